@@ -1,0 +1,288 @@
+"""Python source of a function: one line per operation, in the user's names, under the lines that they come from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from srcgrad.backends.numpy.chunks import Chunks, flatten
+from srcgrad.backends.numpy.expressions import Meaning, namespace
+from srcgrad.backends.numpy.literals import Names, full_text, native, typed_text, weak_text
+from srcgrad.backends.numpy.reuse import FREED, Buffers, bytes_of, foldable_broadcasts
+from srcgrad.ir.core import Function, Literal, Operation, Value
+from srcgrad.ir.errors import UnsupportedError
+from srcgrad.ir.ops.shapes import aligned
+from srcgrad.ir.source import Span
+
+_INDENT: Final = "    "
+_SIGNATURE_LIMIT: Final = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """Generated source: ``text`` defines ``name`` in a namespace that holds ``constants``, helpers and libraries."""
+
+    name: str
+    text: str
+    constants: dict[str, np.ndarray[Any, Any]]
+    helpers: tuple[str, ...]
+    scipy: tuple[str, ...]
+
+    def namespace(self) -> dict[str, Any]:
+        """The globals of the text."""
+        names = namespace(self.scipy, self.helpers)
+        names.update(self.constants)
+        return names
+
+
+def generate(function: Function, names: Names | None = None, *, bare: bool = False) -> Program:
+    """The program of a function; it takes the parameters' arrays and returns a tuple.
+
+    ``bare``: one result is returned without a tuple around it, and floating-point warnings are off in it: the form for
+    people. ``names`` are those of the module that the program is for.
+
+    Raises:
+        UnsupportedError: an op that the NumPy backend cannot run.
+    """
+    return _Writer(function, Names() if names is None else names, bare).program()
+
+
+_meanings: Final[dict[Any, Meaning]] = {}
+_CACHED_MEANINGS: Final = 4096
+
+
+def meaning_of(operation: Operation) -> Meaning:
+    """The meaning of an application, made once for each op, attributes and types.
+
+    Raises:
+        UnsupportedError: an op that the NumPy backend cannot run.
+    """
+    op, operands, attrs = operation.op, operation.operands, operation.attrs
+    if operation.regions:
+        raise UnsupportedError(f"the NumPy backend cannot run op {op.name!r}", span=operation.span)
+    # One operand and one result in most programs: the tuples of types are made for the others.
+    key: Any
+    if len(operands) == 1 and not attrs and len(operation.results) == 1:
+        key = (op, operands[0].type, operation.results[0].type)
+    else:
+        key = (
+            op,
+            tuple([value.type for value in operands]),
+            tuple([value.type for value in operation.results]),
+            tuple(attrs.items()),
+        )
+    found = _meanings.get(key)
+    if found is None:
+        if len(_meanings) >= _CACHED_MEANINGS:
+            _meanings.clear()
+        found = _meanings[key] = Meaning(operation)
+    return found
+
+
+class _Writer:
+    """The state of writing one function."""
+
+    def __init__(self, function: Function, module_names: Names, bare: bool) -> None:
+        self.function = function
+        self.bare = bare
+        self.operations, self.results = flatten(function)
+        self.module_names = module_names
+        self.name = module_names.named(function.name)
+        self.meaning_of = [meaning_of(operation) for operation in self.operations]
+        self.meanings = dict.fromkeys(self.meaning_of)
+        self.helpers = tuple(dict.fromkeys(name for meaning in self.meanings for name in meaning.helpers))
+        self.names = Names([self.name, *self.helpers])
+        self.atoms: dict[Value, str] = {}
+        self.constants: dict[str, np.ndarray[Any, Any]] = {}
+        self.folded = foldable_broadcasts(self.operations, self.results)
+        self.buffers = Buffers(function.params, self.operations, self.results, self.meaning_of)
+        self.held: dict[Value, list[str]] = {}
+        """For each large root, the names bound to its buffer."""
+        self.gone: set[str] = set()
+        self.lines: list[str] = []
+        self.labels: dict[Span, str] = {}
+        self.label = ""
+
+    def program(self) -> Program:
+        params = [self.bind(param) for param in self.function.params]
+        chunks = Chunks(self.name, self.module_names, self.operations, self.function.params, self.results, self.folded)
+        if len(chunks) == 1:
+            self.open(self.name, params)
+            self.body(0, len(self.operations))
+            self.lines.append(f"{_INDENT}return {self.returned()}")
+        else:
+            for number in range(len(chunks)):
+                self.chunk(chunks, number)
+            self.open(self.name, params)
+            self.lines += chunks.calls(params)
+        text = "\n".join(self.lines) + "\n"
+        scipy = sorted({module for meaning in self.meanings for module in meaning.scipy})
+        return Program(self.name, text, self.constants, self.helpers, tuple(scipy))
+
+    def open(self, name: str, params: Sequence[str]) -> None:
+        if self.bare:
+            self.lines.append('@np.errstate(all="ignore")')
+        self.lines.append(f"def {name}({', '.join(params)}):")
+        function = self.function
+        if len(function.params) + len(function.results) <= _SIGNATURE_LIMIT:
+            shown = ", ".join(f"{name}: {param.type}" for name, param in zip(params, function.params, strict=True))
+            results = ", ".join(str(type) for type in function.result_types)
+            if len(function.results) != 1:
+                results = f"({results})"
+            self.lines.append(f'{_INDENT}"""({shown}) -> {results}"""')
+
+    def chunk(self, chunks: Chunks, number: int) -> None:
+        """A part of a long function: it takes what it needs from the list ``saved`` and adds what later parts need."""
+        self.lines.append(f"def {chunks.names[number]}(saved):")
+        self.label = ""
+        self.held.clear()
+        for value in chunks.loaded[number]:
+            self.note_name(value, self.atoms[value])
+        self.lines += chunks.loads(number, self.atoms, self.buffers.large)
+        self.body(*chunks.bounds(number))
+        if number == len(chunks) - 1:
+            self.lines.append(f"{_INDENT}return {self.returned()}")
+        else:
+            self.lines += chunks.stores(number, self.atoms)
+        self.lines.append("\n")
+
+    def body(self, start: int, stop: int) -> None:
+        lines, last = self.lines, None
+        for index in range(start, stop):
+            operation = self.operations[index]
+            span = operation.span
+            if span is not last and span is not None:
+                last = span
+                self.comment(span)
+            text = self.line(index, operation)
+            if text is not None:
+                lines.append(text)
+
+    def comment(self, span: Span) -> None:
+        """The user's line, where it is another than that of the operation before."""
+        label = self.labels.get(span)
+        if label is None:
+            place = span.origin.describe()
+            label = self.labels[span] = f"{_INDENT}# {span.role} of {place}" if span.role else f"{_INDENT}# {place}"
+        if label != self.label:
+            self.label = label
+            self.lines.append(label)
+
+    # --- operations ------------------------------------------------------------------------------
+    def line(self, index: int, operation: Operation) -> str | None:
+        """The line of an operation; None for a broadcast that NumPy does by itself where it is used."""
+        meaning, results = self.meaning_of[index], operation.results
+        if results and results[0] in self.folded:
+            self.fold(operation)
+            return None
+        operands = self.operands(operation, meaning)
+        template, out, dead = meaning.text, "", []
+        if self.buffers.any_large:
+            dead = self.buffers.dead(operation, index)
+            out = self.take_over(operation, meaning, dead)
+        if out or (meaning.updates and isinstance(operation.operands[0], Literal) and operation.operands[0].splat):
+            template = meaning.into or template
+        text = template.format(*operands, out=out)
+        if results:
+            text = f"{', '.join([self.bind(result) for result in results])} = {text}"
+        return f"{_INDENT}{text}{self.freed(dead)}" if dead and index < len(self.operations) - 1 else _INDENT + text
+
+    def fold(self, operation: Operation) -> None:
+        source, result = operation.operands[0], operation.results[0]
+        self.atoms[result] = aligned(self.atoms[source], source.type, result.type.rank, operation.attrs["dims"])
+
+    def take_over(self, operation: Operation, meaning: Meaning, dead: list[Value]) -> str:
+        """The name of the dead buffer that the result is written into, which then is the result's; empty if none is."""
+        if meaning.into is None or not dead:
+            return ""
+        target = self.buffers.target(operation, dead)
+        if target is None or (meaning.updates and target is not operation.operands[0]):
+            return ""
+        dead.remove(target)
+        self.held[operation.results[0]] = self.held.pop(target)
+        return self.atoms[target]
+
+    def operands(self, operation: Operation, meaning: Meaning) -> list[str]:
+        atoms = self.atoms
+        found = []
+        shaped = not meaning.scalars
+        for value in operation.operands:
+            if type(value) is Value:
+                found.append(atoms[value])
+                shaped = True
+            else:
+                found.append(self.literal(value, meaning.scalars, meaning.weak))
+        if not shaped or (operation.op.name == "select" and meaning.scalars):
+            self.give_dtype(operation, found)
+        return found
+
+    def give_dtype(self, operation: Operation, found: list[str]) -> None:
+        """Write one literal as a NumPy array or scalar where no operand says the shape or the dtype of the result."""
+        if operation.op.name != "select":
+            found[0] = self.literal(operation.operands[0], False)
+            return
+        predicate, *branches = operation.operands
+        if isinstance(predicate, Literal):
+            found[0] = self.literal(predicate, False)
+        true, false = branches
+        splats = isinstance(true, Literal) and true.splat and isinstance(false, Literal) and false.splat
+        if isinstance(true, Literal) and splats and not native(true.type.dtype):
+            found[1] = typed_text(true)
+
+    def literal(self, value: Value, scalar: bool, weak: bool = True) -> str:
+        """A literal as a scalar, a Python number if ``weak``; or else as an array or a NumPy scalar of its type."""
+        if not isinstance(value, Literal):
+            return self.atoms[value]
+        if scalar and not weak and value.splat:
+            return typed_text(value)
+        found = self.atoms.get(value) if scalar or not value.splat else None
+        if found is not None:
+            return found
+        if not value.splat:
+            text = self.module_names.numbered("c")
+            self.constants[text] = np.asarray(value.value)
+        elif not scalar:
+            return full_text(value) if value.type.rank else typed_text(value)
+        else:
+            text = weak_text(value)
+        self.atoms[value] = text
+        return text
+
+    # --- names and buffers -----------------------------------------------------------------------
+    def bind(self, value: Value) -> str:
+        name = self.names.numbered("v") if value.name is None else self.names.named(value.name)
+        self.atoms[value] = name
+        if self.buffers.any_large:
+            self.note_name(value, name)
+        return name
+
+    def note_name(self, value: Value, name: str) -> None:
+        for root in self.buffers.roots(value):
+            if root in self.buffers.last_use:
+                self.held.setdefault(root, []).append(name)
+
+    def freed(self, dead: Sequence[Value]) -> str:
+        # A view of several buffers is bound to a name that is freed with the first of them.
+        freed = [root for root in dead if bytes_of(root.type) >= FREED]
+        names = list(dict.fromkeys(name for root in freed for name in self.held.pop(root, ()) if name not in self.gone))
+        self.gone.update(names)
+        return f"\n{_INDENT}del {', '.join(names)}" if names else ""
+
+    def returned(self) -> str:
+        found = []
+        for value, copy in zip(self.results, self.buffers.copies(self.results), strict=True):
+            text = self.literal(value, False)
+            if isinstance(value, Literal):
+                copy = not value.splat
+            if value.type.rank == 0:
+                # The caller may have given an array of rank 0.
+                text = f"{text}[()]" if copy else text
+            elif copy:
+                text = f"{text}.copy()"
+            found.append(text)
+        if len(found) == 1:
+            return found[0] if self.bare else f"({found[0]},)"
+        return ", ".join(found) or "()"

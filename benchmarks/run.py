@@ -1,0 +1,349 @@
+"""Speed of srcgrad beside its peers: one process, interleaved rounds, medians.
+
+``python benchmarks/run.py [--only ROW ...] [--rounds N] [--json FILE]``
+
+Each row times the same work by every peer that is installed. Rounds are interleaved (each round runs every peer once,
+in an order that moves on by one), so that what else the machine does falls on all alike; the median over the rounds is
+printed, and its ratio to srcgrad's (above 1: slower than srcgrad). A dash is a peer that is not installed or has no
+such row; a row that fails prints its error and the others go on. All run on one thread, in float64.
+
+Peers: NumPy with the gradient written by hand, HIPS autograd, JAX (jit, x64), PyTorch.
+"""
+
+from __future__ import annotations
+
+import os
+
+for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[_variable] = "1"  # read when NumPy is imported
+os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1")
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+
+import argparse
+import importlib
+import importlib.metadata
+import importlib.util
+import itertools
+import json
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Call = Callable[[], object]
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))  # a checkout that is not installed measures itself
+
+PEERS = ("srcgrad", "numpy", "autograd", "jax", "torch")
+SIZES = (10, 1_000, 100_000)
+
+
+@dataclass
+class Row:
+    """One line of the table: the time of each peer, in `unit`."""
+
+    name: str
+    unit: str
+    times: dict[str, float] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+
+def wave(x: Array) -> Array:
+    return np.sum(np.sin(x) * np.exp(-(x**2)))
+
+
+def wave_gradient_by_hand(x: Array) -> Array:
+    return np.exp(-(x * x)) * (np.cos(x) - 2 * x * np.sin(x))
+
+
+def module(name: str) -> Any:
+    """The module, or None where it is not installed."""
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name == name.partition(".")[0]:
+            return None
+        raise
+
+
+def fresh_gradient(peer: str) -> Callable[[Array], Any] | None:
+    """The gradient of a new copy of `wave` by one peer, not compiled yet; None where the peer is missing."""
+    if peer == "numpy":
+        return wave_gradient_by_hand
+    if peer == "srcgrad":
+        return srcgrad_gradient()
+    makers: dict[str, Callable[[], Callable[[Array], Any] | None]] = {
+        "autograd": autograd_gradient,
+        "jax": jax_gradient,
+        "torch": torch_gradient,
+    }
+    return makers[peer]()
+
+
+_serial = itertools.count()
+
+
+def srcgrad_gradient(body: str = "return np.sum(np.sin(x) * np.exp(-x**2))") -> Callable[[Array], Any]:
+    import srcgrad
+
+    # A name of its own makes the code object unequal to all before it: no cache can hold its program.
+    name = f"function_{next(_serial)}"
+    namespace: dict[str, Any] = {"np": np}
+    exec(f"def {name}(x):\n    {body}\n", namespace)
+    gradient: Callable[[Array], Any] = srcgrad.grad(namespace[name])
+    return gradient
+
+
+def autograd_gradient() -> Callable[[Array], Any] | None:
+    autograd = module("autograd")
+    if autograd is None:
+        return None
+    anp = importlib.import_module("autograd.numpy")
+    gradient: Callable[[Array], Any] = autograd.grad(lambda x: anp.sum(anp.sin(x) * anp.exp(-(x**2))))
+    return gradient
+
+
+def jax_gradient() -> Callable[[Array], Any] | None:
+    jax = module("jax")
+    if jax is None:
+        return None
+    jax.config.update("jax_enable_x64", True)
+    jnp = importlib.import_module("jax.numpy")
+    gradient = jax.jit(jax.grad(lambda x: jnp.sum(jnp.sin(x) * jnp.exp(-(x**2)))))
+    return lambda x: gradient(x).block_until_ready()
+
+
+def torch_gradient() -> Callable[[Array], Any] | None:
+    torch = module("torch")
+    if torch is None:
+        return None
+    torch.set_num_threads(1)
+
+    def gradient(x: Array) -> Any:
+        leaf = torch.from_numpy(x).requires_grad_()
+        torch.sum(torch.sin(leaf) * torch.exp(-(leaf**2))).backward()
+        return leaf.grad
+
+    return gradient
+
+
+def seconds(call: Call, repeats: int = 1) -> float:
+    """Seconds of one call, as the mean of `repeats` calls in a row."""
+    start = time.perf_counter()
+    for _ in range(repeats):
+        call()
+    return (time.perf_counter() - start) / repeats
+
+
+def repeats_for(call: Call, target: float = 0.02) -> int:
+    """How many calls take about `target` seconds."""
+    return max(1, int(target / max(seconds(call, 3), 1e-9)))
+
+
+def interleaved(calls: dict[str, Call], rounds: int, repeats: dict[str, int]) -> dict[str, float]:
+    """The median seconds per call of each, over rounds that run them in turn."""
+    samples: dict[str, list[float]] = {name: [] for name in calls}
+    names = list(calls)
+    for turn in range(rounds):
+        shift = turn % len(names)
+        for name in names[shift:] + names[:shift]:
+            samples[name].append(seconds(calls[name], repeats[name]))
+    return {name: statistics.median(values) for name, values in samples.items()}
+
+
+def guarded(row: Row, peer: str, action: Callable[[], Any]) -> Any:
+    """The action's result; its error becomes a note of the row."""
+    try:
+        return action()
+    except Exception as error:
+        row.notes.append(f"{peer}: {type(error).__name__}: {str(error).strip().partition(chr(10))[0]}")
+        return None
+
+
+def bound(gradient: Callable[[Array], Any], x: Array) -> Call:
+    return lambda: gradient(x)
+
+
+def gradient_row(size: int, rounds: int) -> Row:
+    """Microseconds per call of a compiled gradient, whose value is checked first."""
+    row = Row(f"gradient n={size}", "us")
+    x = np.linspace(-2, 2, size)
+    right = wave_gradient_by_hand(x)
+
+    def prepare(peer: str) -> Call | None:
+        gradient = fresh_gradient(peer)
+        if gradient is None:
+            return None
+        np.testing.assert_allclose(np.asarray(gradient(x)), right, rtol=1e-9, atol=1e-12)
+        return bound(gradient, x)
+
+    prepared = {peer: guarded(row, peer, lambda peer=peer: prepare(peer)) for peer in PEERS}
+    calls = {peer: call for peer, call in prepared.items() if call is not None}
+    repeats = {peer: repeats_for(call) for peer, call in calls.items()}
+    row.times = {peer: value * 1e6 for peer, value in interleaved(calls, rounds, repeats).items()}
+    return row
+
+
+def first_call_row(rounds: int) -> Row:
+    """Milliseconds of the first call of a gradient never seen before: tracing and compiling."""
+    row = Row("first call", "ms")
+    x = np.linspace(-2, 2, 10)
+
+    def first_call(peer: str) -> float | None:
+        gradient = fresh_gradient(peer)
+        return None if gradient is None else seconds(bound(gradient, x))
+
+    # The very first one also imports and warms up what all later ones share.
+    present = [
+        peer for peer in PEERS if peer != "numpy" and guarded(row, peer, lambda peer=peer: first_call(peer)) is not None
+    ]
+    samples: dict[str, list[float]] = {peer: [] for peer in present}
+    for _ in range(rounds):
+        for peer in present:
+            taken = guarded(row, peer, lambda peer=peer: first_call(peer))
+            if taken is not None:
+                samples[peer].append(taken * 1e3)
+    row.times = {peer: statistics.median(values) for peer, values in samples.items() if values}
+    return row
+
+
+def import_row(rounds: int) -> Row:
+    """Milliseconds of `import` in a new interpreter, beyond an interpreter that imports nothing."""
+    row = Row("import", "ms")
+
+    def import_time(statement: str) -> float:
+        command = [sys.executable, "-c", statement]
+        return seconds(lambda: subprocess.run(command, cwd=ROOT, check=True, stderr=subprocess.PIPE))
+
+    statements = {
+        "nothing": "pass",
+        **{peer: f"import {peer}" for peer in PEERS if peer == "srcgrad" or installed(peer)},
+    }
+    samples: dict[str, list[float]] = {name: [] for name in statements}
+    for _ in range(rounds):
+        for name in list(samples):
+            taken = guarded(row, name, lambda name=name: import_time(statements[name]))
+            if taken is None:
+                del samples[name]
+            else:
+                samples[name].append(taken * 1e3)
+    medians = {name: statistics.median(values) for name, values in samples.items()}
+    row.times = {name: value - medians["nothing"] for name, value in medians.items() if name != "nothing"}
+    if {"srcgrad", "numpy"} <= row.times.keys():
+        row.notes.append(f"srcgrad beyond numpy: {row.times['srcgrad'] - row.times['numpy']:.0f} ms")
+    return row
+
+
+def chain_seconds(operations: int) -> float:
+    """Tracing, differentiating and writing the NumPy program of a straight chain: the first call of its gradient."""
+    body = f"for _ in range({operations // 2}): x = np.sin(x) * 0.5\n    return np.sum(x)"
+    return seconds(bound(srcgrad_gradient(body), np.full(3, 0.5)))
+
+
+def chain_row(rounds: int) -> Row:
+    """Seconds for chains of 1e4 and 1e5 operations, and their ratio: 10 is linear."""
+    row = Row("chain 1e5 operations", "s")
+
+    def measure() -> None:
+        chain_seconds(1_000)  # imports and one-time work
+        short, long = [], []
+        for _ in range(min(rounds, 3)):
+            short.append(chain_seconds(10_000))
+            long.append(chain_seconds(100_000))
+        row.times["srcgrad"] = statistics.median(long)
+        ratio = statistics.median(long) / statistics.median(short)
+        row.notes.append(f"1e4 operations: {statistics.median(short):.2f} s; ratio {ratio:.1f}")
+
+    guarded(row, "srcgrad", measure)
+    return row
+
+
+ROWS: dict[str, Callable[[int], Row]] = {
+    **{f"gradient-{size}": (lambda rounds, size=size: gradient_row(size, rounds)) for size in SIZES},
+    "first-call": first_call_row,
+    "import": import_row,
+    "chain": chain_row,
+}
+
+
+def installed(name: str) -> bool:
+    return importlib.util.find_spec(name) is not None
+
+
+def version(name: str) -> str:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return "from the checkout" if name == "srcgrad" and installed(name) else "-"
+
+
+def processor() -> str:
+    information = Path("/proc/cpuinfo")
+    if information.exists():
+        for line in information.read_text("utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def header() -> dict[str, str]:
+    return {
+        "python": platform.python_version(),
+        **{peer: version(peer) for peer in PEERS},
+        "cpu": f"{processor()}, {os.cpu_count()} cores, one thread used",
+    }
+
+
+def show(row: Row) -> None:
+    base = row.times.get("srcgrad")
+    cells = []
+    for peer in PEERS:
+        value = row.times.get(peer)
+        if value is None:
+            cells.append(f"{'-':>19}")
+        else:
+            ratio = f"({value / base:.2f}x)" if base and peer != "srcgrad" else ""
+            cells.append(f"{value:>10.4g} {ratio:>8}")
+    print(f"{row.name + ' [' + row.unit + ']':<28}" + "".join(cells), flush=True)
+    for note in row.notes:
+        print(f"    {note}", flush=True)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description="Speed of srcgrad beside its peers.")
+    parser.add_argument("--only", nargs="+", choices=list(ROWS), metavar="ROW", help=f"rows to run: {', '.join(ROWS)}")
+    parser.add_argument("--rounds", type=int, default=15, help="interleaved rounds per row (default 15)")
+    parser.add_argument("--json", type=Path, help="also write the results to this file")
+    options = parser.parse_args(arguments)
+    if options.rounds < 1:
+        parser.error("--rounds must be at least 1")
+
+    about = header()
+    for name, value in about.items():
+        print(f"{name}: {value}")
+    print(f"\n{'':<28}" + "".join(f"{peer:>10}{'':9}" for peer in PEERS))
+    rows = []
+    for name in options.only or ROWS:
+        try:
+            row = ROWS[name](options.rounds)
+        except Exception as error:
+            row = Row(name, "-", notes=[f"{type(error).__name__}: {error}"])
+        show(row)
+        rows.append(row)
+    if options.json is not None:
+        results = {"about": about, "rows": [vars(row) for row in rows]}
+        options.json.write_text(json.dumps(results, indent=2) + "\n", "utf-8")
+
+
+if __name__ == "__main__":
+    main()

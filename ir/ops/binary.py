@@ -1,0 +1,160 @@
+"""Functions of two operands: maximum and minimum, angles and lengths, remainders, logaddexp."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from srcgrad.ir.core import Attrs
+from srcgrad.ir.opdef import (
+    REGISTRY,
+    Elementwise,
+    Lin,
+    LinearEmitter,
+    NonDifferentiable,
+    Operand,
+    Sample,
+    Tangent,
+    Term,
+    Zero,
+)
+
+
+class Extremum(Elementwise, abstract=True):
+    """The larger or the smaller operand; tied operands share the derivative equally, and so do nan and any other.
+
+    The tangents are selected, not multiplied by 0 or 1: what is not chosen does not contribute.
+    """
+
+    arity = 2
+    kinds = "biuf"
+
+    @abstractmethod
+    def wins(self, one: Term, other: Term) -> Term:
+        """Where ``one`` alone is the result."""
+
+    def jvp(
+        self,
+        s: LinearEmitter,
+        operands: Sequence[Term],
+        tangents: Sequence[Tangent],
+        results: Sequence[Term],
+        attrs: Attrs,
+    ) -> Sequence[Tangent]:
+        (x, y), (tx, ty) = operands, tangents
+        if isinstance(tx, Lin) and isinstance(ty, Lin):
+            shared = s.scale(s.add(tx, ty), 0.5)
+            return (s.select(self.wins(x, y), tx, s.select(self.wins(y, x), ty, shared)),)
+        one, other, tangent = (x, y, tx) if isinstance(tx, Lin) else (y, x, ty)
+        share = REGISTRY["select"](self.wins(one, other), one.like(1.0), one.like(0.5))
+        return (s.select(self.wins(other, one), Zero(one.type), s.scale(tangent, share)),)
+
+    def samples(self) -> Iterator[Sample]:
+        yield from super().samples()
+        yield Sample((np.array([1.0, 2.0, -1.0]), np.array([2.0, 1.0, -1.5])), label="apart")
+        yield Sample((np.array([1.0, 0.0, -0.0]), np.array([1.0, -0.0, 0.0])), smooth=False, label="ties")
+
+
+class Maximum(Extremum):
+    """The larger operand; nan if one is nan."""
+
+    meaning = "np.maximum"
+
+    def wins(self, one: Term, other: Term) -> Term:
+        return one > other
+
+
+class Minimum(Extremum):
+    """The smaller operand; nan if one is nan."""
+
+    meaning = "np.minimum"
+
+    def wins(self, one: Term, other: Term) -> Term:
+        return one < other
+
+
+class Hypot(Elementwise):
+    """sqrt(x**2 + y**2), without overflow; at the kink (0, 0) the derivatives are 0."""
+
+    meaning = "np.hypot"
+    arity = 2
+    kinds = "f"
+    intervals = ((-2.0, 2.0), (0.5, 2.0))
+
+    def partial(self, index: int, result: Term, *operands: Term) -> Operand:
+        return REGISTRY["select"](result == 0.0, 0.0, operands[index] / result)
+
+
+class Arctan2(Elementwise):
+    """The angle of the point (x, y), given y then x; at (0, 0) the derivatives are nan."""
+
+    meaning = "np.arctan2"
+    arity = 2
+    kinds = "f"
+    intervals = ((-2.0, 2.0), (0.5, 2.0))
+
+    def partial(self, index: int, result: Term, *operands: Term) -> Operand:
+        """x/(x²+y²) and -y/(x²+y²); dividing twice by the length avoids overflow."""
+        y, x = operands
+        length = REGISTRY["hypot"](y, x)
+        return (x if index == 0 else -y) / length / length
+
+
+class Logaddexp(Elementwise):
+    """log(exp(x) + exp(y)), without overflow; equal infinite operands share the derivative equally."""
+
+    meaning = "np.logaddexp"
+    arity = 2
+    kinds = "f"
+
+    def partial(self, index: int, result: Term, *operands: Term) -> Operand:
+        """exp(x)/(exp(x) + exp(y)) = expit(x - y)."""
+        one, other = operands[index], operands[1 - index]
+        equal_infinities = (one == other) & REGISTRY["is_inf"](one)
+        return REGISTRY["select"](equal_infinities, 0.5, REGISTRY["expit"](one - other))
+
+
+class FloorDivide(NonDifferentiable, Elementwise):
+    """The quotient rounded towards -inf."""
+
+    meaning = "{0} // {1}"
+    arity = 2
+    kinds = "iuf"
+    intervals = ((0.1, 0.4), (0.5, 0.9))
+    jvp = NonDifferentiable.jvp
+
+
+class Remainder(Elementwise):
+    """x - y*floor(x/y): it has the sign of the divisor y. At a jump the derivative is that of the smooth pieces."""
+
+    meaning = "{0} % {1}"
+    arity = 2
+    kinds = "iuf"
+    intervals = ((0.1, 0.4), (0.5, 0.9))
+
+    def partial(self, index: int, result: Term, *operands: Term) -> Operand:
+        return 1 if index == 0 else -REGISTRY["floor_divide"](*operands)
+
+    def samples(self) -> Iterator[Sample]:
+        yield from super().samples()
+        yield Sample((np.array([7.3, -7.3, 7.3, -7.3]), np.array([2.0, 2.0, -2.0, -2.0])), label="signs")
+
+
+class Fmod(Elementwise):
+    """x - y*trunc(x/y): it has the sign of the dividend x. At a jump the derivative is that of the smooth pieces."""
+
+    meaning = "np.fmod"
+    arity = 2
+    kinds = "iuf"
+    intervals = ((0.1, 0.4), (0.5, 0.9))
+
+    def partial(self, index: int, result: Term, *operands: Term) -> Operand:
+        """The rounding makes (x - result)/y the whole number that it is but for rounding errors."""
+        x, y = operands
+        return 1 if index == 0 else -REGISTRY["rint"]((x - result) / y)
+
+    def samples(self) -> Iterator[Sample]:
+        yield from super().samples()
+        yield Sample((np.array([7.3, -7.3, 7.3, -7.3]), np.array([2.0, 2.0, -2.0, -2.0])), label="signs")

@@ -1,0 +1,271 @@
+"""Elementary functions: one derivative each, from which forward and reverse mode both come.
+
+The derivatives are written so that they lose no accuracy where the function does not: they avoid differences of nearly
+equal numbers and squares that overflow. Source: Abramowitz and Stegun, Handbook of Mathematical Functions, chapter 4.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from srcgrad.ir.core import Attrs
+from srcgrad.ir.errors import MissingRuleError
+from srcgrad.ir.opdef import REGISTRY, Elementwise, Lin, LinearEmitter, Operand, Tangent, Term, Unary, Zero
+
+
+class ElementwiseFamily(Elementwise, abstract=True):
+    """Elementwise ops indexed by attributes, on which the partial derivatives depend too."""
+
+    def member_partial(self, index: int, attrs: Attrs, result: Term, *operands: Term) -> Operand:
+        """The partial derivative in operand ``index`` of the member that ``attrs`` names."""
+        raise MissingRuleError(f"op {self.name!r} has no derivative: write {type(self).__name__}.member_partial")
+
+    def jvp(
+        self,
+        s: LinearEmitter,
+        operands: Sequence[Term],
+        tangents: Sequence[Tangent],
+        results: Sequence[Term],
+        attrs: Attrs,
+    ) -> Sequence[Tangent]:
+        total: Tangent = Zero(results[0].type)
+        for index, tangent in enumerate(tangents):
+            if isinstance(tangent, Lin):
+                total = s.add(total, s.scale(tangent, self.member_partial(index, attrs, results[0], *operands)))
+        return (total,)
+
+
+# --- exponentials and logarithms ------------------------------------------------------------------
+
+
+class Exp(Unary):
+    """The exponential."""
+
+    meaning = "np.exp"
+
+    def derivative(self, result: Term, operand: Term) -> Operand:
+        return result
+
+
+class Expm1(Unary):
+    """exp(x) - 1, accurate near 0. The derivative is exp(x): result + 1 would be 0 where x is far below 0."""
+
+    meaning = "np.expm1"
+
+    def derivative(self, result: Term, operand: Term) -> Operand:
+        return REGISTRY["exp"](operand)
+
+
+class Exp2(Unary):
+    """2**x."""
+
+    meaning = "np.exp2"
+
+    def derivative(self, result: Term, operand: Term) -> Operand:
+        return result * math.log(2.0)
+
+
+class Log(Unary):
+    """The natural logarithm."""
+
+    meaning = "np.log"
+    intervals = ((0.5, 3.0),)
+
+    def derivative(self, result: Term, operand: Term) -> Operand:
+        return 1.0 / operand
+
+
+class Log1p(Unary):
+    """log(1 + x), accurate near 0."""
+
+    meaning = "np.log1p"
+    intervals = ((-0.5, 2.0),)
+
+    def derivative(self, result: Term, operand: Term) -> Operand:
+        return 1.0 / (1.0 + operand)
+
+
+class Log2(Unary):
+    """The logarithm to base 2."""
+
+    meaning = "np.log2"
+    intervals = ((0.5, 3.0),)
+
+    def derivative(self, result: Term, operand: Term) -> Operand:
+        return (1.0 / math.log(2.0)) / operand
+
+
+class Log10(Unary):
+    """The logarithm to base 10."""
+
+    meaning = "np.log10"
+    intervals = ((0.5, 3.0),)
+
+    def derivative(self, result: Term, operand: Term) -> Operand:
+        return (1.0 / math.log(10.0)) / operand
+
+
+# --- powers and roots -----------------------------------------------------------------------------
+
+
+class Square(Unary):
+    """The square."""
+
+    meaning = "np.square"
+    kinds = "iufc"
+
+    def derivative(self, result: Term, operand: Term) -> Operand:
+        return 2.0 * operand
+
+
+class Reciprocal(Unary):
+    """1/x."""
+
+    meaning = "np.reciprocal"
+    intervals = ((0.5, 2.0),)
+
+    def derivative(self, result: Term, operand: Term) -> Operand:
+        return -(result * result)
+
+
+class Sqrt(Unary):
+    """The square root; its derivative at 0 is inf."""
+
+    meaning = "np.sqrt"
+    intervals = ((0.5, 3.0),)
+
+    def derivative(self, result: Term, operand: Term) -> Operand:
+        return 0.5 / result
+
+
+class Cbrt(Unary):
+    """The real cube root; its derivative at 0 is inf."""
+
+    meaning = "np.cbrt"
+    kinds = "f"
+    intervals = ((0.5, 3.0),)
+
+    def derivative(self, result: Term, operand: Term) -> Operand:
+        return (1.0 / 3.0) / (result * result)
+
+
+# --- trigonometric functions ----------------------------------------------------------------------
+
+
+class Sin(Unary):
+    """The sine."""
+
+    meaning = "np.sin"
+
+    def derivative(self, result: Term, operand: Term) -> Operand:
+        return REGISTRY["cos"](operand)
+
+
+class Cos(Unary):
+    """The cosine."""
+
+    meaning = "np.cos"
+
+    def derivative(self, result: Term, operand: Term) -> Operand:
+        return -REGISTRY["sin"](operand)
+
+
+class Tan(Unary):
+    """The tangent."""
+
+    meaning = "np.tan"
+    intervals = ((-1.0, 1.0),)
+
+    def derivative(self, result: Term, operand: Term) -> Operand:
+        return 1.0 + result * result
+
+
+class Arcsin(Unary):
+    """The inverse sine."""
+
+    meaning = "np.arcsin"
+    intervals = ((-0.6, 0.6),)
+
+    def derivative(self, result: Term, operand: Term) -> Operand:
+        return 1.0 / REGISTRY["sqrt"]((1.0 - operand) * (1.0 + operand))
+
+
+class Arccos(Unary):
+    """The inverse cosine."""
+
+    meaning = "np.arccos"
+    intervals = ((-0.6, 0.6),)
+
+    def derivative(self, result: Term, operand: Term) -> Operand:
+        return -1.0 / REGISTRY["sqrt"]((1.0 - operand) * (1.0 + operand))
+
+
+class Arctan(Unary):
+    """The inverse tangent."""
+
+    meaning = "np.arctan"
+
+    def derivative(self, result: Term, operand: Term) -> Operand:
+        return 1.0 / (1.0 + operand * operand)
+
+
+# --- hyperbolic functions -------------------------------------------------------------------------
+
+
+class Sinh(Unary):
+    """The hyperbolic sine."""
+
+    meaning = "np.sinh"
+
+    def derivative(self, result: Term, operand: Term) -> Operand:
+        return REGISTRY["cosh"](operand)
+
+
+class Cosh(Unary):
+    """The hyperbolic cosine."""
+
+    meaning = "np.cosh"
+
+    def derivative(self, result: Term, operand: Term) -> Operand:
+        return REGISTRY["sinh"](operand)
+
+
+class Tanh(Unary):
+    """The hyperbolic tangent. Its derivative reuses the result, so it is accurate to an ulp of 1, not of itself."""
+
+    meaning = "np.tanh"
+
+    def derivative(self, result: Term, operand: Term) -> Operand:
+        return 1.0 - result * result
+
+
+class Arcsinh(Unary):
+    """The inverse hyperbolic sine; of reals, the derivative does not overflow."""
+
+    meaning = "np.arcsinh"
+
+    def derivative(self, result: Term, operand: Term) -> Operand:
+        if operand.dtype.kind == "f":
+            return 1.0 / REGISTRY["hypot"](operand, 1.0)
+        return 1.0 / REGISTRY["sqrt"](1.0 + operand * operand)
+
+
+class Arccosh(Unary):
+    """The inverse hyperbolic cosine."""
+
+    meaning = "np.arccosh"
+    intervals = ((1.5, 3.0),)
+
+    def derivative(self, result: Term, operand: Term) -> Operand:
+        return 1.0 / (REGISTRY["sqrt"](operand - 1.0) * REGISTRY["sqrt"](operand + 1.0))
+
+
+class Arctanh(Unary):
+    """The inverse hyperbolic tangent."""
+
+    meaning = "np.arctanh"
+    intervals = ((-0.6, 0.6),)
+
+    def derivative(self, result: Term, operand: Term) -> Operand:
+        return 1.0 / ((1.0 - operand) * (1.0 + operand))

@@ -1,0 +1,109 @@
+"""Comparisons and boolean algebra: piecewise constant, so their tangents are structural zeros."""
+
+from __future__ import annotations
+
+from srcgrad.ir.opdef import Elementwise, NonDifferentiable
+
+
+class Comparison(NonDifferentiable, Elementwise, abstract=True):
+    """A comparison of two operands, element by element."""
+
+    arity = 2
+    kinds = "biufc"
+    result_kind = "bool"
+    jvp = NonDifferentiable.jvp
+
+
+class Equal(Comparison):
+    """Equality; nan differs from everything."""
+
+    meaning = "{0} == {1}"
+
+
+class NotEqual(Comparison):
+    """Inequality."""
+
+    meaning = "{0} != {1}"
+
+
+class Less(Comparison):
+    """Less than; complex numbers are ordered as NumPy orders them."""
+
+    meaning = "{0} < {1}"
+
+
+class LessEqual(Comparison):
+    """Less than or equal."""
+
+    meaning = "{0} <= {1}"
+
+
+class Greater(Comparison):
+    """Greater than."""
+
+    meaning = "{0} > {1}"
+
+
+class GreaterEqual(Comparison):
+    """Greater than or equal."""
+
+    meaning = "{0} >= {1}"
+
+
+class BooleanOp(NonDifferentiable, Elementwise, abstract=True):
+    """An operation on booleans."""
+
+    arity = 2
+    kinds = "b"
+    jvp = NonDifferentiable.jvp
+
+
+class LogicalAnd(BooleanOp):
+    """Conjunction."""
+
+    meaning = "{0} & {1}"
+
+
+class LogicalOr(BooleanOp):
+    """Disjunction."""
+
+    meaning = "{0} | {1}"
+
+
+class LogicalXor(BooleanOp):
+    """Exclusive disjunction."""
+
+    meaning = "{0} ^ {1}"
+
+
+class LogicalNot(BooleanOp):
+    """Negation."""
+
+    arity = 1
+    meaning = "np.logical_not"
+
+
+class FloatTest(NonDifferentiable, Elementwise, abstract=True):
+    """A test of each element."""
+
+    kinds = "biufc"
+    result_kind = "bool"
+    jvp = NonDifferentiable.jvp
+
+
+class IsNan(FloatTest):
+    """Whether an element is nan."""
+
+    meaning = "np.isnan"
+
+
+class IsFinite(FloatTest):
+    """Whether an element is finite."""
+
+    meaning = "np.isfinite"
+
+
+class IsInf(FloatTest):
+    """Whether an element is infinite."""
+
+    meaning = "np.isinf"

@@ -1,0 +1,301 @@
+"""Equations of data movement, casts, reductions and norms."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from srcgrad.ir.core import Builder, Literal, Operation, Value, zeros
+from srcgrad.ir.opdef import Term
+from srcgrad.ir.passes.matching import apply, emit, is_filled, made_by, operand_of, rule
+from srcgrad.ir.types import DType, Shape
+
+MATRIX = (4, 8)
+"""The shape of the examples."""
+
+
+def splat_of(operation: Operation) -> Value | None:
+    """The operand's splat, if it is one, in the type of the result: moving equal elements changes nothing."""
+    value = operation.operands[0]
+    if isinstance(value, Literal) and value.splat:
+        return Literal(value.value, operation.results[0].type)
+    return None
+
+
+# --- broadcast, reshape, transpose, reverse, slice, concatenate -------------------------------------------------------
+
+
+@rule(
+    "broadcast(splat) -> splat",
+    lambda x: apply("broadcast", x.like(2), shape=(3, *MATRIX), dims=(1, 2)),
+    shape=MATRIX,
+)
+@rule("reshape(splat) -> splat", lambda x: apply("reshape", x.like(2), shape=(8, 4)), shape=MATRIX)
+@rule("transpose(splat) -> splat", lambda x: apply("transpose", x.like(2), perm=(1, 0)), shape=MATRIX)
+@rule("reverse(splat) -> splat", lambda x: apply("reverse", x.like(2), axes=(1,)), shape=MATRIX)
+@rule("slice(splat) -> splat", lambda x: part(x.like(2), (1, 0), (3, 8), (1, 2)), shape=MATRIX)
+def moved_splat(operation: Operation, builder: Builder) -> Value | None:
+    return splat_of(operation)
+
+
+@rule("broadcast(x, same shape) -> x", lambda x: apply("broadcast", x, shape=MATRIX, dims=(0, 1)), shape=MATRIX)
+@rule("reshape(x, same shape) -> x", lambda x: apply("reshape", x, shape=MATRIX), shape=MATRIX)
+@rule("slice(x, same shape) -> x", lambda x: part(x, (0, 0), MATRIX, (1, 1)), shape=MATRIX)
+def same_shape(operation: Operation, builder: Builder) -> Value | None:
+    """These ops place elements in order, so the shape alone says that nothing moves."""
+    value = operation.operands[0]
+    return value if value.type.shape == operation.results[0].type.shape else None
+
+
+@rule(
+    "broadcast(broadcast(x)) -> broadcast(x)",
+    lambda x: apply("broadcast", apply("broadcast", x, shape=(1, 8), dims=(1,)), shape=(2, 3, 8), dims=(1, 2)),
+    shape=(8,),
+)
+def broadcast_twice(operation: Operation, builder: Builder) -> Value | None:
+    inner = made_by(operation.operands[0], "broadcast")
+    if inner is None:
+        return None
+    outer_dims = operation.attrs["dims"]
+    dims = tuple(outer_dims[dim] for dim in inner.attrs["dims"])
+    return emit(builder, "broadcast", inner.operands[0], shape=operation.attrs["shape"], dims=dims)
+
+
+@rule(
+    "reshape(reshape(x)) -> reshape(x)",
+    lambda x: apply("reshape", apply("reshape", x, shape=(32,)), shape=(8, 4)),
+    shape=MATRIX,
+)
+def reshape_twice(operation: Operation, builder: Builder) -> Value | None:
+    inner = operand_of(operation.operands[0], "reshape")
+    return None if inner is None else emit(builder, "reshape", inner, shape=operation.attrs["shape"])
+
+
+@rule("transpose(x, same order) -> x", lambda x: apply("transpose", x, perm=(0, 1)), shape=MATRIX)
+def same_order(operation: Operation, builder: Builder) -> Value | None:
+    perm = operation.attrs["perm"]
+    return operation.operands[0] if tuple(perm) == tuple(range(len(perm))) else None
+
+
+@rule(
+    "transpose(transpose(x)) -> transpose(x)",
+    lambda x: apply("transpose", apply("transpose", x, perm=(1, 2, 0)), perm=(1, 0, 2)),
+    shape=(2, 4, 4),
+)
+def transpose_twice(operation: Operation, builder: Builder) -> Value | None:
+    inner = made_by(operation.operands[0], "transpose")
+    if inner is None:
+        return None
+    perm = tuple(inner.attrs["perm"][axis] for axis in operation.attrs["perm"])
+    return emit(builder, "transpose", inner.operands[0], perm=perm)
+
+
+@rule(
+    "reverse(reverse(x)) -> reverse(x)",
+    lambda x: apply("reverse", apply("reverse", x, axes=(0, 1)), axes=(1,)),
+    lambda x: apply("reverse", apply("reverse", x, axes=(1,)), axes=(1,)),
+    shape=MATRIX,
+)
+def reverse_twice(operation: Operation, builder: Builder) -> Value | None:
+    inner = made_by(operation.operands[0], "reverse")
+    if inner is None:
+        return None
+    axes = tuple(sorted(set(inner.attrs["axes"]) ^ set(operation.attrs["axes"])))
+    return emit(builder, "reverse", inner.operands[0], axes=axes) if axes else inner.operands[0]
+
+
+def part(x: Term, starts: Shape, limits: Shape, strides: Shape) -> Term:
+    """A slice, in an example."""
+    return apply("slice", x, starts=starts, limits=limits, strides=strides)
+
+
+@rule(
+    "slice(slice(x)) -> slice(x)",
+    lambda x: part(part(x, (1, 1), (4, 8), (1, 2)), (0, 1), (2, 4), (1, 2)),
+    lambda x: part(part(x, (1, 1), (4, 8), (1, 3)), (3, 1), (3, 2), (1, 1)),
+    shape=MATRIX,
+)
+def slice_twice(operation: Operation, builder: Builder) -> Value | None:
+    inner = made_by(operation.operands[0], "slice")
+    if inner is None:
+        return None
+    starts, limits, strides = [], [], []
+    shape = operation.results[0].type.static_shape
+    for axis, size in enumerate(shape):
+        stride = inner.attrs["strides"][axis]
+        start = inner.attrs["starts"][axis] + (operation.attrs["starts"][axis] * stride if size else 0)
+        stride *= operation.attrs["strides"][axis]
+        starts.append(start)
+        limits.append(start + (size - 1) * stride + 1 if size else start)
+        strides.append(stride)
+    bounds = {"starts": tuple(starts), "limits": tuple(limits), "strides": tuple(strides)}
+    return emit(builder, "slice", inner.operands[0], **bounds)
+
+
+@rule("concatenate(x) -> x", lambda x: apply("concatenate", x, axis=0))
+def concatenate_one(operation: Operation, builder: Builder) -> Value | None:
+    return operation.operands[0] if len(operation.operands) == 1 else None
+
+
+@rule("concatenate(splat, splat) -> splat", lambda x: apply("concatenate", x.like(1), x.like(1), axis=0))
+def concatenate_splats(operation: Operation, builder: Builder) -> Value | None:
+    values = set()
+    for value in operation.operands:
+        if not isinstance(value, Literal) or not value.splat:
+            return None
+        values.add(value.key[2])
+    return splat_of(operation) if len(values) == 1 else None
+
+
+# --- casts ------------------------------------------------------------------------------------------------------------
+
+
+@rule("cast(x, same dtype) -> x", lambda x: apply("cast", x, dtype=x.dtype))
+def cast_to_same(operation: Operation, builder: Builder) -> Value | None:
+    value = operation.operands[0]
+    return value if value.type.dtype == operation.attrs["dtype"] else None
+
+
+def lossless(source: DType, target: DType) -> bool:
+    """Whether every number of the one floating dtype is one of the other."""
+    return np.can_cast(source, target, "safe")
+
+
+def widest(x: Term) -> DType:
+    return np.dtype(np.complex128 if x.dtype.kind == "c" else np.float64)
+
+
+def narrow(x: Term) -> DType:
+    return np.dtype(np.complex64 if x.dtype.kind == "c" else np.float16)
+
+
+@rule(
+    "cast(cast(x, wide), narrow) -> cast(x, narrow)",
+    lambda x: apply("cast", apply("cast", x, dtype=widest(x)), dtype=narrow(x)),
+    lambda x: apply("cast", apply("cast", x, dtype=widest(x)), dtype=x.dtype),
+    kinds="fc",
+)
+def cast_twice(operation: Operation, builder: Builder) -> Value | None:
+    """Through a dtype that holds all numbers of the first, and of the last too, so that cotangents round once."""
+    inner = made_by(operation.operands[0], "cast")
+    if inner is None:
+        return None
+    value = inner.operands[0]
+    source, middle, target = value.type.dtype, inner.attrs["dtype"], operation.attrs["dtype"]
+    if source.kind in "fc" and target.kind in "fc" and lossless(source, middle) and lossless(target, middle):
+        return emit(builder, "cast", value, dtype=target)
+    return None
+
+
+# --- reductions -------------------------------------------------------------------------------------------------------
+
+
+@rule("reduce_sum(0) -> 0", lambda x: apply("reduce_sum", x.like(0), axes=(0,)), kinds="iufc", shape=MATRIX)
+def sum_of_zeros(operation: Operation, builder: Builder) -> Value | None:
+    return zeros(operation.results[0].type) if is_filled(operation.operands[0], 0) else None
+
+
+@rule("reduce_or(p, no axes) -> p", lambda p: apply("reduce_or", p, axes=()), shape=MATRIX)
+@rule("reduce_and(p, no axes) -> p", lambda p: apply("reduce_and", p, axes=()), shape=MATRIX)
+def reduce_nothing(operation: Operation, builder: Builder) -> Value | None:
+    return None if operation.attrs["axes"] else operation.operands[0]
+
+
+def not_empty(shape: Shape, axes: tuple[int, ...]) -> bool:
+    """Whether the axes have an element for certain."""
+    return all(isinstance(shape[axis], int) and shape[axis] != 0 for axis in axes)
+
+
+@rule("reduce_or(splat) -> splat", lambda p: apply("reduce_or", p.like(True), axes=(0,)), shape=MATRIX)
+@rule("reduce_and(splat) -> splat", lambda p: apply("reduce_and", p.like(False), axes=(0,)), shape=MATRIX)
+def reduce_equal(operation: Operation, builder: Builder) -> Value | None:
+    shape, axes = operation.operands[0].type.shape, operation.attrs["axes"]
+    return splat_of(operation) if not_empty(shape, axes) else None
+
+
+@rule(
+    "reduce_or(broadcast(p)) -> broadcast(p)",
+    lambda p: apply("reduce_or", apply("broadcast", p, shape=(3, 4, 5, 8), dims=(1, 3)), axes=(0,)),
+    lambda p: apply("reduce_or", apply("broadcast", p, shape=(3, 4, 5, 8), dims=(1, 3)), axes=(0, 2)),
+    shape=MATRIX,
+)
+@rule(
+    "reduce_and(broadcast(p)) -> broadcast(p)",
+    lambda p: apply("reduce_and", apply("broadcast", p, shape=(3, 4, 5, 8), dims=(1, 3)), axes=(0,)),
+    shape=MATRIX,
+)
+def reduce_repeated(operation: Operation, builder: Builder) -> Value | None:
+    """Where only axes that the broadcast added are reduced, each element meets copies of itself."""
+    inner = made_by(operation.operands[0], "broadcast")
+    if inner is None:
+        return None
+    shape, dims, axes = inner.attrs["shape"], inner.attrs["dims"], operation.attrs["axes"]
+    if not not_empty(shape, axes) or any(axis in dims for axis in axes):
+        return None
+    kept = [axis for axis in range(len(shape)) if axis not in axes]
+    moved = tuple(kept.index(dim) for dim in dims)
+    return emit(builder, "broadcast", inner.operands[0], shape=operation.results[0].type.shape, dims=moved)
+
+
+# --- norms ------------------------------------------------------------------------------------------------------------
+
+
+def squared_norm(value: Value, builder: Builder) -> Value | None:
+    """The square of a Euclidean norm as a sum of squares, which is smooth at 0; the norm may have been reshaped."""
+    moves = []
+    norm = value.producer
+    while norm is not None and norm.op.name in ("reshape", "broadcast"):
+        moves.append(norm)
+        norm = norm.operands[0].producer
+    if norm is None or norm.op.name != "reduce_norm":
+        return None
+    x = norm.operands[0]
+    if x.type.dtype.kind == "c":
+        real, imag = emit(builder, "real", x), emit(builder, "imag", x)
+        square = emit(builder, "add", emit(builder, "mul", real, real), emit(builder, "mul", imag, imag))
+    else:
+        square = emit(builder, "mul", x, x)
+    total = emit(builder, "reduce_sum", square, **norm.attrs)
+    for move in reversed(moves):
+        total = emit(builder, move.op.name, total, **move.attrs)
+    return total
+
+
+def norm(x: Term) -> Term:
+    """A norm, in an example."""
+    return apply("reduce_norm", x, axes=(1,))
+
+
+@rule(
+    "mul(reduce_norm(x), reduce_norm(x)) -> reduce_sum(mul(x, x))",
+    lambda x: norm(x) * norm(x),
+    kinds="f",
+    shape=MATRIX,
+    limit=True,
+)
+def norm_times_norm(operation: Operation, builder: Builder) -> Value | None:
+    left, right = operation.operands
+    return squared_norm(left, builder) if left is right else None
+
+
+@rule(
+    "integer_pow(reduce_norm(x), 2) -> reduce_sum(mul(x, x))",
+    lambda x: apply("integer_pow", norm(x), y=2),
+    lambda x: apply("integer_pow", apply("reshape", norm(x), shape=(4, 1)), y=2),
+    kinds="f",
+    shape=MATRIX,
+    limit=True,
+)
+def norm_squared(operation: Operation, builder: Builder) -> Value | None:
+    return squared_norm(operation.operands[0], builder) if operation.attrs["y"] == 2 else None
+
+
+@rule(
+    "pow(reduce_norm(x), 2) -> reduce_sum(mul(x, x))",
+    lambda x: apply("pow", norm(x), 2.0),
+    kinds="f",
+    shape=MATRIX,
+    limit=True,
+)
+def norm_to_the_second(operation: Operation, builder: Builder) -> Value | None:
+    norm_value, exponent = operation.operands
+    return squared_norm(norm_value, builder) if is_filled(exponent, 2.0) else None

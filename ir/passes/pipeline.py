@@ -1,0 +1,117 @@
+"""The order in which functions are simplified, before and after differentiation."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from typing import Final, NamedTuple
+
+from srcgrad.ir.core import Function
+from srcgrad.ir.passes.dce import dce
+from srcgrad.ir.passes.fold import Evaluator, make_folder
+from srcgrad.ir.passes.rewrite import Fired, rewrite
+from srcgrad.ir.passes.rules import FINAL, take_limits
+from srcgrad.ir.verify import verify as verify_function
+
+VERIFY_VARIABLE: Final = "SRCGRAD_VERIFY"
+
+
+class Pass(NamedTuple):
+    """A name, and a pure function that also reports the rules that fire to a list, if it is given one."""
+
+    name: str
+    apply: Callable[[Function, list[Fired] | None], Function]
+
+
+class PassRecord(NamedTuple):
+    """What one pass did: operations before and after (in regions too), rules that fired, the text of the result."""
+
+    name: str
+    before: int
+    after: int
+    fired: tuple[Fired, ...]
+    text: str | None
+
+
+class Pipeline:
+    """Passes, one after the other.
+
+    Args:
+        passes: what to run.
+        log: keep a `PassRecord` of each pass of each run in ``records``; a logging pipeline belongs to one thread.
+        verify: check each result; by default, whether the environment variable ``SRCGRAD_VERIFY`` is 1.
+        text: keep the text of each result in its record.
+
+    >>> import srcgrad.ir.ops
+    >>> from srcgrad.ir.core import Builder
+    >>> from srcgrad.ir.opdef import Term
+    >>> from srcgrad.ir.types import FLOAT64, ArrayType
+    >>> builder = Builder()
+    >>> x = Term(builder, builder.param(ArrayType(FLOAT64), "x"))
+    >>> unused, result = x + 1.0, x * 2.0
+    >>> pipeline = Pipeline([DCE], log=True)
+    >>> _ = pipeline.run(builder.function("f", [result.value]))
+    >>> pipeline.records
+    [PassRecord(name='dce', before=2, after=1, fired=(), text=None)]
+    """
+
+    __slots__ = ("log", "passes", "records", "text", "verify")
+
+    def __init__(
+        self, passes: Iterable[Pass], log: bool = False, verify: bool | None = None, text: bool = False
+    ) -> None:
+        self.passes = tuple(passes)
+        self.log = log
+        self.verify = os.environ.get(VERIFY_VARIABLE) == "1" if verify is None else verify
+        self.text = text
+        self.records: list[PassRecord] = []
+
+    def run(self, function: Function) -> Function:
+        """The function after all passes.
+
+        Raises:
+            VerifyError: a pass gave a function that is not valid, and ``verify`` is on.
+        """
+        for name, apply in self.passes:
+            fired: list[Fired] | None = [] if self.log else None
+            result = apply(function, fired)
+            if self.verify:
+                verify_function(result)
+            if fired is not None:
+                text = str(result) if self.text else None
+                self.records.append(PassRecord(name, count(function), count(result), tuple(fired), text))
+            function = result
+        return function
+
+
+def count(function: Function) -> int:
+    return sum(1 for _ in function.walk())
+
+
+DCE: Final = Pass("dce", lambda function, fired: dce(function))
+LIMITS: Final = Pass("limits", take_limits)
+"""Limit rules; equal operations are merged in the same sweep."""
+
+
+def simplification(evaluate_operation: Evaluator | None = None) -> Pass:
+    """Folding (given an evaluator), the final rules, and merging of equal operations, in one sweep."""
+    folder = None if evaluate_operation is None else make_folder(evaluate_operation)
+    return Pass("simplify", lambda function, fired: rewrite(function, FINAL, folder, fired))
+
+
+def prepare(function: Function) -> Function:
+    """What is done before differentiation: dead code leaves, equal operations merge, and limit rules apply."""
+    return Pipeline(PREPARE).run(function)
+
+
+def optimise(function: Function, evaluate_operation: Evaluator | None = None) -> Function:
+    """What is done when nothing is to be differentiated any more, which also lets ``stop_gradient`` go."""
+    return Pipeline(optimisation(evaluate_operation)).run(function)
+
+
+PREPARE: Final = (DCE, LIMITS, DCE)
+
+
+def optimisation(evaluate_operation: Evaluator | None = None) -> tuple[Pass, ...]:
+    """The passes of `optimise`; dead code leaves first too, so that no time goes into it."""
+    return (DCE, simplification(evaluate_operation), DCE)

@@ -1,0 +1,55 @@
+"""Batching (vmap): a function on one example becomes a function on a leading axis of examples."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from srcgrad.ir.core import Builder, Function, Literal, Region, Value
+from srcgrad.ir.opdef import Term, broadcast_to
+from srcgrad.ir.types import Size
+
+
+def batch_region(
+    builder: Builder, region: Region, arguments: Sequence[Value], batched: Sequence[bool], size: Size
+) -> tuple[list[Value], list[bool]]:
+    """Emit a region on arguments of which the batched ones have a leading axis; say which results have it."""
+    env: dict[Value, Value] = dict(zip(region.params, arguments, strict=True))
+    is_batched: dict[Value, bool] = dict(zip(region.params, batched, strict=True))
+    outer = builder.span
+    for operation in region.operations:
+        builder.span = operation.span or outer
+        operands = [value if isinstance(value, Literal) else env[value] for value in operation.operands]
+        flags = [is_batched.get(value, False) for value in operation.operands]
+        if not any(flags):
+            emitted = builder.emit_operation(operation.op, operands, operation.attrs, operation.regions)
+            env.update(zip(operation.results, emitted.results, strict=True))
+            continue
+        terms = [Term(builder, value) for value in operands]
+        results = operation.op.batch_operation(size, terms, flags, operation)
+        for old, new in zip(operation.results, results, strict=True):
+            env[old] = new.value
+            is_batched[old] = True
+    builder.span = outer
+    return (
+        [value if isinstance(value, Literal) else env[value] for value in region.results],
+        [is_batched.get(value, False) for value in region.results],
+    )
+
+
+def batch(function: Function, batched: Sequence[bool], size: Size) -> Function:
+    """Parameters that are ``batched`` get a leading axis of ``size``; every result has one."""
+    builder = Builder()
+    arguments = [
+        builder.param(param.type.with_shape((size, *param.type.shape)) if flag else param.type, param.name)
+        for param, flag in zip(function.params, batched, strict=True)
+    ]
+    results, flags = batch_region(builder, function, arguments, batched, size)
+    return builder.function(
+        f"{function.name}.batch",
+        [value if flag else with_leading_axis(builder, value, size) for value, flag in zip(results, flags, strict=True)],
+    )
+
+
+def with_leading_axis(builder: Builder, value: Value, size: Size) -> Value:
+    shape = value.type.shape
+    return broadcast_to(Term(builder, value), (size, *shape), tuple(range(1, len(shape) + 1))).value

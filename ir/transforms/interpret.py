@@ -1,0 +1,100 @@
+"""Running a region through a builder: the loop that every transform shares."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from srcgrad.ir.core import Builder, Literal, Operation, Region, Value
+from srcgrad.ir.opdef import Lin, LinearEmitter, LinearOperand, Tangent, Term, Zero
+
+Env = dict[Value, Value]
+
+
+def look_up(env: Env, value: Value) -> Value:
+    return value if isinstance(value, Literal) else env[value]
+
+
+def inline(builder: Builder, region: Region, arguments: Sequence[Value]) -> list[Value]:
+    """Emit a region's operations on the given arguments, and return its results."""
+    env: Env = dict(zip(region.params, arguments, strict=True))
+    outer = builder.span
+    for operation in region.operations:
+        builder.span = operation.span or outer
+        operands = [value if isinstance(value, Literal) else env[value] for value in operation.operands]
+        emitted = builder.emit_operation(operation.op, operands, operation.attrs, operation.regions)
+        for old, new in zip(operation.results, emitted.results, strict=True):
+            new.name = new.name or old.name
+            env[old] = new
+    builder.span = outer
+    return [look_up(env, value) for value in region.results]
+
+
+def push_forward(
+    builder: Builder, s: LinearEmitter, region: Region, primals: Sequence[Value], tangents: Sequence[Tangent]
+) -> tuple[list[Value], list[Tangent]]:
+    """Emit a region's operations on ``primals`` into ``builder``, and its linear part on ``tangents`` through ``s``.
+
+    This is jvp when ``s`` emits and linearize when ``s`` records.
+    """
+    env: Env = dict(zip(region.params, primals, strict=True))
+    tangent_of: dict[Value, Tangent] = {
+        param: tangent for param, tangent in zip(region.params, tangents, strict=True) if isinstance(tangent, Lin)
+    }
+    outer = builder.span
+    for operation in region.operations:
+        builder.span = operation.span or outer
+        operands = [value if isinstance(value, Literal) else env[value] for value in operation.operands]
+        active = [tangent_of[value] for value in operation.operands if value in tangent_of]
+        if not active:
+            emitted = builder.emit_operation(operation.op, operands, operation.attrs, operation.regions)
+            env.update(zip(operation.results, emitted.results, strict=True))
+            continue
+        s.builder.span = builder.span
+        terms = [Term(builder, value) for value in operands]
+        incoming = [tangent_of.get(value) or Zero(value.type) for value in operation.operands]
+        results, outgoing = operation.op.differentiate(s, terms, incoming, operation)
+        for old, new, tangent in zip(operation.results, results, outgoing, strict=True):
+            new.name = new.name or old.name
+            env[old] = new
+            if isinstance(tangent, Lin):
+                tangent_of[old] = tangent
+    builder.span = outer
+    return (
+        [look_up(env, value) for value in region.results],
+        [tangent_of.get(value) or Zero(value.type) for value in region.results],
+    )
+
+
+def run_linear(
+    s: LinearEmitter, linear: Region, residuals: Sequence[Term], tangents: Sequence[Tangent]
+) -> list[Tangent]:
+    """Run a linear region forwards: its parameters are the residuals, then the linear values."""
+    plain = [param for param in linear.params if not param.linear]
+    lin = [param for param in linear.params if param.linear]
+    terms: dict[Value, Term] = dict(zip(plain, residuals, strict=True))
+    env: dict[Value, Tangent] = dict(zip(lin, tangents, strict=True))
+    for operation in linear.operations:
+        s.builder.span = operation.span and operation.span.derive("tangent")
+        operands = linear_operands(s, operation, terms, env)
+        results = s.apply_all(operation.op, operands, operation.attrs, operation.regions)
+        env.update(zip(operation.results, results, strict=True))
+    return [env.get(value) or Zero(value.type) for value in linear.results]
+
+
+def linear_operands(
+    s: LinearEmitter, operation: Operation, terms: dict[Value, Term], env: Mapping[Value, Tangent]
+) -> list[LinearOperand]:
+    """Operands of an operation of a linear region: residual terms, tangents, and literal zeros as structural zeros."""
+    found: list[LinearOperand] = []
+    op, arity = operation.op, len(operation.operands)
+    joint = () if op.separate else op.linear_positions(arity, operation.attrs)
+    for position, value in enumerate(operation.operands):
+        if value in env:
+            found.append(env[value])
+        elif value in terms:
+            found.append(terms[value])
+        elif position in joint:
+            found.append(Zero(value.type))
+        else:
+            found.append(Term(s.builder, value))
+    return found

@@ -1,0 +1,281 @@
+"""The two ways to emit linear code: `Masked` as ordinary operations, `Recorder` as a linear program.
+
+`Masked` computes over the reals with an absorbing zero: a (co)tangent is a value and a mask, and what is structurally zero
+stays zero whatever inf or nan the partials hold. No op for masks exists; what comes out are ordinary operations::
+
+    scale((v, m), c)          = (v*c, m)                        dirty
+    select(p, (v, m), Zero)   = (v, m & p)                      no operation on v
+    add, the same mask        = (v1 + v2, m)
+    add, masks split by p     = (select(p, v1, v2), m1 | m2)
+    add otherwise             = (blend + blend, m1 | m2)        clean; blend = select(m, v, 0)
+    move                      = (op(v), op(m))
+    mix                       = (op(blend), any(m))             clean if op keeps zeros: 0 * inf is nan
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from srcgrad.ir.core import NO_ATTRS, Attrs, Builder, Literal, Operation, Region, Value, is_splat, literal, zeros
+from srcgrad.ir.errors import InternalError
+from srcgrad.ir.opdef import REGISTRY, Lin, Linear, LinearEmitter, LinearOperand, Op, Tangent, Term, Zero, broadcast_to
+from srcgrad.ir.types import BOOL, ArrayType
+
+PATH_LIMIT = 8
+"""How many conjuncts of a mask are looked at: a constant, so that mask algebra is O(1) per operation."""
+
+
+class MaskAlgebra:
+    """Conjunction, disjunction and complement of masks; None is the mask that is true everywhere.
+
+    Masks are built as paths ``and(parent, predicate)``, which is what lets ``p | ~p`` fold away.
+    """
+
+    def __init__(self, builder: Builder) -> None:
+        self.builder = builder
+        self.and_op = REGISTRY["logical_and"]
+        self.or_op = REGISTRY["logical_or"]
+        self.not_op = REGISTRY["logical_not"]
+
+    def invert(self, mask: Value) -> Value:
+        producer = mask.producer
+        if producer is not None and producer.op is self.not_op:
+            return producer.operands[0]
+        return self.builder.emit(self.not_op, [mask])
+
+    def same_shape(self, left: Value, right: Value) -> tuple[Value, Value]:
+        if left.type.shape == right.type.shape:
+            return left, right
+        shape = max(left.type.shape, right.type.shape, key=len)
+        return self.full(left, shape), self.full(right, shape)
+
+    def full(self, mask: Value, shape: Any) -> Value:
+        return broadcast_to(Term(self.builder, mask), shape).value
+
+    def conjuncts(self, mask: Value) -> list[Value]:
+        """The last conjuncts of a path, innermost first."""
+        found = []
+        for _ in range(PATH_LIMIT):
+            producer = mask.producer
+            if producer is None or producer.op is not self.and_op:
+                break
+            found.append(producer.operands[1])
+            mask = producer.operands[0]
+        return [*found, mask]
+
+    def both(self, parent: Value | None, predicate: Value | None) -> Value | None:
+        if parent is None:
+            return predicate
+        if predicate is None or any(conjunct is predicate for conjunct in self.conjuncts(parent)):
+            return parent
+        return self.builder.emit(self.and_op, self.same_shape(parent, predicate))
+
+    def either(self, left: Value | None, right: Value | None) -> Value | None:
+        """``(c & p) | (c & ~p) = c``, ``p | ~p = None``, ``c | (c & p) = c``."""
+        if left is None or right is None:
+            return None
+        if left is right:
+            return left
+        left_parent, left_last = self.split(left)
+        right_parent, right_last = self.split(right)
+        if left_parent is right_parent and self.complements(left_last, right_last):
+            return left_parent
+        if left_parent is right:
+            return right
+        if right_parent is left:
+            return left
+        return self.builder.emit(self.or_op, self.same_shape(left, right))
+
+    def split(self, mask: Value) -> tuple[Value | None, Value]:
+        producer = mask.producer
+        if producer is not None and producer.op is self.and_op:
+            return producer.operands[0], producer.operands[1]
+        return None, mask
+
+    def complements(self, left: Value, right: Value) -> bool:
+        for one, other in ((left, right), (right, left)):
+            producer = one.producer
+            if producer is not None and producer.op is self.not_op and producer.operands[0] is other:
+                return True
+        return False
+
+    def splitting(self, left: Value | None, right: Value | None) -> Value | None:
+        """A predicate that holds wherever ``left`` does and nowhere where ``right`` does."""
+        if left is None or right is None or left.type != right.type:
+            return None
+        others = self.conjuncts(right)
+        for conjunct in self.conjuncts(left):
+            if conjunct.type == left.type and any(self.complements(conjunct, other) for other in others):
+                return conjunct
+        return None
+
+
+class Masked(LinearEmitter):
+    """Emits ordinary operations into a builder."""
+
+    def __init__(self, builder: Builder) -> None:
+        self.builder = builder
+        self.masks = MaskAlgebra(builder)
+        self.add_op = REGISTRY["add"]
+        self.neg_op = REGISTRY["neg"]
+        self.select_op = REGISTRY["select"]
+
+    def literal(self, number: Any, type: ArrayType) -> Term:
+        return Term(self.builder, literal(number, type))
+
+    def blend(self, tangent: Lin) -> Value:
+        """The value with zeros where the mask is False."""
+        if tangent.mask is None or tangent.clean:
+            return tangent.value
+        return self.builder.emit(self.select_op, [tangent.mask, tangent.value, zeros(tangent.type)])
+
+    def materialise(self, tangent: Tangent) -> Value:
+        """An ordinary value: structural zeros become numbers."""
+        return zeros(tangent.type) if isinstance(tangent, Zero) else self.blend(tangent)
+
+    def neg(self, tangent: Tangent) -> Tangent:
+        if isinstance(tangent, Zero):
+            return tangent
+        return Lin(self.builder.emit(self.neg_op, [tangent.value]), tangent.mask, tangent.clean)
+
+    def add(self, left: Tangent, right: Tangent) -> Tangent:
+        if isinstance(left, Zero):
+            return right
+        if isinstance(right, Zero):
+            return left
+        if left.mask is right.mask:
+            value = self.builder.emit(self.add_op, [left.value, right.value])
+            return Lin(value, left.mask, left.clean and right.clean)
+        split = self.masks.splitting(left.mask, right.mask)
+        mask = self.masks.either(left.mask, right.mask)
+        if split is not None:
+            return Lin(self.builder.emit(self.select_op, [split, left.value, right.value]), mask)
+        return Lin(self.builder.emit(self.add_op, [self.blend(left), self.blend(right)]), mask, True)
+
+    def select(self, predicate: Term, true: Tangent, false: Tangent) -> Tangent:
+        p = predicate.value
+        if isinstance(true, Zero):
+            if isinstance(false, Zero):
+                return true
+            return Lin(false.value, self.masks.both(false.mask, self.masks.invert(p)))
+        if isinstance(false, Zero):
+            return Lin(true.value, self.masks.both(true.mask, p))
+        value = self.builder.emit(self.select_op, [p, true.value, false.value])
+        if true.mask is None and false.mask is None:
+            return Lin(value)
+        if true.mask is false.mask:
+            return Lin(value, true.mask, true.clean and false.clean)
+        shape = max((mask.type.shape for mask in (true.mask, false.mask, p) if mask is not None), key=len)
+        chosen = [p if not p.type.shape else self.masks.full(p, shape)]
+        for mask in (true.mask, false.mask):
+            chosen.append(literal(True, ArrayType(BOOL, shape)) if mask is None else self.masks.full(mask, shape))
+        return Lin(value, self.builder.emit(self.select_op, chosen), true.clean and false.clean)
+
+    def apply_all(
+        self, op: Op, operands: Sequence[LinearOperand], attrs: Attrs = NO_ATTRS, regions: Sequence[Region] = ()
+    ) -> list[Tangent]:
+        tangents = [operand for operand in operands if not isinstance(operand, Term)]
+        if all(isinstance(tangent, Zero) for tangent in tangents):
+            types = op.result_types([operand.type for operand in operands], attrs, regions)
+            return [Zero(type) for type in types]
+        if regions or type(op).apply_linear is not Op.apply_linear:
+            return op.apply_linear(self, operands, attrs, regions)
+        if not isinstance(op, Linear):
+            raise InternalError(f"op {op.name!r} is not linear")
+        if op.masking == "mix":
+            return [self.mix(op, operands, attrs)]
+        values = [zeros(operand.type) if isinstance(operand, Zero) else operand.value for operand in operands]
+        result = self.builder.emit(op, values, attrs)
+        if all(isinstance(tangent, Lin) and tangent.mask is None for tangent in tangents):
+            return [Lin(result)]
+        if len(tangents) == 1 and isinstance(tangents[0], Lin):
+            tangent = tangents[0]
+            mask = tangent.mask
+            if op.masking == "move" and mask is not None and mask.type.shape:
+                mask = self.move_masks(op, operands, attrs)
+            return [Lin(result, mask, tangent.clean and op.keeps_zero)]
+        clean = all(isinstance(tangent, Zero) or tangent.clean or tangent.mask is None for tangent in tangents)
+        return [Lin(result, self.move_masks(op, operands, attrs), clean and op.keeps_zero)]
+
+    def full_mask(self, operand: LinearOperand) -> Value:
+        type = operand.type.with_dtype(BOOL)
+        if isinstance(operand, Lin) and operand.mask is not None:
+            return self.masks.full(operand.mask, type.shape)
+        return literal(isinstance(operand, Lin), type)
+
+    def move_masks(self, op: Op, operands: Sequence[LinearOperand], attrs: Attrs) -> Value:
+        moved = [operand.value if isinstance(operand, Term) else self.full_mask(operand) for operand in operands]
+        return self.builder.emit(op, moved, attrs)
+
+    def mix(self, op: Linear, operands: Sequence[LinearOperand], attrs: Attrs) -> Tangent:
+        values, masks, masked = [], [], False
+        for operand in operands:
+            if isinstance(operand, Term):
+                values.append(operand.value)
+                masks.append(operand)
+                continue
+            masked = masked or isinstance(operand, Zero) or operand.mask is not None
+            values.append(self.materialise(operand))
+            masks.append(Term(self.builder, self.full_mask(operand)))
+        result = self.builder.emit(op, values, attrs)
+        if not masked:
+            return Lin(result)
+        mask = op.mask(masks, attrs).value
+        return Lin(result, None if is_splat(mask, True) else mask, op.keeps_zero)
+
+
+class Recorder(LinearEmitter):
+    """Records a linear program: residuals become its parameters, tangents its linear values."""
+
+    def __init__(self) -> None:
+        self.builder = Builder()
+        self.residuals: dict[Value, Value] = {}
+        self.add_op = REGISTRY["add"]
+        self.neg_op = REGISTRY["neg"]
+        self.select_op = REGISTRY["select"]
+
+    def literal(self, number: Any, type: ArrayType) -> Term:
+        return Term(self.builder, literal(number, type))
+
+    def residual(self, value: Value) -> Value:
+        """The parameter that stands for a primal value; literals stand for themselves."""
+        if isinstance(value, Literal):
+            return value
+        found = self.residuals.get(value)
+        if found is None:
+            found = self.residuals[value] = Value(value.type, None, value.name)
+        return found
+
+    def operand(self, operand: LinearOperand) -> Value:
+        if isinstance(operand, Lin):
+            return operand.value
+        if isinstance(operand, Zero):
+            return zeros(operand.type)
+        return operand.value if operand.builder is self.builder else self.residual(operand.value)
+
+    def emit(self, op: Op, operands: Sequence[LinearOperand], attrs: Attrs, regions: Sequence[Region]) -> Operation:
+        return self.builder.emit_operation(op, [self.operand(operand) for operand in operands], attrs, regions)
+
+    def neg(self, tangent: Tangent) -> Tangent:
+        return tangent if isinstance(tangent, Zero) else Lin(self.builder.emit(self.neg_op, [tangent.value]))
+
+    def add(self, left: Tangent, right: Tangent) -> Tangent:
+        if isinstance(left, Zero):
+            return right
+        if isinstance(right, Zero):
+            return left
+        return Lin(self.builder.emit(self.add_op, [left.value, right.value]))
+
+    def select(self, predicate: Term, true: Tangent, false: Tangent) -> Tangent:
+        if isinstance(true, Zero) and isinstance(false, Zero):
+            return true
+        return Lin(self.emit(self.select_op, [predicate, true, false], NO_ATTRS, ()).results[0])
+
+    def apply_all(
+        self, op: Op, operands: Sequence[LinearOperand], attrs: Attrs = NO_ATTRS, regions: Sequence[Region] = ()
+    ) -> list[Tangent]:
+        if not any(isinstance(operand, Lin) for operand in operands):
+            types = op.result_types([operand.type for operand in operands], attrs, regions)
+            return [Zero(type) for type in types]
+        return [Lin(result) for result in self.emit(op, operands, attrs, regions).results]

@@ -1,0 +1,83 @@
+"""Transposition of linear programs: reverse mode is linearize, then transpose.
+
+The transpose of a linear map L is the map with <u, L t> = <L^T u, t>, the pairing being the real part of the sum of
+products (no conjugate: the convention of JAX for complex values).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from srcgrad.ir.core import Attrs, Builder, Function, Region, Value
+from srcgrad.ir.errors import InternalError
+from srcgrad.ir.opdef import Lin, Op, Tangent, Term, Zero
+from srcgrad.ir.transforms.linear import Masked
+from srcgrad.ir.types import BOOL
+
+
+def pull_back(
+    s: Masked, linear: Region, residuals: Sequence[Term], cotangents: Sequence[Tangent]
+) -> list[Tangent]:
+    """Run a linear region backwards: from cotangents of its results to cotangents of its linear parameters."""
+    plain = [param for param in linear.params if not param.linear]
+    terms: dict[Value, Term] = dict(zip(plain, residuals, strict=True))
+    cotangent_of: dict[Value, Tangent] = {}
+
+    def accumulate(value: Value, cotangent: Tangent) -> None:
+        if isinstance(cotangent, Lin) and value.linear:
+            known = cotangent_of.get(value)
+            cotangent_of[value] = cotangent if known is None else s.add(known, cotangent)
+
+    for value, cotangent in zip(linear.results, cotangents, strict=True):
+        accumulate(value, cotangent)
+    outer = s.builder.span
+    for operation in reversed(linear.operations):
+        incoming = [cotangent_of.pop(result, None) for result in operation.results]
+        if not any(incoming):
+            continue
+        s.builder.span = operation.span.derive("adjoint") if operation.span is not None else outer
+        operands: list[Term | Zero] = [
+            Zero(value.type) if value.linear else terms.get(value) or Term(s.builder, value)
+            for value in operation.operands
+        ]
+        op = operation.op
+        require_linear(op, operation.operands, operation.attrs)
+        full = [
+            cotangent or Zero(result.type) for cotangent, result in zip(incoming, operation.results, strict=True)
+        ]
+        if operation.regions:
+            outgoing = op.transpose_region(s, full, operands, operation)
+        else:
+            if not op.separate:  # a literal at a linear position is a structural zero
+                positions = op.linear_positions(len(operands), operation.attrs)
+                operands = [Zero(operand.type) if k in positions else operand for k, operand in enumerate(operands)]
+            outgoing = op.transpose(s, full, operands, operation.attrs)
+        for value, cotangent in zip(operation.operands, outgoing, strict=True):
+            if cotangent is not None:
+                accumulate(value, cotangent)
+    s.builder.span = outer
+    return [cotangent_of.get(param) or Zero(param.type) for param in linear.params if param.linear]
+
+
+def require_linear(op: Op, operands: Sequence[Value], attrs: Attrs) -> None:
+    """Refuse an operation that is not linear in its linear operands."""
+    allowed = op.linear_positions(len(operands), attrs)
+    used = [k for k, operand in enumerate(operands) if operand.linear]
+    if any(k not in allowed for k in used) or (op.separate and len(used) > 1):
+        raise InternalError(f"transpose: {op.name} is not linear in its operands {used}")
+
+
+def transpose(linear: Function, masked: bool = False) -> Function:
+    """Parameters: the residuals, then a cotangent for each result (then, if ``masked``, a mask for each).
+
+    Results: the cotangents of the linear parameters. Where a mask is False the cotangent is a structural zero.
+    """
+    builder = Builder()
+    residuals = [builder.param(param.type, param.name) for param in linear.params if not param.linear]
+    values = [builder.param(result.type) for result in linear.results]
+    cotangents: list[Tangent] = [
+        Lin(value, builder.param(value.type.with_dtype(BOOL)), True) if masked else Lin(value) for value in values
+    ]
+    s = Masked(builder)
+    outgoing = pull_back(s, linear, [Term(builder, value) for value in residuals], cotangents)
+    return builder.function(f"{linear.name}.transpose", [s.materialise(tangent) for tangent in outgoing])

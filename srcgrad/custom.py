@@ -1,0 +1,489 @@
+"""User-defined rules and control of differentiation: custom_jvp, custom_vjp, checkpoint, stop_gradient.
+
+Outside a trace all of them are the function itself. Inside one, the function and its rules are traced into regions of one
+operation, so that every transform sees them: the IR never calls Python.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import types
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, ParamSpec, TypeVar
+
+import numpy as np
+
+from srcgrad.differentiate import rebuild
+from srcgrad.errors import CustomRuleError
+from srcgrad.ir.core import Region, Value, zeros
+from srcgrad.ir.opdef import REGISTRY
+from srcgrad.ir.types import ArrayType
+from srcgrad.tracing.function import LeafSpec, StaticLeaf, Traced, leaf_spec, trace_function
+from srcgrad.tracing.pytree import TreeDef, flatten, flatten_up_to, tree_map
+from srcgrad.tracing.trace import CURRENT, Trace, current_span
+from srcgrad.tracing.tracer import Tracer, as_tracer, emit, from_value
+
+P = ParamSpec("P")
+R = TypeVar("R")
+Spec = LeafSpec | None
+
+
+def trace_body(
+    call: Callable[[list[Any]], Any], leaves: Sequence[Any], specs: Sequence[Spec], numbers: Sequence[Any], name: str
+) -> Traced:
+    """Trace a user function for a region of an operation of the trace in progress."""
+    nothing = [None] * len(leaves)
+    return trace_function(call, leaves, specs, nothing, name=name, concrete=current().concrete, numbers=numbers)
+
+
+def spec_of(type: ArrayType) -> LeafSpec:
+    return LeafSpec(type, not type.shape, False)
+
+
+def closed(traced: Traced, front: int, lifted: Sequence[Value]) -> Region:
+    """The traced function as a region: its first ``front`` inputs, the operation's lifted operands, its other inputs."""
+    params, inputs = traced.function.params, traced.inputs
+    own = dict(zip(traced.lifted, params[inputs:], strict=False))
+    middle = [own.get(value) or Value(value.type) for value in lifted]
+    return Region([*params[:front], *middle, *params[front:inputs]], traced.function.operations, traced.function.results)
+
+
+def union(*bodies: Traced) -> list[Value]:
+    """The outer values that any of the bodies closes over."""
+    return list(dict.fromkeys(value for body in bodies for value in body.lifted))
+
+
+class Arguments:
+    """The differentiable call of a function with a rule: the arguments' leaves, and those that are traced."""
+
+    def __init__(self, rest: tuple[Any, ...]) -> None:
+        self.leaves, self.treedef = flatten(rest)
+        self.specs = [leaf_spec(leaf) for leaf in self.leaves]
+        tracers = [as_tracer(leaf) for leaf, spec in zip(self.leaves, self.specs, strict=True) if spec is not None]
+        self.values = [tracer.read() for tracer in tracers]
+        self.numbers = [tracer.number() for tracer in tracers]
+        self.active = [value.type.differentiable for value in self.values]
+        self.places = [k for k, spec in enumerate(self.specs) if spec is not None and spec.type.differentiable]
+        """The positions of the differentiable leaves."""
+
+
+def bind_arguments(f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+    """Positional arguments, keywords put in their places and defaults filled in (rules are called by position)."""
+    try:
+        bound = inspect.signature(f).bind(*args, **kwargs)
+    except (TypeError, ValueError) as error:
+        if isinstance(error, ValueError) and not kwargs:  # no signature to be had
+            return args
+        raise CustomRuleError(str(error)) from None
+    bound.apply_defaults()
+    if bound.kwargs:
+        raise CustomRuleError(
+            f"a function with a custom rule takes positional arguments; {sorted(bound.kwargs)} are keyword-only"
+        )
+    return bound.args
+
+
+class Ruled(Generic[P, R]):
+    """A function with a rule, usable like the function."""
+
+    kind = "custom rule"
+
+    def __init__(self, fun: Callable[P, R], nondiff_argnums: Sequence[int] = ()) -> None:
+        if not callable(fun):
+            raise CustomRuleError(f"{self.kind} takes a function, not {type(fun).__name__}")
+        functools.update_wrapper(self, fun)
+        self.f = fun
+        self.nondiff_argnums = tuple(nondiff_argnums)
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self if instance is None else types.MethodType(self, instance)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        if CURRENT.get() is None:
+            return self.f(*args, **kwargs)
+        result: R = self.apply(bind_arguments(self.f, args, kwargs))
+        return result
+
+    def apply(self, args: tuple[Any, ...]) -> Any:
+        raise NotImplementedError
+
+    @property
+    def name(self) -> str:
+        return getattr(self.f, "__name__", type(self.f).__name__)
+
+    def trace_primal(self, fixed: list[Any], given: Arguments) -> Traced:
+        def call(leaves: list[Any]) -> Any:
+            return self.f(*self.merge(fixed, given.treedef.unflatten(leaves)))
+
+        return trace_body(call, given.leaves, given.specs, given.numbers, self.name)
+
+    def split(self, args: tuple[Any, ...]) -> tuple[list[Any], tuple[Any, ...]]:
+        """The non-differentiated arguments, and the others."""
+        count = len(args)
+        static = [number % count for number in self.nondiff_argnums]
+        fixed = [args[k] for k in static]
+        return fixed, tuple(argument for k, argument in enumerate(args) if k not in static)
+
+    def merge(self, fixed: list[Any], rest: Sequence[Any]) -> list[Any]:
+        count = len(fixed) + len(rest)
+        static = [number % count for number in self.nondiff_argnums]
+        given, others = dict(zip(static, fixed, strict=True)), iter(rest)
+        return [given[k] if k in given else next(others) for k in range(count)]
+
+
+def current() -> Trace:
+    trace = CURRENT.get()
+    if trace is None:
+        raise CustomRuleError("no trace is in progress")
+    return trace
+
+
+def emit_call(name: str, operands: Sequence[Value], attrs: dict[str, Any], regions: Sequence[Region]) -> list[Tracer]:
+    trace = current()
+    trace.builder.span = current_span()
+    operation = trace.builder.emit_operation(REGISTRY[name], operands, attrs, regions)
+    return [from_value(value, scalar=not value.type.shape) for value in operation.results]
+
+
+class custom_jvp(Ruled[P, R]):  # noqa: N801  named as in JAX
+    """A function with its own forward rule; reverse mode, higher orders and vmap come from the rule.
+
+    Args:
+        fun: the function; its arguments and results are pytrees of arrays.
+        nondiff_argnums: positions of arguments that are not differentiated; the rule gets them first.
+
+    Give the rule with `defjvp`: ``rule(*nondiff, primals, tangents) -> (out, tangent_out)``; it must be linear in the
+    tangents (JAX's convention).
+
+    Raises:
+        CustomRuleError: at the first differentiation, where there is no rule or it returns something else.
+
+    >>> import numpy as np, srcgrad as sg
+    >>> @sg.custom_jvp
+    ... def log1pexp(x):
+    ...     return np.log(1.0 + np.exp(x))
+    >>> @log1pexp.defjvp
+    ... def rule(primals, tangents):
+    ...     (x,), (t,) = primals, tangents
+    ...     return log1pexp(x), t * (1.0 - 1.0 / (1.0 + np.exp(x)))
+    >>> sg.grad(log1pexp)(1000.0)
+    np.float64(1.0)
+    """
+
+    kind = "custom_jvp"
+
+    def __init__(self, fun: Callable[P, R], nondiff_argnums: Sequence[int] = ()) -> None:
+        super().__init__(fun, nondiff_argnums)
+        self.rule: Callable[..., Any] | None = None
+
+    def defjvp(self, jvp: Callable[..., Any]) -> Callable[..., Any]:
+        """Set the rule ``jvp(*nondiff, primals, tangents) -> (out, tangent_out)``; returns it."""
+        if not callable(jvp):
+            raise CustomRuleError(f"defjvp takes a function, not {type(jvp).__name__}")
+        self.rule = jvp
+        return jvp
+
+    def defjvps(self, *jvps: Callable[..., Any] | None) -> None:
+        """Set a rule per argument: ``jvp(tangent, out, *primals) -> tangent_out``; None is a zero derivative."""
+
+        def rule(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> Any:
+            out = self(*primals)  # type: ignore[call-arg]
+            parts = [jvp(t, out, *primals) for jvp, t in zip(jvps, tangents, strict=True) if jvp is not None]
+            total = functools.reduce(lambda left, right: tree_map(lambda a, b: a + b, left, right), parts)
+            return out, total
+
+        self.rule = rule
+
+    @property
+    def __srcgrad_static__(self) -> Any:
+        return (self.kind, self.nondiff_argnums)
+
+    @property
+    def __srcgrad_wrapped__(self) -> Any:
+        return (self.f, self.rule)
+
+    def __srcgrad_rewrap__(self, f: Callable[..., Any], rule: Callable[..., Any] | None) -> Any:
+        other: Any = type(self)(f, self.nondiff_argnums)
+        other.rule = rule
+        return other
+
+    def apply(self, args: tuple[Any, ...]) -> Any:
+        rule = self.rule
+        if rule is None:
+            raise CustomRuleError(f"{self.name} is a custom_jvp without a rule", hint=f"@{self.name}.defjvp")
+        fixed, rest = self.split(args)
+        given = Arguments(rest)
+        body = self.trace_primal(fixed, given)
+        count = len(given.leaves)
+        seeds = [given.specs[place] for place in given.places]
+
+        def call(leaves: list[Any]) -> Any:
+            tangents: list[Any] = [zero_tangent(leaf) for leaf in leaves[:count]]
+            for place, tangent in zip(given.places, leaves[count:], strict=True):
+                tangents[place] = tangent
+            return self.call_rule(rule, fixed, given.treedef, leaves[:count], tangents, body)
+
+        numbers = [*given.numbers, *[zero_number(spec) for spec in seeds]]
+        pushed = trace_body(call, [*given.leaves, *seeds], [*given.specs, *seeds], numbers, f"{self.name}.jvp")
+        lifted = union(body, pushed)
+        front = len(given.values)
+        regions = (closed(body, front, lifted), closed(pushed, front, lifted))
+        attrs = {"active": (*given.active, *[False] * len(lifted))}
+        results = emit_call("custom_jvp", [*given.values, *lifted], attrs, regions)
+        return rebuild(body.out_tree, body.outputs, results)
+
+    def call_rule(
+        self,
+        rule: Callable[..., Any],
+        fixed: list[Any],
+        treedef: TreeDef,
+        primals: list[Any],
+        tangents: list[Any],
+        traced: Traced,
+    ) -> list[Any]:
+        """Run the rule; the results' leaves, then a tangent for each."""
+        found = rule(*fixed, treedef.unflatten(primals), treedef.unflatten(tangents))
+        if not isinstance(found, tuple) or len(found) != 2:
+            raise CustomRuleError(f"the jvp rule of {self.name} must return (out, tangent_out), not {found!r}")
+        out, out_tree = flatten(found[0])
+        dots, dot_tree = flatten(found[1])
+        if out_tree != traced.out_tree or dot_tree != traced.out_tree:
+            raise CustomRuleError(
+                f"the jvp rule of {self.name} returns {out_tree!r} and {dot_tree!r}; the function returns "
+                f"{traced.out_tree!r}"
+            )
+        positions = [k for k, output in enumerate(traced.outputs) if not isinstance(output, StaticLeaf)]
+        types = [traced.function.results[traced.outputs[k]].type for k in positions]
+        values = [fitted(out[k], type, f"the jvp rule of {self.name}") for k, type in zip(positions, types, strict=True)]
+        pushed = [fitted(dots[k], type, f"the tangent of {self.name}") for k, type in zip(positions, types, strict=True)]
+        return [*values, *pushed]
+
+
+def zero_tangent(leaf: Any) -> Any:
+    return np.zeros_like(leaf) if isinstance(leaf, (Tracer, np.ndarray, np.generic, float, complex, int)) else None
+
+
+def zero_number(spec: Spec) -> Any:
+    """The number a tangent has while the rule is traced with numbers: rules are linear, so any will do."""
+    return None if spec is None else np.zeros(spec.type.static_shape, spec.type.dtype)[()]
+
+
+def fitted(value: Any, type: ArrayType, what: str) -> Tracer:
+    """A value a rule returned, as the type it must have.
+
+    Raises:
+        CustomRuleError: its shape differs, or it is complex where a real value is needed.
+    """
+    if value is None:
+        return from_value(zeros(type))
+    tracer = as_tracer(value)
+    if tracer.shape != type.shape or (tracer.dtype.kind == "c" and type.dtype.kind != "c"):
+        raise CustomRuleError(f"{what} gives {tracer.type} where {type} is needed")
+    return tracer if tracer.dtype == type.dtype else tracer.astype(type.dtype)
+
+
+class custom_vjp(Ruled[P, R]):  # noqa: N801  named as in JAX
+    """A function with its own reverse rule; forward mode is the transpose of that rule.
+
+    Args:
+        fun: the function; its arguments and results are pytrees of arrays.
+        nondiff_argnums: positions of arguments that are not differentiated; ``bwd`` gets them first.
+
+    Give the rule with `defvjp`: ``fwd(*args) -> (out, residuals)``, ``bwd(*nondiff, residuals, cotangent) -> tuple`` with
+    a cotangent (or None) for each differentiated argument (JAX's convention).
+
+    Raises:
+        CustomRuleError: at the first differentiation, where there is no rule or it returns something else.
+
+    >>> import numpy as np, srcgrad as sg
+    >>> @sg.custom_vjp
+    ... def clipped(x):
+    ...     return x
+    >>> clipped.defvjp(lambda x: (x, None), lambda _, ct: (np.clip(ct, -1.0, 1.0),))
+    >>> sg.grad(lambda x: 5.0 * clipped(x))(2.0)
+    np.float64(1.0)
+    """
+
+    kind = "custom_vjp"
+
+    def __init__(self, fun: Callable[P, R], nondiff_argnums: Sequence[int] = ()) -> None:
+        super().__init__(fun, nondiff_argnums)
+        self.fwd: Callable[..., Any] | None = None
+        self.bwd: Callable[..., Any] | None = None
+
+    def defvjp(self, fwd: Callable[..., Any], bwd: Callable[..., Any]) -> None:
+        """Set the rule: ``fwd(*args) -> (out, residuals)`` and ``bwd(*nondiff, residuals, cotangent) -> tuple``."""
+        for rule in (fwd, bwd):
+            if not callable(rule):
+                raise CustomRuleError(f"defvjp takes two functions, not {type(rule).__name__}")
+        self.fwd, self.bwd = fwd, bwd
+
+    @property
+    def __srcgrad_static__(self) -> Any:
+        return (self.kind, self.nondiff_argnums)
+
+    @property
+    def __srcgrad_wrapped__(self) -> Any:
+        return (self.f, self.fwd, self.bwd)
+
+    def __srcgrad_rewrap__(self, f: Callable[..., Any], fwd: Any, bwd: Any) -> Any:
+        other: Any = type(self)(f, self.nondiff_argnums)
+        other.fwd, other.bwd = fwd, bwd
+        return other
+
+    def apply(self, args: tuple[Any, ...]) -> Any:
+        fwd, bwd = self.fwd, self.bwd
+        if fwd is None or bwd is None:
+            raise CustomRuleError(f"{self.name} is a custom_vjp without a rule", hint=f"{self.name}.defvjp(fwd, bwd)")
+        fixed, rest = self.split(args)
+        given = Arguments(rest)
+        body = self.trace_primal(fixed, given)
+        forward = trace_body(
+            lambda leaves: self.call_forward(fwd, fixed, given.treedef, leaves, body),
+            given.leaves,
+            given.specs,
+            given.numbers,
+            f"{self.name}.fwd",
+        )
+        backward = self.trace_backward(bwd, fixed, given, body, forward)
+        lifted = union(body, forward, backward)
+        front, count = len(given.values), len(body.function.results)
+        forward_region = closed(forward, front, lifted)
+        carried = forward_region.params[front:]
+        forward_region = Region(
+            forward_region.params, forward_region.operations, [*forward_region.results, *carried]
+        )
+        residuals = len(forward.function.results) - count
+        attrs = {
+            "active": (*given.active, *[False] * len(lifted)),
+            "outputs": tuple(result.type.differentiable for result in body.function.results),
+        }
+        regions = (closed(body, front, lifted), forward_region, closed(backward, residuals, lifted))
+        results = emit_call("custom_vjp", [*given.values, *lifted], attrs, regions)
+        return rebuild(body.out_tree, body.outputs, results)
+
+    def call_forward(
+        self, fwd: Callable[..., Any], fixed: list[Any], treedef: TreeDef, given: list[Any], traced: Traced
+    ) -> Any:
+        found = fwd(*self.merge(fixed, treedef.unflatten(given)))
+        if not isinstance(found, tuple) or len(found) != 2:
+            raise CustomRuleError(f"fwd of {self.name} must return (out, residuals), not {found!r}")
+        out, tree = flatten(found[0])
+        if tree != traced.out_tree:
+            raise CustomRuleError(f"fwd of {self.name} returns {tree!r}; the function returns {traced.out_tree!r}")
+        values = [
+            fitted(out[k], traced.function.results[output].type, f"fwd of {self.name}")
+            for k, output in enumerate(traced.outputs)
+            if not isinstance(output, StaticLeaf)
+        ]
+        return values, found[1]
+
+    def trace_backward(
+        self, bwd: Callable[..., Any], fixed: list[Any], given: Arguments, body: Traced, forward: Traced
+    ) -> Traced:
+        """Trace ``bwd`` on the residuals that fwd gave and a cotangent of each differentiable result."""
+        count = len(body.function.results)
+        tree = forward.out_tree.children[1]
+        outputs = forward.outputs[forward.out_tree.children[0].num_leaves :]
+        arrays = forward.function.results[count:]
+        specs = [spec_of(value.type) for value in arrays]
+        specs += [spec_of(result.type) for result in body.function.results if result.type.differentiable]
+        numbers = [*forward.numbers[count:], *[None] * (len(specs) - len(arrays))]
+
+        def call(leaves: list[Any]) -> list[Tracer]:
+            kept = [o.value if isinstance(o, StaticLeaf) else leaves[o - count] for o in outputs]
+            incoming = iter(leaves[len(arrays) :])
+            cotangents = [
+                None
+                if isinstance(output, StaticLeaf) or not body.function.results[output].type.differentiable
+                else next(incoming)
+                for output in body.outputs
+            ]
+            found = bwd(*fixed, tree.unflatten(kept), body.out_tree.unflatten(cotangents))
+            return self.pulled(found, given)
+
+        return trace_body(call, specs, specs, numbers, f"{self.name}.bwd")
+
+    def pulled(self, found: Any, given: Arguments) -> list[Tracer]:
+        """What ``bwd`` returned, as one cotangent per differentiable leaf of the arguments."""
+        trees = given.treedef.children
+        if not isinstance(found, (tuple, list)) or len(found) != len(trees):
+            raise CustomRuleError(
+                f"bwd of {self.name} must return a tuple of {len(trees)} cotangents, one per argument, not {found!r}"
+            )
+        leaves: list[Any] = []
+        for cotangent, tree in zip(found, trees, strict=True):
+            leaves += [None] * tree.num_leaves if cotangent is None else flatten_up_to(tree, cotangent)
+        types = [spec.type for spec in (given.specs[place] for place in given.places) if spec is not None]
+        return [
+            fitted(leaves[place], type, f"bwd of {self.name}")
+            for place, type in zip(given.places, types, strict=True)
+        ]
+
+
+class Checkpointed(Ruled[P, R]):
+    """What `checkpoint` returns."""
+
+    kind = "checkpoint"
+
+    @property
+    def __srcgrad_static__(self) -> Any:
+        return (self.kind,)
+
+    @property
+    def __srcgrad_wrapped__(self) -> Any:
+        return self.f
+
+    def __srcgrad_rewrap__(self, f: Callable[..., Any]) -> Any:
+        return type(self)(f)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        if CURRENT.get() is None:
+            return self.f(*args, **kwargs)
+        leaves, treedef = flatten((args, kwargs))
+        given = Arguments((leaves,))
+
+        def call(values: list[Any]) -> Any:
+            positional, keywords = treedef.unflatten(values)
+            return self.f(*positional, **keywords)
+
+        body = trace_body(call, given.leaves, given.specs, given.numbers, self.name)
+        lifted = union(body)
+        results = emit_call("checkpoint", [*given.values, *lifted], {}, (closed(body, len(given.values), lifted),))
+        found: R = rebuild(body.out_tree, body.outputs, results)
+        return found
+
+
+def checkpoint(f: Callable[P, R]) -> Callable[P, R]:
+    """Differentiate ``f`` without keeping its intermediate values: the reverse pass computes them again.
+
+    Args:
+        f: a function of pytrees of arrays; used as a decorator or as ``checkpoint(f)``.
+
+    Memory falls from all of ``f``'s intermediates to its arguments, time grows by one evaluation of ``f``
+    (Griewank and Walther, Evaluating Derivatives, chapter 12).
+
+    >>> import numpy as np, srcgrad as sg
+    >>> sg.grad(lambda x: np.sin(sg.checkpoint(np.exp)(x)))(0.0)
+    np.float64(0.5403023058681398)
+    """
+    return Checkpointed(f)
+
+
+def stop_gradient(x: Any) -> Any:
+    """The same values, as constants: their derivatives are structural zeros.
+
+    Args:
+        x: a pytree; leaves that are not floating or complex are returned as they are.
+
+    >>> import srcgrad as sg
+    >>> sg.grad(lambda x: x * sg.stop_gradient(x))(3.0)
+    np.float64(3.0)
+    """
+    return tree_map(
+        lambda leaf: from_value(emit("stop_gradient", leaf).read(), leaf.scalar, leaf.weak)
+        if isinstance(leaf, Tracer)
+        else leaf,
+        x,
+    )

@@ -1,0 +1,310 @@
+"""The transforms that give derivatives with respect to arguments: grad, value_and_grad, jacobians, hessian."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from srcgrad.errors import ArgumentError, HolomorphicError, IntegerInputError, NonScalarOutputError, StructureError
+from srcgrad.ir.core import Builder, Function
+from srcgrad.ir.transforms.derivatives import is_holomorphic, jacobian, value_and_grad
+from srcgrad.ir.transforms.linearize import copy_params, record
+from srcgrad.tracing.function import StaticLeaf, Traced, leaf_spec
+from srcgrad.tracing.pytree import TreeDef, flatten
+from srcgrad.transformed import Built, Job, Transformed
+
+Argnums = int | Sequence[int]
+
+
+class Plan(NamedTuple):
+    """What a structure of arguments decides: the leaves that are differentiated, and their structures."""
+
+    active: tuple[bool, ...]
+    trees: tuple[TreeDef, ...]
+
+
+def normal_argnums(argnums: Argnums, count: int, kind: str) -> tuple[int, ...]:
+    """Argument numbers as increasing positions in call order.
+
+    Raises:
+        ArgumentError: not an int or a sequence of ints, out of range, or twice the same.
+    """
+    numbers = (argnums,) if isinstance(argnums, (int, np.integer)) else tuple(argnums)
+    for number in numbers:
+        if not -count <= number < count:
+            raise ArgumentError(
+                f"{kind}: argnums={argnums!r}, but the call has {count} positional argument{'s' * (count != 1)}",
+                hint="argnums counts positional arguments from 0; pass what is differentiated by position",
+            )
+    found = tuple(int(number) % count for number in numbers)
+    if len(set(found)) != len(found):
+        raise ArgumentError(f"{kind}: argnums={argnums!r} names an argument twice")
+    return found
+
+
+def check_argnums(argnums: Any, kind: str) -> Any:
+    if isinstance(argnums, (bool, np.bool_)) or not (
+        isinstance(argnums, (int, np.integer))
+        or (isinstance(argnums, (tuple, list)) and all(type(n) is int for n in argnums) and argnums)
+    ):
+        raise ArgumentError(f"{kind}: argnums must be an int or a sequence of ints, not {argnums!r}")
+    return tuple(argnums) if isinstance(argnums, (tuple, list)) else int(argnums)
+
+
+class Derivative(Transformed):
+    """A transform with argnums, has_aux and holomorphic."""
+
+    def __init__(
+        self, f: Callable[..., Any], argnums: Argnums, has_aux: bool, holomorphic: bool, backend: str | None
+    ) -> None:
+        self.argnums = check_argnums(argnums, self.kind)
+        self.has_aux = bool(has_aux)
+        self.holomorphic = bool(holomorphic)
+        super().__init__(f, backend, (self.argnums, self.has_aux, self.holomorphic))
+
+    def job(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Job:
+        leaves, treedef = flatten((args, kwargs))
+        plan: Plan | None = self.plans.get(treedef)
+        if plan is None:
+            plan = self.plan(args, treedef)
+            if len(self.plans) > 256:
+                self.plans.clear()
+            self.plans[treedef] = plan
+        return Job(leaves, treedef, plan.active, (), None, plan.trees)
+
+    def plan(self, args: tuple[Any, ...], treedef: TreeDef) -> Plan:
+        numbers = normal_argnums(self.argnums, len(args), self.kind)
+        trees = [flatten(argument)[1] for argument in args]
+        flags: list[bool] = []
+        for position, tree in enumerate(trees):
+            flags += [position in numbers] * tree.num_leaves
+        flags += [False] * (treedef.num_leaves - len(flags))
+        return Plan(tuple(flags), tuple(trees[number] for number in numbers))
+
+    def require_differentiable(self, job: Job) -> None:
+        """Every differentiated leaf must be floating or complex."""
+        paths = job.treedef.paths()
+        for leaf, flag, path in zip(job.leaves, job.active, paths, strict=True):
+            spec = leaf_spec(leaf) if flag else None
+            if flag and (spec is None or not spec.type.differentiable):
+                what = spec.type if spec is not None else type(leaf).__name__
+                number, _, inner = path.removeprefix("[0][").partition("]")
+                raise IntegerInputError(
+                    f"{self.kind} of argument {number}{inner}, which is {what}: only floats and complex numbers "
+                    "have derivatives",
+                    hint="pass a float (2.0, x.astype(float)), or leave the argument out of argnums",
+                )
+
+    def trace(self, job: Job, *args: Any, **kwargs: Any) -> Traced:
+        self.require_differentiable(job)
+        return super().trace(job, *args, **kwargs)
+
+    def split_aux(self, traced: Traced) -> tuple[TreeDef, list[Any], TreeDef | None, list[Any]]:
+        """The output's and aux's structures and leaves."""
+        if not self.has_aux:
+            return traced.out_tree, traced.outputs, None, []
+        tree = traced.out_tree
+        if tree.kind is not tuple or len(tree.children) != 2:
+            raise StructureError(f"{self.kind}: with has_aux=True the function must return (output, aux), not {tree!r}")
+        count = tree.children[0].num_leaves
+        return tree.children[0], traced.outputs[:count], tree.children[1], traced.outputs[count:]
+
+    def require_holomorphic(self, function: Function, active: Sequence[bool], outputs: Sequence[int]) -> None:
+        """A complex output of complex inputs has a complex derivative only if the function is holomorphic."""
+        inputs = [p.type for p, flag in zip(function.params, active, strict=True) if flag]
+        results = [function.results[k].type for k in outputs]
+        is_complex = any(t.dtype.kind == "c" for t in inputs) and any(t.dtype.kind == "c" for t in results)
+        if self.holomorphic and not all(t.dtype.kind == "c" for t in (*inputs, *results)):
+            raise HolomorphicError(f"{self.kind}: holomorphic=True needs complex inputs and outputs")
+        if is_complex and not self.holomorphic:
+            builder = Builder()
+            _, program = record(builder, function, copy_params(builder, function), active)
+            if not is_holomorphic(program):
+                raise HolomorphicError(
+                    f"{self.kind} of a complex output in a complex input, and the function is not holomorphic by its "
+                    "structure (it takes real or imaginary parts, conjugates or absolute values)",
+                    hint="differentiate its real and imaginary parts, or pass holomorphic=True if it is holomorphic",
+                )
+
+
+def leaf_value(output: Any, results: Sequence[Any]) -> Any:
+    return output.value if isinstance(output, StaticLeaf) else results[output]
+
+
+def rebuild(tree: TreeDef, outputs: Sequence[Any], results: Sequence[Any]) -> Any:
+    return tree.unflatten([leaf_value(output, results) for output in outputs])
+
+
+class Grad(Derivative):
+    """``grad`` and ``value_and_grad``."""
+
+    kind = "grad"
+
+    def __init__(
+        self,
+        f: Callable[..., Any],
+        argnums: Argnums,
+        has_aux: bool,
+        holomorphic: bool,
+        backend: str | None,
+        with_value: bool,
+    ) -> None:
+        self.with_value = with_value
+        super().__init__(f, argnums, has_aux, holomorphic, backend)
+        self.options = (*self.options, with_value)
+
+    def build(self, traced: Traced, job: Job, active: tuple[bool, ...]) -> Built:
+        out_tree, outputs, aux_tree, aux = self.split_aux(traced)
+        position = self.require_scalar(traced, out_tree, outputs)
+        function = first_result(traced.function, position)
+        self.require_holomorphic(function, active, [0])
+        transformed = value_and_grad(function, active)
+        count, trees, single = len(traced.function.results), job.trees, isinstance(self.argnums, int)
+        if not self.with_value:
+            kept = {output for output in aux if not isinstance(output, StaticLeaf)}
+            transformed, order = keep_results(transformed, [1 + k - (k > position) for k in sorted(kept)], count)
+            aux = [o if isinstance(o, StaticLeaf) else order[1 + o - (o > position)] for o in aux]
+            count = len(order)
+        else:
+            aux = [o if isinstance(o, StaticLeaf) else (0 if o == position else 1 + o - (o > position)) for o in aux]
+
+        def finish(results: Sequence[Any], stages: Any) -> Any:
+            gradients, start = [], count
+            for tree in trees:
+                gradients.append(tree.unflatten(results[start : start + tree.num_leaves]))
+                start += tree.num_leaves
+            gradient = gradients[0] if single else tuple(gradients)
+            auxiliary = () if aux_tree is None else (rebuild(aux_tree, aux, results),)
+            if not self.with_value:
+                return (gradient, *auxiliary) if auxiliary else gradient
+            return ((results[0], *auxiliary) if auxiliary else results[0]), gradient
+
+        return Built(transformed, finish)
+
+    def require_scalar(self, traced: Traced, out_tree: TreeDef, outputs: Sequence[Any]) -> int:
+        """The position of the function's scalar output."""
+        hint = "return a scalar (np.sum, np.mean, …), or use jacobian, jacrev or vjp"
+        if out_tree.kind is not None or len(outputs) != 1:
+            more = "" if self.has_aux else "; for (output, aux) pass has_aux=True"
+            raise NonScalarOutputError(f"{self.kind}({self.name}) needs one scalar output, not {out_tree!r}", hint=hint + more)
+        position = outputs[0]
+        if isinstance(position, StaticLeaf):
+            raise NonScalarOutputError(
+                f"{self.kind}({self.name}) needs a float output, not {type(position.value).__name__}", hint=hint
+            )
+        type_ = traced.function.results[position].type
+        if type_.shape != () or not type_.differentiable:
+            raise NonScalarOutputError(f"{self.kind}({self.name}) needs a scalar float output, not {type_}", hint=hint)
+        return int(position)
+
+
+def first_result(function: Function, position: int) -> Function:
+    """The function with one of its results first."""
+    results = list(function.results)
+    results.insert(0, results.pop(position))
+    return Function(function.name, function.params, function.operations, results)
+
+
+def keep_results(function: Function, kept: Sequence[int], count: int) -> tuple[Function, dict[int, int]]:
+    """Drop all but ``kept`` of the first ``count`` results; where the kept ones are now."""
+    results = [function.results[k] for k in kept] + list(function.results[count:])
+    order = {k: place for place, k in enumerate(kept)}
+    return Function(function.name, function.params, function.operations, results), order
+
+
+class Jacobian(Derivative):
+    """``jacfwd``, ``jacrev`` and ``jacobian`` (which picks from the shapes)."""
+
+    kind = "jacobian"
+
+    def __init__(
+        self,
+        f: Callable[..., Any],
+        argnums: Argnums,
+        has_aux: bool,
+        holomorphic: bool,
+        backend: str | None,
+        mode: str,
+    ) -> None:
+        self.mode = mode
+        super().__init__(f, argnums, has_aux, holomorphic, backend)
+        self.options = (*self.options, mode)
+
+    def build(self, traced: Traced, job: Job, active: tuple[bool, ...]) -> Built:
+        function = traced.function
+        out_tree, outputs, aux_tree, aux = self.split_aux(traced)
+        positions = [self.require_float(function, output) for output in outputs]
+        self.require_holomorphic(function, active, positions)
+        inputs = sum(param.type.size for param, flag in zip(function.params, active, strict=True) if flag)
+        size = sum(function.results[k].type.size for k in positions)
+        forward = self.mode == "forward" or (self.mode == "auto" and inputs <= size)
+        transformed = jacobian(function, active, positions, forward)
+        kept = sorted({output for output in aux if not isinstance(output, StaticLeaf)})
+        transformed, order = keep_results(transformed, kept, len(function.results))
+        aux = [o if isinstance(o, StaticLeaf) else order[o] for o in aux]
+        start, trees, single = len(kept), job.trees, isinstance(self.argnums, int)
+
+        def finish(results: Sequence[Any], stages: Any) -> Any:
+            blocks = iter(results[start:])
+            rows = []
+            for _ in outputs:
+                row = [tree.unflatten([next(blocks) for _ in range(tree.num_leaves)]) for tree in trees]
+                rows.append(row[0] if single else tuple(row))
+            found = out_tree.unflatten(rows)
+            return found if aux_tree is None else (found, rebuild(aux_tree, aux, results))
+
+        return Built(transformed, finish)
+
+    def require_float(self, function: Function, output: Any) -> int:
+        if isinstance(output, StaticLeaf) or not function.results[output].type.differentiable:
+            what = type(output.value).__name__ if isinstance(output, StaticLeaf) else function.results[output].type
+            raise NonScalarOutputError(
+                f"{self.kind}({self.name}) needs float outputs, not {what}", hint="return it as aux with has_aux=True"
+            )
+        return int(output)
+
+
+class Hessian(Derivative):
+    """``hessian``: forward over reverse."""
+
+    kind = "hessian"
+
+    def build(self, traced: Traced, job: Job, active: tuple[bool, ...]) -> Built:
+        function = traced.function
+        out_tree, outputs, aux_tree, aux = self.split_aux(traced)
+        for output in outputs:
+            if isinstance(output, StaticLeaf) or not function.results[output].type.differentiable:
+                raise NonScalarOutputError(f"hessian({self.name}) needs float outputs", hint="use has_aux=True")
+        self.require_holomorphic(function, active, outputs)
+        count = len(function.results)
+        first = jacobian(function, active, outputs, forward=False)
+        blocks = len(first.results) - count
+        second = jacobian(first, active, list(range(count, count + blocks)), forward=True)
+        kept = sorted({output for output in aux if not isinstance(output, StaticLeaf)})
+        second, order = keep_results(second, kept, count + blocks)
+        aux = [o if isinstance(o, StaticLeaf) else order[o] for o in aux]
+        start, trees, single = len(kept), job.trees, isinstance(self.argnums, int)
+        leaves = sum(tree.num_leaves for tree in trees)
+
+        def finish(results: Sequence[Any], stages: Any) -> Any:
+            blocks = iter(results[start:])
+
+            def nest(depth: int) -> Any:
+                if depth == 0:
+                    return next(blocks)
+                flat = [nest(depth - 1) for _ in range(leaves)]
+                parts, used = [], 0
+                for tree in trees:
+                    parts.append(tree.unflatten(flat[used : used + tree.num_leaves]))
+                    used += tree.num_leaves
+                return parts[0] if single else tuple(parts)
+
+            found = out_tree.unflatten([nest(2) for _ in outputs])
+            return found if aux_tree is None else (found, rebuild(aux_tree, aux, results))
+
+        return Built(second, finish)
+
+
+

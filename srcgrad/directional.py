@@ -1,0 +1,310 @@
+"""The calls that take primals: vjp, jvp, linearize, hvp."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from srcgrad.compiler import Runner
+from srcgrad.differentiate import rebuild
+from srcgrad.errors import ArgumentError, DTypeError, NonScalarOutputError, ShapeError, StructureError
+from srcgrad.ir.core import Builder, Function
+from srcgrad.ir.opdef import Lin, Tangent, Term
+from srcgrad.ir.transforms.derivatives import hvp
+from srcgrad.ir.transforms.interpret import run_linear
+from srcgrad.ir.transforms.linear import Masked
+from srcgrad.ir.transforms.linearize import Linearized, jvp, linearize
+from srcgrad.ir.transforms.transpose import transpose
+from srcgrad.ir.types import ArrayType
+from srcgrad.tracing.function import StaticLeaf, Traced, as_array, leaf_spec
+from srcgrad.tracing.pytree import TreeDef, flatten, flatten_up_to
+from srcgrad.tracing.trace import CURRENT
+from srcgrad.transformed import Built, Job, Transformed, own
+
+
+class Directional(Transformed):
+    """A call on primals, all of whose float leaves are differentiated."""
+
+    def __init__(self, f: Callable[..., Any], has_aux: bool, backend: str | None) -> None:
+        self.has_aux = bool(has_aux)
+        super().__init__(f, backend, (self.has_aux,))
+
+    def job(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Job:
+        """``args`` are the primals; for jvp and hvp, (primals, tangents)."""
+        leaves, treedef = flatten((args, {}))
+        return Job(leaves, treedef, (True,) * len(leaves), trees=tuple(flatten(argument)[1] for argument in args))
+
+    def split(self, traced: Traced) -> tuple[TreeDef, list[Any], TreeDef | None, list[Any]]:
+        if not self.has_aux:
+            return traced.out_tree, traced.outputs, None, []
+        tree = traced.out_tree
+        if tree.kind is not tuple or len(tree.children) != 2:
+            raise StructureError(f"{self.kind}: with has_aux=True the function must return (output, aux), not {tree!r}")
+        count = tree.children[0].num_leaves
+        return tree.children[0], traced.outputs[:count], tree.children[1], traced.outputs[count:]
+
+
+class Pushed(Directional):
+    """A call with tangents."""
+
+    def job(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Job:
+        primals, tangents = args
+        for name, given in (("primals", primals), ("tangents", tangents)):
+            if not isinstance(given, (tuple, list)):
+                raise ArgumentError(
+                    f"{self.kind}: {name} must be a tuple with one entry per argument, not {type(given).__name__}",
+                    hint=f"{self.kind}(f, (x,), (v,))",
+                )
+        if len(primals) != len(tangents):
+            raise StructureError(f"{self.kind}: {len(primals)} primals but {len(tangents)} tangents")
+        job = super().job(tuple(primals), kwargs)
+        extras = []
+        paths = job.treedef.paths()
+        for primal, tree, tangent in zip(primals, job.trees, tangents, strict=True):
+            for leaf, value in zip(flatten(primal)[0], flatten_up_to(tree, tangent), strict=True):
+                spec = leaf_spec(leaf)
+                path = paths[len(extras)].removeprefix("[0]")
+                if spec is None or not spec.type.differentiable:
+                    extras.append(None)
+                else:
+                    extras.append(tangent_like(value, spec.type, f"{self.kind}: the tangent of primals{path}"))
+        kept = tuple(extra for extra in extras if extra is not None)
+        return job._replace(extras=kept)
+
+
+def tangent_like(value: Any, type: ArrayType, what: str) -> Any:
+    """A tangent or cotangent of a type: cast where NumPy would cast safely.
+
+    Raises:
+        ShapeError: its shape differs. DTypeError: its dtype does not fit.
+    """
+    spec = leaf_spec(value)
+    if spec is None:
+        array = np.asarray(value)
+        if array.dtype.kind not in "biuf":
+            raise DTypeError(f"{what} must be an array of {type}, not {value!r}")
+        value = array[()]
+    dtype, shape = (spec.type.dtype, spec.type.shape) if spec is not None else (value.dtype, value.shape)
+    if shape != type.shape:
+        raise ShapeError(f"{what} must have the shape {type.shape}, not {shape}")
+    if dtype == type.dtype:
+        return value
+    if dtype.kind == "c" and type.dtype.kind != "c":
+        raise DTypeError(f"{what} must be real, {type}, not {dtype}")
+    if isinstance(value, (float, complex, int)):
+        return type.dtype.type(value)
+    if not np.can_cast(dtype, type.dtype, "same_kind"):
+        raise DTypeError(f"{what} must have the dtype {type.dtype}, not {dtype}")
+    return value.astype(type.dtype)
+
+
+class Jvp(Pushed):
+    """``jvp``."""
+
+    kind = "jvp"
+
+    def build(self, traced: Traced, job: Job, active: tuple[bool, ...]) -> Built:
+        out_tree, outputs, aux_tree, aux = self.split(traced)
+        count = len(traced.function.results)
+        transformed = jvp(traced.function, active)
+
+        def finish(results: Sequence[Any], stages: Any) -> Any:
+            out = rebuild(out_tree, outputs, results)
+            tangents = [
+                zero_like(o.value) if isinstance(o, StaticLeaf) else results[count + o] for o in outputs
+            ]
+            found = (out, out_tree.unflatten(tangents))
+            return found if aux_tree is None else (*found, rebuild(aux_tree, aux, results))
+
+        return Built(transformed, finish)
+
+
+def zero_like(value: Any) -> Any:
+    return np.zeros_like(value)[()] if isinstance(value, (int, float, complex, np.generic, np.ndarray)) else None
+
+
+class Hvp(Pushed):
+    """``hvp``: the Hessian of a scalar function times tangents."""
+
+    kind = "hvp"
+
+    def build(self, traced: Traced, job: Job, active: tuple[bool, ...]) -> Built:
+        position = traced.outputs[0] if len(traced.outputs) == 1 else None
+        scalar = position is not None and not isinstance(position, StaticLeaf)
+        if not scalar or traced.function.results[position].type.shape or traced.out_tree.kind is not None:
+            raise NonScalarOutputError(f"hvp({self.name}) needs one scalar float output, not {traced.out_tree!r}")
+        transformed = hvp(traced.function, active)
+        specs = [leaf_spec(leaf) for leaf in job.leaves]
+        places = [spec is not None and spec.type.differentiable for spec in specs]
+        statics = [None if place else zero_like(leaf) for leaf, place in zip(job.leaves, places, strict=True)]
+
+        def finish(results: Sequence[Any], stages: Any) -> Any:
+            found = iter(results)
+            leaves = iter([next(found) if place else zero for place, zero in zip(places, statics, strict=True)])
+            parts = [tree.unflatten([next(leaves) for _ in range(tree.num_leaves)]) for tree in job.trees]
+            return parts[0] if len(parts) == 1 else tuple(parts)
+
+        return Built(transformed, finish)
+
+
+class Later(NamedTuple):
+    """A linear map with its residuals: what ``vjp_fn`` and ``linear_fn`` are made of."""
+
+    residuals: Sequence[Any]
+    run: Runner
+
+    def __call__(self, values: Sequence[Any]) -> Sequence[Any]:
+        arguments = [*self.residuals, *map(as_array, values)]
+        if CURRENT.get() is not None:
+            return self.run(arguments)
+        return [own(result) for result in self.run(arguments)]
+
+
+class VjpFunction:
+    """The pullback of `vjp`: from a cotangent of the output to a tuple of cotangents, one per primal."""
+
+    __slots__ = ("_finish", "_later", "_tree", "_types")
+
+    def __init__(self, later: Later, tree: TreeDef, types: list[ArrayType | None], finish: Any) -> None:
+        self._later = later
+        self._tree = tree
+        self._types = types
+        self._finish = finish
+
+    def __call__(self, cotangent: Any) -> tuple[Any, ...]:
+        """Pull a cotangent back; its structure, shapes and dtypes are the output's.
+
+        Raises:
+            StructureError, ShapeError, DTypeError: it does not fit the output.
+        """
+        leaves = flatten_up_to(self._tree, cotangent)
+        paths = self._tree.paths()
+        given = [
+            tangent_like(leaf, type, f"vjp: the cotangent of output{path}")
+            for leaf, type, path in zip(leaves, self._types, paths, strict=True)
+            if type is not None
+        ]
+        found: tuple[Any, ...] = self._finish(self._later(given))
+        return found
+
+    def __repr__(self) -> str:
+        return f"<vjp_fn of {self._tree!r}>"
+
+
+class LinearFunction:
+    """The linear map of `linearize`: from tangents, one per primal, to the output's tangent."""
+
+    __slots__ = ("_finish", "_later", "_trees", "_types")
+
+    def __init__(self, later: Later, trees: tuple[TreeDef, ...], types: list[ArrayType | None], finish: Any) -> None:
+        self._later = later
+        self._trees = trees
+        self._types = types
+        self._finish = finish
+
+    def __call__(self, *tangents: Any) -> Any:
+        """Push tangents forward.
+
+        Raises:
+            StructureError, ShapeError, DTypeError: they do not fit the primals.
+        """
+        if len(tangents) != len(self._trees):
+            raise StructureError(f"linearize: {len(self._trees)} primals but {len(tangents)} tangents")
+        leaves = [
+            leaf for tree, tangent in zip(self._trees, tangents, strict=True) for leaf in flatten_up_to(tree, tangent)
+        ]
+        given = [
+            tangent_like(leaf, type, "linearize: a tangent")
+            for leaf, type in zip(leaves, self._types, strict=True)
+            if type is not None
+        ]
+        return self._finish(self._later(given))
+
+    def __repr__(self) -> str:
+        return f"<linear_fn of {self._trees!r}>"
+
+
+def input_types(job: Job) -> list[ArrayType | None]:
+    """Per leaf, the type of its tangent; None if it has none."""
+    specs = [leaf_spec(leaf) for leaf in job.leaves]
+    return [spec.type if spec is not None and spec.type.differentiable else None for spec in specs]
+
+
+class Vjp(Directional):
+    """``vjp``."""
+
+    kind = "vjp"
+
+    def build(self, traced: Traced, job: Job, active: tuple[bool, ...]) -> Built:
+        out_tree, outputs, aux_tree, aux = self.split(traced)
+        function = traced.function
+        parts = linearize(function, active)
+        types = [
+            None if isinstance(o, StaticLeaf) or not function.results[o].type.differentiable
+            else function.results[o].type
+            for o in outputs
+        ]  # fmt: skip
+        passed = [o for o, type in zip(outputs, types, strict=True) if type is not None]
+        stage = selected_transpose(parts, passed)
+        places = input_types(job)
+        statics = [None if place else zero_like(leaf) for leaf, place in zip(job.leaves, places, strict=True)]
+        trees = job.trees
+
+        def restore(results: Sequence[Any]) -> tuple[Any, ...]:
+            found = iter(results)
+            leaves = iter([zero if place is None else next(found) for place, zero in zip(places, statics, strict=True)])
+            return tuple(tree.unflatten([next(leaves) for _ in range(tree.num_leaves)]) for tree in trees)
+
+        def finish(results: Sequence[Any], stages: Sequence[Runner]) -> Any:
+            later = Later(list(results[parts.results :]), stages[0])
+            found = (rebuild(out_tree, outputs, results), VjpFunction(later, out_tree, types, restore))
+            return found if aux_tree is None else (*found, rebuild(aux_tree, aux, results))
+
+        return Built(parts.primal, finish, (stage,))
+
+
+def selected_transpose(parts: Linearized, passed: Sequence[int]) -> Function:
+    """The transpose that takes cotangents of some of the results only."""
+    linear = parts.linear
+    chosen = Function(linear.name, linear.params, linear.operations, [linear.results[k] for k in passed])
+    return transpose(chosen)
+
+
+class Linearize(Directional):
+    """``linearize``."""
+
+    kind = "linearize"
+
+    def build(self, traced: Traced, job: Job, active: tuple[bool, ...]) -> Built:
+        out_tree, outputs, aux_tree, aux = self.split(traced)
+        parts = linearize(traced.function, active)
+        stage = forward_stage(parts)
+        trees = job.trees
+
+        def restore(results: Sequence[Any]) -> Any:
+            return out_tree.unflatten(
+                [zero_like(o.value) if isinstance(o, StaticLeaf) else results[o] for o in outputs]
+            )
+
+        def finish(results: Sequence[Any], stages: Sequence[Runner]) -> Any:
+            later = Later(list(results[parts.results :]), stages[0])
+            linear = LinearFunction(later, trees, input_types(job), restore)
+            found = (rebuild(out_tree, outputs, results), linear)
+            return found if aux_tree is None else (*found, rebuild(aux_tree, aux, results))
+
+        return Built(parts.primal, finish, (stage,))
+
+
+def forward_stage(parts: Linearized) -> Function:
+    """The linear program as an ordinary function: residuals, then tangents."""
+    builder = Builder()
+    params = parts.linear.params
+    residuals = [Term(builder, builder.param(param.type)) for param in params if not param.linear]
+    tangents: list[Tangent] = [Lin(builder.param(param.type)) for param in params if param.linear]
+    s = Masked(builder)
+    found = run_linear(s, parts.linear, residuals, tangents)
+    results = [s.materialise(tangent) for tangent in found]
+    return builder.function(f"{parts.primal.name}.linear", results)
+

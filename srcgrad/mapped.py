@@ -1,0 +1,238 @@
+"""vmap and jit."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from srcgrad.differentiate import rebuild
+from srcgrad.errors import ArgumentError, ShapeError
+from srcgrad.ir.core import Builder, Function, Value
+from srcgrad.ir.opdef import REGISTRY, Term
+from srcgrad.ir.transforms.batch import batch_region, with_leading_axis
+from srcgrad.ir.transforms.interpret import inline
+from srcgrad.tracing.aliasing import alias_groups
+from srcgrad.tracing.function import LeafSpec, StaticLeaf, Traced, as_array, leaf_spec
+from srcgrad.tracing.pytree import broadcast_prefix, flatten
+from srcgrad.tracing.trace import CURRENT, NeedsConcrete
+from srcgrad.tracing.tracer import Tracer
+from srcgrad.transformed import Built, Job, Program, Transformed
+
+Axes = Any
+
+
+class Vmap(Transformed):
+    """``vmap``."""
+
+    kind = "vmap"
+
+    def __init__(
+        self, f: Callable[..., Any], in_axes: Axes, out_axes: Axes, axis_size: int | None, backend: str | None
+    ) -> None:
+        self.in_axes = in_axes
+        self.out_axes = out_axes
+        self.axis_size = axis_size
+        in_leaves, in_tree = flatten(in_axes, is_leaf=lambda axis: axis is None)
+        out_leaves, out_tree = flatten(out_axes, is_leaf=lambda axis: axis is None)
+        for axis in (*in_leaves, *out_leaves):
+            if axis is not None and (not isinstance(axis, int) or isinstance(axis, bool)):
+                raise ArgumentError(f"vmap: axes are ints or None, not {axis!r}")
+        super().__init__(f, backend, (tuple(in_leaves), in_tree, tuple(out_leaves), out_tree, axis_size))
+
+    def job(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Job:
+        leaves, treedef = flatten((args, kwargs))
+        axes = self.leaf_axes(args, kwargs)
+        size = self.axis_size
+        used = []
+        for leaf, axis, path in zip(leaves, axes, treedef.paths(), strict=True):
+            if axis is None:
+                used.append(None)
+                continue
+            shape = np.shape(leaf) if not isinstance(leaf, Tracer) else leaf.shape
+            if leaf_spec(leaf) is None or not -len(shape) <= axis < len(shape):
+                raise ShapeError(
+                    f"vmap: argument {path.removeprefix('[0]')} has no axis {axis}: it is {describe(leaf)}",
+                    hint="pass in_axes with None for arguments that are not mapped",
+                )
+            axis %= len(shape)
+            if size is not None and shape[axis] != size:
+                raise ShapeError(
+                    f"vmap: mapped axes differ in size: {path.removeprefix('[0]')} has {shape[axis]}, others {size}"
+                )
+            size = shape[axis]
+            used.append(axis)
+        if size is None:
+            raise ArgumentError("vmap: no argument is mapped", hint="give in_axes an int, or pass axis_size")
+        active = tuple(leaf_spec(leaf) is not None for leaf in leaves)
+        return Job(leaves, treedef, active, (), (tuple(used), size))
+
+    def leaf_axes(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[int | None]:
+        in_axes = list(self.in_axes) if isinstance(self.in_axes, tuple) else self.in_axes
+        if isinstance(in_axes, list):
+            if len(in_axes) != len(args):
+                raise ArgumentError(f"vmap: in_axes has {len(in_axes)} entries for {len(args)} arguments")
+            axes: list[Any] = []
+            for axis, argument in zip(in_axes, args, strict=True):
+                axes += broadcast_prefix(axis, flatten(argument)[1])
+        else:
+            axes = broadcast_prefix(in_axes, flatten(args)[1])
+        return axes + [0] * flatten(kwargs)[1].num_leaves
+
+    def trace(self, job: Job, leaves: Sequence[Any], specs: Any, *args: Any, **kwargs: Any) -> Traced:
+        axes, _ = job.detail  # type: ignore[misc]
+        examples = list(specs)
+        for position, axis in enumerate(axes):
+            spec = examples[position]
+            if axis is not None and spec is not None:
+                shape = spec.type.shape[:axis] + spec.type.shape[axis + 1 :]
+                examples[position] = LeafSpec(spec.type.with_shape(shape), spec.scalar or not shape, spec.weak)
+        return super().trace(job, leaves, examples, *args, **kwargs)
+
+    def build(self, traced: Traced, job: Job, active: tuple[bool, ...]) -> Built:
+        axes, size = job.detail  # type: ignore[misc]
+        inputs = [axis for axis, leaf in zip(axes, job.leaves, strict=True) if leaf_spec(leaf) is not None]
+        function = mapped(traced.function, inputs, size)
+        out_axes = broadcast_prefix(self.out_axes, traced.out_tree)
+        function = with_out_axes(function, traced, out_axes)
+
+        def finish(results: Sequence[Any], stages: Any) -> Any:
+            return rebuild(traced.out_tree, traced.outputs, results)
+
+        return Built(function, finish)
+
+    def inline(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """In a concrete trace the numbers of single examples are not known to the mapped function: loop if it asks."""
+        trace = CURRENT.get()
+        if trace is None or not trace.concrete:
+            return super().inline(args, kwargs)
+        try:
+            return self.inline_as(args, kwargs, False)
+        except NeedsConcrete:
+            return self.loop(args, kwargs)
+
+    def plainly(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return self.loop(args, kwargs)
+
+    def loop(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """One example after the other."""
+        job = self.job(args, kwargs)
+        axes, size = job.detail  # type: ignore[misc]
+        outputs, tree = [], None
+        for k in range(size):
+            example = [
+                leaf if axis is None else leaf[(slice(None),) * axis + (k,)]
+                for leaf, axis in zip(job.leaves, axes, strict=True)
+            ]
+            given_args, given_kwargs = job.treedef.unflatten(example)
+            leaves, found = flatten(self.f(*given_args, **given_kwargs))
+            if tree is not None and found != tree:
+                raise ShapeError(f"vmap: {self.name} returns different structures for different examples")
+            tree = found
+            outputs.append(leaves)
+        if tree is None:
+            raise ShapeError(f"vmap: the mapped axis of {self.name} is empty and the function cannot be one program")
+        out_axes = broadcast_prefix(self.out_axes, tree)
+        stacked = [
+            column[0] if axis is None else np.stack(column, axis=axis)
+            for column, axis in zip(zip(*outputs, strict=True), out_axes, strict=True)
+        ]
+        return tree.unflatten(stacked)
+
+
+def describe(leaf: Any) -> str:
+    spec = leaf_spec(leaf)
+    return f"{type(leaf).__name__} {leaf!r}" if spec is None else str(spec.type)
+
+
+def mapped(function: Function, axes: Sequence[int | None], size: int) -> Function:
+    """A function over examples along the given axes of its first parameters; every result has a leading axis."""
+    builder = Builder()
+    arguments, flags = [], []
+    for position, param in enumerate(function.params):
+        axis = axes[position] if position < len(axes) else None
+        flags.append(axis is not None)
+        shape = param.type.shape
+        if axis is None:
+            arguments.append(builder.param(param.type, param.name))
+            continue
+        value = builder.param(param.type.with_shape((*shape[:axis], size, *shape[axis:])), param.name)
+        arguments.append(move_axis(builder, value, axis, 0))
+    results, batched = batch_region(builder, function, arguments, flags, size)
+    full = [v if flag else with_leading_axis(builder, v, size) for v, flag in zip(results, batched, strict=True)]
+    return builder.function(f"{function.name}.vmap", full)
+
+
+def move_axis(builder: Builder, value: Value, source: int, target: int) -> Value:
+    if source == target:
+        return value
+    perm = [axis for axis in range(value.type.rank) if axis != source]
+    perm.insert(target, source)
+    return REGISTRY["transpose"](Term(builder, value), perm=tuple(perm)).value
+
+
+def with_out_axes(function: Function, traced: Traced, out_axes: Sequence[int | None]) -> Function:
+    """Move the leading axis of each output to where it is asked for; None takes the first example's."""
+    builder = Builder()
+    params = [builder.param(param.type, param.name) for param in function.params]
+    results = inline(builder, function, params)
+    for output, axis in zip(traced.outputs, out_axes, strict=True):
+        if isinstance(output, StaticLeaf) or axis == 0:
+            continue
+        value = results[output]
+        if axis is None:
+            raise ArgumentError("vmap: out_axes=None is not supported", hint="give every output an axis")
+        rank = value.type.rank
+        if not -rank <= operator.index(axis) < rank:
+            raise ShapeError(f"vmap: out_axes={axis} is out of range for an output of {value.type}")
+        results[output] = move_axis(builder, value, 0, axis % rank)
+    return builder.function(function.name, results)
+
+
+class Jit(Transformed):
+    """``jit``."""
+
+    kind = "jit"
+    writes_back = True
+
+    def __init__(self, f: Callable[..., Any], strict: bool, backend: str | None) -> None:
+        self.strict = strict
+        super().__init__(f, backend, (strict,))
+
+    def job(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Job:
+        leaves, treedef = flatten((args, kwargs))
+        return Job(leaves, treedef, (True,) * len(leaves))
+
+    def build(self, traced: Traced, job: Job, active: tuple[bool, ...]) -> Built:
+        def finish(results: Sequence[Any], stages: Any) -> Any:
+            return rebuild(traced.out_tree, traced.outputs, results)
+
+        return Built(traced.function, finish)
+
+    def inline(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return self.f(*args, **kwargs)
+
+    def plainly(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return self.f(*args, **kwargs)
+
+    def warn_retrace(self, reason: str) -> None:
+        if self.strict:
+            raise ArgumentError(f"jit(strict=True): {self.name} cannot be one program: {reason}")
+        super().warn_retrace(reason)
+
+    def execute(self, program: Program, job: Job, hidden: Sequence[Any]) -> Any:
+        """Run, then write what the function changed into the caller's arrays."""
+        if not program.mutated:
+            return super().execute(program, job, hidden)
+        leaves = [*job.leaves, *hidden]
+        inputs = [leaves[position] for position in program.traced]
+        if alias_groups(inputs) is not None:  # arrays that are changed share memory: only NumPy itself knows how
+            args, kwargs = job.treedef.unflatten(job.leaves)
+            return self.f(*args, **kwargs)
+        results = program.run([as_array(value) for value in inputs])
+        for position, value in zip(program.mutated, results[len(results) - len(program.mutated) :], strict=True):
+            np.copyto(inputs[position], value)
+        return program.finish(results, program.stages)
+

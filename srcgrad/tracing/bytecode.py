@@ -1,0 +1,171 @@
+"""The bytecode of Python 3.11 to 3.14 as the few kinds of steps that decide what a function reads from outside."""
+
+from __future__ import annotations
+
+import dis
+import importlib
+import inspect
+import types
+from collections.abc import Callable, Iterator
+from typing import Any, Final, NamedTuple
+
+__all__ = ["Refusal", "Scope", "Step"]
+
+_IGNORED: Final = frozenset(
+    {"EXTENDED_ARG", "CACHE", "NOP", "PUSH_NULL", "PRECALL", "RESUME", "COPY_FREE_VARS", "MAKE_CELL", "NOT_TAKEN"}
+)
+_KINDS: Final = {
+    "LOAD_GLOBAL": "global",
+    "LOAD_DEREF": "free",
+    "STORE_DEREF": "store",
+    "DELETE_DEREF": "store",
+    "LOAD_ATTR": "attribute",
+    "LOAD_METHOD": "attribute",
+    "IMPORT_NAME": "import",
+    "IMPORT_FROM": "import from",
+    "LOAD_CONST": "constant",
+    "LOAD_SMALL_INT": "constant",
+}
+_REFUSED: Final = {
+    "LOAD_NAME": "reads the name '{}' from a namespace of its own",
+    "LOAD_LOCALS": "reads its own namespace",
+    "LOAD_CLASSDEREF": "defines a class",
+    "LOAD_FROM_DICT_OR_DEREF": "defines a class",
+    "LOAD_FROM_DICT_OR_GLOBALS": "defines a class",
+    "LOAD_BUILD_CLASS": "defines a class",
+    "LOAD_SUPER_ATTR": "uses super()",
+    "LOAD_SUPER_METHOD": "uses super()",
+    "STORE_GLOBAL": "assigns the global '{}'",
+    "DELETE_GLOBAL": "deletes the global '{}'",
+    "STORE_NAME": "assigns the name '{}' in a namespace of its own",
+    "DELETE_NAME": "deletes the name '{}'",
+    "STORE_ATTR": "assigns the attribute '{}'",
+    "DELETE_ATTR": "deletes the attribute '{}'",
+    "IMPORT_STAR": "imports every name of a module",
+}
+_ASYNC: Final = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR | inspect.CO_ITERABLE_COROUTINE
+
+
+class Refusal(Exception):
+    """Internal to the analysis: the function cannot be cached, because of what stands at `line` of `code`."""
+
+    def __init__(self, reason: str, code: types.CodeType | None = None, line: int | None = None) -> None:
+        place = "" if code is None else f" ({code.co_filename}:{line or code.co_firstlineno})"
+        super().__init__(reason + place)
+        self.placed: Final = code is not None
+
+
+class Step(NamedTuple):
+    """`kind` is "local", "store", "global", "free", "attribute", "import", "import from", "constant" or "other".
+
+    `joined`: another step than the one before may have come here, so that an attribute may be that of another value.
+    """
+
+    kind: str
+    name: Any
+    line: int | None
+    joined: bool = False
+
+
+def _steps(code: types.CodeType) -> Iterator[Step]:
+    cells = frozenset(code.co_cellvars) | frozenset(code.co_freevars)
+    joined = False
+    for instruction in dis.get_instructions(code):
+        joined |= instruction.is_jump_target
+        operation, argument = instruction.opname, instruction.argval
+        line = instruction.positions.lineno if instruction.positions is not None else None
+        if operation in _IGNORED:
+            continue
+        if operation in _REFUSED:
+            raise Refusal(_REFUSED[operation].format(argument), code, line)
+        if "_FAST" in operation and operation != "LOAD_FAST_AND_CLEAR":
+            # From 3.13 one instruction may move two variables: STORE_FAST_LOAD_FAST ('a', 'b').
+            names = argument if isinstance(argument, tuple) else (argument,)
+            verbs = [part for part in operation.split("_") if part in ("LOAD", "STORE", "DELETE")]
+            for verb, name in zip(verbs, names, strict=True):
+                # A cell is read by LOAD_DEREF; LOAD_FAST on one only hands the cell itself to a closure.
+                if verb != "LOAD" or name not in cells:
+                    yield Step("local" if verb == "LOAD" else "store", name, line)
+        else:
+            yield Step(_KINDS.get(operation, "other"), argument, line, joined)
+        joined = False
+
+
+class Scope:
+    """One code object inside the function analysed: its steps, the modules it imports, and the scope around it."""
+
+    def __init__(self, code: types.CodeType, parent: Scope | None, trusted: Callable[[str], bool]) -> None:
+        if code.co_flags & _ASYNC:
+            raise Refusal(f"'{code.co_name}' is asynchronous", code)
+        for name in set(code.co_cellvars) & set(code.co_freevars):
+            # A comprehension inlined from Python 3.12 on: its variable and the captured one cannot be told apart by
+            # name.
+            raise Refusal(f"'{name}' is captured and the variable of a comprehension", code)
+        self.code: Final = code
+        self.parent: Final = parent
+        self.steps: Final = tuple(_steps(code))
+        self.aliases: Final[dict[str, types.ModuleType]] = {}
+        self.imported: Final[list[tuple[Any, str, Step]]] = []
+        self._find_imports(trusted)
+
+    def nested(self) -> list[types.CodeType]:
+        """Code objects of the functions, lambdas and comprehensions written inside, without annotations that nobody
+        evaluates.
+        """
+        inner = [constant for constant in self.code.co_consts if isinstance(constant, types.CodeType)]
+        return [code for code in inner if code.co_name != "__annotate__"]
+
+    def owner(self, name: str) -> Scope | None:
+        """The scope inside the analysed function that the cell variable `name` belongs to; None if it is captured from
+        outside.
+        """
+        scope: Scope | None = self
+        while scope is not None:
+            if name in scope.code.co_cellvars:
+                return scope
+            scope = scope.parent
+        return None
+
+    def refuse(self, reason: str, step: Step | None = None) -> Refusal:
+        return Refusal(reason, self.code, None if step is None else step.line)
+
+    def _find_imports(self, trusted: Callable[[str], bool]) -> None:
+        bound: dict[str, int] = {}
+        for index, step in enumerate(self.steps):
+            if step.kind != "import":
+                continue
+            level, names = self.steps[index - 2].name, self.steps[index - 1].name
+            if level != 0 or not trusted(step.name):
+                raise self.refuse(f"imports '{step.name}'", step)
+            module = importlib.import_module(step.name)
+            following = _bindings(self.steps, index + 1, len(names) if names else 1)
+            for path, variable in following:
+                value: Any = module
+                if names:
+                    value = getattr(module, path[-1], None)
+                elif not path:
+                    value = importlib.import_module(step.name.partition(".")[0])
+                bound[variable] = bound.get(variable, 0) + 1
+                if isinstance(value, types.ModuleType):
+                    if self.aliases.setdefault(variable, value) is not value:
+                        raise self.refuse(f"imports two modules as '{variable}'", step)
+                else:
+                    self.imported.append((value, f"{step.name}.{path[-1]}", step))
+        arguments = self.code.co_varnames[: self.code.co_argcount + self.code.co_kwonlyargcount]
+        for variable in self.aliases:
+            stores = sum(step.kind == "store" and step.name == variable for step in self.steps)
+            if stores != bound[variable] or variable in arguments:
+                raise self.refuse(f"assigns '{variable}', which is also the name of a module here")
+
+
+def _bindings(steps: tuple[Step, ...], start: int, count: int) -> Iterator[tuple[list[str], str]]:
+    """The next `count` stores after an import, each with the names that IMPORT_FROM took before it."""
+    path: list[str] = []
+    for step in steps[start:]:
+        if step.kind == "import from":
+            path.append(step.name)
+        elif step.kind == "store":
+            yield path, step.name
+            path, count = [], count - 1
+            if count == 0:
+                return

@@ -1,0 +1,158 @@
+"""Tracing a Python function into a Function, and putting a Function into the trace in progress."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import srcgrad.ir.ops
+import srcgrad.tracing.functions
+import srcgrad.tracing.indexing
+import srcgrad.tracing.ufuncs  # noqa: F401  the rules register themselves
+from srcgrad.errors import DTypeError, LeakedTracerError
+from srcgrad.ir.core import Function, Value
+from srcgrad.ir.transforms.interpret import inline
+from srcgrad.ir.types import DTYPE_NAMES, ArrayType
+from srcgrad.tracing.pytree import TreeDef, flatten
+from srcgrad.tracing.trace import CURRENT, Trace, tracing
+from srcgrad.tracing.tracer import Tracer, from_value
+
+TRACED = (np.ndarray, np.floating, np.complexfloating, float, complex, Tracer)
+
+
+class LeafSpec(NamedTuple):
+    """How a leaf of the arguments enters a trace: its type, and whether it is a NumPy scalar or a Python number."""
+
+    type: ArrayType
+    scalar: bool
+    weak: bool
+
+
+def leaf_spec(leaf: Any) -> LeafSpec | None:
+    """The spec of a traced leaf; None for a static one.
+
+    Raises:
+        DTypeError: an array of a dtype that has no type in srcgrad (object, text, dates) or of an ndarray subclass.
+    """
+    kind = type(leaf)
+    if kind is float:
+        return LeafSpec(ArrayType(np.dtype(np.float64)), True, True)
+    if kind is complex:
+        return LeafSpec(ArrayType(np.dtype(np.complex128)), True, True)
+    if isinstance(leaf, Tracer):
+        return LeafSpec(leaf.type, leaf.scalar, leaf.weak)
+    if isinstance(leaf, (np.floating, np.complexfloating)):
+        return LeafSpec(ArrayType(leaf.dtype), True, False)
+    if isinstance(leaf, np.ndarray):
+        if kind is not np.ndarray and kind is not np.memmap:
+            raise DTypeError(f"{kind.__name__} is not supported as an argument", hint="pass np.asarray(x)")
+        if leaf.dtype.name not in DTYPE_NAMES:
+            raise DTypeError(
+                f"an array of dtype {leaf.dtype} cannot be traced", hint="use booleans, integers, floats or complex"
+            )
+        return LeafSpec(ArrayType(leaf.dtype.newbyteorder("="), leaf.shape), False, False)
+    return None
+
+
+def as_array(leaf: Any) -> Any:
+    """A traced leaf as the array or NumPy scalar that a program takes."""
+    kind = type(leaf)
+    if kind is np.ndarray:
+        return leaf if leaf.dtype.isnative else leaf.astype(leaf.dtype.newbyteorder("="))
+    if kind is float:
+        return np.float64(leaf)
+    if kind is complex:
+        return np.complex128(leaf)
+    return np.asarray(leaf)[()] if kind is np.memmap else leaf
+
+
+class Traced(NamedTuple):
+    """A traced function. Its parameters are the traced leaves, the hidden inputs, then ``lifted`` and ``captured``."""
+
+    function: Function
+    inputs: int
+    lifted: list[Value]
+    captured: list[Any]
+    out_tree: TreeDef
+    outputs: list[Any]
+    """Per output leaf: the position among the function's results, or a `StaticLeaf`."""
+    mutated: tuple[int, ...]
+    """The inputs that the function changed in place; their new values are the last results, if they were asked for."""
+    numbers: list[Any]
+    """The results' values, where the trace knew them."""
+
+
+class StaticLeaf(NamedTuple):
+    """An output leaf that is not an array: returned as it is."""
+
+    value: Any
+
+
+def trace_function(
+    call: Callable[[list[Any]], Any],
+    leaves: Sequence[Any],
+    specs: Sequence[LeafSpec | None],
+    names: Sequence[str | None],
+    *,
+    name: str,
+    concrete: bool,
+    numbers: Sequence[Any],
+    writes: bool = False,
+) -> Traced:
+    """Trace ``call``, which takes the list of leaves with the traced ones replaced by tracers.
+
+    ``numbers`` are the traced leaves' values, used if ``concrete``; ``writes``: the new values of changed inputs are results.
+    """
+    parent = CURRENT.get()
+    trace = Trace(parent, concrete, name)
+    with tracing(trace):
+        given = list(leaves)
+        storages = []
+        known = iter(numbers)
+        for position, (spec, label) in enumerate(zip(specs, names, strict=True)):
+            if spec is None:
+                continue
+            value = trace.param(spec.type, label, next(known))
+            tracer = from_value(value, spec.scalar, spec.weak)
+            given[position] = tracer
+            storages.append((tracer.storage, value))
+        inputs = len(storages)
+        output = call(given)
+        out_leaves, out_tree = flatten(output)
+        results: list[Value] = []
+        outputs: list[Any] = []
+        for leaf in out_leaves:
+            value = output_value(trace, leaf)
+            if value is None:
+                outputs.append(StaticLeaf(leaf))
+            else:
+                outputs.append(len(results))
+                results.append(value)
+        mutated = tuple(k for k, (storage, first) in enumerate(storages) if storage.value is not first)
+        if writes:
+            results += [storages[k][0].value for k in mutated]
+        numbers = [trace.number(value) for value in results]
+    lifted = list(trace.lifted)
+    params = [*trace.builder.params, *trace.lifted.values(), *(value for value, _ in trace.captured)]
+    function = Function(name, params, trace.builder.operations, results)
+    return Traced(function, inputs, lifted, [array for _, array in trace.captured], out_tree, outputs, mutated, numbers)
+
+
+def output_value(trace: Trace, leaf: Any) -> Value | None:
+    if isinstance(leaf, Tracer):
+        return leaf.read()
+    if isinstance(leaf, (float, complex, np.floating, np.complexfloating)) or (
+        isinstance(leaf, np.ndarray) and leaf.dtype.name in DTYPE_NAMES
+    ):
+        return trace.constant(leaf)
+    return None
+
+
+def inline_function(function: Function, arguments: Sequence[Value]) -> list[Tracer]:
+    """Emit a Function into the trace in progress; its results as tracers."""
+    trace = CURRENT.get()
+    if trace is None:
+        raise LeakedTracerError("no trace is in progress")
+    return [from_value(value, scalar=not value.type.shape) for value in inline(trace.builder, function, arguments)]

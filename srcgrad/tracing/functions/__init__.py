@@ -1,0 +1,34 @@
+"""The rules of NumPy's functions on traced arrays; importing this package registers all of them.
+
+Those of scipy.special are registered when a ufunc of it first meets a traced array: `special`.
+"""
+
+from __future__ import annotations
+
+from srcgrad.tracing.functions import (
+    creation,
+    differences,
+    joining,
+    linear_algebra,
+    predicates,
+    products,
+    reductions,
+    selection,
+    shapes,
+    sorting,
+    statistics,
+)
+
+__all__ = [
+    "creation",
+    "differences",
+    "joining",
+    "linear_algebra",
+    "predicates",
+    "products",
+    "reductions",
+    "selection",
+    "shapes",
+    "sorting",
+    "statistics",
+]

@@ -1,0 +1,177 @@
+"""Functions that make arrays like others, and those that write into an array."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from srcgrad.errors import ShapeError
+from srcgrad.tracing.functions.registry import as_array, cast, concrete_array, filled, numpy_rule
+from srcgrad.tracing.functions.shapes import broadcast_to
+from srcgrad.tracing.tracer import Tracer, as_tracer
+from srcgrad.tracing.ufuncs import assign, require_traced_out
+
+
+def like(prototype: Any, dtype: Any, shape: Any) -> tuple[tuple[int, ...], Any]:
+    x = as_tracer(prototype)
+    if shape is None:
+        shape = x.shape
+    elif isinstance(shape, (int, np.integer)):
+        shape = (int(shape),)
+    return tuple(shape), x.dtype if dtype is None else np.dtype(dtype)
+
+
+@numpy_rule("zeros_like", "empty_like")
+def zeros_like(
+    a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: Any = None
+) -> Tracer:
+    shape, dtype = like(a, dtype, shape)
+    return filled(shape, 0, dtype)
+
+
+@numpy_rule("ones_like")
+def ones_like(
+    a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: Any = None
+) -> Tracer:
+    shape, dtype = like(a, dtype, shape)
+    return filled(shape, 1, dtype)
+
+
+@numpy_rule("full_like")
+def full_like(
+    a: Any,
+    fill_value: Any,
+    dtype: Any = None,
+    order: str = "K",
+    subok: bool = True,
+    shape: Any = None,
+    *,
+    device: Any = None,
+) -> Tracer:
+    shape, dtype = like(a, dtype, shape)
+    return broadcast_to(cast(as_tracer(fill_value), dtype), shape).copy()
+
+
+@numpy_rule("copy")
+def copy(a: Any, order: str = "K", subok: bool = False) -> Tracer:
+    return as_tracer(a).copy()
+
+
+@numpy_rule("copyto")
+def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
+    require_traced_out(dst)
+    assign(dst, src, where, casting)
+
+
+@numpy_rule("fill_diagonal")
+def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
+    require_traced_out(a)
+    if a.ndim < 2:
+        raise ShapeError("array must be at least 2-d")
+    if a.ndim > 2 and len(set(a.shape)) > 1:
+        raise ShapeError("All dimensions of input must be of equal length")
+    places = np.zeros(a.shape, bool)
+    np.fill_diagonal(places, True, wrap)
+    index = np.flatnonzero(places)
+    values: Any = as_array(val).ravel()
+    a.flat[index] = values[np.arange(len(index)) % values.size]
+
+
+@numpy_rule("put", method="put")
+def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
+    require_traced_out(a)
+    index: Any = as_array(ind).ravel()
+    values: Any = as_array(v).ravel()
+    if mode == "wrap":
+        index = index % a.size
+    elif mode == "clip":
+        index = np.minimum(np.maximum(index, 0), a.size - 1)
+    if values.size and index.size:
+        a.flat[index] = values[np.arange(index.size) % values.size]
+
+
+@numpy_rule("place")
+def place(arr: Any, mask: Any, vals: Any) -> None:
+    require_traced_out(arr)
+    index = np.flatnonzero(concrete_array(mask, "np.place's mask"))
+    values: Any = as_array(vals).ravel()
+    if not index.size:
+        return
+    if not values.size:
+        raise ShapeError("Cannot insert from an empty array!")
+    arr.flat[index] = values[np.arange(index.size) % values.size]
+
+
+@numpy_rule("putmask")
+def putmask(a: Any, /, mask: Any, values: Any) -> None:
+    require_traced_out(a)
+    source: Any = as_array(values)
+    if source.shape != a.shape:
+        source = source.ravel()[np.arange(a.size) % source.size].reshape(a.shape)
+    assign(a, source, mask, "unsafe")
+
+
+# --- diagonals -----------------------------------------------------------------------------------------------------------
+
+
+@numpy_rule("diag")
+def diag(v: Any, k: int = 0) -> Tracer:
+    x: Any = as_tracer(v)
+    if x.ndim == 2:
+        return x.diagonal(k)  # type: ignore[no-any-return]
+    if x.ndim != 1:
+        raise ShapeError("Input must be 1- or 2-d.")
+    size = x.size + abs(k)
+    result: Any = filled((size, size), 0, x.dtype)
+    places = np.arange(x.size)
+    result[places + max(-k, 0), places + max(k, 0)] = x
+    return result  # type: ignore[no-any-return]
+
+
+@numpy_rule("diagflat")
+def diagflat(v: Any, k: int = 0) -> Tracer:
+    return diag(as_array(v).ravel(), k)
+
+
+def triangle(m: Any, k: int, lower: bool) -> Any:
+    x: Any = as_tracer(m)
+    if not x.ndim:
+        raise ShapeError("np.tril and np.triu take at least one dimension")
+    shape = x.shape if x.ndim > 1 else (x.size, x.size)
+    mask = np.tri(*shape[-2:], k=k if lower else k - 1, dtype=bool)
+    return np.where(mask if lower else ~mask, x, np.zeros((), x.dtype)[()])
+
+
+@numpy_rule("tril")
+def tril(m: Any, k: int = 0) -> Any:
+    return triangle(m, k, True)
+
+
+@numpy_rule("triu")
+def triu(m: Any, k: int = 0) -> Any:
+    return triangle(m, k, False)
+
+
+@numpy_rule("diag_indices_from")
+def diag_indices_from(arr: Any) -> tuple[Any, ...]:
+    x = as_tracer(arr)
+    if x.ndim < 2 or len(set(x.shape)) > 1:
+        raise ShapeError("input array must be at least 2-d, with all dimensions of equal length")
+    return np.diag_indices(x.shape[0], x.ndim)
+
+
+@numpy_rule("tril_indices_from")
+def tril_indices_from(arr: Any, k: int = 0) -> tuple[Any, ...]:
+    x = as_tracer(arr)
+    if x.ndim != 2:
+        raise ShapeError("input array must be 2-d")
+    return np.tril_indices(x.shape[0], k, x.shape[1])
+
+
+@numpy_rule("triu_indices_from")
+def triu_indices_from(arr: Any, k: int = 0) -> tuple[Any, ...]:
+    x = as_tracer(arr)
+    if x.ndim != 2:
+        raise ShapeError("input array must be 2-d")
+    return np.triu_indices(x.shape[0], k, x.shape[1])

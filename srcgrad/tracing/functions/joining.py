@@ -1,0 +1,279 @@
+"""Functions that join arrays, and those that insert, remove or pad elements."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from srcgrad.errors import DTypeError, ShapeError, UnsupportedError
+from srcgrad.tracing.functions.registry import (
+    as_array,
+    axis_of,
+    cast,
+    concrete_array,
+    filled,
+    finish,
+    numpy_rule,
+    prefix,
+)
+from srcgrad.tracing.functions.shapes import atleast_1d, atleast_2d, atleast_3d, broadcast_to, expand_dims, moveaxis
+from srcgrad.tracing.tracer import Tracer, as_tracer, contains_tracer, emit
+from srcgrad.tracing.ufuncs import result_dtype
+
+
+def common(arrays: Sequence[Any], dtype: Any, casting: str) -> list[Any]:
+    """The arrays as tracers of one dtype: that of the promotion, or ``dtype``."""
+    tracers = [as_array(array) for array in arrays]
+    if not tracers:
+        raise ShapeError("need at least one array to concatenate")
+    target = result_dtype(*tracers) if dtype is None else np.dtype(dtype)
+    for tracer in tracers:
+        if not np.can_cast(tracer.dtype, target, casting):  # type: ignore[arg-type]
+            raise DTypeError(f"cannot cast {tracer.dtype} to {target} with casting={casting!r}")
+    return [cast(tracer, target) for tracer in tracers]
+
+
+@numpy_rule("concatenate", "concat")
+def concatenate(
+    arrays: Any, /, axis: int | None = 0, out: Any = None, *, dtype: Any = None, casting: str = "same_kind"
+) -> Any:
+    pieces = common(arrays, dtype, casting)
+    if axis is None:
+        pieces, axis = [piece.ravel() for piece in pieces], 0
+    first = pieces[0]
+    if not first.ndim:
+        raise ShapeError("zero-dimensional arrays cannot be concatenated")
+    axis = axis_of(axis, first.ndim)
+    for piece in pieces[1:]:
+        if piece.ndim != first.ndim:
+            raise ShapeError(
+                "all the input array dimensions must match exactly in number, "
+                f"but one array has {first.ndim} dimensions and another {piece.ndim}"
+            )
+        if piece.shape[:axis] != first.shape[:axis] or piece.shape[axis + 1 :] != first.shape[axis + 1 :]:
+            raise ShapeError(
+                "all the input array dimensions except for the concatenation axis must match exactly: "
+                f"{first.shape} and {piece.shape} do not, axis {axis}"
+            )
+    joined = pieces[0].copy() if len(pieces) == 1 else emit("concatenate", *pieces, axis=axis)
+    return finish(joined, out)
+
+
+@numpy_rule("stack")
+def stack(arrays: Any, axis: int = 0, out: Any = None, *, dtype: Any = None, casting: str = "same_kind") -> Any:
+    pieces = common(arrays, dtype, casting)
+    if any(piece.shape != pieces[0].shape for piece in pieces):
+        raise ShapeError(f"all input arrays must have the same shape, not {[piece.shape for piece in pieces]}")
+    axis = axis_of(axis, pieces[0].ndim + 1)
+    return concatenate([expand_dims(piece, axis) for piece in pieces], axis, out)
+
+
+def listed(arrays: Any, at_least: Any) -> list[Any]:
+    pieces = at_least(*arrays)
+    return list(pieces) if isinstance(pieces, tuple) else [pieces]
+
+
+@numpy_rule("vstack")
+def vstack(tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> Any:
+    return concatenate(listed(tup, atleast_2d), 0, dtype=dtype, casting=casting)
+
+
+@numpy_rule("hstack")
+def hstack(tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> Any:
+    pieces = listed(tup, atleast_1d)
+    return concatenate(pieces, 0 if pieces and pieces[0].ndim == 1 else 1, dtype=dtype, casting=casting)
+
+
+@numpy_rule("dstack")
+def dstack(tup: Any) -> Any:
+    return concatenate(listed(tup, atleast_3d), 2)
+
+
+@numpy_rule("column_stack")
+def column_stack(tup: Any) -> Any:
+    pieces = [as_array(piece) for piece in tup]
+    return concatenate([atleast_2d(piece).T if piece.ndim < 2 else piece for piece in pieces], 1)
+
+
+@numpy_rule("block")
+def block(arrays: Any) -> Any:
+    def depth(part: Any) -> int:
+        return 1 + max(map(depth, part)) if isinstance(part, list) else 0
+
+    def join(part: Any, axis: int, rank: int) -> Any:
+        if isinstance(part, list):
+            if not part:
+                raise ShapeError("List depths are mismatched or empty: np.block takes no empty lists")
+            return concatenate([join(piece, axis + 1, rank) for piece in part], axis)
+        array = as_array(part)
+        return array[(None,) * (rank - array.ndim) + (...,)]
+
+    def leaves(part: Any) -> list[Any]:
+        return [leaf for piece in part for leaf in leaves(piece)] if isinstance(part, list) else [part]
+
+    levels = depth(arrays)
+    rank = max([levels, *(as_tracer(leaf).ndim for leaf in leaves(arrays))])
+    result = join(arrays, rank - levels, rank)
+    return result if levels else result.copy()
+
+
+@numpy_rule("append")
+def append(arr: Any, values: Any, axis: int | None = None) -> Any:
+    if axis is None:
+        return concatenate([as_array(arr).ravel(), as_array(values).ravel()])
+    return concatenate([arr, values], axis)
+
+
+@numpy_rule("insert")
+def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
+    x, new = as_array(arr), as_array(values)
+    if axis is None:
+        x, axis = x.ravel(), 0
+    axis = axis_of(axis, x.ndim)
+    size = x.shape[axis]
+    where = np.arange(size)[obj] if isinstance(obj, slice) else concrete_array(obj, "np.insert's obj")
+    if where.dtype == np.bool_:
+        where = np.flatnonzero(where)
+    if where.ndim == 0:
+        new = moveaxis(new, 0, axis) if new.ndim else new  # NumPy: values[:, ..., 0] go to one place
+        if new.ndim > 0 and new.ndim < x.ndim:
+            new = expand_dims(new, tuple(range(x.ndim - new.ndim)))
+    # where each new element stands among the old ones: NumPy itself says, on positions
+    markers = np.insert(np.arange(size), where, -1) if where.ndim or not new.ndim else None
+    if markers is None:
+        count = new.shape[axis] if new.ndim == x.ndim else 1
+        markers = np.insert(np.arange(size), [int(where)] * count, -1)
+    total = len(markers)
+    added = np.flatnonzero(markers < 0)
+    shape = x.shape[:axis] + (total,) + x.shape[axis + 1 :]
+    result: Any = filled(shape, 0, x.dtype)
+    result[prefix(axis, np.flatnonzero(markers >= 0))] = x
+    if where.ndim:  # the k-th value belongs to the k-th given place; places are sorted stably
+        order = np.argsort(np.where(where < 0, where + size, where), kind="stable")
+        added = added[np.argsort(order, kind="stable")]
+    result[prefix(axis, added)] = new
+    return result
+
+
+@numpy_rule("delete")
+def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
+    x = as_array(arr)
+    if axis is None:
+        x, axis = x.ravel(), 0
+    axis = axis_of(axis, x.ndim)
+    removed = obj if isinstance(obj, slice) else concrete_array(obj, "np.delete's obj")
+    return x[prefix(axis, np.delete(np.arange(x.shape[axis]), removed))]
+
+
+# --- padding -------------------------------------------------------------------------------------------------------------
+
+
+@numpy_rule("pad")
+def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Any:
+    x = as_array(array)
+    if isinstance(pad_width, dict):
+        pairs = np.zeros((x.ndim, 2), int)
+        for axis, width in pad_width.items():
+            pairs[axis_of(axis, x.ndim)] = width
+        pad_width = pairs
+    widths = np.broadcast_to(concrete_array(pad_width, "np.pad's widths"), (x.ndim, 2))
+    if np.any(widths < 0):
+        raise ShapeError("index can't contain negative values")
+    if mode == "constant":
+        return pad_constant(x, widths, **kwargs)
+    if mode == "empty":
+        return pad_constant(x, widths)
+    if mode not in ("edge", "reflect", "symmetric", "wrap") or kwargs.get("reflect_type", "even") != "even":
+        raise UnsupportedError(
+            f"np.pad with mode={mode!r}, {kwargs} is not supported on traced arrays",
+            hint="the modes are 'constant', 'edge', 'reflect' and 'symmetric' (even), and 'wrap'",
+        )
+    for axis, (before, after) in enumerate(widths.tolist()):
+        if before or after:
+            x = x[prefix(axis, np.pad(np.arange(x.shape[axis]), (before, after), mode=mode))]
+    return x if x is not array else x.copy()
+
+
+def pad_constant(x: Any, widths: Any, constant_values: Any = 0) -> Any:
+    """One write into an array of the constant; several constants are joined on axis by axis."""
+    if not contains_tracer(constant_values) and np.ndim(constant_values) == 0:
+        shape = tuple(size + before + after for size, (before, after) in zip(x.shape, widths.tolist(), strict=True))
+        result: Any = filled(shape, constant_values, x.dtype)
+        inner = (slice(before, before + size) for size, (before, _) in zip(x.shape, widths.tolist(), strict=True))
+        result[(*inner, ...)] = x
+        return result
+    values: Any = broadcast_to(cast(as_tracer(constant_values), x.dtype), (x.ndim, 2))
+    for axis, (before, after) in enumerate(widths.tolist()):
+        pieces = [
+            broadcast_to(values[axis, side], x.shape[:axis] + (width,) + x.shape[axis + 1 :])
+            for side, width in ((0, before), (1, after))
+        ]
+        x = concatenate([pieces[0], x, pieces[1]], axis)
+    return x
+
+
+@numpy_rule("vander")
+def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
+    array: Any = as_tracer(x)
+    if array.ndim != 1:
+        raise ShapeError("x must be a one-dimensional array or sequence.")
+    count = array.size if N is None else operator.index(N)
+    dtype = np.promote_types(array.dtype, int)
+    base = cast(array, dtype)
+    columns = [cast(filled(array.shape, 1, dtype), dtype)]
+    for _ in range(count - 1):
+        columns.append(columns[-1] * base)
+    columns = columns[:count]
+    if not columns:
+        return filled((array.size, 0), 0, dtype)
+    return stack(columns if increasing else columns[::-1], 1)
+
+
+@numpy_rule("meshgrid")
+def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> tuple[Any, ...]:
+    if indexing not in ("xy", "ij"):
+        raise ShapeError("Valid values for `indexing` are 'xy' and 'ij'.")
+    count = len(xi)
+    arrays = []
+    for k, x in enumerate(xi):
+        place = {0: 1, 1: 0}.get(k, k) if indexing == "xy" and count > 1 else k
+        arrays.append(as_array(x).reshape([-1 if axis == place else 1 for axis in range(count)]))
+    if not sparse:
+        shape = np.broadcast_shapes(*(array.shape for array in arrays))
+        arrays = [broadcast_to(array, shape) for array in arrays]
+    return tuple(array.copy() for array in arrays) if copy else tuple(arrays)
+
+
+@numpy_rule("ix_")
+def ix_(*args: Any) -> tuple[Any, ...]:
+    count = len(args)
+    return tuple(as_array(x).reshape([-1 if axis == k else 1 for axis in range(count)]) for k, x in enumerate(args))
+
+
+@numpy_rule("apply_along_axis")
+def apply_along_axis(func1d: Any, axis: int, arr: Any, *args: Any, **kwargs: Any) -> Any:
+    x = as_tracer(arr)
+    axis = axis_of(axis, x.ndim)
+    moved: Any = moveaxis(x, axis, -1)
+    outer = moved.shape[:-1]
+    if 0 in outer:
+        raise ShapeError("Cannot apply_along_axis when any iteration dimensions are 0")
+    results = [as_array(func1d(moved[place], *args, **kwargs)) for place in np.ndindex(outer)]
+    inner = results[0].shape
+    joined: Any = stack(results).reshape(outer + inner)
+    rank = len(outer)
+    return moveaxis(joined, tuple(range(rank, rank + len(inner))), tuple(range(axis, axis + len(inner))))
+
+
+@numpy_rule("apply_over_axes")
+def apply_over_axes(func: Any, a: Any, axes: Any) -> Any:
+    x = as_array(a)
+    rank = x.ndim
+    for axis in np.atleast_1d(axes):
+        place = int(axis) + rank if axis < 0 else int(axis)
+        result = as_array(func(x, place))
+        x = result if result.ndim == x.ndim else expand_dims(result, place)
+    return x

@@ -1,0 +1,167 @@
+"""Functions that ask about arrays: about values, elementwise, and about shapes and dtypes, at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from srcgrad.errors import DTypeError
+from srcgrad.ir.types import DType
+from srcgrad.tracing.functions.reductions import all as all_of
+from srcgrad.tracing.functions.registry import as_array, axes_of, cast, filled, finish, numpy_rule, scalar_if_rank0
+from srcgrad.tracing.tracer import Tracer, as_tracer
+from srcgrad.tracing.ufuncs import weak_type
+
+
+@numpy_rule("isclose")
+def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
+    x, y = (cast(part, inexact(part)) for part in (as_tracer(a), as_tracer(b)))
+    near = (np.abs(x - y) <= atol + rtol * np.abs(y)) & np.isfinite(y) | (x == y)
+    if equal_nan:
+        near = near | (np.isnan(x) & np.isnan(y))
+    return near
+
+
+def inexact(x: Tracer) -> DType:
+    return np.dtype(np.float64) if x.dtype.kind in "biu" else x.dtype
+
+
+@numpy_rule("allclose")
+def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> bool:
+    return bool(all_of(isclose(a, b, rtol, atol, equal_nan)))
+
+
+@numpy_rule("array_equal")
+def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> bool:
+    x, y = as_array(a1), as_array(a2)
+    return x.shape == y.shape and bool(all_of(same_elements(x, y, equal_nan)))
+
+
+@numpy_rule("array_equiv")
+def array_equiv(a1: Any, a2: Any) -> bool:
+    x, y = as_array(a1), as_array(a2)
+    try:
+        np.broadcast_shapes(x.shape, y.shape)
+    except ValueError:
+        return False
+    return bool(all_of(same_elements(x, y, False)))
+
+
+def same_elements(x: Any, y: Any, equal_nan: bool) -> Any:
+    same = x == y
+    return same | (np.isnan(x) & np.isnan(y)) if equal_nan else same
+
+
+@numpy_rule("isposinf")
+def isposinf(x: Any, out: Any = None) -> Any:
+    return finish(np.isinf(x) & (positive_parts(x) > 0), out)
+
+
+@numpy_rule("isneginf")
+def isneginf(x: Any, out: Any = None) -> Any:
+    return finish(np.isinf(x) & (positive_parts(x) < 0), out)
+
+
+def positive_parts(x: Any) -> Any:
+    array = as_tracer(x)
+    if array.dtype.kind == "c":
+        raise DTypeError(f"This operation is not supported for {array.dtype} values because it would be ambiguous.")
+    return array
+
+
+@numpy_rule("isreal")
+def isreal(x: Any) -> Any:
+    return scalar_if_rank0(as_tracer(x).imag == 0) if np.iscomplexobj(x) else constant_bool(x, True)
+
+
+@numpy_rule("iscomplex")
+def iscomplex(x: Any) -> Any:
+    return scalar_if_rank0(as_tracer(x).imag != 0) if np.iscomplexobj(x) else constant_bool(x, False)
+
+
+def constant_bool(x: Any, value: bool) -> Any:
+    return scalar_if_rank0(filled(as_tracer(x).shape, value, np.bool_))
+
+
+@numpy_rule("isin")
+def isin(
+    element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, kind: str | None = None
+) -> Any:
+    x, choices = as_array(element), as_array(test_elements).ravel()
+    column: Any = x.reshape((*x.shape, 1))
+    found = np.any(column == choices, axis=-1)
+    return ~found if invert else found
+
+
+# --- shapes and dtypes ---------------------------------------------------------------------------------------------------
+
+
+@numpy_rule("shape")
+def shape(a: Any) -> tuple[int, ...]:
+    return as_tracer(a).shape
+
+
+@numpy_rule("ndim")
+def ndim(a: Any) -> int:
+    return as_tracer(a).ndim
+
+
+@numpy_rule("size")
+def size(a: Any, axis: Any = None) -> int:
+    x = as_tracer(a)
+    if axis is None:
+        return x.size
+    return int(np.prod([x.shape[k] for k in axes_of(axis, x.ndim)], dtype=int))
+
+
+@numpy_rule("iscomplexobj")
+def iscomplexobj(x: Any) -> bool:
+    return as_tracer(x).dtype.kind == "c"
+
+
+@numpy_rule("isrealobj")
+def isrealobj(x: Any) -> bool:
+    return as_tracer(x).dtype.kind != "c"
+
+
+@numpy_rule("result_type")
+def result_type(*arrays_and_dtypes: Any) -> DType:
+    return np.result_type(*(seen_by_promotion(item) for item in arrays_and_dtypes))
+
+
+def seen_by_promotion(item: Any) -> Any:
+    """A dtype, or a number for a weak scalar."""
+    if not isinstance(item, Tracer):
+        return item
+    kind = weak_type(item)
+    return kind(0) if isinstance(kind, type) else kind
+
+
+@numpy_rule("common_type")
+def common_type(*arrays: Any) -> type:
+    empties = [np.empty(0, as_tracer(array).dtype) for array in arrays]
+    return np.common_type(*empties)
+
+
+@numpy_rule("min_scalar_type")
+def min_scalar_type(a: Any, /) -> DType:
+    x = as_tracer(a)
+    return x.dtype if x.ndim else np.min_scalar_type(x.concrete("np.min_scalar_type"))
+
+
+@numpy_rule("can_cast")
+def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
+    source = from_.dtype if isinstance(from_, Tracer) else from_
+    return np.can_cast(source, to.dtype if isinstance(to, Tracer) else to, casting)
+
+
+@numpy_rule("may_share_memory", "shares_memory")
+def shares_memory(a: Any, b: Any, /, max_work: Any = None) -> bool:
+    """Whether both view the same traced memory; views of disjoint parts of it count too."""
+    return isinstance(a, Tracer) and isinstance(b, Tracer) and a.storage is b.storage
+
+
+@numpy_rule("array_repr", "array_str", "array2string")
+def array_text(a: Any, *args: Any, **kwargs: Any) -> str:
+    return repr(a)

@@ -1,0 +1,428 @@
+"""Products: dot, matmul, einsum and their kin, all of them sums of products over shared axes."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from srcgrad.errors import ShapeError, UnsupportedError
+from srcgrad.tracing.functions.registry import (
+    as_array,
+    broadcast_shape,
+    cast,
+    finish,
+    numpy_rule,
+    ordered_axes,
+    refuse,
+    scalar_if_rank0,
+)
+from srcgrad.tracing.functions.shapes import broadcast_to, moveaxis
+from srcgrad.tracing.tracer import METHODS, as_tracer, emit
+from srcgrad.tracing.ufuncs import result_dtype
+
+Axes = tuple[int, ...]
+
+
+def promoted(*operands: Any) -> list[Any]:
+    tracers = [as_tracer(item) for item in operands]
+    dtype = result_dtype(*tracers)
+    return [cast(tracer, dtype) for tracer in tracers]
+
+
+def contract(left: Any, right: Any, axes: tuple[Axes, Axes], batch: tuple[Axes, Axes] = ((), ())) -> Any:
+    """The sum of products over pairs of axes: batched axes first, then the left's free ones, then the right's."""
+    for pairs in (batch, axes):
+        for i, j in zip(*pairs, strict=True):
+            if left.shape[i] != right.shape[j]:
+                raise ShapeError(
+                    f"shapes {left.shape} and {right.shape} not aligned: "
+                    f"{left.shape[i]} (dim {i}) != {right.shape[j]} (dim {j})"
+                )
+    return emit("dot_general", left, right, contract=axes, batch=batch)
+
+
+# --- vectors and matrices ------------------------------------------------------------------------------------------------
+
+
+@numpy_rule("dot")
+def dot(a: Any, b: Any, out: Any = None) -> Any:
+    x, y = promoted(a, b)
+    if not x.ndim or not y.ndim:
+        return finish(np.multiply(x, y), out)
+    return finish(contract(x, y, ((x.ndim - 1,), (max(y.ndim - 2, 0),))), out)
+
+
+METHODS["dot"] = dot
+
+
+@numpy_rule("vdot")
+def vdot(a: Any, b: Any, /) -> Any:
+    x, y = (as_array(part).ravel() for part in promoted(a, b))
+    return contract(conjugated(x), y, ((0,), (0,)))
+
+
+def conjugated(x: Any) -> Any:
+    return np.conjugate(x) if x.dtype.kind == "c" else x
+
+
+@numpy_rule("inner")
+def inner(a: Any, b: Any, /) -> Any:
+    x, y = promoted(a, b)
+    if not x.ndim or not y.ndim:
+        return np.multiply(x, y)
+    return contract(x, y, ((x.ndim - 1,), (y.ndim - 1,)))
+
+
+@numpy_rule("outer")
+def outer(a: Any, b: Any, out: Any = None) -> Any:
+    x, y = as_array(a).ravel(), as_array(b).ravel()
+    return finish(np.multiply(x.reshape((-1, 1)), y), out)
+
+
+@numpy_rule("linalg.outer")
+def linalg_outer(x1: Any, x2: Any, /) -> Any:
+    x, y = as_tracer(x1), as_tracer(x2)
+    if x.ndim != 1 or y.ndim != 1:
+        raise ShapeError(f"Input arrays must be one-dimensional, but they are {x.ndim=} and {y.ndim=}.")
+    return outer(x, y)
+
+
+def stacked(x: Any, y: Any, core: tuple[int, int]) -> tuple[Any, Any, Axes]:
+    """The operands with common stack axes, before the last ``core`` axes of each."""
+    stacks = x.shape[: x.ndim - core[0]], y.shape[: y.ndim - core[1]]
+    shape = broadcast_shape(stacks)
+    x = x if stacks[0] == shape else broadcast_to(x, shape + x.shape[x.ndim - core[0] :])
+    y = y if stacks[1] == shape else broadcast_to(y, shape + y.shape[y.ndim - core[1] :])
+    return x, y, tuple(range(len(shape)))
+
+
+def core_mismatch(name: str, x: Any, y: Any) -> ShapeError:
+    return ShapeError(f"{name}: Input operand 1 has a mismatch in its core dimension: {x.shape} and {y.shape}")
+
+
+def require_core(name: str, x: Any, y: Any, left: int, right: int) -> None:
+    for operand, rank in ((x, left), (y, right)):
+        if operand.ndim < rank:
+            raise ShapeError(f"{name}: operand {operand.type} does not have enough dimensions, at least {rank}")
+
+
+def refuse_options(name: str, options: dict[str, Any]) -> None:
+    refuse(name, **{key: (value, None) for key, value in options.items() if key != "casting"})
+
+
+@numpy_rule("matmul", "linalg.matmul")
+def matmul(x1: Any, x2: Any, /, out: Any = None, **kwargs: Any) -> Any:
+    refuse_options("np.matmul", kwargs)
+    x, y = promoted(x1, x2)
+    require_core("matmul", x, y, 1, 1)
+    if x.shape[-1] != y.shape[-2 if y.ndim > 1 else 0]:
+        raise core_mismatch("matmul", x, y)
+    if x.ndim <= 2 and y.ndim <= 2:
+        return finish(contract(x, y, ((x.ndim - 1,), (max(y.ndim - 2, 0),))), out)
+    if y.ndim == 1 or (y.ndim == 2 and x.ndim > 2):  # one right operand for the whole stack
+        return finish(contract(x, y, ((x.ndim - 1,), (0,))), out)
+    if x.ndim == 1:
+        return finish(contract(x, y, ((0,), (y.ndim - 2,))), out)
+    x, y, stack = stacked(x, y, (2, 2))
+    return finish(contract(x, y, ((x.ndim - 1,), (y.ndim - 2,)), (stack, stack)), out)
+
+
+@numpy_rule("vecdot")
+def vecdot(x1: Any, x2: Any, /, out: Any = None, *, axis: int = -1, **kwargs: Any) -> Any:
+    refuse_options("np.vecdot", kwargs)
+    x, y = promoted(x1, x2)
+    require_core("vecdot", x, y, 1, 1)
+    x, y = moveaxis(x, axis, -1), moveaxis(y, axis, -1)
+    if x.shape[-1] != y.shape[-1]:
+        raise core_mismatch("vecdot", x, y)
+    x, y, stack = stacked(conjugated(x), y, (1, 1))
+    return finish(contract(x, y, ((x.ndim - 1,), (y.ndim - 1,)), (stack, stack)), out)
+
+
+@numpy_rule("linalg.vecdot")
+def linalg_vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
+    return vecdot(x1, x2, axis=axis)
+
+
+@numpy_rule("matvec")
+def matvec(x1: Any, x2: Any, /, out: Any = None, **kwargs: Any) -> Any:
+    refuse_options("np.matvec", kwargs)
+    x, y = promoted(x1, x2)
+    require_core("matvec", x, y, 2, 1)
+    if x.shape[-1] != y.shape[-1]:
+        raise core_mismatch("matvec", x, y)
+    x, y, stack = stacked(x, y, (2, 1))
+    return finish(contract(x, y, ((x.ndim - 1,), (y.ndim - 1,)), (stack, stack)), out)
+
+
+@numpy_rule("vecmat")
+def vecmat(x1: Any, x2: Any, /, out: Any = None, **kwargs: Any) -> Any:
+    refuse_options("np.vecmat", kwargs)
+    x, y = promoted(x1, x2)
+    require_core("vecmat", x, y, 1, 2)
+    if x.shape[-1] != y.shape[-2]:
+        raise core_mismatch("vecmat", x, y)
+    x, y, stack = stacked(conjugated(x), y, (1, 2))
+    return finish(contract(x, y, ((x.ndim - 1,), (y.ndim - 2,)), (stack, stack)), out)
+
+
+@numpy_rule("tensordot")
+def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
+    x, y = promoted(a, b)
+    if isinstance(axes, (int, np.integer)):
+        count = operator.index(axes)
+        left, right = tuple(range(x.ndim - count, x.ndim)), tuple(range(count))
+    else:
+        left, right = (ordered_axes(part, operand.ndim) for part, operand in zip(axes, (x, y), strict=True))
+    if len(left) != len(right) or any(x.shape[i] != y.shape[j] for i, j in zip(left, right, strict=True)):
+        raise ShapeError(f"shape-mismatch for sum: axes {axes} of {x.shape} and {y.shape}")
+    return as_array(contract(x, y, (left, right)))
+
+
+@numpy_rule("linalg.tensordot")
+def linalg_tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Any:
+    return tensordot(x1, x2, axes)
+
+
+@numpy_rule("kron")
+def kron(a: Any, b: Any) -> Any:
+    x, y = as_array(a), as_array(b)
+    rank = max(x.ndim, y.ndim)
+    if not x.ndim or not y.ndim:
+        return as_array(np.multiply(x, y)) if rank == 0 else np.multiply(x, y)
+    x, y = (part.reshape((1,) * (rank - part.ndim) + part.shape) for part in (x, y))
+    product: Any = np.multiply(
+        x.reshape([size for full in x.shape for size in (full, 1)]),
+        y.reshape([size for full in y.shape for size in (1, full)]),
+    )
+    return product.reshape([m * n for m, n in zip(x.shape, y.shape, strict=True)])
+
+
+@numpy_rule("cross")
+def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Any:
+    if axis is not None:
+        axisa = axisb = axisc = axis
+    x: Any = moveaxis(as_tracer(a), axisa, -1)
+    y: Any = moveaxis(as_tracer(b), axisb, -1)
+    if (x.shape[-1], y.shape[-1]) != (3, 3):
+        raise ShapeError(
+            "np.cross of traced arrays takes vectors of 3 elements", hint="pad vectors of 2 with a zero"
+        )
+    (x0, x1, x2), (y0, y1, y2) = ([part[..., k] for k in range(3)] for part in (x, y))
+    product = np.stack([x1 * y2 - x2 * y1, x2 * y0 - x0 * y2, x0 * y1 - x1 * y0], axis=-1)
+    return moveaxis(product, -1, axisc)
+
+
+@numpy_rule("linalg.cross")
+def linalg_cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
+    return cross(x1, x2, axis=axis)
+
+
+# --- einsum --------------------------------------------------------------------------------------------------------------
+
+
+@numpy_rule("einsum")
+def einsum(*operands: Any, out: Any = None, optimize: Any = False, **kwargs: Any) -> Any:
+    """Pairwise, in the order of ``np.einsum_path``."""
+    dtype = kwargs.pop("dtype", None)
+    kwargs = {name: value for name, value in kwargs.items() if name not in ("order", "casting")}
+    refuse("np.einsum", **{name: (value, None) for name, value in kwargs.items()})
+    subscripts, arrays = parse_einsum(operands)
+    tracers = promoted(*arrays)
+    if dtype is not None:
+        tracers = [cast(tracer, dtype) for tracer in tracers]
+    inputs, output = explicit_subscripts(subscripts, [tracer.ndim for tracer in tracers])
+    require_sizes(inputs, tracers)
+    terms = [diagonals(tracer, labels) for tracer, labels in zip(tracers, inputs, strict=True)]
+    for pair in contraction_order(inputs, output, tracers):
+        chosen = [terms.pop(k) for k in sorted(pair, reverse=True)][::-1]
+        needed = set(output).union(*(labels for _, labels in terms))
+        chosen = [summed(x, labels, needed.union(*others(chosen, k))) for k, (x, labels) in enumerate(chosen)]
+        terms.append(chosen[0] if len(chosen) == 1 else multiplied(chosen[0], chosen[1], needed))
+    x, labels = terms[0]
+    x, labels = summed(x, labels, set(output))
+    perm = [labels.index(label) for label in output]
+    result = x if perm == sorted(perm) else x.transpose(perm)
+    return finish(scalar_if_rank0(result), out)
+
+
+def others(chosen: Sequence[tuple[Any, str]], k: int) -> list[str]:
+    return [labels for j, (_, labels) in enumerate(chosen) if j != k]
+
+
+def parse_einsum(operands: Sequence[Any]) -> tuple[str, list[Any]]:
+    """``einsum("ij,jk", a, b)`` or ``einsum(a, [0, 1], b, [1, 2], [0, 2])``."""
+    if isinstance(operands[0], str):
+        return operands[0].replace(" ", ""), list(operands[1:])
+    count = len(operands) // 2
+    lists = [operands[2 * k + 1] for k in range(count)]
+    text = ",".join(map(letters, lists))
+    if len(operands) % 2:
+        text += "->" + letters(operands[-1])
+    return text, [operands[2 * k] for k in range(count)]
+
+
+ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+
+def letters(sublist: Any) -> str:
+    return "".join("..." if item is Ellipsis else ALPHABET[operator.index(item)] for item in sublist)
+
+
+def explicit_subscripts(subscripts: str, ranks: list[int]) -> tuple[list[str], str]:
+    """Labels of each operand and of the result; axes under an ellipsis get labels of their own."""
+    left, arrow, right = subscripts.partition("->")
+    inputs = left.split(",")
+    if len(inputs) != len(ranks):
+        raise ShapeError(f"einsum: {subscripts!r} names {len(inputs)} operands, {len(ranks)} were given")
+    hidden = [rank - len(labels.replace("...", "")) for labels, rank in zip(inputs, ranks, strict=True)]
+    for labels, count in zip(inputs, hidden, strict=True):
+        if count < 0 or (count and "..." not in labels):
+            raise ShapeError(f"einsum: subscripts {labels!r} do not fit the rank of their operand")
+    free = [letter for letter in reversed(ALPHABET) if letter not in subscripts]
+    stack = "".join(reversed(free[: max(hidden, default=0)]))
+    expanded = [
+        labels.replace("...", stack[len(stack) - count :]) for labels, count in zip(inputs, hidden, strict=True)
+    ]
+    if arrow:
+        output = right.replace("...", stack)
+    else:
+        named = "".join(labels.replace("...", "") for labels in inputs)
+        output = stack + "".join(sorted(label for label in set(named) if named.count(label) == 1))
+    for label in output:
+        if output.count(label) > 1 or not any(label in labels for labels in expanded):
+            raise ShapeError(f"einsum: the output subscript {label!r} is repeated or names no input")
+    return expanded, output
+
+
+def require_sizes(inputs: list[str], tracers: list[Any]) -> None:
+    sizes: dict[str, int] = {}
+    for labels, tracer in zip(inputs, tracers, strict=True):
+        for label, size in zip(labels, tracer.shape, strict=True):
+            known = sizes.setdefault(label, size)
+            if known == 1:
+                sizes[label] = size
+            elif size not in (1, known):
+                raise ShapeError(f"einsum: label {label!r} has sizes {known} and {size}")
+
+
+def diagonals(x: Any, labels: str) -> tuple[Any, str]:
+    """Take the diagonal of labels that are repeated."""
+    for label in dict.fromkeys(labels):
+        while labels.count(label) > 1:
+            first = labels.index(label)
+            second = labels.index(label, first + 1)
+            x = x.diagonal(0, first, second)
+            labels = labels.replace(label, "", 2) + label
+    return x, labels
+
+
+def summed(x: Any, labels: str, needed: set[str]) -> tuple[Any, str]:
+    """Sum over the axes that nobody else needs."""
+    axes = tuple(k for k, label in enumerate(labels) if label not in needed)
+    if not axes:
+        return x, labels
+    return emit("reduce_sum" if x.dtype.kind != "b" else "reduce_or", x, axes=axes), "".join(
+        label for label in labels if label in needed
+    )
+
+
+def multiplied(left: tuple[Any, str], right: tuple[Any, str], needed: set[str]) -> tuple[Any, str]:
+    """The product of two operands, summed over the shared labels that are not needed."""
+    (x, xs), (y, ys) = left, right
+    shared = [label for label in xs if label in ys]
+    if any(x.shape[xs.index(label)] != y.shape[ys.index(label)] for label in shared):  # a size of 1 is broadcast
+        x, y = stretched(x, xs, y, ys), stretched(y, ys, x, xs)
+    batch = [label for label in shared if label in needed]
+    inside = [label for label in shared if label not in needed]
+
+    def axes(names: list[str]) -> tuple[Axes, Axes]:
+        return tuple(xs.index(label) for label in names), tuple(ys.index(label) for label in names)
+
+    product = contract(x, y, axes(inside), axes(batch))
+    free = [label for label in xs + ys if label not in shared]
+    return product, "".join(batch + free)
+
+
+def stretched(x: Any, labels: str, other: Any, other_labels: str) -> Any:
+    shape = [
+        max(size, other.shape[other_labels.index(label)]) if label in other_labels else size
+        for label, size in zip(labels, x.shape, strict=True)
+    ]
+    return broadcast_to(x, shape)
+
+
+def contraction_order(inputs: list[str], output: str, tracers: list[Any]) -> list[Axes]:
+    """Which operands to multiply at each step; the product is put last."""
+    if len(tracers) <= 2:
+        return [tuple(range(len(tracers)))]
+    ghosts = [np.broadcast_to(np.empty(()), tracer.shape) for tracer in tracers]
+    path, _ = np.einsum_path(f"{','.join(inputs)}->{output}", *ghosts, optimize="greedy")
+    steps: list[Axes] = []
+    for step in path[1:]:
+        steps.extend(pairwise(tuple(step), len(tracers) - sum(len(done) - 1 for done in steps)))
+    return steps
+
+
+def pairwise(step: Axes, count: int) -> list[Axes]:
+    """A step that joins more than two operands, as steps of two: the last operand is the product so far."""
+    if len(step) <= 2:
+        return [step]
+    first = step[:2]
+    renumbered = tuple(k - sum(done < k for done in first) for k in step[2:])
+    return [first, *pairwise((*renumbered, count - 2), count - 1)]
+
+
+@numpy_rule("einsum_path")
+def einsum_path(*operands: Any, optimize: Any = "greedy", einsum_call: bool = False) -> Any:
+    subscripts, arrays = parse_einsum(operands)
+    return np.einsum_path(subscripts, *(np.broadcast_to(np.empty(()), np.shape(x)) for x in arrays), optimize=optimize)
+
+
+# --- convolution ---------------------------------------------------------------------------------------------------------
+
+
+@numpy_rule("convolve")
+def convolve(a: Any, v: Any, mode: str = "full") -> Any:
+    x, y = (part.reshape(1) if not part.ndim else part for part in map(as_array, (a, v)))
+    if x.ndim != 1 or y.ndim != 1 or not x.size or not y.size:
+        raise ShapeError("np.convolve takes one-dimensional arrays that are not empty")
+    if y.size > x.size:
+        x, y = y, x
+    start, count = window(mode, x.size, y.size)
+    return windows(x, y)[start : start + count]
+
+
+def windows(x: Any, y: Any) -> Any:
+    """The full convolution: each element is a window of the padded x times y reversed."""
+    x, y = promoted(x, y)
+    padded: Any = np.pad(x, y.size - 1)
+    places = np.arange(x.size + y.size - 1)[:, None] + np.arange(y.size)
+    return matmul(padded[places], y[::-1])
+
+
+def window(mode: str, long: int, short: int) -> tuple[int, int]:
+    """The start and the size of what ``mode`` keeps of the full convolution."""
+    if mode == "full":
+        return 0, long + short - 1
+    if mode == "same":
+        return short - 1 - short // 2, long
+    if mode == "valid":
+        return short - 1, long - short + 1
+    raise UnsupportedError(f"np.convolve with mode={mode!r} is not supported", hint="use 'full', 'same' or 'valid'")
+
+
+@numpy_rule("correlate")
+def correlate(a: Any, v: Any, mode: str = "valid") -> Any:
+    """A convolution with the conjugate of the reversed second operand."""
+    x, y = (part.reshape(1) if not part.ndim else part for part in map(as_array, (a, v)))
+    if x.ndim != 1 or y.ndim != 1 or not x.size or not y.size:
+        raise ShapeError("np.correlate takes one-dimensional arrays that are not empty")
+    full = windows(x, conjugated(y)[::-1])
+    start, count = window(mode, max(x.size, y.size), min(x.size, y.size))
+    if y.size > x.size:
+        start = full.shape[0] - start - count
+    return full[start : start + count]

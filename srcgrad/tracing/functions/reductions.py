@@ -1,0 +1,341 @@
+"""Sums, products, extremes, logical reductions, and cumulative ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from srcgrad.errors import ShapeError, UnsupportedError
+from srcgrad.ir.types import DType
+from srcgrad.tracing.functions.registry import (
+    as_array,
+    axes_of,
+    axis_of,
+    cast,
+    filled,
+    finish,
+    given,
+    numpy_rule,
+)
+from srcgrad.tracing.tracer import Tracer, as_tracer, emit
+from srcgrad.tracing.ufuncs import as_bool
+
+
+def accumulator(dtype: DType, requested: Any) -> DType:
+    """The dtype of a sum or product: NumPy widens small integers to its default one."""
+    if given(requested, None) is not None:
+        return np.dtype(requested)
+    if dtype.kind == "b" or (dtype.kind == "i" and dtype.itemsize < np.dtype(np.int_).itemsize):
+        return np.dtype(np.int_)
+    if dtype.kind == "u" and dtype.itemsize < np.dtype(np.uint).itemsize:
+        return np.dtype(np.uint)
+    return dtype
+
+
+def restored(result: Any, shape: tuple[int, ...], axes: tuple[int, ...], keepdims: Any) -> Any:
+    """Put the reduced axes back with size 1 if ``keepdims``."""
+    if not given(keepdims, False):
+        return result
+    return result.reshape(tuple(1 if axis in axes else size for axis, size in enumerate(shape)))
+
+
+def masked(x: Any, where: Any, identity: Any) -> Any:
+    """The elements that take part; the identity elsewhere."""
+    if given(where, True) is True:
+        return x
+    replacement = identity if isinstance(identity, Tracer) else np.asarray(identity, x.dtype)[()]
+    chosen = np.where(where, x, replacement)
+    if chosen.shape != x.shape:
+        raise ShapeError(f"where= of shape {np.shape(where)} does not broadcast to the operand's shape {x.shape}")
+    return chosen
+
+
+def fold(
+    op: str, ufunc: np.ufunc, identity: Any, a: Any, axis: Any, dtype: Any, out: Any, keepdims: Any, initial: Any, where: Any
+) -> Any:
+    """A reduction that has an identity."""
+    x = as_tracer(a)
+    x = masked(cast(x, accumulator(x.dtype, dtype)), where, identity)
+    axes = axes_of(axis, x.ndim)
+    if x.dtype.kind == "b":  # asked for with dtype=bool: a disjunction or conjunction
+        op = "reduce_or" if op == "reduce_sum" else "reduce_and"
+    result = restored(emit(op, x, axes=axes), x.shape, axes, keepdims)
+    if given(initial, None) is not None:
+        result = cast(ufunc(result, initial), x.dtype)
+    return finish(result, out)
+
+
+@numpy_rule("sum", method="sum")
+def sum(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: Any = np._NoValue,
+    initial: Any = np._NoValue,
+    where: Any = np._NoValue,
+) -> Any:
+    return fold("reduce_sum", np.add, 0, a, axis, dtype, out, keepdims, initial, where)
+
+
+@numpy_rule("prod", method="prod")
+def prod(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: Any = np._NoValue,
+    initial: Any = np._NoValue,
+    where: Any = np._NoValue,
+) -> Any:
+    return fold("reduce_prod", np.multiply, 1, a, axis, dtype, out, keepdims, initial, where)
+
+
+# --- extremes ------------------------------------------------------------------------------------------------------------
+
+
+def extreme(name: str, ufunc: np.ufunc, a: Any, axis: Any, out: Any, keepdims: Any, initial: Any, where: Any) -> Any:
+    x = as_tracer(a)
+    require_ordered(f"np.{name}", x)
+    start = given(initial, None)
+    if start is None and given(where, True) is not True:
+        raise ShapeError(f"reduction operation '{ufunc.__name__}' does not have an identity: where= takes initial=")
+    axes = axes_of(axis, x.ndim)
+    empty = any(x.shape[axis] == 0 for axis in axes)
+    if start is None:
+        if empty:
+            raise ShapeError(f"zero-size array to reduction operation {ufunc.__name__} which has no identity")
+    else:
+        start = cast(start, x.dtype)
+        x = masked(x, where, start)
+    if empty:
+        shape = tuple(size for k, size in enumerate(x.shape) if k not in axes)
+        result: Any = np.broadcast_to(start, shape).copy() if shape else start
+    else:
+        result = emit(f"reduce_{name}", x, axes=axes)
+        result = result if start is None else ufunc(result, start)
+    return finish(restored(result, x.shape, axes, keepdims), out)
+
+
+def require_ordered(function: str, x: Tracer) -> None:
+    if x.dtype.kind == "c":
+        raise UnsupportedError(
+            f"{function} of complex numbers is not supported on traced arrays", hint="use np.abs(x), x.real or x.imag"
+        )
+
+
+@numpy_rule("max", "amax", method="max")
+def max(
+    a: Any,
+    axis: Any = None,
+    out: Any = None,
+    keepdims: Any = np._NoValue,
+    initial: Any = np._NoValue,
+    where: Any = np._NoValue,
+) -> Any:
+    return extreme("max", np.maximum, a, axis, out, keepdims, initial, where)
+
+
+@numpy_rule("min", "amin", method="min")
+def min(
+    a: Any,
+    axis: Any = None,
+    out: Any = None,
+    keepdims: Any = np._NoValue,
+    initial: Any = np._NoValue,
+    where: Any = np._NoValue,
+) -> Any:
+    return extreme("min", np.minimum, a, axis, out, keepdims, initial, where)
+
+
+@numpy_rule("ptp")
+def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = np._NoValue) -> Any:
+    return finish(max(a, axis, None, keepdims) - min(a, axis, None, keepdims), out)
+
+
+def position(op: str, a: Any, axis: Any, out: Any, keepdims: Any) -> Any:
+    x: Any = as_array(a)
+    require_ordered(f"np.{op}", x)
+    axes = axes_of(axis, x.ndim)
+    shape = x.shape
+    if axis is None:
+        x, axis = x.ravel(), 0
+    axis = axis_of(axis, x.ndim)
+    if not x.shape[axis]:
+        raise ShapeError(f"attempt to get {op} of an empty sequence")
+    return finish(restored(emit(op, x, axis=axis), shape, axes, keepdims), out)
+
+
+@numpy_rule("argmax", method="argmax")
+def argmax(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = np._NoValue) -> Any:
+    return position("argmax", a, axis, out, keepdims)
+
+
+@numpy_rule("argmin", method="argmin")
+def argmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = np._NoValue) -> Any:
+    return position("argmin", a, axis, out, keepdims)
+
+
+# --- logic ---------------------------------------------------------------------------------------------------------------
+
+
+@numpy_rule("all", method="all")
+def all(a: Any, axis: Any = None, out: Any = None, keepdims: Any = np._NoValue, *, where: Any = np._NoValue) -> Any:
+    x = masked(as_bool(as_tracer(a)), where, True)
+    axes = axes_of(axis, x.ndim)
+    return finish(restored(emit("reduce_and", x, axes=axes), x.shape, axes, keepdims), out)
+
+
+@numpy_rule("any", method="any")
+def any_(a: Any, axis: Any = None, out: Any = None, keepdims: Any = np._NoValue, *, where: Any = np._NoValue) -> Any:
+    x = masked(as_bool(as_tracer(a)), where, False)
+    axes = axes_of(axis, x.ndim)
+    return finish(restored(emit("reduce_or", x, axes=axes), x.shape, axes, keepdims), out)
+
+
+@numpy_rule("count_nonzero")
+def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+    return sum(as_bool(as_tracer(a)), axis, np.int_, None, keepdims)
+
+
+# --- cumulative ----------------------------------------------------------------------------------------------------------
+
+
+def cumulate(op: str, a: Any, axis: Any, dtype: Any, out: Any) -> Any:
+    x: Any = as_array(a)
+    if axis is None:
+        x, axis = x.ravel(), 0
+    x = cast(x, accumulator(x.dtype, dtype))
+    axis = axis_of(axis, x.ndim)
+    if op == "cumsum":
+        return finish(emit("cumsum", x, axis=axis, reverse=False), out)
+    return finish(emit("cumprod", x, axis=axis), out)
+
+
+@numpy_rule("cumsum", method="cumsum")
+def cumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+    return cumulate("cumsum", a, axis, dtype, out)
+
+
+@numpy_rule("cumprod", method="cumprod")
+def cumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+    return cumulate("cumprod", a, axis, dtype, out)
+
+
+def cumulative(op: str, identity: int, x: Any, axis: Any, dtype: Any, out: Any, include_initial: bool) -> Any:
+    array = as_array(x)
+    if axis is None:
+        if array.ndim > 1:
+            raise ShapeError(f"For arrays which have more than one dimension ``axis`` argument is required ({op}).")
+        axis = 0
+    if not array.ndim:
+        array = array.reshape(1)
+    axis = axis_of(axis, array.ndim)
+    result = cumulate(op, array, axis, dtype, None)
+    if include_initial:
+        first = filled(tuple(1 if k == axis else size for k, size in enumerate(result.shape)), identity, result.dtype)
+        result = np.concatenate([first, result], axis=axis)  # type: ignore[list-item]
+    return finish(result, out)
+
+
+@numpy_rule("cumulative_sum")
+def cumulative_sum(
+    x: Any, /, *, axis: Any = None, dtype: Any = None, out: Any = None, include_initial: bool = False
+) -> Any:
+    return cumulative("cumsum", 0, x, axis, dtype, out, include_initial)
+
+
+@numpy_rule("cumulative_prod")
+def cumulative_prod(
+    x: Any, /, *, axis: Any = None, dtype: Any = None, out: Any = None, include_initial: bool = False
+) -> Any:
+    return cumulative("cumprod", 1, x, axis, dtype, out, include_initial)
+
+
+# --- reductions that leave nan out ---------------------------------------------------------------------------------------
+
+
+def without_nan(a: Any, number: Any) -> Any:
+    x = as_tracer(a)
+    return np.where(np.isnan(x), np.asarray(number, x.dtype)[()], x) if x.dtype.kind in "fc" else x
+
+
+@numpy_rule("nansum")
+def nansum(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: Any = np._NoValue,
+    initial: Any = np._NoValue,
+    where: Any = np._NoValue,
+) -> Any:
+    return sum(without_nan(a, 0), axis, dtype, out, keepdims, initial, where)
+
+
+@numpy_rule("nanprod")
+def nanprod(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: Any = np._NoValue,
+    initial: Any = np._NoValue,
+    where: Any = np._NoValue,
+) -> Any:
+    return prod(without_nan(a, 1), axis, dtype, out, keepdims, initial, where)
+
+
+def nan_extreme(rule: Any, worst: float, a: Any, axis: Any, out: Any, keepdims: Any, initial: Any, where: Any) -> Any:
+    """An extreme of what is not nan; nan where nothing else is."""
+    x = as_tracer(a)
+    result = rule(without_nan(x, worst) if x.dtype.kind == "f" else x, axis, None, keepdims, initial, where)
+    if x.dtype.kind == "f" and given(initial, None) is None:
+        result = np.where(all(np.isnan(x), axis, None, keepdims), x.dtype.type(np.nan), result)
+        result = result if result.ndim else result[()]
+    return finish(result, out)
+
+
+@numpy_rule("nanmax")
+def nanmax(
+    a: Any,
+    axis: Any = None,
+    out: Any = None,
+    keepdims: Any = np._NoValue,
+    initial: Any = np._NoValue,
+    where: Any = np._NoValue,
+) -> Any:
+    return nan_extreme(max, -np.inf, a, axis, out, keepdims, initial, where)
+
+
+@numpy_rule("nanmin")
+def nanmin(
+    a: Any,
+    axis: Any = None,
+    out: Any = None,
+    keepdims: Any = np._NoValue,
+    initial: Any = np._NoValue,
+    where: Any = np._NoValue,
+) -> Any:
+    return nan_extreme(min, np.inf, a, axis, out, keepdims, initial, where)
+
+
+@numpy_rule("nancumsum")
+def nancumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+    return cumsum(without_nan(a, 0), axis, dtype, out)
+
+
+@numpy_rule("nancumprod")
+def nancumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+    return cumprod(without_nan(a, 1), axis, dtype, out)
+
+
+@numpy_rule("nanargmax")
+def nanargmax(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = np._NoValue) -> Any:
+    return argmax(without_nan(a, -np.inf), axis, out, keepdims=keepdims)
+
+
+@numpy_rule("nanargmin")
+def nanargmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = np._NoValue) -> Any:
+    return argmin(without_nan(a, np.inf), axis, out, keepdims=keepdims)

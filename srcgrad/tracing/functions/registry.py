@@ -1,0 +1,150 @@
+"""How the rules of NumPy's functions are registered, and how they read their arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.lib.array_utils import normalize_axis_tuple
+
+from srcgrad.errors import AxisError, ShapeError, UnsupportedError
+from srcgrad.ir.types import DType
+from srcgrad.tracing.trace import current_trace
+from srcgrad.tracing.tracer import FUNCTIONS, METHODS, Tracer, as_tracer, cast_value, from_value
+from srcgrad.tracing.ufuncs import store
+
+Rule = TypeVar("Rule", bound=Callable[..., Any])
+Shape = tuple[int, ...]
+
+
+def find_function(name: str) -> Callable[..., Any] | None:
+    """``np.<name>``, or None where this NumPy has no such function."""
+    owner: Any = np
+    for part in name.split("."):
+        owner = getattr(owner, part, None)
+    return owner  # type: ignore[no-any-return]
+
+
+def numpy_rule(*names: str, method: str | None = None) -> Callable[[Rule], Rule]:
+    """Register a rule for NumPy functions, given by their names after ``np.``, and for an ndarray method.
+
+    The rule has NumPy's own signature. Names that this NumPy lacks are left out.
+    """
+
+    def register(rule: Rule) -> Rule:
+        for name in names:
+            function = find_function(name)
+            if function is not None:
+                FUNCTIONS[function] = rule
+        if method is not None:
+            METHODS[method] = rule
+        return rule
+
+    return register
+
+
+def method_rule(name: str) -> Callable[[Rule], Rule]:
+    """Register an ndarray method whose signature is not the function's."""
+    return numpy_rule(method=name)
+
+
+def given(value: Any, default: Any) -> Any:
+    """An argument, or its default where NumPy passes its marker for "no value"."""
+    return default if value is np._NoValue else value
+
+
+def refuse(function: str, **options: tuple[Any, Any]) -> None:
+    """Refuse options that differ from their default: ``refuse("np.sort", order=(order, None))``."""
+    for name, (value, default) in options.items():
+        if value is not default and value is not np._NoValue:
+            raise UnsupportedError(
+                f"{function} with {name}={value!r} is not supported on traced arrays", hint=f"leave {name} out"
+            )
+
+
+def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
+    """The axes that ``axis=`` names, not negative, in increasing order; all of them for None.
+
+    Raises:
+        AxisError: one is out of bounds or named twice.
+    """
+    if axis is None:
+        return tuple(range(ndim))
+    return tuple(sorted(ordered_axes(axis, ndim)))
+
+
+def ordered_axes(axis: Any, ndim: int) -> tuple[int, ...]:
+    """The axes that ``axis=`` names, not negative, in the order given."""
+    try:
+        return tuple(normalize_axis_tuple(axis, ndim))
+    except np.exceptions.AxisError as error:
+        raise AxisError(str(error)) from None
+    except ValueError as error:
+        raise AxisError(str(error)) from None
+
+
+def axis_of(axis: Any, ndim: int) -> int:
+    """One axis, not negative."""
+    return ordered_axes(axis, ndim)[0]
+
+
+def finish(result: Any, out: Any = None) -> Any:
+    """The result, written into ``out=`` if there is one."""
+    return store(result, out if isinstance(out, tuple) else (out,), True)
+
+
+def cast(x: Any, dtype: Any) -> Any:
+    """The value in another dtype; the same object if it has it."""
+    x = as_tracer(x)
+    target = np.dtype(dtype)
+    return x if x.dtype == target and not x.weak else from_value(cast_value(x.read(), target), scalar=x.scalar)
+
+
+def filled(shape: Shape, value: Any, dtype: Any) -> Tracer:
+    """A new array of one number."""
+    scalar = np.asarray(value, dtype)[()]
+    return from_value(current_trace().constant(np.broadcast_to(scalar, shape) if shape else scalar))
+
+
+def scalar_if_rank0(x: Any) -> Any:
+    """A 0-d array as the NumPy scalar that reductions return."""
+    return from_value(x.read(), scalar=True) if not x.ndim and not x.scalar else x
+
+
+def as_array(x: Any) -> Any:
+    """A NumPy scalar as the 0-d array that shape functions make of it."""
+    x = as_tracer(x)
+    return from_value(x.read()) if x.scalar else x
+
+
+def concrete_array(x: Any, what: str) -> Any:
+    """An argument whose numbers decide structure, as a concrete array.
+
+    Raises:
+        NeedsConcrete: it is traced, in an abstract trace.
+    """
+    if isinstance(x, Tracer):
+        return np.asarray(x.concrete(what))
+    if isinstance(x, (list, tuple)):
+        return np.asarray([concrete_array(item, what) for item in x]) if x else np.asarray(x)
+    return np.asarray(x)
+
+
+def inexact_dtype(dtype: DType) -> DType:
+    """The dtype in which means and the like are computed: float64 for integers."""
+    return np.dtype(np.float64) if dtype.kind in "biu" else dtype
+
+
+def prefix(axis: int, *index: Any) -> tuple[Any, ...]:
+    """An index of one axis: ``x[:, :, index]`` for axis 2."""
+    return (slice(None),) * axis + index
+
+
+def broadcast_shape(shapes: Sequence[Shape]) -> Shape:
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        raise ShapeError(
+            f"operands could not be broadcast together with shapes {' '.join(map(str, shapes))}"
+        ) from None

@@ -1,0 +1,340 @@
+"""Choosing between arrays and picking elements, and functions of each element that are no ufuncs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from srcgrad.errors import ShapeError, UnsupportedError
+from srcgrad.ir.types import INT64
+from srcgrad.tracing.functions.registry import (
+    as_array,
+    axis_of,
+    broadcast_shape,
+    cast,
+    concrete_array,
+    finish,
+    given,
+    method_rule,
+    numpy_rule,
+    prefix,
+    refuse,
+    scalar_if_rank0,
+)
+from srcgrad.tracing.functions.shapes import broadcast_to
+from srcgrad.tracing.tracer import Tracer, as_tracer, broadcast_tracer, emit, from_value
+from srcgrad.tracing.ufuncs import as_bool, operand, result_dtype
+from srcgrad.tracing.views import DiagonalView
+
+
+@numpy_rule("where")
+def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
+    if x is None and y is None:
+        return nonzero(condition)
+    if x is None or y is None:
+        raise ShapeError("either both or neither of x and y should be given")
+    dtype = result_dtype(x, y)
+    predicate = as_bool(as_tracer(condition))
+    branches = [operand(branch, dtype) for branch in (x, y)]
+    shape = broadcast_shape([predicate.shape, *(branch.shape for branch in branches)])
+    predicate = broadcast_tracer(predicate, shape)
+    return emit("select", predicate, *(broadcast_tracer(branch, shape) for branch in branches), scalar=False)
+
+
+@numpy_rule("select")
+def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
+    if len(condlist) != len(choicelist):
+        raise ShapeError("list of cases must be same length as list of conditions")
+    if not condlist:
+        raise ShapeError("select with an empty condition list is not possible")
+    result = default
+    dtype = result_dtype(*choicelist, default)
+    for condition, choice in zip(reversed(condlist), reversed(choicelist), strict=True):
+        result = where(condition, operand(choice, dtype), operand(result, dtype))
+    return result
+
+
+@numpy_rule("piecewise")
+def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Any:
+    """Every function is given the whole array; what it gives where it is not chosen does not contribute."""
+    array = as_array(x)
+    conditions = [condlist] if np.ndim(condlist) == 0 or np.ndim(condlist) == array.ndim > 0 else list(condlist)
+    if len(funclist) not in (len(conditions), len(conditions) + 1):
+        raise ShapeError(f"with {len(conditions)} condition(s), either that many or one more functions are expected")
+    values = [f(array, *args, **kw) if callable(f) else f for f in funclist]
+    result = values[len(conditions)] if len(values) > len(conditions) else 0
+    result = broadcast_to(cast(operand(result, array.dtype), array.dtype), array.shape)
+    for condition, value in zip(conditions, values, strict=False):  # the last condition that holds wins
+        result = where(condition, operand(value, array.dtype), result)
+    return result
+
+
+@numpy_rule("choose", method="choose")
+def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
+    index: Any = as_tracer(a)
+    options = [as_tracer(choice) for choice in choices]
+    count = len(options)
+    dtype = result_dtype(*options)
+    if mode == "clip":
+        index = np.clip(index, 0, count - 1)
+    elif mode == "wrap":
+        index = index % count
+    elif (number := index.number()) is None:
+        raise UnsupportedError("np.choose of unknown indices needs mode='clip' or 'wrap'", hint="pass mode='clip'")
+    elif np.any((number < 0) | (number >= count)):
+        raise ShapeError("invalid entry in choice array")
+    result = operand(options[-1], dtype)
+    for k in range(count - 2, -1, -1):
+        result = where(index == k, operand(options[k], dtype), result)
+    shape = broadcast_shape([index.shape, *(option.shape for option in options)])
+    return finish(scalar_if_rank0(broadcast_tracer(result, shape)), out)
+
+
+# --- functions of each element -------------------------------------------------------------------------------------------
+
+
+@numpy_rule("clip")
+def clip(
+    a: Any, a_min: Any = np._NoValue, a_max: Any = np._NoValue, out: Any = None, *, min: Any = np._NoValue,
+    max: Any = np._NoValue, **kwargs: Any,
+) -> Any:
+    """``minimum(maximum(x, low), high)``: at a bound, x and the bound share the derivative equally."""
+    refuse("np.clip", **{name: (value, None) for name, value in kwargs.items()})
+    low = given(min, given(a_min, None))
+    high = given(max, given(a_max, None))
+    result = as_tracer(a)
+    dtype = result_dtype(*[part for part in (result, low, high) if part is not None])
+    result = cast(result, dtype)
+    if low is not None:
+        result = np.maximum(result, low)
+    if high is not None:
+        result = np.minimum(result, high)
+    return finish(result if result is not a else +as_tracer(a), out)  # type: ignore[operator]
+
+
+@method_rule("clip")
+def clip_method(self: Any, min: Any = None, max: Any = None, out: Any = None, **kwargs: Any) -> Any:
+    return clip(self, min, max, out, **kwargs)
+
+
+@numpy_rule("nan_to_num")
+def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
+    a = as_tracer(x)
+    if a.dtype.kind not in "fc":
+        result: Any = a if not copy else a.copy()
+    elif a.dtype.kind == "c":
+        result = emit("complex", *(finite(part, nan, posinf, neginf) for part in (a.real, a.imag)), scalar=False)
+    else:
+        result = finite(a, nan, posinf, neginf)
+    if not copy and a is x and not a.scalar:
+        a.write(result.read())
+        return a
+    return scalar_if_rank0(result)
+
+
+def finite(x: Any, nan: Any, posinf: Any, neginf: Any) -> Any:
+    limits = np.finfo(x.dtype)
+    result = where(np.isnan(x), nan, x)
+    result = where(np.isposinf(x), limits.max if posinf is None else posinf, result)
+    return cast(where(np.isneginf(x), limits.min if neginf is None else neginf, result), x.dtype)
+
+
+@numpy_rule("round", "around", method="round")
+def round(a: Any, decimals: Any = 0, out: Any = None) -> Any:
+    x: Any = as_tracer(a)
+    if isinstance(decimals, Tracer):
+        decimals = int(decimals)
+    if x.dtype.kind == "b":
+        raise UnsupportedError("np.round of booleans is not supported on traced arrays")
+    if x.dtype.kind == "c":
+        return finish(emit("complex", round(x.real, decimals), round(x.imag, decimals)), out)
+    if x.dtype.kind in "iu":
+        if decimals >= 0:
+            return finish(+x, out)
+        unit = 10**-decimals
+        return finish(cast(np.rint(x / unit) * unit, x.dtype), out)
+    if decimals == 0:
+        return finish(np.rint(x), out)
+    unit = x.dtype.type(10.0 ** abs(decimals))
+    return finish(np.rint(x * unit) / unit if decimals > 0 else np.rint(x / unit) * unit, out)
+
+
+@numpy_rule("fix")
+def fix(x: Any, out: Any = None) -> Any:
+    return finish(np.trunc(x), out)
+
+
+@numpy_rule("real")
+def real(val: Any) -> Any:
+    return as_tracer(val).real
+
+
+@numpy_rule("imag")
+def imag(val: Any) -> Any:
+    return as_tracer(val).imag
+
+
+@method_rule("conj")
+def conj_method(self: Any) -> Any:
+    return np.conjugate(self) if self.dtype.kind == "c" else self
+
+
+method_rule("conjugate")(conj_method)
+
+
+@numpy_rule("angle")
+def angle(z: Any, deg: bool = False) -> Any:
+    x: Any = as_tracer(z)
+    if x.dtype.kind == "c":
+        result = np.arctan2(x.imag, x.real)
+    else:
+        result = np.arctan2(np.zeros((), x.dtype)[()], x)
+    return result * (180 / np.pi) if deg else result
+
+
+@numpy_rule("real_if_close")
+def real_if_close(a: Any, tol: Any = 100) -> Any:
+    x: Any = as_array(a)
+    if x.dtype.kind != "c":
+        return x
+    bound = tol if tol <= 1 else tol * np.finfo(x.dtype).eps
+    number = x.concrete("np.real_if_close")
+    return x.real if np.all(np.absolute(np.imag(number)) < bound) else x
+
+
+@numpy_rule("sinc")
+def sinc(x: Any) -> Any:
+    array = as_tracer(x)
+    return emit("sinc", cast(array, np.float64) if array.dtype.kind in "biu" else array)
+
+
+# --- picking elements ----------------------------------------------------------------------------------------------------
+
+
+@numpy_rule("take", method="take")
+def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> Any:
+    x: Any = as_array(a)
+    if axis is None:
+        x, axis = x.ravel(), 0
+    axis = axis_of(axis, x.ndim)
+    index: Any = as_tracer(indices)
+    size = x.shape[axis]
+    if mode == "wrap":
+        index = index % size
+    elif mode == "clip":
+        index = np.minimum(np.maximum(index, 0), size - 1)
+    elif mode != "raise":
+        raise UnsupportedError(f"np.take with mode={mode!r} is not supported", hint="use 'raise', 'wrap' or 'clip'")
+    picked: Any = x[prefix(axis, from_value(index.read()))]
+    return finish(scalar_if_rank0(picked), out)
+
+
+@numpy_rule("take_along_axis")
+def take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> Any:
+    x, index = as_array(arr), as_array(indices)
+    if axis is None:
+        x, axis = x.ravel(), 0
+    axis = axis_of(axis, x.ndim)
+    if index.ndim != x.ndim:
+        raise ShapeError("`indices` and `arr` must have the same number of dimensions")
+    outer = broadcast_shape([x.shape[:axis] + (1,) + x.shape[axis + 1 :], index.shape])
+    x = broadcast_tracer(x, outer[:axis] + (x.shape[axis],) + outer[axis + 1 :])
+    return emit("take_along_axis", x, broadcast_tracer(cast(index, INT64), outer), axis=axis)
+
+
+@numpy_rule("put_along_axis")
+def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None) -> None:
+    if axis is None:
+        arr.flat[as_array(indices).ravel()] = values
+        return
+    axis = axis_of(axis, arr.ndim)
+    grid = [
+        np.arange(size).reshape([-1 if k == other else 1 for other in range(arr.ndim)])
+        for k, size in enumerate(arr.shape)
+    ]
+    arr[tuple(indices if k == axis else counter for k, counter in enumerate(grid))] = values
+
+
+@numpy_rule("compress")
+def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Any:
+    x: Any = as_array(a)
+    if axis is None:
+        x, axis = x.ravel(), 0
+    places = np.flatnonzero(concrete_array(condition, "np.compress's condition"))
+    return finish(x[prefix(axis_of(axis, x.ndim), places)], out)
+
+
+@method_rule("compress")
+def compress_method(self: Any, condition: Any, axis: Any = None, out: Any = None) -> Any:
+    return compress(condition, self, axis, out)
+
+
+@numpy_rule("extract")
+def extract(condition: Any, arr: Any) -> Any:
+    places = np.flatnonzero(concrete_array(condition, "np.extract's condition"))
+    array: Any = as_array(arr)
+    return array.ravel()[places]
+
+
+@numpy_rule("nonzero", method="nonzero")
+def nonzero(a: Any) -> Any:
+    return tuple(as_tracer(index) for index in np.nonzero(as_tracer(a).concrete("np.nonzero")))
+
+
+@numpy_rule("argwhere")
+def argwhere(a: Any) -> Any:
+    return as_tracer(np.argwhere(as_tracer(a).concrete("np.argwhere")))
+
+
+@numpy_rule("flatnonzero")
+def flatnonzero(a: Any) -> Any:
+    return as_tracer(np.flatnonzero(as_tracer(a).concrete("np.flatnonzero")))
+
+
+@numpy_rule("diagonal", method="diagonal")
+def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+    """A read-only view."""
+    x = as_tracer(a)
+    if x.ndim < 2:
+        raise ShapeError("diag requires an array of at least two dimensions")
+    first, second = axis_of(axis1, x.ndim), axis_of(axis2, x.ndim)
+    if first == second:
+        raise ShapeError("axis1 and axis2 cannot be the same")
+    return x.viewed(DiagonalView(int(offset), first, second))
+
+
+@numpy_rule("linalg.diagonal")
+def linalg_diagonal(x: Any, /, *, offset: int = 0) -> Any:
+    return diagonal(x, offset, -2, -1)
+
+
+@numpy_rule("trace", method="trace")
+def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None) -> Any:
+    return finish(np.sum(diagonal(a, offset, axis1, axis2), axis=-1, dtype=dtype), out)
+
+
+@numpy_rule("linalg.trace")
+def linalg_trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
+    return trace(x, offset, -2, -1, dtype)
+
+
+@numpy_rule("unravel_index")
+def unravel_index(indices: Any, shape: Any, order: str = "C") -> Any:
+    """The digits of the index: traced arithmetic."""
+    refuse("np.unravel_index", order=(order, "C"))
+    rest: Any = as_tracer(indices)
+    digits = []
+    for size in reversed(tuple(shape)):
+        digits.append(rest % size)
+        rest = rest // size
+    return tuple(reversed(digits))
+
+
+@numpy_rule("ravel_multi_index")
+def ravel_multi_index(multi_index: Any, dims: Any, mode: str = "raise", order: str = "C") -> Any:
+    refuse("np.ravel_multi_index", mode=(mode, "raise"), order=(order, "C"))
+    total: Any = 0
+    for index, size in zip(multi_index, dims, strict=True):
+        total = total * size + as_tracer(index)
+    return total

@@ -1,0 +1,293 @@
+"""NumPy indexing on traced arrays: basic indices are views, integer and boolean arrays are gathers and scatters."""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from srcgrad.errors import DTypeError, IndexingError, ShapeError, SrcgradError, UnsupportedError
+from srcgrad.ir.core import Value
+from srcgrad.ir.opdef import REGISTRY
+from srcgrad.ir.types import INT64, ArrayType
+from srcgrad.tracing.trace import Trace, current_trace
+from srcgrad.tracing.tracer import (
+    Tracer,
+    as_tracer,
+    broadcast_tracer,
+    cast_value,
+    contains_tracer,
+    from_value,
+)
+from srcgrad.tracing.views import ReshapeView, ReverseView, SliceView, View
+
+
+@dataclass(frozen=True, eq=False)
+class IndexView(View):
+    """``base[..., index, ...]`` along one axis, for a traced integer: a view, as NumPy's is."""
+
+    axis: int
+    index: Tracer
+
+    def forward(self, trace: Trace, base: Value) -> Value:
+        return trace.emit(REGISTRY["gather"], [base, self.index.read()], {"axis": self.axis})
+
+    def backward(self, trace: Trace, base: Value, new: Value) -> Value:
+        return trace.emit(REGISTRY["scatter_set"], [base, new, self.index.read()], {"axis": self.axis})
+
+    def apply(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        return array[(*[slice(None)] * self.axis, 0, ...)]
+
+
+class Located(NamedTuple):
+    """What an index means: views of the array, then index arrays for consecutive axes starting at ``axis``."""
+
+    view: Tracer
+    axis: int
+    indices: list[Tracer]
+    element: bool
+    """Whether the index names one element (NumPy then gives a scalar, not a view)."""
+
+    copied: bool = False
+    """Whether NumPy gives a copy although the index is basic: a 0-d array is in it."""
+
+
+def normalise(x: Tracer, index: Any) -> list[Any]:
+    """One entry per axis or new axis: slices, ints, None and integer arrays (as tracers or ndarrays)."""
+    entries = list(index) if isinstance(index, tuple) else [index]
+    expanded: list[Any] = []
+    for entry in entries:
+        if is_array_index(entry):
+            array = entry if isinstance(entry, (Tracer, np.ndarray)) else as_index_array(entry)
+            if array.dtype == np.bool_:
+                expanded.extend(nonzero(array, x, len([e for e in expanded if e is not None and e is not Ellipsis])))
+                continue
+            if array.dtype.kind not in "iu":
+                if array.size == 0 and not isinstance(array, Tracer):
+                    array = array.astype(np.int64)
+                else:
+                    raise IndexingError("arrays used as indices must be of integer (or boolean) type")
+            expanded.append(array)
+        elif isinstance(entry, (int, np.integer)):
+            expanded.append(int(entry))
+        elif entry is None or entry is Ellipsis or isinstance(entry, slice):
+            expanded.append(entry)
+        else:
+            expanded.append(index_number(entry))
+    used = sum(entry is not None and entry is not Ellipsis for entry in expanded)
+    if used > x.ndim:
+        raise IndexingError(f"too many indices for array: array is {x.ndim}-dimensional, but {used} were indexed")
+    fill = [slice(None)] * (x.ndim - used)
+    places = [k for k, entry in enumerate(expanded) if entry is Ellipsis]
+    if len(places) > 1:
+        raise IndexingError("an index can only have a single ellipsis ('...')")
+    at = places[0] if places else len(expanded)
+    return expanded[:at] + fill + expanded[at + bool(places) :]
+
+
+def as_index_array(entry: Any) -> Any:
+    return as_tracer(entry) if contains_tracer(entry) else np.asarray(entry)
+
+
+def index_number(entry: Any) -> int:
+    try:
+        return operator.index(entry)
+    except TypeError:
+        raise IndexingError(
+            "only integers, slices (`:`), ellipsis (`...`), None and integer or boolean arrays are valid indices"
+        ) from None
+
+
+def is_array_index(entry: Any) -> bool:
+    if isinstance(entry, Tracer):
+        return True
+    return isinstance(entry, (list, np.ndarray, bool, np.bool_)) or (isinstance(entry, tuple))
+
+
+def nonzero(mask: Any, x: Tracer, axis: int) -> list[np.ndarray[Any, Any]]:
+    """The indices of a boolean index: their number must be known while tracing."""
+    if isinstance(mask, (bool, np.bool_)) or mask.ndim == 0:
+        raise UnsupportedError("a 0-d boolean index is not supported on traced arrays", hint="use np.where")
+    if tuple(mask.shape) != x.shape[axis : axis + mask.ndim]:
+        raise IndexingError(f"boolean index of shape {mask.shape} does not match indexed array {x.shape} at axis {axis}")
+    number = mask.concrete("a boolean index") if isinstance(mask, Tracer) else mask
+    return list(np.nonzero(number))
+
+
+def locate(x: Tracer, index: Any) -> Located:
+    entries = [known_integer(entry) for entry in normalise(x, index)]
+    arrays = [entry for entry in entries if isinstance(entry, (Tracer, np.ndarray))]
+    if not any(array.ndim for array in arrays):
+        copied = any(not isinstance(array, Tracer) or not array.scalar for array in arrays)
+        entries = [int(entry) if isinstance(entry, np.ndarray) else entry for entry in entries]
+        given = index if isinstance(index, tuple) else (index,)
+        element = not any(entry is Ellipsis for entry in given) and all(
+            isinstance(entry, (int, Tracer)) for entry in entries
+        )
+        return Located(basic(x, entries), 0, [], element, copied)
+    picked = [
+        k for k, entry in enumerate(entries) if isinstance(entry, (Tracer, np.ndarray)) or isinstance(entry, int)
+    ]
+    consecutive = picked == list(range(picked[0], picked[-1] + 1))
+    indices = [index_tracer(entries[k]) for k in picked]
+    try:
+        shape = np.broadcast_shapes(*[i.shape for i in indices])
+    except ValueError:
+        raise IndexingError(
+            f"shape mismatch: indexing arrays could not be broadcast together with shapes {[i.shape for i in indices]}"
+        ) from None
+    view = basic(x, [slice(None) if k in picked else entry for k, entry in enumerate(entries)])
+    indices = [broadcast_tracer(i, shape) for i in indices]
+    require_bounds(view, picked, indices)
+    if consecutive:
+        return Located(view, picked[0], indices, False)
+    perm = picked + [axis for axis in range(view.ndim) if axis not in picked]
+    return Located(view.transpose(perm), 0, indices, False)
+
+
+def known_integer(entry: Any) -> Any:
+    """A traced integer scalar whose number is known is that number."""
+    if isinstance(entry, Tracer) and entry.scalar and (number := entry.number()) is not None:
+        return int(number)
+    return entry
+
+
+def index_tracer(entry: Any) -> Tracer:
+    tracer = as_tracer(np.asarray(entry)) if not isinstance(entry, Tracer) else entry
+    return from_value(cast_value(tracer.read(), INT64))
+
+
+def require_bounds(view: Tracer, axes: list[int], indices: list[Tracer]) -> None:
+    """Indices known while tracing are checked now, at the user's line."""
+    for axis, index in zip(axes, indices, strict=True):
+        number, size = index.number(), view.shape[axis]
+        if number is not None and np.size(number) and not (np.all(number >= -size) and np.all(number < size)):
+            bad = np.extract((np.asarray(number) < -size) | (np.asarray(number) >= size), number)[0]
+            raise IndexingError(f"index {bad} is out of bounds for axis {axis} with size {size}")
+
+
+def basic(x: Tracer, entries: list[Any]) -> Tracer:
+    """The view of slices, ints (known or traced) and new axes."""
+    traced = [k for k, entry in enumerate(entries) if isinstance(entry, Tracer)]
+    if traced:
+        view = basic(x, [slice(None) if k in traced else entry for k, entry in enumerate(entries)])
+        after_ints = [k - sum(isinstance(entry, int) for entry in entries[:k]) for k in traced]
+        steps = [
+            IndexView(axis, index_tracer(entries[k])) for k, axis in zip(reversed(traced), reversed(after_ints), strict=True)
+        ]
+        for step in steps:
+            if not view.shape[step.axis]:
+                raise IndexingError(f"index is out of bounds for axis {step.axis} with size 0")
+        return view.viewed(*steps)
+    starts, limits, strides, reverse, shape = [], [], [], [], []
+    axis = 0
+    for entry in entries:
+        if entry is None:
+            shape.append(1)
+            continue
+        size = x.shape[axis]
+        if isinstance(entry, int):
+            if not -size <= entry < size:
+                raise IndexingError(f"index {entry} is out of bounds for axis {axis} with size {size}")
+            start, count, step = entry % size, 1, 1
+        else:
+            start, stop, step = slice_bounds(entry, size)
+            count = len(range(start, stop, step))
+            shape.append(count)
+        if step < 0:
+            reverse.append(axis)
+            start, step = start + (count - 1) * step, -step
+        starts.append(start if count else 0)
+        limits.append(start + (count - 1) * step + 1 if count else 0)
+        strides.append(step if count > 1 else 1)
+        axis += 1
+    views: list[View] = []
+    picked = tuple(limit - start for start, limit in zip(starts, limits, strict=True))
+    if picked != x.shape or any(stride != 1 for stride in strides):
+        views.append(SliceView(tuple(starts), tuple(limits), tuple(strides)))
+    if reverse:
+        views.append(ReverseView(tuple(reverse)))
+    counts = tuple(len(range(a, b, c)) for a, b, c in zip(starts, limits, strides, strict=True))
+    if counts != tuple(shape):
+        views.append(ReshapeView(tuple(shape)))
+    return Tracer(x.storage, x.chain + tuple(views), ArrayType(x.dtype, tuple(shape)))
+
+
+def slice_bounds(entry: slice, size: int) -> tuple[int, int, int]:
+    try:
+        bounds = [None if bound is None else operator.index(bound) for bound in (entry.start, entry.stop, entry.step)]
+    except TypeError as error:
+        if isinstance(error, SrcgradError):
+            raise
+        raise UnsupportedError("slice indices must be integers or None or have an __index__ method") from None
+    if bounds[2] == 0:
+        raise ShapeError("slice step cannot be zero")
+    return slice(*bounds).indices(size)
+
+
+def getitem(self: Tracer, index: Any) -> Tracer:
+    x = from_value(self.read()) if self.scalar else self
+    view, axis, indices, element, copied = locate(x, index)
+    if not indices:
+        if element:
+            return from_value(view.read(), scalar=True)
+        return view.copy() if copied else view
+    operands = [view.read(), *(i.read() for i in indices)]
+    value = current_trace().emit(REGISTRY["gather"], operands, {"axis": axis})
+    return from_value(value)
+
+
+def setitem(self: Tracer, index: Any, value: Any) -> None:
+    new = stored(self, value)
+    if is_unknown_mask(self, index) and new.ndim <= self.ndim - index.ndim:
+        mask = index.reshape(index.shape + (1,) * (self.ndim - index.ndim))
+        chosen: Tracer = np.where(mask, leading_broadcast(new, self.shape), self)  # type: ignore[call-overload]
+        self.write(chosen.read())
+        return
+    view, axis, indices, _, _ = locate(self, index)
+    if not indices:
+        view.write(leading_broadcast(new, view.shape).read())
+        return
+    shape = view.shape[:axis] + indices[0].shape + view.shape[axis + len(indices) :]
+    operands = [view.read(), leading_broadcast(new, shape).read(), *(i.read() for i in indices)]
+    view.write(current_trace().emit(REGISTRY["scatter_set"], operands, {"axis": axis}))
+
+
+def is_unknown_mask(x: Tracer, index: Any) -> bool:
+    """Whether the index is a traced mask of x's leading axes whose value is not known."""
+    if not isinstance(index, Tracer) or index.dtype != np.bool_ or not index.ndim:
+        return False
+    return index.shape == x.shape[: index.ndim] and index.number() is None
+
+
+def stored(x: Tracer, value: Any) -> Tracer:
+    """A value as assignment stores it: cast to the array's dtype."""
+    tracer = as_tracer(value)
+    if tracer.dtype.kind == "c" and x.dtype.kind != "c":
+        raise DTypeError(f"cannot assign a complex value to a {x.dtype} array", hint="assign its real part")
+    return from_value(cast_value(tracer.read(), x.dtype))
+
+
+def leading_broadcast(x: Tracer, shape: tuple[int, ...]) -> Tracer:
+    """Broadcast for assignment: leading axes of size 1 may be dropped."""
+    while x.ndim > len(shape) and x.shape[0] == 1:
+        x = x.reshape(x.shape[1:])
+    return broadcast_tracer(x, shape)
+
+
+def add_at(target: Tracer, index: Any, value: Any) -> None:
+    """``np.add.at(target, index, value)``."""
+    view, axis, indices, _, _ = locate(target, index)
+    new = stored(target, value)
+    if not indices:
+        view.write((view + broadcast_tracer(new, view.shape)).read())  # type: ignore[operator]
+        return
+    shape = view.shape[:axis] + indices[0].shape + view.shape[axis + len(indices) :]
+    operands = [view.read(), broadcast_tracer(new, shape).read(), *(i.read() for i in indices)]
+    view.write(current_trace().emit(REGISTRY["scatter_add"], operands, {"axis": axis}))
+
+
+Tracer.__getitem__ = getitem  # type: ignore[attr-defined]
+Tracer.__setitem__ = setitem  # type: ignore[attr-defined]

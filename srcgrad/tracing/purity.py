@@ -1,0 +1,225 @@
+"""What a captured object may be if the program that reads it is to be cached: the rules about values, modules and
+classes.
+
+Nothing here looks at bytecode (that is `capture`). A rule either says how a value is guarded or, in words, why it
+cannot be.
+"""
+
+from __future__ import annotations
+
+import builtins
+import dataclasses
+import functools
+import types
+from abc import ABCMeta
+from collections.abc import Callable, Hashable
+from typing import Any, Final
+
+import numpy as np
+
+__all__ = [
+    "class_reason",
+    "hidden_kind",
+    "impurity",
+    "is_plain_type",
+    "is_trusted_module",
+    "is_ufunc_method",
+    "static_key",
+]
+
+IsPure = Callable[[object], bool]
+
+# Their attributes do not change while a program runs, so that only the name bound to the module is guarded.
+_TRUSTED_ROOTS: Final = frozenset({"numpy", "scipy", "math", "cmath"})
+_STATIC_TYPES: Final = (int, bool, str, bytes, type(None), type(Ellipsis), type(NotImplemented), range)
+_UFUNC_METHODS: Final = frozenset({"reduce", "accumulate", "outer", "reduceat", "at"})
+_UNWATCHED: Final = "reads what the compiled program cannot watch"
+_BUILTIN_EFFECTS: Final = {
+    "print": "writes at each call",
+    "input": "reads at each call",
+    "open": "opens a file at each call",
+    "exec": "runs code that is not known here",
+    "eval": "runs code that is not known here",
+    "compile": "runs code that is not known here",
+    "__import__": "imports at each call",
+    "breakpoint": "stops at each call",
+    "super": "depends on the class that it is written in",
+    "setattr": "changes objects at each call",
+    "delattr": "changes objects at each call",
+} | dict.fromkeys(("getattr", "hasattr", "globals", "locals", "vars", "dir", "id", "hash"), _UNWATCHED)
+_MODULE_EFFECTS: Final = {
+    "numpy.random": "draws at each call",
+    "random": "draws at each call",
+    "secrets": "draws at each call",
+    "scipy.stats": "may draw at each call",
+    "time": "reads the clock at each call",
+    "datetime": "may read the clock at each call",
+}
+# Methods by which ordinary expressions run a class's own code without naming it.
+_PASSIVE_METHODS: Final = frozenset(
+    f"__{name}__"
+    for name in (
+        *("repr", "str", "format", "dir", "sizeof", "copy", "deepcopy", "replace", "del"),
+        *("reduce", "reduce_ex", "getstate", "setstate", "getnewargs"),
+        *("init_subclass", "class_getitem", "subclasshook", "annotate", "annotate_func"),
+    )
+)
+_CONSTRUCTORS: Final = frozenset({"__init__", "__new__", "__post_init__"})
+_GENERATING_MODULES: Final = frozenset({"collections", "dataclasses", "typing", "reprlib", "abc", "enum"})
+
+
+def is_trusted_module(module: types.ModuleType, is_pure: IsPure) -> bool:
+    """Whether `module` is numpy, scipy, math, a submodule of them, or one that the caller vouches for."""
+    return module.__name__.partition(".")[0] in _TRUSTED_ROOTS or is_pure(module)
+
+
+def hidden_kind(value: object) -> str | None:
+    """The kind of hidden input that `value` can be ("array", "float", "complex", "numpy scalar"), or None.
+
+    Hidden inputs are read at each call. Exact types only: a subclass may do anything in its operators.
+    """
+    kind = type(value)
+    if kind is float or kind is complex:
+        return kind.__name__
+    if isinstance(value, np.inexact):
+        return "numpy scalar"
+    if isinstance(value, np.ndarray) and kind is np.ndarray and value.dtype.kind in "biufc":
+        return "array"
+    return None
+
+
+def static_key(value: object, is_pure: IsPure, floats: bool = False) -> Hashable | None:
+    """A hashable key, equal only for values that no program can tell apart; None if `value` is not static.
+
+    1, True and 1.0 have different keys, and so have 0.0 and -0.0 (which are static only where `floats` is true); all
+    nan of one type share one.
+
+    >>> static_key((1, "a"), lambda _: False) == static_key((True, "a"), lambda _: False)
+    False
+    """
+    kind = type(value)
+    if kind in _STATIC_TYPES:
+        return kind, value
+    if isinstance(value, np.dtype):
+        return "dtype", value
+    if isinstance(value, np.generic) and value.dtype.kind not in "fcVO":
+        return kind, value.dtype, value.item() if value.dtype.kind in "biu" else repr(value)
+    if floats and hidden_kind(value) in ("float", "complex", "numpy scalar"):
+        return kind, repr(value)
+    if isinstance(value, (tuple, frozenset, slice)) and kind in (tuple, frozenset, slice):
+        items = (value.start, value.stop, value.step) if isinstance(value, slice) else tuple(value)
+        keys = [static_key(item, is_pure, floats) for item in items]
+        if any(key is None for key in keys):
+            return None
+        return kind, frozenset(keys) if kind is frozenset else tuple(keys)
+    if callable(value) and not isinstance(value, types.ModuleType) and (is_plain_type(value) or is_pure(value)):
+        return "object", value
+    return None
+
+
+def is_plain_type(value: object) -> bool:
+    """Whether `value` is a class whose calls and attributes are constants: NumPy's scalar types, ndarray, dtype,
+    built-in exceptions.
+    """
+    if not isinstance(value, type):
+        return False
+    if issubclass(value, (np.generic, np.ndarray)):
+        return value.__module__.partition(".")[0] == "numpy" and value not in (np.matrix, np.memmap)
+    return value is np.dtype or value is object or (issubclass(value, BaseException) and value.__module__ == "builtins")
+
+
+def is_ufunc_method(value: object, attribute: str) -> bool:
+    """Whether `value.attribute` is a method of a ufunc, as pure as the ufunc itself."""
+    return isinstance(value, np.ufunc) and attribute in _UFUNC_METHODS
+
+
+def impurity(value: Any, name: str, home: str | None = None) -> str:
+    """Why a program that reads `value` under `name` cannot be cached; `home` is the module it was read from."""
+    kind = type(value)
+    if isinstance(value, types.ModuleType):
+        return f"passes the module '{value.__name__}' around"
+    if isinstance(value, functools.partial):
+        return f"reads the partial '{name}'"
+    owner = getattr(value, "__self__", None)
+    if callable(value) and home is None and owner is not None and not isinstance(owner, types.ModuleType):
+        home = type(owner).__module__
+        if isinstance(value, types.MethodType) and not home.startswith("numpy."):
+            return f"bound method reads attributes: '{name}'"
+    if callable(value) and not isinstance(value, type):
+        own_name = str(getattr(value, "__name__", ""))
+        if getattr(builtins, own_name, None) is value:
+            return f"{name} {_BUILTIN_EFFECTS.get(own_name, 'is not known to be pure')}"
+        module = home or getattr(value, "__module__", None) or ""
+        for prefix, effect in _MODULE_EFFECTS.items():
+            if module == prefix or module.startswith(prefix + "."):
+                return f"{name} {effect}"
+        return f"{name} is not known to be pure"
+    if isinstance(value, type):
+        return f"{name} is a class that is not known to be pure"
+    if isinstance(value, np.ndarray):
+        return f"reads '{name}', an array of type {kind.__name__} and dtype {value.dtype}"
+    return f"reads the {kind.__name__} '{name}'"
+
+
+def _is_generated(member: object) -> bool:
+    """Whether `member` is a function that dataclasses or namedtuple wrote: it only moves fields."""
+    if isinstance(member, (staticmethod, classmethod)):
+        member = member.__func__
+    if not isinstance(member, types.FunctionType):
+        return False
+    home = str(member.__globals__.get("__name__", ""))
+    return (
+        member.__code__.co_qualname.startswith("__create_fn__.")
+        or home in _GENERATING_MODULES
+        or home.startswith("namedtuple_")
+        or _is_generated(getattr(member, "__wrapped__", None))
+    )
+
+
+def _is_code(member: object) -> bool:
+    return isinstance(member, (types.FunctionType, property, classmethod, staticmethod, functools.cached_property)) or (
+        hasattr(type(member), "__get__")
+        and not isinstance(member, (types.MemberDescriptorType, types.GetSetDescriptorType, type))
+    )
+
+
+def class_reason(cls: type, attributes: frozenset[str], constructed: bool = False) -> str | None:
+    """Why instances of `cls` may run code, or read class attributes, that nobody analysed; None for a plain record.
+
+    `attributes` are the attribute names that the program reads from local values. With `constructed`, the program may
+    also call `cls`, which then must be a dataclass or namedtuple whose `__init__` is the generated one and whose
+    defaults are static.
+    """
+    fields = frozenset(getattr(cls, "__dataclass_fields__", ())) | frozenset(getattr(cls, "_fields", ()))
+    for base in cls.__mro__:
+        if base.__module__.partition(".")[0] in ("builtins", "numpy", "typing", "collections", "abc", "enum"):
+            continue
+        for name, member in vars(base).items():
+            dunder = name.startswith("__") and name.endswith("__")
+            implicit = dunder and name not in _PASSIVE_METHODS and (constructed or name not in _CONSTRUCTORS)
+            if not (implicit or name in attributes) or name in fields or _is_generated(member):
+                continue
+            if _is_code(member):
+                return f"{cls.__name__}.{name} runs code of its own"
+            if not dunder and name in attributes:
+                return f"reads the class attribute {cls.__name__}.{name}"
+    return _constructor_reason(cls) if constructed else None
+
+
+def _constructor_reason(cls: Any) -> str | None:
+    if type(cls) not in (type, ABCMeta):
+        return f"{cls.__name__} has a metaclass"
+    name = cls.__name__
+    if dataclasses.is_dataclass(cls):
+        for field in dataclasses.fields(cls):
+            factory = field.default_factory
+            if factory is not dataclasses.MISSING and factory not in (list, dict, tuple, set):
+                return f"{name}.{field.name} has a default factory"
+        defaults = [field.default for field in dataclasses.fields(cls) if field.default is not dataclasses.MISSING]
+    elif issubclass(cls, tuple) and hasattr(cls, "_fields"):
+        defaults = list(getattr(cls, "_field_defaults", {}).values())
+    else:
+        return f"{name} is a class that is not known to be pure"
+    if any(static_key(value, lambda _: False, floats=True) is None for value in defaults):
+        return f"{name} has a default that can change"
+    return None

@@ -1,0 +1,207 @@
+"""A copy of a function with every hidden input replaced, and of the helpers through which it reaches one."""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+__all__ = ["Edge", "Hidden", "Node", "Plan", "rebuild", "wrapped_functions"]
+
+
+class Hidden(NamedTuple):
+    """A value that is read at each call: `path` says where ("global W", "closure alpha of helper"), `kind` what it is.
+
+    `kind` is "array", "float", "complex" or "numpy scalar".
+    """
+
+    path: str
+    kind: str
+
+
+class Edge(NamedTuple):
+    """One value read from outside: from a namespace ("global"), or from the node `holder`.
+
+    `source` is "global", "cell", "default", "keyword default", "function", "argument", "keyword" or "wrapped"; `key` is
+    a name or an index. At most one of `hidden` (an index into the hidden inputs) and `node` is set; guards have
+    neither.
+    """
+
+    source: str
+    holder: int
+    key: Any
+    hidden: int | None
+    node: int | None
+
+
+@dataclass
+class Node:
+    """A function, partial, transformed function or module that is reached.
+
+    `edges` are what it reads, `cells` the places of some of them in its closure; `namespace` is that of a function or
+    module.
+    """
+
+    kind: str
+    label: str
+    namespace: int = -1
+    edges: list[int] = field(default_factory=list)
+    cells: list[tuple[int, int]] = field(default_factory=list)
+
+
+@dataclass
+class Plan:
+    """What `analyze` found: nodes (the first is the function itself), the edges in the order of discovery, the owners
+    of the namespaces.
+    """
+
+    nodes: list[Node] = field(default_factory=list)
+    edges: list[Edge] = field(default_factory=list)
+    namespaces: list[int] = field(default_factory=list)
+
+    def dirty(self) -> list[bool]:
+        """For each node, whether it reaches a hidden input."""
+        found = [any(self.edges[edge].hidden is not None for edge in node.edges) for node in self.nodes]
+        changed = True
+        while changed:
+            changed = False
+            for index, node in enumerate(self.nodes):
+                if not found[index] and any(self._leads(edge, found) for edge in node.edges):
+                    found[index] = changed = True
+        return found
+
+    def _leads(self, edge: int, found: list[bool]) -> bool:
+        node = self.edges[edge].node
+        return node is not None and found[node]
+
+
+def _namespace(owner: Any) -> dict[str, Any]:
+    found: dict[str, Any] = vars(owner) if isinstance(owner, types.ModuleType) else owner.__globals__
+    return found
+
+
+def read_edge(plan: Plan, edge: Edge, objects: list[Any]) -> Any:
+    """The value at `edge`, given the objects found so far for the nodes."""
+    if edge.source == "global":
+        return _namespace(objects[plan.namespaces[edge.holder]])[edge.key]
+    holder = objects[edge.holder]
+    match edge.source:
+        case "cell":
+            return holder.__closure__[edge.key].cell_contents
+        case "default":
+            return holder.__defaults__[edge.key]
+        case "keyword default":
+            return holder.__kwdefaults__[edge.key]
+        case "function":
+            return holder.func
+        case "argument":
+            return holder.args[edge.key]
+        case "keyword":
+            return holder.keywords[edge.key]
+        case _:
+            return wrapped_functions(holder)[edge.key]
+
+
+def wrapped_functions(transformed: Any) -> tuple[Any, ...]:
+    """The functions inside a transformed function: one, or several where it carries rules of its own."""
+    wrapped = transformed.__srcgrad_wrapped__
+    return wrapped if isinstance(wrapped, tuple) else (wrapped,)
+
+
+class _Copier:
+    def __init__(self, plan: Plan, function: Any, replacements: Sequence[object]) -> None:
+        self.plan = plan
+        self.replacements = replacements
+        self.dirty = plan.dirty()
+        self.objects: list[Any] = [None] * len(plan.nodes)
+        self.objects[0] = function
+        for edge in plan.edges:
+            if edge.node is not None and self.objects[edge.node] is None:
+                self.objects[edge.node] = read_edge(plan, edge, self.objects)
+        self.copies: dict[int, Any] = {}
+        changed = {edge.holder for edge in plan.edges if edge.source == "global" and self._replaced(edge)}
+        originals = [_namespace(self.objects[owner]) for owner in plan.namespaces]
+        self.globals = [dict(names) if index in changed else names for index, names in enumerate(originals)]
+
+    def run(self) -> Any:
+        if not self.dirty[0]:
+            return self.objects[0]
+        # Functions and modules first, empty, so that recursive ones can be pointed at; what is immutable is then built
+        # on demand.
+        for index, node in enumerate(self.plan.nodes):
+            if self.dirty[index] and node.kind == "function":
+                self.copies[index] = self._shell(self.objects[index], node)
+            elif self.dirty[index] and node.kind == "module":
+                self.copies[index] = types.ModuleType(self.objects[index].__name__)
+        for edge in self.plan.edges:
+            if edge.source == "global" and self._replaced(edge):
+                self.globals[edge.holder][edge.key] = self._value(edge)
+        for index, node in enumerate(self.plan.nodes):
+            if self.dirty[index] and node.kind == "function":
+                self._fill(self.copies[index], node, index)
+            elif self.dirty[index] and node.kind == "module":
+                vars(self.copies[index]).update(self.globals[node.namespace])
+        return self._copy(0)
+
+    def _replaced(self, edge: Edge) -> bool:
+        return edge.hidden is not None or (edge.node is not None and self.dirty[edge.node])
+
+    def _value(self, edge: Edge) -> Any:
+        if edge.hidden is not None:
+            return self.replacements[edge.hidden]
+        if edge.node is not None and self.dirty[edge.node]:
+            return self._copy(edge.node)
+        return read_edge(self.plan, edge, self.objects)
+
+    def _shell(self, original: Any, node: Node) -> types.FunctionType:
+        replaced = {cell for cell, edge in node.cells if self._replaced(self.plan.edges[edge])}
+        closure = original.__closure__
+        if closure is not None:
+            closure = tuple(types.CellType() if index in replaced else cell for index, cell in enumerate(closure))
+        copy = types.FunctionType(original.__code__, self.globals[node.namespace], original.__name__, None, closure)
+        copy.__qualname__, copy.__doc__, copy.__module__ = original.__qualname__, original.__doc__, original.__module__
+        copy.__dict__.update(original.__dict__)
+        return copy
+
+    def _fill(self, copy: types.FunctionType, node: Node, index: int) -> None:
+        original = self.objects[index]
+        closure = copy.__closure__ or ()
+        for cell, edge in node.cells:
+            if self._replaced(self.plan.edges[edge]):
+                closure[cell].cell_contents = self._value(self.plan.edges[edge])
+        copy.__defaults__ = original.__defaults__ and tuple(
+            self._held(index, "default", original.__defaults__, node).values()
+        )
+        copy.__kwdefaults__ = original.__kwdefaults__ and self._held(
+            index, "keyword default", original.__kwdefaults__, node
+        )
+
+    def _held(self, index: int, source: str, originals: Any, node: Node) -> dict[Any, Any]:
+        """The defaults or arguments that node `index` holds, replaced where they must be."""
+        held = dict(originals if isinstance(originals, dict) else enumerate(originals))
+        for edge in map(self.plan.edges.__getitem__, node.edges):
+            if edge.holder == index and edge.source == source:
+                held[edge.key] = self._value(edge)
+        return held
+
+    def _copy(self, index: int) -> Any:
+        if index not in self.copies:
+            node, original = self.plan.nodes[index], self.objects[index]
+            edges = [self.plan.edges[edge] for edge in node.edges]
+            inner = [self._value(edge) for edge in edges if edge.source in ("function", "wrapped")]
+            if node.kind == "partial":
+                arguments = self._held(index, "argument", original.args, node).values()
+                keywords = self._held(index, "keyword", original.keywords, node)
+                self.copies[index] = functools.partial(inner[0], *arguments, **keywords)
+            else:
+                self.copies[index] = original.__srcgrad_rewrap__(*inner)
+        return self.copies[index]
+
+
+def rebuild(plan: Plan, function: Any, replacements: Sequence[object]) -> Any:
+    """A copy of `function` whose hidden inputs are `replacements`; what reaches none of them is shared with the
+    original.
+    """
+    return _Copier(plan, function, replacements).run()

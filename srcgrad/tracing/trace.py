@@ -1,0 +1,197 @@
+"""A trace in progress: the builder it emits into, what it has lifted from outside, and what it has written.
+
+Traces nest as transforms do. A value of an enclosing trace that an inner function closes over becomes a parameter of the
+inner Function (it is *lifted*), so that every Function is closed and derivatives with respect to the inner arguments never
+see the outer ones: there is no perturbation confusion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import numpy as np
+
+from srcgrad.backends.numpy.evaluate import evaluate_operation
+from srcgrad.errors import ConcretizationError, LeakedTracerError
+from srcgrad.ir.core import NO_ATTRS, Attrs, Builder, Literal, Operation, Region, Value, literal
+from srcgrad.ir.opdef import Op
+from srcgrad.ir.source import Span, user_span
+from srcgrad.ir.types import ArrayType
+
+FOLD_LIMIT = 64
+"""Operations on literals whose result has at most this many elements are evaluated while tracing."""
+
+
+class NeedsConcrete(ConcretizationError):
+    """An abstract trace met Python code that needs the value of a traced array (``if x > 0``)."""
+
+
+class Storage:
+    """Memory that tracers view: its current SSA value in the trace that made it."""
+
+    __slots__ = ("trace", "value", "writable")
+
+    def __init__(self, trace: Trace, value: Value, writable: bool = True) -> None:
+        self.trace = trace
+        self.value = value
+        self.writable = writable
+
+
+class TracingBuilder(Builder):
+    """Emits what user code does; knows the numbers where they can be known.
+
+    In a *concrete* trace every value's number is known, since parameters come with theirs. In an abstract one only
+    operations on literals are evaluated.
+    """
+
+    __slots__ = ("concrete", "known")
+
+    def __init__(self, concrete: bool) -> None:
+        super().__init__()
+        self.concrete = concrete
+        self.known: dict[Value, Any] = {}
+
+    def number(self, value: Value) -> Any:
+        """The array or scalar a value is known to hold, or None."""
+        if isinstance(value, Literal):
+            return np.broadcast_to(value.value, value.type.static_shape) if value.type.shape else value.value[()]
+        return self.known.get(value)
+
+    def emit_operation(
+        self, op: Op, operands: Sequence[Value], attrs: Attrs = NO_ATTRS, regions: Sequence[Region] = ()
+    ) -> Operation:
+        operation = super().emit_operation(op, operands, attrs, regions)
+        if self.concrete and not op.effect and operation.results[0] not in self.known:
+            numbers = [self.number(operand) for operand in operation.operands]
+            if any(number is None for number in numbers):  # a cotangent of a custom rule, not known yet
+                return operation
+            types = [operand.type for operand in operation.operands]
+            results = evaluate_operation(
+                op, numbers, attrs, types, [result.type for result in operation.results], regions
+            )
+            self.known.update(zip(operation.results, results, strict=True))
+        return operation
+
+
+class Trace:
+    """One function being traced."""
+
+    def __init__(self, parent: Trace | None, concrete: bool, name: str) -> None:
+        self.parent = parent
+        self.concrete = concrete
+        self.name = name
+        self.alive = True
+        self.builder = TracingBuilder(concrete)
+        self.lifted: dict[Value, Value] = {}
+        self.overlay: dict[Storage, Value] = {}
+        self.captured: list[tuple[Value, Any]] = []
+
+    # --- values ----------------------------------------------------------------------------------
+    def param(self, type: ArrayType, name: str | None, number: Any = None) -> Value:
+        value = self.builder.param(type, name)
+        if self.concrete and number is not None:
+            self.builder.known[value] = number
+        return value
+
+    def lift(self, outer: Value) -> Value:
+        """The parameter of this trace that stands for a value of its parent."""
+        if isinstance(outer, Literal):
+            return outer
+        found = self.lifted.get(outer)
+        if found is None and self.parent is not None:
+            found = Value(outer.type, None, outer.name)
+            self.lifted[outer] = found
+            if self.concrete:
+                self.builder.known[found] = self.parent.builder.number(outer)
+        if found is None:
+            raise LeakedTracerError("a traced value of another trace was used here")
+        return found
+
+    def read(self, storage: Storage) -> Value:
+        """The storage's current value, as a value of this trace."""
+        if storage.trace is self:
+            return storage.value
+        written = self.overlay.get(storage)
+        if written is not None:
+            return written
+        if self.parent is None:
+            raise LeakedTracerError(
+                f"a traced value of {storage.trace.name!r} was used after its trace had ended",
+                hint="return it from the function instead of keeping it in a list, an attribute or a global",
+            )
+        return self.lift(self.parent.read(storage))
+
+    def write(self, storage: Storage, value: Value) -> None:
+        if storage.trace is self:
+            storage.value = value
+        else:
+            self.overlay[storage] = value
+
+    def constant(self, array: Any) -> Value:
+        """A concrete array or NumPy scalar as a value: a literal, or in a concrete trace a parameter of its own.
+
+        The array is copied: user code may change it after it was used.
+        """
+        type = ArrayType(np.asarray(array).dtype, np.shape(array))
+        if not self.concrete or type.size <= FOLD_LIMIT:
+            return literal(array, type)
+        if self.parent is not None:
+            return self.lift(self.parent.constant(array))
+        value = Value(type)
+        number = np.array(array, order="C", copy=True)
+        self.captured.append((value, number))
+        self.builder.known[value] = number
+        return value
+
+    def number(self, value: Value) -> Any:
+        return self.builder.number(value)
+
+    # --- emission --------------------------------------------------------------------------------
+    def emit(self, op: Op, operands: Sequence[Value], attrs: Attrs = NO_ATTRS) -> Value:
+        """Emit one operation at the user's current line; one on small literals is evaluated instead."""
+        for operand in operands:
+            if not isinstance(operand, Literal):
+                self.builder.span = current_span()
+                return self.builder.emit(op, operands, attrs)
+        return self.fold(op, operands, attrs)
+
+    def fold(self, op: Op, operands: Sequence[Value], attrs: Attrs) -> Value:
+        types = [operand.type for operand in operands]
+        result = op.result_types(types, attrs)[0]
+        if not operands or result.size > FOLD_LIMIT or any(type.size > FOLD_LIMIT for type in types):
+            self.builder.span = current_span()
+            return self.builder.emit(op, operands, attrs)
+        numbers = [self.number(operand) for operand in operands]
+        return literal(evaluate_operation(op, numbers, attrs, types, [result])[0], result)
+
+
+CURRENT: ContextVar[Trace | None] = ContextVar("srcgrad_trace", default=None)
+"""The innermost trace in progress in this thread or task."""
+
+
+def current_span() -> Span | None:
+    return user_span(2)
+
+
+def current_trace() -> Trace:
+    trace = CURRENT.get()
+    if trace is None:
+        raise LeakedTracerError(
+            "a traced value was used after its trace had ended",
+            hint="return it from the function instead of keeping it in a list, an attribute or a global",
+        )
+    return trace
+
+
+@contextmanager
+def tracing(trace: Trace) -> Iterator[Trace]:
+    """Make a trace the current one; it is over, and its tracers are dead, at the end."""
+    token = CURRENT.set(trace)
+    try:
+        yield trace
+    finally:
+        trace.alive = False
+        CURRENT.reset(token)

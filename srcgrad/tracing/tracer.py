@@ -1,0 +1,463 @@
+"""The traced array: what user code holds in place of an ndarray or a number.
+
+A `Tracer` is a handle, (storage, view chain). It behaves as the NumPy object it stands for: an ndarray, a NumPy scalar
+(``scalar``: immutable, so that ``x += 1`` rebinds), or a Python float or complex (``weak``: it takes the dtype of what it
+meets).
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from srcgrad.errors import AxisError, ConcretizationError, MutationError, ShapeError, UnsupportedError
+from srcgrad.ir.core import Literal, Value
+from srcgrad.ir.errors import nearest_hint
+from srcgrad.ir.opdef import REGISTRY
+from srcgrad.ir.types import ArrayType, DType
+from srcgrad.tracing.trace import CURRENT, NeedsConcrete, Storage, Trace, current_trace
+from srcgrad.tracing.views import Chain, PartView, ReshapeView, TransposeView, View
+
+FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {}
+"""The rule of each NumPy function: NumPy's own signature, on tracers."""
+
+METHODS: dict[str, Callable[..., Any]] = {}
+"""ndarray methods that are functions of the array: ``sum``, ``mean``, ``clip``, …"""
+
+
+class Tracer:
+    """A traced array or number."""
+
+    __slots__ = ("cache", "chain", "scalar", "storage", "type", "weak")
+    __array_priority__ = 1e4
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(
+        self, storage: Storage, chain: Chain, type: ArrayType, scalar: bool = False, weak: bool = False
+    ) -> None:
+        self.storage = storage
+        self.chain = chain
+        self.type = type
+        self.scalar = scalar
+        self.weak = weak
+        self.cache: tuple[Value, Trace, Value] | None = None
+
+    # --- memory ----------------------------------------------------------------------------------
+    def read(self) -> Value:
+        """The SSA value this handle holds now, in the current trace."""
+        trace = CURRENT.get() or current_trace()
+        storage = self.storage
+        base = storage.value if storage.trace is trace else trace.read(storage)
+        if not self.chain:
+            return base
+        cache = self.cache
+        if cache is not None and cache[0] is base and cache[1] is trace:
+            return cache[2]
+        value = base
+        for view in self.chain:
+            value = view.forward(trace, value)
+        self.cache = (base, trace, value)
+        return value
+
+    def write(self, new: Value) -> None:
+        """Put a value of this handle's type into the memory it views.
+
+        Raises:
+            MutationError: the memory is read-only, or this is a scalar.
+        """
+        if self.scalar:
+            raise UnsupportedError(f"a NumPy scalar ({self.dtype}) does not support item assignment")
+        if not self.storage.writable:
+            raise MutationError("assignment destination is read-only", hint="write into a copy: x = x.copy()")
+        trace = current_trace()
+        bases = [trace.read(self.storage)]
+        for view in self.chain[:-1]:
+            bases.append(view.forward(trace, bases[-1]))
+        for view, base in zip(reversed(self.chain), reversed(bases), strict=False):
+            new = view.backward(trace, base, new)
+        trace.write(self.storage, new)
+
+    def viewed(self, *views: View) -> Tracer:
+        """A view of this array; its shape is what NumPy gives for the same view."""
+        shape = self.type.static_shape
+        ghost: np.ndarray[Any, Any] = np.broadcast_to(np.empty((), self.dtype), shape)
+        for view in views:
+            ghost = view.apply(ghost)
+        return Tracer(self.storage, self.chain + views, ArrayType(ghost.dtype, ghost.shape))
+
+    def ghost(self) -> np.ndarray[Any, Any]:
+        """An uninitialised array laid out as this one: NumPy itself says what is a view of it and what a copy."""
+        ghost: np.ndarray[Any, Any] = np.empty(self.storage.value.type.static_shape, self.storage.value.type.dtype)
+        for view in self.chain:
+            ghost = view.apply(ghost)
+        return ghost
+
+    def number(self) -> Any:
+        """The array or scalar this is known to hold, or None in an abstract trace."""
+        value = self.read()
+        return current_trace().number(value)
+
+    # --- ndarray attributes ------------------------------------------------------------------------
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.type.static_shape
+
+    @shape.setter
+    def shape(self, shape: Any) -> None:
+        if not self.reshape_is_view(shape):
+            raise MutationError("incompatible shape for in-place modification: use reshape() to make a copy")
+        reshaped = self.reshape(shape)
+        self.chain, self.type, self.cache = reshaped.chain, reshaped.type, None
+
+    @property
+    def dtype(self) -> DType:
+        return self.type.dtype
+
+    @property
+    def ndim(self) -> int:
+        return len(self.type.shape)
+
+    @property
+    def size(self) -> int:
+        return self.type.size
+
+    @property
+    def itemsize(self) -> int:
+        return self.type.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.itemsize
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        return self.ghost().strides
+
+    @property
+    def flags(self) -> Any:
+        return self.ghost().flags
+
+    @property
+    def T(self) -> Tracer:
+        return self.transpose()
+
+    @property
+    def mT(self) -> Tracer:
+        if self.ndim < 2:
+            raise ShapeError("matrix transpose with ndim < 2 is undefined")
+        return self.swapaxes(-1, -2)
+
+    @property
+    def real(self) -> Tracer:
+        if self.dtype.kind != "c":
+            return self
+        return self.viewed(PartView("real")).as_scalar(self.scalar)
+
+    @real.setter
+    def real(self, value: Any) -> None:
+        self.real[...] = value
+
+    @property
+    def imag(self) -> Tracer:
+        if self.dtype.kind == "c":
+            return self.viewed(PartView("imag")).as_scalar(self.scalar)
+        imag: Tracer = np.zeros_like(self)  # type: ignore[call-overload]
+        return imag.as_scalar(self.scalar)
+
+    @imag.setter
+    def imag(self, value: Any) -> None:
+        if self.dtype.kind != "c":
+            raise UnsupportedError("a real array has no imaginary part to set")
+        self.imag[...] = value
+
+    @property
+    def flat(self) -> Tracer:
+        """A view in C order; where NumPy has an iterator, this is the array that it runs over."""
+        return Tracer(self.storage, (*self.chain, ReshapeView((self.size,))), ArrayType(self.dtype, (self.size,)))
+
+    @flat.setter
+    def flat(self, value: Any) -> None:
+        new: Tracer = np.resize(value, (self.size,))  # type: ignore[call-overload]
+        self.flat[...] = new  # type: ignore[index]
+
+    def as_scalar(self, scalar: bool) -> Tracer:
+        """This value as a NumPy scalar, no longer a view."""
+        return from_value(self.read(), scalar=True) if scalar else self
+
+    # --- views -------------------------------------------------------------------------------------
+    def transpose(self, *axes: Any) -> Tracer:
+        if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], (tuple, list))):
+            axes = tuple(axes[0] or ())
+        try:
+            from_ghost = np.broadcast_to(np.empty(()), self.shape).transpose(*axes).shape
+        except np.exceptions.AxisError as error:
+            raise AxisError(str(error)) from None
+        except ValueError as error:
+            raise ShapeError(str(error)) from None
+        if self.ndim < 2:
+            return self
+        perm = [operator.index(axis) % self.ndim for axis in axes] if axes else list(range(self.ndim))[::-1]
+        return Tracer(self.storage, (*self.chain, TransposeView(tuple(perm))), ArrayType(self.dtype, from_ghost))
+
+    def swapaxes(self, axis1: int, axis2: int) -> Tracer:
+        perm = list(range(self.ndim))
+        for axis in (axis1, axis2):
+            if not -self.ndim <= axis < self.ndim:
+                raise AxisError(f"axis {axis} is out of bounds for array of dimension {self.ndim}")
+        perm[axis1], perm[axis2] = perm[axis2], perm[axis1]
+        return self.transpose(perm)
+
+    def target_shape(self, shape: Any) -> tuple[int, ...]:
+        """The shape that NumPy's reshape gives; -1 is worked out."""
+        try:
+            return np.broadcast_to(np.empty((), np.int8), self.shape).reshape(shape).shape
+        except ValueError as error:
+            raise ShapeError(str(error)) from None
+
+    def reshape_is_view(self, shape: Any) -> bool:
+        if self.scalar:
+            return False
+        if not self.chain:
+            return True
+        ghost = self.ghost()
+        reshaped = ghost.reshape(shape)
+        return reshaped.size == 0 or np.may_share_memory(reshaped, ghost)
+
+    def reshape(self, *shape: Any, order: str = "C", copy: bool | None = None) -> Tracer:
+        requested = shape[0] if len(shape) == 1 else shape
+        if order == "F":
+            return self.transpose().reshape(tuple(reversed(self.target_shape(requested)))).transpose()
+        if order not in ("C", "A"):
+            raise UnsupportedError(f"reshape with order={order!r} is not supported", hint="use order='C' or 'F'")
+        target = self.target_shape(requested)
+        if not copy and self.reshape_is_view(target):
+            return Tracer(self.storage, (*self.chain, ReshapeView(target)), ArrayType(self.dtype, target))
+        if copy is False:
+            raise ShapeError("Unable to avoid creating a copy while reshaping.")
+        return emit("reshape", self, scalar=self.scalar and not target, shape=target)
+
+    def ravel(self, order: str = "C") -> Tracer:
+        if order in "CAK" and self.chain and not self.ghost().flags.c_contiguous:
+            return self.reshape(-1, copy=True)
+        return self.reshape(-1, order="C" if order == "K" else order)
+
+    def flatten(self, order: str = "C") -> Tracer:
+        return self.ravel(order).copy()
+
+    def squeeze(self, axis: Any = None) -> Tracer:
+        try:
+            shape = np.squeeze(np.broadcast_to(np.empty(()), self.shape), axis).shape
+        except np.exceptions.AxisError as error:
+            raise AxisError(str(error)) from None
+        except ValueError as error:
+            raise ShapeError(str(error)) from None
+        if shape == self.shape:
+            return self
+        return Tracer(self.storage, (*self.chain, ReshapeView(shape)), ArrayType(self.dtype, shape))
+
+    # --- copies ------------------------------------------------------------------------------------
+    def copy(self, order: str = "C") -> Tracer:
+        return from_value(self.read())
+
+    def __copy__(self) -> Tracer:
+        return self.copy()
+
+    def __deepcopy__(self, memo: Any) -> Tracer:
+        return self.copy()
+
+    def astype(
+        self, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True
+    ) -> Tracer:
+        target = np.dtype(dtype)
+        if not np.can_cast(self.dtype, target, casting):  # type: ignore[arg-type]
+            raise UnsupportedError(f"cannot cast {self.dtype} to {target} with casting={casting!r}")
+        if target == self.dtype and not self.weak:
+            return self.copy() if copy else self
+        return from_value(cast_value(self.read(), target), scalar=self.scalar)
+
+    def item(self, *index: Any) -> Tracer:
+        if not index:
+            if self.size != 1:
+                raise ShapeError("can only convert an array of size 1 to a Python scalar")
+            element = self.reshape(())
+        else:
+            element = self.ravel()[index[0]] if len(index) == 1 and self.ndim != 1 else self[index]
+        return from_value(element.read(), scalar=True, weak=element.dtype in (np.float64, np.complex128))
+
+    def tolist(self) -> Any:
+        return self.item() if self.ndim == 0 else [element.tolist() for element in self]
+
+    def fill(self, value: Any) -> None:
+        self[...] = value
+
+    def sort(self, axis: int = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> None:
+        self[...] = np.sort(self, axis=axis)  # type: ignore[call-overload]
+
+    def __getattr__(self, name: str) -> Any:
+        method = METHODS.get(name)
+        if method is not None:
+            return method.__get__(self)
+        if name.startswith("__") or not hasattr(np.ndarray, name):
+            raise AttributeError(f"traced array has no attribute {name!r}")
+        raise UnsupportedError(
+            f"ndarray.{name} is not supported on a traced array",
+            hint=nearest_hint(name, [*METHODS, *vars(Tracer)]),
+        )
+
+    # --- what needs a number -----------------------------------------------------------------------
+    def concrete(self, what: str) -> Any:
+        """The known number.
+
+        Raises:
+            NeedsConcrete: in an abstract trace.
+        """
+        number = self.number()
+        if number is None:
+            raise NeedsConcrete(
+                f"{what} needs the value of a traced {self.type}",
+                hint="the value is known only when the program runs",
+            )
+        return number
+
+    def __bool__(self) -> bool:
+        if self.size != 1:
+            raise ShapeError(
+                "The truth value of an array with more than one element is ambiguous. Use a.any() or a.all()"
+            )
+        return bool(self.concrete("bool()"))
+
+    def __int__(self) -> int:
+        return int(self.concrete("int()"))
+
+    def __index__(self) -> int:
+        if self.dtype.kind not in "iu" or self.ndim:
+            raise ConcretizationError("only integer scalar arrays can be converted to a scalar index")
+        return operator.index(self.concrete("an index")[()])
+
+    def escape(self, message: str, hint: str) -> ConcretizationError:
+        """The error of a conversion that would lose the derivative.
+
+        In an abstract trace the value may be one that is not differentiated: traced again, it is an ordinary array.
+        """
+        trace = CURRENT.get()
+        kind = ConcretizationError if trace is None or trace.concrete else NeedsConcrete
+        return kind(message, hint=hint)
+
+    def __float__(self) -> float:
+        raise self.escape(
+            "float() of a traced value would lose its derivative",
+            "use the value as it is, np functions in place of math ones",
+        )
+
+    def __complex__(self) -> complex:
+        raise self.escape("complex() of a traced value would lose its derivative", "use the value as it is")
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        raise self.escape(
+            "a traced value cannot become a concrete ndarray (np.array, np.asarray, or code in C)",
+            "join values with np.stack or np.concatenate; make the array to be filled with np.zeros_like(x); "
+            "call NumPy and SciPy functions that srcgrad supports",
+        )
+
+    def __len__(self) -> int:
+        if not self.ndim:
+            raise UnsupportedError("len() of unsized object")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Tracer]:
+        if not self.ndim:
+            raise UnsupportedError("iteration over a 0-d array")
+        return (self[k] for k in range(self.shape[0]))
+
+    def __contains__(self, item: Any) -> bool:
+        return bool((self == item).any())
+
+    def __repr__(self) -> str:
+        trace = CURRENT.get()
+        if trace is not None and trace.concrete:
+            number = self.number()
+            if number is not None:
+                return repr(number)
+        return f"Tracer({self.type})"
+
+    def __format__(self, spec: str) -> str:
+        if not spec:
+            return repr(self)
+        return format(self.concrete("formatting"), spec)
+
+    # --- NumPy's protocols ---------------------------------------------------------------------------
+    def __array_function__(self, func: Callable[..., Any], types: Any, args: Any, kwargs: Any) -> Any:
+        rule = FUNCTIONS.get(func)
+        if rule is None:
+            name = f"{func.__module__}.{func.__name__}".replace("numpy", "np", 1)
+            raise UnsupportedError(
+                f"{name} has no derivative rule in srcgrad",
+                hint=nearest_hint(name, [f"{f.__module__}.{f.__name__}".replace("numpy", "np", 1) for f in FUNCTIONS]),
+            )
+        return rule(*args, **kwargs)
+
+
+def from_value(value: Value, scalar: bool = False, weak: bool = False, writable: bool = True) -> Tracer:
+    """A new handle that owns a value of the current trace."""
+    return Tracer(Storage(current_trace(), value, writable), (), value.type, scalar, weak)
+
+
+def is_python_number(x: Any) -> bool:
+    return type(x) in (bool, int, float, complex)
+
+
+def as_tracer(x: Any, dtype: Any = None) -> Tracer:
+    """A tracer of anything array-like: tracers, arrays, numbers, (nested) sequences of them.
+
+    Raises:
+        UnsupportedError: it is not array-like.
+    """
+    if isinstance(x, Tracer):
+        return x if dtype is None or x.dtype == dtype else x.astype(dtype)
+    if isinstance(x, (list, tuple)) and contains_tracer(x):
+        rows = [as_tracer(item) for item in x]
+        stacked: Tracer = np.stack(rows)  # type: ignore[call-overload]
+        return stacked if dtype is None else stacked.astype(dtype)
+    array = np.asarray(x, dtype)
+    if array.dtype.kind not in "biufc":
+        raise UnsupportedError(f"{type(x).__name__} is not an array or a number", hint=f"its dtype would be {array.dtype}")
+    weak = type(x) in (float, complex)
+    return from_value(current_trace().constant(array[()]), scalar=np.isscalar(x), weak=weak)
+
+
+def contains_tracer(x: Any) -> bool:
+    if isinstance(x, (list, tuple)):
+        return any(contains_tracer(item) for item in x)
+    return isinstance(x, Tracer)
+
+
+def cast_value(value: Value, dtype: DType) -> Value:
+    if value.type.dtype == dtype:
+        return value
+    if isinstance(value, Literal) or value.type.dtype.kind != "c" or dtype.kind in "cb":
+        return current_trace().emit(REGISTRY["cast"], [value], {"dtype": dtype})
+    real = current_trace().emit(REGISTRY["real"], [value])
+    return cast_value(real, dtype)
+
+
+def emit(name: str, *operands: Tracer, scalar: bool | None = None, **attrs: Any) -> Tracer:
+    """Apply an op to tracers; a rank-0 result is a NumPy scalar unless said otherwise."""
+    value = current_trace().emit(REGISTRY[name], [operand.read() for operand in operands], attrs)
+    return from_value(value, scalar=not value.type.shape if scalar is None else scalar)
+
+
+def broadcast_tracer(x: Tracer, shape: tuple[int, ...]) -> Tracer:
+    """``x`` broadcast to a shape, by NumPy's rule.
+
+    Raises:
+        ShapeError: it does not broadcast.
+    """
+    if x.shape == shape:
+        return x
+    offset = len(shape) - x.ndim
+    if offset < 0 or any(size not in (1, full) for size, full in zip(x.shape, shape[offset:], strict=True)):
+        raise ShapeError(f"could not broadcast {x.type} to shape {shape}")
+    return emit("broadcast", x, scalar=False, shape=shape, dims=tuple(range(offset, len(shape))))

@@ -1,0 +1,482 @@
+"""NumPy ufuncs on traced arrays: promotion, broadcasting, ``out=``, ``where=``, ``reduce``, ``at``, and the operators."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from srcgrad.errors import DTypeError, ShapeError, UnsupportedError
+from srcgrad.ir.errors import nearest_hint
+from srcgrad.ir.types import DType
+from srcgrad.tracing.tracer import (
+    FUNCTIONS,
+    Tracer,
+    as_tracer,
+    broadcast_tracer,
+    cast_value,
+    contains_tracer,
+    emit,
+    from_value,
+)
+
+Loop = tuple[tuple[DType, ...], tuple[DType, ...]]
+
+ELEMENTWISE: dict[np.ufunc, str] = {}
+"""Ufuncs that are one op, by name; the op's operands have the dtype of the ufunc's loop."""
+
+UFUNCS: dict[np.ufunc, Callable[..., Any]] = {}
+"""Ufuncs that are several ops: a function on broadcast tracers of the loop's dtypes."""
+
+REDUCTIONS: dict[np.ufunc, Callable[..., Any]] = {
+    np.add: np.sum,
+    np.multiply: np.prod,
+    np.maximum: np.max,
+    np.minimum: np.min,
+    np.logical_and: np.all,
+    np.logical_or: np.any,
+}
+"""``ufunc.reduce`` as a NumPy function."""
+
+LOOPS: dict[Any, Loop] = {}
+
+
+def ufunc_rule(*ufuncs: np.ufunc) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Register a rule for ufuncs: it is given tracers of one shape, cast to the ufunc's loop."""
+
+    def register(rule: Callable[..., Any]) -> Callable[..., Any]:
+        for ufunc in ufuncs:
+            UFUNCS[ufunc] = rule
+        return rule
+
+    return register
+
+
+def weak_type(x: Any) -> Any:
+    """What NumPy's promotion sees: a dtype, or a Python type for a weak operand."""
+    if type(x) in (int, float, complex):
+        return type(x)
+    if isinstance(x, Tracer):
+        if x.weak:
+            return float if x.dtype.kind == "f" else complex
+        return x.dtype
+    return x.dtype if isinstance(x, (np.ndarray, np.generic)) else np.asarray(x).dtype
+
+
+def result_dtype(*operands: Any) -> DType:
+    """NumPy 2's promotion of tracers, arrays and numbers."""
+    kinds = [weak_type(operand) for operand in operands]
+    representative = {int: 0, float: 0.0, complex: 0j}
+    return np.result_type(*[representative[kind] if isinstance(kind, type) else kind for kind in kinds])
+
+
+def resolve(ufunc: np.ufunc, kinds: tuple[Any, ...]) -> Loop:
+    """The loop NumPy chooses for operands of these dtypes (Python types are weak).
+
+    Raises:
+        DTypeError: the ufunc has no loop for them.
+    """
+    key = (ufunc, kinds)
+    loop = LOOPS.get(key)
+    if loop is None:
+        try:
+            resolved = ufunc.resolve_dtypes((*kinds, *[None] * ufunc.nout))
+        except TypeError as error:
+            raise DTypeError(str(error)) from None
+        loop = LOOPS[key] = (resolved[: ufunc.nin], resolved[ufunc.nin :])
+    return loop
+
+
+def operand(x: Any, dtype: DType) -> Tracer:
+    """An operand of the ufunc, cast to its loop's dtype; weak numbers become literals of it."""
+    if isinstance(x, Tracer):
+        return x if x.dtype == dtype else from_value(cast_value(x.read(), dtype), scalar=x.scalar)
+    if type(x) in (bool, int, float, complex):
+        return as_tracer(dtype.type(x))
+    return as_tracer(np.asarray(x)).astype(dtype, copy=False) if not contains_tracer(x) else as_tracer(x, dtype)
+
+
+def common_shape(operands: Sequence[Tracer]) -> tuple[int, ...]:
+    first = operands[0].shape
+    if all(other.shape == first for other in operands[1:]):
+        return first
+    try:
+        return np.broadcast_shapes(*[other.shape for other in operands])
+    except ValueError:
+        shapes = " ".join(str(other.shape) for other in operands)
+        raise ShapeError(f"operands could not be broadcast together with shapes {shapes}") from None
+
+
+def call(ufunc: np.ufunc, *inputs: Any, weak: bool = False) -> Any:
+    """Apply a ufunc; with ``weak`` the result is a Python number's (operators between Python numbers)."""
+    name = ELEMENTWISE.get(ufunc)
+    rule = None if name is not None else find_rule(ufunc)
+    if rule is None and name is None:
+        name = ELEMENTWISE[ufunc]
+    loop, results = resolve(ufunc, tuple([weak_type(x) for x in inputs]))
+    operands = [operand(x, dtype) for x, dtype in zip(inputs, loop, strict=True)]
+    shape = common_shape(operands)
+    if len(operands) > 1:
+        operands = [broadcast_tracer(x, shape) for x in operands]
+    if rule is None:
+        return finished(emit(name or "", *operands), results[0], weak)
+    found = rule(*operands)
+    if isinstance(found, tuple):
+        return tuple(finished(part, dtype, weak) for part, dtype in zip(found, results, strict=True))
+    return finished(found, results[0], weak)
+
+
+def finished(result: Tracer, dtype: DType, weak: bool) -> Tracer:
+    """A result in its loop's dtype; of rank 0 it is a NumPy scalar."""
+    if result.dtype != dtype or result.scalar != (not result.type.shape):
+        result = from_value(cast_value(result.read(), dtype), scalar=not result.type.shape)
+    result.weak = weak and dtype.kind in "fc"
+    return result
+
+
+def find_rule(ufunc: np.ufunc) -> Callable[..., Any] | None:
+    """The rule of a ufunc that is several ops; None if it is one op.
+
+    Raises:
+        UnsupportedError: there is no rule.
+    """
+    if ufunc not in UFUNCS and ufunc not in ELEMENTWISE and "scipy.special" in sys.modules:
+        importlib.import_module("srcgrad.tracing.functions.special")
+    if ufunc in UFUNCS or ufunc in ELEMENTWISE:
+        return UFUNCS.get(ufunc)
+    known = [f"np.{known.__name__}" for known in (*ELEMENTWISE, *UFUNCS)]
+    name = f"np.{ufunc.__name__}"
+    raise UnsupportedError(f"{name} has no derivative rule in srcgrad", hint=nearest_hint(name, known))
+
+
+def array_ufunc(self: Tracer, ufunc: np.ufunc, method: str, *inputs: Any, out: Any = None, **kwargs: Any) -> Any:
+    """NumPy's protocol: every ufunc call with a tracer among its operands comes here."""
+    where = kwargs.pop("where", True)
+    dtype = kwargs.pop("dtype", None)
+    for name in ("order", "subok", "casting"):
+        kwargs.pop(name, None)
+    outs = out if isinstance(out, tuple) else (out,)
+    if method == "at":
+        return scatter_at(ufunc, *inputs)
+    if method == "__call__":
+        if ufunc in FUNCTIONS:  # np.matmul and the other generalised ufuncs
+            results = FUNCTIONS[ufunc](*inputs, **kwargs)
+        else:
+            refuse_options(ufunc, kwargs)
+            if dtype is not None:
+                inputs = tuple(as_tracer(x).astype(dtype) for x in inputs)
+            results = call(ufunc, *inputs)
+        return store(results, outs, where)
+    if method == "reduce":
+        reduction = REDUCTIONS.get(ufunc)
+        if reduction is None:
+            raise UnsupportedError(f"np.{ufunc.__name__}.reduce has no derivative rule in srcgrad")
+        axis = inputs[1] if len(inputs) > 1 else kwargs.pop("axis", 0)
+        given = {name: value for name, value in kwargs.items() if value is not np._NoValue}
+        if dtype is not None:
+            given["dtype"] = dtype
+        if where is not True:
+            given["where"] = where
+        return store(reduction(inputs[0], axis=axis, **given), outs, True)
+    if method == "accumulate" and ufunc in (np.add, np.multiply):
+        accumulate = np.cumsum if ufunc is np.add else np.cumprod
+        axis = inputs[1] if len(inputs) > 1 else kwargs.get("axis", 0)
+        return store(accumulate(inputs[0], axis=axis, dtype=dtype), outs, True)  # type: ignore[call-overload]
+    if method == "outer":
+        refuse_options(ufunc, kwargs)
+        left, right = (as_tracer(x) for x in inputs)
+        return store(call(ufunc, left.reshape(left.shape + (1,) * right.ndim), right), outs, where)
+    raise UnsupportedError(f"np.{ufunc.__name__}.{method} is not supported on traced arrays")
+
+
+def refuse_options(ufunc: np.ufunc, options: dict[str, Any]) -> None:
+    if options:
+        raise UnsupportedError(f"np.{ufunc.__name__} with {', '.join(options)}= is not supported on traced arrays")
+
+
+def store(results: Any, outs: tuple[Any, ...], where: Any) -> Any:
+    """Write results into ``out=`` where ``where=`` holds, as NumPy does; return them if there is no ``out``."""
+    if all(target is None for target in outs):
+        if where is not True:
+            raise UnsupportedError("where= without out= leaves elements undefined", hint="pass out=, or use np.where")
+        return results
+    values = results if isinstance(results, tuple) else (results,)
+    written = []
+    for value, target in zip(values, outs, strict=True):
+        if target is None:
+            written.append(value)
+            continue
+        require_traced_out(target)
+        assign(target, value, where)
+        written.append(target)
+    return tuple(written) if isinstance(results, tuple) else written[0]
+
+
+def require_traced_out(target: Any) -> None:
+    if not isinstance(target, Tracer):
+        raise UnsupportedError(
+            "a traced result cannot be written into a concrete ndarray",
+            hint="make the array inside the function with np.zeros_like(x) or np.empty_like(x)",
+        )
+
+
+def assign(target: Tracer, value: Any, where: Any = True, casting: str = "same_kind") -> None:
+    """``target[...] = value`` with a ufunc's casting rule."""
+    value = as_tracer(value)
+    if not np.can_cast(value.dtype, target.dtype, casting):  # type: ignore[arg-type]
+        raise DTypeError(f"cannot cast the result from {value.dtype} to {target.dtype} with casting rule {casting!r}")
+    if where is not True:
+        value = np.where(where, value, target)
+    value = broadcast_tracer(value, target.shape)
+    target.write(cast_value(value.read(), target.dtype))
+
+
+def scatter_at(ufunc: np.ufunc, target: Any, index: Any, *values: Any) -> None:
+    """``ufunc.at(x, i, v)``: unbuffered, so that duplicate indices count each time."""
+    require_traced_out(target)
+    if ufunc is np.subtract:
+        ufunc, values = np.add, (-as_tracer(values[0]),)
+    if ufunc is not np.add:
+        raise UnsupportedError(f"np.{ufunc.__name__}.at is not supported on traced arrays", hint="np.add.at is")
+    from srcgrad.tracing.indexing import add_at  # indexing is built on the operators defined here
+
+    add_at(target, index, values[0])
+
+
+# --- operators -----------------------------------------------------------------------------------------------------------
+
+BINARY: dict[str, np.ufunc] = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "truediv": np.true_divide,
+    "floordiv": np.floor_divide,
+    "mod": np.remainder,
+    "pow": np.power,
+    "matmul": np.matmul,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+    "lshift": np.left_shift,
+    "rshift": np.right_shift,
+}
+COMPARE: dict[str, np.ufunc] = {
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+    "eq": np.equal,
+    "ne": np.not_equal,
+}
+UNARY: dict[str, np.ufunc] = {"neg": np.negative, "pos": np.positive, "abs": np.absolute, "invert": np.invert}
+
+
+def binary(ufunc: np.ufunc, left: Any, right: Any) -> Any:
+    """An operator: between Python numbers the result stays one."""
+    if ufunc is np.matmul:
+        return FUNCTIONS[np.matmul](left, right)
+    for other in (left, right):
+        if not isinstance(other, Tracer) and not is_operand(other):
+            return NotImplemented
+    weak = all(is_weak(x) for x in (left, right))
+    if ufunc is np.power and type(right) is int and not isinstance(left, int):
+        return integer_power(left, right, weak)
+    return call(ufunc, left, right, weak=weak)
+
+
+def is_weak(x: Any) -> bool:
+    return x.weak if isinstance(x, Tracer) else type(x) in (bool, int, float, complex)
+
+
+def is_operand(x: Any) -> bool:
+    return isinstance(x, (bool, int, float, complex, np.generic, np.ndarray, list, tuple))
+
+
+def integer_power(base: Tracer, exponent: int, weak: bool) -> Any:
+    """``x ** n`` for a Python int: exact at 0 to all orders, and defined for negative bases."""
+    if base.dtype.kind in "fc" and (abs(exponent) < 2**31):
+        return finished(emit("integer_pow", base, y=exponent), base.dtype, weak)
+    return call(np.power, base, exponent, weak=weak)
+
+
+def in_place(ufunc: np.ufunc, target: Tracer, value: Any) -> Any:
+    """``x += y``: a new value for a scalar, a write for an array."""
+    result = binary(ufunc, target, value)
+    if target.scalar or result is NotImplemented:
+        return result
+    if result.shape != target.shape:
+        raise ShapeError(f"non-broadcastable output operand with shape {target.shape}: the result has {result.shape}")
+    assign(target, result)
+    return target
+
+
+def install_operators() -> None:
+    """Give `Tracer` its operators: each is its ufunc."""
+
+    def forward(ufunc: np.ufunc) -> Callable[[Tracer, Any], Any]:
+        return lambda self, other: binary(ufunc, self, other)
+
+    def reflected(ufunc: np.ufunc) -> Callable[[Tracer, Any], Any]:
+        return lambda self, other: binary(ufunc, other, self)
+
+    def augmented(ufunc: np.ufunc) -> Callable[[Tracer, Any], Any]:
+        return lambda self, other: in_place(ufunc, self, other)
+
+    def unary(ufunc: np.ufunc) -> Callable[[Tracer], Any]:
+        return lambda self: call(ufunc, self, weak=self.weak)
+
+    for name, ufunc in BINARY.items():
+        setattr(Tracer, f"__{name}__", forward(ufunc))
+        setattr(Tracer, f"__r{name}__", reflected(ufunc))
+        setattr(Tracer, f"__i{name}__", augmented(ufunc))
+    for name, ufunc in COMPARE.items():
+        setattr(Tracer, f"__{name}__", forward(ufunc))
+    for name, ufunc in UNARY.items():
+        setattr(Tracer, f"__{name}__", unary(ufunc))
+    Tracer.__divmod__ = lambda self, other: (self // other, self % other)  # type: ignore[attr-defined]
+    Tracer.__rdivmod__ = lambda self, other: (other // self, other % self)  # type: ignore[attr-defined]
+    Tracer.__round__ = rounded  # type: ignore[attr-defined]
+    Tracer.__array_ufunc__ = array_ufunc  # type: ignore[attr-defined]
+    Tracer.__hash__ = None  # type: ignore[assignment]
+
+
+def rounded(self: Tracer, digits: int | None = None) -> Any:
+    """The builtin ``round``: an integer without ``digits``."""
+    if digits is None:
+        return np.rint(self).astype(np.int64)  # type: ignore[call-overload]
+    return np.round(self, digits)  # type: ignore[call-overload]
+
+
+install_operators()
+
+ELEMENTWISE.update(
+    {
+        np.add: "add",
+        np.subtract: "sub",
+        np.multiply: "mul",
+        np.true_divide: "div",
+        np.negative: "neg",
+        np.equal: "equal",
+        np.not_equal: "not_equal",
+        np.less: "less",
+        np.less_equal: "less_equal",
+        np.greater: "greater",
+        np.greater_equal: "greater_equal",
+        np.isnan: "is_nan",
+        np.isinf: "is_inf",
+        np.isfinite: "is_finite",
+        np.power: "pow",
+        np.maximum: "maximum",
+        np.minimum: "minimum",
+        np.floor_divide: "floor_divide",
+        np.remainder: "remainder",
+        np.fmod: "fmod",
+        np.hypot: "hypot",
+        np.arctan2: "arctan2",
+        np.logaddexp: "logaddexp",
+        np.absolute: "abs",
+        np.fabs: "abs",
+        np.sign: "sign",
+        np.conjugate: "conj",
+        np.reciprocal: "reciprocal",
+        np.square: "square",
+    }
+)
+for _name in (
+    "exp expm1 exp2 log log1p log2 log10 sqrt cbrt sin cos tan sinh cosh tanh arcsin arccos arctan arcsinh arccosh arctanh "
+    "floor ceil trunc rint"
+).split():
+    ELEMENTWISE[getattr(np, _name)] = _name
+
+
+def as_bool(x: Tracer) -> Tracer:
+    return x if x.dtype == np.bool_ else emit("not_equal", x, as_tracer(np.zeros(x.shape, x.dtype)))
+
+
+def logical(name: str) -> Callable[..., Any]:
+    return lambda *operands: emit(name, *map(as_bool, operands))
+
+
+def bitwise(name: str) -> Callable[..., Any]:
+    """Of booleans it is the logical operation; of integers there is no op."""
+
+    def rule(*operands: Tracer) -> Tracer:
+        if operands[0].dtype != np.bool_:
+            raise UnsupportedError(
+                f"bitwise operations on {operands[0].dtype} are not supported on traced arrays",
+                hint="use arithmetic: x % 2 for x & 1, x * 2**n for x << n, x // 2**n for x >> n",
+            )
+        return emit(name, *operands)
+
+    return rule
+
+
+for _name in ("and", "or", "xor", "not"):
+    UFUNCS[getattr(np, f"logical_{_name}")] = logical(f"logical_{_name}")
+for _ufunc, _name in ((np.bitwise_and, "and"), (np.bitwise_or, "or"), (np.bitwise_xor, "xor")):
+    UFUNCS[_ufunc] = bitwise(f"logical_{_name}")
+
+
+@ufunc_rule(np.invert)
+def invert(x: Any) -> Any:
+    """Of integers in two's complement, -x - 1."""
+    return emit("logical_not", x) if x.dtype == np.bool_ else -x - x.dtype.type(1)
+
+
+@ufunc_rule(np.positive)
+def positive(x: Tracer) -> Tracer:
+    return from_value(x.read(), scalar=x.scalar, weak=x.weak)
+
+
+@ufunc_rule(np.float_power)
+def float_power(left: Tracer, right: Tracer) -> Tracer:
+    return emit("pow", left, right)
+
+
+@ufunc_rule(np.deg2rad, np.radians)
+def deg2rad(x: Tracer) -> Any:
+    return x * x.dtype.type(np.pi / 180)
+
+
+@ufunc_rule(np.rad2deg, np.degrees)
+def rad2deg(x: Tracer) -> Any:
+    return x * x.dtype.type(180 / np.pi)
+
+
+@ufunc_rule(np.logaddexp2)
+def logaddexp2(left: Tracer, right: Tracer) -> Any:
+    log2 = left.dtype.type(np.log(2.0))
+    return np.logaddexp(left * log2, right * log2) / log2
+
+
+@ufunc_rule(np.divmod)
+def divmod_(left: Tracer, right: Tracer) -> Any:
+    return left // right, left % right
+
+
+@ufunc_rule(np.copysign)
+def copysign(left: Tracer, right: Tracer) -> Any:
+    return np.where(signbit(left) != signbit(right), -left, left)
+
+
+@ufunc_rule(np.signbit)
+def signbit(x: Tracer) -> Any:
+    return (x < 0) | ((x == 0) & (1.0 / x < 0))
+
+
+@ufunc_rule(np.heaviside)
+def heaviside(x: Tracer, half: Tracer) -> Any:
+    return np.where(x == 0, half, np.where(x < 0, 0.0, np.where(x > 0, 1.0, x)))
+
+
+@ufunc_rule(np.fmax)
+def fmax(left: Tracer, right: Tracer) -> Any:
+    return np.where(np.isnan(left), right, np.where(np.isnan(right), left, np.maximum(left, right)))
+
+
+@ufunc_rule(np.fmin)
+def fmin(left: Tracer, right: Tracer) -> Any:
+    return np.where(np.isnan(left), right, np.where(np.isnan(right), left, np.minimum(left, right)))

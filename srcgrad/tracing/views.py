@@ -1,0 +1,171 @@
+"""View chains: how a traced array reads from, and writes to, the memory it views.
+
+A read applies the views from the storage outwards; a write puts the new value through their inverses, from the last view
+back to the storage. So aliasing, in-place assignment and ``out=`` have NumPy's meaning while the IR stays pure.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from srcgrad.errors import MutationError
+from srcgrad.ir.core import Value
+from srcgrad.ir.opdef import REGISTRY
+from srcgrad.tracing.trace import Trace
+
+
+class View(ABC):
+    """One step from a base to a view of it."""
+
+    @abstractmethod
+    def forward(self, trace: Trace, base: Value) -> Value:
+        """The view's value."""
+
+    @abstractmethod
+    def backward(self, trace: Trace, base: Value, new: Value) -> Value:
+        """The base's value once the view holds ``new``."""
+
+    @abstractmethod
+    def apply(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """The same view of a NumPy array, which decides strides and sharing."""
+
+
+@dataclass(frozen=True)
+class SliceView(View):
+    """``base[start:limit:stride, ...]`` with positive strides."""
+
+    starts: tuple[int, ...]
+    limits: tuple[int, ...]
+    strides: tuple[int, ...]
+
+    @property
+    def attrs(self) -> dict[str, Any]:
+        return {"starts": self.starts, "limits": self.limits, "strides": self.strides}
+
+    def forward(self, trace: Trace, base: Value) -> Value:
+        return trace.emit(REGISTRY["slice"], [base], self.attrs)
+
+    def backward(self, trace: Trace, base: Value, new: Value) -> Value:
+        return trace.emit(REGISTRY["slice_set"], [base, new], self.attrs)
+
+    def apply(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        return array[tuple(map(slice, self.starts, self.limits, self.strides))]
+
+
+@dataclass(frozen=True)
+class ReverseView(View):
+    """``base[::-1]`` along some axes."""
+
+    axes: tuple[int, ...]
+
+    def forward(self, trace: Trace, base: Value) -> Value:
+        return trace.emit(REGISTRY["reverse"], [base], {"axes": self.axes})
+
+    def backward(self, trace: Trace, base: Value, new: Value) -> Value:
+        return trace.emit(REGISTRY["reverse"], [new], {"axes": self.axes})
+
+    def apply(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        return np.flip(array, self.axes)
+
+
+@dataclass(frozen=True)
+class TransposeView(View):
+    """The axes in another order."""
+
+    perm: tuple[int, ...]
+
+    def forward(self, trace: Trace, base: Value) -> Value:
+        return trace.emit(REGISTRY["transpose"], [base], {"perm": self.perm})
+
+    def backward(self, trace: Trace, base: Value, new: Value) -> Value:
+        inverse = tuple(int(axis) for axis in np.argsort(self.perm))
+        return trace.emit(REGISTRY["transpose"], [new], {"perm": inverse})
+
+    def apply(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        return array.transpose(self.perm)
+
+
+@dataclass(frozen=True)
+class ReshapeView(View):
+    """Another shape, where NumPy can give one without copying."""
+
+    shape: tuple[int, ...]
+
+    def forward(self, trace: Trace, base: Value) -> Value:
+        return trace.emit(REGISTRY["reshape"], [base], {"shape": self.shape})
+
+    def backward(self, trace: Trace, base: Value, new: Value) -> Value:
+        return trace.emit(REGISTRY["reshape"], [new], {"shape": base.type.shape})
+
+    def apply(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        return array.reshape(self.shape)
+
+
+@dataclass(frozen=True)
+class PartView(View):
+    """The real or imaginary part of a complex array."""
+
+    part: str
+
+    def forward(self, trace: Trace, base: Value) -> Value:
+        return trace.emit(REGISTRY[self.part], [base])
+
+    def backward(self, trace: Trace, base: Value, new: Value) -> Value:
+        other = trace.emit(REGISTRY["imag" if self.part == "real" else "real"], [base])
+        parts = [new, other] if self.part == "real" else [other, new]
+        return trace.emit(REGISTRY["complex"], parts)
+
+    def apply(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        view: np.ndarray[Any, Any] = getattr(array, self.part)
+        return view
+
+
+class ReadOnlyView(View, ABC):
+    """A view that NumPy does not let one write through."""
+
+    def backward(self, trace: Trace, base: Value, new: Value) -> Value:
+        raise MutationError("assignment destination is read-only", hint="write into a copy: x = x.copy()")
+
+
+@dataclass(frozen=True)
+class BroadcastView(ReadOnlyView):
+    """The elements repeated along new axes and axes of size 1."""
+
+    shape: tuple[int, ...]
+
+    def forward(self, trace: Trace, base: Value) -> Value:
+        dims = tuple(range(len(self.shape) - base.type.rank, len(self.shape)))
+        return trace.emit(REGISTRY["broadcast"], [base], {"shape": self.shape, "dims": dims})
+
+    def apply(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        return np.broadcast_to(array, self.shape)
+
+
+@dataclass(frozen=True)
+class DiagonalView(ReadOnlyView):
+    """A diagonal of two axes, which becomes the last axis."""
+
+    offset: int
+    axis1: int
+    axis2: int
+
+    def forward(self, trace: Trace, base: Value) -> Value:
+        axes = (self.axis1, self.axis2)
+        perm = (*axes, *(axis for axis in range(base.type.rank) if axis not in axes))
+        front = trace.emit(REGISTRY["transpose"], [base], {"perm": perm})
+        rows, columns = front.type.static_shape[:2]
+        start, stop = max(-self.offset, 0), min(rows, columns - self.offset)
+        places = np.arange(start, max(start, stop))
+        indices = [trace.constant(places), trace.constant(places + self.offset)]
+        diagonal = trace.emit(REGISTRY["gather"], [front, *indices], {"axis": 0})
+        return trace.emit(REGISTRY["transpose"], [diagonal], {"perm": (*range(1, diagonal.type.rank), 0)})
+
+    def apply(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        return array.diagonal(self.offset, self.axis1, self.axis2)
+
+
+Chain = tuple[View, ...]

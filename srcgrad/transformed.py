@@ -1,0 +1,401 @@
+"""The object a transform returns: how a call finds, builds and runs its program.
+
+A call goes one of three ways:
+
+- inside another trace, the transformed Function becomes part of it;
+- else a compiled program is looked up by code, argument types and guards, and built if there is none;
+- a function that cannot be one program (it reaches state that guards cannot watch, or Python code needs the value of a
+  traced array) is traced again at each call, with its numbers known, and its derivative is run operation by operation.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import inspect
+import sys
+import types
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from srcgrad.cache import CODES, PROGRAMS, Known, code_of, find_captures, is_pure
+from srcgrad.compiler import Runner, backend_name, compiled, inlined, interpreted, prepared, without_gc
+from srcgrad.errors import ArgumentError, SrcgradError
+from srcgrad.ir.core import Function
+from srcgrad.ir.errors import prune_traceback
+from srcgrad.ir.source import internal_frame
+from srcgrad.tracing.aliasing import AliasPattern
+from srcgrad.tracing.capture import Uncacheable
+from srcgrad.tracing.function import LeafSpec, Traced, as_array, leaf_spec, trace_function
+from srcgrad.tracing.pytree import TreeDef, flatten
+from srcgrad.tracing.trace import CURRENT, NeedsConcrete
+from srcgrad.tracing.tracer import Tracer, from_value
+
+
+class RetraceWarning(UserWarning):
+    """A function is traced again at each call: said once for each function, with the reason."""
+
+
+class Job(NamedTuple):
+    """One call: the arguments' leaves, which of them are differentiated, and what the transform needs besides."""
+
+    leaves: list[Any]
+    treedef: TreeDef
+    active: tuple[bool, ...]
+    extras: tuple[Any, ...] = ()
+    """Arrays that are inputs of the transformed Function after the traced function's own: tangents."""
+    detail: Hashable = None
+    """What else of the call decides the program."""
+    trees: tuple[TreeDef, ...] = ()
+    """The structures of the differentiated arguments."""
+
+
+class Built(NamedTuple):
+    """A transformed Function, and how its results become what the user gets.
+
+    ``finish`` is given the results and a runner for each of ``stages`` (Functions that run later: a ``vjp_fn``).
+    """
+
+    function: Function
+    finish: Callable[[Sequence[Any], Sequence[Runner]], Any]
+    stages: tuple[Function, ...] = ()
+    check: Callable[[Job], None] | None = None
+
+
+class Program(NamedTuple):
+    """A compiled transform of one function for one signature. It holds no arrays of the user's."""
+
+    run: Runner
+    finish: Callable[[Sequence[Any], Sequence[Runner]], Any]
+    stages: tuple[Runner, ...]
+    traced: tuple[int, ...]
+    """The positions of the leaves that are inputs."""
+    mutated: tuple[int, ...] = ()
+
+
+class Retrace(NamedTuple):
+    """The verdict that a signature cannot be one program."""
+
+    reason: str
+
+
+STATIC_FLOATS = "captured floats are static"
+"""The verdict that a signature is one program only once captured floats are guards instead of inputs."""
+
+
+class Transformed(ABC):
+    """A function together with a transform; calling it runs the transformed program.
+
+    It binds as a method, has the function's name, docstring and signature, pickles and deep-copies.
+    """
+
+    kind: ClassVar[str]
+    writes_back: ClassVar[bool] = False
+    """Whether arrays that the function changes in place are changed for the caller too."""
+
+    def __init__(self, f: Callable[..., Any], backend: str | None, options: tuple[Hashable, ...]) -> None:
+        if not callable(f):
+            raise ArgumentError(f"{self.kind} takes a function, not {type(f).__name__}")
+        functools.update_wrapper(self, f)
+        self.f = f
+        self.backend = backend
+        self.options = options
+        self.plans: dict[TreeDef, Any] = {}
+
+    # --- what a transform says ---------------------------------------------------------------------
+    @abstractmethod
+    def job(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Job:
+        """Take a call apart; raises ArgumentError and its kin where the arguments do not fit."""
+
+    @abstractmethod
+    def build(self, traced: Traced, job: Job, active: tuple[bool, ...]) -> Built:
+        """Transform the traced function; ``active`` has a flag per parameter of it."""
+
+    def plainly(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """For transforms that mean the function itself where it cannot be one program (``jit``)."""
+        return NotImplemented
+
+    # --- a function like any other -----------------------------------------------------------------
+    @property
+    def __srcgrad_wrapped__(self) -> Callable[..., Any]:
+        return self.f
+
+    @property
+    def __srcgrad_static__(self) -> Hashable:
+        return (self.kind, self.options)
+
+    def __srcgrad_rewrap__(self, inner: Callable[..., Any]) -> Transformed:
+        other = copy.copy(self)
+        other.f = inner
+        other.plans = {}
+        return other
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        if instance is None:
+            return self
+        return self.__srcgrad_rewrap__(types.MethodType(self.f, instance))
+
+    def __copy__(self) -> Transformed:
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        return other
+
+    def __deepcopy__(self, memo: Any) -> Transformed:
+        return self.__srcgrad_rewrap__(copy.deepcopy(self.f, memo))
+
+    def __reduce__(self) -> Any:
+        """By name where this object is what its module calls so (a decorated function), else by its parts."""
+        module = sys.modules.get(getattr(self, "__module__", ""))
+        found: Any = module
+        for part in getattr(self, "__qualname__", "<>").split("."):
+            found = getattr(found, part, None)
+        if found is self:
+            return self.__qualname__
+        state = {name: value for name, value in self.__dict__.items() if name not in ("f", "plans", "__wrapped__")}
+        return (restore, (type(self), self.f, state))
+
+    def __repr__(self) -> str:
+        return f"<{self.kind} of {self.name}>"
+
+    @property
+    def name(self) -> str:
+        return getattr(self.f, "__name__", type(self.f).__name__)
+
+    # --- calling -------------------------------------------------------------------------------------
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        try:
+            if CURRENT.get() is not None:
+                return self.inline(args, kwargs)
+            return self.dispatch(self.job(args, kwargs), args, kwargs)
+        except SrcgradError as error:
+            error.add_context(f"while tracing {self.kind}({self.name})")
+            raise prune_traceback(error) from error.__cause__
+
+    def inline(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Put the transformed function into the trace in progress."""
+        trace = CURRENT.get()
+        return self.inline_as(args, kwargs, trace is not None and trace.concrete)
+
+    def inline_as(self, args: tuple[Any, ...], kwargs: dict[str, Any], concrete: bool) -> Any:
+        job = self.job(args, kwargs)
+        specs = [leaf_spec(leaf) for leaf in job.leaves]
+        inputs = [leaf for leaf, spec in zip(job.leaves, specs, strict=True) if spec is not None]
+        numbers = [leaf.number() if isinstance(leaf, Tracer) else as_array(leaf) for leaf in inputs] if concrete else None
+        traced = self.trace(job, job.leaves, specs, concrete, numbers or [None] * len(inputs))
+        built = self.build_checked(traced, job, specs)
+        outer = [from_value(value) for value in traced.lifted]
+        results = inlined(built.function)([*inputs, *outer, *job.extras])
+        return built.finish(results, [inlined(stage) for stage in built.stages])
+
+    def dispatch(self, job: Job, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        for floats_static in (False, True):
+            found = find_captures(self.f, floats_static)
+            if isinstance(found, Uncacheable):
+                return self.retrace(job, args, kwargs, found.reason)
+            captures, (hidden, aliases) = found
+            if aliases is not None and aliases.overlapping:
+                return self.retrace(job, args, kwargs, "captured arrays share memory")
+            signature = [leaf_key(leaf) for leaf in job.leaves]
+            if UNKEYED in signature:
+                return self.retrace(job, args, kwargs, "an argument is an object that has no key")
+            key = (
+                type(self), self.options, backend_name(self.backend), captures, job.treedef, tuple(signature),
+                tuple([leaf_key(value) for value in hidden]), aliases, job.detail,
+                tuple([leaf_key(extra) for extra in job.extras]),
+            )  # fmt: skip
+            program = PROGRAMS.get(key)
+            if program is None:
+                program = self.make_program(key, captures, hidden, aliases, job)
+            if program is STATIC_FLOATS:
+                continue
+            if isinstance(program, Retrace):
+                return self.retrace(job, args, kwargs, program.reason)
+            return self.execute(program, job, hidden)
+        raise ArgumentError(f"{self.name} reads floats that change while it is traced")
+
+    def execute(self, program: Program, job: Job, hidden: Sequence[Any]) -> Any:
+        leaves = [*job.leaves, *hidden] if hidden else job.leaves
+        arguments = [as_array(leaves[position]) for position in program.traced]
+        if job.extras:
+            arguments += map(as_array, job.extras)
+        return program.finish(program.run(arguments), program.stages)
+
+    def make_program(
+        self, key: Hashable, captures: Known, hidden: Sequence[Any], aliases: AliasPattern | None, job: Job
+    ) -> Any:
+        """Trace, transform and compile; the verdict where that cannot be is remembered too."""
+        for kind in job.treedef.node_types():
+            reason = captures.class_reason(kind)
+            if reason is not None:
+                verdict: Any = Retrace(reason)
+                PROGRAMS.put(key, verdict)
+                return verdict
+        leaves = [*job.leaves, *hidden]
+        specs = [leaf_spec(leaf) for leaf in leaves]
+        count = len(job.leaves)
+
+        def rebuilt(given: list[Any]) -> Callable[..., Any]:
+            stand_ins = given[count:]
+            if aliases is not None:
+                stand_ins = [stand_ins[group] for group in aliases.groups]
+            function: Callable[..., Any] = captures.rebuild(self.f, stand_ins)
+            return function
+
+        numbers = [None] * sum(spec is not None for spec in specs)
+        try:
+            with without_gc():
+                traced = self.trace(job, leaves, specs, False, numbers, rebuilt if hidden else None)
+                built = self.build_checked(traced, job, specs)
+                backend = backend_name(self.backend)
+                program: Any = Program(
+                    compiled(built.function, backend),
+                    built.finish,
+                    tuple(compiled(stage, backend) for stage in built.stages),
+                    tuple(position for position, spec in enumerate(specs) if spec is not None),
+                    traced.mutated,
+                )
+        except NeedsConcrete as error:
+            floats = any(not isinstance(value, np.ndarray) for value in hidden)
+            program = STATIC_FLOATS if floats else Retrace(first_lines(error))
+        PROGRAMS.put(key, program)
+        return program
+
+    def trace(
+        self,
+        job: Job,
+        leaves: Sequence[Any],
+        specs: Sequence[LeafSpec | None],
+        concrete: bool,
+        numbers: Sequence[Any],
+        rebuilt: Callable[[list[Any]], Callable[..., Any]] | None = None,
+    ) -> Traced:
+        count = len(job.leaves)
+
+        def call(given: list[Any]) -> Any:
+            f = self.f if rebuilt is None else rebuilt(given)
+            args, kwargs = job.treedef.unflatten(given[:count])
+            return f(*args, **kwargs)
+
+        names = [*leaf_names(self.f, job.treedef), *[None] * (len(leaves) - count)]
+        return trace_function(
+            call, leaves, specs, names, name=self.name, concrete=concrete, numbers=numbers, writes=self.writes_back
+        )
+
+    def build_checked(self, traced: Traced, job: Job, specs: Sequence[LeafSpec | None]) -> Built:
+        flags = [
+            flag and spec is not None and spec.type.differentiable
+            for flag, spec in zip(job.active, specs, strict=False)
+            if spec is not None
+        ]
+        flags += [False] * (len(traced.function.params) - len(flags))
+        return self.build(traced._replace(function=prepared(traced.function)), job, tuple(flags))
+
+    def retrace(self, job: Job, args: tuple[Any, ...], kwargs: dict[str, Any], reason: str) -> Any:
+        """Trace with the numbers known, and run what comes out."""
+        self.warn_retrace(reason)
+        result = self.plainly(args, kwargs)
+        if result is not NotImplemented:
+            return result
+        specs = [leaf_spec(leaf) if flag else None for leaf, flag in zip(job.leaves, job.active, strict=True)]
+        leaves = [copy_input(leaf) for leaf in job.leaves]
+        inputs = [as_array(leaf) for leaf, spec in zip(leaves, specs, strict=True) if spec is not None]
+        with without_gc():
+            traced = self.trace(job, leaves, specs, True, inputs)
+            built = self.build_checked(traced, job, specs)
+            arguments = [*inputs, *traced.captured, *map(as_array, job.extras)]
+            results = [own(result) for result in interpreted(built.function)(arguments)]
+        return built.finish(results, [interpreted(stage) for stage in built.stages])
+
+    def warn_retrace(self, reason: str) -> None:
+        key = ("warned", code_of(self.f) or type(self.f))
+        if CODES.get(key) is None:
+            CODES.put(key, True)
+            warnings.warn(
+                f"{self.name} is traced again at each call of {self.kind}({self.name}): {reason}",
+                RetraceWarning,
+                stacklevel=user_stack_level(),
+            )
+
+
+def restore(cls: type[Transformed], f: Callable[..., Any], state: dict[str, Any]) -> Transformed:
+    """Unpickle a transformed function."""
+    other = object.__new__(cls)
+    other.__dict__.update(state)
+    other.f = other.__wrapped__ = f
+    other.plans = {}
+    return other
+
+
+def user_stack_level() -> int:
+    """The stack level of the user's call, for a warning raised by the caller of the caller."""
+    frame = sys._getframe(2)
+    level = 2
+    while frame.f_back is not None and internal_frame(frame):
+        frame = frame.f_back
+        level += 1
+    return level
+
+
+def first_lines(error: SrcgradError) -> str:
+    where = f" ({error.span.label()})" if error.span is not None else ""
+    return f"{error.message}{where}"
+
+
+def copy_input(leaf: Any) -> Any:
+    """An argument as user code may change it without the caller seeing that."""
+    return np.array(leaf) if isinstance(leaf, np.ndarray) else leaf
+
+
+def own(result: Any) -> Any:
+    """A result that is writable and aliases nothing; rank 0 is a NumPy scalar."""
+    return np.array(result)[()] if isinstance(result, np.ndarray) else result
+
+
+UNKEYED = object()
+STATIC_TYPES = frozenset({int, bool, str, bytes, type(None), type(Ellipsis), slice, range, np.dtype})
+
+
+def leaf_key(leaf: Any) -> Hashable:
+    """What of a leaf decides the program: the type of a traced one, the value of a static one; UNKEYED if neither."""
+    kind = type(leaf)
+    if kind is np.ndarray:
+        return (leaf.dtype, leaf.shape)
+    if kind is float or kind is complex:
+        return kind
+    if kind in STATIC_TYPES:
+        return (kind, (leaf.start, leaf.stop, leaf.step)) if kind is slice else (kind, leaf)
+    if isinstance(leaf, (np.integer, np.bool_)):
+        return (kind, leaf)
+    if isinstance(leaf, np.generic):
+        return kind
+    if isinstance(leaf, np.ndarray):
+        return (kind, leaf.dtype, leaf.shape)
+    if isinstance(leaf, (type, np.ufunc, types.BuiltinFunctionType)) or (callable(leaf) and is_pure(leaf)):
+        return leaf
+    return UNKEYED
+
+
+def leaf_names(f: Callable[..., Any], treedef: TreeDef) -> list[str]:
+    """A name for each leaf of the arguments: the parameter's, followed by the path inside it."""
+    try:
+        parameters = list(inspect.signature(f).parameters)
+    except (TypeError, ValueError):
+        parameters = []
+    names = []
+    for path in treedef.paths():
+        kind, _, rest = path.lstrip("[").partition("]")
+        first, _, inner = rest.lstrip("[").partition("]")
+        label = first.strip("'")
+        if kind == "0" and first.isdigit():
+            label = parameters[int(first)] if int(first) < len(parameters) else f"arg{first}"
+        suffix = "".join(character if character.isalnum() else "_" for character in inner)
+        names.append((label + suffix).rstrip("_").replace("__", "_"))
+    return names
+
+
+def argument_tree(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], TreeDef]:
+    return flatten((args, kwargs))

@@ -1,0 +1,120 @@
+"""Each rule is an equation that holds bit by bit, in value and derivative; and a wrong one is caught."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from srcgrad.backends.numpy.evaluate import evaluate
+from srcgrad.ir.core import Builder, zeros
+from srcgrad.ir.errors import InternalError
+from srcgrad.ir.opdef import REGISTRY, Term
+from srcgrad.ir.passes.dce import dce
+from srcgrad.ir.passes.pipeline import prepare
+from srcgrad.ir.passes.rewrite import Rule, RuleSet, rewrite
+from srcgrad.ir.passes.rules import EXACT, FINAL, LIMIT, RULES
+from srcgrad.ir.transforms.linearize import jvp
+from srcgrad.ir.types import FLOAT64, ArrayType
+from tests.ir.passes.checking import check_derivatives, check_rule, compare, left_side, special_values
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+def test_rule(rule):
+    assert rule.examples
+    assert rule.op in REGISTRY
+    check_rule(rule)
+
+
+def test_names_are_unique():
+    assert len({rule.name for rule in RULES}) == len(RULES)
+
+
+def first(operation, builder):
+    return operation.operands[0]
+
+
+def second(operation, builder):
+    return operation.operands[1]
+
+
+def zero(operation, builder):
+    return zeros(operation.results[0].type)
+
+
+def swapped(operation, builder):
+    left, right = operation.operands[0].producer.operands
+    return builder.emit(REGISTRY["sub"], (right, left))
+
+
+def inner(operation, builder):
+    return operation.operands[0].producer.operands[0]
+
+
+def op(name):
+    return lambda *operands, **attrs: REGISTRY[name](*operands, **attrs)
+
+
+WRONG = [
+    Rule("add(x, 0.0) -> x", "add", "f", first, (lambda x: x + 0.0,), None, "exact"),
+    Rule("mul(x, 0) -> 0", "mul", "f", zero, (lambda x: x * 0.0,), None, "exact"),
+    Rule("sub(x, x) -> 0", "sub", "f", zero, (lambda x: x - x,), None, "exact"),
+    Rule("div(0, x) -> 0", "div", "f", zero, (lambda x: 0.0 / x,), None, "exact"),
+    Rule("neg(sub(a, b)) -> sub(b, a)", "neg", "f", swapped, (lambda a, b: -(a - b),), None, "exact"),
+    Rule("mul(x, 1) -> x", "mul", "c", first, (lambda x: x * 1.0,), None, "exact"),
+    Rule("div(x, 1) -> x", "div", "c", first, (lambda x: x / 1.0,), None, "exact"),
+    Rule("maximum(x, x) -> x", "maximum", "f", first, (lambda x: op("maximum")(x, x),), None, "exact"),
+    Rule("stop_gradient(x) -> x", "stop_gradient", "f", first, (lambda x: op("stop_gradient")(x),), None, "exact"),
+    Rule("select(p, a, b) -> b", "select", "f", second, (lambda p, a, b: op("select")(p, a, b),), None, "exact"),
+    Rule("never fires", "neg", "f", lambda operation, builder: None, (lambda x: -x,), None, "exact"),
+]
+
+
+@pytest.mark.parametrize("rule", WRONG, ids=lambda rule: f"{rule.name} ({rule.kinds})")
+def test_a_wrong_rule_is_caught(rule):
+    with pytest.raises(AssertionError):
+        check_rule(rule)
+
+
+def test_a_rule_that_only_changes_a_structural_zero_is_caught():
+    rule = Rule("real(complex(x, y)) -> x", "real", "c", inner, (), None, "exact")
+    left = left_side(lambda a, b: op("real")(op("complex")(a, b)), FLOAT64, (8,))
+    right = dce(rewrite(left, RuleSet([rule])))
+    arguments = [special_values(FLOAT64)] * 2
+    compare(left, right, arguments, rule.name)
+    with pytest.raises(AssertionError, match="mask"):
+        check_derivatives(left, right, arguments, rule.name)
+
+
+def test_a_rule_that_changes_the_type_is_refused():
+    rule = Rule("reduce_sum(x) -> x", "reduce_sum", "f", first, (), None, "exact")
+    left = left_side(lambda x: REGISTRY["reduce_sum"](x, axes=(0,)), FLOAT64, (3,))
+    with pytest.raises(InternalError, match=r"reduce_sum\(x\) -> x: f64\[\] became f64\[3\]"):
+        rewrite(left, RuleSet([rule]))
+
+
+def test_rules_are_known_by_their_stage():
+    assert "stop_gradient(x) -> x" not in {rule.name for rule in EXACT}
+    assert {rule.name for rule in FINAL} - {rule.name for rule in EXACT} == {"stop_gradient(x) -> x"}
+    assert {rule.stage for rule in LIMIT} == {"limit"}
+    assert len(list(FINAL)) + len(list(LIMIT)) == len(RULES)
+
+
+@pytest.mark.parametrize("square", ["integer_pow", "pow", "mul", "keepdims"])
+@pytest.mark.parametrize("dtype", [np.float64, np.complex128])
+def test_the_hessian_of_a_squared_norm_at_zero(square, dtype):
+    builder = Builder()
+    x = Term(builder, builder.param(ArrayType(np.dtype(dtype), (3,)), "x"))
+    norm = REGISTRY["reduce_norm"](x, axes=(0,))
+    squared = {
+        "integer_pow": lambda: REGISTRY["integer_pow"](norm, y=2),
+        "pow": lambda: REGISTRY["pow"](norm, 2.0),
+        "mul": lambda: norm * norm,
+        "keepdims": lambda: REGISTRY["integer_pow"](REGISTRY["reshape"](norm, shape=(1,)), y=2),
+    }[square]()
+    function = prepare(builder.function("f", [squared.value]))
+    assert not [operation for operation in function.operations if operation.op.name == "reduce_norm"]
+    second = jvp(jvp(function, [True]), [True, False])
+    tangents = [np.eye(3, dtype=dtype)[k] for k in (1, 1)]
+    value, _, _, curvature = evaluate(second, [np.zeros(3, dtype), *tangents])
+    assert np.all(value == 0.0)
+    assert np.all(curvature == 2.0)
