@@ -69,12 +69,13 @@ class Literal(Value):
     Two literals of the same type and bits are equal: ``-0.0`` differs from ``0.0``, and nan equals itself.
     """
 
-    __slots__ = ("key", "value")
+    __slots__ = ("hash", "key", "value")
 
     def __init__(self, value: np.ndarray[Any, Any] | np.generic, type: ArrayType) -> None:
         super().__init__(type)
         self.value = value
         self.key = (type, value.shape == (), value.tobytes())
+        self.hash = hash(self.key)
 
     @property
     def splat(self) -> bool:
@@ -82,10 +83,10 @@ class Literal(Value):
         return self.value.shape == ()
 
     def __eq__(self, other: object) -> bool:
-        return self is other or (isinstance(other, Literal) and self.key == other.key)
+        return self is other or (isinstance(other, Literal) and self.hash == other.hash and self.key == other.key)
 
     def __hash__(self) -> int:
-        return hash(self.key)
+        return self.hash
 
     def __repr__(self) -> str:
         return f"{self.value!r}: {self.type}"

@@ -407,6 +407,23 @@ class Elementwise(Op, abstract=True):
     points: ClassVar[tuple[float, ...]] = (0.0, -0.0, 1.0, -1.0, float("inf"), float("-inf"), float("nan"), 5e-324)
     """Values that every operand also takes, in all pairs."""
 
+    def result_types(
+        self, types: Sequence[ArrayType], attrs: Attrs = NO_ATTRS, regions: Sequence[Region] = ()
+    ) -> Sequence[ArrayType]:
+        first = types[0] if len(types) == self.arity else None
+        if (
+            first is not None
+            and self.result_kind == "same"
+            and first.dtype.kind in self.kinds
+            and type(self).result_type is Elementwise.result_type
+        ):
+            for other in types:
+                if other is not first:
+                    break
+            else:  # the common case, without the checks that would find nothing
+                return (first,)
+        return (self.result_type(types, attrs),)
+
     def result_type(self, types: Sequence[ArrayType], attrs: Attrs) -> ArrayType:
         require_arity(self, types, self.arity)
         require_same(self, types)

@@ -76,6 +76,11 @@ def dtype_name(dtype: DType) -> str:
     return name
 
 
+MOST_SHARED: Final = 4096
+"""How many types are shared before the table starts anew."""
+_TYPES: Final[dict[tuple[DType, Shape], ArrayType]] = {}
+
+
 class ArrayType:
     """The type of an array value: ``f64[3,2]``, ``bool[]``, ``i64[n<=10]``."""
 
@@ -83,10 +88,19 @@ class ArrayType:
     dtype: DType
     shape: Shape
 
-    def __init__(self, dtype: DType, shape: Iterable[Size] = ()) -> None:
-        object.__setattr__(self, "dtype", dtype)
-        object.__setattr__(self, "shape", tuple(shape))
-        object.__setattr__(self, "_hash", hash((dtype, self.shape)))
+    def __new__(cls, dtype: DType, shape: Iterable[Size] = ()) -> ArrayType:
+        """Types in use are shared, so that comparing them is mostly comparing identities."""
+        key = (dtype, tuple(shape))
+        found = _TYPES.get(key)
+        if found is None:
+            found = object.__new__(cls)
+            object.__setattr__(found, "dtype", dtype)
+            object.__setattr__(found, "shape", key[1])
+            object.__setattr__(found, "_hash", hash(key))
+            if len(_TYPES) >= MOST_SHARED:
+                _TYPES.clear()
+            _TYPES[key] = found
+        return found
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"ArrayType is immutable: cannot set {name!r}")

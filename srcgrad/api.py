@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+from srcgrad.boundary import checked
 from srcgrad.cache import PURE_FUNCTIONS
 from srcgrad.custom import checkpoint, stop_gradient
 from srcgrad.differentiate import Argnums, Grad, Hessian, Jacobian
@@ -20,6 +21,7 @@ from srcgrad.mapped import Axes, Jit, Vmap
 Function = Callable[..., Any]
 
 
+@checked
 def grad(
     f: Function | None = None,
     argnums: Argnums = 0,
@@ -59,6 +61,7 @@ def grad(
     return Grad(f, argnums, has_aux, holomorphic, backend, with_value=False)
 
 
+@checked
 def value_and_grad(
     f: Function | None = None,
     argnums: Argnums = 0,
@@ -78,6 +81,7 @@ def value_and_grad(
     return Grad(f, argnums, has_aux, holomorphic, backend, with_value=True)
 
 
+@checked
 def jacobian(
     f: Function | None = None,
     argnums: Argnums = 0,
@@ -102,6 +106,7 @@ def jacobian(
     return make_jacobian(jacobian, f, argnums, has_aux, holomorphic, backend, "auto")
 
 
+@checked
 def jacfwd(
     f: Function | None = None,
     argnums: Argnums = 0,
@@ -119,6 +124,7 @@ def jacfwd(
     return make_jacobian(jacfwd, f, argnums, has_aux, holomorphic, backend, "forward")
 
 
+@checked
 def jacrev(
     f: Function | None = None,
     argnums: Argnums = 0,
@@ -144,6 +150,7 @@ def make_jacobian(
     return Jacobian(f, argnums, has_aux, holomorphic, backend, mode)
 
 
+@checked
 def hessian(
     f: Function | None = None,
     argnums: Argnums = 0,
@@ -170,6 +177,7 @@ def hessian(
     return Hessian(f, argnums, has_aux, holomorphic, backend)
 
 
+@checked
 def vmap(
     f: Function | None = None,
     in_axes: Axes = 0,
@@ -200,6 +208,7 @@ def vmap(
     return Vmap(f, in_axes, out_axes, axis_size, backend)
 
 
+@checked
 def jit(f: Function | None = None, *, strict: bool = False, backend: str | None = None) -> Any:
     """Compile a function: traced once per signature, simplified, and run as one program.
 
@@ -220,6 +229,7 @@ def jit(f: Function | None = None, *, strict: bool = False, backend: str | None 
     return Jit(f, bool(strict), backend)
 
 
+@checked
 def vjp(f: Function, *primals: Any, has_aux: bool = False, backend: str | None = None) -> Any:
     """The value of ``f`` and its pullback (vector-Jacobian product).
 
@@ -241,6 +251,7 @@ def vjp(f: Function, *primals: Any, has_aux: bool = False, backend: str | None =
     return Vjp(f, has_aux, backend)(*primals)
 
 
+@checked
 def jvp(
     f: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False, *, backend: str | None = None
 ) -> Any:
@@ -266,6 +277,7 @@ def jvp(
     return Jvp(f, has_aux, backend)(primals, tangents)
 
 
+@checked
 def linearize(f: Function, *primals: Any, has_aux: bool = False, backend: str | None = None) -> Any:
     """The value of ``f`` and its derivative as a function of tangents; the primal part is run once.
 
@@ -286,6 +298,7 @@ def linearize(f: Function, *primals: Any, has_aux: bool = False, backend: str | 
     return Linearize(f, has_aux, backend)(*primals)
 
 
+@checked
 def hvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any], *, backend: str | None = None) -> Any:
     """The Hessian of a scalar function, in all primals, times tangents (forward over reverse).
 

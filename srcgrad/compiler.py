@@ -11,6 +11,7 @@ from typing import Any
 
 from srcgrad.backends.base import backend as find_backend
 from srcgrad.backends.numpy.evaluate import evaluate, evaluate_operation
+from srcgrad.boundary import checked
 from srcgrad.ir.core import Function
 from srcgrad.ir.passes.dce import dce
 from srcgrad.ir.passes.pipeline import optimise, prepare
@@ -21,9 +22,11 @@ Runner = Callable[[Sequence[Any]], Sequence[Any]]
 """Runs a Function on the list of its arguments."""
 
 BACKEND: ContextVar[str | None] = ContextVar("srcgrad_backend", default=None)
-DEFAULT: list[str] = []
+DEFAULT: list[str] = [environ.get("SRCGRAD_BACKEND") or "numpy"]
+"""The backend where nothing else is said; the environment is read once, at import."""
 
 
+@checked
 def set_backend(name: str) -> None:
     """Choose the backend of every later call that names none, in all threads.
 
@@ -63,7 +66,7 @@ def use_backend(name: str) -> Iterator[None]:
 
 def backend_name(asked: str | None) -> str:
     """The backend of a call: what it asks for, the innermost ``use_backend``, ``set_backend``, the environment."""
-    return asked or BACKEND.get() or (DEFAULT[0] if DEFAULT else environ.get("SRCGRAD_BACKEND") or "numpy")
+    return asked or BACKEND.get() or DEFAULT[0]
 
 
 @contextmanager
@@ -80,8 +83,8 @@ def without_gc() -> Iterator[None]:
 
 def compiled(function: Function, backend: str) -> Runner:
     """A Function through the optimising passes and a backend."""
-    executable = find_backend(backend).compile(optimised(function))
-    return lambda arguments: executable(*arguments)
+    run = find_backend(backend).compile(optimised(function)).run
+    return lambda arguments: run(*arguments)
 
 
 def optimised(function: Function) -> Function:

@@ -9,7 +9,9 @@ from __future__ import annotations
 import functools
 import inspect
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, Generic, ParamSpec, TypeVar
 
 import numpy as np
@@ -27,6 +29,12 @@ from srcgrad.tracing.tracer import Tracer, as_tracer, emit, from_value
 P = ParamSpec("P")
 R = TypeVar("R")
 Spec = LeafSpec | None
+RULE_DEPTH = 4
+"""A rule may call its own function: it is traced with that function's rule to this depth, and as itself beyond.
+
+So derivatives of rules that call their own function follow the rules up to this order.
+"""
+ACTIVE_RULES: ContextVar[tuple[Any, ...]] = ContextVar("srcgrad_rules", default=())
 
 
 def trace_body(
@@ -100,10 +108,18 @@ class Ruled(Generic[P, R]):
         return self if instance is None else types.MethodType(self, instance)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        if CURRENT.get() is None:
+        if CURRENT.get() is None or ACTIVE_RULES.get().count(self.f) >= RULE_DEPTH:
             return self.f(*args, **kwargs)
         result: R = self.apply(bind_arguments(self.f, args, kwargs))
         return result
+
+    @contextmanager
+    def tracing_rule(self) -> Iterator[None]:
+        token = ACTIVE_RULES.set((*ACTIVE_RULES.get(), self.f))
+        try:
+            yield
+        finally:
+            ACTIVE_RULES.reset(token)
 
     def apply(self, args: tuple[Any, ...]) -> Any:
         raise NotImplementedError
@@ -225,7 +241,8 @@ class custom_jvp(Ruled[P, R]):  # noqa: N801  named as in JAX
             return self.call_rule(rule, fixed, given.treedef, leaves[:count], tangents, body)
 
         numbers = [*given.numbers, *[zero_number(spec) for spec in seeds]]
-        pushed = trace_body(call, [*given.leaves, *seeds], [*given.specs, *seeds], numbers, f"{self.name}.jvp")
+        with self.tracing_rule():
+            pushed = trace_body(call, [*given.leaves, *seeds], [*given.specs, *seeds], numbers, f"{self.name}.jvp")
         lifted = union(body, pushed)
         front = len(given.values)
         regions = (closed(body, front, lifted), closed(pushed, front, lifted))
@@ -339,14 +356,15 @@ class custom_vjp(Ruled[P, R]):  # noqa: N801  named as in JAX
         fixed, rest = self.split(args)
         given = Arguments(rest)
         body = self.trace_primal(fixed, given)
-        forward = trace_body(
-            lambda leaves: self.call_forward(fwd, fixed, given.treedef, leaves, body),
-            given.leaves,
-            given.specs,
-            given.numbers,
-            f"{self.name}.fwd",
-        )
-        backward = self.trace_backward(bwd, fixed, given, body, forward)
+        with self.tracing_rule():
+            forward = trace_body(
+                lambda leaves: self.call_forward(fwd, fixed, given.treedef, leaves, body),
+                given.leaves,
+                given.specs,
+                given.numbers,
+                f"{self.name}.fwd",
+            )
+            backward = self.trace_backward(bwd, fixed, given, body, forward)
         lifted = union(body, forward, backward)
         front, count = len(given.values), len(body.function.results)
         forward_region = closed(forward, front, lifted)

@@ -152,6 +152,7 @@ class Grad(Derivative):
         with_value: bool,
     ) -> None:
         self.with_value = with_value
+        self.kind = "value_and_grad" if with_value else "grad"
         super().__init__(f, argnums, has_aux, holomorphic, backend)
         self.options = (*self.options, with_value)
 
@@ -229,6 +230,7 @@ class Jacobian(Derivative):
         mode: str,
     ) -> None:
         self.mode = mode
+        self.kind = {"forward": "jacfwd", "reverse": "jacrev"}.get(mode, "jacobian")
         super().__init__(f, argnums, has_aux, holomorphic, backend)
         self.options = (*self.options, mode)
 

@@ -139,11 +139,12 @@ class Hvp(Pushed):
         specs = [leaf_spec(leaf) for leaf in job.leaves]
         places = [spec is not None and spec.type.differentiable for spec in specs]
         statics = [None if place else zero_like(leaf) for leaf, place in zip(job.leaves, places, strict=True)]
+        trees = job.trees
 
         def finish(results: Sequence[Any], stages: Any) -> Any:
             found = iter(results)
             leaves = iter([next(found) if place else zero for place, zero in zip(places, statics, strict=True)])
-            parts = [tree.unflatten([next(leaves) for _ in range(tree.num_leaves)]) for tree in job.trees]
+            parts = [tree.unflatten([next(leaves) for _ in range(tree.num_leaves)]) for tree in trees]
             return parts[0] if len(parts) == 1 else tuple(parts)
 
         return Built(transformed, finish)
@@ -281,7 +282,7 @@ class Linearize(Directional):
         out_tree, outputs, aux_tree, aux = self.split(traced)
         parts = linearize(traced.function, active)
         stage = forward_stage(parts)
-        trees = job.trees
+        trees, types = job.trees, input_types(job)
 
         def restore(results: Sequence[Any]) -> Any:
             return out_tree.unflatten(
@@ -290,7 +291,7 @@ class Linearize(Directional):
 
         def finish(results: Sequence[Any], stages: Sequence[Runner]) -> Any:
             later = Later(list(results[parts.results :]), stages[0])
-            linear = LinearFunction(later, trees, input_types(job), restore)
+            linear = LinearFunction(later, trees, types, restore)
             found = (rebuild(out_tree, outputs, results), linear)
             return found if aux_tree is None else (*found, rebuild(aux_tree, aux, results))
 

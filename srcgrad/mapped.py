@@ -97,9 +97,10 @@ class Vmap(Transformed):
         function = mapped(traced.function, inputs, size)
         out_axes = broadcast_prefix(self.out_axes, traced.out_tree)
         function = with_out_axes(function, traced, out_axes)
+        out_tree, outputs = traced.out_tree, traced.outputs
 
         def finish(results: Sequence[Any], stages: Any) -> Any:
-            return rebuild(traced.out_tree, traced.outputs, results)
+            return rebuild(out_tree, outputs, results)
 
         return Built(function, finish)
 
@@ -206,8 +207,10 @@ class Jit(Transformed):
         return Job(leaves, treedef, (True,) * len(leaves))
 
     def build(self, traced: Traced, job: Job, active: tuple[bool, ...]) -> Built:
+        out_tree, outputs = traced.out_tree, traced.outputs
+
         def finish(results: Sequence[Any], stages: Any) -> Any:
-            return rebuild(traced.out_tree, traced.outputs, results)
+            return rebuild(out_tree, outputs, results)
 
         return Built(traced.function, finish)
 

@@ -22,11 +22,12 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from srcgrad.backends.base import backend as find_backend
+from srcgrad.boundary import described, reported
 from srcgrad.cache import CODES, PROGRAMS, Known, code_of, find_captures, is_pure
 from srcgrad.compiler import Runner, backend_name, compiled, inlined, interpreted, prepared, without_gc
 from srcgrad.errors import ArgumentError, SrcgradError
 from srcgrad.ir.core import Function
-from srcgrad.ir.errors import prune_traceback
 from srcgrad.ir.source import internal_frame
 from srcgrad.tracing.aliasing import AliasPattern
 from srcgrad.tracing.capture import Uncacheable
@@ -93,18 +94,24 @@ class Transformed(ABC):
     It binds as a method, has the function's name, docstring and signature, pickles and deep-copies.
     """
 
-    kind: ClassVar[str]
+    kind: str
     writes_back: ClassVar[bool] = False
     """Whether arrays that the function changes in place are changed for the caller too."""
 
     def __init__(self, f: Callable[..., Any], backend: str | None, options: tuple[Hashable, ...]) -> None:
         if not callable(f):
-            raise ArgumentError(f"{self.kind} takes a function, not {type(f).__name__}")
-        functools.update_wrapper(self, f)
+            raise ArgumentError(
+                f"{self.kind} takes a function, not {described(f)}", hint=f"{self.kind}(f) returns a function to call"
+            )
+        if backend is not None:
+            find_backend(backend)
+        # A plain function's attributes are copied, as functools.wraps does; those of a transform are its own.
+        functools.update_wrapper(self, f, updated=("__dict__",) if isinstance(f, types.FunctionType) else ())
         self.f = f
         self.backend = backend
         self.options = options
         self.plans: dict[TreeDef, Any] = {}
+        self.fast: dict[tuple[Any, ...], tuple[Known, Program]] = {}
 
     # --- what a transform says ---------------------------------------------------------------------
     @abstractmethod
@@ -131,7 +138,7 @@ class Transformed(ABC):
     def __srcgrad_rewrap__(self, inner: Callable[..., Any]) -> Transformed:
         other = copy.copy(self)
         other.f = inner
-        other.plans = {}
+        other.plans, other.fast = {}, {}
         return other
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
@@ -155,7 +162,7 @@ class Transformed(ABC):
             found = getattr(found, part, None)
         if found is self:
             return self.__qualname__
-        state = {name: value for name, value in self.__dict__.items() if name not in ("f", "plans", "__wrapped__")}
+        state = {name: value for name, value in self.__dict__.items() if name not in ("f", "plans", "fast", "__wrapped__")}
         return (restore, (type(self), self.f, state))
 
     def __repr__(self) -> str:
@@ -170,10 +177,18 @@ class Transformed(ABC):
         try:
             if CURRENT.get() is not None:
                 return self.inline(args, kwargs)
+            if self.fast and not kwargs:
+                key = plain_key(self.backend, args)
+                found = self.fast.get(key) if key is not None else None
+                if found is not None and found[0].bind(self.f) is not None:
+                    program = found[1]
+                    return program.finish(program.run([as_array(argument) for argument in args]), program.stages)
             return self.dispatch(self.job(args, kwargs), args, kwargs)
-        except SrcgradError as error:
-            error.add_context(f"while tracing {self.kind}({self.name})")
-            raise prune_traceback(error) from error.__cause__
+        except Exception as error:
+            found = reported(error, f"while tracing {self.kind}({self.name})")
+            if found is error and not isinstance(error, SrcgradError):
+                raise
+            raise found from found.__cause__
 
     def inline(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Put the transformed function into the trace in progress."""
@@ -214,8 +229,18 @@ class Transformed(ABC):
                 continue
             if isinstance(program, Retrace):
                 return self.retrace(job, args, kwargs, program.reason)
+            if not hidden and not kwargs and not job.extras and not program.mutated:
+                self.remember(args, captures, program)
             return self.execute(program, job, hidden)
         raise ArgumentError(f"{self.name} reads floats that change while it is traced")
+
+    def remember(self, args: tuple[Any, ...], captures: Known, program: Program) -> None:
+        """Let later calls on arrays and floats of the same types find the program without looking at structures."""
+        key = plain_key(self.backend, args)
+        if key is not None and all(not isinstance(a, np.ndarray) or a.dtype.isnative for a in args):
+            if len(self.fast) >= FAST_ENTRIES:
+                self.fast.clear()
+            self.fast[key] = (captures, program)
 
     def execute(self, program: Program, job: Job, hidden: Sequence[Any]) -> Any:
         leaves = [*job.leaves, *hidden] if hidden else job.leaves
@@ -326,7 +351,7 @@ def restore(cls: type[Transformed], f: Callable[..., Any], state: dict[str, Any]
     other = object.__new__(cls)
     other.__dict__.update(state)
     other.f = other.__wrapped__ = f
-    other.plans = {}
+    other.plans, other.fast = {}, {}
     return other
 
 
@@ -353,6 +378,25 @@ def copy_input(leaf: Any) -> Any:
 def own(result: Any) -> Any:
     """A result that is writable and aliases nothing; rank 0 is a NumPy scalar."""
     return np.array(result)[()] if isinstance(result, np.ndarray) else result
+
+
+FAST_ENTRIES = 16
+"""How many signatures of plain arrays and floats an object remembers."""
+
+
+def plain_key(backend: str | None, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    """The types of arguments that are arrays and floats only; None for others."""
+    key: list[Any] = [backend_name(backend)]
+    for argument in args:
+        kind = type(argument)
+        if kind is np.ndarray:
+            key.append(argument.dtype)
+            key.append(argument.shape)
+        elif kind is float or kind is np.float64:
+            key.append(kind)
+        else:
+            return None
+    return tuple(key)
 
 
 UNKEYED = object()

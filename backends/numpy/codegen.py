@@ -194,14 +194,13 @@ class _Writer:
         source, result = operation.operands[0], operation.results[0]
         self.atoms[result] = aligned(self.atoms[source], source.type, result.type.rank, operation.attrs["dims"])
 
-    def take_over(self, operation: Operation, meaning: Meaning, dead: list[Value]) -> str:
+    def take_over(self, operation: Operation, meaning: Meaning, dead: Sequence[Value]) -> str:
         """The name of the dead buffer that the result is written into, which then is the result's; empty if none is."""
         if meaning.into is None or not dead:
             return ""
         target = self.buffers.target(operation, dead)
         if target is None or (meaning.updates and target is not operation.operands[0]):
             return ""
-        dead.remove(target)
         self.held[operation.results[0]] = self.held.pop(target)
         return self.atoms[target]
 

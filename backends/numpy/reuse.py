@@ -131,7 +131,7 @@ class Buffers:
         for value in (*operation.operands, *operation.results):
             if type(value) is Value:
                 for root in self._roots.get(value) or (value,):
-                    if last_use.get(root, 0) <= index + 1 and root not in self.pinned:
+                    if last_use.get(root) == index and root not in self.pinned:
                         found[root] = None
         return list(found)
 
@@ -142,7 +142,7 @@ class Buffers:
         """
         result = operation.results[0].type
         for value in operation.operands:
-            if value in dead and value not in self._roots and value.type == result and self._alone(value, operation):
+            if value in dead and value.type == result and self._alone(value, operation):
                 return value
         return None
 

@@ -36,8 +36,6 @@ def make_folder(evaluate_operation: Evaluator) -> Folder:
 
     def folder(operation: Operation) -> Sequence[Literal] | None:
         op = operation.op
-        if op.effect or operation.regions or not op.mergeable:
-            return None
         operands = [value for value in operation.operands if isinstance(value, Literal)]
         types = [value.type for value in operands]
         results = [result.type for result in operation.results]

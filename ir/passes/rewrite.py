@@ -20,7 +20,7 @@ from srcgrad.ir.source import Span
 AnyRegion = TypeVar("AnyRegion", bound=Region)
 
 Folder = Callable[[Operation], Sequence[Literal] | None]
-"""The values of an operation's results, or None. It is asked about operations on literals only."""
+"""The values of an operation's results, or None; asked about pure operations without regions, on literals only."""
 
 KINDS: Final = "biufc"
 """The dtype kinds: booleans, integers, unsigned integers, floating and complex numbers."""

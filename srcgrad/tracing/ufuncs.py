@@ -380,7 +380,6 @@ ELEMENTWISE.update(
         np.absolute: "abs",
         np.fabs: "abs",
         np.sign: "sign",
-        np.conjugate: "conj",
         np.reciprocal: "reciprocal",
         np.square: "square",
     }
@@ -424,6 +423,11 @@ for _ufunc, _name in ((np.bitwise_and, "and"), (np.bitwise_or, "or"), (np.bitwis
 def invert(x: Any) -> Any:
     """Of integers in two's complement, -x - 1."""
     return emit("logical_not", x) if x.dtype == np.bool_ else -x - x.dtype.type(1)
+
+
+@ufunc_rule(np.conjugate)
+def conjugate(x: Tracer) -> Tracer:
+    return emit("conj", x) if x.dtype.kind == "c" else positive(x)
 
 
 @ufunc_rule(np.positive)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from srcgrad.errors import DTypeError, ShapeError, UnsupportedError
+from srcgrad.errors import DTypeError, IndexingError, ShapeError, UnsupportedError
 from srcgrad.tracing.functions.registry import (
     as_array,
     axis_of,
@@ -129,33 +129,39 @@ def append(arr: Any, values: Any, axis: int | None = None) -> Any:
 
 @numpy_rule("insert")
 def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
-    x, new = as_array(arr), as_array(values)
+    x = as_array(arr)
     if axis is None:
         x, axis = x.ravel(), 0
     axis = axis_of(axis, x.ndim)
     size = x.shape[axis]
-    where = np.arange(size)[obj] if isinstance(obj, slice) else concrete_array(obj, "np.insert's obj")
-    if where.dtype == np.bool_:
-        where = np.flatnonzero(where)
-    if where.ndim == 0:
-        new = moveaxis(new, 0, axis) if new.ndim else new  # NumPy: values[:, ..., 0] go to one place
-        if new.ndim > 0 and new.ndim < x.ndim:
-            new = expand_dims(new, tuple(range(x.ndim - new.ndim)))
-    # where each new element stands among the old ones: NumPy itself says, on positions
-    markers = np.insert(np.arange(size), where, -1) if where.ndim or not new.ndim else None
-    if markers is None:
-        count = new.shape[axis] if new.ndim == x.ndim else 1
-        markers = np.insert(np.arange(size), [int(where)] * count, -1)
-    total = len(markers)
-    added = np.flatnonzero(markers < 0)
-    shape = x.shape[:axis] + (total,) + x.shape[axis + 1 :]
-    result: Any = filled(shape, 0, x.dtype)
-    result[prefix(axis, np.flatnonzero(markers >= 0))] = x
-    if where.ndim:  # the k-th value belongs to the k-th given place; places are sorted stably
-        order = np.argsort(np.where(where < 0, where + size, where), kind="stable")
-        added = added[np.argsort(order, kind="stable")]
-    result[prefix(axis, added)] = new
+    places = np.arange(size)[obj] if isinstance(obj, slice) else concrete_array(obj, "np.insert's obj")
+    if places.dtype == np.bool_:
+        places = np.flatnonzero(places)
+    if places.ndim > 1:
+        raise ShapeError("index array argument obj to insert must be one dimensional or scalar")
+    if places.size and not (-size <= places.min() and places.max() <= size):
+        raise IndexingError(f"index {obj} is out of bounds for axis {axis} with size {size}")
+    places = np.where(places < 0, places + size, places).astype(np.int64)
+    new = cast(as_array(values), x.dtype)
+    if places.size == 1:
+        return insert_at(x, int(places.ravel()[0]), new, axis, places.ndim == 0)
+    order = np.argsort(places, kind="stable")
+    places[order] += np.arange(places.size)  # where the new elements stand in the result
+    total = size + places.size
+    result: Any = filled(x.shape[:axis] + (total,) + x.shape[axis + 1 :], 0, x.dtype)
+    result[prefix(axis, places)] = new
+    result[prefix(axis, np.setdiff1d(np.arange(total), places))] = x
     return result
+
+
+def insert_at(x: Any, place: int, new: Any, axis: int, is_scalar: bool) -> Any:
+    """Insert at one place. For a scalar place the first axis of the values runs along ``axis``, as in NumPy."""
+    if new.ndim < x.ndim:
+        new = new.reshape((1,) * (x.ndim - new.ndim) + new.shape)
+    if is_scalar:
+        new = moveaxis(new, 0, axis)
+    new = broadcast_to(new, x.shape[:axis] + (new.shape[axis],) + x.shape[axis + 1 :])
+    return concatenate([x[prefix(axis, slice(None, place))], new, x[prefix(axis, slice(place, None))]], axis)
 
 
 @numpy_rule("delete")

@@ -59,7 +59,8 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
 def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Any:
     """Every function is given the whole array; what it gives where it is not chosen does not contribute."""
     array = as_array(x)
-    conditions = [condlist] if np.ndim(condlist) == 0 or np.ndim(condlist) == array.ndim > 0 else list(condlist)
+    single = not isinstance(condlist, (list, tuple)) and np.ndim(condlist) == array.ndim
+    conditions = [condlist] if single else list(condlist)
     if len(funclist) not in (len(conditions), len(conditions) + 1):
         raise ShapeError(f"with {len(conditions)} condition(s), either that many or one more functions are expected")
     values = [f(array, *args, **kw) if callable(f) else f for f in funclist]
@@ -80,9 +81,7 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
         index = np.clip(index, 0, count - 1)
     elif mode == "wrap":
         index = index % count
-    elif (number := index.number()) is None:
-        raise UnsupportedError("np.choose of unknown indices needs mode='clip' or 'wrap'", hint="pass mode='clip'")
-    elif np.any((number < 0) | (number >= count)):
+    elif not np.all(np.isin(index.concrete("np.choose without mode='clip' or 'wrap'"), np.arange(count))):
         raise ShapeError("invalid entry in choice array")
     result = operand(options[-1], dtype)
     for k in range(count - 2, -1, -1):

@@ -65,7 +65,7 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
     return order
 
 
-@numpy_rule("searchsorted")
+@numpy_rule("searchsorted", method="searchsorted")
 def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
     """The number of elements before each value: nan sorts last."""
     if side not in ("left", "right"):

@@ -78,22 +78,29 @@ STEPS = (
 )  # fmt: skip
 
 
-def random_steps(most: int) -> st.SearchStrategy[list[Step]]:
-    pick = st.integers(0, 1000)
-    return st.lists(st.tuples(st.sampled_from(STEPS), pick, pick, pick), min_size=1, max_size=most)
+def random_steps(least: int, most: int) -> st.SearchStrategy[list[Step]]:
+    pick = st.integers(0, 99)
+    return st.lists(st.tuples(st.sampled_from(STEPS), pick, pick, pick), min_size=least, max_size=most)
 
 
 def build(steps: Sequence[Step], outputs: Sequence[int]) -> Function:
-    """A function of two matrices; each step applies an op to earlier values."""
+    """A function of two matrices; each step applies an op to values of late, and nothing is computed in vain."""
     builder = Builder()
-    values = [builder.param(MATRIX, "x"), builder.param(MATRIX, "w")]
+    matrices = [builder.param(MATRIX, "x"), builder.param(MATRIX, "w")]
     small: list[Value] = []
     for name, first, second, third in steps:
-        a, b, c = (values[k % len(values)] for k in (first, second, third))
+        a, b, c = (matrices[-1 - k % min(_LATE, len(matrices))] for k in (first, second, third))
         found = _step(builder, name, a, b, c, second)
-        (values if found.type == MATRIX else small).append(found)
-    everything = values + small
-    return builder.function("f", [everything[-1 - k % len(everything)] for k in outputs])
+        (matrices if found.type == MATRIX else small).append(found)
+    read = {operand for operation in builder.operations for operand in operation.operands}
+    unread = [value for value in matrices if value not in read]
+    total = unread[0] if unread else matrices[-1]
+    for other in unread[1:]:
+        total = builder.emit(REGISTRY["add"], [total, other])
+    return builder.function("f", [total, *small, *[matrices[-1 - k % len(matrices)] for k in outputs]])
+
+
+_LATE = 4
 
 
 def _step(builder: Builder, name: str, a: Value, b: Value, c: Value, number: int) -> Value:
@@ -121,7 +128,8 @@ def _step(builder: Builder, name: str, a: Value, b: Value, c: Value, number: int
         return emit("mul", b, emit("broadcast", flat, **full, dims=(1,) if name == "row" else (0,)))
     if name == "outer":
         flat = emit("reshape", emit("slice", a, **row), shape=(SIZE,))
-        return emit("add", emit("broadcast", flat, **full, dims=(0,)), emit("broadcast", flat, **full, dims=(1,)))
+        other = literal(0.5, MATRIX) if number % 3 else emit("broadcast", flat, **full, dims=(1,))
+        return emit("add", emit("broadcast", flat, **full, dims=(0,)), other)
     if name == "slice_set":
         return emit("slice_set", a, emit("slice", b, **strides), **strides)
     if name == "scatter_add":

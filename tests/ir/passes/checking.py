@@ -165,10 +165,14 @@ def assert_same_bits(found: Any, expected: Any, what: str) -> None:
     found, expected = np.asarray(found), np.asarray(expected)
     assert (found.dtype, found.shape) == (expected.dtype, expected.shape), what
     same = np.ones(found.shape, bool)
-    pairs = [(found, expected)] if found.dtype.kind != "c" else [(found.real, expected.real), (found.imag, expected.imag)]
+    pairs = (
+        [(found, expected)] if found.dtype.kind != "c" else [(found.real, expected.real), (found.imag, expected.imag)]
+    )
     for one, other in pairs:
         equal = one == other
         if one.dtype.kind == "f":
             equal = (equal & (np.signbit(one) == np.signbit(other))) | (np.isnan(one) & np.isnan(other))
         same &= equal
-    assert same.all(), f"{what}\nat {np.argwhere(~same)[:3].tolist()}: {found[~same][:3]} became of {expected[~same][:3]}"
+    assert same.all(), (
+        f"{what}\nat {np.argwhere(~same)[:3].tolist()}: {found[~same][:3]} became of {expected[~same][:3]}"
+    )

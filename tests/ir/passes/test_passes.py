@@ -139,6 +139,9 @@ def test_cse_merges_neither_effects_nor_barriers_nor_regions():
     function = builder.function("f", [x.value])
     assert cse(function) is function
     assert ops(function) == ["greater", *["check", "barrier", "checkpoint"] * 2]
+    builder.memo.clear()
+    check(builder, x, "same")
+    assert ops(cse(builder.function("f", [x.value]))) == [*ops(function), "check"]
 
 
 def test_cse_returns_what_has_nothing_to_merge():
@@ -208,7 +211,7 @@ def test_fold_leaves_effects_barriers_and_failures():
 def test_rules_apply_until_none_fires_and_are_logged_with_spans():
     builder, x, y = start("x", "y")
     builder.span = Span.at("demo.py", 7, text="return x - -(-y)")
-    function = builder.function("f", [(x - (-(-(y * 1.0)))).value])
+    function = builder.function("f", [(x - R["neg"](-(y * 1.0))).value])
     fired: list[Fired] = []
     result = dce(simplify(function, fired))
     assert ops(result) == ["sub"]
@@ -237,6 +240,16 @@ def test_what_changes_keeps_spans_and_names_and_the_input_is_not_mutated():
     (operation,) = simplify(function).operations
     assert (operation.results[0].name, operation.span, operation.operands) == ("y", builder.span, (x.value,))
     assert str(function) == before
+
+
+def test_a_value_of_the_input_does_not_take_a_name():
+    builder, x = start("x")
+    unnamed = R["sin"](x)
+    named = unnamed * 1.0
+    named.value.name = "y"
+    simplified = simplify(builder.function("f", [named.value]))
+    assert simplified.results == (unnamed.value,)
+    assert unnamed.value.name is None
 
 
 def test_a_literal_result():
@@ -324,7 +337,7 @@ def test_a_long_chain_needs_no_recursion():
     builder, x = start("x")
     total = x
     for k in range(4000):
-        total = -(-R["sin"](total)) * 1.0 - (-(x * float(k)))
+        total = R["neg"](-R["sin"](total)) * 1.0 - (-(x * float(k)))
     function = builder.function("f", [total.value])
     assert len(function.operations) > 20_000
     small = optimise(function, evaluate_operation)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from srcgrad.backends.numpy.evaluate import evaluate
-from srcgrad.ir.core import Builder, zeros
+from srcgrad.ir.core import Builder, literal, zeros
 from srcgrad.ir.errors import InternalError
 from srcgrad.ir.opdef import REGISTRY, Term
 from srcgrad.ir.passes.dce import dce
@@ -14,7 +14,7 @@ from srcgrad.ir.passes.pipeline import prepare
 from srcgrad.ir.passes.rewrite import Rule, RuleSet, rewrite
 from srcgrad.ir.passes.rules import EXACT, FINAL, LIMIT, RULES
 from srcgrad.ir.transforms.linearize import jvp
-from srcgrad.ir.types import FLOAT64, ArrayType
+from srcgrad.ir.types import BOOL, FLOAT64, ArrayType
 from tests.ir.passes.checking import check_derivatives, check_rule, compare, left_side, special_values
 
 
@@ -83,6 +83,51 @@ def test_a_rule_that_only_changes_a_structural_zero_is_caught():
     compare(left, right, arguments, rule.name)
     with pytest.raises(AssertionError, match="mask"):
         check_derivatives(left, right, arguments, rule.name)
+
+
+def cast(x, *names):
+    for name in names:
+        x = REGISTRY["cast"](x, dtype=np.dtype(name))
+    return x
+
+
+def norm(x):
+    return REGISTRY["reduce_norm"](x, axes=(0,))
+
+
+def any_repeated(p, shape, dims, axes):
+    return REGISTRY["reduce_or"](REGISTRY["broadcast"](p, shape=shape, dims=dims), axes=axes)
+
+
+NOT_EQUATIONS = {
+    "a cast that rounds": lambda x: cast(x, "f4", "f8"),
+    "a cotangent that would be rounded twice": lambda x: cast(cast(x, "f2"), "f4", "f8"),
+    "a cast to integers": lambda x: cast(x, "i8", "f8"),
+    "any of nothing": lambda p: op("reduce_or")(Term(p.builder, literal(True, ArrayType(BOOL, (0,)))), axes=(0,)),
+    "all of nothing": lambda p: op("reduce_and")(Term(p.builder, literal(False, ArrayType(BOOL, (0,)))), axes=(0,)),
+    "any of no repetition": lambda p: any_repeated(p, (0, 3), (1,), (0,)),
+    "any of the operand's axis": lambda p: any_repeated(p, (2, 3), (1,), (1,)),
+    "two norms": lambda x, y: norm(x) * norm(y),
+    "the cube of a norm": lambda x: op("integer_pow")(norm(x), y=3),
+    "a norm to a norm": lambda x: op("pow")(norm(x), norm(x)),
+    "one predicate for all": lambda p: op("select")(op("reduce_or")(p, axes=(0,)), p.like(True), p.like(False)),
+    "other splats": lambda x: op("concatenate")(x.like(0.0), x.like(-0.0), axis=0),
+    "other predicates": lambda p, q, x, y: op("select")(p, x, op("select")(q, x, y)),
+    "a sum of -0.0": lambda x: op("reduce_sum")(x.like(-0.0), axes=(0,)),
+    "x + 0.0": lambda x: x + 0.0,
+    "x - -0.0": lambda x: x - -0.0,
+    "x * 2.0": lambda x: x * 2.0,
+    "x - x": lambda x: x - x,
+    "a mask and another": lambda p, q: p & ~q,
+}
+
+
+@pytest.mark.parametrize("name", NOT_EQUATIONS)
+def test_no_rule_fires(name):
+    fired = []
+    left = left_side(NOT_EQUATIONS[name], FLOAT64, (3,))
+    rewrite(left, RuleSet(RULES), fired=fired)
+    assert fired == []
 
 
 def test_a_rule_that_changes_the_type_is_refused():
