@@ -74,6 +74,8 @@ def backend(name: str) -> Backend:
     >>> backend("numpy").name
     'numpy'
     """
+    if not isinstance(name, str):
+        raise UnknownBackendError(f"a backend is named by a string, not {name!r}", hint="use 'numpy'")
     found = _loaded.get(name)
     if found is not None:
         return found

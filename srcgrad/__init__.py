@@ -3,31 +3,38 @@
 >>> import numpy as np, srcgrad as sg
 >>> sg.grad(lambda x: np.sum(x**2))(np.array([1.0, 2.0]))
 array([2., 4.])
+
+Names are loaded when they are first used: ``import srcgrad`` itself costs next to nothing.
 """
 
 from __future__ import annotations
 
-from srcgrad import errors
-from srcgrad.api import (
-    grad,
-    hessian,
-    hvp,
-    jacfwd,
-    jacobian,
-    jacrev,
-    jit,
-    jvp,
-    linearize,
-    value_and_grad,
-    vjp,
-    vmap,
-)
-from srcgrad.cache import clear_caches
-from srcgrad.compiler import set_backend, use_backend
-from srcgrad.custom import checkpoint, custom_jvp, custom_vjp, stop_gradient
-from srcgrad.errors import SrcgradError
-from srcgrad.tracing.pytree import register_pytree_node, register_pytree_node_class
-from srcgrad.transformed import RetraceWarning
+import importlib
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from srcgrad import errors, testing
+    from srcgrad.api import (
+        grad,
+        hessian,
+        hvp,
+        jacfwd,
+        jacobian,
+        jacrev,
+        jit,
+        jvp,
+        linearize,
+        value_and_grad,
+        vjp,
+        vmap,
+    )
+    from srcgrad.cache import clear_caches
+    from srcgrad.compiler import set_backend, use_backend
+    from srcgrad.custom import checkpoint, custom_jvp, custom_vjp, stop_gradient
+    from srcgrad.errors import SrcgradError
+    from srcgrad.explaining import explain, source
+    from srcgrad.tracing.pytree import register_pytree_node, register_pytree_node_class
+    from srcgrad.transformed import RetraceWarning
 
 __version__ = "0.1.0"
 
@@ -39,6 +46,7 @@ __all__ = [
     "custom_jvp",
     "custom_vjp",
     "errors",
+    "explain",
     "grad",
     "hessian",
     "hvp",
@@ -51,9 +59,43 @@ __all__ = [
     "register_pytree_node",
     "register_pytree_node_class",
     "set_backend",
+    "source",
     "stop_gradient",
+    "testing",
     "use_backend",
     "value_and_grad",
     "vjp",
     "vmap",
 ]
+
+_HOMES: Final[dict[str, str]] = {
+    "RetraceWarning": "transformed",
+    "SrcgradError": "errors",
+    "checkpoint": "custom",
+    "clear_caches": "cache",
+    "custom_jvp": "custom",
+    "custom_vjp": "custom",
+    "explain": "explaining",
+    "register_pytree_node": "tracing.pytree",
+    "register_pytree_node_class": "tracing.pytree",
+    "set_backend": "compiler",
+    "source": "explaining",
+    "stop_gradient": "custom",
+    "use_backend": "compiler",
+}
+"""The module that each name comes from; the transforms come from ``api``."""
+_MODULES: Final = frozenset({"errors", "testing"})
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(f"srcgrad.{name}")
+    if name not in __all__:
+        raise AttributeError(f"module 'srcgrad' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"srcgrad.{_HOMES.get(name, 'api')}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from os import environ
 from typing import Any
@@ -44,8 +44,8 @@ def set_backend(name: str) -> None:
     DEFAULT[:] = [name]
 
 
-@contextmanager
-def use_backend(name: str) -> Iterator[None]:
+@checked
+def use_backend(name: str) -> AbstractContextManager[None]:
     """Choose the backend inside a ``with`` block, in this thread or task.
 
     Raises:
@@ -57,6 +57,11 @@ def use_backend(name: str) -> Iterator[None]:
     np.float64(1.0)
     """
     find_backend(name)
+    return chosen_backend(name)
+
+
+@contextmanager
+def chosen_backend(name: str) -> Iterator[None]:
     token = BACKEND.set(name)
     try:
         yield

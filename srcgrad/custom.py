@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 import types
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -16,8 +17,9 @@ from typing import Any, Generic, ParamSpec, TypeVar
 
 import numpy as np
 
-from srcgrad.differentiate import rebuild
-from srcgrad.errors import CustomRuleError
+from srcgrad.boundary import checked, described
+from srcgrad.differentiate import plural, rebuild, tree_text
+from srcgrad.errors import ArgumentError, CustomRuleError, SrcgradError
 from srcgrad.ir.core import Region, Value, zeros
 from srcgrad.ir.opdef import REGISTRY
 from srcgrad.ir.types import ArrayType
@@ -92,17 +94,22 @@ def bind_arguments(f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[st
     return bound.args
 
 
-class Ruled(Generic[P, R]):
+class Ruled(ABC, Generic[P, R]):
     """A function with a rule, usable like the function."""
 
     kind = "custom rule"
+    error: type[SrcgradError] = CustomRuleError
 
+    @checked
     def __init__(self, fun: Callable[P, R], nondiff_argnums: Sequence[int] = ()) -> None:
         if not callable(fun):
-            raise CustomRuleError(f"{self.kind} takes a function, not {type(fun).__name__}")
+            raise self.error(f"{self.kind} takes a function, not {described(fun)}")
+        given = nondiff_argnums if isinstance(nondiff_argnums, (tuple, list)) else (nondiff_argnums,)
+        if not all(type(number) is int for number in given):
+            raise self.error(f"{self.kind}: nondiff_argnums must be a tuple of ints, not {described(nondiff_argnums)}")
         functools.update_wrapper(self, fun)
         self.f = fun
-        self.nondiff_argnums = tuple(nondiff_argnums)
+        self.nondiff_argnums = tuple(given)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
@@ -110,7 +117,7 @@ class Ruled(Generic[P, R]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if CURRENT.get() is None or ACTIVE_RULES.get().count(self.f) >= RULE_DEPTH:
             return self.f(*args, **kwargs)
-        result: R = self.apply(bind_arguments(self.f, args, kwargs))
+        result: R = self.apply(args, kwargs)
         return result
 
     @contextmanager
@@ -121,8 +128,9 @@ class Ruled(Generic[P, R]):
         finally:
             ACTIVE_RULES.reset(token)
 
-    def apply(self, args: tuple[Any, ...]) -> Any:
-        raise NotImplementedError
+    @abstractmethod
+    def apply(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Emit the call with its rule into the trace in progress."""
 
     @property
     def name(self) -> str:
@@ -130,13 +138,23 @@ class Ruled(Generic[P, R]):
 
     def trace_primal(self, fixed: list[Any], given: Arguments) -> Traced:
         def call(leaves: list[Any]) -> Any:
-            return self.f(*self.merge(fixed, given.treedef.unflatten(leaves)))
+            return self.call_plain(self.merge(fixed, given.treedef.unflatten(leaves)))
 
         return trace_body(call, given.leaves, given.specs, given.numbers, self.name)
+
+    def call_plain(self, args: Sequence[Any]) -> Any:
+        f: Callable[..., Any] = self.f
+        return f(*args)
 
     def split(self, args: tuple[Any, ...]) -> tuple[list[Any], tuple[Any, ...]]:
         """The non-differentiated arguments, and the others."""
         count = len(args)
+        if any(not -count <= number < count for number in self.nondiff_argnums):
+            raise CustomRuleError(
+                f"{self.kind}: nondiff_argnums={self.nondiff_argnums}, but {self.name} was given "
+                f"{plural(count, 'argument')}",
+                hint="nondiff_argnums counts arguments from 0",
+            )
         static = [number % count for number in self.nondiff_argnums]
         fixed = [args[k] for k in static]
         return fixed, tuple(argument for k, argument in enumerate(args) if k not in static)
@@ -153,6 +171,27 @@ def current() -> Trace:
     if trace is None:
         raise CustomRuleError("no trace is in progress")
     return trace
+
+
+def called(rule: Callable[..., Any], arguments: Sequence[Any], what: str) -> Any:
+    """Call a user's rule.
+
+    Raises:
+        CustomRuleError: it does not take these arguments.
+    """
+    try:
+        return rule(*arguments)
+    except TypeError as error:
+        entry = error.__traceback__
+        if isinstance(error, SrcgradError) or entry is None or entry.tb_next is not None:
+            raise
+        raise CustomRuleError(f"{what} is called with {plural(len(arguments), 'argument')}: {error}") from None
+
+
+def returned(found: Any) -> str:
+    """What a rule returned, in a message."""
+    tree = flatten(found)[1]
+    return f"a {type(found).__name__}" if tree.kind is None and leaf_spec(found) is None else tree_text(tree)
 
 
 def emit_call(name: str, operands: Sequence[Value], attrs: dict[str, Any], regions: Sequence[Region]) -> list[Tracer]:
@@ -193,10 +232,11 @@ class custom_jvp(Ruled[P, R]):  # noqa: N801  named as in JAX
         super().__init__(fun, nondiff_argnums)
         self.rule: Callable[..., Any] | None = None
 
+    @checked
     def defjvp(self, jvp: Callable[..., Any]) -> Callable[..., Any]:
         """Set the rule ``jvp(*nondiff, primals, tangents) -> (out, tangent_out)``; returns it."""
         if not callable(jvp):
-            raise CustomRuleError(f"defjvp takes a function, not {type(jvp).__name__}")
+            raise CustomRuleError(f"defjvp takes a function, not {described(jvp)}")
         self.rule = jvp
         return jvp
 
@@ -224,11 +264,11 @@ class custom_jvp(Ruled[P, R]):  # noqa: N801  named as in JAX
         other.rule = rule
         return other
 
-    def apply(self, args: tuple[Any, ...]) -> Any:
+    def apply(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         rule = self.rule
         if rule is None:
-            raise CustomRuleError(f"{self.name} is a custom_jvp without a rule", hint=f"@{self.name}.defjvp")
-        fixed, rest = self.split(args)
+            raise CustomRuleError(f"{self.name} is a custom_jvp without a rule", hint=f"@{self.name}.defjvp above the rule")
+        fixed, rest = self.split(bind_arguments(self.f, args, kwargs))
         given = Arguments(rest)
         body = self.trace_primal(fixed, given)
         count = len(given.leaves)
@@ -260,15 +300,20 @@ class custom_jvp(Ruled[P, R]):  # noqa: N801  named as in JAX
         traced: Traced,
     ) -> list[Any]:
         """Run the rule; the results' leaves, then a tangent for each."""
-        found = rule(*fixed, treedef.unflatten(primals), treedef.unflatten(tangents))
+        arguments = (*fixed, treedef.unflatten(primals), treedef.unflatten(tangents))
+        found = called(rule, arguments, f"the jvp rule of {self.name}")
         if not isinstance(found, tuple) or len(found) != 2:
-            raise CustomRuleError(f"the jvp rule of {self.name} must return (out, tangent_out), not {found!r}")
+            raise CustomRuleError(
+                f"the jvp rule of {self.name} must return (out, tangent_out), not {returned(found)}",
+                hint="rule(primals, tangents) -> (out, tangent_out)",
+            )
         out, out_tree = flatten(found[0])
         dots, dot_tree = flatten(found[1])
         if out_tree != traced.out_tree or dot_tree != traced.out_tree:
             raise CustomRuleError(
-                f"the jvp rule of {self.name} returns {out_tree!r} and {dot_tree!r}; the function returns "
-                f"{traced.out_tree!r}"
+                f"the jvp rule of {self.name} returns {returned(found[0])} and {returned(found[1])}; "
+                f"{self.name} returns {tree_text(traced.out_tree)}",
+                hint="the output and its tangent both have the structure of what the function returns",
             )
         positions = [k for k, output in enumerate(traced.outputs) if not isinstance(output, StaticLeaf)]
         types = [traced.function.results[traced.outputs[k]].type for k in positions]
@@ -296,7 +341,7 @@ def fitted(value: Any, type: ArrayType, what: str) -> Tracer:
         return from_value(zeros(type))
     tracer = as_tracer(value)
     if tracer.shape != type.shape or (tracer.dtype.kind == "c" and type.dtype.kind != "c"):
-        raise CustomRuleError(f"{what} gives {tracer.type} where {type} is needed")
+        raise CustomRuleError(f"{what} gives {tracer.type} where {type} is needed", hint="its shape must be the same")
     return tracer if tracer.dtype == type.dtype else tracer.astype(type.dtype)
 
 
@@ -329,11 +374,12 @@ class custom_vjp(Ruled[P, R]):  # noqa: N801  named as in JAX
         self.fwd: Callable[..., Any] | None = None
         self.bwd: Callable[..., Any] | None = None
 
+    @checked
     def defvjp(self, fwd: Callable[..., Any], bwd: Callable[..., Any]) -> None:
         """Set the rule: ``fwd(*args) -> (out, residuals)`` and ``bwd(*nondiff, residuals, cotangent) -> tuple``."""
         for rule in (fwd, bwd):
             if not callable(rule):
-                raise CustomRuleError(f"defvjp takes two functions, not {type(rule).__name__}")
+                raise CustomRuleError(f"defvjp takes two functions, fwd and bwd, not {described(rule)}")
         self.fwd, self.bwd = fwd, bwd
 
     @property
@@ -349,11 +395,11 @@ class custom_vjp(Ruled[P, R]):  # noqa: N801  named as in JAX
         other.fwd, other.bwd = fwd, bwd
         return other
 
-    def apply(self, args: tuple[Any, ...]) -> Any:
+    def apply(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         fwd, bwd = self.fwd, self.bwd
         if fwd is None or bwd is None:
             raise CustomRuleError(f"{self.name} is a custom_vjp without a rule", hint=f"{self.name}.defvjp(fwd, bwd)")
-        fixed, rest = self.split(args)
+        fixed, rest = self.split(bind_arguments(self.f, args, kwargs))
         given = Arguments(rest)
         body = self.trace_primal(fixed, given)
         with self.tracing_rule():
@@ -384,12 +430,19 @@ class custom_vjp(Ruled[P, R]):  # noqa: N801  named as in JAX
     def call_forward(
         self, fwd: Callable[..., Any], fixed: list[Any], treedef: TreeDef, given: list[Any], traced: Traced
     ) -> Any:
-        found = fwd(*self.merge(fixed, treedef.unflatten(given)))
+        found = called(fwd, self.merge(fixed, treedef.unflatten(given)), f"fwd of {self.name}")
         if not isinstance(found, tuple) or len(found) != 2:
-            raise CustomRuleError(f"fwd of {self.name} must return (out, residuals), not {found!r}")
+            raise CustomRuleError(
+                f"fwd of {self.name} must return (out, residuals), not {returned(found)}",
+                hint="return (out, None) where bwd needs nothing",
+            )
         out, tree = flatten(found[0])
         if tree != traced.out_tree:
-            raise CustomRuleError(f"fwd of {self.name} returns {tree!r}; the function returns {traced.out_tree!r}")
+            raise CustomRuleError(
+                f"fwd of {self.name} returns the output {returned(found[0])}; "
+                f"{self.name} returns {tree_text(traced.out_tree)}",
+                hint="fwd(*args) -> (out, residuals)",
+            )
         values = [
             fitted(out[k], traced.function.results[output].type, f"fwd of {self.name}")
             for k, output in enumerate(traced.outputs)
@@ -418,7 +471,8 @@ class custom_vjp(Ruled[P, R]):  # noqa: N801  named as in JAX
                 else next(incoming)
                 for output in body.outputs
             ]
-            found = bwd(*fixed, tree.unflatten(kept), body.out_tree.unflatten(cotangents))
+            arguments = (*fixed, tree.unflatten(kept), body.out_tree.unflatten(cotangents))
+            found = called(bwd, arguments, f"bwd of {self.name}")
             return self.pulled(found, given)
 
         return trace_body(call, specs, specs, numbers, f"{self.name}.bwd")
@@ -428,7 +482,9 @@ class custom_vjp(Ruled[P, R]):  # noqa: N801  named as in JAX
         trees = given.treedef.children
         if not isinstance(found, (tuple, list)) or len(found) != len(trees):
             raise CustomRuleError(
-                f"bwd of {self.name} must return a tuple of {len(trees)} cotangents, one per argument, not {found!r}"
+                f"bwd of {self.name} must return a tuple of {plural(len(trees), 'cotangent')}, one per argument, not "
+                f"{returned(found)}",
+                hint="bwd(residuals, cotangent) -> (ct,); None stands for zero",
             )
         leaves: list[Any] = []
         for cotangent, tree in zip(found, trees, strict=True):
@@ -444,6 +500,7 @@ class Checkpointed(Ruled[P, R]):
     """What `checkpoint` returns."""
 
     kind = "checkpoint"
+    error = ArgumentError
 
     @property
     def __srcgrad_static__(self) -> Any:
@@ -456,21 +513,19 @@ class Checkpointed(Ruled[P, R]):
     def __srcgrad_rewrap__(self, f: Callable[..., Any]) -> Any:
         return type(self)(f)
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        if CURRENT.get() is None:
-            return self.f(*args, **kwargs)
+    def apply(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         leaves, treedef = flatten((args, kwargs))
         given = Arguments((leaves,))
 
         def call(values: list[Any]) -> Any:
             positional, keywords = treedef.unflatten(values)
-            return self.f(*positional, **keywords)
+            f: Callable[..., Any] = self.f
+            return f(*positional, **keywords)
 
         body = trace_body(call, given.leaves, given.specs, given.numbers, self.name)
         lifted = union(body)
         results = emit_call("checkpoint", [*given.values, *lifted], {}, (closed(body, len(given.values), lifted),))
-        found: R = rebuild(body.out_tree, body.outputs, results)
-        return found
+        return rebuild(body.out_tree, body.outputs, results)
 
 
 def checkpoint(f: Callable[P, R]) -> Callable[P, R]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
+from srcgrad.boundary import described
 from srcgrad.errors import ArgumentError, HolomorphicError, IntegerInputError, NonScalarOutputError, StructureError
 from srcgrad.ir.core import Builder, Function
 from srcgrad.ir.transforms.derivatives import is_holomorphic, jacobian, value_and_grad
@@ -35,13 +36,33 @@ def normal_argnums(argnums: Argnums, count: int, kind: str) -> tuple[int, ...]:
     for number in numbers:
         if not -count <= number < count:
             raise ArgumentError(
-                f"{kind}: argnums={argnums!r}, but the call has {count} positional argument{'s' * (count != 1)}",
-                hint="argnums counts positional arguments from 0; pass what is differentiated by position",
+                f"{kind}: argnums={argnums!r}, but the call has {plural(count, 'positional argument')}",
+                hint="argnums counts positional arguments from 0; pass what is differentiated by position, not by keyword",
             )
     found = tuple(int(number) % count for number in numbers)
     if len(set(found)) != len(found):
-        raise ArgumentError(f"{kind}: argnums={argnums!r} names an argument twice")
+        raise ArgumentError(
+            f"{kind}: argnums={argnums!r} names an argument twice", hint=f"the call has {plural(count, 'argument')}"
+        )
     return found
+
+
+def plural(count: int, noun: str, many: str = "") -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {many or noun + 's'}"
+
+
+def tree_text(tree: TreeDef) -> str:
+    """A structure in a message: ``*`` stands for an array."""
+    return "one array or number" if tree.kind is None else f"{tree!r}, where each * is an array or a number"
+
+
+def no_pair(kind: str, name: str, tree: TreeDef) -> StructureError:
+    """The error of a function that returns no auxiliary output where it was asked for."""
+    text = "None" if tree.kind is type(None) else tree_text(tree)
+    return StructureError(
+        f"{kind}({name}) with has_aux=True needs a function that returns (output, aux), not {text}",
+        hint="return a pair, or leave has_aux out",
+    )
 
 
 def check_argnums(argnums: Any, kind: str) -> Any:
@@ -49,7 +70,10 @@ def check_argnums(argnums: Any, kind: str) -> Any:
         isinstance(argnums, (int, np.integer))
         or (isinstance(argnums, (tuple, list)) and all(type(n) is int for n in argnums) and argnums)
     ):
-        raise ArgumentError(f"{kind}: argnums must be an int or a sequence of ints, not {argnums!r}")
+        raise ArgumentError(
+            f"{kind}: argnums must be an int or a non-empty sequence of ints, not {described(argnums)}",
+            hint="argnums=0 is the first argument, argnums=(0, 1) the first two",
+        )
     return tuple(argnums) if isinstance(argnums, (tuple, list)) else int(argnums)
 
 
@@ -107,9 +131,16 @@ class Derivative(Transformed):
             return traced.out_tree, traced.outputs, None, []
         tree = traced.out_tree
         if tree.kind is not tuple or len(tree.children) != 2:
-            raise StructureError(f"{self.kind}: with has_aux=True the function must return (output, aux), not {tree!r}")
+            raise no_pair(self.kind, self.name, tree)
         count = tree.children[0].num_leaves
         return tree.children[0], traced.outputs[:count], tree.children[1], traced.outputs[count:]
+
+    def refuse_output(self, function: Function, output: Any) -> NoReturn:
+        what = type(output.value).__name__ if isinstance(output, StaticLeaf) else function.results[output].type
+        raise NonScalarOutputError(
+            f"{self.kind}({self.name}) needs float outputs, not {what}",
+            hint="return it as auxiliary output, (output, aux), with has_aux=True",
+        )
 
     def require_holomorphic(self, function: Function, active: Sequence[bool], outputs: Sequence[int]) -> None:
         """A complex output of complex inputs has a complex derivative only if the function is holomorphic."""
@@ -117,7 +148,11 @@ class Derivative(Transformed):
         results = [function.results[k].type for k in outputs]
         is_complex = any(t.dtype.kind == "c" for t in inputs) and any(t.dtype.kind == "c" for t in results)
         if self.holomorphic and not all(t.dtype.kind == "c" for t in (*inputs, *results)):
-            raise HolomorphicError(f"{self.kind}: holomorphic=True needs complex inputs and outputs")
+            raise HolomorphicError(
+                f"{self.kind}: holomorphic=True needs complex inputs and outputs, not "
+                f"{', '.join(map(str, inputs))} -> {', '.join(map(str, results))}",
+                hint="leave holomorphic out where numbers are real",
+            )
         if is_complex and not self.holomorphic:
             builder = Builder()
             _, program = record(builder, function, copy_params(builder, function), active)
@@ -189,7 +224,9 @@ class Grad(Derivative):
         hint = "return a scalar (np.sum, np.mean, …), or use jacobian, jacrev or vjp"
         if out_tree.kind is not None or len(outputs) != 1:
             more = "" if self.has_aux else "; for (output, aux) pass has_aux=True"
-            raise NonScalarOutputError(f"{self.kind}({self.name}) needs one scalar output, not {out_tree!r}", hint=hint + more)
+            raise NonScalarOutputError(
+                f"{self.kind}({self.name}) needs one scalar output, not {tree_text(out_tree)}", hint=hint + more
+            )
         position = outputs[0]
         if isinstance(position, StaticLeaf):
             raise NonScalarOutputError(
@@ -261,10 +298,7 @@ class Jacobian(Derivative):
 
     def require_float(self, function: Function, output: Any) -> int:
         if isinstance(output, StaticLeaf) or not function.results[output].type.differentiable:
-            what = type(output.value).__name__ if isinstance(output, StaticLeaf) else function.results[output].type
-            raise NonScalarOutputError(
-                f"{self.kind}({self.name}) needs float outputs, not {what}", hint="return it as aux with has_aux=True"
-            )
+            self.refuse_output(function, output)
         return int(output)
 
 
@@ -278,7 +312,7 @@ class Hessian(Derivative):
         out_tree, outputs, aux_tree, aux = self.split_aux(traced)
         for output in outputs:
             if isinstance(output, StaticLeaf) or not function.results[output].type.differentiable:
-                raise NonScalarOutputError(f"hessian({self.name}) needs float outputs", hint="use has_aux=True")
+                self.refuse_output(function, output)
         self.require_holomorphic(function, active, outputs)
         count = len(function.results)
         first = jacobian(function, active, outputs, forward=False)
@@ -307,6 +341,3 @@ class Hessian(Derivative):
             return found if aux_tree is None else (found, rebuild(aux_tree, aux, results))
 
         return Built(second, finish)
-
-
-

@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from srcgrad.boundary import checked, described
 from srcgrad.compiler import Runner
-from srcgrad.differentiate import rebuild
+from srcgrad.differentiate import no_pair, plural, rebuild, tree_text
 from srcgrad.errors import ArgumentError, DTypeError, NonScalarOutputError, ShapeError, StructureError
 from srcgrad.ir.core import Builder, Function
 from srcgrad.ir.opdef import Lin, Tangent, Term
@@ -41,7 +42,7 @@ class Directional(Transformed):
             return traced.out_tree, traced.outputs, None, []
         tree = traced.out_tree
         if tree.kind is not tuple or len(tree.children) != 2:
-            raise StructureError(f"{self.kind}: with has_aux=True the function must return (output, aux), not {tree!r}")
+            raise no_pair(self.kind, self.name, tree)
         count = tree.children[0].num_leaves
         return tree.children[0], traced.outputs[:count], tree.children[1], traced.outputs[count:]
 
@@ -54,16 +55,20 @@ class Pushed(Directional):
         for name, given in (("primals", primals), ("tangents", tangents)):
             if not isinstance(given, (tuple, list)):
                 raise ArgumentError(
-                    f"{self.kind}: {name} must be a tuple with one entry per argument, not {type(given).__name__}",
-                    hint=f"{self.kind}(f, (x,), (v,))",
+                    f"{self.kind}: {name} must be a tuple with one entry per argument, not {described(given)}",
+                    hint=f"{self.kind}(f, (x,), (v,)) for a function of one argument",
                 )
         if len(primals) != len(tangents):
-            raise StructureError(f"{self.kind}: {len(primals)} primals but {len(tangents)} tangents")
+            raise StructureError(
+                f"{self.kind}: {plural(len(primals), 'primal')} but {plural(len(tangents), 'tangent')}",
+                hint="pass one tangent per primal, zeros where nothing moves",
+            )
         job = super().job(tuple(primals), kwargs)
-        extras = []
+        extras: list[Any] = []
         paths = job.treedef.paths()
         for primal, tree, tangent in zip(primals, job.trees, tangents, strict=True):
-            for leaf, value in zip(flatten(primal)[0], flatten_up_to(tree, tangent), strict=True):
+            values = matched(tree, tangent, f"{self.kind}: the tangent of its primal")
+            for leaf, value in zip(flatten(primal)[0], values, strict=True):
                 spec = leaf_spec(leaf)
                 path = paths[len(extras)].removeprefix("[0]")
                 if spec is None or not spec.type.differentiable:
@@ -74,6 +79,14 @@ class Pushed(Directional):
         return job._replace(extras=kept)
 
 
+def matched(tree: TreeDef, value: Any, what: str) -> list[Any]:
+    """The leaves of a tangent or cotangent; StructureError if its structure is not the given one."""
+    try:
+        return flatten_up_to(tree, value)
+    except StructureError as error:
+        raise StructureError(f"{what}: {error.message}", hint="give it the same containers") from None
+
+
 def tangent_like(value: Any, type: ArrayType, what: str) -> Any:
     """A tangent or cotangent of a type: cast where NumPy would cast safely.
 
@@ -82,22 +95,31 @@ def tangent_like(value: Any, type: ArrayType, what: str) -> Any:
     """
     spec = leaf_spec(value)
     if spec is None:
-        array = np.asarray(value)
+        array = plain_array(value, what)
         if array.dtype.kind not in "biuf":
-            raise DTypeError(f"{what} must be an array of {type}, not {value!r}")
+            raise DTypeError(f"{what} must be {type}, not {described(value)}", hint="give it numbers of the same shape")
         value = array[()]
     dtype, shape = (spec.type.dtype, spec.type.shape) if spec is not None else (value.dtype, value.shape)
     if shape != type.shape:
-        raise ShapeError(f"{what} must have the shape {type.shape}, not {shape}")
+        raise ShapeError(
+            f"{what} must have the shape {type.shape}, not {shape}", hint="it has the shape of what it belongs to"
+        )
     if dtype == type.dtype:
         return value
     if dtype.kind == "c" and type.dtype.kind != "c":
-        raise DTypeError(f"{what} must be real, {type}, not {dtype}")
+        raise DTypeError(f"{what} must be real, {type}, not {dtype}", hint="take its real part: v.real")
     if isinstance(value, (float, complex, int)):
         return type.dtype.type(value)
     if not np.can_cast(dtype, type.dtype, "same_kind"):
-        raise DTypeError(f"{what} must have the dtype {type.dtype}, not {dtype}")
+        raise DTypeError(f"{what} must have the dtype {type.dtype}, not {dtype}", hint=f"v.astype(np.{type.dtype})")
     return value.astype(type.dtype)
+
+
+def plain_array(value: Any, what: str) -> Any:
+    try:
+        return np.asarray(value)
+    except (TypeError, ValueError) as error:
+        raise StructureError(f"{what} is not an array: {error}") from None
 
 
 class Jvp(Pushed):
@@ -131,10 +153,18 @@ class Hvp(Pushed):
     kind = "hvp"
 
     def build(self, traced: Traced, job: Job, active: tuple[bool, ...]) -> Built:
-        position = traced.outputs[0] if len(traced.outputs) == 1 else None
-        scalar = position is not None and not isinstance(position, StaticLeaf)
-        if not scalar or traced.function.results[position].type.shape or traced.out_tree.kind is not None:
-            raise NonScalarOutputError(f"hvp({self.name}) needs one scalar float output, not {traced.out_tree!r}")
+        position: Any = traced.outputs[0] if len(traced.outputs) == 1 else None
+        if position is None or traced.out_tree.kind is not None:
+            text = tree_text(traced.out_tree)
+        elif isinstance(position, StaticLeaf):
+            text = type(position.value).__name__
+        else:
+            type_ = traced.function.results[position].type
+            text = "" if type_.differentiable and not type_.shape else str(type_)
+        if text:
+            raise NonScalarOutputError(
+                f"hvp({self.name}) needs one scalar float output, not {text}", hint="return a scalar (np.sum, np.mean, …)"
+            )
         transformed = hvp(traced.function, active)
         specs = [leaf_spec(leaf) for leaf in job.leaves]
         places = [spec is not None and spec.type.differentiable for spec in specs]
@@ -174,13 +204,19 @@ class VjpFunction:
         self._types = types
         self._finish = finish
 
-    def __call__(self, cotangent: Any) -> tuple[Any, ...]:
+    @checked
+    def __call__(self, *cotangents: Any) -> tuple[Any, ...]:
         """Pull a cotangent back; its structure, shapes and dtypes are the output's.
 
         Raises:
-            StructureError, ShapeError, DTypeError: it does not fit the output.
+            ArgumentError: not one argument. StructureError, ShapeError, DTypeError: it does not fit the output.
         """
-        leaves = flatten_up_to(self._tree, cotangent)
+        if len(cotangents) != 1:
+            raise ArgumentError(
+                f"vjp: the pullback takes one cotangent, not {len(cotangents)}",
+                hint="give it the structure of the output: vjp_fn((a, b)) for a function that returns two arrays",
+            )
+        leaves = matched(self._tree, cotangents[0], "vjp: the cotangent of the output")
         paths = self._tree.paths()
         given = [
             tangent_like(leaf, type, f"vjp: the cotangent of output{path}")
@@ -205,6 +241,7 @@ class LinearFunction:
         self._types = types
         self._finish = finish
 
+    @checked
     def __call__(self, *tangents: Any) -> Any:
         """Push tangents forward.
 
@@ -212,9 +249,14 @@ class LinearFunction:
             StructureError, ShapeError, DTypeError: they do not fit the primals.
         """
         if len(tangents) != len(self._trees):
-            raise StructureError(f"linearize: {len(self._trees)} primals but {len(tangents)} tangents")
+            raise StructureError(
+                f"linearize: {plural(len(self._trees), 'primal')} but {plural(len(tangents), 'tangent')}",
+                hint="pass one tangent per primal, zeros where nothing moves",
+            )
         leaves = [
-            leaf for tree, tangent in zip(self._trees, tangents, strict=True) for leaf in flatten_up_to(tree, tangent)
+            leaf
+            for tree, tangent in zip(self._trees, tangents, strict=True)
+            for leaf in matched(tree, tangent, "linearize: a tangent")
         ]
         given = [
             tangent_like(leaf, type, "linearize: a tangent")

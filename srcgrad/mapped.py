@@ -8,15 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from srcgrad.differentiate import rebuild
-from srcgrad.errors import ArgumentError, ShapeError
+from srcgrad.boundary import described
+from srcgrad.differentiate import plural, rebuild
+from srcgrad.errors import ArgumentError, ShapeError, StructureError
 from srcgrad.ir.core import Builder, Function, Value
 from srcgrad.ir.opdef import REGISTRY, Term
 from srcgrad.ir.transforms.batch import batch_region, with_leading_axis
 from srcgrad.ir.transforms.interpret import inline
 from srcgrad.tracing.aliasing import alias_groups
 from srcgrad.tracing.function import LeafSpec, StaticLeaf, Traced, as_array, leaf_spec
-from srcgrad.tracing.pytree import broadcast_prefix, flatten
+from srcgrad.tracing.pytree import TreeDef, broadcast_prefix, flatten
 from srcgrad.tracing.trace import CURRENT, NeedsConcrete
 from srcgrad.tracing.tracer import Tracer
 from srcgrad.transformed import Built, Job, Program, Transformed
@@ -39,14 +40,19 @@ class Vmap(Transformed):
         out_leaves, out_tree = flatten(out_axes, is_leaf=lambda axis: axis is None)
         for axis in (*in_leaves, *out_leaves):
             if axis is not None and (not isinstance(axis, int) or isinstance(axis, bool)):
-                raise ArgumentError(f"vmap: axes are ints or None, not {axis!r}")
+                raise ArgumentError(
+                    f"vmap: axes are ints or None, not {described(axis)}",
+                    hint="in_axes=0 for all arguments, in_axes=(0, None) for one per argument",
+                )
+        if axis_size is not None and (not isinstance(axis_size, (int, np.integer)) or axis_size < 0):
+            raise ArgumentError(f"vmap: axis_size must be an int, not {described(axis_size)}")
         super().__init__(f, backend, (tuple(in_leaves), in_tree, tuple(out_leaves), out_tree, axis_size))
 
     def job(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Job:
         leaves, treedef = flatten((args, kwargs))
         axes = self.leaf_axes(args, kwargs)
         size = self.axis_size
-        used = []
+        used: list[int | None] = []
         for leaf, axis, path in zip(leaves, axes, treedef.paths(), strict=True):
             if axis is None:
                 used.append(None)
@@ -54,18 +60,19 @@ class Vmap(Transformed):
             shape = np.shape(leaf) if not isinstance(leaf, Tracer) else leaf.shape
             if leaf_spec(leaf) is None or not -len(shape) <= axis < len(shape):
                 raise ShapeError(
-                    f"vmap: argument {path.removeprefix('[0]')} has no axis {axis}: it is {describe(leaf)}",
+                    f"vmap: {argument_path(path)} has no axis {axis}: it is {describe(leaf)}",
                     hint="pass in_axes with None for arguments that are not mapped",
                 )
             axis %= len(shape)
             if size is not None and shape[axis] != size:
                 raise ShapeError(
-                    f"vmap: mapped axes differ in size: {path.removeprefix('[0]')} has {shape[axis]}, others {size}"
+                    f"vmap: mapped axes differ in size: {argument_path(path)} has {shape[axis]}, others {size}",
+                    hint="pass in_axes with None for arguments that are not mapped",
                 )
             size = shape[axis]
             used.append(axis)
         if size is None:
-            raise ArgumentError("vmap: no argument is mapped", hint="give in_axes an int, or pass axis_size")
+            raise ArgumentError("vmap: no argument is mapped", hint="give in_axes an axis, or pass axis_size")
         active = tuple(leaf_spec(leaf) is not None for leaf in leaves)
         return Job(leaves, treedef, active, (), (tuple(used), size))
 
@@ -73,16 +80,19 @@ class Vmap(Transformed):
         in_axes = list(self.in_axes) if isinstance(self.in_axes, tuple) else self.in_axes
         if isinstance(in_axes, list):
             if len(in_axes) != len(args):
-                raise ArgumentError(f"vmap: in_axes has {len(in_axes)} entries for {len(args)} arguments")
+                raise ArgumentError(
+                    f"vmap: in_axes has {plural(len(in_axes), 'entry', 'entries')} for {plural(len(args), 'argument')}",
+                    hint="give an entry per positional argument; None where it is not mapped",
+                )
             axes: list[Any] = []
             for axis, argument in zip(in_axes, args, strict=True):
-                axes += broadcast_prefix(axis, flatten(argument)[1])
+                axes += prefixed("in_axes", axis, flatten(argument)[1])
         else:
-            axes = broadcast_prefix(in_axes, flatten(args)[1])
+            axes = prefixed("in_axes", in_axes, flatten(args)[1])
         return axes + [0] * flatten(kwargs)[1].num_leaves
 
     def trace(self, job: Job, leaves: Sequence[Any], specs: Any, *args: Any, **kwargs: Any) -> Traced:
-        axes, _ = job.detail  # type: ignore[misc]
+        axes, _ = mapping(job)
         examples = list(specs)
         for position, axis in enumerate(axes):
             spec = examples[position]
@@ -92,10 +102,10 @@ class Vmap(Transformed):
         return super().trace(job, leaves, examples, *args, **kwargs)
 
     def build(self, traced: Traced, job: Job, active: tuple[bool, ...]) -> Built:
-        axes, size = job.detail  # type: ignore[misc]
+        axes, size = mapping(job)
         inputs = [axis for axis, leaf in zip(axes, job.leaves, strict=True) if leaf_spec(leaf) is not None]
         function = mapped(traced.function, inputs, size)
-        out_axes = broadcast_prefix(self.out_axes, traced.out_tree)
+        out_axes = prefixed("out_axes", self.out_axes, traced.out_tree)
         function = with_out_axes(function, traced, out_axes)
         out_tree, outputs = traced.out_tree, traced.outputs
 
@@ -120,7 +130,7 @@ class Vmap(Transformed):
     def loop(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """One example after the other."""
         job = self.job(args, kwargs)
-        axes, size = job.detail  # type: ignore[misc]
+        axes, size = mapping(job)
         outputs, tree = [], None
         for k in range(size):
             example = [
@@ -135,12 +145,36 @@ class Vmap(Transformed):
             outputs.append(leaves)
         if tree is None:
             raise ShapeError(f"vmap: the mapped axis of {self.name} is empty and the function cannot be one program")
-        out_axes = broadcast_prefix(self.out_axes, tree)
+        out_axes = prefixed("out_axes", self.out_axes, tree)
         stacked = [
             column[0] if axis is None else np.stack(column, axis=axis)
             for column, axis in zip(zip(*outputs, strict=True), out_axes, strict=True)
         ]
         return tree.unflatten(stacked)
+
+
+def mapping(job: Job) -> tuple[tuple[int | None, ...], int]:
+    """The mapped axis of each leaf, and the number of examples."""
+    found: Any = job.detail
+    axes, size = found
+    return axes, size
+
+
+def prefixed(name: str, axes: Axes, tree: TreeDef) -> list[Any]:
+    """An axis per leaf; StructureError if the axes are not a prefix of the structure."""
+    try:
+        return broadcast_prefix(axes, tree)
+    except StructureError as error:
+        raise StructureError(f"vmap: {name}: {error.message}", hint="one axis may stand for a whole container") from None
+
+
+def argument_path(path: str) -> str:
+    """``argument 0['w']`` for the leaf at ``[0][0]['w']`` of ``(args, kwargs)``."""
+    kind, _, rest = path.removeprefix("[").partition("]")
+    if kind == "1":
+        return f"argument {rest}"
+    number, _, inner = rest.removeprefix("[").partition("]")
+    return f"argument {number}{inner}"
 
 
 def describe(leaf: Any) -> str:
@@ -184,7 +218,7 @@ def with_out_axes(function: Function, traced: Traced, out_axes: Sequence[int | N
             continue
         value = results[output]
         if axis is None:
-            raise ArgumentError("vmap: out_axes=None is not supported", hint="give every output an axis")
+            raise ArgumentError("vmap: out_axes=None is not supported", hint="give every output an axis, and take [0] of what is the same")
         rank = value.type.rank
         if not -rank <= operator.index(axis) < rank:
             raise ShapeError(f"vmap: out_axes={axis} is out of range for an output of {value.type}")
@@ -222,7 +256,10 @@ class Jit(Transformed):
 
     def warn_retrace(self, reason: str) -> None:
         if self.strict:
-            raise ArgumentError(f"jit(strict=True): {self.name} cannot be one program: {reason}")
+            raise ArgumentError(
+                f"jit(strict=True): {self.name} cannot be one program: {reason}",
+                hint="leave strict out: then it runs as it is, with one warning",
+            )
         super().warn_retrace(reason)
 
     def execute(self, program: Program, job: Job, hidden: Sequence[Any]) -> Any:

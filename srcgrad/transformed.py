@@ -29,6 +29,7 @@ from srcgrad.compiler import Runner, backend_name, compiled, inlined, interprete
 from srcgrad.errors import ArgumentError, SrcgradError
 from srcgrad.ir.core import Function
 from srcgrad.ir.source import internal_frame
+from srcgrad.naming import READABLE, name_assignments
 from srcgrad.tracing.aliasing import AliasPattern
 from srcgrad.tracing.capture import Uncacheable
 from srcgrad.tracing.function import LeafSpec, Traced, as_array, leaf_spec, trace_function
@@ -185,10 +186,10 @@ class Transformed(ABC):
                     return program.finish(program.run([as_array(argument) for argument in args]), program.stages)
             return self.dispatch(self.job(args, kwargs), args, kwargs)
         except Exception as error:
-            found = reported(error, f"while tracing {self.kind}({self.name})")
-            if found is error and not isinstance(error, SrcgradError):
+            shown = reported(error, f"while tracing {self.kind}({self.name})")
+            if shown is error and not isinstance(error, SrcgradError):
                 raise
-            raise found from found.__cause__
+            raise shown from shown.__cause__
 
     def inline(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Put the transformed function into the trace in progress."""
@@ -261,19 +262,11 @@ class Transformed(ABC):
                 return verdict
         leaves = [*job.leaves, *hidden]
         specs = [leaf_spec(leaf) for leaf in leaves]
-        count = len(job.leaves)
-
-        def rebuilt(given: list[Any]) -> Callable[..., Any]:
-            stand_ins = given[count:]
-            if aliases is not None:
-                stand_ins = [stand_ins[group] for group in aliases.groups]
-            function: Callable[..., Any] = captures.rebuild(self.f, stand_ins)
-            return function
-
+        rebuilt = self.rebuilding(captures, aliases, len(job.leaves)) if hidden else None
         numbers = [None] * sum(spec is not None for spec in specs)
         try:
             with without_gc():
-                traced = self.trace(job, leaves, specs, False, numbers, rebuilt if hidden else None)
+                traced = self.trace(job, leaves, specs, False, numbers, rebuilt)
                 built = self.build_checked(traced, job, specs)
                 backend = backend_name(self.backend)
                 program: Any = Program(
@@ -288,6 +281,20 @@ class Transformed(ABC):
             program = STATIC_FLOATS if floats else Retrace(first_lines(error))
         PROGRAMS.put(key, program)
         return program
+
+    def rebuilding(
+        self, captures: Known, aliases: AliasPattern | None, count: int
+    ) -> Callable[[list[Any]], Callable[..., Any]]:
+        """From the given leaves to the function with those after the first ``count`` in place of the hidden inputs."""
+
+        def rebuilt(given: list[Any]) -> Callable[..., Any]:
+            stand_ins = given[count:]
+            if aliases is not None:
+                stand_ins = [stand_ins[group] for group in aliases.groups]
+            function: Callable[..., Any] = captures.rebuild(self.f, stand_ins)
+            return function
+
+        return rebuilt
 
     def trace(
         self,
@@ -317,6 +324,8 @@ class Transformed(ABC):
             if spec is not None
         ]
         flags += [False] * (len(traced.function.params) - len(flags))
+        if READABLE.get():
+            name_assignments(traced.function)
         return self.build(traced._replace(function=prepared(traced.function)), job, tuple(flags))
 
     def retrace(self, job: Job, args: tuple[Any, ...], kwargs: dict[str, Any], reason: str) -> Any:
@@ -350,7 +359,8 @@ def restore(cls: type[Transformed], f: Callable[..., Any], state: dict[str, Any]
     """Unpickle a transformed function."""
     other = object.__new__(cls)
     other.__dict__.update(state)
-    other.f = other.__wrapped__ = f
+    other.f = f
+    other.__dict__["__wrapped__"] = f
     other.plans, other.fast = {}, {}
     return other
 
@@ -403,7 +413,7 @@ UNKEYED = object()
 STATIC_TYPES = frozenset({int, bool, str, bytes, type(None), type(Ellipsis), slice, range, np.dtype})
 
 
-def leaf_key(leaf: Any) -> Hashable:
+def leaf_key(leaf: Any) -> Any:
     """What of a leaf decides the program: the type of a traced one, the value of a static one; UNKEYED if neither."""
     kind = type(leaf)
     if kind is np.ndarray:

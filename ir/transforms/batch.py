@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from srcgrad.ir.core import Builder, Function, Literal, Region, Value
 from srcgrad.ir.opdef import Term, broadcast_to
+from srcgrad.ir.transforms.interpret import adopt
 from srcgrad.ir.types import Size
 
 
@@ -22,11 +23,14 @@ def batch_region(
         flags = [is_batched.get(value, False) for value in operation.operands]
         if not any(flags):
             emitted = builder.emit_operation(operation.op, operands, operation.attrs, operation.regions)
-            env.update(zip(operation.results, emitted.results, strict=True))
+            for old, value in zip(operation.results, emitted.results, strict=True):
+                adopt(value, old.name)
+                env[old] = value
             continue
         terms = [Term(builder, value) for value in operands]
         results = operation.op.batch_operation(size, terms, flags, operation)
         for old, new in zip(operation.results, results, strict=True):
+            adopt(new.value, old.name)
             env[old] = new.value
             is_batched[old] = True
     builder.span = outer

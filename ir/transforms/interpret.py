@@ -14,6 +14,12 @@ def look_up(env: Env, value: Value) -> Value:
     return value if isinstance(value, Literal) else env[value]
 
 
+def adopt(value: Value, name: str | None) -> None:
+    """Name the result of an operation that has no name yet: cosmetic."""
+    if name is not None and value.name is None and value.producer is not None:
+        value.name = name
+
+
 def inline(builder: Builder, region: Region, arguments: Sequence[Value]) -> list[Value]:
     """Emit a region's operations on the given arguments, and return its results."""
     env: Env = dict(zip(region.params, arguments, strict=True))
@@ -47,7 +53,9 @@ def push_forward(
         active = [tangent_of[value] for value in operation.operands if value in tangent_of]
         if not active:
             emitted = builder.emit_operation(operation.op, operands, operation.attrs, operation.regions)
-            env.update(zip(operation.results, emitted.results, strict=True))
+            for old, new in zip(operation.results, emitted.results, strict=True):
+                adopt(new, old.name)
+                env[old] = new
             continue
         s.builder.span = builder.span
         terms = [Term(builder, value) for value in operands]
@@ -58,6 +66,8 @@ def push_forward(
             env[old] = new
             if isinstance(tangent, Lin):
                 tangent_of[old] = tangent
+                if old.name is not None:
+                    adopt(tangent.value, f"{old.name}.dot")
     builder.span = outer
     return (
         [look_up(env, value) for value in region.results],
@@ -77,7 +87,10 @@ def run_linear(
         s.builder.span = operation.span and operation.span.derive("tangent")
         operands = linear_operands(s, operation, terms, env)
         results = s.apply_all(operation.op, operands, operation.attrs, operation.regions)
-        env.update(zip(operation.results, results, strict=True))
+        for old, new in zip(operation.results, results, strict=True):
+            env[old] = new
+            if isinstance(new, Lin):
+                adopt(new.value, old.name)
     return [env.get(value) or Zero(value.type) for value in linear.results]
 
 

@@ -10,13 +10,14 @@ from collections.abc import Sequence
 
 from srcgrad.ir.core import Attrs, Builder, Function, Region, Value
 from srcgrad.ir.errors import InternalError
-from srcgrad.ir.opdef import Lin, Op, Tangent, Term, Zero
+from srcgrad.ir.opdef import Lin, LinearEmitter, Op, Tangent, Term, Zero
+from srcgrad.ir.transforms.interpret import adopt
 from srcgrad.ir.transforms.linear import Masked
 from srcgrad.ir.types import BOOL
 
 
 def pull_back(
-    s: Masked, linear: Region, residuals: Sequence[Term], cotangents: Sequence[Tangent]
+    s: LinearEmitter, linear: Region, residuals: Sequence[Term], cotangents: Sequence[Tangent]
 ) -> list[Tangent]:
     """Run a linear region backwards: from cotangents of its results to cotangents of its linear parameters."""
     plain = [param for param in linear.params if not param.linear]
@@ -35,6 +36,9 @@ def pull_back(
         incoming = [cotangent_of.pop(result, None) for result in operation.results]
         if not any(incoming):
             continue
+        for found, result in zip(incoming, operation.results, strict=True):
+            if result.name is not None:
+                name_cotangent(found, result.name)
         s.builder.span = operation.span.derive("adjoint") if operation.span is not None else outer
         operands: list[Term | Zero] = [
             Zero(value.type) if value.linear else terms.get(value) or Term(s.builder, value)
@@ -52,11 +56,21 @@ def pull_back(
                 positions = op.linear_positions(len(operands), operation.attrs)
                 operands = [Zero(operand.type) if k in positions else operand for k, operand in enumerate(operands)]
             outgoing = op.transpose(s, full, operands, operation.attrs)
-        for value, cotangent in zip(operation.operands, outgoing, strict=True):
-            if cotangent is not None:
-                accumulate(value, cotangent)
+        for value, contribution in zip(operation.operands, outgoing, strict=True):
+            if contribution is not None:
+                accumulate(value, contribution)
     s.builder.span = outer
-    return [cotangent_of.get(param) or Zero(param.type) for param in linear.params if param.linear]
+    inputs = [param for param in linear.params if param.linear]
+    for param in inputs:
+        if param.name is not None:
+            name_cotangent(cotangent_of.get(param), param.name)
+    return [cotangent_of.get(param) or Zero(param.type) for param in inputs]
+
+
+def name_cotangent(cotangent: Tangent | None, name: str) -> None:
+    """The cotangent of ``h.dot`` is ``h.bar``: cosmetic."""
+    if isinstance(cotangent, Lin):
+        adopt(cotangent.value, f"{name.removesuffix('.dot')}.bar")
 
 
 def require_linear(op: Op, operands: Sequence[Value], attrs: Attrs) -> None:

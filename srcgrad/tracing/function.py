@@ -124,12 +124,12 @@ def trace_function(
         results: list[Value] = []
         outputs: list[Any] = []
         for leaf in out_leaves:
-            value = output_value(trace, leaf)
-            if value is None:
+            result = output_value(trace, leaf)
+            if result is None:
                 outputs.append(StaticLeaf(leaf))
             else:
                 outputs.append(len(results))
-                results.append(value)
+                results.append(result)
         mutated = tuple(k for k, (storage, first) in enumerate(storages) if storage.value is not first)
         if writes:
             results += [storages[k][0].value for k in mutated]

@@ -38,7 +38,8 @@ class IndexView(View):
         return trace.emit(REGISTRY["scatter_set"], [base, new, self.index.read()], {"axis": self.axis})
 
     def apply(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        return array[(*[slice(None)] * self.axis, 0, ...)]
+        index: tuple[Any, ...] = (*[slice(None)] * self.axis, 0, ...)
+        return array[index]
 
 
 class Located(NamedTuple):
@@ -103,7 +104,7 @@ def index_number(entry: Any) -> int:
 def is_array_index(entry: Any) -> bool:
     if isinstance(entry, Tracer):
         return True
-    return isinstance(entry, (list, np.ndarray, bool, np.bool_)) or (isinstance(entry, tuple))
+    return isinstance(entry, (list, np.ndarray, bool, np.bool_, tuple))
 
 
 def nonzero(mask: Any, x: Tracer, axis: int) -> list[np.ndarray[Any, Any]]:
@@ -111,7 +112,9 @@ def nonzero(mask: Any, x: Tracer, axis: int) -> list[np.ndarray[Any, Any]]:
     if isinstance(mask, (bool, np.bool_)) or mask.ndim == 0:
         raise UnsupportedError("a 0-d boolean index is not supported on traced arrays", hint="use np.where")
     if tuple(mask.shape) != x.shape[axis : axis + mask.ndim]:
-        raise IndexingError(f"boolean index of shape {mask.shape} does not match indexed array {x.shape} at axis {axis}")
+        raise IndexingError(
+            f"boolean index of shape {mask.shape} does not match indexed array {x.shape} at axis {axis}"
+        )
     number = mask.concrete("a boolean index") if isinstance(mask, Tracer) else mask
     return list(np.nonzero(number))
 
@@ -127,9 +130,7 @@ def locate(x: Tracer, index: Any) -> Located:
             isinstance(entry, (int, Tracer)) for entry in entries
         )
         return Located(basic(x, entries), 0, [], element, copied)
-    picked = [
-        k for k, entry in enumerate(entries) if isinstance(entry, (Tracer, np.ndarray)) or isinstance(entry, int)
-    ]
+    picked = [k for k, entry in enumerate(entries) if isinstance(entry, (Tracer, np.ndarray, int))]
     consecutive = picked == list(range(picked[0], picked[-1] + 1))
     indices = [index_tracer(entries[k]) for k in picked]
     try:
@@ -175,11 +176,12 @@ def basic(x: Tracer, entries: list[Any]) -> Tracer:
         view = basic(x, [slice(None) if k in traced else entry for k, entry in enumerate(entries)])
         after_ints = [k - sum(isinstance(entry, int) for entry in entries[:k]) for k in traced]
         steps = [
-            IndexView(axis, index_tracer(entries[k])) for k, axis in zip(reversed(traced), reversed(after_ints), strict=True)
+            IndexView(axis, index_tracer(entries[k]))
+            for k, axis in zip(reversed(traced), reversed(after_ints), strict=True)
         ]
-        for step in steps:
-            if not view.shape[step.axis]:
-                raise IndexingError(f"index is out of bounds for axis {step.axis} with size 0")
+        for place in steps:
+            if not view.shape[place.axis]:
+                raise IndexingError(f"index is out of bounds for axis {place.axis} with size 0")
         return view.viewed(*steps)
     starts, limits, strides, reverse, shape = [], [], [], [], []
     axis = 0
@@ -240,10 +242,12 @@ def getitem(self: Tracer, index: Any) -> Tracer:
 
 
 def setitem(self: Tracer, index: Any, value: Any) -> None:
+    if self.scalar:
+        raise UnsupportedError(f"a NumPy scalar ({self.dtype}) does not support item assignment")
     new = stored(self, value)
     if is_unknown_mask(self, index) and new.ndim <= self.ndim - index.ndim:
         mask = index.reshape(index.shape + (1,) * (self.ndim - index.ndim))
-        chosen: Tracer = np.where(mask, leading_broadcast(new, self.shape), self)  # type: ignore[call-overload]
+        chosen: Any = np.where(mask, leading_broadcast(new, self.shape), self)
         self.write(chosen.read())
         return
     view, axis, indices, _, _ = locate(self, index)
@@ -282,12 +286,12 @@ def add_at(target: Tracer, index: Any, value: Any) -> None:
     view, axis, indices, _, _ = locate(target, index)
     new = stored(target, value)
     if not indices:
-        view.write((view + broadcast_tracer(new, view.shape)).read())  # type: ignore[operator]
+        view.write((view + broadcast_tracer(new, view.shape)).read())
         return
     shape = view.shape[:axis] + indices[0].shape + view.shape[axis + len(indices) :]
     operands = [view.read(), broadcast_tracer(new, shape).read(), *(i.read() for i in indices)]
     view.write(current_trace().emit(REGISTRY["scatter_add"], operands, {"axis": axis}))
 
 
-Tracer.__getitem__ = getitem  # type: ignore[attr-defined]
-Tracer.__setitem__ = setitem  # type: ignore[attr-defined]
+Tracer.__getitem__ = getitem  # type: ignore[method-assign]
+Tracer.__setitem__ = setitem  # type: ignore[method-assign]

@@ -287,6 +287,9 @@ def register_pytree_node(
     """
     if not isinstance(cls, type):
         raise StructureError(f"register_pytree_node needs a class, not {cls!r}")
+    for given, takes in ((flatten, "an instance"), (unflatten, "(auxiliary, children)")):
+        if not callable(given):
+            raise StructureError(f"register_pytree_node needs a function of {takes}, not {given!r}")
     if cls in _HANDLERS:
         raise StructureError(f"{cls.__name__} is registered already")
     _HANDLERS[cls] = _Handler(flatten, lambda auxiliary, children: unflatten(auxiliary, tuple(children)), _index_steps)

@@ -57,7 +57,8 @@ class TracingBuilder(Builder):
     def number(self, value: Value) -> Any:
         """The array or scalar a value is known to hold, or None."""
         if isinstance(value, Literal):
-            return np.broadcast_to(value.value, value.type.static_shape) if value.type.shape else value.value[()]
+            shape = value.type.static_shape
+            return np.broadcast_to(value.value, shape) if shape else np.asarray(value.value)[()]
         return self.known.get(value)
 
     def emit_operation(
@@ -93,7 +94,7 @@ class Trace:
     def param(self, type: ArrayType, name: str | None, number: Any = None) -> Value:
         value = self.builder.param(type, name)
         if self.concrete and number is not None:
-            self.builder.known[value] = number
+            self.builder.known[value] = np.asarray(number, type.dtype)[()]
         return value
 
     def lift(self, outer: Value) -> Value:

@@ -1,4 +1,4 @@
-"""NumPy ufuncs on traced arrays: promotion, broadcasting, ``out=``, ``where=``, ``reduce``, ``at``, and the operators."""
+"""NumPy ufuncs on traced arrays: promotion, broadcasting, ``out=``, ``where=``, ``reduce``, ``at``; the operators."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ def array_ufunc(self: Tracer, ufunc: np.ufunc, method: str, *inputs: Any, out: A
     if method == "accumulate" and ufunc in (np.add, np.multiply):
         accumulate = np.cumsum if ufunc is np.add else np.cumprod
         axis = inputs[1] if len(inputs) > 1 else kwargs.get("axis", 0)
-        return store(accumulate(inputs[0], axis=axis, dtype=dtype), outs, True)  # type: ignore[call-overload]
+        return store(accumulate(inputs[0], axis=axis, dtype=dtype), outs, True)
     if method == "outer":
         refuse_options(ufunc, kwargs)
         left, right = (as_tracer(x) for x in inputs)
@@ -246,7 +246,7 @@ def scatter_at(ufunc: np.ufunc, target: Any, index: Any, *values: Any) -> None:
     add_at(target, index, values[0])
 
 
-# --- operators -----------------------------------------------------------------------------------------------------------
+# --- operators -------------------------------------------------------------------------------------------------------
 
 BINARY: dict[str, np.ufunc] = {
     "add": np.add,
@@ -336,18 +336,22 @@ def install_operators() -> None:
         setattr(Tracer, f"__{name}__", forward(ufunc))
     for name, ufunc in UNARY.items():
         setattr(Tracer, f"__{name}__", unary(ufunc))
-    Tracer.__divmod__ = lambda self, other: (self // other, self % other)  # type: ignore[attr-defined]
-    Tracer.__rdivmod__ = lambda self, other: (other // self, other % self)  # type: ignore[attr-defined]
-    Tracer.__round__ = rounded  # type: ignore[attr-defined]
-    Tracer.__array_ufunc__ = array_ufunc  # type: ignore[attr-defined]
+    others: dict[str, Callable[..., Any]] = {
+        "__divmod__": lambda self, other: (self // other, self % other),
+        "__rdivmod__": lambda self, other: (other // self, other % self),
+        "__round__": rounded,
+        "__array_ufunc__": array_ufunc,
+    }
+    for name, method in others.items():
+        setattr(Tracer, name, method)
     Tracer.__hash__ = None  # type: ignore[assignment]
 
 
 def rounded(self: Tracer, digits: int | None = None) -> Any:
     """The builtin ``round``: an integer without ``digits``."""
     if digits is None:
-        return np.rint(self).astype(np.int64)  # type: ignore[call-overload]
-    return np.round(self, digits)  # type: ignore[call-overload]
+        return np.rint(self).astype(np.int64)
+    return np.round(self, digits)
 
 
 install_operators()
@@ -369,25 +373,41 @@ ELEMENTWISE.update(
         np.isinf: "is_inf",
         np.isfinite: "is_finite",
         np.power: "pow",
-        np.maximum: "maximum",
-        np.minimum: "minimum",
         np.floor_divide: "floor_divide",
         np.remainder: "remainder",
         np.fmod: "fmod",
         np.hypot: "hypot",
         np.arctan2: "arctan2",
         np.logaddexp: "logaddexp",
-        np.absolute: "abs",
         np.fabs: "abs",
         np.sign: "sign",
-        np.reciprocal: "reciprocal",
         np.square: "square",
     }
 )
-for _name in (
-    "exp expm1 exp2 log log1p log2 log10 sqrt cbrt sin cos tan sinh cosh tanh arcsin arccos arctan arcsinh arccosh arctanh "
-    "floor ceil trunc rint"
-).split():
+for _name in [
+    "exp",
+    "expm1",
+    "exp2",
+    "log",
+    "log1p",
+    "log2",
+    "log10",
+    "sqrt",
+    "cbrt",
+    "sin",
+    "cos",
+    "tan",
+    "sinh",
+    "cosh",
+    "tanh",
+    "arcsin",
+    "arccos",
+    "arctan",
+    "arcsinh",
+    "arccosh",
+    "arctanh",
+    "rint",
+]:
     ELEMENTWISE[getattr(np, _name)] = _name
 
 
@@ -425,9 +445,44 @@ def invert(x: Any) -> Any:
     return emit("logical_not", x) if x.dtype == np.bool_ else -x - x.dtype.type(1)
 
 
-@ufunc_rule(np.conjugate)
-def conjugate(x: Tracer) -> Tracer:
-    return emit("conj", x) if x.dtype.kind == "c" else positive(x)
+def extremum(name: str) -> Callable[..., Any]:
+    """One op; complex numbers are compared by their real parts, then by their imaginary ones, as NumPy does."""
+
+    def rule(left: Tracer, right: Tracer) -> Any:
+        if left.dtype.kind == "b":
+            return emit("logical_or" if name == "maximum" else "logical_and", left, right)
+        if left.dtype.kind != "c":
+            return emit(name, left, right)
+        keep = emit("greater_equal" if name == "maximum" else "less_equal", left, right)
+        return np.where(keep | np.isnan(left), left, right)
+
+    return rule
+
+
+def unless(kinds: str, name: str) -> Callable[..., Any]:
+    """One op, and the operand itself for dtypes of these kinds."""
+    return lambda x: positive(x) if x.dtype.kind in kinds else emit(name, x)
+
+
+UFUNCS.update(
+    {
+        np.maximum: extremum("maximum"),
+        np.minimum: extremum("minimum"),
+        np.conjugate: unless("biuf", "conj"),
+        np.absolute: unless("b", "abs"),
+        np.floor: unless("biu", "floor"),
+        np.ceil: unless("biu", "ceil"),
+        np.trunc: unless("biu", "trunc"),
+    }
+)
+
+
+@ufunc_rule(np.reciprocal)
+def reciprocal(x: Any) -> Any:
+    """Of integers, 1/x without its fraction."""
+    if x.dtype.kind in "iu":
+        return np.where(np.abs(x) == 1, x, x.dtype.type(0))
+    return emit("reciprocal", x)
 
 
 @ufunc_rule(np.positive)

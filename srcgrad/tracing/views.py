@@ -1,7 +1,7 @@
 """View chains: how a traced array reads from, and writes to, the memory it views.
 
-A read applies the views from the storage outwards; a write puts the new value through their inverses, from the last view
-back to the storage. So aliasing, in-place assignment and ``out=`` have NumPy's meaning while the IR stays pure.
+A read applies the views from the storage outwards; a write puts the new value through their inverses, from the last
+view back to the storage. So aliasing, in-place assignment and ``out=`` have NumPy's meaning while the IR stays pure.
 """
 
 from __future__ import annotations

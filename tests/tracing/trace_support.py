@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-import srcgrad.ir.ops  # noqa: F401  (registers the ops)
+import srcgrad.ir.ops
 import srcgrad.tracing.functions  # noqa: F401  (registers the rules)
 from srcgrad.backends.numpy.evaluate import evaluate
 from srcgrad.ir.core import Function
@@ -31,9 +31,7 @@ def parameter(trace: Trace, number: Any) -> Tracer:
     return from_value(value, scalar=not isinstance(number, np.ndarray), weak=type(number) in (float, complex))
 
 
-def trace_function(
-    f: Callable[..., Any], arrays: Sequence[Any], concrete: bool = False
-) -> tuple[Function, list[Any]]:
+def trace_function(f: Callable[..., Any], arrays: Sequence[Any], concrete: bool = False) -> tuple[Function, list[Any]]:
     """The traced Function, and what Python saw of each result: a tracer, or another object."""
     trace = Trace(None, concrete, "f")
     with tracing(trace):
@@ -52,7 +50,12 @@ function_captured: dict[Function, list[Any]] = {}
 def run(f: Callable[..., Any], arrays: Sequence[Any], concrete: bool = False) -> list[tuple[Any, bool]]:
     """The results, and whether each is a scalar (or no tracer at all)."""
     function, results = trace_function(f, arrays, concrete)
-    numbers = iter(evaluate(function, [np.array(a)[()] if not np.ndim(a) else np.array(a) for a in arrays] + function_captured.pop(function)))
+    numbers = iter(
+        evaluate(
+            function,
+            [np.array(a)[()] if not np.ndim(a) else np.array(a) for a in arrays] + function_captured.pop(function),
+        )
+    )
     return [
         (next(numbers), result.scalar) if isinstance(result, Tracer) else (result, not isinstance(result, np.ndarray))
         for result in results

@@ -112,7 +112,7 @@ def putmask(a: Any, /, mask: Any, values: Any) -> None:
     assign(a, source, mask, "unsafe")
 
 
-# --- diagonals -----------------------------------------------------------------------------------------------------------
+# --- diagonals -------------------------------------------------------------------------------------------------------
 
 
 @numpy_rule("diag")
@@ -139,7 +139,7 @@ def triangle(m: Any, k: int, lower: bool) -> Any:
     if not x.ndim:
         raise ShapeError("np.tril and np.triu take at least one dimension")
     shape = x.shape if x.ndim > 1 else (x.size, x.size)
-    mask = np.tri(*shape[-2:], k=k if lower else k - 1, dtype=bool)
+    mask = np.tri(shape[-2], shape[-1], k if lower else k - 1, dtype=np.bool_)
     return np.where(mask if lower else ~mask, x, np.zeros((), x.dtype)[()])
 
 

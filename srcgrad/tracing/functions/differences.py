@@ -47,7 +47,7 @@ def end_piece(x: Any, end: Any, axis: int) -> list[Any]:
     if end is np._NoValue:
         return []
     piece: Any = as_array(end)
-    return [np.broadcast_to(piece, x.shape[:axis] + (1,) + x.shape[axis + 1 :]) if not piece.ndim else piece]
+    return [np.broadcast_to(piece, (*x.shape[:axis], 1, *x.shape[axis + 1 :])) if not piece.ndim else piece]
 
 
 @numpy_rule("ediff1d")
@@ -72,9 +72,7 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
     if len(spacings) != len(axes):
         raise ShapeError("invalid number of arguments: np.gradient takes a spacing for each axis")
     x = cast(x, inexact_dtype(x.dtype))
-    results = tuple(
-        gradient_along(x, spacing, k, edge_order) for k, spacing in zip(axes, spacings, strict=True)
-    )
+    results = tuple(gradient_along(x, spacing, k, edge_order) for k, spacing in zip(axes, spacings, strict=True))
     return results[0] if len(axes) == 1 else results
 
 
@@ -83,7 +81,8 @@ def gradient_along(x: Any, spacing: Any, axis: int, edge_order: int) -> Any:
     size = x.shape[axis]
     if size < edge_order + 1:
         raise ShapeError(
-            "Shape of array too small to calculate a numerical gradient, at least (edge_order + 1) elements are required."
+            "Shape of array too small to calculate a numerical gradient, "
+            "at least (edge_order + 1) elements are required."
         )
 
     def at(start: int, stop: int | None) -> Any:
@@ -197,7 +196,7 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: Any = 2 * np.
     return np.concatenate([cast(x[prefix(axis, slice(0, 1))], dtype), cast(moved, dtype)], axis=axis)
 
 
-# --- polynomials ---------------------------------------------------------------------------------------------------------
+# --- polynomials -----------------------------------------------------------------------------------------------------
 
 
 @numpy_rule("polyval")

@@ -20,7 +20,7 @@ from srcgrad.tracing.functions.registry import (
     prefix,
 )
 from srcgrad.tracing.functions.shapes import atleast_1d, atleast_2d, atleast_3d, broadcast_to, expand_dims, moveaxis
-from srcgrad.tracing.tracer import Tracer, as_tracer, contains_tracer, emit
+from srcgrad.tracing.tracer import as_tracer, contains_tracer, emit
 from srcgrad.tracing.ufuncs import result_dtype
 
 
@@ -148,7 +148,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     order = np.argsort(places, kind="stable")
     places[order] += np.arange(places.size)  # where the new elements stand in the result
     total = size + places.size
-    result: Any = filled(x.shape[:axis] + (total,) + x.shape[axis + 1 :], 0, x.dtype)
+    result: Any = filled((*x.shape[:axis], total, *x.shape[axis + 1 :]), 0, x.dtype)
     result[prefix(axis, places)] = new
     result[prefix(axis, np.setdiff1d(np.arange(total), places))] = x
     return result
@@ -160,7 +160,7 @@ def insert_at(x: Any, place: int, new: Any, axis: int, is_scalar: bool) -> Any:
         new = new.reshape((1,) * (x.ndim - new.ndim) + new.shape)
     if is_scalar:
         new = moveaxis(new, 0, axis)
-    new = broadcast_to(new, x.shape[:axis] + (new.shape[axis],) + x.shape[axis + 1 :])
+    new = broadcast_to(new, (*x.shape[:axis], new.shape[axis], *x.shape[axis + 1 :]))
     return concatenate([x[prefix(axis, slice(None, place))], new, x[prefix(axis, slice(place, None))]], axis)
 
 
@@ -174,7 +174,7 @@ def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
     return x[prefix(axis, np.delete(np.arange(x.shape[axis]), removed))]
 
 
-# --- padding -------------------------------------------------------------------------------------------------------------
+# --- padding ---------------------------------------------------------------------------------------------------------
 
 
 @numpy_rule("pad")
@@ -214,7 +214,7 @@ def pad_constant(x: Any, widths: Any, constant_values: Any = 0) -> Any:
     values: Any = broadcast_to(cast(as_tracer(constant_values), x.dtype), (x.ndim, 2))
     for axis, (before, after) in enumerate(widths.tolist()):
         pieces = [
-            broadcast_to(values[axis, side], x.shape[:axis] + (width,) + x.shape[axis + 1 :])
+            broadcast_to(values[axis, side], (*x.shape[:axis], width, *x.shape[axis + 1 :]))
             for side, width in ((0, before), (1, after))
         ]
         x = concatenate([pieces[0], x, pieces[1]], axis)

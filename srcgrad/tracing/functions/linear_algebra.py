@@ -32,7 +32,7 @@ def require_square(x: Tracer) -> None:
         raise ShapeError("Last 2 dimensions of the array must be square")
 
 
-# --- norms ---------------------------------------------------------------------------------------------------------------
+# --- norms -----------------------------------------------------------------------------------------------------------
 
 
 @numpy_rule("linalg.norm")
@@ -100,7 +100,7 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
     return norm(a, ord, (-2, -1), keepdims)
 
 
-# --- solves and factorisations -------------------------------------------------------------------------------------------
+# --- solves and factorisations ---------------------------------------------------------------------------------------
 
 
 @numpy_rule("linalg.solve")

@@ -44,7 +44,7 @@ def contract(left: Any, right: Any, axes: tuple[Axes, Axes], batch: tuple[Axes, 
     return emit("dot_general", left, right, contract=axes, batch=batch)
 
 
-# --- vectors and matrices ------------------------------------------------------------------------------------------------
+# --- vectors and matrices --------------------------------------------------------------------------------------------
 
 
 @numpy_rule("dot")
@@ -208,9 +208,7 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
     x: Any = moveaxis(as_tracer(a), axisa, -1)
     y: Any = moveaxis(as_tracer(b), axisb, -1)
     if (x.shape[-1], y.shape[-1]) != (3, 3):
-        raise ShapeError(
-            "np.cross of traced arrays takes vectors of 3 elements", hint="pad vectors of 2 with a zero"
-        )
+        raise ShapeError("np.cross of traced arrays takes vectors of 3 elements", hint="pad vectors of 2 with a zero")
     (x0, x1, x2), (y0, y1, y2) = ([part[..., k] for k in range(3)] for part in (x, y))
     product = np.stack([x1 * y2 - x2 * y1, x2 * y0 - x0 * y2, x0 * y1 - x1 * y0], axis=-1)
     return moveaxis(product, -1, axisc)
@@ -221,7 +219,7 @@ def linalg_cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     return cross(x1, x2, axis=axis)
 
 
-# --- einsum --------------------------------------------------------------------------------------------------------------
+# --- einsum ----------------------------------------------------------------------------------------------------------
 
 
 @numpy_rule("einsum")
@@ -382,7 +380,7 @@ def einsum_path(*operands: Any, optimize: Any = "greedy", einsum_call: bool = Fa
     return np.einsum_path(subscripts, *(np.broadcast_to(np.empty(()), np.shape(x)) for x in arrays), optimize=optimize)
 
 
-# --- convolution ---------------------------------------------------------------------------------------------------------
+# --- convolution -----------------------------------------------------------------------------------------------------
 
 
 @numpy_rule("convolve")

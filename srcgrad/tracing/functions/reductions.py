@@ -25,7 +25,8 @@ from srcgrad.tracing.ufuncs import as_bool
 def accumulator(dtype: DType, requested: Any) -> DType:
     """The dtype of a sum or product: NumPy widens small integers to its default one."""
     if given(requested, None) is not None:
-        return np.dtype(requested)
+        asked: DType = np.dtype(requested)
+        return asked
     if dtype.kind == "b" or (dtype.kind == "i" and dtype.itemsize < np.dtype(np.int_).itemsize):
         return np.dtype(np.int_)
     if dtype.kind == "u" and dtype.itemsize < np.dtype(np.uint).itemsize:
@@ -52,7 +53,16 @@ def masked(x: Any, where: Any, identity: Any) -> Any:
 
 
 def fold(
-    op: str, ufunc: np.ufunc, identity: Any, a: Any, axis: Any, dtype: Any, out: Any, keepdims: Any, initial: Any, where: Any
+    op: str,
+    ufunc: np.ufunc,
+    identity: Any,
+    a: Any,
+    axis: Any,
+    dtype: Any,
+    out: Any,
+    keepdims: Any,
+    initial: Any,
+    where: Any,
 ) -> Any:
     """A reduction that has an identity."""
     x = as_tracer(a)
@@ -92,7 +102,7 @@ def prod(
     return fold("reduce_prod", np.multiply, 1, a, axis, dtype, out, keepdims, initial, where)
 
 
-# --- extremes ------------------------------------------------------------------------------------------------------------
+# --- extremes --------------------------------------------------------------------------------------------------------
 
 
 def extreme(name: str, ufunc: np.ufunc, a: Any, axis: Any, out: Any, keepdims: Any, initial: Any, where: Any) -> Any:
@@ -177,7 +187,7 @@ def argmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = np._NoV
     return position("argmin", a, axis, out, keepdims)
 
 
-# --- logic ---------------------------------------------------------------------------------------------------------------
+# --- logic -----------------------------------------------------------------------------------------------------------
 
 
 @numpy_rule("all", method="all")
@@ -199,7 +209,7 @@ def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
     return sum(as_bool(as_tracer(a)), axis, np.int_, None, keepdims)
 
 
-# --- cumulative ----------------------------------------------------------------------------------------------------------
+# --- cumulative ------------------------------------------------------------------------------------------------------
 
 
 def cumulate(op: str, a: Any, axis: Any, dtype: Any, out: Any) -> Any:
@@ -235,7 +245,7 @@ def cumulative(op: str, identity: int, x: Any, axis: Any, dtype: Any, out: Any, 
     result = cumulate(op, array, axis, dtype, None)
     if include_initial:
         first = filled(tuple(1 if k == axis else size for k, size in enumerate(result.shape)), identity, result.dtype)
-        result = np.concatenate([first, result], axis=axis)  # type: ignore[list-item]
+        result = np.concatenate([first, result], axis=axis)
     return finish(result, out)
 
 
@@ -253,7 +263,7 @@ def cumulative_prod(
     return cumulative("cumprod", 1, x, axis, dtype, out, include_initial)
 
 
-# --- reductions that leave nan out ---------------------------------------------------------------------------------------
+# --- reductions that leave nan out -----------------------------------------------------------------------------------
 
 
 def without_nan(a: Any, number: Any) -> Any:

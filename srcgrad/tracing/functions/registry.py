@@ -145,6 +145,4 @@ def broadcast_shape(shapes: Sequence[Shape]) -> Shape:
     try:
         return np.broadcast_shapes(*shapes)
     except ValueError:
-        raise ShapeError(
-            f"operands could not be broadcast together with shapes {' '.join(map(str, shapes))}"
-        ) from None
+        raise ShapeError(f"operands could not be broadcast together with shapes {' '.join(map(str, shapes))}") from None

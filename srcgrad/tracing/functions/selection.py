@@ -90,13 +90,19 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
     return finish(scalar_if_rank0(broadcast_tracer(result, shape)), out)
 
 
-# --- functions of each element -------------------------------------------------------------------------------------------
+# --- functions of each element ---------------------------------------------------------------------------------------
 
 
 @numpy_rule("clip")
 def clip(
-    a: Any, a_min: Any = np._NoValue, a_max: Any = np._NoValue, out: Any = None, *, min: Any = np._NoValue,
-    max: Any = np._NoValue, **kwargs: Any,
+    a: Any,
+    a_min: Any = np._NoValue,
+    a_max: Any = np._NoValue,
+    out: Any = None,
+    *,
+    min: Any = np._NoValue,
+    max: Any = np._NoValue,
+    **kwargs: Any,
 ) -> Any:
     """``minimum(maximum(x, low), high)``: at a bound, x and the bound share the derivative equally."""
     refuse("np.clip", **{name: (value, None) for name, value in kwargs.items()})
@@ -109,7 +115,7 @@ def clip(
         result = np.maximum(result, low)
     if high is not None:
         result = np.minimum(result, high)
-    return finish(result if result is not a else +as_tracer(a), out)  # type: ignore[operator]
+    return finish(result if result is not a else +as_tracer(a), out)
 
 
 @method_rule("clip")
@@ -185,10 +191,7 @@ method_rule("conjugate")(conj_method)
 @numpy_rule("angle")
 def angle(z: Any, deg: bool = False) -> Any:
     x: Any = as_tracer(z)
-    if x.dtype.kind == "c":
-        result = np.arctan2(x.imag, x.real)
-    else:
-        result = np.arctan2(np.zeros((), x.dtype)[()], x)
+    result = np.arctan2(x.imag, x.real) if x.dtype.kind == "c" else np.arctan2(np.zeros((), x.dtype)[()], x)
     return result * (180 / np.pi) if deg else result
 
 
@@ -208,7 +211,7 @@ def sinc(x: Any) -> Any:
     return emit("sinc", cast(array, np.float64) if array.dtype.kind in "biu" else array)
 
 
-# --- picking elements ----------------------------------------------------------------------------------------------------
+# --- picking elements ------------------------------------------------------------------------------------------------
 
 
 @numpy_rule("take", method="take")
@@ -237,8 +240,8 @@ def take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> Any:
     axis = axis_of(axis, x.ndim)
     if index.ndim != x.ndim:
         raise ShapeError("`indices` and `arr` must have the same number of dimensions")
-    outer = broadcast_shape([x.shape[:axis] + (1,) + x.shape[axis + 1 :], index.shape])
-    x = broadcast_tracer(x, outer[:axis] + (x.shape[axis],) + outer[axis + 1 :])
+    outer = broadcast_shape([(*x.shape[:axis], 1, *x.shape[axis + 1 :]), index.shape])
+    x = broadcast_tracer(x, (*outer[:axis], x.shape[axis], *outer[axis + 1 :]))
     return emit("take_along_axis", x, broadcast_tracer(cast(index, INT64), outer), axis=axis)
 
 

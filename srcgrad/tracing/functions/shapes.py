@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import operator
 from typing import Any
 
@@ -123,7 +124,7 @@ def atleast_3d(*arys: Any) -> Any:
     return at_least(arys, {0: (None, None, None, ...), 1: (None, full, None), 2: (full, full, None)})
 
 
-# --- order of elements ---------------------------------------------------------------------------------------------------
+# --- order of elements -----------------------------------------------------------------------------------------------
 
 
 @numpy_rule("flip")
@@ -203,9 +204,9 @@ def repeat(a: Any, repeats: Any, axis: int | None = None) -> Tracer:
     size = x.shape[axis]
     if counts.size == 1:
         count = int(counts.ravel()[0])
-        shape = x.shape[: axis + 1] + (count,) + x.shape[axis + 1 :]
+        shape = (*x.shape[: axis + 1], count, *x.shape[axis + 1 :])
         spread = broadcast_to(x[prefix(axis + 1, None)], shape)
-        return spread.reshape(x.shape[:axis] + (size * count,) + x.shape[axis + 1 :]).copy()
+        return spread.reshape((*x.shape[:axis], size * count, *x.shape[axis + 1 :])).copy()
     if counts.shape != (size,):
         raise ShapeError(f"operands could not be broadcast together with shape ({size},) {counts.shape}")
     repeated: Tracer = x[prefix(axis, np.repeat(np.arange(size), counts))]
@@ -223,7 +224,7 @@ def resize(a: Any, new_shape: Any) -> Tracer:
     return taken.reshape(shape)
 
 
-# --- splitting: pieces are views -----------------------------------------------------------------------------------------
+# --- splitting: pieces are views -------------------------------------------------------------------------------------
 
 
 @numpy_rule("split")
@@ -249,7 +250,7 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Trace
             raise ShapeError("number sections must be larger than 0.")
         each, extra = divmod(size, sections)
         cuts = [k * each + min(k, extra) for k in range(sections + 1)]
-    return [x[prefix(axis, slice(a, b))] for a, b in zip(cuts, cuts[1:], strict=False)]
+    return [x[prefix(axis, slice(a, b))] for a, b in itertools.pairwise(cuts)]
 
 
 @numpy_rule("hsplit")

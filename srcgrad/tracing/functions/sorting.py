@@ -116,7 +116,7 @@ def unique(
     _, first, inverse, counts = np.unique(
         number, return_index=True, return_inverse=True, return_counts=True, equal_nan=equal_nan
     )
-    values = x.ravel()[first]  # type: ignore[index]
+    values = x.ravel()[first]
     chosen = [
         as_tracer(found)
         for found, wanted in ((first, return_index), (inverse, return_inverse), (counts, return_counts))

@@ -217,7 +217,7 @@ def nanstd(
     return std(without_nan(a, 0), axis, dtype, out, ddof, keepdims, where=valid, mean=mean, correction=correction)
 
 
-# --- order statistics ----------------------------------------------------------------------------------------------------
+# --- order statistics ------------------------------------------------------------------------------------------------
 
 
 def sorted_last(a: Any, axis: Any) -> tuple[Any, Any, tuple[int, ...]]:
@@ -225,7 +225,7 @@ def sorted_last(a: Any, axis: Any) -> tuple[Any, Any, tuple[int, ...]]:
     x: Any = as_array(a)
     axes = axes_of(axis, x.ndim)
     moved: Any = moveaxis(x, axes, tuple(range(x.ndim - len(axes), x.ndim)))
-    flat = moved.reshape(moved.shape[: x.ndim - len(axes)] + (-1,)) if x.size else moved
+    flat = moved.reshape((*moved.shape[: x.ndim - len(axes)], -1)) if x.size else moved
     if not x.size:
         raise ShapeError("the median or quantile of no elements is not supported on traced arrays")
     has_nan = any_(np.isnan(flat), -1) if x.dtype.kind in "fc" else None
@@ -273,10 +273,10 @@ def quantile(
     levels = as_tracer(q) if contains_tracer(q) else np.asarray(q)
     ordered, has_nan, axes = sorted_last(x, axis)
     result = with_nan(at_levels(ordered, levels, method), has_nan)
-    shape = tuple(np.shape(levels)) + (
-        tuple(1 if k in axes else size for k, size in enumerate(x.shape)) if given(keepdims, False) else result.shape[np.ndim(levels) :]
-    )
-    return finish(result if shape == result.shape else result.reshape(shape), out)
+    if given(keepdims, False):
+        kept = tuple(1 if k in axes else size for k, size in enumerate(x.shape))
+        result = result.reshape((*np.shape(levels), *kept))
+    return finish(result, out)
 
 
 QUANTILE_METHODS = ("linear", "lower", "higher", "midpoint", "nearest")
@@ -294,11 +294,10 @@ def at_levels(ordered: Any, levels: Any, method: str) -> Any:
         low = np.ceil(place)
     below = cast(low, np.int64) if isinstance(low, Tracer) else np.asarray(low).astype(np.int64)
     ahead = np.minimum(below + 1, last)
-    # the axes of the levels come first
-    first: Any = moveaxis(picked(ordered, below), tuple(range(-rank, 0)), tuple(range(rank))) if rank else picked(ordered, below)
+    first = picked(ordered, below, rank)
     if method in ("lower", "higher", "nearest"):
         return scalar_if_rank0(first)
-    second: Any = moveaxis(picked(ordered, ahead), tuple(range(-rank, 0)), tuple(range(rank))) if rank else picked(ordered, ahead)
+    second = picked(ordered, ahead, rank)
     weight: Any = (place - low) if method == "linear" else np.where(place == low, 0.0, 0.5)
     weight = cast(weight, ordered.dtype)
     weight = weight.reshape(weight.shape + (1,) * (first.ndim - rank))
@@ -307,8 +306,10 @@ def at_levels(ordered: Any, levels: Any, method: str) -> Any:
     return scalar_if_rank0(lerp)
 
 
-def picked(ordered: Any, index: Any) -> Any:
-    return as_tracer(ordered[prefix(ordered.ndim - 1, index)])
+def picked(ordered: Any, index: Any, rank: int) -> Any:
+    """The elements at an index of the last axis; the index's axes come first."""
+    found = as_tracer(ordered[prefix(ordered.ndim - 1, index)])
+    return moveaxis(found, tuple(range(-rank, 0)), tuple(range(rank))) if rank else found
 
 
 @numpy_rule("percentile")
@@ -329,7 +330,7 @@ def percentile(
     return quantile(x, levels / hundred, axis, out, overwrite_input, method, keepdims, weights=weights)
 
 
-# --- correlation ---------------------------------------------------------------------------------------------------------
+# --- correlation -----------------------------------------------------------------------------------------------------
 
 
 @numpy_rule("cov")

@@ -1,0 +1,239 @@
+"""What a call of a transformed function becomes, without running it: for people who want to read it.
+
+The decisions are those of `transformed.Transformed.dispatch`; nothing is compiled or cached.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from srcgrad.boundary import described, reported
+from srcgrad.cache import Known, find_captures
+from srcgrad.compiler import without_gc
+from srcgrad.errors import ArgumentError, ConcretizationError, SrcgradError
+from srcgrad.ir.core import Function, Value
+from srcgrad.ir.types import ArrayType
+from srcgrad.mapped import Jit, Vmap
+from srcgrad.naming import readable
+from srcgrad.tracing.capture import Captures, Uncacheable
+from srcgrad.tracing.function import LeafSpec, Traced, as_array, leaf_spec
+from srcgrad.tracing.trace import NeedsConcrete
+from srcgrad.transformed import UNKEYED, Built, Job, Transformed, copy_input, first_lines, leaf_key, leaf_names
+
+
+class Input(NamedTuple):
+    """A parameter of a lowered program."""
+
+    name: str
+    type: ArrayType
+    origin: str
+    """What it is in the user's call: ``"the argument x"``, ``"closure W of model, read at each call"``."""
+    value: Any
+    """The array or NumPy scalar that this call gives."""
+
+
+class Lowered(NamedTuple):
+    """A call of a transformed function as programs."""
+
+    transformed: Transformed
+    traced: Function
+    """The traced function, before any pass."""
+    built: Built
+    """The transformed function, and how its results become what the user gets."""
+    inputs: tuple[Input, ...]
+    constants: tuple[str, ...]
+    """What of the call is compiled in."""
+    changed: tuple[str, ...]
+    """The inputs that the function changes in place; their new values are the last results."""
+    retraced: str | None
+    """Why the function is traced again at each call, if it is."""
+    captures: Known | None
+
+
+class Verdict(NamedTuple):
+    """How calls of one signature run: as one program with these captures, or traced again for a reason."""
+
+    reason: str | None
+    captures: Known | None = None
+    hidden: tuple[Any, ...] = ()
+    aliases: Any = None
+
+
+def as_transformed(f: Any, what: str) -> Transformed:
+    """The function itself if it is a transform, else wrapped in ``jit``, which keeps its meaning.
+
+    Raises:
+        ArgumentError: it cannot be called.
+    """
+    if isinstance(f, Transformed):
+        return f
+    if not callable(f):
+        raise ArgumentError(
+            f"{what} takes a function, not {described(f)}", hint=f"srcgrad.{what}(grad(f))(x), not srcgrad.{what}(grad(f)(x))"
+        )
+    return Jit(f, False, None)
+
+
+def title(f: Any) -> str:
+    """``grad(loss)`` for nested transforms of a function."""
+    if isinstance(f, functools.partial):
+        return f"partial({title(f.func)})"
+    if isinstance(f, Transformed):
+        kind = "value_and_grad" if getattr(f, "with_value", False) else f.kind
+        return f"{kind}({title(f.f)})"
+    return str(getattr(f, "__name__", type(f).__name__))
+
+
+def lower(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any], what: str = "lower") -> Lowered:
+    """The programs that a call of a function becomes; a plain function is lowered as under ``jit``.
+
+    Raises:
+        ArgumentError: ``f`` is not callable.
+        ConcretizationError: a ``vmap`` that runs example after example has no program.
+        What a call with these arguments raises while it is traced.
+    """
+    transformed = as_transformed(f, what)
+    try:
+        job = transformed.job(args, kwargs)
+        with readable(), without_gc():
+            verdict, found = decide(transformed, job)
+            if found is None:
+                found = retraced(transformed, job, str(verdict.reason))
+            return found
+    except Exception as error:
+        shown = reported(error, f"while tracing {title(transformed)}")
+        if shown is error and not isinstance(error, SrcgradError):
+            raise
+        raise shown from shown.__cause__
+
+
+def decide(transformed: Transformed, job: Job) -> tuple[Verdict, Lowered | None]:
+    """The verdict on a call, and the program if there can be one."""
+    verdict = Verdict(None)
+    for floats_static in (False, True):
+        verdict = captured(transformed, job, floats_static)
+        if verdict.reason is not None:
+            return verdict, None
+        try:
+            return verdict, one_program(transformed, job, verdict)
+        except NeedsConcrete as error:
+            verdict = Verdict(first_lines(error))
+    return verdict, None
+
+
+def captured(transformed: Transformed, job: Job, floats_static: bool) -> Verdict:
+    """What the function reads besides its arguments, or why it cannot be one program."""
+    found = find_captures(transformed.f, floats_static)
+    if isinstance(found, Uncacheable):
+        return Verdict(found.reason)
+    captures, (hidden, aliases) = found
+    if aliases is not None and aliases.overlapping:
+        return Verdict("captured arrays share memory")
+    if any(leaf_key(leaf) is UNKEYED for leaf in job.leaves):
+        return Verdict("an argument is an object that has no key")
+    for kind in job.treedef.node_types():
+        reason = captures.class_reason(kind)
+        if reason is not None:
+            return Verdict(reason)
+    return Verdict(None, captures, hidden, aliases)
+
+
+def one_program(transformed: Transformed, job: Job, verdict: Verdict) -> Lowered:
+    captures, hidden = verdict.captures, verdict.hidden
+    leaves = [*job.leaves, *hidden]
+    specs = [leaf_spec(leaf) for leaf in leaves]
+    rebuilt: Callable[[list[Any]], Callable[..., Any]] | None = None
+    if hidden and captures is not None:
+        rebuilt = transformed.rebuilding(captures, verdict.aliases, len(job.leaves))
+    numbers = [None] * sum(spec is not None for spec in specs)
+    traced = transformed.trace(job, leaves, specs, False, numbers, rebuilt)
+    paths = [found.path for found in captures.hidden] if captures is not None else []
+    origins = [f"the argument {name}" for name in leaf_names(transformed.f, job.treedef)]
+    origins += [f"{path}, read at each call" for path in paths]
+    names = [*leaf_names(transformed.f, job.treedef), *map(variable_of, paths)]
+    return assemble(transformed, job, specs, traced, names, origins, leaves, None, captures)
+
+
+def variable_of(path: str) -> str:
+    """The variable in a description of a hidden input: ``"closure W of model"`` -> ``"W"``."""
+    words = path.split()
+    word = words[1] if len(words) > 1 else path.rpartition(".")[2]
+    return word if word.isidentifier() else "_".join(words[:2])
+
+
+def retraced(transformed: Transformed, job: Job, reason: str) -> Lowered:
+    """The trace of this one call, with its numbers known."""
+    names = leaf_names(transformed.f, job.treedef)
+    origins = [f"the argument {name}" for name in names]
+    if isinstance(transformed, Vmap):
+        specs = [leaf_spec(leaf) for leaf in job.leaves]
+        leaves, numbers = job.leaves, [None] * sum(spec is not None for spec in specs)
+        try:
+            traced = transformed.trace(job, leaves, specs, False, numbers)
+        except NeedsConcrete as error:
+            raise ConcretizationError(
+                f"vmap({transformed.name}) runs example after example, so it has no program: {first_lines(error)}",
+                span=error.span,
+                hint=f"look at {transformed.name} on one example",
+            ) from None
+        return assemble(transformed, job, specs, traced, names, origins, leaves, reason, None)
+    specs = [leaf_spec(leaf) if flag else None for leaf, flag in zip(job.leaves, job.active, strict=True)]
+    leaves = [copy_input(leaf) for leaf in job.leaves]
+    inputs = [as_array(leaf) for leaf, spec in zip(leaves, specs, strict=True) if spec is not None]
+    traced = transformed.trace(job, leaves, specs, True, inputs)
+    return assemble(transformed, job, specs, traced, names, origins, job.leaves, reason, None)
+
+
+def assemble(
+    transformed: Transformed,
+    job: Job,
+    specs: Sequence[LeafSpec | None],
+    traced: Traced,
+    names: Sequence[str],
+    origins: Sequence[str],
+    leaves: Sequence[Any],
+    reason: str | None,
+    captures: Known | None,
+) -> Lowered:
+    """Name the parameters, transform, and say where each comes from."""
+    given = [position for position, spec in enumerate(specs) if spec is not None]
+    labels = [(names[k], origins[k], as_array(leaves[k])) for k in given]
+    others = [k for k, spec in enumerate(specs) if spec is None]
+    for array in traced.captured:
+        same = next((names[k] for k in others if same_array(leaves[k], array)), None)
+        what = "an array that the function met" if same is None else f"an array equal to the argument {same}"
+        labels.append(("captured" if same is None else same, f"{what}, as it was in this call", array))
+    params = traced.function.params
+    for param, (name, _, _) in zip(params, labels, strict=True):
+        param.name = name
+    # A transform of a Function copies its parameters in order; vmap changes their types.
+    built = transformed.build_checked(traced, job, specs)
+    built_params: Sequence[Value] = built.function.params
+    inputs = [
+        Input(name, param.type, origin, value)
+        for param, (name, origin, value) in zip(built_params, labels, strict=True)
+    ]
+    seen = {item.name for item in inputs}
+    constants = [f"{names[k]} = {described(leaves[k])}" for k in others if names[k] not in seen]
+    changed = tuple(labels[k][0] for k in traced.mutated) if transformed.writes_back else ()
+    return Lowered(transformed, traced.function, built, tuple(inputs), tuple(constants), changed, reason, captures)
+
+
+def same_array(leaf: Any, array: Any) -> bool:
+    return (
+        isinstance(leaf, np.ndarray)
+        and leaf.dtype == array.dtype
+        and leaf.shape == array.shape
+        and leaf.tobytes() == array.tobytes()
+    )
+
+
+def guards_of(lowered: Lowered) -> list[str]:
+    """The hidden inputs and guards of a function that is one program, a line each."""
+    if not isinstance(lowered.captures, Captures):
+        return []
+    return lowered.captures.explain().splitlines()
