@@ -30,6 +30,7 @@ __all__ = [
     "LeakedTracerError",
     "MissingRuleError",
     "MutationError",
+    "NoAttributeError",
     "NonScalarOutputError",
     "ParseError",
     "ShapeError",
@@ -135,6 +136,10 @@ class IntegerInputError(SrcgradError, TypeError):
 
 class ArgumentError(SrcgradError, TypeError, ValueError):
     """An argument of a transform that makes no sense: `grad(f, argnums=2)` of a function of two arguments."""
+
+
+class NoAttributeError(SrcgradError, AttributeError):
+    """An attribute that no array has: `x.summ()`."""
 
 
 class StructureError(SrcgradError, TypeError, ValueError):

@@ -21,7 +21,7 @@ from srcgrad.tracing.ufuncs import ELEMENTWISE, UFUNCS
 
 CAPACITY = 1024
 """How many programs, and how many code objects, are remembered."""
-VARIANTS = 8
+VARIANTS = 64
 """How many sets of guards are remembered for one code object."""
 
 SAFE_BUILTINS = frozenset(
@@ -61,6 +61,7 @@ def is_pure(thing: object) -> bool:
 class Trivial(NamedTuple):
     """The captures of a function that is itself pure: ``grad(np.tanh)``."""
 
+    function: Any
     hidden: tuple[Any, ...] = ()
 
     def bind(self, function: Any) -> Any:
@@ -73,7 +74,6 @@ class Trivial(NamedTuple):
         return None
 
 
-TRIVIAL = Trivial()
 Known = Captures | Trivial
 
 
@@ -135,7 +135,7 @@ def find_captures(function: Any, floats_static: bool) -> tuple[Known, Any] | Unc
     """
     code = code_of(function)
     if code is None:
-        return (TRIVIAL, ((), None)) if is_pure(function) else analyse(function, floats_static)
+        return (Trivial(function), ((), None)) if is_pure(function) else analyse(function, floats_static)
     key = (code, floats_static)
     variants: tuple[Captures, ...] = CODES.get(key) or ()
     for captures in variants:

@@ -18,6 +18,7 @@ from typing import Any, Generic, ParamSpec, TypeVar
 import numpy as np
 
 from srcgrad.boundary import checked, described
+from srcgrad.cache import PURE_FUNCTIONS
 from srcgrad.differentiate import plural, rebuild, tree_text
 from srcgrad.errors import ArgumentError, CustomRuleError, SrcgradError
 from srcgrad.ir.core import Region, Value, zeros
@@ -85,7 +86,7 @@ def bind_arguments(f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[st
     except (TypeError, ValueError) as error:
         if isinstance(error, ValueError) and not kwargs:  # no signature to be had
             return args
-        raise CustomRuleError(str(error)) from None
+        raise CustomRuleError(f"{getattr(f, '__name__', f)}: {error}") from None
     bound.apply_defaults()
     if bound.kwargs:
         raise CustomRuleError(
@@ -100,7 +101,6 @@ class Ruled(ABC, Generic[P, R]):
     kind = "custom rule"
     error: type[SrcgradError] = CustomRuleError
 
-    @checked
     def __init__(self, fun: Callable[P, R], nondiff_argnums: Sequence[int] = ()) -> None:
         if not callable(fun):
             raise self.error(f"{self.kind} takes a function, not {described(fun)}")
@@ -228,6 +228,7 @@ class custom_jvp(Ruled[P, R]):  # noqa: N801  named as in JAX
 
     kind = "custom_jvp"
 
+    @checked
     def __init__(self, fun: Callable[P, R], nondiff_argnums: Sequence[int] = ()) -> None:
         super().__init__(fun, nondiff_argnums)
         self.rule: Callable[..., Any] | None = None
@@ -369,6 +370,7 @@ class custom_vjp(Ruled[P, R]):  # noqa: N801  named as in JAX
 
     kind = "custom_vjp"
 
+    @checked
     def __init__(self, fun: Callable[P, R], nondiff_argnums: Sequence[int] = ()) -> None:
         super().__init__(fun, nondiff_argnums)
         self.fwd: Callable[..., Any] | None = None
@@ -528,6 +530,7 @@ class Checkpointed(Ruled[P, R]):
         return rebuild(body.out_tree, body.outputs, results)
 
 
+@checked
 def checkpoint(f: Callable[P, R]) -> Callable[P, R]:
     """Differentiate ``f`` without keeping its intermediate values: the reverse pass computes them again.
 
@@ -560,3 +563,6 @@ def stop_gradient(x: Any) -> Any:
         else leaf,
         x,
     )
+
+
+PURE_FUNCTIONS.update({checkpoint, stop_gradient})

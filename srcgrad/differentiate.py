@@ -27,7 +27,7 @@ class Plan(NamedTuple):
 
 
 def normal_argnums(argnums: Argnums, count: int, kind: str) -> tuple[int, ...]:
-    """Argument numbers as increasing positions in call order.
+    """Argument numbers as positions that are not negative, in the order given.
 
     Raises:
         ArgumentError: not an int or a sequence of ints, out of range, or twice the same.
@@ -105,7 +105,15 @@ class Derivative(Transformed):
         for position, tree in enumerate(trees):
             flags += [position in numbers] * tree.num_leaves
         flags += [False] * (treedef.num_leaves - len(flags))
-        return Plan(tuple(flags), tuple(trees[number] for number in numbers))
+        return Plan(tuple(flags), tuple(trees[number] for number in sorted(numbers)))
+
+    def arrangement(self, job: Job) -> Callable[[list[Any]], Any]:
+        """From one part per differentiated argument, in call order, to what ``argnums`` asks for, in its order."""
+        if isinstance(self.argnums, int):
+            return lambda parts: parts[0]
+        numbers = normal_argnums(self.argnums, len(job.treedef.children[0].children), self.kind)
+        places = [sorted(numbers).index(number) for number in numbers]
+        return lambda parts: tuple([parts[place] for place in places])
 
     def require_differentiable(self, job: Job) -> None:
         """Every differentiated leaf must be floating or complex."""
@@ -197,7 +205,7 @@ class Grad(Derivative):
         function = first_result(traced.function, position)
         self.require_holomorphic(function, active, [0])
         transformed = value_and_grad(function, active)
-        count, trees, single = len(traced.function.results), job.trees, isinstance(self.argnums, int)
+        count, trees, arranged = len(traced.function.results), job.trees, self.arrangement(job)
         if not self.with_value:
             kept = {output for output in aux if not isinstance(output, StaticLeaf)}
             transformed, order = keep_results(transformed, [1 + k - (k > position) for k in sorted(kept)], count)
@@ -206,14 +214,16 @@ class Grad(Derivative):
         else:
             aux = [o if isinstance(o, StaticLeaf) else (0 if o == position else 1 + o - (o > position)) for o in aux]
 
+        with_value = self.with_value  # a cached program must not hold self, which holds the user's function
+
         def finish(results: Sequence[Any], stages: Any) -> Any:
             gradients, start = [], count
             for tree in trees:
                 gradients.append(tree.unflatten(results[start : start + tree.num_leaves]))
                 start += tree.num_leaves
-            gradient = gradients[0] if single else tuple(gradients)
+            gradient = arranged(gradients)
             auxiliary = () if aux_tree is None else (rebuild(aux_tree, aux, results),)
-            if not self.with_value:
+            if not with_value:
                 return (gradient, *auxiliary) if auxiliary else gradient
             return ((results[0], *auxiliary) if auxiliary else results[0]), gradient
 
@@ -283,14 +293,14 @@ class Jacobian(Derivative):
         kept = sorted({output for output in aux if not isinstance(output, StaticLeaf)})
         transformed, order = keep_results(transformed, kept, len(function.results))
         aux = [o if isinstance(o, StaticLeaf) else order[o] for o in aux]
-        start, trees, single = len(kept), job.trees, isinstance(self.argnums, int)
+        start, trees, arranged = len(kept), job.trees, self.arrangement(job)
 
         def finish(results: Sequence[Any], stages: Any) -> Any:
             blocks = iter(results[start:])
             rows = []
             for _ in outputs:
                 row = [tree.unflatten([next(blocks) for _ in range(tree.num_leaves)]) for tree in trees]
-                rows.append(row[0] if single else tuple(row))
+                rows.append(arranged(row))
             found = out_tree.unflatten(rows)
             return found if aux_tree is None else (found, rebuild(aux_tree, aux, results))
 
@@ -321,7 +331,7 @@ class Hessian(Derivative):
         kept = sorted({output for output in aux if not isinstance(output, StaticLeaf)})
         second, order = keep_results(second, kept, count + blocks)
         aux = [o if isinstance(o, StaticLeaf) else order[o] for o in aux]
-        start, trees, single = len(kept), job.trees, isinstance(self.argnums, int)
+        start, trees, arranged = len(kept), job.trees, self.arrangement(job)
         leaves = sum(tree.num_leaves for tree in trees)
 
         def finish(results: Sequence[Any], stages: Any) -> Any:
@@ -335,7 +345,7 @@ class Hessian(Derivative):
                 for tree in trees:
                     parts.append(tree.unflatten(flat[used : used + tree.num_leaves]))
                     used += tree.num_leaves
-                return parts[0] if single else tuple(parts)
+                return arranged(parts)
 
             found = out_tree.unflatten([nest(2) for _ in outputs])
             return found if aux_tree is None else (found, rebuild(aux_tree, aux, results))

@@ -140,7 +140,7 @@ def optimised_of(lowered: Lowered, records: list[PassRecord] | None) -> Function
     return optimised
 
 
-# --- the sections ---------------------------------------------------------------------------------------------------------
+# --- the sections -----------------------------------------------------------------------------------------------------
 
 
 def user_source(f: Any) -> str:
@@ -168,7 +168,7 @@ def how_it_runs(lowered: Lowered) -> str:
     if lowered.retraced is None:
         backend = backend_name(transformed.backend)
         lines.append(f"One program on the {backend} backend, compiled at the first call and kept for later ones.")
-        lines.append("Another call uses it if the types of the arguments, what is compiled in and the guards are the same.")
+        lines.append("Another call uses it if the arguments' types, what is compiled in and the guards are the same.")
     else:
         if isinstance(transformed, Jit):
             lines.append("Each call runs the function itself, without a program. Below is what this call is traced to.")
@@ -208,7 +208,7 @@ def record_lines(record: PassRecord) -> list[str]:
     return lines
 
 
-# --- the module -----------------------------------------------------------------------------------------------------------
+# --- the module -------------------------------------------------------------------------------------------------------
 
 
 class Placeholder:
@@ -236,7 +236,7 @@ def description(lowered: Lowered, name: str, names: list[str], results: int) -> 
     lines = [f"{called} as a NumPy program, written by srcgrad.", ""]
     if lowered.retraced is not None:
         lines += textwrap.wrap(
-            f"It holds for the values of this call only, since the function is traced again at each call: {lowered.retraced}",
+            f"It holds for the values of this call only: the function is traced again at each call. {lowered.retraced}",
             _WIDTH,
         )
         lines.append("")

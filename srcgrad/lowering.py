@@ -73,7 +73,8 @@ def as_transformed(f: Any, what: str) -> Transformed:
         return f
     if not callable(f):
         raise ArgumentError(
-            f"{what} takes a function, not {described(f)}", hint=f"srcgrad.{what}(grad(f))(x), not srcgrad.{what}(grad(f)(x))"
+            f"{what} takes a function, not {described(f)}",
+            hint=f"srcgrad.{what}(grad(f))(x), not srcgrad.{what}(grad(f)(x))",
         )
     return Jit(f, False, None)
 

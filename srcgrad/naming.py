@@ -1,8 +1,8 @@
 """Names of the user's variables for what a program computes: cosmetic, and only where somebody reads the program.
 
-Tracing knows the place of each operation, not the variable that its result is bound to. `readable` is on while a program
-is made to be read; the traced function's values are then named after the assignments that they come from, and what
-transforms derive from a named value is named after it (``h.dot``, ``h.bar``).
+Tracing knows the place of each operation, not the variable that its result is bound to. `readable` is on while a
+program is made to be read; the traced function's values are then named after the assignments that they come from, and
+what transforms derive from a named value is named after it (``h.dot``, ``h.bar``).
 """
 
 from __future__ import annotations

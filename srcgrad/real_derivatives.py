@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from srcgrad.ir.core import Builder, Function, Value
 from srcgrad.ir.opdef import REGISTRY, Term
@@ -14,6 +17,8 @@ from srcgrad.ir.types import real_dtype
 from srcgrad.tracing.function import StaticLeaf, Traced, leaf_spec
 from srcgrad.tracing.pytree import flatten
 from srcgrad.transformed import Built, Job, Transformed
+
+Reals = NDArray[Any]
 
 
 class RealDerivative(Transformed):
@@ -117,3 +122,55 @@ def in_real_parts(function: Function, active: Sequence[bool], outputs: Sequence[
     for position in outputs:
         parts_out += split_parts(builder, [results[position]], [True])
     return builder.function(function.name, parts_out), flags
+
+
+class Part(NamedTuple):
+    """The real or imaginary parts of a leaf: a range of the vector of all real numbers."""
+
+    path: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    """The leaf's."""
+    imaginary: bool
+    start: int
+    stop: int
+
+
+def parts_of(leaves: Sequence[Any], paths: Sequence[str]) -> list[Part]:
+    parts: list[Part] = []
+    start = 0
+    for leaf, path in zip(leaves, paths, strict=True):
+        array = np.asarray(leaf)
+        for imaginary in range(2 if array.dtype.kind == "c" else 1):
+            parts.append(Part(path, array.shape, array.dtype, bool(imaginary), start, start + array.size))
+            start += array.size
+    return parts
+
+
+def flat(leaves: Sequence[Any]) -> Reals:
+    """All real numbers of the leaves, in double precision or better."""
+    found: list[Any] = []
+    for leaf in leaves:
+        array = np.asarray(leaf)
+        found += [array.real, array.imag] if array.dtype.kind == "c" else [array]
+    return joined(found)
+
+
+def joined(arrays: Sequence[Any]) -> Reals:
+    return np.concatenate([np.zeros(0), *[np.ravel(array) for array in arrays]])
+
+
+def divided(vector: Reals, parts: Sequence[Part], exact: bool) -> list[Any]:
+    """A vector as one array per part; in the leaf's precision if ``exact``."""
+    found = []
+    for part in parts:
+        array = vector[part.start : part.stop].reshape(part.shape)
+        found.append((array.astype(real_dtype(part.dtype)) if exact else array)[()])
+    return found
+
+
+def as_given(leaf: Any, value: NDArray[Any]) -> Any:
+    """An array as what the leaf is: an array, a NumPy scalar, or a Python number."""
+    if isinstance(leaf, np.ndarray):
+        return value
+    return value.item() if type(leaf) in (float, complex) and value.dtype.itemsize <= 16 else value[()]

@@ -277,6 +277,7 @@ class Transformed(ABC):
                     traced.mutated,
                 )
         except NeedsConcrete as error:
+            error.with_traceback(None)  # its frames hold the trace, and the trace holds it
             floats = any(not isinstance(value, np.ndarray) for value in hidden)
             program = STATIC_FLOATS if floats else Retrace(first_lines(error))
         PROGRAMS.put(key, program)

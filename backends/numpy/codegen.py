@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -14,10 +16,14 @@ from srcgrad.backends.numpy.literals import Names, full_text, native, typed_text
 from srcgrad.backends.numpy.reuse import FREED, Buffers, bytes_of, foldable_broadcasts
 from srcgrad.ir.core import Function, Literal, Operation, Value
 from srcgrad.ir.errors import UnsupportedError
+from srcgrad.ir.opdef import Elementwise
 from srcgrad.ir.ops.shapes import aligned
 from srcgrad.ir.source import Span
 
 _INDENT: Final = "    "
+_NESTED_DEPTH: Final = 3
+_NESTED_LENGTH: Final = 80
+"""How deep and how long an expression may grow from values that are used once."""
 _SIGNATURE_LIMIT: Final = 12
 
 
@@ -82,6 +88,12 @@ def meaning_of(operation: Operation) -> Meaning:
     return found
 
 
+@lru_cache(maxsize=4096)
+def only_arguments(template: str) -> bool:
+    """Whether every operand of a template stands between commas or parentheses, so that it needs none of its own."""
+    return re.search(r"(?<!\()(?<!, )\{\d+\}|\{\d+\}(?![,)])", template) is None
+
+
 class _Writer:
     """The state of writing one function."""
 
@@ -99,6 +111,10 @@ class _Writer:
         self.constants: dict[str, np.ndarray[Any, Any]] = {}
         self.folded = foldable_broadcasts(self.operations, self.results)
         self.buffers = Buffers(function.params, self.operations, self.results, self.meaning_of)
+        self.consumers = {} if self.buffers.any_large else self.only_consumers()
+        self.depth: dict[Value, int] = {}
+        self.bare_text: dict[Value, str] = {}
+        """Nested expressions without parentheses, as arguments of calls are written."""
         self.held: dict[Value, list[str]] = {}
         """For each large root, the names bound to its buffer."""
         self.gone: set[str] = set()
@@ -149,6 +165,40 @@ class _Writer:
             self.lines += chunks.stores(number, self.atoms)
         self.lines.append("\n")
 
+    def only_consumers(self) -> dict[Value, int]:
+        """For each value that one operation uses once, and nothing else uses, that operation's index."""
+        found: dict[Value, int] = {}
+        repeated = set(self.results)
+        for index, operation in enumerate(self.operations):
+            for value in operation.operands:
+                if value in found:
+                    repeated.add(value)
+                found[value] = index
+        return {value: index for value, index in found.items() if value not in repeated}
+
+    def nests(self, operation: Operation, text: str, stop: int) -> bool:
+        """Whether an operation's text is written into the expression that uses its value, instead of a line of its own.
+
+        Only elementwise operations, which cannot raise, move so, within their source line and where no buffer is reused.
+        """
+        result = operation.results[0]
+        index = self.consumers.get(result, stop)
+        if index >= stop or result.name is not None or len(text) > _NESTED_LENGTH:
+            return False
+        consumer = self.operations[index]
+        if not isinstance(operation.op, Elementwise):
+            return False
+        if consumer.span is not operation.span and self.label_of(consumer.span) != self.label_of(operation.span):
+            return False
+        position = consumer.operands.index(result)
+        depth = 1 + max([self.depth.get(value, 0) for value in operation.operands])
+        if depth > _NESTED_DEPTH or consumer.op.effect or (consumer.results and consumer.results[0] in self.folded):
+            return False
+        if self.meaning_of[index].text.count(f"{{{position}}}") != 1:
+            return False
+        self.depth[result] = depth
+        return True
+
     def body(self, start: int, stop: int) -> None:
         lines, last = self.lines, None
         for index in range(start, stop):
@@ -157,23 +207,29 @@ class _Writer:
             if span is not last and span is not None:
                 last = span
                 self.comment(span)
-            text = self.line(index, operation)
+            text = self.line(index, operation, stop)
             if text is not None:
                 lines.append(text)
 
     def comment(self, span: Span) -> None:
         """The user's line, where it is another than that of the operation before."""
-        label = self.labels.get(span)
-        if label is None:
-            place = span.origin.describe()
-            label = self.labels[span] = f"{_INDENT}# {span.role} of {place}" if span.role else f"{_INDENT}# {place}"
+        label = self.label_of(span)
         if label != self.label:
             self.label = label
             self.lines.append(label)
 
+    def label_of(self, span: Span | None) -> str:
+        if span is None:
+            return ""
+        label = self.labels.get(span)
+        if label is None:
+            place = span.origin.describe()
+            label = self.labels[span] = f"{_INDENT}# {span.role} of {place}" if span.role else f"{_INDENT}# {place}"
+        return label
+
     # --- operations ------------------------------------------------------------------------------
-    def line(self, index: int, operation: Operation) -> str | None:
-        """The line of an operation; None for a broadcast that NumPy does by itself where it is used."""
+    def line(self, index: int, operation: Operation, stop: int) -> str | None:
+        """The line of an operation; None for what is written where it is used."""
         meaning, results = self.meaning_of[index], operation.results
         if results and results[0] in self.folded:
             self.fold(operation)
@@ -186,6 +242,10 @@ class _Writer:
         if out or (meaning.updates and isinstance(operation.operands[0], Literal) and operation.operands[0].splat):
             template = meaning.into or template
         text = template.format(*operands, out=out)
+        if self.consumers and len(results) == 1 and self.nests(operation, text, stop):
+            self.bare_text[results[0]] = text
+            self.atoms[results[0]] = text if template.startswith("np.") else f"({text})"
+            return None
         if results:
             text = f"{', '.join([self.bind(result) for result in results])} = {text}"
         return f"{_INDENT}{text}{self.freed(dead)}" if dead and index < len(self.operations) - 1 else _INDENT + text
@@ -206,11 +266,12 @@ class _Writer:
 
     def operands(self, operation: Operation, meaning: Meaning) -> list[str]:
         atoms = self.atoms
+        bare = self.bare_text if self.bare_text and only_arguments(meaning.text) else {}
         found = []
         shaped = not meaning.scalars
         for value in operation.operands:
             if type(value) is Value:
-                found.append(atoms[value])
+                found.append(bare.get(value) or atoms[value])
                 shaped = True
             else:
                 found.append(self.literal(value, meaning.scalars, meaning.weak))

@@ -101,7 +101,7 @@ def _run(
     sites: Any,
 ) -> list[Array]:
     if regions:
-        if not getattr(op, "transparent", False) or len(regions) != 1:
+        if not getattr(op, "transparent", False):
             raise UnsupportedError(f"the NumPy backend cannot run op {op.name!r}")
         return _run_region(regions[0], operands, sites)
     meaning = _meaning(op, tuple(attrs.items()), operand_types, result_types)

@@ -147,7 +147,8 @@ class Cbrt(Unary):
     intervals = ((0.5, 3.0),)
 
     def derivative(self, result: Term, operand: Term) -> Operand:
-        return (1.0 / 3.0) / (result * result)
+        """1/3 x**(-2/3) as a square of a reciprocal: its own derivatives at 0 and inf are the limits."""
+        return (1.0 / 3.0) * REGISTRY["square"](REGISTRY["reciprocal"](result))
 
 
 # --- trigonometric functions ----------------------------------------------------------------------
@@ -181,6 +182,15 @@ class Tan(Unary):
         return 1.0 + result * result
 
 
+class OneMinusSquare(Unary):
+    """1 - x**2 without cancellation near 1 and -1; neither is there any in its derivative, as a product would have."""
+
+    meaning = "(1.0 - {0}) * (1.0 + {0})"
+
+    def derivative(self, result: Term, operand: Term) -> Operand:
+        return -2.0 * operand
+
+
 class Arcsin(Unary):
     """The inverse sine."""
 
@@ -188,7 +198,7 @@ class Arcsin(Unary):
     intervals = ((-0.6, 0.6),)
 
     def derivative(self, result: Term, operand: Term) -> Operand:
-        return 1.0 / REGISTRY["sqrt"]((1.0 - operand) * (1.0 + operand))
+        return 1.0 / REGISTRY["sqrt"](REGISTRY["one_minus_square"](operand))
 
 
 class Arccos(Unary):
@@ -198,7 +208,7 @@ class Arccos(Unary):
     intervals = ((-0.6, 0.6),)
 
     def derivative(self, result: Term, operand: Term) -> Operand:
-        return -1.0 / REGISTRY["sqrt"]((1.0 - operand) * (1.0 + operand))
+        return -1.0 / REGISTRY["sqrt"](REGISTRY["one_minus_square"](operand))
 
 
 class Arctan(Unary):
@@ -232,12 +242,21 @@ class Cosh(Unary):
 
 
 class Tanh(Unary):
-    """The hyperbolic tangent. Its derivative reuses the result, so it is accurate to an ulp of 1, not of itself."""
+    """The hyperbolic tangent. Its derivative is not 1 - tanh(x)**2, which is 0 where tanh(x) has been rounded to 1."""
 
     meaning = "np.tanh"
 
     def derivative(self, result: Term, operand: Term) -> Operand:
-        return 1.0 - result * result
+        return REGISTRY["square"](REGISTRY["sech"](operand))
+
+
+class Sech(Unary):
+    """The hyperbolic secant 1/cosh(x), accurate in both tails, and so are its derivatives."""
+
+    meaning = "1.0 / np.cosh({0})"
+
+    def derivative(self, result: Term, operand: Term) -> Operand:
+        return -(result * REGISTRY["tanh"](operand))
 
 
 class Arcsinh(Unary):
@@ -268,4 +287,4 @@ class Arctanh(Unary):
     intervals = ((-0.6, 0.6),)
 
     def derivative(self, result: Term, operand: Term) -> Operand:
-        return 1.0 / ((1.0 - operand) * (1.0 + operand))
+        return 1.0 / REGISTRY["one_minus_square"](operand)

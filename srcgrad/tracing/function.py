@@ -11,12 +11,13 @@ import srcgrad.ir.ops
 import srcgrad.tracing.functions
 import srcgrad.tracing.indexing
 import srcgrad.tracing.ufuncs  # noqa: F401  the rules register themselves
-from srcgrad.errors import DTypeError, LeakedTracerError
+from srcgrad.errors import DTypeError, LeakedTracerError, SrcgradError
 from srcgrad.ir.core import Function, Value
+from srcgrad.ir.source import Span
 from srcgrad.ir.transforms.interpret import inline
 from srcgrad.ir.types import DTYPE_NAMES, ArrayType
 from srcgrad.tracing.pytree import TreeDef, flatten
-from srcgrad.tracing.trace import CURRENT, Trace, tracing
+from srcgrad.tracing.trace import CURRENT, NeedsConcrete, Trace, tracing
 from srcgrad.tracing.tracer import Tracer, from_value
 
 TRACED = (np.ndarray, np.floating, np.complexfloating, float, complex, Tracer)
@@ -119,7 +120,7 @@ def trace_function(
             given[position] = tracer
             storages.append((tracer.storage, value))
         inputs = len(storages)
-        output = call(given)
+        output = call_user(call, given, trace)
         out_leaves, out_tree = flatten(output)
         results: list[Value] = []
         outputs: list[Any] = []
@@ -138,6 +139,37 @@ def trace_function(
     params = [*trace.builder.params, *trace.lifted.values(), *(value for value, _ in trace.captured)]
     function = Function(name, params, trace.builder.operations, results)
     return Traced(function, inputs, lifted, [array for _, array in trace.captured], out_tree, outputs, mutated, numbers)
+
+
+def call_user(call: Callable[[list[Any]], Any], given: list[Any], trace: Trace) -> Any:
+    """Call the function; what it needed and did not get decides, whatever it made of that.
+
+    Raises:
+        NeedsConcrete: user code was refused a value, even where it or NumPy caught the error.
+    """
+    try:
+        output = call(given)
+    except NeedsConcrete:
+        raise
+    except Exception as error:
+        if trace.needed is not None:
+            raise trace.needed from None
+        if trace.refused is not None and hides(error, trace.refused):
+            raise trace.refused from None
+        raise
+    if trace.needed is not None:
+        raise trace.needed
+    return output
+
+
+def hides(error: Exception, refused: SrcgradError) -> bool:
+    """Whether NumPy raised ``error`` instead of the error of a refused conversion, at the same instruction."""
+    entry = error.__traceback__
+    if type(error) not in (TypeError, ValueError) or entry is None:
+        return False
+    while entry.tb_next is not None:
+        entry = entry.tb_next
+    return Span.of(entry.tb_frame.f_code, entry.tb_lasti) is refused.span
 
 
 def output_value(trace: Trace, leaf: Any) -> Value | None:

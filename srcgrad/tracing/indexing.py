@@ -39,7 +39,8 @@ class IndexView(View):
 
     def apply(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         index: tuple[Any, ...] = (*[slice(None)] * self.axis, 0, ...)
-        return array[index]
+        view: np.ndarray[Any, Any] = array[index]
+        return view
 
 
 class Located(NamedTuple):

@@ -26,7 +26,17 @@ FOLD_LIMIT = 64
 
 
 class NeedsConcrete(ConcretizationError):
-    """An abstract trace met Python code that needs the value of a traced array (``if x > 0``)."""
+    """An abstract trace met Python code that needs the value of a traced array (``if x > 0``).
+
+    The traces remember it: user code may catch this error, and what it does then is not what it would do with the value.
+    """
+
+    def __init__(self, message: str, **options: Any) -> None:
+        super().__init__(message, **options)
+        trace = CURRENT.get()
+        while trace is not None and not trace.concrete:
+            trace.needed = trace.needed or self
+            trace = trace.parent
 
 
 class Storage:
@@ -89,6 +99,9 @@ class Trace:
         self.lifted: dict[Value, Value] = {}
         self.overlay: dict[Storage, Value] = {}
         self.captured: list[tuple[Value, Any]] = []
+        self.needed: NeedsConcrete | None = None
+        self.refused: ConcretizationError | None = None
+        """The last conversion that was refused: NumPy may raise an error of its own instead of it."""
 
     # --- values ----------------------------------------------------------------------------------
     def param(self, type: ArrayType, name: str | None, number: Any = None) -> Value:
@@ -119,10 +132,7 @@ class Trace:
         if written is not None:
             return written
         if self.parent is None:
-            raise LeakedTracerError(
-                f"a traced value of {storage.trace.name!r} was used after its trace had ended",
-                hint="return it from the function instead of keeping it in a list, an attribute or a global",
-            )
+            raise leaked(storage.trace)
         return self.lift(self.parent.read(storage))
 
     def write(self, storage: Storage, value: Value) -> None:
@@ -177,11 +187,24 @@ def current_span() -> Span | None:
     return user_span(2)
 
 
+def leaked(trace: Trace) -> LeakedTracerError:
+    """The error of a traced value that is used where its trace is not in progress."""
+    if trace.alive:
+        return LeakedTracerError(
+            f"a traced value of {trace.name!r} was used in another thread than the one that traces it",
+            hint="call srcgrad in the thread itself, on the arrays; a function is traced in one thread",
+        )
+    return LeakedTracerError(
+        f"a traced value of {trace.name!r} was used after its trace had ended",
+        hint="return it from the function instead of keeping it in a list, an attribute or a global",
+    )
+
+
 def current_trace() -> Trace:
     trace = CURRENT.get()
     if trace is None:
         raise LeakedTracerError(
-            "a traced value was used after its trace had ended",
+            "a traced value was used after its trace had ended, or in another thread",
             hint="return it from the function instead of keeping it in a list, an attribute or a global",
         )
     return trace

@@ -1,8 +1,8 @@
 """The traced array: what user code holds in place of an ndarray or a number.
 
 A `Tracer` is a handle, (storage, view chain). It behaves as the NumPy object it stands for: an ndarray, a NumPy
-scalar (``scalar``: immutable, so that ``x += 1`` rebinds), or a Python float or complex (``weak``: it takes the dtype of
-what it meets).
+scalar (``scalar``: immutable, so that ``x += 1`` rebinds), or a Python float or complex (``weak``: it takes the dtype
+of what it meets).
 """
 
 from __future__ import annotations
@@ -13,12 +13,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from srcgrad.errors import AxisError, ConcretizationError, MutationError, ShapeError, UnsupportedError
+from srcgrad.errors import (
+    AxisError,
+    ConcretizationError,
+    MutationError,
+    NoAttributeError,
+    ShapeError,
+    SrcgradError,
+    UnsupportedError,
+)
 from srcgrad.ir.core import Literal, Value
 from srcgrad.ir.errors import nearest_hint
 from srcgrad.ir.opdef import REGISTRY
 from srcgrad.ir.types import ArrayType, DType
-from srcgrad.tracing.trace import CURRENT, NeedsConcrete, Storage, Trace, current_trace
+from srcgrad.tracing.trace import CURRENT, NeedsConcrete, Storage, Trace, current_trace, leaked
 from srcgrad.tracing.views import Chain, PartView, ReshapeView, TransposeView, View
 
 FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {}
@@ -93,8 +101,10 @@ class Tracer:
     # --- memory ----------------------------------------------------------------------------------
     def read(self) -> Value:
         """The SSA value this handle holds now, in the current trace."""
-        trace = CURRENT.get() or current_trace()
         storage = self.storage
+        trace = CURRENT.get()
+        if trace is None:
+            raise leaked(storage.trace)
         base = storage.value if storage.trace is trace else trace.read(storage)
         if not self.chain:
             return base
@@ -117,7 +127,9 @@ class Tracer:
             raise UnsupportedError(f"a NumPy scalar ({self.dtype}) does not support item assignment")
         if not self.storage.writable:
             raise MutationError("assignment destination is read-only", hint="write into a copy: x = x.copy()")
-        trace = current_trace()
+        trace = CURRENT.get()
+        if trace is None:
+            raise leaked(self.storage.trace)
         bases = [trace.read(self.storage)]
         for view in self.chain[:-1]:
             bases.append(view.forward(trace, bases[-1]))
@@ -347,7 +359,9 @@ class Tracer:
         if method is not None:
             return method.__get__(self)
         if name.startswith("__") or not hasattr(np.ndarray, name):
-            raise AttributeError(f"traced array has no attribute {name!r}")
+            raise NoAttributeError(
+                f"an array has no attribute {name!r}", hint=nearest_hint(name, [*METHODS, *vars(Tracer)])
+            )
         raise UnsupportedError(
             f"ndarray.{name} is not supported on a traced array",
             hint=nearest_hint(name, [*METHODS, *vars(Tracer)]),
@@ -380,19 +394,28 @@ class Tracer:
 
     def __index__(self) -> int:
         if self.dtype.kind not in "iu" or self.ndim:
-            raise ConcretizationError("only integer scalar arrays can be converted to a scalar index")
+            raise self.escape(
+                "only integer scalar arrays can be converted to a scalar index",
+                f"this is {self.type}: int(x) is an integer without a derivative",
+            )
         return operator.index(self.concrete("an index")[()])
 
-    def escape(self, message: str, hint: str) -> ConcretizationError:
+    def escape(self, message: str, hint: str) -> SrcgradError:
         """The error of a conversion that would lose the derivative.
 
         In an abstract trace the value may be one that is not differentiated: traced again, it is an ordinary array.
         """
         trace = CURRENT.get()
-        kind = ConcretizationError if trace is None or trace.concrete else NeedsConcrete
-        return kind(message, hint=hint)
+        if trace is None or not self.storage.trace.alive:
+            return leaked(self.storage.trace)
+        if not trace.concrete:
+            return NeedsConcrete(message, hint=hint)
+        trace.refused = ConcretizationError(message, hint=hint)
+        return trace.refused
 
     def __float__(self) -> float:
+        if self.dtype.kind in "biu":  # it has no derivative to lose
+            return float(self.concrete("float()"))
         raise self.escape(
             "float() of a traced value would lose its derivative",
             "use the value as it is, np functions in place of math ones",
@@ -402,6 +425,8 @@ class Tracer:
         raise self.escape("complex() of a traced value would lose its derivative", "use the value as it is")
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        if self.dtype.kind in "biu":
+            return np.array(self.concrete("an array"), dtype)
         raise self.escape(
             "a traced value cannot become a concrete ndarray (np.array, np.asarray, or code in C)",
             "join values with np.stack or np.concatenate; make the array to be filled with np.zeros_like(x); "
@@ -421,18 +446,22 @@ class Tracer:
     def __contains__(self, item: Any) -> bool:
         return bool((self == item).any())
 
+    def printed(self, what: str) -> Any:
+        """What a text of this value shows: the number, as the kind of object that it stands for."""
+        number = self.concrete(what)
+        return number.item() if self.weak else number
+
     def __repr__(self) -> str:
         trace = CURRENT.get()
-        if trace is not None and trace.concrete:
-            number = self.number()
-            if number is not None:
-                return repr(number)
-        return f"Tracer({self.type})"
+        if trace is None or not self.storage.trace.alive:  # in a traceback or a debugger
+            return f"Tracer({self.type})"
+        return repr(self.printed("repr()"))
+
+    def __str__(self) -> str:
+        return str(self.printed("str()"))
 
     def __format__(self, spec: str) -> str:
-        if not spec:
-            return repr(self)
-        return format(self.concrete("formatting"), spec)
+        return format(self.printed("formatting"), spec)
 
     # --- NumPy's protocols ---------------------------------------------------------------------------
     def __array_function__(self, func: Callable[..., Any], types: Any, args: Any, kwargs: Any) -> Any:
@@ -441,7 +470,8 @@ class Tracer:
             name = f"{func.__module__}.{func.__name__}".replace("numpy", "np", 1)
             raise UnsupportedError(
                 f"{name} has no derivative rule in srcgrad",
-                hint=nearest_hint(name, [f"{f.__module__}.{f.__name__}".replace("numpy", "np", 1) for f in FUNCTIONS]),
+                hint=nearest_hint(name, [f"{f.__module__}.{f.__name__}".replace("numpy", "np", 1) for f in FUNCTIONS])
+                or "write it with functions that have one, or give it a rule with custom_jvp or custom_vjp",
             )
         return rule(*args, **kwargs)
 
@@ -493,7 +523,8 @@ def cast_value(value: Value, dtype: DType) -> Value:
 
 def emit(name: str, *operands: Tracer, scalar: bool | None = None, **attrs: Any) -> Tracer:
     """Apply an op to tracers; a rank-0 result is a NumPy scalar unless said otherwise."""
-    value = current_trace().emit(REGISTRY[name], [operand.read() for operand in operands], attrs)
+    values = [operand.read() for operand in operands]
+    value = current_trace().emit(REGISTRY[name], values, attrs)
     return from_value(value, scalar=not value.type.shape if scalar is None else scalar)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable, Sequence
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -280,11 +281,26 @@ def binary(ufunc: np.ufunc, left: Any, right: Any) -> Any:
         return FUNCTIONS[np.matmul](left, right)
     for other in (left, right):
         if not isinstance(other, Tracer) and not is_operand(other):
-            return NotImplemented
+            return no_operand(ufunc, left, right, other)
     weak = all(is_weak(x) for x in (left, right))
     if ufunc is np.power and type(right) is int and not isinstance(left, int):
         return integer_power(left, right, weak)
     return call(ufunc, left, right, weak=weak)
+
+
+NO_OPERANDS = (str, bytes, type(None), dict, set, type, FunctionType)
+
+
+def no_operand(ufunc: np.ufunc, left: Any, right: Any, other: Any) -> Any:
+    """What an operator makes of an object that is no number: its class may know the operation.
+
+    Raises:
+        UnsupportedError: it is one of Python's own that does not.
+    """
+    if not isinstance(other, NO_OPERANDS) or ufunc in (np.equal, np.not_equal):
+        return NotImplemented
+    texts = [str(x.type) if isinstance(x, Tracer) else type(x).__name__ for x in (left, right)]
+    raise UnsupportedError(f"unsupported operands of {ufunc.__name__}: {' and '.join(texts)}")
 
 
 def is_weak(x: Any) -> bool:

@@ -188,11 +188,6 @@ def object_input() -> Any:
     return sg.grad(total)(object())
 
 
-@case("IntegerInputError", TypeError, at="sg.grad(total)(None)")
-def none_input() -> Any:
-    return sg.grad(total)(None)
-
-
 @case("DTypeError", TypeError, at="sg.grad(total)(np.array([1.0, None]))")
 def object_array() -> Any:
     return sg.grad(total)(np.array([1.0, None]))

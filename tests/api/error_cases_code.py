@@ -62,7 +62,7 @@ def stack_shapes() -> Any:
     return sg.vmap(lambda x: np.stack([x, x[1:]]))(M)
 
 
-@case("ShapeError", ValueError, at="x[0] = np.ones(2)")
+@case("ShapeError", ValueError, at="x[0]")
 def assignment_shape() -> Any:
     def f(x: Any) -> Any:
         x[0] = np.ones(2)
@@ -157,15 +157,15 @@ def len_of_a_scalar() -> Any:
     return sg.grad(lambda x: x * len(x))(1.0)
 
 
-@case("UnsupportedError", TypeError, at="x")
+@case("UnsupportedError", TypeError, at="list(x)")
 def iteration_over_a_scalar() -> Any:
-    return sg.grad(lambda x: sum(part for part in x))(1.0)
+    return sg.grad(lambda x: sum(list(x)))(1.0)
 
 
 # --- what has no rule -----------------------------------------------------------------------------------------------------
-@case("UnsupportedError", TypeError, at="np.lexsort((x, x))")
+@case("UnsupportedError", TypeError, at="np.histogram(x)")
 def function_without_rule() -> Any:
-    return sg.grad(lambda x: np.sum(np.lexsort((x, x))))(X)
+    return sg.grad(lambda x: np.sum(np.histogram(x)[0]))(X)
 
 
 @case("UnsupportedError", TypeError, at="np.linalg.eigvals(x)")
@@ -183,7 +183,7 @@ def ufunc_method_without_rule() -> Any:
     return sg.grad(lambda x: np.hypot.reduce(x))(X)
 
 
-@case("UnsupportedError", TypeError, at="x.tobytes()")
+@case("UnsupportedError", TypeError, at="x.tobytes")
 def method_without_rule() -> Any:
     return sg.grad(lambda x: len(x.tobytes()))(X)
 
@@ -228,7 +228,7 @@ def add_text() -> Any:
     return sg.jit(lambda x: x + "a")(X)
 
 
-@case("UnsupportedError", TypeError, at='np.add(x, "a")')
+@case("DTypeError", TypeError, at='np.add(x, "a")')
 def add_text_by_function() -> Any:
     return sg.jit(lambda x: np.add(x, "a"))(X)
 
@@ -238,12 +238,7 @@ def add_none() -> Any:
     return sg.grad(lambda x: x + None)(1.0)
 
 
-@case("UnsupportedError", TypeError, at="x(1.0)")
-def calling_an_array() -> Any:
-    return sg.grad(lambda x: x(1.0))(1.0)
-
-
-@case("DTypeError", TypeError, at="x[0] = 1j")
+@case("DTypeError", TypeError, at="x[0]")
 def complex_into_real() -> Any:
     def f(x: Any) -> Any:
         x[0] = 1j
@@ -268,7 +263,7 @@ def out_concrete() -> Any:
     return sg.grad(lambda x: np.sum(np.sin(x, out=np.zeros(3))))(X)
 
 
-@case("ConcretizationError", TypeError, at="kept[0] = x[0]")
+@case("ConcretizationError", TypeError, at="kept[0]")
 def into_an_element() -> Any:
     def f(x: Any) -> Any:
         kept = np.zeros(3)
@@ -278,7 +273,7 @@ def into_an_element() -> Any:
     return sg.grad(f)(X)
 
 
-@case("ConcretizationError", TypeError, at="kept[:] = x")
+@case("ConcretizationError", TypeError, at="kept[:]")
 def into_a_slice() -> Any:
     def f(x: Any) -> Any:
         kept = np.zeros(3)
@@ -348,7 +343,7 @@ def leaked_into_another_trace() -> Any:
     return sg.grad(lambda x: x * KEPT[0])(2.0)
 
 
-@case("LeakedTracerError", TypeError, at="KEPT[0][0] = 1.0")
+@case("LeakedTracerError", TypeError, at="KEPT[0][0]")
 def leaked_and_written() -> Any:
     sg.grad(lambda x: np.sum(keeping(x)))(X)
     KEPT[0][0] = 1.0

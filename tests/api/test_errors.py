@@ -33,7 +33,9 @@ def failure(name: str) -> Exception:
 
 
 def normalised(text: str) -> str:
-    """The message without line numbers and memory addresses."""
+    """The message without folders, line numbers and memory addresses."""
+    text = re.sub(r"\(/[^ )]*/", "(", text)
+    text = re.sub(r"\((/[^ ]*/)", "(", text)
     return re.sub(r"0x[0-9a-f]+", "0x…", re.sub(r"(\w+\.py):\d+", r"\1:N", text))
 
 

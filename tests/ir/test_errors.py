@@ -33,6 +33,7 @@ PYTHON_BASES: dict[str, tuple[type[Exception], ...]] = {
     "LeakedTracerError": (TypeError,),
     "MissingRuleError": (TypeError,),
     "MutationError": (ValueError,),
+    "NoAttributeError": (AttributeError,),
     "NonScalarOutputError": (TypeError,),
     "ParseError": (ValueError,),
     "ShapeError": (ValueError,),

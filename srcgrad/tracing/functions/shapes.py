@@ -93,7 +93,8 @@ def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Tracer:
     offset = len(target) - x.ndim
     if offset < 0 or any(size not in (1, full) for size, full in zip(x.shape, target[offset:], strict=True)):
         raise ShapeError(f"operands could not be broadcast together with remapped shapes {x.shape} and {target}")
-    return x.viewed(BroadcastView(target))
+    view: Tracer = x.viewed(BroadcastView(target))
+    return view
 
 
 @numpy_rule("broadcast_arrays")
@@ -178,7 +179,8 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Tracer:
         cut = -int(amount) % x.shape[k] if x.shape[k] else 0
         if cut:
             x = concatenate((x[prefix(k, slice(cut, None))], x[prefix(k, slice(0, cut))]), axis=k)
-    return x if x is not a else x.copy()
+    rolled: Tracer = x if x is not a else x.copy()
+    return rolled
 
 
 @numpy_rule("tile")
