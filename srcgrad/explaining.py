@@ -24,6 +24,8 @@ from srcgrad.transformed import Transformed
 __all__ = ["Explanation", "explain", "source"]
 
 _DEFINITION: Final = re.compile(r"^def (\w+)\((.*)\):$", re.MULTILINE)
+_FOLDER: Final = re.compile(r"\(\S.*[\\/](?=[^\\/]+:\d+\)$)")
+"""The folder in a place at the end of a line: "(/home/me/demo.py:4)"."""
 _MOST_PLACES: Final = 3
 _WIDTH: Final = 116
 
@@ -183,7 +185,7 @@ def how_it_runs(lowered: Lowered) -> str:
         lines.append(f"changed in place, and written back: {', '.join(lowered.changed)}")
     guards = guards_of(lowered)
     if guards:
-        lines += ["guards and captures:", *(f"  {line}" for line in guards)]
+        lines += ["guards and captures:", *(f"  {_FOLDER.sub('(', line)}" for line in guards)]
     return "\n".join(lines)
 
 

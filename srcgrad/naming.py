@@ -12,6 +12,7 @@ import linecache
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from itertools import zip_longest
 
 from srcgrad.ir.core import Region
 from srcgrad.ir.source import Span
@@ -33,7 +34,7 @@ def name_assignments(region: Region) -> None:
     """Name the unnamed result of each operation that is the last step of ``name = expression``."""
     found: dict[Span, str | None] = {}
     operations = region.operations
-    for operation, following in zip(operations, (*operations[1:], None), strict=True):
+    for operation, following in zip_longest(operations, operations[1:]):
         for inner in operation.regions:
             name_assignments(inner)
         span = operation.span

@@ -277,7 +277,9 @@ class Arccosh(Unary):
     intervals = ((1.5, 3.0),)
 
     def derivative(self, result: Term, operand: Term) -> Operand:
-        return 1.0 / (REGISTRY["sqrt"](operand - 1.0) * REGISTRY["sqrt"](operand + 1.0))
+        """A product of reciprocals: that of the root of x**2 - 1 would be nan at 1, at second order."""
+        sqrt, reciprocal = REGISTRY["sqrt"], REGISTRY["reciprocal"]
+        return reciprocal(sqrt(operand - 1.0)) * reciprocal(sqrt(operand + 1.0))
 
 
 class Arctanh(Unary):

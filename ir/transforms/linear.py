@@ -179,6 +179,10 @@ class Masked(LinearEmitter):
         if all(isinstance(tangent, Zero) for tangent in tangents):
             types = op.result_types([operand.type for operand in operands], attrs, regions)
             return [Zero(type) for type in types]
+        if op is self.add_op:
+            return [self.add(*tangents)]
+        if op is self.select_op and isinstance(operands[0], Term) and len(tangents) == 2:
+            return [self.select(operands[0], *tangents)]
         if regions or type(op).apply_linear is not Op.apply_linear:
             return op.apply_linear(self, operands, attrs, regions)
         if not isinstance(op, Linear):

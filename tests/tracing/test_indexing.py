@@ -335,6 +335,11 @@ def make_view(draw: Any, y: Any, kind: str) -> Any:
 
 
 def make_copy(draw: Any, y: Any, kind: str) -> Any:
+    """A new array in C order: NumPy's own results may have another order, which decides what their ravel() copies."""
+    return new_array(draw, y, kind).copy()
+
+
+def new_array(draw: Any, y: Any, kind: str) -> Any:
     if kind == "arithmetic":
         return y * 0.5 + 1.0
     if kind == "copy":

@@ -18,16 +18,19 @@ from srcgrad.tracing.functions import (
     sorting,
     statistics,
 )
+from srcgrad.tracing.indexing import getitem, setitem  # the rules index: this gives `Tracer` its brackets
 
 __all__ = [
     "creation",
     "differences",
+    "getitem",
     "joining",
     "linear_algebra",
     "predicates",
     "products",
     "reductions",
     "selection",
+    "setitem",
     "shapes",
     "sorting",
     "statistics",
