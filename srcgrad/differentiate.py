@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -332,7 +332,6 @@ class Hessian(Derivative):
         second, order = keep_results(second, kept, count + blocks)
         aux = [o if isinstance(o, StaticLeaf) else order[o] for o in aux]
         start, trees, arranged = len(kept), job.trees, self.arrangement(job)
-        leaves = sum(tree.num_leaves for tree in trees)
 
         def finish(results: Sequence[Any], stages: Any) -> Any:
             blocks = iter(results[start:])
@@ -351,3 +350,13 @@ class Hessian(Derivative):
             return found if aux_tree is None else (found, rebuild(aux_tree, aux, results))
 
         return Built(second, finish)
+
+
+def nested(blocks: Iterator[Any], trees: Sequence[TreeDef], single: bool, depth: int) -> Any:
+    """The next blocks in the structure of the arguments, ``depth`` times."""
+    if depth == 0:
+        return next(blocks)
+    parts = [
+        tree.unflatten([nested(blocks, trees, single, depth - 1) for _ in range(tree.num_leaves)]) for tree in trees
+    ]
+    return parts[0] if single else tuple(parts)

@@ -33,6 +33,7 @@ from srcgrad.naming import READABLE, name_assignments
 from srcgrad.tracing.aliasing import AliasPattern
 from srcgrad.tracing.capture import Uncacheable
 from srcgrad.tracing.function import LeafSpec, Traced, as_array, leaf_spec, trace_function
+from srcgrad.tracing.layout import strides_of
 from srcgrad.tracing.pytree import TreeDef, flatten
 from srcgrad.tracing.trace import CURRENT, NeedsConcrete
 from srcgrad.tracing.tracer import Tracer, from_value
@@ -400,7 +401,7 @@ def plain_key(backend: str | None, args: tuple[Any, ...]) -> tuple[Any, ...] | N
     key: list[Any] = [backend_name(backend)]
     for argument in args:
         kind = type(argument)
-        if kind is np.ndarray:
+        if kind is np.ndarray and argument.flags.c_contiguous:
             key.append(argument.dtype)
             key.append(argument.shape)
         elif kind is float or kind is np.float64:
@@ -418,7 +419,7 @@ def leaf_key(leaf: Any) -> Any:
     """What of a leaf decides the program: the type of a traced one, the value of a static one; UNKEYED if neither."""
     kind = type(leaf)
     if kind is np.ndarray:
-        return (leaf.dtype, leaf.shape)
+        return (leaf.dtype, leaf.shape, strides_of(leaf))
     if kind is float or kind is complex:
         return kind
     if kind in STATIC_TYPES:
@@ -428,7 +429,7 @@ def leaf_key(leaf: Any) -> Any:
     if isinstance(leaf, np.generic):
         return kind
     if isinstance(leaf, np.ndarray):
-        return (kind, leaf.dtype, leaf.shape)
+        return (kind, leaf.dtype, leaf.shape, strides_of(leaf))
     if isinstance(leaf, (type, np.ufunc, types.BuiltinFunctionType)) or (callable(leaf) and is_pure(leaf)):
         return leaf
     return UNKEYED

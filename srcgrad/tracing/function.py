@@ -16,6 +16,7 @@ from srcgrad.ir.core import Function, Value
 from srcgrad.ir.source import Span
 from srcgrad.ir.transforms.interpret import inline
 from srcgrad.ir.types import DTYPE_NAMES, ArrayType
+from srcgrad.tracing.layout import Strides, strides_of
 from srcgrad.tracing.pytree import TreeDef, flatten
 from srcgrad.tracing.trace import CURRENT, NeedsConcrete, Trace, tracing
 from srcgrad.tracing.tracer import Tracer, from_value
@@ -29,6 +30,8 @@ class LeafSpec(NamedTuple):
     type: ArrayType
     scalar: bool
     weak: bool
+    strides: Strides | None = None
+    """An array's layout where it is not in C order: it decides what user code gets as a view and what as a copy."""
 
 
 def leaf_spec(leaf: Any) -> LeafSpec | None:
@@ -43,7 +46,7 @@ def leaf_spec(leaf: Any) -> LeafSpec | None:
     if kind is complex:
         return LeafSpec(ArrayType(np.dtype(np.complex128)), True, True)
     if isinstance(leaf, Tracer):
-        return LeafSpec(leaf.type, leaf.scalar, leaf.weak)
+        return LeafSpec(leaf.type, leaf.scalar, leaf.weak, None if leaf.in_c_order() else leaf.ghost().strides)
     if isinstance(leaf, (np.floating, np.complexfloating)):
         return LeafSpec(ArrayType(leaf.dtype), True, False)
     if isinstance(leaf, np.ndarray):
@@ -53,7 +56,7 @@ def leaf_spec(leaf: Any) -> LeafSpec | None:
             raise DTypeError(
                 f"an array of dtype {leaf.dtype} cannot be traced", hint="use booleans, integers, floats or complex"
             )
-        return LeafSpec(ArrayType(leaf.dtype.newbyteorder("="), leaf.shape), False, False)
+        return LeafSpec(ArrayType(leaf.dtype.newbyteorder("="), leaf.shape), False, False, strides_of(leaf))
     return None
 
 
@@ -117,6 +120,7 @@ def trace_function(
                 continue
             value = trace.param(spec.type, label, next(known))
             tracer = from_value(value, spec.scalar, spec.weak)
+            tracer.storage.strides = spec.strides
             given[position] = tracer
             storages.append((tracer.storage, value))
         inputs = len(storages)

@@ -479,17 +479,18 @@ def flatten_up_to(definition: TreeDef, tree: Any) -> list[Any]:
     [1, [2, 3]]
     """
     found: list[Any] = []
-
-    def descend(expected: TreeDef, subtree: Any, path: str) -> None:
-        if expected is _LEAF:
-            found.append(subtree)
-            return
-        items = _children_like(expected, subtree, path)
-        for step, child, item in zip(_steps(expected), expected.children, items, strict=True):
-            descend(child, item, path + step)
-
-    descend(definition, tree, "")
+    _flatten_like(definition, tree, "", found)
     return found
+
+
+# Not a function inside: one that calls itself is a reference cycle, and would keep the leaves until the collector runs.
+def _flatten_like(expected: TreeDef, subtree: Any, path: str, found: list[Any]) -> None:
+    if expected is _LEAF:
+        found.append(subtree)
+        return
+    items = _children_like(expected, subtree, path)
+    for step, child, item in zip(_steps(expected), expected.children, items, strict=True):
+        _flatten_like(child, item, path + step, found)
 
 
 def broadcast_prefix(prefix: Any, definition: TreeDef) -> list[Any]:
@@ -502,19 +503,19 @@ def broadcast_prefix(prefix: Any, definition: TreeDef) -> list[Any]:
     [0, 0, None]
     """
     found: list[Any] = []
-
-    def descend(part: Any, expected: TreeDef, path: str) -> None:
-        kind = type(part)
-        handler = None if part is None else _HANDLERS[kind] if kind in _HANDLERS else _derive(kind)
-        if handler is None:
-            found.extend([part] * expected.num_leaves)
-            return
-        if expected is _LEAF:
-            place = f"at {path}" if path else "at the top"
-            raise StructureError(f"structures differ {place}: expected one value for a leaf, got {_describe(part)}")
-        items = _children_like(expected, part, path)
-        for step, child, item in zip(_steps(expected), expected.children, items, strict=True):
-            descend(item, child, path + step)
-
-    descend(prefix, definition, "")
+    _broadcast_like(prefix, definition, "", found)
     return found
+
+
+def _broadcast_like(part: Any, expected: TreeDef, path: str, found: list[Any]) -> None:
+    kind = type(part)
+    handler = None if part is None else _HANDLERS[kind] if kind in _HANDLERS else _derive(kind)
+    if handler is None:
+        found.extend([part] * expected.num_leaves)
+        return
+    if expected is _LEAF:
+        place = f"at {path}" if path else "at the top"
+        raise StructureError(f"structures differ {place}: expected one value for a leaf, got {_describe(part)}")
+    items = _children_like(expected, part, path)
+    for step, child, item in zip(_steps(expected), expected.children, items, strict=True):
+        _broadcast_like(item, child, path + step, found)

@@ -20,6 +20,7 @@ from srcgrad.ir.core import NO_ATTRS, Attrs, Builder, Literal, Operation, Region
 from srcgrad.ir.opdef import Op
 from srcgrad.ir.source import Span, user_span
 from srcgrad.ir.types import ArrayType
+from srcgrad.tracing.layout import Strides
 
 FOLD_LIMIT = 64
 """Operations on literals whose result has at most this many elements are evaluated while tracing."""
@@ -42,12 +43,14 @@ class NeedsConcrete(ConcretizationError):
 class Storage:
     """Memory that tracers view: its current SSA value in the trace that made it."""
 
-    __slots__ = ("trace", "value", "writable")
+    __slots__ = ("strides", "trace", "value", "writable")
 
-    def __init__(self, trace: Trace, value: Value, writable: bool = True) -> None:
+    def __init__(self, trace: Trace, value: Value, writable: bool = True, strides: Strides | None = None) -> None:
         self.trace = trace
         self.value = value
         self.writable = writable
+        self.strides = strides
+        """Where it is not laid out in C order, how; the IR knows no layout."""
 
 
 class TracingBuilder(Builder):

@@ -26,6 +26,7 @@ from srcgrad.ir.core import Literal, Value
 from srcgrad.ir.errors import nearest_hint
 from srcgrad.ir.opdef import REGISTRY
 from srcgrad.ir.types import ArrayType, DType
+from srcgrad.tracing.layout import elementwise_strides, uninitialised
 from srcgrad.tracing.trace import CURRENT, NeedsConcrete, Storage, Trace, current_trace, leaked
 from srcgrad.tracing.views import Chain, PartView, ReshapeView, TransposeView, View
 
@@ -147,10 +148,20 @@ class Tracer:
 
     def ghost(self) -> np.ndarray[Any, Any]:
         """An uninitialised array laid out as this one: NumPy itself says what is a view of it and what a copy."""
-        ghost: np.ndarray[Any, Any] = np.empty(self.storage.value.type.static_shape, self.storage.value.type.dtype)
+        ghost = uninitialised(self.storage.value.type, self.storage.strides)
         for view in self.chain:
             ghost = view.apply(ghost)
         return ghost
+
+    def in_c_order(self) -> bool:
+        """Whether its elements stand in memory one after the other, in C order."""
+        return (not self.chain and self.storage.strides is None) or self.ghost().flags.c_contiguous
+
+    def like_ufunc(self, *operands: Tracer) -> Tracer:
+        """This fresh result, laid out as NumPy lays out an elementwise result of the operands."""
+        if self.ndim > 1 and any(x.ndim > 1 and (x.chain or x.storage.strides) for x in operands):
+            self.storage.strides = elementwise_strides([x.ghost() for x in operands], self.dtype)
+        return self
 
     def number(self) -> Any:
         """The array or scalar this is known to hold, or None in an abstract trace."""
@@ -278,7 +289,7 @@ class Tracer:
     def reshape_is_view(self, shape: Any) -> bool:
         if self.scalar:
             return False
-        if not self.chain:
+        if not self.chain and self.storage.strides is None:
             return True
         ghost = self.ghost()
         reshaped = ghost.reshape(shape)
@@ -298,7 +309,7 @@ class Tracer:
         return emit("reshape", self, scalar=self.scalar and not target, shape=target)
 
     def ravel(self, order: str = "C") -> Tracer:
-        if order in "CAK" and self.chain and not self.ghost().flags.c_contiguous:
+        if order in "CAK" and not self.in_c_order():
             return self.reshape(-1, copy=True)
         return self.reshape(-1, order="C" if order == "K" else order)
 
@@ -318,7 +329,8 @@ class Tracer:
 
     # --- copies ------------------------------------------------------------------------------------
     def copy(self, order: str = "C") -> Tracer:
-        return from_value(self.read())
+        result = from_value(self.read())
+        return result.like_ufunc(self) if order in "KA" else result
 
     def __copy__(self) -> Tracer:
         return self.copy()
@@ -334,7 +346,8 @@ class Tracer:
             raise UnsupportedError(f"cannot cast {self.dtype} to {target} with casting={casting!r}")
         if target == self.dtype and not self.weak:
             return self.copy() if copy else self
-        return from_value(cast_value(self.read(), target), scalar=self.scalar)
+        result = from_value(cast_value(self.read(), target), scalar=self.scalar)
+        return result.like_ufunc(self) if order in "KA" else result
 
     def item(self, *index: Any) -> Tracer:
         if not index:

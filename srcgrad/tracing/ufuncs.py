@@ -120,14 +120,14 @@ def call(ufunc: np.ufunc, *inputs: Any, weak: bool = False) -> Any:
     loop, results = resolve(ufunc, tuple([weak_type(x) for x in inputs]))
     operands = [operand(x, dtype) for x, dtype in zip(inputs, loop, strict=True)]
     shape = common_shape(operands)
-    if len(operands) > 1:
-        operands = [broadcast_tracer(x, shape) for x in operands]
+    full = [broadcast_tracer(x, shape) for x in operands] if len(operands) > 1 else operands
     if rule is None:
-        return finished(emit(name or "", *operands), results[0], weak)
-    found = rule(*operands)
+        return finished(emit(name or "", *full), results[0], weak).like_ufunc(*operands)
+    found = rule(*full)
     if isinstance(found, tuple):
-        return tuple(finished(part, dtype, weak) for part, dtype in zip(found, results, strict=True))
-    return finished(found, results[0], weak)
+        parts = zip(found, results, strict=True)
+        return tuple(finished(part, dtype, weak).like_ufunc(*operands) for part, dtype in parts)
+    return finished(found, results[0], weak).like_ufunc(*operands)
 
 
 def finished(result: Tracer, dtype: DType, weak: bool) -> Tracer:

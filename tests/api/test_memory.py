@@ -44,6 +44,10 @@ CALLS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
+BOUND = 60_000
+"""Python's own pools of small objects fill up to some 50 kB; a trace that stays at each call would be far more."""
+
+
 def traces() -> list[Any]:
     gc.collect()
     return [thing for thing in gc.get_objects() if isinstance(thing, (Trace, Tracer))]
@@ -58,7 +62,7 @@ def test_calls_leave_nothing_behind(name: str, f: Any) -> None:
         call(f, argument)
     assert not traces()
     references = sys.getrefcount(argument)
-    count = 100 if f is smooth else 20
+    count = 100
     tracemalloc.start()
     try:
         for _ in range(5):
@@ -71,7 +75,7 @@ def test_calls_leave_nothing_behind(name: str, f: Any) -> None:
         grown = tracemalloc.get_traced_memory()[0] - before
     finally:
         tracemalloc.stop()
-    assert grown < 4000, f"{grown} bytes in {count} calls"
+    assert grown < BOUND, f"{grown} bytes in {count} calls"
     assert sys.getrefcount(argument) == references
     assert not traces()
 
@@ -94,7 +98,7 @@ def test_fresh_functions_leave_nothing_behind() -> None:
         grown = tracemalloc.get_traced_memory()[0] - before
     finally:
         tracemalloc.stop()
-    assert grown < 8000
+    assert grown < BOUND
 
 
 def test_failed_calls_leave_nothing_behind() -> None:
@@ -114,13 +118,13 @@ def test_failed_calls_leave_nothing_behind() -> None:
         call()
         gc.collect()
         before = tracemalloc.get_traced_memory()[0]
-        for _ in range(50):
+        for _ in range(100):
             call()
         gc.collect()
         grown = tracemalloc.get_traced_memory()[0] - before
     finally:
         tracemalloc.stop()
-    assert grown < 4000
+    assert grown < BOUND
 
 
 def test_a_pullback_keeps_no_more_than_its_residuals() -> None:
@@ -199,8 +203,8 @@ def test_inputs_of_every_layout(name: str) -> None:
 @pytest.mark.parametrize("name", layouts())
 def test_captured_arrays_of_every_layout(name: str) -> None:
     captured = layouts()[name]
-    expected = np.sum(np.asarray(captured))
-    found = sg.grad(lambda k: np.sum(captured * k))(1.0)
+    expected = np.sum(np.asarray(captured).real)
+    found = sg.grad(lambda k: np.sum(captured * k).real)(1.0)
     np.testing.assert_allclose(found, expected, rtol=1e-2 if np.asarray(captured).dtype.itemsize < 4 else 1e-6)
 
 

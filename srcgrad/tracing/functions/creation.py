@@ -22,12 +22,18 @@ def like(prototype: Any, dtype: Any, shape: Any) -> tuple[tuple[int, ...], Any]:
     return tuple(shape), x.dtype if dtype is None else np.dtype(dtype)
 
 
+def laid_out(result: Tracer, prototype: Any, order: str) -> Tracer:
+    """The fresh array in the memory layout of its prototype, where the order asks for that."""
+    keeps = order in "KA" and isinstance(prototype, Tracer) and prototype.shape == result.shape
+    return result.like_ufunc(prototype) if keeps else result
+
+
 @numpy_rule("zeros_like", "empty_like")
 def zeros_like(
     a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: Any = None
 ) -> Tracer:
     shape, dtype = like(a, dtype, shape)
-    return filled(shape, 0, dtype)
+    return laid_out(filled(shape, 0, dtype), a, order)
 
 
 @numpy_rule("ones_like")
@@ -35,7 +41,7 @@ def ones_like(
     a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: Any = None
 ) -> Tracer:
     shape, dtype = like(a, dtype, shape)
-    return filled(shape, 1, dtype)
+    return laid_out(filled(shape, 1, dtype), a, order)
 
 
 @numpy_rule("full_like")
@@ -50,12 +56,12 @@ def full_like(
     device: Any = None,
 ) -> Tracer:
     shape, dtype = like(a, dtype, shape)
-    return broadcast_to(cast(as_tracer(fill_value), dtype), shape).copy()
+    return laid_out(broadcast_to(cast(as_tracer(fill_value), dtype), shape).copy(), a, order)
 
 
 @numpy_rule("copy")
 def copy(a: Any, order: str = "K", subok: bool = False) -> Tracer:
-    return as_tracer(a).copy()
+    return as_tracer(a).copy(order)
 
 
 @numpy_rule("copyto")

@@ -38,8 +38,8 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
     predicate = as_bool(as_tracer(condition))
     branches = [operand(branch, dtype) for branch in (x, y)]
     shape = broadcast_shape([predicate.shape, *(branch.shape for branch in branches)])
-    predicate = broadcast_tracer(predicate, shape)
-    return emit("select", predicate, *(broadcast_tracer(branch, shape) for branch in branches), scalar=False)
+    full = [broadcast_tracer(x, shape) for x in (predicate, *branches)]
+    return emit("select", *full, scalar=False).like_ufunc(predicate, *branches)
 
 
 @numpy_rule("select")
