@@ -35,11 +35,13 @@ def uninitialised(type: ArrayType, strides: Strides | None) -> Array:
 
 def elementwise_strides(operands: Sequence[Array], dtype: DType) -> Strides | None:
     """The strides that a ufunc gives its result on these operands; None for C order."""
+    flags: list[Any] = [["readonly"] for _ in operands]
+    dtypes: list[Any] = [operand.dtype for operand in operands]
     iterator = np.nditer(
         [*operands, None],
-        flags=["zerosize_ok", "refs_ok"],
-        op_flags=[*[["readonly"]] * len(operands), ["writeonly", "allocate"]],
-        op_dtypes=[*[operand.dtype for operand in operands], dtype],
+        flags=["zerosize_ok"],
+        op_flags=[*flags, ["writeonly", "allocate"]],
+        op_dtypes=[*dtypes, dtype],
         order="K",
     )
     return strides_of(iterator.operands[-1])

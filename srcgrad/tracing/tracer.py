@@ -345,7 +345,7 @@ class Tracer:
         if not np.can_cast(self.dtype, target, casting):  # type: ignore[arg-type]
             raise UnsupportedError(f"cannot cast {self.dtype} to {target} with casting={casting!r}")
         if target == self.dtype and not self.weak:
-            return self.copy() if copy else self
+            return self.copy(order) if copy else self
         result = from_value(cast_value(self.read(), target), scalar=self.scalar)
         return result.like_ufunc(self) if order in "KA" else result
 
