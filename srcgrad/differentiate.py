@@ -335,28 +335,17 @@ class Hessian(Derivative):
 
         def finish(results: Sequence[Any], stages: Any) -> Any:
             blocks = iter(results[start:])
-
-            def nest(depth: int) -> Any:
-                if depth == 0:
-                    return next(blocks)
-                flat = [nest(depth - 1) for _ in range(leaves)]
-                parts, used = [], 0
-                for tree in trees:
-                    parts.append(tree.unflatten(flat[used : used + tree.num_leaves]))
-                    used += tree.num_leaves
-                return arranged(parts)
-
-            found = out_tree.unflatten([nest(2) for _ in outputs])
+            found = out_tree.unflatten([nested(blocks, trees, arranged, 2) for _ in outputs])
             return found if aux_tree is None else (found, rebuild(aux_tree, aux, results))
 
         return Built(second, finish)
 
 
-def nested(blocks: Iterator[Any], trees: Sequence[TreeDef], single: bool, depth: int) -> Any:
+def nested(blocks: Iterator[Any], trees: Sequence[TreeDef], arranged: Callable[[list[Any]], Any], depth: int) -> Any:
     """The next blocks in the structure of the arguments, ``depth`` times."""
     if depth == 0:
         return next(blocks)
     parts = [
-        tree.unflatten([nested(blocks, trees, single, depth - 1) for _ in range(tree.num_leaves)]) for tree in trees
+        tree.unflatten([nested(blocks, trees, arranged, depth - 1) for _ in range(tree.num_leaves)]) for tree in trees
     ]
-    return parts[0] if single else tuple(parts)
+    return arranged(parts)

@@ -134,7 +134,7 @@ class Vmap(Transformed):
         outputs, tree = [], None
         for k in range(size):
             example = [
-                leaf if axis is None else leaf[(slice(None),) * axis + (k,)]
+                unshared(leaf if axis is None else leaf[(slice(None),) * axis + (k,)])
                 for leaf, axis in zip(job.leaves, axes, strict=True)
             ]
             given_args, given_kwargs = job.treedef.unflatten(example)
@@ -158,6 +158,11 @@ def mapping(job: Job) -> tuple[tuple[int | None, ...], int]:
     found: Any = job.detail
     axes, size = found
     return axes, size
+
+
+def unshared(leaf: Any) -> Any:
+    """An example that the function may change in place without the caller seeing it."""
+    return leaf.copy() if isinstance(leaf, (np.ndarray, Tracer)) else leaf
 
 
 def prefixed(name: str, axes: Axes, tree: TreeDef) -> list[Any]:
