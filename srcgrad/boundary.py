@@ -1,13 +1,15 @@
 """What leaves srcgrad when something goes wrong: an error of `srcgrad.errors` at the user's line, or the user's own.
 
-NumPy validates part of what rules are given (dtypes, axes, orders), and says so with plain errors raised below srcgrad's
-frames. They become srcgrad's errors here. What user code raises, and what NumPy raises for its concrete arrays, passes
-through untouched.
+NumPy validates part of what rules are given (dtypes, axes, orders), and says so with plain errors raised below the
+frames of srcgrad. They become srcgrad's errors here. What user code raises, and what NumPy raises for its concrete
+arrays, passes through untouched.
 """
 
 from __future__ import annotations
 
 import functools
+import linecache
+import re
 from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Any, ParamSpec, TypeVar
@@ -16,7 +18,7 @@ import numpy as np
 
 from srcgrad.errors import ArgumentError, AxisError, IndexingError, InternalError, SrcgradError, UnsupportedError
 from srcgrad.ir.errors import prune_traceback
-from srcgrad.ir.source import Span, internal_frame, user_span
+from srcgrad.ir.source import Span, internal_frame, render, user_span
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -29,6 +31,7 @@ TRANSLATED: dict[type[Exception], type[SrcgradError]] = {
     np.exceptions.AxisError: AxisError,
 }
 """NumPy's plain errors; subclasses (`LinAlgError`) and warnings turned into errors keep their meaning and pass."""
+PLACE = re.compile(r"\s*# (?:.* of )?(?P<file>\S+):(?P<line>\d+)(?: \| (?P<text>.*))?$")
 BROKEN = (AttributeError, KeyError, AssertionError, NameError, NotImplementedError, ZeroDivisionError)
 """What only a fault of srcgrad's own raises below its frames."""
 
@@ -59,25 +62,50 @@ def translated(error: Exception) -> SrcgradError | None:
     entry, below = last_user_entry(error)
     if not below:
         return None
-    if entry is None and kind is not None:  # no user code was reached: the call itself does not fit the function
+    if entry is None and kind is UnsupportedError:  # no user code was reached: the call does not fit the function
         kind = ArgumentError
-    span = Span.of(entry.tb_frame.f_code, entry.tb_lasti) if entry is not None else user_span(1)
+    span = Span.of(entry.tb_frame.f_code, entry.tb_lasti) if entry is not None else program_span(error) or user_span(1)
     if kind is not None:
         return kind(str(error), span=span)
     return InternalError(
-        f"{type(error).__name__}: {error}", span=span, hint="this is a fault of srcgrad: please report it with the code above"
+        f"{type(error).__name__}: {error}",
+        span=span,
+        hint="this is a fault of srcgrad: please report it with the code above",
     )
+
+
+def program_span(error: BaseException) -> Span | None:
+    """The user's line of the statement of a compiled program that raised: the comment above the statement names it."""
+    entry, found = error.__traceback__, None
+    while entry is not None:
+        if entry.tb_frame.f_code.co_filename.startswith("<srcgrad "):
+            found = entry
+        entry = entry.tb_next
+    if found is None:
+        return None
+    lines = linecache.getlines(found.tb_frame.f_code.co_filename)
+    for line in reversed(lines[: found.tb_lineno]):
+        place = PLACE.match(line)
+        if place is not None:
+            return Span.at(place["file"], int(place["line"]), text=place["text"] or "")
+    return None
 
 
 def reported(error: Exception, activity: str) -> Exception:
     """The exception to raise in place of one that reached a public function; the same object where it is the user's.
 
-    ``activity``, "while tracing grad(loss)", is added with the place of the call unless the error is about the call itself.
+    ``activity``, "while tracing grad(loss)", is added with the place of the call unless the error is about the call
+    itself.
     """
     found = error if isinstance(error, SrcgradError) else translated(error)
     if found is None:
+        span = program_span(error)
+        if span is not None:
+            error.add_note(render(span))
         return error
     call = user_span(1)
+    if found is not error and program_span(error) is not None:
+        activity = activity.replace("while tracing", "while running")
     if found.context or found.span is not call:
         found.add_context(activity if call is None else f"{activity}, called at {call.label()}")
     if found is not error:

@@ -17,7 +17,7 @@ import numpy as np
 
 from srcgrad.tracing.capture import Captures, Uncacheable, analyze
 from srcgrad.tracing.tracer import FUNCTIONS
-from srcgrad.tracing.ufuncs import ELEMENTWISE, UFUNCS
+from srcgrad.tracing.ufuncs import has_rule
 
 CAPACITY = 1024
 """How many programs, and how many code objects, are remembered."""
@@ -52,7 +52,7 @@ def is_pure(thing: object) -> bool:
     except TypeError:
         return False
     if isinstance(thing, np.ufunc):
-        return thing in ELEMENTWISE or thing in UFUNCS
+        return has_rule(thing)
     if isinstance(thing, type):
         return issubclass(thing, np.generic) or issubclass(thing, BaseException)
     return isinstance(thing, types.BuiltinFunctionType) and getattr(math, thing.__name__, None) is thing

@@ -88,8 +88,14 @@ def without_gc() -> Iterator[None]:
 
 def compiled(function: Function, backend: str) -> Runner:
     """A Function through the optimising passes and a backend."""
-    run = find_backend(backend).compile(optimised(function)).run
-    return lambda arguments: run(*arguments)
+    executable = find_backend(backend).compile(optimised(function))
+    run = executable.run
+
+    def runner(arguments: Sequence[Any]) -> Sequence[Any]:
+        return run(*arguments)
+
+    runner.__dict__["executable"] = executable  # which keeps the program's text, read where it fails
+    return runner
 
 
 def optimised(function: Function) -> Function:

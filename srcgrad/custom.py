@@ -28,6 +28,7 @@ from srcgrad.tracing.function import LeafSpec, StaticLeaf, Traced, leaf_spec, tr
 from srcgrad.tracing.pytree import TreeDef, flatten, flatten_up_to, tree_map
 from srcgrad.tracing.trace import CURRENT, Trace, current_span
 from srcgrad.tracing.tracer import Tracer, as_tracer, emit, from_value
+from srcgrad.transformed import global_name
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -114,6 +115,13 @@ class Ruled(ABC, Generic[P, R]):
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
 
+    def __reduce__(self) -> Any:
+        """By name where this object is what its module calls so (a decorated function), else by its parts."""
+        name = global_name(self)
+        if name is not None:
+            return name
+        return (restore_ruled, (type(self), dict(self.__dict__)))
+
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if CURRENT.get() is None or ACTIVE_RULES.get().count(self.f) >= RULE_DEPTH:
             return self.f(*args, **kwargs)
@@ -166,6 +174,13 @@ class Ruled(ABC, Generic[P, R]):
         return [given[k] if k in given else next(others) for k in range(count)]
 
 
+def restore_ruled(cls: type[Any], state: dict[str, Any]) -> Any:
+    """Unpickle a function with a rule."""
+    other = object.__new__(cls)
+    other.__dict__.update(state)
+    return other
+
+
 def current() -> Trace:
     trace = CURRENT.get()
     if trace is None:
@@ -201,7 +216,7 @@ def emit_call(name: str, operands: Sequence[Value], attrs: dict[str, Any], regio
     return [from_value(value, scalar=not value.type.shape) for value in operation.results]
 
 
-class custom_jvp(Ruled[P, R]):  # noqa: N801  named as in JAX
+class custom_jvp(Ruled[P, R]):
     """A function with its own forward rule; reverse mode, higher orders and vmap come from the rule.
 
     Args:
@@ -346,7 +361,7 @@ def fitted(value: Any, type: ArrayType, what: str) -> Tracer:
     return tracer if tracer.dtype == type.dtype else tracer.astype(type.dtype)
 
 
-class custom_vjp(Ruled[P, R]):  # noqa: N801  named as in JAX
+class custom_vjp(Ruled[P, R]):
     """A function with its own reverse rule; forward mode is the transpose of that rule.
 
     Args:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from srcgrad.boundary import checked, described
-from srcgrad.compiler import Runner
+from srcgrad.compiler import Runner, inlined
 from srcgrad.differentiate import no_pair, plural, rebuild, tree_text
 from srcgrad.errors import ArgumentError, DTypeError, NonScalarOutputError, ShapeError, StructureError
 from srcgrad.ir.core import Builder, Function
@@ -22,6 +22,7 @@ from srcgrad.ir.types import ArrayType
 from srcgrad.tracing.function import StaticLeaf, Traced, as_array, leaf_spec
 from srcgrad.tracing.pytree import TreeDef, flatten, flatten_up_to
 from srcgrad.tracing.trace import CURRENT
+from srcgrad.tracing.tracer import Tracer
 from srcgrad.transformed import Built, Job, Transformed, own
 
 
@@ -185,10 +186,13 @@ class Later(NamedTuple):
 
     residuals: Sequence[Any]
     run: Runner
+    stage: Function
 
     def __call__(self, values: Sequence[Any]) -> Sequence[Any]:
         arguments = [*self.residuals, *map(as_array, values)]
         if CURRENT.get() is not None:
+            if any(isinstance(argument, Tracer) for argument in arguments):  # it may come from outside the trace
+                return inlined(self.stage)(arguments)
             return self.run(arguments)
         return [own(result) for result in self.run(arguments)]
 
@@ -301,7 +305,7 @@ class Vjp(Directional):
             return tuple(tree.unflatten([next(leaves) for _ in range(tree.num_leaves)]) for tree in trees)
 
         def finish(results: Sequence[Any], stages: Sequence[Runner]) -> Any:
-            later = Later(list(results[parts.results :]), stages[0])
+            later = Later(list(results[parts.results :]), stages[0], stage)
             found = (rebuild(out_tree, outputs, results), VjpFunction(later, out_tree, types, restore))
             return found if aux_tree is None else (*found, rebuild(aux_tree, aux, results))
 
@@ -332,7 +336,7 @@ class Linearize(Directional):
             )
 
         def finish(results: Sequence[Any], stages: Sequence[Runner]) -> Any:
-            later = Later(list(results[parts.results :]), stages[0])
+            later = Later(list(results[parts.results :]), stages[0], stage)
             linear = LinearFunction(later, trees, types, restore)
             found = (rebuild(out_tree, outputs, results), linear)
             return found if aux_tree is None else (*found, rebuild(aux_tree, aux, results))

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from srcgrad.backends.numpy.evaluate import evaluate_operation
 from srcgrad.backends.numpy.module import module_source
+from srcgrad.boundary import checked
 from srcgrad.compiler import backend_name
 from srcgrad.errors import ConcretizationError
 from srcgrad.ir.core import Function
@@ -30,6 +31,7 @@ _MOST_PLACES: Final = 3
 _WIDTH: Final = 116
 
 
+@checked
 def source(f: Callable[..., Any]) -> Callable[..., str]:
     """The program of a function for given arguments, as a NumPy module that runs without srcgrad.
 
@@ -57,6 +59,7 @@ def source(f: Callable[..., Any]) -> Callable[..., str]:
     as_transformed(f, "source")
 
     @functools.wraps(f, updated=())
+    @checked
     def show(*args: Any, **kwargs: Any) -> str:
         lowered = lower(f, args, kwargs, "source")
         return module_of(lowered, optimised_of(lowered, None))
@@ -82,6 +85,7 @@ class Explanation:
     __repr__ = __str__
 
 
+@checked
 def explain(f: Callable[..., Any]) -> Callable[..., Explanation]:
     """What a call of a function goes through: source, how it runs, IR, passes, derivative, NumPy source.
 
@@ -106,6 +110,7 @@ def explain(f: Callable[..., Any]) -> Callable[..., Explanation]:
     as_transformed(f, "explain")
 
     @functools.wraps(f, updated=())
+    @checked
     def show(*args: Any, **kwargs: Any) -> Explanation:
         transformed = as_transformed(f, "explain")
         heading = f"{title(f)}, called with {len(args) + len(kwargs)} argument{'s' * (len(args) + len(kwargs) != 1)}"

@@ -162,7 +162,8 @@ def mapping(job: Job) -> tuple[tuple[int | None, ...], int]:
 
 def unshared(leaf: Any) -> Any:
     """An example that the function may change in place without the caller seeing it."""
-    return leaf.copy() if isinstance(leaf, (np.ndarray, Tracer)) else leaf
+    changeable = not leaf.scalar if isinstance(leaf, Tracer) else isinstance(leaf, np.ndarray)
+    return leaf.copy() if changeable else leaf
 
 
 def prefixed(name: str, axes: Axes, tree: TreeDef) -> list[Any]:

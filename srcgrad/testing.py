@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from srcgrad.boundary import checked, described
 from srcgrad.errors import ArgumentError, GradientCheckError, IntegerInputError
 from srcgrad.ir.core import Builder
 from srcgrad.ir.transforms.derivatives import is_holomorphic
@@ -58,6 +59,7 @@ SHOWN = 64
 """Matrices with more entries than this are not shown."""
 
 
+@checked
 def check_grads(
     f: Callable[..., Any],
     args: Sequence[Any],
@@ -124,16 +126,18 @@ def check_grads(
 def checked_args(args: Any) -> tuple[Any, ...]:
     if not isinstance(args, (tuple, list)):
         raise ArgumentError(
-            f"check_grads: args must be a tuple of the function's arguments, not {type(args).__name__}",
+            f"check_grads: args must be a tuple of the function's arguments, not {described(args)}",
             hint="check_grads(f, (x,))",
         )
     return tuple(args)
 
 
 def checked_modes(modes: Any) -> tuple[str, ...]:
-    given = (modes,) if isinstance(modes, str) else tuple(modes)
+    given = tuple(modes) if isinstance(modes, (tuple, list)) else (modes,)
     if not given or any(mode not in MODES for mode in given):
-        raise ArgumentError(f"check_grads: modes are 'fwd' and 'rev', not {modes!r}")
+        raise ArgumentError(
+            f"check_grads: modes are 'fwd' and 'rev', not {described(modes)}", hint="modes=('fwd', 'rev') checks both"
+        )
     return tuple(dict.fromkeys(given))
 
 
@@ -155,7 +159,7 @@ class Problem:
         self, f: Callable[..., Any], args: tuple[Any, ...], argnums: Any, tolerance: Tolerance, seed: int
     ) -> None:
         if not callable(f):
-            raise ArgumentError(f"check_grads takes a function, not {type(f).__name__}")
+            raise ArgumentError(f"check_grads takes a function, not {described(f)}")
         self.f = f
         self.name = getattr(f, "__name__", type(f).__name__)
         self.tolerance = tolerance
@@ -277,7 +281,7 @@ def positions(argnums: Any, count: int) -> tuple[int, ...] | None:
     given = (argnums,) if isinstance(argnums, int) else tuple(argnums)
     for number in given:
         if not isinstance(number, int) or not -count <= number < count:
-            raise ArgumentError(f"check_grads: argnums={argnums!r}, but there are {count} arguments")
+            raise ArgumentError(f"check_grads: argnums={argnums!r}, but f has {count} here; argnums counts from 0")
     return tuple(sorted({number % count for number in given}))
 
 

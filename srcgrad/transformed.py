@@ -158,12 +158,9 @@ class Transformed(ABC):
 
     def __reduce__(self) -> Any:
         """By name where this object is what its module calls so (a decorated function), else by its parts."""
-        module = sys.modules.get(getattr(self, "__module__", ""))
-        found: Any = module
-        for part in getattr(self, "__qualname__", "<>").split("."):
-            found = getattr(found, part, None)
-        if found is self:
-            return self.__qualname__
+        name = global_name(self)
+        if name is not None:
+            return name
         state = {name: value for name, value in self.__dict__.items() if name not in ("f", "plans", "fast", "__wrapped__")}
         return (restore, (type(self), self.f, state))
 
@@ -355,6 +352,15 @@ class Transformed(ABC):
                 RetraceWarning,
                 stacklevel=user_stack_level(),
             )
+
+
+def global_name(thing: Any) -> str | None:
+    """The qualified name under which the module that this object names has it: what it pickles as; None if it has not."""
+    name: str = getattr(thing, "__qualname__", "<>")
+    found: Any = sys.modules.get(getattr(thing, "__module__", ""))
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return name if found is thing else None
 
 
 def restore(cls: type[Transformed], f: Callable[..., Any], state: dict[str, Any]) -> Transformed:

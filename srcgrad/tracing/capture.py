@@ -434,6 +434,8 @@ class _Analysis:
         owner = self.objects[self.plan.namespaces[namespace]]
         names = vars(owner) if isinstance(owner, types.ModuleType) else owner.__globals__
         value = names.get(name, _MISSING)
+        if value is _MISSING and module is not None and module.__name__ == "srcgrad":
+            value = getattr(module, name, _MISSING)  # loaded when first used, and there from then on
         if value is _MISSING and module is not None:
             raise Refusal(f"reads '{module.__name__}.{name}', which does not exist or is made on demand")
         known = self.edge_of.get((namespace, name))

@@ -138,15 +138,20 @@ def finished(result: Tracer, dtype: DType, weak: bool) -> Tracer:
     return result
 
 
+def has_rule(ufunc: np.ufunc) -> bool:
+    """Whether a ufunc can be traced; the rules of SciPy's are loaded once SciPy's are."""
+    if ufunc not in UFUNCS and ufunc not in ELEMENTWISE and "scipy.special" in sys.modules:
+        importlib.import_module("srcgrad.tracing.functions.special")
+    return ufunc in UFUNCS or ufunc in ELEMENTWISE
+
+
 def find_rule(ufunc: np.ufunc) -> Callable[..., Any] | None:
     """The rule of a ufunc that is several ops; None if it is one op.
 
     Raises:
         UnsupportedError: there is no rule.
     """
-    if ufunc not in UFUNCS and ufunc not in ELEMENTWISE and "scipy.special" in sys.modules:
-        importlib.import_module("srcgrad.tracing.functions.special")
-    if ufunc in UFUNCS or ufunc in ELEMENTWISE:
+    if has_rule(ufunc):
         return UFUNCS.get(ufunc)
     known = [f"np.{known.__name__}" for known in (*ELEMENTWISE, *UFUNCS)]
     name = f"np.{ufunc.__name__}"

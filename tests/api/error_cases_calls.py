@@ -21,7 +21,7 @@ def product(x: Any, y: Any) -> Any:
     return np.sum(x * y)
 
 
-# --- what is not a function -----------------------------------------------------------------------------------------------
+# --- what is not a function ------------------------------------------------------------------------------------------
 @case("ArgumentError", TypeError, at="sg.grad(3)")
 def grad_of_an_int() -> Any:
     return sg.grad(3)
@@ -97,7 +97,7 @@ def custom_vjp_of_none() -> Any:
     return sg.custom_vjp(None)
 
 
-# --- argnums and arguments ------------------------------------------------------------------------------------------------
+# --- argnums and arguments -------------------------------------------------------------------------------------------
 @case("ArgumentError", ValueError, at="sg.grad(total, argnums=1)(X)")
 def argnums_out_of_range() -> Any:
     return sg.grad(total, argnums=1)(X)
@@ -208,7 +208,7 @@ def masked_array() -> Any:
     return sg.grad(total)(np.ma.masked_array(X))
 
 
-# --- outputs --------------------------------------------------------------------------------------------------------------
+# --- outputs ---------------------------------------------------------------------------------------------------------
 @case("NonScalarOutputError", TypeError, at="sg.grad(np.sin)(X)")
 def grad_of_an_array_output() -> Any:
     return sg.grad(np.sin)(X)
@@ -289,7 +289,7 @@ def holomorphic_of_reals() -> Any:
     return sg.grad(total, holomorphic=True)(X)
 
 
-# --- tangents and cotangents ----------------------------------------------------------------------------------------------
+# --- tangents and cotangents -----------------------------------------------------------------------------------------
 @case("ShapeError", ValueError, at="sg.vjp(np.sin, X)[1](np.ones(4))")
 def cotangent_shape() -> Any:
     return sg.vjp(np.sin, X)[1](np.ones(4))
@@ -365,7 +365,7 @@ def linearize_tangent_shape() -> Any:
     return sg.linearize(total, X)[1](M)
 
 
-# --- vmap -----------------------------------------------------------------------------------------------------------------
+# --- vmap ------------------------------------------------------------------------------------------------------------
 @case("ShapeError", ValueError, at="sg.vmap(product)(X, np.ones(4))")
 def vmap_sizes_differ() -> Any:
     return sg.vmap(product)(X, np.ones(4))
@@ -421,7 +421,7 @@ def vmap_axis_size_differs() -> Any:
     return sg.vmap(total, axis_size=5)(M)
 
 
-# --- backends -------------------------------------------------------------------------------------------------------------
+# --- backends --------------------------------------------------------------------------------------------------------
 @case("UnknownBackendError", ValueError, at='sg.set_backend("nunpy")')
 def set_backend_unknown() -> Any:
     return sg.set_backend("nunpy")
@@ -448,7 +448,7 @@ def jvp_backend_a_module() -> Any:
     return sg.jvp(total, (X,), (X,), backend=np)
 
 
-# --- pytrees and control --------------------------------------------------------------------------------------------------
+# --- pytrees and control ---------------------------------------------------------------------------------------------
 @case("StructureError", TypeError, at="sg.register_pytree_node(3, list, tuple)")
 def register_an_instance() -> Any:
     return sg.register_pytree_node(3, list, tuple)  # type: ignore[arg-type, type-var]

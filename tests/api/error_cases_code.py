@@ -16,8 +16,8 @@ M = np.arange(6.0).reshape(2, 3)
 KEPT: list[Any] = []
 
 
-# --- shapes ---------------------------------------------------------------------------------------------------------------
-@case("ShapeError", ValueError, at='x + np.ones(4)')
+# --- shapes ----------------------------------------------------------------------------------------------------------
+@case("ShapeError", ValueError, at="x + np.ones(4)")
 def add_shapes() -> Any:
     return sg.grad(lambda x: np.sum(x + np.ones(4)))(X)
 
@@ -91,7 +91,7 @@ def solve_of_no_square() -> Any:
     return sg.vjp(lambda x: np.linalg.solve(x, np.ones(2)), M)
 
 
-# --- axes and indices -----------------------------------------------------------------------------------------------------
+# --- axes and indices ------------------------------------------------------------------------------------------------
 @case("AxisError", ValueError, IndexError, at="np.sum(x, axis=2)")
 def sum_axis() -> Any:
     return sg.grad(lambda x: np.sum(x, axis=2)[0])(M)
@@ -120,6 +120,15 @@ def index_out_of_bounds() -> Any:
 @case("IndexingError", IndexError, at="x[np.array([0, 7])]")
 def array_index_out_of_bounds() -> Any:
     return sg.grad(lambda x: np.sum(x[np.array([0, 7])]))(X)
+
+
+def picked(x: Any, index: Any) -> Any:
+    return np.sum(x[index] * 2.0)
+
+
+@case("IndexingError", IndexError, at="")
+def index_out_of_bounds_at_run_time() -> Any:
+    return sg.grad(picked)(X, np.array([0, 9]))
 
 
 @case("IndexingError", IndexError, at="x[0, 1]")
@@ -162,7 +171,7 @@ def iteration_over_a_scalar() -> Any:
     return sg.grad(lambda x: sum(list(x)))(1.0)
 
 
-# --- what has no rule -----------------------------------------------------------------------------------------------------
+# --- what has no rule ------------------------------------------------------------------------------------------------
 @case("UnsupportedError", TypeError, at="np.histogram(x)")
 def function_without_rule() -> Any:
     return sg.grad(lambda x: np.sum(np.histogram(x)[0]))(X)
@@ -247,7 +256,7 @@ def complex_into_real() -> Any:
     return sg.grad(f)(X)
 
 
-# --- traced values where concrete ones are needed -------------------------------------------------------------------------
+# --- traced values where concrete ones are needed --------------------------------------------------------------------
 @case("ConcretizationError", TypeError, at="np.array([x, 2.0])")
 def into_an_array() -> Any:
     return sg.grad(lambda x: np.sum(np.array([x, 2.0])))(1.0)
@@ -313,7 +322,7 @@ def truth_of_an_array() -> Any:
     return sg.grad(lambda x: x[0] if x > 0 else x[1])(X)
 
 
-# --- traced values used elsewhere -----------------------------------------------------------------------------------------
+# --- traced values used elsewhere ------------------------------------------------------------------------------------
 def keeping(x: Any) -> Any:
     KEPT[:] = [x]
     return x * x
@@ -395,7 +404,7 @@ def used_in_another_thread() -> Any:
     return sg.grad(f)(1.0)
 
 
-# --- custom rules ---------------------------------------------------------------------------------------------------------
+# --- custom rules ----------------------------------------------------------------------------------------------------
 def ruled(rule: Any) -> Any:
     f = sg.custom_jvp(lambda x: x * x)
     f.defjvp(rule)

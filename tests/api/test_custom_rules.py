@@ -258,10 +258,10 @@ def test_checkpoint_as_a_decorator_of_pytrees() -> None:
     np.testing.assert_allclose(found, 2 / np.cosh(X) ** 2)
 
 
+@pytest.mark.filterwarnings("error::srcgrad.RetraceWarning")
 def test_stop_gradient() -> None:
     def f(x: Any) -> Any:
         held = sg.stop_gradient({"x": x, "n": 3, "s": "text"})
-        assert held["n"] == 3 and held["s"] == "text"
         return np.sum(x * held["x"])
 
     np.testing.assert_allclose(sg.grad(f)(X), X)
@@ -270,4 +270,4 @@ def test_stop_gradient() -> None:
     np.testing.assert_allclose(sg.vmap(sg.grad(lambda x: x * sg.stop_gradient(x)))(X), X)
     assert sg.grad(lambda x: x + 0.0 * sg.stop_gradient(np.sqrt(x)))(0.0) == 1.0  # a structural zero
     assert sg.grad(lambda x: x + sg.stop_gradient(np.log(x)))(0.0) == 1.0
-    assert np.array_equal(sg.stop_gradient(X), X) and sg.stop_gradient("text") == "text"
+    assert np.array_equal(sg.stop_gradient(X), X) and sg.stop_gradient(("text", 3)) == ("text", 3)

@@ -1,7 +1,8 @@
-"""Bad input gives errors of `srcgrad.errors`: their classes, places, remedies, tracebacks and, by snapshot, their words."""
+"""Bad input gives errors of `srcgrad.errors`: their classes, places, tracebacks and, by snapshot, their words."""
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import warnings
@@ -14,11 +15,13 @@ import pytest
 
 import srcgrad as sg
 import tests.api.error_cases_calls
-import tests.api.error_cases_code  # noqa: F401  the cases register themselves
+import tests.api.error_cases_code
+import tests.api.error_cases_tools  # noqa: F401  the cases register themselves
 from srcgrad.ir.source import internal_frame
 from tests.api.error_table import CASES
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "errors.txt"
+TABLES = ("error_cases_calls.py", "error_cases_code.py", "error_cases_tools.py")
 X = np.array([1.0, 2.0, 3.0])
 
 
@@ -61,7 +64,7 @@ def test_class_place_and_remedy(name: str) -> None:
     assert isinstance(error, expected.python)
     span = error.span
     assert span is not None
-    assert os.path.basename(span.file) in ("error_cases_calls.py", "error_cases_code.py"), str(error)
+    assert os.path.basename(span.file) in TABLES, str(error)
     assert span.source[span.column : span.end_column] == expected.at, str(error)
     assert "Tracer(" not in str(error)
     assert error.__cause__ is None
@@ -74,7 +77,7 @@ def test_traceback_is_pruned(name: str) -> None:
     if isinstance(error, sg.errors.LeakedTracerError) and not error.context:
         return  # raised by an operator outside any call of srcgrad: nothing is there that could prune
     # Each call of srcgrad is one frame, the one that raises; below it there is user code or nothing.
-    assert not any(first and second for first, second in zip(inner, inner[1:], strict=False))
+    assert not any(first and second for first, second in itertools.pairwise(inner))
 
 
 def test_messages(request: pytest.FixtureRequest) -> None:
@@ -85,25 +88,17 @@ def test_messages(request: pytest.FixtureRequest) -> None:
     assert found == GOLDEN.read_text()
 
 
-PUBLIC = {
-    "grad", "value_and_grad", "jacobian", "jacfwd", "jacrev", "hessian", "vmap", "jit", "vjp", "jvp", "linearize", "hvp",
-    "checkpoint", "custom_jvp", "custom_vjp", "set_backend", "use_backend", "register_pytree_node",
-    "register_pytree_node_class",
-}  # fmt: skip
 NEVER_FAILS = {"stop_gradient", "clear_caches"}
 """Any object is a leaf, and a leaf that is no float is its own value."""
 
 
 def test_every_public_function_has_bad_calls() -> None:
     functions = {name for name in sg.__all__ if callable(getattr(sg, name)) and name[0].islower()}
-    source = "\n".join(
-        (Path(__file__).parent / f"{name}.py").read_text() for name in ("error_cases_calls", "error_cases_code")
-    )
-    untested = {name for name in functions - NEVER_FAILS if not re.search(rf'at=.*sg\.{name}\(', source)}
-    assert not untested
+    source = "\n".join((Path(__file__).parent / name).read_text() for name in TABLES)
+    assert not {name for name in functions - NEVER_FAILS if not re.search(rf"at=.*sg\.{name}\(", source)}
 
 
-# --- the user's own exceptions --------------------------------------------------------------------------------------------
+# --- the user's own exceptions ---------------------------------------------------------------------------------------
 class Stop(Exception):
     """An exception of the user's."""
 
@@ -165,6 +160,15 @@ def test_exceptions_of_numpy_on_concrete_arrays_pass() -> None:
     with pytest.raises(IndexError) as caught:
         sg.grad(g)(1.0)
     assert type(caught.value) is IndexError
+
+
+def test_errors_of_the_running_program_name_the_line() -> None:
+    def f(a: Any) -> Any:
+        return np.linalg.cholesky(a)[0, 0]
+
+    with pytest.raises(np.linalg.LinAlgError) as caught:
+        sg.grad(f)(-np.eye(2))
+    assert any("return np.linalg.cholesky(a)[0, 0]" in note for note in caught.value.__notes__)
 
 
 def test_what_user_code_catches_decides() -> None:

@@ -1,4 +1,4 @@
-"""Functions with Python control flow on traced values: traced again at each call, on every transform, with right values."""
+"""Functions with Python control flow on traced values: traced again at each call, right under every transform."""
 
 from __future__ import annotations
 
@@ -290,7 +290,7 @@ def test_numbers_given_to_the_function_are_numpys(f: Any) -> None:
     close(sg.grad(lambda s, x: s * f(x * 1.0))(2.0, X.copy()), f(X.copy()))
 
 
-# --- custom rules -----------------------------------------------------------------------------------------------------------
+# --- custom rules ----------------------------------------------------------------------------------------------------
 def with_jvp_rule() -> Any:
     @sg.custom_jvp
     def f(x: Any) -> Any:
@@ -336,7 +336,7 @@ def test_custom_rules_that_branch(make: Any) -> None:
         close(sg.vmap(sg.grad(f))(np.stack([x, x])), [slope, slope])
 
 
-# --- other shapes of arguments and results ----------------------------------------------------------------------------------
+# --- other shapes of arguments and results ---------------------------------------------------------------------------
 def test_results_whose_shape_depends_on_values() -> None:
     def positive(x: Any) -> Any:
         return x[x > 0] ** 2

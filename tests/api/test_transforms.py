@@ -197,8 +197,7 @@ def test_dataclasses_and_registered_classes() -> None:
     def inside(value: Any) -> Any:
         return np.sum(value.value**2)
 
-    with pytest.warns(sg.RetraceWarning):  # Box has code of its own
-        found = sg.grad(inside)(Box(X))
+    found = sg.grad(inside)(Box(X))
     assert type(found) is Box
     same(found.value, 2 * X)
 
@@ -289,11 +288,11 @@ def results_of(found: Any) -> list[Any]:
 
 @pytest.mark.parametrize("name", ["jacobian", "jacfwd", "jacrev", "hessian", "jit", "vmap"])
 def test_results_are_writable_and_alias_nothing(name: str) -> None:
-    x = X.copy()
-    constant = np.ones(3)
+    x = X.copy() if name != "vmap" else np.stack([X, X])
+    before, constant = x.copy(), np.ones(3)
 
     def f(x: Any) -> Any:
-        return [x, x[::-1], x.T, constant, x * 1.0, constant[:, None] * x if name != "vmap" else x]
+        return [x, x[::-1], x.T, constant, x * 1.0, constant[:, None] * x]
 
     transform = getattr(sg, name)
     first = transform(f)(x)
@@ -302,7 +301,7 @@ def test_results_are_writable_and_alias_nothing(name: str) -> None:
         assert leaf.flags.writeable and not np.shares_memory(leaf, x) and not np.shares_memory(leaf, constant)
         assert not any(np.shares_memory(leaf, other) for other in leaves[k + 1 :])
         leaf[...] = 7.0
-    assert np.array_equal(x, X) and np.array_equal(constant, np.ones(3))
+    assert np.array_equal(x, before) and np.array_equal(constant, np.ones(3))
     assert not any(np.any(leaf == 7.0) for leaf in results_of(transform(f)(x)))
 
 
@@ -341,7 +340,14 @@ def test_dtypes_are_kept(dtype: str) -> None:
     def f(x: Any) -> Any:
         return np.sum(x * x * 2 + 1.0)
 
-    for found in (sg.grad(f)(x), sg.jacfwd(f)(x), sg.jacrev(f)(x), sg.hessian(f)(x), sg.hvp(f, (x,), (x,)), sg.jit(f)(x)):
+    for found in (
+        sg.grad(f)(x),
+        sg.jacfwd(f)(x),
+        sg.jacrev(f)(x),
+        sg.hessian(f)(x),
+        sg.hvp(f, (x,), (x,)),
+        sg.jit(f)(x),
+    ):
         assert found.dtype == x.dtype
     np.testing.assert_allclose(sg.grad(f)(x), 4 * x, rtol=1e-3)
     mixed = sg.grad(lambda x, y: np.sum(x * y).real, (0, 1))(x, np.array([1.0, 2.0], "f4"))

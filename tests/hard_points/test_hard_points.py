@@ -1,7 +1,6 @@
 """The points at which derivatives need a policy: values in both modes and at second order in all four mode pairs.
 
-Each row of a table gives a function of one variable, a point, and the first two (or four) derivatives. The functions
-are scalar, or elementwise: then the row holds at each element, and off the diagonal all is zero.
+Each row of a table gives a function, a point, and the first one, two or four derivatives there, worked out by hand.
 """
 
 from __future__ import annotations
@@ -38,7 +37,6 @@ def check(case: Case, modes: str) -> None:
     np.testing.assert_allclose(found, expected[len(modes) - 1], rtol=1e-12, atol=1e-14)
 
 
-ZERO2 = np.zeros(2)
 SCALARS: dict[str, Case] = {
     "abs": (np.abs, 0.0, (0.0, 0.0)),
     "abs at -0": (np.abs, -0.0, (0.0, 0.0)),
@@ -95,16 +93,16 @@ def test_scalars_at_higher_orders(name: str, modes: str) -> None:
     check(SCALARS[name], modes)
 
 
-def along(f: Callable[[Any], Any], x: Any) -> Callable[[Any], Any]:
-    return lambda t: f(x + t)
-
-
 EYE = np.eye(3)
 ARRAYS: dict[str, Case] = {
     "norm": (np.linalg.norm, np.zeros(3), (np.zeros(3), np.zeros((3, 3)))),
     "norm**2": (lambda x: np.linalg.norm(x) ** 2, np.zeros(3), (np.zeros(3), 2 * EYE)),
     "norm of rows": (lambda x: np.linalg.norm(x, axis=1), np.zeros((2, 1)), (np.zeros((2, 2, 1)),)),
-    "frobenius**2": (lambda x: np.linalg.norm(x) ** 2, np.zeros((1, 2)), (np.zeros((1, 2)), 2 * np.eye(2).reshape(1, 2, 1, 2))),
+    "frobenius**2": (
+        lambda x: np.linalg.norm(x) ** 2,
+        np.zeros((1, 2)),
+        (np.zeros((1, 2)), 2 * np.eye(2).reshape(1, 2, 1, 2)),
+    ),
     "std": (np.std, np.full(3, 2.0), (np.zeros(3), np.zeros((3, 3)))),
     "abs": (lambda x: np.sum(np.abs(x)), np.array([0.0, -0.0, -2.0]), (np.array([0.0, 0.0, -1.0]), np.zeros((3, 3)))),
     "hypot": (
@@ -114,8 +112,16 @@ ARRAYS: dict[str, Case] = {
     ),
     "max": (np.max, np.array([1.0, 3.0, 3.0]), (np.array([0.0, 0.5, 0.5]), np.zeros((3, 3)))),
     "min": (np.min, np.array([1.0, 1.0, 1.0]), (np.full(3, 1 / 3), np.zeros((3, 3)))),
-    "maximum": (lambda x: np.maximum(x[0], x[1]), np.array([2.0, 2.0, 0.0]), (np.array([0.5, 0.5, 0.0]), np.zeros((3, 3)))),
-    "minimum": (lambda x: np.minimum(x[0], x[1]), np.array([2.0, 2.0, 0.0]), (np.array([0.5, 0.5, 0.0]), np.zeros((3, 3)))),
+    "maximum": (
+        lambda x: np.maximum(x[0], x[1]),
+        np.array([2.0, 2.0, 0.0]),
+        (np.array([0.5, 0.5, 0.0]), np.zeros((3, 3))),
+    ),
+    "minimum": (
+        lambda x: np.minimum(x[0], x[1]),
+        np.array([2.0, 2.0, 0.0]),
+        (np.array([0.5, 0.5, 0.0]), np.zeros((3, 3))),
+    ),
     "sort": (
         lambda x: np.sort(x) @ np.array([1.0, 10.0, 100.0]),
         np.array([2.0, 1.0, 2.0]),
@@ -320,7 +326,9 @@ TRAPS: dict[str, Case] = {
     "the predicate shares": (lambda x: np.where(np.sqrt(x) > 0, x / np.sqrt(x), x), 0.0, ONE),
     "log x > -1 ? log x : -1": (larger, 0.0, ZEROS),
     "two, added": (
-        lambda x: np.where(x > 0, np.sqrt(x), x) + np.where(x > 0, np.log(x), 2 * x), 0.0, (3.0, 0.0, 0.0, 0.0)
+        lambda x: np.where(x > 0, np.sqrt(x), x) + np.where(x > 0, np.log(x), 2 * x),
+        0.0,
+        (3.0, 0.0, 0.0, 0.0),
     ),
     "a branch shared": (shared, 0.0, ONE),
     "a chain": (lambda x: np.where(x > 0, np.exp(np.log(np.sqrt(x)) * 2), x), 0.0, ONE),
@@ -328,17 +336,21 @@ TRAPS: dict[str, Case] = {
     "broadcast and sum": (logs, 2.0, (1.0, -0.5, 0.5, -0.75)),
     "sum inside": (lambda x: np.where(x > 0, np.sum(np.sqrt(np.broadcast_to(x, 3) * C3)), x), 0.0, ONE),
     "dot of a where": (
-        lambda x: np.where(np.broadcast_to(x, 3) > 0, np.sqrt(np.broadcast_to(x, 3)), np.broadcast_to(x, 3)) @ C3, 0.0, (3.0, 0.0, 0.0, 0.0)
+        lambda x: np.where(np.broadcast_to(x, 3) > 0, np.sqrt(np.broadcast_to(x, 3)), np.broadcast_to(x, 3)) @ C3,
+        0.0,
+        (3.0, 0.0, 0.0, 0.0),
     ),
-    "dot inside": (lambda x: np.where(x > 0, np.sqrt(np.broadcast_to(x, 3)) @ np.log(np.broadcast_to(x, 3)), x), 0.0, ONE),
+    "dot inside": (
+        lambda x: np.where(x > 0, np.sqrt(np.broadcast_to(x, 3)) @ np.log(np.broadcast_to(x, 3)), x),
+        0.0,
+        ONE,
+    ),
     "matrix product, where on rows": (rows, 0.0, (6.0, 0.0, 0.0, 0.0)),
     "gather inside": (lambda x: np.where(x > 0, np.sum(np.sqrt(np.broadcast_to(x, 3))[[0, 2]]), x), 0.0, ONE),
     "gather leaves an element out": (left_out, 4.0, (ROOT / 4, -ROOT / 32, 3 * ROOT / 256, -15 * ROOT / 2048)),
     "sqrt of a where": (lambda x: np.sqrt(np.where(x > 0, x, 0.0)), -1.0, ZEROS),
-    "overwritten in place": (
-        masked_in_place, 4.0, (ROOT / 4 + 1, -ROOT / 32, 3 * ROOT / 256, -15 * ROOT / 2048)
-    ),
-}  # fmt: skip
+    "overwritten in place": (masked_in_place, 4.0, (ROOT / 4 + 1, -ROOT / 32, 3 * ROOT / 256, -15 * ROOT / 2048)),
+}
 
 
 @pytest.mark.parametrize("modes", nestings(1, 2, 3, 4))

@@ -1,0 +1,183 @@
+"""Which result is which: gradients in the order asked for, auxiliary outputs, tangents, mapped axes, arrays of the caller."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import srcgrad as sg
+from srcgrad.errors import HolomorphicError, IntegerInputError
+
+pytestmark = pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
+X = np.array([1.0, 2.0, 3.0])
+
+
+def product(x: Any, y: Any, z: Any) -> Any:
+    return x**2 * y**3 * z
+
+
+@pytest.mark.parametrize("argnums", [(0, 1), (1, 0), (2, 0, 1), (-1, 0), (-2,)])
+def test_gradients_stand_in_the_order_of_argnums(argnums: tuple[int, ...]) -> None:
+    x, y, z = 2.0, 3.0, 5.0
+    first = [2 * x * y**3 * z, 3 * x**2 * y**2 * z, x**2 * y**3]
+    second = [
+        [2 * y**3 * z, 6 * x * y**2 * z, 2 * x * y**3],
+        [6 * x * y**2 * z, 6 * x**2 * y * z, 3 * x**2 * y**2],
+        [2 * x * y**3, 3 * x**2 * y**2, 0.0],
+    ]
+    assert sg.grad(product, argnums)(x, y, z) == tuple(first[k] for k in argnums)
+    assert sg.jacobian(product, argnums)(x, y, z) == tuple(first[k] for k in argnums)
+    assert sg.hessian(product, argnums)(x, y, z) == tuple(tuple(second[j][k] for k in argnums) for j in argnums)
+
+
+def test_arguments_of_several_leaves() -> None:
+    def f(first: Any, second: Any) -> Any:
+        return np.sum(first["a"] * first["b"]) + np.sum(second**2)
+
+    by_second, by_first = sg.grad(f, argnums=(1, 0))({"a": X, "b": 2.0 * X}, 3.0 * X)
+    np.testing.assert_array_equal(by_first["a"], 2.0 * X)
+    np.testing.assert_array_equal(by_first["b"], X)
+    np.testing.assert_array_equal(by_second, 6.0 * X)
+
+
+def test_auxiliary_outputs_come_back() -> None:
+    """Of the output itself, of other arrays, and of what is no array."""
+
+    def f(x: Any) -> Any:
+        value = np.sum(x**2)
+        return value, {"self": value, "other": 5.0 * x, "name": "n", "more": 7.0 * x[0]}
+
+    gradient, aux = sg.grad(f, has_aux=True)(X)
+    (value, paired), again = sg.value_and_grad(f, has_aux=True)(X)
+    jacobian, beside = sg.jacobian(f, has_aux=True)(X)
+    for found in (aux, paired, beside):
+        assert (found["self"], found["more"], found["name"]) == (14.0, 7.0, "n")
+        np.testing.assert_array_equal(found["other"], 5.0 * X)
+    assert value == 14.0
+    for found in (gradient, again, jacobian):
+        np.testing.assert_array_equal(found, 2.0 * X)
+
+
+def test_a_hessian_of_several_outputs() -> None:
+    """With array arguments of two sizes: the output's axes, the first argument's, the second's."""
+
+    def f(x: Any, y: Any) -> Any:
+        return {"cubes": x**3, "mixed": np.sum(x) * np.sum(y**2)}
+
+    x, y = X, np.array([4.0, 5.0])
+    found = sg.hessian(f, argnums=(0, 1))(x, y)
+    identity = np.einsum("ij,jk->ijk", np.eye(3), np.eye(3))
+    np.testing.assert_array_equal(found["cubes"][0][0], 6.0 * identity * x)
+    np.testing.assert_array_equal(found["cubes"][0][1], np.zeros((3, 3, 2)))
+    np.testing.assert_array_equal(found["mixed"][0][1], np.tile(2.0 * y, (3, 1)))
+    np.testing.assert_array_equal(found["mixed"][1][0], np.tile(2.0 * y, (3, 1)).T)
+    np.testing.assert_array_equal(found["mixed"][1][1], 2.0 * x.sum() * np.eye(2))
+
+
+def test_other_shapes_have_other_programs() -> None:
+    gradient = sg.grad(lambda x: np.sum(x) * x.size)
+    for size in (3, 5, 3):
+        np.testing.assert_array_equal(gradient(np.ones(size)), np.full(size, float(size)))
+
+
+def test_tangents_and_cotangents_of_what_has_none() -> None:
+    """An integer leaf has no tangent, an auxiliary output takes no cotangent, and dtypes are the primal's."""
+
+    def f(x: Any, n: Any, y: Any) -> Any:
+        return (x * y * n, n + 1, 3.0 * y), {"aux": x}
+
+    n = np.array(2)
+    out, pull, aux = sg.vjp(f, 3.0, n, 5.0, has_aux=True)
+    assert (out, aux) == ((30.0, 3, 15.0), {"aux": 3.0})
+    assert pull((1.0, None, 10.0)) == (10.0, 0, 36.0) or pull((1.0, 0, 10.0)) == (10.0, 0, 36.0)
+    value, pushed = sg.jvp(lambda x: (x**2, 5.0 * x), (X,), (np.ones(3, np.int64),))
+    np.testing.assert_array_equal(value[0], X**2)
+    np.testing.assert_array_equal(pushed[0], 2.0 * X)
+    np.testing.assert_array_equal(pushed[1], np.full(3, 5.0))
+    narrow = sg.jvp(lambda x: x * x, (X.astype(np.float32),), (np.ones(3),))[1]
+    assert narrow.dtype == np.float32
+
+
+@pytest.mark.parametrize("branching", [False, True])
+@pytest.mark.parametrize(("in_axis", "out_axis"), [(0, 0), (1, 0), (2, 1), (-1, -1), (0, 2)])
+def test_mapped_axes(in_axis: int, out_axis: int, branching: bool) -> None:
+    def f(x: Any, w: Any) -> Any:
+        if branching and not np.all(x > 0):
+            return -x * w
+        return x.T * w
+
+    x, w = np.arange(1.0, 25.0).reshape(2, 3, 4), 2.0
+    examples = np.moveaxis(x, in_axis, 0)
+    expected = np.stack([f(example, w) for example in examples], axis=out_axis)
+    np.testing.assert_array_equal(sg.vmap(f, in_axes=(in_axis, None), out_axes=out_axis)(x, w), expected)
+
+
+# --- arrays of the caller ----------------------------------------------------------------------------------------------
+
+
+def test_a_traced_function_does_not_write_its_argument() -> None:
+    """Neither as a program nor where it is traced again."""
+
+    def f(x: Any) -> Any:
+        x[0] = 10.0 * x[1]
+        return np.sum(x * x)
+
+    def branching(x: Any, y: Any) -> Any:
+        y[:] = 0.0 if np.sum(x) > 0 else 1.0
+        return f(x)
+
+    given, other = X.copy(), X.copy()
+    np.testing.assert_array_equal(sg.grad(f)(given), [0.0, 2.0 * (100.0 + 1.0) * 2.0, 6.0])
+    np.testing.assert_array_equal(sg.grad(branching)(given, other), [0.0, 2.0 * (100.0 + 1.0) * 2.0, 6.0])
+    np.testing.assert_array_equal(given, X)
+    np.testing.assert_array_equal(other, X)
+
+
+@pytest.mark.parametrize("branching", [False, True])
+def test_results_are_not_the_arrays_of_the_caller(branching: bool) -> None:
+    """A gradient that is the argument itself, and what a pullback returns."""
+
+    def f(x: Any, w: Any) -> Any:
+        return np.sum(x * w) if not branching or np.sum(x) > 0 else 0.0
+
+    weights = X.copy()
+    gradient = sg.grad(f)(X.copy(), weights)
+    gradient[:] = -1.0
+    np.testing.assert_array_equal(weights, X)
+    _, pull = sg.vjp(f, X.copy(), weights)
+    first = pull(1.0)[0]
+    first[:] = -1.0
+    np.testing.assert_array_equal(pull(1.0)[0], X)
+    _, pull_identity = sg.vjp(lambda x: x * 1.0 if not branching or x[0] > 0 else x, X.copy())
+    seed = X.copy()
+    pull_identity(seed)[0][:] = -1.0
+    np.testing.assert_array_equal(seed, X)
+
+
+def test_jit_writes_what_the_function_writes() -> None:
+    def f(x: Any, y: Any) -> Any:
+        x += 1.0
+        y[0] = x[1]
+        return x + y
+
+    def both(call: Callable[..., Any], arrays: tuple[Any, ...]) -> list[Any]:
+        return [call(*arrays), *arrays]
+
+    fast = sg.jit(f)
+    for make in (lambda: (X.copy(), 2.0 * X), lambda: (shared := X.copy(), shared), lambda: ((a := X.copy())[:2], a[1:])):
+        for found, expected in zip(both(fast, make()), both(f, make()), strict=True):
+            np.testing.assert_array_equal(found, expected)
+
+
+# --- what is refused ---------------------------------------------------------------------------------------------------
+
+
+def test_what_has_no_derivative_is_refused() -> None:
+    with pytest.raises(IntegerInputError):
+        sg.grad(lambda x: np.sum(x * 1.0))(np.arange(3))
+    with pytest.raises(HolomorphicError):
+        sg.jacobian(np.conj)(np.array([1j]))
+    np.testing.assert_array_equal(sg.jacobian(np.square)(np.array([1j])), [[2j]])
