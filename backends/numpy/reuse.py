@@ -193,12 +193,14 @@ def foldable_broadcasts(operations: Sequence[Operation], results: Sequence[Value
 
 
 def _aligned_shape(value: Value) -> tuple[object, ...]:
-    """The shape of a broadcast's operand with axes of size 1 inserted."""
+    """The shape of a broadcast's operand with axes of size 1 inserted; None for the leading ones, which it lacks."""
     broadcast = value.producer
     if broadcast is None:
         return value.type.shape
-    sizes: list[object] = [1] * value.type.rank
-    for size, dim in zip(broadcast.operands[0].type.shape, broadcast.attrs["dims"], strict=True):
+    dims = broadcast.attrs["dims"]
+    absent = min(dims, default=value.type.rank)
+    sizes: list[object] = [None] * absent + [1] * (value.type.rank - absent)
+    for size, dim in zip(broadcast.operands[0].type.shape, dims, strict=True):
         sizes[dim] = size
     return tuple(sizes)
 

@@ -151,10 +151,25 @@ def test_results_are_not_the_arrays_of_the_caller(branching: bool) -> None:
     first = pull(1.0)[0]
     first[:] = -1.0
     np.testing.assert_array_equal(pull(1.0)[0], X)
-    _, pull_identity = sg.vjp(lambda x: x * 1.0 if not branching or x[0] > 0 else x, X.copy())
+    _, pull = sg.vjp(lambda x: x + 0.5 if not branching or x[0] > 0 else x, X.copy())
     seed = X.copy()
-    pull_identity(seed)[0][:] = -1.0
+    pull(seed)[0][:] = -1.0
     np.testing.assert_array_equal(seed, X)
+    constant = sg.grad(lambda x: np.sum(x) if not branching or x[0] > 0 else 0.0)(X.copy())
+    constant[:] = -1.0
+    (one, other), _ = sg.jvp(lambda x: (x, x) if not branching or x[0] > 0 else (x, x), (X,), (X,))
+    assert not np.shares_memory(one, other) and not np.shares_memory(one, X)
+
+
+def test_captured_arrays_that_overlap_are_one_memory() -> None:
+    whole = X.copy()
+    part = whole[1:]
+
+    def f(x: Any) -> Any:
+        whole[1] = 5.0
+        return part[0] * x
+
+    assert sg.grad(f)(2.0) == 5.0
 
 
 def test_jit_writes_what_the_function_writes() -> None:

@@ -10,6 +10,8 @@ import pytest
 import srcgrad as sg
 from srcgrad.errors import CustomRuleError
 
+pytestmark = pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
+
 
 def test_arguments_that_are_not_differentiated_keep_their_places() -> None:
     @sg.custom_jvp
@@ -35,14 +37,19 @@ def test_arguments_that_are_not_differentiated_keep_their_places() -> None:
 
 
 def test_a_backward_rule_may_close_over_values() -> None:
-    """Over two arguments of the outer function that are not differentiated, which it tells apart."""
+    """Over two values of the function around it, which it tells apart; they are differentiated from outside."""
 
-    def f(x: Any, a: Any, b: Any) -> Any:
-        inner = sg.custom_vjp(lambda x: x * a)
-        inner.defvjp(lambda x: (x * a, x), lambda kept, ct: (ct * (a + 10.0 * b + 100.0 * kept),))
-        return inner(x)
+    def slope(a: Any, b: Any) -> Any:
+        def f(x: Any) -> Any:
+            inner = sg.custom_vjp(lambda x: x * a)
+            inner.defvjp(lambda x: (x * a, x), lambda kept, ct: (ct * (a + 10.0 * b + 100.0 * kept),))
+            return inner(x)
 
-    assert sg.grad(f)(1.0, 2.0, 3.0) == 132.0
+        return sg.grad(f)(1.0)
+
+    assert slope(2.0, 3.0) == 132.0
+    value, gradient = sg.value_and_grad(slope, argnums=(0, 1))(2.0, 3.0)
+    assert (value, gradient) == (132.0, (1.0, 10.0))
 
 
 def test_none_is_a_cotangent_of_zero() -> None:
