@@ -8,8 +8,8 @@ samples. Bases are abstract, ops are final, and one instance of each op is in ``
 - `NonDifferentiable`: every tangent is a structural zero (``less``, ``argsort``, ``floor``).
 - anything else derives from `Op` and writes ``jvp`` in terms of linear ops.
 
-Rules are written on `Term` (a value with operators) and on tangents: `Lin` (a linear value, with the mask of where it is
-not structurally zero) or `Zero`. ``docs/add_an_op.md`` shows the five steps on a real op.
+Rules are written on `Term` (a value with operators) and on tangents: `Lin` (a linear value, with the mask of where it
+is not structurally zero) or `Zero`. ``docs/add_an_op.md`` shows the five steps on a real op.
 """
 
 from __future__ import annotations
@@ -138,8 +138,8 @@ class Zero:
 class Lin:
     """A tangent or cotangent.
 
-    ``mask`` is None (nowhere structurally zero) or a bool value, of ``value``'s shape or of rank 0: where it is False the
-    (co)tangent is structurally zero, and ``value`` is unspecified there unless ``clean`` (then it is 0 there).
+    ``mask`` is None (nowhere structurally zero) or a bool value, of ``value``'s shape or of rank 0: where it is False
+    the (co)tangent is structurally zero, and ``value`` is unspecified there unless ``clean`` (then it is 0 there).
     """
 
     __slots__ = ("clean", "mask", "value")
@@ -210,8 +210,8 @@ class LinearEmitter(ABC):
 class Sample:
     """Inputs an op is tested on.
 
-    ``smooth``: the op is twice differentiable there, so that finite differences are an oracle. ``symmetric``: the operands
-    (all of them) that must stay symmetric when perturbed.
+    ``smooth``: the op is twice differentiable there, so that finite differences are an oracle. ``symmetric``: the
+    operands (all of them) that must stay symmetric when perturbed.
     """
 
     operands: tuple[Any, ...]
@@ -327,7 +327,9 @@ class Op(ABC):
     def apply_linear(
         self, s: LinearEmitter, operands: Sequence[LinearOperand], attrs: Attrs, regions: Sequence[Region]
     ) -> list[Tangent]:
-        """For ops whose linear maps are emitted their own way, as those that hold regions: emit the linear map on the tangents among the operands."""
+        """For ops whose linear maps are emitted their own way, as those that hold regions: emit the linear map on the
+        tangents among the operands.
+        """
         raise MissingRuleError(f"op {self.name!r} cannot be expanded: write {type(self).__name__}.apply_linear")
 
     def transpose_region(
@@ -393,7 +395,8 @@ def require_arity(op: Op, types: Sequence[ArrayType], arity: int) -> None:
         raise ShapeError(f"{op.name} takes {arity} operands, not {len(types)}")
 
 
-# --- elementwise ---------------------------------------------------------------------------------------------------------
+# --- elementwise
+# ---------------------------------------------------------------------------------------------------------
 
 
 class Elementwise(Op, abstract=True):
@@ -523,7 +526,8 @@ class NonDifferentiable(Op, abstract=True):
         return [Zero(result.type) for result in results]
 
 
-# --- linear --------------------------------------------------------------------------------------------------------------
+# --- linear
+# --------------------------------------------------------------------------------------------------------------
 
 
 class Linear(Op, abstract=True):

@@ -2,7 +2,8 @@
 
 All of them trace plain NumPy code, transform the trace, and run what comes out on a backend. Names, arguments and the
 structure of what they return are JAX's. The mathematics: Griewank and Walther, *Evaluating Derivatives* (2nd ed., SIAM
-2008), chapters 3 and 13; reverse mode as the transpose of a linearisation: Radul et al., *You Only Linearize Once* (2023).
+2008), chapters 3 and 13; reverse mode as the transpose of a linearisation: Radul et al., *You Only Linearize Once*
+(2023).
 """
 
 from __future__ import annotations
@@ -95,8 +96,8 @@ def jacobian(
     Args and errors are `grad`'s, but ``f`` may return any pytree of float arrays.
 
     Returns:
-        A function that returns, in the structure of ``f``'s output, arrays of shape ``output.shape + input.shape`` in the
-        structure of the argument.
+        A function that returns, in the structure of ``f``'s output, arrays of shape ``output.shape + input.shape`` in
+        the structure of the argument.
 
     >>> import numpy as np, srcgrad as sg
     >>> sg.jacobian(lambda x: x**2)(np.array([1.0, 3.0]))
@@ -143,7 +144,13 @@ def jacrev(
 
 
 def make_jacobian(
-    maker: Function, f: Function | None, argnums: Argnums, has_aux: bool, holomorphic: bool, backend: str | None, mode: str
+    maker: Function,
+    f: Function | None,
+    argnums: Argnums,
+    has_aux: bool,
+    holomorphic: bool,
+    backend: str | None,
+    mode: str,
 ) -> Any:
     if f is None:
         return partial(maker, argnums=argnums, has_aux=has_aux, holomorphic=holomorphic, backend=backend)
@@ -322,5 +329,20 @@ def hvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any], *, backend
 
 
 PURE_FUNCTIONS.update(
-    {grad, value_and_grad, jacobian, jacfwd, jacrev, hessian, vmap, jit, vjp, jvp, linearize, hvp, stop_gradient, checkpoint}
+    {
+        grad,
+        value_and_grad,
+        jacobian,
+        jacfwd,
+        jacrev,
+        hessian,
+        vmap,
+        jit,
+        vjp,
+        jvp,
+        linearize,
+        hvp,
+        stop_gradient,
+        checkpoint,
+    }
 )

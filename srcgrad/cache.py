@@ -26,9 +26,9 @@ VARIANTS = 64
 
 SAFE_BUILTINS = frozenset(
     {
-        len, range, zip, enumerate, tuple, list, dict, set, frozenset, isinstance, issubclass, float, int, abs, min, max,
-        sum, reversed, sorted, map, filter, bool, round, pow, slice, all, any, complex, divmod, iter, next, str, repr,
-        type, callable,
+        len, range, zip, enumerate, tuple, list, dict, set, frozenset, isinstance, issubclass, float, int, abs, min,
+        max, sum, reversed, sorted, map, filter, bool, round, pow, slice, all, any, complex, divmod, iter, next, str,
+        repr, type, callable,
     }
 )  # fmt: skip
 PURE_FUNCTIONS: set[Any] = set()

@@ -1,7 +1,7 @@
 """User-defined rules and control of differentiation: custom_jvp, custom_vjp, checkpoint, stop_gradient.
 
-Outside a trace all of them are the function itself. Inside one, the function and its rules are traced into regions of one
-operation, so that every transform sees them: the IR never calls Python.
+Outside a trace all of them are the function itself. Inside one, the function and its rules are traced into regions of
+one operation, so that every transform sees them: the IR never calls Python.
 """
 
 from __future__ import annotations
@@ -54,11 +54,15 @@ def spec_of(type: ArrayType) -> LeafSpec:
 
 
 def closed(traced: Traced, front: int, lifted: Sequence[Value]) -> Region:
-    """The traced function as a region: its first ``front`` inputs, the operation's lifted operands, its other inputs."""
+    """The traced function as a region: its first ``front`` inputs, the operation's lifted operands, its other
+    inputs.
+    """
     params, inputs = traced.function.params, traced.inputs
     own = dict(zip(traced.lifted, params[inputs:], strict=False))
     middle = [own.get(value) or Value(value.type) for value in lifted]
-    return Region([*params[:front], *middle, *params[front:inputs]], traced.function.operations, traced.function.results)
+    return Region(
+        [*params[:front], *middle, *params[front:inputs]], traced.function.operations, traced.function.results
+    )
 
 
 def union(*bodies: Traced) -> list[Value]:
@@ -283,7 +287,9 @@ class custom_jvp(Ruled[P, R]):
     def apply(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         rule = self.rule
         if rule is None:
-            raise CustomRuleError(f"{self.name} is a custom_jvp without a rule", hint=f"@{self.name}.defjvp above the rule")
+            raise CustomRuleError(
+                f"{self.name} is a custom_jvp without a rule", hint=f"@{self.name}.defjvp above the rule"
+            )
         fixed, rest = self.split(bind_arguments(self.f, args, kwargs))
         given = Arguments(rest)
         body = self.trace_primal(fixed, given)
@@ -333,8 +339,12 @@ class custom_jvp(Ruled[P, R]):
             )
         positions = [k for k, output in enumerate(traced.outputs) if not isinstance(output, StaticLeaf)]
         types = [traced.function.results[traced.outputs[k]].type for k in positions]
-        values = [fitted(out[k], type, f"the jvp rule of {self.name}") for k, type in zip(positions, types, strict=True)]
-        pushed = [fitted(dots[k], type, f"the tangent of {self.name}") for k, type in zip(positions, types, strict=True)]
+        values = [
+            fitted(out[k], type, f"the jvp rule of {self.name}") for k, type in zip(positions, types, strict=True)
+        ]
+        pushed = [
+            fitted(dots[k], type, f"the tangent of {self.name}") for k, type in zip(positions, types, strict=True)
+        ]
         return [*values, *pushed]
 
 
@@ -368,8 +378,8 @@ class custom_vjp(Ruled[P, R]):
         fun: the function; its arguments and results are pytrees of arrays.
         nondiff_argnums: positions of arguments that are not differentiated; ``bwd`` gets them first.
 
-    Give the rule with `defvjp`: ``fwd(*args) -> (out, residuals)``, ``bwd(*nondiff, residuals, cotangent) -> tuple`` with
-    a cotangent (or None) for each differentiated argument (JAX's convention).
+    Give the rule with `defvjp`: ``fwd(*args) -> (out, residuals)``, ``bwd(*nondiff, residuals, cotangent) -> tuple``
+    with a cotangent (or None) for each differentiated argument (JAX's convention).
 
     Raises:
         CustomRuleError: at the first differentiation, where there is no rule or it returns something else.
@@ -432,9 +442,7 @@ class custom_vjp(Ruled[P, R]):
         front, count = len(given.values), len(body.function.results)
         forward_region = closed(forward, front, lifted)
         carried = forward_region.params[front:]
-        forward_region = Region(
-            forward_region.params, forward_region.operations, [*forward_region.results, *carried]
-        )
+        forward_region = Region(forward_region.params, forward_region.operations, [*forward_region.results, *carried])
         residuals = len(forward.function.results) - count
         attrs = {
             "active": (*given.active, *[False] * len(lifted)),
@@ -508,8 +516,7 @@ class custom_vjp(Ruled[P, R]):
             leaves += [None] * tree.num_leaves if cotangent is None else flatten_up_to(tree, cotangent)
         types = [spec.type for spec in (given.specs[place] for place in given.places) if spec is not None]
         return [
-            fitted(leaves[place], type, f"bwd of {self.name}")
-            for place, type in zip(given.places, types, strict=True)
+            fitted(leaves[place], type, f"bwd of {self.name}") for place, type in zip(given.places, types, strict=True)
         ]
 
 
@@ -573,9 +580,9 @@ def stop_gradient(x: Any) -> Any:
     np.float64(3.0)
     """
     return tree_map(
-        lambda leaf: from_value(emit("stop_gradient", leaf).read(), leaf.scalar, leaf.weak)
-        if isinstance(leaf, Tracer)
-        else leaf,
+        lambda leaf: (
+            from_value(emit("stop_gradient", leaf).read(), leaf.scalar, leaf.weak) if isinstance(leaf, Tracer) else leaf
+        ),
         x,
     )
 

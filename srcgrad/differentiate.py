@@ -37,7 +37,8 @@ def normal_argnums(argnums: Argnums, count: int, kind: str) -> tuple[int, ...]:
         if not -count <= number < count:
             raise ArgumentError(
                 f"{kind}: argnums={argnums!r}, but the call has {plural(count, 'positional argument')}",
-                hint="argnums counts positional arguments from 0; pass what is differentiated by position, not by keyword",
+                hint="argnums counts positional arguments from 0; pass what is differentiated by position, "
+                "not by keyword",
             )
     found = tuple(int(number) % count for number in numbers)
     if len(set(found)) != len(found):

@@ -135,9 +135,7 @@ class Jvp(Pushed):
 
         def finish(results: Sequence[Any], stages: Any) -> Any:
             out = rebuild(out_tree, outputs, results)
-            tangents = [
-                zero_like(o.value) if isinstance(o, StaticLeaf) else results[count + o] for o in outputs
-            ]
+            tangents = [zero_like(o.value) if isinstance(o, StaticLeaf) else results[count + o] for o in outputs]
             found = (out, out_tree.unflatten(tangents))
             return found if aux_tree is None else (*found, rebuild(aux_tree, aux, results))
 
@@ -164,7 +162,8 @@ class Hvp(Pushed):
             text = "" if type_.differentiable and not type_.shape else str(type_)
         if text:
             raise NonScalarOutputError(
-                f"hvp({self.name}) needs one scalar float output, not {text}", hint="return a scalar (np.sum, np.mean, …)"
+                f"hvp({self.name}) needs one scalar float output, not {text}",
+                hint="return a scalar (np.sum, np.mean, …)",
             )
         transformed = hvp(traced.function, active)
         specs = [leaf_spec(leaf) for leaf in job.leaves]
@@ -354,4 +353,3 @@ def forward_stage(parts: Linearized) -> Function:
     found = run_linear(s, parts.linear, residuals, tangents)
     results = [s.materialise(tangent) for tangent in found]
     return builder.function(f"{parts.primal.name}.linear", results)
-

@@ -171,7 +171,9 @@ def prefixed(name: str, axes: Axes, tree: TreeDef) -> list[Any]:
     try:
         return broadcast_prefix(axes, tree)
     except StructureError as error:
-        raise StructureError(f"vmap: {name}: {error.message}", hint="one axis may stand for a whole container") from None
+        raise StructureError(
+            f"vmap: {name}: {error.message}", hint="one axis may stand for a whole container"
+        ) from None
 
 
 def argument_path(path: str) -> str:
@@ -224,7 +226,10 @@ def with_out_axes(function: Function, traced: Traced, out_axes: Sequence[int | N
             continue
         value = results[output]
         if axis is None:
-            raise ArgumentError("vmap: out_axes=None is not supported", hint="give every output an axis, and take [0] of what is the same")
+            raise ArgumentError(
+                "vmap: out_axes=None is not supported",
+                hint="give every output an axis, and take [0] of what is the same",
+            )
         rank = value.type.rank
         if not -rank <= operator.index(axis) < rank:
             raise ShapeError(f"vmap: out_axes={axis} is out of range for an output of {value.type}")
@@ -281,4 +286,3 @@ class Jit(Transformed):
         for position, value in zip(program.mutated, results[len(results) - len(program.mutated) :], strict=True):
             np.copyto(inputs[position], value)
         return program.finish(results, program.stages)
-

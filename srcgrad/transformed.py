@@ -161,7 +161,9 @@ class Transformed(ABC):
         name = global_name(self)
         if name is not None:
             return name
-        state = {name: value for name, value in self.__dict__.items() if name not in ("f", "plans", "fast", "__wrapped__")}
+        state = {
+            name: value for name, value in self.__dict__.items() if name not in ("f", "plans", "fast", "__wrapped__")
+        }
         return (restore, (type(self), self.f, state))
 
     def __repr__(self) -> str:
@@ -198,7 +200,9 @@ class Transformed(ABC):
         job = self.job(args, kwargs)
         specs = [leaf_spec(leaf) for leaf in job.leaves]
         inputs = [leaf for leaf, spec in zip(job.leaves, specs, strict=True) if spec is not None]
-        numbers = [leaf.number() if isinstance(leaf, Tracer) else as_array(leaf) for leaf in inputs] if concrete else None
+        numbers = (
+            [leaf.number() if isinstance(leaf, Tracer) else as_array(leaf) for leaf in inputs] if concrete else None
+        )
         traced = self.trace(job, job.leaves, specs, concrete, numbers or [None] * len(inputs))
         built = self.build_checked(traced, job, specs)
         outer = [from_value(value) for value in traced.lifted]
@@ -355,7 +359,9 @@ class Transformed(ABC):
 
 
 def global_name(thing: Any) -> str | None:
-    """The qualified name under which the module that this object names has it: what it pickles as; None if it has not."""
+    """The qualified name under which the module that this object names has it: what it pickles as; None if it has
+    not.
+    """
     name: str = getattr(thing, "__qualname__", "<>")
     found: Any = sys.modules.get(getattr(thing, "__module__", ""))
     for part in name.split("."):

@@ -179,7 +179,8 @@ class _Writer:
     def nests(self, operation: Operation, text: str, stop: int) -> bool:
         """Whether an operation's text is written into the expression that uses its value, instead of a line of its own.
 
-        Only elementwise operations, which cannot raise, move so, within their source line and where no buffer is reused.
+        Only elementwise operations, which cannot raise, move so, within their source line and where no buffer is
+        reused.
         """
         result = operation.results[0]
         index = self.consumers.get(result, stop)

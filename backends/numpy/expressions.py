@@ -120,7 +120,7 @@ FRESH: Final = frozenset(
         "reduce_max", "reduce_min", "reduce_norm", "reduce_or", "reduce_prod", "reduce_sum", "remainder", "sinc",
         "sinc_derivative", "solve", "sort", "take_along_axis", "triangular_solve",
     }
-)
+)  # fmt: skip
 """Ops whose results never share memory with their operands, beside those that are one ufunc or one updating helper.
 
 For any other op, the results are taken to be views of all operands: always right, and sometimes a copy too many.

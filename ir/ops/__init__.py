@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from srcgrad.ir.ops import (
-    calls,
     arithmetic,
     binary,
+    calls,
     complexes,
     dot,
     effects,
@@ -26,6 +26,7 @@ from srcgrad.ir.ops import (
 __all__ = [
     "arithmetic",
     "binary",
+    "calls",
     "complexes",
     "dot",
     "effects",

@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from srcgrad.ir.core import Attrs
+from srcgrad.ir.errors import DTypeError, ShapeError
 from srcgrad.ir.opdef import (
     Elementwise,
     Lin,
@@ -24,7 +25,6 @@ from srcgrad.ir.opdef import (
     require_arity,
     require_same,
 )
-from srcgrad.ir.errors import DTypeError, ShapeError
 from srcgrad.ir.types import BOOL, ArrayType, Size
 
 
@@ -134,7 +134,7 @@ class Div(LinearElementwise):
         attrs: Attrs,
     ) -> Sequence[Tangent]:
         """d(a/b) = da/b - (a/b)/b db."""
-        numerator, denominator = operands
+        denominator = operands[1]
         total = s.apply(self, [tangents[0], denominator])
         if isinstance(tangents[1], Lin):
             total = s.add(total, s.scale(tangents[1], -(results[0] / denominator)))
@@ -193,7 +193,7 @@ class Select(Linear):
     def batch(
         self, size: Size, operands: Sequence[Term], batched: Sequence[bool], attrs: Attrs
     ) -> Sequence[Term] | Term:
-        predicate, true, false = operands
+        predicate, true, _ = operands
         if not batched[0] and predicate.rank == 0:
             return self(predicate, *batch_all(size, operands[1:], batched[1:]))
         shape = (size, *(true.shape[1:] if batched[1] else true.shape))

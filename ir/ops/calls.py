@@ -1,7 +1,7 @@
 """Ops that hold regions: checkpointed calls and calls with a user's derivative rule. The IR never calls Python.
 
-A ``custom_jvp`` or ``custom_vjp`` holds the traced function and its traced rule; their linear parts stay linear programs,
-so both rules serve forward and reverse mode, to any order, and under batching.
+A ``custom_jvp`` or ``custom_vjp`` holds the traced function and its traced rule; their linear parts stay linear
+programs, so both rules serve forward and reverse mode, to any order, and under batching.
 """
 
 from __future__ import annotations
@@ -193,7 +193,9 @@ class CustomVjp(Call):
         active, outputs = operation.attrs["active"], operation.attrs["outputs"]
         refuse_closures(self.name, active, tangents)
         incoming = [tangent for tangent, is_active in zip(tangents, active, strict=True) if is_active]
-        linear = s.apply_all(REGISTRY["custom_linear"], [*residuals, *incoming], {"residuals": len(residuals)}, (backward,))
+        linear = s.apply_all(
+            REGISTRY["custom_linear"], [*residuals, *incoming], {"residuals": len(residuals)}, (backward,)
+        )
         pairs = iter(linear)
         outgoing = [
             next(pairs) if is_output else Zero(value.type)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ class Broadcast(Linear):
     def result_type(self, types: Sequence[ArrayType], attrs: Attrs) -> ArrayType:
         require_arity(self, types, 1)
         operand, shape, dims = types[0], attrs["shape"], attrs["dims"]
-        increasing = all(a < b for a, b in zip(dims, dims[1:], strict=False))
+        increasing = all(a < b for a, b in pairwise(dims))
         if len(dims) != operand.rank or not increasing or (dims and dims[-1] >= len(shape)):
             raise ShapeError(f"broadcast: dims {dims} do not place the axes of {operand} in {shape}")
         for size, dim in zip(operand.shape, dims, strict=True):
@@ -79,7 +80,9 @@ class Reshape(Linear):
         require_arity(self, types, 1)
         result = types[0].with_shape(attrs["shape"])
         if result.size != types[0].size:
-            raise ShapeError(f"reshape: {types[0]} has {types[0].size} elements, the shape {result.shape} {result.size}")
+            raise ShapeError(
+                f"reshape: {types[0]} has {types[0].size} elements, the shape {result.shape} {result.size}"
+            )
         return result
 
     def source(self, operands: Sequence[str], types: Sequence[ArrayType], result: ArrayType, attrs: Attrs) -> str:

@@ -50,7 +50,10 @@ def batch(function: Function, batched: Sequence[bool], size: Size) -> Function:
     results, flags = batch_region(builder, function, arguments, batched, size)
     return builder.function(
         f"{function.name}.batch",
-        [value if flag else with_leading_axis(builder, value, size) for value, flag in zip(results, flags, strict=True)],
+        [
+            value if flag else with_leading_axis(builder, value, size)
+            for value, flag in zip(results, flags, strict=True)
+        ],
     )
 
 

@@ -65,9 +65,7 @@ def hvp(function: Function, active: Sequence[bool]) -> Function:
 
 def is_holomorphic(program: LinearProgram) -> bool:
     """Whether the linear program is linear over the complex numbers by its structure."""
-    return not any(
-        operation.op.name in REAL_LINEAR or operation.regions for operation in program.function.operations
-    )
+    return not any(operation.op.name in REAL_LINEAR or operation.regions for operation in program.function.operations)
 
 
 def one_hot(builder: Builder, type: ArrayType) -> tuple[Value, Value]:

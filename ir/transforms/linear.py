@@ -1,6 +1,7 @@
 """The two ways to emit linear code: `Masked` as ordinary operations, `Recorder` as a linear program.
 
-`Masked` computes over the reals with an absorbing zero: a (co)tangent is a value and a mask, and what is structurally zero
+`Masked` computes over the reals with an absorbing zero: a (co)tangent is a value and a mask, and what is structurally
+zero
 stays zero whatever inf or nan the partials hold. No op for masks exists; what comes out are ordinary operations::
 
     scale((v, m), c)          = (v*c, m)                        dirty

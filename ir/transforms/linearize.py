@@ -1,7 +1,7 @@
 """Linearize: a function as its primal part and a linear program in its tangents; and jvp.
 
-Both are one interpretation, `push_forward`: jvp emits the linear part, linearize records it. So the coverage of forward and
-reverse mode is equal by construction.
+Both are one interpretation, `push_forward`: jvp emits the linear part, linearize records it. So the coverage of
+forward and reverse mode is equal by construction.
 """
 
 from __future__ import annotations
@@ -37,9 +37,8 @@ def record(
             tangents.append(Zero(primal.type))
     results, outgoing = push_forward(builder, recorder, region, primals, tangents)
     outputs = [zeros(tangent.type) if isinstance(tangent, Zero) else tangent.value for tangent in outgoing]
-    operations = [operation for operation in recorder.builder.operations]
     live, used = set(outputs), []
-    for operation in reversed(operations):
+    for operation in reversed(recorder.builder.operations):
         if any(result in live for result in operation.results):
             used.append(operation)
             live.update(operation.operands)

@@ -46,9 +46,7 @@ def pull_back(
         ]
         op = operation.op
         require_linear(op, operation.operands, operation.attrs)
-        full = [
-            cotangent or Zero(result.type) for cotangent, result in zip(incoming, operation.results, strict=True)
-        ]
+        full = [cotangent or Zero(result.type) for cotangent, result in zip(incoming, operation.results, strict=True)]
         if operation.regions:
             outgoing = op.transpose_region(s, full, operands, operation)
         else:

@@ -107,7 +107,8 @@ def trace_function(
 ) -> Traced:
     """Trace ``call``, which takes the list of leaves with the traced ones replaced by tracers.
 
-    ``numbers`` are the traced leaves' values, used if ``concrete``; ``writes``: the new values of changed inputs are results.
+    ``numbers`` are the traced leaves' values, used if ``concrete``; ``writes``: the new values of changed inputs are
+    results.
     """
     parent = CURRENT.get()
     trace = Trace(parent, concrete, name)

@@ -1,8 +1,8 @@
 """A trace in progress: the builder it emits into, what it has lifted from outside, and what it has written.
 
-Traces nest as transforms do. A value of an enclosing trace that an inner function closes over becomes a parameter of the
-inner Function (it is *lifted*), so that every Function is closed and derivatives with respect to the inner arguments never
-see the outer ones: there is no perturbation confusion.
+Traces nest as transforms do. A value of an enclosing trace that an inner function closes over becomes a parameter of
+the inner Function (it is *lifted*), so that every Function is closed and derivatives with respect to the inner
+arguments never see the outer ones: there is no perturbation confusion.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ FOLD_LIMIT = 64
 class NeedsConcrete(ConcretizationError):
     """An abstract trace met Python code that needs the value of a traced array (``if x > 0``).
 
-    The traces remember it: user code may catch this error, and what it does then is not what it would do with the value.
+    The traces remember it: user code may catch this error, and what it does then is not what it would do with the
+    value.
     """
 
     def __init__(self, message: str, **options: Any) -> None:

@@ -10,13 +10,13 @@ from srcgrad.errors import ShapeError, UnsupportedError
 from srcgrad.ir.types import DType
 from srcgrad.tracing.functions.registry import (
     as_array,
-    axes_of,
     axis_of,
     cast,
     filled,
     finish,
     given,
     numpy_rule,
+    reduced_axes,
 )
 from srcgrad.tracing.tracer import Tracer, as_tracer, emit
 from srcgrad.tracing.ufuncs import as_bool
@@ -67,7 +67,7 @@ def fold(
     """A reduction that has an identity."""
     x = as_tracer(a)
     x = masked(cast(x, accumulator(x.dtype, dtype)), where, identity)
-    axes = axes_of(axis, x.ndim)
+    axes = reduced_axes(axis, x.ndim)
     if x.dtype.kind == "b":  # asked for with dtype=bool: a disjunction or conjunction
         op = "reduce_or" if op == "reduce_sum" else "reduce_and"
     result = restored(emit(op, x, axes=axes), x.shape, axes, keepdims)
@@ -111,7 +111,7 @@ def extreme(name: str, ufunc: np.ufunc, a: Any, axis: Any, out: Any, keepdims: A
     start = given(initial, None)
     if start is None and given(where, True) is not True:
         raise ShapeError(f"reduction operation '{ufunc.__name__}' does not have an identity: where= takes initial=")
-    axes = axes_of(axis, x.ndim)
+    axes = reduced_axes(axis, x.ndim)
     empty = any(x.shape[axis] == 0 for axis in axes)
     if start is None:
         if empty:
@@ -167,9 +167,9 @@ def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = np._NoValue) 
 def position(op: str, a: Any, axis: Any, out: Any, keepdims: Any) -> Any:
     x: Any = as_array(a)
     require_ordered(f"np.{op}", x)
-    axes = axes_of(axis, x.ndim)
+    axes = reduced_axes(axis, x.ndim)
     shape = x.shape
-    if axis is None:
+    if axis is None or not x.ndim:
         x, axis = x.ravel(), 0
     axis = axis_of(axis, x.ndim)
     if not x.shape[axis]:
@@ -193,14 +193,14 @@ def argmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = np._NoV
 @numpy_rule("all", method="all")
 def all(a: Any, axis: Any = None, out: Any = None, keepdims: Any = np._NoValue, *, where: Any = np._NoValue) -> Any:
     x = masked(as_bool(as_tracer(a)), where, True)
-    axes = axes_of(axis, x.ndim)
+    axes = reduced_axes(axis, x.ndim)
     return finish(restored(emit("reduce_and", x, axes=axes), x.shape, axes, keepdims), out)
 
 
 @numpy_rule("any", method="any")
 def any_(a: Any, axis: Any = None, out: Any = None, keepdims: Any = np._NoValue, *, where: Any = np._NoValue) -> Any:
     x = masked(as_bool(as_tracer(a)), where, False)
-    axes = axes_of(axis, x.ndim)
+    axes = reduced_axes(axis, x.ndim)
     return finish(restored(emit("reduce_or", x, axes=axes), x.shape, axes, keepdims), out)
 
 
@@ -216,6 +216,8 @@ def cumulate(op: str, a: Any, axis: Any, dtype: Any, out: Any) -> Any:
     x: Any = as_array(a)
     if axis is None:
         x, axis = x.ravel(), 0
+    elif not x.ndim:
+        x = x.ravel()
     x = cast(x, accumulator(x.dtype, dtype))
     axis = axis_of(axis, x.ndim)
     if op == "cumsum":
@@ -240,7 +242,7 @@ def cumulative(op: str, identity: int, x: Any, axis: Any, dtype: Any, out: Any, 
             raise ShapeError(f"For arrays which have more than one dimension ``axis`` argument is required ({op}).")
         axis = 0
     if not array.ndim:
-        array = array.reshape(1)
+        array = array.ravel()
     axis = axis_of(axis, array.ndim)
     result = cumulate(op, array, axis, dtype, None)
     if include_initial:

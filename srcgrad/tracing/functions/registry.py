@@ -74,6 +74,13 @@ def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
     return tuple(sorted(ordered_axes(axis, ndim)))
 
 
+def reduced_axes(axis: Any, ndim: int) -> tuple[int, ...]:
+    """As `axes_of`; ``axis=0`` and ``axis=-1`` of a 0-d array are no error in NumPy's reductions."""
+    if not ndim and isinstance(axis, (int, np.integer)) and axis in (0, -1):
+        return ()
+    return axes_of(axis, ndim)
+
+
 def ordered_axes(axis: Any, ndim: int) -> tuple[int, ...]:
     """The axes that ``axis=`` names, not negative, in the order given."""
     try:

@@ -29,7 +29,8 @@ def sort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable:
 
 @numpy_rule("argsort", method="argsort")
 def argsort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Any:
-    return along("np.argsort", "argsort", a, axis, order)
+    x = as_array(a)
+    return along("np.argsort", "argsort", x if x.ndim else x.ravel(), axis, order)
 
 
 @numpy_rule("partition")

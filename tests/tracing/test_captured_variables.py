@@ -1,0 +1,51 @@
+"""Programs that read variables which other functions share, and attributes of classes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import pytest
+
+import srcgrad as sg
+
+
+def pair(s: float) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
+    def scaled(x: Any) -> Any:
+        return s * x
+
+    def shifted(x: Any) -> Any:
+        return s + x
+
+    return scaled, shifted
+
+
+def product(f: Callable[[Any], Any], g: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda x: f(x) * g(x)
+
+
+def test_functions_that_share_a_variable_and_functions_that_do_not() -> None:
+    """(s x (r + x))' = s r + 2 s x: for one code, s and r are one variable or two."""
+    scaled, shifted = pair(2.0)
+    other_scaled, other_shifted = pair(3.0)
+    assert sg.grad(product(scaled, shifted))(1.0) == 8.0
+    assert sg.grad(product(scaled, other_shifted))(1.0) == 10.0
+    assert sg.grad(product(other_scaled, shifted))(1.0) == 12.0
+    assert sg.grad(product(other_scaled, other_shifted))(1.0) == 15.0
+
+
+@dataclass
+class Scaled:
+    weight: float
+    scale: ClassVar[float] = 2.0
+
+
+@pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
+def test_a_class_attribute_is_read_at_each_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    def f(record: Any) -> Any:
+        return record.weight * record.scale
+
+    assert sg.grad(f)(Scaled(3.0)).weight == 2.0
+    monkeypatch.setattr(Scaled, "scale", 5.0)
+    assert sg.grad(f)(Scaled(3.0)).weight == 5.0
