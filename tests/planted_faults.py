@@ -2,8 +2,8 @@
 
     python tests/planted_faults.py [--only NAME …] [--list] [--jobs 2]
 
-A fault is a text that stands exactly once in a file, and what stands there instead: the files ``tests/faults/*.toml`` list
-them. Each is planted in a copy of the repository; the tests that should catch it run there, and if they pass, all tests of
+A fault is a text that stands exactly once in a file, and what stands there instead: ``tests/faults/*.toml`` list them.
+Each is planted in a copy of the repository; the tests that should catch it run there, and if they pass, all tests of
 the layers do. A test that fails with a fault must pass without it. The exit status is 0 if every fault was caught.
 """
 
@@ -30,8 +30,16 @@ from typing import Final, NamedTuple
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 COPIED: Final = ("srcgrad", "ir", "backends", "tests", "pyproject.toml")
-WIDER: Final = ("tests/ir", "tests/tracing", "tests/backends", "tests/api")
+WIDER: Final = ("tests/ir", "tests/tracing", "tests/backends", "tests/api", "tests/hard_points")
 """What runs where the tests that a fault names have passed."""
+CONFTEST: Final = """
+from hypothesis import Phase, settings
+
+phases = [Phase.explicit, Phase.generate]
+settings.register_profile("planted", derandomize=True, database=None, deadline=None, phases=phases)
+settings.load_profile("planted")
+"""
+"""In a copy, random tests are the same at each run, and no time goes into making their failures small."""
 SECONDS: Final = 300
 """How long one run of tests may take: a fault may make a program endless."""
 
@@ -40,7 +48,7 @@ _stamps: Final = itertools.count(1_000_000_000)
 
 @dataclass(frozen=True)
 class Fault:
-    """``old``, which stands once in ``file``, becomes ``new``; ``tests`` are pytest's arguments that should fail then."""
+    """``old``, which stands once in ``file``, becomes ``new``; pytest with the arguments ``tests`` should fail then."""
 
     name: str
     area: str
@@ -92,6 +100,7 @@ class Copy:
                 shutil.copytree(source, target, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
             else:
                 shutil.copy(source, target)
+        (folder / "conftest.py").write_text(CONFTEST, encoding="utf-8")
 
     def write(self, file: str, text: str) -> None:
         path = self.root / file
@@ -221,7 +230,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"{fault.area}/{fault.name}: {fault.breaks} ({fault.file})")
         return 0
     start = time.perf_counter()
-    verdicts = judge_all(faults, options.jobs, lambda verdict: print(f"{verdict.seconds:5.1f} s  {line(verdict)}", flush=True))
+
+    def report(verdict: Verdict) -> None:
+        print(f"{verdict.seconds:5.1f} s  {line(verdict)}", flush=True)
+
+    verdicts = judge_all(faults, options.jobs, report)
     missed = [verdict for verdict in verdicts if verdict.test is None]
     print(f"\n{len(verdicts) - len(missed)} of {len(verdicts)} faults caught in {time.perf_counter() - start:.0f} s")
     for verdict in missed:

@@ -20,7 +20,7 @@ from srcgrad.ir.transforms.interpret import push_forward, run_linear
 from srcgrad.ir.transforms.linear import Masked
 from srcgrad.ir.transforms.linearize import LinearProgram, copy_params, record, terms_of
 from srcgrad.ir.transforms.transpose import pull_back
-from srcgrad.ir.types import BOOL, ArrayType, complex_dtype
+from srcgrad.ir.types import BOOL, ArrayType, DType, complex_dtype, real_dtype
 
 REAL_LINEAR = frozenset({"real", "imag", "conj", "complex"})
 """Linear ops that are linear over the reals only."""
@@ -162,8 +162,15 @@ def forward_blocks(
         for k, type in enumerate(inputs):
             block = Term(builder, columns[k][j])
             block = REGISTRY["transpose"](block, perm=(*range(1, block.rank), 0))
-            blocks.append(REGISTRY["reshape"](block, shape=(*output.shape, *type.shape)).value)
+            block = REGISTRY["reshape"](block, shape=(*output.shape, *type.shape))
+            blocks.append(in_precision_of(block, type.dtype).value)
     return blocks
+
+
+def in_precision_of(block: Term, dtype: DType) -> Term:
+    """A block in the precision of the input, as reverse mode gives it, whatever the output's is."""
+    target = complex_dtype(dtype) if block.dtype.kind == "c" else real_dtype(dtype)
+    return block if block.dtype == target else REGISTRY["cast"](block, dtype=target)
 
 
 def reverse_blocks(

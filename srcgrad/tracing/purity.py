@@ -190,7 +190,9 @@ def class_reason(cls: type, attributes: frozenset[str], constructed: bool = Fals
     also call `cls`, which then must be a dataclass or namedtuple whose `__init__` is the generated one and whose
     defaults are static.
     """
-    fields = frozenset(getattr(cls, "__dataclass_fields__", ())) | frozenset(getattr(cls, "_fields", ()))
+    fields = frozenset(getattr(cls, "_fields", ()))
+    if dataclasses.is_dataclass(cls):
+        fields |= frozenset(field.name for field in dataclasses.fields(cls))  # a ClassVar is none
     for base in cls.__mro__:
         if base.__module__.partition(".")[0] in ("builtins", "numpy", "typing", "collections", "abc", "enum"):
             continue

@@ -1,4 +1,4 @@
-"""Which result is which: gradients in the order asked for, auxiliary outputs, tangents, mapped axes, arrays of the caller."""
+"""Which result is which: the order of gradients, auxiliary outputs, tangents, mapped axes, arrays of the caller."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_mapped_axes(in_axis: int, out_axis: int, branching: bool) -> None:
     np.testing.assert_array_equal(sg.vmap(f, in_axes=(in_axis, None), out_axes=out_axis)(x, w), expected)
 
 
-# --- arrays of the caller ----------------------------------------------------------------------------------------------
+# --- arrays of the caller -----------------------------------------------------------------------------------
 
 
 def test_a_traced_function_does_not_write_its_argument() -> None:
@@ -157,7 +157,7 @@ def test_results_are_not_the_arrays_of_the_caller(branching: bool) -> None:
     np.testing.assert_array_equal(seed, X)
     constant = sg.grad(lambda x: np.sum(x) if not branching or x[0] > 0 else 0.0)(X.copy())
     constant[:] = -1.0
-    (one, other), _ = sg.jvp(lambda x: (x, x) if not branching or x[0] > 0 else (x, x), (X,), (X,))
+    (one, other), _ = sg.jvp(lambda x: (x, x) if not branching or x[0] > 0 else (x, 0.0 * x), (X,), (X,))
     assert not np.shares_memory(one, other) and not np.shares_memory(one, X)
 
 
@@ -182,12 +182,17 @@ def test_jit_writes_what_the_function_writes() -> None:
         return [call(*arrays), *arrays]
 
     fast = sg.jit(f)
-    for make in (lambda: (X.copy(), 2.0 * X), lambda: (shared := X.copy(), shared), lambda: ((a := X.copy())[:2], a[1:])):
+    apart, same, overlapping = (
+        lambda: (X.copy(), 2.0 * X),
+        lambda: (a := X.copy(), a),
+        lambda: ((a := X.copy())[:2], a[1:]),
+    )
+    for make in (apart, same, overlapping):
         for found, expected in zip(both(fast, make()), both(f, make()), strict=True):
             np.testing.assert_array_equal(found, expected)
 
 
-# --- what is refused ---------------------------------------------------------------------------------------------------
+# --- what is refused ----------------------------------------------------------------------------------------
 
 
 def test_what_has_no_derivative_is_refused() -> None:

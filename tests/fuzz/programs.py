@@ -20,6 +20,7 @@ LARGEST = 24
 """Elements of an array in a program."""
 BOUND = 50.0
 SHAPES = ((), (3,), (4,), (1, 3), (2, 3), (3, 2), (2, 1, 2), (1,), (3, 3))
+DTYPES = ("float64", "float32", "int64", "complex128", "bool")
 CONSTANTS = ("0.5", "-1.25", "2.0", "3", "-1", "0.1")
 
 UNARY = (
@@ -250,6 +251,8 @@ class Program:
     args: tuple[Any, ...]
     branches: bool = False
     """Whether Python looks at numbers."""
+    exact: bool = True
+    """Whether all numbers are in double precision."""
     kinds: list[str] = field(default_factory=list)
 
     def __repr__(self) -> str:
@@ -281,8 +284,15 @@ class Writer:
     def choose(self, options: Sequence[Any]) -> Any:
         return self.draw(st.sampled_from(options))
 
-    def array(self, shape: tuple[int, ...]) -> Any:
+    def array(self, shape: tuple[int, ...], dtype: str = "float64") -> Any:
         """Numbers apart from each other and from 0, so that few programs are at a kink."""
+        if dtype == "float64":
+            return self.floats(shape)
+        values = self.floats(shape) * (4.0 if dtype == "int64" else 1.0)
+        found = np.asarray(values * (1.0 - 0.5j) if dtype == "complex128" else values)
+        return found.astype(dtype) if shape else found.astype(dtype)[()]
+
+    def floats(self, shape: tuple[int, ...]) -> Any:
         grid = np.arange(1, 41) * 0.0437
         picked = self.draw(
             st.lists(st.integers(0, 79), min_size=int(np.prod(shape)), max_size=int(np.prod(shape)), unique=True)
@@ -352,13 +362,14 @@ class Writer:
         text = self.statement()
         before = {name: np.array(value) for name, value in self.env.items() if isinstance(value, np.ndarray)}
         rebound = {name: self.env[name] for name in self.names}
+        target = f"t{len(self.lines)}"
         try:
             with np.errstate(all="ignore"):
                 exec(text, self.env)
         except Exception:  # NumPy refuses it: not a program
+            self.env.pop(target, None)
             self.env.update(rebound)
             return
-        target = f"t{len(self.lines)}"
         fine = all(is_modest(self.env[name]) for name in (*self.names, *([target] if target in self.env else [])))
         if not fine:
             self.env.pop(target, None)
@@ -375,12 +386,13 @@ class Writer:
 
 
 def is_modest(value: Any) -> bool:
-    """A float array or number, small and finite."""
-    if not isinstance(value, (np.ndarray, np.floating, float)) or np.asarray(value).dtype != np.float64:
+    """An array or number, small and finite."""
+    if not isinstance(value, (np.ndarray, np.number, float)) or np.asarray(value).dtype.name not in DTYPES:
         return False
     return bool(np.size(value) <= LARGEST and np.all(np.abs(value) < BOUND))
 
 
+MIXED = ("float64",) * 6 + ("float32", "int64", "complex128", "bool")
 HELPERS = (
     "np.sin(a) * b + a",
     "a * a - b",
@@ -396,8 +408,15 @@ def programs(draw: Any, faulty: bool = False) -> Program:
     """A program; a ``faulty`` one ends in a statement that NumPy may refuse."""
     writer = Writer(draw)
     count = draw(st.integers(1, 2))
-    args = tuple(writer.array(writer.choose(SHAPES)) for _ in range(count))
-    captured = (draw(st.sampled_from([0.75, -1.5, np.float64(0.3)])), writer.array(writer.choose(SHAPES)))
+    args = (writer.array(writer.choose(SHAPES)),)
+    if count == 2:
+        args += (writer.array(writer.choose(SHAPES), writer.choose(MIXED)),)
+    if faulty:
+        args = tuple(np.float64(arg) if isinstance(arg, float) else arg for arg in args)
+    captured = (
+        draw(st.sampled_from([0.75, -1.5, np.float64(0.3), 2, np.float32(0.5)])),
+        writer.array(writer.choose(SHAPES), writer.choose(MIXED)),
+    )
     helper = writer.choose(HELPERS)
     head = (
         "from functools import partial\nimport numpy as np\nimport srcgrad as sg\n"
@@ -410,14 +429,16 @@ def programs(draw: Any, faulty: bool = False) -> Program:
     writer.env.update(c0=captured[0], c1=np.array(captured[1]) if np.ndim(captured[1]) else captured[1])
     for _ in range(draw(st.integers(3, 14))):
         writer.try_statement()
-    results = [name for name in writer.names if name.startswith("t")][-2:] or ["x"]
-    returned = results[-1] if draw(st.booleans()) else f"({', '.join([*results, writer.names[0]])},)"
+    floats = [name for name in writer.names if np.asarray(writer.env[name]).dtype.kind in "fc"]
+    results = [name for name in floats if name.startswith("t")][-2:] or ["x"]
+    returned = results[-1] if draw(st.booleans()) else f"({', '.join([*results, floats[0]])},)"
     if faulty:
         writer.lines.append(f"t99 = {writer.choose(FAULTS).format(writer.choose(writer.names))}")
     parameters = ", ".join(["x", "y"][:count])
     body = "\n".join(f"        {line}" for text in [*writer.lines, f"return {returned}"] for line in text.splitlines())
     source = f"{head}def make(c0, c1):\n    def program({parameters}):\n{body}\n    return program\n"
-    return Program(source, captured, args, writer.branches, writer.kinds)
+    exact = not any(np.asarray(value).dtype == np.float32 for value in writer.env.values() if is_modest(value))
+    return Program(source, captured, args, writer.branches, exact, writer.kinds)
 
 
 def fresh(values: Sequence[Any]) -> list[Any]:
@@ -454,7 +475,7 @@ def projected(program: Program) -> Callable[..., Any]:
         total = 0.0
         for value in leaves_of(f(*args)):
             weights = np.cos(np.arange(np.size(value))).reshape(np.shape(value))
-            total = total + np.sum(value * weights)
+            total = total + np.sum(np.real(value) * weights) + np.sum(np.imag(value))
         return total
 
     return scalar

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 import srcgrad as sg
-from srcgrad.errors import SrcgradError, UnsupportedError
+from srcgrad.errors import ConcretizationError, SrcgradError, UnsupportedError
 from tests.fuzz.programs import Program, fresh, leaves_of, plain, program_of, programs, projected, unseen
 
 PROGRAMS = 1500
@@ -31,6 +31,7 @@ def same(left: Any, right: Any, what: str, program: Program, loose: float = 1.0)
         f"{what}: {left.dtype}{left.shape} and {right.dtype}{right.shape}\n{program!r}"
     )
     scale = max(1.0, float(np.max(np.abs(right[np.isfinite(right)]), initial=0.0)))
+    loose = loose if program.exact else loose * 1e5
     close = np.isclose(left, right, RELATIVE * loose, ABSOLUTE * loose * scale, equal_nan=True)
     assert close.all(), f"{what}:\n{left}\nand\n{right}\n{program!r}"
 
@@ -70,7 +71,7 @@ def differences(f: Callable[..., Any], args: Sequence[Any], position: int) -> tu
         second = [(16 * b - a) / 15 for a, b in zip(first, first[1:], strict=False)]
         gradient[k] = second[-1]
         size = max(1.0, abs(second[-1]), abs(middle))
-        sure[k] = abs(second[-1] - second[0]) < 1e-7 * size and bend < 0.1 * size
+        sure[k] = abs(second[-1] - second[0]) < 1e-7 * size and bend < 0.01 * size
     return gradient.reshape(np.shape(args[position])), sure.reshape(np.shape(args[position]))
 
 
@@ -93,9 +94,14 @@ def check_values(program: Program) -> None:
         same(one, other, "arguments after jit", program)
 
 
+def differentiated(program: Program) -> tuple[int, ...]:
+    """The real arguments."""
+    return tuple(k for k, arg in enumerate(program.args) if np.asarray(arg).dtype.kind == "f")
+
+
 def check_derivatives(program: Program) -> None:
     """Both modes, the four second orders and differences."""
-    numbers = tuple(range(len(program.args)))
+    numbers = differentiated(program)
     f = program_of(program)
     given_args = fresh(program.args)
     forward = sg.jacfwd(f, numbers)(*given_args)
@@ -106,9 +112,11 @@ def check_derivatives(program: Program) -> None:
     value, gradient = sg.value_and_grad(scalar, numbers)(*fresh(program.args))
     with np.errstate(all="ignore"):
         same(value, np.float64(scalar(*fresh(program.args))), "the value of value_and_grad", program)
-        for position in numbers:
+        for position, slope in zip(numbers, gradient, strict=True):
+            if not program.exact:
+                continue
             numeric, sure = differences(scalar, program.args, position)
-            same(np.where(sure, gradient[position], 0.0), np.where(sure, numeric, 0.0), "grad and differences", program, 1e3)
+            same(np.where(sure, slope, 0.0), np.where(sure, numeric, 0.0), "grad and differences", program, 1e3)
             counts["derivatives"] += sure.size
             counts["derivatives with a difference to compare"] += int(sure.sum())
     orders = [outer(inner(scalar, 0), numbers) for outer in (sg.jacfwd, sg.jacrev) for inner in (sg.jacfwd, sg.jacrev)]
@@ -117,14 +125,19 @@ def check_derivatives(program: Program) -> None:
         all_same(other(*fresh(program.args)), first, "two second orders", program, 100.0)
 
 
+def scaled(arg: Any, factor: float) -> Any:
+    array = np.asarray(arg)
+    return array * array.dtype.type(factor) if array.dtype.kind in "fc" else array
+
+
 def check_ways(program: Program) -> None:
     """A re-traced function gives what the compiled one gives, and vmap what a loop gives."""
     scalar = projected(program)
-    numbers = tuple(range(len(program.args)))
+    numbers = differentiated(program)
     compiled = sg.grad(scalar, numbers)(*fresh(program.args))
     retraced = sg.grad(unseen(scalar), numbers)(*fresh(program.args))
     all_same(retraced, compiled, "re-traced and compiled", program)
-    batch = [np.stack([np.asarray(arg) * factor for factor in (1.0, 0.9, 1.07)]) for arg in program.args]
+    batch = [np.stack([scaled(arg, factor) for factor in (1.0, 0.9, 1.07)]) for arg in program.args]
     with np.errstate(all="ignore"):
         try:
             rows = [plain(program, [arg[k] for arg in batch]) for k in range(3)]
@@ -149,7 +162,7 @@ def check(program: Program) -> None:
                 part(program)
         except SrcgradError as error:
             counts[f"refused: {str(error).splitlines()[0]}"] += 1
-            if not isinstance(error, UnsupportedError):
+            if not isinstance(error, (UnsupportedError, ConcretizationError)):
                 raise AssertionError(f"NumPy runs it, srcgrad raises {error!r}\n{program!r}") from error
 
 

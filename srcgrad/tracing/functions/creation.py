@@ -67,7 +67,10 @@ def copy(a: Any, order: str = "K", subok: bool = False) -> Tracer:
 @numpy_rule("copyto")
 def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
     require_traced_out(dst)
-    assign(dst, src, where, casting)
+    value: Any = as_tracer(src)
+    while value.ndim > dst.ndim and value.shape[0] == 1:  # as in an assignment, leading axes of size 1 may be dropped
+        value = value.reshape(value.shape[1:])
+    assign(dst, value, where, casting)
 
 
 @numpy_rule("fill_diagonal")

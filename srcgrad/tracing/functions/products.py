@@ -21,14 +21,14 @@ from srcgrad.tracing.functions.registry import (
 )
 from srcgrad.tracing.functions.shapes import broadcast_to, moveaxis
 from srcgrad.tracing.tracer import METHODS, as_tracer, emit
-from srcgrad.tracing.ufuncs import result_dtype
 
 Axes = tuple[int, ...]
 
 
 def promoted(*operands: Any) -> list[Any]:
+    """The operands in their common dtype. NumPy makes arrays of them first: no number is weak."""
     tracers = [as_tracer(item) for item in operands]
-    dtype = result_dtype(*tracers)
+    dtype = np.result_type(*[tracer.dtype for tracer in tracers])
     return [cast(tracer, dtype) for tracer in tracers]
 
 

@@ -22,11 +22,14 @@ from srcgrad.tracing.tracer import Tracer, as_tracer, emit
 from srcgrad.tracing.ufuncs import as_bool
 
 
-def accumulator(dtype: DType, requested: Any) -> DType:
-    """The dtype of a sum or product: NumPy widens small integers to its default one."""
+def accumulator(dtype: DType, requested: Any, out: Any = None) -> DType:
+    """The dtype of a sum or product: that of ``out=``; else NumPy widens small integers to its default one."""
     if given(requested, None) is not None:
         asked: DType = np.dtype(requested)
         return asked
+    target = out[0] if isinstance(out, tuple) else out
+    if isinstance(target, Tracer):
+        return target.dtype
     if dtype.kind == "b" or (dtype.kind == "i" and dtype.itemsize < np.dtype(np.int_).itemsize):
         return np.dtype(np.int_)
     if dtype.kind == "u" and dtype.itemsize < np.dtype(np.uint).itemsize:
@@ -66,7 +69,7 @@ def fold(
 ) -> Any:
     """A reduction that has an identity."""
     x = as_tracer(a)
-    x = masked(cast(x, accumulator(x.dtype, dtype)), where, identity)
+    x = masked(cast(x, accumulator(x.dtype, dtype, out)), where, identity)
     axes = reduced_axes(axis, x.ndim)
     if x.dtype.kind == "b":  # asked for with dtype=bool: a disjunction or conjunction
         op = "reduce_or" if op == "reduce_sum" else "reduce_and"
@@ -218,7 +221,7 @@ def cumulate(op: str, a: Any, axis: Any, dtype: Any, out: Any) -> Any:
         x, axis = x.ravel(), 0
     elif not x.ndim:
         x = x.ravel()
-    x = cast(x, accumulator(x.dtype, dtype))
+    x = cast(x, accumulator(x.dtype, dtype, out))
     axis = axis_of(axis, x.ndim)
     if op == "cumsum":
         return finish(emit("cumsum", x, axis=axis, reverse=False), out)

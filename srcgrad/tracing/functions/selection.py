@@ -76,7 +76,7 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
     index: Any = as_tracer(a)
     options = [as_tracer(choice) for choice in choices]
     count = len(options)
-    dtype = result_dtype(*options)
+    dtype = result_dtype(*choices)
     if mode == "clip":
         index = np.clip(index, 0, count - 1)
     elif mode == "wrap":
@@ -219,6 +219,8 @@ def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "r
     x: Any = as_array(a)
     if axis is None:
         x, axis = x.ravel(), 0
+    elif not x.ndim:
+        x = x.ravel()
     axis = axis_of(axis, x.ndim)
     index: Any = as_tracer(indices)
     size = x.shape[axis]

@@ -201,6 +201,8 @@ def repeat(a: Any, repeats: Any, axis: int | None = None) -> Tracer:
     x: Any = as_array(a)
     if axis is None:
         x, axis = x.ravel(), 0
+    elif not x.ndim:
+        x = x.ravel()
     axis = axis_of(axis, x.ndim)
     counts = concrete_array(repeats, "np.repeat's repeats")
     size = x.shape[axis]

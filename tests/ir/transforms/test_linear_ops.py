@@ -1,4 +1,4 @@
-"""Each linear op applied to linear values themselves: derivative rules need not emit it, so samples may never transpose it."""
+"""Each linear op applied to linear values themselves: rules need not emit it, so samples may never transpose it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Masks: the algebra of predicates, and what `Masked` makes of (co)tangents, against a model that knows absent elements.
+"""Masks: the algebra of predicates, and what `Masked` makes of tangents, against a model that knows absent elements.
 
 Each predicate is a vector that runs through all its combinations with the others, so every case is looked at.
 """
@@ -93,7 +93,8 @@ def held(there: Any, numbers: Any, tangent: Tangent) -> Any:
 
 
 def check(
-    emit: Callable[[Masked, Setting, Tangent, Tangent], Tangent], expected: Callable[[Any, Any, Any, Any], tuple[Any, Any]]
+    emit: Callable[[Masked, Setting, Tangent, Tangent], Tangent],
+    expected: Callable[[Any, Any, Any, Any], tuple[Any, Any]],
 ) -> None:
     """Emit something of two tangents, and compare: which elements are there, their numbers, zeros where it is clean."""
     setting = Setting()
@@ -164,4 +165,5 @@ def test_movement_moves_masks() -> None:
     tangent = Lin(setting.builder.param(VECTOR), p)
     moved = emitter.apply(REGISTRY["reverse"], [tangent], {"axes": (0,)})
     numbers = np.where(BITS[0], np.arange(1.0, SIZE + 1), np.nan)
-    np.testing.assert_array_equal(setting.numbers([emitter.materialise(moved)], numbers)[0], np.nan_to_num(numbers)[::-1])
+    (found,) = setting.numbers([emitter.materialise(moved)], numbers)
+    np.testing.assert_array_equal(found, np.nan_to_num(numbers)[::-1])
