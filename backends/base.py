@@ -75,7 +75,7 @@ def backend(name: str) -> Backend:
     'numpy'
     """
     if not isinstance(name, str):
-        raise UnknownBackendError(f"a backend is named by a string, not {name!r}", hint="use 'numpy'")
+        raise UnknownBackendError(f"a backend is named by a string, not {type(name).__name__}", hint="use 'numpy'")
     found = _loaded.get(name)
     if found is not None:
         return found

@@ -365,7 +365,8 @@ class Case(NamedTuple):
 
 def largest(array: Reals, axis: int | None = None) -> Any:
     """The largest finite magnitude."""
-    return np.max(np.abs(array), axis=axis, initial=0.0, where=np.isfinite(array), keepdims=axis is not None)
+    kept: Any = np.where(np.isfinite(array), np.abs(array), 0.0)
+    return np.max(kept, axis=axis, initial=0.0, keepdims=axis is not None)
 
 
 def require_same(case: Case, derivative: Reals, other: Reals, error: Reals | None, scale: Reals, floor: float) -> None:

@@ -193,7 +193,7 @@ def array_ufunc(self: Tracer, ufunc: np.ufunc, method: str, *inputs: Any, out: A
         return store(accumulate(inputs[0], axis=axis, dtype=dtype), outs, True)
     if method == "outer":
         refuse_options(ufunc, kwargs)
-        left, right = (as_tracer(x) for x in inputs)
+        left, right = (from_value(as_tracer(x).read()) for x in inputs)  # arrays: no number is weak
         return store(call(ufunc, left.reshape(left.shape + (1,) * right.ndim), right), outs, where)
     raise UnsupportedError(f"np.{ufunc.__name__}.{method} is not supported on traced arrays")
 
@@ -372,7 +372,8 @@ def rounded(self: Tracer, digits: int | None = None) -> Any:
     """The builtin ``round``: an integer without ``digits``."""
     if digits is None:
         return np.rint(self).astype(np.int64)
-    return np.round(self, digits)
+    result: Any = np.round(self, digits)
+    return from_value(result.read(), scalar=True, weak=True) if self.weak else result
 
 
 install_operators()
@@ -535,6 +536,21 @@ def logaddexp2(left: Tracer, right: Tracer) -> Any:
 @ufunc_rule(np.divmod)
 def divmod_(left: Tracer, right: Tracer) -> Any:
     return left // right, left % right
+
+
+@ufunc_rule(np.modf)
+def modf(x: Tracer) -> Any:
+    """The fraction of an infinite number is 0."""
+    whole: Any = np.trunc(x)
+    return np.where(np.isinf(x), x.dtype.type(0), x - whole), whole
+
+
+@ufunc_rule(np.ldexp)
+def ldexp(x: Tracer, exponent: Tracer) -> Any:
+    """Half of the exponent at a time: 2.0 ** exponent alone may overflow where the product does not."""
+    half: Any = exponent // 2
+    powers = (np.exp2(part.astype(x.dtype)) for part in (half, exponent - half))
+    return x * next(powers) * next(powers)
 
 
 @ufunc_rule(np.copysign)

@@ -64,6 +64,11 @@ def copy(a: Any, order: str = "K", subok: bool = False) -> Tracer:
     return as_tracer(a).copy(order)
 
 
+@numpy_rule("astype")
+def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Tracer:
+    return as_tracer(x).astype(dtype, copy=copy)
+
+
 @numpy_rule("copyto")
 def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
     require_traced_out(dst)

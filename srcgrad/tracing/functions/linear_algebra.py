@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from typing import Any
 
@@ -130,6 +131,29 @@ def inv(a: Any) -> Any:
     dtype = linalg_dtype(matrix)
     identity = as_tracer(np.eye(matrix.shape[-1], dtype=dtype))
     return emit("solve", cast(matrix, dtype), broadcast_to(identity, matrix.shape))
+
+
+@numpy_rule("linalg.tensorinv")
+def tensorinv(a: Any, ind: int = 2) -> Any:
+    """The inverse of the tensor as a matrix from its last axes to its first ``ind``."""
+    tensor: Any = as_tracer(a)
+    if ind <= 0:
+        raise ShapeError("Invalid ind argument.")
+    rows = math.prod(tensor.shape[:ind])
+    return inv(tensor.reshape((rows, -1))).reshape(tensor.shape[ind:] + tensor.shape[:ind])
+
+
+@numpy_rule("linalg.tensorsolve")
+def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
+    """The solution of ``tensordot(a, x, x.ndim) = b``."""
+    tensor, right = as_array(a), as_array(b)
+    if axes is not None:
+        moved = list(ordered_axes(axes, tensor.ndim))
+        tensor = tensor.transpose([k for k in range(tensor.ndim) if k not in moved] + moved)
+    shape = tensor.shape[right.ndim :]
+    if math.prod(shape) != right.size:
+        raise ShapeError("Input arrays must satisfy the requirement prod(a.shape[b.ndim:]) == prod(a.shape[:b.ndim])")
+    return solve(tensor.reshape((right.size, -1)), right.ravel()).reshape(shape)
 
 
 @numpy_rule("linalg.cholesky")

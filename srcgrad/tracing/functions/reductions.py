@@ -19,7 +19,7 @@ from srcgrad.tracing.functions.registry import (
     reduced_axes,
 )
 from srcgrad.tracing.tracer import Tracer, as_tracer, emit
-from srcgrad.tracing.ufuncs import as_bool
+from srcgrad.tracing.ufuncs import REDUCTIONS, as_bool
 
 
 def accumulator(dtype: DType, requested: Any, out: Any = None) -> DType:
@@ -165,6 +165,26 @@ def min(
 @numpy_rule("ptp")
 def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = np._NoValue) -> Any:
     return finish(max(a, axis, None, keepdims) - min(a, axis, None, keepdims), out)
+
+
+def logaddexp_reduce(
+    a: Any, axis: Any = 0, dtype: Any = None, out: Any = None, keepdims: Any = False, **options: Any
+) -> Any:
+    """``np.logaddexp.reduce``: the logarithm of a sum of exponentials, none of which overflows.
+
+    Their common factor is a constant, which leaves the derivatives as they are.
+    """
+    if options:
+        raise UnsupportedError(f"np.logaddexp.reduce with {', '.join(options)}= is not supported on traced arrays")
+    x: Any = as_tracer(a) if dtype is None else cast(a, dtype)
+    x = cast(x, np.float64) if x.dtype.kind in "biu" else x
+    largest: Any = emit("stop_gradient", as_array(max(x, axis, None, True)))
+    largest = np.where(np.isfinite(largest), largest, x.dtype.type(0))
+    total = np.log(sum(np.exp(x - largest), axis, None, None, keepdims))
+    return finish(total + (largest if keepdims else largest.reshape(total.shape)), out)
+
+
+REDUCTIONS[np.logaddexp] = logaddexp_reduce
 
 
 def position(op: str, a: Any, axis: Any, out: Any, keepdims: Any) -> Any:

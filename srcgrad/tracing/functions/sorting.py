@@ -6,14 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from srcgrad.errors import AxisError, ShapeError
+from srcgrad.errors import AxisError, ShapeError, UnsupportedError
 from srcgrad.tracing.functions.registry import as_array, axis_of, cast, numpy_rule, refuse, scalar_if_rank0
 from srcgrad.tracing.tracer import Tracer, as_tracer, emit
 from srcgrad.tracing.ufuncs import result_dtype
 
 
-def along(function: str, op: str, a: Any, axis: Any, order: Any) -> Any:
+def along(function: str, op: str, a: Any, axis: Any, order: Any, descending: Any = np._NoValue) -> Any:
     refuse(function, order=(order, None))
+    if descending is not np._NoValue and descending:
+        raise UnsupportedError(f"{function} with descending=True is not supported", hint="np.flip(np.sort(x))")
     x = as_array(a)
     if axis is None:
         x, axis = x.ravel(), 0
@@ -23,14 +25,30 @@ def along(function: str, op: str, a: Any, axis: Any, order: Any) -> Any:
 
 
 @numpy_rule("sort")
-def sort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Any:
-    return along("np.sort", "sort", a, axis, order)
+def sort(
+    a: Any,
+    axis: Any = -1,
+    kind: Any = None,
+    order: Any = None,
+    *,
+    stable: Any = None,
+    descending: Any = np._NoValue,
+) -> Any:
+    return along("np.sort", "sort", a, axis, order, descending)
 
 
 @numpy_rule("argsort", method="argsort")
-def argsort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Any:
+def argsort(
+    a: Any,
+    axis: Any = -1,
+    kind: Any = None,
+    order: Any = None,
+    *,
+    stable: Any = None,
+    descending: Any = np._NoValue,
+) -> Any:
     x = as_array(a)
-    return along("np.argsort", "argsort", x if x.ndim else x.ravel(), axis, order)
+    return along("np.argsort", "argsort", x if x.ndim else x.ravel(), axis, order, descending)
 
 
 @numpy_rule("partition")

@@ -330,6 +330,65 @@ def percentile(
     return quantile(x, levels / hundred, axis, out, overwrite_input, method, keepdims, weights=weights)
 
 
+# --- order statistics that leave nan out -----------------------------------------------------------------------------
+
+
+@numpy_rule("nanquantile")
+def nanquantile(
+    a: Any,
+    q: Any,
+    axis: Any = None,
+    out: Any = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: Any = np._NoValue,
+    *,
+    weights: Any = None,
+) -> Any:
+    """The sorted elements have nan last, so that the others are the first; nan where there is none."""
+    refuse("np.nanquantile", method=(method, "linear"), weights=(weights, None))
+    x = as_array(a)
+    x = cast(x, inexact_dtype(x.dtype))
+    levels = as_array(q) if contains_tracer(q) else np.asarray(q)
+    if not contains_tracer(q) and not np.all((levels >= 0) & (levels <= 1)):
+        raise ShapeError("Quantiles must be in the range [0, 1]")
+    ordered, _, axes = sorted_last(x, axis)
+    last: Any = sum_of(~np.isnan(ordered), -1, None, None, True) - 1
+    place: Any = cast(last, x.dtype) * cast(levels, x.dtype).reshape((1,) * (ordered.ndim - 1) + (-1,))
+    below = np.maximum(cast(np.floor(place), np.int64), 0)
+    first = np.take_along_axis(ordered, below, -1)
+    second = np.take_along_axis(ordered, np.minimum(below + 1, np.maximum(last, 0)), -1)
+    weight, step = place - np.floor(place), second - first
+    result: Any = np.where(weight >= 0.5, second - step * (1 - weight), first + step * weight)
+    result = moveaxis(result, -1, 0)
+    kept = tuple(1 if k in axes else size for k, size in enumerate(x.shape))
+    shape = kept if given(keepdims, False) else ordered.shape[:-1]
+    return finish(scalar_if_rank0(result.reshape((*np.shape(levels), *shape))), out)
+
+
+@numpy_rule("nanpercentile")
+def nanpercentile(
+    a: Any,
+    q: Any,
+    axis: Any = None,
+    out: Any = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: Any = np._NoValue,
+    *,
+    weights: Any = None,
+) -> Any:
+    levels = as_array(q) if contains_tracer(q) else np.asarray(q)
+    return nanquantile(a, levels / 100, axis, out, overwrite_input, method, keepdims, weights=weights)
+
+
+@numpy_rule("nanmedian")
+def nanmedian(
+    a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: Any = np._NoValue
+) -> Any:
+    return nanquantile(a, 0.5, axis, out, keepdims=keepdims)
+
+
 # --- correlation -----------------------------------------------------------------------------------------------------
 
 

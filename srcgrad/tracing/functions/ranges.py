@@ -1,0 +1,92 @@
+"""Evenly spaced numbers between traced ends."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from srcgrad.errors import ShapeError
+from srcgrad.ir.types import DType
+from srcgrad.tracing.functions.registry import as_array, cast, filled, inexact_dtype, numpy_rule
+from srcgrad.tracing.functions.shapes import broadcast_to, moveaxis
+from srcgrad.tracing.tracer import Tracer
+
+
+def ends(start: Any, stop: Any) -> tuple[Any, Any, DType]:
+    """The ends in one shape, and the dtype of what lies between: NumPy makes arrays of them, no number is weak."""
+    first, last = as_array(start), as_array(stop)
+    dtype = np.result_type(inexact_dtype(first.dtype), inexact_dtype(last.dtype))
+    shape = np.broadcast_shapes(first.shape, last.shape)
+    return broadcast_to(cast(first, dtype), shape), broadcast_to(cast(last, dtype), shape), dtype
+
+
+def spaced(start: Any, stop: Any, num: Any, endpoint: bool) -> tuple[Any, Any]:
+    """The numbers along a new first axis, and the step; nan for a single number."""
+    first, last, dtype = ends(start, stop)
+    count = operator.index(num)
+    if count < 0:
+        raise ShapeError(f"Number of samples, {count}, must be non-negative.")
+    intervals = count - 1 if endpoint else count
+    steps = np.arange(count, dtype=dtype).reshape((-1,) + (1,) * first.ndim)
+    if intervals > 0:
+        step: Any = (last - first) / dtype.type(intervals)
+        values: Any = steps * step
+    else:
+        step = filled(first.shape, np.nan, dtype)
+        values = steps * (last - first)
+    values = values + first
+    if endpoint and count > 1:
+        values[-1, ...] = last
+    return values, step
+
+
+def laid_out(values: Tracer, dtype: Any, axis: int) -> Any:
+    """The numbers along ``axis``; as integers rounded down."""
+    result: Any = values if axis == 0 else moveaxis(values, 0, axis)
+    if dtype is None:
+        return result
+    return cast(np.floor(result) if np.dtype(dtype).kind in "iu" else result, dtype)
+
+
+@numpy_rule("linspace")
+def linspace(
+    start: Any,
+    stop: Any,
+    num: Any = 50,
+    endpoint: bool = True,
+    retstep: bool = False,
+    dtype: Any = None,
+    axis: int = 0,
+    *,
+    device: Any = None,
+) -> Any:
+    values, step = spaced(start, stop, num, endpoint)
+    result = laid_out(values, dtype, axis)
+    return (result, step if step.ndim else step[()]) if retstep else result
+
+
+@numpy_rule("logspace")
+def logspace(
+    start: Any, stop: Any, num: Any = 50, endpoint: bool = True, base: Any = 10.0, dtype: Any = None, axis: int = 0
+) -> Any:
+    values = laid_out(spaced(start, stop, num, endpoint)[0], None, axis)
+    result: Any = np.power(np.expand_dims(base, axis) if np.ndim(base) else base, values)
+    return result if dtype is None else cast(result, dtype)
+
+
+@numpy_rule("geomspace")
+def geomspace(
+    start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0
+) -> Any:
+    """Evenly spaced logarithms; the ends are exact."""
+    first, last, kind = ends(start, stop)
+    sign: Any = np.sign(first)
+    values: Any = sign * kind.type(10) ** spaced(np.log10(first * sign), np.log10(last * sign), num, endpoint)[0]
+    count = values.shape[0]
+    if count:
+        values[0, ...] = first
+    if endpoint and count > 1:
+        values[-1, ...] = last
+    return laid_out(values, dtype, axis)
