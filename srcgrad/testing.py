@@ -365,8 +365,8 @@ class Case(NamedTuple):
 
 def largest(array: Reals, axis: int | None = None) -> Any:
     """The largest finite magnitude."""
-    kept: Any = np.where(np.isfinite(array), np.abs(array), 0.0)
-    return np.max(kept, axis=axis, initial=0.0, keepdims=axis is not None)
+    kept: Reals = np.where(np.isfinite(array), np.abs(array), 0.0)
+    return kept.max(initial=0.0) if axis is None else kept.max(axis=axis, initial=0.0, keepdims=True)
 
 
 def require_same(case: Case, derivative: Reals, other: Reals, error: Reals | None, scale: Reals, floor: float) -> None:
