@@ -285,6 +285,11 @@ def leading_broadcast(x: Tracer, shape: tuple[int, ...]) -> Tracer:
 def add_at(target: Tracer, index: Any, value: Any) -> None:
     """``np.add.at(target, index, value)``."""
     view, axis, indices, _, _ = locate(target, index)
+    if target.dtype.kind in "biu" and as_tracer(value).dtype.kind in "fc":
+        raise UnsupportedError(
+            f"np.add.at of {as_tracer(value).dtype} values into a {target.dtype} array is not supported",
+            hint="NumPy rounds each sum towards 0; make the array one of floats",
+        )
     new = stored(target, value)
     if not indices:
         view.write((view + broadcast_tracer(new, view.shape)).read())

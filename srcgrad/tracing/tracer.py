@@ -243,7 +243,9 @@ class Tracer:
 
     @property
     def flat(self) -> Tracer:
-        """A view in C order; where NumPy has an iterator, this is the array that it runs over."""
+        """A view in C order; where NumPy has an iterator, this is the array that it runs over. Of a scalar, a copy."""
+        if self.scalar:
+            return from_value(self.read()).flat
         return Tracer(self.storage, (*self.chain, ReshapeView((self.size,))), ArrayType(self.dtype, (self.size,)))
 
     @flat.setter

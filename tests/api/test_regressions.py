@@ -13,7 +13,7 @@ import pytest
 import scipy.special
 
 import srcgrad as sg
-from srcgrad.errors import AxisError
+from srcgrad.errors import AxisError, UnsupportedError
 
 X = np.array([0.3, -0.7, 1.1])
 
@@ -127,6 +127,36 @@ def test_copyto_drops_leading_axes_of_size_one() -> None:
         return out
 
     np.testing.assert_array_equal(sg.jit(f)(X, X[None] + 5.0), f(X, X[None] + 5.0))
+
+
+def test_a_write_into_a_copy_of_a_scalar_is_lost() -> None:
+    """``np.put`` and ``flat`` of a NumPy scalar change a copy, not the scalar."""
+
+    def f(x: Any) -> Any:
+        y = np.exp(x)
+        np.put(y, [0], 5.0)
+        y.flat[0] = 7.0
+        return y
+
+    assert sg.value_and_grad(f)(0.5) == (np.exp(0.5), np.exp(0.5))
+
+
+def test_einsum_of_an_empty_axis_beside_one_of_size_one() -> None:
+    x, y = np.ones((1, 1)), np.ones((1, 0))
+    for subscripts in ("ij,kj->ik", "ij,kj->ikj"):
+        found = sg.jit(lambda x, y, s=subscripts: np.einsum(s, x, y))(x, y)
+        np.testing.assert_array_equal(found, np.einsum(subscripts, x, y))
+
+
+def test_floats_added_at_places_of_integers_are_refused() -> None:
+    """NumPy rounds each sum towards 0; adding the rounded values is not that."""
+
+    def f(x: Any, counts: Any) -> Any:
+        np.add.at(counts, [0], 0.5 * x[0])
+        return counts * x
+
+    with pytest.raises(UnsupportedError):
+        sg.jit(f)(X, np.array([-3, 2, 1]))
 
 
 # --- numbers at which a derivative was lost -----------------------------------------------------------------------------

@@ -95,6 +95,8 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
 @numpy_rule("put", method="put")
 def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     require_traced_out(a)
+    if a.scalar:  # NumPy changes a copy of it
+        return
     index: Any = as_array(ind).ravel()
     values: Any = as_array(v).ravel()
     if mode == "wrap":

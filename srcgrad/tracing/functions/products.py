@@ -346,8 +346,9 @@ def multiplied(left: tuple[Any, str], right: tuple[Any, str], needed: set[str]) 
 
 
 def stretched(x: Any, labels: str, other: Any, other_labels: str) -> Any:
+    """The operand with the other one's sizes in place of its axes of size 1."""
     shape = [
-        max(size, other.shape[other_labels.index(label)]) if label in other_labels else size
+        other.shape[other_labels.index(label)] if size == 1 and label in other_labels else size
         for label, size in zip(labels, x.shape, strict=True)
     ]
     return broadcast_to(x, shape)
