@@ -59,7 +59,11 @@ class _Entry(NamedTuple):
 _BACKENDS: Final[dict[str, _Entry]] = {
     "numpy": _Entry("srcgrad.backends.numpy.backend", "numpy", None),
     "llvm": _Entry("srcgrad.backends.llvm.backend", "llvmlite", "this version has no llvm backend: use 'numpy'"),
-    "xla": _Entry("srcgrad.backends.xla.backend", "jax", "it needs the extra: pip install srcgrad[xla]; this version has no xla backend yet"),
+    "xla": _Entry(
+        "srcgrad.backends.xla.backend",
+        "jax",
+        "it needs the extra: pip install srcgrad[xla]; this version has no xla backend yet",
+    ),
 }
 _loaded: Final[dict[str, Backend]] = {}
 

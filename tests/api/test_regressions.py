@@ -55,7 +55,13 @@ def test_number_that_fills_an_array_keeps_its_shape_beside_a_scalar() -> None:
 
 
 REDUCING = [np.sum, np.prod, np.max, np.min, np.ptp, np.nansum, np.nanmax, np.all, np.any, np.argmax, np.count_nonzero]
-SPREADING = [np.cumsum, np.cumprod, np.argsort, lambda x, axis: np.repeat(x, 2, axis), lambda x, axis: np.take(x, 0, axis)]
+SPREADING: list[Callable[..., Any]] = [
+    np.cumsum,
+    np.cumprod,
+    np.argsort,
+    lambda x, axis: np.repeat(x, 2, axis),
+    lambda x, axis: np.take(x, 0, axis),
+]
 
 
 @pytest.mark.parametrize("axis", [0, -1])
@@ -159,7 +165,7 @@ def test_floats_added_at_places_of_integers_are_refused() -> None:
         sg.jit(f)(X, np.array([-3, 2, 1]))
 
 
-# --- numbers at which a derivative was lost -----------------------------------------------------------------------------
+# --- numbers at which a derivative was lost ---------------------------------------------------------------------------
 
 LIMITS: list[tuple[str, Callable[..., Any], int, float, float]] = [
     ("tanh far out", np.tanh, 1, 20.0, 4.0 * np.exp(-40.0)),

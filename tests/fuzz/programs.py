@@ -336,8 +336,7 @@ class Writer:
     def statement(self) -> str:
         one, other = self.choose(self.names), self.choose([*self.names, *self.names, "c0", "c1", *CONSTANTS])
         shape, target = self.shape_of(one), f"t{len(self.lines)}"
-        kind = self.choose(("unary", "binary", "binary", "reduce", "along", "move", "index", "call", "block", "write", "write"))
-        self.kind = kind
+        kind = self.kind = self.choose(KINDS)
         if kind == "write":
             place = self.choose([name for name in self.names if np.ndim(self.env[name])] or self.names)
             index = self.index(self.shape_of(place))
@@ -392,6 +391,7 @@ def is_modest(value: Any) -> bool:
     return bool(np.size(value) <= LARGEST and np.all(np.abs(value) < BOUND))
 
 
+KINDS = ("unary", "binary", "binary", "reduce", "along", "move", "index", "call", "block", "write", "write")
 MIXED = ("float64",) * 6 + ("float32", "int64", "complex128", "bool")
 HELPERS = (
     "np.sin(a) * b + a",

@@ -24,9 +24,7 @@ SITES: list[Callable[..., Any]] = [
 
 def all_samples() -> list[Any]:
     """Every sample of every op that has samples."""
-    return [
-        (op, sample) for op in REGISTRY.values() for sample in op.samples()
-    ]
+    return [(op, sample) for op in REGISTRY.values() for sample in op.samples()]
 
 
 def sample_id(case: Any) -> str:

@@ -36,7 +36,7 @@ def agree(function: Function, args: list[Any]) -> None:
 
 
 def close_complex(left: Any, right: Any) -> bool:
-    """Complex results to rounding: NumPy multiplies complex scalars and complex arrays by code that rounds differently."""
+    """Complex results to rounding: NumPy's products of complex scalars and of complex arrays round differently."""
     if type(left) is not type(right) or np.asarray(left).dtype.kind != "c" or left.dtype != right.dtype:
         return False
     eps = np.finfo(left.dtype).eps
@@ -172,7 +172,9 @@ def layer() -> Function:
 
 
 def test_the_text_reads_well() -> None:
-    assert generate(layer(), bare=True).text == '''\
+    assert (
+        generate(layer(), bare=True).text
+        == '''\
 @np.errstate(all="ignore")
 def grad_loss(x, w_bar):
     """(x: f64[40,20], w_bar: f64[20]) -> (f64[], f64[40,20])"""
@@ -186,6 +188,7 @@ def grad_loss(x, w_bar):
     lambda_ = np.subtract(1.0, v2, out=v2)
     return v1, lambda_
 '''
+    )
 
 
 def test_long_functions_are_cut_into_parts() -> None:

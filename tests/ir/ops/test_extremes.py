@@ -90,9 +90,7 @@ def test_duplicate_indices_add_up():
     x = np.array([1.0, 2.0, 3.0])
     expected = np.eye(3)[[2, 0, 2, 2]]
     check_jacobian(body, [x], expected)
-    check_jacobian(
-        lambda u: R["add_along_axis"](u, constant(u, indices), axis=0, size=3), [np.arange(4.0)], expected.T
-    )
+    check_jacobian(lambda u: R["add_along_axis"](u, constant(u, indices), axis=0, size=3), [np.arange(4.0)], expected.T)
 
 
 def test_indices_are_checked():
