@@ -13,7 +13,7 @@ import numpy as np
 from srcgrad.backends.numpy.chunks import Chunks, flatten
 from srcgrad.backends.numpy.expressions import Meaning, namespace
 from srcgrad.backends.numpy.literals import Names, full_text, native, typed_text, weak_text
-from srcgrad.backends.numpy.reuse import FREED, Buffers, bytes_of, foldable_broadcasts
+from srcgrad.backends.numpy.reuse import FREED, Buffers, bytes_of, foldable_broadcasts, sunk
 from srcgrad.ir.core import Function, Literal, Operation, Value
 from srcgrad.ir.errors import UnsupportedError
 from srcgrad.ir.opdef import Elementwise
@@ -100,7 +100,8 @@ class _Writer:
     def __init__(self, function: Function, module_names: Names, bare: bool) -> None:
         self.function = function
         self.bare = bare
-        self.operations, self.results = flatten(function)
+        operations, self.results = flatten(function)
+        self.operations = sunk(function.params, operations)
         self.module_names = module_names
         self.name = module_names.named(function.name)
         self.meaning_of = [meaning_of(operation) for operation in self.operations]

@@ -12,6 +12,7 @@ from typing import Final
 
 from srcgrad.backends.numpy.expressions import Meaning, takes_scalars
 from srcgrad.ir.core import Literal, Operation, Value
+from srcgrad.ir.opdef import Elementwise
 from srcgrad.ir.types import ArrayType
 
 LARGE: Final = 4096
@@ -169,6 +170,34 @@ class Buffers:
                 seen.update(roots)
             found.append(copy)
         return found
+
+
+def sunk(params: Sequence[Value], operations: Sequence[Operation]) -> Sequence[Operation]:
+    """The operations with each large elementwise value of parameters alone moved to just before its first use.
+
+    Parameters stay alive anyway, so nothing lives longer, and fewer arrays live at once: residuals such as ``np.cos(x)``
+    are computed where the reverse pass needs them, in memory that is still in the cache.
+    """
+    alive = set(params)
+    first_use: dict[Value, int] = {}
+    for index, operation in enumerate(operations):
+        for value in operation.operands:
+            first_use.setdefault(value, index)
+    waiting: dict[int, list[Operation]] = {}
+    order: list[Operation] = []
+    for index, operation in enumerate(operations):
+        sinks = (
+            isinstance(operation.op, Elementwise)
+            and bytes_of(operation.results[0].type) >= LARGE
+            and operation.results[0] in first_use
+            and all(isinstance(value, Literal) or value in alive for value in operation.operands)
+        )
+        if sinks:
+            waiting.setdefault(first_use[operation.results[0]], []).append(operation)
+        order += waiting.pop(index, ())
+        if not sinks:
+            order.append(operation)
+    return order
 
 
 def foldable_broadcasts(operations: Sequence[Operation], results: Sequence[Value]) -> Mapping[Value, Value]:

@@ -77,9 +77,7 @@ def logspace(
 
 
 @numpy_rule("geomspace")
-def geomspace(
-    start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0
-) -> Any:
+def geomspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0) -> Any:
     """Evenly spaced logarithms; the ends are exact."""
     first, last, kind = ends(start, stop)
     sign: Any = np.sign(first)

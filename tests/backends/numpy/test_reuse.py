@@ -14,7 +14,7 @@ from srcgrad.backends.numpy import chunks, codegen
 from srcgrad.backends.numpy.backend import BACKEND
 from srcgrad.backends.numpy.codegen import meaning_of
 from srcgrad.backends.numpy.evaluate import evaluate_operation
-from srcgrad.ir.core import Builder, zeros
+from srcgrad.ir.core import Builder, literal, zeros
 from srcgrad.ir.opdef import REGISTRY, Op, Sample
 from srcgrad.ir.types import FLOAT64, ArrayType
 from tests.backends.numpy.programs import (
@@ -91,6 +91,26 @@ def test_a_chain_takes_one_buffer(count: int) -> None:
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 1.5 * x.nbytes
+
+
+def test_residuals_of_parameters_are_computed_where_they_are_used() -> None:
+    """Twelve products of the parameter come first in the program and are needed one by one: one lives at a time."""
+    size, count = 20_000, 12
+    builder = Builder()
+    x = builder.param(ArrayType(FLOAT64, (size,)), "x")
+    products = [builder.emit(REGISTRY["mul"], [x, literal(float(k), x.type)]) for k in range(2, count + 2)]
+    value = builder.emit(REGISTRY["exp"], [x])
+    for product in products:
+        value = builder.emit(REGISTRY["mul"], [value, product])
+    function, argument = builder.function("f", [value]), np.linspace(0.0, 1.0, size)
+    agree(function, [argument])
+    program = BACKEND.compile(function)
+    program(argument)
+    tracemalloc.start()
+    program(argument)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2.5 * argument.nbytes
 
 
 def test_what_is_read_no_more_is_freed() -> None:
