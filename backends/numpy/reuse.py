@@ -175,7 +175,7 @@ class Buffers:
 def sunk(params: Sequence[Value], operations: Sequence[Operation]) -> Sequence[Operation]:
     """The operations with each large elementwise value of parameters alone moved to just before its first use.
 
-    Parameters stay alive anyway, so nothing lives longer, and fewer arrays live at once: residuals such as ``np.cos(x)``
+    Parameters stay alive anyway, so nothing lives longer and fewer arrays live at once: residuals such as ``np.cos(x)``
     are computed where the reverse pass needs them, in memory that is still in the cache.
     """
     alive = set(params)
