@@ -199,7 +199,8 @@ def vmap(
         f: a function of one example.
         in_axes: the axis of each argument's examples: an int for all, or a tuple with an entry per positional argument,
             each an int, None (the same for all examples) or a pytree of these that is a prefix of the argument.
-        out_axes: where the axis of examples goes in each output: an int, or a pytree prefix of the output.
+        out_axes: where the axis of examples goes in each output: an int, or a pytree prefix of the output; None for an
+            output that is the same for all examples and has no such axis.
         axis_size: the number of examples, where no argument is mapped.
         backend: as in `grad`.
 

@@ -123,7 +123,11 @@ PROGRAMS = Table(CAPACITY)
 
 
 def clear_caches() -> None:
-    """Forget every compiled program and every analysed function."""
+    """Forget every compiled program and every analysed function; later calls trace and compile anew.
+
+    >>> import srcgrad as sg
+    >>> sg.clear_caches()
+    """
     CODES.clear()
     PROGRAMS.clear()
 

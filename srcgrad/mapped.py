@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,6 @@ from srcgrad.errors import ArgumentError, ShapeError, StructureError
 from srcgrad.ir.core import Builder, Function, Value
 from srcgrad.ir.opdef import REGISTRY, Term
 from srcgrad.ir.transforms.batch import batch_region, with_leading_axis
-from srcgrad.ir.transforms.interpret import inline
 from srcgrad.tracing.aliasing import alias_groups
 from srcgrad.tracing.function import LeafSpec, StaticLeaf, Traced, as_array, leaf_spec
 from srcgrad.tracing.pytree import TreeDef, broadcast_prefix, flatten
@@ -104,10 +103,13 @@ class Vmap(Transformed):
     def build(self, traced: Traced, job: Job, active: tuple[bool, ...]) -> Built:
         axes, size = mapping(job)
         inputs = [axis for axis, leaf in zip(axes, job.leaves, strict=True) if leaf_spec(leaf) is not None]
-        function = mapped(traced.function, inputs, size)
-        out_axes = prefixed("out_axes", self.out_axes, traced.out_tree)
-        function = with_out_axes(function, traced, out_axes)
         out_tree, outputs = traced.out_tree, traced.outputs
+        out_axes = {
+            output: axis
+            for output, axis in zip(outputs, prefixed("out_axes", self.out_axes, out_tree), strict=True)
+            if not isinstance(output, StaticLeaf)
+        }
+        function = mapped(traced.function, inputs, size, out_axes)
 
         def finish(results: Sequence[Any], stages: Any) -> Any:
             return rebuild(out_tree, outputs, results)
@@ -190,8 +192,11 @@ def describe(leaf: Any) -> str:
     return f"{type(leaf).__name__} {leaf!r}" if spec is None else str(spec.type)
 
 
-def mapped(function: Function, axes: Sequence[int | None], size: int) -> Function:
-    """A function over examples along the given axes of its first parameters; every result has a leading axis."""
+def mapped(function: Function, axes: Sequence[int | None], size: int, out_axes: Mapping[int, int | None]) -> Function:
+    """A function over examples along the given axes of its first parameters.
+
+    ``out_axes`` has, for each result that is an output, where its axis of examples goes; None for one that has none.
+    """
     builder = Builder()
     arguments, flags = [], []
     for position, param in enumerate(function.params):
@@ -204,8 +209,29 @@ def mapped(function: Function, axes: Sequence[int | None], size: int) -> Functio
         value = builder.param(param.type.with_shape((*shape[:axis], size, *shape[axis:])), param.name)
         arguments.append(move_axis(builder, value, axis, 0))
     results, batched = batch_region(builder, function, arguments, flags, size)
-    full = [v if flag else with_leading_axis(builder, v, size) for v, flag in zip(results, batched, strict=True)]
-    return builder.function(f"{function.name}.vmap", full)
+    for position, axis in out_axes.items():
+        results[position] = placed(builder, results[position], batched[position], axis, size)
+    return builder.function(f"{function.name}.vmap", results)
+
+
+def placed(builder: Builder, value: Value, batched: bool, axis: int | None, size: int) -> Value:
+    """An output with its axis of examples where it is asked for.
+
+    Raises:
+        ArgumentError: there is to be none, and the examples differ. ShapeError: there is no such axis.
+    """
+    if axis is None:
+        if batched:
+            raise ArgumentError(
+                "vmap: out_axes=None for an output that differs between examples",
+                hint="give it an axis; None is for what no mapped argument reaches",
+            )
+        return value
+    full = value if batched else with_leading_axis(builder, value, size)
+    rank = full.type.rank
+    if not -rank <= operator.index(axis) < rank:
+        raise ShapeError(f"vmap: out_axes={axis} is out of range for an output of {full.type}")
+    return move_axis(builder, full, 0, axis % rank)
 
 
 def move_axis(builder: Builder, value: Value, source: int, target: int) -> Value:
@@ -214,27 +240,6 @@ def move_axis(builder: Builder, value: Value, source: int, target: int) -> Value
     perm = [axis for axis in range(value.type.rank) if axis != source]
     perm.insert(target, source)
     return REGISTRY["transpose"](Term(builder, value), perm=tuple(perm)).value
-
-
-def with_out_axes(function: Function, traced: Traced, out_axes: Sequence[int | None]) -> Function:
-    """Move the leading axis of each output to where it is asked for; None takes the first example's."""
-    builder = Builder()
-    params = [builder.param(param.type, param.name) for param in function.params]
-    results = inline(builder, function, params)
-    for output, axis in zip(traced.outputs, out_axes, strict=True):
-        if isinstance(output, StaticLeaf) or axis == 0:
-            continue
-        value = results[output]
-        if axis is None:
-            raise ArgumentError(
-                "vmap: out_axes=None is not supported",
-                hint="give every output an axis, and take [0] of what is the same",
-            )
-        rank = value.type.rank
-        if not -rank <= operator.index(axis) < rank:
-            raise ShapeError(f"vmap: out_axes={axis} is out of range for an output of {value.type}")
-        results[output] = move_axis(builder, value, 0, axis % rank)
-    return builder.function(function.name, results)
 
 
 class Jit(Transformed):

@@ -286,3 +286,13 @@ def test_derivative_of_a_function_without_a_rule(case: tuple[str, Callable[..., 
         return present(full)
 
     sg.testing.check_grads(inside, (arguments[0][known],), order=1)
+
+
+def test_vmap_gives_outputs_that_are_the_same_for_all_examples_without_an_axis() -> None:
+    x, y = np.arange(3.0), np.arange(2.0)
+    doubled, total = sg.vmap(lambda a, b: (a * 2, b.sum()), in_axes=(0, None), out_axes=(0, None))(x, y)
+    np.testing.assert_array_equal(doubled, 2 * x)
+    assert total == 1.0
+    assert np.shape(total) == ()
+    gradient = sg.grad(lambda b: sg.vmap(lambda a, c: a + c.sum(), (0, None))(x, b).sum())(y)
+    np.testing.assert_array_equal(gradient, [3.0, 3.0])
