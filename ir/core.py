@@ -136,7 +136,10 @@ class Operation:
         self.attrs = attrs
         self.regions = regions
         self.span = span
-        self.results = tuple([Value(type, self, None, linear) for type in result_types])
+        if len(result_types) == 1:
+            self.results: tuple[Value, ...] = (Value(result_types[0], self, None, linear),)
+        else:
+            self.results = tuple([Value(type, self, None, linear) for type in result_types])
 
     def __repr__(self) -> str:
         return f"{', '.join(map(repr, self.results))} = {self.op.name} {', '.join(map(repr, self.operands))}"

@@ -172,6 +172,8 @@ class _Writer:
         repeated = set(self.results)
         for index, operation in enumerate(self.operations):
             for value in operation.operands:
+                if type(value) is not Value:  # a literal has no line to save
+                    continue
                 if value in found:
                     repeated.add(value)
                 found[value] = index

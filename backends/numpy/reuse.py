@@ -179,6 +179,8 @@ def sunk(params: Sequence[Value], operations: Sequence[Operation]) -> Sequence[O
     are computed where the reverse pass needs them, in memory that is still in the cache.
     """
     alive = set(params)
+    if not any(bytes_of(param.type) >= LARGE for param in alive):
+        return operations
     first_use: dict[Value, int] = {}
     for index, operation in enumerate(operations):
         for value in operation.operands:
