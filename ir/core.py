@@ -37,7 +37,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from srcgrad.ir.source import Span
-from srcgrad.ir.types import ArrayType, DType
+from srcgrad.ir.types import ArrayType
 
 if TYPE_CHECKING:
     from srcgrad.ir.opdef import Op
@@ -240,8 +240,3 @@ class Builder:
 
     def function(self, name: str, results: Sequence[Value]) -> Function:
         return Function(name, self.params, self.operations, results)
-
-
-def dtype_literal(number: complex, dtype: DType) -> Literal:
-    """A rank-0 literal."""
-    return literal(number, ArrayType(dtype))

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, Literal
 
@@ -574,6 +574,3 @@ class Linear(Op, abstract=True):
         for other in found[1:]:
             total = total | other
         return total
-
-
-RuleFunction = Callable[..., Any]

@@ -10,7 +10,7 @@ import math
 import threading
 import types
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -160,6 +160,3 @@ def analyse(function: Any, floats_static: bool) -> tuple[Captures, Any] | Uncach
     if bound is None:
         return Uncacheable("what the function reads changes while it is looked at")
     return captures, bound
-
-
-Rule = Callable[..., Any]

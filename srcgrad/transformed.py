@@ -34,7 +34,7 @@ from srcgrad.tracing.aliasing import AliasPattern
 from srcgrad.tracing.capture import Uncacheable
 from srcgrad.tracing.function import LeafSpec, Traced, as_array, leaf_spec, trace_function
 from srcgrad.tracing.layout import strides_of
-from srcgrad.tracing.pytree import TreeDef, flatten
+from srcgrad.tracing.pytree import TreeDef
 from srcgrad.tracing.trace import CURRENT, NeedsConcrete
 from srcgrad.tracing.tracer import Tracer, from_value
 
@@ -463,7 +463,3 @@ def leaf_names(f: Callable[..., Any], treedef: TreeDef) -> list[str]:
         suffix = "".join(character if character.isalnum() else "_" for character in inner)
         names.append((label + suffix).rstrip("_").replace("__", "_"))
     return names
-
-
-def argument_tree(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], TreeDef]:
-    return flatten((args, kwargs))

@@ -496,10 +496,6 @@ def from_value(value: Value, scalar: bool = False, weak: bool = False, writable:
     return Tracer(Storage(current_trace(), value, writable), (), value.type, scalar, weak)
 
 
-def is_python_number(x: Any) -> bool:
-    return type(x) in (bool, int, float, complex)
-
-
 def as_tracer(x: Any, dtype: Any = None) -> Tracer:
     """A tracer of anything array-like: tracers, arrays, numbers, (nested) sequences of them.
 

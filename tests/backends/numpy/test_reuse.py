@@ -10,6 +10,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from srcgrad.backends.base import Executable
 from srcgrad.backends.numpy import chunks, codegen
 from srcgrad.backends.numpy.backend import BACKEND
 from srcgrad.backends.numpy.codegen import meaning_of
@@ -80,17 +81,22 @@ def chain(count: int, size: int) -> Any:
     return BACKEND.compile(builder.function("f", [value]))
 
 
+def peak_bytes(program: Executable, *args: Any) -> int:
+    """The most memory that a call holds at once, after a first call."""
+    program(*args)
+    tracemalloc.start()
+    program(*args)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return peak
+
+
 @pytest.mark.parametrize("count", [50, 1500])
 def test_a_chain_takes_one_buffer(count: int) -> None:
     """In one piece, and in parts."""
     size = 20_000
     program, x = chain(count, size), np.linspace(0.0, 1.0, 20_000)
-    program(x)
-    tracemalloc.start()
-    program(x)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < 1.5 * x.nbytes
+    assert peak_bytes(program, x) < 1.5 * x.nbytes
 
 
 def test_residuals_of_parameters_are_computed_where_they_are_used() -> None:
@@ -105,12 +111,7 @@ def test_residuals_of_parameters_are_computed_where_they_are_used() -> None:
     function, argument = builder.function("f", [value]), np.linspace(0.0, 1.0, size)
     agree(function, [argument])
     program = BACKEND.compile(function)
-    program(argument)
-    tracemalloc.start()
-    program(argument)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < 2.5 * argument.nbytes
+    assert peak_bytes(program, argument) < 2.5 * argument.nbytes
 
 
 def test_what_is_read_no_more_is_freed() -> None:
