@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from srcgrad.backends.numpy.chunks import Chunks, flatten
-from srcgrad.backends.numpy.expressions import Meaning, namespace
+from srcgrad.backends.numpy.expressions import HELPERS, Meaning, namespace
 from srcgrad.backends.numpy.literals import Names, full_text, native, typed_text, weak_text
 from srcgrad.backends.numpy.reuse import FREED, Buffers, bytes_of, foldable_broadcasts, sunk
 from srcgrad.ir.core import Function, Literal, Operation, Value
@@ -53,7 +53,7 @@ def generate(function: Function, names: Names | None = None, *, bare: bool = Fal
     Raises:
         UnsupportedError: an op that the NumPy backend cannot run.
     """
-    return _Writer(function, Names() if names is None else names, bare).program()
+    return _Writer(function, Names(HELPERS) if names is None else names, bare).program()
 
 
 _meanings: Final[dict[Any, Meaning]] = {}

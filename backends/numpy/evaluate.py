@@ -11,7 +11,7 @@ import numpy as np
 from srcgrad.backends.numpy.expressions import SITES, expression, helpers_of, namespace, scipy_modules, takes_scalars
 from srcgrad.ir.core import NO_ATTRS, Attrs, Literal, Region, Value
 from srcgrad.ir.errors import InternalError, UnsupportedError
-from srcgrad.ir.opdef import Op
+from srcgrad.ir.opdef import Op, written_out
 from srcgrad.ir.types import ArrayType
 
 Array = Any
@@ -100,6 +100,8 @@ def _run(
     regions: Sequence[Region],
     sites: Any,
 ) -> list[Array]:
+    if op.expanded:
+        return _run_region(written_out(op, operand_types, attrs, regions), operands, sites)
     if regions:
         if not getattr(op, "transparent", False):
             raise UnsupportedError(f"the NumPy backend cannot run op {op.name!r}")

@@ -81,9 +81,10 @@ class Meaning:
         source = expression(op, names, types, [value.type for value in operation.results], operation.attrs)
         plain = source.replace("{", "{{").replace("}", "}}")
         self.text = _PLACE.sub(r"{\1}", plain)
-        self.helpers = helpers_of(op)
+        self.helpers = tuple(name for name in helpers_of(op) if re.search(rf"(?<![\w.]){name}\(", source))
         self.scipy = scipy_modules([source])
-        self.weak = not self.helpers and not self.scipy
+        mixed = op.name != "select" and any(type.dtype != types[0].dtype for type in types)
+        self.weak = not self.helpers and not self.scipy and not mixed
         self.scalars = takes_scalars(op) and not (op.name == "select" and types[0].rank == 0)
         self.updates = source.partition("(")[0] in self.helpers and one_call(source) and _has_reuse(source)
         into = f"{self.text[:-1]}, reuse=True)" if self.updates else _into(self.text, source)
@@ -115,10 +116,11 @@ _OPERATORS: Final = {
 }
 FRESH: Final = frozenset(
     {
-        "add_along_axis", "argmax", "argmin", "argsort", "cast", "cholesky", "complex", "concatenate", "cumprod",
-        "cumsum", "dot_general", "floor_divide", "integer_pow", "polygamma", "pow", "pow_log", "reduce_and",
-        "reduce_max", "reduce_min", "reduce_norm", "reduce_or", "reduce_prod", "reduce_sum", "remainder", "sinc",
-        "sinc_derivative", "solve", "sort", "take_along_axis", "triangular_solve",
+        "add_along_axis", "argmax", "argmin", "argsort", "cast", "cholesky", "complex", "concatenate", "convolve",
+        "cumlogsumexp", "cummax", "cummin", "cumprod", "cumsum", "dct", "dot_general", "dst", "fft", "floor_divide",
+        "ifft", "integer_pow", "irfft", "polygamma", "pow", "pow_log", "reduce_and", "reduce_max", "reduce_min",
+        "reduce_norm", "reduce_or", "reduce_prod", "reduce_sum", "remainder", "restarting_cumsum", "rfft",
+        "searchsorted", "sinc", "sinc_derivative", "solve", "sort", "take_along_axis", "triangular_solve",
     }
 )  # fmt: skip
 """Ops whose results never share memory with their operands, beside those that are one ufunc or one updating helper.
@@ -169,20 +171,26 @@ def helper(name: str) -> Callable[..., Any]:
     return found  # type: ignore[no-any-return]
 
 
+HELPERS: Final = frozenset(name for name, value in vars(helper_module).items() if inspect.isfunction(value))
+"""The names of all helper functions: no program is named so."""
+
+
 def helper_sources(names: Iterable[str]) -> dict[str, str]:
     """The source text of the named helper functions and of those that they call, callees first."""
-    known = {name for name, value in vars(helper_module).items() if inspect.isfunction(value)}
     found: dict[str, str] = {}
+    met: set[str] = set()
 
     def visit(name: str) -> None:
+        if name in met:
+            return
+        met.add(name)
         text = inspect.getsource(helper(name))
-        for word in sorted(set(_WORD.findall(text)) & known - {name} - found.keys()):
+        for word in sorted(set(_WORD.findall(text)) & HELPERS):
             visit(word)
         found[name] = text
 
     for name in names:
-        if name not in found:
-            visit(name)
+        visit(name)
     return found
 
 

@@ -15,6 +15,35 @@ from typing import Any
 
 import numpy as np
 
+from srcgrad.backends.numpy.beta_helpers import (  # noqa: F401  programs find all helpers here
+    beta_density,
+    beta_log_cumulants,
+    beta_log_moment,
+    beta_logarithm,
+    beta_tail_derivative,
+    betainc_derivative,
+)
+from srcgrad.backends.numpy.special_helpers import (  # noqa: F401
+    boxcox_derivative,
+    dawsn_derivative,
+    digamma,
+    digamma_difference,
+    elliptic_derivative,
+    elliptic_incomplete_derivative,
+    erfcx_derivative,
+    exponential_integral,
+    exprel_derivative,
+    fresnel_phase,
+    gamma_density,
+    gamma_log_moments,
+    gammainc_derivative,
+    gaussian_derivative,
+    log1p_ratio,
+    log_ratio,
+    rgamma_derivative,
+    scaled_bessel_derivative,
+)
+
 
 def slice_set(array: Any, part: Any, region: Any, reuse: bool = False) -> Any:
     """``array`` with the slice ``region`` replaced by ``part``."""
@@ -41,11 +70,15 @@ def triangular_solve(a: Any, b: Any, lower: bool, trans: Any, unit: bool) -> Any
     """Solve op(a) x = b for one triangle of each matrix in ``a``; op is none (N), .T (T) or .conj().T (C)."""
     import scipy.linalg
 
+    zeros = np.argwhere(np.diagonal(a, axis1=-2, axis2=-1) == 0)
+    if b.size and not unit and zeros.size:
+        raise np.linalg.LinAlgError(f"singular matrix: resolution failed at diagonal {zeros[0][-1]}")
+    # BLAS itself: threads of LAPACK's trtrs can cost thousands of times what a small system does.
+    trsm: Any = scipy.linalg.get_blas_funcs("trsm", (a, b))
+    code = "NTC".index(trans)
     x = np.empty_like(b)
     for example in np.ndindex(b.shape[:-2] if b.size else (0,)):
-        x[example] = scipy.linalg.solve_triangular(
-            a[example], b[example], trans, lower, unit_diagonal=unit, check_finite=False
-        )
+        x[example] = trsm(1, a[example], b[example], lower=lower, trans_a=code, diag=unit)
     return x
 
 
@@ -120,3 +153,274 @@ def add_along_axis(updates: Any, indices: Any, axis: int, size: int) -> Any:
     places[axis] = indices
     np.add.at(result, tuple(places), updates)
     return result
+
+
+def inverse_or_nan(a: Any) -> Any:
+    """The inverse of each matrix, nan for one that is singular."""
+    singular = (np.linalg.slogdet(a)[0] == 0)[..., None, None]
+    inverse = np.linalg.inv(np.where(singular, np.eye(a.shape[-1], dtype=a.dtype), a))
+    return np.where(singular, a.dtype.type(np.nan), inverse)
+
+
+def slogdet_gradient(a: Any) -> Any:
+    """The transposed inverse of each matrix; of a singular one, the cofactors divided by 0."""
+    singular = np.asarray(np.linalg.slogdet(a)[0] == 0)
+    regular = np.where(singular[..., None, None], np.eye(a.shape[-1], dtype=a.dtype), a)
+    gradient = np.swapaxes(np.linalg.inv(regular), -1, -2)
+    if singular.any():
+        gradient[singular] = det_derivative(a[singular]) / a.dtype.type(0)
+    return gradient
+
+
+def det_derivative(a: Any, *directions: Any) -> Any:
+    """The array C with sum(C * h) the derivative of det at ``a`` in the directions given and h; without division.
+
+    Up to three rows, by minors. Else with a = u s vh the directions are written in the bases of u and v, where det is a
+    sum over permutations, and in a product of singular values those of the rows that the directions take are left out.
+    """
+    size, order = a.shape[-1], len(directions) + 1
+    if order > size or not a.size:
+        return np.zeros_like(a)
+    if size == 1:
+        return np.ones_like(a)
+    if size <= 3:
+        cofactors = minors(*([a] * (size - order)), *directions)
+        return cofactors / a.dtype.type(2) if size == 3 and order == 1 else cofactors
+    finite = np.isfinite(a).all(axis=(-2, -1))[..., None, None]
+    u, s, vh = np.linalg.svd(np.where(finite, a, a.dtype.type(0)))
+    rotated = [np.swapaxes(u.conj(), -1, -2) @ h @ np.swapaxes(vh.conj(), -1, -2) for h in directions]
+    core = mixed_discriminant(leave_out_products(s, order), rotated).astype(a.dtype)
+    phase = (np.linalg.det(u) * np.linalg.det(vh))[..., None, None]
+    return np.where(finite, phase * (u.conj() @ core @ vh.conj()), a.dtype.type(np.nan))
+
+
+def minors(*factors: Any) -> Any:
+    """The cofactors of a matrix of two rows; of three rows, their double as a symmetric function of two factors."""
+    if len(factors) == 1:
+        (x,) = factors
+        return np.stack([np.stack([x[..., 1, 1], -x[..., 1, 0]], -1), np.stack([-x[..., 0, 1], x[..., 0, 0]], -1)], -2)
+    x, y = factors
+    pairs = [(k - 2, k - 1) for k in range(3)]
+    return np.stack([np.cross(x[..., i, :], y[..., j, :]) + np.cross(y[..., i, :], x[..., j, :]) for i, j in pairs], -2)
+
+
+def leave_out_products(s: Any, order: int) -> Any:
+    """For each ``order`` distinct indices, the product of the elements of ``s`` at all others; 0 if two are equal."""
+    size = s.shape[-1]
+    between = np.zeros((*s.shape[:-1], size + 1, size + 1), s.dtype)
+    for start in range(size + 1):
+        between[..., start, start] = 1
+        between[..., start, start + 1 :] = np.cumprod(s[..., start:], axis=-1)
+    left_out = np.sort(np.indices((size,) * order), axis=0)
+    products = between[..., 0, left_out[0]]
+    for k in range(1, order):
+        products = products * between[..., left_out[k - 1] + 1, left_out[k]]
+    return products * between[..., left_out[-1] + 1, size]
+
+
+def mixed_discriminant(products: Any, directions: Any) -> Any:
+    """The array C for which sum(C * h) is a sum over all permutations p of rows r, and all rows.
+
+    Its terms are sign(p) times ``products[r0, r1, …]`` times the elements of the directions, and last of h, in row r
+    and column p(r).
+    """
+    import itertools
+
+    order = len(directions) + 1
+    rows = "abcdefghijklmnopqrstuvwxyz"[:order]
+    size = products.shape[-1]
+    total = np.zeros((*products.shape[: products.ndim - order], size, size), np.result_type(products, *directions))
+    diagonal = np.arange(size)
+    for permutation in itertools.permutations(range(order)):
+        pairs = itertools.combinations(permutation, 2)
+        sign = (-1) ** sum(first > second for first, second in pairs)
+        columns = [rows[k] for k in permutation]
+        inputs = [f"...{row}{column}" for row, column in zip(rows, columns[:-1], strict=False)]
+        is_diagonal = columns[-1] == rows[-1]
+        output = rows[-1] if is_diagonal else rows[-1] + columns[-1]
+        term = sign * np.einsum(f"{','.join([f'...{rows}', *inputs])}->...{output}", products, *directions)
+        if is_diagonal:
+            total[..., diagonal, diagonal] += term
+        else:
+            total += term
+    return total
+
+
+def complex_eig(matrix: Any) -> Any:
+    """Eigenvalues and eigenvectors, complex whatever their imaginary parts are."""
+    dtype = np.result_type(matrix.dtype, np.complex64)
+    values, vectors = np.linalg.eig(matrix)
+    return values.astype(dtype), vectors.astype(dtype)
+
+
+def complex_eigvals(matrix: Any) -> Any:
+    """Eigenvalues, complex whatever their imaginary parts are."""
+    return np.linalg.eigvals(matrix).astype(np.result_type(matrix.dtype, np.complex64))
+
+
+def lu_factor(a: Any) -> Any:
+    """The factors of each matrix, L below the diagonal and U on and above it, and the rows exchanged, in order."""
+    import scipy.linalg
+
+    getrf: Any = scipy.linalg.get_lapack_funcs("getrf", (a,))
+    packed = np.empty_like(a)
+    pivots = np.empty((*a.shape[:-2], min(a.shape[-2:])), np.int32)
+    for example in np.ndindex(a.shape[:-2] if a.size else (0,)):
+        packed[example], pivots[example], _ = getrf(a[example])
+    return packed, pivots
+
+
+def permutation_of_pivots(pivots: Any, size: int) -> Any:
+    """0, 1, … ``size`` - 1 after the exchanges of element i with element ``pivots[i]``."""
+    order = np.broadcast_to(np.arange(size), (*pivots.shape[:-1], size)).copy()
+    for example in np.ndindex(pivots.shape[:-1]):
+        for here, there in enumerate(pivots[example]):
+            row = order[example]
+            row[[here, there]] = row[[there, here]]
+    return order
+
+
+def convolve(x: Any, y: Any, starts: tuple[int, ...], sizes: tuple[int, ...]) -> Any:
+    """The window of the full convolution over the last axes that begins at ``starts`` and has ``sizes``.
+
+    The longer operand is cut and padded to what the window reads, so that the cost is the window's times the shorter
+    operand's size. Examples (the first axes) are convolved one by one, or element by element of the shorter operand.
+    """
+    if x.dtype.kind == "b":
+        return convolve(x.astype(np.int64), y.astype(np.int64), starts, sizes) > 0
+    rank = len(starts)
+    lengths, others = x.shape[-rank:], y.shape[-rank:]
+    if np.prod(others) > np.prod(lengths):
+        x, y, lengths, others = y, x, others, lengths
+    examples = x.shape[:-rank]
+    result: Any = np.zeros((*examples, *sizes), x.dtype)
+    padded: Any = np.zeros((*examples, *(size + m - 1 for size, m in zip(sizes, others, strict=True))), x.dtype)
+    target, taken = [], []
+    for start, size, n, m in zip(starts, sizes, lengths, others, strict=True):
+        first, last = max(start - m + 1, 0), min(start + size, n)
+        if first >= last or not size:
+            return result
+        taken.append(slice(first, last))
+        target.append(slice(first - start + m - 1, last - start + m - 1))
+    padded[(..., *target)] = x[(..., *taken)]
+    if np.prod(examples, dtype=int) > np.prod(others):
+        for place in np.ndindex(*others):
+            window = (slice(m - 1 - k, m - 1 - k + size) for k, m, size in zip(place, others, sizes, strict=True))
+            result += padded[(..., *window)] * y[(..., *place)][(..., *[None] * rank)]
+        return result
+    for example in np.ndindex(*examples):
+        if rank == 1:
+            result[example] = np.convolve(padded[example], y[example], "valid")
+        else:
+            import scipy.signal
+
+            result[example] = scipy.signal.convolve(padded[example], y[example], "valid", "direct")
+    return result
+
+
+def searchsorted(nodes: Any, values: Any, side: Any = "left") -> Any:
+    """``np.searchsorted`` for each example along the axes of ``nodes`` before the last one."""
+    result = np.empty(values.shape, np.int64)
+    for example in np.ndindex(*nodes.shape[:-1]):
+        result[example] = np.searchsorted(nodes[example], values[example], side)
+    return result
+
+
+def restarting_cumsum(values: Any, restart: Any, axis: int, reverse: bool) -> Any:
+    """Cumulative sums along ``axis`` that start anew where ``restart`` is true; of booleans, the disjunction.
+
+    Doubling (Blelloch 1990): what ends at an element is joined with what ends 1, 2, 4, … elements before it, unless it
+    has started since. It takes as many rounds as the logarithm of the longest sum has bits.
+    """
+    total = np.moveaxis(np.array(values), axis, -1)
+    started = np.moveaxis(np.array(restart), axis, -1)
+    if reverse:  # from the end a sum starts at the element before a mark
+        total = total[..., ::-1]
+        started = np.concatenate([started[..., :1] | True, started[..., :0:-1]], axis=-1)
+    distance = 1
+    while distance < total.shape[-1] and not started[..., distance:].all():
+        joined = ~started[..., distance:]
+        before = total[..., :-distance].copy()
+        np.add(total[..., distance:], before, out=total[..., distance:], where=joined)
+        started = np.concatenate([started[..., :distance], started[..., distance:] | started[..., :-distance]], axis=-1)
+        distance *= 2
+    result = np.moveaxis(total[..., ::-1] if reverse else total, -1, axis)
+    return np.ascontiguousarray(result)
+
+
+def least_squares(a: Any, b: Any, rcond: float) -> Any:
+    """The solution of least norm of the least squares problem of each matrix."""
+    x = np.zeros((*a.shape[:-2], a.shape[-1], b.shape[-1]), b.dtype)
+    for example in np.ndindex(a.shape[:-2] if a.size and b.size else (0,)):
+        x[example] = np.linalg.lstsq(a[example], b[example], rcond=rcond)[0]
+    return x
+
+
+def solve_sylvester(a: Any, b: Any, q: Any) -> Any:
+    """The matrices x with a x + x b = q (Bartels and Stewart 1972); nan where a and -b share an eigenvalue."""
+    import scipy.linalg
+
+    x = np.empty_like(q)
+    trsyl: Any = scipy.linalg.get_lapack_funcs("trsyl", (a, b))
+    for example in np.ndindex(q.shape[:-2] if q.size else (0,)):
+        r, u = scipy.linalg.schur(a[example], check_finite=False)
+        s, v = scipy.linalg.schur(b[example], check_finite=False)
+        inner, scale, singular = trsyl(r, s, u.conj().T @ q[example] @ v)
+        x[example] = np.nan if singular else u @ (inner * scale) @ v.conj().T
+    return x
+
+
+def matrix_function(a: Any, kind: str, exponent: float) -> Any:
+    """The exponential, principal logarithm, square root or power of each matrix, real for a real one."""
+    import scipy.linalg
+
+    if kind == "exp":
+        return scipy.linalg.expm(a).astype(a.dtype, copy=False)
+    functions: dict[str, Any] = {
+        "log": scipy.linalg.logm,
+        "sqrt": scipy.linalg.sqrtm,
+        "power": lambda x: scipy.linalg.fractional_matrix_power(x, exponent),
+    }
+    result = np.empty_like(a)
+    for example in np.ndindex(a.shape[:-2] if a.size else (0,)):
+        found = functions[kind](a[example])
+        if np.iscomplexobj(found) and a.dtype.kind == "f":
+            require_principal(a[example], kind)
+            found = found.real
+        result[example] = found
+    return result
+
+
+def require_principal(a: Any, kind: str) -> None:
+    """LinAlgError if the real matrix has an eigenvalue below 0, in which the principal function is complex."""
+    eigenvalues = np.linalg.eigvals(a)
+    rounding = a.shape[-1] * np.finfo(a.dtype).eps * np.abs(eigenvalues).max()
+    if ((eigenvalues.imag == 0) & (eigenvalues.real < -rounding)).any():
+        raise np.linalg.LinAlgError(
+            f"the {kind} of a real matrix with a negative eigenvalue is complex: pass a complex matrix, x + 0j"
+        )
+
+
+def matrix_function_derivative(a: Any, h: Any, kind: str, exponent: float) -> Any:
+    """The derivative of the function of each matrix in the direction ``h``, from the function of [[a, h], [0, a]].
+
+    It is linear in ``h``, which is scaled to the size of ``a``. That of the exponential has a method of its own, which
+    squares no block (A. H. Al-Mohy and N. J. Higham 2009).
+    """
+    import scipy.linalg
+
+    size = a.shape[-1]
+    if not a.size:
+        return np.zeros_like(a)
+    if kind == "exp":
+        result, wide = np.empty_like(a), np.result_type(a, np.float64)
+        for example in np.ndindex(a.shape[:-2]):
+            operands = (a[example].astype(wide), h[example].astype(wide))
+            result[example] = scipy.linalg.expm_frechet(*operands, compute_expm=False, check_finite=False)
+        return result
+    sizes = [np.abs(x).max(axis=(-2, -1), keepdims=True) for x in (a, h)]
+    scale = np.where((sizes[0] > 0) & (sizes[1] > 0), sizes[1] / sizes[0], 1).astype(a.dtype)
+    blocks = np.zeros((*a.shape[:-2], 2 * size, 2 * size), a.dtype)
+    blocks[..., :size, :size] = blocks[..., size:, size:] = a
+    blocks[..., :size, size:] = h / scale
+    return matrix_function(blocks, kind, exponent)[..., :size, size:] * scale

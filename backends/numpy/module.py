@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from srcgrad.backends.numpy.codegen import generate
-from srcgrad.backends.numpy.expressions import helper_sources, scipy_modules
+from srcgrad.backends.numpy.expressions import HELPERS, helper_sources, scipy_modules
 from srcgrad.backends.numpy.literals import Names, array_text
 from srcgrad.ir.core import Function
 
@@ -20,7 +20,7 @@ def module_source(functions: Function | Sequence[Function], title: str = "") -> 
     """
     if isinstance(functions, Function):
         functions = [functions]
-    names = Names()
+    names = Names(HELPERS)
     programs = [generate(function, names, bare=True) for function in functions]
     helpers = helper_sources(dict.fromkeys(name for program in programs for name in program.helpers))
     libraries = {module for program in programs for module in program.scipy} | set(scipy_modules(helpers.values()))

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from srcgrad.ir.core import Attrs
+from srcgrad.ir.core import Attrs, Builder
 from srcgrad.ir.errors import DTypeError, ShapeError, UnsupportedError
 from srcgrad.ir.opdef import (
     REGISTRY,
@@ -29,7 +29,7 @@ from srcgrad.ir.opdef import (
 )
 from srcgrad.ir.ops.generate import iota
 from srcgrad.ir.ops.indexing import moved
-from srcgrad.ir.types import INT64, ArrayType, Size
+from srcgrad.ir.types import INT64, ArrayType, Shape, Size
 
 LAPACK_DTYPES = ("float32", "float64", "complex64", "complex128")
 
@@ -68,10 +68,14 @@ def matmul(s: LinearEmitter, left: LinearOperand, right: LinearOperand) -> Tange
 
 def compare_indices(matrix: Term, comparison: str) -> Term:
     """A bool array like ``matrix``: the comparison of the row's number with the column's."""
-    type = ArrayType(INT64, matrix.shape[-2:])
-    rows, columns = (iota(matrix.builder, type, axis) for axis in (0, 1))
-    dims = (matrix.rank - 2, matrix.rank - 1)
-    return broadcast_to(REGISTRY[comparison](rows, columns), matrix.shape, dims)
+    return index_mask(matrix.builder, matrix.shape, comparison)
+
+
+def index_mask(builder: Builder, shape: Shape, comparison: str) -> Term:
+    """A bool array of ``shape``: the comparison of the row's number with the column's."""
+    type = ArrayType(INT64, shape[-2:])
+    rows, columns = (iota(builder, type, axis) for axis in (0, 1))
+    return broadcast_to(REGISTRY[comparison](rows, columns), shape, (len(shape) - 2, len(shape) - 1))
 
 
 class Cholesky(Op):
@@ -245,6 +249,44 @@ class TriangularSolve(Solver):
             for lower, trans, unit in ((True, "N", False), (False, "T", True), (False, "C", False)):
                 attrs = {"lower": lower, "trans": trans, "unit": unit}
                 yield Sample((matrix, right_sides(matrix)), attrs, label=label)
+
+
+class Inv(Op):
+    """The inverse of each matrix; of a singular one LinAlgError, or nan unless ``strict``."""
+
+    helpers: ClassVar[tuple[str, ...]] = ("inverse_or_nan",)
+
+    def result_type(self, types: Sequence[ArrayType], attrs: Attrs) -> ArrayType:
+        require_arity(self, types, 1)
+        require_matrices(self, types[0])
+        return types[0]
+
+    def source(self, operands: Sequence[str], types: Sequence[ArrayType], result: ArrayType, attrs: Attrs) -> str:
+        return f"{'np.linalg.inv' if attrs['strict'] else 'inverse_or_nan'}({operands[0]})"
+
+    def jvp(
+        self,
+        s: LinearEmitter,
+        operands: Sequence[Term],
+        tangents: Sequence[Tangent],
+        results: Sequence[Term],
+        attrs: Attrs,
+    ) -> Sequence[Tangent]:
+        """X' = -X A' X: the matrix is factored once, at every order."""
+        inverse = results[0]
+        return (s.neg(matmul(s, matmul(s, inverse, tangents[0]), inverse)),)
+
+    def batch(
+        self, size: Size, operands: Sequence[Term], batched: Sequence[bool], attrs: Attrs
+    ) -> Sequence[Term] | Term:
+        return self(operands[0], **attrs)
+
+    def samples(self) -> Iterator[Sample]:
+        for label, matrix in regular():
+            yield Sample((matrix,), {"strict": True}, label=label)
+            yield Sample((matrix,), {"strict": False}, label=f"{label}, not strict")
+        singular = np.stack([np.ones((2, 2)), np.diag([2.0, 4.0])])
+        yield Sample((singular,), {"strict": False}, smooth=False, label="a singular one")
 
 
 def regular() -> Iterator[tuple[str, np.ndarray[Any, Any]]]:

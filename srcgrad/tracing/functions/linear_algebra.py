@@ -9,13 +9,35 @@ from typing import Any
 import numpy as np
 
 from srcgrad.errors import ShapeError, UnsupportedError
+from srcgrad.ir.opdef import REGISTRY
 from srcgrad.ir.types import DType
 from srcgrad.tracing.functions.products import matmul
 from srcgrad.tracing.functions.reductions import restored
-from srcgrad.tracing.functions.registry import as_array, axes_of, cast, finish, numpy_rule, ordered_axes
+from srcgrad.tracing.functions.registry import (
+    as_array,
+    axes_of,
+    cast,
+    concrete_array,
+    filled,
+    finish,
+    numpy_rule,
+    ordered_axes,
+)
 from srcgrad.tracing.functions.shapes import broadcast_to, expand_dims
-from srcgrad.tracing.tracer import Tracer, as_tracer, emit
+from srcgrad.tracing.trace import current_span, current_trace
+from srcgrad.tracing.tracer import Tracer, as_tracer, emit, from_value
 from srcgrad.tracing.ufuncs import result_dtype
+
+QRResult: Any = type(np.linalg.qr(np.eye(1)))
+SlogdetResult: Any = type(np.linalg.slogdet(np.eye(1)))
+
+
+def emit_all(name: str, *operands: Tracer, **attrs: Any) -> list[Any]:
+    """The results of an op that has several; those of rank 0 are NumPy scalars."""
+    builder = current_trace().builder
+    builder.span = current_span()
+    operation = builder.emit_operation(REGISTRY[name], [operand.read() for operand in operands], attrs)
+    return [from_value(value, scalar=not value.type.shape) for value in operation.results]
 
 
 def linalg_dtype(*operands: Tracer) -> DType:
@@ -26,11 +48,29 @@ def linalg_dtype(*operands: Tracer) -> DType:
     return np.dtype(np.float64) if dtype.kind in "biu" else dtype
 
 
-def require_square(x: Tracer) -> None:
+def require_matrices(x: Tracer) -> None:
     if x.ndim < 2:
         raise ShapeError(f"{x.ndim}-dimensional array given. Array must be at least two-dimensional")
+
+
+def require_square(x: Tracer) -> None:
+    require_matrices(x)
     if x.shape[-1] != x.shape[-2]:
         raise ShapeError("Last 2 dimensions of the array must be square")
+
+
+def square_matrices(x: Any) -> Any:
+    """A stack of square matrices in a dtype of linear algebra."""
+    a = as_array(x)
+    require_square(a)
+    return cast(a, linalg_dtype(a))
+
+
+def rectangular_matrices(x: Any) -> Any:
+    """A stack of matrices in a dtype of linear algebra."""
+    a = as_array(x)
+    require_matrices(a)
+    return cast(a, linalg_dtype(a))
 
 
 # --- norms -----------------------------------------------------------------------------------------------------------
@@ -61,7 +101,7 @@ def vector_norm_along(a: Any, ord: Any, axes: tuple[int, ...], keepdims: Any) ->
         return np.sum((a != 0).astype(np.abs(a).dtype), axis=axes, keepdims=keepdims)
     size = np.abs(a)
     if ord == np.inf:
-        return np.max(size, axis=axes, keepdims=keepdims)
+        return (np.max if size.size else np.sum)(size, axis=axes, keepdims=keepdims)
     if ord == -np.inf:
         return np.min(size, axis=axes, keepdims=keepdims)
     if ord == 1:
@@ -76,14 +116,18 @@ def matrix_norm_along(a: Any, ord: Any, axes: tuple[int, ...], keepdims: Any) ->
     if ord in (None, "f", "fro"):
         both = tuple(sorted(axes))
         return restored(emit("reduce_norm", a, axes=both), a.shape, both, keepdims)
+    if ord == "nuc" or (not isinstance(ord, str) and abs(ord) == 2):
+        from srcgrad.tracing.functions.decompositions import spectral_norm_along
+
+        return spectral_norm_along(a, ord, (row, column), keepdims)
     if isinstance(ord, str) or abs(ord) not in (1, np.inf):
-        raise UnsupportedError(
-            f"np.linalg.norm of a matrix with ord={ord!r} is not supported on traced arrays",
-            hint="the orders of matrix norms are None, 'fro', 1, -1, inf and -inf",
+        raise ShapeError(
+            f"Invalid norm order {ord!r} for matrices",
+            hint="the orders of matrix norms are None, 'fro', 'nuc', 1, -1, 2, -2, inf and -inf",
         )
     inner, outer = (row, column) if abs(ord) == 1 else (column, row)
     sums = np.sum(np.abs(a), axis=inner, keepdims=True)
-    extreme = np.max if ord > 0 else np.min
+    extreme: Any = np.min if ord < 0 else np.max if a.size else np.sum
     result: Any = extreme(sums, axis=outer, keepdims=True)
     return result if keepdims else result.squeeze(axes)[()]
 
@@ -125,12 +169,35 @@ def solve(a: Any, b: Any) -> Any:
 
 @numpy_rule("linalg.inv")
 def inv(a: Any) -> Any:
-    """The solution of A X = I."""
-    matrix = as_tracer(a)
-    require_square(matrix)
-    dtype = linalg_dtype(matrix)
-    identity = as_tracer(np.eye(matrix.shape[-1], dtype=dtype))
-    return emit("solve", cast(matrix, dtype), broadcast_to(identity, matrix.shape))
+    return emit("inv", square_matrices(a), strict=True)
+
+
+@numpy_rule("linalg.det")
+def det(a: Any) -> Any:
+    return emit("det", square_matrices(a))
+
+
+@numpy_rule("linalg.slogdet")
+def slogdet(a: Any) -> Any:
+    return SlogdetResult(*emit_all("slogdet", square_matrices(a)))
+
+
+@numpy_rule("linalg.cond")
+def cond(x: Any, p: Any = None) -> Any:
+    """norm(x) norm(inv(x)); inf for a singular matrix, nan only where x has a nan."""
+    a = as_array(x)
+    if not a.size and a.ndim >= 2 and 0 in a.shape[-2:]:
+        raise np.linalg.LinAlgError("cond is not defined on empty arrays")
+    if p is None or p in (2, -2):
+        from srcgrad.tracing.functions.decompositions import spectral_cond
+
+        found = spectral_cond(a, p)
+    else:
+        a = square_matrices(a)
+        found = norm(a, p, (-2, -1)) * norm(emit("inv", a, strict=False), p, (-2, -1))
+    turned: Any = np.isnan(found) & ~np.any(np.isnan(a), axis=(-2, -1))
+    result: Any = np.where(turned, found.dtype.type(np.inf), found)
+    return result if result.ndim else result[()]
 
 
 @numpy_rule("linalg.tensorinv")
@@ -225,3 +292,82 @@ def chain_order(sizes: list[int]) -> list[list[int]]:
             best = min(range(len(options)), key=options.__getitem__)
             cost[i][j], split[i][j] = options[best], i + best
     return split
+
+
+# --- orthogonal factors and least squares ----------------------------------------------------------------------------
+
+
+@numpy_rule("linalg.qr")
+def qr(a: Any, mode: str = "reduced") -> Any:
+    if mode not in ("reduced", "complete", "r"):
+        raise UnsupportedError(
+            f"np.linalg.qr with mode={mode!r} is not supported on traced arrays",
+            hint="the modes are 'reduced', 'complete' and 'r'",
+        )
+    found = emit_all("qr", rectangular_matrices(a), mode=mode)
+    return found[0] if mode == "r" else QRResult(*found)
+
+
+def cutoff(given: Any, what: str) -> float:
+    """A relative cut-off for singular values, which must be one known number."""
+    number = concrete_array(given, what)
+    if number.size != 1:
+        raise UnsupportedError(f"{what} is an array on traced arrays", hint="call it for each matrix")
+    return float(number.ravel()[0])
+
+
+@numpy_rule("linalg.pinv")
+def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = np._NoValue) -> Any:
+    matrix = square_matrices(a) if hermitian else rectangular_matrices(a)
+    if rcond is not None and rtol is not np._NoValue:
+        raise ShapeError("`rtol` and `rcond` can't be both set.")
+    if rcond is None and rtol is None:
+        rcond = max(matrix.shape[-2:]) * float(np.finfo(matrix.dtype).eps)
+    elif rcond is None:
+        rcond = 1e-15 if rtol is np._NoValue else rtol
+    return emit("pinv", matrix, rcond=cutoff(rcond, "rcond= of np.linalg.pinv"), hermitian=bool(hermitian))
+
+
+def least_squares(a: Any, b: Any, rcond: Any) -> tuple[Any, Any, Any, Any, Any]:
+    """The solution, the sums of squared residuals, whether they are there, the rank and the singular values.
+
+    The sums are there if the matrix has full column rank and more rows than columns, which may depend on its numbers.
+    """
+    matrix, right = as_array(a), as_array(b)
+    if matrix.ndim != 2 or right.ndim not in (1, 2):
+        raise ShapeError(
+            f"least squares of {matrix.type} and {right.type}: a matrix, and a vector or matrix are needed"
+        )
+    if matrix.shape[0] != right.shape[0]:
+        raise ShapeError(f"Incompatible dimensions: {matrix.type} and {right.type}")
+    dtype = linalg_dtype(matrix, right)
+    matrix, right = cast(matrix, dtype), cast(right, dtype)
+    rows, columns = matrix.shape
+    eps = float(np.finfo(dtype).eps)
+    limit = eps * max(rows, columns) if rcond is None else cutoff(rcond, "rcond= of a least squares problem")
+    limit = eps if limit < 0 else limit
+    stack = right[:, None] if right.ndim == 1 else right
+    x: Any = emit("lstsq", matrix, stack, rcond=limit)
+    s: Any = np.linalg.svd(matrix, compute_uv=False)
+    rank: Any = np.sum(s > limit * s[:1], dtype=np.int32)
+    square = np.abs(stack - matmul(matrix, x)) ** 2
+    sums = np.sum(square, axis=0)
+    return (x[:, 0] if right.ndim == 1 else x), sums, rank == columns, rank, s
+
+
+@numpy_rule("linalg.lstsq")
+def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
+    """As NumPy's, but where the numbers are not known while tracing and a matrix with more rows than columns has
+    dependent columns, the residuals are nan, not absent.
+    """
+    x, sums, is_full, rank, s = least_squares(a, b, rcond)
+    return x, present_sums(sums, is_full, as_array(a)), rank, s
+
+
+def present_sums(sums: Any, is_full: Any, matrix: Any) -> Any:
+    """The sums of squares, an empty array where there are none, or nan."""
+    rows, columns = matrix.shape
+    known = is_full.number()
+    if rows <= columns or (known is not None and not known):
+        return filled((0,), 0, sums.dtype)
+    return sums if known is not None else np.where(is_full, sums, sums.dtype.type(np.nan))

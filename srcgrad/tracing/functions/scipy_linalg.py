@@ -1,0 +1,362 @@
+"""Rules of ``scipy.linalg``: solves, factorisations, least squares, matrices of a given structure.
+
+These functions do not dispatch on their arguments: a rule is found in the table by the function that is called. The
+options that say what memory may be overwritten and whether to look for infinite numbers change nothing here. Importing
+this module imports SciPy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+
+from srcgrad.errors import ShapeError, UnsupportedError
+from srcgrad.tracing.functions import linear_algebra
+from srcgrad.tracing.functions.linear_algebra import (
+    cutoff,
+    emit_all,
+    inv,
+    least_squares,
+    linalg_dtype,
+    norm,
+    present_sums,
+    rectangular_matrices,
+    square_matrices,
+)
+from srcgrad.tracing.functions.registry import Rule, as_array, broadcast_shape, cast, filled
+from srcgrad.tracing.functions.shapes import broadcast_to
+from srcgrad.tracing.tracer import FUNCTIONS, as_tracer, emit
+
+
+def scipy_rule(function: Callable[..., Any]) -> Callable[[Rule], Rule]:
+    """Register the rule of a SciPy function, which has its signature."""
+
+    def register(rule: Rule) -> Rule:
+        FUNCTIONS[function] = rule
+        return rule
+
+    return register
+
+
+def adjoint(x: Any) -> Any:
+    return np.conjugate(x.mT) if x.dtype.kind == "c" else x.mT
+
+
+def system(a: Any, b: Any) -> tuple[Any, Any, bool]:
+    """Square matrices, and as many stacks of columns in the same dtype; whether these were one vector."""
+    matrix, right = as_array(a), as_array(b)
+    linear_algebra.require_square(matrix)
+    dtype = linalg_dtype(matrix, right)
+    matrix, right = cast(matrix, dtype), cast(right, dtype)
+    is_vector = right.ndim == 1
+    right = right[:, None] if is_vector else right
+    if right.ndim < 2 or right.shape[-2] != matrix.shape[-1]:
+        raise ShapeError(f"the right-hand side {right.type} does not fit the matrices {matrix.type}")
+    stack = broadcast_shape([matrix.shape[:-2], right.shape[:-2]])
+    matrix, right = broadcast_to(matrix, stack + matrix.shape[-2:]), broadcast_to(right, stack + right.shape[-2:])
+    return matrix, right, is_vector
+
+
+def triangular(matrix: Any, right: Any, lower: bool, trans: str = "N", unit: bool = False) -> Any:
+    return emit("triangular_solve", matrix, right, lower=bool(lower), trans=trans, unit=bool(unit))
+
+
+# --- systems ---------------------------------------------------------------------------------------------------------
+
+
+@scipy_rule(scipy.linalg.solve)
+def structured_solve(
+    a: Any,
+    b: Any,
+    lower: bool = False,
+    overwrite_a: bool = False,
+    overwrite_b: bool = False,
+    check_finite: bool = True,
+    assume_a: Any = None,
+    transposed: bool = False,
+) -> Any:
+    """The solution for a matrix of which only what ``assume_a`` says is read; the derivative is in what is read.
+
+    For ``pos`` it is that of ``cholesky``, on Hermitian matrices.
+    """
+    matrix, right, is_vector = system(a, b)
+    if transposed:
+        if matrix.dtype.kind == "c":
+            raise UnsupportedError("scipy.linalg.solve with transposed=True takes real matrices", hint="pass a.T")
+        matrix, lower = matrix.mT, not lower
+        assume_a = {"upper triangular": "lower triangular", "lower triangular": "upper triangular"}.get(
+            assume_a, assume_a
+        )
+    found = solved(matrix, right, bool(lower), assume_a)
+    return found[..., 0] if is_vector else found
+
+
+def solved(matrix: Any, right: Any, lower: bool, assume_a: Any) -> Any:
+    """The columns of the solution, by the structure assumed."""
+    if assume_a in (None, "gen", "general", "banded"):
+        return emit("solve", matrix, right)
+    if assume_a == "tridiagonal":
+        return emit("solve", np.triu(np.tril(matrix, 1), -1), right)
+    if assume_a == "diagonal":
+        return triangular(np.tril(np.triu(matrix)), right, lower=True)
+    if assume_a in ("upper triangular", "lower triangular"):
+        return triangular(matrix, right, lower=assume_a == "lower triangular")
+    if assume_a in ("sym", "symmetric", "her", "hermitian"):
+        return emit("solve", mirrored(matrix, lower, assume_a in ("her", "hermitian")), right)
+    if assume_a in ("pos", "positive definite"):
+        return solve_with_factor(cholesky(matrix, lower=lower), right, lower)
+    raise ShapeError(f"{assume_a} is not a recognized matrix structure")
+
+
+def mirrored(matrix: Any, lower: bool, hermitian: bool) -> Any:
+    """The symmetric or Hermitian matrix of which one triangle is given; a Hermitian one has a real diagonal."""
+    triangle = np.tril(matrix, -1) if lower else np.triu(matrix, 1)
+    diagonal = np.tril(np.triu(matrix))
+    if hermitian and matrix.dtype.kind == "c":
+        diagonal = cast(np.real(diagonal), matrix.dtype)
+    return triangle + (adjoint(triangle) if hermitian else triangle.mT) + diagonal
+
+
+@scipy_rule(scipy.linalg.solve_triangular)
+def solve_triangular(
+    a: Any,
+    b: Any,
+    trans: Any = 0,
+    lower: bool = False,
+    unit_diagonal: bool = False,
+    overwrite_b: bool = False,
+    check_finite: bool = True,
+) -> Any:
+    matrix, right, is_vector = system(a, b)
+    letter = {0: "N", 1: "T", 2: "C"}.get(trans, trans)
+    found = triangular(matrix, right, bool(lower), letter, bool(unit_diagonal))
+    return found[..., 0] if is_vector else found
+
+
+@scipy_rule(scipy.linalg.inv)
+def structured_inv(
+    a: Any, overwrite_a: bool = False, check_finite: bool = True, *, assume_a: Any = None, lower: bool = False
+) -> Any:
+    matrix = square_matrices(a)
+    if assume_a in (None, "gen", "general"):
+        return inv(matrix)
+    identity = as_tracer(np.eye(matrix.shape[-1], dtype=matrix.dtype))
+    return solved(matrix, broadcast_to(identity, matrix.shape), bool(lower), assume_a)
+
+
+@scipy_rule(scipy.linalg.det)
+def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+    """In double precision, as SciPy's."""
+    matrix = square_matrices(a)
+    return emit("det", cast(matrix, np.complex128 if matrix.dtype.kind == "c" else np.float64))
+
+
+@scipy_rule(scipy.linalg.norm)
+def scipy_norm(a: Any, ord: Any = None, axis: Any = None, keepdims: bool = False, check_finite: bool = True) -> Any:
+    return norm(a, ord, axis, keepdims)
+
+
+@scipy_rule(scipy.linalg.solve_sylvester)
+def solve_sylvester(a: Any, b: Any, q: Any) -> Any:
+    """X with a X + X b = q."""
+    operands = [as_array(x) for x in (a, b, q)]
+    dtype = linalg_dtype(*operands)
+    return emit("sylvester", *[cast(x, dtype) for x in operands])
+
+
+# --- Cholesky factors ------------------------------------------------------------------------------------------------
+
+
+@scipy_rule(scipy.linalg.cholesky)
+def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+    return linear_algebra.cholesky(square_matrices(a), upper=not lower)
+
+
+@scipy_rule(scipy.linalg.cho_factor)
+def cho_factor(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+    """The factor in one triangle; the other one is that of the matrix, as SciPy leaves it."""
+    matrix = square_matrices(a)
+    factor: Any = cholesky(matrix, lower)
+    rest = np.triu(matrix, 1) if lower else np.tril(matrix, -1)
+    return factor + rest, lower
+
+
+@scipy_rule(scipy.linalg.cho_solve)
+def cho_solve(c_and_lower: Any, b: Any, overwrite_b: bool = False, check_finite: bool = True) -> Any:
+    factor, lower = c_and_lower
+    factor, right, is_vector = system(factor, b)
+    found = solve_with_factor(factor, right, bool(lower))
+    return found[..., 0] if is_vector else found
+
+
+def solve_with_factor(factor: Any, right: Any, lower: bool) -> Any:
+    """Solve L L^H X = B, or U^H U X = B."""
+    first, second = ("N", "C") if lower else ("C", "N")
+    return triangular(factor, triangular(factor, right, lower, first), lower, second)
+
+
+# --- LU --------------------------------------------------------------------------------------------------------------
+
+
+@scipy_rule(scipy.linalg.lu_factor)
+def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+    return tuple(emit_all("lu", rectangular_matrices(a)))
+
+
+@scipy_rule(scipy.linalg.lu_solve)
+def lu_solve(lu_and_piv: Any, b: Any, trans: Any = 0, overwrite_b: bool = False, check_finite: bool = True) -> Any:
+    """The solution for the matrix (``trans`` 1: its transpose, 2: its conjugate transpose) whose factors are given."""
+    packed, pivots = lu_and_piv
+    packed, right, is_vector = system(packed, b)
+    order: Any = emit("permutation_of_pivots", cast(as_array(pivots), np.int32), size=packed.shape[-1])
+    order = broadcast_to(order, packed.shape[:-1])
+    if trans == 0:
+        right = rows_taken(right, order)
+        found = triangular(packed, triangular(packed, right, lower=True, unit=True), lower=False)
+    else:
+        letter = "T" if trans == 1 else "C"
+        found = triangular(packed, right, lower=False, trans=letter)
+        found = triangular(packed, found, lower=True, trans=letter, unit=True)
+        found = rows_taken(found, np.argsort(order, axis=-1))
+    return found[..., 0] if is_vector else found
+
+
+def rows_taken(matrix: Any, order: Any) -> Any:
+    """The rows of each matrix in the order given."""
+    places: Any = broadcast_to(order[..., None], matrix.shape)
+    return np.take_along_axis(matrix, places, axis=-2)
+
+
+@scipy_rule(scipy.linalg.lu)
+def lu(
+    a: Any, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True, p_indices: bool = False
+) -> Any:
+    """P, L and U with P L U = a; P L and U if ``permute_l``; p with L[p] U = a if ``p_indices``."""
+    matrix = rectangular_matrices(a)
+    rows, columns = matrix.shape[-2:]
+    count = min(rows, columns)
+    packed, pivots = emit_all("lu", matrix)
+    lower: Any = np.tril(packed[..., :count], -1) + np.eye(rows, count, dtype=matrix.dtype)
+    upper: Any = np.triu(packed[..., :count, :])
+    order: Any = emit("permutation_of_pivots", pivots, size=rows)
+    places: Any = np.argsort(order, axis=-1)
+    if permute_l:
+        return rows_taken(lower, places), upper
+    if p_indices:
+        return cast(places, np.int32 if matrix.shape[-2:] != (1, 1) else np.int64), lower, upper
+    real = np.empty(0, matrix.dtype).real.dtype if matrix.shape[-2:] != (1, 1) else matrix.dtype
+    return cast(places[..., None] == np.arange(rows), real), lower, upper
+
+
+# --- orthogonal factors and least squares ----------------------------------------------------------------------------
+
+
+@scipy_rule(scipy.linalg.qr)
+def qr(
+    a: Any,
+    overwrite_a: bool = False,
+    lwork: Any = None,
+    mode: str = "full",
+    pivoting: bool = False,
+    check_finite: bool = True,
+) -> Any:
+    modes = {"full": "complete", "qr": "complete", "economic": "reduced", "r": "r"}
+    if mode not in modes or pivoting:
+        raise UnsupportedError(
+            f"scipy.linalg.qr with mode={mode!r} and {pivoting=} is not supported on traced arrays",
+            hint="the modes are 'full', 'economic' and 'r'; permute the columns before the call",
+        )
+    matrix = rectangular_matrices(a)
+    found = emit_all("qr", matrix, mode=modes[mode])
+    if mode != "r":
+        return tuple(found)
+    missing = matrix.shape[-2] - found[0].shape[-2]
+    below = filled((*matrix.shape[:-2], missing, matrix.shape[-1]), 0, matrix.dtype)
+    return (np.concatenate([found[0], below], axis=-2) if missing else found[0],)
+
+
+@scipy_rule(scipy.linalg.pinv)
+def pinv(a: Any, *, atol: Any = None, rtol: Any = None, return_rank: bool = False, check_finite: bool = True) -> Any:
+    if atol:
+        raise UnsupportedError(
+            "scipy.linalg.pinv with atol= is not supported on traced arrays", hint="say rtol=, relative to the largest"
+        )
+    matrix = rectangular_matrices(a)
+    default = max(matrix.shape[-2:]) * float(np.finfo(matrix.dtype).eps)
+    limit = default if rtol is None else cutoff(rtol, "rtol= of scipy.linalg.pinv")
+    found = emit("pinv", matrix, rcond=limit, hermitian=False)
+    if not return_rank:
+        return found
+    s: Any = np.linalg.svd(matrix, compute_uv=False)
+    return found, np.sum(s > limit * s[..., :1], axis=-1)
+
+
+@scipy_rule(scipy.linalg.lstsq)
+def lstsq(
+    a: Any,
+    b: Any,
+    cond: Any = None,
+    overwrite_a: bool = False,
+    overwrite_b: bool = False,
+    check_finite: bool = True,
+    lapack_driver: Any = None,
+) -> Any:
+    """As SciPy's; the residuals are nan, not absent, where that depends on numbers that are not known."""
+    matrix, right = rectangular_matrices(a), as_array(b)
+    limit = float(np.finfo(linalg_dtype(matrix, right)).eps) if cond is None else cond
+    x, sums, is_full, rank, s = least_squares(matrix, right, limit)
+    if lapack_driver == "gelsy":
+        return x, filled((0,), 0, x.dtype), rank, None
+    found = present_sums(sums, is_full, matrix)
+    found = found if found.size else cast(found, x.dtype)
+    return x, found[0] if right.ndim == 1 and found.shape == (1,) else found, rank, s
+
+
+# --- matrices of a given structure -----------------------------------------------------------------------------------
+
+
+@scipy_rule(scipy.linalg.toeplitz)
+def toeplitz(c: Any, r: Any = None) -> Any:
+    """First column ``c``, first row ``r`` (its first element is not read)."""
+    column: Any = np.atleast_1d(as_array(c))
+    row: Any = np.conjugate(column) if r is None else np.atleast_1d(as_array(r))
+    size = column.shape[-1]
+    numbers = np.concatenate([column[..., ::-1], row[..., 1:]], axis=-1)
+    rows, columns = np.ogrid[:size, : row.shape[-1]]
+    return numbers[..., size - 1 - rows + columns]
+
+
+@scipy_rule(scipy.linalg.hankel)
+def hankel(c: Any, r: Any = None) -> Any:
+    """First column ``c``, last row ``r`` (its first element is not read)."""
+    column: Any = np.atleast_1d(as_array(c))
+    row: Any = np.zeros_like(column) if r is None else np.atleast_1d(as_array(r))
+    rows, columns = np.ogrid[: column.shape[-1], : row.shape[-1]]
+    return np.concatenate([column, row[..., 1:]], axis=-1)[..., rows + columns]
+
+
+@scipy_rule(scipy.linalg.circulant)
+def circulant(c: Any) -> Any:
+    """First column ``c``; each further column is the one before, rotated."""
+    column: Any = np.atleast_1d(as_array(c))
+    size = column.shape[-1]
+    rows, columns = np.ogrid[:size, :size]
+    return column[..., (rows - columns) % size]
+
+
+@scipy_rule(scipy.linalg.block_diag)
+def block_diag(*arrs: Any) -> Any:
+    """The matrices along the diagonal, zeros elsewhere."""
+    blocks: list[Any] = [np.atleast_2d(as_array(block)) for block in arrs]
+    stack = broadcast_shape([block.shape[:-2] for block in blocks])
+    shape = tuple(sum(block.shape[axis] for block in blocks) for axis in (-2, -1))
+    result: Any = filled((*stack, *shape), 0, np.result_type(*[block.dtype for block in blocks])).copy()
+    row = column = 0
+    for block in blocks:
+        rows, columns = block.shape[-2:]
+        result[..., row : row + rows, column : column + columns] = block
+        row, column = row + rows, column + columns
+    return result

@@ -1,0 +1,151 @@
+"""Rules of ``np.linalg`` and ``scipy.linalg``: their values, kinds of result, derivatives and errors."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.linalg
+
+from srcgrad.backends.numpy.evaluate import evaluate
+from srcgrad.errors import ShapeError, UnsupportedError
+from srcgrad.ir.transforms.linearize import jvp
+from srcgrad.tracing.tracer import FUNCTIONS
+from tests.tracing.linalg_cases import EMPTY, HERMITIAN, NUMPY, PC, SCIPY, STRUCTURES, A, B, C, L
+from tests.tracing.trace_support import Case, compare, compare_result, directional, run, trace_function
+
+NOT_SMOOTH = {"cond singular", "lstsq rank"}
+
+
+@pytest.mark.parametrize("concrete", [False, True], ids=["abstract", "concrete"])
+@pytest.mark.parametrize("case", NUMPY, ids=lambda case: case[0])
+def test_function_equals_numpy(case: Case, concrete: bool) -> None:
+    _, f, arrays = case
+    compare(f, arrays, concrete)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("concrete", [False, True], ids=["abstract", "concrete"])
+@pytest.mark.parametrize("case", SCIPY, ids=lambda case: case[0])
+def test_function_equals_scipy(case: Case, concrete: bool) -> None:
+    _, f, arrays = case
+    if case[0] == "expm_frechet" or case[0].startswith("tan"):  # other roundings than SciPy's own
+        found, expected = run(f, arrays, concrete), f(*arrays)
+        for (value, _), wanted in zip(found, expected if isinstance(expected, tuple) else (expected,), strict=False):
+            np.testing.assert_allclose(value, wanted[0] if isinstance(wanted, tuple) else wanted, rtol=1e-12)
+        return
+    compare(f, arrays, concrete)
+
+
+DIFFERENTIABLE = [
+    case
+    for case in [*NUMPY, *SCIPY]
+    if case[0] not in NOT_SMOOTH
+    and not case[0].startswith(HERMITIAN)
+    and all(np.asarray(a).size and np.asarray(a).dtype.name in ("float64", "complex128") for a in case[2])
+]
+
+
+@pytest.mark.parametrize("case", DIFFERENTIABLE, ids=lambda case: case[0])
+def test_derivative(case: Case) -> None:
+    _, f, arrays = case
+    directional(f, arrays)
+
+
+@pytest.mark.parametrize("lower", [False, True])
+@pytest.mark.parametrize("kind", ["cho_solve", "solve", "inv"])
+def test_derivative_on_hermitian_matrices(kind: str, lower: bool) -> None:
+    programs: dict[str, Any] = {
+        "cho_solve": lambda a: L.cho_solve(L.cho_factor(a, lower=lower), B),
+        "solve": lambda a: L.solve(a, B, assume_a="pos", lower=lower),
+        "inv": lambda a: L.inv(a, assume_a="pos", lower=lower),
+    }
+    f = programs[kind]
+    change = C + C.conj().T
+    function, _ = trace_function(f, [PC])
+    found = evaluate(jvp(function, [True]), [PC, change])[1]
+    step = 1e-6
+    np.testing.assert_allclose(found, (f(PC + step * change) - f(PC - step * change)) / (2 * step), atol=1e-6)
+
+
+def test_scipys_determinant_of_float32_is_float64() -> None:
+    ((value, is_scalar),) = run(lambda a: L.det(a), (A.astype(np.float32),))
+    assert value.dtype == np.float64
+    assert is_scalar
+    np.testing.assert_allclose(value, np.linalg.det(A.astype(np.float32).astype(float)), rtol=1e-13)
+
+
+def test_least_squares_knows_its_rank_where_the_numbers_are_known() -> None:
+    a, b = np.ones((3, 2)), np.arange(3.0)
+    found = run(lambda a: np.linalg.lstsq(a, b), (a,), concrete=True)
+    for (value, scalar), wanted in zip(found, np.linalg.lstsq(a, b), strict=True):
+        if np.shape(wanted) == (2,):
+            np.testing.assert_allclose(value, wanted, atol=1e-14)
+        else:
+            compare_result(value, scalar, wanted)
+
+
+SINGULAR = np.diag([1.0, 0.0])
+ERRORS: list[tuple[str, Any, tuple[Any, ...]]] = [
+    ("inv", lambda a: np.linalg.inv(a), (SINGULAR,)),
+    ("inv stack", lambda a: np.linalg.inv(a), (np.stack([np.eye(2), SINGULAR]),)),
+    ("solve", lambda a: np.linalg.solve(a, np.ones(2)), (SINGULAR,)),
+    ("matrix_power", lambda a: np.linalg.matrix_power(a, -1), (SINGULAR,)),
+    ("cholesky", lambda a: np.linalg.cholesky(a), (-np.eye(2),)),
+    ("scipy cholesky", lambda a: L.cholesky(a), (-np.eye(2),)),
+    ("scipy inv", lambda a: L.inv(a), (SINGULAR,)),
+    ("scipy solve pos", lambda a: L.solve(a, np.ones(2), assume_a="pos"), (-np.eye(2),)),
+    ("scipy solve_triangular", lambda a: L.solve_triangular(a, np.ones(2)), (SINGULAR,)),
+    ("cond empty", lambda a: np.linalg.cond(a), (EMPTY,)),
+]
+
+
+@pytest.mark.parametrize("case", ERRORS, ids=lambda case: case[0])
+def test_errors_are_linalg_errors_as_in_numpy(case: Case) -> None:
+    _, f, arrays = case
+    with pytest.raises(np.linalg.LinAlgError):
+        f(*arrays)
+    with pytest.raises(np.linalg.LinAlgError):
+        run(f, arrays)
+
+
+REFUSED: list[tuple[str, Any, type[Exception]]] = [
+    ("det of a vector", lambda x: np.linalg.det(x[0]), ShapeError),
+    ("det of a rectangle", lambda x: np.linalg.det(x[:2]), ShapeError),
+    ("qr raw", lambda x: np.linalg.qr(x, "raw"), UnsupportedError),
+    ("qr of a vector", lambda x: np.linalg.qr(x[0]), ShapeError),
+    ("norm order", lambda x: np.linalg.norm(x, 3), ShapeError),
+    ("pinv rcond and rtol", lambda x: np.linalg.pinv(x, 1e-3, rtol=1e-3), ShapeError),
+    ("pinv rcond array", lambda x: np.linalg.pinv(x, np.ones(2)), UnsupportedError),
+    ("lstsq rank", lambda x: np.linalg.lstsq(x[None], x[0]), ShapeError),
+    ("lstsq rows", lambda x: np.linalg.lstsq(x, x[:2]), ShapeError),
+    ("scipy structure", lambda x: L.solve(x, x, assume_a="banana"), ShapeError),
+    ("scipy transposed", lambda x: L.solve(x * 1j, x, transposed=True), UnsupportedError),
+    ("scipy qr pivoting", lambda x: L.qr(x, pivoting=True), UnsupportedError),
+    ("scipy pinv atol", lambda x: L.pinv(x, atol=1e-3), UnsupportedError),
+    ("scipy solve shapes", lambda x: L.solve(x, x[:2]), ShapeError),
+    ("sqrtm disp", lambda x: L.sqrtm(x, disp=False), UnsupportedError),
+    ("expm_frechet", lambda x: L.expm_frechet(x, x[:2, :2]), ShapeError),
+]
+
+
+@pytest.mark.parametrize("case", REFUSED, ids=lambda case: case[0])
+def test_refusal(case: tuple[str, Any, type[Exception]]) -> None:
+    _, f, error = case
+    with pytest.raises(error):
+        run(f, (A,))
+
+
+def test_structures_are_those_of_scipy() -> None:
+    text = inspect.getdoc(scipy.linalg.solve) or ""
+    assert all(kind is None or kind in text for kind in STRUCTURES)
+
+
+def test_rules_have_scipys_parameters() -> None:
+    for function, rule in FUNCTIONS.items():
+        if not getattr(function, "__module__", "").startswith("scipy.linalg"):
+            continue
+        wanted = {name for name, p in inspect.signature(function).parameters.items() if p.kind is not p.VAR_POSITIONAL}
+        assert wanted <= set(inspect.signature(rule).parameters), function
