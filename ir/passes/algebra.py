@@ -25,6 +25,95 @@ from srcgrad.ir.types import BOOL
 # --- arithmetic -------------------------------------------------------------------------------------------------------
 
 
+def logistic(x: Term, *, swapped: bool = False) -> Term:
+    """The denominator of a logistic function as people write it, in an example."""
+    power = apply("exp", x)
+    return power + 1.0 if swapped else 1.0 + power
+
+
+@rule(
+    "div(y, add(1, exp(x))) -> mul(y, expit(neg(x)))",
+    lambda x, y: y / logistic(x),
+    lambda x, y: y / logistic(-x, swapped=True),
+    lambda x: 1.0 / logistic(-x),
+    kinds="f",
+    limit=True,
+)
+def logistic_quotient(operation: Operation, builder: Builder) -> Value | None:
+    """Where exp(x) is inf, or its square is, the quotient is 0 to rounding; its derivative would be inf times 0."""
+    numerator, denominator = operation.operands
+    exponent = one_more_than_exp(denominator)
+    if exponent is None:
+        return None
+    value = emit(builder, "expit", emit(builder, "neg", exponent))
+    return value if is_one(numerator) else emit(builder, "mul", numerator, value)
+
+
+@rule("reciprocal(add(1, exp(x))) -> expit(neg(x))", lambda x: apply("reciprocal", logistic(x)), kinds="f", limit=True)
+def logistic_reciprocal(operation: Operation, builder: Builder) -> Value | None:
+    exponent = one_more_than_exp(operation.operands[0])
+    return None if exponent is None else emit(builder, "expit", emit(builder, "neg", exponent))
+
+
+@rule(
+    "integer_pow(add(1, exp(x)), -1) -> expit(neg(x))",
+    lambda x: apply("integer_pow", logistic(x), y=-1),
+    kinds="f",
+    limit=True,
+)
+def logistic_power(operation: Operation, builder: Builder) -> Value | None:
+    return logistic_reciprocal(operation, builder) if operation.attrs["y"] == -1 else None
+
+
+@rule("div(y, cosh(x)) -> mul(y, sech(x))", lambda x, y: y / apply("cosh", x), kinds="f", limit=True)
+def quotient_by_cosh(operation: Operation, builder: Builder) -> Value | None:
+    numerator, denominator = operation.operands
+    argument = operand_of(denominator, "cosh")
+    if argument is None:
+        return None
+    value = emit(builder, "sech", argument)
+    return value if is_one(numerator) else emit(builder, "mul", numerator, value)
+
+
+@rule(
+    "div(y, exp(x)) -> div(y, select(exp(x) == inf, inf, exp(x)))",
+    lambda x, y: y / apply("exp", x),
+    lambda x, y: y / apply("expm1", x),
+    lambda x, y: y / (apply("exp", x) - 1.0),
+    kinds="f",
+    limit=True,
+)
+def quotient_by_overflow(operation: Operation, builder: Builder) -> Value | None:
+    """Where the denominator is inf the quotient is 0, and its derivative would be 0 times inf: there it is constant.
+
+    So with expm1(x), 2**x, and these with a number added.
+    """
+    numerator, denominator = operation.operands
+    if not may_overflow(denominator):
+        return None
+    term = Term(builder, denominator)
+    return (Term(builder, numerator) / apply("select", term == float("inf"), float("inf"), term)).value
+
+
+def may_overflow(value: Value) -> bool:
+    """Whether this is an exponential, or one with a number added."""
+    producer = value.producer
+    if producer is not None and producer.op.name in ("add", "sub"):
+        left, right = producer.operands
+        value = left if isinstance(right, Literal) else right if isinstance(left, Literal) else value
+        producer = value.producer
+    return producer is not None and producer.op.name in ("exp", "expm1", "exp2")
+
+
+def one_more_than_exp(value: Value) -> Value | None:
+    """The x of 1 + exp(x), or of exp(x) + 1."""
+    total = made_by(value, "add")
+    if total is None:
+        return None
+    left, right = total.operands
+    return operand_of(right, "exp") if is_one(left) else operand_of(left, "exp") if is_one(right) else None
+
+
 @rule("neg(neg(x)) -> x", lambda x: apply("neg", -x), kinds="iufc")
 def neg_neg(operation: Operation, builder: Builder) -> Value | None:
     return operand_of(operation.operands[0], "neg")

@@ -240,13 +240,15 @@ def reduce_repeated(operation: Operation, builder: Builder) -> Value | None:
 
 
 def squared_norm(value: Value, builder: Builder) -> Value | None:
-    """The square of a Euclidean norm as a sum of squares, which is smooth at 0; the norm may have been reshaped."""
+    """The square of a Euclidean norm or an absolute value as a sum of squares, which is smooth at 0; what is squared
+    may have been reshaped.
+    """
     moves = []
     norm = value.producer
     while norm is not None and norm.op.name in ("reshape", "broadcast"):
         moves.append(norm)
         norm = norm.operands[0].producer
-    if norm is None or norm.op.name != "reduce_norm":
+    if norm is None or norm.op.name not in ("reduce_norm", "abs"):
         return None
     x = norm.operands[0]
     if x.type.dtype.kind == "c":
@@ -254,7 +256,7 @@ def squared_norm(value: Value, builder: Builder) -> Value | None:
         square = emit(builder, "add", emit(builder, "mul", real, real), emit(builder, "mul", imag, imag))
     else:
         square = emit(builder, "mul", x, x)
-    total = emit(builder, "reduce_sum", square, **norm.attrs)
+    total = square if norm.op.name == "abs" else emit(builder, "reduce_sum", square, **norm.attrs)
     for move in reversed(moves):
         total = emit(builder, move.op.name, total, **move.attrs)
     return total
@@ -299,3 +301,39 @@ def norm_squared(operation: Operation, builder: Builder) -> Value | None:
 def norm_to_the_second(operation: Operation, builder: Builder) -> Value | None:
     norm_value, exponent = operation.operands
     return squared_norm(norm_value, builder) if is_filled(exponent, 2.0) else None
+
+
+@rule(
+    "square(reduce_norm(x)) -> reduce_sum(mul(x, x))",
+    lambda x: apply("square", norm(x)),
+    kinds="f",
+    shape=MATRIX,
+    limit=True,
+)
+def square_of_norm(operation: Operation, builder: Builder) -> Value | None:
+    return squared_norm(operation.operands[0], builder)
+
+
+def size(x: Term) -> Term:
+    """An absolute value, in an example."""
+    return apply("abs", x)
+
+
+@rule("mul(abs(x), abs(x)) -> mul(x, x)", lambda x: size(x) * size(x), kinds="f", limit=True)
+def abs_times_abs(operation: Operation, builder: Builder) -> Value | None:
+    return norm_times_norm(operation, builder)
+
+
+@rule("integer_pow(abs(x), 2) -> mul(x, x)", lambda x: apply("integer_pow", size(x), y=2), kinds="f", limit=True)
+def abs_squared(operation: Operation, builder: Builder) -> Value | None:
+    return norm_squared(operation, builder)
+
+
+@rule("pow(abs(x), 2) -> mul(x, x)", lambda x: apply("pow", size(x), 2.0), kinds="f", limit=True)
+def abs_to_the_second(operation: Operation, builder: Builder) -> Value | None:
+    return norm_to_the_second(operation, builder)
+
+
+@rule("square(abs(x)) -> mul(x, x)", lambda x: apply("square", size(x)), kinds="f", limit=True)
+def square_of_abs(operation: Operation, builder: Builder) -> Value | None:
+    return squared_norm(operation.operands[0], builder)

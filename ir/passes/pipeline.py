@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 from srcgrad.ir.core import Function
 from srcgrad.ir.passes.dce import dce
+from srcgrad.ir.passes.expand import expand, needs_expansion
 from srcgrad.ir.passes.fold import Evaluator, make_folder
 from srcgrad.ir.passes.rewrite import Fired, rewrite
 from srcgrad.ir.passes.rules import FINAL, take_limits
@@ -16,11 +17,19 @@ from srcgrad.ir.verify import verify as verify_function
 VERIFY_VARIABLE: Final = "SRCGRAD_VERIFY"
 
 
+def always(function: Function) -> bool:
+    return True
+
+
 class Pass(NamedTuple):
-    """A name, and a pure function that also reports the rules that fire to a list, if it is given one."""
+    """A name, and a pure function that also reports the rules that fire to a list, if it is given one.
+
+    Functions of which ``applies`` does not hold are passed on without it.
+    """
 
     name: str
     apply: Callable[[Function, list[Fired] | None], Function]
+    applies: Callable[[Function], bool] = always
 
 
 class PassRecord(NamedTuple):
@@ -72,7 +81,9 @@ class Pipeline:
         Raises:
             VerifyError: a pass gave a function that is not valid, and ``verify`` is on.
         """
-        for name, apply in self.passes:
+        for name, apply, applies in self.passes:
+            if not applies(function):
+                continue
             fired: list[Fired] | None = [] if self.log else None
             result = apply(function, fired)
             if self.verify:
@@ -89,6 +100,8 @@ def count(function: Function) -> int:
 
 
 DCE: Final = Pass("dce", lambda function, fired: dce(function))
+EXPAND: Final = Pass("expand", lambda function, fired: expand(function), needs_expansion)
+"""Ops that no backend runs are written out."""
 LIMITS: Final = Pass("limits", take_limits)
 """Limit rules; equal operations are merged in the same sweep."""
 
@@ -114,4 +127,4 @@ PREPARE: Final = (DCE, LIMITS, DCE)
 
 def optimisation(evaluate_operation: Evaluator | None = None) -> tuple[Pass, ...]:
     """The passes of `optimise`; dead code leaves first too, so that no time goes into it."""
-    return (DCE, simplification(evaluate_operation), DCE)
+    return (DCE, EXPAND, simplification(evaluate_operation), DCE)

@@ -1,0 +1,262 @@
+"""Limit rules: functions of eigenvalues and singular values that are smooth where those are equal.
+
+Derivatives of eigenvectors do not exist at equal eigenvalues; those of V diag(g(w)) V^H and of sum(g(w)) do. So these
+are recognised, before anything is differentiated, in the spellings that NumPy code has: g is any elementwise
+expression of w and of other values, weights may stand at either factor or at both, vectors and values may be sliced,
+reversed, sorted and picked, and products may be ``@``, ``einsum`` or ``dot``. What is found becomes an op of
+``ir/ops/spectral.py``, which has derivatives of every order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from srcgrad.ir.core import Builder, Operation, Region, Value
+from srcgrad.ir.opdef import REGISTRY
+from srcgrad.ir.passes.matching import emit
+from srcgrad.ir.passes.rewrite import Rule
+from srcgrad.ir.passes.values import MOST_NESTED, MOST_OPERATIONS, PARTS, Expression, NoMatch, plain
+from srcgrad.ir.passes.vectors import Coefficients, Factor, Weight, coefficients, factor, weight_expression
+
+SPECTRAL_RULES: Final[list[Rule]] = []
+"""In the order in which those of one op are tried."""
+
+RuleFunction = Callable[[Operation, Builder], Value]
+
+
+def spectral_rule(name: str) -> Callable[[RuleFunction], RuleFunction]:
+    """Register a rule whose function raises `NoMatch` where its left side is not there."""
+
+    def register(function: RuleFunction) -> RuleFunction:
+        def apply(operation: Operation, builder: Builder) -> Value | None:
+            try:
+                return function(operation, builder)
+            except NoMatch:
+                return None
+
+        SPECTRAL_RULES.append(Rule(name, name.partition("(")[0], "fc", apply, (), None, "limit"))
+        return function
+
+    return register
+
+
+@spectral_rule("reduce_norm(g(values(A))) -> reduce_norm(spectral(A))")
+def norm_of_values(operation: Operation, builder: Builder) -> Value:
+    """The Frobenius norm of the matrix: a sum of squares would not have the norm's derivative at 0."""
+    (operand,) = operation.operands
+    last = operand.type.rank - 1
+    expression = Expression(builder)
+    if operation.attrs["axes"] != (last,) or not expression.involved(operand, MOST_NESTED):
+        raise NoMatch
+    return emit(builder, "reduce_norm", value_matrix(expression, operand), axes=(last, last + 1))
+
+
+@spectral_rule("reduce_prod(values(A)) -> det(spectral(A))")
+def product_of_values(operation: Operation, builder: Builder) -> Value:
+    """Of the eigenvalues themselves: numbers g(w) may be more accurate than those of their matrix."""
+    (operand,) = operation.operands
+    last = operand.type.rank - 1
+    expression = Expression(builder)
+    if operation.attrs["axes"] != (last,) or not expression.involved(operand, MOST_NESTED):
+        raise NoMatch
+    scalar = expression.read(operand)
+    if expression.source is None or expression.source.kind != "eigh" or scalar is not expression.w:
+        raise NoMatch
+    if operand.type.shape[-1] != expression.size():
+        raise NoMatch
+    determinant = emit(builder, "det", function_op(expression, scalar))
+    if determinant.type.dtype != operand.type.dtype:
+        determinant = emit(builder, "real", determinant)
+    return determinant
+
+
+def value_matrix(expression: Expression, operand: Value) -> Value:
+    """The matrix function whose eigenvalues or singular values are the numbers."""
+    scalar = expression.read(operand)
+    if expression.source is None or (expression.source.kind == "svd" and scalar.type.dtype.kind == "c"):
+        raise NoMatch
+    return function_op(expression, scalar)
+
+
+@spectral_rule("reduce_sum(mul(g(w), square(dot_general(V^H, x)))) -> dot_general(x, spectral(A), x)")
+def sum_of_squares(operation: Operation, builder: Builder) -> Value:
+    (operand,) = operation.operands
+    if operation.attrs["axes"] != (operand.type.rank - 1,):
+        raise NoMatch
+    return quadratic(builder, [operand])
+
+
+@spectral_rule("dot_general(g(w) dot_general(V^H, x), dot_general(V^H, x)) -> dot_general(x, spectral(A), x)")
+def dot_of_coefficients(operation: Operation, builder: Builder) -> Value:
+    left, right = operation.operands
+    last = left.type.rank - 1
+    stack = tuple(range(last))
+    attrs = operation.attrs
+    if left.type != right.type or attrs["contract"] != ((last,), (last,)) or attrs["batch"] != (stack, stack):
+        raise NoMatch
+    return quadratic(builder, [left, right])
+
+
+def quadratic(builder: Builder, values: Sequence[Value]) -> Value:
+    """The sum of a product of numbers for the vectors and of two coefficients, for real matrices."""
+    pending = [(value, False) for value in values]
+    weights: list[Weight] = []
+    found: list[Coefficients] = []
+    for _ in range(MOST_OPERATIONS):
+        if not pending:
+            break
+        value, divides = pending.pop()
+        value = plain(value)
+        producer = value.producer
+        name = "" if producer is None else producer.op.name
+        if (
+            producer is not None
+            and not divides
+            and (name == "square" or (name == "integer_pow" and producer.attrs["y"] == 2))
+        ):
+            pending += [(producer.operands[0], False)] * 2
+        elif producer is not None and name in ("mul", "div"):
+            pending += [(producer.operands[0], divides), (producer.operands[1], divides != (name == "div"))]
+        else:
+            coefficient = None if divides else coefficients(value)
+            if coefficient is None:
+                weights.append(Weight(value, (), None, divides))
+            else:
+                found.append(coefficient)
+    if pending or len(found) != 2 or any(c.free is not None or c.x.type.dtype.kind != "f" for c in found):
+        raise NoMatch
+    left, right = found
+    both = replace(left.vectors, weights=(*left.vectors.weights, *weights))
+    matrix, _ = matrix_op(builder, both, right.vectors)
+    last = matrix.type.rank - 1
+    stack = tuple(range(last - 1))
+    attrs: dict[str, Any] = {"contract": ((last,), (right.axis,)), "batch": (stack, stack)}
+    image = emit(builder, "dot_general", matrix, right.x, **attrs)
+    attrs = {"contract": ((left.axis,), (last - 1,)), "batch": (stack, stack)}
+    return emit(builder, "dot_general", left.x, image, **attrs)
+
+
+@spectral_rule("reduce_sum(g(values(A))) -> spectral_sum(A)")
+def sum_of_values(operation: Operation, builder: Builder) -> Value:
+    (operand,) = operation.operands
+    last = operand.type.rank - 1
+    axes = operation.attrs["axes"]
+    if last not in axes:
+        raise NoMatch
+    expression = Expression(builder)
+    if not expression.involved(operand, MOST_NESTED):
+        raise NoMatch
+    found = sum_op(expression, expression.read(operand))
+    others = tuple(axis for axis in axes if axis != last)
+    return emit(builder, "reduce_sum", found, axes=others) if others else found
+
+
+@spectral_rule("dot_general(f(values(A)), g(values(A))) -> spectral_sum(A)")
+def dot_of_values(operation: Operation, builder: Builder) -> Value:
+    left, right = operation.operands
+    last = left.type.rank - 1
+    stack = tuple(range(last))
+    if left.type != right.type or operation.attrs["contract"] != ((last,), (last,)):
+        raise NoMatch
+    if operation.attrs["batch"] != (stack, stack):
+        raise NoMatch
+    expression = Expression(builder)
+    if not any(expression.involved(operand, MOST_NESTED) for operand in (left, right)):
+        raise NoMatch
+    scalars = [expression.read(operand) for operand in (left, right)]
+    return sum_op(expression, expression.scalars.emit(REGISTRY["mul"], scalars))
+
+
+def sum_op(expression: Expression, scalar: Value) -> Value:
+    if expression.source is None:
+        raise NoMatch
+    name = "spectral_sum" if expression.source.kind == "eigh" else "singular_sum"
+    if name == "singular_sum" and scalar.type.dtype.kind == "c":
+        raise NoMatch
+    region, arguments, indexed = expression.finish(scalar)
+    operands = [expression.source.matrix, *arguments]
+    return expression.builder.emit(REGISTRY[name], operands, {"indexed": indexed}, (region,))
+
+
+@spectral_rule("dot_general(V g(w), V^H) -> spectral(A)")
+def matrix_of_vectors(operation: Operation, builder: Builder) -> Value:
+    pair = [factor(operand) for operand in operation.operands]
+    left, right = pair
+    if left is None or right is None:
+        raise NoMatch
+    rank = operation.operands[0].type.rank
+    stack = tuple(range(rank - 2))
+    if operation.attrs["contract"] != ((left.column,), (right.column,)) or operation.attrs["batch"] != (stack, stack):
+        raise NoMatch
+    found, exchanged = matrix_op(builder, left, right)
+    if found.type.dtype != operation.results[0].type.dtype:
+        raise NoMatch
+    return emit(builder, "transpose", found, perm=(*stack, rank - 1, rank - 2)) if exchanged else found
+
+
+@spectral_rule("dot_general(V, g(w) dot_general(V^H, x)) -> dot_general(spectral(A), x)")
+def matrix_times(operation: Operation, builder: Builder) -> Value:
+    contract, batch = operation.attrs["contract"], operation.attrs["batch"]
+    for side in (0, 1):
+        outer = factor(operation.operands[side])
+        if outer is None:
+            continue
+        stack = tuple(range(operation.operands[side].type.rank - 2))
+        found = coefficients(operation.operands[1 - side])
+        if found is None or contract[side] != (outer.column,) or contract[1 - side] != (found.column,):
+            continue
+        if batch != (stack, stack):
+            continue
+        matrix, exchanged = matrix_op(builder, outer, found.vectors)
+        axis = len(stack) + (0 if exchanged else 1)
+        operands, axes = [matrix, found.x], [(axis,), (found.axis,)]
+        if matrix.type.dtype != found.x.type.dtype:
+            raise NoMatch
+        if side == 1:
+            operands, axes = operands[::-1], axes[::-1]
+        return emit(builder, "dot_general", *operands, contract=tuple(axes), batch=(stack, stack))
+    raise NoMatch
+
+
+def matrix_op(builder: Builder, left: Factor, right: Factor) -> tuple[Value, bool]:
+    """The matrix function that is the sum over the vectors of left times right, and whether it is to be transposed."""
+    if left.source != right.source or left.chain != right.chain:
+        raise NoMatch
+    source = left.source
+    is_complex = source.matrix.type.dtype.kind == "c"
+    expression = Expression(builder, source, left.chain)
+    exchanged = conjugated = False
+    block = "cross"
+    if source.kind == "eigh":
+        if is_complex and left.conjugated == right.conjugated:
+            raise NoMatch
+        exchanged = is_complex and left.conjugated
+    else:
+        if is_complex and left.conjugated == right.conjugated:
+            raise NoMatch
+        same = left.part == right.part
+        exchanged = is_complex and left.conjugated if same else left.part == "right"
+        conjugated = is_complex and not same and (right if exchanged else left).conjugated
+        block = left.part if same else "cross"
+    scalar = weight_expression(expression, left.weights + right.weights, conjugated)
+    if source.kind == "svd" and scalar.type.dtype.kind == "c":
+        raise NoMatch
+    found = function_op(expression, scalar, block)
+    return emit(builder, "conj", found) if conjugated else found, exchanged
+
+
+def function_op(expression: Expression, scalar: Value, block: str = "cross") -> Value:
+    assert expression.source is not None
+    source = expression.source
+    region, arguments, indexed = expression.finish(scalar)
+    attrs: dict[str, Any] = {"directions": 0, "indexed": indexed}
+    if source.kind == "svd":
+        attrs = {"directions": 0, "kinds": (), "block": block, "even": block != "cross", "indexed": indexed}
+    op = REGISTRY["spectral" if source.kind == "eigh" else "singular"]
+    return expression.builder.emit(op, [source.matrix, *arguments], attrs, (region,))
+
+
+def has_decompositions(function: Region) -> bool:
+    return any(operation.op.name in PARTS for operation in function.walk())

@@ -1,0 +1,125 @@
+"""Eigenvalues and singular values of ``scipy.linalg``, and what it computes from them: `scipy_linalg` says more."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+
+from srcgrad.errors import ShapeError
+from srcgrad.tracing.functions.linear_algebra import cholesky, rectangular_matrices
+from srcgrad.tracing.functions.registry import refuse
+from srcgrad.tracing.functions.scipy_linalg import scipy_rule
+from srcgrad.tracing.tracer import as_tracer, emit
+
+Array = Any
+
+
+def lowered(b: Any, lower: Any) -> Array:
+    """The matrix whose lower triangle is the one that is read."""
+    a: Any = as_tracer(b)
+    return a if lower else np.conjugate(a.mT)
+
+
+@scipy_rule(scipy.linalg.eigh)
+def eigh(
+    a: Any,
+    b: Any = None,
+    *,
+    lower: bool = True,
+    eigvals_only: bool = False,
+    overwrite_a: bool = False,
+    overwrite_b: bool = False,
+    type: int = 1,
+    check_finite: bool = True,
+    subset_by_index: Any = None,
+    subset_by_value: Any = None,
+    driver: Any = None,
+) -> Any:
+    """With ``b`` = L L^H, the problem A v = w B v is that of L^-1 A L^-H for L^H v."""
+    refuse("scipy.linalg.eigh", type=(type, 1), subset_by_value=(subset_by_value, None))
+    matrix = lowered(a, lower)
+    factor: Any = None
+    w: Any
+    v: Any
+    if b is not None:
+        factor = cholesky(lowered(b, lower))
+        matrix = congruent(hermitian(matrix), factor)
+    if eigvals_only:
+        return picked(np.linalg.eigvalsh(matrix), subset_by_index)
+    w, v = np.linalg.eigh(matrix)
+    if factor is not None:
+        v = emit("triangular_solve", factor, v, lower=True, trans="C", unit=False)
+    return picked(w, subset_by_index), picked(v, subset_by_index)
+
+
+def hermitian(matrix: Any) -> Any:
+    """The matrix of which a lower triangle is given."""
+    below: Any = np.tril(matrix, -1)
+    return np.tril(matrix) + np.conjugate(below.mT)
+
+
+def congruent(matrix: Any, factor: Any) -> Any:
+    """L^-1 A L^-H."""
+    half: Any = emit("triangular_solve", factor, matrix, lower=True, trans="N", unit=False)
+    return emit("triangular_solve", factor, np.conjugate(half.mT), lower=True, trans="N", unit=False)
+
+
+def picked(x: Any, bounds: Any) -> Any:
+    return x if bounds is None else x[..., int(bounds[0]) : int(bounds[1]) + 1]
+
+
+@scipy_rule(scipy.linalg.eigvalsh)
+def eigvalsh(
+    a: Any,
+    b: Any = None,
+    *,
+    lower: bool = True,
+    overwrite_a: bool = False,
+    overwrite_b: bool = False,
+    type: int = 1,
+    check_finite: bool = True,
+    subset_by_index: Any = None,
+    subset_by_value: Any = None,
+    driver: Any = None,
+) -> Any:
+    options: dict[str, Any] = {"subset_by_index": subset_by_index, "subset_by_value": subset_by_value}
+    return eigh(a, b, lower=lower, eigvals_only=True, type=type, **options)
+
+
+@scipy_rule(scipy.linalg.eigvals)
+def eigvals(
+    a: Any, b: Any = None, overwrite_a: bool = False, check_finite: bool = True, homogeneous_eigvals: bool = False
+) -> Any:
+    refuse("scipy.linalg.eigvals", b=(b, None), homogeneous_eigvals=(homogeneous_eigvals, False))
+    return np.linalg.eigvals(a)
+
+
+@scipy_rule(scipy.linalg.svd)
+def svd(
+    a: Any,
+    full_matrices: bool = True,
+    compute_uv: bool = True,
+    overwrite_a: bool = False,
+    check_finite: bool = True,
+    lapack_driver: str = "gesdd",
+) -> Any:
+    if not compute_uv:
+        return np.linalg.svdvals(a)
+    return tuple(np.linalg.svd(rectangular_matrices(a), full_matrices=full_matrices))
+
+
+@scipy_rule(scipy.linalg.svdvals)
+def svdvals(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+    return np.linalg.svdvals(a)
+
+
+@scipy_rule(scipy.linalg.polar)
+def polar(a: Any, side: str = "right") -> Any:
+    """The unitary factor U V^H, and V s V^H (``right``) or U s U^H (``left``)."""
+    if side not in ("right", "left"):
+        raise ShapeError("`side` must be either 'right' or 'left'")
+    u, s, vh = np.linalg.svd(rectangular_matrices(a), full_matrices=False)
+    half: Any = np.conjugate(vh.mT) if side == "right" else u
+    return u @ vh, (half * s[..., None, :]) @ np.conjugate(half.mT)
