@@ -10,6 +10,7 @@ import numpy as np
 from srcgrad.ir.core import Attrs
 from srcgrad.ir.errors import DTypeError, ShapeError
 from srcgrad.ir.opdef import (
+    REGISTRY,
     Elementwise,
     Lin,
     Linear,
@@ -133,11 +134,19 @@ class Div(LinearElementwise):
         results: Sequence[Term],
         attrs: Attrs,
     ) -> Sequence[Tangent]:
-        """d(a/b) = da/b - (a/b)/b db."""
+        """d(a/b) = da/b - (a/b)/b db. A denominator that is spread over more elements is inverted before it is."""
         denominator = operands[1]
-        total = s.apply(self, [tangents[0], denominator])
+        spread = denominator.value.producer
+        if spread is None or spread.op.name != "broadcast":
+            total = s.apply(self, [tangents[0], denominator])
+            slope = results[0] / denominator
+        else:
+            few = Term(denominator.builder, spread.operands[0])
+            inverse = REGISTRY["broadcast"](few.like(1) / few, **spread.attrs)
+            total = s.scale(tangents[0], inverse)
+            slope = results[0] * inverse
         if isinstance(tangents[1], Lin):
-            total = s.add(total, s.scale(tangents[1], -(results[0] / denominator)))
+            total = s.add(total, s.scale(tangents[1], -slope))
         return (total,)
 
     def transpose(

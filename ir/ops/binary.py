@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 
@@ -114,6 +115,21 @@ class Logaddexp(Elementwise):
         one, other = operands[index], operands[1 - index]
         equal_infinities = (one == other) & REGISTRY["is_inf"](one)
         return REGISTRY["select"](equal_infinities, 0.5, REGISTRY["expit"](one - other))
+
+
+class Logaddexp2(Elementwise):
+    """log2(2**x + 2**y), without overflow; equal infinite operands share the derivative equally."""
+
+    meaning = "np.logaddexp2"
+    arity = 2
+    kinds = "f"
+
+    def partial(self, index: int, result: Term, *operands: Term) -> Operand:
+        """2**x/(2**x + 2**y) = expit(log(2) (x - y))."""
+        one, other = operands[index], operands[1 - index]
+        equal_infinities = (one == other) & REGISTRY["is_inf"](one)
+        share = REGISTRY["expit"](math.log(2.0) * (one - other))
+        return REGISTRY["select"](equal_infinities, 0.5, share)
 
 
 class FloorDivide(NonDifferentiable, Elementwise):

@@ -107,3 +107,10 @@ class IsInf(FloatTest):
     """Whether an element is infinite."""
 
     meaning = "np.isinf"
+
+
+class SignBit(FloatTest):
+    """Whether the sign is minus: also that of -0.0."""
+
+    kinds = "f"
+    meaning = "np.signbit"

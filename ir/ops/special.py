@@ -1,11 +1,10 @@
-"""Special functions: those of SciPy, and sinc with all its derivatives.
+"""The bases of special functions; logistic functions, entropies, relative exponentials, powers less one, and sinc.
 
-Source: NIST Digital Library of Mathematical Functions, https://dlmf.nist.gov, chapters 5 (gamma) and 7 (erf).
+Derivatives are families of ops where a formula in elementary functions would lose accuracy.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import ClassVar
@@ -13,8 +12,21 @@ from typing import ClassVar
 import numpy as np
 
 from srcgrad.ir.core import Attrs
-from srcgrad.ir.errors import DTypeError
-from srcgrad.ir.opdef import REGISTRY, Elementwise, Operand, Sample, Term, Unary
+from srcgrad.ir.errors import DTypeError, MissingRuleError, ShapeError
+from srcgrad.ir.opdef import (
+    REGISTRY,
+    Elementwise,
+    Lin,
+    LinearEmitter,
+    Operand,
+    Sample,
+    Tangent,
+    Term,
+    Unary,
+    require_arity,
+    require_kinds,
+    require_same,
+)
 from srcgrad.ir.ops.elementary import ElementwiseFamily
 from srcgrad.ir.types import ArrayType
 
@@ -35,6 +47,84 @@ class Special(Elementwise, abstract=True):
         return text if result.dtype.itemsize > 2 else f"np.float16({text})"
 
 
+class SpecialFamily(Special, ElementwiseFamily, abstract=True):
+    """The derivatives of a function, by their order ``n``: the derivative of the n-th one is the next."""
+
+    orders: ClassVar[tuple[int, ...]] = (1, 2, 3)
+
+    def member_partial(self, index: int, attrs: Attrs, result: Term, *operands: Term) -> Operand:
+        return self(*operands, **{**attrs, "n": attrs["n"] + 1})
+
+    def samples(self) -> Iterator[Sample]:
+        for k, sample in enumerate(super().samples()):
+            yield replace(sample, attrs={"n": self.orders[k % len(self.orders)]})
+
+
+class Parametric(Special, ElementwiseFamily, abstract=True):
+    """A special function that is not differentiated in all operands: orders and degrees are parameters.
+
+    A degree may be an integer beside floating arguments; the other operands have one type.
+    """
+
+    parameters: ClassVar[dict[int, str]] = {0: "order"}
+    degree: ClassVar[str] = "f"
+    """The dtype kinds of operand 0."""
+    kinds = "f"
+    arity = 2
+
+    def result_type(self, types: Sequence[ArrayType], attrs: Attrs) -> ArrayType:
+        require_arity(self, types, self.arity)
+        require_kinds(self, types[0], self.degree)
+        if types[0].dtype.kind == "f":
+            require_same(self, types)
+        require_same(self, types[1:])
+        require_kinds(self, types[-1], self.kinds)
+        if types[0].shape != types[-1].shape:
+            raise ShapeError(f"{self.name}: operands differ in shape, {types[0]} and {types[-1]}")
+        if types[-1].dtype.itemsize > 8:
+            raise DTypeError(f"{self.name} does not take {types[-1]}", hint="SciPy has it up to double precision")
+        return types[-1]
+
+    def source(self, operands: Sequence[str], types: Sequence[ArrayType], result: ArrayType, attrs: Attrs) -> str:
+        text = Elementwise.source(self, operands, types, result, attrs)
+        exact = result.dtype.itemsize == 8 or (self.degree == "f" and result.dtype.itemsize == 4)
+        return text if exact else f"np.{result.dtype.name}({text})"
+
+    def jvp(
+        self,
+        s: LinearEmitter,
+        operands: Sequence[Term],
+        tangents: Sequence[Tangent],
+        results: Sequence[Term],
+        attrs: Attrs,
+    ) -> Sequence[Tangent]:
+        for index, word in self.parameters.items():
+            if isinstance(tangents[index], Lin):
+                raise MissingRuleError(
+                    f"{self.name} has no derivative in its {word} (operand {index})",
+                    hint=f"differentiate in the argument only, or hold the {word} fixed: srcgrad.stop_gradient",
+                )
+        return super().jvp(s, operands, tangents, results, attrs)
+
+    def samples(self) -> Iterator[Sample]:
+        for sample in super().samples():
+            if "i" not in self.degree:
+                yield sample
+            elif sample.label != "special points":
+                first = np.asarray(sample.operands[0])
+                yield replace(sample, operands=(np.rint(first).astype(np.int64), *sample.operands[1:]))
+
+
+def scaled(factor: Operand, term: Term) -> Term:
+    """``factor * term``, the factor a number or an integer or floating term."""
+    if isinstance(factor, Term) and factor.dtype.kind in "iu":
+        factor = REGISTRY["cast"](factor, dtype=term.dtype)
+    return factor * term
+
+
+# --- logistic functions, entropies -----------------------------------------------------------------
+
+
 class Expit(Special, Unary):
     """The logistic function 1/(1 + exp(-x)). The derivative, expit(x)*expit(-x), is accurate in both tails."""
 
@@ -44,66 +134,6 @@ class Expit(Special, Unary):
 
     def derivative(self, result: Term, operand: Term) -> Operand:
         return result * self(-operand)
-
-
-class Erf(Special, Unary):
-    """The error function."""
-
-    meaning = "scipy.special.erf"
-
-    def derivative(self, result: Term, operand: Term) -> Operand:
-        return (2.0 / math.sqrt(math.pi)) * REGISTRY["exp"](-(operand * operand))
-
-
-class Erfc(Special, Unary):
-    """1 - erf(x), accurate where x is large."""
-
-    meaning = "scipy.special.erfc"
-
-    def derivative(self, result: Term, operand: Term) -> Operand:
-        return (-2.0 / math.sqrt(math.pi)) * REGISTRY["exp"](-(operand * operand))
-
-
-class Gammaln(Special, Unary):
-    """The logarithm of the absolute value of the gamma function."""
-
-    meaning = "scipy.special.gammaln"
-    kinds = "f"
-    intervals = ((0.5, 3.0),)
-
-    def derivative(self, result: Term, operand: Term) -> Operand:
-        return REGISTRY["digamma"](operand)
-
-
-class Digamma(Special, Unary):
-    """The derivative of gammaln."""
-
-    meaning = "scipy.special.digamma"
-    kinds = "f"
-    intervals = ((0.5, 3.0),)
-
-    def derivative(self, result: Term, operand: Term) -> Operand:
-        return REGISTRY["polygamma"](operand, n=1)
-
-
-class Polygamma(Special, ElementwiseFamily):
-    """The n-th derivative of digamma, n >= 1: (-1)**(n+1) n! zeta(n+1, x)."""
-
-    kinds = "f"
-    intervals = ((0.5, 3.0),)
-
-    def source(self, operands: Sequence[str], types: Sequence[ArrayType], result: ArrayType, attrs: Attrs) -> str:
-        n = attrs["n"]
-        factor = float(math.factorial(n)) * (-1.0) ** (n + 1)
-        text = f"{factor} * scipy.special.zeta({n + 1}, {operands[0]})"
-        return text if result.dtype.itemsize > 2 else f"np.float16({text})"
-
-    def member_partial(self, index: int, attrs: Attrs, result: Term, *operands: Term) -> Operand:
-        return self(operands[0], n=attrs["n"] + 1)
-
-    def samples(self) -> Iterator[Sample]:
-        for n, sample in zip((1, 2, 3, 1, 2), super().samples(), strict=True):
-            yield replace(sample, attrs={"n": n})
 
 
 class Sinc(Unary):
@@ -164,3 +194,208 @@ class Xlog1py(Special):
         if index == 0:
             return REGISTRY["log1p"](y)
         return REGISTRY["select"]((x == 0.0) & (y == -1.0), 0.0, x / (1.0 + y))
+
+
+class Logit(Special, Unary):
+    """log(x/(1 - x)), accurate also where x is near 1/2. The derivative 1/(x(1 - x)) is so near 0 and 1."""
+
+    meaning = "scipy.special.logit"
+    kinds = "f"
+    longdouble = True
+    intervals = ((0.2, 0.8),)
+
+    def derivative(self, result: Term, operand: Term) -> Operand:
+        return 1.0 / (operand * (1.0 - operand))
+
+
+class LogRatio(Special):
+    """log(x/y), accurate where x is near y."""
+
+    arity = 2
+    kinds = "f"
+    intervals = ((0.5, 2.0), (0.5, 2.0))
+    meaning = "log_ratio"
+    helpers: ClassVar[tuple[str, ...]] = ("log_ratio",)
+
+    def partial(self, index: int, result: Term, *operands: Term) -> Operand:
+        return 1.0 / operands[0] if index == 0 else -1.0 / operands[1]
+
+
+class RelEntr(Special):
+    """x log(x/y), and 0 where x is 0 and y >= 0; inf, without a derivative, outside of the first quadrant."""
+
+    meaning = "scipy.special.rel_entr"
+    arity = 2
+    kinds = "f"
+    intervals = ((0.5, 2.0), (0.5, 2.0))
+
+    def partial(self, index: int, result: Term, *operands: Term) -> Operand:
+        x, y = operands
+        select, outside = REGISTRY["select"], (x < 0.0) | (y < 0.0)
+        if index == 0:
+            return select(outside, 0.0, REGISTRY["log_ratio"](x, y) + 1.0)
+        return select(outside | (x == 0.0), 0.0, -(x / y))
+
+
+class KlDiv(Special):
+    """x log(x/y) - x + y, and y where x is 0 and y >= 0; inf, without a derivative, outside of the first quadrant."""
+
+    meaning = "scipy.special.kl_div"
+    arity = 2
+    kinds = "f"
+    intervals = ((0.5, 2.0), (0.5, 2.0))
+
+    def partial(self, index: int, result: Term, *operands: Term) -> Operand:
+        """log(x/y) and 1 - x/y, the latter as (y - x)/y where x is near y: so neither it nor its derivative cancels."""
+        x, y = operands
+        select, outside = REGISTRY["select"], (x < 0.0) | (y < 0.0)
+        if index == 0:
+            return select(outside, 0.0, REGISTRY["log_ratio"](x, y))
+        return select(outside, 0.0, select(x == 0.0, 1.0, select(x < 0.5 * y, 1.0 - x / y, (y - x) / y)))
+
+
+# --- relative exponentials, powers less one --------------------------------------------------------
+
+
+class Exprel(Special, Unary):
+    """(exp(x) - 1)/x, and 1 at 0."""
+
+    meaning = "scipy.special.exprel"
+    kinds = "f"
+
+    def derivative(self, result: Term, operand: Term) -> Operand:
+        return REGISTRY["exprel_derivative"](operand, n=1)
+
+
+class ExprelDerivative(SpecialFamily):
+    """The n-th derivative of exprel, n >= 1, at 0 too."""
+
+    kinds = "f"
+    meaning = "exprel_derivative({0}, {n})"
+    helpers: ClassVar[tuple[str, ...]] = ("exprel_derivative",)
+
+
+class Log1pRatio(SpecialFamily):
+    """The n-th derivative of log(1 + x)/x, n >= 0, at 0 too."""
+
+    kinds = "f"
+    orders = (0, 1, 2)
+    intervals = ((-0.8, 2.0),)
+    meaning = "log1p_ratio({0}, {n})"
+    helpers: ClassVar[tuple[str, ...]] = ("log1p_ratio",)
+
+
+class Cosm1(Special, Unary):
+    """cos(x) - 1, accurate near 0."""
+
+    meaning = "scipy.special.cosm1"
+    kinds = "f"
+
+    def derivative(self, result: Term, operand: Term) -> Operand:
+        return -REGISTRY["sin"](operand)
+
+
+class Powm1(Special):
+    """x**y - 1, accurate where the power is near 1."""
+
+    meaning = "scipy.special.powm1"
+    arity = 2
+    kinds = "f"
+    intervals = ((0.5, 2.0), (-2.0, 2.0))
+
+    def partial(self, index: int, result: Term, *operands: Term) -> Operand:
+        x, y = operands
+        if index == 1:
+            return REGISTRY["pow_log"](x, y, n=1)
+        return REGISTRY["select"]((x == 0.0) & (y == 0.0), 0.0, y * REGISTRY["pow"](x, y - 1.0))
+
+
+class Boxcox(Special):
+    """(x**c - 1)/c, and log(x) where c is 0."""
+
+    meaning = "scipy.special.boxcox"
+    arity = 2
+    kinds = "f"
+    intervals = ((0.5, 2.0), (-2.0, 2.0))
+
+    def partial(self, index: int, result: Term, *operands: Term) -> Operand:
+        x, c = operands
+        return REGISTRY["pow"](x, c - 1.0) if index == 0 else REGISTRY["boxcox_derivative"](x, c, n=1, plus_one=False)
+
+
+class Boxcox1p(Special):
+    """((1 + x)**c - 1)/c, and log(1 + x) where c is 0."""
+
+    meaning = "scipy.special.boxcox1p"
+    arity = 2
+    kinds = "f"
+    intervals = ((-0.5, 1.0), (-2.0, 2.0))
+
+    def partial(self, index: int, result: Term, *operands: Term) -> Operand:
+        x, c = operands
+        if index == 1:
+            return REGISTRY["boxcox_derivative"](x, c, n=1, plus_one=True)
+        return power_of_one_more(x, c - 1.0, 0)
+
+
+def power_of_one_more(x: Term, c: Term, n: int) -> Term:
+    """(1 + x)**c log(1 + x)**n: where x is small, by log1p."""
+    logarithm = REGISTRY["log1p"](x)
+    near = REGISTRY["exp"](c * logarithm)
+    far = REGISTRY["pow"](1.0 + x, c)
+    if n:
+        near, far = near * REGISTRY["integer_pow"](logarithm, y=n), REGISTRY["pow_log"](1.0 + x, c, n=n)
+    return REGISTRY["select"](REGISTRY["abs"](x) < 0.5, near, far)
+
+
+class BoxcoxDerivative(SpecialFamily):
+    """The n-th derivative in c of boxcox(x, c), or of boxcox1p if ``plus_one``: a power of log(x) times one of exprel.
+
+    Its derivative in x is x**(c - 1) log(x)**n.
+    """
+
+    arity = 2
+    kinds = "f"
+    intervals = ((0.5, 2.0), (-2.0, 2.0))
+    meaning = "boxcox_derivative({0}, {1}, {n}, {plus_one})"
+    helpers: ClassVar[tuple[str, ...]] = ("boxcox_derivative",)
+
+    def member_partial(self, index: int, attrs: Attrs, result: Term, *operands: Term) -> Operand:
+        if index == 1:
+            return super().member_partial(index, attrs, result, *operands)
+        x, c = operands
+        if attrs["plus_one"]:
+            return power_of_one_more(x, c - 1.0, attrs["n"])
+        return REGISTRY["pow_log"](x, c - 1.0, n=attrs["n"])
+
+    def samples(self) -> Iterator[Sample]:
+        for k, sample in enumerate(super().samples()):
+            yield replace(sample, attrs={**sample.attrs, "plus_one": k % 2 == 1})
+
+
+class InvBoxcox(Special):
+    """(1 + c y)**(1/c), and exp(y) where c is 0: the x of which y is boxcox(x, c)."""
+
+    meaning = "scipy.special.inv_boxcox"
+    arity = 2
+    kinds = "f"
+    intervals = ((-0.4, 1.0), (-0.5, 1.5))
+
+    def partial(self, index: int, result: Term, *operands: Term) -> Operand:
+        """As exp(y L(c y)), L(u) = log(1 + u)/u: x/(1 + c y) and x y² L'(c y)."""
+        y, c = operands
+        if index == 0:
+            return result / (1.0 + c * y)
+        return result * (y * y * REGISTRY["log1p_ratio"](c * y, n=1))
+
+
+class InvBoxcox1p(InvBoxcox):
+    """(1 + c y)**(1/c) - 1, and exp(y) - 1 where c is 0: the x of which y is boxcox1p(x, c)."""
+
+    meaning = "scipy.special.inv_boxcox1p"
+    arity = 2
+    kinds = "f"
+    intervals = ((-0.4, 1.0), (-0.5, 1.5))
+
+    def partial(self, index: int, result: Term, *operands: Term) -> Operand:
+        return InvBoxcox.partial(self, index, REGISTRY["inv_boxcox"](*operands), *operands)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from srcgrad.errors import AxisError, ShapeError, SrcgradError, UnsupportedError
+from srcgrad.errors import AxisError, DTypeError, ShapeError, SrcgradError, UnsupportedError
 from srcgrad.tracing.trace import NeedsConcrete
 from srcgrad.tracing.tracer import FUNCTIONS
 from tests.tracing.array_cases import CREATION, JOINING, SELECTION, SHAPES, SORTING, WRITES
@@ -18,6 +18,7 @@ from tests.tracing.function_inputs import (
     M,
 )
 from tests.tracing.number_cases import CONCRETE, DIFFERENCES, LINALG, PREDICATES, PRODUCTS, REDUCTIONS
+from tests.tracing.signal_cases import KNOWN, SIGNAL, SIGNAL_NOT_SMOOTH
 from tests.tracing.trace_support import Case, compare, directional, run
 
 ABSTRACT = [
@@ -32,6 +33,7 @@ ABSTRACT = [
     *LINALG,
     *DIFFERENCES,
     *PREDICATES,
+    *SIGNAL,
 ]
 
 NOT_SMOOTH = {
@@ -52,6 +54,7 @@ NOT_SMOOTH = {
     "like",
     "isclose nan",
     "fill_diagonal view",
+    *SIGNAL_NOT_SMOOTH,
 }
 
 
@@ -62,7 +65,7 @@ def test_function_equals_numpy(case: Case, concrete: bool) -> None:
     compare(f, arrays, concrete)
 
 
-@pytest.mark.parametrize("case", CONCRETE, ids=lambda case: case[0])
+@pytest.mark.parametrize("case", [*CONCRETE, *KNOWN], ids=lambda case: case[0])
 def test_function_of_known_numbers(case: Case) -> None:
     _, f, arrays = case
     compare(f, arrays, concrete=True)
@@ -111,9 +114,29 @@ REFUSED: list[tuple[str, Any, tuple[Any, ...], type[Exception]]] = [
     ("einsum rank", lambda x: np.einsum("ijk", x), (M,), ShapeError),
     ("solve", lambda x: np.linalg.solve(x, x), (M,), ShapeError),
     ("quantile range", lambda x: np.quantile(x, 1.5), (M,), ShapeError),
-    ("quantile method", lambda x: np.quantile(x, 0.5, method="weibull"), (M,), UnsupportedError),
-    ("norm 2", lambda x: np.linalg.norm(x, 2), (M,), UnsupportedError),
-    ("pad mode", lambda x: np.pad(x, 1, mode="mean"), (M,), UnsupportedError),
+    ("quantile method", lambda x: np.quantile(x, 0.5, method="cubic"), (M,), ShapeError),
+    ("quantile weights", lambda x: np.quantile(x, 0.5, weights=x), (M,), ShapeError),
+    ("complex quantile", lambda x: np.quantile(x, 0.5), (C,), DTypeError),
+    ("pad function", lambda x: np.pad(x, 1, mode=lambda *parts: None), (M,), UnsupportedError),
+    ("pad mode", lambda x: np.pad(x, 1, mode="other"), (M,), ShapeError),
+    ("pad option", lambda x: np.pad(x, 1, mode="edge", stat_length=1), (M,), ShapeError),
+    ("pad empty", lambda x: np.pad(x, 1, mode="edge"), (E,), ShapeError),
+    ("fft size", lambda x: np.fft.fft(x, 0), (M,), ShapeError),
+    ("fft norm", lambda x: np.fft.fft(x, norm="other"), (M,), ShapeError),
+    ("fft axis", lambda x: np.fft.fft(x, axis=2), (M,), AxisError),
+    ("fft sizes", lambda x: np.fft.fftn(x, (2,), axes=(0, 1)), (M,), ShapeError),
+    ("rfft of complex", lambda x: np.fft.rfft(x), (C,), DTypeError),
+    ("irfft of one", lambda x: np.fft.irfft(x[:, :1]), (M,), ShapeError),
+    ("convolve matrices", lambda x: np.convolve(x, x), (M,), ShapeError),
+    ("convolve nothing", lambda x: np.convolve(x[0], x[0, :0]), (M,), ShapeError),
+    ("convolve mode", lambda x: np.convolve(x[0], x[0], "other"), (M,), ShapeError),
+    ("window size", lambda x: np.lib.stride_tricks.sliding_window_view(x, (4, 1)), (M,), ShapeError),
+    ("window write", lambda x: np.lib.stride_tricks.sliding_window_view(x, (1, 1)).fill(1.0), (M,), SrcgradError),
+    ("histogram edges", lambda x: np.histogram(x, [1.0, 0.0]), (M,), ShapeError),
+    ("histogram weights", lambda x: np.histogram(x, weights=x[0]), (M,), ShapeError),
+    ("digitize bins", lambda x: np.digitize(x, [0.0, 2.0, 1.0]), (M,), ShapeError),
+    ("searchsorted matrix", lambda x: np.searchsorted(x, 0.0), (M,), ShapeError),
+    ("interp lengths", lambda x: np.interp(x, x[0], x[0, :2]), (M,), ShapeError),
     ("sort order", lambda x: np.sort(x, order="f"), (M,), UnsupportedError),
     ("view", lambda x: x.view(np.int64), (M,), UnsupportedError),
     ("no rule", lambda x: np.busday_count(x, x), (M,), UnsupportedError),

@@ -1,4 +1,4 @@
-"""Differences, numerical derivatives and integrals, interpolation, polynomials."""
+"""Differences, numerical derivatives and integrals, interpolation."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from srcgrad.errors import ShapeError, UnsupportedError
+from srcgrad.errors import ShapeError
 from srcgrad.tracing.functions.reductions import sum as sum_of
 from srcgrad.tracing.functions.registry import (
     as_array,
     axes_of,
     axis_of,
     cast,
-    filled,
     inexact_dtype,
     numpy_rule,
     prefix,
@@ -152,27 +151,56 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
 
 @numpy_rule("interp")
 def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
-    """Piecewise linear; the nodes must increase. Differentiable in ``x``, ``xp`` and ``fp``."""
-    if period is not None:
-        raise UnsupportedError("np.interp with period= is not supported on traced arrays", hint="use x % period")
+    """Piecewise linear; the nodes must increase. Differentiable in ``x``, ``xp`` and ``fp``.
+
+    The interval is found by binary search. At a node the derivative is that of the interval which begins there; at the
+    last one, of the interval which ends there.
+    """
     places: Any = cast(x, np.float64)
-    nodes: Any = cast(xp, np.float64)
-    values: Any = as_tracer(fp)
+    nodes: Any = cast(as_array(xp), np.float64)
+    values: Any = as_array(fp)
     values = cast(values, np.complex128 if values.dtype.kind == "c" else np.float64)
-    if nodes.ndim != 1 or values.shape != nodes.shape or not nodes.size:
+    if nodes.ndim != 1 or values.shape != nodes.shape:
         raise ShapeError(f"fp and xp are not of the same length: {values.shape} and {nodes.shape}")
+    if not nodes.size:
+        raise ShapeError("array of sample points is empty")
+    if period is not None:
+        places, nodes, values = periodic(places, nodes, values, period)
+        left = right = None
     low = values[0] if left is None else left
     high = values[-1] if right is None else right
     if nodes.size == 1:
         inside: Any = np.broadcast_to(values[0], places.shape)
     else:
-        k = np.minimum(np.maximum(searchsorted(nodes, places, "right") - 1, 0), nodes.size - 2)
-        slope = (values[k + 1] - values[k]) / (nodes[k + 1] - nodes[k])
-        inside = slope * (places - nodes[k]) + values[k]
-    inside = np.where(places == nodes[-1], values[-1], inside)
+        inside = between_nodes(places, nodes, values)
     result = np.where(places < nodes[0], low, np.where(places > nodes[-1], high, inside))
-    result = np.where(np.isnan(places), places, result)
-    return scalar_if_rank0(cast(result, values.dtype)) if not places.ndim else cast(result, values.dtype)
+    result = cast(np.where(np.isnan(places), places, result), values.dtype)
+    return scalar_if_rank0(result) if not places.ndim else result
+
+
+def periodic(places: Any, nodes: Any, values: Any, period: Any) -> tuple[Any, Any, Any]:
+    """Everything within one period, the nodes sorted, with one of the neighbouring periods on each side."""
+    length: Any = abs(period)
+    if not contains_tracer(period) and period == 0:
+        raise ShapeError("period must be a non-zero value")
+    places, nodes = places % length, nodes % length
+    order = np.argsort(nodes)
+    nodes, values = nodes[order], values[order]
+    nodes = np.concatenate([nodes[-1:] - length, nodes, nodes[:1] + length])
+    return places, nodes, np.concatenate([values[-1:], values, values[:1]])
+
+
+def between_nodes(places: Any, nodes: Any, values: Any) -> Any:
+    """The line through the node before and the one after; where that is no number, what NumPy takes instead."""
+    k = np.minimum(np.maximum(searchsorted(nodes, places, "right") - 1, 0), nodes.size - 2)
+    before, after = values[k], values[k + 1]
+    start, end = nodes[k], nodes[k + 1]
+    slope = (after - before) / (end - start)
+    is_last = places == nodes[-1]
+    line: Any = slope * (places - np.where(is_last, end, start)) + np.where(is_last, after, before)
+    line = np.where(np.isnan(line) & is_last, after, line)
+    line = np.where(np.isnan(line), slope * (places - end) + after, line)
+    return np.where(np.isnan(line) & ((before == after) | (places == start)), before, line)
 
 
 @numpy_rule("unwrap")
@@ -194,63 +222,3 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: Any = 2 * np.
     correction = np.where(np.abs(steps) < discont, 0, reduced - steps)
     moved = x[prefix(axis, slice(1, None))] + np.cumsum(correction, axis=axis)
     return np.concatenate([cast(x[prefix(axis, slice(0, 1))], dtype), cast(moved, dtype)], axis=axis)
-
-
-# --- polynomials -----------------------------------------------------------------------------------------------------
-
-
-@numpy_rule("polyval")
-def polyval(p: Any, x: Any) -> Any:
-    """Horner's rule."""
-    coefficients: Any = as_array(p)
-    place: Any = as_tracer(x)
-    value: Any = filled(place.shape, 0, place.dtype)
-    for k in range(coefficients.shape[0]):
-        value = value * place + coefficients[k]
-    return value
-
-
-@numpy_rule("polyder")
-def polyder(p: Any, m: int = 1) -> Any:
-    coefficients: Any = as_array(p)
-    if m < 0:
-        raise ShapeError("Order of derivative must be positive (see polyint)")
-    for _ in range(m):
-        degree = coefficients.shape[0] - 1
-        coefficients = coefficients[:-1] * np.arange(degree, 0, -1)
-    return coefficients
-
-
-@numpy_rule("polyint")
-def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
-    coefficients: Any = as_array(p)
-    if m < 0:
-        raise ShapeError("Order of integral must be positive (see polyder)")
-    constants: Any = np.zeros(m) if k is None else np.broadcast_to(as_array(k), (m,))
-    for step in range(m):
-        size = coefficients.shape[0]
-        head = coefficients / np.arange(size, 0, -1)
-        coefficients = np.concatenate([head, as_array(constants[step : step + 1])])
-    return coefficients
-
-
-def aligned_sum(a1: Any, a2: Any, sign: int) -> Any:
-    left, right = as_array(a1).ravel(), as_array(a2).ravel()
-    size = max(left.size, right.size)
-    left, right = (np.pad(part, (size - part.size, 0)) for part in (left, right))
-    return left + right if sign > 0 else left - right
-
-
-@numpy_rule("polyadd")
-def polyadd(a1: Any, a2: Any) -> Any:
-    return aligned_sum(a1, a2, 1)
-
-
-@numpy_rule("polysub")
-def polysub(a1: Any, a2: Any) -> Any:
-    return aligned_sum(a1, a2, -1)
-
-
-@numpy_rule("polymul")
-def polymul(a1: Any, a2: Any) -> Any:
-    return np.convolve(as_array(a1).ravel(), as_array(a2).ravel())

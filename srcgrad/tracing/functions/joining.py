@@ -1,4 +1,4 @@
-"""Functions that join arrays, and those that insert, remove or pad elements."""
+"""Functions that join arrays, and those that insert or remove elements."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from srcgrad.errors import DTypeError, IndexingError, ShapeError, UnsupportedError
+from srcgrad.errors import DTypeError, IndexingError, ShapeError
 from srcgrad.tracing.functions.registry import (
     as_array,
     axis_of,
@@ -20,7 +20,7 @@ from srcgrad.tracing.functions.registry import (
     prefix,
 )
 from srcgrad.tracing.functions.shapes import atleast_1d, atleast_2d, atleast_3d, broadcast_to, expand_dims, moveaxis
-from srcgrad.tracing.tracer import as_tracer, contains_tracer, emit
+from srcgrad.tracing.tracer import as_tracer, emit
 from srcgrad.tracing.ufuncs import result_dtype
 
 
@@ -59,7 +59,27 @@ def concatenate(
                 f"{first.shape} and {piece.shape} do not, axis {axis}"
             )
     joined = pieces[0].copy() if len(pieces) == 1 else emit("concatenate", *pieces, axis=axis)
-    return finish(joined, out)
+    return finish(laid_out(joined, pieces, axis), out)
+
+
+def laid_out(joined: Any, pieces: Sequence[Any], axis: int) -> Any:
+    """The result in the memory layout that NumPy gives it: the order of axes that all pieces share.
+
+    NumPy is asked on the first two elements along each axis, which have the strides of the whole.
+    """
+    if joined.ndim < 2 or not any(piece.chain or piece.storage.strides for piece in pieces):
+        return joined
+    corner = (slice(0, 2),) * joined.ndim
+    small = np.concatenate([piece.ghost()[corner] for piece in pieces], axis=axis)
+    order = sorted(range(small.ndim), key=lambda k: small.strides[k])
+    if order == list(range(small.ndim))[::-1] or not small.size:
+        return joined
+    strides, step = [0] * joined.ndim, joined.dtype.itemsize
+    for k in order:
+        strides[k] = step
+        step *= joined.shape[k]
+    joined.storage.strides = tuple(strides)
+    return joined
 
 
 @numpy_rule("stack")
@@ -172,53 +192,6 @@ def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
     axis = axis_of(axis, x.ndim)
     removed = obj if isinstance(obj, slice) else concrete_array(obj, "np.delete's obj")
     return x[prefix(axis, np.delete(np.arange(x.shape[axis]), removed))]
-
-
-# --- padding ---------------------------------------------------------------------------------------------------------
-
-
-@numpy_rule("pad")
-def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Any:
-    x = as_array(array)
-    if isinstance(pad_width, dict):
-        pairs = np.zeros((x.ndim, 2), int)
-        for axis, width in pad_width.items():
-            pairs[axis_of(axis, x.ndim)] = width
-        pad_width = pairs
-    widths = np.broadcast_to(concrete_array(pad_width, "np.pad's widths"), (x.ndim, 2))
-    if np.any(widths < 0):
-        raise ShapeError("index can't contain negative values")
-    if mode == "constant":
-        return pad_constant(x, widths, **kwargs)
-    if mode == "empty":
-        return pad_constant(x, widths)
-    if mode not in ("edge", "reflect", "symmetric", "wrap") or kwargs.get("reflect_type", "even") != "even":
-        raise UnsupportedError(
-            f"np.pad with mode={mode!r}, {kwargs} is not supported on traced arrays",
-            hint="the modes are 'constant', 'edge', 'reflect' and 'symmetric' (even), and 'wrap'",
-        )
-    for axis, (before, after) in enumerate(widths.tolist()):
-        if before or after:
-            x = x[prefix(axis, np.pad(np.arange(x.shape[axis]), (before, after), mode=mode))]
-    return x if x is not array else x.copy()
-
-
-def pad_constant(x: Any, widths: Any, constant_values: Any = 0) -> Any:
-    """One write into an array of the constant; several constants are joined on axis by axis."""
-    if not contains_tracer(constant_values) and np.ndim(constant_values) == 0:
-        shape = tuple(size + before + after for size, (before, after) in zip(x.shape, widths.tolist(), strict=True))
-        result: Any = filled(shape, constant_values, x.dtype)
-        inner = (slice(before, before + size) for size, (before, _) in zip(x.shape, widths.tolist(), strict=True))
-        result[(*inner, ...)] = x
-        return result
-    values: Any = broadcast_to(cast(as_tracer(constant_values), x.dtype), (x.ndim, 2))
-    for axis, (before, after) in enumerate(widths.tolist()):
-        pieces = [
-            broadcast_to(values[axis, side], (*x.shape[:axis], width, *x.shape[axis + 1 :]))
-            for side, width in ((0, before), (1, after))
-        ]
-        x = concatenate([pieces[0], x, pieces[1]], axis)
-    return x
 
 
 @numpy_rule("vander")

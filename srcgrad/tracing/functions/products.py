@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from srcgrad.errors import ShapeError, UnsupportedError
+from srcgrad.errors import ShapeError
 from srcgrad.tracing.functions.registry import (
     as_array,
     broadcast_shape,
@@ -286,6 +286,11 @@ def explicit_subscripts(subscripts: str, ranks: list[int]) -> tuple[list[str], s
         labels.replace("...", stack[len(stack) - count :]) for labels, count in zip(inputs, hidden, strict=True)
     ]
     if arrow:
+        if stack and "..." not in right:
+            raise ShapeError(
+                f"einsum: the operands of {subscripts!r} have axes under '...', which the output leaves out",
+                hint="name the axes to sum over, or write '...' in the output",
+            )
         output = right.replace("...", stack)
     else:
         named = "".join(labels.replace("...", "") for labels in inputs)
@@ -379,49 +384,3 @@ def pairwise(step: Axes, count: int) -> list[Axes]:
 def einsum_path(*operands: Any, optimize: Any = "greedy", einsum_call: bool = False) -> Any:
     subscripts, arrays = parse_einsum(operands)
     return np.einsum_path(subscripts, *(np.broadcast_to(np.empty(()), np.shape(x)) for x in arrays), optimize=optimize)
-
-
-# --- convolution -----------------------------------------------------------------------------------------------------
-
-
-@numpy_rule("convolve")
-def convolve(a: Any, v: Any, mode: str = "full") -> Any:
-    x, y = (part.reshape(1) if not part.ndim else part for part in map(as_array, (a, v)))
-    if x.ndim != 1 or y.ndim != 1 or not x.size or not y.size:
-        raise ShapeError("np.convolve takes one-dimensional arrays that are not empty")
-    if y.size > x.size:
-        x, y = y, x
-    start, count = window(mode, x.size, y.size)
-    return windows(x, y)[start : start + count]
-
-
-def windows(x: Any, y: Any) -> Any:
-    """The full convolution: each element is a window of the padded x times y reversed."""
-    x, y = promoted(x, y)
-    padded: Any = np.pad(x, y.size - 1)
-    places = np.arange(x.size + y.size - 1)[:, None] + np.arange(y.size)
-    return matmul(padded[places], y[::-1])
-
-
-def window(mode: str, long: int, short: int) -> tuple[int, int]:
-    """The start and the size of what ``mode`` keeps of the full convolution."""
-    if mode == "full":
-        return 0, long + short - 1
-    if mode == "same":
-        return short - 1 - short // 2, long
-    if mode == "valid":
-        return short - 1, long - short + 1
-    raise UnsupportedError(f"np.convolve with mode={mode!r} is not supported", hint="use 'full', 'same' or 'valid'")
-
-
-@numpy_rule("correlate")
-def correlate(a: Any, v: Any, mode: str = "valid") -> Any:
-    """A convolution with the conjugate of the reversed second operand."""
-    x, y = (part.reshape(1) if not part.ndim else part for part in map(as_array, (a, v)))
-    if x.ndim != 1 or y.ndim != 1 or not x.size or not y.size:
-        raise ShapeError("np.correlate takes one-dimensional arrays that are not empty")
-    full = windows(x, conjugated(y)[::-1])
-    start, count = window(mode, max(x.size, y.size), min(x.size, y.size))
-    if y.size > x.size:
-        start = full.shape[0] - start - count
-    return full[start : start + count]

@@ -153,3 +153,14 @@ def broadcast_shape(shapes: Sequence[Shape]) -> Shape:
         return np.broadcast_shapes(*shapes)
     except ValueError:
         raise ShapeError(f"operands could not be broadcast together with shapes {' '.join(map(str, shapes))}") from None
+
+
+def function_rule(*functions: Callable[..., Any]) -> Callable[[Rule], Rule]:
+    """Register a rule for functions that do not dispatch on their arguments: it is found by the function called."""
+
+    def register(rule: Rule) -> Rule:
+        for function in functions:
+            FUNCTIONS[function] = rule
+        return rule
+
+    return register

@@ -326,19 +326,38 @@ def linalg_trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
 @numpy_rule("unravel_index")
 def unravel_index(indices: Any, shape: Any, order: str = "C") -> Any:
     """The digits of the index: traced arithmetic."""
-    refuse("np.unravel_index", order=(order, "C"))
     rest: Any = as_tracer(indices)
+    sizes = tuple(shape) if np.iterable(shape) else (shape,)
     digits = []
-    for size in reversed(tuple(shape)):
+    for size in sizes if order == "F" else reversed(sizes):
         digits.append(rest % size)
         rest = rest // size
-    return tuple(reversed(digits))
+    return tuple(digits if order == "F" else reversed(digits))
 
 
 @numpy_rule("ravel_multi_index")
-def ravel_multi_index(multi_index: Any, dims: Any, mode: str = "raise", order: str = "C") -> Any:
-    refuse("np.ravel_multi_index", mode=(mode, "raise"), order=(order, "C"))
+def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: str = "C") -> Any:
+    """Indices that are not known while tracing are not checked in mode "raise"."""
+    sizes = tuple(dims) if np.iterable(dims) else (dims,)
+    modes = (mode,) * len(sizes) if isinstance(mode, str) else tuple(mode)
+    digits = [
+        in_bounds(as_tracer(index), size, how) for index, size, how in zip(multi_index, sizes, modes, strict=True)
+    ]
     total: Any = 0
-    for index, size in zip(multi_index, dims, strict=True):
-        total = total * size + as_tracer(index)
+    pairs = list(zip(digits, sizes, strict=True))
+    for digit, size in reversed(pairs) if order == "F" else pairs:
+        total = total * size + digit
     return total
+
+
+def in_bounds(index: Any, size: int, mode: str) -> Any:
+    if mode == "wrap":
+        return index % size
+    if mode == "clip":
+        return np.minimum(np.maximum(index, 0), size - 1)
+    if mode != "raise":
+        raise ShapeError(f"mode {mode!r} is none of 'raise', 'wrap' and 'clip'")
+    number = index.number()
+    if number is not None and not np.all((np.asarray(number) >= 0) & (np.asarray(number) < size)):
+        raise ShapeError("invalid entry in coordinates array")
+    return index

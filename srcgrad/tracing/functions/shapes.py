@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from srcgrad.errors import AxisError, ShapeError
+from srcgrad.errors import ShapeError
 from srcgrad.tracing.functions.registry import (
     as_array,
     axes_of,
@@ -290,11 +290,20 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Tracer, ...]:
 
 @numpy_rule("trim_zeros")
 def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Tracer:
-    x: Any = as_tracer(filt)
-    if x.ndim != 1:
-        raise AxisError("np.trim_zeros of a traced array takes one dimension")
-    places = np.flatnonzero(x.concrete("np.trim_zeros"))
-    start = int(places[0]) if places.size and "f" in trim.lower() else 0
-    stop = int(places[-1]) + 1 if places.size and "b" in trim.lower() else x.size
-    trimmed: Tracer = x[start:stop] if places.size else x[:0]
+    """Without the planes of zeros at the ends of the axes: which these are must be known."""
+    x: Any = as_array(filt)
+    sides = trim.lower()
+    if any(side not in "fb" for side in sides):
+        raise ShapeError(f"unexpected character(s) in `trim`: {trim!r}")
+    axes = axes_of(axis, x.ndim)
+    present = np.argwhere(np.asarray(x.concrete("np.trim_zeros")))
+    index = [slice(None)] * x.ndim
+    for k in axes:
+        if not len(present):
+            index[k] = slice(0, 0)
+            continue
+        start = int(present[:, k].min()) if "f" in sides else 0
+        stop = int(present[:, k].max()) + 1 if "b" in sides else x.shape[k]
+        index[k] = slice(start, stop)
+    trimmed: Tracer = x[(*index, ...)]
     return trimmed

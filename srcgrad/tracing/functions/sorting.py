@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from srcgrad.errors import AxisError, ShapeError, UnsupportedError
+from srcgrad.errors import AxisError, DTypeError, ShapeError, UnsupportedError
 from srcgrad.tracing.functions.registry import as_array, axis_of, cast, numpy_rule, refuse, scalar_if_rank0
-from srcgrad.tracing.tracer import Tracer, as_tracer, emit
-from srcgrad.tracing.ufuncs import result_dtype
+from srcgrad.tracing.tracer import as_tracer, emit
 
 
 def along(function: str, op: str, a: Any, axis: Any, order: Any, descending: Any = np._NoValue) -> Any:
@@ -86,59 +85,37 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
 
 @numpy_rule("searchsorted", method="searchsorted")
 def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
-    """The number of elements before each value: nan sorts last."""
-    if side not in ("left", "right"):
+    """Where each value belongs among the sorted elements, by binary search: nan sorts last."""
+    name = {"l": "left", "r": "right"}.get(side[:1].lower()) if isinstance(side, str) else None
+    if name is None:
         raise ShapeError(f"search side must be 'left' or 'right' (got {side!r})")
-    nodes: Any = as_tracer(a)
+    nodes: Any = as_array(a)
     if nodes.ndim != 1:
         raise ShapeError("object too deep for desired array: np.searchsorted takes a one-dimensional array")
     if sorter is not None:
         nodes = nodes[sorter]
     values: Any = as_tracer(v)
-    dtype = result_dtype(nodes, values)
-    nodes, column = cast(nodes, dtype), cast(values, dtype)[..., None]
-    before = nodes < column if side == "left" else nodes <= column
-    if dtype.kind in "fc":
-        after_all = np.isnan(column)
-        before = before | (after_all & ~np.isnan(nodes) if side == "left" else after_all)
-    return scalar_if_rank0(np.sum(before, axis=-1))
+    dtype = np.result_type(nodes.dtype, values.dtype)
+    return scalar_if_rank0(emit("searchsorted", cast(nodes, dtype), cast(values, dtype), side=name))
 
 
 @numpy_rule("digitize")
 def digitize(x: Any, bins: Any, right: bool = False) -> Any:
-    edges: Any = as_tracer(bins)
-    number = edges.number() if isinstance(edges, Tracer) else np.asarray(edges)
-    if number is None:
-        number = edges.concrete("np.digitize's bins")
-    decreasing = len(number) > 1 and number[0] > number[-1]
+    """Unknown bins are searched in the order that their ends show: only known ones are checked."""
+    values, edges = as_tracer(x), as_array(bins)
+    if values.dtype.kind == "c":
+        raise DTypeError("x may not be complex")
     side = "left" if right else "right"
-    if not decreasing:
-        return searchsorted(edges, x, side)
-    return len(number) - searchsorted(edges[::-1], x, "right" if right else "left")
-
-
-@numpy_rule("unique")
-def unique(
-    ar: Any,
-    return_index: bool = False,
-    return_inverse: bool = False,
-    return_counts: bool = False,
-    axis: Any = None,
-    *,
-    equal_nan: bool = True,
-    sorted: bool = True,
-) -> Any:
-    """The number of distinct elements must be known: the values are taken at their first places."""
-    refuse("np.unique", axis=(axis, None))
-    x = as_array(ar)
-    number = np.asarray(x.concrete("np.unique"))
-    _, first, inverse, counts = np.unique(
-        number, return_index=True, return_inverse=True, return_counts=True, equal_nan=equal_nan
-    )
-    values = x.ravel()[first]
-    chosen = [
-        as_tracer(found)
-        for found, wanted in ((first, return_index), (inverse, return_inverse), (counts, return_counts))
-        if wanted
-    ]
-    return (values, *chosen) if chosen else values
+    number = edges.number()
+    if number is None:
+        if edges.size < 2:
+            return searchsorted(edges, values, side)
+        decreasing = edges[0] > edges[-1]
+        above = edges.size - searchsorted(edges[::-1], values, side)
+        return scalar_if_rank0(np.where(decreasing, above, searchsorted(edges, values, side)))
+    steps = np.diff(number)
+    if not (np.all(steps >= 0) or np.all(steps <= 0)):
+        raise ShapeError("bins must be monotonically increasing or decreasing")
+    if np.all(steps >= 0):
+        return searchsorted(edges, values, side)
+    return edges.size - searchsorted(edges[::-1], values, side)

@@ -1,26 +1,79 @@
-"""Ufuncs of scipy.special, which reach traced arrays as NumPy's own do."""
+"""Ufuncs of scipy.special, which reach traced arrays as NumPy's own do; loaded when one of them first does.
+
+Its plain Python functions, which do not ask their arguments, have rules in ``special_functions``, by identity.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import scipy.special
 
-from srcgrad.tracing.ufuncs import ELEMENTWISE, ufunc_rule
+from srcgrad.tracing.functions import special_functions
+from srcgrad.tracing.tracer import Tracer, emit
+from srcgrad.tracing.ufuncs import ELEMENTWISE, UFUNCS, UNTRACED, ufunc_rule
 
-ELEMENTWISE.update(
-    {
-        scipy.special.expit: "expit",
-        scipy.special.erf: "erf",
-        scipy.special.erfc: "erfc",
-        scipy.special.gammaln: "gammaln",
-        scipy.special.digamma: "digamma",
-        scipy.special.psi: "digamma",
-        scipy.special.xlogy: "xlogy",
-        scipy.special.xlog1py: "xlog1py",
-    }
-)
+__all__ = ["special_functions"]
+
+OPS = """
+    expit logit xlogy xlog1py rel_entr kl_div exprel cosm1 powm1 boxcox boxcox1p inv_boxcox inv_boxcox1p
+    erf erfc erfcx erfi dawsn erfinv erfcinv ndtr log_ndtr ndtri ndtri_exp owens_t
+    gamma gammaln loggamma gammasgn rgamma digamma beta betaln binom poch stdtr
+    gammainc gammaincc gammaincinv gammainccinv betainc betaincc betaincinv
+    j0 j1 y0 y1 i0 i1 k0 k1 i0e i1e k0e k1e jv yv iv kv ive kve
+    exp1 expi spence ellipk ellipkm1 ellipe ellipkinc ellipeinc hyp0f1 hyp1f1 hyp2f1 hyperu
+    eval_legendre eval_chebyt eval_chebyu eval_gegenbauer eval_jacobi eval_hermite eval_hermitenorm eval_laguerre
+    eval_genlaguerre expm1 log1p cbrt exp2
+"""
+"""Ufuncs that are the op of their name."""
+
+for _name in OPS.split():
+    _ufunc = getattr(scipy.special, _name, None)
+    if isinstance(_ufunc, np.ufunc):
+        ELEMENTWISE[_ufunc] = _name
+ELEMENTWISE[scipy.special.psi] = "digamma"
+ELEMENTWISE[scipy.special.round] = "rint"
+
+
+def of_order(name: str) -> Callable[..., Any]:
+    """An op of a real order, for a ufunc of whole orders: SciPy drops the fractions."""
+    return lambda n, x: emit(name, whole(n, x), x)
+
+
+def whole(n: Any, x: Any) -> Any:
+    return n.astype(x.dtype) if n.dtype.kind in "iu" else np.trunc(n)
+
+
+UFUNCS[scipy.special.yn] = of_order("yv")
+UFUNCS[scipy.special.kn] = of_order("kv")
+
+
+@ufunc_rule(scipy.special.expn)
+def expn(n: Any, x: Any) -> Any:
+    """Of negative orders, which derivatives have, SciPy gives nan."""
+    order = whole(n, x)
+    return np.where(order < 0, x.dtype.type(np.nan), emit("expn", order, x))
+
+
+def ops(*names: str) -> Callable[..., Any]:
+    """A ufunc of several results, each of them an op."""
+    return lambda x: tuple(emit(name, x) for name in names)
+
+
+UFUNCS[scipy.special.sici] = ops("sine_integral", "cosine_integral")
+UFUNCS[scipy.special.shichi] = ops("hyperbolic_sine_integral", "hyperbolic_cosine_integral")
+UFUNCS[scipy.special.fresnel] = ops("fresnel_sine", "fresnel_cosine")
+UFUNCS[scipy.special.airy] = ops("airy_ai", "airy_ai_prime", "airy_bi", "airy_bi_prime")
+
+# The ufuncs behind functions of scipy.special that leave their arguments as they are.
+_ufunc = getattr(getattr(scipy.special, "_ufuncs", None), "_zeta", None)
+if isinstance(_ufunc, np.ufunc):
+    ELEMENTWISE[_ufunc] = "zeta"
+_ufunc = getattr(getattr(scipy.special, "_ufuncs", None), "_lambertw", None)
+if isinstance(_ufunc, np.ufunc):
+    UFUNCS[_ufunc] = special_functions.lambertw
 
 
 @ufunc_rule(scipy.special.log_expit)
@@ -29,28 +82,10 @@ def log_expit(x: Any) -> Any:
     return -np.logaddexp(x.dtype.type(0), -x)
 
 
-@ufunc_rule(scipy.special.logit)
-def logit(x: Any) -> Any:
-    return np.log(x) - np.log1p(-x)
-
-
 @ufunc_rule(scipy.special.entr)
 def entr(x: Any) -> Any:
     """-x log(x), 0 at 0, -inf below."""
-    return np.where(x < 0, x.dtype.type(-np.inf), -scipy.special.xlogy(x, x))
-
-
-@ufunc_rule(scipy.special.rel_entr)
-def rel_entr(x: Any, y: Any) -> Any:
-    """x log(x/y) for positive x and y, 0 where x = 0 and y >= 0, else inf."""
-    inside = (x >= 0) & (y >= 0)
-    value = scipy.special.xlogy(x, x) - scipy.special.xlogy(x, y)
-    return np.where(inside, value, x.dtype.type(np.inf))
-
-
-@ufunc_rule(scipy.special.exp2)
-def exp2(x: Any) -> Any:
-    return np.exp2(x)
+    return np.where(x < 0, x.dtype.type(-np.inf), -emit("xlogy", x, x))
 
 
 @ufunc_rule(scipy.special.exp10)
@@ -58,7 +93,147 @@ def exp10(x: Any) -> Any:
     return np.power(x.dtype.type(10), x)
 
 
-@ufunc_rule(scipy.special.ndtr)
-def ndtr(x: Any) -> Any:
-    """The normal distribution function, erfc(-x/sqrt(2))/2, accurate in the left tail."""
-    return 0.5 * scipy.special.erfc(-x * x.dtype.type(np.sqrt(0.5)))
+@ufunc_rule(scipy.special.huber)
+def huber(delta: Any, r: Any) -> Any:
+    """r**2/2 up to delta, and a line beyond; inf if delta is negative."""
+    size = np.abs(r)
+    value = np.where(size <= delta, 0.5 * r * r, delta * (size - 0.5 * delta))
+    return np.where(delta < 0, r.dtype.type(np.inf), value)
+
+
+@ufunc_rule(scipy.special.pseudo_huber)
+def pseudo_huber(delta: Any, r: Any) -> Any:
+    """delta**2 (sqrt(1 + (r/delta)**2) - 1) = r**2/(1 + sqrt(…)), 0 for delta = 0; inf if delta is negative."""
+    one = r.dtype.type(1)
+    inner = np.where(delta > 0, delta, one)
+    value = r * (r / (one + np.hypot(one, r / inner)))
+    return np.where(delta < 0, r.dtype.type(np.inf), np.where(delta == 0, r.dtype.type(0), value))
+
+
+# --- distribution functions that are an incomplete gamma or beta function -----------------------------------------
+
+
+@ufunc_rule(scipy.special.chdtr)
+def chdtr(v: Any, x: Any) -> Any:
+    return emit("gammainc", v / 2, x / 2)
+
+
+@ufunc_rule(scipy.special.chdtrc)
+def chdtrc(v: Any, x: Any) -> Any:
+    return emit("gammaincc", v / 2, x / 2)
+
+
+@ufunc_rule(scipy.special.chdtri)
+def chdtri(v: Any, p: Any) -> Any:
+    return 2 * emit("gammainccinv", v / 2, p)
+
+
+@ufunc_rule(scipy.special.gdtr)
+def gdtr(a: Any, b: Any, x: Any) -> Any:
+    return emit("gammainc", b, a * x)
+
+
+@ufunc_rule(scipy.special.gdtrc)
+def gdtrc(a: Any, b: Any, x: Any) -> Any:
+    return emit("gammaincc", b, a * x)
+
+
+@ufunc_rule(scipy.special.pdtr)
+def pdtr(k: Any, m: Any) -> Any:
+    return np.where(k < 0, k.dtype.type(np.nan), emit("gammaincc", np.floor(k) + 1, m))
+
+
+@ufunc_rule(scipy.special.pdtrc)
+def pdtrc(k: Any, m: Any) -> Any:
+    return np.where(k < 0, k.dtype.type(np.nan), emit("gammainc", np.floor(k) + 1, m))
+
+
+@ufunc_rule(scipy.special.fdtr)
+def fdtr(dfn: Any, dfd: Any, x: Any) -> Any:
+    return if_positive(dfn, dfd, emit("betainc", dfn / 2, dfd / 2, dfn * x / (dfd + dfn * x)))
+
+
+@ufunc_rule(scipy.special.fdtrc)
+def fdtrc(dfn: Any, dfd: Any, x: Any) -> Any:
+    return if_positive(dfn, dfd, emit("betainc", dfd / 2, dfn / 2, dfd / (dfd + dfn * x)))
+
+
+def if_positive(dfn: Any, dfd: Any, value: Any) -> Any:
+    return np.where((dfn > 0) & (dfd > 0), value, value.dtype.type(np.nan))
+
+
+# --- polynomials of a shifted or scaled argument, angles in degrees -------------------------------------------------
+
+
+def shifted(name: str) -> Callable[..., Any]:
+    """A polynomial on [0, 1] as the one on [-1, 1]."""
+    return lambda n, x: emit(name, n, 2 * x - 1)
+
+
+UFUNCS[scipy.special.eval_sh_legendre] = shifted("eval_legendre")
+UFUNCS[scipy.special.eval_sh_chebyt] = shifted("eval_chebyt")
+UFUNCS[scipy.special.eval_sh_chebyu] = shifted("eval_chebyu")
+
+
+@ufunc_rule(scipy.special.eval_chebyc)
+def eval_chebyc(n: Any, x: Any) -> Any:
+    return 2 * emit("eval_chebyt", n, x / 2)
+
+
+@ufunc_rule(scipy.special.eval_chebys)
+def eval_chebys(n: Any, x: Any) -> Any:
+    return emit("eval_chebyu", n, x / 2)
+
+
+def in_degrees(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A trigonometric function of degrees, which are reduced to a half turn while they are exact."""
+
+    def rule(x: Tracer) -> Any:
+        turn = x - 360 * np.rint(x / 360)
+        return function(turn * x.dtype.type(np.pi / 180))
+
+    return rule
+
+
+UFUNCS[scipy.special.sindg] = in_degrees(np.sin)
+UFUNCS[scipy.special.cosdg] = in_degrees(np.cos)
+UFUNCS[scipy.special.tandg] = in_degrees(np.tan)
+UFUNCS[scipy.special.cotdg] = in_degrees(lambda angle: 1 / np.tan(angle))
+
+
+@ufunc_rule(scipy.special.radian)
+def radian(degrees: Any, minutes: Any, seconds: Any) -> Any:
+    return (degrees + minutes / 60 + seconds / 3600) * degrees.dtype.type(np.pi / 180)
+
+
+# --- what has no rule -----------------------------------------------------------------------------------------------
+
+REASONS = {
+    "its derivatives in the parameters that make it a family are not known in closed form": """
+        btdtria btdtrib chdtriv chndtr chndtridf chndtrinc chndtrix fdtri fdtridfd gdtria gdtrib gdtrix nbdtrik nbdtrin
+        ncfdtr ncfdtri ncfdtridfd ncfdtridfn ncfdtrinc nctdtr nctdtridf nctdtrinc nctdtrit nrdtrimn nrdtrisd bdtrik
+        bdtrin pdtrik stdtridf stdtrit betainccinv tklmbda
+    """,
+    "it is a function of whole numbers, between which it does not vary smoothly": """
+        bdtr bdtrc bdtri nbdtr nbdtrc nbdtri pdtri smirnov smirnovi
+    """,
+    "its derivative in the exponent is another function, which SciPy does not have": "zetac",
+    "SciPy has neither its derivatives nor the functions that they are made of": """
+        ellipj elliprc elliprd elliprf elliprg elliprj agm besselpoly eval_sh_jacobi it2i0k0 it2j0y0 it2struve0 itairy
+        iti0k0 itj0y0 itmodstruve0 itstruve0 kolmogi kolmogorov lpmv log_wright_bessel mathieu_a mathieu_b mathieu_cem
+        mathieu_modcem1 mathieu_modcem2 mathieu_modsem1 mathieu_modsem2 mathieu_sem modstruve struve obl_ang1
+        obl_ang1_cv obl_cv obl_rad1 obl_rad1_cv obl_rad2 obl_rad2_cv pbdv pbvv pbwa pro_ang1 pro_ang1_cv pro_cv pro_rad1
+        pro_rad1_cv pro_rad2 pro_rad2_cv wright_bessel
+    """,
+    "no rule is written for it": """
+        airye bei beip ber berp kei keip kelvin ker kerp hankel1 hankel1e hankel2 hankel2e jve modfresnelm modfresnelp
+        voigt_profile wofz wrightomega yve
+    """,
+}
+"""Why a ufunc is not traced -> the ufuncs."""
+
+for _reason, _names in REASONS.items():
+    for _name in _names.split():
+        _ufunc = getattr(scipy.special, _name, None)
+        if isinstance(_ufunc, np.ufunc):
+            UNTRACED[_ufunc] = _reason

@@ -7,25 +7,22 @@ from typing import Any
 
 import numpy as np
 
-from srcgrad.errors import ShapeError, UnsupportedError
+from srcgrad.errors import ShapeError
 from srcgrad.ir.types import DType, real_dtype
-from srcgrad.tracing.functions.reductions import any_, restored, without_nan
+from srcgrad.tracing.functions.reductions import restored, without_nan
 from srcgrad.tracing.functions.reductions import sum as sum_of
 from srcgrad.tracing.functions.registry import (
     as_array,
     axes_of,
     cast,
-    filled,
     finish,
     given,
     inexact_dtype,
     numpy_rule,
-    prefix,
-    refuse,
     scalar_if_rank0,
 )
-from srcgrad.tracing.functions.shapes import broadcast_to, moveaxis
-from srcgrad.tracing.tracer import Tracer, as_tracer, contains_tracer, emit
+from srcgrad.tracing.functions.shapes import broadcast_to
+from srcgrad.tracing.tracer import Tracer, as_tracer, emit
 
 FLOAT16 = np.dtype(np.float16)
 FLOAT32 = np.dtype(np.float32)
@@ -183,6 +180,15 @@ def present(a: Any, where: Any) -> Any:
     return valid if given(where, True) is True else np.logical_and(valid, where)
 
 
+def with_freedom(result: Any, a: Any, valid: Any, axis: Any, ddof: Any, keepdims: Any) -> Any:
+    """nan where no more elements than ``ddof`` are left."""
+    x = as_tracer(a)
+    if x.dtype.kind not in "fc":
+        return result
+    too_few = number_of(x, axes_of(axis, x.ndim), keepdims, valid) - ddof <= 0
+    return scalar_if_rank0(np.where(too_few, result.dtype.type(np.nan), result))
+
+
 @numpy_rule("nanvar")
 def nanvar(
     a: Any,
@@ -197,7 +203,8 @@ def nanvar(
     correction: Any = np._NoValue,
 ) -> Any:
     valid = present(a, where)
-    return var(without_nan(a, 0), axis, dtype, out, ddof, keepdims, where=valid, mean=mean, correction=correction)
+    found = var(without_nan(a, 0), axis, dtype, None, ddof, keepdims, where=valid, mean=mean, correction=correction)
+    return finish(with_freedom(found, a, valid, axis, given(correction, ddof), keepdims), out)
 
 
 @numpy_rule("nanstd")
@@ -214,179 +221,8 @@ def nanstd(
     correction: Any = np._NoValue,
 ) -> Any:
     valid = present(a, where)
-    return std(without_nan(a, 0), axis, dtype, out, ddof, keepdims, where=valid, mean=mean, correction=correction)
-
-
-# --- order statistics ------------------------------------------------------------------------------------------------
-
-
-def sorted_last(a: Any, axis: Any) -> tuple[Any, Any, tuple[int, ...]]:
-    """The elements along ``axis`` sorted and moved last; whether there is a nan among them."""
-    x: Any = as_array(a)
-    axes = axes_of(axis, x.ndim)
-    moved: Any = moveaxis(x, axes, tuple(range(x.ndim - len(axes), x.ndim)))
-    flat = moved.reshape((*moved.shape[: x.ndim - len(axes)], -1)) if x.size else moved
-    if not x.size:
-        raise ShapeError("the median or quantile of no elements is not supported on traced arrays")
-    has_nan = any_(np.isnan(flat), -1) if x.dtype.kind in "fc" else None
-    return emit("sort", flat, axis=flat.ndim - 1), has_nan, axes
-
-
-def with_nan(result: Any, has_nan: Any) -> Any:
-    if has_nan is None:
-        return result
-    return scalar_if_rank0(np.where(has_nan, result.dtype.type(np.nan), result))
-
-
-@numpy_rule("median")
-def median(a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: Any = False) -> Any:
-    x = as_array(a)
-    ordered, has_nan, axes = sorted_last(x, axis)
-    size = ordered.shape[-1]
-    middle = ordered[..., (size - 1) // 2 : size // 2 + 1]
-    result = with_nan(mean(middle, -1), has_nan)
-    return finish(restored(result, x.shape, axes, keepdims), out)
-
-
-@numpy_rule("quantile")
-def quantile(
-    a: Any,
-    q: Any,
-    axis: Any = None,
-    out: Any = None,
-    overwrite_input: bool = False,
-    method: str = "linear",
-    keepdims: Any = False,
-    *,
-    weights: Any = None,
-) -> Any:
-    refuse("np.quantile", weights=(weights, None))
-    if method not in QUANTILE_METHODS:
-        raise UnsupportedError(
-            f"np.quantile with method={method!r} is not supported on traced arrays",
-            hint=f"the methods are {', '.join(QUANTILE_METHODS)}",
-        )
-    x = as_array(a)
-    x = cast(x, inexact_dtype(x.dtype))
-    if not contains_tracer(q) and not np.all((np.asarray(q) >= 0) & (np.asarray(q) <= 1)):
-        raise ShapeError("Quantiles must be in the range [0, 1]")
-    levels = as_tracer(q) if contains_tracer(q) else np.asarray(q)
-    ordered, has_nan, axes = sorted_last(x, axis)
-    result = with_nan(at_levels(ordered, levels, method), has_nan)
-    if given(keepdims, False):
-        kept = tuple(1 if k in axes else size for k, size in enumerate(x.shape))
-        result = result.reshape((*np.shape(levels), *kept))
-    return finish(result, out)
-
-
-QUANTILE_METHODS = ("linear", "lower", "higher", "midpoint", "nearest")
-
-
-def at_levels(ordered: Any, levels: Any, method: str) -> Any:
-    """The values at positions ``q (n - 1)`` of the sorted elements; NumPy's lerp, exact at both ends."""
-    last = ordered.shape[-1] - 1
-    rank = np.ndim(levels)
-    place: Any = last * levels
-    low = np.floor(place)
-    if method == "nearest":
-        low = np.rint(place)
-    elif method == "higher":
-        low = np.ceil(place)
-    below = cast(low, np.int64) if isinstance(low, Tracer) else np.asarray(low).astype(np.int64)
-    ahead = np.minimum(below + 1, last)
-    first = picked(ordered, below, rank)
-    if method in ("lower", "higher", "nearest"):
-        return scalar_if_rank0(first)
-    second = picked(ordered, ahead, rank)
-    weight: Any = (place - low) if method == "linear" else np.where(place == low, 0.0, 0.5)
-    weight = cast(weight, ordered.dtype)
-    weight = weight.reshape(weight.shape + (1,) * (first.ndim - rank))
-    step = second - first
-    lerp = np.where(weight >= 0.5, second - step * (1 - weight), first + step * weight)
-    return scalar_if_rank0(lerp)
-
-
-def picked(ordered: Any, index: Any, rank: int) -> Any:
-    """The elements at an index of the last axis; the index's axes come first."""
-    found = as_tracer(ordered[prefix(ordered.ndim - 1, index)])
-    return moveaxis(found, tuple(range(-rank, 0)), tuple(range(rank))) if rank else found
-
-
-@numpy_rule("percentile")
-def percentile(
-    a: Any,
-    q: Any,
-    axis: Any = None,
-    out: Any = None,
-    overwrite_input: bool = False,
-    method: str = "linear",
-    keepdims: Any = False,
-    *,
-    weights: Any = None,
-) -> Any:
-    x = as_tracer(a)
-    levels = as_tracer(q) if contains_tracer(q) else np.asarray(q)
-    hundred: Any = np.float16(100) if x.dtype == FLOAT16 else (np.float32(100) if x.dtype == FLOAT32 else 100)
-    return quantile(x, levels / hundred, axis, out, overwrite_input, method, keepdims, weights=weights)
-
-
-# --- order statistics that leave nan out -----------------------------------------------------------------------------
-
-
-@numpy_rule("nanquantile")
-def nanquantile(
-    a: Any,
-    q: Any,
-    axis: Any = None,
-    out: Any = None,
-    overwrite_input: bool = False,
-    method: str = "linear",
-    keepdims: Any = np._NoValue,
-    *,
-    weights: Any = None,
-) -> Any:
-    """The sorted elements have nan last, so that the others are the first; nan where there is none."""
-    refuse("np.nanquantile", method=(method, "linear"), weights=(weights, None))
-    x = as_array(a)
-    x = cast(x, inexact_dtype(x.dtype))
-    levels = as_array(q) if contains_tracer(q) else np.asarray(q)
-    if not contains_tracer(q) and not np.all((levels >= 0) & (levels <= 1)):
-        raise ShapeError("Quantiles must be in the range [0, 1]")
-    ordered, _, axes = sorted_last(x, axis)
-    last: Any = sum_of(~np.isnan(ordered), -1, None, None, True) - 1
-    place: Any = cast(last, x.dtype) * cast(levels, x.dtype).reshape((1,) * (ordered.ndim - 1) + (-1,))
-    below = np.maximum(cast(np.floor(place), np.int64), 0)
-    first = np.take_along_axis(ordered, below, -1)
-    second = np.take_along_axis(ordered, np.minimum(below + 1, np.maximum(last, 0)), -1)
-    weight, step = place - np.floor(place), second - first
-    result: Any = np.where(weight >= 0.5, second - step * (1 - weight), first + step * weight)
-    result = moveaxis(result, -1, 0)
-    kept = tuple(1 if k in axes else size for k, size in enumerate(x.shape))
-    shape = kept if given(keepdims, False) else ordered.shape[:-1]
-    return finish(scalar_if_rank0(result.reshape((*np.shape(levels), *shape))), out)
-
-
-@numpy_rule("nanpercentile")
-def nanpercentile(
-    a: Any,
-    q: Any,
-    axis: Any = None,
-    out: Any = None,
-    overwrite_input: bool = False,
-    method: str = "linear",
-    keepdims: Any = np._NoValue,
-    *,
-    weights: Any = None,
-) -> Any:
-    levels = as_array(q) if contains_tracer(q) else np.asarray(q)
-    return nanquantile(a, levels / 100, axis, out, overwrite_input, method, keepdims, weights=weights)
-
-
-@numpy_rule("nanmedian")
-def nanmedian(
-    a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: Any = np._NoValue
-) -> Any:
-    return nanquantile(a, 0.5, axis, out, keepdims=keepdims)
+    found = std(without_nan(a, 0), axis, dtype, None, ddof, keepdims, where=valid, mean=mean, correction=correction)
+    return finish(with_freedom(found, a, valid, axis, given(correction, ddof), keepdims), out)
 
 
 # --- correlation -----------------------------------------------------------------------------------------------------
@@ -404,16 +240,38 @@ def cov(
     *,
     dtype: Any = None,
 ) -> Any:
-    refuse("np.cov", fweights=(fweights, None), aweights=(aweights, None))
     rows = [observations(part, rowvar) for part in (m, y) if part is not None]
     if dtype is None:
         dtype = np.result_type(*[row.dtype for row in rows], np.float64)
     x: Any = cast(np.concatenate(rows, axis=0), dtype)
-    count = x.shape[1]
     freedom = (0 if bias else 1) if ddof is None else ddof
-    centred = x - mean(x, 1, None, None, True)
-    result = np.matmul(centred, np.conjugate(centred.T)) * np.true_divide(1, max(count - freedom, 0))
+    if freedom != int(freedom):
+        raise ShapeError("ddof must be integer")
+    weights = [cov_weights(part, x.shape[1]) for part in (fweights, aweights) if part is not None]
+    if not weights:
+        divisor: Any = max(x.shape[1] - freedom, 0)
+        centred = x - mean(x, 1, None, None, True)
+        spread: Any = centred
+    else:
+        w = weights[0] if len(weights) == 1 else weights[0] * weights[1]
+        total = w.sum()
+        if freedom == 0:
+            divisor = total
+        elif aweights is None:
+            divisor = total - freedom
+        else:
+            divisor = total - freedom * (w * weights[-1]).sum() / total
+        centred = x - average(x, 1, w, keepdims=True)
+        spread = centred * w
+    result = np.matmul(centred, np.conjugate(spread.T)) * np.true_divide(1, divisor)
     return np.squeeze(result)
+
+
+def cov_weights(weights: Any, size: int) -> Any:
+    w = as_array(weights)
+    if w.shape != (size,):
+        raise ShapeError(f"incompatible numbers of samples and weights: {size} and {w.shape}")
+    return cast(w, np.float64)
 
 
 def observations(part: Any, rowvar: bool) -> Any:
@@ -435,15 +293,3 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -
     if c.dtype.kind != "c":
         return np.clip(c, -1, 1)
     return np.clip(c.real, -1, 1) + 1j * np.clip(c.imag, -1, 1)
-
-
-@numpy_rule("bincount")
-def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Any:
-    if isinstance(x, Tracer):
-        x = np.asarray(x.concrete("np.bincount"))
-    size = max(int(np.max(x, initial=-1)) + 1, minlength)
-    if weights is None:
-        return as_tracer(np.bincount(x, minlength=minlength))
-    result: Any = filled((size,), 0.0, np.float64)
-    np.add.at(result, np.asarray(x), weights)
-    return result

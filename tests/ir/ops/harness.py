@@ -72,8 +72,10 @@ class Case:
 
     @cached_property
     def active(self) -> list[int]:
-        """The parameters that can be differentiated."""
-        return [k for k, operand in enumerate(self.operands) if operand.dtype.kind in "fc"]
+        """The parameters that can be differentiated: not the orders and degrees of special functions."""
+        free = [k for k in range(len(self.sample.operands)) if k not in self.constant]
+        fixed = getattr(self.op, "parameters", ())
+        return [j for j, k in enumerate(free) if self.operands[j].dtype.kind in "fc" and k not in fixed]
 
     @cached_property
     def outputs(self) -> list[int]:

@@ -16,12 +16,18 @@ from tests.ir.ops.harness import CHECKS, HOLES, NOT_DIFFERENTIATED, Case, applie
 
 HOLDS_REGIONS = "holds traced functions as regions, which a sample cannot say: tested with the transforms"
 
+SCALAR_REGION = "holds the function of the values as a region: tested in test_spectral.py"
+
 WITHOUT_SAMPLES: dict[str, str] = {
     "checkpoint": HOLDS_REGIONS,
     "custom_jvp": HOLDS_REGIONS,
     "custom_linear": HOLDS_REGIONS,
     "custom_vjp": HOLDS_REGIONS,
     "rematerialised": HOLDS_REGIONS,
+    "singular": SCALAR_REGION,
+    "singular_sum": SCALAR_REGION,
+    "spectral": SCALAR_REGION,
+    "spectral_sum": SCALAR_REGION,
 }
 """op -> why it has no sample."""
 
@@ -52,7 +58,8 @@ def untried_kinds(op: Op) -> set[str]:
     """Dtype kinds, float or complex, that the op takes in place of those of its samples and that no sample has."""
     samples = list(op.samples())
     tried = {np.asarray(a).dtype.kind for sample in samples for a in sample.operands}
-    return {kind for kind in set("fc") - tried if any(accepts(op, case, kind) for case in cases(op))}
+    free = [case for case in cases(op) if not case.constant]
+    return {kind for kind in set("fc") - tried if any(accepts(op, case, kind) for case in free)}
 
 
 def accepts(op: Op, case: Case, kind: str) -> bool:

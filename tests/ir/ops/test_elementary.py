@@ -8,7 +8,7 @@ import pytest
 from srcgrad.ir.core import Builder
 from srcgrad.ir.errors import DTypeError
 from srcgrad.ir.types import ArrayType
-from tests.ir.ops.derivatives import R, check_jacobian, check_slopes, program, slopes
+from tests.ir.ops.derivatives import R, check_jacobian, check_slopes, constant, program, slopes
 from tests.ir.ops.harness import run
 
 INF, NAN = np.inf, np.nan
@@ -171,6 +171,18 @@ def test_remainders_between_the_jumps():
     check_slopes(lambda x, y: R["remainder"](x, y), [x, y], [1], [-3.0, 4.0, 4.0, -3.0])
     check_slopes(lambda x, y: R["fmod"](x, y), [x, y], [0], 1.0)
     check_slopes(lambda x, y: R["fmod"](x, y), [x, y], [1], [-3.0, 3.0, 3.0, -3.0])
+
+
+def test_quotient_by_a_number_that_is_spread():
+    """The Jacobian of x / y for one number y, to second order."""
+
+    def body(x, y):
+        return x / R["broadcast"](y, shape=(3,), dims=())
+
+    x, y = np.array([1.0, -2.0, 0.5]), np.array(4.0)
+    check_jacobian(body, [x, y], np.column_stack([np.eye(3) / y, -x / y**2]))
+    total = 2 * np.sum(x) / y**3
+    check_slopes(lambda y: R["reduce_sum"](body(constant(y, x), y), axes=(0,)), [y], [0, 0], total)
 
 
 @pytest.mark.parametrize("op", ["floor", "ceil", "trunc", "rint", "sign"])

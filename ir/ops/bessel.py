@@ -1,0 +1,308 @@
+"""Bessel functions and their relatives, of real arguments: differentiable in the argument, to any order.
+
+The derivative of each is a combination of those of the neighbouring orders (NIST Digital Library of Mathematical
+Functions, https://dlmf.nist.gov, 10.6.1, 10.29.1, 10.51.2 and 9.2.1), which does not cancel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import ClassVar
+
+import numpy as np
+
+from srcgrad.ir.core import Attrs
+from srcgrad.ir.opdef import REGISTRY, Operand, Sample, Term, Unary
+from srcgrad.ir.ops.special import Parametric, Special, scaled
+from srcgrad.ir.types import ArrayType
+
+
+class BesselFunction(Parametric, abstract=True):
+    """A Bessel function of any real order; the derivative is a times the order below and b times the one above."""
+
+    intervals = ((0.3, 2.5), (0.5, 3.0))
+    neighbours: ClassVar[tuple[float, float]] = (0.5, -0.5)
+
+    def member_partial(self, index: int, attrs: Attrs, result: Term, *operands: Term) -> Operand:
+        v, x = operands
+        below, above = self.neighbours
+        return below * self(v - 1.0, x) + above * self(v + 1.0, x)
+
+
+class Jv(BesselFunction):
+    """The Bessel function of the first kind, of order v."""
+
+    meaning = "scipy.special.jv"
+
+
+class Yv(BesselFunction):
+    """The Bessel function of the second kind, of order v."""
+
+    meaning = "scipy.special.yv"
+
+
+class Iv(BesselFunction):
+    """The modified Bessel function of the first kind, of order v."""
+
+    meaning = "scipy.special.iv"
+    neighbours = (0.5, 0.5)
+
+
+class Kv(BesselFunction):
+    """The modified Bessel function of the second kind, of order v."""
+
+    meaning = "scipy.special.kv"
+    neighbours = (-0.5, -0.5)
+
+
+class ScaledBesselDerivative(Parametric):
+    """The n-th derivative of ive (kind "i") or kve (kind "k"), n >= 1: accurate where x is large, where they cancel."""
+
+    intervals = ((0.3, 2.5), (0.5, 3.0))
+    helpers: ClassVar[tuple[str, ...]] = ("scaled_bessel_derivative",)
+
+    def source(self, operands: Sequence[str], types: Sequence[ArrayType], result: ArrayType, attrs: Attrs) -> str:
+        return f"scaled_bessel_derivative({operands[0]}, {operands[1]}, {attrs['n']}, {attrs['kind']!r})"
+
+    def member_partial(self, index: int, attrs: Attrs, result: Term, *operands: Term) -> Operand:
+        return self(*operands, n=attrs["n"] + 1, kind=attrs["kind"])
+
+    def samples(self) -> Iterator[Sample]:
+        for k, sample in enumerate(super().samples()):
+            yield replace(sample, attrs={"n": 1 + k % 2, "kind": "ik"[k % 2]})
+            yield replace(sample, attrs={"n": 1 + k % 3, "kind": "ki"[k % 2]})
+
+
+class Ive(Parametric):
+    """exp(-abs(x)) times iv(v, x); at its kink 0 the derivative is the mean of both sides'."""
+
+    meaning = "scipy.special.ive"
+    intervals = ((0.3, 2.5), (0.5, 3.0))
+    kind: ClassVar[str] = "i"
+
+    def member_partial(self, index: int, attrs: Attrs, result: Term, *operands: Term) -> Operand:
+        return REGISTRY["scaled_bessel_derivative"](*operands, n=1, kind=self.kind)
+
+
+class Kve(Ive):
+    """exp(x) times kv(v, x)."""
+
+    meaning = "scipy.special.kve"
+    kind = "k"
+
+
+# --- of order 0 and 1 -------------------------------------------------------------------------------
+
+
+class BesselOfOrder(Special, Unary, abstract=True):
+    """One of the functions above for a fixed order."""
+
+    kinds = "f"
+    intervals = ((0.5, 3.0),)
+
+
+class J0(BesselOfOrder):
+    """jv of order 0."""
+
+    meaning = "scipy.special.j0"
+
+    def derivative(self, result: Term, operand: Term) -> Operand:
+        return -REGISTRY["j1"](operand)
+
+
+class J1(BesselOfOrder):
+    """jv of order 1."""
+
+    meaning = "scipy.special.j1"
+
+    def derivative(self, result: Term, operand: Term) -> Operand:
+        return 0.5 * REGISTRY["j0"](operand) - 0.5 * REGISTRY["jv"](2.0, operand)
+
+
+class Y0(BesselOfOrder):
+    """yv of order 0."""
+
+    meaning = "scipy.special.y0"
+
+    def derivative(self, result: Term, operand: Term) -> Operand:
+        return -REGISTRY["y1"](operand)
+
+
+class Y1(BesselOfOrder):
+    """yv of order 1."""
+
+    meaning = "scipy.special.y1"
+
+    def derivative(self, result: Term, operand: Term) -> Operand:
+        return 0.5 * REGISTRY["y0"](operand) - 0.5 * REGISTRY["yv"](2.0, operand)
+
+
+class I0(BesselOfOrder):
+    """iv of order 0."""
+
+    meaning = "scipy.special.i0"
+
+    def derivative(self, result: Term, operand: Term) -> Operand:
+        return REGISTRY["i1"](operand)
+
+
+class I1(BesselOfOrder):
+    """iv of order 1."""
+
+    meaning = "scipy.special.i1"
+
+    def derivative(self, result: Term, operand: Term) -> Operand:
+        return 0.5 * REGISTRY["i0"](operand) + 0.5 * REGISTRY["iv"](2.0, operand)
+
+
+class K0(BesselOfOrder):
+    """kv of order 0."""
+
+    meaning = "scipy.special.k0"
+
+    def derivative(self, result: Term, operand: Term) -> Operand:
+        return -REGISTRY["k1"](operand)
+
+
+class K1(BesselOfOrder):
+    """kv of order 1."""
+
+    meaning = "scipy.special.k1"
+
+    def derivative(self, result: Term, operand: Term) -> Operand:
+        return -0.5 * REGISTRY["k0"](operand) - 0.5 * REGISTRY["kv"](2.0, operand)
+
+
+class ScaledBesselOfOrder(BesselOfOrder, abstract=True):
+    """ive or kve for a fixed order."""
+
+    kind: ClassVar[str] = "i"
+    order: ClassVar[float] = 0.0
+
+    def derivative(self, result: Term, operand: Term) -> Operand:
+        return REGISTRY["scaled_bessel_derivative"](self.order, operand, n=1, kind=self.kind)
+
+
+class I0e(ScaledBesselOfOrder):
+    """ive of order 0."""
+
+    meaning = "scipy.special.i0e"
+
+
+class I1e(ScaledBesselOfOrder):
+    """ive of order 1."""
+
+    meaning = "scipy.special.i1e"
+    order = 1.0
+
+
+class K0e(ScaledBesselOfOrder):
+    """kve of order 0."""
+
+    meaning = "scipy.special.k0e"
+    kind = "k"
+
+
+class K1e(ScaledBesselOfOrder):
+    """kve of order 1."""
+
+    meaning = "scipy.special.k1e"
+    kind = "k"
+    order = 1.0
+
+
+# --- spherical Bessel functions ---------------------------------------------------------------------
+
+
+class SphericalBessel(Parametric, abstract=True):
+    """A spherical Bessel function of whole order n: (2n + 1) f' is a n times the order below, b (n+1) times that above.
+
+    It is regular at 0 where the function is. Of order 0, the one below does not count.
+    """
+
+    degree = "iu"
+    intervals = ((0.0, 4.0), (0.5, 3.0))
+    neighbours: ClassVar[tuple[float, float]] = (1.0, -1.0)
+
+    def member_partial(self, index: int, attrs: Attrs, result: Term, *operands: Term) -> Operand:
+        n, x = operands
+        below, above = self.neighbours
+        lower = scaled(below * REGISTRY["cast"](n, dtype=x.dtype), self(REGISTRY["maximum"](n - 1, 0), x))
+        upper = scaled(above * REGISTRY["cast"](n + 1, dtype=x.dtype), self(n + 1, x))
+        total = REGISTRY["select"](n == 0, upper, lower + upper)
+        return total / REGISTRY["cast"](2 * n + 1, dtype=x.dtype)
+
+
+class SphericalJn(SphericalBessel):
+    """The spherical Bessel function of the first kind; of order 0, sin(x)/x."""
+
+    meaning = "scipy.special.spherical_jn"
+
+
+class SphericalYn(SphericalBessel):
+    """The spherical Bessel function of the second kind; of order 0, -cos(x)/x."""
+
+    meaning = "scipy.special.spherical_yn"
+
+
+class SphericalIn(SphericalBessel):
+    """The modified spherical Bessel function of the first kind; of order 0, sinh(x)/x."""
+
+    meaning = "scipy.special.spherical_in"
+    neighbours = (1.0, 1.0)
+
+
+class SphericalKn(SphericalBessel):
+    """The modified spherical Bessel function of the second kind; of order 0, pi/2 exp(-x)/x."""
+
+    meaning = "scipy.special.spherical_kn"
+    neighbours = (-1.0, -1.0)
+
+
+def spherical(op: str, n: int, x: Term) -> Term:
+    """A spherical Bessel function of an order that is known."""
+    return REGISTRY[op](x.like(n, np.dtype(np.int64)), x)
+
+
+# --- Airy functions ---------------------------------------------------------------------------------
+
+
+class AiryAi(Special, Unary):
+    """The Airy function Ai."""
+
+    meaning = "scipy.special.airy({0})[0]"
+    kinds = "f"
+
+    def derivative(self, result: Term, operand: Term) -> Operand:
+        return REGISTRY["airy_ai_prime"](operand)
+
+
+class AiryAiPrime(Special, Unary):
+    """The derivative of Ai; its own is x Ai(x)."""
+
+    meaning = "scipy.special.airy({0})[1]"
+    kinds = "f"
+
+    def derivative(self, result: Term, operand: Term) -> Operand:
+        return operand * REGISTRY["airy_ai"](operand)
+
+
+class AiryBi(Special, Unary):
+    """The Airy function Bi."""
+
+    meaning = "scipy.special.airy({0})[2]"
+    kinds = "f"
+
+    def derivative(self, result: Term, operand: Term) -> Operand:
+        return REGISTRY["airy_bi_prime"](operand)
+
+
+class AiryBiPrime(Special, Unary):
+    """The derivative of Bi; its own is x Bi(x)."""
+
+    meaning = "scipy.special.airy({0})[3]"
+    kinds = "f"
+
+    def derivative(self, result: Term, operand: Term) -> Operand:
+        return operand * REGISTRY["airy_bi"](operand)

@@ -1,0 +1,204 @@
+"""Running extremes and running logarithms of sums of exponentials, and sums that start anew at marks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import ClassVar
+
+import numpy as np
+
+from srcgrad.ir.core import Attrs
+from srcgrad.ir.errors import DTypeError, ShapeError
+from srcgrad.ir.opdef import (
+    REGISTRY,
+    Elementwise,
+    Linear,
+    LinearEmitter,
+    Op,
+    Sample,
+    Tangent,
+    Term,
+    Zero,
+    batch_all,
+    require_arity,
+    require_kinds,
+)
+from srcgrad.ir.ops.products import Pair, PairAlgebra
+from srcgrad.ir.ops.shapes import require_axes
+from srcgrad.ir.types import BOOL, ArrayType, Size
+
+
+class Cumulative(Op, abstract=True):
+    """An op of one operand along ``axis`` whose element k depends on the operand's elements 0 to k."""
+
+    kinds: ClassVar[str] = "f"
+
+    def result_type(self, types: Sequence[ArrayType], attrs: Attrs) -> ArrayType:
+        require_arity(self, types, 1)
+        require_kinds(self, types[0], self.kinds)
+        require_axes(self.name, types[0], (attrs["axis"],))
+        return types[0]
+
+    def source(self, operands: Sequence[str], types: Sequence[ArrayType], result: ArrayType, attrs: Attrs) -> str:
+        return f"{self.meaning}.accumulate({operands[0]}, axis={attrs['axis']})"
+
+    def batch(
+        self, size: Size, operands: Sequence[Term], batched: Sequence[bool], attrs: Attrs
+    ) -> Sequence[Term] | Term:
+        return self(operands[0], axis=attrs["axis"] + 1)
+
+    def samples(self) -> Iterator[Sample]:
+        values = np.array([[1.5, -2.0, 2.5, 0.5], [3.0, 0.25, -1.0, -3.5]])
+        for axis in (0, 1):
+            yield Sample((values,), {"axis": axis})
+        yield Sample((values[1, ::-1],), {"axis": 0}, label="increasing")
+        yield Sample((values.astype(np.float32),), {"axis": 1}, label="float32")
+        yield Sample((values[:0],), {"axis": 0}, label="empty")
+
+
+class RunningExtreme(Cumulative, abstract=True):
+    """The extreme of the elements up to each one; nan from the first nan on.
+
+    The derivative is that of the extreme of these elements: those equal to it share it equally, and so do all nan once
+    there is one. What is not chosen does not contribute.
+    """
+
+    kinds = "biuf"
+
+    def jvp(
+        self,
+        s: LinearEmitter,
+        operands: Sequence[Term],
+        tangents: Sequence[Tangent],
+        results: Sequence[Term],
+        attrs: Attrs,
+    ) -> Sequence[Tangent]:
+        """The mean of the tangents of what is equal to the extreme, since the extreme last changed."""
+        operand, extreme, axis = operands[0], results[0], attrs["axis"]
+        is_nan = REGISTRY["is_nan"]
+        chosen = (operand == extreme) | is_nan(operand)
+        size = extreme.type.static_shape[axis]
+        if size < 2:
+            return (tangents[0],)
+        algebra = PairAlgebra(s, axis)
+        absent = Zero(operand.type)
+        before, after = algebra.cut((extreme, absent), 0, size - 1)[0], algebra.cut((extreme, absent), 1, size)[0]
+        changed = (before != after) & ~is_nan(before)
+        first = algebra.cut((extreme, absent), 0, 1)[0]
+        restart = REGISTRY["concatenate"](first.like(False, BOOL), changed, axis=axis)
+        span = {"axis": axis, "reverse": False}
+        summed = REGISTRY["restarting_cumsum"]
+        count = summed(REGISTRY["cast"](chosen, dtype=operand.dtype), restart, **span)
+        part = s.select(chosen, tangents[0], absent)
+        return (s.apply(REGISTRY["div"], [s.apply(summed, [part, restart], span), count]),)
+
+    def samples(self) -> Iterator[Sample]:
+        yield from super().samples()
+        ties = np.array([[1.0, 1.0, 0.0, 1.0, -1.0], [0.0, -0.0, 2.0, 2.0, -3.0], [1.0, np.nan, 3.0, np.nan, -np.inf]])
+        yield Sample((ties,), {"axis": 1}, smooth=False, label="ties and nan")
+        yield Sample((np.array([3, 1, 4, 1, 5]),), {"axis": 0}, label="integers")
+        yield Sample((np.array([False, True, False]),), {"axis": 0}, label="booleans")
+
+
+class Cummax(RunningExtreme):
+    """The largest element so far along ``axis``."""
+
+    meaning = "np.maximum"
+
+
+class Cummin(RunningExtreme):
+    """The smallest element so far along ``axis``."""
+
+    meaning = "np.minimum"
+
+
+class RestartingCumsum(Linear):
+    """Cumulative sums along ``axis`` that start anew at each element where the second operand is true.
+
+    From the end if ``reverse``: a sum then ends with the element that starts anew. Of booleans, the disjunction. No
+    sum is the difference of others: each is as accurate as if it stood alone.
+    """
+
+    masking = "mix"
+    helpers: ClassVar[tuple[str, ...]] = ("restarting_cumsum",)
+
+    def result_type(self, types: Sequence[ArrayType], attrs: Attrs) -> ArrayType:
+        require_arity(self, types, 2)
+        require_axes(self.name, types[0], (attrs["axis"],))
+        if types[1].dtype != BOOL:
+            raise DTypeError(f"restarting_cumsum: the marks are {types[1]}, not booleans")
+        if types[1].shape != types[0].shape:
+            raise ShapeError(f"restarting_cumsum: {types[0]} and the marks {types[1]} differ")
+        return types[0]
+
+    def source(self, operands: Sequence[str], types: Sequence[ArrayType], result: ArrayType, attrs: Attrs) -> str:
+        return f"restarting_cumsum({operands[0]}, {operands[1]}, {attrs['axis']}, {attrs['reverse']})"
+
+    def transpose(
+        self, s: LinearEmitter, cotangents: Sequence[Tangent], operands: Sequence[Term | Zero], attrs: Attrs
+    ) -> Sequence[Tangent | None]:
+        restart = operands[1]
+        if isinstance(restart, Zero):
+            return (None, None)
+        back = {"axis": attrs["axis"], "reverse": not attrs["reverse"]}
+        return (s.apply(self, [cotangents[0], restart], back), None)
+
+    def mask(self, operands: Sequence[Term], attrs: Attrs) -> Term:
+        return self(*operands, **attrs)
+
+    def batch(
+        self, size: Size, operands: Sequence[Term], batched: Sequence[bool], attrs: Attrs
+    ) -> Sequence[Term] | Term:
+        return self(*batch_all(size, operands, batched), axis=attrs["axis"] + 1, reverse=attrs["reverse"])
+
+    def samples(self) -> Iterator[Sample]:
+        values = np.array([[1.5, -2.0, 0.5, 4.0, 0.25], [3.0, 0.25, -1.0, 2.0, 7.0]])
+        marks = np.array([[False, False, True, False, True], [True, False, False, False, True]])
+        for reverse in (False, True):
+            for axis in (0, 1):
+                yield Sample((values, marks), {"axis": axis, "reverse": reverse})
+            inner = {"axis": 1, "reverse": reverse}
+            yield Sample((values.astype(np.float32), marks), inner, label="float32")
+            yield Sample((values * (1 - 2j), marks), inner, label="complex")
+            yield Sample((values > 1, marks), inner, label="booleans")
+            yield Sample((values[:0], marks[:0]), {"axis": 0, "reverse": reverse}, label="empty")
+
+
+class Cumlogsumexp(Cumulative):
+    """The logarithm of the sum of the exponentials of the elements so far along ``axis``, none of which overflows."""
+
+    meaning = "np.logaddexp"
+
+    def jvp(
+        self,
+        s: LinearEmitter,
+        operands: Sequence[Term],
+        tangents: Sequence[Tangent],
+        results: Sequence[Term],
+        attrs: Attrs,
+    ) -> Sequence[Tangent]:
+        """Doubling (Hillis and Steele 1986): join with the logarithms that end 1, 2, 4, … elements before."""
+        axis = attrs["axis"]
+        size = operands[0].type.static_shape[axis]
+        algebra = PairAlgebra(s, axis)
+        pair: Pair = (operands[0], tangents[0])
+        distance = 1
+        while distance < size:
+            joined = self.joined(s, algebra.cut(pair, distance, size), algebra.cut(pair, 0, size - distance))
+            pair = algebra.join(algebra.cut(pair, 0, distance), joined)
+            distance *= 2
+        return (pair[1],)
+
+    def joined(self, s: LinearEmitter, left: Pair, right: Pair) -> Pair:
+        """logaddexp and its tangent."""
+        op = REGISTRY["logaddexp"]
+        if not isinstance(op, Elementwise):
+            raise TypeError("logaddexp is elementwise")
+        terms = (left[0], right[0])
+        result = op(*terms)
+        parts = [s.scale(tangent, op.partial(k, result, *terms)) for k, (_, tangent) in enumerate((left, right))]
+        return result, s.add(*parts)
+
+    def samples(self) -> Iterator[Sample]:
+        yield from super().samples()
+        yield Sample((np.array([-800.0, 0.5, 800.0, 799.0, 0.0]),), {"axis": 0}, label="large")

@@ -1,0 +1,397 @@
+"""The gamma function and its relatives: digamma, beta, the incomplete functions and their inverses, zeta.
+
+Source: NIST Digital Library of Mathematical Functions, https://dlmf.nist.gov, chapters 5, 8 and 25.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import ClassVar
+
+from srcgrad.ir.core import Attrs
+from srcgrad.ir.opdef import REGISTRY, NonDifferentiable, Operand, Sample, Term, Unary
+from srcgrad.ir.ops.special import Parametric, Special, SpecialFamily
+from srcgrad.ir.types import ArrayType
+
+POSITIVE = ((0.5, 3.0),)
+NORMAL = (0.0, -0.0, 1.0, -1.0, float("inf"), float("-inf"), float("nan"))
+FEW = (0.0, 1.0, float("inf"), float("nan"))
+
+
+class Gamma(Special, Unary):
+    """The gamma function."""
+
+    meaning = "scipy.special.gamma"
+    kinds = "f"
+    intervals = POSITIVE
+
+    def derivative(self, result: Term, operand: Term) -> Operand:
+        return result * REGISTRY["digamma"](operand)
+
+
+class Gammaln(Special, Unary):
+    """The logarithm of the absolute value of the gamma function."""
+
+    meaning = "scipy.special.gammaln"
+    kinds = "f"
+    intervals = POSITIVE
+
+    def derivative(self, result: Term, operand: Term) -> Operand:
+        return REGISTRY["digamma"](operand)
+
+
+class Loggamma(Special, Unary):
+    """The logarithm of the gamma function of positive numbers; nan of negative ones."""
+
+    meaning = "scipy.special.loggamma"
+    kinds = "f"
+    intervals = POSITIVE
+
+    def derivative(self, result: Term, operand: Term) -> Operand:
+        return REGISTRY["select"](operand < 0.0, float("nan"), REGISTRY["digamma"](operand))
+
+
+class Gammasgn(NonDifferentiable, Special):
+    """The sign of the gamma function."""
+
+    meaning = "scipy.special.gammasgn"
+    kinds = "f"
+    intervals = POSITIVE
+    jvp = NonDifferentiable.jvp
+
+
+class Rgamma(Special, Unary):
+    """1/Gamma(x), 0 at the poles of Gamma."""
+
+    meaning = "scipy.special.rgamma"
+    kinds = "f"
+
+    def derivative(self, result: Term, operand: Term) -> Operand:
+        return REGISTRY["rgamma_derivative"](operand, n=1)
+
+
+class RgammaDerivative(SpecialFamily):
+    """The n-th derivative of 1/Gamma(x), n >= 1: not by digamma, which is infinite where 1/Gamma(x) is 0."""
+
+    kinds = "f"
+    meaning = "rgamma_derivative({0}, {n})"
+    helpers: ClassVar[tuple[str, ...]] = ("rgamma_derivative",)
+
+
+class Digamma(Special, Unary):
+    """The derivative of gammaln, accurate near its poles too."""
+
+    meaning = "digamma"
+    kinds = "f"
+    intervals = POSITIVE
+    helpers: ClassVar[tuple[str, ...]] = ("digamma",)
+
+    def derivative(self, result: Term, operand: Term) -> Operand:
+        return REGISTRY["polygamma"](operand, n=1)
+
+
+class Polygamma(SpecialFamily):
+    """The n-th derivative of digamma, n >= 1: (-1)**(n+1) n! zeta(n+1, x)."""
+
+    kinds = "f"
+    intervals = POSITIVE
+
+    def source(self, operands: Sequence[str], types: Sequence[ArrayType], result: ArrayType, attrs: Attrs) -> str:
+        n = attrs["n"]
+        factor = float(math.factorial(n)) * (-1.0) ** (n + 1)
+        text = f"{factor} * scipy.special.zeta({n + 1}, {operands[0]})"
+        return text if result.dtype.itemsize > 2 else f"np.float16({text})"
+
+
+class Zeta(Parametric):
+    """Hurwitz's zeta function of exponent s and argument q: the sum of (k + q)**-s."""
+
+    meaning = "scipy.special.zeta"
+    parameters: ClassVar[dict[int, str]] = {0: "exponent"}
+    intervals = ((1.5, 4.0), (0.5, 3.0))
+
+    def member_partial(self, index: int, attrs: Attrs, result: Term, *operands: Term) -> Operand:
+        s, q = operands
+        return -(s * self(s + 1.0, q))
+
+
+# --- beta functions ---------------------------------------------------------------------------------
+
+
+class DigammaDifference(SpecialFamily):
+    """The n-th derivative of digamma at a less that at a + b, n >= 0, accurate where b is small beside a."""
+
+    arity = 2
+    kinds = "f"
+    orders = (0, 1, 2)
+    intervals = POSITIVE
+    meaning = "digamma_difference({0}, {1}, {n})"
+    helpers: ClassVar[tuple[str, ...]] = ("digamma_difference",)
+
+    def member_partial(self, index: int, attrs: Attrs, result: Term, *operands: Term) -> Operand:
+        if index == 0:
+            return super().member_partial(index, attrs, result, *operands)
+        return -REGISTRY["polygamma"](operands[0] + operands[1], n=attrs["n"] + 1)
+
+
+def digamma_difference(a: Term, b: Term) -> Term:
+    return REGISTRY["digamma_difference"](a, b, n=0)
+
+
+class Betaln(Special):
+    """The logarithm of the absolute value of the beta function."""
+
+    meaning = "scipy.special.betaln"
+    arity = 2
+    kinds = "f"
+    intervals = POSITIVE
+
+    def partial(self, index: int, result: Term, *operands: Term) -> Operand:
+        return digamma_difference(operands[index], operands[1 - index])
+
+
+class Beta(Special):
+    """The beta function Gamma(a) Gamma(b)/Gamma(a + b)."""
+
+    meaning = "scipy.special.beta"
+    arity = 2
+    kinds = "f"
+    points = NORMAL
+    intervals = POSITIVE
+
+    def partial(self, index: int, result: Term, *operands: Term) -> Operand:
+        return result * digamma_difference(operands[index], operands[1 - index])
+
+
+class Binom(Special):
+    """The binomial coefficient of real n and k, Gamma(n + 1)/(Gamma(k + 1) Gamma(n - k + 1))."""
+
+    meaning = "scipy.special.binom"
+    arity = 2
+    kinds = "f"
+    intervals = ((3.0, 5.0), (0.5, 2.5))
+
+    def partial(self, index: int, result: Term, *operands: Term) -> Operand:
+        n, k = operands
+        if index == 0:
+            return -(result * digamma_difference(n - k + 1.0, k))
+        return result * (REGISTRY["digamma"](n - k + 1.0) - REGISTRY["digamma"](k + 1.0))
+
+
+class Poch(Special):
+    """The rising factorial Gamma(z + m)/Gamma(z)."""
+
+    meaning = "scipy.special.poch"
+    arity = 2
+    kinds = "f"
+    points = NORMAL
+    intervals = POSITIVE
+
+    def partial(self, index: int, result: Term, *operands: Term) -> Operand:
+        z, m = operands
+        return result * (-digamma_difference(z, m) if index == 0 else REGISTRY["digamma"](z + m))
+
+
+# --- incomplete functions ---------------------------------------------------------------------------
+
+
+class GammaDensity(SpecialFamily):
+    """The n-th derivative in a, n >= 0, of x**(a-1) exp(-x)/Gamma(a)."""
+
+    arity = 2
+    kinds = "f"
+    orders = (0, 1, 2)
+    intervals = POSITIVE
+    points = FEW
+    meaning = "gamma_density({0}, {1}, {n})"
+    helpers: ClassVar[tuple[str, ...]] = ("gamma_density",)
+
+    def member_partial(self, index: int, attrs: Attrs, result: Term, *operands: Term) -> Operand:
+        """In x, with f the density: f(a - 1) - f(a) = ((a - 1)/x - 1) f(a), and what follows in a; at 0 the first."""
+        if index == 0:
+            return super().member_partial(index, attrs, result, *operands)
+        (a, x), n = operands, attrs["n"]
+        slope = result * ((a - 1.0 - x) / x)
+        if n:
+            slope = slope + float(n) * self(a, x, n=n - 1) / x
+        return REGISTRY["select"](x == 0.0, self(a - 1.0, x, n=n) - result, slope)
+
+
+class Gammainc(Special):
+    """The regularised lower incomplete gamma function P(a, x)."""
+
+    points = FEW
+    meaning = "scipy.special.gammainc"
+    arity = 2
+    kinds = "f"
+    intervals = POSITIVE
+
+    def partial(self, index: int, result: Term, *operands: Term) -> Operand:
+        if index == 0:
+            return REGISTRY["gammainc_derivative"](*operands, n=1)
+        return REGISTRY["gamma_density"](*operands, n=0)
+
+
+class Gammaincc(Special):
+    """The regularised upper incomplete gamma function, 1 - P(a, x)."""
+
+    points = FEW
+    meaning = "scipy.special.gammaincc"
+    arity = 2
+    kinds = "f"
+    intervals = POSITIVE
+
+    def partial(self, index: int, result: Term, *operands: Term) -> Operand:
+        if index == 0:
+            return -REGISTRY["gammainc_derivative"](*operands, n=1)
+        return -REGISTRY["gamma_density"](*operands, n=0)
+
+
+class GammaincDerivative(SpecialFamily):
+    """The n-th derivative of gammainc in a, n >= 1; its derivative in x is the n-th one of the density."""
+
+    arity = 2
+    kinds = "f"
+    intervals = POSITIVE
+    points = FEW
+    meaning = "gammainc_derivative({0}, {1}, {n})"
+    helpers: ClassVar[tuple[str, ...]] = ("gammainc_derivative",)
+
+    def member_partial(self, index: int, attrs: Attrs, result: Term, *operands: Term) -> Operand:
+        if index == 0:
+            return super().member_partial(index, attrs, result, *operands)
+        return REGISTRY["gamma_density"](*operands, n=attrs["n"])
+
+
+class Gammaincinv(Special):
+    """The x of which gammainc(a, x) is p."""
+
+    points = FEW
+    meaning = "scipy.special.gammaincinv"
+    arity = 2
+    kinds = "f"
+    intervals = ((0.5, 3.0), (0.2, 0.8))
+    sign: ClassVar[float] = 1.0
+
+    def partial(self, index: int, result: Term, *operands: Term) -> Operand:
+        """Of an implicit function: -dP/da and 1 (or -1), over the density."""
+        density = REGISTRY["gamma_density"](operands[0], result, n=0)
+        if index == 0:
+            return -(REGISTRY["gammainc_derivative"](operands[0], result, n=1) / density)
+        return self.sign / density
+
+
+class Gammainccinv(Gammaincinv):
+    """The x of which gammaincc(a, x) is q."""
+
+    meaning = "scipy.special.gammainccinv"
+    sign = -1.0
+
+
+class BetaFamily(SpecialFamily, abstract=True):
+    """Derivatives of a function of a, b and x: the ``n``-th in a and ``m``-th in b."""
+
+    arity = 3
+    kinds = "f"
+    intervals = ((0.5, 3.0), (0.5, 3.0), (0.2, 0.8))
+    points = (0.0, 1.0, 12.0, float("nan"))
+    members: ClassVar[tuple[tuple[int, int], ...]]
+    """The orders of the samples."""
+
+    def member_partial(self, index: int, attrs: Attrs, result: Term, *operands: Term) -> Operand:
+        word = "nm"[index]
+        return self(*operands, **{**attrs, word: attrs[word] + 1})
+
+    def samples(self) -> Iterator[Sample]:
+        for k, sample in enumerate(super().samples()):
+            n, m = self.members[k % len(self.members)]
+            yield replace(sample, attrs={"n": n, "m": m})
+
+
+class BetaDensity(BetaFamily):
+    """The n-th derivative in a and m-th in b of x**(a-1) (1-x)**(b-1)/B(a, b)."""
+
+    members = ((0, 0), (1, 0), (0, 2), (1, 1))
+    meaning = "beta_density({0}, {1}, {2}, {n}, {m})"
+    helpers: ClassVar[tuple[str, ...]] = ("beta_density",)
+
+    def member_partial(self, index: int, attrs: Attrs, result: Term, *operands: Term) -> Operand:
+        """In x, the logarithmic derivative (a - 1)/x - (b - 1)/(1 - x) times the density, and what follows in a, b."""
+        if index < 2:
+            return super().member_partial(index, attrs, result, *operands)
+        (a, b, x), n, m = operands, attrs["n"], attrs["m"]
+        slope = result * ((a - 1.0) * (1.0 - x) - (b - 1.0) * x) / (x * (1.0 - x))
+        if n:
+            slope = slope + float(n) * self(a, b, x, n=n - 1, m=m) / x
+        if m:
+            slope = slope - float(m) * self(a, b, x, n=n, m=m - 1) / (1.0 - x)
+        return slope
+
+
+class BetaincDerivative(BetaFamily):
+    """The n-th derivative in a and m-th in b of betainc, n + m >= 1; that in x is the same one of the density."""
+
+    members = ((1, 0), (0, 1), (1, 1), (0, 2))
+    meaning = "betainc_derivative({0}, {1}, {2}, {n}, {m})"
+    helpers: ClassVar[tuple[str, ...]] = ("betainc_derivative",)
+
+    def member_partial(self, index: int, attrs: Attrs, result: Term, *operands: Term) -> Operand:
+        if index < 2:
+            return super().member_partial(index, attrs, result, *operands)
+        return REGISTRY["beta_density"](*operands, **attrs)
+
+
+class Betainc(Special):
+    """The regularised incomplete beta function I(a, b, x)."""
+
+    arity = 3
+    kinds = "f"
+    intervals = BetaFamily.intervals
+    points = BetaFamily.points
+    meaning = "scipy.special.betainc"
+    sign: ClassVar[float] = 1.0
+
+    def partial(self, index: int, result: Term, *operands: Term) -> Operand:
+        return self.sign * beta_partial(index, *operands)
+
+
+def beta_partial(index: int, a: Term, b: Term, x: Term) -> Term:
+    """The derivative of betainc in operand ``index``."""
+    if index == 2:
+        return REGISTRY["beta_density"](a, b, x, n=0, m=0)
+    return REGISTRY["betainc_derivative"](a, b, x, n=1 - index, m=index)
+
+
+class Betaincc(Betainc):
+    """1 - I(a, b, x)."""
+
+    meaning = "scipy.special.betaincc"
+    sign = -1.0
+
+
+class Betaincinv(Betainc):
+    """The x of which betainc(a, b, x) is p."""
+
+    meaning = "scipy.special.betaincinv"
+
+    def partial(self, index: int, result: Term, *operands: Term) -> Operand:
+        """Of an implicit function: 1 in p and -dI/da, -dI/db in the parameters, over the density."""
+        a, b, _ = operands
+        density = beta_partial(2, a, b, result)
+        return 1.0 / density if index == 2 else -(beta_partial(index, a, b, result) / density)
+
+
+class Stdtr(Parametric):
+    """The distribution function of Student's t distribution with v degrees of freedom, differentiable in t."""
+
+    meaning = "scipy.special.stdtr"
+    parameters: ClassVar[dict[int, str]] = {0: "degrees of freedom"}
+    intervals = ((1.0, 6.0), (-2.0, 2.0))
+
+    def member_partial(self, index: int, attrs: Attrs, result: Term, *operands: Term) -> Operand:
+        """(1 + t**2/v)**(-(v + 1)/2)/(sqrt(v) B(v/2, 1/2))."""
+        v, t = operands
+        power = REGISTRY["exp"](-0.5 * (v + 1.0) * REGISTRY["log1p"](t / v * t))
+        return power / (REGISTRY["sqrt"](v) * REGISTRY["beta"](0.5 * v, v.like(0.5)))

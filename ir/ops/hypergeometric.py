@@ -1,0 +1,194 @@
+"""Hypergeometric functions and orthogonal polynomials: differentiable in the argument, not in parameters and degrees.
+
+Derivatives are functions of the same kind (NIST Digital Library of Mathematical Functions, https://dlmf.nist.gov,
+13.3.15, 13.3.22, 15.5.1, 16.3.1 and 18.9). Degrees are integers, for which SciPy has recurrences, or real numbers.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import ClassVar
+
+from srcgrad.ir.core import Attrs
+from srcgrad.ir.opdef import REGISTRY, Operand, Term
+from srcgrad.ir.ops.special import Parametric, scaled
+
+Points = tuple[float, ...]
+Intervals = tuple[tuple[float, float], ...]
+
+FEW: Points = (0.0, 1.0, float("nan"))
+
+
+class Hypergeometric(Parametric, abstract=True):
+    """A hypergeometric function of a few parameters, the last operand the argument."""
+
+    points: ClassVar[Points] = FEW
+    intervals: ClassVar[Intervals] = ((0.5, 2.0), (-0.8, 0.8))
+
+
+class Hyp0f1(Hypergeometric):
+    """The confluent hypergeometric limit function 0F1(; b; x)."""
+
+    meaning = "scipy.special.hyp0f1"
+    parameters: ClassVar[dict[int, str]] = {0: "parameter b"}
+
+    def member_partial(self, index: int, attrs: Attrs, result: Term, *operands: Term) -> Operand:
+        b, x = operands
+        return self(b + 1.0, x) / b
+
+
+class Hyp1f1(Hypergeometric):
+    """The confluent hypergeometric function 1F1(a; b; x)."""
+
+    meaning = "scipy.special.hyp1f1"
+    arity = 3
+    intervals = ((0.5, 2.0), (0.5, 2.0), (-0.8, 0.8))
+    parameters: ClassVar[dict[int, str]] = {0: "parameter a", 1: "parameter b"}
+
+    def member_partial(self, index: int, attrs: Attrs, result: Term, *operands: Term) -> Operand:
+        a, b, x = operands
+        return a / b * self(a + 1.0, b + 1.0, x)
+
+
+class Hyp2f1(Hypergeometric):
+    """Gauss's hypergeometric function 2F1(a, b; c; x)."""
+
+    meaning = "scipy.special.hyp2f1"
+    arity = 4
+    points = (1.0, float("nan"))
+    intervals = ((0.5, 2.0), (0.5, 2.0), (0.5, 2.0), (-0.6, 0.6))
+    parameters: ClassVar[dict[int, str]] = {0: "parameter a", 1: "parameter b", 2: "parameter c"}
+
+    def member_partial(self, index: int, attrs: Attrs, result: Term, *operands: Term) -> Operand:
+        a, b, c, x = operands
+        return a * b / c * self(a + 1.0, b + 1.0, c + 1.0, x)
+
+
+class Hyperu(Hypergeometric):
+    """Tricomi's confluent hypergeometric function U(a, b, x)."""
+
+    meaning = "scipy.special.hyperu"
+    arity = 3
+    intervals = ((0.5, 2.0), (0.5, 2.0), (0.5, 3.0))
+    parameters: ClassVar[dict[int, str]] = {0: "parameter a", 1: "parameter b"}
+
+    def member_partial(self, index: int, attrs: Attrs, result: Term, *operands: Term) -> Operand:
+        a, b, x = operands
+        return -(a * self(a + 1.0, b + 1.0, x))
+
+
+class OrthogonalPolynomial(Parametric, abstract=True):
+    """A classical polynomial of degree n; the derivative is a factor times one of degree n - 1, and 0 for n = 0."""
+
+    degree = "iuf"
+    parameters: ClassVar[dict[int, str]] = {0: "degree"}
+    intervals: ClassVar[Intervals] = ((0.0, 4.0), (-0.8, 0.8))
+    points: ClassVar[Points] = FEW
+
+    def member_partial(self, index: int, attrs: Attrs, result: Term, *operands: Term) -> Operand:
+        n = operands[0]
+        return REGISTRY["select"](n == 0, 0.0, self.lowered(n - 1, *operands))
+
+    @abstractmethod
+    def lowered(self, below: Term, n: Term, *rest: Term) -> Term:
+        """The derivative for n > 0; ``below`` is n - 1."""
+
+
+class EvalLegendre(OrthogonalPolynomial):
+    """Legendre's polynomial."""
+
+    meaning = "scipy.special.eval_legendre"
+
+    def lowered(self, below: Term, n: Term, *rest: Term) -> Term:
+        (x,) = rest
+        return REGISTRY["eval_gegenbauer"](below, x.like(1.5), x)
+
+
+class EvalChebyt(OrthogonalPolynomial):
+    """Chebyshev's polynomial of the first kind."""
+
+    meaning = "scipy.special.eval_chebyt"
+
+    def lowered(self, below: Term, n: Term, *rest: Term) -> Term:
+        return scaled(n, REGISTRY["eval_chebyu"](below, *rest))
+
+
+class EvalChebyu(OrthogonalPolynomial):
+    """Chebyshev's polynomial of the second kind."""
+
+    meaning = "scipy.special.eval_chebyu"
+
+    def lowered(self, below: Term, n: Term, *rest: Term) -> Term:
+        (x,) = rest
+        return 2.0 * REGISTRY["eval_gegenbauer"](below, x.like(2.0), x)
+
+
+class EvalGegenbauer(OrthogonalPolynomial):
+    """Gegenbauer's polynomial of parameter a."""
+
+    meaning = "scipy.special.eval_gegenbauer"
+    arity = 3
+    intervals = ((0.0, 4.0), (0.6, 2.0), (-0.8, 0.8))
+    parameters: ClassVar[dict[int, str]] = {0: "degree", 1: "parameter"}
+
+    def lowered(self, below: Term, n: Term, *rest: Term) -> Term:
+        a, x = rest
+        return 2.0 * a * self(below, a + 1.0, x)
+
+
+class EvalJacobi(OrthogonalPolynomial):
+    """Jacobi's polynomial of parameters a and b."""
+
+    meaning = "scipy.special.eval_jacobi"
+    arity = 4
+    points = (1.0, float("nan"))
+    intervals = ((0.0, 4.0), (0.6, 2.0), (0.6, 2.0), (-0.8, 0.8))
+    parameters: ClassVar[dict[int, str]] = {0: "degree", 1: "parameter a", 2: "parameter b"}
+
+    def lowered(self, below: Term, n: Term, *rest: Term) -> Term:
+        a, b, x = rest
+        factor = scaled(n, x.like(1.0)) + a + b + 1.0
+        return 0.5 * factor * self(below, a + 1.0, b + 1.0, x)
+
+
+class EvalHermite(OrthogonalPolynomial):
+    """Hermite's polynomial, orthogonal under exp(-x**2)."""
+
+    meaning = "scipy.special.eval_hermite"
+    degree = "iu"
+
+    def lowered(self, below: Term, n: Term, *rest: Term) -> Term:
+        return scaled(2 * n, self(below, *rest))
+
+
+class EvalHermitenorm(OrthogonalPolynomial):
+    """Hermite's polynomial, orthogonal under exp(-x**2/2)."""
+
+    meaning = "scipy.special.eval_hermitenorm"
+    degree = "iu"
+
+    def lowered(self, below: Term, n: Term, *rest: Term) -> Term:
+        return scaled(n, self(below, *rest))
+
+
+class EvalLaguerre(OrthogonalPolynomial):
+    """Laguerre's polynomial."""
+
+    meaning = "scipy.special.eval_laguerre"
+
+    def lowered(self, below: Term, n: Term, *rest: Term) -> Term:
+        (x,) = rest
+        return -REGISTRY["eval_genlaguerre"](below, x.like(1.0), x)
+
+
+class EvalGenlaguerre(OrthogonalPolynomial):
+    """Laguerre's generalised polynomial of parameter a."""
+
+    meaning = "scipy.special.eval_genlaguerre"
+    arity = 3
+    intervals = ((0.0, 4.0), (0.6, 2.0), (-0.8, 0.8))
+    parameters: ClassVar[dict[int, str]] = {0: "degree", 1: "parameter"}
+
+    def lowered(self, below: Term, n: Term, *rest: Term) -> Term:
+        a, x = rest
+        return -self(below, a + 1.0, x)

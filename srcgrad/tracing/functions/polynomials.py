@@ -1,0 +1,171 @@
+"""Polynomials as vectors of coefficients, the highest power first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from srcgrad.errors import DTypeError, ShapeError
+from srcgrad.tracing.functions.joining import vander
+from srcgrad.tracing.functions.registry import as_array, cast, filled, numpy_rule
+from srcgrad.tracing.tracer import as_tracer
+
+
+@numpy_rule("polyval")
+def polyval(p: Any, x: Any) -> Any:
+    """Horner's rule."""
+    coefficients: Any = as_array(p)
+    place: Any = as_tracer(x)
+    value: Any = filled(place.shape, 0, place.dtype)
+    for k in range(coefficients.shape[0]):
+        value = value * place + coefficients[k]
+    return value
+
+
+@numpy_rule("polyder")
+def polyder(p: Any, m: int = 1) -> Any:
+    coefficients: Any = as_array(p)
+    if m < 0:
+        raise ShapeError("Order of derivative must be positive (see polyint)")
+    for _ in range(m):
+        degree = coefficients.shape[0] - 1
+        coefficients = coefficients[:-1] * np.arange(degree, 0, -1)
+    return coefficients
+
+
+@numpy_rule("polyint")
+def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
+    coefficients: Any = as_array(p)
+    if m < 0:
+        raise ShapeError("Order of integral must be positive (see polyder)")
+    constants: Any = np.zeros(m) if k is None else np.broadcast_to(as_array(k), (m,))
+    for step in range(m):
+        size = coefficients.shape[0]
+        head = coefficients / np.arange(size, 0, -1)
+        coefficients = np.concatenate([head, as_array(constants[step : step + 1])])
+    return coefficients
+
+
+def aligned_sum(a1: Any, a2: Any, sign: int) -> Any:
+    left, right = as_array(a1).ravel(), as_array(a2).ravel()
+    size = max(left.size, right.size)
+    left, right = (np.pad(part, (size - part.size, 0)) for part in (left, right))
+    return left + right if sign > 0 else left - right
+
+
+@numpy_rule("polyadd")
+def polyadd(a1: Any, a2: Any) -> Any:
+    return aligned_sum(a1, a2, 1)
+
+
+@numpy_rule("polysub")
+def polysub(a1: Any, a2: Any) -> Any:
+    return aligned_sum(a1, a2, -1)
+
+
+@numpy_rule("polymul")
+def polymul(a1: Any, a2: Any) -> Any:
+    return np.convolve(as_array(a1).ravel(), as_array(a2).ravel())
+
+
+@numpy_rule("polydiv")
+def polydiv(u: Any, v: Any) -> tuple[Any, Any]:
+    """The quotient and the remainder, which has no leading zeros: its length depends on the numbers."""
+    numerator, denominator = as_array(u).ravel() + 0.0, as_array(v).ravel() + 0.0
+    dtype = np.result_type(numerator.dtype, denominator.dtype)
+    count, length = numerator.size - denominator.size + 1, denominator.size
+    scale = 1.0 / denominator[0]
+    quotient: Any = filled((max(count, 1),), 0, dtype)
+    rest: Any = cast(numerator, dtype).copy()
+    for k in range(count):
+        factor = scale * rest[k]
+        quotient[k] = factor
+        rest[k : k + length] -= factor * denominator
+    number = np.asarray(rest.concrete("np.polydiv"))
+    skipped = 0
+    while skipped < number.size - 1 and np.allclose(number[skipped], 0, rtol=1e-14):
+        skipped += 1
+    return quotient, rest[skipped:]
+
+
+@numpy_rule("poly")
+def poly(seq_of_zeros: Any) -> Any:
+    """The coefficients from the roots, or the characteristic polynomial of a matrix."""
+    x: Any = as_array(seq_of_zeros)
+    if x.ndim == 0:
+        x = x.reshape(1)
+    if x.ndim == 2 and x.shape[0] == x.shape[1] and x.shape[0]:
+        x = np.linalg.eigvals(x)
+    elif x.ndim != 1:
+        raise ShapeError("input must be 1d or non-empty square 2d array.")
+    if not x.size:
+        return 1.0
+    one: Any = filled((1,), 1, x.dtype)
+    result = one
+    for k in range(x.size):
+        result = np.convolve(result, np.concatenate([one, -x[k : k + 1]]))
+    if x.dtype.kind == "c":
+        number = np.asarray(x.concrete("np.poly of complex roots"))
+        if np.all(np.sort(number) == np.sort(number.conjugate())):
+            return result.real.copy()
+    return result
+
+
+@numpy_rule("roots")
+def roots(p: Any) -> Any:
+    """The eigenvalues of the companion matrix. Which coefficients are zero decides how many roots there are."""
+    x: Any = as_array(p)
+    x = x.reshape(1) if not x.ndim else x
+    if x.ndim != 1:
+        raise ShapeError("Input must be a rank-1 array.")
+    present = np.flatnonzero(np.asarray(x.concrete("np.roots")))
+    if not present.size:
+        return np.array([])
+    trailing = x.size - int(present[-1]) - 1
+    x = x[int(present[0]) : int(present[-1]) + 1]
+    x = cast(x, np.float64) if x.dtype.kind in "biu" else x
+    if x.size > 1:
+        first = -x[1:] / x[0]
+        below = np.eye(x.size - 2, x.size - 1, dtype=x.dtype)
+        found: Any = np.linalg.eigvals(np.concatenate([first[None], below]))
+    else:
+        found = filled((0,), 0, x.dtype)
+    return np.concatenate([found, np.zeros(trailing, found.dtype)]) if trailing else found
+
+
+@numpy_rule("polyfit")
+def polyfit(x: Any, y: Any, deg: Any, rcond: Any = None, full: bool = False, w: Any = None, cov: Any = False) -> Any:
+    """Least squares in the powers of ``x``, each scaled to length 1."""
+    order = int(deg) + 1
+    places, rhs = as_array(x) + 0.0, as_array(y) + 0.0
+    if deg < 0:
+        raise ShapeError("expected deg >= 0")
+    if places.ndim != 1 or not places.size:
+        raise DTypeError("expected non-empty 1D vector for x")
+    if rhs.ndim not in (1, 2) or rhs.shape[0] != places.shape[0]:
+        raise DTypeError("expected 1D or 2D array for y, with as many rows as x has elements")
+    if rcond is None:
+        rcond = len(places) * np.finfo(places.dtype).eps
+    lhs: Any = vander(places, order)
+    if w is not None:
+        weights: Any = as_array(w) + 0.0
+        if weights.shape != (rhs.shape[0],):
+            raise DTypeError("expected a 1-d array for weights, as long as y")
+        lhs = lhs * weights[:, None]
+        rhs = rhs * (weights[:, None] if rhs.ndim == 2 else weights)
+    scale = np.sqrt((lhs * lhs).sum(axis=0))
+    lhs = lhs / scale
+    c, residuals, rank, singular = np.linalg.lstsq(lhs, rhs, rcond)
+    c = (c.T / scale).T
+    if full:
+        return c, residuals, rank, singular, rcond
+    if not cov:
+        return c
+    base = np.linalg.inv(np.dot(lhs.T, lhs)) / np.outer(scale, scale)
+    factor: Any = 1
+    if not (isinstance(cov, str) and cov == "unscaled"):
+        if len(places) <= order:
+            raise ShapeError("the number of data points must exceed order to scale the covariance matrix")
+        factor = residuals / (len(places) - order)
+    return c, base * factor if rhs.ndim == 1 else base[:, :, None] * factor

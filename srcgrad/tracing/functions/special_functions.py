@@ -1,0 +1,256 @@
+"""Rules of scipy.special's plain Python functions: they have no protocol, so a call is known by the function itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.special
+
+from srcgrad.errors import ShapeError, UnsupportedError
+from srcgrad.tracing.functions.registry import Rule, as_array, axes_of, finish, scalar_if_rank0
+from srcgrad.tracing.tracer import FUNCTIONS, Tracer, as_tracer, broadcast_tracer, emit
+from srcgrad.tracing.ufuncs import call, common_shape, result_dtype
+
+
+def scipy_rule(name: str) -> Callable[[Rule], Rule]:
+    """Register a rule for ``scipy.special.<name>``, if this SciPy has it; it has the function's own signature."""
+
+    def register(rule: Rule) -> Rule:
+        function = getattr(scipy.special, name, None)
+        if function is not None:
+            FUNCTIONS[function] = rule
+        return rule
+
+    return register
+
+
+def floating(*operands: Any) -> list[Tracer]:
+    """The operands in the dtype in which SciPy computes: float32, or float64."""
+    dtype = result_dtype(*operands)
+    single = dtype in (np.float16, np.float32)
+    target = dtype if dtype.kind == "c" else np.dtype(np.float32 if single else np.float64)
+    return [as_tracer(operand).astype(target, copy=False) for operand in operands]
+
+
+def elementwise(op: str, *operands: Tracer, **attrs: Any) -> Any:
+    """One op on operands that are broadcast."""
+    shape = common_shape(operands)
+    return scalar_if_rank0(emit(op, *[broadcast_tracer(operand, shape) for operand in operands], **attrs))
+
+
+def whole_numbers(value: Any, what: str) -> Any:
+    """An integer argument as a concrete array of int64.
+
+    Raises:
+        UnsupportedError: it is not whole.
+    """
+    number = np.asarray(value.concrete(what) if isinstance(value, Tracer) else value)
+    if (number != np.rint(number)).any():
+        raise UnsupportedError(f"{what} must be whole, not {number}")
+    return number.astype(np.int64)
+
+
+def by_member(orders: Any, x: Tracer, member: Callable[[int, Tracer], Any]) -> Any:
+    """``member(n, x)`` for each order in an array of orders that is known, broadcast against x."""
+    shape = np.broadcast_shapes(orders.shape, x.shape)
+    full = broadcast_tracer(x, shape)
+    found = [int(n) for n in np.unique(orders)]
+    result = member(found[-1], full)
+    for n in found[:-1]:
+        result = np.where(np.broadcast_to(orders == n, shape), member(n, full), result)
+    return scalar_if_rank0(result)
+
+
+# --- gamma and zeta ----------------------------------------------------------------------------------------------
+
+
+@scipy_rule("polygamma")
+def polygamma(n: Any, x: Any) -> Any:
+    (argument,) = floating(x)
+
+    def member(order: int, part: Tracer) -> Any:
+        return emit("polygamma", part, n=order) if order else emit("digamma", part)
+
+    return as_array(by_member(whole_numbers(n, "the order of scipy.special.polygamma"), argument, member))
+
+
+@scipy_rule("zeta")
+def zeta(x: Any, q: Any = None, out: Any = None) -> Any:
+    if q is None:
+        raise UnsupportedError(
+            "scipy.special.zeta(x) of a traced exponent has no derivative in srcgrad",
+            hint="zeta(s, q) is differentiable in q",
+        )
+    return finish(elementwise("zeta", *floating(x, q)), out)
+
+
+@scipy_rule("multigammaln")
+def multigammaln(a: Any, d: Any) -> Any:
+    dimension = whole_numbers(d, "the dimension of scipy.special.multigammaln")
+    if dimension.ndim:
+        raise ShapeError("d should be a positive integer (dimension)")
+    (argument,) = floating(a)
+    count = int(dimension)
+    total: Any = count * (count - 1) * 0.25 * np.log(np.pi)
+    for j in range(count):
+        total = total + emit("gammaln", argument - j / 2)
+    return total
+
+
+@scipy_rule("factorial")
+def factorial(n: Any, exact: bool = False, extend: str = "zero") -> Any:
+    """Gamma(n + 1), and 0 below 0."""
+    if exact:
+        raise UnsupportedError("scipy.special.factorial with exact=True is not traced", hint="leave exact out")
+    (argument,) = floating(n)
+    value = elementwise("gamma", argument + 1)
+    return value if extend == "complex" else np.where(argument < 0, argument.dtype.type(0), value)
+
+
+@scipy_rule("comb")
+def comb(N: Any, k: Any, *, exact: bool = False, repetition: bool = False) -> Any:
+    if exact:
+        raise UnsupportedError("scipy.special.comb with exact=True is not traced", hint="leave exact out")
+    n, k = floating(N, k)
+    if repetition:
+        return np.where((k == 0) & (n >= 0), n.dtype.type(1), elementwise("binom", n + k - 1, k))
+    inside: Any = (k <= n) & (n >= 0) & (k >= 0)
+    return np.where(inside, elementwise("binom", n, k), n.dtype.type(0))
+
+
+@scipy_rule("perm")
+def perm(N: Any, k: Any, exact: bool = False) -> Any:
+    if exact:
+        raise UnsupportedError("scipy.special.perm with exact=True is not traced", hint="leave exact out")
+    n, k = floating(N, k)
+    inside: Any = (k <= n) & (n >= 0) & (k >= 0)
+    return np.where(inside, elementwise("poch", n - k + 1, k), n.dtype.type(0))
+
+
+# --- logarithms of sums of exponentials -----------------------------------------------------------------------------
+
+
+def largest(x: Any, axis: Any) -> Any:
+    """The maxima as constants, 0 where they are not finite; with the axes kept."""
+    maxima: Any = emit("stop_gradient", as_array(np.max(x, axis=axis, keepdims=True)))
+    return np.where(np.isfinite(maxima), maxima, x.dtype.type(0))
+
+
+@scipy_rule("logsumexp")
+def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, return_sign: bool = False) -> Any:
+    """With a constant m near the maximum, m + log(sum(exp(a - m))), so that nothing overflows.
+
+    One of the largest terms is written expm1(a - m), and the logarithm log1p: small terms beside it are not lost.
+    """
+    if b is None:
+        x: Any = as_array(floating(a)[0])
+    else:
+        parts = [as_array(part) for part in floating(a, b)]
+        shape = common_shape(parts)
+        x, weights = (broadcast_tracer(part, shape) for part in parts)
+        x = np.where(weights == 0, x.dtype.type(-np.inf), x)
+    axes = axes_of(axis, x.ndim)
+    shift = largest(x, axes)
+    terms = np.exp(x - shift)
+    if b is None:
+        terms = np.where(first_largest(x, axes), np.expm1(x - shift), terms)
+        total = np.log1p(np.sum(terms, axis=axes, keepdims=True)) + shift
+        sign = np.sign(np.exp(total - shift))
+    else:
+        weighted = np.sum(weights * terms, axis=axes, keepdims=True)
+        sign = np.sign(weighted)
+        total = np.log(np.abs(weighted) if return_sign else weighted) + shift
+    kept = x.shape if not axes else tuple(1 if k in axes else size for k, size in enumerate(x.shape))
+    shape = kept if keepdims else tuple(size for k, size in enumerate(x.shape) if k not in axes)
+    total, sign = (scalar_if_rank0(part.reshape(shape)) for part in (total, sign))
+    return (total, sign) if return_sign else total
+
+
+def first_largest(x: Any, axes: tuple[int, ...]) -> Any:
+    """Where the first of the largest elements over the axes stands."""
+    kept = [k for k in range(x.ndim) if k not in axes]
+    order = [*kept, *axes]
+    rows = x.transpose(order)
+    flat = rows.reshape((*(x.shape[k] for k in kept), -1)) if x.size else rows
+    found = np.arange(flat.shape[-1]) == np.argmax(flat, axis=-1)[..., None]
+    return found.reshape(rows.shape).transpose(np.argsort(order).tolist())
+
+
+@scipy_rule("softmax")
+def softmax(x: Any, axis: Any = None) -> Any:
+    array: Any = as_array(floating(x)[0])
+    terms = np.exp(array - emit("stop_gradient", as_array(np.max(array, axis=axis, keepdims=True))))
+    return terms / np.sum(terms, axis=axis, keepdims=True)
+
+
+@scipy_rule("log_softmax")
+def log_softmax(x: Any, axis: Any = None) -> Any:
+    array: Any = as_array(floating(x)[0])
+    centred = array - largest(array, axis)
+    return centred - np.log(np.sum(np.exp(centred), axis=axis, keepdims=True))
+
+
+@scipy_rule("softplus")
+def softplus(x: Any, **options: Any) -> Any:
+    """log(1 + exp(x))."""
+    return np.logaddexp(0, x, **options)
+
+
+# --- Lambert's W, Bessel functions ------------------------------------------------------------------------------------
+
+
+@scipy_rule("lambertw")
+def lambertw(z: Any, k: Any = 0, tol: Any = 1e-8) -> Any:
+    x = as_tracer(z)
+    x = x.astype(np.complex64 if x.dtype in (np.float16, np.float32, np.complex64) else np.complex128, copy=False)
+    branches = whole_numbers(k, "the branch of scipy.special.lambertw")
+    return by_member(branches, x, lambda branch, part: emit("lambertw", part, k=branch))
+
+
+def spherical(name: str) -> Callable[..., Any]:
+    """A rule for ``scipy.special.<name>(n, z, derivative=False)`` of real z."""
+
+    def rule(n: Any, z: Any, derivative: bool = False) -> Any:
+        (x,) = floating(z)
+        orders = as_tracer(n).astype(np.int64, copy=False)
+        if not derivative:
+            return elementwise(name, orders, x)
+        below, above = {"spherical_in": (1, 1), "spherical_kn": (-1, -1)}.get(name, (1, -1))
+        lower = elementwise(name, np.maximum(orders - 1, 0), x)
+        upper = above * (orders + 1) * elementwise(name, orders + 1, x)
+        return np.where(orders == 0, upper, below * orders * lower + upper) / (2 * orders + 1)
+
+    return rule
+
+
+for _name in ("spherical_jn", "spherical_yn", "spherical_in", "spherical_kn"):
+    scipy_rule(_name)(spherical(_name))
+
+
+def derivative_of(ufunc: np.ufunc, phase: float, outer: float) -> Callable[..., Any]:
+    """A rule for the n-th derivative of a Bessel function, a sum over neighbouring orders (DLMF 10.6.7, 10.29.5)."""
+
+    def rule(v: Any, z: Any, n: Any = 1) -> Any:
+        count = int(whole_numbers(n, "the order of a derivative"))
+        total: Any = 0.0
+        coefficient = (outer / 2) ** count
+        for k in range(count + 1):
+            total = total + coefficient * call(ufunc, v - count + 2 * k, z)
+            coefficient *= phase * (count - k) / (k + 1)
+        return total
+
+    return rule
+
+
+for _name, _ufunc, _phase, _outer in (
+    ("jvp", scipy.special.jv, -1.0, 1.0),
+    ("yvp", scipy.special.yv, -1.0, 1.0),
+    ("ivp", scipy.special.iv, 1.0, 1.0),
+    ("kvp", scipy.special.kv, 1.0, -1.0),
+):
+    scipy_rule(_name)(derivative_of(_ufunc, _phase, _outer))
+
+if getattr(scipy.special, "sinc", np.sinc) is not np.sinc:
+    scipy_rule("sinc")(FUNCTIONS[np.sinc])

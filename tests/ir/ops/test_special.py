@@ -1,0 +1,372 @@
+"""Special functions against mpmath, at easy points and at those where formulas lose accuracy: value and derivatives.
+
+Each line of the tables is an op, its function in mpmath, and points; derivatives to second order in the operands named
+are compared in all mixes of the two modes, to a relative error. mpmath differentiates numerically, with 40 digits.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import mpmath as mp
+import numpy as np
+import pytest
+import scipy.special
+
+from srcgrad.ir.errors import DTypeError, MissingRuleError
+from tests.ir.ops.derivatives import R, check_slopes, program, slopes
+from tests.ir.ops.harness import run
+
+INF, NAN = np.inf, np.nan
+RTOL = 1e-12
+
+
+class Line(NamedTuple):
+    op: str
+    reference: Callable[..., Any]
+    points: list[Any]
+    operands: tuple[int, ...] = (0,)
+    attrs: tuple[tuple[str, Any], ...] = ()
+    inverse: bool = False
+    """The reference is the function of which the op is the inverse in its last operand."""
+
+
+def erfcx(x: Any) -> Any:
+    return mp.exp(x * x) * mp.erfc(x)
+
+
+def dawson(x: Any) -> Any:
+    return mp.sqrt(mp.pi) / 2 * mp.exp(-x * x) * mp.erfi(x)
+
+
+def owens_t(h: Any, a: Any) -> Any:
+    return mp.quad(lambda t: mp.exp(-h * h * (1 + t * t) / 2) / (1 + t * t), [0, a]) / (2 * mp.pi)
+
+
+def carefully(function: Callable[..., Any], digits: int = 400) -> Callable[..., Any]:
+    """The function with so many digits that its terms may cancel."""
+
+    def wrapped(*xs: Any) -> Any:
+        with mp.workdps(digits):
+            return function(*xs)
+
+    return wrapped
+
+
+NORMAL = [
+    Line("erf", mp.erf, [-3.0, -1e-9, 0.3, 5.0]),
+    Line("erfc", mp.erfc, [-3.0, 0.3, 5.0, 20.0, 26.0]),
+    Line("erfcx", carefully(erfcx), [-5.0, -0.3, 0.0, 1.9, 2.1, 10.0, 300.0]),
+    Line("erfi", mp.erfi, [-3.0, 0.3, 5.0, 20.0]),
+    Line("dawsn", carefully(dawson), [-30.0, -0.3, 1e-9, 2.0, 5.9, 6.1, 15.0]),
+    Line("erfinv", mp.erf, [-0.999999, -0.3, 1e-9, 0.3, 0.9, 1 - 1e-12], inverse=True),
+    Line("erfcinv", mp.erfc, [1e-150, 1e-20, 0.1, 0.49, 0.51, 1.3, 1.999], inverse=True),
+    Line("ndtr", mp.ncdf, [-37.0, -8.0, -0.3, 0.3, 8.0]),
+    Line("log_ndtr", lambda x: mp.log(mp.ncdf(x)), [-1e4, -37.0, -8.0, -0.3, 0.3, 5.0]),
+    Line("ndtri", mp.ncdf, [1e-150, 1e-20, 0.1, 0.24, 0.26, 0.7, 0.999999], inverse=True),
+    Line("ndtri_exp", lambda y: mp.log(mp.ncdf(y)), [-1e4, -700.0, -3.0, -0.8, -0.3, -1e-3], inverse=True),
+]
+
+GAMMA = [
+    Line("gamma", mp.gamma, [-2.5, -0.3, 1e-9, 0.5, 3.0, 50.0, 150.0]),
+    Line("gammaln", lambda x: mp.log(abs(mp.gamma(x))), [-10.3, -0.3, 1e-9, 0.5, 1.0, 2.0, 50.0, 1e10]),
+    Line("loggamma", mp.loggamma, [1e-9, 0.5, 3.0, 1e10]),
+    Line("rgamma", mp.rgamma, [-5.0, -3 + 1e-9, -2.5, 0.0, 1e-9, 0.5, 1.0, 3.0, 50.0]),
+    Line("digamma", lambda x: mp.psi(0, x), [-3.999999, -2 + 1e-9, -0.3, 1e-9, 0.5, 3.0, 1e10]),
+    Line("polygamma", lambda x: mp.psi(2, x), [-3.999999, -0.3, 1e-9, 0.5, 3.0, 1e10], attrs=(("n", 2),)),
+    Line("zeta", mp.zeta, [(2.5, 0.3), (1.001, 3.0), (3.0, 1e6), (30.0, 1.5)], (1,)),
+    Line("betaln", lambda a, b: mp.log(mp.beta(a, b)), [(0.5, 0.3), (1e8, 2.0), (1e-6, 5.0), (30.0, 0.5)], (0, 1)),
+    Line("beta", mp.beta, [(0.5, 0.3), (1e3, 2.0), (1e-3, 5.0)], (0, 1)),
+    Line("poch", mp.rf, [(0.5, 0.3), (1e6, 0.5), (3.0, 1e-6)], (0, 1)),
+    Line("binom", mp.binomial, [(4.5, 1.3), (20.0, 3.25), (0.5, -0.25)], (0, 1)),
+]
+
+REGIMES = [(0.01, 1e-10), (0.5, 0.2), (0.5, 1.4), (0.5, 1.6), (1.0, 0.5), (2.0, 3.0), (9.9, 5.0), (10.1, 12.0),
+           (50.0, 48.5), (50.0, 52.0), (50.0, 10.0), (30.0, 100.0), (200.0, 190.0), (5.0, 1e-5),
+           (1e-4, 0.9)]  # fmt: skip
+INCOMPLETE = [
+    Line("gammainc", lambda a, x: mp.gammainc(a, 0, x, regularized=True), REGIMES, (0, 1)),
+    Line("gammaincc", lambda a, x: mp.gammainc(a, x, regularized=True),
+         [(0.5, 0.2), (2.0, 3.0), (50.0, 52.0), (1e-4, 30.0)], (0, 1)),
+    Line("gammaincinv", lambda a, x: mp.gammainc(a, 0, x, regularized=True), [(0.5, 0.2), (5.0, 1e-8), (50.0, 0.9)],
+         (1,), inverse=True),
+    Line("gammainccinv", lambda a, x: mp.gammainc(a, x, regularized=True), [(0.5, 0.2), (5.0, 1e-8), (50.0, 0.9)],
+         (1,), inverse=True),
+    Line("betainc", lambda a, b, x: mp.betainc(a, b, 0, x, regularized=True),
+         [(0.5, 0.5, 0.3), (2.0, 5.0, 1e-6), (300.0, 200.0, 0.58), (20.0, 30.0, 0.9), (1e-2, 3.0, 0.2),
+          (50.0, 0.5, 0.2), (0.5, 1e-2, 0.95), (2e4, 0.5, 0.9999)], (0, 1, 2)),
+    Line("betaincc", lambda a, b, x: mp.betainc(b, a, 0, 1 - x, regularized=True), [(2.0, 5.0, 0.9)], (0, 1, 2)),
+    Line("betaincinv", lambda a, b, x: mp.betainc(a, b, 0, x, regularized=True), [(2.0, 5.0, 0.3), (0.5, 0.7, 0.9)],
+         (2,), inverse=True),
+    Line("stdtr", lambda v, t: 0.5 + t * mp.gamma((v + 1) / 2) * mp.hyp2f1(0.5, (v + 1) / 2, 1.5, -t * t / v)
+         / (mp.sqrt(v * mp.pi) * mp.gamma(v / 2)), [(1.0, 0.3), (3.5, -2.0), (50.0, 1.0)], (1,)),
+]  # fmt: skip
+
+BESSEL = [
+    Line("jv", mp.besselj, [(0.5, 0.3), (2.5, 1e-3), (0.0, 10.0), (3.0, 50.0)], (1,)),
+    Line("yv", mp.bessely, [(0.5, 0.3), (2.5, 1e-3), (0.25, 10.0), (3.0, 5.0)], (1,)),
+    Line("iv", mp.besseli, [(0.5, 0.3), (2.5, 1e-3), (0.0, 10.0), (3.0, 50.0)], (1,)),
+    Line("kv", mp.besselk, [(0.5, 0.3), (2.5, 1e-3), (0.25, 10.0), (3.0, 5.0)], (1,)),
+    Line("ive", lambda v, x: mp.exp(-x) * mp.besseli(v, x),
+         [(0.5, 0.3), (0.0, 29.0), (0.5, 31.0), (2.0, 1e4), (10.0, 100.0), (1.0, 1e8)], (1,)),
+    Line("kve", lambda v, x: mp.exp(x) * mp.besselk(v, x),
+         [(0.5, 0.3), (0.25, 29.0), (0.25, 31.0), (2.0, 1e4), (10.25, 100.0)], (1,)),
+    *[Line(f"{kind}{n}", lambda x, f=f, n=n: f(n, x), [1e-3, 0.3, 3.0])
+      for kind, f in (("j", mp.besselj), ("y", mp.bessely), ("i", mp.besseli), ("k", mp.besselk)) for n in (0, 1)],
+    *[Line(f"i{n}e", lambda x, n=n: mp.exp(-x) * mp.besseli(n, x), [0.3, 3.0, 50.0, 1e6]) for n in (0, 1)],
+    *[Line(f"k{n}e", lambda x, n=n: mp.exp(x) * mp.besselk(n, x), [0.3, 3.0, 1e6]) for n in (0, 1)],
+    Line("airy_ai", mp.airyai, [-3.0, 0.3, 5.0]),
+    Line("airy_bi", mp.airybi, [-3.0, 0.3, 5.0]),
+]  # fmt: skip
+
+INTEGRALS = [
+    Line("exp1", mp.e1, [1e-9, 0.3, 5.0, 50.0]),
+    Line("expi", mp.ei, [1e-9, 0.3, 5.0, 50.0, -3.0]),
+    Line("expn", mp.expint, [(3.0, 0.3), (1.0, 5.0), (2.0, 1e-6)], (1,)),
+    Line("sine_integral", mp.si, [1e-6, 0.3, 5.0, 100.0]),
+    Line("cosine_integral", mp.ci, [1e-6, 0.3, 5.0, 100.0]),
+    Line("hyperbolic_sine_integral", mp.shi, [1e-6, 0.3, 5.0]),
+    Line("hyperbolic_cosine_integral", mp.chi, [1e-6, 0.3, 5.0]),
+    Line("fresnel_sine", mp.fresnels, [1e-3, 0.3, 2.7, 30.123]),
+    Line("fresnel_cosine", mp.fresnelc, [1e-3, 0.3, 2.7, 30.123]),
+    Line("spence", lambda x: mp.polylog(2, 1 - x), [1e-9, 0.3, 0.7, 1 - 1e-9, 1 + 1e-9, 1.9, 50.0]),
+    Line("ellipk", mp.ellipk, [-50.0, -0.3, 1e-9, 0.45, 0.9, 1 - 1e-9]),
+    Line("ellipkm1", lambda p: mp.ellipk(1 - p), [1e-30, 1e-3, 0.3, 1.2, 20.0]),
+    Line("ellipe", mp.ellipe, [-50.0, -0.3, 1e-9, 0.45, 0.9, 1 - 1e-9]),
+    Line("ellipkinc", mp.ellipf, [(0.3, 0.5), (1.5, 0.99), (1e-4, 0.3), (4.0, 0.3), (0.7, -50.0), (1.0, 1e-9)], (0, 1)),
+    Line("ellipeinc", mp.ellipe, [(0.3, 0.5), (1.5, 0.99), (1e-4, 0.3), (4.0, 0.3), (0.7, -50.0), (1.0, 1e-9)], (0, 1)),
+]
+
+HYPERGEOMETRIC = [
+    Line("hyp0f1", mp.hyp0f1, [(0.5, 0.3), (3.0, -5.0)], (1,)),
+    Line("hyp1f1", mp.hyp1f1, [(0.5, 1.5, 0.3), (2.0, 3.0, 5.0)], (2,)),
+    Line("hyp2f1", mp.hyp2f1, [(0.5, 1.5, 2.5, 0.3), (1.0, 2.0, 3.5, -0.7)], (3,)),
+    Line("hyperu", mp.hyperu, [(0.5, 1.5, 0.3), (2.0, 3.5, 5.0)], (2,)),
+    Line("eval_legendre", lambda n, x: mp.legendre(int(n), x), [(5, 0.3), (1, 0.7), (0, 0.7), (20, -0.9)], (1,)),
+    Line("eval_chebyt", lambda n, x: mp.chebyt(int(n), x), [(5, 0.3), (1, 0.7), (20, -0.9)], (1,)),
+    Line("eval_chebyu", lambda n, x: mp.chebyu(int(n), x), [(5, 0.3), (1, 0.7), (20, -0.9)], (1,)),
+    Line("eval_gegenbauer", lambda n, a, x: mp.gegenbauer(int(n), a, x), [(5, 0.7, 0.3), (1, 2.0, 0.7)], (2,)),
+    Line("eval_jacobi", lambda n, a, b, x: mp.jacobi(int(n), a, b, x), [(5, 0.7, 1.5, 0.3), (1, 2.0, 1.0, 0.7)], (3,)),
+    Line("eval_hermite", lambda n, x: mp.hermite(int(n), x), [(5, 0.3), (1, 0.7), (2, 3.0)], (1,)),
+    Line("eval_laguerre", lambda n, x: mp.laguerre(int(n), 0, x), [(5, 0.3), (1, 0.7), (2, 3.0)], (1,)),
+    Line("eval_genlaguerre", lambda n, a, x: mp.laguerre(int(n), a, x), [(5, 0.7, 0.3), (2, 1.5, 3.0)], (2,)),
+]
+
+OTHERS = [
+    Line("logit", lambda x: mp.log(x / (1 - x)), [1e-20, 1e-9, 0.3, 0.7, 1 - 1e-12]),
+    Line("expit", lambda x: 1 / (1 + mp.exp(-x)), [-700.0, -40.0, 0.3, 30.0]),
+    Line("rel_entr", lambda x, y: x * mp.log(x / y), [(0.3, 0.7), (1e-9, 5.0), (0.5, 0.5 + 1e-9)], (0, 1)),
+    Line("kl_div", lambda x, y: x * mp.log(x / y) - x + y, [(0.3, 0.7), (1e-9, 5.0)], (0, 1)),
+    Line("log_ratio", lambda x, y: mp.log(x / y), [(0.3, 0.7), (1e-5, 1e5), (0.5, 0.5 + 1e-9)], (0, 1)),
+    Line("exprel", lambda x: mp.expm1(x) / x, [-300.0, -10.1, -9.9, -1e-6, 1e-6, 0.3, 9.9, 10.1, 300.0]),
+    Line("cosm1", lambda x: mp.cos(x) - 1, [1e-9, 0.3, 3.0]),
+    Line("powm1", lambda x, y: x**y - 1, [(1 + 1e-9, 0.3), (0.3, 1e-9), (5.0, 2.5)], (0, 1)),
+    Line("boxcox", lambda x, c: (x**c - 1) / c, [(0.3, 1e-6), (1e-20, 1.5), (1e-20, -0.5), (5.0, 2.5)], (0, 1)),
+    Line("boxcox1p", lambda x, c: ((1 + x) ** c - 1) / c, [(0.3, 1e-6), (1e-9, 1.5), (5.0, 2.5)], (0, 1)),
+    Line("inv_boxcox", lambda y, c: mp.exp(mp.log1p(c * y) / c), [(0.3, 1e-6), (1e-9, 1.5), (5.0, 2.5)], (0, 1)),
+    Line("inv_boxcox1p", lambda y, c: mp.expm1(mp.log1p(c * y) / c), [(0.3, 1e-6), (1e-9, 1.5), (5.0, 2.5)], (0, 1)),
+    Line("logaddexp2", lambda x, y: mp.log(2**x + 2**y) / mp.log(2),
+         [(0.3, 0.7), (-40.0, 3.0), (500.0, 499.0)], (0, 1)),
+    Line("owens_t", owens_t, [(0.3, 0.7)], (0, 1)),
+]  # fmt: skip
+
+LINES = [*NORMAL, *GAMMA, *INCOMPLETE, *BESSEL, *INTEGRALS, *HYPERGEOMETRIC, *OTHERS]
+
+
+def point_of(point: Any) -> tuple[Any, ...]:
+    return point if isinstance(point, tuple) else (point,)
+
+
+def references(line: Line, point: tuple[Any, ...]) -> Iterator[tuple[tuple[int, ...], Any]]:
+    """The value, then the derivatives in the operands, one after the other, to second order."""
+    with mp.workdps(40):
+        at = [mp.mpf(x) for x in point]
+        if line.inverse:
+            yield from inverse_references(line, at)
+            return
+        yield (), mp.re(line.reference(*at))
+        for order in (1, 2):
+            for chosen in itertools.combinations_with_replacement(line.operands, order):
+                counts = tuple(chosen.count(k) for k in range(len(at)))
+                found = mp.diff(line.reference, *((at[0], counts[0]) if len(at) == 1 else (tuple(at), counts)))
+                yield chosen, mp.re(found)
+
+
+def inverse_references(line: Line, at: list[Any]) -> Iterator[tuple[tuple[int, ...], Any]]:
+    """With F the reference and F(y) = x: y, 1/F'(y) and -F''(y)/F'(y)³."""
+    *rest, target = at
+    start = run(program(lambda *xs: R[line.op](*xs), *map(float, at)), [np.float64(x) for x in at])[0]
+    y = mp.mpf(float(start))
+    for _ in range(6):  # Newton: what the op gives is near
+        y -= (line.reference(*rest, y) - target) / mp.diff(lambda t: line.reference(*rest, t), y)
+    first, second = (mp.diff(lambda t: line.reference(*rest, t), y, n) for n in (1, 2))
+    operand = line.operands[-1]
+    yield (), y
+    yield (operand,), 1 / first
+    yield (operand, operand), -second / first**3
+
+
+@pytest.mark.parametrize("line", LINES, ids=lambda line: line.op)
+def test_special_function_against_mpmath(line: Line) -> None:
+    def body(*xs: Any) -> Any:
+        return R[line.op](*xs, **dict(line.attrs))
+
+    for entry in line.points:
+        point = point_of(entry)
+        arguments = [np.array(x) for x in point]
+        for chosen, expected in references(line, point):
+            for modes, found in slopes(body, arguments, chosen):
+                wanted = float(expected)
+                error = abs(float(found) - wanted)
+                assert error <= RTOL * abs(wanted), f"{line.op}{point} in {chosen}, {modes}: {found}, not {wanted}"
+
+
+# --- limits -----------------------------------------------------------------------------------------------------------
+
+LIMITS: list[tuple[str, list[float], list[int], float]] = [
+    ("erf", [INF], [0, 0], 0.0),
+    ("erfinv", [1.0], [0], INF),
+    ("erfinv", [-1.0], [0], INF),
+    ("erfcinv", [0.0], [0], -INF),
+    ("ndtri", [0.0], [0], INF),
+    ("ndtri", [1.0], [0], INF),
+    ("ndtri_exp", [0.0], [0], INF),
+    ("log_ndtr", [-INF], [0], INF),
+    ("log_ndtr", [INF], [0], 0.0),
+    ("logit", [0.0], [0], INF),
+    ("logit", [1.0], [0], INF),
+    ("rgamma", [-3.0], [0], -6.0),
+    ("rgamma", [0.0], [0], 1.0),
+    ("rgamma", [0.0], [0, 0], 2 * np.euler_gamma),
+    ("gammaln", [0.0], [0], -INF),
+    ("exprel", [0.0], [0], 0.5),
+    ("exprel", [0.0], [0, 0], 1 / 3),
+    ("spence", [1.0], [0], -1.0),
+    ("spence", [1.0], [0, 0], 0.5),
+    ("spence", [0.0], [0], -INF),
+    ("ellipk", [0.0], [0], np.pi / 8),
+    ("ellipk", [1.0], [0], INF),
+    ("ellipe", [0.0], [0], -np.pi / 8),
+    ("sine_integral", [0.0], [0], 1.0),
+    ("sine_integral", [0.0], [0, 0], 0.0),
+    ("hyperbolic_sine_integral", [0.0], [0], 1.0),
+    ("fresnel_cosine", [0.0], [0], 1.0),
+    ("j1", [0.0], [0], 0.5),
+    ("i1", [0.0], [0], 0.5),
+    ("i0e", [0.0], [0], 0.0),
+    ("expi", [INF], [0], INF),
+    ("exp1", [INF], [0], 0.0),
+    ("kl_div", [0.0, 2.0], [0], -INF),
+    ("kl_div", [0.0, 2.0], [1], 1.0),
+    ("rel_entr", [0.0, 0.0], [1], 0.0),
+    ("rel_entr", [-1.0, 2.0], [0], 0.0),
+    ("boxcox", [0.0, 2.0], [1], 0.25),
+    ("boxcox", [0.0, 1.0], [0], 1.0),
+    ("boxcox", [3.0, 0.0], [1], np.log(3.0) ** 2 / 2),
+    ("inv_boxcox", [0.5, 0.0], [1], -np.exp(0.5) / 8),
+    ("powm1", [0.0, 0.0], [0], 0.0),
+    ("gammainc", [2.0, 0.0], [0], 0.0),
+    ("gammainc", [0.5, 0.0], [1], INF),
+    ("gammainc", [1.0, 0.0], [1], 1.0),
+    ("gammainc", [1.0, 0.0], [1, 1], -1.0),
+    ("gammainc", [2.0, 0.0], [1, 1], 1.0),
+    ("gammainc", [2.0, INF], [0], 0.0),
+    ("logaddexp2", [INF, INF], [0], 0.5),
+    ("logaddexp2", [-INF, 0.0], [0], 0.0),
+    ("nextafter", [1.0, 2.0], [0], 1.0),
+    ("nextafter", [1.0, 2.0], [1], 0.0),
+]
+
+
+@pytest.mark.parametrize(("op", "point", "operands", "expected"), LIMITS, ids=lambda part: str(part))
+def test_limits_at_singular_points(op: str, point: list[float], operands: list[int], expected: float) -> None:
+    check_slopes(lambda *xs: R[op](*xs), [np.array([x]) for x in point], operands, [expected], rtol=1e-13)
+
+
+@pytest.mark.parametrize(("kind", "order"), list(itertools.product("ik", range(1, 5))))
+def test_scaled_bessel_functions_are_closed(kind: str, order: int) -> None:
+    """The n-th derivative of exp(-x) I(1, x), or of exp(x) K(1, x), on both sides of where the series take over."""
+    x = np.array([29.999, 30.001])
+    found = run(program(lambda v, x: R["scaled_bessel_derivative"](v, x, n=order, kind=kind), x, x), [np.ones(2), x])[0]
+    np.testing.assert_allclose(found[1] / found[0], (x[1] / x[0]) ** (-0.5 - order), rtol=1e-5)
+
+
+@pytest.mark.parametrize("order", [2, 3, 4])
+def test_derivatives_of_bessel_functions_to_order_four(order: int) -> None:
+    """J0 and exp(-x) I0, by their recurrences over the order."""
+    x = np.array([0.7, 3.0])
+    for modes, found in slopes(lambda x: R["j0"](x), [x], [0] * order):
+        np.testing.assert_allclose(found, scipy.special.jvp(0, x, order), rtol=1e-12, err_msg=modes)
+
+
+def test_ive_below_zero() -> None:
+    """exp(-|x|) I(v, x) is even or odd; its slope is odd or even."""
+    x = np.array([0.7, 3.0])
+    for order, sign in ((0.0, -1.0), (1.0, 1.0), (2.0, -1.0)):
+        slope = [found for _, found in slopes(lambda x, v=order: R["ive"](v, x), [np.append(x, -x)], [0])]
+        for found in slope:
+            np.testing.assert_allclose(found[2:], sign * found[:2], rtol=1e-13)
+
+
+def test_betaincinv_of_its_parameters_is_the_implicit_function() -> None:
+    """I(a, b, x(a, b, p)) = p for all a, b: the derivatives of the composition in a and b are 0, to second order."""
+    point = [np.array([2.0, 0.5]), np.array([5.0, 0.7]), np.array([0.3, 0.9])]
+
+    def composed(a: Any, b: Any, p: Any) -> Any:
+        return R["betainc"](a, b, R["betaincinv"](a, b, p))
+
+    for chosen in [(0,), (1,), (0, 0), (0, 1), (1, 1)]:
+        for modes, found in slopes(composed, point, chosen):
+            np.testing.assert_allclose(found, 0.0, atol=1e-13, err_msg=f"{chosen}, {modes}")
+
+
+def test_betainc_has_no_slope_in_its_parameters_at_the_ends() -> None:
+    point = [np.array([0.5, 2.0, 2.0]), np.array([2.0, 0.5, 3.0]), np.array([0.0, 1.0, 0.0])]
+    for chosen in [(0,), (1,), (0, 1)]:
+        for modes, found in slopes(lambda *xs: R["betainc"](*xs), point, chosen):
+            np.testing.assert_array_equal(found, 0.0, err_msg=f"{chosen}, {modes}")
+
+
+@pytest.mark.parametrize(
+    ("op", "count", "operand", "word"),
+    [
+        ("jv", 2, 0, "order"),
+        ("zeta", 2, 0, "exponent"),
+        ("hyp2f1", 4, 2, "parameter c"),
+        ("stdtr", 2, 0, "degrees of freedom"),
+        ("eval_legendre", 2, 0, "degree"),
+    ],
+)
+def test_parameters_have_no_derivative(op: str, count: int, operand: int, word: str) -> None:
+    arguments = [np.array([0.5])] * count
+    with pytest.raises(MissingRuleError, match=f"{op} has no derivative in its {word}"):
+        list(slopes(lambda *xs: R[op](*xs), arguments, [operand]))
+
+
+def test_special_functions_take_real_numbers_to_double_precision() -> None:
+    with pytest.raises(DTypeError, match="gamma_density does not take"):
+        program(lambda a, x: R["gamma_density"](a, x, n=0), np.array([1j]), np.array([1j]))
+    with pytest.raises(DTypeError, match="jv does not take"):
+        program(lambda v, x: R["jv"](v, x), np.longdouble([1.0]), np.longdouble([1.0]))
+    with pytest.raises(DTypeError, match="ldexp: the exponent"):
+        program(lambda x, n: R["ldexp"](x, n), np.array([1.0]), np.array([1.0]))
+
+
+def test_lambert_w() -> None:
+    """W' = W/(z (1 + W)), and 1 at z = 0."""
+    z = np.array([0.3 + 0.1j, -0.2 + 0j, 5.0 + 0j])
+    w = scipy.special.lambertw(z)
+    for modes, found in slopes(lambda z: R["lambertw"](z, k=0), [z], [0]):
+        np.testing.assert_allclose(found, w / (z * (1 + w)), rtol=1e-12, err_msg=modes)
+    for modes, found in slopes(lambda z: R["lambertw"](z, k=0), [np.array([0j])], [0]):
+        np.testing.assert_allclose(found, [1.0], rtol=1e-15, err_msg=modes)
+
+
+@pytest.mark.parametrize("name", ["spherical_jn", "spherical_yn", "spherical_in", "spherical_kn"])
+def test_spherical_bessel_functions(name: str) -> None:
+    n, x = np.array([0, 1, 4, 2]), np.array([0.3, 2.0, 5.0, 0.01])
+    expected = getattr(scipy.special, name)(n, x, derivative=True)
+    for modes, found in slopes(lambda n, x: R[name](n, x), [n, x], [1]):
+        np.testing.assert_allclose(found, expected, rtol=1e-11, err_msg=modes)

@@ -1,0 +1,88 @@
+"""scipy.special's plain Python functions, which are known by identity: their rules, taken from the table."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.special
+
+import srcgrad.tracing.functions.special  # noqa: F401  registers the rules
+from srcgrad.errors import UnsupportedError
+from srcgrad.tracing.tracer import FUNCTIONS, Tracer
+from tests.tracing.trace_support import compare, directional, run
+
+V = np.array([0.5, 1.5, 2.5])
+A = np.array([[0.3, -2.0, 1.5], [4.0, 4.0, -40.0]])
+N = np.array([0, 1, 2])
+WEIGHTS = np.array([1.0, 2.0, 0.0])
+SIGNED = np.array([1.0, -2.0, 0.5])
+
+CASES: list[tuple[str, Callable[[Any, Any], Any], Any]] = [
+    ("polygamma", lambda f, x: (f(1, x), f(N, x), f(0, x), f(N[:, None], x)), V),
+    ("multigammaln", lambda f, x: f(x + 3, 3), V),
+    ("factorial", lambda f, x: (f(x), f(-x)), V),
+    ("comb", lambda f, x: (f(5, x), f(x, 2.0), f(5, x, repetition=True)), V),
+    ("perm", lambda f, x: f(5.0, x), V),
+    ("zeta", lambda f, x: (f(2.5, x), f(N + 2, x)), V),
+    ("logsumexp", lambda f, x: (f(x), f(x, axis=0), f(x, axis=1, keepdims=True), f(x, axis=(0, 1)), f(x[0, 0])), A),
+    ("logsumexp", lambda f, x: (f(x, b=WEIGHTS, axis=1), *f(x, axis=1, b=SIGNED, return_sign=True)), A),
+    ("softmax", lambda f, x: (f(x), f(x, axis=0), f(x, axis=(0, 1))), A),
+    ("log_softmax", lambda f, x: (f(x), f(x, axis=1)), A),
+    ("softplus", lambda f, x: f(x), A),
+    ("lambertw", lambda f, x: (f(x), f(x, -1), f(x + 1j, np.array([0, 1, 2]))), V),
+    ("spherical_jn", lambda f, x: (f(N, x), f(N[:, None], x), f(2, x, True), f(0, x, derivative=True)), V),
+    ("spherical_yn", lambda f, x: (f(N, x), f(2, x, True)), V),
+    ("spherical_in", lambda f, x: (f(N, x), f(2, x, True)), V),
+    ("spherical_kn", lambda f, x: (f(N, x), f(2, x, True), f(0, x, derivative=True)), V),
+    ("jvp", lambda f, x: (f(1.5, x), f(N, x, 2)), V),
+    ("yvp", lambda f, x: (f(1.5, x), f(N, x, 2)), V),
+    ("ivp", lambda f, x: (f(1.5, x), f(N, x, 3)), V),
+    ("kvp", lambda f, x: (f(1.5, x), f(N, x, 2)), V),
+]
+
+
+@pytest.mark.parametrize(("name", "program", "x"), CASES, ids=[case[0] for case in CASES])
+def test_functions_of_scipy(name: str, program: Callable[[Any, Any], Any], x: Any) -> None:
+    function = getattr(scipy.special, name, None)
+    if function is None:
+        pytest.skip(f"this SciPy has no {name}")
+
+    def body(y: Any) -> Any:
+        return program(FUNCTIONS[function] if isinstance(y, Tracer) else function, y)
+
+    compare(body, (x,))
+    directional(body, (x,))
+
+
+def test_a_small_term_beside_a_large_one_is_not_lost() -> None:
+    """log(exp(0) + exp(-40)) = exp(-40), and the slopes of the two are 1 and exp(-40)."""
+    rule = FUNCTIONS[scipy.special.logsumexp]
+    compare(lambda x: rule(x) if isinstance(x, Tracer) else scipy.special.logsumexp(x), (np.array([0.0, -40.0]),))
+    directional(lambda x: rule(x), (np.array([2.0, 2.0, 2.0, 1.0]),))
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "options"),
+    [
+        ("factorial", (), {"exact": True}),
+        ("comb", (2,), {"exact": True}),
+        ("perm", (2,), {"exact": True}),
+        ("zeta", (), {}),
+    ],
+)
+def test_what_is_not_traced(name: str, arguments: tuple[Any, ...], options: dict[str, Any]) -> None:
+    rule = FUNCTIONS[getattr(scipy.special, name)]
+    with pytest.raises(UnsupportedError):
+        run(lambda x: rule(x, *arguments, **options), (V,))
+    with pytest.raises(UnsupportedError, match="must be whole"):
+        run(lambda x: FUNCTIONS[scipy.special.polygamma](1.5, x), (V,))
+
+
+def test_scipy_is_not_imported_before_it_is_needed() -> None:
+    code = "import sys, srcgrad, srcgrad.tracing.functions; sys.exit('scipy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
