@@ -19,16 +19,21 @@ class Executable:
     The results are writable, share no memory with anything, and are NumPy scalars where the rank is 0.
     """
 
-    __slots__ = ("__weakref__", "run", "source")
+    __slots__ = ("__weakref__", "_source", "run")
 
     run: Callable[..., tuple[Any, ...]]
     """What a call runs: calling it directly saves a Python call."""
-    source: str
-    """The program's text, in the backend's language."""
 
-    def __init__(self, run: Callable[..., tuple[Any, ...]], source: str) -> None:
+    def __init__(self, run: Callable[..., tuple[Any, ...]], source: str | Callable[[], str]) -> None:
         self.run = run
-        self.source = source
+        self._source = source
+
+    @property
+    def source(self) -> str:
+        """The program's text, in the backend's language; written when it is first asked for."""
+        if not isinstance(self._source, str):
+            self._source = self._source()
+        return self._source
 
     def __call__(self, *args: Any) -> tuple[Any, ...]:
         return self.run(*args)
@@ -59,11 +64,7 @@ class _Entry(NamedTuple):
 _BACKENDS: Final[dict[str, _Entry]] = {
     "numpy": _Entry("srcgrad.backends.numpy.backend", "numpy", None),
     "llvm": _Entry("srcgrad.backends.llvm.backend", "llvmlite", "this version has no llvm backend: use 'numpy'"),
-    "xla": _Entry(
-        "srcgrad.backends.xla.backend",
-        "jax",
-        "it needs the extra: pip install srcgrad[xla]; this version has no xla backend yet",
-    ),
+    "xla": _Entry("srcgrad.backends.xla.backend", "jax", "it needs the extra: pip install srcgrad[xla]"),
 }
 _loaded: Final[dict[str, Backend]] = {}
 

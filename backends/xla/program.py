@@ -1,0 +1,137 @@
+"""What a lowering sees of the program besides its operands: effects, attributes, literals.
+
+The effects of a program become one more result, the *status*: a row of two int64 numbers for each effect in program
+order. The first is 0 where nothing went wrong. The second is a detail of what did: an index, the number of an
+exception.
+"""
+
+from __future__ import annotations
+
+import builtins
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+import jax
+import numpy as np
+from jax import lax
+
+from srcgrad.ir.core import Literal, Operation, Value
+
+INT64: Final = np.dtype(np.int64)
+HOST: Final = "host call"
+"""The kind of an effect whose detail is the number of an exception."""
+
+_numbers: Final = itertools.count(1)
+
+
+class Effect(NamedTuple):
+    """What is raised if it fails: the error ``kind`` with ``message``, in which ``{detail}`` stands for the detail."""
+
+    kind: str
+    message: str
+    detailed: bool = False
+
+
+class Exceptions:
+    """The exceptions of host calls on their way from the callback to the caller, by number."""
+
+    def __init__(self) -> None:
+        self.kept: dict[int, BaseException] = {}
+
+    def keep(self, error: BaseException) -> int:
+        number = next(_numbers)
+        self.kept[number] = error
+        return number
+
+    def take(self, number: int) -> BaseException:
+        return self.kept.pop(number)
+
+
+@dataclass
+class Program:
+    """One lowering in progress."""
+
+    sites: Any
+    walk: Callable[..., list[Any]]
+    """Lowers a region within a program: ``walk(region, arguments, program)``."""
+    checks: bool = True
+    """Whether effects are reported in the status. If not, checks are left out, and host calls raise where they run."""
+    rules: bool = False
+    """Whether jax may differentiate the program: custom rules and checkpoints are told to jax."""
+    exceptions: Exceptions = field(default_factory=Exceptions)
+    constants: dict[Literal, jax.Array] = field(default_factory=dict)
+    """Large literals that are arguments of the program."""
+    effects: list[Effect] = field(default_factory=list)
+    rows: list[tuple[jax.Array, jax.Array]] = field(default_factory=list)
+
+    def report(self, failed: jax.Array, detail: jax.Array, effect: Effect) -> None:
+        self.effects.append(effect)
+        self.rows.append((lax.convert_element_type(failed, INT64), lax.convert_element_type(detail, INT64)))
+
+    def alive(self) -> jax.Array:
+        """Whether nothing has failed so far."""
+        total: Any = np.int64(0)
+        for failed, _ in self.rows:
+            total = lax.bitwise_or(total, failed)
+        return lax.eq(total, np.int64(0))
+
+    def status(self) -> jax.Array:
+        numbers = [lax.reshape(number, (1,)) for row in self.rows for number in row]
+        return lax.reshape(lax.concatenate(numbers, 0), (len(self.rows), 2))
+
+
+def raise_first(status: np.ndarray[Any, Any], effects: Sequence[Effect], exceptions: Exceptions) -> None:
+    """Raise what the first failed effect of a program says; nothing if all went well."""
+    failed = np.flatnonzero(status[:, 0])
+    if not failed.size:
+        return
+    effect, detail = effects[failed[0]], int(status[failed[0], 1])
+    if effect.kind == HOST:
+        raise exceptions.take(detail)
+    message = effect.message.format(detail=detail) if effect.detailed else effect.message
+    raise getattr(np.linalg if effect.kind == "LinAlgError" else builtins, effect.kind)(message)
+
+
+class Application:
+    """One operation as seen by a lowering marked with `contextual`: called ``line(application, *operands)``."""
+
+    __slots__ = ("operation", "program")
+
+    def __init__(self, operation: Operation, program: Program) -> None:
+        self.operation = operation
+        self.program = program
+
+    @property
+    def attrs(self) -> Mapping[str, Any]:
+        return self.operation.attrs
+
+    def known(self, position: int) -> np.ndarray[Any, Any] | None:
+        """The operand at this position as a NumPy array, where it is a literal."""
+        value: Value = self.operation.operands[position]
+        if not isinstance(value, Literal):
+            return None
+        return np.broadcast_to(value.value, value.type.static_shape)
+
+    def check(self, predicate: Any, message: str, kind: str, detail: Any = None) -> None:
+        """Raise the error ``kind`` after the call unless all of ``predicate`` is true.
+
+        With a ``detail``, an integer array like the predicate, ``{detail}`` in the message becomes the first one at
+        which the predicate is false.
+        """
+        if not self.program.checks or predicate.size == 0:
+            return
+        fine = lax.reshape(predicate, (predicate.size,))
+        failed = lax.bitwise_not(lax.reduce_and(fine, (0,)))
+        number: Any = np.int64(0)
+        if detail is not None:
+            first = lax.argmin(fine, 0, INT64)
+            number = lax.dynamic_index_in_dim(lax.reshape(detail, (detail.size,)), first, keepdims=False)
+        self.program.report(failed, number, Effect(kind, message, detail is not None))
+
+    def call_back(self, *operands: Any) -> Sequence[Any]:
+        """The results by the NumPy meaning of the op, called from the compiled program: on a CPU only."""
+        from srcgrad.backends.xla.callbacks import call_back  # callbacks need programs, programs rarely callbacks
+
+        return call_back(self, *operands)

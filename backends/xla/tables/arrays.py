@@ -1,0 +1,149 @@
+"""Shapes, products, reductions, cumulative operations and sorting."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import numpy as np
+from jax import lax
+
+from srcgrad.backends.xla.program import Application
+from srcgrad.backends.xla.tables import HALF, SINGLE, Array, cast, contextual, is_complex, is_nan
+from srcgrad.backends.xla.tables import through_single as widened
+from srcgrad.backends.xla.tables.elementwise import parts
+
+Axes = tuple[int, ...]
+BOOL: Final = np.dtype(np.bool_)
+BYTE: Final = np.dtype(np.uint8)
+INT32: Final = np.dtype(np.int32)
+INT64: Final = np.dtype(np.int64)
+
+
+# --- shapes -------------------------------------------------------------------------------------------
+
+
+def iota(shape: Axes, axis: int, dtype: np.dtype[Any]) -> Array:
+    if dtype.kind in "cb":
+        return cast(lax.broadcasted_iota(INT64, shape, axis), dtype)
+    return lax.broadcasted_iota(dtype, shape, axis)
+
+
+def dot_general(left: Array, right: Array, contract: tuple[Axes, Axes], batch: tuple[Axes, Axes]) -> Array:
+    """In full precision on every device; float16 is summed in float32; of booleans, whether any pair is true."""
+    dtype = left.dtype
+    if dtype == BOOL:
+        left, right = cast(left, INT32), cast(right, INT32)
+    found = lax.dot_general(
+        left,
+        right,
+        (contract, batch),
+        precision=lax.Precision.HIGHEST,
+        preferred_element_type=SINGLE if dtype == HALF else left.dtype,
+    )
+    return cast(found, dtype)
+
+
+# --- reductions ---------------------------------------------------------------------------------------
+
+
+@contextual
+def reduce_sum(application: Application, x: Array) -> Array:
+    """The sum. Where there is something to add it starts at -0.0, which is no change: sums of -0.0 stay -0.0."""
+    axes = application.attrs["axes"]
+    if not axes:
+        return x
+    if application.program.rules or x.dtype.kind not in "fc" or not x.size:
+        return widened(lax.reduce_sum)(x, axes=axes)
+
+    def line(x: Array) -> Array:
+        zero = complex(-0.0, -0.0) if is_complex(x) else -0.0
+        # A function of its own: jax takes a sum by lax.add from -0.0 for one from 0.0.
+        found: Array = lax.reduce(x, np.array(zero, x.dtype)[()], lambda a, b: lax.add(a, b), axes)
+        return found
+
+    return widened(line)(x)
+
+
+def reduce_prod(x: Array, axes: Axes) -> Array:
+    return widened(lax.reduce_prod)(x, axes=axes)
+
+
+@widened
+def reduce_norm(x: Array, axes: Axes) -> Array:
+    size = lax.abs(x)
+    return lax.sqrt(lax.reduce_sum(lax.mul(size, size), axes))
+
+
+def extreme_index(line: Callable[..., Array]) -> Callable[..., Array]:
+    """The first position of an extreme; booleans are compared as numbers."""
+
+    def found(x: Array, axis: int) -> Array:
+        return line(cast(x, BYTE) if x.dtype == BOOL else x, axis, INT64)
+
+    return found
+
+
+def cumsum(x: Array, axis: int, reverse: bool) -> Array:
+    if x.dtype == BOOL:
+        return cast(lax.cummax(cast(x, BYTE), axis=axis, reverse=reverse), BOOL)
+    return widened(lax.cumsum)(x, axis=axis, reverse=reverse)
+
+
+def cumprod(x: Array, axis: int) -> Array:
+    return widened(lax.cumprod)(x, axis=axis)
+
+
+# --- sorting ------------------------------------------------------------------------------------------
+
+
+def sort_keys(x: Array) -> list[Array]:
+    """Arrays by which elements are ordered as NumPy orders them: nan last, complex numbers by their parts.
+
+    Complex numbers with a nan come after all others, first those whose imaginary part is nan.
+    """
+    if not is_complex(x):
+        return [x]
+    real, imag = parts(x)
+    nan_real, nan_imag = cast(is_nan(real), INT32), cast(is_nan(imag), INT32)
+    return [lax.add(lax.add(nan_real, nan_real), nan_imag), real, imag]
+
+
+def argsort(x: Array, axis: int) -> Array:
+    keys = sort_keys(x)
+    numbers = lax.broadcasted_iota(INT64, x.shape, axis)
+    found: Sequence[Array] = lax.sort((*keys, numbers), dimension=axis, is_stable=True, num_keys=len(keys))
+    return found[-1]
+
+
+def sort(x: Array, axis: int) -> Array:
+    if not is_complex(x):
+        found: Array = lax.sort(x, dimension=axis, is_stable=True)
+        return found
+    keys = sort_keys(x)
+    both: Sequence[Array] = lax.sort(tuple(keys), dimension=axis, is_stable=True, num_keys=len(keys))
+    return lax.complex(both[1], both[2])
+
+
+TABLE: Final[dict[str, Callable[..., Any]]] = {
+    "argmax": extreme_index(lax.argmax),
+    "argmin": extreme_index(lax.argmin),
+    "argsort": argsort,
+    "broadcast": lambda x, shape, dims: lax.broadcast_in_dim(x, shape, dims),
+    "concatenate": lambda *operands, axis: lax.concatenate(operands, axis),
+    "cumprod": cumprod,
+    "cumsum": cumsum,
+    "dot_general": dot_general,
+    "iota": iota,
+    "reduce_and": lambda x, axes: lax.reduce_and(x, axes),
+    "reduce_max": lambda x, axes: lax.reduce_max(x, axes),
+    "reduce_min": lambda x, axes: lax.reduce_min(x, axes),
+    "reduce_norm": reduce_norm,
+    "reduce_or": lambda x, axes: lax.reduce_or(x, axes),
+    "reduce_prod": reduce_prod,
+    "reduce_sum": reduce_sum,
+    "reshape": lambda x, shape: lax.reshape(x, shape),
+    "reverse": lambda x, axes: lax.rev(x, axes),
+    "sort": sort,
+    "transpose": lambda x, perm: lax.transpose(x, perm),
+}
