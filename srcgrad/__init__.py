@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from srcgrad.custom import checkpoint, custom_jvp, custom_vjp, stop_gradient
     from srcgrad.errors import SrcgradError
     from srcgrad.explaining import explain, source
+    from srcgrad.jax_bridge import to_jax
+    from srcgrad.jaxprs.convert import from_jax
     from srcgrad.tracing.pytree import register_pytree_node, register_pytree_node_class
     from srcgrad.transformed import RetraceWarning
 
@@ -47,6 +49,7 @@ __all__ = [
     "custom_vjp",
     "errors",
     "explain",
+    "from_jax",
     "grad",
     "hessian",
     "hvp",
@@ -62,6 +65,7 @@ __all__ = [
     "source",
     "stop_gradient",
     "testing",
+    "to_jax",
     "use_backend",
     "value_and_grad",
     "vjp",
@@ -76,11 +80,13 @@ _HOMES: Final[dict[str, str]] = {
     "custom_jvp": "custom",
     "custom_vjp": "custom",
     "explain": "explaining",
+    "from_jax": "jaxprs.convert",
     "register_pytree_node": "tracing.pytree",
     "register_pytree_node_class": "tracing.pytree",
     "set_backend": "compiler",
     "source": "explaining",
     "stop_gradient": "custom",
+    "to_jax": "jax_bridge",
     "use_backend": "compiler",
 }
 """The module that each name comes from; the transforms come from ``api``."""

@@ -217,12 +217,16 @@ def vmap(
 
 
 @checked
-def jit(f: Function | None = None, *, strict: bool = False, backend: str | None = None) -> Any:
+def jit(
+    f: Function | None = None, *, strict: bool = False, donate_argnums: Argnums = (), backend: str | None = None
+) -> Any:
     """Compile a function: traced once per signature, simplified, and run as one program.
 
     Args:
         f: a function of pytrees of arrays and numbers. Arrays that it changes in place are changed for the caller.
         strict: raise where the function cannot be one program, instead of running it as it is with one warning.
+        donate_argnums: positional arguments whose jax arrays are not used after the call: on the xla backend their
+            memory is used for results, and they are deleted. Other backends and NumPy arrays are not concerned.
         backend: as in `grad`.
 
     Raises (when called):
@@ -233,8 +237,8 @@ def jit(f: Function | None = None, *, strict: bool = False, backend: str | None 
     array([3.])
     """
     if f is None:
-        return partial(jit, strict=strict, backend=backend)
-    return Jit(f, bool(strict), backend)
+        return partial(jit, strict=strict, donate_argnums=donate_argnums, backend=backend)
+    return Jit(f, bool(strict), backend, donate_argnums)
 
 
 @checked

@@ -9,13 +9,18 @@ from contextvars import ContextVar
 from os import environ
 from typing import Any
 
+import numpy as np
+
 from srcgrad.backends.base import backend as find_backend
 from srcgrad.backends.numpy.evaluate import evaluate, evaluate_operation
 from srcgrad.boundary import checked
 from srcgrad.ir.core import Function
 from srcgrad.ir.passes.dce import dce
+from srcgrad.ir.passes.expand import expand
 from srcgrad.ir.passes.pipeline import optimise, prepare
+from srcgrad.ir.passes.products import turned_products
 from srcgrad.tracing.function import inline_function
+from srcgrad.tracing.jax_arrays import JAX_TYPES, double_precision, lies_elsewhere, to_jax_array, to_numpy
 from srcgrad.tracing.tracer import Tracer, as_tracer
 
 Runner = Callable[[Sequence[Any]], Sequence[Any]]
@@ -31,7 +36,7 @@ def set_backend(name: str) -> None:
     """Choose the backend of every later call that names none, in all threads.
 
     Args:
-        name: ``"numpy"``; ``"llvm"`` and ``"xla"`` are not in this version.
+        name: ``"numpy"`` or ``"xla"``; ``"llvm"`` is not in this version.
 
     Raises:
         UnknownBackendError: there is no backend of this name.
@@ -86,15 +91,73 @@ def without_gc() -> Iterator[None]:
             gc.enable()
 
 
-def compiled(function: Function, backend: str) -> Runner:
-    """A Function through the optimising passes and a backend."""
-    executable = find_backend(backend).compile(optimised(function))
-    run = executable.run
+def compiled(function: Function, backend: str, donate: tuple[int, ...] = (), given: Sequence[Any] = ()) -> Runner:
+    """A Function through the optimising passes and a backend.
+
+    Given a jax array the runner returns jax arrays; without a host copy if the backend keeps arrays on the device.
+    ``donate``: the parameters whose jax arrays the program may overwrite, where the backend can. ``given``: what the
+    call was given, some of which may lie on devices of its own.
+    """
+    program = optimised(function)
+    if backend == "xla":  # which would make the product, then move it
+        program = turned_products(program)
+        if lies_elsewhere(given):
+            return placed_runner(program)
+    options: dict[str, Any] = {"donate": donate} if donate and backend == "xla" else {}
+    executable = find_backend(backend).compile(program, **options)
+    run_device: Callable[..., Any] | None = getattr(executable, "run_device", None)
+    found = host_runner(executable.run) if run_device is None else device_runner(executable.run, run_device)
+    found.__dict__["executable"] = executable  # which keeps the program's text, read where it fails
+    return found
+
+
+def placed_runner(function: Function) -> Runner:
+    """A program for xla that runs where its arguments lie, which jax finds out at each call."""
+    import jax
+
+    from srcgrad.backends.xla.lowering import lower
+    from srcgrad.backends.xla.program import raise_first
+
+    lowered = lower(function, checks=True)
+    call = jax.jit(lowered)
+
+    def run(*arguments: Any) -> Sequence[Any]:
+        with double_precision():
+            results = call(*arguments)
+        if lowered.effects:
+            *results, status = results
+            raise_first(np.asarray(status), lowered.effects, lowered.exceptions)
+        return tuple(results)
+
+    return device_runner(lambda *arguments: [np.array(result)[()] for result in run(*arguments)], run)
+
+
+def host_runner(run: Callable[..., Any]) -> Runner:
+    """What runs a program that takes NumPy arrays only."""
 
     def runner(arguments: Sequence[Any]) -> Sequence[Any]:
-        return run(*arguments)
+        if JAX_TYPES and not JAX_TYPES.isdisjoint(map(type, arguments)):
+            return [to_jax_array(result) for result in run(*map(to_numpy, arguments))]
+        return run(*arguments)  # type: ignore[no-any-return]
 
-    runner.__dict__["executable"] = executable  # which keeps the program's text, read where it fails
+    return runner
+
+
+def device_runner(run: Callable[..., Any], run_device: Callable[..., Any]) -> Runner:
+    """What runs a program that has an entry for NumPy arrays and one for jax arrays."""
+
+    def runner(arguments: Sequence[Any]) -> Sequence[Any]:
+        count = sum([type(argument) in JAX_TYPES for argument in arguments]) if JAX_TYPES else 0
+        if not count:
+            return run(*arguments)  # type: ignore[no-any-return]
+        if count == len(arguments):
+            return run_device(*arguments)  # type: ignore[no-any-return]
+        with double_precision():  # the copies: jax may read an array after the call, and users may write into it
+            return run_device(  # type: ignore[no-any-return]
+                *[a if type(a) in JAX_TYPES else np.array(a)[()] for a in arguments]
+            )
+
+    runner.__dict__["run_device"] = run_device
     return runner
 
 
@@ -109,8 +172,8 @@ def prepared(function: Function) -> Function:
 
 def interpreted(function: Function) -> Runner:
     """A Function that runs once, operation by operation."""
-    live = dce(function)
-    return lambda arguments: evaluate(live, arguments)
+    live = expand(dce(function))
+    return host_runner(lambda *arguments: evaluate(live, arguments))
 
 
 def inlined(function: Function) -> Runner:

@@ -228,7 +228,12 @@ class Grad(Derivative):
                 return (gradient, *auxiliary) if auxiliary else gradient
             return ((results[0], *auxiliary) if auxiliary else results[0]), gradient
 
-        return Built(transformed, finish)
+        def finish_array(results: Sequence[Any], stages: Any) -> Any:
+            """For one array or number, and no auxiliary output: most calls."""
+            return (results[0], results[count]) if with_value else results[count]
+
+        plain = aux_tree is None and isinstance(self.argnums, int) and trees[0].kind is None
+        return Built(transformed, finish_array if plain else finish)
 
     def require_scalar(self, traced: Traced, out_tree: TreeDef, outputs: Sequence[Any]) -> int:
         """The position of the function's scalar output."""

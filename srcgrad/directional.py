@@ -20,6 +20,7 @@ from srcgrad.ir.transforms.linearize import Linearized, jvp, linearize
 from srcgrad.ir.transforms.transpose import transpose
 from srcgrad.ir.types import ArrayType
 from srcgrad.tracing.function import StaticLeaf, Traced, as_array, leaf_spec
+from srcgrad.tracing.jax_arrays import is_jax_array, to_jax_array, to_numpy
 from srcgrad.tracing.pytree import TreeDef, flatten, flatten_up_to
 from srcgrad.tracing.trace import CURRENT
 from srcgrad.tracing.tracer import Tracer
@@ -113,7 +114,7 @@ def tangent_like(value: Any, type: ArrayType, what: str) -> Any:
         return type.dtype.type(value)
     if not np.can_cast(dtype, type.dtype, "same_kind"):
         raise DTypeError(f"{what} must have the dtype {type.dtype}, not {dtype}", hint=f"v.astype(np.{type.dtype})")
-    return value.astype(type.dtype)
+    return to_jax_array(to_numpy(value).astype(type.dtype)) if is_jax_array(value) else value.astype(type.dtype)
 
 
 def plain_array(value: Any, what: str) -> Any:
@@ -143,6 +144,8 @@ class Jvp(Pushed):
 
 
 def zero_like(value: Any) -> Any:
+    if is_jax_array(value):
+        return to_jax_array(np.zeros(value.shape, value.dtype))
     return np.zeros_like(value)[()] if isinstance(value, (int, float, complex, np.generic, np.ndarray)) else None
 
 

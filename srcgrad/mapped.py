@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 from srcgrad.boundary import described
-from srcgrad.differentiate import plural, rebuild
+from srcgrad.differentiate import Argnums, check_argnums, normal_argnums, plural, rebuild
 from srcgrad.errors import ArgumentError, ShapeError, StructureError
 from srcgrad.ir.core import Builder, Function, Value
 from srcgrad.ir.opdef import REGISTRY, Term
 from srcgrad.ir.transforms.batch import batch_region, with_leading_axis
 from srcgrad.tracing.aliasing import alias_groups
 from srcgrad.tracing.function import LeafSpec, StaticLeaf, Traced, as_array, leaf_spec
+from srcgrad.tracing.jax_arrays import is_jax_array
 from srcgrad.tracing.pytree import TreeDef, broadcast_prefix, flatten
 from srcgrad.tracing.trace import CURRENT, NeedsConcrete
 from srcgrad.tracing.tracer import Tracer
@@ -248,13 +249,25 @@ class Jit(Transformed):
     kind = "jit"
     writes_back = True
 
-    def __init__(self, f: Callable[..., Any], strict: bool, backend: str | None) -> None:
+    def __init__(self, f: Callable[..., Any], strict: bool, backend: str | None, donate_argnums: Argnums = ()) -> None:
         self.strict = strict
-        super().__init__(f, backend, (strict,))
+        self.donate_argnums = () if donate_argnums == () else check_argnums(donate_argnums, "jit")
+        super().__init__(f, backend, (strict, self.donate_argnums))
 
     def job(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Job:
         leaves, treedef = flatten((args, kwargs))
         return Job(leaves, treedef, (True,) * len(leaves))
+
+    def donated(self, job: Job) -> tuple[int, ...]:
+        """The inputs that stand for jax arrays of the arguments in ``donate_argnums``."""
+        if self.donate_argnums == ():
+            return ()
+        arguments = job.treedef.children[0].children
+        numbers = normal_argnums(self.donate_argnums, len(arguments), "jit")
+        flags = [k in numbers for k, argument in enumerate(arguments) for _ in range(argument.num_leaves)]
+        flags += [False] * (len(job.leaves) - len(flags))
+        inputs = [(leaf, flag) for leaf, flag in zip(job.leaves, flags, strict=True) if leaf_spec(leaf) is not None]
+        return tuple(k for k, (leaf, flag) in enumerate(inputs) if flag and is_jax_array(leaf))
 
     def build(self, traced: Traced, job: Job, active: tuple[bool, ...]) -> Built:
         out_tree, outputs = traced.out_tree, traced.outputs

@@ -33,6 +33,14 @@ from srcgrad.naming import READABLE, name_assignments
 from srcgrad.tracing.aliasing import AliasPattern
 from srcgrad.tracing.capture import Uncacheable
 from srcgrad.tracing.function import LeafSpec, Traced, as_array, leaf_spec, trace_function
+from srcgrad.tracing.jax_arrays import (
+    JAX_TYPES,
+    is_jax_array,
+    to_jax_array,
+    to_jax_results,
+    to_numpy,
+    without_jax_arrays,
+)
 from srcgrad.tracing.layout import strides_of
 from srcgrad.tracing.pytree import TreeDef
 from srcgrad.tracing.trace import CURRENT, NeedsConcrete
@@ -78,6 +86,8 @@ class Program(NamedTuple):
     traced: tuple[int, ...]
     """The positions of the leaves that are inputs."""
     mutated: tuple[int, ...] = ()
+    direct: Callable[..., Sequence[Any]] | None = None
+    """What runs the program where all its inputs are the call's arguments and jax arrays."""
 
 
 class Retrace(NamedTuple):
@@ -177,12 +187,16 @@ class Transformed(ABC):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
             if CURRENT.get() is not None:
+                args, kwargs = without_jax_arrays((args, kwargs))[0]
                 return self.inline(args, kwargs)
             if self.fast and not kwargs:
                 key = plain_key(self.backend, args)
                 found = self.fast.get(key) if key is not None else None
                 if found is not None and found[0].bind(self.f) is not None:
                     program = found[1]
+                    direct = program.direct
+                    if direct is not None:
+                        return program.finish(direct(*args), program.stages)
                     return program.finish(program.run([as_array(argument) for argument in args]), program.stages)
             return self.dispatch(self.job(args, kwargs), args, kwargs)
         except Exception as error:
@@ -243,6 +257,8 @@ class Transformed(ABC):
         if key is not None and all(not isinstance(a, np.ndarray) or a.dtype.isnative for a in args):
             if len(self.fast) >= FAST_ENTRIES:
                 self.fast.clear()
+            if args and JAX_TYPES.issuperset(map(type, args)):
+                program = program._replace(direct=getattr(program.run, "run_device", None))
             self.fast[key] = (captures, program)
 
     def execute(self, program: Program, job: Job, hidden: Sequence[Any]) -> Any:
@@ -270,20 +286,28 @@ class Transformed(ABC):
             with without_gc():
                 traced = self.trace(job, leaves, specs, False, numbers, rebuilt)
                 built = self.build_checked(traced, job, specs)
-                backend = backend_name(self.backend)
+                backend, given = backend_name(self.backend), (*leaves, *job.extras)
+                placed: dict[str, Any] = {}
+                donating: dict[str, Any] = {}
+                if not JAX_TYPES.isdisjoint(map(type, given)):
+                    placed, donating = {"given": given}, {"donate": self.donated(job)}
                 program: Any = Program(
-                    compiled(built.function, backend),
+                    compiled(built.function, backend, **placed, **donating),
                     built.finish,
-                    tuple(compiled(stage, backend) for stage in built.stages),
+                    tuple(compiled(stage, backend, **placed) for stage in built.stages),
                     tuple(position for position, spec in enumerate(specs) if spec is not None),
                     traced.mutated,
                 )
         except NeedsConcrete as error:
             error.with_traceback(None)  # its frames hold the trace, and the trace holds it
-            floats = any(not isinstance(value, np.ndarray) for value in hidden)
+            floats = any(not isinstance(value, np.ndarray) and type(value) not in JAX_TYPES for value in hidden)
             program = STATIC_FLOATS if floats else Retrace(first_lines(error))
         PROGRAMS.put(key, program)
         return program
+
+    def donated(self, job: Job) -> tuple[int, ...]:
+        """The inputs of the program whose memory it may use for its results."""
+        return ()
 
     def rebuilding(
         self, captures: Known, aliases: AliasPattern | None, count: int
@@ -334,9 +358,13 @@ class Transformed(ABC):
     def retrace(self, job: Job, args: tuple[Any, ...], kwargs: dict[str, Any], reason: str) -> Any:
         """Trace with the numbers known, and run what comes out."""
         self.warn_retrace(reason)
+        on_device = any(is_jax_array(value) for value in (*job.leaves, *job.extras))
+        if on_device:
+            args, kwargs = without_jax_arrays((args, kwargs))[0]
+            job = job._replace(leaves=[*map(to_numpy, job.leaves)], extras=tuple(map(to_numpy, job.extras)))
         result = self.plainly(args, kwargs)
         if result is not NotImplemented:
-            return result
+            return to_jax_results(result) if on_device else result
         specs = [leaf_spec(leaf) if flag else None for leaf, flag in zip(job.leaves, job.active, strict=True)]
         leaves = [copy_input(leaf) for leaf in job.leaves]
         inputs = [as_array(leaf) for leaf, spec in zip(leaves, specs, strict=True) if spec is not None]
@@ -345,6 +373,8 @@ class Transformed(ABC):
             built = self.build_checked(traced, job, specs)
             arguments = [*inputs, *traced.captured, *map(as_array, job.extras)]
             results = [own(result) for result in interpreted(built.function)(arguments)]
+        if on_device:
+            results = [*map(to_jax_array, results)]
         return built.finish(results, [interpreted(stage) for stage in built.stages])
 
     def warn_retrace(self, reason: str) -> None:
@@ -409,7 +439,7 @@ FAST_ENTRIES = 16
 
 
 def plain_key(backend: str | None, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
-    """The types of arguments that are arrays and floats only; None for others."""
+    """The types of arguments that are arrays, of NumPy or jax, and floats only; None for others."""
     key: list[Any] = [backend_name(backend)]
     for argument in args:
         kind = type(argument)
@@ -418,6 +448,9 @@ def plain_key(backend: str | None, args: tuple[Any, ...]) -> tuple[Any, ...] | N
             key.append(argument.shape)
         elif kind is float or kind is np.float64:
             key.append(kind)
+        elif kind in JAX_TYPES:
+            key.append(argument.aval)
+            key.append(argument.sharding)
         else:
             return None
     return tuple(key)
@@ -442,6 +475,8 @@ def leaf_key(leaf: Any) -> Any:
         return kind
     if isinstance(leaf, np.ndarray):
         return (kind, leaf.dtype, leaf.shape, strides_of(leaf))
+    if kind in JAX_TYPES or is_jax_array(leaf):
+        return (kind, leaf.dtype, leaf.shape, leaf.sharding)
     if isinstance(leaf, (type, np.ufunc, types.BuiltinFunctionType)) or (callable(leaf) and is_pure(leaf)):
         return leaf
     return UNKEYED

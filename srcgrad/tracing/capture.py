@@ -292,7 +292,7 @@ class _Analysis:
         kind = hidden_kind(value)
         hidden: int | None = None
         node: int | None = None
-        if kind is not None and (kind == "array" or not self.floats_static):
+        if kind is not None and (kind in ("array", "jax array") or not self.floats_static):
             hidden = len(self.hidden)
             self.hidden.append(Hidden(path, kind))
             self._guard_hidden(hidden, value, expression)

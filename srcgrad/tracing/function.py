@@ -16,6 +16,7 @@ from srcgrad.ir.core import Function, Value
 from srcgrad.ir.source import Span
 from srcgrad.ir.transforms.interpret import inline
 from srcgrad.ir.types import DTYPE_NAMES, ArrayType
+from srcgrad.tracing.jax_arrays import JAX_TYPES, is_jax_array
 from srcgrad.tracing.layout import Strides, strides_of
 from srcgrad.tracing.pytree import TreeDef, flatten
 from srcgrad.tracing.trace import CURRENT, NeedsConcrete, Trace, tracing
@@ -57,11 +58,18 @@ def leaf_spec(leaf: Any) -> LeafSpec | None:
                 f"an array of dtype {leaf.dtype} cannot be traced", hint="use booleans, integers, floats or complex"
             )
         return LeafSpec(ArrayType(leaf.dtype.newbyteorder("="), leaf.shape), False, False, strides_of(leaf))
+    if kind in JAX_TYPES or is_jax_array(leaf):
+        if str(leaf.dtype) not in DTYPE_NAMES:
+            raise DTypeError(
+                f"a jax array of dtype {leaf.dtype} cannot be traced",
+                hint="use booleans, integers, floats or complex; draw random numbers outside",
+            )
+        return LeafSpec(ArrayType(np.dtype(leaf.dtype), leaf.shape), not leaf.shape, False)
     return None
 
 
 def as_array(leaf: Any) -> Any:
-    """A traced leaf as the array or NumPy scalar that a program takes."""
+    """A traced leaf as the array or NumPy scalar that a program takes; a jax array stays one."""
     kind = type(leaf)
     if kind is np.ndarray:
         return leaf if leaf.dtype.isnative else leaf.astype(leaf.dtype.newbyteorder("="))
@@ -122,6 +130,8 @@ def trace_function(
             value = trace.param(spec.type, label, next(known))
             tracer = from_value(value, spec.scalar, spec.weak)
             tracer.storage.strides = spec.strides
+            if writes and type(leaves[position]) in JAX_TYPES:  # what could not be changed for the caller
+                tracer.storage.writable = False
             given[position] = tracer
             storages.append((tracer.storage, value))
         inputs = len(storages)

@@ -17,6 +17,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from srcgrad.tracing.jax_arrays import is_jax_value
+
 __all__ = [
     "class_reason",
     "hidden_kind",
@@ -74,7 +76,7 @@ def is_trusted_module(module: types.ModuleType, is_pure: IsPure) -> bool:
 
 
 def hidden_kind(value: object) -> str | None:
-    """The kind of hidden input that `value` can be ("array", "float", "complex", "numpy scalar"), or None.
+    """The kind of hidden input that `value` can be ("array", "jax array", "float", "complex", "numpy scalar"), or None.
 
     Hidden inputs are read at each call. Exact types only: a subclass may do anything in its operators.
     """
@@ -85,6 +87,8 @@ def hidden_kind(value: object) -> str | None:
         return "numpy scalar"
     if isinstance(value, np.ndarray) and kind is np.ndarray and value.dtype.kind in "biufc":
         return "array"
+    if is_jax_value(value) and getattr(value, "dtype").kind in "biufc":  # noqa: B009
+        return "jax array"
     return None
 
 

@@ -26,6 +26,7 @@ from srcgrad.ir.core import Literal, Value
 from srcgrad.ir.errors import nearest_hint
 from srcgrad.ir.opdef import REGISTRY
 from srcgrad.ir.types import ArrayType, DType
+from srcgrad.tracing.jax_arrays import is_jax_array
 from srcgrad.tracing.layout import elementwise_strides, uninitialised
 from srcgrad.tracing.trace import CURRENT, NeedsConcrete, Storage, Trace, current_trace, leaked
 from srcgrad.tracing.views import Chain, PartView, ReshapeView, TransposeView, View
@@ -35,6 +36,9 @@ FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {}
 
 METHODS: dict[str, Callable[..., Any]] = {}
 """ndarray methods that are functions of the array: ``sum``, ``mean``, ``clip``, …"""
+
+
+BYTES_HINT = "a traced array has no memory of its own: leave what reads or writes its bytes out of the function"
 
 
 class Tracer:
@@ -246,7 +250,7 @@ class Tracer:
         """A view in C order; where NumPy has an iterator, this is the array that it runs over. Of a scalar, a copy."""
         if self.scalar:
             return from_value(self.read()).flat
-        return Tracer(self.storage, (*self.chain, ReshapeView((self.size,))), ArrayType(self.dtype, (self.size,)))
+        return Flat(self.storage, (*self.chain, ReshapeView((self.size,))), ArrayType(self.dtype, (self.size,)))
 
     @flat.setter
     def flat(self, value: Any) -> None:
@@ -301,6 +305,8 @@ class Tracer:
         requested = shape[0] if len(shape) == 1 else shape
         if order == "F":
             return self.transpose().reshape(tuple(reversed(self.target_shape(requested)))).transpose()
+        if order == "A" and not self.in_c_order() and self.ghost().flags.fnc:
+            return self.reshape(requested, order="F", copy=copy)
         if order not in ("C", "A"):
             raise UnsupportedError(f"reshape with order={order!r} is not supported", hint="use order='C' or 'F'")
         target = self.target_shape(requested)
@@ -311,9 +317,15 @@ class Tracer:
         return emit("reshape", self, scalar=self.scalar and not target, shape=target)
 
     def ravel(self, order: str = "C") -> Tracer:
-        if order in "CAK" and not self.in_c_order():
+        if order in ("A", "K") and not self.in_c_order():
+            ghost = self.ghost()
+            if order == "K":
+                perm = sorted(range(self.ndim), key=lambda k: -abs(ghost.strides[k]))
+                return (self if perm == list(range(self.ndim)) else self.transpose(perm)).ravel()
+            order = "F" if ghost.flags.fnc else "C"
+        if order == "C" and not self.in_c_order():
             return self.reshape(-1, copy=True)
-        return self.reshape(-1, order="C" if order == "K" else order)
+        return self.reshape(-1, order="C" if order in ("A", "K") else order)
 
     def flatten(self, order: str = "C") -> Tracer:
         return self.ravel(order).copy()
@@ -369,17 +381,28 @@ class Tracer:
     def sort(self, axis: int = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> None:
         self[...] = np.sort(self, axis=axis)
 
+    def partition(self, kth: Any, axis: int = -1, kind: str = "introselect", order: Any = None) -> None:
+        self[...] = np.partition(self, kth, axis=axis)
+
+    def view(self, dtype: Any = None, type: Any = None) -> Any:
+        """Another view of the same elements, of the same type."""
+        if type not in (None, np.ndarray) or (dtype is not None and np.dtype(dtype) != self.dtype):
+            raise UnsupportedError(
+                "ndarray.view of another type is not supported on a traced array",
+                hint="x.real, x.imag and x.astype(dtype) keep the values and their derivatives",
+            )
+        return self[...]
+
     def __getattr__(self, name: str) -> Any:
         method = METHODS.get(name)
         if method is not None:
             return method.__get__(self)
         if name.startswith("__") or not hasattr(np.ndarray, name):
-            raise NoAttributeError(
-                f"an array has no attribute {name!r}", hint=nearest_hint(name, [*METHODS, *vars(Tracer)])
-            )
+            public = [known for known in (*METHODS, *vars(Tracer)) if hasattr(np.ndarray, known)]
+            raise NoAttributeError(f"an array has no attribute {name!r}", hint=nearest_hint(name, public))
         raise UnsupportedError(
             f"ndarray.{name} is not supported on a traced array",
-            hint=nearest_hint(name, [*METHODS, *vars(Tracer)]),
+            hint="x.reshape, np.resize and x.copy() make other shapes" if name == "resize" else BYTES_HINT,
         )
 
     # --- what needs a number -----------------------------------------------------------------------
@@ -491,6 +514,16 @@ class Tracer:
         return rule(*args, **kwargs)
 
 
+class Flat(Tracer):
+    """``x.flat``: what is written into it is written into the array, what is taken out of it is a copy."""
+
+    __slots__ = ()
+
+    def __getitem__(self, index: Any) -> Tracer:
+        found = Tracer.__getitem__(self, index)
+        return found if found.scalar else found.copy()
+
+
 def from_value(value: Value, scalar: bool = False, weak: bool = False, writable: bool = True) -> Tracer:
     """A new handle that owns a value of the current trace."""
     return Tracer(Storage(current_trace(), value, writable), (), value.type, scalar, weak)
@@ -508,7 +541,11 @@ def as_tracer(x: Any, dtype: Any = None) -> Tracer:
         rows = [as_tracer(item) for item in x]
         stacked: Tracer = FUNCTIONS[np.stack](rows)
         return stacked if dtype is None else stacked.astype(dtype)
-    array = np.asarray(x, dtype)
+    try:
+        array = np.asarray(x, dtype)
+    except TypeError:
+        is_jax_array(x)  # says what to do about a tracer of jax
+        raise
     if array.dtype.kind not in "biufc":
         raise UnsupportedError(
             f"{type(x).__name__} is not an array or a number", hint=f"its dtype would be {array.dtype}"

@@ -13,6 +13,7 @@ import numpy as np
 from srcgrad.errors import DTypeError, ShapeError, UnsupportedError
 from srcgrad.ir.errors import nearest_hint
 from srcgrad.ir.types import DType
+from srcgrad.tracing.jax_arrays import is_jax_array
 from srcgrad.tracing.tracer import (
     FUNCTIONS,
     Tracer,
@@ -40,7 +41,10 @@ REDUCTIONS: dict[np.ufunc, Callable[..., Any]] = {
     np.logical_and: np.all,
     np.logical_or: np.any,
 }
-"""``ufunc.reduce`` as a NumPy function."""
+"""``ufunc.reduce`` as a NumPy function; the others are folds."""
+
+UNTRACED: dict[np.ufunc, str] = {np.isnat: "it asks about dates, which are never traced"}
+"""Ufuncs that no rule is written for, and why."""
 
 LOOPS: dict[Any, Loop] = {}
 
@@ -153,8 +157,11 @@ def find_rule(ufunc: np.ufunc) -> Callable[..., Any] | None:
     """
     if has_rule(ufunc):
         return UFUNCS.get(ufunc)
-    known = [f"np.{known.__name__}" for known in (*ELEMENTWISE, *UFUNCS)]
     name = f"np.{ufunc.__name__}"
+    reason = UNTRACED.get(ufunc)
+    if reason is not None:
+        raise UnsupportedError(f"{name} has no derivative rule in srcgrad: {reason}")
+    known = [f"np.{known.__name__}" for known in (*ELEMENTWISE, *UFUNCS)]
     raise UnsupportedError(f"{name} has no derivative rule in srcgrad", hint=nearest_hint(name, known))
 
 
@@ -165,8 +172,6 @@ def array_ufunc(self: Tracer, ufunc: np.ufunc, method: str, *inputs: Any, out: A
     for name in ("order", "subok", "casting"):
         kwargs.pop(name, None)
     outs = out if isinstance(out, tuple) else (out,)
-    if method == "at":
-        return scatter_at(ufunc, *inputs)
     if method == "__call__":
         if ufunc in FUNCTIONS:  # np.matmul and the other generalised ufuncs
             results = FUNCTIONS[ufunc](*inputs, **kwargs)
@@ -176,26 +181,13 @@ def array_ufunc(self: Tracer, ufunc: np.ufunc, method: str, *inputs: Any, out: A
                 inputs = tuple(as_tracer(x).astype(dtype) for x in inputs)
             results = call(ufunc, *inputs)
         return store(results, outs, where)
-    if method == "reduce":
-        reduction = REDUCTIONS.get(ufunc)
-        if reduction is None:
-            raise UnsupportedError(f"np.{ufunc.__name__}.reduce has no derivative rule in srcgrad")
-        axis = inputs[1] if len(inputs) > 1 else kwargs.pop("axis", 0)
-        given = {name: value for name, value in kwargs.items() if value is not np._NoValue}
-        if dtype is not None:
-            given["dtype"] = dtype
-        if where is not True:
-            given["where"] = where
-        return store(reduction(inputs[0], axis=axis, **given), outs, True)
-    if method == "accumulate" and ufunc in (np.add, np.multiply):
-        accumulate = np.cumsum if ufunc is np.add else np.cumprod
-        axis = inputs[1] if len(inputs) > 1 else kwargs.get("axis", 0)
-        return store(accumulate(inputs[0], axis=axis, dtype=dtype), outs, True)
     if method == "outer":
         refuse_options(ufunc, kwargs)
         left, right = (from_value(as_tracer(x).read()) for x in inputs)  # arrays: no number is weak
         return store(call(ufunc, left.reshape(left.shape + (1,) * right.ndim), right), outs, where)
-    raise UnsupportedError(f"np.{ufunc.__name__}.{method} is not supported on traced arrays")
+    from srcgrad.tracing.ufunc_methods import apply_method  # its rules call NumPy functions, which are built on this
+
+    return apply_method(ufunc, method, inputs, outs, where, dtype, kwargs)
 
 
 def refuse_options(ufunc: np.ufunc, options: dict[str, Any]) -> None:
@@ -238,18 +230,6 @@ def assign(target: Tracer, value: Any, where: Any = True, casting: str = "same_k
         value = np.where(where, value, target)
     value = broadcast_tracer(value, target.shape)
     target.write(cast_value(value.read(), target.dtype))
-
-
-def scatter_at(ufunc: np.ufunc, target: Any, index: Any, *values: Any) -> None:
-    """``ufunc.at(x, i, v)``: unbuffered, so that duplicate indices count each time."""
-    require_traced_out(target)
-    if ufunc is np.subtract:
-        ufunc, values = np.add, (-as_tracer(values[0]),)
-    if ufunc is not np.add:
-        raise UnsupportedError(f"np.{ufunc.__name__}.at is not supported on traced arrays", hint="np.add.at is")
-    from srcgrad.tracing.indexing import add_at  # indexing is built on the operators defined here
-
-    add_at(target, index, values[0])
 
 
 # --- operators -------------------------------------------------------------------------------------------------------
@@ -313,7 +293,7 @@ def is_weak(x: Any) -> bool:
 
 
 def is_operand(x: Any) -> bool:
-    return isinstance(x, (bool, int, float, complex, np.generic, np.ndarray, list, tuple))
+    return isinstance(x, (bool, int, float, complex, np.generic, np.ndarray, list, tuple)) or is_jax_array(x)
 
 
 def integer_power(base: Tracer, exponent: int, weak: bool) -> Any:
@@ -401,6 +381,16 @@ ELEMENTWISE.update(
         np.hypot: "hypot",
         np.arctan2: "arctan2",
         np.logaddexp: "logaddexp",
+        np.logaddexp2: "logaddexp2",
+        np.left_shift: "left_shift",
+        np.right_shift: "right_shift",
+        np.bitwise_count: "bitwise_count",
+        np.gcd: "gcd",
+        np.lcm: "lcm",
+        np.ldexp: "ldexp",
+        np.nextafter: "nextafter",
+        np.signbit: "sign_bit",
+        np.spacing: "spacing",
         np.fabs: "abs",
         np.sign: "sign",
         np.square: "square",
@@ -442,29 +432,19 @@ def logical(name: str) -> Callable[..., Any]:
 
 
 def bitwise(name: str) -> Callable[..., Any]:
-    """Of booleans it is the logical operation; of integers there is no op."""
-
-    def rule(*operands: Tracer) -> Tracer:
-        if operands[0].dtype != np.bool_:
-            raise UnsupportedError(
-                f"bitwise operations on {operands[0].dtype} are not supported on traced arrays",
-                hint="use arithmetic: x % 2 for x & 1, x * 2**n for x << n, x // 2**n for x >> n",
-            )
-        return emit(name, *operands)
-
-    return rule
+    """Of booleans it is the logical operation."""
+    return lambda *operands: emit(f"{'logical' if operands[0].dtype == np.bool_ else 'bitwise'}_{name}", *operands)
 
 
 for _name in ("and", "or", "xor", "not"):
     UFUNCS[getattr(np, f"logical_{_name}")] = logical(f"logical_{_name}")
-for _ufunc, _name in ((np.bitwise_and, "and"), (np.bitwise_or, "or"), (np.bitwise_xor, "xor")):
-    UFUNCS[_ufunc] = bitwise(f"logical_{_name}")
-
-
-@ufunc_rule(np.invert)
-def invert(x: Any) -> Any:
-    """Of integers in two's complement, -x - 1."""
-    return emit("logical_not", x) if x.dtype == np.bool_ else -x - x.dtype.type(1)
+for _ufunc, _name in (
+    (np.bitwise_and, "and"),
+    (np.bitwise_or, "or"),
+    (np.bitwise_xor, "xor"),
+    (np.invert, "not"),
+):
+    UFUNCS[_ufunc] = bitwise(_name)
 
 
 def extremum(name: str) -> Callable[..., Any]:
@@ -527,12 +507,6 @@ def rad2deg(x: Tracer) -> Any:
     return x * x.dtype.type(180 / np.pi)
 
 
-@ufunc_rule(np.logaddexp2)
-def logaddexp2(left: Tracer, right: Tracer) -> Any:
-    log2 = left.dtype.type(np.log(2.0))
-    return np.logaddexp(left * log2, right * log2) / log2
-
-
 @ufunc_rule(np.divmod)
 def divmod_(left: Tracer, right: Tracer) -> Any:
     return left // right, left % right
@@ -545,22 +519,16 @@ def modf(x: Tracer) -> Any:
     return np.where(np.isinf(x), x.dtype.type(0), x - whole), whole
 
 
-@ufunc_rule(np.ldexp)
-def ldexp(x: Tracer, exponent: Tracer) -> Any:
-    """Half of the exponent at a time: 2.0 ** exponent alone may overflow where the product does not."""
-    half: Any = exponent // 2
-    powers = (np.exp2(part.astype(x.dtype)) for part in (half, exponent - half))
-    return x * next(powers) * next(powers)
+@ufunc_rule(np.frexp)
+def frexp(x: Tracer) -> Any:
+    """The fraction is x itself where x is 0, infinite or nan: the exponent is NumPy's choice there."""
+    exponent = emit("frexp_exponent", x)
+    return np.where(np.isfinite(x), np.ldexp(x, -exponent), x), exponent
 
 
 @ufunc_rule(np.copysign)
 def copysign(left: Tracer, right: Tracer) -> Any:
-    return np.where(signbit(left) != signbit(right), -left, left)
-
-
-@ufunc_rule(np.signbit)
-def signbit(x: Tracer) -> Any:
-    return (x < 0) | ((x == 0) & (1.0 / x < 0))
+    return np.where(np.signbit(left) != np.signbit(right), -left, left)
 
 
 @ufunc_rule(np.heaviside)

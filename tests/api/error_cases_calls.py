@@ -87,6 +87,16 @@ def checkpoint_of_an_int() -> Any:
     return sg.checkpoint(3)
 
 
+@case("ArgumentError", TypeError, at="sg.to_jax(3)")
+def to_jax_of_an_int() -> Any:
+    return sg.to_jax(3)
+
+
+@case("ArgumentError", TypeError, at="sg.from_jax(3)")
+def from_jax_of_an_int() -> Any:
+    return sg.from_jax(3)
+
+
 @case("CustomRuleError", TypeError, at="sg.custom_jvp(3)")
 def custom_jvp_of_an_int() -> Any:
     return sg.custom_jvp(3)

@@ -13,7 +13,7 @@ import pytest
 import scipy.special
 
 import srcgrad as sg
-from srcgrad.errors import AxisError, UnsupportedError
+from srcgrad.errors import AxisError, ShapeError, UnsupportedError
 
 X = np.array([0.3, -0.7, 1.1])
 
@@ -296,3 +296,76 @@ def test_vmap_gives_outputs_that_are_the_same_for_all_examples_without_an_axis()
     assert np.shape(total) == ()
     gradient = sg.grad(lambda b: sg.vmap(lambda a, c: a + c.sum(), (0, None))(x, b).sum())(y)
     np.testing.assert_array_equal(gradient, [3.0, 3.0])
+
+
+def test_methods_of_ufuncs_are_functions_of_a_known_meaning() -> None:
+    """``jacrev(np.maximum.accumulate)`` was traced again at each call; each method still has a program of its own."""
+    x = np.array([1.0, 3.0, 2.0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", sg.RetraceWarning)
+        for _ in range(2):
+            np.testing.assert_array_equal(sg.jacrev(np.maximum.accumulate)(x), [[1, 0, 0], [0, 1, 0], [0, 1, 0]])
+            np.testing.assert_array_equal(sg.jacrev(np.minimum.accumulate)(x), [[1, 0, 0], [1, 0, 0], [1, 0, 0]])
+            np.testing.assert_allclose(sg.grad(np.multiply.reduce)(x), [6.0, 2.0, 3.0])
+            assert sg.jacrev(np.multiply.outer)(x, x).shape == (3, 3, 3)
+        assert sg.jit(functools.partial(np.maximum.accumulate, axis=0), strict=True)(x).tolist() == [1.0, 3.0, 3.0]
+
+
+def naive_logistic(x: Any) -> Any:
+    return 1 / (1 + np.exp(-x))
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        naive_logistic,
+        lambda x: 2.0 / (np.exp(-x) + 1.0) * 0.5,
+        lambda x: np.reciprocal(1 + np.exp(-x)),
+        lambda x: (1 + np.exp(-x)) ** -1,
+    ],
+)
+def test_the_logistic_function_as_people_write_it_has_a_derivative_in_both_tails(f: Callable[..., Any]) -> None:
+    """It was 0 * inf where exp(-x) is inf, and 0 where its square is."""
+    x = np.array([-1000.0, -800.0, -700.0, -400.0, -3.0, 0.0, 40.0, 1000.0])
+    p, q = scipy.special.expit(x), scipy.special.expit(-x)
+    np.testing.assert_allclose(sg.vmap(sg.grad(f))(x), p * q, rtol=1e-14)
+    np.testing.assert_allclose(sg.vmap(sg.jacfwd(f))(x), p * q, rtol=1e-14)
+    np.testing.assert_allclose(sg.vmap(sg.hessian(f))(x), p * q * (q - p), rtol=1e-13)
+    np.testing.assert_allclose(sg.value_and_grad(f)(-3.0)[0], f(-3.0), rtol=1e-15)
+
+
+def test_einsum_whose_output_leaves_the_ellipsis_out_is_refused_as_by_numpy() -> None:
+    """It summed over the axes under the ellipsis."""
+    x = np.ones((2, 3))
+    for subscripts in ("...->", "...i->i"):
+        with pytest.raises(ValueError, match="einsum|einstein"):
+            np.einsum(subscripts, x)
+        with pytest.raises(ShapeError, match="leaves out"):
+            sg.jit(lambda x, s=subscripts: np.einsum(s, x))(x)
+    np.testing.assert_array_equal(sg.jit(lambda x: np.einsum("...i->i", x))(x[0]), x[0])  # nothing is under it
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("function", [np.median, np.nanmedian])
+@pytest.mark.parametrize(("shape", "axis"), [((0,), None), ((0, 3), 0), ((2, 0), 0), ((2, 0), 1)])
+def test_the_median_of_no_elements_is_nan(function: Callable[..., Any], shape: tuple[int, ...], axis: Any) -> None:
+    x = np.ones(shape)
+    found = sg.jit(lambda x: function(x, axis=axis, keepdims=True))(x)
+    np.testing.assert_array_equal(found, function(x, axis=axis, keepdims=True))
+
+
+def test_in_place_partition_and_views_of_the_same_type() -> None:
+    """Both were unknown methods, with a hint at a private name."""
+
+    def f(x: Any) -> Any:
+        a = x.copy()
+        a.view()[0] *= 3.0
+        a.partition(1)
+        return a
+
+    x = np.array([1.0, 5.0, 4.0])
+    np.testing.assert_array_equal(sg.jit(f)(x), f(x))
+    np.testing.assert_array_equal(sg.jacrev(f)(x), [[3.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.0, 1.0, 0.0]])
+    with pytest.raises(UnsupportedError) as caught:
+        sg.grad(lambda x: np.sum(x.view(np.int64)))(x)
+    assert "x.real" in str(caught.value)

@@ -1,0 +1,260 @@
+"""Primitives that hold programs: calls, custom rules, checkpoints, branches and loops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
+from typing import Any, Final
+
+import numpy as np
+
+from srcgrad.custom import checkpoint, custom_jvp, custom_vjp
+from srcgrad.jaxprs.arrays import part
+from srcgrad.jaxprs.table import Equation, known, reshaped, rule, select, struct, traced
+from srcgrad.jaxprs.walk import single, walk
+from srcgrad.tracing.tracer import Tracer, emit
+
+RULE_DEPTH: Final = 3
+"""The rule of a function that calls itself is followed to this depth: derivatives up to this order follow it."""
+DEPTH: ContextVar[int] = ContextVar("srcgrad_jax_rules", default=0)
+MOST_STEPS: Final = 50_000
+"""How many equations a loop may become when it is unrolled."""
+
+
+@rule("jit", "pjit", "closed_call", "core_call", "core_closed_call", "xla_call", "named_call")
+def call(e: Equation) -> list[Any]:
+    body = e.params["jaxpr"] if "jaxpr" in e.params else e.params["call_jaxpr"]
+    return closed_walk(body, e.operands)
+
+
+def closed_walk(body: Any, operands: Sequence[Any]) -> list[Any]:
+    """Walk a jaxpr with or without constants."""
+    return walk(body.jaxpr, body.consts, operands) if hasattr(body, "consts") else walk(body, (), operands)
+
+
+@rule("remat2", "checkpoint", "remat")
+def remat(e: Equation) -> Any:
+    run, given = opened(e, lambda operands: closed_walk(e.params["jaxpr"], operands))
+    return list(checkpoint(run)(*given)) if given else run()
+
+
+def opened(e: Equation, body: Callable[[list[Any]], list[Any]]) -> tuple[Callable[..., Any], list[Tracer]]:
+    """The body as a function of the traced operands only, and these."""
+    places = [k for k, operand in enumerate(e.operands) if isinstance(operand, Tracer)]
+
+    def run(*given: Any) -> Any:
+        operands = list(e.operands)
+        for place, value in zip(places, given, strict=True):
+            operands[place] = value
+        return tuple(body(operands))
+
+    return run, [traced(e.operands[place]) for place in places]
+
+
+# --- custom rules ------------------------------------------------------------------------------------
+
+
+def rule_parts(e: Equation) -> tuple[list[int], list[int], list[int], Callable[..., Any]]:
+    """The traced operands, the floating ones of them and of the results; and the equation as a jax function of the
+    floating operands (the others given first) that returns the floating results.
+    """
+    places = [k for k, operand in enumerate(e.operands) if isinstance(operand, Tracer)]
+    floats = [k for k in places if np.dtype(e.source.invars[k].aval.dtype).kind in "fc"]
+    outs = [k for k, type in enumerate(e.results) if np.dtype(type.dtype).kind in "fc"]
+    whole = single(e.source)
+
+    def function(others: list[Any], *given: Any) -> list[Any]:
+        operands = list(others)
+        for place, value in zip(floats, given, strict=True):
+            operands[place] = value
+        found = whole(*operands)
+        return [found[k] for k in outs]
+
+    return places, floats, outs, function
+
+
+def example(e: Equation, places: Sequence[int]) -> list[Any]:
+    """The types of operands, for jax to trace with."""
+    return [struct(e.source.invars[k].aval.shape, e.source.invars[k].aval.dtype) for k in places]
+
+
+def merged(e: Equation, places: Sequence[int], values: Sequence[Any]) -> list[Any]:
+    """The operands, with traced ones replaced."""
+    operands = list(e.operands)
+    for place, value in zip(places, values, strict=True):
+        operands[place] = value
+    return operands
+
+
+DETERMINANTS: Final[dict[str, Callable[..., Any]]] = {
+    "jax._src.numpy.linalg._slogdet_lu": np.linalg.slogdet,
+    "jax._src.numpy.linalg._det": np.linalg.det,
+}
+"""Functions of jax with a rule, whose factorisation has no counterpart, and NumPy's functions of the same meaning."""
+
+
+def called(body: Any) -> str:
+    """The module and name of the function that a jaxpr was made from, as far as jax tells."""
+    debug = getattr(body.jaxpr, "debug_info", None)
+    parts = str(getattr(debug, "func_filename", "") or "").removesuffix(".py").replace("\\", "/").split("/")
+    module = ".".join(parts[len(parts) - parts[::-1].index("jax") - 1 :]) if "jax" in parts else ""
+    return f"{module}.{getattr(debug, 'func_name', '')}"
+
+
+@rule("custom_jvp_call")
+def custom_jvp_call(e: Equation) -> Any:
+    """A function with a forward rule of jax: kept as one of srcgrad's."""
+    import jax
+
+    body = e.params["call_jaxpr"]
+    same = DETERMINANTS.get(called(body))
+    if same is not None:
+        found: Any = same(e.x)
+        return list(found) if isinstance(found, tuple) else found
+    places, floats, outs, function = rule_parts(e)
+    if not floats or DEPTH.get() >= RULE_DEPTH:
+        return closed_walk(body, e.operands)
+    run, given = opened(e, lambda operands: closed_walk(body, operands))
+
+    def pushed(values: Any, tangents: Any) -> Any:
+        others = merged(e, places, values)
+        primals = [others[k] for k in floats]
+        out = single(e.source)(*others)
+        return out, jax.jvp(lambda *xs: function(others, *xs), primals, tangents)[1]
+
+    ruled: Any = custom_jvp(run)
+
+    def forward(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> Any:
+        token = DEPTH.set(DEPTH.get() + 1)
+        try:
+            closed = jax.make_jaxpr(pushed)(example(e, places), example(e, floats))
+            moved = [tangents[places.index(k)] for k in floats]
+            found = closed_walk(closed, [*primals, *moved])
+        finally:
+            DEPTH.reset(token)
+        count = len(e.results)
+        dots: list[Any] = [np.zeros(type.shape, type.dtype) for type in e.results]
+        for place, dot in zip(outs, found[count:], strict=True):
+            dots[place] = dot
+        return tuple(found[:count]), tuple(dots)
+
+    ruled.defjvp(forward)
+    return list(ruled(*given))
+
+
+@rule("custom_vjp_call", "custom_vjp_call_jaxpr")
+def custom_vjp_call(e: Equation) -> Any:
+    """A function with a reverse rule of jax: kept as one of srcgrad's, whose backward part runs jax's forward part
+    once more.
+    """
+    import jax
+
+    body = e.params.get("call_jaxpr", e.params.get("fun_jaxpr"))
+    places, floats, outs, function = rule_parts(e)
+    if not floats or DEPTH.get() >= RULE_DEPTH:
+        return closed_walk(body, e.operands)
+    run, given = opened(e, lambda operands: closed_walk(body, operands))
+
+    def pulled(values: Any, cotangents: Any) -> Any:
+        others = merged(e, places, values)
+        return jax.vjp(lambda *xs: function(others, *xs), *[others[k] for k in floats])[1](cotangents)
+
+    ruled: Any = custom_vjp(run)
+
+    def backward(values: Any, cotangents: Any) -> Any:
+        token = DEPTH.set(DEPTH.get() + 1)
+        try:
+            types = [struct(e.results[k].shape, e.results[k].dtype) for k in outs]
+            closed = jax.make_jaxpr(pulled)(example(e, places), types)
+            found = iter(closed_walk(closed, [*values, *[cotangents[k] for k in outs]]))
+        finally:
+            DEPTH.reset(token)
+        return tuple([next(found) if k in floats else None for k in places])
+
+    ruled.defvjp(lambda *xs: (run(*xs), xs), backward)
+    return list(ruled(*given))
+
+
+# --- branches and loops --------------------------------------------------------------------------------
+
+
+@rule("platform_index")
+def platform_index(e: Equation) -> Any:
+    """The branch that is right on every platform."""
+    return np.int32(list(e.params["platforms"]).index(None))
+
+
+@rule("cond")
+def cond(e: Equation) -> list[Any]:
+    """The branch that is taken, if that is known; else all of them, and the results of one are chosen."""
+    index, operands = e.operands[0], e.operands[1:]
+    branches = e.params["branches"]
+    number = known(index)
+    if number is not None:
+        return closed_walk(branches[min(max(int(number), 0), len(branches) - 1)], operands)
+    found = closed_walk(branches[0], operands)
+    for k, branch in enumerate(branches[1:], 1):
+        here = emit("equal", traced(index), traced(np.asarray(k, traced(index).dtype)))
+        if k == len(branches) - 1:
+            here = emit("greater_equal", traced(index), traced(np.asarray(k, traced(index).dtype)))
+        others = closed_walk(branch, operands)
+        found = [select(here, traced(b), traced(a)) for a, b in zip(found, others, strict=True)]
+    return found
+
+
+@rule("scan")
+def scan(e: Equation) -> list[Any]:
+    """Unrolled: the length is known."""
+    length, body = int(e.params["length"]), e.params["jaxpr"]
+    if length * len(body.jaxpr.eqns) > MOST_STEPS:
+        raise e.unsupported(
+            f"a scan of {length} steps is too long to be unrolled", "write the loop in NumPy, where srcgrad sees it"
+        )
+    consts, carried = e.params["num_consts"], e.params["num_carry"]
+    fixed, carry = e.operands[:consts], list(e.operands[consts : consts + carried])
+    xs = e.operands[consts + carried :]
+    rows: list[list[Any]] = []
+    for k in reversed(range(length)) if e.params["reverse"] else range(length):
+        found = closed_walk(body, [*fixed, *carry, *[row(x, k) for x in xs]])
+        carry = found[:carried]
+        rows.append(found[carried:])
+    if e.params["reverse"]:
+        rows.reverse()
+    ys = [stacked([r[k] for r in rows], type) for k, type in enumerate(e.results[carried:])]
+    return [*carry, *ys]
+
+
+def row(x: Any, k: int) -> Any:
+    if not isinstance(x, Tracer):
+        return np.asarray(x)[k]
+    starts, limits = [k] + [0] * (x.ndim - 1), [k + 1, *x.shape[1:]]
+    return reshaped(part(x, starts, limits), x.shape[1:])
+
+
+def stacked(values: list[Any], type: Any) -> Any:
+    """The results of the steps of a scan, one after the other."""
+    if not any(isinstance(value, Tracer) for value in values):
+        return np.reshape(np.asarray([np.asarray(value) for value in values], type.dtype), type.shape)
+    rows = [reshaped(traced(value), (1, *np.shape(value))) for value in values]
+    return emit("concatenate", *rows, axis=0) if len(rows) > 1 else rows[0]
+
+
+@rule("while")
+def while_(e: Equation) -> list[Any]:
+    """Unrolled, as long as the condition is known in each step."""
+    tests, bodies = e.params["cond_nconsts"], e.params["body_nconsts"]
+    test, body = e.operands[:tests], e.operands[tests : tests + bodies]
+    carry = list(e.operands[tests + bodies :])
+    steps = 0
+    while True:
+        (going,) = closed_walk(e.params["cond_jaxpr"], [*test, *carry])
+        number = known(going)
+        if number is None or steps > MOST_STEPS:
+            raise e.unsupported(
+                "the primitive while has no counterpart where its condition depends on traced values",
+                "write the loop in NumPy, where srcgrad traces it, or as a lax.scan of fixed length",
+            )
+        if not number:
+            return carry
+        carry = closed_walk(e.params["body_jaxpr"], [*body, *carry])
+        steps += 1 + len(e.params["body_jaxpr"].jaxpr.eqns)

@@ -1,0 +1,209 @@
+"""The methods of ufuncs on traced arrays: ``reduce``, ``accumulate``, ``reduceat`` and ``at``.
+
+A method that is a NumPy function is that function. For the others the ufunc itself is applied: element after element
+along the axis (a fold), or, where it is associative, in a logarithmic number of steps. Ties of ``maximum`` and
+``minimum`` are then shared between the two operands of each step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.lib.array_utils import normalize_axis_index
+
+from srcgrad.errors import AxisError, DTypeError, IndexingError, ShapeError, UnsupportedError
+from srcgrad.tracing.tracer import Tracer, as_tracer, broadcast_tracer, emit, from_value
+from srcgrad.tracing.ufuncs import REDUCTIONS, call, require_traced_out, resolve, store
+
+ASSOCIATIVE = frozenset(
+    {
+        np.add, np.multiply, np.maximum, np.minimum, np.fmax, np.fmin, np.logaddexp, np.logaddexp2, np.logical_and,
+        np.logical_or, np.logical_xor, np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.gcd, np.lcm, np.hypot,
+    }
+)  # fmt: skip
+"""Ufuncs whose operands may be bracketed in any way, but for rounding."""
+
+RUNNING: dict[np.ufunc, tuple[str, str]] = {
+    np.maximum: ("cummax", "biuf"),
+    np.minimum: ("cummin", "biuf"),
+    np.logaddexp: ("cumlogsumexp", "f"),
+}
+"""Ufuncs whose ``accumulate`` is an op, for dtypes of these kinds."""
+
+
+def apply_method(
+    ufunc: np.ufunc,
+    method: str,
+    inputs: Sequence[Any],
+    outs: tuple[Any, ...],
+    where: Any,
+    dtype: Any,
+    options: dict[str, Any],
+) -> Any:
+    """One of the methods; NumPy gives all arguments but the first two by name.
+
+    Raises:
+        UnsupportedError: the method of this ufunc has no meaning here.
+    """
+    if method == "at":
+        return apply_at(ufunc, *inputs)
+    if ufunc.nin != 2 or ufunc.nout != 1 or ufunc.signature is not None:
+        raise UnsupportedError(f"np.{ufunc.__name__}.{method} is not supported on traced arrays")
+    if method == "reduce":
+        result = reduce(ufunc, inputs[0], where, dtype, options)
+    elif method == "accumulate":
+        result = accumulate(ufunc, inputs[0], dtype, **options)
+    else:
+        result = reduceat(ufunc, inputs[0], dtype, *inputs[1:], **options)
+    return store(result, outs, True)
+
+
+def prepared(ufunc: np.ufunc, array: Any, dtype: Any) -> Any:
+    """The array in the dtype in which the ufunc applied to its own results computes."""
+    x = as_tracer(array)
+    if dtype is None and ufunc in (np.add, np.multiply):
+        dtype = ufunc.reduce(np.ones(1, x.dtype)).dtype  # sums and products of small integers are wider
+    return x.astype(resolve(ufunc, (x.dtype, x.dtype))[1][0] if dtype is None else dtype, copy=False)
+
+
+def axis_index(axis: Any, ndim: int) -> int:
+    try:
+        return normalize_axis_index(axis, ndim)
+    except np.exceptions.AxisError as error:
+        raise AxisError(str(error)) from None
+
+
+# --- reduce ----------------------------------------------------------------------------------------------------------
+
+
+def reduce(ufunc: np.ufunc, array: Any, where: Any, dtype: Any, options: dict[str, Any]) -> Any:
+    given = {name: value for name, value in options.items() if value is not np._NoValue}
+    axis = given.pop("axis", 0)
+    reduction = REDUCTIONS.get(ufunc)
+    if reduction is not None:
+        if dtype is not None:
+            given["dtype"] = dtype
+        if where is not True:
+            given["where"] = where
+        return reduction(array, axis=axis, **given)
+    return fold(ufunc, prepared(ufunc, array, dtype), axis, where, **given)
+
+
+def fold(ufunc: np.ufunc, x: Any, axis: Any, where: Any, keepdims: bool = False, initial: Any = None) -> Any:
+    """The ufunc between all elements along the axes, from ``initial``, or the ufunc's identity where it needs one."""
+    axes = range(x.ndim) if axis is None else (axis,) if not isinstance(axis, tuple) else axis
+    chosen = sorted(axis_index(one, x.ndim) for one in axes)
+    kept = [k for k in range(x.ndim) if k not in chosen]
+    shape = tuple(x.shape[k] for k in kept)
+    size = int(np.prod([x.shape[k] for k in chosen], dtype=int))
+    rows = x.transpose([*chosen, *kept]).reshape((size, *shape))
+    start = ufunc.identity if initial is None and (where is not True or not size) else initial
+    if start is None and (where is not True or not size):
+        raise ShapeError(f"np.{ufunc.__name__}.reduce of no elements has no identity", hint="pass initial=")
+    if where is not True:
+        chosen_rows = broadcast_tracer(as_tracer(where), x.shape).transpose([*chosen, *kept]).reshape(rows.shape)
+        rows = np.where(chosen_rows, rows, x.dtype.type(ufunc.identity if ufunc.identity is not None else start))
+        if ufunc not in ASSOCIATIVE:
+            raise UnsupportedError(f"np.{ufunc.__name__}.reduce with where= is not supported on traced arrays")
+    result: Any = bracketed(ufunc, rows) if size else None
+    if start is not None:
+        first = np.zeros_like(result if result is not None else rows.sum(axis=0)) + x.dtype.type(start)
+        result = first if result is None else call(ufunc, first, result)
+    full = tuple(1 if k in chosen else x.shape[k] for k in range(x.ndim))
+    result = result.reshape(full) if keepdims else result
+    return from_value(result.read(), scalar=not result.ndim)
+
+
+def bracketed(ufunc: np.ufunc, rows: Any) -> Any:
+    """The ufunc between all rows; halves at a time if it is associative."""
+    if ufunc not in ASSOCIATIVE:
+        result = rows[0]
+        for k in range(1, len(rows)):
+            result = call(ufunc, result, rows[k])
+        return result
+    while len(rows) > 1:
+        half = len(rows) // 2
+        paired = call(ufunc, rows[:half], rows[half : 2 * half])
+        rows = paired if len(rows) == 2 * half else np.concatenate([paired, rows[2 * half :]])
+    return rows[0]
+
+
+# --- accumulate and reduceat -----------------------------------------------------------------------------------------
+
+
+def accumulate(ufunc: np.ufunc, array: Any, dtype: Any, axis: Any = 0) -> Any:
+    """The folds of the first element, the first two, the first three, …"""
+    if ufunc in (np.add, np.multiply):
+        return (np.cumsum if ufunc is np.add else np.cumprod)(array, axis=axis, dtype=dtype)
+    x = prepared(ufunc, array, dtype)
+    axis = axis_index(axis, x.ndim)
+    op, kinds = RUNNING.get(ufunc, ("", ""))
+    if x.dtype.kind in kinds:
+        return emit(op, x, axis=axis)
+    rows = np.moveaxis(x, axis, 0)
+    if ufunc in ASSOCIATIVE:
+        step = 1
+        while step < len(rows):  # after each round a row is the fold of the last 2 * step
+            rows = np.concatenate([rows[:step], call(ufunc, rows[:-step], rows[step:])])
+            step *= 2
+    elif len(rows):
+        found = [rows[0]]
+        for k in range(1, len(rows)):
+            found.append(call(ufunc, found[-1], rows[k]))
+        rows = np.stack(found)
+    result = np.moveaxis(rows, 0, axis)
+    return result.copy() if result is x or result.storage is x.storage else result
+
+
+def reduceat(ufunc: np.ufunc, array: Any, dtype: Any, indices: Any, axis: Any = 0) -> Any:
+    """The folds of the slices from each index to the next; where that is none, the one element."""
+    x = prepared(ufunc, array, dtype)
+    axis = axis_index(axis, x.ndim)
+    starts = np.asarray(indices.concrete("ufunc.reduceat") if isinstance(indices, Tracer) else indices)
+    length = x.shape[axis]
+    if starts.size and not (starts.min() >= 0 and starts.max() < length):
+        raise IndexingError(f"index {starts.max()} out-of-bounds in {ufunc.__name__}.reduceat [0, {length})")
+    rows = np.moveaxis(x, axis, 0)
+    ends = [*starts[1:].tolist(), length]
+    parts = [
+        reduce(ufunc, rows[start:end], True, None, {}) if end > start else rows[start]
+        for start, end in zip(starts.tolist(), ends, strict=True)
+    ]
+    return np.moveaxis(np.stack(parts), 0, axis) if parts else x[(slice(None),) * axis + (slice(0, 0),)]
+
+
+# --- at --------------------------------------------------------------------------------------------------------------
+
+
+def apply_at(ufunc: np.ufunc, target: Any, index: Any, *values: Any) -> None:
+    """``ufunc.at(x, i, v)``: unbuffered, so that duplicate indices count each time, in their order."""
+    require_traced_out(target)
+    if ufunc in (np.add, np.subtract):
+        from srcgrad.tracing.indexing import add_at  # indexing is built on the operators
+
+        add_at(target, index, -as_tracer(values[0]) if ufunc is np.subtract else values[0])
+        return
+    parts = index if isinstance(index, tuple) else (index,)
+    known = tuple(part.concrete("ufunc.at") if isinstance(part, Tracer) else part for part in parts)
+    places = np.arange(target.size).reshape(target.shape)[known]
+    updates = [broadcast_tracer(as_tracer(value), places.shape).reshape(-1) for value in values]
+    places = places.ravel()
+    elements = target.flat
+    for chosen in occurrences(places):
+        found = call(ufunc, elements[places[chosen]], *[update[chosen] for update in updates])
+        if not np.can_cast(found.dtype, target.dtype, "same_kind"):
+            raise DTypeError(f"cannot cast ufunc {ufunc.__name__!r} output from {found.dtype} to {target.dtype}")
+        elements[places[chosen]] = found
+
+
+def occurrences(places: Any) -> list[Any]:
+    """The positions of the first occurrences of each place, of the second ones, and so on."""
+    order = np.argsort(places, kind="stable")
+    sorted_places = places[order]
+    fresh = np.ones(len(places), bool)
+    fresh[1:] = sorted_places[1:] != sorted_places[:-1]
+    starts = np.flatnonzero(fresh)
+    rank = np.arange(len(places)) - np.repeat(starts, np.diff(np.append(starts, len(places))))
+    return [np.sort(order[rank == count]) for count in range(int(rank.max(initial=-1)) + 1)]

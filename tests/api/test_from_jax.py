@@ -1,0 +1,266 @@
+"""``from_jax``: values and derivatives are jax's, for what code written with jax.numpy is made of."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import weakref
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+import srcgrad as sg
+from srcgrad.errors import ArgumentError, UnsupportedError
+from tests.api.from_jax_cases import CASES, MLP, A, Case, M, P, X, clipped, scaled
+
+SMOOTH = (
+    "special",
+    "softmax",
+    "more_activations",
+    "scatters",
+    "solve_many",
+    "cholesky",
+    "slogdet",
+    "custom_jvp",
+    "scan",
+)
+ON_XLA = ("activations", "traced_index", "scatters", "cumulative", "solve")
+
+
+def expected(case: Case) -> tuple[Any, Any]:
+    """The value and the gradients by jax."""
+    with jax.enable_x64(True):
+        value, slopes = jax.jit(jax.value_and_grad(case.f, argnums=tuple(range(len(case.args)))))(*case.args)
+    return np.asarray(value), jax.tree.map(np.asarray, slopes)
+
+
+def close(found: Any, wanted: Any, scale: float = 1.0) -> None:
+    np.testing.assert_allclose(found, wanted, rtol=1e-9 * scale, atol=1e-11 * scale)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_values_and_gradients_are_those_of_jax(name: str) -> None:
+    case = CASES[name]
+    value, gradients = expected(case)
+    f = sg.from_jax(case.f)
+    found, slopes = sg.value_and_grad(f, argnums=tuple(range(len(case.args))))(*case.args)
+    close(found, value)
+    assert found.dtype == np.float64
+    for one, other in zip(slopes, gradients, strict=True):
+        close(one, other)
+    generator = np.random.default_rng(7)
+    tangents = tuple(generator.standard_normal(np.shape(x)) for x in case.args)
+    forward = sg.jvp(f, case.args, tangents)[1]
+    close(forward, sum(np.sum(g * t) for g, t in zip(gradients, tangents, strict=True)), 10)
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+def test_second_derivatives_are_those_of_jax(name: str) -> None:
+    case = CASES[name]
+    with jax.enable_x64(True):
+        wanted = jax.jit(jax.hessian(case.f))(*case.args)
+    close(sg.hessian(sg.from_jax(case.f))(*case.args), wanted, 100)
+
+
+@pytest.mark.parametrize("name", ON_XLA)
+def test_they_run_on_xla(name: str) -> None:
+    case = CASES[name]
+    value, gradients = expected(case)
+    found = sg.value_and_grad(sg.from_jax(case.f), argnums=tuple(range(len(case.args))), backend="xla")(*case.args)
+    close(found[0], value, 10)
+    for one, other in zip(found[1], gradients, strict=True):
+        close(one, other, 10)
+
+
+def test_a_network_with_parameters_in_containers() -> None:
+    value, gradients = expected(MLP)
+    found, slopes = sg.value_and_grad(sg.from_jax(MLP.f), argnums=(0, 1))(*MLP.args)
+    close(found, value)
+    close(slopes[1], gradients[1])
+    for layer, other in zip(slopes[0], gradients[0], strict=True):
+        assert sorted(layer) == ["b", "w"]
+        close(layer["w"], other["w"])
+        close(layer["b"], other["b"])
+
+
+def test_it_is_part_of_code_written_with_numpy() -> None:
+    soft = sg.from_jax(jax.nn.softplus)
+
+    def loss(x: Any) -> Any:
+        y = np.zeros_like(x)
+        y[1:] = soft(x[:-1]) * x[1:]
+        return np.sum(y**2)
+
+    def same(x: Any) -> Any:
+        return jnp.sum((jax.nn.softplus(x[:-1]) * x[1:]) ** 2)
+
+    with jax.enable_x64(True):
+        close(sg.grad(loss)(X), jax.grad(same)(X))
+        close(sg.vmap(sg.grad(loss))(M), jax.vmap(jax.grad(same))(M))
+        close(jax.grad(sg.to_jax(loss))(X), jax.grad(same)(X))
+
+
+def test_what_it_returns_keeps_its_structure() -> None:
+    f = sg.from_jax(lambda tree, *, k: {"a": (tree["x"] * k, jnp.arange(3)), "b": [tree["y"].sum()]})
+    found = f({"x": X, "y": P}, k=2)
+    close(found["a"][0], 2 * X)
+    assert isinstance(found["b"], list) and type(found["a"]) is tuple
+    assert found["a"][1].dtype.kind == "i" and found["a"][1].tolist() == [0, 1, 2]
+    found["a"][1][0] = 7  # a constant of the program is the caller's own
+    assert f({"x": X, "y": P}, k=2)["a"][1][0] == 0
+
+
+def test_dtypes_are_those_of_the_arguments() -> None:
+    f = sg.from_jax(lambda x: jnp.sum(x * jnp.ones(4)) * 2.5)
+    assert f(X).dtype == np.float64
+    assert sg.grad(f)(X.astype(np.float32)).dtype == np.float32
+    assert f(X.astype(np.float32)).dtype == np.float32
+    assert type(sg.from_jax(jnp.sin)(0.5)) is np.float64
+    with jax.enable_x64(True):
+        close(sg.from_jax(jnp.sin)(0.5), np.sin(0.5))
+    assert isinstance(sg.grad(f)(jnp.ones(4)), jax.Array)
+
+
+def test_a_float_beside_narrow_arrays_stays_narrow() -> None:
+    f = sg.from_jax(lambda x, s: jnp.sum(x * s))
+    assert sg.grad(f)(X.astype(np.float32), 2.0).dtype == np.float32
+
+
+def test_each_signature_is_traced_once() -> None:
+    traces = []
+
+    def f(x: Any, n: int) -> Any:
+        traces.append((x.shape, n))
+        return jnp.sum(x**n)
+
+    g = sg.from_jax(f, X, 2)
+    assert traces == [((4,), 2)]
+    for _ in range(3):
+        close(sg.grad(g)(X, 2), 2 * X)
+        close(sg.grad(g)(X, 3), 3 * X**2)
+        close(sg.grad(g)(X[:2], 2), 2 * X[:2])
+    assert traces == [((4,), 2), ((4,), 3), ((2,), 2)]
+
+
+def test_two_of_them_never_share_a_program() -> None:
+    def make(k: float) -> Any:
+        return sg.from_jax(lambda x: jnp.sum(k * x * x))
+
+    def apply(f: Any) -> Any:
+        return sg.grad(lambda x: 2.0 * f(x))(X)
+
+    for k in (1.0, 3.0, 1.0):
+        close(sg.grad(make(k))(X), 2 * k * X)
+        close(apply(make(k)), 4 * k * X)
+
+
+def test_rules_of_jax_are_kept_to_the_third_order() -> None:
+    def cubed(x: Any) -> Any:
+        return jnp.sum(clipped(x) ** 3)
+
+    def third(transform: Any, f: Any, total: Any) -> Any:
+        first = transform(f)
+        second = transform(lambda x: total(first(x)))
+        return transform(lambda x: total(second(x)))
+
+    with jax.enable_x64(True):
+        close(third(sg.grad, sg.from_jax(cubed), np.sum)(P / 3), third(jax.grad, cubed, jnp.sum)(P / 3))
+        wanted = jax.grad(lambda x: jnp.sum(scaled(x, x) * x))(P)
+    close(sg.grad(sg.from_jax(lambda x: jnp.sum(scaled(x, x) * x)))(P), wanted)
+
+
+def test_a_kink_has_the_derivative_that_its_rule_says() -> None:
+    found = sg.grad(sg.from_jax(lambda x: jnp.sum(jax.nn.relu(x))))(np.array([-1.0, 0.0, 1.0]))
+    assert found.tolist() == [0.0, 0.0, 1.0]
+
+
+def test_a_branch_on_a_known_value_is_one_branch() -> None:
+    f = sg.from_jax(lambda x: lax.cond(jnp.bool_(True), jnp.sin, lambda y: lax.nextafter(y, y), x))
+    close(f(X), np.sin(X))
+
+
+def test_a_switch_among_several_branches() -> None:
+    def f(x: Any) -> Any:
+        branches = [jnp.sin, jnp.cos, lambda y: y * y]
+        return jnp.sum(lax.switch(jnp.argmax(x) - 1, branches, x))
+
+    for x in (X, X[::-1].copy(), np.array([0.1, 0.9, 0.5, 0.2]), np.array([0.1, 0.2, 0.9, 0.5])):
+        with jax.enable_x64(True):
+            wanted = jax.value_and_grad(f)(x)
+        found = sg.value_and_grad(sg.from_jax(f))(x)
+        close(found[0], wanted[0])
+        close(found[1], wanted[1])
+
+
+def test_a_primitive_without_counterpart_says_which_and_where() -> None:
+    def f(x: Any) -> Any:
+        y = x * 2.0
+        return jnp.sum(lax.nextafter(y, x))  # the line that is named
+
+    with pytest.raises(UnsupportedError, match="nextafter") as raised:
+        sg.from_jax(f, X)
+    error = raised.value
+    assert isinstance(error, TypeError) and error.hint is not None and "to_jax" in error.hint
+    assert error.span is not None and error.span.line == f.__code__.co_firstlineno + 2
+    with pytest.raises(UnsupportedError, match="nextafter"):
+        sg.grad(sg.from_jax(f))(X)
+
+
+def test_a_loop_that_ends_when_a_value_says_so_is_refused() -> None:
+    def f(x: Any) -> Any:
+        return lax.while_loop(lambda y: jnp.sum(y) > 1.0, lambda y: y / 2, x)
+
+    with pytest.raises(UnsupportedError, match="while"):
+        sg.from_jax(f)(X)
+
+
+def test_a_long_scan_is_refused() -> None:
+    def f(x: Any) -> Any:
+        return lax.scan(lambda c, _: (jnp.sin(c) + jnp.cos(c), None), x, None, length=100_000)[0]
+
+    with pytest.raises(UnsupportedError, match="100000 steps"):
+        sg.from_jax(f)(X)
+
+
+def test_factors_that_have_no_counterpart_are_refused() -> None:
+    with pytest.raises(UnsupportedError, match="LU"):
+        sg.from_jax(lambda a: jax.scipy.linalg.lu(a)[2])(A)
+
+
+def test_arguments_that_are_no_numbers_are_refused() -> None:
+    with pytest.raises(ArgumentError, match="takes a function"):
+        sg.from_jax(3)  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match="an argument is"):
+        sg.from_jax(lambda x, y: x)(X, object())
+
+
+def test_threads_share_one() -> None:
+    f = sg.from_jax(lambda x: jnp.sum(jax.nn.gelu(x) * jnp.sin(x)))
+    with jax.enable_x64(True):
+        wanted = np.asarray(jax.grad(lambda x: jnp.sum(jax.nn.gelu(x) * jnp.sin(x)))(X))
+    found: list[Any] = [None] * 8
+
+    def work(k: int) -> None:
+        found[k] = sg.grad(f)(X)
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for result in found:
+        close(result, wanted)
+
+
+def test_what_the_function_holds_dies_with_it() -> None:
+    weights = np.arange(4.0) * 1.5
+    alive = weakref.ref(weights)
+    f = sg.from_jax(lambda x, w=weights: jnp.sum(x * w))
+    close(sg.grad(f)(X), weights)
+    del f, weights
+    gc.collect()
+    assert alive() is None
