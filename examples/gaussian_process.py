@@ -3,6 +3,7 @@
 The series is synthetic: a damped oscillation, seen at 80 random times through normal noise of standard deviation 0.15,
 drawn from a fixed seed. The process has a squared-exponential covariance; its amplitude, length and noise minimise the
 negative log marginal likelihood (Rasmussen and Williams, Gaussian Processes for Machine Learning, 2006, section 5.4.1).
+One call of `cross_check` compares its gradient and Hessian with differences, and with jax's own where jax is installed.
 Run it with ``python examples/gaussian_process.py``.
 """
 
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 import srcgrad as sg
+from srcgrad.testing import CrossCheck, cross_check
 
 Array = NDArray[Any]
 
@@ -45,11 +47,18 @@ def predict(parameters: Array, times: Array, values: Array, at: Array) -> Array:
     return covariance(parameters, at, times) @ np.linalg.solve(total, values)
 
 
+def check(times: Array, values: Array) -> CrossCheck:
+    """The first and second derivatives in the parameters, by all that can compute them."""
+    return cross_check(negative_log_likelihood, np.log([0.9, 0.7, 0.3]), times, values, argnums=0, order=2)
+
+
 def main() -> float:
     """Fit; return the root mean square error of the posterior mean on a fine grid, where the truth is known."""
     random = np.random.default_rng(0)
     times = np.sort(random.uniform(0, 10, size=80))
     values = signal(times) + NOISE * random.normal(size=80)
+
+    print(check(times[:12], values[:12]))
 
     f = negative_log_likelihood
     start = np.log([1.0, 1.0, 0.5])

@@ -1,8 +1,8 @@
 """Logistic regression on the Breast Cancer Wisconsin (Diagnostic) table, with the gradient of its loss from srcgrad.
 
 The loss is plain NumPy. The program fits it by gradient descent on four fifths of the table, measures the accuracy on
-the held-out fifth, checks the gradient against differences, shows the IR and the generated gradient source, and saves a
-plot. Run it with ``python examples/quickstart.py``.
+the held-out fifth, checks the gradient against differences and (where jax is installed) jax, shows the IR and the
+generated gradient source, and saves a plot. Run it with ``python examples/quickstart.py``.
 
 The split is a fixed permutation. Over twenty other permutations the same fit reaches 97.4 % on average, from 95.6 % to
 100 %: with 113 held-out rows one row is 0.9 %.
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import srcgrad as sg
-from srcgrad.testing import check_grads
+from srcgrad.testing import CrossCheck, check_grads, cross_check
 
 HERE = Path(__file__).resolve().parent
 OUTPUT = HERE / "output"
@@ -92,6 +92,11 @@ def save_plot(path: Path, weights: Array, history: list[float], features: Array,
     return True
 
 
+def check(weights: Array, features: Array, labels: Array) -> CrossCheck:
+    """The gradient on a few rows, by all that can compute it."""
+    return cross_check(loss, weights, features[:20], labels[:20], argnums=0)
+
+
 def main(output: Path = OUTPUT) -> float:
     """Fit, show, check and plot; return the accuracy on the held-out fifth."""
     features, labels, held_out_features, held_out_labels = load()
@@ -100,6 +105,7 @@ def main(output: Path = OUTPUT) -> float:
     # A few rows are enough to check the rule of every operation, in both modes and to second order.
     check_grads(lambda weights: loss(weights, features[:20], labels[:20]), (weights,), order=2)
     print("The gradient and the Hessian agree with differences, in forward and in reverse mode.\n")
+    print(check(weights, features, labels), end="\n\n")
 
     arguments = (weights, features, labels)
     print("From the source to the program:\n")

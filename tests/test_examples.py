@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 import importlib.util
+import itertools
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -29,6 +30,17 @@ def tree(name: str) -> ast.Module:
     return ast.parse((EXAMPLES / f"{name}.py").read_text("utf-8"))
 
 
+def checked(printed: str, name: str) -> int:
+    """How many rows the table that `cross_check` printed has; each says that two agree, or that one is missing."""
+    lines = printed.partition(f"cross_check({name}): ")[2].splitlines()[2:]
+    rows = list(itertools.takewhile(lambda line: line.startswith("  "), lines))
+    for row in rows:
+        assert row.endswith("agree") or "not run: not installed" in row, row
+    if importlib.util.find_spec("jax") is not None:
+        assert any("jax jacfwd" in row for row in rows) and any("jax jacrev" in row for row in rows)
+    return len(rows)
+
+
 def test_quickstart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     quickstart = load("quickstart")
     score = quickstart.main(tmp_path / "output")
@@ -38,6 +50,7 @@ def test_quickstart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     printed = capsys.readouterr().out
     assert f"Accuracy on the 113 held-out rows: {score:.1%}" in printed
     assert "import numpy as np" in printed  # the generated module
+    assert checked(printed, "loss_gradient") >= 4
 
 
 def test_quickstart_gradient_is_the_one_written_by_hand() -> None:
@@ -68,13 +81,20 @@ def test_quickstart_without_matplotlib_names_the_extra(
     assert not (tmp_path / "none.png").exists()
 
 
-def test_digits_mlp() -> None:
+def test_digits_mlp(capsys: pytest.CaptureFixture[str]) -> None:
     assert 0.95 <= load("digits_mlp").main() <= 1
+    assert checked(capsys.readouterr().out, "loss") >= 4
 
 
-def test_gaussian_process() -> None:
+def test_ode_fit(capsys: pytest.CaptureFixture[str]) -> None:
+    assert 0 < load("ode_fit").main() < 0.05
+    assert checked(capsys.readouterr().out, "residuals") >= 4
+
+
+def test_gaussian_process(capsys: pytest.CaptureFixture[str]) -> None:
     example = load("gaussian_process")
     error = example.main()
+    assert checked(capsys.readouterr().out, "negative_log_likelihood") >= 8
     # Well below the noise of one point: the process averages over its length.
     assert 0 < error < example.NOISE / 1.5
 

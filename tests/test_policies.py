@@ -7,14 +7,18 @@ import re
 import sys
 import textwrap
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from srcgrad.testing import policy_points
+
 ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "policies.md"
 
 
 @pytest.fixture(scope="module")
-def policies():
+def policies() -> Any:
     spec = importlib.util.spec_from_file_location("benchmark_policies", ROOT / "benchmarks" / "policies.py")
     module = importlib.util.module_from_spec(spec)
     path = list(sys.path)
@@ -25,23 +29,59 @@ def policies():
     return module
 
 
-def cells(line):
+def cells(line: str) -> list[str]:
     return [cell.strip() for cell in line.strip("|").split("|")]
 
 
-def test_the_table_shows_what_srcgrad_gives(policies):
-    page = (ROOT / "docs" / "policies.md").read_text("utf-8").splitlines()
-    shown = [cells(line)[:3] for line in page if line.startswith("| ")]
-    assert shown[0] == ["", "derivative of", "srcgrad"] or shown[0][1:] == ["derivative of", "srcgrad"]
-    measured = [cells(line) for line in policies.table(("srcgrad",)) if line.startswith("| ")]
-    assert shown[1:] == measured[1:]
+def shown() -> list[list[str]]:
+    """The rows of the page's table, the header first."""
+    return [cells(line) for line in PAGE.read_text("utf-8").splitlines() if line.startswith("| ")]
 
 
-def test_a_missing_library_is_a_dash(policies):
-    assert policies.measure(policies.CASES[0], policies.library("no_such_library")) == "–"
+@pytest.mark.parametrize("name", ["srcgrad", "xla"])
+def test_the_table_shows_what_srcgrad_gives(policies: Any, name: str) -> None:
+    if name == "xla":
+        pytest.importorskip("jax")
+    header, *rows = shown()
+    column = header.index(name)
+    measured = [cells(line) for line in policies.table((name,)) if line.startswith("| ")][1:]
+    assert [[*row[:2], row[column]] for row in rows] == measured
 
 
-def test_the_op_shown_is_the_op_in_the_code():
+def test_srcgrad_agrees_with_itself_and_raises_only_what_it_should() -> None:
+    header, *rows = shown()
+    raised = set()
+    for row in rows:
+        assert row[header.index("srcgrad")] == row[header.index("xla")], row
+        raised |= set(re.findall(r"\w+Error", row[header.index("srcgrad")]))
+    assert raised == {"HolomorphicError", "IntegerInputError"}
+
+
+def test_a_missing_library_has_no_column(policies: Any) -> None:
+    assert policies.library("no_such_library") is None
+    assert cells(policies.table(("no_such_library",))[0]) == ["", "derivative of", ""]
+
+
+def test_the_table_is_written_between_the_markers(
+    policies: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = tmp_path / "policies.md"
+    page.write_text(f"before\n{policies.START}\nold\n{policies.END}\nafter\n", "utf-8")
+    monkeypatch.setattr(policies, "PAGE", page)
+    policies.write(["| new |"])
+    policies.write(["| newer |"])
+    assert page.read_text("utf-8") == f"before\n{policies.START}\n| newer |\n{policies.END}\nafter\n"
+
+
+def test_every_policy_of_cross_check_has_its_section() -> None:
+    headings = re.findall(r"^## (.+)$", PAGE.read_text("utf-8"), re.MULTILINE)
+    anchors = {heading.lower().replace(" ", "-") for heading in headings}
+    named = {policy.anchor for policy in policy_points.POLICIES.values()}
+    named |= {policy_points.INFINITE, policy_points.UNDEFINED, policy_points.STRUCTURAL, policy_points.RULED}
+    assert named <= anchors
+
+
+def test_the_op_shown_is_the_op_in_the_code() -> None:
     page = (ROOT / "docs" / "add_an_op.md").read_text("utf-8")
     found = re.findall(r"<!-- from (\S+) -->\n```py\n(.*?)```", page, re.DOTALL)
     assert found

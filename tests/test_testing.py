@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import srcgrad as sg
-from srcgrad import testing
+from srcgrad import real_derivatives
 from srcgrad.errors import ArgumentError, GradientCheckError, IntegerInputError
 from srcgrad.testing import check_grads
 
@@ -158,7 +158,7 @@ def test_a_fault_at_second_order_passes_at_first() -> None:
 @pytest.mark.parametrize("mode", ["jacfwd", "jacrev"])
 def test_a_fault_in_one_mode_only(monkeypatch: pytest.MonkeyPatch, mode: str, size: int) -> None:
     """No rule can be wrong in one mode alone, so the fault is planted in what the check is given."""
-    broken = testing.Forward if mode == "jacfwd" else testing.Reverse
+    broken = real_derivatives.Forward if mode == "jacfwd" else real_derivatives.Reverse
     build = broken.build
 
     def faulty(self: Any, *args: Any) -> Any:
