@@ -342,6 +342,14 @@ class Op(ABC):
         """Inputs on which value, derivatives to second order, transposition and batching are tested."""
         return iter(())
 
+    # --- writing out -----------------------------------------------------------------------------
+    expanded: ClassVar[bool] = False
+    """Whether no backend runs the op: before a function runs, `expand` writes it out."""
+
+    def expand(self, operands: Sequence[Term], attrs: Attrs, regions: Sequence[Region]) -> Sequence[Term]:
+        """The results as ordinary operations, emitted into the operands' builder."""
+        raise InternalError(f"op {self.name!r} is not written out")
+
     # --- emission --------------------------------------------------------------------------------
     def __call__(self, *operands: Operand, **attrs: Any) -> Term:
         """Emit the op on terms; Python numbers become literals shaped like the other operands."""
@@ -362,6 +370,13 @@ class Op(ABC):
             else:
                 values.append(literal(operand, ArrayType(dtype, shape)))
         return builder, values
+
+
+def written_out(op: Op, types: Sequence[ArrayType], attrs: Attrs, regions: Sequence[Region]) -> Region:
+    """An application of an op that is `expanded`, as a region of its operands."""
+    builder = Builder()
+    operands = [Term(builder, builder.param(type)) for type in types]
+    return builder.region([term.value for term in op.expand(operands, attrs, regions)])
 
 
 def find_op(name: str) -> Op:
@@ -429,8 +444,9 @@ class Elementwise(Op, abstract=True):
 
     def result_type(self, types: Sequence[ArrayType], attrs: Attrs) -> ArrayType:
         require_arity(self, types, self.arity)
+        for type in types:
+            require_kinds(self, type, self.kinds)
         require_same(self, types)
-        require_kinds(self, types[0], self.kinds)
         if self.result_kind == "same":
             return types[0]
         return types[0].with_dtype(BOOL if self.result_kind == "bool" else np.empty(0, types[0].dtype).real.dtype)

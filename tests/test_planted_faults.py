@@ -10,7 +10,23 @@ import pytest
 from tests.planted_faults import ROOT, Fault, all_faults, judge_all, line
 
 FAULTS = all_faults()
-LEAST = {"elementwise": 15, "arrays": 15, "transforms": 12, "passes": 6, "backend": 6, "tracing": 12, "calls": 8}
+LEAST = {
+    "elementwise": 15,
+    "arrays": 15,
+    "transforms": 12,
+    "passes": 6,
+    "backend": 6,
+    "tracing": 12,
+    "calls": 8,
+    "special": 15,
+    "fourier_and_search": 15,
+    "linalg": 15,
+    "spectral": 12,
+    "xla": 15,
+    "bridge": 12,
+    "cross_check": 10,
+    "tools": 8,
+}
 """How many faults each part of the package is tried with, at least."""
 SEED = 20
 
