@@ -1,9 +1,9 @@
 """``python -m srcgrad``: look at functions and IR from the command line.
 
-- ``explain FILE:FUNCTION [--args EXPRESSION]``: the way of a call from its source to its program
+- ``explain FILE:FUNCTION [--args EXPRESSION]``: the way of a call from its source to its program, and pictures of it
 - ``source FILE:FUNCTION [--args EXPRESSION]``: its program as a NumPy module
 - ``opt FILE.ir -p cse,dce``: IR text through passes
-- ``doctor``: versions, and which backends work
+- ``doctor``: versions, which backends work, devices, the environment
 
 What was asked for goes to stdout, errors to stderr. The exit code is 0, 1 where the work failed, or 2 where the command
 line makes no sense.
@@ -12,12 +12,12 @@ line makes no sense.
 from __future__ import annotations
 
 import argparse
-import importlib.metadata
 import importlib.util
 import inspect
-import platform
+import json
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,6 @@ import numpy as np
 
 import srcgrad as sg
 import srcgrad.ir.ops  # registers the ops, which the parser looks up
-from srcgrad.backends.base import available
 from srcgrad.backends.numpy.evaluate import evaluate_operation
 from srcgrad.errors import ArgumentError
 from srcgrad.explaining import explain, record_lines, source
@@ -35,6 +34,7 @@ from srcgrad.ir.passes.fold import fold
 from srcgrad.ir.passes.pipeline import DCE, LIMITS, PREPARE, Pass, Pipeline, optimisation, simplification
 from srcgrad.ir.text import show
 from srcgrad.ir.verify import verify
+from srcgrad.pictures import LIMIT
 
 TRANSFORMS: dict[str, Callable[..., Any]] = {
     "grad": sg.grad,
@@ -55,7 +55,6 @@ PASSES: dict[str, tuple[Pass, ...]] = {
     "prepare": PREPARE,
     "optimise": optimisation(evaluate_operation),
 }
-LIBRARIES = ("numpy", "scipy", "llvmlite", "jax")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -82,7 +81,13 @@ def parser() -> argparse.ArgumentParser:
         )
         sub.add_argument("--transform", choices=TRANSFORMS, help="apply a transform to the function first")
         if name == "explain":
-            sub.add_argument("--section", help="print one section only, such as 'numpy source'")
+            sub.add_argument("--section", help="print one section only, such as 'numpy source', and draw that one")
+            sub.add_argument("--backend", help="explain the program of this backend")
+            sub.add_argument(
+                "--dot", metavar="FILE", help="write a picture of the program for graphviz; - is the output"
+            )
+            sub.add_argument("--svg", metavar="FILE", help="write a picture of the program; - is the output")
+            sub.add_argument("--limit", type=int, default=LIMIT, help="boxes of a picture, at most about; default: 200")
         sub.set_defaults(run=command)
     sub = commands.add_parser("opt", help="run passes on IR text", description="Run passes on IR text.")
     sub.add_argument("file", help="a file that holds one function; - is standard input")
@@ -90,8 +95,11 @@ def parser() -> argparse.ArgumentParser:
     sub.add_argument("--print-between-passes", action="store_true", help="print the function after each pass")
     sub.set_defaults(run=run_opt)
     sub = commands.add_parser(
-        "doctor", help="print versions and working backends", description="Check the installation."
+        "doctor",
+        help="print versions and working backends",
+        description="Check the installation; 1 if the default fails.",
     )
+    sub.add_argument("--json", action="store_true", help="print JSON")
     sub.set_defaults(run=run_doctor)
     return found
 
@@ -101,7 +109,18 @@ def parser() -> argparse.ArgumentParser:
 
 def run_explain(options: argparse.Namespace) -> int:
     function, (args, kwargs) = find(options)
-    explanation = explain(function)(*args, **kwargs)
+    with sg.use_backend(options.backend) if options.backend is not None else nullcontext():
+        explanation = explain(function)(*args, **kwargs)
+    drawn = options.section if options.section in explanation.functions else "optimised ir"
+    pictures = {path: draw for path, draw in ((options.dot, explanation.dot), (options.svg, explanation.svg)) if path}
+    for path, draw in pictures.items():
+        text = draw(drawn, options.limit)
+        if path == "-":
+            print(text, end="")
+        else:
+            Path(path).write_text(text, "utf-8")
+    if "-" in pictures:
+        return 0
     if options.section is None:
         print(explanation, end="")
         return 0
@@ -195,30 +214,11 @@ def run_opt(options: argparse.Namespace) -> int:
 
 
 def run_doctor(options: argparse.Namespace) -> int:
-    print(f"srcgrad {sg.__version__}, Python {platform.python_version()} on {platform.system()} {platform.machine()}")
-    for library in LIBRARIES:
-        try:
-            version = importlib.metadata.version(library)
-        except importlib.metadata.PackageNotFoundError:
-            version = "not installed"
-        print(f"  {library}: {version}")
-    failed = False
-    for name, present in available().items():
-        state = try_backend(name) if present else "not available"
-        failed = failed or (present and state != "works")
-        print(f"backend {name}: {state}")
-    return int(failed)
+    from srcgrad import doctor  # which looks at all that is installed
 
-
-def try_backend(name: str) -> str:
-    """``"works"``, or what went wrong in a small gradient."""
-    point = np.array([0.0, 0.5, -1.0])
-    try:
-        found = sg.grad(lambda x: np.sum(np.sin(x) * np.exp(-(x**2))), backend=name)(point)
-    except Exception as error:
-        return f"fails: {type(error).__name__}: {error}"
-    expected = np.exp(-(point**2)) * (np.cos(point) - 2 * point * np.sin(point))
-    return "works" if np.allclose(found, expected) else f"gives wrong numbers: {found} instead of {expected}"
+    found = doctor.diagnosis()
+    print(json.dumps(found, indent=2) if options.json else doctor.report(found))
+    return 0 if found["works"] else 1
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from srcgrad.tracing.capture import Captures, Uncacheable, analyze
+from srcgrad.tracing.purity import is_ufunc_method
 from srcgrad.tracing.tracer import FUNCTIONS
 from srcgrad.tracing.ufuncs import has_rule
 
@@ -53,6 +54,9 @@ def is_pure(thing: object) -> bool:
         return False
     if isinstance(thing, np.ufunc):
         return has_rule(thing)
+    owner = getattr(thing, "__self__", None)
+    if isinstance(owner, np.ufunc):
+        return is_ufunc_method(owner, getattr(thing, "__name__", "")) and has_rule(owner)
     if isinstance(thing, type):
         return issubclass(thing, np.generic) or issubclass(thing, BaseException)
     return isinstance(thing, types.BuiltinFunctionType) and getattr(math, thing.__name__, None) is thing

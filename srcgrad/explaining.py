@@ -11,11 +11,14 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, Final
 
+from srcgrad import pictures
+from srcgrad.backends.base import backend as find_backend
 from srcgrad.backends.numpy.evaluate import evaluate_operation
 from srcgrad.backends.numpy.module import module_source
 from srcgrad.boundary import checked
 from srcgrad.compiler import backend_name
-from srcgrad.errors import ConcretizationError
+from srcgrad.compiler import optimised as optimise_function
+from srcgrad.errors import ArgumentError, ConcretizationError
 from srcgrad.ir.core import Function
 from srcgrad.ir.passes.pipeline import PREPARE, PassRecord, Pipeline, optimisation
 from srcgrad.lowering import Input, Lowered, as_transformed, guards_of, lower, title
@@ -68,11 +71,15 @@ def source(f: Callable[..., Any]) -> Callable[..., str]:
 
 
 class Explanation:
-    """The way of a call from its source to its program: ``str`` prints all sections; ``sections`` has them by title."""
+    """The way of a call from its source to its program: ``str`` prints all sections; ``sections`` has them by title.
 
-    def __init__(self, heading: str, sections: dict[str, str]) -> None:
+    ``functions`` has the programs that can be drawn, by the titles of their sections.
+    """
+
+    def __init__(self, heading: str, sections: dict[str, str], functions: dict[str, Function]) -> None:
         self.heading = heading
         self.sections = sections
+        self.functions = functions
 
     def __getitem__(self, title: str) -> str:
         return self.sections[title]
@@ -84,10 +91,44 @@ class Explanation:
 
     __repr__ = __str__
 
+    def dot(self, section: str = "optimised ir", limit: int = pictures.LIMIT) -> str:
+        """A picture of a program as DOT text, which graphviz draws; regions are clusters.
+
+        Args:
+            section: ``"ir"``, ``"derivative ir"`` or ``"optimised ir"``.
+            limit: about how many boxes there are at most; what is left out is said.
+
+        Raises:
+            ArgumentError: there is no such program, or the limit is below 8.
+        """
+        return pictures.dot(self.drawn(section, limit), f"{self.heading}: {section}", limit)
+
+    def svg(self, section: str = "optimised ir", limit: int = pictures.LIMIT) -> str:
+        """The picture that `dot` describes as an SVG document, laid out here; tooltips name the user's lines.
+
+        >>> import numpy as np, srcgrad as sg
+        >>> picture = sg.explain(sg.grad(lambda x: np.sum(np.tanh(x))))(np.ones(3)).svg()
+        >>> picture.count("<rect ") > 5
+        True
+        """
+        return pictures.svg(self.drawn(section, limit), f"{self.heading}: {section}", limit)
+
+    def drawn(self, section: str, limit: int) -> Function:
+        if section not in self.functions:
+            have = ", ".join(map(repr, self.functions))
+            raise ArgumentError(
+                f"there is no program {section!r} to draw",
+                span=None,
+                hint=f"there are {have}" if have else "each call runs the function itself, so there is no program",
+            )
+        if limit < pictures.LEAST:
+            raise ArgumentError(f"a picture has at least {pictures.LEAST} boxes, not {limit}", span=None)
+        return self.functions[section]
+
 
 @checked
 def explain(f: Callable[..., Any]) -> Callable[..., Explanation]:
-    """What a call of a function goes through: source, how it runs, IR, passes, derivative, NumPy source.
+    """What a call of a function goes through: source, how it runs, IR, passes, derivative, the backend's program.
 
     Args:
         f: a transformed function, or a plain one (explained as under ``jit``).
@@ -95,7 +136,8 @@ def explain(f: Callable[..., Any]) -> Callable[..., Explanation]:
     Returns:
         A function with ``f``'s arguments that returns an `Explanation`; print it, or take one of its sections:
         ``"source"``, ``"how it runs"``, ``"ir"``, ``"passes"``, ``"derivative ir"``, ``"optimised ir"``,
-        ``"numpy source"``. Nothing is compiled, and the function is traced as often as this needs.
+        and ``"numpy source"`` (on another backend its text: ``"xla source"``). Its methods ``dot`` and ``svg`` draw a
+        program. What is shown of the numpy backend is not compiled; the function is traced as often as this needs.
 
     Raises (when called):
         ArgumentError: ``f`` is not callable. And what ``f`` raises while it is traced.
@@ -119,7 +161,8 @@ def explain(f: Callable[..., Any]) -> Callable[..., Explanation]:
             lowered = lower(f, args, kwargs, "explain")
         except ConcretizationError as error:
             sections["how it runs"] = f"Each call runs the function itself.\n{error}"
-            return Explanation(heading, sections)
+            return Explanation(heading, sections, {})
+        functions = {"ir": lowered.traced}
         sections["how it runs"] = how_it_runs(lowered)
         sections["ir"] = str(lowered.traced)
         before: list[PassRecord] = []
@@ -130,10 +173,12 @@ def explain(f: Callable[..., Any]) -> Callable[..., Explanation]:
         optimised = optimised_of(lowered, after)
         sections["passes"] = passes_text(transformed, before, after)
         if not isinstance(transformed, Jit):
-            sections["derivative ir"] = str(lowered.built.function)
-        sections["optimised ir"] = str(optimised)
-        sections["numpy source"] = module_of(lowered, optimised)
-        return Explanation(heading, sections)
+            functions["derivative ir"] = lowered.built.function
+        functions["optimised ir"] = optimised
+        sections |= {name: str(function) for name, function in functions.items() if name not in sections}
+        backend = backend_name(transformed.backend) if lowered.retraced is None else "numpy"
+        sections[f"{backend} source"] = backend_text(lowered, optimised, backend)
+        return Explanation(heading, sections, functions)
 
     return show
 
@@ -144,6 +189,15 @@ def optimised_of(lowered: Lowered, records: list[PassRecord] | None) -> Function
     if records is not None:
         records += pipeline.records
     return optimised
+
+
+def backend_text(lowered: Lowered, optimised: Function, backend: str) -> str:
+    """The program in the backend's language: a NumPy module, or what it made of the function and its stages."""
+    if backend == "numpy":
+        return module_of(lowered, optimised)
+    compiler = find_backend(backend)
+    functions = [optimised, *(optimise_function(stage) for stage in lowered.built.stages)]
+    return "\n\n".join(compiler.compile(function).source.rstrip() for function in functions)
 
 
 # --- the sections -----------------------------------------------------------------------------------------------------

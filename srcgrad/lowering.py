@@ -21,6 +21,7 @@ from srcgrad.mapped import Jit, Vmap
 from srcgrad.naming import readable
 from srcgrad.tracing.capture import Captures, Uncacheable
 from srcgrad.tracing.function import LeafSpec, Traced, as_array, leaf_spec
+from srcgrad.tracing.jax_arrays import without_jax_arrays
 from srcgrad.tracing.trace import NeedsConcrete
 from srcgrad.transformed import UNKEYED, Built, Job, Transformed, copy_input, first_lines, leaf_key, leaf_names
 
@@ -99,6 +100,7 @@ def lower(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any], what: str = "lo
     """
     transformed = as_transformed(f, what)
     try:
+        args, kwargs = without_jax_arrays((args, kwargs))[0]
         job = transformed.job(args, kwargs)
         with readable(), without_gc():
             verdict, found = decide(transformed, job)

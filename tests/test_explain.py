@@ -345,11 +345,45 @@ def test_opt_command(tmp_path):
     assert [operation.op.name for operation in parse(done.stdout).operations] == ["sin", "add"]
 
 
-def test_doctor_command():
-    done = command("doctor")
+def test_picture_commands(tmp_path):
+    f, args = SCALAR["layer"]
+    explanation = sg.explain(sg.grad(f))(*args)
+    target = ("explain", f"{TARGET}:layer", "--transform", "grad", "--args", LAYER)
+    done = command(*target, "--dot", str(tmp_path / "a.dot"), "--svg", str(tmp_path / "a.svg"))
     assert done.returncode == 0, done.stderr
-    assert "backend numpy: works" in done.stdout
-    assert f"numpy: {np.__version__}" in done.stdout
+    assert "--- numpy source ---" in done.stdout
+    heading = "grad(layer), called with 3 arguments"
+    assert done.stdout.startswith(heading)
+    assert (tmp_path / "a.dot").read_text("utf-8") == explanation.dot()
+    assert (tmp_path / "a.svg").read_text("utf-8") == explanation.svg()
+    done = command(*target, "--svg", "-", "--section", "ir", "--limit", "8")
+    assert done.stdout == explanation.svg("ir", 8)
+    assert "are shown)" in done.stdout
+
+
+def test_backend_command():
+    target = ("explain", f"{TARGET}:layer", "--transform", "grad", "--args", LAYER)
+    assert command(*target, "--backend", "numpy").stdout == command(*target).stdout
+    done = command(*target, "--backend", "numpi")
+    assert done.returncode == 1
+    assert "there is no backend 'numpi'" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["grad of layer", "grad of branches", "vmap of grad", "jit of reads_globals"])
+def test_the_program_of_a_compiled_backend_is_shown(name):
+    """Its own text, of the function and of the stages that run later; a re-traced function is NumPy's."""
+    pytest.importorskip("jax")
+    f, args = CASES[name]
+    with sg.use_backend("xla"):
+        explanation = sg.explain(f)(*args)
+        retraced = "traced again" in explanation["how it runs"]
+        assert list(explanation.sections)[-1] == ("numpy source" if retraced else "xla source")
+        if not retraced:
+            assert "on the xla backend" in explanation["how it runs"]
+            text = explanation["xla source"]
+            assert "def " not in text.split("module", 1)[0]
+            for word in ("tanh",) if "layer" in name else ("sine",) if "reads" in name else ():
+                assert word in text
 
 
 @pytest.mark.parametrize(

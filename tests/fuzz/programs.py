@@ -7,239 +7,33 @@ numbers, is left out. Programs change arrays in place, through views and through
 
 from __future__ import annotations
 
+import itertools
 import linecache
+import re
+import warnings
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import scipy.linalg
+import scipy.special
 from hypothesis import strategies as st
+
+from srcgrad.cache import is_pure
+from tests.fuzz import tables
+from tests.fuzz.tables import ALONG, BINARY, BLOCKS, CALLS, FAULTS, MATRICES, MOVES, REDUCTIONS, UNARY, WRITES
 
 LARGEST = 24
 """Elements of an array in a program."""
 BOUND = 50.0
+SQUARE = "({0} @ {0}.T / 4 + np.diag(np.arange(len({0})) * 0.3 + 1.5))"
+DEFINITE = "({0} @ {0}.T + 2.0 * np.eye(len({0})))"
+"""Matrices whose condition is modest, made of a matrix."""
 SHAPES = ((), (3,), (4,), (1, 3), (2, 3), (3, 2), (2, 1, 2), (1,), (3, 3))
 DTYPES = ("float64", "float32", "int64", "complex128", "bool")
 CONSTANTS = ("0.5", "-1.25", "2.0", "3", "-1", "0.1")
-
-UNARY = (
-    "np.sin({0})",
-    "np.cos({0})",
-    "np.tanh({0})",
-    "np.arctan({0})",
-    "np.arcsinh({0})",
-    "np.exp(-{0} * {0})",
-    "np.sqrt(1.0 + {0} ** 2)",
-    "np.log1p({0} * {0})",
-    "np.abs({0})",
-    "np.square({0})",
-    "-{0}",
-    "+{0}",
-    "{0} ** 3",
-    "{0} ** 2.0",
-    "2.0 ** np.sin({0})",
-    "np.cbrt({0})",
-    "np.sinc({0})",
-    "np.floor({0}) * {0}",
-    "np.sign({0}) + {0}",
-    "np.clip({0}, -0.4, 0.7)",
-    "np.maximum({0}, 0.0)",
-    "np.where({0} > 0.1, {0}, np.sin({0}))",
-    "np.nan_to_num({0})",
-    "np.expm1({0} / 4)",
-    "np.reciprocal(2.0 + {0} ** 2)",
-    "np.float64(0.5) * {0}",
-    "{0}.astype(np.float64)",
-    "1.0 / (1.0 + np.exp(-{0}))",
-    "np.deg2rad({0})",
-    "np.positive({0})",
-    "{0} % 1.5",
-    "np.arcsin(np.tanh({0}))",
-    "abs({0})",
-    "np.angle({0} + 2.0j)",
-    "np.abs(({0} + 1j) ** 2)",
-    "({0} * (1 + 2j)).imag",
-    "np.real(np.exp(1j * {0}))",
-)
-BINARY = (
-    "{0} + {1}",
-    "{0} - {1}",
-    "{0} * {1}",
-    "{0} / (1.5 + {1} * {1})",
-    "np.maximum({0}, {1})",
-    "np.fmin({0}, {1})",
-    "np.hypot({0}, {1})",
-    "np.arctan2({0}, 2.0 + {1})",
-    "(1.0 + {0} ** 2) ** np.tanh({1})",
-    "np.where({0} > {1}, {0}, {1} * 2.0)",
-    "np.logaddexp({0}, {1})",
-    "np.remainder({0}, 1.3 + np.abs({1}))",
-    "np.copysign({0}, {1})",
-    "np.add({0}, {1})",
-    "np.subtract.outer({0}, {1})",
-    "np.outer({0}, {1})",
-    "{0} @ {1}",
-    "np.dot({0}, {1})",
-    "np.inner({0}, {1})",
-    "np.tensordot({0}, {1}, 1)",
-    "np.einsum('i,j->ij', {0}, {1})",
-    "np.einsum('...,...->', {0}, {1})",
-    "np.einsum('ij,kj->ik', {0}, {1})",
-    "np.vdot({0}, {1})",
-    "np.convolve({0}, {1})",
-    "np.kron({0}, {1})",
-    "np.concatenate([{0}, {1}])",
-    "np.concatenate([{0}, {1}], axis=-1)",
-    "np.stack([{0}, {1}], axis=-1)",
-    "np.append({0}, {1})",
-    "np.vstack([{0}, {1}])",
-    "np.hstack([{0}, {1}, {0}])",
-    "np.interp({0}, [-1.0, 0.0, 2.0], np.resize({1}, 3))",
-)
-REDUCTIONS = (
-    "np.sum({0}{axis})",
-    "{0}.sum({only})",
-    "np.mean({0}{axis})",
-    "np.max({0}{axis})",
-    "np.min({0}{axis})",
-    "np.prod({0}{axis})",
-    "np.std({0}{axis})",
-    "{0}.var({only})",
-    "np.linalg.norm({0})",
-    "np.median({0}{axis})",
-    "np.ptp({0}{axis})",
-    "np.nansum({0}{axis})",
-    "np.average({0}{axis})",
-    "np.quantile({0}, 0.3{axis})",
-    "np.trapezoid({0}{axis})",
-    "np.argmax({0}) * {0}",
-    "np.add.reduce({0}{axis})",
-)
-ALONG = (
-    "np.cumsum({0}, axis={n})",
-    "np.cumprod({0}, axis={n})",
-    "np.sort({0}, axis={n})",
-    "np.flip({0}, {n})",
-    "np.roll({0}, 1, axis={n})",
-    "np.diff({0}, axis={n})",
-    "np.repeat({0}, 2, axis={n})",
-    "np.take_along_axis({0}, np.argsort({0}, axis={n}), axis={n})",
-    "np.take({0}, [0, -1, 0], axis={n})",
-    "np.expand_dims({0}, {n})",
-    "np.swapaxes({0}, {n}, -1)",
-    "np.moveaxis({0}, {n}, 0)",
-    "np.gradient({0}, axis={n})",
-    "np.partition({0}, 1, axis={n})",
-    "np.delete({0}, 0, axis={n})",
-    "np.split({0}, [1], axis={n})[-1]",
-)
-MOVES = (
-    "{0}.T",
-    "{0}.ravel()",
-    "{0}.reshape(-1)",
-    "{0}.reshape({0}.shape[::-1])",
-    "{0}.copy()",
-    "{0}.squeeze()",
-    "{0}.flatten()",
-    "np.rot90({0})",
-    "np.tile({0}, 2)",
-    "np.triu({0})",
-    "np.diag({0})",
-    "np.diagonal({0})",
-    "np.trace({0})",
-    "np.atleast_2d({0})",
-    "np.pad({0}, 1)",
-    "np.pad({0}, 1, mode='edge')",
-    "np.broadcast_to({0}, (2, *{0}.shape)) * 1.0",
-    "np.argsort({0}) * {0}",
-    "{0}[np.argsort({0})]",
-    "np.fliplr({0})",
-    "np.vander({0}, 3)",
-    "np.unwrap({0} * 3.0)",
-    "np.cov({0})",
-    "sum({0})",
-    "max({0}.ravel()) * {0}",
-    "np.linalg.solve({0} @ {0}.T + 2.0 * np.eye(len({0})), {0})",
-    "np.linalg.inv({0}.T @ {0} + np.eye({0}.shape[1]))",
-    "np.linalg.cholesky({0} @ {0}.T + np.eye(len({0})))",
-    "[row * 2.0 for row in {0}][0]",
-    "np.meshgrid({0}, {0})[1]",
-    "np.stack([row.sum() for row in {0}])",
-)
-CALLS = (
-    "helper({0})",
-    "helper({0}, b={0})",
-    "(lambda t: t * c0)({0})",
-    "sg.checkpoint(helper)({0})",
-    "sg.jit(helper)({0})",
-    "sg.grad(lambda t: np.sum(helper(t) * t))({0})",
-    "sg.jvp(helper, ({0},), ({0},))[1]",
-    "sg.vmap(lambda t: helper(t) + 1.0)({0})",
-    "apply(helper, {0})",
-    "partial(helper, b=c0)({0})",
-)
-BLOCKS = (
-    "if np.sum({0}) > {c}:\n    {t} = np.sin({0})\nelse:\n    {t} = {0} * 2.0",
-    "{t} = {0}\nfor k in range(3):\n    {t} = np.sin({t}) * (k + 1) + c0",
-    "{t} = {0} * 1.0\nwhile np.max(np.abs({t})) > 0.8:\n    {t} = {t} * 0.6",
-    "{t} = {0} * 1.0\nfor k in range({0}.shape[0]):\n    {t}[k] = {t}[k] * k + {t}[k - 1]",
-    "{t} = np.zeros_like({0})\nfor k, value in enumerate({0}):\n    {t}[k] += value * value",
-    "try:\n    {t} = {0}.reshape(7, 11)\nexcept ValueError:\n    {t} = {0} + 1.0",
-    "{t} = 0.0\nfor value in {0}.ravel():\n    if value > {c}:\n        continue\n    {t} = {t} + value ** 2",
-    "parts = {{'a': {0}, 'b': [{0} * 2.0]}}\n{t} = parts['a'] + parts['b'][0]",
-    "first, *rest = {0}\n{t} = first * 2.0",
-)
-WRITES = (
-    "{0}[{i}] = {1}",
-    "{0}[{i}] += {1}",
-    "{0}[{i}] *= 0.5",
-    "{0} *= 0.9",
-    "{0} += {1}",
-    "{0} -= np.tanh({1})",
-    "np.add.at({0}, {a}, 0.5)",
-    "np.multiply({0}, {1}, out={0})",
-    "np.tanh({0}, out={0})",
-    "{0}.T[...] = {1}",
-    "{0}.fill(0.25)",
-    "np.copyto({0}, {1})",
-    "np.copyto({0}, {1}, where={0} > 0.0)",
-    "np.sin({0}, out={0}, where={0} > 0.2)",
-    "{0}.sort()",
-    "{0}.flat[0] = 0.3",
-    "{0}[{0} > 0.5] = 0.1",
-    "{0}.ravel()[0] += 1.0",
-    "{0}[...] = {0}[::-1]",
-    "{0}[1:] = {0}[:-1]",
-    "{0}[1:] += {0}[:-1]",
-    "np.cumsum({0}, axis=0, out={0})",
-    "np.clip({0}, -0.5, 0.5, out={0})",
-    "np.fill_diagonal({0}, 0.7)",
-    "{0}.reshape(-1)[::2] = 0.1",
-    "np.put({0}, [0, -1], [0.2, 0.4])",
-    "{0} = {0}[::-1] * 1.0",
-)
-FAULTS = (
-    "{0}.reshape(5, 7)",
-    "{0} + np.ones((7, 5, 13))",
-    "{0}[99]",
-    "{0}[..., 17]",
-    "np.sum({0}, axis=9)",
-    "np.concatenate([{0}, np.ones((1, 1, 1, 1, 1))])",
-    "{0} @ np.ones((11, 2))",
-    "np.linalg.inv(np.ones((2, 3)) * np.sum({0}))",
-    "np.stack([{0}, np.ones(17)])",
-    "np.broadcast_to({0}, (13, 17))",
-    "{0}.transpose(0, 0, 0)",
-    "np.take({0}, [77])",
-    "bool(np.ones((2, 2)) * np.sum({0}) > 0)",
-    "np.swapaxes({0}, 0, 8)",
-    "np.squeeze({0}[None, None, ...], axis=7)",
-    "np.split(np.ones(5) * np.sum({0}), 2)",
-    "np.einsum('ij->ijk', {0})",
-    "undefined_name + {0}",
-)
-"""Statements that NumPy refuses (most of them, for most operands)."""
 
 
 @dataclass
@@ -351,8 +145,11 @@ class Writer:
             text = str(self.choose(REDUCTIONS)).format(one, axis=f", {only}" if only else "", only=only)
         elif kind == "along":
             text = str(self.choose(ALONG)).format(one, n=self.draw(st.integers(-1, max(len(shape) - 1, 0))))
+        elif kind == "matrix":
+            one = self.choose([name for name in self.names if np.ndim(self.env[name]) == 2] or self.names)
+            text = str(self.choose(DRAWN_MATRICES)).format(one, m=SQUARE.format(one), s=DEFINITE.format(one))
         else:
-            table = {"unary": UNARY, "binary": BINARY, "move": MOVES, "call": CALLS}[kind]
+            table = {"unary": UNARY, "binary": BINARY, "move": MOVES, "call": CALLS, "special": SPECIAL}[kind]
             text = str(self.choose(table)).format(one, other)
         return f"{target} = {text}"
 
@@ -363,7 +160,8 @@ class Writer:
         rebound = {name: self.env[name] for name in self.names}
         target = f"t{len(self.lines)}"
         try:
-            with np.errstate(all="ignore"):
+            with np.errstate(all="ignore"), warnings.catch_warnings():
+                warnings.simplefilter("error")  # deprecations, discarded imaginary parts, poor fits: not a program
                 exec(text, self.env)
         except Exception:  # NumPy refuses it: not a program
             self.env.pop(target, None)
@@ -391,7 +189,25 @@ def is_modest(value: Any) -> bool:
     return bool(np.size(value) <= LARGEST and np.all(np.abs(value) < BOUND))
 
 
-KINDS = ("unary", "binary", "binary", "reduce", "along", "move", "index", "call", "block", "write", "write")
+def has_rules(text: str) -> bool:
+    """Whether srcgrad has a rule for each function of SciPy in a statement."""
+    modules = {"special": scipy.special, "sl": scipy.linalg}
+    found = re.findall(r"\b(special|sl)\.(\w+)", text)
+    return all(is_pure(getattr(modules[module], name, None)) for module, name in found)
+
+
+SPECIAL = tuple(text for text in tables.SPECIAL if has_rules(text))
+DRAWN_MATRICES = tuple(text for text in MATRICES if has_rules(text))
+KINDS = (
+    ("unary",) * 3 + ("binary",) * 3 + ("reduce", "along", "along", "move", "move", "index", "call", "block")
+    + ("special", "matrix") + ("write",) * 3
+)  # fmt: skip
+HEAD = (
+    "from functools import partial\nimport numpy as np\nimport scipy.linalg as sl\n"
+    "from scipy import special\nimport srcgrad as sg\n"
+    "def helper(a, b=2.0):\n    return {helper}\n"
+    "def apply(f, *values):\n    return f(*values)\n"
+)
 MIXED = ("float64",) * 6 + ("float32", "int64", "complex128", "bool")
 HELPERS = (
     "np.sin(a) * b + a",
@@ -404,8 +220,8 @@ HELPERS = (
 
 
 @st.composite
-def programs(draw: Any, faulty: bool = False) -> Program:
-    """A program; a ``faulty`` one ends in a statement that NumPy may refuse."""
+def programs(draw: Any, faulty: bool = False, most: int = 14) -> Program:
+    """A program of at most so many statements; a ``faulty`` one ends in a statement that NumPy may refuse."""
     writer = Writer(draw)
     count = draw(st.integers(1, 2))
     args = (writer.array(writer.choose(SHAPES)),)
@@ -418,16 +234,12 @@ def programs(draw: Any, faulty: bool = False) -> Program:
         writer.array(writer.choose(SHAPES), writer.choose(MIXED)),
     )
     helper = writer.choose(HELPERS)
-    head = (
-        "from functools import partial\nimport numpy as np\nimport srcgrad as sg\n"
-        f"def helper(a, b=2.0):\n    return {helper}\n"
-        "def apply(f, *values):\n    return f(*values)\n"
-    )
+    head = HEAD.format(helper=helper)
     exec(head, writer.env)
     writer.names = ["x", "y"][:count]
     writer.env.update(zip(writer.names, [np.array(a) if np.ndim(a) else a for a in args], strict=True))
     writer.env.update(c0=captured[0], c1=np.array(captured[1]) if np.ndim(captured[1]) else captured[1])
-    for _ in range(draw(st.integers(3, 14))):
+    for _ in range(draw(st.integers(min(3, most), most))):
         writer.try_statement()
     floats = [name for name in writer.names if np.asarray(writer.env[name]).dtype.kind in "fc"]
     results = [name for name in floats if name.startswith("t")][-2:] or ["x"]
@@ -479,3 +291,30 @@ def projected(program: Program) -> Callable[..., Any]:
         return total
 
     return scalar
+
+
+def template_calls() -> list[tuple[str, Callable[..., Any], tuple[Any, ...]]]:
+    """Each template of an expression once, as a function and operands that NumPy takes; those without are left out."""
+    operands = [np.linspace(0.31, 1.27, 9).reshape(3, 3) ** 2, np.array([0.4, -0.7, 0.9]), np.linspace(-0.9, 1.1, 6)]
+    operands += [operands[2].reshape(2, 3), np.float64(0.7)]
+    found = []
+    texts = [
+        (text, {"axis": "", "only": "", "n": 0}) for text in (*UNARY, *BINARY, *REDUCTIONS, *ALONG, *MOVES, *CALLS)
+    ]
+    texts += [(text, {}) for text in SPECIAL]
+    texts += [(text, {"m": SQUARE.format("x"), "s": DEFINITE.format("x")}) for text in DRAWN_MATRICES]
+    for text, more in texts:
+        expression = text.format("x", "y", **more)
+        source = f"{HEAD.format(helper=HELPERS[0])}c0 = 0.75\ndef program(x, y):\n    return {expression}\n"
+        for x, y in itertools.product(operands, operands):
+            f = compiled(source)["program"]
+            try:
+                with np.errstate(all="ignore"), warnings.catch_warnings():
+                    warnings.simplefilter("error")
+                    value = f(np.array(x)[()], np.array(y)[()])
+                    np.asarray(value) + 0.0
+            except Exception:
+                continue
+            found.append((text, f, (x, y)))
+            break
+    return found

@@ -1,15 +1,13 @@
-"""Random NumPy programs: values, both modes, second orders, differences, vmap, re-tracing and errors agree.
+"""Random NumPy programs: values, both modes, second orders, differences, vmap, re-tracing, backends and errors agree.
 
-The default run takes a small sample that is always the same; ``-m slow`` takes as many as ``PROGRAMS`` from a new seed,
-which hypothesis prints when one fails (``--hypothesis-seed`` runs it again).
+The default run takes a small sample that is always the same; ``-m slow`` takes as many as the environment variable
+``FUZZ_PROGRAMS`` says, from a new seed, which hypothesis prints when one fails (``--hypothesis-seed`` runs it again).
+``python tests/fuzz/run.py`` takes as many as asked, goes on after a mismatch, and prints the totals.
 """
 
 from __future__ import annotations
 
-import itertools
-import warnings
-from collections import Counter
-from collections.abc import Callable, Sequence
+import os
 from typing import Any
 
 import numpy as np
@@ -17,192 +15,27 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 import srcgrad as sg
-from srcgrad.errors import ConcretizationError, DTypeError, SrcgradError, UnsupportedError
-from tests.fuzz.programs import Program, fresh, leaves_of, plain, program_of, programs, projected, unseen
+from srcgrad.errors import SrcgradError
+from srcgrad.ir.opdef import REGISTRY
+from srcgrad.lowering import lower
+from tests.fuzz.checks import all_same, check, check_error, documented
+from tests.fuzz.programs import Program, programs, template_calls
 
-PROGRAMS = 1500
-RELATIVE, ABSOLUTE = 1e-9, 1e-10
-counts: Counter[str] = Counter()
-
-
-def same(left: Any, right: Any, what: str, program: Program, loose: float = 1.0) -> None:
-    """Equal to rounding errors, in values and shapes."""
-    left, right = np.asarray(left), np.asarray(right)
-    assert left.shape == right.shape and left.dtype == right.dtype, (
-        f"{what}: {left.dtype}{left.shape} and {right.dtype}{right.shape}\n{program!r}"
-    )
-    scale = max(1.0, float(np.max(np.abs(right[np.isfinite(right)]), initial=0.0)))
-    loose = loose if program.exact else loose * 1e5
-    close = np.isclose(left, right, RELATIVE * loose, ABSOLUTE * loose * scale, equal_nan=True)
-    assert close.all(), f"{what}:\n{left}\nand\n{right}\n{program!r}"
-
-
-def all_same(left: Any, right: Any, what: str, program: Program, loose: float = 1.0) -> None:
-    if not isinstance(right, (tuple, list)):
-        same(left, right, what, program, loose)
-        return
-    assert len(left) == len(right), f"{what}: {len(left)} and {len(right)} results\n{program!r}"
-    for one, other in zip(left, right, strict=True):
-        all_same(one, other, what, program, loose)
-
-
-def differences(f: Callable[..., Any], args: Sequence[Any], position: int) -> tuple[Any, Any]:
-    """The gradient of a scalar function by extrapolated central differences, and where they can be trusted.
-
-    They cannot near a kink or a jump: there one-sided differences differ, or smaller steps do not agree.
-    """
-    flat = np.ravel(np.asarray(args[position], dtype=np.float64))
-    gradient, sure = np.zeros(flat.size), np.zeros(flat.size, bool)
-    middle = float(f(*fresh(args)))
-    for k in range(flat.size):
-
-        def at(step: float, k: int = k) -> float:
-            moved = flat.copy()
-            moved[k] += step
-            given_args = fresh(args)
-            given_args[position] = moved.reshape(np.shape(args[position])) if np.ndim(args[position]) else moved[0]
-            return float(f(*given_args))
-
-        table, bend = [], 0.0
-        for step in (2.0**-9, 2.0**-10, 2.0**-11, 2.0**-12):
-            above, below = at(step), at(-step)
-            table.append((above - below) / (2 * step))
-            bend = abs(above - 2 * middle + below) / step
-        first = [(4 * b - a) / 3 for a, b in itertools.pairwise(table)]
-        second = [(16 * b - a) / 15 for a, b in itertools.pairwise(first)]
-        gradient[k] = second[-1]
-        size = max(1.0, abs(second[-1]), abs(middle))
-        sure[k] = abs(second[-1] - second[0]) < 1e-7 * size and bend < 0.01 * size
-    return gradient.reshape(np.shape(args[position])), sure.reshape(np.shape(args[position]))
-
-
-def check_values(program: Program) -> None:
-    """jit gives NumPy's values and kinds of object, and writes back what the program changes in its arguments."""
-    expected_args, given_args = fresh(program.args), fresh(program.args)
-    with np.errstate(all="ignore"):
-        expected = leaves_of(program_of(program)(*expected_args))
-    found = leaves_of(sg.jit(program_of(program))(*given_args))
-    assert len(found) == len(expected), repr(program)
-    for one, other in zip(found, expected, strict=True):
-        same(one, np.asarray(other), "jit and NumPy", program)
-        if np.ndim(other):  # results of rank 0 are NumPy scalars, arrays too
-            assert isinstance(one, np.ndarray) == isinstance(other, np.ndarray), (
-                f"jit gives {type(one)}, NumPy {type(other)}\n{program!r}"
-            )
-        counts["values"] += 1
-        counts["values equal in every bit"] += np.array_equal(np.asarray(one), np.asarray(other), equal_nan=True)
-    for one, other in zip(given_args, expected_args, strict=True):
-        same(one, other, "arguments after jit", program)
-
-
-def differentiated(program: Program) -> tuple[int, ...]:
-    """The real arguments."""
-    return tuple(k for k, arg in enumerate(program.args) if np.asarray(arg).dtype.kind == "f")
-
-
-def check_derivatives(program: Program) -> None:
-    """Both modes, the four second orders and differences."""
-    numbers = differentiated(program)
-    f = program_of(program)
-    given_args = fresh(program.args)
-    forward = sg.jacfwd(f, numbers)(*given_args)
-    backward = sg.jacrev(f, numbers)(*given_args)
-    all_same(given_args, list(program.args), "the caller's arguments after a derivative", program)
-    all_same(forward, backward, "jacfwd and jacrev", program)
-    scalar = projected(program)
-    value, gradient = sg.value_and_grad(scalar, numbers)(*fresh(program.args))
-    with np.errstate(all="ignore"):
-        same(value, np.float64(scalar(*fresh(program.args))), "the value of value_and_grad", program)
-        for position, slope in zip(numbers, gradient, strict=True):
-            if not program.exact:
-                continue
-            numeric, sure = differences(scalar, program.args, position)
-            same(np.where(sure, slope, 0.0), np.where(sure, numeric, 0.0), "grad and differences", program, 1e3)
-            counts["derivatives"] += sure.size
-            counts["derivatives with a difference to compare"] += int(sure.sum())
-    orders = [outer(inner(scalar, 0), numbers) for outer in (sg.jacfwd, sg.jacrev) for inner in (sg.jacfwd, sg.jacrev)]
-    first = orders[0](*fresh(program.args))
-    for other in orders[1:]:
-        all_same(other(*fresh(program.args)), first, "two second orders", program, 100.0)
-
-
-def scaled(arg: Any, factor: float) -> Any:
-    array = np.asarray(arg)
-    return array * array.dtype.type(factor) if array.dtype.kind in "fc" else array
-
-
-def check_ways(program: Program) -> None:
-    """A re-traced function gives what the compiled one gives, and vmap what a loop gives."""
-    scalar = projected(program)
-    numbers = differentiated(program)
-    compiled = sg.grad(scalar, numbers)(*fresh(program.args))
-    retraced = sg.grad(unseen(scalar), numbers)(*fresh(program.args))
-    all_same(retraced, compiled, "re-traced and compiled", program)
-    batch = [np.stack([scaled(arg, factor) for factor in (1.0, 0.9, 1.07)]) for arg in program.args]
-    with np.errstate(all="ignore"):
-        try:
-            rows = [plain(program, [arg[k] for arg in batch]) for k in range(3)]
-        except Exception:
-            return  # the statements fit the first example only
-    if any([np.shape(a) for a in row] != [np.shape(a) for a in rows[0]] for row in rows):
-        return
-    mapped = leaves_of(sg.vmap(program_of(program))(*batch))
-    for one, column in zip(mapped, zip(*rows, strict=True), strict=True):
-        same(one, np.stack(column), "vmap and a loop", program)
-    counts["vmaps"] += 1
-
-
-def check(program: Program) -> None:
-    """All oracles; what srcgrad refuses is counted, and must be refused as unsupported."""
-    counts["programs"] += 1
-    counts["programs that look at numbers"] += program.branches
-    for part in (check_values, check_derivatives, check_ways):
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", sg.RetraceWarning)
-                part(program)
-        except SrcgradError as error:
-            counts[f"refused: {str(error).splitlines()[0]}"] += 1
-            discards = isinstance(error, DTypeError) and "complex value to a" in str(error)  # NumPy only warns
-            if not (discards or isinstance(error, (UnsupportedError, ConcretizationError))):
-                raise AssertionError(f"NumPy runs it, srcgrad raises {error!r}\n{program!r}") from error
-
-
-def check_error(program: Program) -> None:
-    """Where NumPy raises, srcgrad raises an error of the same class."""
-    expected = None
-    try:
-        plain(program, program.args)
-    except Exception as error:
-        expected = error
-    counts["faulty programs that NumPy refuses"] += expected is not None
-    for transform in (sg.jit, lambda f: sg.jacrev(f, 0)):
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", sg.RetraceWarning)
-                transform(program_of(program))(*fresh(program.args))
-        except UnsupportedError as error:
-            counts[f"refused: {str(error).splitlines()[0]}"] += 1
-        except Exception as error:
-            assert expected is not None, f"NumPy runs it, srcgrad raises {error!r}\n{program!r}"
-            assert isinstance(error, kinds_of(expected)), f"NumPy: {expected!r}\nsrcgrad: {error!r}\n{program!r}"
-        else:
-            assert expected is None, f"NumPy raises {expected!r}, srcgrad does not\n{program!r}"
-
-
-def kinds_of(error: Exception) -> tuple[type[Exception], ...]:
-    """The built-in classes of a NumPy error: an AxisError is a ValueError and an IndexError."""
-    found = tuple(base for base in (TypeError, ValueError, IndexError, NameError) if isinstance(error, base))
-    return found or (type(error),)
-
-
+PROGRAMS = int(os.environ.get("FUZZ_PROGRAMS", "1500"))
 QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much, HealthCheck.large_base_example]
 
 
-@settings(max_examples=25, derandomize=True, database=None, deadline=None, suppress_health_check=QUIET)
+@settings(max_examples=80, derandomize=True, database=None, deadline=None, suppress_health_check=QUIET)
 @given(programs())
 def test_program(program: Program) -> None:
     check(program)
+
+
+@settings(max_examples=6, derandomize=True, database=None, deadline=None, suppress_health_check=QUIET)
+@given(programs(most=5))
+def test_program_on_both_backends(program: Program) -> None:
+    pytest.importorskip("jax")
+    check(program, xla=True)
 
 
 @settings(max_examples=25, derandomize=True, database=None, deadline=None, suppress_health_check=QUIET)
@@ -211,11 +44,89 @@ def test_faulty_program(program: Program) -> None:
     check_error(program)
 
 
+def test_the_templates_reach_most_ops() -> None:
+    """Each template of an expression, once: its value is NumPy's, and together they have most of the ops.
+
+    The others stand in derivatives, hold regions, or are drawn as statements (writes, blocks).
+    """
+    reached, wrong = set(), []
+    calls = template_calls()
+    for text, f, args in calls:
+        try:
+            reached |= {operation.op.name for operation in lower(sg.jit(f), args, {}).built.function.walk()}
+            found = sg.jit(f)(*args)
+        except SrcgradError as error:
+            if not documented(error):
+                wrong.append(f"{text}: {error!r}")
+            continue
+        with np.errstate(all="ignore"):
+            expected = np.asarray(f(*args))
+        if np.shape(found) != expected.shape or not np.allclose(found, expected, 1e-12, 1e-13, equal_nan=True):
+            wrong.append(f"{text}: {found} instead of {expected}")
+    assert not wrong, "\n".join(wrong)
+    assert len(calls) > 480
+    missing = sorted(set(REGISTRY) - reached)
+    assert len(missing) < len(REGISTRY) / 3, f"no template reaches {', '.join(missing)}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(8))
+def test_derivatives_of_the_templates(part: int) -> None:
+    """Both modes and the four second orders of each template agree."""
+    for text, f, args in template_calls()[part::8]:
+        program = Program(text, (), args)
+
+        def scalar(x: Any, y: Any, f: Any = f) -> Any:
+            value = f(x, y)
+            return np.sum(np.real(value)) + np.sum(np.imag(value))
+
+        try:
+            all_same(sg.jacfwd(scalar, (0, 1))(*args), sg.jacrev(scalar, (0, 1))(*args), text, program)
+            orders = [outer(inner(scalar)) for outer in (sg.jacfwd, sg.jacrev) for inner in (sg.jacfwd, sg.jacrev)]
+            for order in orders[1:]:
+                all_same(order(*args), orders[0](*args), text, program, 100.0)
+        except SrcgradError as error:
+            assert documented(error), f"{text}: {error!r}"
+
+
+REGRESSIONS = {
+    "an index array without elements": (
+        lambda y: np.sum(np.delete(np.linalg.eigvalsh(y), 0)),
+        np.eye(1),
+        np.zeros((1, 1)),
+    ),
+}
+REGRESSIONS |= {
+    f"the norm {order} of nothing": (
+        lambda x, order=order: np.linalg.norm(x[:0], order),
+        np.ones((2, 3)),
+        np.zeros((2, 3)),
+    )
+    for order in (1, np.inf)
+}
+"""What random programs have found: a function, its argument, its gradient."""
+
+
+@pytest.mark.parametrize("name", REGRESSIONS)
+def test_regression(name: str) -> None:
+    f, argument, expected = REGRESSIONS[name]
+    np.testing.assert_allclose(sg.grad(f)(argument), expected, rtol=1e-12)
+    np.testing.assert_allclose(sg.jacfwd(f)(argument), expected, rtol=1e-12)
+
+
 @pytest.mark.slow
 @settings(max_examples=PROGRAMS, database=None, deadline=None, print_blob=True, suppress_health_check=QUIET)
 @given(programs())
 def test_many_programs(program: Program) -> None:
     check(program)
+
+
+@pytest.mark.slow
+@settings(max_examples=PROGRAMS // 20 or 1, database=None, deadline=None, print_blob=True, suppress_health_check=QUIET)
+@given(programs(most=6))
+def test_many_programs_on_both_backends(program: Program) -> None:
+    pytest.importorskip("jax")
+    check(program, xla=True)
 
 
 @pytest.mark.slow

@@ -1,0 +1,162 @@
+"""GradBench's evals by srcgrad on its backends, and by peers: one process, interleaved rounds, medians.
+
+``python benchmarks/gradbench/run.py [--only EVAL ...] [--rounds N] [--large] [--json FILE]``
+
+Milliseconds of one gradient, after a check against the gradient written by hand; in brackets how often srcgrad's time
+on NumPy goes into it. "first" is the first call: tracing and compiling too. Python's loops are unrolled by tracing, so
+llsq is a program of its 128 terms and ode of its steps (jax is given its own loop there). particle traces at each call:
+its row is one derivative of the outer function, in each nesting. A dash is a peer that is not installed or not asked.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # a checkout that is not installed runs itself
+
+from benchmarks.run import header, interleaved, repeats_for  # and sets one thread, before NumPy is imported
+
+# isort: split
+import numpy as np
+
+import srcgrad as sg
+from benchmarks.gradbench import by_hand, evals, peers
+
+COLUMNS = ("srcgrad", "srcgrad xla", "by hand", "autograd", "jax")
+Call = Callable[[], Any]
+
+
+class Row:
+    """The times of one gradient, in milliseconds."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.times: dict[str, float] = {}
+        self.first: dict[str, float] = {}
+        self.notes: list[str] = []
+
+
+def gradients(name: str) -> dict[str, Callable[..., Any]]:
+    """The gradient of one eval by everyone who is there."""
+    f, argnums = getattr(evals, name), (0, 1, 2, 3) if name == "gmm" else 0
+    found = {
+        "srcgrad": sg.grad(f, argnums=argnums),
+        "by hand": getattr(by_hand, "double" if name == "square" else name),
+    }
+    others: dict[str, dict[str, Any] | None] = {"autograd": peers.autograd_gradients(), "jax": peers.jax_gradients()}
+    try:
+        found["srcgrad xla"] = sg.grad(f, argnums=argnums, backend="xla")
+    except Exception as error:
+        warnings.warn(f"no srcgrad xla: {error}", stacklevel=2)
+    return found | {peer: table[name] for peer, table in others.items() if table is not None}
+
+
+def measured(row_name: str, name: str, arguments: tuple[Any, ...], rounds: int, skip: tuple[str, ...] = ()) -> Row:
+    row, calls = Row(row_name), dict[str, Call]()
+    right = getattr(by_hand, "double" if name == "square" else name)(*arguments)
+    for peer, gradient in gradients(name).items():
+        if peer in skip:
+            continue
+        try:
+            start = time.perf_counter()
+            found = gradient(*arguments)
+            row.first[peer] = (time.perf_counter() - start) * 1e3
+            for one, other in zip(*[value if name == "gmm" else (value,) for value in (found, right)], strict=True):
+                np.testing.assert_allclose(np.asarray(one), other, rtol=1e-8, atol=1e-10)
+            calls[peer] = lambda gradient=gradient: gradient(*arguments)  # type: ignore[misc]
+        except Exception as error:
+            row.notes.append(f"{peer}: {type(error).__name__}: {str(error).strip().partition(chr(10))[0]}")
+    repeats = {peer: repeats_for(call) for peer, call in calls.items()}
+    row.times = {peer: value * 1e3 for peer, value in interleaved(calls, rounds, repeats).items()}
+    return row
+
+
+def mixture(d: int, k: int) -> tuple[Any, ...]:
+    given = evals.generate_gmm(d, k, 1000)
+    return (*(given[name] for name in ("alpha", "mu", "q", "l", "x")), 1.0, 0)
+
+
+def particle_row(outer: str, inner: str, rounds: int) -> Row:
+    row, derivative = Row(f"particle {outer}{inner}"), sg.grad if inner == "r" else sg.jacfwd
+
+    def objective(w: Any) -> Any:
+        return evals.distance_of_hit(w, derivative)
+
+    def srcgrad() -> Any:
+        return sg.value_and_grad(objective)(0.1) if outer == "r" else sg.jvp(objective, (0.1,), (1.0,))
+
+    calls: dict[str, Call] = {"srcgrad": srcgrad, "by hand": lambda: by_hand.distance_of_hit(0.1)}
+    np.testing.assert_allclose(srcgrad(), by_hand.distance_of_hit(0.1), rtol=1e-9)
+    times = interleaved(calls, min(rounds, 3), dict.fromkeys(calls, 1))
+    row.times = {peer: value * 1e3 for peer, value in times.items()}
+    return row
+
+
+def uniform(n: int) -> Any:
+    return np.random.default_rng(31337).uniform(size=n)
+
+
+def rows(only: list[str] | None, rounds: int, large: bool) -> Any:
+    """The rows of the table, measured as they are asked for."""
+    chosen = set(only or ("hello", "lse", "llsq", "gmm", "ode", "particle"))
+    if "hello" in chosen:
+        yield measured("hello", "square", (3.0,), rounds)
+    for n in (2_500, 160_000, 1_280_000) if "lse" in chosen else ():
+        yield measured(f"lse {n}", "lse", (uniform(n),), rounds)
+    for n in (64, 1_024, *((16_392,) if large else ())) if "llsq" in chosen else ():
+        yield measured(f"llsq {n}", "llsq", (uniform(128), evals.points(n)), rounds)
+    for d, k in ((2, 5), (10, 25), *(((32, 50),) if large else ())) if "gmm" in chosen else ():
+        yield measured(f"gmm {d},{k}", "gmm", mixture(d, k), rounds)
+    for n, steps in ((8, 20), (1_000, 100), *(((10_000, 100),) if large else ())) if "ode" in chosen else ():
+        skip = ("srcgrad xla",) if steps > 20 and not large else ()  # hundreds of unrolled steps: XLA takes minutes
+        yield measured(f"ode {n},{steps}", "ode_last", (uniform(n), steps), rounds, skip)
+    for nesting in ("ff", "fr", "rf", "rr") if "particle" in chosen else ():
+        yield particle_row(*nesting, rounds)
+
+
+def show(row: Row) -> None:
+    base, cells = row.times.get("srcgrad"), []
+    for peer in COLUMNS:
+        value = row.times.get(peer)
+        ratio = f"({value / base:.2f}x)" if value and base and peer != "srcgrad" else ""
+        cells.append(f"{value:>10.4g} {ratio:>8}" if value is not None else f"{'-':>19}")
+    print(f"{row.name:<16}" + "".join(cells), flush=True)
+    if row.first:
+        firsts = ", ".join(
+            f"{peer} {row.first[peer]:.0f}" for peer in COLUMNS if peer in row.first and peer != "by hand"
+        )
+        print(f"    first: {firsts}", flush=True)
+    for note in row.notes:
+        print(f"    {note}", flush=True)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description="GradBench's evals by srcgrad and its peers.")
+    choices = ("hello", "lse", "llsq", "gmm", "ode", "particle")
+    parser.add_argument("--only", nargs="+", choices=choices, help="the evals to run")
+    parser.add_argument("--rounds", type=int, default=7, help="interleaved rounds per row (default 7)")
+    parser.add_argument("--large", action="store_true", help="also the sizes that take minutes")
+    parser.add_argument("--json", type=Path, help="also write the results to this file")
+    options = parser.parse_args(arguments)
+    warnings.simplefilter("ignore", sg.RetraceWarning)
+    about = header()
+    for name, value in about.items():
+        print(f"{name}: {value}")
+    print(f"\n{'gradient [ms]':<16}" + "".join(f"{peer:>10}{'':9}" for peer in COLUMNS))
+    done = []
+    for row in rows(options.only, options.rounds, options.large):
+        show(row)
+        done.append(row)
+    if options.json is not None:
+        options.json.write_text(json.dumps({"about": about, "rows": [vars(row) for row in done]}, indent=2), "utf-8")
+
+
+if __name__ == "__main__":
+    main()
