@@ -1,6 +1,9 @@
-"""Options of the tests."""
+"""Options of the tests, and what several of them use."""
 
 from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
 
 import pytest
 
@@ -9,3 +12,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--update-golden", action="store_true", help="write tests/golden anew from what the code gives now"
     )
+
+
+@pytest.fixture(scope="module")
+def older_objects_left_alone() -> Iterator[None]:
+    """``gc.collect`` looks at what is made from here on only: late in a run there are millions of older objects."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()

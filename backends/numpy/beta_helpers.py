@@ -119,17 +119,12 @@ def betainc_derivative(a: Any, b: Any, x: Any, n: int, m: int) -> Any:
     It is an integral over t below x of the derivative of the density, or minus the one above x, which is that below
     1 - x with a and b exchanged: of the two, that over which the first derivative has one sign.
     """
-    import scipy.special
-
     dtype = np.result_type(a, b, x)
     a, b, x = np.broadcast_arrays(*(np.asarray(part, np.float64) for part in (a, b, x)))
     inner = (x > 0) & (x < 1) & (a > 0) & (a < np.inf) & (b > 0) & (b < np.inf)
     p, q, at = np.where(inner, a, 1.0), np.where(inner, b, 1.0), np.where(inner, x, 0.5)
     # The sign of the first derivative of log density: in a it is that of x - exp(digamma(a) - digamma(a + b)).
-    if n:
-        lower = np.log(at) < digamma_difference(p, q, 0)
-    else:
-        lower = np.log1p(-at) > digamma_difference(q, p, 0)
+    lower = np.log(at) < digamma_difference(p, q, 0) if n else np.log1p(-at) > digamma_difference(q, p, 0)
     near, far = np.where(lower, p, q), np.where(lower, q, p)
     t, rest = np.where(lower, at, 1 - at), np.where(lower, 1 - at, at)
     logs = np.where(lower, np.log(at), np.log1p(-at)), np.where(lower, np.log1p(-at), np.log(at))

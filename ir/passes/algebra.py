@@ -105,6 +105,26 @@ def may_overflow(value: Value) -> bool:
     return producer is not None and producer.op.name in ("exp", "expm1", "exp2")
 
 
+@rule(
+    "exp(neg(exp(x))) -> exp(select(neg(exp(x)) == -inf, -inf, neg(exp(x))))",
+    lambda x: apply("exp", -apply("exp", x)),
+    lambda x, y: apply("exp", -(y * apply("exp", x))),
+    lambda x, y: apply("exp", apply("exp", x) * y),
+    kinds="f",
+    limit=True,
+)
+def exp_of_minus_exp(operation: Operation, builder: Builder) -> Value | None:
+    """Where the exponent is -inf the result is 0, and its derivative would be 0 times inf: there it is constant."""
+    (exponent,) = operation.operands
+    inner = operand_of(exponent, "neg") or exponent
+    product = made_by(inner, "mul")
+    factors = product.operands if product is not None else [inner]
+    if (inner is exponent and product is None) or not any(made_by(factor, "exp") for factor in factors):
+        return None
+    term = Term(builder, exponent)
+    return apply("exp", apply("select", term == float("-inf"), float("-inf"), term)).value
+
+
 def one_more_than_exp(value: Value) -> Value | None:
     """The x of 1 + exp(x), or of exp(x) + 1."""
     total = made_by(value, "add")

@@ -329,6 +329,7 @@ def test_neither_functions_nor_arrays_are_kept_alive(name: str, branching: bool)
         gc.enable()
 
 
+@pytest.mark.usefixtures("older_objects_left_alone")
 def test_a_reused_id_is_no_key() -> None:
     for k in range(50):
         made = module(f"def f(x): return x * {k}.0")

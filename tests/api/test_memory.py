@@ -15,6 +15,8 @@ import srcgrad as sg
 from srcgrad.tracing.trace import Trace
 from srcgrad.tracing.tracer import Tracer
 
+pytestmark = pytest.mark.usefixtures("older_objects_left_alone")
+
 X = np.array([1.0, 2.0, 3.0])
 V = np.array([1.0, 0.0, -1.0])
 

@@ -338,7 +338,7 @@ def test_einsum_whose_output_leaves_the_ellipsis_out_is_refused_as_by_numpy() ->
     """It summed over the axes under the ellipsis."""
     x = np.ones((2, 3))
     for subscripts in ("...->", "...i->i"):
-        with pytest.raises(ValueError, match="einsum|einstein"):
+        with pytest.raises(ValueError, match="einstein sum"):
             np.einsum(subscripts, x)
         with pytest.raises(ShapeError, match="leaves out"):
             sg.jit(lambda x, s=subscripts: np.einsum(s, x))(x)
@@ -369,3 +369,28 @@ def test_in_place_partition_and_views_of_the_same_type() -> None:
     with pytest.raises(UnsupportedError) as caught:
         sg.grad(lambda x: np.sum(x.view(np.int64)))(x)
     assert "x.real" in str(caught.value)
+
+
+OVERFLOWING: dict[str, Callable[[Any], Any]] = {
+    "1/cosh": lambda x: 1 / np.cosh(x),
+    "Planck's law": lambda x: x**3 / (np.exp(x) - 1),
+    "Planck's law by expm1": lambda x: x**3 / np.expm1(x),
+    "x/exp(x)": lambda x: x / np.exp(x),
+    "Bose and Fermi": lambda x: 1 / (0.5 + np.exp(x)),
+    "1/2**x": lambda x: 1 / np.exp2(2 * x),
+    "Gompertz": lambda x: np.exp(-np.exp(x)),
+    "Gompertz, scaled": lambda x: np.exp(-3.0 * np.exp(0.9 * x)),
+    "Gumbel": lambda x: np.exp(-x * np.exp(x)),
+}
+
+
+@pytest.mark.filterwarnings("ignore:overflow:RuntimeWarning")
+@pytest.mark.parametrize("name", OVERFLOWING)
+def test_a_quotient_that_vanishes_as_its_denominator_overflows_is_flat_there(name: str) -> None:
+    """It was 0 * inf; elsewhere the derivatives are those of the differences."""
+    f = OVERFLOWING[name]
+    assert f(800.0) == 0.0
+    for derivative in (sg.grad(f), sg.jacfwd(f), sg.hessian(f), sg.jacfwd(sg.jacfwd(f)), sg.grad(sg.grad(f))):
+        assert derivative(800.0) == 0.0
+    sg.testing.check_grads(f, (0.7,))
+    np.testing.assert_allclose(sg.value_and_grad(f)(0.7)[0], f(0.7), rtol=1e-15)
