@@ -179,7 +179,7 @@ def function_without_rule() -> Any:
 
 @case("UnsupportedError", TypeError, at="np.linalg.qr(x, mode='raw')")
 def mode_without_rule() -> Any:
-    return sg.grad(lambda x: np.linalg.qr(x, mode='raw')[0])(M)
+    return sg.grad(lambda x: np.linalg.qr(x, mode="raw")[0])(M)
 
 
 @case("UnsupportedError", TypeError, at="np.isnat(x)")

@@ -358,6 +358,7 @@ SORTING: list[Case] = [
     ("sort nan", lambda x: (np.sort(x), np.argsort(x, kind="stable")), (INF,)),
     ("sort int", lambda x: (np.sort(x), np.argsort(x), x.argsort()), (INTS,)),
     ("lexsort", lambda x, y: np.lexsort((x, y)), (V, np.array([1, 0, 1, 0, 0]))),
+    ("lexsort of numbers", lambda x: x * np.lexsort((x, x)) + np.lexsort((x,), axis=0), (np.float64(2.0),)),
     (
         "searchsorted",
         lambda x, v: (

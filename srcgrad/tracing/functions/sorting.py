@@ -75,6 +75,8 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
     columns = [as_array(key) for key in keys]
     if not columns:
         raise ShapeError("need sequence of keys with len > 0 in lexsort")
+    if not columns[0].ndim and axis in (0, -1):
+        return np.int64(0)
     axis = axis_of(axis, columns[0].ndim)
     order = emit("argsort", columns[0], axis=axis)
     for column in columns[1:]:
