@@ -133,14 +133,23 @@ def placed_runner(function: Function) -> Runner:
 
 
 def host_runner(run: Callable[..., Any]) -> Runner:
-    """What runs a program that takes NumPy arrays only."""
+    """What runs a program that takes NumPy arrays only. Its results are C-ordered, as a trace takes them to be."""
 
     def runner(arguments: Sequence[Any]) -> Sequence[Any]:
         if JAX_TYPES and not JAX_TYPES.isdisjoint(map(type, arguments)):
             return [to_jax_array(result) for result in run(*map(to_numpy, arguments))]
-        return run(*arguments)  # type: ignore[no-any-return]
+        results: Sequence[Any] = run(*arguments)
+        for result in results:
+            if not result.flags.c_contiguous:
+                return [c_ordered(result) for result in results]
+        return results
 
     return runner
+
+
+def c_ordered(result: Any) -> Any:
+    """The array, or a copy of it in C order; a NumPy scalar as it is."""
+    return result if result.flags.c_contiguous else result.copy()
 
 
 def device_runner(run: Callable[..., Any], run_device: Callable[..., Any]) -> Runner:

@@ -430,8 +430,8 @@ def copy_input(leaf: Any) -> Any:
 
 
 def own(result: Any) -> Any:
-    """A result that is writable and aliases nothing; rank 0 is a NumPy scalar."""
-    return np.array(result)[()] if isinstance(result, np.ndarray) else result
+    """A result that is writable, C-ordered and aliases nothing; rank 0 is a NumPy scalar."""
+    return np.array(result, order="C")[()] if isinstance(result, np.ndarray) else result
 
 
 FAST_ENTRIES = 16

@@ -448,7 +448,7 @@ CALLS = (
     "sg.hessian(lambda t: np.sum(t ** 3) + np.prod(t))(np.ravel({0})[:2])",
     "sg.vjp(helper, {0})[0]",
     "sg.hvp(lambda t: np.sum(np.sin(t)), ({0},), ({0},))",
-    "sg.stop_gradient(np.sign({0})) * {0}",
+    "sg.stop_gradient(np.sign(np.real({0}))) * {0}",
     "sg.value_and_grad(lambda t: np.sum(t * t * c0))({0})[1]",
     "apply(helper, {0})",
     "partial(helper, b=c0)({0})",
