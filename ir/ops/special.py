@@ -75,10 +75,11 @@ class Parametric(Special, ElementwiseFamily, abstract=True):
     def result_type(self, types: Sequence[ArrayType], attrs: Attrs) -> ArrayType:
         require_arity(self, types, self.arity)
         require_kinds(self, types[0], self.degree)
+        for type in types[1:]:
+            require_kinds(self, type, self.kinds)
         if types[0].dtype.kind == "f":
             require_same(self, types)
         require_same(self, types[1:])
-        require_kinds(self, types[-1], self.kinds)
         if types[0].shape != types[-1].shape:
             raise ShapeError(f"{self.name}: operands differ in shape, {types[0]} and {types[-1]}")
         if types[-1].dtype.itemsize > 8:

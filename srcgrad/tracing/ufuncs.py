@@ -157,7 +157,8 @@ def find_rule(ufunc: np.ufunc) -> Callable[..., Any] | None:
     """
     if has_rule(ufunc):
         return UFUNCS.get(ufunc)
-    name = f"np.{ufunc.__name__}"
+    module = "np" if getattr(np, ufunc.__name__, None) is ufunc else "scipy.special"
+    name = f"{module}.{ufunc.__name__}"
     reason = UNTRACED.get(ufunc)
     if reason is not None:
         raise UnsupportedError(f"{name} has no derivative rule in srcgrad: {reason}")

@@ -358,6 +358,9 @@ SORTING: list[Case] = [
     ("sort nan", lambda x: (np.sort(x), np.argsort(x, kind="stable")), (INF,)),
     ("sort int", lambda x: (np.sort(x), np.argsort(x), x.argsort()), (INTS,)),
     ("lexsort", lambda x, y: np.lexsort((x, y)), (V, np.array([1, 0, 1, 0, 0]))),
+    ("linspace from a weak number", lambda x: np.linspace(0.0, np.max(x), 3), (np.float32([1.0, 2.5]),)),
+    ("logspace from a weak number", lambda x: np.logspace(0, np.max(x), 3), (np.float32([1.0, 2.5]),)),
+    ("geomspace from a number", lambda x: np.geomspace(1.0, np.max(x), 3), (np.float32([1.0, 2.5]),)),
     ("lexsort of numbers", lambda x: x * np.lexsort((x, x)) + np.lexsort((x,), axis=0), (np.float64(2.0),)),
     (
         "searchsorted",

@@ -163,8 +163,10 @@ def searchsorted(nodes: Array, values: Array, side: str) -> Array:
 
     if not examples:
         return one(nodes, values)
-    flat = values.reshape((math.prod(examples), -1) if values.size else (math.prod(examples), 0))
-    return jax.vmap(one)(nodes.reshape((-1, nodes.shape[-1])), flat).reshape(shape)
+    if not values.size:
+        return lax.full(shape, 0, INT64)
+    count = math.prod(examples)
+    return jax.vmap(one)(nodes.reshape((count, nodes.shape[-1])), values.reshape((count, -1))).reshape(shape)
 
 
 def running(name: str) -> Callable[..., Array]:

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jax.lax import linalg
 
 from srcgrad.backends.xla.program import Application
@@ -58,18 +59,23 @@ def svdvals(application: Application, a: Array) -> Array:
     return values
 
 
+def general(application: Application, a: Array, vectors: bool) -> list[Array]:
+    """In double precision, as NumPy: in single precision LAPACK's vectors may have other signs."""
+    wide = lax.convert_element_type(a, np.promote_types(a.dtype, np.float64))
+    found = linalg.eig(wide, compute_left_eigenvectors=False, compute_right_eigenvectors=vectors)
+    converged(application, a, found[0])
+    return [lax.convert_element_type(x, np.promote_types(a.dtype, np.complex64)) for x in found]
+
+
 @contextual
 def eig(application: Application, a: Array) -> tuple[Array, Array]:
-    values, vectors = linalg.eig(a, compute_left_eigenvectors=False, compute_right_eigenvectors=True)
-    converged(application, a, values)
+    values, vectors = general(application, a, True)
     return values, vectors
 
 
 @contextual
 def eigvals(application: Application, a: Array) -> Array:
-    (values,) = linalg.eig(a, compute_left_eigenvectors=False, compute_right_eigenvectors=False)
-    converged(application, a, values)
-    return values
+    return general(application, a, False)[0]
 
 
 TABLE: Final[dict[str, Callable[..., Any]]] = {

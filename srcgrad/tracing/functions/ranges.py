@@ -12,19 +12,19 @@ from srcgrad.ir.types import DType
 from srcgrad.tracing.functions.registry import as_array, cast, filled, inexact_dtype, numpy_rule
 from srcgrad.tracing.functions.shapes import broadcast_to, moveaxis
 from srcgrad.tracing.tracer import Tracer
+from srcgrad.tracing.ufuncs import result_dtype
 
 
-def ends(start: Any, stop: Any) -> tuple[Any, Any, DType]:
-    """The ends in one shape, and the dtype of what lies between: NumPy makes arrays of them, no number is weak."""
+def ends(start: Any, stop: Any, dtype: DType) -> tuple[Any, Any, DType]:
+    """The ends in one shape and dtype."""
     first, last = as_array(start), as_array(stop)
-    dtype = np.result_type(inexact_dtype(first.dtype), inexact_dtype(last.dtype))
     shape = np.broadcast_shapes(first.shape, last.shape)
     return broadcast_to(cast(first, dtype), shape), broadcast_to(cast(last, dtype), shape), dtype
 
 
 def spaced(start: Any, stop: Any, num: Any, endpoint: bool) -> tuple[Any, Any]:
     """The numbers along a new first axis, and the step; nan for a single number."""
-    first, last, dtype = ends(start, stop)
+    first, last, dtype = ends(start, stop, inexact_dtype(result_dtype(start, stop)))
     count = operator.index(num)
     if count < 0:
         raise ShapeError(f"Number of samples, {count}, must be non-negative.")
@@ -79,7 +79,8 @@ def logspace(
 @numpy_rule("geomspace")
 def geomspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0) -> Any:
     """Evenly spaced logarithms; the ends are exact."""
-    first, last, kind = ends(start, stop)
+    dtypes = [inexact_dtype(as_array(end).dtype) for end in (start, stop)]  # here NumPy takes no number as weak
+    first, last, kind = ends(start, stop, np.result_type(*dtypes))
     sign: Any = np.sign(first)
     values: Any = sign * kind.type(10) ** spaced(np.log10(first * sign), np.log10(last * sign), num, endpoint)[0]
     count = values.shape[0]
