@@ -177,7 +177,7 @@ def function_without_rule() -> Any:
     return sg.grad(lambda x: np.datetime_as_string(x))(X)
 
 
-@case("UnsupportedError", TypeError, at="np.linalg.qr(x, mode='raw')")
+@case("UnsupportedError", TypeError, at='np.linalg.qr(x, mode="raw")')
 def mode_without_rule() -> Any:
     return sg.grad(lambda x: np.linalg.qr(x, mode="raw")[0])(M)
 
