@@ -29,7 +29,7 @@ LARGEST = 24
 """Elements of an array in a program."""
 BOUND = 50.0
 SQUARE = "({0} @ {0}.T / 4 + np.diag(np.arange(len({0})) * 0.3 + 1.5))"
-DEFINITE = "({0} @ {0}.T + 2.0 * np.eye(len({0})))"
+DEFINITE = "({0} @ np.conj({0}).mT + 2.0 * np.eye({0}.shape[-2]))"
 """Matrices whose condition is modest, made of a matrix."""
 SHAPES = ((), (3,), (4,), (1, 3), (2, 3), (3, 2), (2, 1, 2), (1,), (3, 3))
 DTYPES = ("float64", "float32", "int64", "complex128", "bool")

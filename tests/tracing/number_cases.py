@@ -495,7 +495,6 @@ DIFFERENCES: list[Case] = [
             np.polyint(p, 2, [1.0, 2.0]),
             np.polyadd(p, q[:3]),
             np.polysub(p[:2], q),
-            np.polymul(p, q),
         ),
         (V, W),
     ),
@@ -535,6 +534,9 @@ PREDICATES: list[Case] = [
 ]
 
 CONCRETE: list[Case] = [
+    ("polymul", lambda p, q: np.polymul(p, q), (V, W)),
+    ("polymul drops leading zeros", lambda p, q: np.polymul(p * [0, 0, 1, 1, 1], q), (V, W)),
+    ("polymul of zeros", lambda p, q: np.polymul(p * 0, q), (V, W)),
     (
         "nonzero",
         lambda x: (np.nonzero(x > 0), np.flatnonzero(x > 0), np.argwhere(x > 0), np.where(x > 0), (x > 0).nonzero()),

@@ -312,7 +312,7 @@ HISTOGRAMS: list[Case] = [
 
 POLYNOMIALS: list[Case] = [
     ("poly", lambda x: (np.poly(x), np.poly(x[:1])), (V,)),
-    ("polyval and products", lambda x, y: (np.polyval(x, y), np.polymul(x, y), np.polyadd(x, y[:2])), (V, W)),
+    ("polyval and sums", lambda x, y: (np.polyval(x, y), np.polyadd(x, y[:2]), np.polysub(M, M)), (V, W)),
     (
         "polyfit",
         lambda x, y, w: (

@@ -8,7 +8,7 @@ import numpy as np
 
 from srcgrad.errors import DTypeError, ShapeError
 from srcgrad.tracing.functions.joining import vander
-from srcgrad.tracing.functions.registry import as_array, cast, filled, numpy_rule
+from srcgrad.tracing.functions.registry import as_array, cast, concrete_array, filled, numpy_rule
 from srcgrad.tracing.tracer import as_tracer
 
 
@@ -48,9 +48,12 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
 
 
 def aligned_sum(a1: Any, a2: Any, sign: int) -> Any:
-    left, right = as_array(a1).ravel(), as_array(a2).ravel()
-    size = max(left.size, right.size)
-    left, right = (np.pad(part, (size - part.size, 0)) for part in (left, right))
+    left, right = np.atleast_1d(as_array(a1)), np.atleast_1d(as_array(a2))
+    size = max(len(left), len(right))
+    left, right = (
+        np.concatenate([filled((size - len(part),), 0, part.dtype), part]) if len(part) < size else part
+        for part in (left, right)
+    )
     return left + right if sign > 0 else left - right
 
 
@@ -64,9 +67,22 @@ def polysub(a1: Any, a2: Any) -> Any:
     return aligned_sum(a1, a2, -1)
 
 
+def without_leading_zeros(a: Any) -> Any:
+    """The coefficients from the first that is not 0, which the numbers decide; a single 0 if all are.
+
+    Raises:
+        NeedsConcrete: they are traced, in an abstract trace.
+    """
+    coefficients: Any = np.atleast_1d(as_array(a))
+    if coefficients.ndim > 1:
+        raise ShapeError("Polynomial must be 1d only.")
+    nonzero = np.flatnonzero(concrete_array(a, "np.polymul, which drops leading zeros (np.convolve does not),"))
+    return coefficients[nonzero[0] :] if nonzero.size else filled((1,), 0, coefficients.dtype)
+
+
 @numpy_rule("polymul")
 def polymul(a1: Any, a2: Any) -> Any:
-    return np.convolve(as_array(a1).ravel(), as_array(a2).ravel())
+    return np.convolve(without_leading_zeros(a1), without_leading_zeros(a2))
 
 
 @numpy_rule("polydiv")
