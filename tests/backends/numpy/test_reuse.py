@@ -99,6 +99,15 @@ def test_a_chain_takes_one_buffer(count: int) -> None:
     assert peak_bytes(program, x) < 1.5 * x.nbytes
 
 
+def test_what_is_returned_is_live_to_the_end() -> None:
+    """exp(x) is read by neg and returned: neg does not take its buffer."""
+    builder = Builder()
+    x = builder.param(ArrayType(FLOAT64, (20_000,)), "x")
+    first = builder.emit(REGISTRY["exp"], [x])
+    second = builder.emit(REGISTRY["neg"], [first])
+    agree(builder.function("f", [first, second]), [np.linspace(0.0, 1.0, 20_000)])
+
+
 def test_residuals_of_parameters_are_computed_where_they_are_used() -> None:
     """Twelve products of the parameter come first in the program and are needed one by one: one lives at a time."""
     size, count = 20_000, 12
