@@ -302,3 +302,21 @@ func @f(%x: f16[2], %n: i8[2], %z: c64[2]) -> (f32[2], i8[2], c128[2], bool[2], 
     ):
         assert found.dtype == expected.dtype
         np.testing.assert_allclose(found, expected, rtol=2e-3)
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "contract", "batch"),
+    [
+        ((3, 1), (1, 4), ((1,), (0,)), ((), ())),
+        ((2, 1, 3), (5, 2, 1, 4), ((1,), (2,)), ((0,), (1,))),
+        ((3,), (4,), ((), ()), ((), ())),
+        ((1, 2), (2, 1, 3), ((0,), (1,)), ((1,), (0,))),
+    ],
+)
+def test_products_over_axes_of_size_1(left: Any, right: Any, contract: Any, batch: Any) -> None:
+    builder = Builder()
+    operands = [builder.param(ArrayType(FLOAT64, shape)) for shape in (left, right)]
+    product = builder.emit(REGISTRY["dot_general"], operands, {"contract": contract, "batch": batch})
+    function = builder.function("f", [product])
+    args = [np.random.default_rng(3).normal(size=shape) for shape in (left, right)]
+    np.testing.assert_array_equal(BACKEND.compile(function).run(*args)[0], NUMPY.compile(function)(*args)[0])
