@@ -59,7 +59,7 @@ def run_page(path: Path) -> int:
     module = types.ModuleType("page_" + re.sub(r"\W", "_", path.stem))
     sys.modules[module.__name__] = module
     try:
-        for block, following in zip(found, [*found[1:], None], strict=True):
+        for block, following in zip(found, [*found[1:], None], strict=False):
             if block.language == "python":
                 run_block(path, block, expected_output(page, block, following), module)
     finally:
