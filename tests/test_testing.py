@@ -264,3 +264,17 @@ def test_bad_arguments() -> None:
         check_grads(np.sin, (3,))
     with pytest.raises(ArgumentError, match="no floats"):
         check_grads(lambda x: "text", (X,))
+
+
+def test_results_whose_size_depends_on_values() -> None:
+    """Within a step of the threshold the mask has another number of elements."""
+    with pytest.raises(sg.SrcgradError, match="results of another size within a step"):
+        check_grads(lambda x: x[x > 0.4], (np.array([0.1, 0.4 + 1e-9, 0.9]),))
+
+
+def test_results_whose_dtype_depends_on_values() -> None:
+    stack = np.array([[[2.0, 1.0], [0.0, 3.0]], [[1.0, 0.1], [0.2, 4.0]]])
+    with pytest.raises(sg.SrcgradError, match="8 here") as caught:
+        check_grads(np.linalg.eigvals, (stack,))
+    assert "cast the result" in str(caught.value)
+    check_grads(lambda x: np.linalg.eigvals(x).astype(complex), (stack,))

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from srcgrad.boundary import checked, described
-from srcgrad.errors import ArgumentError, GradientCheckError
+from srcgrad.errors import ArgumentError, GradientCheckError, StructureError
 from srcgrad.real_derivatives import Reals
 from srcgrad.testing.problem import (
     WORST_DIFFERENCE,
@@ -137,6 +137,11 @@ def require_same(case: Case, derivative: Reals, other: Reals, error: Reals | Non
         GradientCheckError: they do not.
     """
     problem = case.problem
+    if derivative.shape != other.shape:
+        raise StructureError(
+            f"{problem.name} has {len(other)} real numbers in its results when NumPy runs it, {len(derivative)} here",
+            hint="NumPy chose a real or complex dtype by the numbers (np.linalg.eigvals): cast the result",
+        )
     allowed = np.broadcast_to(problem.rounding * scale + floor, derivative.shape)
     limit = WORST_DIFFERENCE * largest(other) + floor
     if error is not None:

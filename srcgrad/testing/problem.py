@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srcgrad.boundary import described
-from srcgrad.errors import ArgumentError, IntegerInputError
+from srcgrad.errors import ArgumentError, IntegerInputError, StructureError
 from srcgrad.ir.core import Builder
 from srcgrad.ir.transforms.derivatives import is_holomorphic
 from srcgrad.ir.transforms.linearize import copy_params, record
@@ -244,6 +244,11 @@ def extrapolate(
         step = first * RATIO**-k
         with np.errstate(all="ignore"):
             high, low = g(point + step * direction), g(point - step * direction)
+            if high.shape != low.shape:
+                raise StructureError(
+                    f"{problem.name} has results of another size within a step of {step:.2g}",
+                    hint="check it where shapes do not depend on values, as those of x[x > 0] do",
+                )
             row = [(high - low) / (2 * step)]
             size = np.maximum(np.abs(high), np.abs(low)) + np.abs(row[0]) * reach + terms
             noise = 4 * np.finfo(np.float64).eps * size / step
