@@ -408,3 +408,8 @@ def test_results_are_c_ordered_as_a_trace_takes_them_to_be():
     assert sg.jacfwd(lambda t: np.cumsum(t) * t)(x).flags.c_contiguous
     assert sg.grad(lambda x: np.sum(x**3))(np.asfortranarray(np.ones((2, 3)))).flags.c_contiguous
     np.testing.assert_array_equal(program(x), sg.jit(program)(x))
+
+
+def test_tensorsolve_of_nothing():
+    empty = np.zeros((0, 0))
+    assert sg.jit(np.linalg.tensorsolve)(empty, np.zeros(0)).shape == (0,)

@@ -220,7 +220,7 @@ def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
     shape = tensor.shape[right.ndim :]
     if math.prod(shape) != right.size:
         raise ShapeError("Input arrays must satisfy the requirement prod(a.shape[b.ndim:]) == prod(a.shape[:b.ndim])")
-    return solve(tensor.reshape((right.size, -1)), right.ravel()).reshape(shape)
+    return solve(tensor.reshape((right.size, right.size)), right.ravel()).reshape(shape)
 
 
 @numpy_rule("linalg.cholesky")
