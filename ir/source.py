@@ -22,7 +22,7 @@ _INTERN_LIMIT = 1 << 16
 _ROLE_DEPTH = 3
 _ELLIPSIS = "…"
 _PACKAGE = "srcgrad"
-_TRANSPARENT_PACKAGES = (_PACKAGE, "numpy", "scipy")
+_TRANSPARENT_PACKAGES = (_PACKAGE, "numpy", "scipy", "jax")
 _TRANSPARENT_MODULES = ("contextlib", "copy", "dataclasses", "functools")
 # Source that srcgrad generates is compiled under such a name; the others are CPython's and NumPy's own.
 _TRANSPARENT_PREFIXES = ("<srcgrad", "<frozen ", "<__array_function__")
@@ -249,7 +249,7 @@ _verdicts: dict[str, bool | None] = {}
 
 
 def internal(code: CodeType) -> bool:
-    """Whether `code` is srcgrad's own or of a library it looks through (NumPy, SciPy, a few standard modules)."""
+    """Whether `code` is srcgrad's own or of a library it looks through (NumPy, SciPy, jax, a few standard modules)."""
     return bool(_verdict(code.co_filename))
 
 

@@ -62,7 +62,7 @@ class ToJax(Jit):
                     raise ConcretizationError(
                         f"to_jax({self.name}) cannot be one program: {first_lines(error)}",
                         span=error.span,
-                        hint="use np.where in place of a branch on values",
+                        hint=f"{error.hint}; np.where stands for a branch on values",
                     ) from None
                 if captures is not None:
                     PROGRAMS.put(key, program)

@@ -282,3 +282,15 @@ def test_no_array_is_kept() -> None:
     del f, x, w
     gc.collect()
     assert [reference() for reference in references] == [None, None]
+
+
+def test_what_cannot_be_one_program_keeps_its_own_remedy() -> None:
+    with pytest.raises(sg.SrcgradError, match="cannot be one program") as caught:
+        sg.to_jax(lambda x: np.array([x[0], 1.0]))(np.ones(2))
+    assert "np.stack" in caught.value.hint
+
+
+def test_a_tracer_of_jax_is_reported_at_the_users_line() -> None:
+    with pytest.raises(sg.SrcgradError, match="a tracer of jax") as caught:
+        jax.jit(sg.grad(lambda x: np.sum(x**2)))(np.ones(2))
+    assert "test_to_jax.py" in str(caught.value) and "partial_eval.py" not in str(caught.value)
