@@ -12,10 +12,12 @@ from srcgrad.backends.xla.program import Application
 from srcgrad.backends.xla.tables import HALF, SINGLE, Array, cast, contextual, is_complex, is_nan
 from srcgrad.backends.xla.tables import through_single as widened
 from srcgrad.backends.xla.tables.elementwise import parts
+from srcgrad.ir.core import Literal
 
 Axes = tuple[int, ...]
 BOOL: Final = np.dtype(np.bool_)
 BYTE: Final = np.dtype(np.uint8)
+DOUBLE: Final = np.dtype(np.float64)
 INT32: Final = np.dtype(np.int32)
 INT64: Final = np.dtype(np.int64)
 
@@ -29,9 +31,15 @@ def iota(shape: Axes, axis: int, dtype: np.dtype[Any]) -> Array:
     return lax.broadcasted_iota(dtype, shape, axis)
 
 
-def dot_general(left: Array, right: Array, contract: tuple[Axes, Axes], batch: tuple[Axes, Axes]) -> Array:
+@contextual
+def dot_general(application: Application, left: Array, right: Array) -> Array:
     """In full precision on every device; float16 is summed in float32; of booleans, whether any pair is true."""
+    contract, batch = application.attrs["contract"], application.attrs["batch"]
     dtype = left.dtype
+    for position, other in ((0, right), (1, left)):
+        value = application.operation.operands[position]
+        if isinstance(value, Literal) and value.splat and dtype in (SINGLE, DOUBLE) and not batch[0]:
+            return times_a_number(value, other, position, contract)
     if dtype == BOOL:
         left, right = cast(left, INT32), cast(right, INT32)
     if left.size and all(left.shape[axis] == 1 for axis in contract[0]):
@@ -44,6 +52,15 @@ def dot_general(left: Array, right: Array, contract: tuple[Axes, Axes], batch: t
         preferred_element_type=SINGLE if dtype == HALF else left.dtype,
     )
     return cast(found, dtype)
+
+
+def times_a_number(value: Literal, other: Array, position: int, contract: tuple[Axes, Axes]) -> Array:
+    """The product with an array of one number: sums over the contracted axes, times the number."""
+    free = [size for axis, size in enumerate(value.type.static_shape) if axis not in contract[position]]
+    sums = lax.mul(lax.reduce_sum(other, contract[1 - position]), np.asarray(value.value))
+    shape = (*free, *sums.shape) if position == 0 else (*sums.shape, *free)
+    first = len(free) if position == 0 else 0
+    return lax.broadcast_in_dim(sums, shape, range(first, first + sums.ndim))
 
 
 def outer(left: Array, right: Array, contract: tuple[Axes, Axes], batch: tuple[Axes, Axes]) -> Array:

@@ -320,3 +320,17 @@ def test_products_over_axes_of_size_1(left: Any, right: Any, contract: Any, batc
     function = builder.function("f", [product])
     args = [np.random.default_rng(3).normal(size=shape) for shape in (left, right)]
     np.testing.assert_array_equal(BACKEND.compile(function).run(*args)[0], NUMPY.compile(function)(*args)[0])
+
+
+@pytest.mark.parametrize("position", [0, 1])
+@pytest.mark.parametrize("contract", [((1,), (0,)), ((0, 1), (1, 0)), ((), ())])
+def test_products_with_an_array_of_one_number(position: int, contract: Any) -> None:
+    builder = Builder()
+    shapes = [(3, 2), (2, 3)]
+    x = builder.param(ArrayType(FLOAT64, shapes[1 - position]))
+    splat = literal(2.5, ArrayType(FLOAT64, shapes[position]))
+    operands = [splat, x] if position == 0 else [x, splat]
+    product = builder.emit(REGISTRY["dot_general"], operands, {"contract": contract, "batch": ((), ())})
+    function = builder.function("f", [product])
+    arg = np.random.default_rng(4).normal(size=shapes[1 - position])
+    np.testing.assert_allclose(BACKEND.compile(function).run(arg)[0], NUMPY.compile(function)(arg)[0], rtol=1e-14)
