@@ -230,7 +230,8 @@ def jit(
         backend: as in `grad`.
 
     Raises (when called):
-        ArgumentError: with ``strict``, the function cannot be one program; the message says why.
+        ArgumentError: with ``strict``, the function cannot be one program, and the message says why; or the call has no
+            positional argument of a number in ``donate_argnums``.
 
     >>> import numpy as np, srcgrad as sg
     >>> sg.jit(lambda x: np.sqrt(x) + 1.0)(np.array([4.0]))

@@ -18,7 +18,7 @@ from srcgrad.ir.core import Function
 from srcgrad.ir.passes.dce import dce
 from srcgrad.ir.passes.expand import expand
 from srcgrad.ir.passes.pipeline import optimise, prepare
-from srcgrad.ir.passes.products import turned_products
+from srcgrad.ir.passes.products import combined_products, turned_products
 from srcgrad.tracing.function import inline_function
 from srcgrad.tracing.jax_arrays import JAX_TYPES, double_precision, lies_elsewhere, to_jax_array, to_numpy
 from srcgrad.tracing.tracer import Tracer, as_tracer
@@ -99,8 +99,8 @@ def compiled(function: Function, backend: str, donate: tuple[int, ...] = (), giv
     call was given, some of which may lie on devices of its own.
     """
     program = optimised(function)
-    if backend == "xla":  # which would make the product, then move it
-        program = turned_products(program)
+    if backend == "xla":  # which would make the product, then move it, and make two where one does
+        program = combined_products(turned_products(program))
         if lies_elsewhere(given):
             return placed_runner(program)
     options: dict[str, Any] = {"donate": donate} if donate and backend == "xla" else {}

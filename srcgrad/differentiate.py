@@ -26,8 +26,10 @@ class Plan(NamedTuple):
     trees: tuple[TreeDef, ...]
 
 
-def normal_argnums(argnums: Argnums, count: int, kind: str) -> tuple[int, ...]:
-    """Argument numbers as positions that are not negative, in the order given.
+def normal_argnums(
+    argnums: Argnums, count: int, kind: str, name: str = "argnums", done: str = "differentiated"
+) -> tuple[int, ...]:
+    """Argument numbers as positions that are not negative, in the order given; ``name`` is what messages call them.
 
     Raises:
         ArgumentError: not an int or a sequence of ints, out of range, or twice the same.
@@ -36,14 +38,13 @@ def normal_argnums(argnums: Argnums, count: int, kind: str) -> tuple[int, ...]:
     for number in numbers:
         if not -count <= number < count:
             raise ArgumentError(
-                f"{kind}: argnums={argnums!r}, but the call has {plural(count, 'positional argument')}",
-                hint="argnums counts positional arguments from 0; pass what is differentiated by position, "
-                "not by keyword",
+                f"{kind}: {name}={argnums!r}, but the call has {plural(count, 'positional argument')}",
+                hint=f"{name} counts positional arguments from 0; pass what is {done} by position, not by keyword",
             )
     found = tuple(int(number) % count for number in numbers)
     if len(set(found)) != len(found):
         raise ArgumentError(
-            f"{kind}: argnums={argnums!r} names an argument twice", hint=f"the call has {plural(count, 'argument')}"
+            f"{kind}: {name}={argnums!r} names an argument twice", hint=f"the call has {plural(count, 'argument')}"
         )
     return found
 
@@ -66,14 +67,14 @@ def no_pair(kind: str, name: str, tree: TreeDef) -> StructureError:
     )
 
 
-def check_argnums(argnums: Any, kind: str) -> Any:
+def check_argnums(argnums: Any, kind: str, name: str = "argnums") -> Any:
     if isinstance(argnums, (bool, np.bool_)) or not (
         isinstance(argnums, (int, np.integer))
         or (isinstance(argnums, (tuple, list)) and all(type(n) is int for n in argnums) and argnums)
     ):
         raise ArgumentError(
-            f"{kind}: argnums must be an int or a non-empty sequence of ints, not {described(argnums)}",
-            hint="argnums=0 is the first argument, argnums=(0, 1) the first two",
+            f"{kind}: {name} must be an int or a non-empty sequence of ints, not {described(argnums)}",
+            hint=f"{name}=0 is the first argument, {name}=(0, 1) the first two",
         )
     return tuple(argnums) if isinstance(argnums, (tuple, list)) else int(argnums)
 

@@ -144,6 +144,9 @@ class Jvp(Pushed):
 
 
 def zero_like(value: Any) -> Any:
+    """What stands where nothing is differentiated: zeros like an array or number, None of anything else."""
+    if isinstance(value, Tracer):
+        return np.zeros_like(value)[()]
     if is_jax_array(value):
         return to_jax_array(np.zeros(value.shape, value.dtype))
     return np.zeros_like(value)[()] if isinstance(value, (int, float, complex, np.generic, np.ndarray)) else None

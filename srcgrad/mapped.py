@@ -251,19 +251,25 @@ class Jit(Transformed):
 
     def __init__(self, f: Callable[..., Any], strict: bool, backend: str | None, donate_argnums: Argnums = ()) -> None:
         self.strict = strict
-        self.donate_argnums = () if donate_argnums == () else check_argnums(donate_argnums, "jit")
+        self.donate_argnums = () if donate_argnums == () else check_argnums(donate_argnums, "jit", "donate_argnums")
         super().__init__(f, backend, (strict, self.donate_argnums))
 
     def job(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Job:
+        if self.donate_argnums != ():
+            self.donated_positions(len(args))
         leaves, treedef = flatten((args, kwargs))
         return Job(leaves, treedef, (True,) * len(leaves))
+
+    def donated_positions(self, count: int) -> tuple[int, ...]:
+        """The donated ones of so many positional arguments, which are looked at on every backend."""
+        return normal_argnums(self.donate_argnums, count, f"jit({self.name})", "donate_argnums", "donated")
 
     def donated(self, job: Job) -> tuple[int, ...]:
         """The inputs that stand for jax arrays of the arguments in ``donate_argnums``."""
         if self.donate_argnums == ():
             return ()
         arguments = job.treedef.children[0].children
-        numbers = normal_argnums(self.donate_argnums, len(arguments), "jit")
+        numbers = self.donated_positions(len(arguments))
         flags = [k in numbers for k, argument in enumerate(arguments) for _ in range(argument.num_leaves)]
         flags += [False] * (len(job.leaves) - len(flags))
         inputs = [(leaf, flag) for leaf, flag in zip(job.leaves, flags, strict=True) if leaf_spec(leaf) is not None]

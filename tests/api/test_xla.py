@@ -20,7 +20,7 @@ import pytest
 
 import srcgrad as sg
 from srcgrad.cache import PROGRAMS
-from srcgrad.errors import DTypeError, IntegerInputError, MutationError, ShapeError, UnsupportedError
+from srcgrad.errors import ArgumentError, DTypeError, IntegerInputError, MutationError, ShapeError, UnsupportedError
 
 X = np.array([0.5, 2.0, -1.0])
 W = np.array([[1.0, 2.0, 0.5], [0.3, -1.0, 0.7]])
@@ -261,6 +261,20 @@ def test_donation_counts_from_the_end_and_inside_containers() -> None:
     assert tree["a"].is_deleted() and tree["b"].is_deleted() and not s.is_deleted()  # type: ignore[attr-defined]
     same = sg.jit(lambda x: x, donate_argnums=0, backend="xla")
     np.testing.assert_allclose(same(wide(X)), X)
+
+
+@pytest.mark.parametrize("backend", ["numpy", "xla"])
+@pytest.mark.parametrize("number", [2, 5, -3, (0, 2), (0, -2), (1, 1)])
+def test_donated_arguments_that_are_not_there_are_an_error(backend: str, number: Any) -> None:
+    step = sg.jit(lambda p, g: p - 0.1 * g, donate_argnums=number, backend=backend)
+    for _ in range(2):
+        with pytest.raises(ArgumentError, match=r"donate_argnums=.*(2 positional arguments|twice)"):
+            step(X, X)
+    first = sg.jit(lambda p, g=2.0: p - 0.1 * g, donate_argnums=0, backend=backend)
+    np.testing.assert_allclose(first(X), X - 0.2)
+    np.testing.assert_allclose(first(X, g=X), 0.9 * X)
+    with pytest.raises(ArgumentError, match="0 positional arguments"):
+        first(p=X)
 
 
 def test_tracers_of_jax_are_refused_with_the_way_out() -> None:

@@ -17,12 +17,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import scipy.linalg
-import scipy.special
 from hypothesis import strategies as st
 
 from srcgrad.cache import is_pure
-from tests.fuzz import tables
+from tests.fuzz import scipy_rules, tables
 from tests.fuzz.tables import ALONG, BINARY, BLOCKS, CALLS, FAULTS, MATRICES, MOVES, REDUCTIONS, UNARY, WRITES
 
 LARGEST = 24
@@ -191,22 +189,28 @@ def is_modest(value: Any) -> bool:
 
 def has_rules(text: str) -> bool:
     """Whether srcgrad has a rule for each function of SciPy in a statement."""
-    modules = {"special": scipy.special, "sl": scipy.linalg}
-    found = re.findall(r"\b(special|sl)\.(\w+)", text)
-    return all(is_pure(getattr(modules[module], name, None)) for module, name in found)
+    found = re.findall(r"\b(special|sl|fft|signal)\.(\w+)", text)
+    return all(is_pure(getattr(getattr(scipy_rules, module), name, None)) for module, name in found)
 
 
 SPECIAL = tuple(text for text in tables.SPECIAL if has_rules(text))
 DRAWN_MATRICES = tuple(text for text in MATRICES if has_rules(text))
 KINDS = (
     ("unary",) * 3 + ("binary",) * 3 + ("reduce", "along", "along", "move", "move", "index", "call", "block")
-    + ("special", "matrix") + ("write",) * 3
+    + ("special",) * 2 + ("matrix",) + ("write",) * 3
 )  # fmt: skip
 HEAD = (
-    "from functools import partial\nimport numpy as np\nimport scipy.linalg as sl\n"
-    "from scipy import special\nimport srcgrad as sg\n"
+    "from functools import partial\nimport numpy as np\nimport srcgrad as sg\n"
+    "from tests.fuzz.scipy_rules import fft, signal, sl, special\n"
     "def helper(a, b=2.0):\n    return {helper}\n"
     "def apply(f, *values):\n    return f(*values)\n"
+    "@sg.custom_jvp\ndef pushed(a):\n    return np.sin(a) * a\n"
+    "@pushed.defjvp\ndef rule(primals, tangents):\n"
+    "    (a,), (t,) = primals, tangents\n    return pushed(a), t * (np.cos(a) * a + np.sin(a))\n"
+    "@sg.custom_vjp\ndef pulled(a, b):\n    return np.tanh(a) * b\n"
+    "def forward(a, b):\n    return pulled(a, b), (a, b)\n"
+    "def backward(kept, g):\n    a, b = kept\n    t = np.tanh(a)\n    return g * b * (1.0 - t * t), g * t\n"
+    "pulled.defvjp(forward, backward)\n"
 )
 MIXED = ("float64",) * 6 + ("float32", "int64", "complex128", "bool")
 HELPERS = (

@@ -14,7 +14,7 @@ import scipy.special
 import srcgrad.tracing.functions.special  # noqa: F401  registers the rules
 from srcgrad.errors import UnsupportedError
 from srcgrad.tracing.tracer import FUNCTIONS, Tracer
-from tests.tracing.trace_support import compare, directional, run
+from tests.tracing.trace_support import compare, directional, leaves, run
 
 V = np.array([0.5, 1.5, 2.5])
 A = np.array([[0.3, -2.0, 1.5], [4.0, 4.0, -40.0]])
@@ -57,6 +57,21 @@ def test_functions_of_scipy(name: str, program: Callable[[Any, Any], Any], x: An
 
     compare(body, (x,))
     directional(body, (x,))
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+@pytest.mark.parametrize(("name", "program", "x"), CASES, ids=[case[0] for case in CASES])
+def test_narrow_floats_are_widened_as_by_scipy(
+    name: str, program: Callable[[Any, Any], Any], x: Any, dtype: Any
+) -> None:
+    function = getattr(scipy.special, name, None)
+    if function is None:
+        pytest.skip(f"this SciPy has no {name}")
+    narrow = x.astype(dtype)
+    with np.errstate(all="ignore"):
+        expected = leaves(program(function, narrow))
+    found = [part for part, _ in run(lambda y: program(FUNCTIONS[function], y), (narrow,))]
+    assert [np.asarray(part).dtype for part in found] == [np.asarray(part).dtype for part in expected]
 
 
 def test_a_small_term_beside_a_large_one_is_not_lost() -> None:

@@ -153,11 +153,15 @@ def sign(x: Array) -> Array:
     if is_complex(x):
         size = lax.abs(x)
         return lax.select(lax.eq(size, full_like(size, 0)), zero, lax.div(x, lax.complex(size, full_like(size, 0))))
+    if x.dtype.kind == "f":  # one comparison: the bits of 1 with the sign's; x - x is 0 of zeros and nan of nan
+        word = np.dtype(f"u{x.dtype.itemsize}")
+        minus, bits = (np.array(number, x.dtype).view(word)[()] for number in (-0.0, 1.0))
+        signed = lax.bitwise_or(lax.bitwise_and(lax.bitcast_convert_type(x, word), minus), bits)
+        return lax.select(lax.gt(lax.abs(x), zero), lax.bitcast_convert_type(signed, x.dtype), lax.sub(x, x))
     positive = lax.select(lax.gt(x, zero), one, zero)
     if x.dtype.kind == "u":
         return positive
-    found = lax.select(lax.lt(x, zero), lax.neg(one), positive)
-    return lax.select(is_nan(x), x, found) if x.dtype.kind == "f" else found
+    return lax.select(lax.lt(x, zero), lax.neg(one), positive)
 
 
 def complex_of(real: Array, imag: Array) -> Array:

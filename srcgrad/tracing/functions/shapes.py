@@ -284,8 +284,7 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Tracer, ...]:
     array: Any = as_tracer(x)
     if not array.ndim:
         raise ShapeError("Input array must be at least 1-d.")
-    moved: Any = moveaxis(array, axis, 0)
-    return tuple(moved[k, ...] for k in range(moved.shape[0]))
+    return tuple(moveaxis(array, axis, 0))  # of a vector scalars, which are no views
 
 
 @numpy_rule("trim_zeros")

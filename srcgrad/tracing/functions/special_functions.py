@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import scipy.special
@@ -13,6 +14,8 @@ from srcgrad.tracing.functions.registry import Rule, as_array, axes_of, finish, 
 from srcgrad.tracing.tracer import FUNCTIONS, Tracer, as_tracer, broadcast_tracer, emit
 from srcgrad.tracing.ufuncs import call, common_shape, result_dtype
 
+NARROW: Final = (np.float16, np.float32, np.complex64)
+
 
 def scipy_rule(name: str) -> Callable[[Rule], Rule]:
     """Register a rule for ``scipy.special.<name>``, if this SciPy has it; it has the function's own signature."""
@@ -20,10 +23,39 @@ def scipy_rule(name: str) -> Callable[[Rule], Rule]:
     def register(rule: Rule) -> Rule:
         function = getattr(scipy.special, name, None)
         if function is not None:
-            FUNCTIONS[function] = rule
+            FUNCTIONS[function] = typed(function, rule)
         return rule
 
     return register
+
+
+def typed(function: Callable[..., Any], rule: Callable[..., Any]) -> Callable[..., Any]:
+    """The rule with the dtypes that this SciPy's function gives narrow floats: each has its own way to widen them.
+
+    The function is asked, with arrays of size 1 in place of traced ones.
+    """
+
+    @functools.wraps(rule)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        found = rule(*args, **kwargs)
+        if not any(isinstance(arg, Tracer) and arg.dtype in NARROW for arg in args):
+            return found
+        with np.errstate(all="ignore"):
+            asked = function(*map(example, args), **{name: example(value) for name, value in kwargs.items()})
+        if isinstance(found, tuple):
+            return tuple(part.astype(like.dtype, copy=False) for part, like in zip(found, asked, strict=True))
+        return found.astype(asked.dtype, copy=False)
+
+    return call
+
+
+def example(value: Any) -> Any:
+    """An argument of the same type for `typed`, inside all domains."""
+    if not isinstance(value, Tracer):
+        return value
+    if value.weak:
+        return {"b": True, "i": 50, "f": 50.0, "c": 50j}[value.dtype.kind]
+    return np.full((1,) * value.ndim, 50, value.dtype)[()]
 
 
 def floating(*operands: Any) -> list[Tracer]:
@@ -151,6 +183,7 @@ def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, r
         shape = common_shape(parts)
         x, weights = (broadcast_tracer(part, shape) for part in parts)
         x = np.where(weights == 0, x.dtype.type(-np.inf), x)
+    x = x if x.ndim else x.reshape(1)  # so SciPy too: a number has the axes 0 and -1
     axes = axes_of(axis, x.ndim)
     shift = largest(x, axes)
     terms = np.exp(x - shift)
