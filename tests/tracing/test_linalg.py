@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 
+import srcgrad as sg
 from srcgrad.backends.numpy.evaluate import evaluate
 from srcgrad.errors import ShapeError, UnsupportedError
 from srcgrad.ir.transforms.linearize import jvp
@@ -149,3 +150,27 @@ def test_rules_have_scipys_parameters() -> None:
             continue
         wanted = {name for name, p in inspect.signature(function).parameters.items() if p.kind is not p.VAR_POSITIONAL}
         assert wanted <= set(inspect.signature(rule).parameters), function
+
+
+@pytest.mark.parametrize(
+    "matrix",
+    [
+        [[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [2.0, 3.0, 0.0]],
+        [[2.0, 1.0], [0.0, 2.0]],
+        [[1.0, 0.0], [0.0, 1.0]],
+        [[0.5]],
+    ],
+    ids=["nilpotent", "defective", "identity", "single"],
+)
+def test_the_characteristic_polynomial_of_a_matrix_without_eigenvectors_has_its_derivative(matrix: Any) -> None:
+    a = np.array(matrix)
+    n = len(a)
+    forward, reverse = sg.jacfwd(np.poly)(a), sg.jacrev(np.poly)(a)
+    np.testing.assert_array_equal(forward, reverse)
+    # d det(t - a) = -tr(adj(t - a) da): the last coefficient by the cofactors, the first below t**n by the trace.
+    np.testing.assert_allclose(forward[1], -np.eye(n), atol=1e-15)
+    cofactors = np.array(
+        [[(-1) ** (i + j) * np.linalg.det(np.delete(np.delete(a, i, 0), j, 1)) for j in range(n)] for i in range(n)]
+    )
+    np.testing.assert_allclose(forward[n], (-1) ** n * cofactors, atol=1e-12)
+    np.testing.assert_array_equal(sg.jit(np.poly)(a), np.poly(a))

@@ -9,7 +9,7 @@ import numpy as np
 from srcgrad.errors import DTypeError, ShapeError
 from srcgrad.tracing.functions.joining import vander
 from srcgrad.tracing.functions.registry import as_array, cast, concrete_array, filled, numpy_rule
-from srcgrad.tracing.tracer import as_tracer
+from srcgrad.tracing.tracer import as_tracer, emit
 
 
 @numpy_rule("polyval")
@@ -112,16 +112,42 @@ def poly(seq_of_zeros: Any) -> Any:
     if x.ndim == 0:
         x = x.reshape(1)
     if x.ndim == 2 and x.shape[0] == x.shape[1] and x.shape[0]:
-        x = np.linalg.eigvals(x)
-    elif x.ndim != 1:
+        value = from_roots(emit("stop_gradient", np.linalg.eigvals(x)), real=x.dtype.kind != "c")
+        exact = characteristic(cast(x, np.float64) if x.dtype.kind in "biu" else x)
+        # NumPy's number, and the derivative of the coefficients as polynomials in the elements.
+        return value + (exact - emit("stop_gradient", exact)).astype(value.dtype)
+    if x.ndim != 1:
         raise ShapeError("input must be 1d or non-empty square 2d array.")
-    if not x.size:
-        return 1.0
+    return from_roots(x) if x.size else 1.0
+
+
+def characteristic(a: Any) -> Any:
+    """The coefficients of det(t - a) by the recurrence of Faddeev and LeVerrier: no eigenvalues are taken.
+
+    Their derivatives in ``a`` are infinite at matrices without a basis of eigenvectors; those of the coefficients are
+    polynomials.
+    """
+    eye = np.eye(a.shape[0], dtype=a.dtype)
+    coefficients = [filled((), 1, a.dtype)]
+    product: Any = np.zeros_like(a)
+    for k in range(1, a.shape[0] + 1):
+        product = a @ (product + coefficients[-1] * eye)
+        coefficients.append(-np.trace(product) / k)
+    return np.stack(coefficients)
+
+
+def from_roots(x: Any, real: bool = False) -> Any:
+    """The coefficients of the product of ``t - root``.
+
+    They are real if the roots are pairs of conjugates, which ``real`` says; else the roots' numbers are looked at.
+    """
     one: Any = filled((1,), 1, x.dtype)
     result = one
     for k in range(x.size):
         result = np.convolve(result, np.concatenate([one, -x[k : k + 1]]))
     if x.dtype.kind == "c":
+        if real:
+            return result.real.copy()
         number = np.asarray(x.concrete("np.poly of complex roots"))
         if np.all(np.sort(number) == np.sort(number.conjugate())):
             return result.real.copy()
