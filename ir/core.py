@@ -14,7 +14,7 @@ Grammar (``text.py`` prints it, ``parser.py`` reads it, ``verify.py`` checks wha
     number    ::= "true" | "false" | int | real | "(" real ("+" | "-") real "j" ")"
     attrs     ::= "{" name "=" attr {"," name "=" attr} "}"
     attr      ::= "none" | number | string | dtype | type | size | "[" [attr {"," attr}] "]"
-    type      ::= dtype "[" [size {"," size}] "]"
+    type      ::= dtype "[" [size {"," size}] "]" | "tape" "<" type ">"
     size      ::= int | name "<=" int
 
 A line holds a header (up to ``{``), an operation up to its regions, a ``return`` or ``yield``, or a ``}``. Without its
@@ -65,6 +65,8 @@ class Value:
 
 class Literal(Value):
     """A constant operand: a scalar that fills its type (a *splat*) or an array of the type's shape.
+
+    One of a tape type is a splat: it has that element at every index, whatever the length.
 
     Two literals of the same type and bits are equal: ``-0.0`` differs from ``0.0``, and nan equals itself.
     """

@@ -234,6 +234,8 @@ class Op(ABC):
     effect: ClassVar[bool] = False
     mergeable: ClassVar[bool] = True
     """Whether equal applications may be computed once, or at compile time; False for what separates computations."""
+    tapes: ClassVar[bool] = False
+    """Whether operands may be tapes: all other ops compute with arrays."""
     linear: ClassVar[tuple[int, ...]] = ()
     """The positions of operands in which the op is linear."""
 
@@ -337,6 +339,21 @@ class Op(ABC):
     ) -> Sequence[Tangent | None]:
         """Transpose one application of an op that holds regions."""
         raise MissingRuleError(f"op {self.name!r} cannot be transposed: write {type(self).__name__}.transpose_region")
+
+    def totalled(self, arity: int, attrs: Attrs) -> tuple[int, ...]:
+        """The positions of linear operands whose cotangents `transpose_onto` adds to what they are so far."""
+        return ()
+
+    def transpose_onto(
+        self,
+        s: LinearEmitter,
+        cotangents: Sequence[Tangent],
+        operands: Sequence[Term | Zero],
+        operation: Operation,
+        totals: Mapping[int, Tangent],
+    ) -> Sequence[Tangent | None]:
+        """As `transpose_region`, with cotangents of some `totalled` operands to add to: in place, if that is less."""
+        raise MissingRuleError(f"op {self.name!r} cannot be transposed: write {type(self).__name__}.transpose_onto")
 
     def samples(self) -> Iterator[Sample]:
         """Inputs on which value, derivatives to second order, transposition and batching are tested."""

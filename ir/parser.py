@@ -20,7 +20,7 @@ from srcgrad.ir.errors import ParseError, nearest_hint
 from srcgrad.ir.opdef import REGISTRY, Op
 from srcgrad.ir.source import Span
 from srcgrad.ir.text import NO_SOURCE, region_label
-from srcgrad.ir.types import BOOL, DTYPES, FLOAT64, INT64, ArrayType, Dim, DType, Size
+from srcgrad.ir.types import BOOL, DTYPES, FLOAT64, INT64, ArrayType, Dim, DType, Size, TapeType
 
 __all__ = ["parse"]
 
@@ -36,7 +36,7 @@ _TOKEN: Final = re.compile(
     | (?P<function>@[\w.]+)
     | (?P<string>"(?:[^"\\]|\\.)*")
     | (?P<word>[^\W\d][\w.]*)
-    | (?P<mark>->|<=|[(){{}}\[\],:=!])
+    | (?P<mark>->|<=|[(){{}}\[\],:=!<>])
     | (?P<unknown>.)""",
     re.VERBOSE | re.DOTALL,
 )
@@ -182,6 +182,12 @@ def _integer(line: _Line) -> int:
 
 
 def _type(line: _Line) -> ArrayType:
+    if line.at("tape"):
+        line.take()
+        line.expect("<")
+        element = _type(line)
+        line.expect(">")
+        return TapeType(element)
     dtype = _dtype(line)
     line.expect("[")
     return ArrayType(dtype, line.listed(_size, "]"))
@@ -298,7 +304,7 @@ def _attr_atom(line: _Line) -> Any:
     following = line.tokens[line.position + 1].text
     if following == "<=":
         return _size(line)
-    if following == "[":
+    if following in ("[", "<"):
         return _type(line)
     if line.accept("none"):
         return None

@@ -17,7 +17,7 @@ from srcgrad.ir.core import Function, Literal, Operation, Region, Value
 from srcgrad.ir.errors import DTypeError
 from srcgrad.ir.opdef import Op
 from srcgrad.ir.source import Span
-from srcgrad.ir.types import BOOL, FLOAT64, INT64, ArrayType, Dim, DType, dtype_name
+from srcgrad.ir.types import BOOL, FLOAT64, INT64, ArrayType, Dim, DType, TapeType, dtype_name
 
 __all__ = [
     "NO_SOURCE",
@@ -112,7 +112,8 @@ def literal_text(literal: Literal) -> str:
     if not literal.splat:
         return f"dense({_dense_text(np.asarray(value))}):{type}"
     text = _formatter(value.dtype)(np.asarray(value)[()])
-    return text if not type.shape and type.dtype in _IMPLIED else f"{text}:{type}"
+    implied = not type.shape and type.dtype in _IMPLIED and not isinstance(type, TapeType)
+    return text if implied else f"{text}:{type}"
 
 
 def _dense_text(array: np.ndarray[Any, Any]) -> str:

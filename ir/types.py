@@ -1,4 +1,4 @@
-"""Types of SSA values: a dtype and a shape whose dimensions are ints or named, bounded sizes."""
+"""Types of SSA values: a dtype and a shape whose dimensions are ints or named, bounded sizes; tapes of such values."""
 
 from __future__ import annotations
 
@@ -143,7 +143,12 @@ class ArrayType:
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
-        return isinstance(other, ArrayType) and self.dtype == other.dtype and self.shape == other.shape
+        return (
+            isinstance(other, ArrayType)
+            and not isinstance(other, TapeType)
+            and self.dtype == other.dtype
+            and self.shape == other.shape
+        )
 
     def __hash__(self) -> int:
         return self._hash  # type: ignore[no-any-return, attr-defined]
@@ -153,6 +158,64 @@ class ArrayType:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (ArrayType, (self.dtype, self.shape))
+
+
+class TapeType(ArrayType):
+    """The type of a tape, ``tape<f64[3]>``: a sequence of values of one type, as many as a loop has had trips.
+
+    ``element`` is an array or a tape. ``dtype`` and ``shape`` are those of the arrays in it, and so are those that
+    `with_dtype` and `with_shape` change.
+    """
+
+    __slots__ = ("element",)
+    element: ArrayType
+
+    def __new__(cls, element: ArrayType) -> TapeType:
+        found = object.__new__(cls)
+        object.__setattr__(found, "dtype", element.dtype)
+        object.__setattr__(found, "shape", element.shape)
+        object.__setattr__(found, "element", element)
+        object.__setattr__(found, "_hash", hash(("tape", element)))
+        return found
+
+    def with_shape(self, shape: Iterable[Size]) -> TapeType:
+        return TapeType(self.element.with_shape(shape))
+
+    def with_dtype(self, dtype: DType) -> TapeType:
+        return TapeType(self.element.with_dtype(dtype))
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, TapeType) and self.element == other.element)
+
+    def __hash__(self) -> int:
+        return self._hash  # type: ignore[no-any-return, attr-defined]
+
+    def __repr__(self) -> str:
+        return f"tape<{self.element}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (TapeType, (self.element,))
+
+
+def stacked(type: ArrayType, trips: int | None) -> ArrayType:
+    """The type of a column of a loop: an array with a leading axis where the trip count is known, or else a tape."""
+    if trips is None or isinstance(type, TapeType):
+        return TapeType(type)
+    return type.with_shape((trips, *type.shape))
+
+
+def element_type(column: ArrayType, trips: int | None) -> ArrayType:
+    """The type of one element of a column.
+
+    Raises:
+        ShapeError: it is neither a tape nor, where the trip count is known, an array of so many elements.
+    """
+    if isinstance(column, TapeType):
+        return column.element
+    if trips is None or not column.shape or column.shape[0] != trips:
+        wanted = "a tape" if trips is None else f"a tape or an array of {trips}"
+        raise ShapeError(f"a column of this loop is {wanted}, not {column}")
+    return column.with_shape(column.shape[1:])
 
 
 BOOL: Final = np.dtype(np.bool_)

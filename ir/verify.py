@@ -5,6 +5,7 @@ Rules of every stage:
 - a value is defined once, before its uses, in the region that uses it;
 - the op accepts the operands' types and the attributes, and gives the types that are recorded for the results;
 - a literal holds what its type says; a size is not negative; a named size has one bound throughout;
+- only ops whose class says so take tapes;
 - a linear value is an operand only where its operation is linear: at one position if the op is linear in each of them
   separately (``mul``), else together with linear values and literal zeros only (``add %t, 1.0`` is affine);
 - an operation's results are linear exactly if an operand is;
@@ -25,7 +26,7 @@ from srcgrad.ir import core
 from srcgrad.ir.core import Function, Operation, Region, Value, is_splat
 from srcgrad.ir.errors import SrcgradError, VerifyError
 from srcgrad.ir.text import Names, Printer
-from srcgrad.ir.types import ArrayType, Dim, dtype_name
+from srcgrad.ir.types import ArrayType, Dim, TapeType, dtype_name
 
 __all__ = ["STAGES", "Rules", "Stage", "verify"]
 
@@ -182,7 +183,7 @@ class _Verifier:
         array, type = value.value, value.type
         if array.dtype != type.dtype:
             raise _BrokenRule(f"a literal of dtype {array.dtype} has type {type}")
-        if not value.splat and array.shape != type.shape:
+        if not value.splat and (array.shape != type.shape or isinstance(type, TapeType)):
             raise _BrokenRule(f"a literal of shape {array.shape} has type {type}")
 
     def type(self, type: ArrayType) -> None:
@@ -251,6 +252,8 @@ class _Verifier:
 
     def result_types(self, operation: Operation) -> None:
         op, types = operation.op, [operand.type for operand in operation.operands]
+        if not op.tapes and any(isinstance(type, TapeType) for type in types):
+            raise _BrokenRule(f"{op.name} takes arrays, not tapes", "read a tape as a column of a for loop")
         try:
             expected = tuple(op.result_types(types, operation.attrs, operation.regions))
             verify_regions = getattr(op, "verify_regions", None)

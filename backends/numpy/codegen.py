@@ -11,14 +11,16 @@ from typing import Any, Final
 import numpy as np
 
 from srcgrad.backends.numpy.chunks import Chunks, flatten
+from srcgrad.backends.numpy.control import write_control
 from srcgrad.backends.numpy.expressions import HELPERS, Meaning, namespace
 from srcgrad.backends.numpy.literals import Names, full_text, native, typed_text, weak_text
-from srcgrad.backends.numpy.reuse import FREED, Buffers, bytes_of, foldable_broadcasts, sunk
-from srcgrad.ir.core import Function, Literal, Operation, Value
+from srcgrad.backends.numpy.reuse import FREED, Buffers, Flat, bytes_of, foldable_broadcasts, sunk
+from srcgrad.ir.core import Function, Literal, Operation, Region, Value
 from srcgrad.ir.errors import UnsupportedError
 from srcgrad.ir.opdef import Elementwise
 from srcgrad.ir.ops.shapes import aligned
 from srcgrad.ir.source import Span
+from srcgrad.ir.types import TapeType
 
 _INDENT: Final = "    "
 _NESTED_DEPTH: Final = 3
@@ -42,6 +44,20 @@ class Program:
         names = namespace(self.scipy, self.helpers)
         names.update(self.constants)
         return names
+
+
+class _ControlMeaning(Meaning):
+    """The meaning of control flow, which is lines and not a text."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        self.text, self.into, self.helpers, self.scipy = "", None, (), []
+        self.fresh = self.read_only = self.scalars = self.updates = self.weak = False
+
+
+CONTROL_MEANING: Final = _ControlMeaning()
+CONTROL: Final = frozenset({"cond", "for", "while"})
 
 
 def generate(function: Function, names: Names | None = None, *, bare: bool = False) -> Program:
@@ -68,6 +84,8 @@ def meaning_of(operation: Operation) -> Meaning:
     """
     op, operands, attrs = operation.op, operation.operands, operation.attrs
     if operation.regions:
+        if op.name in CONTROL:
+            return CONTROL_MEANING
         raise UnsupportedError(f"the NumPy backend cannot run op {op.name!r}", span=operation.span)
     # One operand and one result in most programs: the tuples of types are made for the others.
     key: Any
@@ -94,25 +112,64 @@ def only_arguments(template: str) -> bool:
     return re.search(r"(?<!\()(?<!, )\{\d+\}|\{\d+\}(?![,)])", template) is None
 
 
-class _Writer:
-    """The state of writing one function."""
+class Shared:
+    """What the blocks of one function share: names, constants, flat regions, and the meanings of all operations."""
 
-    def __init__(self, function: Function, module_names: Names, bare: bool) -> None:
-        self.function = function
-        self.bare = bare
-        operations, self.results = flatten(function)
-        self.operations = sunk(function.params, operations)
+    def __init__(self, function: Function, module_names: Names) -> None:
         self.module_names = module_names
         self.name = module_names.named(function.name)
-        self.meaning_of = [meaning_of(operation) for operation in self.operations]
-        self.meanings = dict.fromkeys(self.meaning_of)
-        self.helpers = tuple(dict.fromkeys(name for meaning in self.meanings for name in meaning.helpers))
+        self.flats: dict[int, Flat] = {}
+        self.meanings: dict[Meaning, None] = {}
+        self.fills_tapes = False
+        operations, results = flatten(function)
+        operations = sunk(function.params, operations)
+        self.function = Flat(function.params, operations, results, self.meanings_of(operations, results))
+        found = [name for meaning in self.meanings for name in meaning.helpers]
+        found += ["filled_tape"] if self.fills_tapes else []
+        found += ["copied_tape"] if any(isinstance(value.type, TapeType) for value in results) else []
+        self.helpers = tuple(dict.fromkeys(found))
         self.names = Names([self.name, *self.helpers])
-        self.atoms: dict[Value, str] = {}
         self.constants: dict[str, np.ndarray[Any, Any]] = {}
+        self.literals: dict[Value, str] = {}
+        self.labels: dict[Span, str] = {}
+
+    def meanings_of(self, operations: Sequence[Operation], results: Sequence[Value]) -> list[Meaning]:
+        """The meanings of a straight list of operations; those in regions are found too."""
+        found = [meaning_of(operation) for operation in operations]
+        self.meanings.update(dict.fromkeys(found))
+        for operation in operations:
+            for region in operation.regions:
+                self.flatten(region)
+            if operation.regions:
+                lifted = bool(operation.attrs.get("lifted", False))
+                self.fills_tapes = self.fills_tapes or lifted or any(map(is_filled_tape, operation.operands))
+        self.fills_tapes = self.fills_tapes or any(map(is_filled_tape, results))
+        return found
+
+    def flatten(self, region: Region) -> Flat:
+        known = self.flats.get(id(region))
+        if known is None:
+            operations, results = flatten(region)
+            known = Flat(region.params, operations, results, self.meanings_of(operations, results))
+            self.flats[id(region)] = known
+        return known
+
+
+def is_filled_tape(value: Value) -> bool:
+    return isinstance(value, Literal) and isinstance(value.type, TapeType)
+
+
+class Block:
+    """The state of writing one straight list of operations."""
+
+    def __init__(self, shared: Shared, flat: Flat, buffers: Buffers, indent: str) -> None:
+        self.shared = shared
+        self.params, self.operations, self.results, self.meaning_of = flat
+        self.buffers = buffers
+        self.indent = indent
+        self.atoms: dict[Value, str] = {}
         self.folded = foldable_broadcasts(self.operations, self.results)
-        self.buffers = Buffers(function.params, self.operations, self.results, self.meaning_of)
-        self.consumers = {} if self.buffers.any_large else self.only_consumers()
+        self.consumers = {} if buffers.any_large else self.only_consumers()
         self.depth: dict[Value, int] = {}
         self.bare_text: dict[Value, str] = {}
         """Nested expressions without parentheses, as arguments of calls are written."""
@@ -120,51 +177,22 @@ class _Writer:
         """For each large root, the names bound to its buffer."""
         self.gone: set[str] = set()
         self.lines: list[str] = []
-        self.labels: dict[Span, str] = {}
         self.label = ""
+        self.in_region = True
+        self._used: set[Value] | None = None
 
-    def program(self) -> Program:
-        params = [self.bind(param) for param in self.function.params]
-        chunks = Chunks(self.name, self.module_names, self.operations, self.function.params, self.results, self.folded)
-        if len(chunks) == 1:
-            self.open(self.name, params)
-            self.body(0, len(self.operations))
-            self.lines.append(f"{_INDENT}return {self.returned()}")
-        else:
-            for number in range(len(chunks)):
-                self.chunk(chunks, number)
-            self.open(self.name, params)
-            self.lines += chunks.calls(params)
-        text = "\n".join(self.lines) + "\n"
-        scipy = sorted({module for meaning in self.meanings for module in meaning.scipy})
-        return Program(self.name, text, self.constants, self.helpers, tuple(scipy))
+    def inner(self, flat: Flat, buffers: Buffers) -> Block:
+        """The block of a region."""
+        block = Block(self.shared, flat, buffers, self.indent + _INDENT)
+        block.label = self.label
+        return block
 
-    def open(self, name: str, params: Sequence[str]) -> None:
-        if self.bare:
-            self.lines.append('@np.errstate(all="ignore")')
-        self.lines.append(f"def {name}({', '.join(params)}):")
-        function = self.function
-        if len(function.params) + len(function.results) <= _SIGNATURE_LIMIT:
-            shown = ", ".join(f"{name}: {param.type}" for name, param in zip(params, function.params, strict=True))
-            results = ", ".join(str(type) for type in function.result_types)
-            if len(function.results) != 1:
-                results = f"({results})"
-            self.lines.append(f'{_INDENT}"""({shown}) -> {results}"""')
-
-    def chunk(self, chunks: Chunks, number: int) -> None:
-        """A part of a long function: it takes what it needs from the list ``saved`` and adds what later parts need."""
-        self.lines.append(f"def {chunks.names[number]}(saved):")
-        self.label = ""
-        self.held.clear()
-        for value in chunks.loaded[number]:
-            self.note_name(value, self.atoms[value])
-        self.lines += chunks.loads(number, self.atoms, self.buffers.large)
-        self.body(*chunks.bounds(number))
-        if number == len(chunks) - 1:
-            self.lines.append(f"{_INDENT}return {self.returned()}")
-        else:
-            self.lines += chunks.stores(number, self.atoms)
-        self.lines.append("\n")
+    def used(self) -> set[Value]:
+        """The values that an operation or the caller reads."""
+        if self._used is None:
+            self._used = {value for operation in self.operations for value in operation.operands}
+            self._used.update(self.results)
+        return self._used
 
     def only_consumers(self) -> dict[Value, int]:
         """For each value that one operation uses once, and nothing else uses, that operation's index."""
@@ -220,21 +248,24 @@ class _Writer:
         label = self.label_of(span)
         if label != self.label:
             self.label = label
-            self.lines.append(label)
+            self.lines.append(self.indent + label)
 
     def label_of(self, span: Span | None) -> str:
         if span is None:
             return ""
-        label = self.labels.get(span)
+        labels = self.shared.labels
+        label = labels.get(span)
         if label is None:
             place = span.origin.describe()
-            label = self.labels[span] = f"{_INDENT}# {span.role} of {place}" if span.role else f"{_INDENT}# {place}"
+            label = labels[span] = f"# {span.role} of {place}" if span.role else f"# {place}"
         return label
 
     # --- operations ------------------------------------------------------------------------------
     def line(self, index: int, operation: Operation, stop: int) -> str | None:
         """The line of an operation; None for what is written where it is used."""
         meaning, results = self.meaning_of[index], operation.results
+        if operation.regions:
+            return self.control(index, operation)
         if results and results[0] in self.folded:
             self.fold(operation)
             return None
@@ -252,7 +283,16 @@ class _Writer:
             return None
         if results:
             text = f"{', '.join([self.bind(result) for result in results])} = {text}"
-        return f"{_INDENT}{text}{self.freed(dead)}" if dead and index < len(self.operations) - 1 else _INDENT + text
+        freed = self.freed(dead) if dead and index < len(self.operations) - 1 else ""
+        return f"{self.indent}{text}{freed}"
+
+    def control(self, index: int, operation: Operation) -> str:
+        """The lines of an operation with regions."""
+        lines = write_control(self, operation)
+        dead = self.buffers.dead(operation, index) if self.buffers.any_large else []
+        freed = self.freed(dead) if dead and index < len(self.operations) - 1 else ""
+        self.label = "" if lines else self.label
+        return "\n".join(lines) + freed
 
     def fold(self, operation: Operation) -> None:
         source, result = operation.operands[0], operation.results[0]
@@ -300,24 +340,28 @@ class _Writer:
         """A literal as a scalar, a Python number if ``weak``; or else as an array or a NumPy scalar of its type."""
         if not isinstance(value, Literal):
             return self.atoms[value]
+        if isinstance(value.type, TapeType):
+            element = self.literal(Literal(value.value, value.type.element), False)
+            return f"filled_tape({element})"
         if scalar and not weak and value.splat:
             return typed_text(value)
-        found = self.atoms.get(value) if scalar or not value.splat else None
+        found = self.shared.literals.get(value) if scalar or not value.splat else None
         if found is not None:
             return found
         if not value.splat:
-            text = self.module_names.numbered("c")
-            self.constants[text] = np.asarray(value.value)
+            text = self.shared.module_names.numbered("c")
+            self.shared.constants[text] = np.asarray(value.value)
         elif not scalar:
             return full_text(value) if value.type.rank else typed_text(value)
         else:
             text = weak_text(value)
-        self.atoms[value] = text
+        self.shared.literals[value] = text
         return text
 
     # --- names and buffers -----------------------------------------------------------------------
     def bind(self, value: Value) -> str:
-        name = self.names.numbered("v") if value.name is None else self.names.named(value.name)
+        names = self.shared.names
+        name = names.numbered("v") if value.name is None else names.named(value.name)
         self.atoms[value] = name
         if self.buffers.any_large:
             self.note_name(value, name)
@@ -329,16 +373,80 @@ class _Writer:
                 self.held.setdefault(root, []).append(name)
 
     def freed(self, dead: Sequence[Value]) -> str:
+        if self.in_region:  # the names are bound again in the next trip, or soon forgotten
+            return ""
         # A view of several buffers is bound to a name that is freed with the first of them.
         freed = [root for root in dead if bytes_of(root.type) >= FREED]
         names = list(dict.fromkeys(name for root in freed for name in self.held.pop(root, ()) if name not in self.gone))
         self.gone.update(names)
-        return f"\n{_INDENT}del {', '.join(names)}" if names else ""
+        return f"\n{self.indent}del {', '.join(names)}" if names else ""
+
+
+class _Writer(Block):
+    """The state of writing one function."""
+
+    def __init__(self, function: Function, module_names: Names, bare: bool) -> None:
+        shared = Shared(function, module_names)
+        flat = shared.function
+        super().__init__(shared, flat, Buffers(*flat, shared.flatten), _INDENT)
+        self.function = function
+        self.bare = bare
+        self.name = shared.name
+        self.in_region = False
+
+    def program(self) -> Program:
+        shared = self.shared
+        params = [self.bind(param) for param in self.function.params]
+        chunks = Chunks(
+            self.name, shared.module_names, self.operations, self.function.params, self.results, self.folded
+        )
+        if len(chunks) == 1:
+            self.open(self.name, params)
+            self.body(0, len(self.operations))
+            self.lines.append(f"{_INDENT}return {self.returned()}")
+        else:
+            for number in range(len(chunks)):
+                self.chunk(chunks, number)
+            self.open(self.name, params)
+            self.lines += chunks.calls(params)
+        text = "\n".join(self.lines) + "\n"
+        scipy = sorted({module for meaning in shared.meanings for module in meaning.scipy})
+        return Program(self.name, text, shared.constants, shared.helpers, tuple(scipy))
+
+    def open(self, name: str, params: Sequence[str]) -> None:
+        if self.bare:
+            self.lines.append('@np.errstate(all="ignore")')
+        self.lines.append(f"def {name}({', '.join(params)}):")
+        function = self.function
+        if len(function.params) + len(function.results) <= _SIGNATURE_LIMIT:
+            shown = ", ".join(f"{name}: {param.type}" for name, param in zip(params, function.params, strict=True))
+            results = ", ".join(str(type) for type in function.result_types)
+            if len(function.results) != 1:
+                results = f"({results})"
+            self.lines.append(f'{_INDENT}"""({shown}) -> {results}"""')
+
+    def chunk(self, chunks: Chunks, number: int) -> None:
+        """A part of a long function: it takes what it needs from the list ``saved`` and adds what later parts need."""
+        self.lines.append(f"def {chunks.names[number]}(saved):")
+        self.label = ""
+        self.held.clear()
+        for value in chunks.loaded[number]:
+            self.note_name(value, self.atoms[value])
+        self.lines += chunks.loads(number, self.atoms, self.buffers.large)
+        self.body(*chunks.bounds(number))
+        if number == len(chunks) - 1:
+            self.lines.append(f"{_INDENT}return {self.returned()}")
+        else:
+            self.lines += chunks.stores(number, self.atoms)
+        self.lines.append("\n")
 
     def returned(self) -> str:
         found = []
         for value, copy in zip(self.results, self.buffers.copies(self.results), strict=True):
             text = self.literal(value, False)
+            if isinstance(value.type, TapeType):
+                found.append(text if isinstance(value, Literal) else f"copied_tape({text})")
+                continue
             if isinstance(value, Literal):
                 copy = not value.splat
             if value.type.rank == 0:

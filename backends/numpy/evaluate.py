@@ -8,14 +8,15 @@ from typing import Any, Final
 
 import numpy as np
 
+from srcgrad.backends.numpy import helpers
 from srcgrad.backends.numpy.expressions import SITES, expression, helpers_of, namespace, scipy_modules, takes_scalars
 from srcgrad.ir.core import NO_ATTRS, Attrs, Literal, Region, Value
 from srcgrad.ir.errors import InternalError, UnsupportedError
 from srcgrad.ir.opdef import Op, written_out
-from srcgrad.ir.types import ArrayType
+from srcgrad.ir.types import ArrayType, TapeType
 
 Array = Any
-"""A NumPy array of rank 1 or more, or a NumPy scalar."""
+"""A NumPy array of rank 1 or more, or a NumPy scalar; a tape is a list of them."""
 
 _CACHED_MEANINGS: Final = 4096
 
@@ -86,6 +87,8 @@ def _run_region(region: Region, args: Sequence[Array], sites: Any) -> list[Array
 
 
 def _literal(value: Literal, scalar: bool) -> Array:
+    if isinstance(value.type, TapeType):
+        return helpers.filled_tape(_literal(Literal(value.value, value.type.element), False))
     if scalar or not value.splat or not value.type.rank:
         return value.value
     return np.full(value.type.static_shape, value.value)
@@ -102,6 +105,9 @@ def _run(
 ) -> list[Array]:
     if op.expanded:
         return _run_region(written_out(op, operand_types, attrs, regions), operands, sites)
+    control = _CONTROL.get(op.name)
+    if control is not None:
+        return control(operands, attrs, regions, sites)
     if regions:
         if not getattr(op, "transparent", False):
             raise UnsupportedError(f"the NumPy backend cannot run op {op.name!r}")
@@ -111,6 +117,61 @@ def _run(
     if len(result_types) == 1:
         return [_exact(found, result_types[0])]
     return [_exact(array, type) for array, type in zip(found or (), result_types, strict=True)]
+
+
+# --- control flow -----------------------------------------------------------------------------------------------------
+
+
+def _run_cond(operands: Sequence[Array], attrs: Attrs, regions: Sequence[Region], sites: Any) -> list[Array]:
+    then, orelse = regions
+    return _run_region(then if operands[0] else orelse, operands[1:], sites)
+
+
+def _run_while(operands: Sequence[Array], attrs: Attrs, regions: Sequence[Region], sites: Any) -> list[Array]:
+    condition, body = regions
+    count = attrs["carries"]
+    carries, consts, trips = list(operands[:count]), list(operands[count:]), 0
+    tapes: list[list[Array]] = [[] for _ in body.results[count:]]
+    while _run_region(condition, [*carries, *consts], sites)[0]:
+        found = _run_region(body, [*carries, *consts], sites)
+        carries = found[:count]
+        for tape, element in zip(tapes, found[count:], strict=True):
+            tape.append(element)
+        trips += 1
+    return [*carries, np.int64(trips), *tapes]
+
+
+def _run_for(operands: Sequence[Array], attrs: Attrs, regions: Sequence[Region], sites: Any) -> list[Array]:
+    (body,) = regions
+    trips, carries_end = attrs["trips"], attrs["carries"]
+    given = list(operands)
+    count = int(given.pop(0)) if trips is None else trips
+    filled = count < 0 and attrs.get("lifted", False)
+    count = 1 if filled else max(count, 0)
+    consts_end = carries_end + attrs["consts"]
+    carries, consts, columns = given[:carries_end], given[carries_end:consts_end], given[consts_end:]
+    rows: list[list[Array]] = []
+    for index in reversed(range(count)) if attrs["reverse"] else range(count):
+        elements = [column[index] for column in columns]
+        found = _run_region(body, [np.int64(index), *carries, *consts, *elements], sites)
+        carries = found[:carries_end]
+        rows.append(found[carries_end:])
+    if attrs["reverse"]:
+        rows.reverse()
+    results: list[Array] = list(carries)
+    for position, value in enumerate(body.results[carries_end:]):
+        column = [row[position] for row in rows]
+        if trips is not None and not isinstance(value.type, TapeType):
+            stacked = np.empty((count, *value.type.static_shape), value.type.dtype)
+            for index, element in enumerate(column):
+                stacked[index] = element
+            results.append(stacked)
+        else:
+            results.append(helpers.filled_tape(column[0]) if filled else column)
+    return results
+
+
+_CONTROL: Final[dict[str, Callable[..., list[Array]]]] = {"cond": _run_cond, "for": _run_for, "while": _run_while}
 
 
 @lru_cache(_CACHED_MEANINGS)
@@ -128,6 +189,8 @@ def _meaning(
 
 def _exact(array: Array, type: ArrayType) -> Array:
     """The array in the declared dtype and shape; what only was broadcast too little is broadcast."""
+    if isinstance(type, TapeType):
+        return array
     if not isinstance(array, np.ndarray | np.generic) or array.dtype != type.dtype:
         array = np.asarray(array, type.dtype)
     if type.rank == 0:

@@ -34,7 +34,7 @@ _DOT: Final = re.compile(r"\S+ @ \S+")
 
 def _gives_scalars(op: Op, text: str) -> bool:
     """Whether the op's text gives rank-0 results as NumPy scalars; other functions may give arrays of rank 0."""
-    reduces = op.name.startswith(("reduce_", "argm")) or op.name == "gather"
+    reduces = op.name.startswith(("reduce_", "argm")) or op.name in ("gather", "fused")
     return takes_scalars(op) or reduces or _DOT.fullmatch(text) is not None
 
 
@@ -117,7 +117,7 @@ _OPERATORS: Final = {
 FRESH: Final = frozenset(
     {
         "add_along_axis", "argmax", "argmin", "argsort", "cast", "cholesky", "complex", "concatenate", "convolve",
-        "cumlogsumexp", "cummax", "cummin", "cumprod", "cumsum", "dct", "dot_general", "dst", "fft", "floor_divide",
+        "cumlogsumexp", "cummax", "cummin", "cumprod", "cumsum", "dct", "dot_general", "dst", "fft", "floor_divide", "fused",
         "ifft", "integer_pow", "irfft", "polygamma", "pow", "pow_log", "reduce_and", "reduce_max", "reduce_min",
         "reduce_norm", "reduce_or", "reduce_prod", "reduce_sum", "remainder", "restarting_cumsum", "rfft",
         "searchsorted", "sinc", "sinc_derivative", "solve", "sort", "take_along_axis", "triangular_solve",

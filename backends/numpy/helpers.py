@@ -55,7 +55,11 @@ def slice_set(array: Any, part: Any, region: Any, reuse: bool = False) -> Any:
 def scatter_add(array: Any, part: Any, indices: tuple[Any, ...], axis: int, reuse: bool = False) -> Any:
     """``array`` with ``part`` added at index arrays for the axes from ``axis`` on; equal indices add up."""
     array = array if reuse else np.array(array)
-    np.add.at(array, (slice(None),) * axis + indices, part)
+    place = (slice(None),) * axis + indices
+    if all(np.ndim(index) == 0 for index in indices):  # one place, which takes no search for equal ones
+        array[place] += part
+    else:
+        np.add.at(array, place, part)
     return array
 
 
@@ -99,6 +103,33 @@ def host_call(sites: Any, site: int, operands: tuple[Any, ...], types: tuple[tup
     if actual != types:
         raise TypeError(f"host call {site} returned {actual}, not {types}")
     return arrays[0][()] if len(types) == 1 else tuple([array[()] for array in arrays])
+
+
+def filled_tape(element: Any) -> Any:
+    """A tape with the same element at every index: it fits every length, and is as short as any."""
+
+    class Filled:
+        flags = np.empty(0).flags  # a program may return it where it returns arrays
+
+        def __len__(self) -> int:
+            return 0
+
+        def __getitem__(self, index: Any) -> Any:
+            return element
+
+    return Filled()
+
+
+def tape_length(*tapes: Any) -> Any:
+    """The length of tapes of one length; -1 if each of them is a `filled_tape`."""
+    return np.int64(max([len(tape) for tape in tapes if isinstance(tape, list)], default=-1))
+
+
+def copied_tape(tape: Any) -> Any:
+    """A tape whose elements are its own."""
+    if not isinstance(tape, list):
+        return tape if isinstance(tape, np.generic) or not hasattr(tape, "copy") else tape.copy()
+    return [copied_tape(element) for element in tape]
 
 
 def make_complex(real: Any, imag: Any, dtype: Any) -> Any:

@@ -17,6 +17,7 @@ from srcgrad.backends.xla.callbacks import CALLBACKS, call_back
 from srcgrad.backends.xla.program import Application, Effect, Exceptions, Program
 from srcgrad.backends.xla.tables import (
     arrays,
+    control,
     effects,
     elementary,
     elementwise,
@@ -28,9 +29,9 @@ from srcgrad.backends.xla.tables import (
     special,
     spectral,
 )
-from srcgrad.ir.core import Function, Literal, Region, Value
+from srcgrad.ir.core import Function, Literal, Operation, Region, Value
 from srcgrad.ir.errors import BackendError, DTypeError
-from srcgrad.ir.types import ArrayType
+from srcgrad.ir.types import ArrayType, TapeType
 
 TABLES: Final = (
     elementwise.TABLE,
@@ -40,6 +41,7 @@ TABLES: Final = (
     indexing.TABLE,
     solvers.TABLE,
     effects.TABLE,
+    control.TABLE,
     fourier.TABLE,
     linalg.TABLE,
     spectral.TABLE,
@@ -50,6 +52,8 @@ LOWERINGS: Final[Mapping[str, Callable[..., Any]]] = {name: line for table in TA
 """op name -> function(*operands, **attrs) of jax arrays; those marked `contextual` are given an `Application` first."""
 
 EXPANDED: Final[dict[str, str]] = {
+    "linear_cond": "the linear part of a cond, expanded when it is transposed or pushed forward",
+    "linear_for": "the linear part of a loop, expanded when it is transposed or pushed forward",
     "custom_linear": "the linear part of a custom rule, expanded when it is transposed or pushed forward",
     "singular": "written out as svd and ordinary ops before a program is compiled",
     "singular_sum": "written out as svdvals and ordinary ops before a program is compiled",
@@ -77,6 +81,8 @@ class Lowered:
         self.checks = checks
         self.exceptions = Exceptions()
         self.effects: tuple[Effect, ...] = ()
+        self.demands: tuple[Operation, ...] = ()
+        self.capacities: dict[Operation, int] = {}
         self.__name__ = self.__qualname__ = function.name.replace(".", "_") or "function"
 
     def __call__(self, *arguments: Any) -> tuple[Any, ...]:
@@ -84,13 +90,17 @@ class Lowered:
 
     def run(self, literals: Sequence[Literal], constants: Sequence[Any], arguments: Sequence[Any]) -> tuple[Any, ...]:
         """The results, where ``constants`` stand for ``literals``."""
-        program = Program(self.sites, lower_region, self.checks, not self.checks, self.exceptions)
+        program = Program(
+            self.sites, lower_region, self.checks, not self.checks, self.exceptions, capacities=self.capacities
+        )
         program.constants.update(zip(literals, constants, strict=True))
         with jax.enable_x64(True):
             results = lower_region(self.function, arguments, program)
-            if program.rows:
+            results = [control.made_solid(result) for result in results]
+            if program.rows or program.demands:
                 results.append(program.status())
         self.effects = tuple(program.effects)
+        self.demands = tuple([operation for operation, _ in program.demands])
         return tuple(results)
 
     def large_literals(self) -> list[Literal]:
@@ -153,6 +163,8 @@ def lower_region(region: Region, args: Sequence[Any], program: Program) -> list[
 
 def embed(literal: Literal) -> Any:
     """A literal as an array of its type; one of rank 0 stays a NumPy scalar, which jax takes as such."""
+    if isinstance(literal.type, TapeType):
+        return control.Filled(embed(Literal(literal.value, literal.type.element)))
     shape = literal.type.static_shape
     if not shape:
         return literal.value

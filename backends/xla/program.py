@@ -2,7 +2,8 @@
 
 The effects of a program become one more result, the *status*: a row of two int64 numbers for each effect in program
 order. The first is 0 where nothing went wrong. The second is a detail of what did: an index, the number of an
-exception.
+exception. After them comes a row for each loop that keeps a tape: the most trips that it has made. Where these are more
+than there was room for, what the program returns means nothing: it is compiled again with more room.
 """
 
 from __future__ import annotations
@@ -18,10 +19,14 @@ import numpy as np
 from jax import lax
 
 from srcgrad.ir.core import Literal, Operation, Value
+from srcgrad.ir.errors import BackendError
 
 INT64: Final = np.dtype(np.int64)
 HOST: Final = "host call"
 """The kind of an effect whose detail is the number of an exception."""
+
+FIRST_CAPACITY: Final = 16
+"""The room for a tape before it is known how many trips its loop makes."""
 
 _numbers: Final = itertools.count(1)
 
@@ -65,6 +70,36 @@ class Program:
     """Large literals that are arguments of the program."""
     effects: list[Effect] = field(default_factory=list)
     rows: list[tuple[jax.Array, jax.Array]] = field(default_factory=list)
+    capacities: dict[Operation, int] = field(default_factory=dict)
+    """How many elements the tapes of a loop have room for."""
+    demands: list[tuple[Operation, Any]] = field(default_factory=list)
+    """The loops that keep tapes, and the most trips that each has made."""
+    explored: dict[Any, Any] = field(default_factory=dict)
+    """What is known of regions that have been traced."""
+    before: Any = None
+    """Whether nothing had failed before the region that this is; None for a whole program."""
+
+    def child(self, alive: Any) -> Program:
+        """The lowering of a region: what it reports is its own."""
+        return Program(
+            self.sites, self.walk, self.checks, self.rules, self.exceptions, self.constants,
+            capacities=self.capacities, explored=self.explored, before=alive,
+        )  # fmt: skip
+
+    def capacity(self, operation: Operation) -> int:
+        """The room for the tapes of a loop.
+
+        Raises:
+            BackendError: the program is part of one of jax's, which cannot be compiled again.
+        """
+        if not self.checks:
+            raise BackendError(
+                "a loop whose trip count is known at run time keeps what its reverse needs in as much memory as it "
+                "makes trips, and a jax program must know how much",
+                span=operation.span,
+                hint="give the loop a trip count that is a Python int, or call it through srcgrad",
+            )
+        return self.capacities.setdefault(operation, FIRST_CAPACITY)
 
     def report(self, failed: jax.Array, detail: jax.Array, effect: Effect) -> None:
         self.effects.append(effect)
@@ -75,16 +110,19 @@ class Program:
         total: Any = np.int64(0)
         for failed, _ in self.rows:
             total = lax.bitwise_or(total, failed)
-        return lax.eq(total, np.int64(0))
+        fine = lax.eq(total, np.int64(0))
+        return fine if self.before is None else lax.bitwise_and(fine, self.before)
 
     def status(self) -> jax.Array:
-        numbers = [lax.reshape(number, (1,)) for row in self.rows for number in row]
-        return lax.reshape(lax.concatenate(numbers, 0), (len(self.rows), 2))
+        rows = [*self.rows, *((trips, np.int64(0)) for _, trips in self.demands)]
+        flat: list[Any] = [number for row in rows for number in row]
+        numbers = [lax.reshape(number, (1,)) for number in flat]
+        return lax.reshape(lax.concatenate(numbers, 0), (len(rows), 2))
 
 
 def raise_first(status: np.ndarray[Any, Any], effects: Sequence[Effect], exceptions: Exceptions) -> None:
     """Raise what the first failed effect of a program says; nothing if all went well."""
-    failed = np.flatnonzero(status[:, 0])
+    failed = np.flatnonzero(status[: len(effects), 0])
     if not failed.size:
         return
     effect, detail = effects[failed[0]], int(status[failed[0], 1])
@@ -92,6 +130,16 @@ def raise_first(status: np.ndarray[Any, Any], effects: Sequence[Effect], excepti
         raise exceptions.take(detail)
     message = effect.message.format(detail=detail) if effect.detailed else effect.message
     raise getattr(np.linalg if effect.kind == "LinAlgError" else builtins, effect.kind)(message)
+
+
+def grown(status: np.ndarray[Any, Any], demands: Sequence[Operation], capacities: dict[Operation, int]) -> bool:
+    """Whether a loop made more trips than there was room for; then there is room for the next power of two."""
+    found = False
+    for operation, trips in zip(demands, status[len(status) - len(demands) :, 0].tolist(), strict=True):
+        if trips > capacities.get(operation, 0):
+            capacities[operation] = 1 << (int(trips) - 1).bit_length()
+            found = True
+    return found
 
 
 class Application:

@@ -21,6 +21,7 @@ from srcgrad.ir.types import ArrayType, Size
 class Call(Op, abstract=True):
     """An application of its first region to the operands."""
 
+    tapes = True
     transparent = True
     """Evaluating the op is evaluating its first region on the operands."""
 
@@ -233,6 +234,7 @@ class CustomLinear(Op):
     """The linear map whose transpose is the region (residuals, cotangents -> cotangents of the operands)."""
 
     region_labels = ("transpose",)
+    tapes = True
 
     def linear_positions(self, arity: int, attrs: Attrs) -> tuple[int, ...]:
         return tuple(range(attrs["residuals"], arity))

@@ -120,6 +120,7 @@ class Barrier(Linear):
     """
 
     mergeable = False
+    tapes = True
 
     def linear_positions(self, arity: int, attrs: Attrs) -> tuple[int, ...]:
         return tuple(range(arity))

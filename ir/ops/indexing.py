@@ -124,8 +124,10 @@ class SliceSet(Linear):
     def transpose(
         self, s: LinearEmitter, cotangents: Sequence[Tangent], operands: Sequence[Term | Zero], attrs: Attrs
     ) -> Sequence[Tangent | None]:
-        kept = s.apply(self, [cotangents[0], Zero(operands[1].type)], attrs)
-        return (kept, s.apply(REGISTRY["slice"], [cotangents[0]], attrs))
+        written = s.apply(
+            REGISTRY["slice"], [cotangents[0]], attrs
+        )  # read first: then the cotangent may be written over
+        return (s.apply(self, [cotangents[0], Zero(operands[1].type)], attrs), written)
 
     def batch(
         self, size: Size, operands: Sequence[Term], batched: Sequence[bool], attrs: Attrs
@@ -274,8 +276,9 @@ class ScatterSet(Linear):
         self, s: LinearEmitter, cotangents: Sequence[Tangent], operands: Sequence[Term | Zero], attrs: Attrs
     ) -> Sequence[Tangent | None]:
         array, part, indices, axis = operands[0].type, operands[1].type, present(operands[2:]), attrs["axis"]
-        kept = s.apply(self, [cotangents[0], Zero(part), *indices], attrs)
+        # Read first: then the cotangent may be written over.
         written = s.apply(REGISTRY["gather"], [cotangents[0], *indices], attrs)
+        kept = s.apply(self, [cotangents[0], Zero(part), *indices], attrs)
         if not distinct(indices, array.static_shape[axis:]):
             dims = tuple(range(axis, axis + indices[0].rank))
             winner = broadcast_to(self.winners(array, indices, axis), part.shape, dims)

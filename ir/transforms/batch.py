@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from srcgrad.ir.core import Builder, Function, Literal, Region, Value
 from srcgrad.ir.opdef import Term, broadcast_to
 from srcgrad.ir.transforms.interpret import adopt
-from srcgrad.ir.types import Size
+from srcgrad.ir.types import Size, TapeType
 
 
 def batch_region(
@@ -32,7 +32,7 @@ def batch_region(
         for old, new in zip(operation.results, results, strict=True):
             adopt(new.value, old.name)
             env[old] = new.value
-            is_batched[old] = True
+            is_batched[old] = new.value.type != old.type  # the trip count of a loop may be the same for all examples
     builder.span = outer
     return (
         [value if isinstance(value, Literal) else env[value] for value in region.results],
@@ -58,5 +58,13 @@ def batch(function: Function, batched: Sequence[bool], size: Size) -> Function:
 
 
 def with_leading_axis(builder: Builder, value: Value, size: Size) -> Value:
+    """The same value for all examples; of a tape, each element."""
+    type = value.type
+    if isinstance(value, Literal) and value.splat:
+        return Literal(value.value, type.with_shape((size, *type.shape)))
+    if isinstance(type, TapeType):
+        from srcgrad.ir.transforms.structured import map_tapes  # which is written with this module's neighbours
+
+        return map_tapes(builder, [value], lambda inner, found: [with_leading_axis(inner, found[0], size)])[0]
     shape = value.type.shape
     return broadcast_to(Term(builder, value), (size, *shape), tuple(range(1, len(shape) + 1))).value

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from srcgrad.ir.core import Builder, Function, Value, literal
+from srcgrad.ir.core import Builder, Function, Region, Value, literal
 from srcgrad.ir.opdef import REGISTRY, Lin, Tangent, Term, Zero
 from srcgrad.ir.transforms.batch import batch_region, with_leading_axis
 from srcgrad.ir.transforms.interpret import push_forward, run_linear
@@ -21,6 +21,9 @@ from srcgrad.ir.transforms.linear import Masked
 from srcgrad.ir.transforms.linearize import LinearProgram, copy_params, record, terms_of
 from srcgrad.ir.transforms.transpose import pull_back
 from srcgrad.ir.types import BOOL, ArrayType, DType, complex_dtype, real_dtype
+
+CONTROL = frozenset({"linear_cond", "linear_for"})
+"""Linear ops whose regions say what they are."""
 
 REAL_LINEAR = frozenset({"real", "imag", "conj", "complex"})
 """Linear ops that are linear over the reals only."""
@@ -65,7 +68,19 @@ def hvp(function: Function, active: Sequence[bool]) -> Function:
 
 def is_holomorphic(program: LinearProgram) -> bool:
     """Whether the linear program is linear over the complex numbers by its structure."""
-    return not any(operation.op.name in REAL_LINEAR or operation.regions for operation in program.function.operations)
+    return is_complex_linear(program.function)
+
+
+def is_complex_linear(linear: Region) -> bool:
+    for operation in linear.operations:
+        if operation.op.name in REAL_LINEAR:
+            return False
+        if operation.regions:
+            if operation.op.name not in CONTROL:
+                return False
+            if not all(map(is_complex_linear, operation.regions[1::2])):  # each comes after one for its residuals
+                return False
+    return True
 
 
 def one_hot(builder: Builder, type: ArrayType) -> tuple[Value, Value]:

@@ -21,7 +21,7 @@ from typing import Any
 from srcgrad.ir.core import NO_ATTRS, Attrs, Builder, Literal, Operation, Region, Value, is_splat, literal, zeros
 from srcgrad.ir.errors import InternalError
 from srcgrad.ir.opdef import REGISTRY, Lin, Linear, LinearEmitter, LinearOperand, Op, Tangent, Term, Zero, broadcast_to
-from srcgrad.ir.types import BOOL, ArrayType
+from srcgrad.ir.types import BOOL, ArrayType, TapeType
 
 PATH_LIMIT = 8
 """How many conjuncts of a mask are looked at: a constant, so that mask algebra is O(1) per operation."""
@@ -120,6 +120,7 @@ class Masked(LinearEmitter):
         self.masks = MaskAlgebra(builder)
         self.add_op = REGISTRY["add"]
         self.neg_op = REGISTRY["neg"]
+        self.scatter_op = REGISTRY["scatter_add"]
         self.select_op = REGISTRY["select"]
 
     def literal(self, number: Any, type: ArrayType) -> Term:
@@ -129,6 +130,10 @@ class Masked(LinearEmitter):
         """The value with zeros where the mask is False."""
         if tangent.mask is None or tangent.clean:
             return tangent.value
+        if isinstance(tangent.type, TapeType):
+            from srcgrad.ir.transforms.structured import blend_tape  # which is written with this module
+
+            return blend_tape(self, tangent)
         return self.builder.emit(self.select_op, [tangent.mask, tangent.value, zeros(tangent.type)])
 
     def materialise(self, tangent: Tangent) -> Value:
@@ -145,6 +150,13 @@ class Masked(LinearEmitter):
             return right
         if isinstance(right, Zero):
             return left
+        if isinstance(left.type, TapeType):
+            from srcgrad.ir.transforms.structured import add_tapes  # which is written with this module
+
+            return add_tapes(self, left, right)
+        added = self.add_into(left, right)
+        if added is not None:
+            return added
         if left.mask is right.mask:
             value = self.builder.emit(self.add_op, [left.value, right.value])
             return Lin(value, left.mask, left.clean and right.clean)
@@ -153,6 +165,28 @@ class Masked(LinearEmitter):
         if split is not None:
             return Lin(self.builder.emit(self.select_op, [split, left.value, right.value]), mask)
         return Lin(self.builder.emit(self.add_op, [self.blend(left), self.blend(right)]), mask, True)
+
+    def add_into(self, left: Lin, right: Lin) -> Lin | None:
+        """``left + scatter_add(0, part)`` as ``scatter_add(left, part)``: as many additions as ``part`` has numbers."""
+        scattered = self.scattered(right.value)
+        if scattered is None or (left.mask is not None and not left.clean):
+            return None
+        mask = None
+        if left.mask is not None and right.mask is not None:
+            there = self.scattered(right.mask)
+            if there is None:
+                return None
+            base = self.masks.full(left.mask, right.mask.type.shape)
+            mask = self.builder.emit(there.op, [base, *there.operands[1:]], there.attrs)
+        operands = [left.value, *scattered.operands[1:]]
+        return Lin(self.builder.emit(scattered.op, operands, scattered.attrs), mask, mask is not None)
+
+    def scattered(self, value: Value) -> Operation | None:
+        """The ``scatter_add`` to zeros that gives a value."""
+        producer = value.producer
+        if producer is None or producer.op is not self.scatter_op or not is_splat(producer.operands[0], 0):
+            return None
+        return producer
 
     def select(self, predicate: Term, true: Tangent, false: Tangent) -> Tangent:
         p = predicate.value

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from srcgrad.ir.core import Builder, Function, Region, Value, zeros
+from srcgrad.ir.core import Builder, Function, Operation, Region, Value, zeros
 from srcgrad.ir.opdef import Lin, Tangent, Term, Zero
 from srcgrad.ir.transforms.interpret import push_forward
 from srcgrad.ir.transforms.linear import Masked, Recorder
@@ -37,15 +37,20 @@ def record(
             tangents.append(Zero(primal.type))
     results, outgoing = push_forward(builder, recorder, region, primals, tangents)
     outputs = [zeros(tangent.type) if isinstance(tangent, Zero) else tangent.value for tangent in outgoing]
+    used, kept = live_part(recorder, outputs)
+    params = [param for _, param in kept] + inputs
+    function = Function("linear", params, used, outputs)
+    return results, LinearProgram(function, [value for value, _ in kept])
+
+
+def live_part(recorder: Recorder, outputs: Sequence[Value]) -> tuple[list[Operation], list[tuple[Value, Value]]]:
+    """What outputs need of what was recorded: operations, and residuals with the parameters that stand for them."""
     live, used = set(outputs), []
     for operation in reversed(recorder.builder.operations):
         if any(result in live for result in operation.results):
             used.append(operation)
             live.update(operation.operands)
-    kept = [(value, param) for value, param in recorder.residuals.items() if param in live]
-    params = [param for _, param in kept] + inputs
-    function = Function("linear", params, used[::-1], outputs)
-    return results, LinearProgram(function, [value for value, _ in kept])
+    return used[::-1], [(value, param) for value, param in recorder.residuals.items() if param in live]
 
 
 class Linearized(NamedTuple):

@@ -6,7 +6,8 @@ products (no conjugate: the convention of JAX for complex values).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 from srcgrad.ir.core import Attrs, Builder, Function, Region, Value
 from srcgrad.ir.errors import InternalError
@@ -15,11 +16,20 @@ from srcgrad.ir.transforms.interpret import adopt
 from srcgrad.ir.transforms.linear import Masked
 from srcgrad.ir.types import BOOL
 
+NO_TOTALS: Final[Mapping[Value, Tangent]] = {}
+
 
 def pull_back(
-    s: LinearEmitter, linear: Region, residuals: Sequence[Term], cotangents: Sequence[Tangent]
+    s: LinearEmitter,
+    linear: Region,
+    residuals: Sequence[Term],
+    cotangents: Sequence[Tangent],
+    totals: Mapping[Value, Tangent] = NO_TOTALS,
 ) -> list[Tangent]:
-    """Run a linear region backwards: from cotangents of its results to cotangents of its linear parameters."""
+    """Run a linear region backwards: from cotangents of its results to cotangents of its linear parameters.
+
+    ``totals``: by linear parameter, what its cotangent is added to.
+    """
     plain = [param for param in linear.params if not param.linear]
     terms: dict[Value, Term] = dict(zip(plain, residuals, strict=True))
     cotangent_of: dict[Value, Tangent] = {}
@@ -29,6 +39,8 @@ def pull_back(
             known = cotangent_of.get(value)
             cotangent_of[value] = cotangent if known is None else s.add(known, cotangent)
 
+    for value, cotangent in totals.items():
+        accumulate(value, cotangent)
     for value, cotangent in zip(linear.results, cotangents, strict=True):
         accumulate(value, cotangent)
     outer = s.builder.span
@@ -48,7 +60,15 @@ def pull_back(
         require_linear(op, operation.operands, operation.attrs)
         full = [cotangent or Zero(result.type) for cotangent, result in zip(incoming, operation.results, strict=True)]
         if operation.regions:
-            outgoing = op.transpose_region(s, full, operands, operation)
+            sums: dict[int, Tangent] = {}
+            for position in op.totalled(len(operands), operation.attrs):
+                known = cotangent_of.pop(operation.operands[position], None)
+                if known is not None:
+                    sums[position] = known
+            if sums:
+                outgoing = op.transpose_onto(s, full, operands, operation, sums)
+            else:
+                outgoing = op.transpose_region(s, full, operands, operation)
         else:
             if not op.separate:  # a literal at a linear position is a structural zero
                 positions = op.linear_positions(len(operands), operation.attrs)

@@ -18,16 +18,24 @@ HOLDS_REGIONS = "holds traced functions as regions, which a sample cannot say: t
 
 SCALAR_REGION = "holds the function of the values as a region: tested in test_spectral.py"
 
+CONTROL = "control flow, whose regions a sample cannot say: tested in tests/ir/control"
+
 WITHOUT_SAMPLES: dict[str, str] = {
     "checkpoint": HOLDS_REGIONS,
+    "cond": CONTROL,
     "custom_jvp": HOLDS_REGIONS,
     "custom_linear": HOLDS_REGIONS,
     "custom_vjp": HOLDS_REGIONS,
+    "for": CONTROL,
+    "linear_cond": CONTROL,
+    "linear_for": CONTROL,
     "rematerialised": HOLDS_REGIONS,
     "singular": SCALAR_REGION,
     "singular_sum": SCALAR_REGION,
     "spectral": SCALAR_REGION,
     "spectral_sum": SCALAR_REGION,
+    "tape_length": "takes tapes, which a sample cannot say: tested in tests/ir/control",
+    "while": CONTROL,
 }
 """op -> why it has no sample."""
 

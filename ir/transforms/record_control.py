@@ -1,0 +1,293 @@
+"""Linearisation of control flow: the op with what its linear part needs as further results, and a linear op.
+
+The linear op holds two regions per branch or body: one that gets the residuals of a trip (see ``residuals.py``), and
+the linear program of a trip.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from srcgrad.ir.core import Builder, Literal, Operation, Region, Value, literal, zeros
+from srcgrad.ir.opdef import REGISTRY, Lin, LinearOperand, Tangent, Term, Zero
+from srcgrad.ir.transforms.interpret import inline, push_forward
+from srcgrad.ir.transforms.linear import Recorder
+from srcgrad.ir.transforms.linearize import live_part
+from srcgrad.ir.transforms.push_control import Loop, Pushed
+from srcgrad.ir.transforms.residuals import Plan, emitted, invariant, needed, plan
+from srcgrad.ir.transforms.segments import is_segmented, segmented
+from srcgrad.ir.transforms.structured import inside
+from srcgrad.ir.types import INT64, ArrayType, TapeType
+
+INDEX = ArrayType(INT64)
+
+
+@dataclass
+class Recorded:
+    """A region that was run once: its primal part in ``builder``, and what was recorded of its linear part."""
+
+    builder: Builder
+    recorder: Recorder
+    inputs: list[Value]
+    """The linear parameters."""
+    results: list[Value]
+    outgoing: list[Tangent]
+
+    def linear(self, outputs: Sequence[Tangent]) -> tuple[Region, list[Value]]:
+        """The linear region, whose first parameters are residuals; and these as values of the primal part."""
+        values = [zeros(t.type) if isinstance(t, Zero) else t.value for t in outputs]
+        operations, kept = live_part(self.recorder, values)
+        return Region([*(param for _, param in kept), *self.inputs], operations, values), [value for value, _ in kept]
+
+
+def record_region(outer: Builder, region: Region, perturbed: Sequence[bool]) -> Recorded:
+    builder, recorder = inside(outer), Recorder()
+    recorder.builder.span = outer.span
+    primals = [builder.param(param.type, param.name) for param in region.params]
+    inputs: list[Value] = []
+    tangents: list[Tangent] = []
+    for param, flag in zip(region.params, perturbed, strict=True):
+        if flag:
+            inputs.append(Value(param.type, None, param.name and f"{param.name}.dot", linear=True))
+            tangents.append(Lin(inputs[-1]))
+        else:
+            tangents.append(Zero(param.type))
+    results, outgoing = push_forward(builder, recorder, region, primals, tangents)
+    return Recorded(builder, recorder, inputs, results, outgoing)
+
+
+# --- loops ------------------------------------------------------------------------------------------------------------
+
+
+def record_loop(
+    s: Recorder, builder: Builder, operands: Sequence[Term], tangents: Sequence[Tangent], operation: Operation
+) -> Pushed:
+    loop = Loop.of(operation)
+    values = [operand.value for operand in operands]
+    if is_segmented(operation):
+        return record_segments(s, builder, values, tangents, operation)
+    rest, given = loop.rest(values), list(tangents[1:] if loop.has_count else tangents)
+    perturbed = [isinstance(tangent, Lin) for tangent in given]
+    skipped = [False] if loop.counted else []
+    while True:
+        found = record_region(builder, loop.body, [*skipped, *perturbed])
+        reached = [
+            flag or isinstance(tangent, Lin)
+            for flag, tangent in zip(perturbed, found.outgoing[: loop.carries], strict=False)
+        ]
+        if reached == perturbed[: loop.carries]:
+            break
+        perturbed[: loop.carries] = reached
+    columns = found.outgoing[loop.carries :]
+    live_columns = [k for k, tangent in enumerate(columns) if isinstance(tangent, Lin)]
+    linear_carries = [k for k in range(loop.carries) if perturbed[k]]
+    linear, residuals = found.linear([found.outgoing[k] for k in linear_carries] + [columns[k] for k in live_columns])
+    handed = Handed.of(loop, builder, found, rest, residuals)
+    body = found.builder.region([*found.results, *handed.plan.taped])
+    regions = (body,) if loop.counted else (operation.regions[0], body)
+    emitted_loop = builder.emit_operation(operation.op, values, operation.attrs, regions)
+    results = list(emitted_loop.results)
+    cut = len(results) - len(handed.plan.taped)
+    results, tapes = results[:cut], results[cut:]
+    count = None if loop.trips is not None else values[0] if loop.counted else results[loop.carries]
+    own = list(range(loop.carries)), loop.split(given)[1], loop.split(given)[2]
+    starts = [given[k] for k in linear_carries]
+    consts = [given[k] for k in own[1] if perturbed[k]]
+    elements = [given[k] for k in own[2] if perturbed[k]]
+    plain = [*([] if count is None else [count]), *handed.consts, *handed.columns, *tapes]
+    linear_attrs = {
+        "trips": loop.trips,
+        "carries": len(starts),
+        "consts": len(consts),
+        "plain_consts": len(handed.consts),
+        "plain_columns": len(handed.columns) + len(tapes),
+        "reverse": bool(operation.attrs.get("reverse", False)),
+        "lifted": bool(operation.attrs.get("lifted", False)),
+    }
+    terms = [Term(builder, value) for value in plain]
+    mixed: list[LinearOperand] = [*terms, *starts, *consts, *elements]
+    outgoing = s.apply_all(REGISTRY["linear_for"], mixed, linear_attrs, (handed.plan.region, linear))
+    return results, placed(loop, results, outgoing, linear_carries, live_columns)
+
+
+def record_segments(
+    s: Recorder, builder: Builder, values: Sequence[Value], tangents: Sequence[Tangent], operation: Operation
+) -> Pushed:
+    """The loop by segments. A `while` runs first, to know its trip count."""
+    region = segmented(operation)
+    if operation.op.name == "for":
+        return push_forward(builder, s, region, values, tangents)
+    results = builder.emit_operation(operation.op, values, operation.attrs, operation.regions).results
+    count = results[operation.attrs["carries"]]
+    _, outgoing = push_forward(builder, s, region, [count, *values], [Zero(count.type), *tangents])
+    return results, [*outgoing, Zero(count.type)]
+
+
+def placed(
+    loop: Loop, results: Sequence[Value], outgoing: Sequence[Tangent], carries: Sequence[int], columns: Sequence[int]
+) -> list[Tangent]:
+    """The tangents of all results, given those of some carries and columns."""
+    found: list[Tangent] = [Zero(value.type) for value in results]
+    first = loop.carries if loop.counted else loop.carries + 1
+    for tangent, position in zip(outgoing, [*carries, *(first + k for k in columns)], strict=True):
+        found[position] = tangent
+    return found
+
+
+@dataclass
+class Handed:
+    """What a linear loop reads: constants and columns that exist, besides those that the plan adds."""
+
+    plan: Plan
+    consts: list[Value]
+    columns: list[Value]
+
+    @classmethod
+    def of(
+        cls, loop: Loop, builder: Builder, found: Recorded, rest: Sequence[Value], residuals: Sequence[Value]
+    ) -> Handed:
+        params = found.builder.params
+        index, own = (params[0], params[1:]) if loop.counted else (None, params)
+        _, consts, columns = loop.split(own)
+        const_of = {own[k]: rest[k] for k in consts}
+        operations = found.builder.operations
+        fixed = invariant(operations, const_of, bool(loop.trips))
+        outer = dict(const_of)
+        hoisted = [value for value in residuals if value in fixed and value not in outer]
+        emitted(builder, needed(operations, hoisted, outer), outer)
+        inductions = find_inductions(loop, found, own)
+        counter = index if index is not None else Value(INDEX, None, "index")
+        known = [value for value in residuals if value in outer]
+        known += [own[k] for k in consts if own[k] not in known]
+        derived: dict[Value, Region] = {}
+        starts: dict[Value, Value] = {}
+        for carry in inductions:
+            starts[carry] = Value(INDEX, None, carry.name and f"{carry.name}.start")
+        free = [counter, *known, *starts.values(), *(own[k] for k in columns)]
+        for carry, step in inductions.items():
+            derived[carry] = induction(free, counter, starts[carry], step)
+        found_plan = plan(operations, residuals, free, derived)
+        given = [outer[value] for value in known] + [rest[own.index(carry)] for carry in inductions]
+        return cls(found_plan, given, [rest[k] for k in columns]).trimmed(len(free), len(columns))
+
+    def trimmed(self, free: int, columns: int) -> Handed:
+        """Without the constants and columns that are not read."""
+        region = self.plan.region
+        read = {value for operation in region.operations for value in operation.operands} | set(region.results)
+        params = region.params
+        index, consts = params[0], params[1 : free - columns]
+        own, taped = params[free - columns : free], params[free:]
+        kept = [k for k, param in enumerate(consts) if param in read]
+        kept_columns = [k for k, param in enumerate(own) if param in read]
+        self.consts = [self.consts[k] for k in kept]
+        self.columns = [self.columns[k] for k in kept_columns]
+        region = Region(
+            [index, *(consts[k] for k in kept), *(own[k] for k in kept_columns), *taped],
+            region.operations,
+            region.results,
+        )
+        self.plan = Plan(self.plan.given, self.plan.taped, region)
+        return self
+
+
+def find_inductions(loop: Loop, found: Recorded, own: Sequence[Value]) -> dict[Value, int]:
+    """Integer carries to which each trip adds a literal, with what it adds."""
+    if loop.operation.attrs.get("reverse", False):
+        return {}
+    steps: dict[Value, int] = {}
+    for carry, result in zip(own[: loop.carries], found.results, strict=False):
+        producer = result.producer
+        if carry.type != INDEX or producer is None or producer.op.name not in ("add", "sub"):
+            continue
+        left, right = producer.operands
+        sign = 1 if producer.op.name == "add" else -1
+        if left is carry and isinstance(right, Literal):
+            steps[carry] = sign * int(right.value)
+        elif right is carry and isinstance(left, Literal) and sign == 1:
+            steps[carry] = int(left.value)
+    return steps
+
+
+def induction(free: Sequence[Value], index: Value, start: Value, step: int) -> Region:
+    """The value of an integer carry in a trip: where it starts, and a step per trip."""
+    builder = Builder()
+    params = {value: builder.param(value.type, value.name) for value in free}
+    counter, first = Term(builder, params[index]), Term(builder, params[start])
+    moved = counter if step == 1 else counter * literal_term(builder, step)
+    return builder.region([(first + moved).value])
+
+
+def literal_term(builder: Builder, number: int) -> Term:
+    return Term(builder, literal(np.int64(number), INDEX))
+
+
+# --- cond -------------------------------------------------------------------------------------------------------------
+
+
+def record_cond(
+    s: Recorder, builder: Builder, operands: Sequence[Term], tangents: Sequence[Tangent], operation: Operation
+) -> Pushed:
+    """Both branches return what their linear parts need: in slots that they share where the types are equal."""
+    values = [operand.value for operand in operands]
+    perturbed = [isinstance(tangent, Lin) for tangent in tangents[1:]]
+    branches = [record_region(builder, region, perturbed) for region in operation.regions]
+    count = len(operation.results)
+    live = [k for k in range(count) if any(isinstance(branch.outgoing[k], Lin) for branch in branches)]
+    slots: list[list[Value | None]] = []
+    types: list[ArrayType] = []
+    linear_parts, plans, places = [], [], []
+    for number, branch in enumerate(branches):
+        linear, residuals = branch.linear([branch.outgoing[k] for k in live])
+        found = plan(branch.builder.operations, residuals, branch.builder.params, {})
+        linear_parts.append(linear)
+        plans.append(found)
+        places.append(shared_slots(slots, types, found.taped, number))
+    regions = []
+    for number, branch in enumerate(branches):
+        filled = [found or zeros(type) for found, type in zip([s[number] for s in slots], types, strict=True)]
+        regions.append(branch.builder.region([*branch.results, *filled]))
+    emitted_cond = builder.emit_operation(operation.op, values, operation.attrs, regions)
+    results = list(emitted_cond.results)
+    plain = [*values, *results[count:]]
+    inner_regions = []
+    for linear, found, place in zip(linear_parts, plans, places, strict=True):
+        inner_regions += [spread(found.region, plain[1:], len(values) - 1, place), linear]
+    terms = [Term(builder, value) for value in plain]
+    mixed: list[LinearOperand] = [*terms, *(tangent for tangent in tangents[1:] if isinstance(tangent, Lin))]
+    outgoing = s.apply_all(REGISTRY["linear_cond"], mixed, {"plain": len(plain)}, inner_regions)
+    placed_tangents: list[Tangent] = [Zero(value.type) for value in results[:count]]
+    for position, tangent in zip(live, outgoing, strict=True):
+        placed_tangents[position] = tangent
+    return results[:count], placed_tangents
+
+
+def shared_slots(
+    slots: list[list[Value | None]], types: list[ArrayType], taped: Sequence[Value], number: int
+) -> list[int]:
+    """The slot of each value of one branch; tapes share none, since they differ in length."""
+    places = []
+    for value in taped:
+        shares = not isinstance(value.type, TapeType)
+        free = [
+            k
+            for k, (slot, type) in enumerate(zip(slots, types, strict=True))
+            if shares and type == value.type and slot[number] is None
+        ]
+        place = free[0] if free else len(slots)
+        if not free:
+            slots.append([None, None])
+            types.append(value.type)
+        slots[place][number] = value
+        places.append(place)
+    return places
+
+
+def spread(region: Region, plain: Sequence[Value], operands: int, places: Sequence[int]) -> Region:
+    """A region of operands and some slots as one of operands and all slots."""
+    builder = Builder()
+    params = [builder.param(value.type, value.name) for value in plain]
+    arguments = [*params[:operands], *(params[operands + place] for place in places)]
+    return builder.region(inline(builder, region, arguments))
