@@ -32,6 +32,8 @@ TRANSLATED: dict[type[Exception], type[SrcgradError]] = {
 }
 """NumPy's plain errors; subclasses (`LinAlgError`) and warnings turned into errors keep their meaning and pass."""
 PLACE = re.compile(r"\s*# (?:.* of )?(?P<file>\S+):(?P<line>\d+)(?: \| (?P<text>.*))?$")
+RAISING = ("check", "raise_first", "RaiseSite.__call__", "UnboundSite.__call__")
+"""The functions of srcgrad that raise errors of the user's."""
 BROKEN = (AttributeError, KeyError, AssertionError, NameError, NotImplementedError, ZeroDivisionError)
 """What only a fault of srcgrad's own raises below its frames."""
 
@@ -57,7 +59,7 @@ def last_user_entry(error: BaseException) -> tuple[TracebackType | None, bool]:
 def translated(error: Exception) -> SrcgradError | None:
     """srcgrad's error for a plain one that was raised below its own frames; None for those of user code."""
     kind = TRANSLATED.get(type(error))
-    if kind is None and type(error) not in BROKEN:
+    if (kind is None and type(error) not in BROKEN) or raised_by_program(error):
         return None
     entry, below = last_user_entry(error)
     if not below:
@@ -72,6 +74,14 @@ def translated(error: Exception) -> SrcgradError | None:
         span=span,
         hint="this is a fault of srcgrad: please report it with the code above",
     )
+
+
+def raised_by_program(error: BaseException) -> bool:
+    """Whether a program raised this error because the user's code says so: a ``raise`` or ``assert`` in it."""
+    entry = error.__traceback__
+    while entry is not None and entry.tb_next is not None:
+        entry = entry.tb_next
+    return entry is not None and entry.tb_frame.f_code.co_qualname in RAISING and own_frame(entry.tb_frame)
 
 
 def program_span(error: BaseException) -> Span | None:

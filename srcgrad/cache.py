@@ -16,7 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from srcgrad.tracing.capture import Captures, Uncacheable, analyze
+from srcgrad.tracing.conversion.calls import CALLS, load_scipy_rules
+from srcgrad.tracing.conversion.convert import convert_code
 from srcgrad.tracing.purity import is_ufunc_method
+from srcgrad.tracing.reach import ObjectAnalysis
 from srcgrad.tracing.tracer import FUNCTIONS
 from srcgrad.tracing.ufuncs import has_rule
 
@@ -48,6 +51,8 @@ CONSTRUCTORS = frozenset(
 def is_pure(thing: object) -> bool:
     """Whether calling this traces the same operations every time."""
     try:
+        if isinstance(thing, types.FunctionType):
+            load_scipy_rules(thing)
         if thing in SAFE_BUILTINS or thing in FUNCTIONS or thing in CONSTRUCTORS or thing in PURE_FUNCTIONS:
             return True
     except TypeError:
@@ -67,6 +72,7 @@ class Trivial(NamedTuple):
 
     function: Any
     hidden: tuple[Any, ...] = ()
+    copies: bool = False
 
     def bind(self, function: Any) -> Any:
         return (), None
@@ -134,30 +140,45 @@ def clear_caches() -> None:
     """
     CODES.clear()
     PROGRAMS.clear()
+    convert_code.cache_clear()
 
 
-def find_captures(function: Any, floats_static: bool) -> tuple[Known, Any] | Uncacheable:
+def is_convertible(thing: object) -> bool:
+    """As `is_pure`, for converted code: it also knows what Python's own functions do with traced values."""
+    if is_pure(thing):
+        return True
+    try:
+        return thing in CALLS or thing in (functools.partial, functools.reduce, super)
+    except TypeError:
+        return False
+
+
+def find_captures(function: Any, floats_static: bool, converted: bool = False) -> tuple[Known, Any] | Uncacheable:
     """The captures whose guards hold for this function now, with what they read; analysed if there are none.
 
-    Returns the captures and their ``bind`` result ``(values, alias pattern)``.
+    ``converted``: for a trace in which functions are converted. Returns the captures and their ``bind`` result
+    ``(values, alias pattern)``.
     """
     code = code_of(function)
     if code is None:
-        return (Trivial(function), ((), None)) if is_pure(function) else analyse(function, floats_static)
-    key = (code, floats_static)
+        return (Trivial(function), ((), None)) if is_pure(function) else analyse(function, floats_static, converted)
+    key = (code, floats_static, converted)
     variants: tuple[Captures, ...] = CODES.get(key) or ()
     for captures in variants:
         bound = captures.bind(function)
         if bound is not None:
             return captures, bound
-    found = analyse(function, floats_static)
+    found = analyse(function, floats_static, converted)
     if not isinstance(found, Uncacheable):
         CODES.put(key, (found[0], *variants[: VARIANTS - 1]))
     return found
 
 
-def analyse(function: Any, floats_static: bool) -> tuple[Captures, Any] | Uncacheable:
-    captures = analyze(function, is_pure=is_pure, floats_static=floats_static)
+def analyse(function: Any, floats_static: bool, converted: bool) -> tuple[Captures, Any] | Uncacheable:
+    if converted:
+        captures = analyze(function, is_pure=is_convertible, floats_static=floats_static, kind=ObjectAnalysis)
+    else:
+        captures = analyze(function, is_pure=is_pure, floats_static=floats_static)
     if isinstance(captures, Uncacheable):
         return captures
     bound = captures.bind(function)

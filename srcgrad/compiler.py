@@ -91,42 +91,54 @@ def without_gc() -> Iterator[None]:
             gc.enable()
 
 
-def compiled(function: Function, backend: str, donate: tuple[int, ...] = (), given: Sequence[Any] = ()) -> Runner:
+def compiled(
+    function: Function,
+    backend: str,
+    donate: tuple[int, ...] = (),
+    given: Sequence[Any] = (),
+    sites: Sequence[Any] = (),
+) -> Runner:
     """A Function through the optimising passes and a backend.
 
     Given a jax array the runner returns jax arrays; without a host copy if the backend keeps arrays on the device.
     ``donate``: the parameters whose jax arrays the program may overwrite, where the backend can. ``given``: what the
-    call was given, some of which may lie on devices of its own.
+    call was given, some of which may lie on devices of its own. ``sites``: what its ``host_call`` operations call.
     """
     program = optimised(function)
     if backend == "xla":  # which would make the product, then move it, and make two where one does
         program = combined_products(turned_products(program))
         if lies_elsewhere(given):
-            return placed_runner(program)
+            return placed_runner(program, sites)
     options: dict[str, Any] = {"donate": donate} if donate and backend == "xla" else {}
-    executable = find_backend(backend).compile(program, **options)
+    executable = find_backend(backend).compile(program, sites, **options)
     run_device: Callable[..., Any] | None = getattr(executable, "run_device", None)
     found = host_runner(executable.run) if run_device is None else device_runner(executable.run, run_device)
     found.__dict__["executable"] = executable  # which keeps the program's text, read where it fails
     return found
 
 
-def placed_runner(function: Function) -> Runner:
+def placed_runner(function: Function, sites: Sequence[Any]) -> Runner:
     """A program for xla that runs where its arguments lie, which jax finds out at each call."""
     import jax
 
     from srcgrad.backends.xla.lowering import lower
-    from srcgrad.backends.xla.program import raise_first
+    from srcgrad.backends.xla.program import grown, raise_first
 
-    lowered = lower(function, checks=True)
-    call = jax.jit(lowered)
+    lowered = lower(function, sites, checks=True)
+    calls = [jax.jit(lowered)]
 
     def run(*arguments: Any) -> Sequence[Any]:
-        with double_precision():
-            results = call(*arguments)
-        if lowered.effects:
+        while True:
+            with double_precision():
+                results = calls[-1](*arguments)
+            if not (lowered.effects or lowered.demands):
+                return tuple(results)
             *results, status = results
-            raise_first(np.asarray(status), lowered.effects, lowered.exceptions)
+            numbers = np.asarray(status)
+            if not grown(numbers, lowered.demands, lowered.capacities):
+                break
+            calls[:] = [jax.jit(lambda *given: lowered(*given))]  # traced again, with more room for tapes
+        raise_first(numbers, lowered.effects, lowered.exceptions)
         return tuple(results)
 
     return device_runner(lambda *arguments: [np.array(result)[()] for result in run(*arguments)], run)
@@ -140,7 +152,7 @@ def host_runner(run: Callable[..., Any]) -> Runner:
             return [to_jax_array(result) for result in run(*map(to_numpy, arguments))]
         results: Sequence[Any] = run(*arguments)
         for result in results:
-            if not result.flags.c_contiguous:
+            if type(result) is not list and not result.flags.c_contiguous:  # a list is the tape of a loop
                 return [c_ordered(result) for result in results]
         return results
 
@@ -149,7 +161,7 @@ def host_runner(run: Callable[..., Any]) -> Runner:
 
 def c_ordered(result: Any) -> Any:
     """The array, or a copy of it in C order; a NumPy scalar as it is."""
-    return result if result.flags.c_contiguous else result.copy()
+    return result if type(result) is list or result.flags.c_contiguous else result.copy()
 
 
 def device_runner(run: Callable[..., Any], run_device: Callable[..., Any]) -> Runner:
@@ -179,10 +191,10 @@ def prepared(function: Function) -> Function:
     return prepare(function)
 
 
-def interpreted(function: Function) -> Runner:
+def interpreted(function: Function, sites: Sequence[Any] = ()) -> Runner:
     """A Function that runs once, operation by operation."""
     live = expand(dce(function))
-    return host_runner(lambda *arguments: evaluate(live, arguments))
+    return host_runner(lambda *arguments: evaluate(live, arguments, sites))
 
 
 def inlined(function: Function) -> Runner:

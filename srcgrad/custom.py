@@ -24,6 +24,7 @@ from srcgrad.errors import ArgumentError, CustomRuleError, SrcgradError
 from srcgrad.ir.core import Region, Value, zeros
 from srcgrad.ir.opdef import REGISTRY
 from srcgrad.ir.types import ArrayType
+from srcgrad.tracing.conversion.calls import callee, invoke
 from srcgrad.tracing.function import LeafSpec, StaticLeaf, Traced, leaf_spec, trace_function
 from srcgrad.tracing.pytree import TreeDef, flatten, flatten_up_to, tree_map
 from srcgrad.tracing.trace import CURRENT, Trace, current_span
@@ -128,7 +129,7 @@ class Ruled(ABC, Generic[P, R]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if CURRENT.get() is None or ACTIVE_RULES.get().count(self.f) >= RULE_DEPTH:
-            return self.f(*args, **kwargs)
+            return invoke(self.f, *args, **kwargs)  # type: ignore[no-any-return]
         result: R = self.apply(args, kwargs)
         return result
 
@@ -155,8 +156,7 @@ class Ruled(ABC, Generic[P, R]):
         return trace_body(call, given.leaves, given.specs, given.numbers, self.name)
 
     def call_plain(self, args: Sequence[Any]) -> Any:
-        f: Callable[..., Any] = self.f
-        return f(*args)
+        return invoke(self.f, *args)
 
     def split(self, args: tuple[Any, ...]) -> tuple[list[Any], tuple[Any, ...]]:
         """The non-differentiated arguments, and the others."""
@@ -198,6 +198,7 @@ def called(rule: Callable[..., Any], arguments: Sequence[Any], what: str) -> Any
     Raises:
         CustomRuleError: it does not take these arguments.
     """
+    rule = callee(rule)
     try:
         return rule(*arguments)
     except TypeError as error:
@@ -543,8 +544,7 @@ class Checkpointed(Ruled[P, R]):
 
         def call(values: list[Any]) -> Any:
             positional, keywords = treedef.unflatten(values)
-            f: Callable[..., Any] = self.f
-            return f(*positional, **keywords)
+            return invoke(self.f, *positional, **keywords)
 
         body = trace_body(call, given.leaves, given.specs, given.numbers, self.name)
         lifted = union(body)

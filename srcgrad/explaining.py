@@ -229,6 +229,9 @@ def how_it_runs(lowered: Lowered) -> str:
         backend = backend_name(transformed.backend)
         lines.append(f"One program on the {backend} backend, compiled at the first call and kept for later ones.")
         lines.append("Another call uses it if the arguments' types, what is compiled in and the guards are the same.")
+        if lowered.converted:
+            lines.append("Python's control flow is part of it: the functions were converted.")
+        lines += [text[0].upper() + text[1:] for text in lowered.rolled]
     else:
         if isinstance(transformed, Jit):
             lines.append("Each call runs the function itself, without a program. Below is what this call is traced to.")

@@ -14,16 +14,29 @@ import numpy as np
 from srcgrad.boundary import described, reported
 from srcgrad.cache import Known, find_captures
 from srcgrad.compiler import without_gc
-from srcgrad.errors import ArgumentError, ConcretizationError, SrcgradError
+from srcgrad.errors import ArgumentError, ConcretizationError, SrcgradError, UnsupportedError
 from srcgrad.ir.core import Function, Value
 from srcgrad.ir.types import ArrayType
 from srcgrad.mapped import Jit, Vmap
 from srcgrad.naming import readable
 from srcgrad.tracing.capture import Captures, Uncacheable
+from srcgrad.tracing.conversion.state import MustRetrace
 from srcgrad.tracing.function import LeafSpec, Traced, as_array, leaf_spec
 from srcgrad.tracing.jax_arrays import without_jax_arrays
-from srcgrad.tracing.trace import NeedsConcrete
-from srcgrad.transformed import UNKEYED, Built, Job, Transformed, copy_input, first_lines, leaf_key, leaf_names
+from srcgrad.tracing.trace import NeedsConcrete, Refused
+from srcgrad.transformed import (
+    UNKEYED,
+    Built,
+    Failed,
+    Job,
+    Transformed,
+    Way,
+    failed,
+    first_lines,
+    leaf_key,
+    leaf_names,
+    why_retraced,
+)
 
 
 class Input(NamedTuple):
@@ -53,6 +66,10 @@ class Lowered(NamedTuple):
     retraced: str | None
     """Why the function is traced again at each call, if it is."""
     captures: Known | None
+    converted: bool = False
+    """Whether the functions were converted."""
+    rolled: tuple[str, ...] = ()
+    """What became of long loops."""
 
 
 class Verdict(NamedTuple):
@@ -116,23 +133,34 @@ def lower(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any], what: str = "lo
 
 def decide(transformed: Transformed, job: Job) -> tuple[Verdict, Lowered | None]:
     """The verdict on a call, and the program if there can be one."""
-    verdict = Verdict(None)
-    for floats_static in (False, True):
-        verdict = captured(transformed, job, floats_static)
+    failures: list[Failed] = []
+    unsupported: Exception | None = None
+    for way in transformed.ways():
+        found = find_captures(transformed.f, way.floats_static, way.converted)
+        if isinstance(found, Uncacheable):
+            failures.append(Failed(found.reason))
+            continue
+        verdict = captured(job, found)
         if verdict.reason is not None:
             return verdict, None
         try:
-            return verdict, one_program(transformed, job, verdict)
+            return verdict, one_program(transformed, job, verdict, way)
+        except MustRetrace as error:
+            return Verdict(first_lines(error)), None
         except NeedsConcrete as error:
-            verdict = Verdict(first_lines(error))
-    return verdict, None
+            failures.append(Failed(first_lines(error), isinstance(error, Refused), way.converted))
+        except Exception as error:
+            if not way.converted and not isinstance(error, UnsupportedError):
+                raise
+            unsupported = unsupported if way.converted else error
+            failures.append(failed(error))
+    if unsupported is not None:
+        raise unsupported
+    return Verdict(why_retraced(failures)), None
 
 
-def captured(transformed: Transformed, job: Job, floats_static: bool) -> Verdict:
+def captured(job: Job, found: tuple[Known, Any]) -> Verdict:
     """What the function reads besides its arguments, or why it cannot be one program."""
-    found = find_captures(transformed.f, floats_static)
-    if isinstance(found, Uncacheable):
-        return Verdict(found.reason)
     captures, (hidden, aliases) = found
     if aliases is not None and aliases.overlapping:
         return Verdict("captured arrays share memory")
@@ -145,20 +173,21 @@ def captured(transformed: Transformed, job: Job, floats_static: bool) -> Verdict
     return Verdict(None, captures, hidden, aliases)
 
 
-def one_program(transformed: Transformed, job: Job, verdict: Verdict) -> Lowered:
+def one_program(transformed: Transformed, job: Job, verdict: Verdict, way: Way) -> Lowered:
     captures, hidden = verdict.captures, verdict.hidden
     leaves = [*job.leaves, *hidden]
     specs = [leaf_spec(leaf) for leaf in leaves]
     rebuilt: Callable[[list[Any]], Callable[..., Any]] | None = None
-    if hidden and captures is not None:
+    if captures is not None and (hidden or captures.copies):
         rebuilt = transformed.rebuilding(captures, verdict.aliases, len(job.leaves))
     numbers = [None] * sum(spec is not None for spec in specs)
-    traced = transformed.trace(job, leaves, specs, False, numbers, rebuilt)
+    traced = transformed.trace(job, leaves, specs, False, numbers, rebuilt, way.converted)
     paths = [found.path for found in captures.hidden] if captures is not None else []
     origins = [f"the argument {name}" for name in leaf_names(transformed.f, job.treedef)]
     origins += [f"{path}, read at each call" for path in paths]
     names = [*leaf_names(transformed.f, job.treedef), *map(variable_of, paths)]
-    return assemble(transformed, job, specs, traced, names, origins, leaves, None, captures)
+    found = assemble(transformed, job, specs, traced, names, origins, leaves, None, captures)
+    return found._replace(converted=way.converted, rolled=traced.rolled)
 
 
 def variable_of(path: str) -> str:
@@ -184,10 +213,7 @@ def retraced(transformed: Transformed, job: Job, reason: str) -> Lowered:
                 hint=f"look at {transformed.name} on one example",
             ) from None
         return assemble(transformed, job, specs, traced, names, origins, leaves, reason, None)
-    specs = [leaf_spec(leaf) if flag else None for leaf, flag in zip(job.leaves, job.active, strict=True)]
-    leaves = [copy_input(leaf) for leaf in job.leaves]
-    inputs = [as_array(leaf) for leaf, spec in zip(leaves, specs, strict=True) if spec is not None]
-    traced = transformed.trace(job, leaves, specs, True, inputs)
+    specs, _, traced = transformed.trace_now(job)
     return assemble(transformed, job, specs, traced, names, origins, job.leaves, reason, None)
 
 

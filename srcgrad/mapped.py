@@ -15,6 +15,7 @@ from srcgrad.ir.core import Builder, Function, Value
 from srcgrad.ir.opdef import REGISTRY, Term
 from srcgrad.ir.transforms.batch import batch_region, with_leading_axis
 from srcgrad.tracing.aliasing import alias_groups
+from srcgrad.tracing.conversion.calls import invoke
 from srcgrad.tracing.function import LeafSpec, StaticLeaf, Traced, as_array, leaf_spec
 from srcgrad.tracing.jax_arrays import is_jax_array
 from srcgrad.tracing.pytree import TreeDef, broadcast_prefix, flatten
@@ -284,7 +285,7 @@ class Jit(Transformed):
         return Built(traced.function, finish)
 
     def inline(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        return self.f(*args, **kwargs)
+        return invoke(self.f, *args, **kwargs)
 
     def plainly(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return self.f(*args, **kwargs)

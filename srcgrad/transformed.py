@@ -24,14 +24,17 @@ import numpy as np
 
 from srcgrad.backends.base import backend as find_backend
 from srcgrad.boundary import described, reported
-from srcgrad.cache import CODES, PROGRAMS, Known, code_of, find_captures, is_pure
+from srcgrad.cache import CODES, PROGRAMS, Known, Trivial, code_of, find_captures, is_pure
 from srcgrad.compiler import Runner, backend_name, compiled, inlined, interpreted, prepared, without_gc
-from srcgrad.errors import ArgumentError, SrcgradError
+from srcgrad.errors import ArgumentError, ConcretizationError, SrcgradError, UnsupportedError
 from srcgrad.ir.core import Function
 from srcgrad.ir.source import internal_frame
 from srcgrad.naming import READABLE, name_assignments
 from srcgrad.tracing.aliasing import AliasPattern
 from srcgrad.tracing.capture import Uncacheable
+from srcgrad.tracing.conversion.calls import invoke
+from srcgrad.tracing.conversion.convert import is_user_function, needs_conversion
+from srcgrad.tracing.conversion.state import MustRetrace
 from srcgrad.tracing.function import LeafSpec, Traced, as_array, leaf_spec, trace_function
 from srcgrad.tracing.jax_arrays import (
     JAX_TYPES,
@@ -43,7 +46,7 @@ from srcgrad.tracing.jax_arrays import (
 )
 from srcgrad.tracing.layout import strides_of
 from srcgrad.tracing.pytree import TreeDef
-from srcgrad.tracing.trace import CURRENT, NeedsConcrete
+from srcgrad.tracing.trace import CURRENT, NeedsConcrete, Refused
 from srcgrad.tracing.tracer import Tracer, from_value
 
 
@@ -96,8 +99,25 @@ class Retrace(NamedTuple):
     reason: str
 
 
-STATIC_FLOATS = "captured floats are static"
-"""The verdict that a signature is one program only once captured floats are guards instead of inputs."""
+class Failed(NamedTuple):
+    """The verdict that a signature is no program in one way of tracing, so that the next one is tried."""
+
+    reason: str
+    refused: bool = False
+    """Whether a construct was met that conversion knows and refuses."""
+    converted: bool = False
+
+
+class Way(NamedTuple):
+    """A way of tracing: with functions converted or run as they are, with captured floats as inputs or as guards."""
+
+    converted: bool
+    floats_static: bool
+
+
+CONVERTED_FIRST = (Way(True, False), Way(True, True), Way(False, False), Way(False, True))
+CONVERTED_LAST = (Way(False, False), Way(True, False), Way(True, True), Way(False, True))
+"""For straight-line code, which needs no conversion unless a call in it does not dispatch."""
 
 
 class Transformed(ABC):
@@ -224,10 +244,13 @@ class Transformed(ABC):
         return built.finish(results, [inlined(stage) for stage in built.stages])
 
     def dispatch(self, job: Job, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        for floats_static in (False, True):
-            found = find_captures(self.f, floats_static)
+        failures: list[Failed] = []
+        unsupported: UnsupportedError | None = None
+        for way in self.ways():
+            found = find_captures(self.f, way.floats_static, way.converted)
             if isinstance(found, Uncacheable):
-                return self.retrace(job, args, kwargs, found.reason)
+                failures.append(Failed(found.reason))
+                continue
             captures, (hidden, aliases) = found
             if aliases is not None and aliases.overlapping:
                 return self.retrace(job, args, kwargs, "captured arrays share memory")
@@ -235,21 +258,34 @@ class Transformed(ABC):
             if UNKEYED in signature:
                 return self.retrace(job, args, kwargs, "an argument is an object that has no key")
             key = (
-                type(self), self.options, backend_name(self.backend), captures, job.treedef, tuple(signature),
-                tuple([leaf_key(value) for value in hidden]), aliases, job.detail,
+                type(self), self.options, backend_name(self.backend), captures, way.converted, job.treedef,
+                tuple(signature), tuple([leaf_key(value) for value in hidden]), aliases, job.detail,
                 tuple([leaf_key(extra) for extra in job.extras]),
             )  # fmt: skip
             program = PROGRAMS.get(key)
             if program is None:
-                program = self.make_program(key, captures, hidden, aliases, job)
-            if program is STATIC_FLOATS:
+                try:
+                    program = self.make_program(key, captures, hidden, aliases, job, way)
+                except UnsupportedError as error:
+                    if way.converted or not is_user_function(function_of(self.f)):
+                        raise
+                    unsupported = error  # converted, the function may do without what is not supported
+                    continue
+            if isinstance(program, Failed):
+                failures.append(program)
                 continue
             if isinstance(program, Retrace):
                 return self.retrace(job, args, kwargs, program.reason)
             if not hidden and not kwargs and not job.extras and not program.mutated:
                 self.remember(args, captures, program)
             return self.execute(program, job, hidden)
-        raise ArgumentError(f"{self.name} reads floats that change while it is traced")
+        if unsupported is not None:
+            raise unsupported
+        return self.retrace(job, args, kwargs, why_retraced(failures))
+
+    def ways(self) -> tuple[Way, ...]:
+        """The ways in which this function is traced, the one most likely to give a program first."""
+        return CONVERTED_FIRST if prefers_conversion(self.f) else CONVERTED_LAST
 
     def remember(self, args: tuple[Any, ...], captures: Known, program: Program) -> None:
         """Let later calls on arrays and floats of the same types find the program without looking at structures."""
@@ -269,7 +305,7 @@ class Transformed(ABC):
         return program.finish(program.run(arguments), program.stages)
 
     def make_program(
-        self, key: Hashable, captures: Known, hidden: Sequence[Any], aliases: AliasPattern | None, job: Job
+        self, key: Hashable, captures: Known, hidden: Sequence[Any], aliases: AliasPattern | None, job: Job, way: Way
     ) -> Any:
         """Trace, transform and compile; the verdict where that cannot be is remembered too."""
         for kind in job.treedef.node_types():
@@ -280,17 +316,17 @@ class Transformed(ABC):
                 return verdict
         leaves = [*job.leaves, *hidden]
         specs = [leaf_spec(leaf) for leaf in leaves]
-        rebuilt = self.rebuilding(captures, aliases, len(job.leaves)) if hidden else None
+        rebuilt = self.rebuilding(captures, aliases, len(job.leaves)) if hidden or captures.copies else None
         numbers = [None] * sum(spec is not None for spec in specs)
         try:
             with without_gc():
-                traced = self.trace(job, leaves, specs, False, numbers, rebuilt)
+                traced = self.trace(job, leaves, specs, False, numbers, rebuilt, way.converted)
                 built = self.build_checked(traced, job, specs)
                 backend, given = backend_name(self.backend), (*leaves, *job.extras)
-                placed: dict[str, Any] = {}
+                placed: dict[str, Any] = {"sites": traced.sites} if traced.sites else {}
                 donating: dict[str, Any] = {}
                 if not JAX_TYPES.isdisjoint(map(type, given)):
-                    placed, donating = {"given": given}, {"donate": self.donated(job)}
+                    placed["given"], donating = given, {"donate": self.donated(job)}
                 program: Any = Program(
                     compiled(built.function, backend, **placed, **donating),
                     built.finish,
@@ -298,10 +334,16 @@ class Transformed(ABC):
                     tuple(position for position, spec in enumerate(specs) if spec is not None),
                     traced.mutated,
                 )
+        except MustRetrace as error:
+            error.with_traceback(None)
+            program = Retrace(first_lines(error))
         except NeedsConcrete as error:
             error.with_traceback(None)  # its frames hold the trace, and the trace holds it
-            floats = any(not isinstance(value, np.ndarray) and type(value) not in JAX_TYPES for value in hidden)
-            program = STATIC_FLOATS if floats else Retrace(first_lines(error))
+            program = Failed(first_lines(error), isinstance(error, Refused), way.converted)
+        except Exception as error:
+            if not way.converted:
+                raise
+            program = failed(error)
         PROGRAMS.put(key, program)
         return program
 
@@ -331,18 +373,20 @@ class Transformed(ABC):
         concrete: bool,
         numbers: Sequence[Any],
         rebuilt: Callable[[list[Any]], Callable[..., Any]] | None = None,
+        converting: bool = False,
     ) -> Traced:
         count = len(job.leaves)
 
         def call(given: list[Any]) -> Any:
             f = self.f if rebuilt is None else rebuilt(given)
             args, kwargs = job.treedef.unflatten(given[:count])
-            return f(*args, **kwargs)
+            return invoke(f, *args, **kwargs)
 
         names = [*leaf_names(self.f, job.treedef), *[None] * (len(leaves) - count)]
         return trace_function(
-            call, leaves, specs, names, name=self.name, concrete=concrete, numbers=numbers, writes=self.writes_back
-        )
+            call, leaves, specs, names, name=self.name, concrete=concrete, numbers=numbers, writes=self.writes_back,
+            converting=converting,
+        )  # fmt: skip
 
     def build_checked(self, traced: Traced, job: Job, specs: Sequence[LeafSpec | None]) -> Built:
         flags = [
@@ -365,17 +409,34 @@ class Transformed(ABC):
         result = self.plainly(args, kwargs)
         if result is not NotImplemented:
             return to_jax_results(result) if on_device else result
-        specs = [leaf_spec(leaf) if flag else None for leaf, flag in zip(job.leaves, job.active, strict=True)]
-        leaves = [copy_input(leaf) for leaf in job.leaves]
-        inputs = [as_array(leaf) for leaf, spec in zip(leaves, specs, strict=True) if spec is not None]
         with without_gc():
-            traced = self.trace(job, leaves, specs, True, inputs)
+            specs, inputs, traced = self.trace_now(job)
             built = self.build_checked(traced, job, specs)
             arguments = [*inputs, *traced.captured, *map(as_array, job.extras)]
-            results = [own(result) for result in interpreted(built.function)(arguments)]
+            results = [own(result) for result in interpreted(built.function, traced.sites)(arguments)]
         if on_device:
             results = [*map(to_jax_array, results)]
-        return built.finish(results, [interpreted(stage) for stage in built.stages])
+        return built.finish(results, [interpreted(stage, traced.sites) for stage in built.stages])
+
+    def trace_now(self, job: Job) -> tuple[list[LeafSpec | None], list[Any], Traced]:
+        """Trace with the numbers known: the function as it is, or converted where a call in it does not dispatch."""
+        specs = [leaf_spec(leaf) if flag else None for leaf, flag in zip(job.leaves, job.active, strict=True)]
+        failure: SrcgradError | None = None
+        for converting in (False, True):
+            leaves = [copy_input(leaf) for leaf in job.leaves]
+            inputs = [as_array(leaf) for leaf, spec in zip(leaves, specs, strict=True) if spec is not None]
+            try:
+                return specs, inputs, self.trace(job, leaves, specs, True, inputs, converting=converting)
+            except (ConcretizationError, UnsupportedError) as error:
+                if failure is not None or not is_user_function(function_of(self.f)):
+                    break
+                failure = error
+            except Exception:
+                if failure is None:
+                    raise
+                break
+        assert failure is not None
+        raise failure
 
     def warn_retrace(self, reason: str) -> None:
         key = ("warned", code_of(self.f) or type(self.f))
@@ -386,6 +447,45 @@ class Transformed(ABC):
                 RetraceWarning,
                 stacklevel=user_stack_level(),
             )
+
+
+def failed(error: Exception) -> Failed:
+    """The verdict on a way in which tracing raised an error."""
+    text = first_lines(error) if isinstance(error, SrcgradError) else str(error).partition("\n")[0]
+    return Failed(f"{type(error).__name__}: {text}", converted=True)
+
+
+def why_retraced(failures: Sequence[Failed]) -> str:
+    """The reason to give: what conversion refuses, else what the function as it is asks for."""
+    reasons = [failure.reason for failure in failures if failure.refused]
+    if reasons:
+        return reasons[0]
+    plain = failures[-1].reason
+    others = [
+        failure.reason for failure in failures if failure.converted and " is run as it is: " not in failure.reason
+    ]
+    return plain if not others or others[0] == plain else f"{plain}; converted: {others[0]}"
+
+
+def function_of(f: Any) -> Any:
+    """The Python function under transforms, partials and methods."""
+    while True:
+        inner = getattr(f, "__srcgrad_wrapped__", None)
+        inner = inner[0] if isinstance(inner, tuple) else inner
+        if inner is None and isinstance(f, functools.partial):
+            inner = f.func
+        if inner is None and isinstance(f, types.MethodType):
+            inner = f.__func__
+        if inner is None:
+            return f
+        f = inner
+
+
+def prefers_conversion(f: Any) -> bool:
+    """Whether the function, or one that it calls, has loops or asks what its values are."""
+    found = find_captures(f, False)
+    codes = [] if isinstance(found, Uncacheable) or isinstance(found[0], Trivial) else found[0].code_key
+    return any(needs_conversion(code) for code in (code_of(f), *codes) if isinstance(code, types.CodeType))
 
 
 def global_name(thing: Any) -> str | None:

@@ -68,3 +68,8 @@ class Model:
 
     def loss(self, x):
         return np.sum(self.scale * x**2)
+
+
+def selects(x, data):
+    total = np.sum(x * data)
+    return total * np.exp(x[0]) * np.ones(int(total > 0) + 1).size

@@ -18,6 +18,7 @@ LEAST = {
     "backend": 6,
     "tracing": 12,
     "calls": 8,
+    "control": 20,
     "special": 15,
     "fourier_and_search": 15,
     "linalg": 15,
@@ -26,6 +27,7 @@ LEAST = {
     "bridge": 12,
     "cross_check": 10,
     "tools": 8,
+    "torch": 30,
 }
 """How many faults each part of the package is tried with, at least."""
 SEED = 20

@@ -67,7 +67,10 @@ class Step(NamedTuple):
     joined: bool = False
 
 
-def _steps(code: types.CodeType) -> Iterator[Step]:
+_SUPER: Final = ("LOAD_SUPER_ATTR", "LOAD_SUPER_METHOD")
+
+
+def _steps(code: types.CodeType, deep: bool, stores: bool) -> Iterator[Step]:
     cells = frozenset(code.co_cellvars) | frozenset(code.co_freevars)
     joined = False
     for instruction in dis.get_instructions(code):
@@ -75,6 +78,12 @@ def _steps(code: types.CodeType) -> Iterator[Step]:
         operation, argument = instruction.opname, instruction.argval
         line = instruction.positions.lineno if instruction.positions is not None else None
         if operation in _IGNORED:
+            continue
+        if deep and operation in _SUPER:
+            yield Step("attribute", argument, line, True)
+            continue
+        if stores and operation in ("STORE_ATTR", "DELETE_ATTR"):
+            yield Step("other", argument, line)
             continue
         if operation in _REFUSED:
             raise Refusal(_REFUSED[operation].format(argument), code, line)
@@ -94,7 +103,15 @@ def _steps(code: types.CodeType) -> Iterator[Step]:
 class Scope:
     """One code object inside the function analysed: its steps, the modules it imports, and the scope around it."""
 
-    def __init__(self, code: types.CodeType, parent: Scope | None, trusted: Callable[[str], bool]) -> None:
+    def __init__(
+        self,
+        code: types.CodeType,
+        parent: Scope | None,
+        trusted: Callable[[str], bool],
+        deep: bool = False,
+        stores: bool = False,
+    ) -> None:
+        """``deep``: ``super()`` is followed; ``stores``: attributes may be assigned."""
         if code.co_flags & _ASYNC:
             raise Refusal(f"'{code.co_name}' is asynchronous", code)
         for name in set(code.co_cellvars) & set(code.co_freevars):
@@ -103,7 +120,9 @@ class Scope:
             raise Refusal(f"'{name}' is captured and the variable of a comprehension", code)
         self.code: Final = code
         self.parent: Final = parent
-        self.steps: Final = tuple(_steps(code))
+        self.deep: Final = deep
+        self.stores: Final = stores
+        self.steps: Final = tuple(_steps(code, deep, stores))
         self.aliases: Final[dict[str, types.ModuleType]] = {}
         self.imported: Final[list[tuple[Any, str, Step]]] = []
         self._find_imports(trusted)

@@ -33,7 +33,7 @@ from srcgrad.tracing.purity import (
     is_ufunc_method,
     static_key,
 )
-from srcgrad.tracing.rebuild import Edge, Hidden, Node, Plan, rebuild, wrapped_functions
+from srcgrad.tracing.rebuild import COPIED, Edge, Hidden, Node, Plan, rebuild, wrapped_functions
 
 __all__ = ["AliasPattern", "Captures", "Hidden", "Uncacheable", "alias_groups", "analyze"]
 
@@ -58,14 +58,16 @@ class Captures:
     `local_attributes`: the attribute names read from arguments and other local values (see `class_reason`).
     """
 
-    __slots__ = ("_plan", "_report", "bind", "code_key", "hidden", "local_attributes", "source")
+    __slots__ = ("_plan", "_report", "bind", "code_key", "copies", "hidden", "local_attributes", "source")
 
-    def __init__(self, analysis: _Analysis) -> None:
+    def __init__(self, analysis: Analysis) -> None:
         self._plan: Final = analysis.plan
         self._report: Final = tuple(analysis.report)
         self.hidden: Final[tuple[Hidden, ...]] = tuple(analysis.hidden)
         self.code_key: Final[tuple[Hashable, ...]] = tuple(analysis.identity)
         self.local_attributes: Final = frozenset(analysis.local_attributes)
+        self.copies: Final = any(node.kind in COPIED for node in analysis.plan.nodes)
+        """Whether a trace is given copies of containers or objects."""
         self.source: Final = analysis.generate()
         names = dict(analysis.constants)
         exec(compile(self.source, "<guards>", "exec"), names)
@@ -90,8 +92,11 @@ class Captures:
         return "\n".join(self._report)
 
 
-class _Analysis:
+class Analysis:
     """One run of `analyze`: the plan, and the lines of the guard function as they are found."""
+
+    deep = False
+    """Whether containers, objects and classes are followed: `reach`."""
 
     def __init__(self, is_pure: Callable[[object], bool], floats_static: bool) -> None:
         self.is_pure = is_pure
@@ -120,22 +125,37 @@ class _Analysis:
         self.edge_of: dict[tuple[Any, ...], int] = {}
         self.constant_of: dict[int, str] = {}
         self.classes: set[type] = set()
+        self.methods: set[int] = set()
+        self.settled: set[tuple[int, str]] = set()
 
     # -- the walk over nodes
 
     def run(self, root: Any) -> None:
-        if self._node_kind(root) in (None, "module"):
+        if self.node_kind(root) in (None, "module"):
             raise Refusal(impurity(root, getattr(root, "__name__", repr(type(root)))))
-        self._guard_node(self._node(root), "function")
+        self.guard_node(self.node(root), "function")
         done = 0
         while done < len(self.objects):
             if done >= _MOST_NODES:
                 raise Refusal(f"reaches more than {_MOST_NODES} functions")
-            self._visit(done)
+            self.visit(done)
             done += 1
+            if done == len(self.objects):
+                self.settle()
         self._check_local_attributes()
+        self.finish()
 
-    def _visit(self, index: int) -> None:
+    def settle(self) -> bool:
+        """Read what only now is known to be read; whether there was something new."""
+        return False
+
+    def finish(self) -> None:
+        """Refuse what only the whole plan shows."""
+
+    def scope_of(self, index: int, code: types.CodeType) -> Scope:
+        return Scope(code, None, self.is_trusted_name)
+
+    def visit(self, index: int) -> None:
         value, node = self.objects[index], self.plan.nodes[index]
         name = f"n{index}"
         if node.kind == "function":
@@ -143,11 +163,11 @@ class _Analysis:
                 self._visit_defaults(index, value)
             except Refusal as refusal:
                 raise Refusal(str(refusal), value.__code__) from None
-            self._scan(index, Scope(value.__code__, None, self._is_trusted_name))
+            self._scan(index, self.scope_of(index, value.__code__))
         elif node.kind == "partial":
-            self._read(index, "function", None, value.func, f"{name}.func", f"function of {node.label}")
+            self.read(index, "function", None, value.func, f"{name}.func", f"function of {node.label}")
             for position, argument in enumerate(value.args):
-                self._read(
+                self.read(
                     index,
                     "argument",
                     position,
@@ -156,12 +176,12 @@ class _Analysis:
                     f"argument {position} of {node.label}",
                 )
             for key, argument in value.keywords.items():
-                self._read(
+                self.read(
                     index, "keyword", key, argument, f"{name}.keywords[{key!r}]", f"argument {key} of {node.label}"
                 )
         elif node.kind == "transform":
             for position, inner in enumerate(wrapped_functions(value)):
-                self._read(
+                self.read(
                     index,
                     "wrapped",
                     position,
@@ -177,11 +197,11 @@ class _Analysis:
         defaults, keywords = function.__defaults__ or (), function.__kwdefaults__ or {}
         for position, value in enumerate(defaults):
             name = positional[position - len(defaults)]
-            self._read(
+            self.read(
                 index, "default", position, value, f"n{index}.__defaults__[{position}]", f"default {name} of {label}"
             )
         for name, value in keywords.items():
-            self._read(
+            self.read(
                 index,
                 "keyword default",
                 name,
@@ -203,7 +223,7 @@ class _Analysis:
 
     # -- nodes, namespaces and their guards
 
-    def _node_kind(self, value: Any) -> str | None:
+    def node_kind(self, value: Any) -> str | None:
         if isinstance(value, types.FunctionType):
             home = str(value.__module__ or "").partition(".")[0]
             return None if home in ("numpy", "scipy") else "function"
@@ -217,10 +237,10 @@ class _Analysis:
             return "transform"
         return None
 
-    def _node(self, value: Any) -> int:
+    def node(self, value: Any) -> int:
         """The node of `value`, made if it is new; `_guard_node` must follow for a new one."""
         if id(value) not in self.node_of:
-            kind = self._node_kind(value)
+            kind = self.node_kind(value)
             label = getattr(value, "__name__", None) or f"the {kind}"
             if kind == "partial":
                 label = f"partial({getattr(value.func, '__name__', '...')})"
@@ -229,14 +249,14 @@ class _Analysis:
             self.plan.nodes.append(Node(kind or "", str(label)))
         return self.node_of[id(value)]
 
-    def _guard_node(self, index: int, expression: str) -> None:
+    def guard_node(self, index: int, expression: str) -> None:
         value, node = self.objects[index], self.plan.nodes[index]
         name = f"n{index}"
         self.lines.append(f"{name} = {expression}")
         if node.kind == "function":
-            code = self._constant(value.__code__)
+            code = self.constant(value.__code__)
             self.identity.append(value.__code__)
-            self._require(
+            self.require(
                 f"type({name}) is FunctionType and ({name}.__code__ is {code} or same_code({name}.__code__, {code}))"
             )
             self._guard_length(f"{name}.__defaults__", value.__defaults__)
@@ -246,47 +266,47 @@ class _Analysis:
                 f"function {node.label}: same code ({value.__code__.co_filename}:{value.__code__.co_firstlineno})"
             )
         elif node.kind == "module":
-            self._require(f"type({name}) is ModuleType")
+            self.require(f"type({name}) is ModuleType")
             node.namespace = self._namespace(index, vars(value), f"{name}.__dict__")
         elif node.kind == "partial":
-            keywords = self._constant(tuple(value.keywords))
+            keywords = self.constant(tuple(value.keywords))
             self.identity.append(("partial", len(value.args), tuple(value.keywords)))
-            self._require(f"type({name}) is partial and len({name}.args) == {len(value.args)}")
-            self._require(f"tuple({name}.keywords) == {keywords}")
+            self.require(f"type({name}) is partial and len({name}.args) == {len(value.args)}")
+            self.require(f"tuple({name}.keywords) == {keywords}")
         else:
-            static = self._constant(value.__srcgrad_static__)
+            static = self.constant(value.__srcgrad_static__)
             self.identity.append((type(value), value.__srcgrad_static__))
-            self._require(f"type({name}) is {self._constant(type(value))} and {name}.__srcgrad_static__ == {static}")
-            self._require(f"len(wrapped_functions({name})) == {len(wrapped_functions(value))}")
+            self.require(f"type({name}) is {self.constant(type(value))} and {name}.__srcgrad_static__ == {static}")
+            self.require(f"len(wrapped_functions({name})) == {len(wrapped_functions(value))}")
             self.report.append(f"transformed function {node.label}: same transforms")
 
     def _guard_length(self, expression: str, held: Any) -> None:
         if held is None:
-            self._require(f"{expression} is None")
+            self.require(f"{expression} is None")
         else:
-            self._require(f"{expression} is not None and len({expression}) == {len(held)}")
+            self.require(f"{expression} is not None and len({expression}) == {len(held)}")
 
     def _namespace(self, index: int, names: dict[str, Any], expression: str) -> int:
         if id(names) in self.namespace_of:
             known = self.namespace_of[id(names)]
-            self._require(f"{expression} is g{known}")
+            self.require(f"{expression} is g{known}")
             return known
         known = self.namespace_of[id(names)] = len(self.plan.namespaces)
         self.plan.namespaces.append(index)
         self.lines.append(f"g{known} = {expression}")
         return known
 
-    def _constant(self, value: Any) -> str:
+    def constant(self, value: Any) -> str:
         name = self.constant_of.setdefault(id(value), f"k{len(self.constants)}")
         self.constants[name] = value
         return name
 
-    def _require(self, condition: str) -> None:
+    def require(self, condition: str) -> None:
         self.lines.append(f"if not ({condition}): return None")
 
     # -- values
 
-    def _read(self, holder: int, source: str, key: Any, value: Any, expression: str, path: str) -> int:
+    def read(self, holder: int, source: str, key: Any, value: Any, expression: str, path: str) -> int:
         """Record the edge to `value`, its guard or its node; refuse what can be none of them."""
         edges = self.plan.edges
         kind = hidden_kind(value)
@@ -298,21 +318,23 @@ class _Analysis:
             self._guard_hidden(hidden, value, expression)
             self.report.append(f"{path}: hidden input ({kind})")
         elif (static := static_key(value, self.is_pure, self.floats_static)) is not None:
-            self._guard_static(value, static, expression, path)
+            self.guard_static(value, static, expression, path)
         elif isinstance(value, types.ModuleType) and source not in ("global", "cell"):
             raise Refusal(impurity(value, path))
         elif isinstance(value, types.ModuleType) and is_trusted_module(value, self.is_pure):
-            self._require(f"{expression} is {self._constant(value)}")
+            self.require(f"{expression} is {self.constant(value)}")
             self.report.append(f"{path}: the module {value.__name__}")
         elif isinstance(value, type):
-            self._guard_class(value, expression, path)
-        elif self._node_kind(value) is not None:
+            node = self.guard_class(value, expression, path)
+        elif self.node_kind(value) is not None:
             known = id(value) in self.node_of
-            node = self._node(value)
+            node = self.node(value)
             if known:
-                self._require(f"{expression} is n{node}")
+                self.require(f"{expression} is n{node}")
             else:
-                self._guard_node(node, expression)
+                if self.plan.nodes[node].kind in COPIED:
+                    self.plan.nodes[node].label = path.partition(" of ")[0].rpartition(" ")[2]
+                self.guard_node(node, expression)
         else:
             raise Refusal(impurity(value, path.partition(" of ")[0].partition(" ")[2] or path))
         edges.append(Edge(source, holder, key, hidden, node))
@@ -321,22 +343,23 @@ class _Analysis:
         return len(edges) - 1
 
     def _guard_hidden(self, index: int, value: Any, expression: str) -> None:
-        kind = "ndarray" if type(value) is np.ndarray else self._constant(type(value))
+        kind = "ndarray" if type(value) is np.ndarray else self.constant(type(value))
         self.lines.append(f"v{index} = {expression}")
-        self._require(f"type(v{index}) is {kind}")
+        self.require(f"type(v{index}) is {kind}")
 
-    def _guard_static(self, value: Any, static: Hashable, expression: str, path: str) -> None:
+    def guard_static(self, value: Any, static: Hashable, expression: str, path: str) -> None:
         self.lines.append(f"v = {expression}")
-        self._require(f"v is {self._constant(value)} or static_key(v) == {self._constant(static)}")
+        self.require(f"v is {self.constant(value)} or static_key(v) == {self.constant(static)}")
         self.report.append(f"{path}: guard, {value!r}")
 
-    def _guard_class(self, cls: type, expression: str, path: str) -> None:
+    def guard_class(self, cls: type, expression: str, path: str) -> int | None:
         reason = class_reason(cls, frozenset(), constructed=True)
         if reason is not None:
             raise Refusal(reason)
         self.classes.add(cls)
-        self._require(f"{expression} is {self._constant(cls)}")
+        self.require(f"{expression} is {self.constant(cls)}")
         self.report.append(f"{path}: the class {cls.__name__}")
+        return None
 
     # -- names read by code
 
@@ -356,7 +379,7 @@ class _Analysis:
             elif step.kind in ("local", "free", "global"):
                 position = self._follow(index, scope, position, *self._find(index, scope, step))
         for code in scope.nested():
-            self._scan(index, Scope(code, scope, self._is_trusted_name))
+            self._scan(index, Scope(code, scope, self.is_trusted_name, scope.deep, scope.stores))
 
     def _find(self, index: int, scope: Scope, step: Step) -> tuple[Any, str]:
         """What the name of `step` stands for (_MISSING for a local value or an unbound name) and how to call it."""
@@ -369,7 +392,7 @@ class _Analysis:
             owner = scope.owner(name)
             if owner is not None:
                 return owner.aliases.get(name, _MISSING), name
-            if name == "__class__":
+            if name == "__class__" and not self.deep:
                 raise scope.refuse("uses super() or __class__", step)
             return self._cell(index, name), name
         except Refusal as refusal:
@@ -398,10 +421,10 @@ class _Analysis:
                     raise scope.refuse(str(refusal), step) from None
         step = scope.steps[position] if position < len(scope.steps) else None
         if value is not _MISSING and step is not None and step.kind == "attribute":
-            self._check_captured_attribute(value, name, step, scope)
+            self.check_captured_attribute(value, name, step, scope)
         return position
 
-    def _is_trusted_name(self, name: str) -> bool:
+    def is_trusted_name(self, name: str) -> bool:
         module = sys.modules.get(name)
         return module is not None and is_trusted_module(module, self.is_pure)
 
@@ -419,7 +442,7 @@ class _Analysis:
             raise scope.refuse(f"reads the attribute '{step.name}'", step)
         self.local_attributes.add(step.name)
 
-    def _check_captured_attribute(self, value: Any, name: str, step: Step, scope: Scope) -> None:
+    def check_captured_attribute(self, value: Any, name: str, step: Step, scope: Scope) -> None:
         constant = hidden_kind(value) is not None or isinstance(
             value, (int, str, bytes, tuple, frozenset, range, slice, np.dtype, np.generic)
         )
@@ -441,7 +464,7 @@ class _Analysis:
         known = self.edge_of.get((namespace, name))
         if known is None and value is not _MISSING:
             path = f"global {name}" if module is None else f"{module.__name__}.{name}"
-            known = self._read(namespace, "global", name, value, f"g{namespace}[{name!r}]", path)
+            known = self.read(namespace, "global", name, value, f"g{namespace}[{name!r}]", path)
             self.edge_of[namespace, name] = known
         elif known is None:
             return self._builtin(index, namespace, name)
@@ -458,12 +481,12 @@ class _Analysis:
         self.edge_of[namespace, "builtin", name] = -1
         table = f"n{index}.__builtins__"
         if value is _MISSING:
-            self._require(f"{name!r} not in g{namespace} and {name!r} not in {table}")
+            self.require(f"{name!r} not in g{namespace} and {name!r} not in {table}")
             self.report.append(f"global {name}: guard, unbound")
             return value
         if static_key(value, self.is_pure) is None and not self.is_pure(value):
             raise Refusal(impurity(value, name))
-        self._require(f"{name!r} not in g{namespace} and {table}[{name!r}] is {self._constant(value)}")
+        self.require(f"{name!r} not in g{namespace} and {table}[{name!r}] is {self.constant(value)}")
         self.report.append(f"built-in {name}: guard, not shadowed")
         return value
 
@@ -475,16 +498,16 @@ class _Analysis:
         place = f"n{index}.__closure__[{position}]"
         known = self.edge_of.get((id(cell), "cell"))
         if _is_unbound_cell(cell):
-            self._require(f"is_unbound_cell({place})")
+            self.require(f"is_unbound_cell({place})")
             self.report.append(f"closure {name} of {node.label}: guard, unbound")
             return _MISSING
         if known is None:
             path = f"closure {name} of {node.label}"
-            known = self._read(index, "cell", position, cell.cell_contents, f"{place}.cell_contents", path)
+            known = self.read(index, "cell", position, cell.cell_contents, f"{place}.cell_contents", path)
             self.edge_of[id(cell), "cell"] = known
         elif all(edge != known for edge in node.edges):
             edge = self.plan.edges[known]
-            self._require(f"{place} is n{edge.holder}.__closure__[{edge.key}]")
+            self.require(f"{place} is n{edge.holder}.__closure__[{edge.key}]")
             node.edges.append(known)
         if (position, known) not in node.cells:
             node.cells.append((position, known))
@@ -541,7 +564,13 @@ def _same_code(one: types.CodeType, other: types.CodeType) -> bool:
     return one == other and one.co_filename == other.co_filename
 
 
-def analyze(function: Any, *, is_pure: Callable[[object], bool], floats_static: bool = False) -> Captures | Uncacheable:
+def analyze(
+    function: Any,
+    *,
+    is_pure: Callable[[object], bool],
+    floats_static: bool = False,
+    kind: type[Analysis] = Analysis,
+) -> Captures | Uncacheable:
     """What `function` reads besides its arguments, or why a program made from it cannot be cached.
 
     `function` is a Python function, a partial of one, or a transformed function: an object with `__srcgrad_wrapped__`
@@ -549,7 +578,8 @@ def analyze(function: Any, *, is_pure: Callable[[object], bool], floats_static: 
     transforms) and `__srcgrad_rewrap__(*inner)` (the same transforms of other functions).
     `is_pure(object)` says whether a callable or module needs no more than a guard on its identity; the object may be
     unhashable.
-    With `floats_static`, floats, complex numbers and NumPy scalars are guards instead of hidden inputs.
+    `kind`: how far the analysis goes. With `floats_static`, floats, complex numbers and NumPy scalars are guards
+    instead of hidden inputs.
 
     >>> scale = 2.0
     >>> captures = analyze(lambda x, scale=scale: x * scale, is_pure=lambda value: False)
@@ -558,7 +588,7 @@ def analyze(function: Any, *, is_pure: Callable[[object], bool], floats_static: 
     >>> captures.rebuild(lambda x, scale=scale: x * scale, [10.0])(1.0)
     10.0
     """
-    analysis = _Analysis(is_pure, floats_static)
+    analysis = kind(is_pure, floats_static)
     try:
         analysis.run(function)
     except Refusal as refusal:

@@ -19,7 +19,7 @@ from srcgrad.ir.types import DTYPE_NAMES, ArrayType
 from srcgrad.tracing.jax_arrays import JAX_TYPES, is_jax_array
 from srcgrad.tracing.layout import Strides, strides_of
 from srcgrad.tracing.pytree import TreeDef, flatten
-from srcgrad.tracing.trace import CURRENT, NeedsConcrete, Trace, tracing
+from srcgrad.tracing.trace import CURRENT, NeedsConcrete, Refused, Trace, tracing
 from srcgrad.tracing.tracer import Tracer, from_value
 
 TRACED = (np.ndarray, np.floating, np.complexfloating, float, complex, Tracer)
@@ -94,6 +94,10 @@ class Traced(NamedTuple):
     """The inputs that the function changed in place; their new values are the last results, if they were asked for."""
     numbers: list[Any]
     """The results' values, where the trace knew them."""
+    sites: tuple[Any, ...] = ()
+    """What the function's ``host_call`` operations call, by number."""
+    rolled: tuple[str, ...] = ()
+    """What became of long loops."""
 
 
 class StaticLeaf(NamedTuple):
@@ -112,14 +116,16 @@ def trace_function(
     concrete: bool,
     numbers: Sequence[Any],
     writes: bool = False,
+    converting: bool = False,
 ) -> Traced:
     """Trace ``call``, which takes the list of leaves with the traced ones replaced by tracers.
 
     ``numbers`` are the traced leaves' values, used if ``concrete``; ``writes``: the new values of changed inputs are
-    results.
+    results; ``converting``: user functions are converted when they are called, here and in the traces inside.
     """
     parent = CURRENT.get()
     trace = Trace(parent, concrete, name)
+    trace.converting |= converting
     with tracing(trace):
         given = list(leaves)
         storages = []
@@ -136,12 +142,15 @@ def trace_function(
             storages.append((tracer.storage, value))
         inputs = len(storages)
         output = call_user(call, given, trace)
+        require_unchanged(trace)
         out_leaves, out_tree = flatten(output)
         results: list[Value] = []
         outputs: list[Any] = []
         for leaf in out_leaves:
             result = output_value(trace, leaf)
             if result is None:
+                if hasattr(type(leaf), "__srcgrad_unfinished__"):
+                    str(leaf)  # which says what it is and raises
                 outputs.append(StaticLeaf(leaf))
             else:
                 outputs.append(len(results))
@@ -153,7 +162,25 @@ def trace_function(
     lifted = list(trace.lifted)
     params = [*trace.builder.params, *trace.lifted.values(), *(value for value, _ in trace.captured)]
     function = Function(name, params, trace.builder.operations, results)
-    return Traced(function, inputs, lifted, [array for _, array in trace.captured], out_tree, outputs, mutated, numbers)
+    captured = [array for _, array in trace.captured]
+    sites, rolled = tuple(trace.sites), tuple(trace.rolled)
+    return Traced(function, inputs, lifted, captured, out_tree, outputs, mutated, numbers, sites, rolled)
+
+
+def require_unchanged(trace: Trace) -> None:
+    """Refuse a function that changes a captured container or object.
+
+    Raises:
+        Refused: one was changed; the trace has changed a copy.
+    """
+    for copy, before, label in trace.watched:
+        same = len(copy) == len(before)
+        if same and isinstance(copy, dict):
+            same = all(key in copy and copy[key] is value for key, value in before.items())
+        elif same:
+            same = all(one is other for one, other in zip(copy, before, strict=True))
+        if not same:
+            raise Refused(f"changes {label}, which is captured")
 
 
 def call_user(call: Callable[[list[Any]], Any], given: list[Any], trace: Trace) -> Any:

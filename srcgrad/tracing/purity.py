@@ -23,6 +23,7 @@ __all__ = [
     "class_reason",
     "hidden_kind",
     "impurity",
+    "is_generated",
     "is_plain_type",
     "is_trusted_module",
     "is_ufunc_method",
@@ -165,7 +166,7 @@ def impurity(value: Any, name: str, home: str | None = None) -> str:
     return f"reads the {kind.__name__} '{name}'"
 
 
-def _is_generated(member: object) -> bool:
+def is_generated(member: object) -> bool:
     """Whether `member` is a function that dataclasses or namedtuple wrote: it only moves fields."""
     if isinstance(member, (staticmethod, classmethod)):
         member = member.__func__
@@ -176,7 +177,7 @@ def _is_generated(member: object) -> bool:
         member.__code__.co_qualname.startswith("__create_fn__.")
         or home in _GENERATING_MODULES
         or home.startswith("namedtuple_")
-        or _is_generated(getattr(member, "__wrapped__", None))
+        or is_generated(getattr(member, "__wrapped__", None))
     )
 
 
@@ -203,7 +204,7 @@ def class_reason(cls: type, attributes: frozenset[str], constructed: bool = Fals
         for name, member in vars(base).items():
             dunder = name.startswith("__") and name.endswith("__")
             implicit = dunder and name not in _PASSIVE_METHODS and (constructed or name not in _CONSTRUCTORS)
-            if not (implicit or name in attributes) or name in fields or _is_generated(member):
+            if not (implicit or name in attributes) or name in fields or is_generated(member):
                 continue
             if _is_code(member):
                 return f"{cls.__name__}.{name} runs code of its own"

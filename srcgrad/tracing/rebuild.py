@@ -6,7 +6,9 @@ import functools
 import types
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
+
+from srcgrad.tracing.trace import CURRENT
 
 __all__ = ["Edge", "Hidden", "Node", "Plan", "rebuild", "wrapped_functions"]
 
@@ -63,7 +65,10 @@ class Plan:
 
     def dirty(self) -> list[bool]:
         """For each node, whether it reaches a hidden input."""
-        found = [any(self.edges[edge].hidden is not None for edge in node.edges) for node in self.nodes]
+        found = [
+            node.kind in COPIED or any(self.edges[edge].hidden is not None for edge in node.edges)
+            for node in self.nodes
+        ]
         changed = True
         while changed:
             changed = False
@@ -75,6 +80,20 @@ class Plan:
     def _leads(self, edge: int, found: list[bool]) -> bool:
         node = self.edges[edge].node
         return node is not None and found[node]
+
+
+COPIED: Final = ("container", "object")
+"""The kinds of nodes of which a trace gets a copy in any case: it must not change the user's own."""
+
+
+def member_function(cls: type, key: tuple[int, str]) -> Any:
+    """The function of a member of a class: ``key`` is the base's place in the method resolution order, and a name."""
+    number, name = key
+    member = vars(cls.__mro__[number])[name]
+    for part in ("fget", "__func__", "func"):
+        if not isinstance(member, types.FunctionType) and hasattr(member, part):
+            member = getattr(member, part)
+    return member
 
 
 def _namespace(owner: Any) -> dict[str, Any]:
@@ -100,6 +119,18 @@ def read_edge(plan: Plan, edge: Edge, objects: list[Any]) -> Any:
             return holder.args[edge.key]
         case "keyword":
             return holder.keywords[edge.key]
+        case "item":
+            return holder[edge.key]
+        case "attribute":
+            return holder.__dict__[edge.key]
+        case "class":
+            return type(holder)
+        case "func":
+            return holder.__func__
+        case "self":
+            return holder.__self__
+        case "member":
+            return member_function(holder, edge.key)
         case _:
             return wrapped_functions(holder)[edge.key]
 
@@ -189,6 +220,8 @@ class _Copier:
     def _copy(self, index: int) -> Any:
         if index not in self.copies:
             node, original = self.plan.nodes[index], self.objects[index]
+            if node.kind in ("container", "object", "method"):
+                return self._copy_object(index, node, original)
             edges = [self.plan.edges[edge] for edge in node.edges]
             inner = [self._value(edge) for edge in edges if edge.source in ("function", "wrapped")]
             if node.kind == "partial":
@@ -197,6 +230,34 @@ class _Copier:
                 self.copies[index] = functools.partial(inner[0], *arguments, **keywords)
             else:
                 self.copies[index] = original.__srcgrad_rewrap__(*inner)
+        return self.copies[index]
+
+    def _copy_object(self, index: int, node: Node, original: Any) -> Any:
+        """A container, object or bound method with its parts replaced; the trace watches for changes of it."""
+        if node.kind == "method":
+            parts = {self.plan.edges[edge].source: self.plan.edges[edge] for edge in node.edges}
+            self.copies[index] = types.MethodType(self._value(parts["func"]), self._value(parts["self"]))
+            return self.copies[index]
+        if isinstance(original, tuple):
+            self.copies[index] = tuple(self._held(index, "item", original, node).values())
+            return self.copies[index]
+        if node.kind == "object":
+            copy = object.__new__(type(original))
+            copy.__dict__.update(original.__dict__)
+            self.copies[index] = copy
+            copy.__dict__.update(self._held(index, "attribute", original.__dict__, node))
+            watched = copy.__dict__
+        else:
+            watched = self.copies[index] = type(original)(original)
+            held = self._held(index, "item", original, node)
+            if isinstance(watched, dict):
+                watched.update(held)
+            else:
+                watched[:] = held.values()
+        trace = CURRENT.get()
+        if trace is not None:
+            values = dict(watched) if isinstance(watched, dict) else list(watched)
+            trace.watched.append((watched, values, node.label))
         return self.copies[index]
 
 

@@ -7,6 +7,7 @@ arguments never see the outer ones: there is no perturbation confusion.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -17,7 +18,7 @@ import numpy as np
 from srcgrad.backends.numpy.evaluate import evaluate_operation
 from srcgrad.errors import ConcretizationError, LeakedTracerError
 from srcgrad.ir.core import NO_ATTRS, Attrs, Builder, Literal, Operation, Region, Value, literal
-from srcgrad.ir.opdef import Op
+from srcgrad.ir.opdef import REGISTRY, Op
 from srcgrad.ir.source import Span, user_span
 from srcgrad.ir.types import ArrayType
 from srcgrad.tracing.layout import Strides
@@ -41,10 +42,14 @@ class NeedsConcrete(ConcretizationError):
             trace = trace.parent
 
 
+class Refused(NeedsConcrete):
+    """A construct that cannot be part of one program; the message names it."""
+
+
 class Storage:
     """Memory that tracers view: its current SSA value in the trace that made it."""
 
-    __slots__ = ("strides", "trace", "value", "writable")
+    __slots__ = ("frozen", "pending", "strides", "trace", "value", "writable")
 
     def __init__(self, trace: Trace, value: Value, writable: bool = True, strides: Strides | None = None) -> None:
         self.trace = trace
@@ -52,6 +57,23 @@ class Storage:
         self.writable = writable
         self.strides = strides
         """Where it is not laid out in C order, how; the IR knows no layout."""
+        self.frozen: str | None = None
+        """The variable for which it depends on a traced condition whether this memory is shared: no writes then."""
+        self.pending: tuple[str, Value] | None = None
+        """A variable that is bound only where the value, a predicate, holds: checked when it is first read."""
+
+
+class UnboundSite:
+    """The callable of an operation that asks whether a variable is bound."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __call__(self, bound: Any) -> None:
+        if not bound:
+            raise UnboundLocalError(
+                f"cannot access local variable {self.name!r} where it is not associated with a value"
+            )
 
 
 class TracingBuilder(Builder):
@@ -94,10 +116,26 @@ class TracingBuilder(Builder):
 class Trace:
     """One function being traced."""
 
-    def __init__(self, parent: Trace | None, concrete: bool, name: str) -> None:
+    def __init__(self, parent: Trace | None, concrete: bool, name: str, region: bool = False) -> None:
         self.parent = parent
         self.concrete = concrete
         self.name = name
+        self.region = region
+        """Whether this is a block of the parent's function: a branch or the body of a loop."""
+        self.converting: bool = parent is not None and parent.converting
+        """Whether user functions are converted when they are called."""
+        self.attempts = 0
+        """How many ``try`` statements with handlers are in progress."""
+        self.sites: list[Any] = [] if parent is None else parent.sites
+        """What the program's ``host_call`` operations call, by number."""
+        self.rolled: list[str] = [] if parent is None else parent.rolled
+        """What became of the loops, for `explain`."""
+        self.watched: list[tuple[Any, Any, str]] = []
+        """Copies of captured containers, what they held at first, and what they are called."""
+        self.snapshots: weakref.WeakSet[Any] = weakref.WeakSet() if parent is None else parent.snapshots
+        """What was noted of variables to be restored: no reference of the program's own."""
+        self.tables: list[Any] = []
+        """The tables of what a loop writes, which hold memory besides the program's own objects."""
         self.alive = True
         self.builder = TracingBuilder(concrete)
         self.lifted: dict[Value, Value] = {}
@@ -130,6 +168,8 @@ class Trace:
 
     def read(self, storage: Storage) -> Value:
         """The storage's current value, as a value of this trace."""
+        if storage.pending is not None:
+            self.require_bound(storage)
         if storage.trace is self:
             return storage.value
         written = self.overlay.get(storage)
@@ -138,6 +178,24 @@ class Trace:
         if self.parent is None:
             raise leaked(storage.trace)
         return self.lift(self.parent.read(storage))
+
+    def require_bound(self, storage: Storage) -> None:
+        """The check, when the program runs, that a variable is bound."""
+        assert storage.pending is not None
+        name, predicate = storage.pending
+        chain: list[Trace] = []
+        trace: Trace | None = self
+        while trace is not None and trace is not storage.trace:
+            chain.append(trace)
+            trace = trace.parent
+        for inner in reversed(chain):
+            predicate = inner.lift(predicate)
+        if storage.trace is self:
+            storage.pending = None
+        self.sites.append(UnboundSite(name))
+        attrs = {"site": len(self.sites) - 1, "results": ()}
+        self.builder.span = current_span()
+        self.builder.emit_operation(REGISTRY["host_call"], [predicate], attrs)
 
     def write(self, storage: Storage, value: Value) -> None:
         if storage.trace is self:

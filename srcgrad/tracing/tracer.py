@@ -28,7 +28,7 @@ from srcgrad.ir.opdef import REGISTRY
 from srcgrad.ir.types import ArrayType, DType
 from srcgrad.tracing.jax_arrays import is_jax_array
 from srcgrad.tracing.layout import elementwise_strides, uninitialised
-from srcgrad.tracing.trace import CURRENT, NeedsConcrete, Storage, Trace, current_trace, leaked
+from srcgrad.tracing.trace import CURRENT, NeedsConcrete, Refused, Storage, Trace, current_trace, leaked
 from srcgrad.tracing.views import Chain, PartView, ReshapeView, TransposeView, View
 
 FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {}
@@ -44,7 +44,7 @@ BYTES_HINT = "a traced array has no memory of its own: leave what reads or write
 class Tracer:
     """A traced array or number."""
 
-    __slots__ = ("cache", "chain", "scalar", "storage", "type", "weak")
+    __slots__ = ("bound", "cache", "chain", "scalar", "storage", "type", "weak")
     __array_priority__ = 1e4
     __hash__ = None  # type: ignore[assignment]
 
@@ -57,6 +57,8 @@ class Tracer:
         self.scalar = scalar
         self.weak = weak
         self.cache: tuple[Value, Trace, Value] | None = None
+        self.bound: int | None = None
+        """The largest magnitude of a Python integer, where it is known: `magnitude`."""
 
     if TYPE_CHECKING:  # ``ufuncs`` and ``indexing`` install these
 
@@ -110,7 +112,7 @@ class Tracer:
         trace = CURRENT.get()
         if trace is None:
             raise leaked(storage.trace)
-        base = storage.value if storage.trace is trace else trace.read(storage)
+        base = storage.value if storage.trace is trace and storage.pending is None else trace.read(storage)
         if not self.chain:
             return base
         cache = self.cache
@@ -132,6 +134,16 @@ class Tracer:
             raise UnsupportedError(f"a NumPy scalar ({self.dtype}) does not support item assignment")
         if not self.storage.writable:
             raise MutationError("assignment destination is read-only", hint="write into a copy: x = x.copy()")
+        if self.storage.frozen is not None:
+            name = self.storage.frozen
+            named = name.isidentifier() and not name.startswith("_")
+            raise Refused(
+                f"a write into memory that {repr(name) if named else 'a conditional expression'} may or may not share, "
+                "depending on a traced condition",
+                hint=f"write {name} = {name}.copy() where {name} is set"
+                if named
+                else "write into a copy: x = x.copy()",
+            )
         trace = CURRENT.get()
         if trace is None:
             raise leaked(self.storage.trace)

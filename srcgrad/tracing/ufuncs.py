@@ -12,8 +12,9 @@ import numpy as np
 
 from srcgrad.errors import DTypeError, ShapeError, UnsupportedError
 from srcgrad.ir.errors import nearest_hint
-from srcgrad.ir.types import DType
+from srcgrad.ir.types import INT64, DType
 from srcgrad.tracing.jax_arrays import is_jax_array
+from srcgrad.tracing.magnitude import bounded
 from srcgrad.tracing.tracer import (
     FUNCTIONS,
     Tracer,
@@ -60,13 +61,17 @@ def ufunc_rule(*ufuncs: np.ufunc) -> Callable[[Callable[..., Any]], Callable[...
     return register
 
 
+WEAK_TYPES: dict[str, type] = {"f": float, "c": complex, "i": int}
+"""The Python number that a weak tracer of this kind stands for."""
+
+
 def weak_type(x: Any) -> Any:
     """What NumPy's promotion sees: a dtype, or a Python type for a weak operand."""
     if type(x) in (int, float, complex):
         return type(x)
     if isinstance(x, Tracer):
         if x.weak:
-            return float if x.dtype.kind == "f" else complex
+            return WEAK_TYPES[x.dtype.kind]
         return x.dtype
     return x.dtype if isinstance(x, (np.ndarray, np.generic)) else np.asarray(x).dtype
 
@@ -121,7 +126,22 @@ def call(ufunc: np.ufunc, *inputs: Any, weak: bool = False) -> Any:
     rule = None if name is not None else find_rule(ufunc)
     if rule is None and name is None:
         name = ELEMENTWISE[ufunc]
-    loop, results = resolve(ufunc, tuple([weak_type(x) for x in inputs]))
+    kinds = tuple([weak_type(x) for x in inputs])
+    if all(kind is int for kind in kinds):  # NumPy would take Python's own unbounded integers
+        return bounded(ufunc, inputs, apply_loop(ufunc, name, rule, (INT64,) * len(kinds), inputs, weak))
+    return apply_loop(ufunc, name, rule, kinds, inputs, weak)
+
+
+def apply_loop(
+    ufunc: np.ufunc,
+    name: str | None,
+    rule: Callable[..., Any] | None,
+    kinds: tuple[Any, ...],
+    inputs: Sequence[Any],
+    weak: bool,
+) -> Any:
+    """The ufunc's loop for operands of these kinds, as an op or a rule."""
+    loop, results = resolve(ufunc, kinds)
     operands = [operand(x, dtype) for x, dtype in zip(inputs, loop, strict=True)]
     shape = common_shape(operands)
     full = [broadcast_tracer(x, shape) for x in operands] if len(operands) > 1 else operands
@@ -138,7 +158,7 @@ def finished(result: Tracer, dtype: DType, weak: bool) -> Tracer:
     """A result in its loop's dtype; of rank 0 it is a NumPy scalar."""
     if result.dtype != dtype or result.scalar != (not result.type.shape):
         result = from_value(cast_value(result.read(), dtype), scalar=not result.type.shape)
-    result.weak = weak and dtype.kind in "fc"
+    result.weak = weak and dtype.kind in WEAK_TYPES
     return result
 
 

@@ -492,10 +492,10 @@ def strict_jit_of_random_draws() -> Any:
     return sg.jit(drawing, strict=True)(X)
 
 
-def branching(x: Any) -> Any:
-    return x if x[0] > 0 else -x
+def selecting(x: Any) -> Any:
+    return x[x > 0] * 2.0
 
 
-@case("ArgumentError", TypeError, at="sg.jit(branching, strict=True)(X)")
-def strict_jit_of_a_branch() -> Any:
-    return sg.jit(branching, strict=True)(X)
+@case("ArgumentError", TypeError, at="sg.jit(selecting, strict=True)(X)")
+def strict_jit_of_a_selection() -> Any:
+    return sg.jit(selecting, strict=True)(X)

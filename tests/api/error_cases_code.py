@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import threading
 from typing import Any
 
@@ -257,56 +256,6 @@ def complex_into_real() -> Any:
 
 
 # --- traced values where concrete ones are needed --------------------------------------------------------------------
-@case("ConcretizationError", TypeError, at="np.array([x, 2.0])")
-def into_an_array() -> Any:
-    return sg.grad(lambda x: np.sum(np.array([x, 2.0])))(1.0)
-
-
-@case("ConcretizationError", TypeError, at="np.asarray(x, dtype=np.float32)")
-def asarray() -> Any:
-    return sg.grad(lambda x: np.sum(np.asarray(x, dtype=np.float32)))(X)
-
-
-@case("UnsupportedError", TypeError, at="np.sin(x, out=np.zeros(3))")
-def out_concrete() -> Any:
-    return sg.grad(lambda x: np.sum(np.sin(x, out=np.zeros(3))))(X)
-
-
-@case("ConcretizationError", TypeError, at="kept[0]")
-def into_an_element() -> Any:
-    def f(x: Any) -> Any:
-        kept = np.zeros(3)
-        kept[0] = x[0]
-        return np.sum(kept)
-
-    return sg.grad(f)(X)
-
-
-@case("ConcretizationError", TypeError, at="kept[:]")
-def into_a_slice() -> Any:
-    def f(x: Any) -> Any:
-        kept = np.zeros(3)
-        kept[:] = x
-        return np.sum(kept)
-
-    return sg.grad(f)(X)
-
-
-@case("ConcretizationError", TypeError, at="float(x)")
-def to_float() -> Any:
-    return sg.grad(lambda x: float(x) ** 2)(1.0)
-
-
-@case("ConcretizationError", TypeError, at="complex(x)")
-def to_complex() -> Any:
-    return sg.grad(lambda x: abs(complex(x)))(1.0)
-
-
-@case("ConcretizationError", TypeError, at="math.sin(x)")
-def to_math() -> Any:
-    return sg.grad(lambda x: math.sin(x))(1.0)
-
-
 @case("ConcretizationError", TypeError, at="np.zeros(x)")
 def as_a_shape() -> Any:
     return sg.grad(lambda x: np.sum(np.zeros(x)) * x)(2.0)

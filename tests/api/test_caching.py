@@ -512,7 +512,7 @@ STRICT = {
     "def f(x): return x * np.random.rand()": "draws at each call",
     "def f(x):\n    print(x)\n    return x": "print writes at each call",
     "import time\ndef f(x): return x * time.time()": "reads the clock",
-    "k = [1.0]\ndef f(x): return x * k[0]": "list 'k'",
+    "k = [1.0]\ndef f(x):\n    k.append(2.0)\n    return x * k[0]": "changes k, which is captured",
     "def f(x): return x if x > 0 else -x": "bool() needs the value",
     "def f(x): return x * np.zeros(int(x)).size": "int() needs the value",
     "def f(x): return np.ones(3)[np.array([x, x, x]) > 0].sum() * x": "concrete ndarray",

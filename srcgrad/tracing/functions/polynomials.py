@@ -112,7 +112,8 @@ def poly(seq_of_zeros: Any) -> Any:
     if x.ndim == 0:
         x = x.reshape(1)
     if x.ndim == 2 and x.shape[0] == x.shape[1] and x.shape[0]:
-        value = from_roots(emit("stop_gradient", np.linalg.eigvals(x)), real=x.dtype.kind != "c")
+        eigenvalues: Any = np.linalg.eigvals(x)
+        value = from_roots(emit("stop_gradient", eigenvalues), real=x.dtype.kind != "c")
         exact = characteristic(cast(x, np.float64) if x.dtype.kind in "biu" else x)
         # NumPy's number, and the derivative of the coefficients as polynomials in the elements.
         return value + (exact - emit("stop_gradient", exact)).astype(value.dtype)

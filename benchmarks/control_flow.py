@@ -1,0 +1,226 @@
+"""Loops written natively, srcgrad beside jax: the first call of a gradient, and later calls.
+
+    python benchmarks/control_flow.py [--repeats 5]
+
+``jax`` is ``jax.jit(jax.grad(f))`` of the same function with jax.numpy, which unrolls Python's loops; ``scan`` is the
+same recurrence written for it with ``lax.scan`` or ``lax.fori_loop``. First calls are of a fresh copy of the function
+each, with cleared caches, in turn with jax's; printed are medians in milliseconds, later calls in microseconds. Below
+stand what tracing costs per operation and converting per function.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+import srcgrad as sg
+
+Function = Callable[[Any], Any]
+
+
+def pendulum(xp: Any) -> Function:
+    """100 steps of the fourth-order Runge-Kutta method."""
+
+    def f(y0: Any) -> Any:
+        def slope(y: Any) -> Any:
+            return xp.stack([y[1], -xp.sin(y[0]) - 0.1 * y[1]])
+
+        y, h = y0, 0.05
+        for _ in range(100):
+            k1 = slope(y)
+            k2 = slope(y + h / 2 * k1)
+            k3 = slope(y + h / 2 * k2)
+            k4 = slope(y + h * k3)
+            y = y + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
+        return xp.sum(y * y)
+
+    return f
+
+
+def recurrence(xp: Any) -> Function:
+    """128 terms of Bessel's series."""
+
+    def f(x: Any) -> Any:
+        term = total = x * 0.5
+        for k in range(1, 128):
+            term = -term * x * x / (4.0 * k * (k + 1))
+            total = total + term
+        return xp.sum(total)
+
+    return f
+
+
+def recurrent(xp: Any) -> Function:
+    """An RNN over 100 time steps."""
+    rng = np.random.default_rng(0)
+    inputs = xp.asarray(rng.standard_normal((100, 8)))
+    mix = xp.asarray(rng.standard_normal((8, 16)) / 4)
+
+    def f(w: Any) -> Any:
+        h = xp.zeros(16)
+        for t in range(100):
+            h = xp.tanh(inputs[t] @ mix + h @ w)
+        return xp.sum(h * h)
+
+    return f
+
+
+def pendulum_scan() -> Function:
+    def slope(y: Any) -> Any:
+        return jnp.stack([y[1], -jnp.sin(y[0]) - 0.1 * y[1]])
+
+    def step(y: Any, _: Any) -> Any:
+        h = 0.05
+        k1 = slope(y)
+        k2 = slope(y + h / 2 * k1)
+        k3 = slope(y + h / 2 * k2)
+        k4 = slope(y + h * k3)
+        return y + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4), None
+
+    return lambda y0: jnp.sum(lax.scan(step, y0, None, 100)[0] ** 2)
+
+
+def recurrence_scan() -> Function:
+    def f(x: Any) -> Any:
+        def step(carry: Any, k: Any) -> Any:
+            term, total = carry
+            term = -term * x * x / (4.0 * k * (k + 1))
+            return (term, total + term), None
+
+        start = (x * 0.5, x * 0.5)
+        return jnp.sum(lax.scan(step, start, jnp.arange(1.0, 128.0))[0][1])
+
+    return f
+
+
+def recurrent_scan() -> Function:
+    rng = np.random.default_rng(0)
+    inputs = jnp.asarray(rng.standard_normal((100, 8)))
+    mix = jnp.asarray(rng.standard_normal((8, 16)) / 4)
+
+    def f(w: Any) -> Any:
+        h, _ = lax.scan(lambda h, x: (jnp.tanh(x @ mix + h @ w), None), jnp.zeros(16), inputs)
+        return jnp.sum(h * h)
+
+    return f
+
+
+CASES: list[tuple[Callable[[Any], Function], Callable[[], Function], Any]] = [
+    (pendulum, pendulum_scan, np.array([1.0, 0.0])),
+    (recurrence, recurrence_scan, np.linspace(0.1, 2.0, 16)),
+    (recurrent, recurrent_scan, np.random.default_rng(1).standard_normal((16, 16)) / 4),
+]
+
+
+def first_call(make: Callable[[], Function], x: Any) -> float:
+    """Milliseconds to the first result."""
+    call = make()
+    start = time.perf_counter()
+    jax.block_until_ready(call(x))
+    return (time.perf_counter() - start) * 1e3
+
+
+def later_calls(calls: list[Function], x: Any, count: int) -> list[float]:
+    """Microseconds per call, of functions called in turn."""
+    times: list[list[float]] = [[] for _ in calls]
+    for _ in range(count):
+        for k, call in enumerate(calls):
+            start = time.perf_counter()
+            jax.block_until_ready(call(x))
+            times[k].append((time.perf_counter() - start) * 1e6)
+    return [statistics.median(column) for column in times]
+
+
+def ours(make: Callable[[Any], Function]) -> Function:
+    sg.clear_caches()
+    return sg.grad(make(np), backend="numpy")
+
+
+def theirs(make: Callable[[Any], Function]) -> Function:
+    jax.clear_caches()
+    return jax.jit(jax.grad(make(jnp)))
+
+
+def straight_line(count: int) -> Function:
+    """A function of so many operations."""
+    lines = ["def f(x):", "    y = x"]
+    lines += [f"    y = np.{('sin', 'cos', 'tanh')[k % 3]}(y) + x" for k in range(count // 2)]
+    space: dict[str, Any] = {"np": np}
+    exec("\n".join([*lines, "    return y.sum()"]), space)
+    found: Function = space["f"]
+    return found
+
+
+def tracing_cost() -> float:
+    """Microseconds per traced operation: the difference of two lengths of program."""
+    from srcgrad.ir.types import ArrayType
+    from srcgrad.tracing.function import LeafSpec, trace_function
+
+    spec = LeafSpec(ArrayType(np.dtype(np.float64), (8,)), False, False)
+
+    def seconds(count: int) -> float:
+        f = straight_line(count)
+        found = []
+        for _ in range(7):
+            start = time.perf_counter()
+            trace_function(lambda leaves: f(*leaves), [None], [spec], ["x"], name="f", concrete=False, numbers=[None])
+            found.append(time.perf_counter() - start)
+        return statistics.median(found)
+
+    return (seconds(4000) - seconds(2000)) / 2000 * 1e6
+
+
+def conversion_cost() -> float:
+    """Milliseconds to convert a function of the cases above."""
+    from srcgrad.tracing.conversion.convert import compiled
+
+    found = []
+    for _ in range(7):
+        for make, _, _ in CASES:
+            start = time.perf_counter()
+            compiled(make(np).__code__)
+            found.append((time.perf_counter() - start) * 1e3)
+    return statistics.median(found)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--repeats", type=int, default=5)
+    repeats = parser.parse_args().repeats
+    jax.config.update("jax_enable_x64", True)
+    print(f"{'':12} {'first call, ms':>30} {'':9} {'later calls, us':>30}")
+    print(
+        f"{'function':12} {'srcgrad':>10} {'jax':>10} {'jax/ours':>9} {'scan':>9} "
+        f"{'srcgrad':>10} {'jax':>10} {'scan':>9}"
+    )
+    for make, scan, x in CASES:
+        warm = ours(make)(x)
+        np.testing.assert_allclose(warm, theirs(make)(x), rtol=1e-8, atol=1e-10)
+        np.testing.assert_allclose(warm, jax.grad(scan())(x), rtol=1e-8, atol=1e-10)
+        rows = [
+            (
+                first_call(lambda make=make: ours(make), x),
+                first_call(lambda make=make: theirs(make), x),
+                first_call(lambda scan=scan: jax.jit(jax.grad(scan())), x),
+            )
+            for _ in range(repeats)
+        ]
+        first = [statistics.median(column) for column in zip(*rows, strict=True)]
+        later = later_calls([ours(make), theirs(make), jax.jit(jax.grad(scan()))], x, 200)
+        print(
+            f"{make.__name__:12} {first[0]:10.1f} {first[1]:10.1f} {first[1] / first[0]:9.1f} {first[2]:9.1f} "
+            f"{later[0]:10.1f} {later[1]:10.1f} {later[2]:9.1f}"
+        )
+    print(f"tracing: {tracing_cost():.1f} us per operation; converting: {conversion_cost():.2f} ms per function")
+
+
+if __name__ == "__main__":
+    main()

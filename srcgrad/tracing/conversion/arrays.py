@@ -1,0 +1,114 @@
+"""Functions of NumPy that make arrays and do not dispatch: intercepted where converted code calls them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from srcgrad.tracing.conversion.calls import CALLS, call_rule, lifted, traced_among
+from srcgrad.tracing.functions.registry import as_array, cast
+from srcgrad.tracing.functions.shapes import broadcast_to
+from srcgrad.tracing.tracer import FUNCTIONS, Tracer, as_tracer, contains_tracer
+
+
+def made(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function whose result the user may write traced values into: a constant of the trace."""
+
+    def rule(*args: Any, **kwargs: Any) -> Any:
+        return lifted(function(*args, **kwargs))
+
+    return rule
+
+
+for _function in (np.zeros, np.ones, np.empty, np.zeros_like, np.ones_like, np.empty_like):
+    call_rule(_function)(made(_function))
+
+
+@call_rule(np.full)
+def full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", **options: Any) -> Any:
+    if not contains_tracer(fill_value):
+        return lifted(np.full(shape, fill_value, dtype, order, **options))  # type: ignore[call-overload]
+    value: Any = as_array(fill_value)
+    size = (int(shape),) if isinstance(shape, (int, np.integer)) else tuple(shape)
+    return broadcast_to(value if dtype is None else cast(value, dtype), size).copy()
+
+
+@call_rule(np.full_like)
+def full_like(a: Any, fill_value: Any, *args: Any, **options: Any) -> Any:
+    if contains_tracer(fill_value) or isinstance(a, Tracer):
+        return FUNCTIONS[np.full_like](a, fill_value, *args, **options)
+    return lifted(np.full_like(a, fill_value, *args, **options))
+
+
+@call_rule(np.array)
+def array(
+    object: Any, dtype: Any = None, *, copy: Any = True, order: str = "K", subok: bool = False, ndmin: int = 0,
+    **options: Any,
+) -> Any:  # fmt: skip
+    if not contains_tracer(object):
+        return np.array(object, dtype, copy=copy, order=order, subok=subok, ndmin=ndmin, **options)  # type: ignore[call-overload]
+    found = as_real_array(object, dtype)
+    if copy and isinstance(object, Tracer) and found.storage is object.storage:
+        found = found.copy()
+    while found.ndim < ndmin:
+        found = found[None]
+    return found
+
+
+def as_real_array(x: Any, dtype: Any) -> Any:
+    """What ``np.asarray`` makes of traced values: an array, never a scalar."""
+    found: Any = as_array(x)
+    return found if dtype is None or found.dtype == np.dtype(dtype) else cast(found, dtype)
+
+
+@call_rule(np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray, np.asarray_chkfinite)
+def asarray(a: Any, dtype: Any = None, *args: Any, **options: Any) -> Any:
+    if not contains_tracer(a):
+        return np.asarray(a, dtype)
+    return as_real_array(a, dtype)
+
+
+@call_rule(np.arange)
+def arange(*args: Any, dtype: Any = None, **options: Any) -> Any:
+    if not traced_among(args, {}):
+        return np.arange(*args, dtype=dtype, **options)
+    start, stop, step = (0, args[0], 1) if len(args) == 1 else (*args, 1)[:3]
+    bounds = [bound.number() if isinstance(bound, Tracer) else bound for bound in (start, stop, step)]
+    if any(bound is None for bound in bounds):  # the size depends on a value
+        bounds = [int(bound) if isinstance(bound, Tracer) and bound.dtype.kind in "iu" else bound for bound in args]
+        return np.arange(*bounds, dtype=dtype, **options)
+    count = len(np.arange(*bounds))
+    values: Any = start + step * np.arange(count)
+    return values if dtype is None else values.astype(dtype)
+
+
+def scalar_type(kind: type[np.generic]) -> Callable[..., Any]:
+    """``np.float64(x)`` and its kin."""
+
+    def rule(*args: Any) -> Any:
+        if len(args) != 1 or not contains_tracer(args[0]):
+            return kind(*args)
+        found: Any = as_tracer(args[0])
+        result = found.astype(kind)
+        return result.as_scalar(True) if not result.ndim else result
+
+    return rule
+
+
+for _kind in (
+    np.bool_, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64,
+    np.float16, np.float32, np.float64, np.complex64, np.complex128,
+):  # fmt: skip
+    CALLS.setdefault(_kind, scalar_type(_kind))
+
+
+@call_rule(np.isscalar)
+def isscalar(element: Any) -> bool:
+    return element.scalar if isinstance(element, Tracer) else np.isscalar(element)
+
+
+@call_rule(np.iterable)
+def iterable(y: Any) -> bool:
+    return y.ndim > 0 if isinstance(y, Tracer) else np.iterable(y)

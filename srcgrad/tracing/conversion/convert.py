@@ -1,0 +1,189 @@
+"""From a function to its converted twin: same cells, globals, defaults and names, code with operators."""
+
+from __future__ import annotations
+import __future__
+
+import ast
+import dis
+import inspect
+import os
+import sys
+import sysconfig
+import types
+import warnings
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, Final
+
+from srcgrad.ir.source import internal
+from srcgrad.tracing.conversion.names import OPERATORS
+from srcgrad.tracing.conversion.sources import Unconvertible, find_source
+from srcgrad.tracing.conversion.statements import convert_function
+
+KEPT: Final = 1024
+"""How many converted code objects are remembered."""
+FUNCTION: Final = "_sg_function"
+ASKING: Final = frozenset({"isinstance", "print", "type"})
+COMPREHENSIONS: Final = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
+LIBRARIES: Final = tuple(
+    dict.fromkeys(
+        os.path.join(os.path.realpath(path), "")
+        for name, path in sysconfig.get_paths().items()
+        if name in ("stdlib", "platstdlib", "purelib", "platlib")
+    )
+)
+
+
+@lru_cache(maxsize=4096)
+def library_file(file: str) -> bool:
+    return not file.startswith("<") and os.path.realpath(file).startswith(LIBRARIES)
+
+
+def is_user_function(thing: object) -> bool:
+    """Whether this is a Python function that is converted when called: no library's, and not converted yet."""
+    if not isinstance(thing, types.FunctionType):
+        return False
+    code = thing.__code__
+    if OPERATORS in code.co_freevars or library_file(code.co_filename) or internal(code):
+        return False
+    return thing.__globals__.get("__name__", "").partition(".")[0] not in ("srcgrad", "numpy", "scipy", "jax")
+
+
+@lru_cache(maxsize=4096)
+def needs_conversion(code: types.CodeType) -> bool:
+    """Whether the code has loops or ``try``, or asks what its values are: then it is converted first."""
+    if code.co_exceptiontable or ASKING.intersection(code.co_names):
+        return True
+    if any("JUMP_BACKWARD" in instruction.opname for instruction in dis.get_instructions(code)):
+        return True
+    inner = [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
+    return any(needs_conversion(constant) for constant in inner if constant.co_name not in COMPREHENSIONS)
+
+
+def is_straight(code: types.CodeType) -> bool:
+    """Whether the code has no jumps and no effects, so that it traces as it is."""
+    if needs_conversion(code) or any("JUMP" in instruction.opname for instruction in dis.get_instructions(code)):
+        return False
+    return all(is_straight(constant) for constant in code.co_consts if isinstance(constant, types.CodeType))
+
+
+def convert(function: types.FunctionType) -> Callable[..., Any]:
+    """The converted twin of a user function.
+
+    Raises:
+        Unconvertible: it has no source, or a construct in it has no operator; the message says which.
+    """
+    found = convert_code(function.__code__, function.__code__.co_filename)
+    if isinstance(found, str):
+        raise Unconvertible(f"{function.__qualname__} is run as it is: {found}")
+    code = found
+    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+    cells[OPERATORS] = operators_cell()
+    closure = tuple(cells[name] for name in code.co_freevars)
+    twin = types.FunctionType(code, function.__globals__, function.__name__, function.__defaults__, closure)
+    twin.__kwdefaults__ = function.__kwdefaults__
+    twin.__qualname__, twin.__module__ = function.__qualname__, function.__module__
+    twin.__dict__.update(function.__dict__)
+    return twin
+
+
+@lru_cache(maxsize=1)
+def operators_cell() -> types.CellType:
+    from srcgrad.tracing.conversion import operators  # which converts what it calls
+
+    return types.CellType(operators)
+
+
+@lru_cache(maxsize=KEPT)
+def convert_code(code: types.CodeType, file: str) -> types.CodeType | str:
+    """The converted code, or why there is none. ``file`` tells codes apart that are equal but for their files."""
+    if code.co_flags & (inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
+        return "it is asynchronous"
+    try:
+        return compiled(code)
+    except Unconvertible as error:
+        return str(error)
+    except (SyntaxError, RecursionError, ValueError) as error:
+        return f"{type(error).__name__}: {error}"
+
+
+def compiled(code: types.CodeType) -> types.CodeType:
+    source = find_source(code)
+    node = source.node
+    if isinstance(node, ast.Lambda):
+        body = ast.copy_location(ast.Return(node.body), node.body)
+        definition = ast.FunctionDef(FUNCTION, node.args, [body], [], None)
+        if sys.version_info >= (3, 12):
+            definition.type_params = []
+        ast.copy_location(definition, node)
+    else:
+        definition = node
+    definition.decorator_list, definition.returns = [], None
+    strip(definition.args)
+    definition = convert_function(definition)
+    definition.name = FUNCTION  # its own name means what it means outside
+    inner: list[ast.stmt] = [definition]
+    names = [free for free in code.co_freevars if free != "__class__" or source.owner is None]
+    if source.owner is not None:  # private names are mangled as in the class
+        inner = [ast.ClassDef(f"___{source.owner.lstrip('_')}", [], [], inner, [])]
+        if sys.version_info >= (3, 12):
+            inner[0].type_params = []  # type: ignore[attr-defined]
+    arguments = ast.arguments([], [ast.arg(free) for free in [OPERATORS, *names]], None, [], [], None, [])
+    factory = ast.FunctionDef("_sg_factory", arguments, inner, [], None)
+    if sys.version_info >= (3, 12):
+        factory.type_params = []
+    module = ast.Module([factory], [])
+    ast.copy_location(factory, definition)
+    if inner[0] is not definition:
+        ast.copy_location(inner[0], definition)
+    ast.fix_missing_locations(module)
+    flags = code.co_flags & future_flags()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what the compiler has to say of this text it has said before
+        made = compile(module, code.co_filename, "exec", flags, dont_inherit=True)
+    found = find_code(made, FUNCTION)
+    if found is None or set(found.co_freevars) - {OPERATORS} - set(code.co_freevars):
+        raise Unconvertible("its variables could not be found again")
+    return renamed(found, code.co_name, code.co_qualname, code.co_firstlineno)
+
+
+@lru_cache(maxsize=1)
+def future_flags() -> int:
+    flags = 0
+    for name in __future__.all_feature_names:
+        flags |= getattr(__future__, name).compiler_flag
+    return flags
+
+
+def strip(arguments: ast.arguments) -> None:
+    """Without annotations and defaults, which the function object has."""
+    named = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+    for argument in [*named, *(extra for extra in (arguments.vararg, arguments.kwarg) if extra is not None)]:
+        argument.annotation = None
+    arguments.defaults = []
+    arguments.kw_defaults = [None for _ in arguments.kwonlyargs]
+
+
+def find_code(code: types.CodeType, name: str) -> types.CodeType | None:
+    """The code of the function of this name in the factory, or in the class in it."""
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            if constant.co_name == name and constant.co_flags & inspect.CO_OPTIMIZED:  # no class of that name
+                return constant
+            found = find_code(constant, name)
+            if found is not None:
+                return found
+    return None
+
+
+def renamed(code: types.CodeType, name: str, qualname: str, first: int) -> types.CodeType:
+    """The code under the user's name; functions made of its blocks too, so that tracebacks name what the user wrote."""
+    constants = []
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            made = constant.co_name.startswith("_sg_")
+            inner = name if made else constant.co_name
+            inside = qualname if made else f"{qualname}.<locals>.{constant.co_name}"
+            constant = renamed(constant, inner, inside, constant.co_firstlineno)
+        constants.append(constant)
+    return code.replace(co_name=name, co_qualname=qualname, co_consts=tuple(constants), co_firstlineno=first)

@@ -1,0 +1,120 @@
+"""Expressions as operators: calls, logic, ``x if c else y``, chained comparison, ``in``, indexing, f-strings."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from srcgrad.tracing.conversion.names import holds, load, operator, placed, thunk
+from srcgrad.tracing.conversion.sources import Unconvertible
+
+FRAME_FUNCTIONS = ("globals", "breakpoint", "__import__")
+"""Built-ins that look at the frame of their caller: called as they are."""
+NAMESPACE_FUNCTIONS = ("locals", "vars", "dir", "eval", "exec")
+"""Built-ins that look at the variables of their caller, which converted code keeps in functions of its own."""
+LAZY = (ast.NamedExpr, ast.Yield, ast.YieldFrom, ast.Await)
+"""What cannot move into a function of its own."""
+
+
+class ExpressionConverter(ast.NodeTransformer):
+    """Rewrites the expressions of one function."""
+
+    first_parameter: str | None = None
+
+    def visit_expressions(self, nodes: Sequence[ast.expr]) -> list[ast.expr]:
+        return [self.visit(node) for node in nodes]
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        name = node.func.id if isinstance(node.func, ast.Name) else None
+        if name in NAMESPACE_FUNCTIONS and not (name in ("vars", "dir") and node.args):
+            raise Unconvertible(f"it calls {name}()")
+        if name == "super":
+            if not node.args and self.first_parameter is not None:
+                node.args = [load("__class__"), load(self.first_parameter)]
+                placed(node, node)
+            return node
+        self.generic_visit(node)
+        if name in FRAME_FUNCTIONS:
+            return node
+        made = operator("call", node.func, *node.args, keywords=node.keywords)
+        placed(made, node.func)
+        return ast.copy_location(made, node)
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
+        lazy = holds(node.values[1:], *LAZY)
+        self.generic_visit(node)
+        if lazy:
+            return node
+        name = "and_" if isinstance(node.op, ast.And) else "or_"
+        result = node.values[-1]
+        for value in reversed(node.values[:-1]):
+            result = operator(name, value, thunk(result))
+            placed(result, node)
+        return result
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
+        self.generic_visit(node)
+        if not isinstance(node.op, ast.Not):
+            return node
+        made = operator("not_", node.operand)
+        placed(made, node)
+        return made
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
+        lazy = holds([node.body, node.orelse], *LAZY)
+        self.generic_visit(node)
+        if lazy:
+            return node
+        made = operator("choose", node.test, thunk(node.body), thunk(node.orelse))
+        placed(made, node)
+        return made
+
+    def visit_Compare(self, node: ast.Compare) -> ast.expr:
+        chained = len(node.ops) > 1
+        if chained and holds(node.comparators, *LAZY):
+            return self.generic_visit(node)  # type: ignore[return-value]
+        contains = any(isinstance(op, (ast.In, ast.NotIn)) for op in node.ops)
+        self.generic_visit(node)
+        if not chained and not contains:
+            return node
+        names = ast.Tuple([ast.Constant(type(op).__name__) for op in node.ops], ast.Load())
+        made = operator("compare", names, node.left, *map(thunk, node.comparators))
+        placed(made, node)
+        return made
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
+        self.generic_visit(node)
+        if not isinstance(node.ctx, ast.Load) or isinstance(node.slice, ast.Constant):
+            return node
+        made = operator("getitem", node.value, index_of(node.slice))
+        placed(made, node)
+        return made
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.expr:
+        parts: list[ast.expr] = []
+        for value in node.values:
+            if not isinstance(value, ast.FormattedValue):
+                parts.append(value)
+                continue
+            spec = ast.Constant("") if value.format_spec is None else self.visit(value.format_spec)
+            part = ast.Tuple([self.visit(value.value), ast.Constant(value.conversion), spec], ast.Load())
+            placed(part, value)
+            parts.append(part)
+        made = operator("text", *parts)
+        placed(made, node)
+        return made
+
+    def visit_Lambda(self, node: ast.Lambda) -> ast.expr:
+        if not holds([node.body], ast.Yield, ast.YieldFrom, ast.Await):
+            self.generic_visit(node)
+        return node
+
+
+def index_of(node: ast.expr) -> ast.expr:
+    """An index as an ordinary expression: slices become calls of ``slice``."""
+    if isinstance(node, ast.Slice):
+        bounds = [bound or ast.Constant(None) for bound in (node.lower, node.upper, node.step)]
+        return operator("slice", *bounds)
+    if isinstance(node, ast.Tuple):
+        node.elts = [index_of(element) for element in node.elts]
+    return node

@@ -1,0 +1,592 @@
+"""``while`` and ``for`` of converted code: Python's loops, or one region where a traced value decides or trips many.
+
+A loop's carries are the variables that a trip rebinds and the memory that it writes; which these are is found by
+tracing the body until nothing new changes.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from srcgrad.errors import SrcgradError
+from srcgrad.ir.core import Value
+from srcgrad.ir.opdef import REGISTRY
+from srcgrad.ir.types import INT64, ArrayType
+from srcgrad.tracing.conversion.branches import if_
+from srcgrad.tracing.conversion.numbers import UNROLLED, DynamicRange, Series
+from srcgrad.tracing.conversion.state import (
+    UNBOUND,
+    UNSET,
+    Kind,
+    Marker,
+    MustRetrace,
+    Raised,
+    Snapshot,
+    State,
+    Undefined,
+    emit_region,
+    entered,
+    freeze,
+    has_effects,
+    joined,
+    kind_of,
+    lifted_by,
+    region_of,
+    same_handle,
+    shown,
+    tree_of,
+    truth,
+    unknown,
+    value_as,
+)
+from srcgrad.tracing.magnitude import TRIPS, grows
+from srcgrad.tracing.pytree import TreeDef
+from srcgrad.tracing.trace import CURRENT, Refused, Storage, Trace, current_span, current_trace
+from srcgrad.tracing.tracer import Tracer, from_value
+
+MOST_UNROLLED: Final = 20_000
+"""A loop of more trips that cannot be one region is not traced trip by trip."""
+ROUNDS: Final = 12
+"""How often a body is traced at most until its carries are known."""
+COUNT: Final = Kind(ArrayType(INT64), True, True)
+
+
+class Carry:
+    """A variable that a trip hands to the next one."""
+
+    def __init__(self, name: str, tree: TreeDef | None, kinds: list[Kind]) -> None:
+        self.name, self.tree, self.kinds = name, tree, kinds
+
+    def joined(self, leaves: Sequence[Any]) -> bool:
+        """Widen the kinds to hold these leaves too; whether that changed them."""
+        before = list(self.kinds)
+        for k, leaf in enumerate(leaves):
+            if grows(leaf):
+                raise Refused(f"{shown(self.name)} is an integer that may exceed 64 bits", hint="use floats")
+            kind = kind_of(leaf)
+            if kind is None:
+                raise Refused(f"{self.name!r} becomes a {type(leaf).__name__} in a loop with a traced end")
+            self.kinds[k] = joined(self.name, self.kinds[k], kind)
+        return self.kinds != before
+
+    def build(self, leaves: Sequence[Any]) -> Any:
+        return leaves[0] if self.tree is None else self.tree.unflatten(list(leaves))
+
+
+class Trip:
+    """One tracing of a loop's test or body, with parameters for what is carried."""
+
+    def __init__(self, loop: LoopRegion, label: str, indexed: bool) -> None:
+        parent = current_trace()
+        self.trace = Trace(parent, False, f"{parent.name}: {label}", region=True)
+        self.index = Value(ArrayType(INT64)) if indexed else None
+        self.params: dict[int, list[Value]] = {
+            cell: [Value(kind.type) for kind in carry.kinds] for cell, carry in loop.carries.items()
+        }
+        self.memory = {storage: Value(storage.value.type) for storage in loop.storages}
+        self.trace.overlay.update(self.memory)
+        self.trace.tables += [loop.storages, self.memory]
+
+    def front(self) -> list[Value]:
+        found = [] if self.index is None else [self.index]
+        return [*found, *(value for values in self.params.values() for value in values), *self.memory.values()]
+
+    def seed(self, loop: LoopRegion) -> Snapshot:
+        """The variables at the start of a trip."""
+        cells = loop.start.cells()
+        for cell in loop.lost:
+            cells[cell] = loop.undefined(cell)
+        with entered(self.trace):
+            for cell, carry in loop.carries.items():
+                leaves = []
+                for value, kind in zip(self.params[cell], carry.kinds, strict=True):
+                    handle = from_value(value, kind.scalar, kind.weak)
+                    if cell in loop.frozen:
+                        handle.storage.frozen = carry.name
+                    leaves.append(handle)
+                cells[cell] = carry.build(leaves)
+        return loop.state.rebuilt(loop.start, cells)
+
+
+class LoopRegion:
+    """A loop becoming one operation."""
+
+    def __init__(self, state: State, label: str) -> None:
+        self.state = state
+        self.label = label
+        self.start = state.capture()
+        self.owned = self.start.owned()
+        self.names = state.cell_names(self.start)
+        self.carries: dict[int, Carry] = {}
+        self.storages: list[Storage] = []
+        self.frozen: set[int] = set()
+        self.lost: set[int] = set()
+        """Variables that have no value from the second trip on: not to be read before they are set."""
+        self.undo: list[Storage] = []
+
+    def settle(self, test: Callable[[], Any] | None, body: Callable[[Value | None], Any], rebinds: bool) -> Any:
+        """Trace test and body until the carries are known; returns both trips, the predicate and the last values."""
+        for _ in range(ROUNDS):
+            asked = None if test is None else self.trace_test(test)
+            trip = Trip(self, f"the body of a {self.label}", test is None)
+            if asked is not None:
+                trip.trace.tables += [asked[0].trace.overlay, asked[0].memory]
+            seeded = trip.seed(self)
+            self.state.restore(seeded)
+            with entered(trip.trace):
+                try:
+                    if test is not None and rebinds:
+                        test()
+                    body(trip.index)
+                except Raised:
+                    raise Refused("every trip of a loop raises an error") from None
+                after = self.state.capture()
+            if after.structures != self.start.structures:
+                raise Refused(
+                    f"a list, dict or set gets another size or other keys in a {self.label} with traced values",
+                    hint="fill an array of known size instead",
+                )
+            if not self.widened(trip, seeded, after):
+                return asked, trip, after
+        raise Refused(f"what a {self.label} hands from trip to trip does not settle")
+
+    def trace_test(self, test: Callable[[], Any]) -> tuple[Trip, Value]:
+        trip = Trip(self, "the test of a while", False)
+        self.state.restore(trip.seed(self))
+        with entered(trip.trace):
+            answer = test()
+            if isinstance(answer, Tracer):
+                predicate = truth(answer)
+            else:
+                predicate = value_as(bool(answer), Kind(ArrayType(np.dtype(np.bool_)), True, False))
+        if trip.trace.overlay != trip.memory:
+            raise Refused("the test of a while changes an array")
+        return trip, predicate
+
+    def widened(self, trip: Trip, seeded: Snapshot, after: Snapshot) -> bool:
+        """Take up what the trip changes and is not carried yet; whether there was something."""
+        changed = False
+        for storage in trip.trace.overlay:
+            if storage not in trip.memory:
+                self.storages.append(storage)
+                changed = True
+        for cell, (one, other) in enumerate(zip(seeded.cells(), after.cells(), strict=True)):
+            carry = self.carries.get(cell)
+            if carry is None:
+                if not same_handle(one, other):
+                    changed |= self.taken_up(cell, one, other)
+                continue
+            leaves, tree = tree_of(other)
+            if other is UNSET:
+                continue
+            if isinstance(other, (Marker, Undefined)):
+                changed |= self.lose(cell, other)
+                continue
+            if tree != carry.tree or len(leaves) != len(carry.kinds):
+                raise Refused(f"{carry.name!r} changes its structure in a {self.label} with traced values")
+            changed |= carry.joined(leaves)
+        return self.froze(trip, after) or changed
+
+    def taken_up(self, cell: int, one: Any, other: Any) -> bool:
+        """Carry a variable that a trip rebinds."""
+        name = self.names[cell]
+        source = other if isinstance(one, (Marker, Undefined)) else one
+        leaves, tree = tree_of(source)
+        kinds = [kind_of(leaf) for leaf in leaves]
+        pending = isinstance(one, Tracer) and one.storage.pending is not None
+        if isinstance(other, (Marker, Undefined)) or isinstance(one, Undefined) or None in kinds or pending:
+            if isinstance(one, (Marker, Undefined)):
+                return False  # a variable of one trip: it has no value after the loop
+            return self.lose(cell, other)
+        self.carries[cell] = Carry(name, tree, [kind for kind in kinds if kind is not None])
+        if not isinstance(one, Marker):
+            others, other_tree = tree_of(other)
+            if other_tree != tree or len(others) != len(leaves):
+                raise Refused(f"{name!r} changes its structure in a {self.label} with traced values")
+            self.carries[cell].joined(others)
+            for leaf in leaves:
+                if not isinstance(leaf, Tracer) or leaf.scalar:
+                    continue
+                if id(leaf.storage) not in self.owned or leaf.storage.frozen is not None:
+                    self.frozen.add(cell)  # in the first trip it may share memory that later ones do not
+                    freeze(leaf.storage, name, self.undo)
+        return True
+
+    def lose(self, cell: int, other: Any) -> bool:
+        """Give up a variable's value from trip to trip; reading it before it is set is refused."""
+        name = self.names[cell]
+        if name.startswith(("[", "_sg_result", "_sg_returned")):
+            raise Refused(
+                f"{shown(name)} is another {type(other).__name__} in each trip of a {self.label} with traced values"
+            )
+        self.carries.pop(cell, None)
+        if cell in self.lost:
+            return False
+        self.lost.add(cell)
+        return True
+
+    def undefined(self, cell: int) -> Undefined:
+        return Undefined(
+            self.names[cell], f"changes in a {self.label} with traced values in a way that has no one type"
+        )
+
+    def froze(self, trip: Trip, after: Snapshot) -> bool:
+        """Forbid writes into memory that carried variables share at the end of a trip; whether that is new."""
+        owners: dict[Storage, set[int]] = {}
+        for cell, value in enumerate(after.cells()):
+            for leaf in tree_of(value)[0]:
+                if isinstance(leaf, Tracer) and not leaf.scalar:
+                    owners.setdefault(leaf.storage, set()).add(cell)
+        found = False
+        for storage, cells in owners.items():
+            carried = [cell for cell in cells if cell in self.carries]
+            if not carried:
+                continue
+            inside = storage.trace is trip.trace
+            if (inside or id(storage) in self.owned) and len(cells) == 1 and storage.frozen is None:
+                continue
+            found |= not self.frozen.issuperset(carried)
+            self.frozen.update(carried)
+            if not inside and storage.frozen is None:
+                freeze(storage, self.names[carried[0]], self.undo)
+                found = True
+        return found
+
+    def operands(self) -> list[Value]:
+        """The carries' values at the start."""
+        found = []
+        cells = self.start.cells()
+        for cell, carry in self.carries.items():
+            start = cells[cell]
+            leaves = [start] * len(carry.kinds) if isinstance(start, Marker) else tree_of(start)[0]
+            found += [value_as(leaf, kind) for leaf, kind in zip(leaves, carry.kinds, strict=True)]
+        trace = current_trace()
+        return [*found, *(trace.read(storage) for storage in self.storages)]
+
+    def results(self, trip: Trip, after: Snapshot) -> list[Value]:
+        """The carries' values at the end of a trip."""
+        cells = after.cells()
+        with entered(trip.trace):
+            found = []
+            for cell, carry in self.carries.items():
+                end = cells[cell]
+                leaves = [end] * len(carry.kinds) if isinstance(end, Marker) else tree_of(end)[0]
+                found += [value_as(leaf, kind) for leaf, kind in zip(leaves, carry.kinds, strict=True)]
+            return [*found, *(trip.trace.read(storage) for storage in self.storages)]
+
+    def leave(self, values: Sequence[Value], ran: Value | None, after: Snapshot) -> None:
+        """Give variables and memory their values after the loop. ``ran``: whether there was a trip, if not sure."""
+        given = iter(values)
+        cells = self.start.cells()
+        ends = after.cells()
+        for cell, carry in self.carries.items():
+            unbound = cells[cell] is UNBOUND
+            leaves = []
+            for kind in carry.kinds:
+                handle = from_value(next(given), kind.scalar, kind.weak)
+                if cell in self.frozen:
+                    handle.storage.frozen = carry.name
+                if unbound and ran is not None:
+                    handle.storage.pending = (carry.name, ran)
+                leaves.append(handle)
+            cells[cell] = carry.build(leaves)
+        for cell, (before, end) in enumerate(zip(self.start.cells(), ends, strict=True)):
+            if cell in self.lost:
+                cells[cell] = self.undefined(cell)
+            elif cell not in self.carries and isinstance(before, (Marker, Undefined)) and end is not before:
+                cells[cell] = Undefined(self.names[cell], f"is set in a {self.label} with traced values only")
+        trace = current_trace()
+        for storage in self.storages:
+            trace.write(storage, next(given))
+        self.state.restore(self.state.rebuilt(self.start, cells))
+
+    def abandon(self) -> None:
+        """Undo what tracing the loop did to variables and memory."""
+        for storage in self.undo:
+            storage.frozen = None
+        self.state.restore(self.start)
+
+
+def while_region(
+    test: Callable[[], Any], body: Callable[[Value | None], Any], state: State, rebinds: bool, label: str
+) -> None:
+    """A loop as long as a traced test holds."""
+    loop = LoopRegion(state, label)
+    try:
+        asked, trip, after = loop.settle(test, body, rebinds)
+        checked, predicate = asked
+        if rebinds and has_effects(checked.trace.builder.operations):
+            raise Refused("the test of a while binds a name and has an effect")
+        results = loop.results(trip, after)
+        outer = lifted_by(checked.trace, trip.trace)
+        condition = region_of(checked.trace, checked.front(), outer, [predicate])
+        regions = [condition, region_of(trip.trace, trip.front(), outer, results)]
+        starts = loop.operands()
+        operation = emit_region("while", [*starts, *outer], {"carries": len(starts)}, regions)
+        trips = operation.results[len(starts)]
+        trace = current_trace()
+        zero = value_as(0, COUNT)
+        ran = trace.emit(REGISTRY["greater"], [trips, zero])
+        checked.trace.alive = trip.trace.alive = False
+        loop.leave(operation.results[: len(starts)], ran, after)
+    except BaseException:
+        loop.abandon()
+        raise
+    if rebinds:
+        test()
+
+
+def for_region(trips: int | Value, body: Callable[[Value | None], Any], state: State, label: str = "for") -> None:
+    """A loop of a number of trips."""
+    loop = LoopRegion(state, label)
+    try:
+        _, trip, after = loop.settle(None, body, False)
+        results = loop.results(trip, after)
+        outer = lifted_by(trip.trace)
+        region = region_of(trip.trace, trip.front(), outer, results)
+        starts = loop.operands()
+        attrs = {"trips": None, "carries": len(starts), "consts": len(outer), "reverse": False}
+        operands = [*starts, *outer]
+        ran = None
+        if isinstance(trips, int):
+            attrs["trips"] = trips
+        else:
+            operands.insert(0, trips)
+            ran = current_trace().emit(REGISTRY["greater"], [trips, value_as(0, COUNT)])
+        operation = emit_region("for", operands, attrs, [region])
+        trip.trace.alive = False
+        loop.leave(operation.results, ran, after)
+    except BaseException:
+        loop.abandon()
+        raise
+
+
+# --- while -----------------------------------------------------------------------------
+
+
+def while_(
+    test: Callable[[], Any], body: Callable[[], Any], get: Any, put: Any, names: tuple[str, ...], visible: Any
+) -> None:
+    """The statement ``while``."""
+    while True:
+        trace = CURRENT.get()
+        if trace is None or trace.concrete:
+            if not test():
+                return
+            body()
+            continue
+        start = len(trace.builder.operations)
+        state = State(get, put, names, visible)
+        before = state.capture()
+        answer = test()
+        if not unknown(answer):
+            if not answer:
+                return
+            body()
+            continue
+        if has_effects(trace.builder.operations[start:]):
+            raise Refused("the test of a while has an effect")
+        truth(answer)
+        rebinds = state.changed(before)
+        state.restore(before)
+        del before, answer  # which would count as other references to what the variables hold
+        while_region(test, lambda _: body(), state, rebinds, "while")
+        return
+
+
+# --- for -----------------------------------------------------------------------------
+
+
+class Items:
+    """What a ``for`` runs over, by index; ``count`` is the number of items."""
+
+    def __init__(self, count: int | Value, at: Callable[[Any], Any]) -> None:
+        self.count, self.at = count, at
+
+
+def items_of(thing: Any) -> Items | None:
+    """Items that a traced index can find; None for iterables that only Python can run over."""
+    if isinstance(thing, range):
+        return Items(len(thing), lambda k: along(thing.start, thing.step, k))
+    if isinstance(thing, DynamicRange):
+        count: Any = thing.count()
+        return Items(count.read(), lambda k: along(thing.start, thing.step, k))
+    if isinstance(thing, Tracer):
+        return Items(len(thing), lambda k: thing[k]) if thing.ndim else None
+    if isinstance(thing, np.ndarray):
+        return (
+            Items(len(thing), lambda k: constant_item(thing, k)) if thing.ndim and thing.dtype.kind in "biufc" else None
+        )
+    if not isinstance(thing, Series) or thing.used:
+        return None
+    parts = [items_of(part) for part in thing.parts]
+    found = [part for part in parts if part is not None and isinstance(part.count, int)]
+    if len(found) != len(parts):
+        return None
+    count = min(part.count for part in found if isinstance(part.count, int))
+    if thing.kind == "zip":
+        return Items(count, lambda k: tuple(part.at(k) for part in found))
+    if thing.kind == "enumerate":
+        return Items(count, lambda k: (thing.start + k, found[0].at(k)))
+    return Items(count, lambda k: found[0].at(count - 1 - k))
+
+
+def constant_item(array: Any, k: Any) -> Any:
+    from srcgrad.tracing.conversion.calls import getitem
+
+    return getitem(array, k)
+
+
+def along(start: Any, step: int, k: Any) -> Any:
+    """The item of a range."""
+    scaled = k if step == 1 else k * step
+    return scaled if isinstance(start, int) and start == 0 else start + scaled
+
+
+def index_of(value: Value, count: int | Value) -> Tracer:
+    """A loop's index as a Python integer."""
+    index = from_value(value, scalar=True, weak=True)
+    index.bound = count if isinstance(count, int) else TRIPS
+    return index
+
+
+def for_(
+    iterable: Any, body: Callable[[Any], Any], go_on: Callable[[], Any] | None, get: Any, put: Any,
+    names: tuple[str, ...], visible: Any,
+) -> None:  # fmt: skip
+    """The statement ``for``. ``go_on``: whether no jump has ended the loop."""
+    trace = CURRENT.get()
+    if trace is None or trace.concrete:
+        for item in iterable:
+            body(item)
+            if go_on is not None and not go_on():
+                return
+        return
+    items = items_of(iterable)
+
+    def state_of() -> State:
+        return State(get, put, names, visible)
+
+    if isinstance(iterable, DynamicRange) and items is not None:
+        if go_on is None:
+            for_region(items.count, lambda k: body(items.at(index_of(checked(k), items.count))), state_of())
+        else:
+            rest_region(items, 0, body, go_on, get, put, names, visible)
+        return
+    long = items is not None and isinstance(items.count, int) and items.count > UNROLLED
+    if items is not None and long and go_on is None and rolled(items, body, state_of):
+        exhaust(iterable)
+        return
+    run_through(iterable, items, body, go_on, get, put, names, visible)
+
+
+def checked(value: Value | None) -> Value:
+    assert value is not None
+    return value
+
+
+def rolled(items: Items, body: Callable[[Any], Any], state_of: Callable[[], State]) -> bool:
+    """Try to make a long loop one region; what it did is undone where it cannot be."""
+    trace = current_trace()
+    assert isinstance(items.count, int)
+    mark, sites = len(trace.builder.operations), len(trace.sites)
+    place = current_span()
+    where = "" if place is None else f" at {place.label()}"
+    lifted, overlay = dict(trace.lifted), dict(trace.overlay)
+    asked = [found.needed for found in around(trace)]
+    try:
+        for_region(items.count, lambda k: body(items.at(index_of(checked(k), items.count))), state_of())
+    except MustRetrace:
+        raise
+    except (SrcgradError, TypeError, ValueError, IndexError, KeyError, AttributeError) as error:
+        why = getattr(error, "message", str(error)).splitlines()[0]
+        if items.count > MOST_UNROLLED:
+            raise MustRetrace(f"a loop of {items.count} trips cannot be one region: {why}") from None
+        withdraw(trace, mark, sites, lifted, overlay)
+        for found, needed in zip(around(trace), asked, strict=True):
+            found.needed = needed
+        trace.rolled.append(f"the loop of {items.count} trips{where}: unrolled, {why}")
+        return False
+    trace.rolled.append(f"the loop of {items.count} trips{where}: one region")
+    return True
+
+
+def withdraw(trace: Trace, mark: int, sites: int, lifted: dict[Value, Value], overlay: dict[Storage, Value]) -> None:
+    """Take back what was emitted into a trace since a mark."""
+    del trace.builder.operations[mark:]
+    del trace.sites[sites:]
+    trace.builder.memo.clear()
+    trace.lifted.clear()
+    trace.lifted.update(lifted)
+    trace.overlay.clear()
+    trace.overlay.update(overlay)
+
+
+def around(trace: Trace) -> Iterator[Trace]:
+    """A trace and those around it."""
+    found: Trace | None = trace
+    while found is not None:
+        yield found
+        found = found.parent
+
+
+def run_through(
+    iterable: Iterable[Any], items: Items | None, body: Callable[[Any], Any], go_on: Callable[[], Any] | None,
+    get: Any, put: Any, names: tuple[str, ...], visible: Any,
+) -> None:  # fmt: skip
+    """Trip by trip, until a traced condition decides whether the loop goes on."""
+    iterator: Iterator[Any] = iter(iterable)
+    for position, item in enumerate(iterator):
+        body(item)
+        if go_on is None:
+            continue
+        answer = go_on()
+        if unknown(answer):
+            if items is not None and isinstance(items.count, int) and items.count - position > 3:
+                rest_region(items, position + 1, body, go_on, get, put, names, visible)
+                exhaust(iterable)
+                return
+            for other in iterator:
+                if_(go_on(), functools.partial(body, other), lambda: None, get, put, names, visible)
+            return
+        if not answer:
+            return
+
+
+def exhaust(iterable: Any) -> None:
+    """Leave an iterator at its end, as a loop does."""
+    if isinstance(iterable, Series):
+        iterable.made = iter(())
+
+
+def rest_region(
+    items: Items, position: int, body: Callable[[Any], Any], go_on: Callable[[], Any], get: Any, put: Any,
+    names: tuple[str, ...], visible: Any,
+) -> None:  # fmt: skip
+    """The items from a position on, as long as traced flags let the loop go on."""
+    counter: list[Any] = [position]
+    count: Any = items.count if isinstance(items.count, int) else from_value(items.count, True, True)
+
+    def get_all() -> tuple[Any, ...]:
+        return (*get(), counter[0])
+
+    def put_all(values: tuple[Any, ...]) -> None:
+        put(values[:-1])
+        counter[0] = values[-1]
+
+    def test() -> Any:
+        from srcgrad.tracing.conversion.branches import and_
+
+        return and_(counter[0] < count, go_on)
+
+    def trip(_: Value | None) -> None:
+        k = counter[0]
+        body(items.at(k))
+        counter[0] = k + 1
+
+    state = State(get_all, put_all, (*names, "_sg_index"), visible)
+    while_region(test, trip, state, False, "for")

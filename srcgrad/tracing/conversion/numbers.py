@@ -1,0 +1,347 @@
+"""Python's own functions of numbers on traced ones: casts, comparisons of several, ranges, ``math``, questions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from srcgrad.errors import UnsupportedError
+from srcgrad.ir.types import INT64
+from srcgrad.tracing.conversion.calls import call_rule, followed
+from srcgrad.tracing.conversion.state import emit_check, unknown
+from srcgrad.tracing.tracer import Tracer, as_tracer, cast_value, contains_tracer, from_value
+
+FLOAT64 = np.dtype(np.float64)
+COMPLEX128 = np.dtype(np.complex128)
+UNROLLED = 32
+"""Python's functions of sequences run element by element up to this length, as NumPy reductions beyond."""
+MISSING: Any = object()
+
+
+def python_number(x: Tracer, dtype: Any, what: str) -> Tracer:
+    """A traced array of one element as a Python number of this dtype."""
+    if x.size != 1:
+        raise UnsupportedError("only 0-dimensional arrays can be converted to Python scalars")
+    if x.dtype.kind == "c" and np.dtype(dtype).kind != "c":
+        raise UnsupportedError(f"{what}() argument must be a real number, not complex")
+    element = x if x.scalar else x.reshape(())
+    return from_value(cast_value(element.read(), np.dtype(dtype)), scalar=True, weak=np.dtype(dtype).kind in "ifc")
+
+
+@call_rule(float)
+def float_(x: Any = 0.0, /) -> Any:
+    return python_number(x, FLOAT64, "float") if isinstance(x, Tracer) else float(x)
+
+
+@call_rule(complex)
+def complex_(real: Any = 0, imag: Any = 0) -> Any:
+    if not isinstance(real, Tracer) and not isinstance(imag, Tracer):
+        return complex(real, imag)
+    whole = python_number(as_tracer(real), COMPLEX128, "complex")
+    if not isinstance(imag, Tracer) and not imag:
+        return whole
+    return whole + python_number(as_tracer(imag), COMPLEX128, "complex") * 1j
+
+
+@call_rule(int)
+def int_(x: Any = 0, /, *base: Any, **options: Any) -> Any:
+    if not isinstance(x, Tracer):
+        return int(x, *base, **options)
+    if not unknown(x) and x.size == 1:
+        return int(np.asarray(x.number()).reshape(())[()])
+    return python_number(x, INT64, "int")
+
+
+@call_rule(bool)
+def bool_(x: Any = False, /) -> Any:
+    if not unknown(x):
+        return bool(x)
+    if x.size != 1:
+        return bool(x)  # which raises NumPy's error
+    return from_value(cast_value((x if x.scalar else x.reshape(())).read(), np.dtype(np.bool_)), scalar=True)
+
+
+@call_rule(round)
+def round_(x: Any, ndigits: Any = None) -> Any:
+    if not isinstance(x, Tracer) or ndigits is not None or not x.scalar:
+        return round(x) if ndigits is None else round(x, ndigits)
+    return int_(np.rint(x))
+
+
+@call_rule(isinstance)
+def isinstance_(thing: Any, classes: Any) -> bool:
+    """As the object that a traced value stands for would answer."""
+    if not isinstance(thing, Tracer):
+        return isinstance(thing, classes)
+    return issubclass(concrete_class(thing), classes)
+
+
+@call_rule(type)
+def type_(*args: Any, **kwargs: Any) -> Any:
+    if len(args) == 1 and isinstance(args[0], Tracer):
+        return concrete_class(args[0])
+    return type(*args, **kwargs)
+
+
+def concrete_class(x: Tracer) -> type:
+    if x.weak:
+        return {"f": float, "c": complex, "i": int}[x.dtype.kind]
+    return x.dtype.type if x.scalar else np.ndarray
+
+
+def pick(first: Any, second: Any, larger: Callable[[Any, Any], Any]) -> Any:
+    """``max`` or ``min`` of two numbers, the first where they are equal."""
+    if not isinstance(first, Tracer) and not isinstance(second, Tracer):
+        return second if larger(second, first) else first
+    better = larger(second, first)
+    if not unknown(better):
+        return second if better else first
+    if better.size != 1:
+        return bool(better)  # which raises NumPy's error
+    chosen: Any = np.where(better, second, first)
+    weak = all(not isinstance(x, (Tracer, np.generic)) or getattr(x, "weak", False) for x in (first, second))
+    return from_value(chosen.read(), scalar=True, weak=weak)
+
+
+def extreme(builtin: Any, reduction: Any, position: Any, larger: Any) -> Any:
+    def rule(*args: Any, key: Any = None, default: Any = MISSING) -> Any:
+        options = {} if default is MISSING else {"default": default}
+        items: Any = args[0] if len(args) == 1 else args
+        if isinstance(items, Tracer):
+            if items.ndim == 1 and items.size > UNROLLED and key is None:
+                return items[position(items)]
+            items = list(items)
+        elif not isinstance(items, (list, tuple)):
+            items = list(items)
+        if key is not None or not items or not any(isinstance(item, Tracer) for item in items):
+            return builtin(items, key=key, **options)
+        found = items[0]
+        for item in items[1:]:
+            found = pick(found, item, larger)
+        return found
+
+    return rule
+
+
+call_rule(max)(extreme(max, np.max, np.argmax, lambda a, b: a > b))
+call_rule(min)(extreme(min, np.min, np.argmin, lambda a, b: a < b))
+
+
+@call_rule(sum)
+def sum_(iterable: Any, /, start: Any = 0) -> Any:
+    if isinstance(iterable, Tracer) and iterable.ndim and iterable.shape[0] > UNROLLED:
+        return start + np.sum(iterable, axis=0)
+    return sum(iterable, start)
+
+
+def quantifier(builtin: Any, combine: Any) -> Any:
+    def rule(iterable: Any, /) -> Any:
+        if isinstance(iterable, Tracer) and iterable.ndim == 1:
+            return bool_(combine.reduce(iterable != 0))
+        found: Any = None
+        for item in iterable:
+            if unknown(item):
+                truth = bool_(item)
+                found = truth if found is None else combine(found, truth)
+            elif bool(item) is (builtin is any):
+                return builtin is any
+        return (builtin is not any) if found is None else found
+
+    return rule
+
+
+call_rule(any)(quantifier(any, np.logical_or))
+call_rule(all)(quantifier(all, np.logical_and))
+
+
+@call_rule(sorted)
+def sorted_(iterable: Any, /, *, key: Any = None, reverse: Any = False) -> Any:
+    items = list(iterable)
+    numbers = items and all(isinstance(item, (Tracer, int, float, np.number)) for item in items)
+    if key is None and numbers and any(unknown(item) for item in items):
+        tracers: list[Any] = [as_tracer(item) for item in items]
+        ordered: Any = np.sort(np.stack(tracers))
+        return list(ordered[::-1] if reverse else ordered)
+    return sorted(items, key=followed(key), reverse=reverse)
+
+
+# --- ranges and other iterables -----------------------------------------------------------------------------
+
+
+class DynamicRange:
+    """``range`` with traced bounds: only ``for`` knows what to do with it."""
+
+    def __init__(self, start: Any, stop: Any, step: Any) -> None:
+        self.start, self.stop, self.step = start, stop, step
+
+    def count(self) -> Any:
+        """The number of trips, as a traced integer."""
+        up = self.step > 0
+        span = (self.stop - self.start if up else self.start - self.stop) + (abs(self.step) - 1)
+        return np.maximum(span // abs(self.step), 0)
+
+    def __len__(self) -> int:
+        return len(range(*map(int, (self.start, self.stop, self.step))))
+
+    def __iter__(self) -> Any:
+        return iter(range(*map(int, (self.start, self.stop, self.step))))
+
+
+@call_rule(range)
+def range_(*args: Any) -> Any:
+    if not any(map(unknown, args)):
+        return range(*args)
+    start, stop, step = (0, args[0], 1) if len(args) == 1 else (*args, 1)[:3]
+    for bound in args:
+        if isinstance(bound, Tracer) and (bound.dtype.kind not in "iu" or bound.ndim):
+            raise UnsupportedError(f"'{bound.dtype}' object cannot be interpreted as an integer")
+    return DynamicRange(start, stop, int(step))
+
+
+class Series:
+    """``zip``, ``enumerate`` or ``reversed`` of what can be indexed: iterates as Python's, and by a traced index."""
+
+    def __init__(self, made: Iterable[Any], kind: str, parts: tuple[Any, ...], start: Any = 0) -> None:
+        self.made = iter(made)
+        self.kind, self.parts, self.start = kind, parts, start
+        self.used = False
+        """Whether items were taken out of it: then only Python knows where it stands."""
+
+    def __iter__(self) -> Any:
+        return self
+
+    def __next__(self) -> Any:
+        self.used = True
+        return next(self.made)
+
+
+def indexable(thing: Any) -> bool:
+    return isinstance(thing, (Tracer, range, np.ndarray, Series))
+
+
+@call_rule(enumerate)
+def enumerate_(iterable: Any, start: Any = 0) -> Any:
+    made = enumerate(iterable, start)
+    return Series(made, "enumerate", (iterable,), start) if indexable(iterable) else made
+
+
+@call_rule(zip)
+def zip_(*iterables: Any, strict: bool = False) -> Any:
+    made = zip(*iterables, strict=strict)
+    return Series(made, "zip", iterables) if iterables and all(map(indexable, iterables)) and not strict else made
+
+
+@call_rule(reversed)
+def reversed_(sequence: Any) -> Any:
+    made = reversed(sequence)
+    return Series(made, "reversed", (sequence,)) if isinstance(sequence, (Tracer, range, np.ndarray)) else made
+
+
+# --- math -----------------------------------------------------------------------------
+
+MATH: dict[Any, Any] = {
+    math.sin: np.sin, math.cos: np.cos, math.tan: np.tan, math.asin: np.arcsin, math.acos: np.arccos,
+    math.atan: np.arctan, math.atan2: np.arctan2, math.sinh: np.sinh, math.cosh: np.cosh, math.tanh: np.tanh,
+    math.asinh: np.arcsinh, math.acosh: np.arccosh, math.atanh: np.arctanh, math.exp: np.exp, math.expm1: np.expm1,
+    math.log1p: np.log1p, math.log2: np.log2, math.log10: np.log10, math.sqrt: np.sqrt, math.fabs: np.fabs,
+    math.pow: np.power, math.fmod: np.fmod, math.copysign: np.copysign, math.degrees: np.degrees,
+    math.radians: np.radians,
+}  # fmt: skip
+POSITIVE = {math.log, math.log2, math.log10}
+ROUNDING: dict[Any, Any] = {math.floor: np.floor, math.ceil: np.ceil, math.trunc: np.trunc}
+QUESTIONS: dict[Any, Any] = {math.isnan: np.isnan, math.isinf: np.isinf, math.isfinite: np.isfinite}
+SPECIAL = {math.erf: "erf", math.erfc: "erfc", math.gamma: "gamma", math.lgamma: "gammaln"}
+
+
+def weak(result: Any) -> Any:
+    """A fresh result as a Python number."""
+    if isinstance(result, Tracer):
+        result.weak = result.dtype.kind in "ifc"
+    return result
+
+
+def domain(function: Any, x: Any) -> None:
+    """What ``math`` raises where NumPy gives nan."""
+    if function in POSITIVE:
+        emit_check(x > 0, "ValueError", "math domain error")
+    elif function is math.sqrt:
+        emit_check(np.logical_not(x < 0), "ValueError", "math domain error")
+
+
+def of_math(function: Any, meaning: Any) -> Any:
+    def rule(*args: Any) -> Any:
+        if not any(isinstance(argument, Tracer) for argument in args):
+            return function(*args)
+        numbers = [float_(argument) for argument in args]
+        domain(function, numbers[0])
+        return weak(meaning(*numbers))
+
+    return rule
+
+
+for _function, _meaning in MATH.items():
+    call_rule(_function)(of_math(_function, _meaning))
+for _function, _meaning in ROUNDING.items():
+    call_rule(_function)(
+        lambda x, _function=_function, _meaning=_meaning: (
+            int_(_meaning(float_(x))) if isinstance(x, Tracer) else _function(x)
+        )
+    )
+for _function, _meaning in QUESTIONS.items():
+    call_rule(_function)(
+        lambda x, _function=_function, _meaning=_meaning: _meaning(x) if isinstance(x, Tracer) else _function(x)
+    )
+for _function, _name in SPECIAL.items():
+
+    def _special(x: Any, _function: Any = _function, _name: str = _name) -> Any:
+        if not isinstance(x, Tracer):
+            return _function(x)
+        import scipy.special
+
+        return weak(getattr(scipy.special, _name)(float_(x)))
+
+    call_rule(_function)(_special)
+
+
+@call_rule(math.log)
+def log_(x: Any, *base: Any) -> Any:
+    if not isinstance(x, Tracer) and not any(isinstance(argument, Tracer) for argument in base):
+        return math.log(x, *base)
+    number = float_(x)
+    domain(math.log, number)
+    return weak(np.log(number) if not base else np.log(number) / np.log(float_(base[0])))
+
+
+@call_rule(math.hypot)
+def hypot_(*coordinates: Any) -> Any:
+    if not any(isinstance(x, Tracer) for x in coordinates):
+        return math.hypot(*coordinates)
+    found = float_(coordinates[0])
+    for x in coordinates[1:]:
+        found = np.hypot(found, float_(x))
+    return weak(found if len(coordinates) > 1 else np.abs(found))
+
+
+@call_rule(math.fsum)
+def fsum_(iterable: Any) -> Any:
+    items = list(iterable)
+    return sum_(items, 0.0) if contains_tracer(items) else math.fsum(items)
+
+
+@call_rule(math.prod)
+def prod_(iterable: Any, *, start: Any = 1) -> Any:
+    found = start
+    for item in iterable:
+        found = found * item
+    return found
+
+
+@call_rule(math.isclose)
+def isclose_(a: Any, b: Any, *, rel_tol: Any = 1e-9, abs_tol: Any = 0.0) -> Any:
+    if not isinstance(a, Tracer) and not isinstance(b, Tracer):
+        return math.isclose(a, b, rel_tol=rel_tol, abs_tol=abs_tol)
+    size = np.maximum(np.abs(a), np.abs(b))
+    return np.logical_or(np.equal(a, b), np.abs(a - b) <= np.maximum(rel_tol * size, abs_tol))

@@ -1,0 +1,547 @@
+"""The variables and containers that a block of statements may change: read, restored, compared and joined."""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import sys
+import types
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from srcgrad.ir.core import Literal, Operation, Region, Value, literal, zeros
+from srcgrad.ir.opdef import REGISTRY
+from srcgrad.ir.ops.effects import ERROR_KINDS
+from srcgrad.ir.source import internal
+from srcgrad.ir.types import BOOL, ArrayType
+from srcgrad.tracing.conversion.convert import library_file
+from srcgrad.tracing.pytree import TreeDef, flatten
+from srcgrad.tracing.trace import CURRENT, Refused, Storage, Trace, current_span, current_trace
+from srcgrad.tracing.tracer import Tracer, as_tracer, cast_value
+
+
+class MustRetrace(Refused):
+    """One whose meaning a trace without conversion would miss too: the function is traced at each call."""
+
+
+class Raised(BaseException):
+    """A ``raise`` was reached in a block that runs on a traced condition."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(error)
+        self.error = error
+
+
+class Marker:
+    """What stands for the value of a variable that has none."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+UNBOUND: Final = Marker("unbound")
+"""A variable that is not bound."""
+UNSET: Final = Marker("unset")
+"""The result of a function that has not returned yet; a flag says so wherever it matters."""
+
+
+class Undefined:
+    """The value of a variable that has one on one path only: every use of it is refused."""
+
+    __srcgrad_unfinished__ = True
+
+    def __init__(self, name: str, why: str) -> None:
+        object.__setattr__(self, "_refusal", (name, why))
+
+    def _refuse(self, *args: Any, **kwargs: Any) -> Any:
+        name, why = object.__getattribute__(self, "_refusal")
+        raise Refused(f"{shown(name)} {why}", hint="set it to values of one kind on all paths")
+
+    __getattr__ = _refuse
+    __setattr__ = _refuse
+    __call__ = __iter__ = __len__ = __bool__ = __getitem__ = __setitem__ = __contains__ = _refuse
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse
+    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = __matmul__ = __rmatmul__ = _refuse
+    __neg__ = __pos__ = __abs__ = __invert__ = __lt__ = __le__ = __gt__ = __ge__ = __float__ = __int__ = _refuse
+    __eq__ = __ne__ = __str__ = __format__ = __index__ = __array_ufunc__ = __array_function__ = __array__ = _refuse
+    __hash__ = object.__hash__
+
+
+def read(variable: Callable[[], Any]) -> Any:
+    """A variable's value, or `UNBOUND`."""
+    try:
+        return variable()
+    except NameError:
+        return UNBOUND
+
+
+def unknown(x: Any) -> bool:
+    """Whether this is traced and its number not known."""
+    return isinstance(x, Tracer) and x.number() is None
+
+
+# --- containers -----------------------------------------------------------------------------
+
+
+def contents(container: Any) -> tuple[Any, list[Any]]:
+    """What makes up a container's structure, and its values."""
+    if isinstance(container, dict):
+        return tuple(container), list(container.values())
+    if isinstance(container, (set, frozenset)):
+        return frozenset(container), []
+    if isinstance(container, types.CellType):
+        try:
+            return True, [container.cell_contents]
+        except ValueError:
+            return False, []
+    return len(container), list(container)
+
+
+def refill(container: Any, structure: Any, values: Sequence[Any]) -> None:
+    """Give a container this structure and these values."""
+    if isinstance(container, dict):
+        container.clear()
+        container.update(zip(structure, values, strict=True))
+    elif isinstance(container, set):
+        container.clear()
+        container.update(structure)
+    elif isinstance(container, deque):
+        container.clear()
+        container.extend(values)
+    elif isinstance(container, types.CellType):
+        if structure:
+            container.cell_contents = values[0]
+        else:
+            del container.cell_contents
+    else:
+        container[:] = values
+
+
+def reachable(values: Sequence[Any]) -> list[Any]:
+    """The lists, dicts, sets, attributes of objects and variables of closures that values lead to, each once.
+
+    Raises:
+        Refused: an iterator is among them, whose place nobody can restore.
+    """
+    found: dict[int, Any] = {}
+    waiting = list(values)
+    seen: set[int] = set()
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, (Tracer, np.ndarray, np.generic, str, int, float, complex, bytes)) or value is None:
+            continue
+        if isinstance(value, (type, types.ModuleType, Undefined, Marker)) or id(value) in seen:
+            continue
+        seen.add(id(value))
+        if isinstance(value, types.FunctionType):
+            if value.__closure__ is not None and not library(value.__code__):
+                for cell in value.__closure__:
+                    if id(cell) not in found:
+                        found[id(cell)] = cell
+                        waiting += contents(cell)[1]
+                waiting += value.__defaults__ or ()
+            continue
+        if isinstance(value, Iterator) and not isinstance(value, Undefined):
+            raise Refused(f"a block on a traced condition uses a {type(value).__name__}, which moves on as it is read")
+        if isinstance(value, functools.partial):
+            waiting += [value.func, *value.args, *value.keywords.values()]
+            continue
+        if isinstance(value, (list, dict, set, deque)):
+            found[id(value)] = value
+            waiting += value.values() if isinstance(value, dict) else value
+        elif isinstance(value, (tuple, frozenset)):
+            waiting += value
+        elif isinstance(value, types.MethodType):
+            waiting += [value.__self__, value.__func__]
+        else:
+            attributes = getattr(value, "__dict__", None)
+            if type(attributes) is dict:
+                waiting.append(attributes)
+    return list(found.values())
+
+
+def library(code: types.CodeType) -> bool:
+    """Whether this is code of a library or of srcgrad itself, which keeps nothing of a program's."""
+    return internal(code) or library_file(code.co_filename)
+
+
+def references(x: Any) -> tuple[int, int]:
+    """How many references there are to a handle, and to its memory."""
+    return sys.getrefcount(x), sys.getrefcount(x.storage)
+
+
+def references_of_one() -> tuple[int, int]:
+    """What `references` gives for what one variable and one snapshot hold: Python's versions count differently."""
+    variable = types.SimpleNamespace(storage=object())
+
+    def use() -> Any:
+        return variable
+
+    snapshot = (use(),)
+    for x in snapshot:
+        return references(x)
+    raise AssertionError
+
+
+ALONE: Final = references_of_one()
+
+
+class Snapshot:
+    """The variables and the containers' contents at one moment."""
+
+    __slots__ = ("__weakref__", "elements", "structures", "variables")
+
+    def __init__(
+        self, variables: tuple[Any, ...], structures: tuple[Any, ...], elements: tuple[tuple[Any, ...], ...]
+    ) -> None:
+        self.variables, self.structures, self.elements = variables, structures, elements
+        current_trace().snapshots.add(self)
+
+    def owned(self) -> set[int]:
+        """The memory, by identity, that only one variable knows: no other object of the program sees a write to it.
+
+        References are counted: the variable's own, those of snapshots, and what looks here.
+        """
+        found = set()
+        held = [snapshot.variables for snapshot in list(current_trace().snapshots)]
+        for x in self.variables:
+            if isinstance(x, Tracer) and not x.scalar:
+                inside = sum(variable is x for variables in held for variable in variables)
+                handles, memory = references(x)
+                if handles - inside < ALONE[0] and memory - tables(x.storage) <= ALONE[1]:
+                    found.add(id(x.storage))
+        return found
+
+    def cells(self) -> list[Any]:
+        return [*self.variables, *(element for held in self.elements for element in held)]
+
+
+def tables(storage: Storage) -> int:
+    """How many tables of the traces in progress hold a memory."""
+    count = 0
+    trace = CURRENT.get()
+    while trace is not None:
+        count += storage in trace.overlay
+        for table in trace.tables:
+            count += storage in table
+        trace = trace.parent
+    return count
+
+
+class State:
+    """What a block may change: its variables, and the containers that it can reach through what it reads."""
+
+    def __init__(
+        self, get: Callable[[], tuple[Any, ...]], put: Callable[[tuple[Any, ...]], None], names: tuple[str, ...],
+        visible: Callable[[], tuple[Any, ...]],
+    ) -> None:  # fmt: skip
+        self.get, self.put, self.names = get, put, names
+        self.containers = reachable([*get(), *visible()])
+
+    def capture(self) -> Snapshot:
+        held = [contents(container) for container in self.containers]
+        return Snapshot(
+            self.get(), tuple(structure for structure, _ in held), tuple(tuple(values) for _, values in held)
+        )
+
+    def changed(self, snapshot: Snapshot) -> bool:
+        """Whether anything is not as it was."""
+        now = self.capture()
+        return now.structures != snapshot.structures or any(
+            one is not other for one, other in zip(now.cells(), snapshot.cells(), strict=True)
+        )
+
+    def restore(self, snapshot: Snapshot) -> None:
+        self.put(snapshot.variables)
+        for container, structure, values in zip(self.containers, snapshot.structures, snapshot.elements, strict=True):
+            now, held = contents(container)
+            if now != structure or any(one is not other for one, other in zip(held, values, strict=True)):
+                refill(container, structure, values)
+
+    def rebuilt(self, template: Snapshot, cells: Sequence[Any]) -> Snapshot:
+        """A snapshot of the template's structure with other values."""
+        values = iter(cells)
+        variables = tuple(next(values) for _ in template.variables)
+        elements = tuple(tuple(next(values) for _ in held) for held in template.elements)
+        return Snapshot(variables, template.structures, elements)
+
+    def cell_names(self, snapshot: Snapshot) -> list[str]:
+        found = list(self.names)
+        for container, structure, held in zip(self.containers, snapshot.structures, snapshot.elements, strict=True):
+            keys = structure if isinstance(container, dict) else range(len(held))
+            found += [f"[{key!r}]" for key in keys]
+        return found
+
+
+# --- what values are -----------------------------------------------------------------------------
+
+
+class Kind(NamedTuple):
+    """A number or array as a region's result: its type, and what Python object it stands for."""
+
+    type: ArrayType
+    scalar: bool
+    weak: bool
+
+
+PYTHON_KINDS: Final = {
+    bool: Kind(ArrayType(BOOL), True, False),
+    int: Kind(ArrayType(np.dtype(np.int64)), True, True),
+    float: Kind(ArrayType(np.dtype(np.float64)), True, True),
+    complex: Kind(ArrayType(np.dtype(np.complex128)), True, True),
+}
+WEAK_NUMBERS: Final[dict[str, Any]] = {"i": 0, "f": 0.0, "c": 0j}
+
+
+def kind_of(x: Any) -> Kind | None:
+    """The kind of a number or array; None for anything else."""
+    if isinstance(x, Tracer):
+        return Kind(x.type, x.scalar, x.weak)
+    found = PYTHON_KINDS.get(type(x))
+    if found is not None:
+        return found
+    if isinstance(x, (np.ndarray, np.generic)) and x.dtype.kind in "biufc":
+        return Kind(ArrayType(x.dtype, x.shape), isinstance(x, np.generic), False)
+    return None
+
+
+def joined(name: str, one: Kind, other: Kind) -> Kind:
+    """The kind that holds values of both.
+
+    Raises:
+        Refused: shapes differ, or dtypes that nothing exact holds.
+    """
+    found = join_kinds(name, one, other)
+    if isinstance(found, str):
+        raise Refused(found)
+    return found
+
+
+def shown(name: str) -> str:
+    """A variable in a message: values that have no name are described."""
+    if name.startswith("_sg_"):
+        return "a conditional expression" if name == "_sg_value" else "what the function returns"
+    return f"the element {name}" if name.startswith("[") else repr(name)
+
+
+def described_kind(x: Any) -> str:
+    """A value in a message."""
+    if isinstance(x, Tracer):
+        return "an array" if x.ndim else "a number"
+    return "None" if x is None else f"a {type(x).__name__}"
+
+
+def join_kinds(name: str, one: Kind, other: Kind) -> Kind | str:
+    """The kind that holds values of both, or why there is none."""
+    if one == other:
+        return one
+    if one.type.shape != other.type.shape:
+        return f"the shape of {shown(name)} depends on a traced condition: {one.type} or {other.type}"
+    first, second = one.type.dtype, other.type.dtype
+    if first == second:
+        dtype = first
+    elif "b" in (first.kind, second.kind):
+        return f"{shown(name)} is a truth value or a number, depending on a traced condition"
+    elif one.weak != other.weak:
+        strong, number = (second, WEAK_NUMBERS[first.kind]) if one.weak else (first, WEAK_NUMBERS[second.kind])
+        dtype = np.result_type(strong, number)
+    elif first.kind == second.kind and not one.weak:
+        return f"the dtype of {shown(name)} depends on a traced condition: {first} or {second}"
+    else:
+        dtype = np.promote_types(first, second)
+    return Kind(ArrayType(dtype, one.type.shape), one.scalar or other.scalar, one.weak and other.weak)
+
+
+def value_as(x: Any, kind: Kind) -> Value:
+    """A number or array as a value of the current trace, of a kind; zeros for a variable without one."""
+    if x is UNBOUND or x is UNSET or isinstance(x, Undefined):
+        return zeros(kind.type)
+    if isinstance(x, Tracer):
+        return cast_value(x.read(), kind.type.dtype)
+    if type(x) in PYTHON_KINDS or isinstance(x, np.generic):
+        return literal(x, kind.type)
+    return cast_value(as_tracer(x).read(), kind.type.dtype)
+
+
+def same_handle(one: Any, other: Any) -> bool:
+    """Whether two objects are the same to every program."""
+    if one is other:
+        return True
+    if isinstance(one, Tracer) and isinstance(other, Tracer):
+        return one.storage is other.storage and one.chain == other.chain
+    if type(one) is not type(other) or isinstance(one, Tracer):
+        return False
+    if type(one) in (int, bool, str, bytes):
+        return bool(one == other)
+    if isinstance(one, (float, complex, np.generic)):
+        return repr(one) == repr(other)
+    if type(one) in (tuple, slice, range):
+        return (
+            one == other if not isinstance(one, tuple) else len(one) == len(other) and all(map(same_handle, one, other))
+        )
+    if isinstance(one, types.MethodType):
+        return one.__func__ is other.__func__ and one.__self__ is other.__self__
+    return False
+
+
+def tree_of(x: Any) -> tuple[list[Any], TreeDef | None]:
+    """The leaves of a container of values and its structure; the value itself and None for a leaf."""
+    if kind_of(x) is not None or isinstance(x, (Marker, Undefined, str, bytes)) or x is None:
+        return [x], None
+    leaves, treedef = flatten(x)
+    if treedef.kind is None:
+        return [x], None
+    return leaves, treedef
+
+
+# --- regions -----------------------------------------------------------------------------
+
+
+@contextmanager
+def entered(trace: Trace) -> Iterator[Trace]:
+    """Make a trace the current one for a while."""
+    token = CURRENT.set(trace)
+    try:
+        yield trace
+    finally:
+        CURRENT.reset(token)
+
+
+def region_of(trace: Trace, front: Sequence[Value], outer: Sequence[Value], results: Sequence[Value]) -> Region:
+    """The block of a trace as a closed region: its own parameters, then one for each value from outside."""
+    params = [trace.lifted.get(value) or Value(value.type) for value in outer]
+    return Region([*front, *params], trace.builder.operations, results)
+
+
+def lifted_by(*traces: Trace) -> list[Value]:
+    """The values from outside that any of the blocks reads."""
+    return list(dict.fromkeys(value for trace in traces for value in trace.lifted))
+
+
+def emit_region(name: str, operands: Sequence[Value], attrs: dict[str, Any], regions: Sequence[Region]) -> Operation:
+    trace = current_trace()
+    op = REGISTRY.get(name)
+    if op is None:
+        raise Refused(f"this version has no op {name!r}")
+    trace.builder.span = current_span()
+    return trace.builder.emit_operation(op, operands, attrs, regions)
+
+
+def has_effects(operations: Sequence[Operation]) -> bool:
+    """Whether an operation does something besides computing."""
+    return any(
+        operation.op.effect or any(has_effects(region.operations) for region in operation.regions)
+        for operation in operations
+    )
+
+
+def truth(x: Tracer) -> Value:
+    """A traced condition as a value ``bool[]``."""
+    if x.size != 1:
+        bool(x)  # which raises NumPy's error
+    element = x if not x.ndim else x.reshape(())
+    return cast_value(element.read(), BOOL)
+
+
+def freeze(storage: Storage, name: str, undo: list[Storage]) -> None:
+    if storage.frozen is None:
+        storage.frozen = name
+        undo.append(storage)
+
+
+# --- effects -----------------------------------------------------------------------------
+
+
+def require_no_attempt() -> None:
+    """Refuse what may fail when the program runs where a ``try`` would have to catch it.
+
+    Raises:
+        MustRetrace: a ``try`` with handlers is in progress.
+    """
+    trace = CURRENT.get()
+    while trace is not None and not trace.concrete:
+        if trace.attempts:
+            raise MustRetrace("an error inside a try depends on a traced value")
+        trace = trace.parent
+
+
+def emit_check(predicate: Any, kind: str, message: str) -> None:
+    """Raise the error when the program runs and the predicate does not hold; at once where it is known."""
+    if not unknown(predicate):
+        if not bool(predicate):
+            raise getattr(np.linalg if kind == "LinAlgError" else builtins, kind)(message)
+        return
+    require_no_attempt()
+    trace = current_trace()
+    value = truth(predicate) if predicate.size == 1 else cast_value(predicate.read(), BOOL)
+    trace.builder.span = current_span()
+    trace.builder.emit_operation(REGISTRY["check"], [value], {"message": message, "kind": kind})
+
+
+def emit_raise(condition: Tracer, error: BaseException) -> None:
+    """Raise a user's error when the program runs and the condition holds."""
+    require_no_attempt()
+    name = type(error).__name__
+    own = type(error) is np.linalg.LinAlgError or type(error).__module__ == "builtins"
+    if own and name in ERROR_KINDS and len(error.args) <= 1 and all(isinstance(a, str) for a in error.args):
+        emit_check(np.logical_not(condition), name, error.args[0] if error.args else "")
+        return
+    emit_call(RaiseSite(error), [truth(condition)])
+
+
+class RaiseSite:
+    """The callable of an operation that raises a user's error."""
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error.with_traceback(None)
+
+    def __call__(self, raised: Any) -> None:
+        if raised:
+            raise self.error.with_traceback(None)
+
+
+def emit_call(site: Callable[..., None], operands: Sequence[Value]) -> None:
+    """Call back into Python when the program runs, in the order of the user's code."""
+    trace = current_trace()
+    trace.sites.append(site)
+    attrs = {"site": len(trace.sites) - 1, "results": ()}
+    trace.builder.span = current_span()
+    trace.builder.emit_operation(REGISTRY["host_call"], operands, attrs)
+
+
+MAY_RAISE: Final = frozenset(
+    {"check", "host_call", "solve", "inv", "cholesky", "eigh", "eig", "svd", "lu", "qr", "triangular_solve", "lstsq",
+     "gather", "scatter_set", "scatter_add", "det", "slogdet", "spectral", "singular"}
+)  # fmt: skip
+"""Operations that may raise an error when the program runs."""
+
+
+def may_raise(operation: Operation) -> bool:
+    if operation.op.name in ("gather", "scatter_set", "scatter_add"):
+        first = 1 if operation.op.name == "gather" else 2
+        return any(not isinstance(operand, Literal) for operand in operation.operands[first:])
+    return operation.op.name in MAY_RAISE or any(may_raise(inner) for r in operation.regions for inner in r.operations)
+
+
+@contextmanager
+def attempted() -> Iterator[None]:
+    """The body of a ``try`` with handlers: what is traced in it must not be able to fail later."""
+    trace = CURRENT.get()
+    if trace is None or trace.concrete:
+        yield
+        return
+    start = len(trace.builder.operations)
+    trace.attempts += 1
+    try:
+        yield
+    finally:
+        trace.attempts -= 1
+    if any(map(may_raise, trace.builder.operations[start:])):
+        raise MustRetrace("a try holds operations that may fail when the program runs")

@@ -1,0 +1,365 @@
+"""Statements as operators: the blocks of ``if``, ``while`` and ``for`` become functions over the same variables."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from srcgrad.tracing.conversion.expressions import ExpressionConverter
+from srcgrad.tracing.conversion.jumps import Lowering
+from srcgrad.tracing.conversion.names import (
+    assign,
+    bound,
+    holds,
+    load,
+    operator,
+    own_nodes,
+    parameters,
+    placed,
+    read,
+    store,
+    thunk,
+)
+from srcgrad.tracing.conversion.sources import Unconvertible
+
+CREATORS = frozenset({"array", "eye", "identity", "arange", "linspace", "copy", "asarray", "tile", "diag", "repeat"})
+"""Functions of NumPy whose results are lifted into the trace where the function writes into them."""
+
+
+def convert_function(node: ast.FunctionDef, outer: StatementConverter | None = None) -> ast.FunctionDef:
+    """The function with operators in place of control flow and calls; decorators and defaults are left as they are.
+
+    Raises:
+        Unconvertible: a construct in it has no operator.
+    """
+    if holds(node.body, ast.Await, ast.AsyncFor, ast.AsyncWith):
+        raise Unconvertible("it is asynchronous")
+    names = parameters(node.args)
+    first = names[0] if names else None
+    if holds(node.body, ast.Yield, ast.YieldFrom):
+        generator = ExpressionsOnly()
+        generator.first_parameter = first
+        node.body = [generator.visit(statement) for statement in node.body]
+        return node
+    body = node.body
+    documentation = body[:1] if ast.get_docstring(node, clean=False) is not None else []
+    body = Lowering().function(body[len(documentation) :] or [ast.copy_location(ast.Pass(), body[0])])
+    scope = StatementConverter(names, body, first)
+    converted = scope.block(body)
+    node.body = [*documentation, *scope.declarations(body[0]), *converted]
+    return node
+
+
+class NestedFunctions(ExpressionConverter):
+    """Functions defined inside are converted where they stand; classes keep their own statements."""
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
+        node.decorator_list = self.visit_expressions(node.decorator_list)
+        arguments = node.args
+        arguments.defaults = self.visit_expressions(arguments.defaults)
+        arguments.kw_defaults = [None if value is None else self.visit(value) for value in arguments.kw_defaults]
+        return convert_function(node)
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AsyncFunctionDef:
+        return node
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.ClassDef:
+        node.body = [
+            convert_function(statement) if isinstance(statement, ast.FunctionDef) else statement
+            for statement in node.body
+        ]
+        return node
+
+
+class ExpressionsOnly(NestedFunctions):
+    """For generators: their statements stay Python's, since a ``yield`` cannot move into another function."""
+
+
+class StatementConverter(NestedFunctions):
+    """Rewrites the statements of one function."""
+
+    def __init__(self, names: Sequence[str], body: Sequence[ast.stmt], first: str | None) -> None:
+        self.first_parameter = first
+        self.count = 0
+        self.tries = 0
+        declared = [node for node in own_nodes(body) if isinstance(node, (ast.Global, ast.Nonlocal))]
+        self.globals = {name for node in declared if isinstance(node, ast.Global) for name in node.names}
+        outer = {name for node in declared if isinstance(node, ast.Nonlocal) for name in node.names}
+        assigned = bound(body)
+        self.locals = [name for name in dict.fromkeys([*names, *assigned]) if name not in self.globals | outer]
+        self.variables = {*self.locals, *outer}
+        self.written = written_names(body)
+
+    def fresh(self, what: str) -> str:
+        self.count += 1
+        return f"_sg_{what}{self.count}"
+
+    def declarations(self, place: ast.AST) -> list[ast.stmt]:
+        """A dead assignment that makes the variables of generated functions variables of this one."""
+        if not self.count or not self.locals:
+            return []
+        dead = ast.If(ast.Constant(False), [assign(name, ast.Constant(None)) for name in self.locals], [])
+        placed(dead, place)
+        return [dead]
+
+    def block(self, statements: Sequence[ast.stmt]) -> list[ast.stmt]:
+        found: list[ast.stmt] = []
+        for statement in statements:
+            made: Any = self.visit(statement)
+            found += made if isinstance(made, list) else [made]
+        return found
+
+    # --- generated functions -----------------------------------------------------------------------
+    def function(
+        self, name: str, body: list[ast.stmt], changed: Sequence[str], place: ast.AST, args: Sequence[str] = ()
+    ) -> ast.FunctionDef:
+        """A function over the variables of this one, of which it assigns ``changed``."""
+        own = [variable for variable in changed if variable in self.variables]
+        shared = [variable for variable in changed if variable in self.globals]
+        front: list[ast.stmt] = [ast.Nonlocal(own)] if own else []
+        front += [ast.Global(shared)] if shared else []
+        arguments = ast.arguments([], [ast.arg(argument) for argument in args], None, [], [], None, [])
+        made = ast.FunctionDef(name, arguments, [*front, *(body or [ast.Pass()])], [], None)
+        if sys.version_info >= (3, 12):
+            made.type_params = []
+        placed(made, place)
+        return made
+
+    def state(
+        self, changed: Sequence[str], seen: Sequence[ast.AST], place: ast.AST
+    ) -> tuple[list[ast.stmt], list[ast.expr]]:
+        """Functions that read and set the variables a block assigns, and one that reads those it sees besides."""
+        own = [name for name in changed if name in self.variables]
+        get, put = self.fresh("get"), self.fresh("set")
+        reads: list[ast.expr] = [operator("read", thunk(load(name))) for name in own]
+        getter = self.function(get, [ast.Return(ast.Tuple(reads, ast.Load()))], [], place)
+        body: list[ast.stmt] = []
+        if own:
+            body.append(ast.Assign([ast.Tuple([store(name) for name in own], ast.Store())], load("_sg_values")))
+        for name in own:
+            unbound = ast.Compare(load(name), [ast.Is()], [ast.Attribute(load("_sg"), "UNBOUND", ast.Load())])
+            body.append(ast.If(unbound, [ast.Delete([ast.Name(name, ast.Del())])], []))
+        setter = self.function(put, body, own, place, ["_sg_values"])
+        others = [name for name in read(seen) if name not in own and not name.startswith("_sg")]
+        visible = thunk(ast.Tuple([operator("read", thunk(load(name))) for name in others], ast.Load()))
+        names = ast.Tuple([ast.Constant(name) for name in own], ast.Load())
+        return [getter, setter], [load(get), load(put), names, visible]
+
+    # --- control flow --------------------------------------------------------------------------------
+    def visit_If(self, node: ast.If) -> list[ast.stmt]:
+        blocks = [*node.body, *node.orelse]
+        changed = bound(blocks)
+        functions, state = self.state(changed, blocks, node)
+        then, orelse = self.fresh("then"), self.fresh("else")
+        test = self.visit(node.test)
+        functions.append(self.function(then, self.block(node.body), bound(node.body), node))
+        functions.append(self.function(orelse, self.block(node.orelse), bound(node.orelse), node))
+        made = ast.Expr(operator("if_", test, load(then), load(orelse), *state))
+        placed(made, node.test)
+        ast.copy_location(made, node)
+        return [*functions, made]
+
+    def exits(self, node: ast.While | ast.For) -> ast.expr | None:
+        """Whether the flags of a loop's jumps let it go on."""
+        flags = [ast.UnaryOp(ast.Not(), load(flag)) for flag in getattr(node, "exits", ())]
+        if not flags:
+            return None
+        test = flags[0] if len(flags) == 1 else ast.BoolOp(ast.And(), list(flags))
+        placed(test, node)
+        return test
+
+    def carried(self, names: Sequence[str]) -> list[str]:
+        """The names without the flags that each trip sets anew."""
+        return [name for name in names if not name.startswith("_sg_continued")]
+
+    def visit_While(self, node: ast.While) -> list[ast.stmt]:
+        exits = self.exits(node)
+        test = node.test if exits is None else ast.BoolOp(ast.And(), [exits, node.test])
+        if exits is not None:
+            ast.copy_location(test, node.test)
+        changed = self.carried(bound([node.test, *node.body]))
+        functions, state = self.state(changed, [node.test, *node.body], node)
+        check, body = self.fresh("test"), self.fresh("body")
+        returned = ast.Return(self.visit(test))
+        ast.copy_location(returned, node.test)
+        functions.append(self.function(check, [returned], bound([node.test]), node))
+        functions.append(self.function(body, self.block(node.body), self.carried(bound(node.body)), node))
+        made = ast.Expr(operator("while_", load(check), load(body), *state))
+        placed(made, node.test)
+        ast.copy_location(made, node)
+        return [*functions, made]
+
+    def visit_For(self, node: ast.For) -> list[ast.stmt]:
+        exits = self.exits(node)
+        changed = self.carried(bound([node.target, *node.body]))
+        functions, state = self.state(changed, node.body, node)
+        body = self.fresh("body")
+        given = ast.Assign([node.target], load("_sg_item"))
+        placed(given, node.target)
+        statements = [given, *node.body]
+        iterated = self.visit(node.iter)
+        functions.append(self.function(body, self.block(statements), changed, node, ["_sg_item"]))
+        go_on: ast.expr = ast.Constant(None) if exits is None else thunk(self.visit(exits))
+        made = ast.Expr(operator("for_", iterated, load(body), go_on, *state))
+        placed(made, node.iter)
+        ast.copy_location(made, node)
+        return [*functions, made]
+
+    def visit_Match(self, node: ast.Match) -> Any:
+        """A chain of ``if`` where all patterns are values; else Python's own statement."""
+        subject = self.fresh("subject")
+        tests = [case_test(case, subject) for case in node.cases]
+        if any(test is None for test in tests):
+            self.generic_visit(node)
+            for case in node.cases:
+                case.body = flat(case.body)
+            return node
+        self.locals.append(subject)
+        self.variables.add(subject)
+        chain: list[ast.stmt] = []
+        for case, test in zip(reversed(node.cases), reversed(tests), strict=True):
+            if isinstance(test, ast.Constant):
+                chain = case.body
+                continue
+            made = ast.If(test or ast.Constant(True), case.body, chain)
+            placed(made, case.pattern)
+            chain = [made]
+        first = assign(subject, node.subject)
+        placed(first, node.subject)
+        return self.block([first, *chain])
+
+    def visit_With(self, node: ast.With) -> ast.With:
+        node.items = [self.visit(item) for item in node.items]
+        node.body = self.block(node.body)
+        return node
+
+    def visit_Try(self, node: ast.Try) -> ast.Try:
+        """A ``try``: what can fail only when the program runs may not stand in it."""
+        body = self.block(node.body)
+        if node.handlers:
+            item = ast.withitem(operator("attempted"))
+            guarded = ast.With([item], body)
+            placed(guarded, node.body[0])
+            body = [guarded]
+        node.body = body
+        for handler in node.handlers:
+            handler.body = self.block(handler.body)
+            if handler.type is not None:
+                handler.type = self.visit(handler.type)
+        node.orelse, node.finalbody = self.block(node.orelse), self.block(node.finalbody)
+        return node
+
+    def visit_TryStar(self, node: ast.AST) -> ast.AST:
+        raise Unconvertible("it has an except*")
+
+    # --- effects --------------------------------------------------------------------------------------
+    def visit_Assert(self, node: ast.Assert) -> ast.stmt:
+        message = ast.Constant(None) if node.msg is None else thunk(self.visit(node.msg))
+        if holds([node.test], ast.NamedExpr, ast.Await):
+            raise Unconvertible("it binds a name in an assert")
+        made = ast.Expr(operator("assert_", thunk(self.visit(node.test)), message))
+        placed(made, node)
+        return made
+
+    def visit_Raise(self, node: ast.Raise) -> ast.stmt:
+        if node.exc is None or holds([node.exc], ast.NamedExpr, ast.Await):
+            return node
+        cause = ast.Constant(Ellipsis) if node.cause is None else self.visit(node.cause)
+        call = operator("raise_", thunk(self.visit(node.exc)), cause)
+        made = ast.Raise(call)
+        placed(made, node)
+        return made
+
+    def visit_Assign(self, node: ast.Assign) -> ast.Assign:
+        lift = any(self.creates(target, node.value) for target in node.targets)
+        values = node.value.elts if isinstance(node.value, ast.Tuple) else []
+        tuples = [t.elts for t in node.targets if isinstance(t, ast.Tuple) and len(t.elts) == len(values)]
+        pairs = [any(self.creates(elements[k], value) for elements in tuples) for k, value in enumerate(values)]
+        self.generic_visit(node)
+        if lift:
+            node.value = lifted(node.value)
+        if any(pairs) and isinstance(node.value, ast.Tuple):
+            node.value.elts = [lifted(x) if k else x for k, x in zip(pairs, node.value.elts, strict=True)]
+        return node
+
+    def creates(self, target: ast.expr, value: ast.expr) -> bool:
+        """Whether this makes an array that the function writes into by the name it gets here."""
+        if not isinstance(target, ast.Name) or target.id not in self.written or not isinstance(value, ast.Call):
+            return False
+        called = value.func
+        name = called.attr if isinstance(called, ast.Attribute) else called.id if isinstance(called, ast.Name) else ""
+        return name in CREATORS
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.stmt:
+        """An annotation of a local variable is never evaluated."""
+        if node.value is None or not isinstance(node.target, ast.Name):
+            return node
+        made = ast.copy_location(ast.Assign([node.target], node.value), node)
+        return self.visit_Assign(made)
+
+
+def lifted(value: ast.expr) -> ast.expr:
+    made = operator("lifted", value)
+    placed(made, value)
+    return made
+
+
+def flat(statements: list[Any]) -> list[ast.stmt]:
+    found: list[ast.stmt] = []
+    for statement in statements:
+        found += statement if isinstance(statement, list) else [statement]
+    return found
+
+
+def written_names(body: Sequence[ast.stmt]) -> frozenset[str]:
+    """The variables into whose arrays the function writes: ``x[i] = v``, ``x += v``, ``out=x``, ``x.sort()``."""
+    found: set[str] = set()
+    for node in (inner for statement in body for inner in ast.walk(statement)):
+        if isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
+            found |= base_name(node)
+        elif isinstance(node, ast.AugAssign):
+            found |= base_name(node.target)
+        elif isinstance(node, ast.Call):
+            for keyword in node.keywords:
+                if keyword.arg == "out":
+                    found |= {inner.id for inner in ast.walk(keyword.value) if isinstance(inner, ast.Name)}
+            if isinstance(node.func, ast.Attribute):
+                if node.func.attr in ("sort", "fill", "put", "partition"):
+                    found |= base_name(node.func.value)
+                if node.func.attr in ("at", "copyto", "put", "place", "putmask", "fill_diagonal") and node.args:
+                    found |= base_name(node.args[0])
+            elif isinstance(node.func, ast.Name):  # a function that may write into its argument
+                found |= {argument.id for argument in node.args if isinstance(argument, ast.Name)}
+    return frozenset(found)
+
+
+def base_name(node: ast.expr) -> set[str]:
+    """The variable at the root of ``x[i].T[j]``."""
+    while isinstance(node, (ast.Subscript, ast.Attribute)):
+        node = node.value
+    return {node.id} if isinstance(node, ast.Name) else set()
+
+
+def case_test(case: ast.match_case, subject: str) -> ast.expr | None:
+    """The test of a ``case`` whose pattern is values or ``_``; None for another one."""
+    test = pattern_test(case.pattern, subject)
+    if test is None or case.guard is None:
+        return test
+    return case.guard if isinstance(test, ast.Constant) else ast.BoolOp(ast.And(), [test, case.guard])
+
+
+def pattern_test(pattern: ast.pattern, subject: str) -> ast.expr | None:
+    if isinstance(pattern, ast.MatchValue):
+        return ast.Compare(load(subject), [ast.Eq()], [pattern.value])
+    if isinstance(pattern, ast.MatchSingleton):
+        return ast.Compare(load(subject), [ast.Is()], [ast.Constant(pattern.value)])
+    if isinstance(pattern, ast.MatchOr):
+        tests = [pattern_test(inner, subject) for inner in pattern.patterns]
+        if any(test is None or isinstance(test, ast.Constant) for test in tests):
+            return None
+        return ast.BoolOp(ast.Or(), [test for test in tests if test is not None])
+    if isinstance(pattern, ast.MatchAs) and pattern.pattern is None and pattern.name is None:
+        return ast.Constant(True)
+    return None

@@ -1,0 +1,175 @@
+"""f-strings and ``print`` of traced values: texts that are known only when the program runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from srcgrad.tracing.conversion.calls import call_rule
+from srcgrad.tracing.conversion.state import emit_call, unknown
+from srcgrad.tracing.trace import CURRENT, NeedsConcrete
+from srcgrad.tracing.tracer import Tracer
+
+CONVERSIONS: dict[int, Callable[[Any], str]] = {ord("s"): str, ord("r"): repr, ord("a"): ascii}
+Part = Any
+
+
+class Text:
+    """A text with traced values in it; only ``print`` knows what to do with it."""
+
+    __srcgrad_unfinished__ = True
+
+    def __init__(self, parts: Sequence[Part]) -> None:
+        self.parts = tuple(parts)
+
+    def __add__(self, other: Any) -> Any:
+        return Text([*self.parts, other]) if isinstance(other, (str, Text)) else NotImplemented
+
+    def __radd__(self, other: Any) -> Any:
+        return Text([other, *self.parts]) if isinstance(other, str) else NotImplemented
+
+    def refuse(self, *args: Any, **kwargs: Any) -> Any:
+        raise NeedsConcrete(
+            "formatting needs the value of a traced array", hint="print() the text, or pass it on as it is"
+        )
+
+    __str__ = __format__ = __len__ = __iter__ = __eq__ = __hash__ = __getitem__ = __contains__ = __mod__ = refuse
+
+    def __repr__(self) -> str:
+        return "Text"
+
+
+def text(*parts: Part) -> Any:
+    """An f-string: constant texts, and triples of value, conversion and format."""
+    if not any(isinstance(part, tuple) and (unknown(part[0]) or isinstance(part[0], Text)) for part in parts):
+        return "".join(formatted(part, None) for part in parts)
+    return Text(parts)
+
+
+def formatted(part: Part, numbers: dict[int, Any] | None) -> str:
+    """One part as text; ``numbers`` has the values of traced ones, by the tracer's identity."""
+    if isinstance(part, str):
+        return part
+    if isinstance(part, Text):
+        return "".join(formatted(inner, numbers) for inner in part.parts)
+    value, conversion, spec = part
+    if isinstance(spec, Text):
+        spec = formatted(spec, numbers)
+    if numbers is not None and id(value) in numbers:
+        value = numbers[id(value)]
+    if isinstance(value, Text):
+        value = formatted(value, numbers)
+    converted = CONVERSIONS.get(conversion)
+    return format(value if converted is None else converted(value), spec)
+
+
+def tracers_in(things: Sequence[Any]) -> list[Tracer]:
+    found: list[Tracer] = []
+    for thing in things:
+        if isinstance(thing, Tracer):
+            found.append(thing)
+        elif isinstance(thing, Text):
+            for part in thing.parts:
+                found += tracers_in([part] if isinstance(part, Text) else list(part) if isinstance(part, tuple) else [])
+        elif isinstance(thing, (list, tuple)):
+            found += tracers_in(thing)
+        elif isinstance(thing, dict):
+            found += tracers_in(list(thing.values()))
+    return found
+
+
+class PrintSite:
+    """The callable of an operation that prints."""
+
+    def __init__(self, arguments: tuple[Any, ...], options: dict[str, Any]) -> None:
+        self.tracers = tracers_in(arguments)
+        self.arguments = tuple(map(detached, arguments))
+        self.keys = [id(tracer) for tracer in self.tracers]
+        self.kinds = [(tracer.scalar, tracer.weak) for tracer in self.tracers]
+        self.options = options
+
+    def __call__(self, *values: Any) -> None:
+        numbers = {
+            key: as_python(value, scalar, weak)
+            for key, value, (scalar, weak) in zip(self.keys, values, self.kinds, strict=True)
+        }
+        print(*[attached(argument, numbers) for argument in self.arguments], **self.options)  # noqa: T201
+
+
+class Place:
+    """Where a traced value stood in what is printed."""
+
+    def __init__(self, key: int) -> None:
+        self.key = key
+
+
+def detached(thing: Any) -> Any:
+    """An argument of ``print`` as it is now, without tracers."""
+    if isinstance(thing, Tracer):
+        return Place(id(thing))
+    if isinstance(thing, Text):
+        return Text([detached(part) for part in thing.parts])
+    if type(thing) in (list, tuple):
+        return type(thing)(map(detached, thing))
+    if type(thing) is dict:
+        return {key: detached(value) for key, value in thing.items()}
+    return thing
+
+
+def attached(thing: Any, numbers: dict[int, Any]) -> Any:
+    if isinstance(thing, Place):
+        return numbers[thing.key]
+    if isinstance(thing, Text):
+        return "".join(formatted(attached_part(part, numbers), None) for part in thing.parts)
+    if type(thing) in (list, tuple):
+        return type(thing)(attached(item, numbers) for item in thing)
+    if type(thing) is dict:
+        return {key: attached(value, numbers) for key, value in thing.items()}
+    return thing
+
+
+def attached_part(part: Part, numbers: dict[int, Any]) -> Part:
+    if isinstance(part, Text):
+        return attached(part, numbers)
+    if isinstance(part, tuple):
+        return tuple(attached(item, numbers) for item in part)
+    return part
+
+
+def as_python(value: Any, scalar: bool, weak: bool) -> Any:
+    """A value as the object that the traced one stood for."""
+    if weak:
+        return np.asarray(value).item()
+    return np.asarray(value)[()] if scalar else np.array(value)
+
+
+@call_rule(print)
+def print_(*arguments: Any, **options: Any) -> None:
+    """``print``: at each run of the program, in order; at once where the numbers are known."""
+    trace = CURRENT.get()
+    if trace is None or trace.concrete:
+        print(*arguments, **options)  # noqa: T201
+        return
+    site = PrintSite(arguments, options)
+    operands = [tracer.read() for tracer in site.tracers]
+    site.tracers = []
+    emit_call(site, operands)
+
+
+@call_rule(str)
+def str_(*args: Any, **options: Any) -> Any:
+    if len(args) == 1 and not options and (unknown(args[0]) or isinstance(args[0], Text)):
+        return args[0] if isinstance(args[0], Text) else Text([(args[0], ord("s"), "")])
+    return str(*args, **options)
+
+
+@call_rule(repr)
+def repr_(thing: Any, /) -> Any:
+    return Text([(thing, ord("r"), "")]) if unknown(thing) else repr(thing)
+
+
+@call_rule(format)
+def format_(value: Any, spec: Any = "", /) -> Any:
+    return Text([(value, -1, spec)]) if unknown(value) else format(value, spec)

@@ -1,0 +1,193 @@
+"""Captured containers, objects, methods and classes, for converted functions.
+
+`ObjectAnalysis` follows what `capture` refuses: lists, dicts and tuples element by element, the attributes of objects
+that any of the code reads, bound methods, and the methods of the classes that are reached. A trace is given copies of
+the containers and objects; one that the function changes makes it no single program (`Watch`).
+"""
+
+from __future__ import annotations
+
+import functools
+import types
+from abc import ABCMeta
+from typing import Any, Final, NamedTuple
+
+from srcgrad.ir.source import internal
+from srcgrad.tracing.bytecode import Refusal, Scope, Step
+from srcgrad.tracing.capture import Analysis
+from srcgrad.tracing.conversion.convert import library_file
+from srcgrad.tracing.purity import is_generated, static_key
+from srcgrad.tracing.rebuild import member_function
+
+CONTAINERS: Final = (list, dict, tuple)
+IGNORED_MEMBERS: Final = (types.MemberDescriptorType, types.GetSetDescriptorType)
+
+
+class Wrapped(NamedTuple):
+    """A function in a class: the attribute by which what stands there holds it, "" for the function itself."""
+
+    part: str
+    function: types.FunctionType
+
+
+def wrapped(member: Any) -> Wrapped | None:
+    """The function of a method, property, class method, static method or cached property."""
+    if isinstance(member, types.FunctionType):
+        return Wrapped("", member)
+    for kind, part in ((property, "fget"), (classmethod, "__func__"), (staticmethod, "__func__")):
+        if isinstance(member, kind):
+            found = getattr(member, part)
+            return Wrapped(part, found) if isinstance(found, types.FunctionType) else None
+    if isinstance(member, functools.cached_property):
+        return Wrapped("func", member.func) if isinstance(member.func, types.FunctionType) else None
+    return None
+
+
+def is_user_class(cls: type) -> bool:
+    """Whether a class and its bases are plain classes of the user's, whose code can be looked at."""
+    if type(cls) not in (type, ABCMeta):
+        return False
+    for base in cls.__mro__[:-1]:
+        functions = [found for found in map(wrapped, vars(base).values()) if found is not None]
+        codes = [found.function.__code__ for found in functions if not is_generated(found.function)]
+        if base.__module__.partition(".")[0] in ("builtins", "numpy", "scipy", "jax", "srcgrad", "typing", "abc"):
+            return False
+        if any(library_file(code.co_filename) or internal(code) for code in codes):
+            return False
+    return True
+
+
+class ObjectAnalysis(Analysis):
+    """The analysis of a function that is converted."""
+
+    deep = True
+
+    def node_kind(self, value: Any) -> str | None:
+        kind = super().node_kind(value)
+        if kind is not None:
+            return kind
+        if isinstance(value, types.MethodType):
+            return "method" if isinstance(value.__func__, types.FunctionType) else None
+        if type(value) in CONTAINERS:
+            return "container"
+        if isinstance(value, type):
+            return "class" if is_user_class(value) else None
+        attributes = getattr(value, "__dict__", None)
+        return "object" if type(attributes) is dict and is_user_class(type(value)) else None
+
+    def guard_node(self, index: int, expression: str) -> None:
+        value, node = self.objects[index], self.plan.nodes[index]
+        name = f"n{index}"
+        if node.kind not in ("method", "container", "class", "object"):
+            super().guard_node(index, expression)
+            return
+        self.lines.append(f"{name} = {expression}")
+        if node.kind == "method":
+            self.require(f"type({name}) is {self.constant(types.MethodType)}")
+        elif node.kind == "class":
+            self.require(f"{name} is {self.constant(value)}")
+            self.report.append(f"class {value.__name__}: same methods")
+        elif node.kind == "object":
+            self.require(f"type({name}) is {self.constant(type(value))} and len({name}.__dict__) == {len(vars(value))}")
+            self.report.append(f"object {node.label}: same class, its attributes as they are read")
+        elif isinstance(value, dict):
+            keys = tuple(value)
+            if any(static_key(key, self.is_pure, True) is None for key in keys):
+                raise Refusal(f"reads the dict '{node.label}', whose keys can change")
+            self.require(f"type({name}) is dict and tuple({name}) == {self.constant(keys)}")
+            self.report.append(f"{node.label}: guard, a dict of {len(keys)}")
+        else:
+            kind = self.constant(type(value))
+            self.require(f"type({name}) is {kind} and len({name}) == {len(value)}")
+            self.report.append(f"{node.label}: guard, a {type(value).__name__} of {len(value)}")
+        self.identity.append((node.kind, type(value)))
+
+    def guard_class(self, cls: type, expression: str, path: str) -> int | None:
+        if not is_user_class(cls):
+            return super().guard_class(cls, expression, path)
+        known = id(cls) in self.node_of
+        index = self.node(cls)
+        if known:
+            self.require(f"{expression} is n{index}")
+        else:
+            self.guard_node(index, expression)
+        return index
+
+    def visit(self, index: int) -> None:
+        value, node = self.objects[index], self.plan.nodes[index]
+        name = f"n{index}"
+        if node.kind == "method":
+            self.read(index, "func", None, value.__func__, f"{name}.__func__", f"function of {node.label}")
+            self.read(index, "self", None, value.__self__, f"{name}.__self__", f"object of {node.label}")
+        elif node.kind == "container":
+            for key, element in value.items() if isinstance(value, dict) else enumerate(value):
+                place = f"{name}[{self.constant(key) if not isinstance(key, (int, str)) else repr(key)}]"
+                self.read(index, "item", key, element, place, f"{node.label}[{key!r}]")
+        elif node.kind == "object":
+            self.read(index, "class", None, type(value), f"type({name})", f"class of {node.label}")
+        elif node.kind == "class":
+            self.visit_class(index, value)
+        else:
+            super().visit(index)
+
+    def visit_class(self, index: int, cls: type) -> None:
+        for number, base in enumerate(cls.__mro__[:-1]):
+            holder = self.constant(base)
+            for name, member in vars(base).items():
+                found = wrapped(member)
+                if found is None or is_generated(member) or is_generated(found.function):
+                    if name in ("__getattr__", "__getattribute__", "__setattr__", "__slots__"):
+                        raise Refusal(f"{base.__name__} has {name}")
+                    continue
+                place = f"{holder}.__dict__[{name!r}]" + (f".{found.part}" if found.part else "")
+                label = f"{base.__name__}.{name}"
+                self.read(index, "member", (number, name), member_function(cls, (number, name)), place, label)
+                self.methods.add(id(found.function))
+
+    def scope_of(self, index: int, code: types.CodeType) -> Scope:
+        stores = id(self.objects[index]) in self.methods
+        return Scope(code, None, self.is_trusted_name, deep=True, stores=stores)
+
+    def check_captured_attribute(self, value: Any, name: str, step: Step, scope: Scope) -> None:
+        if self.node_kind(value) in ("object", "container", "class", "method"):
+            self.local_attributes.add(step.name)
+            return
+        super().check_captured_attribute(value, name, step, scope)
+
+    def settle(self) -> bool:
+        """Read the attributes of objects, and of their classes, whose names have turned up; whether any was new."""
+        found = False
+        for index, value in enumerate(list(self.objects)):
+            node = self.plan.nodes[index]
+            if node.kind not in ("object", "class"):
+                continue
+            for name in sorted(self.local_attributes):
+                if (index, name) in self.settled:
+                    continue
+                self.settled.add((index, name))
+                if node.kind == "object" and name in vars(value):
+                    place = f"n{index}.__dict__[{name!r}]"
+                    self.read(index, "attribute", name, vars(value)[name], place, f"{node.label}.{name}")
+                    found = True
+                elif node.kind == "class":
+                    self.guard_class_attribute(value, name)
+        return found
+
+    def guard_class_attribute(self, cls: type, name: str) -> None:
+        """A number or text that all objects of a class share, compared at each call."""
+        for base in cls.__mro__[:-1]:
+            if name not in vars(base):
+                continue
+            value = vars(base)[name]
+            if wrapped(value) is not None or isinstance(value, IGNORED_MEMBERS):
+                return
+            static = static_key(value, self.is_pure, True)
+            if static is None:
+                raise Refusal(f"reads the class attribute {cls.__name__}.{name}")
+            self.guard_static(value, static, f"{self.constant(base)}.__dict__[{name!r}]", f"{cls.__name__}.{name}")
+            return
+
+    def finish(self) -> None:
+        for index, dirty in enumerate(self.plan.dirty()):
+            if dirty and self.plan.nodes[index].kind == "class":
+                raise Refusal(f"a method of {self.plan.nodes[index].label} reads arrays or floats from outside")

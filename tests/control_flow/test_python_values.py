@@ -1,0 +1,169 @@
+"""Converted functions on Python values: the same results, the same order of effects, the same errors as Python."""
+
+from __future__ import annotations
+
+import copy
+import linecache
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from srcgrad.tracing.conversion import operators
+from srcgrad.tracing.conversion.convert import convert, is_user_function
+from srcgrad.tracing.conversion.sources import Unconvertible
+from srcgrad.tracing.trace import Trace, tracing
+from srcgrad.tracing.tracer import Tracer
+from tests.control_flow.python_cases import CASES
+
+
+def plain(thing: Any) -> Any:
+    """A result with traced constants as arrays."""
+    if isinstance(thing, Tracer):
+        return thing.number()
+    if isinstance(thing, (list, tuple)):
+        return type(thing)(map(plain, thing))
+    return thing
+
+
+def outcome(function: Callable[..., Any], args: Any) -> Any:
+    given = copy.deepcopy(args)
+    with tracing(Trace(None, False, "test")):
+        try:
+            return plain(function(*given)), given
+        except Exception as error:
+            return type(error), str(error), given
+
+
+def same(one: Any, other: Any) -> bool:
+    if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
+        return bool(type(one) is type(other) and one.dtype == other.dtype and np.array_equal(one, other))
+    if isinstance(one, (list, tuple)):
+        return type(one) is type(other) and len(one) == len(other) and all(map(same, one, other))
+    return bool(type(one) is type(other) and one == other)
+
+
+@pytest.mark.parametrize(("function", "args"), CASES, ids=[f"{f.__name__}-{k}" for k, (f, _) in enumerate(CASES)])
+def test_python_values(function: Any, args: Any) -> None:
+    converted = convert(function)
+    assert same(outcome(converted, args), outcome(function, args))
+
+
+def test_every_case_is_converted() -> None:
+    assert all(is_user_function(function) and not is_user_function(convert(function)) for function, _ in CASES)
+
+
+# --- the function object -----------------------------------------------------------------------------
+def test_cells_globals_and_defaults_are_the_functions_own() -> None:
+    count = [0]
+    offset = 1
+
+    def f(x: int, step: int = 2, *, scale: int = 3) -> int:
+        count[0] += 1
+        return x * scale + step + offset if x else offset
+
+    converted = convert(f)  # type: ignore[arg-type]
+    assert converted(1) == f(1)
+    offset = 10
+    assert converted(1) == f(1) == 15
+    assert count == [4]
+    f.__defaults__ = (20,)
+    assert convert(f)(1) == f(1)  # type: ignore[arg-type]
+    assert converted.__name__ == "f"
+    assert converted.__qualname__ == f.__qualname__
+    assert converted.__module__ == f.__module__
+    assert converted.__globals__ is f.__globals__  # type: ignore[attr-defined]
+
+
+def test_two_lambdas_of_one_line_are_told_apart() -> None:
+    pair = (lambda x: x + 1 if x else 0, lambda x: x - 1 if x else 0)
+    assert [convert(f)(5) for f in pair] == [6, 4]  # type: ignore[arg-type]
+    nested = lambda y: lambda y: y * 2 if y else 7  # noqa: E731
+    assert convert(nested)(5)(3) == 6  # type: ignore[arg-type]
+    assert convert(nested(1))(0) == 7
+
+
+def test_errors_are_at_the_users_line() -> None:
+    def fails(x: int) -> int:
+        for k in range(3):
+            if k == 2:
+                x = x // (k - 2)
+        return x
+
+    def lines(function: Any) -> list[tuple[str, int | None]]:
+        try:
+            function(1)
+        except ZeroDivisionError as error:
+            entries = traceback.extract_tb(error.__traceback__)
+            return [(entry.name, entry.lineno) for entry in entries if entry.filename == __file__][1:]
+        return []
+
+    own = lines(fails)
+    found = lines(convert(fails))  # type: ignore[arg-type]
+    assert found[-1] == own[-1]
+    assert {name for name, _ in found} == {"fails"}
+
+
+def test_source_from_linecache() -> None:
+    text = "def f(x):\n    for k in range(3):\n        x = x + k if k else x\n    return x\n"
+    linecache.cache["<made here>"] = (len(text), None, text.splitlines(True), "<made here>")
+    names: dict[str, Any] = {}
+    exec(compile(text, "<made here>", "exec"), names)
+    assert convert(names["f"])(1) == 4
+
+
+def without_source() -> Any:
+    names: dict[str, Any] = {}
+    exec("def f(x):\n    return x if x else 1", names)
+    return names["f"]
+
+
+async def asynchronous(x: int) -> int:
+    return x
+
+
+def namespace(x: int) -> Any:
+    return locals()
+
+
+def jump_in_finally(x: int) -> Any:
+    for _ in range(2):
+        try:
+            x += 1
+        finally:
+            if x:
+                break  # noqa: B012
+    return x
+
+
+@pytest.mark.parametrize(
+    ("function", "reason"),
+    [
+        (without_source(), "its source is not available"),
+        (asynchronous, "it is asynchronous"),
+        (namespace, "it calls locals()"),
+        (jump_in_finally, "a jump stands in a finally"),
+    ],
+    ids=["no source", "asynchronous", "locals", "finally"],
+)
+def test_what_is_not_converted_says_why(function: Any, reason: str) -> None:
+    with pytest.raises(Unconvertible, match=reason.replace("(", r"\(").replace(")", r"\)")):
+        convert(function)
+
+
+def test_library_functions_are_called_as_they_are() -> None:
+    import json
+    import statistics
+
+    assert not any(map(is_user_function, (json.dumps, statistics.mean, np.mean, np.linalg.inv, convert)))
+
+
+def test_a_converted_function_that_outlives_its_trace_is_python() -> None:
+    def f(x: float) -> float:
+        values = [max(x, k) for k in range(3)]
+        return sum(values) if isinstance(x, float) else -1.0
+
+    assert convert(f)(1.5) == f(1.5)  # type: ignore[arg-type]
+    assert operators.call(len, [1]) == 1

@@ -1,0 +1,157 @@
+"""Long loops are one region: what is traced does not grow with the trips, and what cannot be one is undone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import srcgrad as sg
+from srcgrad.lowering import lower
+
+X = np.array([0.5, -1.5, 2.5])
+
+
+def operations(function: Callable[..., Any], *args: Any) -> int:
+    """How many operations the program has, regions included."""
+    return len(list(lower(sg.jit(function), args, {}).traced.walk()))
+
+
+def cheap(x: Any, trips: int) -> Any:
+    total = 0.0
+    for k in range(trips):
+        total = total * 0.5 + np.sin(x * k)
+    return total
+
+
+def in_place(x: Any, trips: int) -> Any:
+    y = np.zeros(8)
+    for k in range(trips):
+        y[k % 8] += x[k % 3]
+    return np.sum(y**2)
+
+
+def nested(x: Any, trips: int) -> Any:
+    y = x.copy()
+    for i in range(trips):
+        for j in range(trips):
+            if i != j:
+                y[j % 3] += 1e-9 * y[i % 3]
+    return np.sum(y)
+
+
+@pytest.mark.parametrize(
+    ("function", "x"), [(cheap, 0.5), (in_place, X), (nested, X)], ids=["cheap", "write", "nested"]
+)
+def test_a_million_trips_are_traced_as_fast_as_a_hundred(function: Any, x: Any) -> None:
+    few, many = operations(function, x, 100), operations(function, x, 1_000_000)
+    assert few == many < 40
+
+
+def grows(x: Any) -> Any:
+    parts, total = [], 0.0
+    for k in range(40):
+        total = total + x[k % 3]
+        parts.append(total * k)
+    return sum(parts)
+
+
+def test_an_attempt_that_fails_leaves_nothing_behind() -> None:
+    def flat(x: Any) -> Any:
+        total, found = 0.0, 0.0
+        for k in range(40):
+            total = total + x[k % 3]
+            found = found + total * k
+        return found
+
+    np.testing.assert_allclose(sg.jit(grows)(X), flat(X), rtol=1e-12)
+    np.testing.assert_allclose(sg.grad(grows)(X), sg.grad(flat)(X), rtol=1e-12)
+    names = {operation.op.name for operation in lower(sg.jit(grows), (X,), {}).traced.walk()}
+    assert "for" not in names and "while" not in names
+
+
+def test_effects_of_a_failed_attempt_do_not_happen(capsys: pytest.CaptureFixture[str]) -> None:
+    def prints(x: Any) -> Any:
+        kept = []
+        for k in range(33):
+            if k > 31:
+                print("last", x[0])
+            kept.append(x[k % 3])
+        return sum(kept)
+
+    assert sg.jit(prints)(X) == prints(X)
+    assert capsys.readouterr().out == "last 0.5\n" * 2
+
+
+def test_too_many_trips_to_unroll_are_traced_again() -> None:
+    def f(x: Any) -> Any:
+        kept: list[Any] = []
+        for k in range(30_000):
+            if k % 10_000 == 0:
+                kept.append(x[0] * k)
+        return sum(kept)
+
+    with pytest.raises(
+        sg.errors.ArgumentError, match="a loop of 30000 trips cannot be one region: a list, dict or set"
+    ):
+        sg.jit(f, strict=True)(X)
+
+
+def taylor(x: Any) -> Any:
+    total, factorial = 0.0, 1
+    for k in range(1, 45):
+        factorial = factorial * k
+        total = total + x**k / factorial
+    return total
+
+
+def powers_of_two(x: Any) -> Any:
+    total = 0.0
+    for k in range(100):
+        total = total + x / 2**k
+    return total
+
+
+def shifted(x: Any) -> Any:
+    total = 0.0
+    for k in range(80):
+        total = total + x / (1 << k) + k * (k + 1) * x
+    return total
+
+
+def until_large(x: Any) -> Any:
+    n = 1
+    y = x
+    while y < 1e30:
+        n = n * 3
+        y = y * 3.0 + n
+    return y / n
+
+
+@pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
+@pytest.mark.parametrize("function", [taylor, powers_of_two, shifted, until_large], ids=lambda f: f.__name__)
+def test_python_integers_have_no_64_bits(function: Callable[[Any], Any]) -> None:
+    np.testing.assert_allclose(sg.jit(function)(0.7), function(0.7), rtol=1e-13)
+    value, slope = sg.value_and_grad(function)(0.7)
+    np.testing.assert_allclose(value, function(0.7), rtol=1e-13)
+    np.testing.assert_allclose(slope, (function(0.7 + 1e-6) - function(0.7 - 1e-6)) / 2e-6, rtol=1e-6)
+
+
+def test_an_iterator_goes_on_where_it_stood() -> None:
+    def f(x: Any) -> Any:
+        pairs = enumerate(np.concatenate([x * k for k in range(20)]))
+        _, first = next(pairs)
+        total = first
+        for k, v in pairs:
+            total = total + v * k
+            if k == 5:
+                break
+        for k, v in pairs:
+            total = total - v * k
+        for _ in pairs:
+            total = total * 100.0
+        return total
+
+    np.testing.assert_allclose(sg.jit(f)(X), f(X), rtol=1e-12)
