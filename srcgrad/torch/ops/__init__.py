@@ -1,0 +1,1 @@
+"""The operations of the facade, by kind. Importing a module installs its functions, methods and operators."""

@@ -1,0 +1,30 @@
+# Derivatives of derivatives.
+x = torch.tensor(2.0, requires_grad=True)
+y = x**3
+(first,) = torch.autograd.grad(y, x, create_graph=True)
+print(first)
+(second,) = torch.autograd.grad(first, x, create_graph=True)
+print(second)
+(third,) = torch.autograd.grad(second, x)
+print(third)
+x = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
+y = (x**3).sum()
+(g,) = torch.autograd.grad(y, x, create_graph=True)
+rows = [torch.autograd.grad(g[i], x, retain_graph=True)[0] for i in range(3)]
+print(torch.stack(rows))
+z = (g**2).sum()
+z.backward()
+print(x.grad)
+w = torch.tensor([0.5, -0.2], requires_grad=True)
+data = torch.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+target = torch.tensor([1.0, 0.0, 1.0])
+loss = ((torch.sigmoid(data @ w) - target) ** 2).mean()
+grads = torch.autograd.grad(loss, w, create_graph=True)[0]
+penalty = loss + 0.1 * grads.norm()
+penalty.backward()
+print(w.grad)
+x = torch.tensor(1.0, requires_grad=True)
+d = torch.sin(x)
+for _ in range(4):
+    (d,) = torch.autograd.grad(d, x, create_graph=True)
+    print(round(d.item(), 6))
