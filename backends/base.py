@@ -63,7 +63,7 @@ class _Entry(NamedTuple):
 
 _BACKENDS: Final[dict[str, _Entry]] = {
     "numpy": _Entry("srcgrad.backends.numpy.backend", "numpy", None),
-    "llvm": _Entry("srcgrad.backends.llvm.backend", "llvmlite", "this version has no llvm backend: use 'numpy'"),
+    "llvm": _Entry("srcgrad.backends.llvm.backend", "llvmlite", "it needs llvmlite: pip install llvmlite"),
     "xla": _Entry("srcgrad.backends.xla.backend", "jax", "it needs the extra: pip install srcgrad[xla]"),
 }
 _loaded: Final[dict[str, Backend]] = {}

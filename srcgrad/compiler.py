@@ -36,7 +36,7 @@ def set_backend(name: str) -> None:
     """Choose the backend of every later call that names none, in all threads.
 
     Args:
-        name: ``"numpy"`` or ``"xla"``; ``"llvm"`` is not in this version.
+        name: ``"numpy"``, ``"llvm"`` or ``"xla"``.
 
     Raises:
         UnknownBackendError: there is no backend of this name.

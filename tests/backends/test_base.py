@@ -30,7 +30,7 @@ def test_unknown() -> None:
         base.backend("?")
 
 
-@pytest.mark.parametrize(("name", "hint"), [("xla", r"pip install srcgrad\[xla\]"), ("llvm", "use 'numpy'")])
+@pytest.mark.parametrize(("name", "hint"), [("xla", r"pip install srcgrad\[xla\]"), ("llvm", "pip install llvmlite")])
 def test_missing(name: str, hint: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(base, "_is_available", lambda entry: False)
     monkeypatch.setattr(base, "_loaded", {})

@@ -183,8 +183,8 @@ def flat(tree: Any) -> list[Any]:
     return [leaf for part in tree for leaf in flat(part)] if isinstance(tree, (tuple, list)) else [tree]
 
 
-def check_backends(program: Program) -> None:
-    """All derivative programs as one program on XLA give what they give on NumPy; a program at a kink does not count.
+def check_backends(program: Program, other: str = "xla") -> None:
+    """All derivative programs as one program of another backend give what they give on NumPy, but not at a kink.
 
     At a kink, or where a sort has equal keys up to rounding, NumPy itself gives something else for the same program
     with arguments moved by rounding errors.
@@ -192,20 +192,20 @@ def check_backends(program: Program) -> None:
     if any(np.asarray(value).dtype == np.longdouble for value in (*program.args, *program.captured)):
         return
     together = everything(program)
-    found = flat(sg.jit(together, backend="xla")(*fresh(program.args)))
+    found = flat(sg.jit(together, backend=other)(*fresh(program.args)))
     expected = flat(sg.jit(together, backend="numpy")(*fresh(program.args)))
     try:
-        all_same(found, expected, "xla and numpy", program, 1e3)
+        all_same(found, expected, f"{other} and numpy", program, 1e3)
     except AssertionError:
         moved = [arg * (1 + 3e-14) if np.asarray(arg).dtype.kind in "fc" else arg for arg in program.args]
         moved = [np.asarray(new, np.asarray(old).dtype)[()] for new, old in zip(moved, program.args, strict=True)]
         try:
             all_same(flat(sg.jit(together, backend="numpy")(*fresh(moved))), expected, "moved", program, 1e3)
         except AssertionError:
-            counts["programs at a kink: xla is not compared"] += 1
+            counts[f"programs at a kink: {other} is not compared"] += 1
             return
         raise
-    counts["programs on xla"] += 1
+    counts[f"programs on {other}"] += 1
 
 
 def check(program: Program, xla: bool = False) -> None:
