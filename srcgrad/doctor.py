@@ -24,6 +24,7 @@ LIBRARIES: Final = ("numpy", "scipy", "llvmlite", "jax", "jaxlib")
 VARIABLES: Final = {
     "SRCGRAD_BACKEND": "the backend of calls that name none",
     VERIFY_VARIABLE: "1: every pass is checked",
+    "SRCGRAD_CPU": "the level of processor that the llvm backend writes for",
     "OMP_NUM_THREADS": "threads of BLAS",
     "OPENBLAS_NUM_THREADS": "threads of OpenBLAS",
     "MKL_NUM_THREADS": "threads of MKL",

@@ -24,6 +24,7 @@ LEAST = {
     "linalg": 15,
     "spectral": 12,
     "xla": 15,
+    "llvm": 20,
     "bridge": 12,
     "cross_check": 10,
     "tools": 8,

@@ -1,0 +1,1 @@
+"""Machine code for the CPU: loops of the language fused, and compiled by LLVM."""

@@ -1,0 +1,252 @@
+"""Straight-line LLVM IR as text: numbers and vectors of them, one instruction a call.
+
+An `Emitter` writes instructions for one number of *lanes*: 1 emits scalars. A `Number` is an SSA name or a constant,
+with its type, so that every method knows what it is given. Nothing is folded here: the passes of the language have
+done so.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+DType = np.dtype[Any]
+F64: Final = np.dtype(np.float64)
+F32: Final = np.dtype(np.float32)
+BOOL: Final = np.dtype(np.bool_)
+NAMES: Final = {
+    "b1": "i1",
+    "i1": "i8",
+    "i2": "i16",
+    "i4": "i32",
+    "i8": "i64",
+    "f2": "half",
+    "f4": "float",
+    "f8": "double",
+}
+
+
+def scalar_name(dtype: DType) -> str:
+    """The LLVM type of a dtype in a register: bool is ``i1``; unsigned integers are as signed ones."""
+    return NAMES[dtype.str[1:].replace("u", "i")]
+
+
+class Number(NamedTuple):
+    """A value in a register: its text, its dtype, and its lanes."""
+
+    text: str
+    dtype: DType
+    lanes: int
+
+    @property
+    def type(self) -> str:
+        name = scalar_name(self.dtype)
+        return name if self.lanes == 1 else f"<{self.lanes} x {name}>"
+
+
+def constant_text(value: Any, dtype: DType) -> str:
+    """A scalar constant: floating ones as bits, which are exact."""
+    if dtype == BOOL:
+        return "true" if value else "false"
+    if dtype.kind == "f":
+        if dtype.itemsize == 2:
+            return f"0xH{int(np.float16(value).view(np.uint16)):04X}"
+        with np.errstate(all="ignore"):
+            wide = float(dtype.type(value))
+        return f"0x{struct.unpack('<Q', struct.pack('<d', wide))[0]:016X}"
+    return str(int(np.asarray(value).astype(dtype)))
+
+
+class Emitter:
+    """Instructions of one function body, in order.
+
+    ``contract`` lets a product and a sum become one rounding, but within `strict`; nothing else is relaxed.
+    ``declarations`` and ``definitions`` (by name) are what the module holds beside the function. ``block`` is the label
+    of the block that is being written: what a phi node that follows names.
+    """
+
+    def __init__(self, lanes: int, features: frozenset[str] = frozenset(), block: str = "entry") -> None:
+        self.lanes = lanes
+        self.features = features
+        self.block = block
+        self.lines: list[str] = []
+        self.declarations: set[str] = set()
+        self.definitions: dict[str, str] = {}
+        self.count = 0
+        self.flags = " contract"
+
+    @contextmanager
+    def strict(self) -> Iterator[None]:
+        """Within it every sum and product is rounded as written: what error-free transformations need."""
+        before, self.flags = self.flags, ""
+        try:
+            yield
+        finally:
+            self.flags = before
+
+    # --- the basis ---------------------------------------------------------------------------------
+    def fresh(self) -> str:
+        self.count += 1
+        return f"%v{self.count}"
+
+    def emit(self, instruction: str) -> str:
+        name = self.fresh()
+        self.lines.append(f"  {name} = {instruction}")
+        return name
+
+    def do(self, instruction: str) -> None:
+        self.lines.append(f"  {instruction}")
+
+    def constant(self, value: Any, dtype: DType, lanes: int | None = None) -> Number:
+        lanes = self.lanes if lanes is None else lanes
+        text = constant_text(value, dtype)
+        if lanes == 1:
+            return Number(text, dtype, 1)
+        if text in ("0", "false", "0x0000000000000000", "0xH0000"):
+            return Number("zeroinitializer", dtype, lanes)
+        return Number(f"splat ({scalar_name(dtype)} {text})", dtype, lanes)
+
+    def like(self, value: Any, x: Number) -> Number:
+        """A constant of a number's type; numbers pass."""
+        return value if isinstance(value, Number) else self.constant(value, x.dtype, x.lanes)
+
+    def binary(self, opcode: str, a: Number, b: Number | float) -> Number:
+        b = self.like(b, a)
+        return Number(self.emit(f"{opcode} {a.type} {a.text}, {b.text}"), a.dtype, a.lanes)
+
+    def intrinsic(self, name: str, *operands: Number) -> Number:
+        """A call of an LLVM intrinsic that is overloaded on its first operand's type."""
+        first = operands[0]
+        suffix = {"half": "f16", "float": "f32", "double": "f64"}.get(
+            scalar_name(first.dtype), scalar_name(first.dtype)
+        )
+        if first.lanes > 1:
+            suffix = f"v{first.lanes}{suffix}"
+        function = f"@llvm.{name}.{suffix}"
+        types = ", ".join(operand.type for operand in operands)
+        self.declarations.add(f"declare {first.type} {function}({types})")
+        given = ", ".join(f"{operand.type} {operand.text}" for operand in operands)
+        return Number(self.emit(f"call {first.type} {function}({given})"), first.dtype, first.lanes)
+
+    # --- floating point ----------------------------------------------------------------------------
+    def add(self, a: Number, b: Number | float) -> Number:
+        return self.binary(f"fadd{self.flags}", a, b)
+
+    def sub(self, a: Number | float, b: Number | float) -> Number:
+        if not isinstance(a, Number):
+            assert isinstance(b, Number)
+            a = self.like(a, b)
+        return self.binary(f"fsub{self.flags}", a, b)
+
+    def mul(self, a: Number, b: Number | float) -> Number:
+        return self.binary(f"fmul{self.flags}", a, b)
+
+    def div(self, a: Number | float, b: Number) -> Number:
+        return self.binary("fdiv", self.like(a, b), b)
+
+    def neg(self, a: Number) -> Number:
+        return Number(self.emit(f"fneg {a.type} {a.text}"), a.dtype, a.lanes)
+
+    def fma(self, a: Number, b: Number | float, c: Number | float) -> Number:
+        """``a * b + c`` with one rounding where the machine has that, two elsewhere."""
+        b, c = self.like(b, a), self.like(c, a)
+        if "fma" not in self.features:
+            return self.add(self.mul(a, b), c)
+        return self.intrinsic("fma", a, b, c)
+
+    def polynomial(self, x: Number, coefficients: Sequence[float]) -> Number:
+        """Coefficients from the constant one up, by Estrin's scheme: as many products as Horner's, in fewer steps."""
+        if len(coefficients) < 4:
+            return self.horner(x, coefficients)
+        terms = [self.horner(x, coefficients[k : k + 2]) for k in range(0, len(coefficients), 2)]
+        while len(terms) > 1:
+            x = self.mul(x, x)
+            pairs = [self.fma(high, x, low) for low, high in zip(terms[0::2], terms[1::2], strict=False)]
+            terms = pairs + terms[2 * len(pairs) :]
+        return terms[0]
+
+    def horner(self, x: Number, coefficients: Sequence[float]) -> Number:
+        found = self.like(coefficients[-1], x)
+        for coefficient in reversed(coefficients[:-1]):
+            found = self.fma(found, x, coefficient)
+        return found
+
+    def compare(self, predicate: str, a: Number, b: Number | float) -> Number:
+        """``predicate`` is LLVM's: olt, oeq, une, uno, … for floats; eq, slt, ult, … for integers."""
+        b = self.like(b, a)
+        opcode = "fcmp" if a.dtype.kind == "f" else "icmp"
+        return Number(self.emit(f"{opcode} {predicate} {a.type} {a.text}, {b.text}"), BOOL, a.lanes)
+
+    def select(self, condition: Number, a: Number | float, b: Number | float) -> Number:
+        if not isinstance(a, Number):
+            assert isinstance(b, Number)
+            a = self.like(a, b)
+        b = self.like(b, a)
+        text = f"select {condition.type} {condition.text}, {a.type} {a.text}, {b.type} {b.text}"
+        return Number(self.emit(text), a.dtype, a.lanes)
+
+    # --- bits and conversions ----------------------------------------------------------------------
+    def bits(self, a: Number) -> Number:
+        """A floating number's bits as a signed integer of its width."""
+        target = np.dtype(f"i{a.dtype.itemsize}")
+        return self.convert("bitcast", a, target)
+
+    def from_bits(self, a: Number) -> Number:
+        return self.convert("bitcast", a, np.dtype(f"f{a.dtype.itemsize}"))
+
+    def convert(self, opcode: str, a: Number, dtype: DType) -> Number:
+        target = Number("", dtype, a.lanes)
+        return Number(self.emit(f"{opcode} {a.type} {a.text} to {target.type}"), dtype, a.lanes)
+
+    def integer(self, opcode: str, a: Number, b: Number | int) -> Number:
+        """and, or, xor, shl, lshr, ashr, add, sub, mul on integers (and bool)."""
+        return self.binary(opcode, a, b)
+
+    def invert(self, a: Number) -> Number:
+        return self.binary("xor", a, -1 if a.dtype != BOOL else 1)
+
+    # --- control flow ------------------------------------------------------------------------------
+    def label(self, stem: str) -> str:
+        """A label that no other block has."""
+        self.count += 1
+        return f"{stem}{self.count}"
+
+    def start(self, label: str) -> None:
+        """Begin a block; the one before must have ended in a branch."""
+        self.lines.append(f"{label}:")
+        self.block = label
+
+    def branch(self, condition: Number, yes: str, no: str) -> None:
+        """End the block: to ``yes`` where the scalar condition holds."""
+        self.do(f"br i1 {condition.text}, label %{yes}, label %{no}")
+
+    def jump(self, label: str) -> None:
+        """End the block."""
+        self.do(f"br label %{label}")
+
+    def phi(self, *incoming: tuple[Number, str]) -> Number:
+        """The value of the block that control came from."""
+        first = incoming[0][0]
+        pairs = ", ".join(f"[ {value.text}, %{label} ]" for value, label in incoming)
+        return Number(self.emit(f"phi {first.type} {pairs}"), first.dtype, first.lanes)
+
+    def any(self, mask: Number) -> Number:
+        """Whether a bool holds in some lane, as a scalar."""
+        if mask.lanes == 1:
+            return mask
+        bits = self.emit(f"bitcast {mask.type} {mask.text} to i{mask.lanes}")
+        return Number(self.emit(f"icmp ne i{mask.lanes} {bits}, 0"), BOOL, 1)
+
+    # --- memory ------------------------------------------------------------------------------------
+    def splat(self, a: Number, lanes: int) -> Number:
+        """A scalar in every lane."""
+        if lanes == 1 or a.lanes == lanes:
+            return a
+        vector = Number("", a.dtype, lanes).type
+        first = self.emit(f"insertelement {vector} poison, {a.type} {a.text}, i64 0")
+        text = self.emit(f"shufflevector {vector} {first}, {vector} poison, <{lanes} x i32> zeroinitializer")
+        return Number(text, a.dtype, lanes)

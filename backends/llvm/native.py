@@ -1,0 +1,154 @@
+"""Machine code from modules, and kernels as Python callables.
+
+A kernel is a built-in function over its entry point (``entry.py``), where objects lie in memory as that expects; where
+they do not, as on free-threaded Python, it is a Python function that hands pointers to the loops through ctypes.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+import sysconfig
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import llvmlite.binding as llvm  # type: ignore[import-untyped]
+import numpy as np
+
+from srcgrad.backends.llvm import entry
+from srcgrad.backends.llvm.target import TARGET
+from srcgrad.ir.errors import InternalError
+from srcgrad.ir.types import DTYPES, ArrayType
+
+_METH_FASTCALL: Final = 0x80
+_NEW_FROM_DESCR: Final = 94
+_SCALAR: Final = 60
+"""Places in NumPy's table of functions for extensions."""
+_LOCK: Final = threading.Lock()
+_FUNCTIONS: Final = (
+    "PyTuple_New", "PyType_GenericAlloc", "PyEval_SaveThread", "PyEval_RestoreThread", "PyObject_Vectorcall",
+    "Py_IncRef", "Py_DecRef",
+)  # fmt: skip
+
+
+class _MethodDef(ctypes.Structure):
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("address", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    )
+
+
+def layout_is_known() -> bool:
+    """Whether arrays, scalars and tuples have their fields where entry points look for them."""
+    if sysconfig.get_config_var("Py_GIL_DISABLED") or ctypes.sizeof(ctypes.c_void_p) != 8:
+        return False
+    if sys.implementation.name != "cpython":
+        return False
+    array = np.arange(6.0).reshape(2, 3)
+    number, pair = np.float64(2.5), (array, array)
+
+    def word(object: Any, offset: int) -> int:
+        return int(ctypes.c_int64.from_address(id(object) + offset).value)
+
+    dims = word(array, entry.DIMS)
+    return (
+        word(array, entry.TYPE) == id(np.ndarray)
+        and word(array, entry.DATA) == array.ctypes.data
+        and ctypes.c_int32.from_address(id(array) + entry.RANK).value == 2
+        and [ctypes.c_int64.from_address(dims + 8 * k).value for k in range(2)] == [2, 3]
+        and word(array, entry.DESCR) == id(np.dtype(np.float64))
+        and ctypes.c_int32.from_address(id(array) + entry.FLAGS).value == array.flags.num
+        and ctypes.c_double.from_address(id(number) + entry.NUMBER).value == 2.5
+        and ctypes.c_double.from_address(id(2.5) + entry.NUMBER).value == 2.5
+        and word(pair, entry.ITEMS) == id(array)
+    )
+
+
+def _add_symbols() -> None:
+    api = ctypes.pythonapi
+    get = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_GetPointer", api))
+    table = ctypes.cast(get(np._core._multiarray_umath._ARRAY_API, None), ctypes.POINTER(ctypes.c_void_p))  # type: ignore[attr-defined]
+    symbols = {name: ctypes.cast(getattr(api, name), ctypes.c_void_p).value for name in _FUNCTIONS}
+    symbols["PyArray_NewFromDescr"], symbols["PyArray_Scalar"] = table[_NEW_FROM_DESCR], table[_SCALAR]
+    symbols["PyArray_Type"], symbols["PyFloat_Type"] = id(np.ndarray), id(float)
+    for dtype in DTYPES.values():
+        name, scalar = entry.dtype_symbols(dtype)
+        symbols[name[1:]], symbols[scalar[1:]] = id(dtype), id(dtype.type)
+    for name, address in symbols.items():
+        llvm.add_symbol(name, address)
+
+
+LAYOUT_IS_KNOWN: Final = layout_is_known()
+_KEPT: Final = tuple(DTYPES.values())
+if LAYOUT_IS_KNOWN:
+    _add_symbols()
+
+
+class Library:
+    """The machine code of one program: it lives as long as a kernel of it does."""
+
+    __slots__ = ("engine",)
+
+    def __init__(self, text: str) -> None:
+        with _LOCK:
+            module = llvm.parse_assembly(text)
+            module.triple = TARGET.triple
+            module.verify()
+            machine = TARGET.machine()
+            module.data_layout = str(machine.target_data)
+            self.engine = llvm.create_mcjit_compiler(module, machine)
+            self.engine.finalize_object()
+
+    def address(self, name: str) -> int:
+        return int(self.engine.get_function_address(name))
+
+
+def kernel(
+    library: Library, name: str, params: Sequence[ArrayType], inputs: Sequence[int], outputs: Sequence[ArrayType],
+    results: Sequence[int], as_tuple: bool,
+) -> Callable[..., Any]:  # fmt: skip
+    """A kernel as a callable of one array or NumPy scalar per parameter.
+
+    ``inputs``: the parameter of each of its inputs; ``results``: the output of each result.
+    """
+    slow = python_kernel(library, name, params, inputs, outputs, results, as_tuple)
+    return builtin(library, name, slow) if LAYOUT_IS_KNOWN else slow
+
+
+def python_kernel(
+    library: Library, name: str, params: Sequence[ArrayType], inputs: Sequence[int], outputs: Sequence[ArrayType],
+    results: Sequence[int], as_tuple: bool,
+) -> Callable[..., Any]:  # fmt: skip
+    """The kernel as a Python function, which takes anything that NumPy makes the right arrays of."""
+    run = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(library.address(f"{name}_block"))
+    pointers = ctypes.c_void_p * (len(inputs) + len(outputs))
+    owner = library
+
+    def call(*arguments: Any) -> Any:
+        if len(arguments) != len(params):
+            raise InternalError(f"{name} takes {len(params)} arrays, not {len(arguments)} ({owner!r})")
+        arrays = [
+            np.require(argument, type.dtype, ["C", "A"]) for argument, type in zip(arguments, params, strict=True)
+        ]
+        for array, type in zip(arrays, params, strict=True):
+            if array.shape != type.shape:
+                raise InternalError(f"{name} takes {type}, not an array of shape {array.shape}")
+        made = [np.empty(type.static_shape, type.dtype) for type in outputs]
+        block = pointers(*[arrays[k].ctypes.data for k in inputs], *[array.ctypes.data for array in made])
+        run(ctypes.addressof(block))
+        found = [made[k][()] for k in results]
+        return found[0] if len(found) == 1 and not as_tuple else tuple(found)
+
+    return call
+
+
+def builtin(library: Library, name: str, slow: Callable[..., Any]) -> Callable[..., Any]:
+    """A built-in function over the entry point; it holds ``slow``, which holds what both need."""
+    definition = _MethodDef(name.encode(), library.address(name), _METH_FASTCALL, None)
+    slow.__dict__["definition"] = definition
+    new = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
+    make = new(("PyCFunction_NewEx", ctypes.pythonapi))
+    return make(ctypes.addressof(definition), slow, None)  # type: ignore[no-any-return]

@@ -1,0 +1,332 @@
+"""Which operations run together: from a function to one whose loops are groups, each one operation ``fused``.
+
+Values are *kept* (arrays in memory) or computed inside the groups that read them, again in each. What is kept is what
+something other than a group reads, what is a reduction, and what costs more to compute again than to load. Groups are
+formed by time: a value's time is one more than that of the arrays that it reads, or the time of a value that is
+computed in the same group and read in place. Sinks of one time and one domain share a group; so the order by time is a
+valid order, and no cycle of groups can arise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, Final
+
+from srcgrad.backends.llvm import scalars
+from srcgrad.backends.llvm.indices import VIEWS, Line, View, composed, strides_of, view_index
+from srcgrad.backends.llvm.loops import REDUCTIONS, Group, GroupWriter, add_sink, arranged
+from srcgrad.backends.numpy.chunks import flatten
+from srcgrad.ir.core import Attrs, Function, Literal, Operation, Region, Value
+from srcgrad.ir.opdef import Op
+from srcgrad.ir.types import ArrayType, TapeType
+
+RECOMPUTED: Final = 12
+"""The cost (in additions) up to which a value is computed again rather than kept."""
+_ROUNDS: Final = 12
+_LARGEST: Final = 1 << 20
+LONGEST: Final = 2000
+"""The cost at which a group ends: LLVM takes ever longer per instruction of a long loop."""
+
+
+Key = tuple[int, tuple[int, ...], int]
+
+
+class Fused(Op, abstract=True):
+    """A group of operations that one kernel runs: called by its name, as the generated program does."""
+
+    name: ClassVar[str] = "fused"
+
+    def result_type(self, types: Sequence[ArrayType], attrs: Attrs) -> ArrayType:
+        raise NotImplementedError("the results of a group have the types that its operation is made with")
+
+    def source(self, operands: Sequence[str], types: Sequence[ArrayType], result: ArrayType, attrs: Attrs) -> str:
+        return f"{attrs['kernel']}({', '.join(operands)})"
+
+
+FUSED: Final = Fused()
+
+
+@dataclass
+class Partition:
+    """A function of which some operations are ``fused``, and their groups by kernel name."""
+
+    function: Function
+    groups: list[Group] = field(default_factory=list)
+    prefix: str = "kernel"
+    """What kernels are called, before a number: no name of the user's begins so."""
+
+
+def free_prefix(function: Function) -> str:
+    names = {value.name for value in function.params if value.name}
+    for operation in function.walk():
+        names.update(value.name for value in operation.results if value.name)
+        names.update(param.name for region in operation.regions for param in region.params if param.name)
+    prefix = "kernel"
+    while any(name.startswith(prefix) for name in names):
+        prefix += "_"
+    return prefix
+
+
+def partitioned(function: Function) -> Partition:
+    """The function with its elementwise operations and reductions in groups, in its regions too."""
+    found = Partition(function, prefix=free_prefix(function))
+    operations, results = flatten(function)
+    operations = _Planner(operations, results, found).operations()
+    found.function = Function(function.name, function.params, operations, results)
+    return found
+
+
+def partitioned_region(region: Region, partition: Partition) -> Region:
+    operations, results = flatten(region)
+    return Region(region.params, _Planner(operations, results, partition).operations(), results)
+
+
+def is_static(type: ArrayType) -> bool:
+    return not isinstance(type, TapeType) and all(isinstance(size, int) for size in type.shape)
+
+
+class _Planner:
+    """The state of partitioning one straight list of operations."""
+
+    def __init__(self, operations: Sequence[Operation], results: Sequence[Value], partition: Partition) -> None:
+        self.all = operations
+        self.results = results
+        self.partition = partition
+        self.groups = partition.groups
+        self.views: dict[Value, View] = {}
+        self.inlined: set[Value] = set()
+        """What groups compute: elementwise values, reductions and iotas."""
+        self.kept: set[Value] = set()
+        self.left: list[Operation] = []
+        """What the program around the groups runs."""
+        self.parts: dict[Value, int] = {}
+        """The part of a long program that a computed value is in: what another part reads is kept."""
+        self.shown: set[Value] = set()
+        """Results that are views of what groups compute: kept in C order."""
+        self.classify()
+
+    # --- what is fused -----------------------------------------------------------------------------
+    def classify(self) -> None:
+        for operation in self.all:
+            kind = self.kind(operation)
+            if kind == "view":
+                self.note_view(operation)
+            elif kind == "other":
+                continue
+            else:
+                self.inlined.update(operation.results)
+        needed: set[Value] = {value for value in self.results if not isinstance(value, Literal)}
+        self.shown = {value for value in needed if value in self.views and self.is_computed(self.views[value])}
+        self.kept.update(self.shown)
+        left = []
+        for operation in reversed(self.all):
+            first = operation.results[0] if operation.results else None
+            if first in self.inlined or (first in self.views and (first not in needed or first in self.shown)):
+                continue
+            left.append(operation)
+            needed.update(operation.operands)
+            if first not in self.views:
+                self.kept.update(operation.results)
+        self.left = left[::-1]
+        self.kept.update(value for value in needed if value in self.inlined)
+        for view in self.views.values():
+            if view.flat is not None and view.base in self.inlined:
+                self.kept.add(view.base)
+        for value in self.inlined:
+            producer = value.producer
+            assert producer is not None
+            if producer.op.name in REDUCTIONS and producer.attrs["axes"]:
+                self.kept.add(value)
+        self.part()
+
+    def part(self) -> None:
+        total = 0
+        for operation in self.all:
+            if not operation.results or operation.results[0] not in self.inlined:
+                continue
+            total += scalars.cost(operation)
+            part = self.parts[operation.results[0]] = total // LONGEST
+            for operand in operation.operands:
+                base = self.views[operand].base if operand in self.views else operand
+                if self.parts.get(base, part) != part:
+                    self.kept.add(base)
+
+    def kind(self, operation: Operation) -> str:
+        """``compute``, ``view``, or ``other``."""
+        name = operation.op.name
+        if operation.regions or len(operation.results) != 1:
+            return "other"
+        types = [value.type for value in (*operation.operands, *operation.results)]
+        if not all(is_static(type) and scalars.is_register(type.dtype) for type in types):
+            return "other"
+        if name in VIEWS:
+            return "view"
+        if name == "iota":
+            return "compute" if scalars.supports_iota(types[0].dtype) else "other"
+        if name in REDUCTIONS:
+            return "compute" if scalars.supports_fold(operation) else "other"
+        return "compute" if scalars.supports(operation) else "other"
+
+    def is_computed(self, view: View) -> bool:
+        return view.base in self.inlined and view.flat is None
+
+    def note_view(self, operation: Operation) -> None:
+        operand, result = operation.operands[0], operation.results[0]
+        if isinstance(operand, Literal) and operand.splat:
+            return
+        index, rank = view_index(operation), result.type.rank
+        below = self.views.get(operand)
+        if index is not None:
+            self.views[result] = View(operand, index, None) if below is None else composed(below, index, rank)
+        elif below is None and not isinstance(operand, Literal):
+            self.views[result] = View(operand, None, Line(0, strides_of(result.type.static_shape)))
+
+    # --- when it is computed -----------------------------------------------------------------------
+    def times(self) -> tuple[dict[Value, int], dict[Operation, int]]:
+        """Per value the time at which it is computed, and per operation that is left the time at which it runs."""
+        inside: dict[Value, int] = {}
+        """The time of a value, where it is read in place by what is in the same group."""
+        outside: dict[Value, int] = {}
+        """The time of a value that is computed in another group than what it reads."""
+        runs: dict[Operation, int] = {}
+        left, effects = set(self.left), 0
+        for operation in self.all:
+            if operation.results and operation.results[0] in self.inlined:
+                self.time_computed(operation, inside, outside)
+            elif operation.results and operation.results[0] in self.shown:
+                inside[operation.results[0]] = inside[self.views[operation.results[0]].base] + 1
+            elif operation in left:
+                base = max([inside.get(value, 0) for value in operation.operands], default=0)
+                view = bool(operation.results) and operation.results[0] in self.views
+                time = base if view else base + 1
+                if operation.op.effect or operation.regions:
+                    time = effects = max(time, effects)
+                runs[operation] = time
+                for value in operation.results:
+                    inside[value] = outside[value] = time
+        return inside, runs
+
+    def time_computed(self, operation: Operation, inside: dict[Value, int], outside: dict[Value, int]) -> None:
+        result = operation.results[0]
+        shape = operation.operands[0].type.shape if operation.op.name in REDUCTIONS else result.type.shape
+        time_in = time_out = 1
+        for operand in operation.operands:
+            base, in_place = operand, operand.type.shape == shape
+            if operand in self.views:
+                base, in_place = self.views[operand].base, False
+            if isinstance(base, Literal):
+                continue
+            if base not in self.inlined:
+                time = inside.get(base, 0) + 1
+                time_in, time_out = max(time_in, time), max(time_out, time)
+            elif base in self.kept:
+                is_array = self.is_fold(base) or not in_place or self.parts[base] != self.parts[result]
+                time_in = max(time_in, inside[base] + is_array)
+                time_out = max(time_out, inside[base] + 1)
+            else:
+                time_in = max(time_in, inside[base] if in_place else outside[base])
+                time_out = max(time_out, outside[base])
+        inside[result], outside[result] = time_in, time_out
+
+    def is_fold(self, value: Value) -> bool:
+        producer = value.producer
+        return producer is not None and producer.op.name in REDUCTIONS and bool(producer.attrs["axes"])
+
+    # --- groups -------------------------------------------------------------------------------------
+    def sinks(self, times: dict[Value, int]) -> dict[Key, list[Value]]:
+        """The kept values that groups compute, by time, domain and part, in the order of the program."""
+        found: dict[Key, list[Value]] = {}
+        for operation in self.all:
+            if not operation.results or operation.results[0] not in self.kept:
+                continue
+            value = operation.results[0]
+            if value in self.inlined:
+                shown = operation.operands[0] if self.is_fold(value) else value
+                time = times[value]
+            elif value in self.shown:
+                shown, time = value, times[value]
+            else:
+                continue
+            part = self.parts.get(self.views[value].base if value in self.views else value, 0)
+            found.setdefault((time, shown.type.static_shape, part), []).append(value)
+        return found
+
+    def write(self, sinks: dict[Key, list[Value]]) -> dict[Key, GroupWriter]:
+        found = {}
+        for key, values in sinks.items():
+            own = {value for value in values if not self.is_fold(value)}
+            writer = GroupWriter("", key[1], self.views, self.kept, own)
+            for value in values:
+                add_sink(writer, value)
+            found[key] = writer
+        return found
+
+    def operations(self) -> list[Operation]:
+        """The operations of the program: those that are left, and one per group."""
+        for number in range(_ROUNDS + 1):
+            times, runs = self.times()
+            written = self.write(self.sinks(times))
+            more = self.too_dear(written.values(), always=number == _ROUNDS)
+            if not more:
+                break
+            self.kept |= more
+        order: list[tuple[int, int, int, Operation]] = []
+        for position, (key, writer) in enumerate(written.items()):
+            order.append((key[0], 0, position, self.fused(writer)))
+        for position, operation in enumerate(self.left):
+            order.append((runs[operation], 1, position, self.with_groups(operation)))
+        return [item[-1] for item in sorted(order, key=lambda item: item[:3])]
+
+    def too_dear(self, writers: Iterable[GroupWriter], always: bool) -> set[Value]:
+        """Values that are not kept and should be: computed in several places, at more than the cost of a load."""
+        places: dict[Value, int] = {}
+        repeated: set[Value] = set()
+        for writer in writers:
+            depths = writer.group.depths()
+            for value, statements in writer.computed.items():
+                places[value] = places.get(value, 0) + len(statements)
+                for number in statements:
+                    trips = 1
+                    for size in writer.group.domain[: depths[number]]:
+                        trips *= size
+                    if trips > value.type.size:
+                        repeated.add(value)
+        costs = self.costs()
+        limit = 0 if always else RECOMPUTED
+        dear = {value for value, count in places.items() if count > 1 or value in repeated}
+        return {value for value in dear if value not in self.kept and costs[value] > limit}
+
+    def costs(self) -> dict[Value, int]:
+        """What it costs to compute a value from arrays."""
+        found: dict[Value, int] = {}
+        for operation in self.all:
+            if not operation.results or operation.results[0] not in self.inlined:
+                continue
+            total = scalars.cost(operation)
+            for operand in operation.operands:
+                base = self.views[operand].base if operand in self.views else operand
+                total += 1 if base in self.kept or base not in self.inlined else found[base]
+            found[operation.results[0]] = min(total, _LARGEST)
+        return found
+
+    # --- the program --------------------------------------------------------------------------------
+    def fused(self, writer: GroupWriter) -> Operation:
+        group = writer.finish()
+        group.name = f"{self.partition.prefix}_{len(self.groups) + 1}"
+        span = next((value.producer.span for value in group.outputs if value.producer is not None), None)
+        types = [value.type for value in group.outputs]
+        operation = Operation(FUSED, tuple(group.inputs), {"kernel": group.name}, (), types, span)
+        operation.results = tuple(group.outputs)
+        self.groups.append(arranged(group))
+        return operation
+
+    def with_groups(self, operation: Operation) -> Operation:
+        """The operation with groups in its regions."""
+        if not operation.regions or getattr(operation.op, "transparent", False):
+            return operation
+        regions = tuple([partitioned_region(region, self.partition) for region in operation.regions])
+        types = [value.type for value in operation.results]
+        copy = Operation(operation.op, operation.operands, operation.attrs, regions, types, operation.span)
+        copy.results = operation.results
+        return copy

@@ -1,0 +1,94 @@
+"""Elementary and some special functions of float64 and float32, as vectors of instructions.
+
+`FUNCTIONS` maps the name of an op to what emits it inline; no LLVM passes are needed. What is rare (arguments of sin,
+cos and tan above 2**20, of arcsinh and arccosh above 2**28, powers of what is not a plain positive number) is a branch
+to a cold function in the emitter's ``definitions``: the emitter's ``block`` is then another. float64 results are within
+4 ULP, and mostly 2, gammaln within 5 (tests/backends/llvm/test_vector_math.py has the table); float32 ones are computed
+in float64 with polynomials of lower degree, and rounded. Special values are NumPy's. Results depend neither on the
+number of lanes nor on what the other lanes hold; from one kind of machine to another their last bits may differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from srcgrad.backends.llvm.emitter import F32, F64, Emitter, Number
+from srcgrad.backends.llvm.vector_math import (
+    error,
+    exponential,
+    gamma,
+    inverse,
+    logarithm,
+    plain,
+    power,
+    trigonometric,
+)
+
+Function = Callable[..., Number]
+
+
+def _of_both_widths(function: Function) -> Function:
+    """The function of float64 numbers as one of float32 numbers too, with strict rounding."""
+
+    def emit(e: Emitter, *operands: Number) -> Number:
+        with e.strict():
+            if operands[0].dtype != F32:
+                return function(e, *operands, single=False)
+            wide = [e.convert("fpext", operand, F64) for operand in operands]
+            return e.convert("fptrunc", function(e, *wide, single=True), F32)
+
+    emit.__name__, emit.__doc__ = function.__name__, function.__doc__
+    return emit
+
+
+_COMPUTED: Final[dict[str, Any]] = {
+    "exp": exponential.exp,
+    "exp2": exponential.exp2,
+    "expm1": exponential.expm1,
+    "sinh": exponential.sinh,
+    "cosh": exponential.cosh,
+    "tanh": exponential.tanh,
+    "sech": exponential.sech,
+    "expit": exponential.expit,
+    "log": logarithm.log,
+    "log2": logarithm.log2,
+    "log10": logarithm.log10,
+    "log1p": logarithm.log1p,
+    "logaddexp": logarithm.logaddexp,
+    "logaddexp2": logarithm.logaddexp2,
+    "sin": trigonometric.sin,
+    "cos": trigonometric.cos,
+    "tan": trigonometric.tan,
+    "arcsin": inverse.arcsin,
+    "arccos": inverse.arccos,
+    "arctan": inverse.arctan,
+    "arctan2": inverse.arctan2,
+    "arcsinh": inverse.arcsinh,
+    "arccosh": inverse.arccosh,
+    "arctanh": inverse.arctanh,
+    "pow": power.pow,
+    "cbrt": power.cbrt,
+    "hypot": power.hypot,
+    "erf": error.erf,
+    "erfc": error.erfc,
+    "gammaln": gamma.lgamma,
+    "digamma": gamma.digamma,
+}
+
+FUNCTIONS: Final[dict[str, Function]] = {
+    **{name: _of_both_widths(function) for name, function in _COMPUTED.items()},
+    "sqrt": plain.of_intrinsic("sqrt"),
+    "floor": plain.of_intrinsic("floor"),
+    "ceil": plain.of_intrinsic("ceil"),
+    "trunc": plain.of_intrinsic("trunc"),
+    "rint": plain.of_intrinsic("rint"),
+    "abs": plain.of_intrinsic("fabs"),
+    "copysign": plain.copysign,
+    "maximum": plain.maximum,
+    "minimum": plain.minimum,
+    "sign": plain.sign,
+    "square": plain.square,
+    "reciprocal": plain.reciprocal,
+    "one_minus_square": plain.one_minus_square,
+}

@@ -1,0 +1,98 @@
+"""Random draws with traced parameters: a standard draw, moved and scaled, so that the draw has a derivative.
+
+The pathwise derivative (reparametrisation; Kingma and Welling 2014, arXiv:1312.6114): a normal number is
+``loc + scale * z`` with z drawn once, and so on. The standard number comes from the generator of the call, by the same
+draws, so that the values are NumPy's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from srcgrad.errors import UnsupportedError
+from srcgrad.tracing.tracer import Tracer, as_tracer
+
+GENERATORS: Final = (np.random.Generator, np.random.RandomState)
+
+
+class Family(NamedTuple):
+    """A family of distributions: its parameters with their defaults, a standard draw, and what makes it one of them."""
+
+    parameters: tuple[tuple[str, float | None], ...]
+    standard: Callable[[Any, Any], Any]
+    """``standard(generator, size)``"""
+    moved: Callable[..., Any]
+    """``moved(z, *parameters)``"""
+
+
+LOC_SCALE: Final = (("loc", 0.0), ("scale", 1.0))
+SHAPE: Final = (("a", None),)
+
+
+def located(name: str) -> Family:
+    """A family of location and scale, whose standard member is drawn with 0 and 1."""
+    return Family(
+        LOC_SCALE, lambda rng, size: getattr(rng, name)(0.0, 1.0, size), lambda z, loc, scale: loc + scale * z
+    )
+
+
+FAMILIES: Final[dict[str, Family]] = {
+    "normal": located("normal"),
+    "laplace": located("laplace"),
+    "logistic": located("logistic"),
+    "gumbel": located("gumbel"),
+    "uniform": Family(
+        (("low", 0.0), ("high", 1.0)),
+        lambda rng, size: rng.uniform(0.0, 1.0, size),
+        lambda z, low, high: low + (high - low) * z,
+    ),
+    "exponential": Family(
+        (("scale", 1.0),), lambda rng, size: rng.standard_exponential(size), lambda z, scale: scale * z
+    ),
+    "rayleigh": Family((("scale", 1.0),), lambda rng, size: rng.rayleigh(1.0, size), lambda z, scale: scale * z),
+    "lognormal": Family(
+        (("mean", 0.0), ("sigma", 1.0)),
+        lambda rng, size: rng.normal(0.0, 1.0, size),
+        lambda z, mean, sigma: np.exp(mean + sigma * z),
+    ),
+    "weibull": Family(SHAPE, lambda rng, size: rng.standard_exponential(size), lambda z, a: z ** (1.0 / a)),
+    "pareto": Family(SHAPE, lambda rng, size: rng.standard_exponential(size), lambda z, a: np.expm1(z / a)),
+    "power": Family(SHAPE, lambda rng, size: rng.standard_exponential(size), lambda z, a: (-np.expm1(-z)) ** (1.0 / a)),
+}
+
+
+def is_draw(function: Any) -> bool:
+    """Whether this is a method of a generator of random numbers (``np.random.normal`` is one too)."""
+    return isinstance(getattr(function, "__self__", None), GENERATORS)
+
+
+def drawn(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """What a draw with traced parameters gives.
+
+    Raises:
+        UnsupportedError: a distribution that is not a smooth function of its parameters and a standard number.
+    """
+    name, generator = function.__name__, function.__self__
+    family = FAMILIES.get(name)
+    if family is None:
+        known = ", ".join(sorted(FAMILIES))
+        raise UnsupportedError(
+            f"{name} cannot be drawn with traced parameters",
+            hint=f"draw from one of {known}, or outside of the function",
+        )
+    names = [parameter for parameter, _ in family.parameters]
+    given = dict(zip([*names, "size"], args, strict=False)) | kwargs
+    values = [given.get(parameter, default) for parameter, default in family.parameters]
+    if None in [value if not isinstance(value, Tracer) else 0 for value in values] or not given.keys() <= {
+        *names,
+        "size",
+    }:
+        raise UnsupportedError(f"{name}() does not take these arguments", hint=f"it takes {', '.join(names)} and size")
+    size = given.get("size")
+    if size is None:
+        shape = np.broadcast_shapes(*[np.shape(value) for value in values])
+        size = shape or None
+    return family.moved(as_tracer(family.standard(generator, size)), *values)

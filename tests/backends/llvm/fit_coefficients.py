@@ -1,0 +1,369 @@
+"""Fits the polynomials of backends/llvm/vector_math and writes them as backends/llvm/coefficients.py.
+
+    python tests/backends/llvm/fit_coefficients.py
+
+Every fit interpolates in Chebyshev's points with 60 digits, which is close to the best polynomial; the coefficients are
+then rounded to float64. What is fitted is what remains when the leading terms of a function, which are computed
+exactly or nearly so, are taken off: its absolute error is a relative one of the function.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import mpmath as mp
+
+TARGET = Path(__file__).parents[3] / "backends" / "llvm" / "coefficients.py"
+
+HEADER = '''"""Coefficients of the polynomials of vector_math, from the constant one up, and constants in parts.
+
+Written by tests/backends/llvm/fit_coefficients.py: change that, not this. ``double`` serves float64; ``single`` serves
+float32, for which a polynomial of lower degree is evaluated in float64.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+
+class Fit(NamedTuple):
+    """The polynomial for float64 and that for float32."""
+
+    double: tuple[float, ...]
+    single: tuple[float, ...]
+
+    def of(self, single: bool) -> tuple[float, ...]:
+        return self.single if single else self.double
+
+
+'''
+
+
+class Problem(NamedTuple):
+    """A function to fit on an interval with so many coefficients, for float64 and for float32."""
+
+    name: str
+    text: str
+    function: Callable[[Any], Any]
+    interval: tuple[Any, Any]
+    double: int
+    single: int
+    weight: Callable[[Any], Any] | None = None
+
+
+def fit(problem: Problem, count: int) -> tuple[list[Any], Any]:
+    """The coefficients from the constant one up, and the largest (weighted) error."""
+    if problem.weight is None:
+        found, error = mp.chebyfit(problem.function, list(problem.interval), count, error=True)
+        return found[::-1], error
+    return weighted_fit(problem.function, problem.weight, problem.interval, count)
+
+
+def weighted_fit(
+    function: Callable[[Any], Any], weight: Callable[[Any], Any], interval: tuple[Any, Any], count: int
+) -> tuple[list[Any], Any]:
+    """Least squares in Chebyshev's points, which are many, of the error times its weight."""
+    low, high = (mp.mpf(end) for end in interval)
+    nodes = [mp.cos(mp.pi * (k + mp.mpf(0.5)) / 80) for k in range(80)]
+    points = [(low + high) / 2 + (high - low) / 2 * node for node in nodes]
+    weights = [weight(point) for point in points]
+    rows = [[w * mp.cos(j * mp.acos(t)) for j in range(count)] for t, w in zip(nodes, weights, strict=True)]
+    values = [w * function(point) for point, w in zip(points, weights, strict=True)]
+    solution, _ = mp.qr_solve(mp.matrix(rows), mp.matrix(values))
+    smooth = list(solution)
+
+    def series(x: Any) -> Any:
+        t = mp.acos((2 * x - low - high) / (high - low))
+        return sum(c * mp.cos(j * t) for j, c in enumerate(smooth))
+
+    found = mp.chebyfit(series, [low, high], count)[::-1]
+    errors = [abs(sum(c * x**j for j, c in enumerate(found)) - function(x)) for x in points]
+    return found, max(error * w for error, w in zip(errors, weights, strict=True))
+
+
+def near_zero(function: Callable[[Any], Any], at_zero: Any) -> Callable[[Any], Any]:
+    """The function, with its limit where the formula is 0/0."""
+    return lambda x: at_zero if abs(x) < mp.mpf(10) ** -15 else function(x)
+
+
+def half_logarithm(z: Any) -> Any:
+    root = mp.sqrt(z)
+    return 2 * (mp.atanh(root) / root - 1) / z
+
+
+def inverse_square(function: Callable[[Any], Any], first: Any) -> Callable[[Any], Any]:
+    """(f(√z)/√z - 1)/z of an odd function, and its limit ``first`` at 0."""
+    return near_zero(lambda z: (function(mp.sqrt(z)) / mp.sqrt(z) - 1) / z, first)
+
+
+def scaled_erfc(t: Any) -> Any:
+    """(1 + 2x) exp(x²) erfc(x) at x = 4 (1 + t)/(1 - t): from 1 at x = 0 to 2/√π at infinity."""
+    if t > 1 - mp.mpf(10) ** -12:
+        return 2 / mp.sqrt(mp.pi)
+    x = 4 * (1 + t) / (1 - t)
+    if x > 1000:
+        series = sum((-1) ** k * mp.fac2(2 * k - 1) / (2 * x * x) ** k for k in range(1, 12))
+        return (1 + 2 * x) / (x * mp.sqrt(mp.pi)) * (1 + series)
+    return (1 + 2 * x) * mp.exp(x * x) * mp.erfc(x)
+
+
+def stirling(z: Any) -> Any:
+    """x (log Γ(x) - (x - 1/2) log x + x - log(2π)/2) at x = 1/√z."""
+    x = 1 / mp.sqrt(z)
+    return x * (mp.loggamma(x) - (x - 0.5) * mp.log(x) + x - mp.log(2 * mp.pi) / 2)
+
+
+def digamma_series(z: Any) -> Any:
+    """x² (log x - 1/(2x) - ψ(x)) at x = 1/√z."""
+    x = 1 / mp.sqrt(z)
+    return x * x * (mp.log(x) - 1 / (2 * x) - mp.digamma(x))
+
+
+def lgamma_middle(t: Any) -> Any:
+    """log Γ(2 + t) / (t (1 + t))."""
+    return mp.loggamma(2 + t) / (t * (1 + t))
+
+
+ROOT = mp.mpf(0)
+
+
+def digamma_middle(t: Any) -> Any:
+    """ψ(x)/(x - x0) at x = 3/2 + t, where ψ(x0) = 0."""
+    x = mp.mpf(1.5) + t
+    return mp.digamma(x) / (x - ROOT)
+
+
+def problems() -> list[Problem]:
+    third, sixth, log2 = mp.mpf(1) / 3, mp.mpf(1) / 6, mp.log(2)
+    half = log2 / 2 * mp.mpf("1.0001")
+    quarter = (mp.pi / 4 * mp.mpf("1.0001")) ** 2
+    atan = (mp.sqrt(2) - 1) ** 2 * mp.mpf("1.0001")
+    return [
+        Problem(
+            "EXP",
+            "exp(r) = 1 + r + r² p(r), |r| <= log(2)/2",
+            near_zero(lambda r: (mp.exp(r) - 1 - r) / r**2, mp.mpf(0.5)),
+            (-half, half),
+            10,
+            6,
+        ),
+        Problem(
+            "EXP2",
+            "2**r = 1 + r p(r), |r| <= 1/2",
+            near_zero(lambda r: (mp.power(2, r) - 1) / r, log2),
+            (-0.5, 0.5),
+            12,
+            6,
+        ),
+        Problem(
+            "LOG",
+            "log((1 + s)/(1 - s)) = 2s + s z p(z), |s| <= 1/5, z = s²",
+            near_zero(half_logarithm, 2 * third),
+            (0, mp.mpf(1) / 25),
+            9,
+            4,
+        ),
+        Problem(
+            "RECIPROCAL",
+            "1/(1 + f) = 1 - f p(f), 3/4 <= 1 + f <= 3/2, roughly",
+            lambda f: 1 / (1 + f),
+            (-0.25, 0.5),
+            4,
+            2,
+        ),
+        Problem(
+            "SIN",
+            "sin(r) = r + r z p(z), z = r² <= (π/4)²",
+            inverse_square(mp.sin, -sixth),
+            (0, quarter),
+            7,
+            3,
+        ),
+        Problem(
+            "COS",
+            "cos(r) = 1 - z/2 + z² p(z), z = r² <= (π/4)²",
+            near_zero(lambda z: (mp.cos(mp.sqrt(z)) - 1 + z / 2) / z**2, mp.mpf(1) / 24),
+            (0, quarter),
+            7,
+            3,
+        ),
+        Problem(
+            "ARCSIN",
+            "arcsin(r) = r + r z p(z), z = r² <= 1/4",
+            inverse_square(mp.asin, sixth),
+            (0, mp.mpf(1) / 4),
+            13,
+            6,
+        ),
+        Problem(
+            "ARCTAN",
+            "arctan(r) = r + r z p(z), z = r² <= (√2 - 1)²",
+            inverse_square(mp.atan, -third),
+            (0, atan),
+            12,
+            5,
+        ),
+        Problem(
+            "POW_LOG",
+            "log(1 + f) = f - f²/2 + f³ p(f), |f| <= 1/20",
+            near_zero(lambda f: (mp.log1p(f) - f + f * f / 2) / f**3, third),
+            (-0.05, 0.05),
+            10,
+            4,
+        ),
+        Problem(
+            "CBRT",
+            "m**(-1/3) = p(m - 3/2), 1 <= m <= 2",
+            lambda t: mp.power(mp.mpf(1.5) + t, -third),
+            (-0.5, 0.5),
+            5,
+            4,
+        ),
+        Problem(
+            "ERF",
+            "erf(x) = x + x p(z), z = x² <= 1",
+            near_zero(lambda z: mp.erf(mp.sqrt(z)) / mp.sqrt(z) - 1, 2 / mp.sqrt(mp.pi) - 1),
+            (0, 1),
+            13,
+            7,
+        ),
+        Problem(
+            "ERF_TAIL",
+            "erf(x) = 1 - exp(-p(x - 1)), 1 <= x <= 6",
+            lambda t: -mp.log(mp.erfc(1 + t)),
+            (0, 5),
+            18,
+            7,
+            lambda t: mp.erfc(1 + t) + mp.mpf(10) ** -15,
+        ),
+        Problem(
+            "ERFC",
+            "(1 + 2x) exp(x²) erfc(x) = p((x - 4)/(x + 4)), x >= 0",
+            scaled_erfc,
+            (-1, 1),
+            24,
+            15,
+        ),
+        Problem(
+            "STIRLING",
+            "log Γ(x) = (x - 1/2) log x - x + log(2π)/2 + p(1/x²)/x, x >= 9/2",
+            lambda z: stirling(z) if z > mp.mpf(10) ** -12 else mp.mpf(1) / 12 - z / 360,
+            (0, 4 / mp.mpf(81)),
+            9,
+            4,
+        ),
+        Problem(
+            "LGAMMA",
+            "log Γ(2 + t) = t (1 + t) p(t), -1 <= t <= 1/2",
+            lambda t: mp.euler if abs(1 + t) < mp.mpf(10) ** -15 else near_zero(lgamma_middle, 1 - mp.euler)(t),
+            (-1, 0.5),
+            26,
+            12,
+        ),
+        Problem(
+            "SINPI",
+            "sin(π r) = r p(r²), |r| <= 1/2",
+            near_zero(lambda z: mp.sin(mp.pi * mp.sqrt(z)) / mp.sqrt(z), mp.pi),
+            (0, 0.25),
+            9,
+            5,
+        ),
+        Problem(
+            "DIGAMMA_TAIL",
+            "ψ(x) = log x - 1/(2x) - p(1/x²)/x², x >= 3",
+            lambda z: digamma_series(z) if z > mp.mpf(10) ** -12 else mp.mpf(1) / 12 - z / 120,
+            (0, mp.mpf(1) / 9),
+            13,
+            5,
+        ),
+        Problem(
+            "DIGAMMA",
+            "ψ(3/2 + t) = (3/2 + t - x0) p(t), |t| <= 1/2, ψ(x0) = 0",
+            digamma_middle,
+            (-0.5, 0.5),
+            23,
+            10,
+        ),
+    ]
+
+
+def parts(value: Any, *bits: int) -> tuple[float, ...]:
+    """A number as a sum of floats: of so many bits each, and a last one of 53."""
+    found: list[float] = []
+    rest = mp.mpf(value)
+    for count in bits:
+        scale = mp.mpf(2) ** (count - 1 - int(mp.floor(mp.log(abs(rest), 2))))
+        found.append(float(mp.floor(rest * scale) / scale))
+        rest -= mp.mpf(found[-1])
+    found.append(float(rest))
+    return tuple(found)
+
+
+def logarithm_table(part: int) -> tuple[float, ...]:
+    """-log(i/16), i = 11 … 21, at the first four bits of i/16's mantissa: the first part a multiple of 2**-40."""
+    table = [0.0] * 16
+    for i in range(11, 22):
+        exact = -mp.log(mp.mpf(i) / 16)
+        first = mp.nint(exact * 2**40) / 2**40
+        table[(2 * i if i < 16 else i) % 16] = float((first, exact - first)[part])
+    return tuple(table)
+
+
+def words() -> tuple[int, ...]:
+    """The bits of 2/π behind 64 zeros, in 20 words."""
+    with mp.workprec(1400):
+        bits = int(mp.floor(2 / mp.pi * mp.mpf(2) ** (19 * 64)))
+    return tuple(bits >> 64 * (19 - k) & (1 << 64) - 1 for k in range(20))
+
+
+def constants() -> list[tuple[str, str, tuple[float, ...]]]:
+    log2, half_pi = mp.log(2), mp.pi / 2
+    table_text = "-log(i/16), i = 11 … 21, at the first four bits of the mantissa of i/16: the first part"
+    return [
+        ("LOG2", "log(2), the first part of 32 bits: its product with an exponent is exact", parts(log2, 32)),
+        ("HALF_PI", "π/2 in parts of 53 and 33 bits, and one", parts(half_pi, 53, 33)),
+        ("HALF_PI_SHORT", "π/2 in parts whose products with 20 bits are exact, and one", parts(half_pi, 33, 33, 33)),
+        ("QUARTER_PI", "π/4", parts(mp.pi / 4, 53)),
+        ("THREE_QUARTER_PI", "3π/4", parts(3 * mp.pi / 4, 53)),
+        ("PI", "π", parts(mp.pi, 53)),
+        ("INVERSE_LOG2", "1/log(2)", parts(1 / log2, 53)),
+        ("INVERSE_LOG10", "1/log(10)", parts(1 / mp.log(10), 53)),
+        ("LOG10_2", "log10(2), the first part of 32 bits", parts(mp.log(2) / mp.log(10), 32)),
+        ("LOG_TABLE", table_text, logarithm_table(0)),
+        ("LOG_TABLE_LOW", "the second part", logarithm_table(1)),
+        ("DIGAMMA_ROOT", "the positive root of ψ", parts(ROOT, 53)),
+        ("CUBE_ROOTS", "2**(-r/3) for r = -1, 0, 1", tuple(float(mp.power(2, -mp.mpf(r) / 3)) for r in (-1, 0, 1))),
+    ]
+
+
+def tuple_text(values: tuple[float, ...] | tuple[int, ...], margin: str) -> str:
+    inner = "".join(f"{margin}    {value!r},\n" for value in values)
+    return f"(\n{inner}{margin})"
+
+
+def generated() -> str:
+    """The text of coefficients.py."""
+    global ROOT
+    with mp.workdps(60), warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of mpmath's own calls
+        ROOT = mp.findroot(mp.digamma, mp.mpf("1.46163214496836234126"))
+        lines = [HEADER]
+        for problem in problems():
+            texts, errors = [], []
+            for count in (problem.double, problem.single):
+                found, error = fit(problem, count)
+                texts.append(tuple_text(tuple(float(value) for value in found), "    "))
+                errors.append(mp.nstr(error, 2))
+            lines.append(f"# {problem.text}; largest errors of p {errors[0]} and {errors[1]}\n")
+            lines.append(f"{problem.name}: Final = Fit(\n    {texts[0]},\n    {texts[1]},\n)\n\n")
+        lines.append(f"# 2/π behind 64 zeros, in words\nTWO_OVER_PI: Final = {tuple_text(words(), '')}\n")
+        for name, text, values in constants():
+            lines.append(f"# {text}\n{name}: Final = {tuple_text(values, '')}\n")
+    return "".join(lines)
+
+
+if __name__ == "__main__":
+    TARGET.write_text(generated())

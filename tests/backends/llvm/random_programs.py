@@ -1,0 +1,156 @@
+"""Random functions of the language that are all loops: views of views, reductions, several results, odd sizes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+import srcgrad.ir.ops  # noqa: F401  registers the ops
+from srcgrad.backends.llvm.backend import BACKEND
+from srcgrad.backends.llvm.target import TARGET
+from srcgrad.backends.numpy.evaluate import evaluate
+from srcgrad.ir.core import Builder, Function, Value, literal
+from srcgrad.ir.opdef import REGISTRY
+from srcgrad.ir.types import ArrayType
+
+Array = np.ndarray[Any, Any]
+SIZES = (1, 2, 3, 5, 8, 16, 17, 33, 70)
+UNARY = ("neg", "abs", "square", "sign")
+BINARY = ("add", "sub", "mul", "maximum", "minimum")
+FLOATING = ("sqrt", "floor", "tanh", "exp", "sin")
+COMPARISONS = ("less", "greater_equal", "equal")
+DTYPES = (np.float64, np.float64, np.float64, np.float32, np.int32, np.int64, np.uint8)
+REDUCTIONS = ("reduce_sum", "reduce_max", "reduce_min", "reduce_prod")
+
+
+class Drawing:
+    """The state of drawing one function."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = np.random.default_rng(seed)
+        self.builder = Builder()
+        self.values: list[Value] = []
+        self.arguments: list[Array] = []
+
+    def pick(self, options: Sequence[Any]) -> Any:
+        return options[int(self.random.integers(len(options)))]
+
+    def emit(self, name: str, *operands: Value, **attrs: Any) -> Value:
+        found = self.builder.emit(REGISTRY[name], operands, attrs)
+        if found.type.size <= 1 << 16:
+            self.values.append(found)
+        return found
+
+    def param(self) -> None:
+        shape = tuple(int(self.pick(SIZES)) for _ in range(int(self.random.integers(4))))
+        while np.prod(shape, dtype=int) > 20_000:
+            shape = shape[1:]
+        dtype = np.dtype(self.pick(DTYPES))
+        numbers = self.random.integers(-3, 4, shape) * (0.25 if dtype.kind == "f" else 1)
+        self.values.append(self.builder.param(ArrayType(dtype, shape)))
+        self.arguments.append(np.asarray(numbers).astype(dtype))
+
+    def step(self) -> None:
+        getattr(self, self.pick(("compute", "compute", "compute", "chosen", "view", "view", "reduced", "cast")))()
+
+    def like(self, type: ArrayType) -> Value:
+        """A value of this type: one that is there, one that broadcasts to it, or a number."""
+        for _ in range(6):
+            value = self.pick(self.values)
+            if value.type == type:
+                return value  # type: ignore[no-any-return]
+            if value.type.dtype == type.dtype and value.type.rank <= type.rank:
+                dims = tuple(range(type.rank - value.type.rank, type.rank))
+                if all(size in (1, type.shape[dim]) for size, dim in zip(value.type.shape, dims, strict=True)):
+                    return self.emit("broadcast", value, shape=type.shape, dims=dims)
+        return literal(self.pick((2, 1, 0)), type)
+
+    def compute(self) -> None:
+        value = self.pick(self.values)
+        kind = value.type.dtype.kind
+        if kind == "b":
+            self.emit("logical_xor", value, self.like(value.type))
+        elif self.random.random() < 0.6:
+            self.emit(self.pick(BINARY), value, self.like(value.type))
+        elif kind == "f" and self.random.random() < 0.5:
+            self.emit(self.pick(FLOATING), value)
+        else:
+            self.emit(self.pick(UNARY), value)
+
+    def chosen(self) -> None:
+        value = self.pick(self.values)
+        other = self.like(value.type)
+        self.emit("select", self.emit(self.pick(COMPARISONS), value, other), value, other)
+
+    def cast(self) -> None:
+        value = self.pick(self.values)
+        target = np.dtype(self.pick((np.float64, np.float32, np.int64, np.bool_)))
+        if value.type.dtype.kind != "f" or target.kind in "fb":
+            self.emit("cast", value, dtype=target)
+
+    def view(self) -> None:
+        value = self.pick(self.values)
+        rank, shape = value.type.rank, value.type.shape
+        if not rank:
+            self.emit("broadcast", value, shape=(int(self.pick(SIZES)),), dims=())
+            return
+        name = self.pick(("transpose", "slice", "reverse", "reshape", "broadcast"))
+        if name == "transpose":
+            self.emit(name, value, perm=tuple(int(k) for k in self.random.permutation(rank)))
+        elif name == "slice":
+            starts = tuple(int(self.random.integers(size // 2 + 1)) for size in shape)
+            strides = tuple(int(self.random.integers(1, 4)) for _ in shape)
+            self.emit(name, value, starts=starts, limits=shape, strides=strides)
+        elif name == "reverse":
+            self.emit(name, value, axes=(int(self.random.integers(rank)),))
+        elif name == "reshape":
+            self.emit(name, value, shape=self.pick(((value.type.size,), (1, *shape, 1), (*shape[:-2], -1))[:2]))
+        elif value.type.size * 5 <= 20_000:
+            self.emit(name, value, shape=(*shape[:1], 5, *shape[1:]), dims=(0, *range(2, rank + 1)))
+
+    def reduced(self) -> None:
+        value = self.pick(self.values)
+        rank, kind = value.type.rank, value.type.dtype.kind
+        if not rank:
+            return
+        axes = tuple(axis for axis in range(rank) if self.random.random() < 0.6)
+        name = self.pick(("reduce_or", "reduce_and") if kind == "b" else REDUCTIONS)
+        if name in ("reduce_max", "reduce_min") and 0 in value.type.shape:
+            return
+        self.emit(name, value, axes=axes)
+
+
+def random_function(seed: int, steps: int = 14) -> tuple[Function, list[Array]]:
+    """A function and arguments for it; the same for the same seed."""
+    drawing = Drawing(seed)
+    for _ in range(3):
+        drawing.param()
+    for _ in range(steps):
+        drawing.step()
+    made = drawing.values[3:]
+    count = min(len(made), int(drawing.random.integers(1, 5)))
+    results = [made[-1 - k] for k in range(count)] or drawing.values[:1]
+    return drawing.builder.function("random", results), drawing.arguments
+
+
+def check(seed: int, steps: int = 14) -> None:
+    """The llvm backend agrees with the meaning of each op, on exact types and to rounding."""
+    function, arguments = random_function(seed, steps)
+    given = [argument[()] for argument in arguments]
+    found, expected = BACKEND.compile(function).run(*given), evaluate(function, given)
+    assert len(found) == len(expected)
+    single = any(value.type.dtype == np.float32 for op in function.operations for value in op.operands)
+    for actual, wanted in zip(found, map(np.asarray, expected), strict=True):
+        assert np.asarray(actual).dtype == wanted.dtype and np.shape(actual) == wanted.shape, function
+        rtol = (3e-4 if single else 1e-9) if wanted.dtype.kind == "f" else 0.0
+        scale = np.max(np.abs(wanted[np.isfinite(wanted)]), initial=1.0) if rtol else 0.0
+        np.testing.assert_allclose(actual, wanted, rtol=rtol, atol=rtol * scale, err_msg=f"seed {seed}: {function}")
+
+
+if __name__ == "__main__":
+    for number in range(int(sys.argv[1]), int(sys.argv[2])):
+        check(number)
+    print(f"{sys.argv[1]} to {sys.argv[2]} agree on {TARGET.cpu}")

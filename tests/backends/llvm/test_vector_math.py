@@ -1,0 +1,308 @@
+"""Vector math: its errors against mpmath, its special values against NumPy, and that lanes do not matter."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
+
+import mpmath as mp
+import numpy as np
+import pytest
+import scipy.special
+
+from srcgrad.backends.llvm.vector_math import FUNCTIONS
+from tests.backends.llvm import fit_coefficients
+from tests.backends.llvm.kernels import Kernel, host, plain, with_fma
+
+DTYPES = [np.float64, np.float32]
+MACHINES = {"host": host(), "plain": plain()}
+if (middling := with_fma()) is not None:
+    MACHINES["fma"] = middling
+LANES = [1, 2, 4, 8]
+
+
+class Case(NamedTuple):
+    """A function of one operand: the exact one, NumPy's, the interval, and the bounds in ULP of both dtypes.
+
+    ``narrow`` is the interval for float32; None means the same.
+    """
+
+    exact: Callable[[Any], Any]
+    known: Callable[..., Any]
+    interval: tuple[float, float]
+    double: float
+    single: float = 0.75
+    narrow: tuple[float, float] | None = None
+
+
+INF = np.inf
+CASES = {
+    "exp": Case(mp.exp, np.exp, (-745.1, 709.7), 1, 0.75, (-103.9, 88.7)),
+    "exp2": Case(lambda x: mp.power(2, x), np.exp2, (-1074, 1023.99), 1.5, 0.75, (-149, 127.99)),
+    "expm1": Case(mp.expm1, np.expm1, (-INF, 709.7), 1.5, 0.75, (-INF, 88.7)),
+    "sinh": Case(mp.sinh, np.sinh, (-710.47, 710.47), 2, 0.75, (-89.4, 89.4)),
+    "cosh": Case(mp.cosh, np.cosh, (-710.47, 710.47), 2, 0.75, (-89.4, 89.4)),
+    "tanh": Case(mp.tanh, np.tanh, (-30, 30), 2.5),
+    "sech": Case(mp.sech, lambda x: 1 / np.cosh(x), (-745, 745), 2, 0.75, (-103, 103)),
+    "expit": Case(lambda x: 1 / (1 + mp.exp(-x)), scipy.special.expit, (-745, 60), 2, 0.75, (-103, 60)),
+    "log": Case(mp.log, np.log, (0, INF), 1),
+    "log2": Case(lambda x: mp.log(x, 2), np.log2, (0, INF), 1),
+    "log10": Case(mp.log10, np.log10, (0, INF), 1.2),
+    "log1p": Case(mp.log1p, np.log1p, (-1, INF), 1.2),
+    "sin": Case(mp.sin, np.sin, (-INF, INF), 1),
+    "cos": Case(mp.cos, np.cos, (-INF, INF), 1),
+    "tan": Case(mp.tan, np.tan, (-INF, INF), 2),
+    "arcsin": Case(mp.asin, np.arcsin, (-1, 1), 1),
+    "arccos": Case(mp.acos, np.arccos, (-1, 1), 1),
+    "arctan": Case(mp.atan, np.arctan, (-INF, INF), 2),
+    "arcsinh": Case(mp.asinh, np.arcsinh, (-INF, INF), 2),
+    "arccosh": Case(mp.acosh, np.arccosh, (1, INF), 2),
+    "arctanh": Case(mp.atanh, np.arctanh, (-1, 1), 3),
+    "cbrt": Case(lambda x: mp.sign(x) * mp.cbrt(abs(x)), np.cbrt, (-INF, INF), 0.75),
+    "erf": Case(mp.erf, scipy.special.erf, (-INF, INF), 1.5),
+    "erfc": Case(mp.erfc, scipy.special.erfc, (-INF, 26.54), 4, 0.75, (-INF, 10.05)),
+    "gammaln": Case(lambda x: mp.log(abs(mp.gamma(x))), scipy.special.gammaln, (0, 170), 5, 0.75, (0, 30)),
+    "digamma": Case(mp.digamma, scipy.special.psi, (0, INF), 4, 1),
+}
+
+
+class PairCase(NamedTuple):
+    exact: Callable[[Any, Any], Any]
+    known: Callable[..., Any]
+    double: float
+    single: float = 0.75
+
+
+PAIRS = {
+    "pow": PairCase(mp.power, np.power, 1.5),
+    "hypot": PairCase(mp.hypot, np.hypot, 1.2),
+    "arctan2": PairCase(mp.atan2, np.arctan2, 2),
+    "logaddexp": PairCase(lambda x, y: mp.log(mp.exp(x) + mp.exp(y)), np.logaddexp, 1.2),
+    "logaddexp2": PairCase(lambda x, y: mp.log(mp.power(2, x) + mp.power(2, y), 2), np.logaddexp2, 1.2),
+}
+EXACT = {
+    name: getattr(np, name)
+    for name in ("sqrt", "floor", "ceil", "trunc", "rint", "abs", "sign", "square", "reciprocal")
+}
+EXACT_PAIRS = {name: getattr(np, name) for name in ("copysign", "maximum", "minimum")}
+
+
+@cache
+def kernel(name: str, dtype: Any, lanes: int, machine: str) -> Kernel:
+    operands = 2 if name in PAIRS or name in EXACT_PAIRS else 1
+    return Kernel(FUNCTIONS[name], dtype, operands, lanes, MACHINES[machine])
+
+
+def widest(dtype: Any) -> int:
+    return 64 // np.dtype(dtype).itemsize
+
+
+def ulps(found: Any, exact: list[Any], dtype: Any) -> Any:
+    """The errors in units of the last place of the exact values, subnormal ones included."""
+    info = np.finfo(dtype)
+    bits, lowest = info.nmant + 1, info.minexp - info.nmant
+    errors = []
+    for value, reference in zip(found, exact, strict=True):
+        if not np.isfinite(value):
+            overflows = abs(reference) >= mp.mpf(float(info.max)) and (value > 0) == (reference > 0)
+            errors.append(0.0 if overflows else np.inf)
+        else:
+            unit = mp.ldexp(1, max(int(mp.frexp(reference)[1]) - bits, lowest))
+            errors.append(float(abs(mp.mpf(float(value)) - reference) / unit))
+    return np.array(errors)
+
+
+def sample(name: str, dtype: Any, count: int) -> Any:
+    """Every binade within the interval, both signs, and the intervals where formulas change and near 1."""
+    case, info = CASES[name], np.finfo(dtype)
+    low, high = case.narrow if case.narrow is not None and dtype == np.float32 else case.interval
+    random = np.random.default_rng(sum(map(ord, name)))
+    exponents = np.arange(info.minexp - info.nmant, info.maxexp)
+    exponents = exponents[:: max(1, len(exponents) // count)]
+    signs = random.choice([-1.0, 1.0], len(exponents))
+    with np.errstate(all="ignore"):
+        binades = signs * np.ldexp(random.uniform(1, 2, len(exponents)), exponents)
+        middle = random.choice([-1, 1], count) * np.ldexp(random.uniform(1, 2, count), random.integers(-5, 3, count))
+        near_one = 1 + np.ldexp(random.uniform(-1, 1, count // 2), -random.integers(1, 30, count // 2))
+        inside = random.uniform(max(low, -200.0), min(high, 200.0), count)
+        ends = random.uniform(max(low, -1e3), min(high, 1e3), count // 4)
+        # Next to the multiples of pi/2, and where log|gamma| and digamma have their roots.
+        multiples = random.integers(1, 2**19, count // 4) * (np.pi / 2)
+        roots = random.uniform(1.3, 2.1, count // 4)
+        hardest = [6381956970095103 * 2.0**797, 5.31937264832654141671e255, 0.1]
+        x = np.concatenate([binades, middle, near_one, inside, ends, multiples, roots, hardest]).astype(dtype)
+    return x[(x > low) & (x < high) & np.isfinite(x) & (x != 0)]
+
+
+@cache
+def measured(name: str, dtype: Any) -> tuple[Any, list[Any]]:
+    x = sample(name, dtype, 90)
+    # Large arguments of the circular functions need their exponent's digits more.
+    with mp.workprec(1300 if name in ("sin", "cos", "tan") else 200):
+        return x, [CASES[name].exact(mp.mpf(float(value))) for value in x]
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", CASES)
+def test_errors_are_within_the_bounds(name: str, dtype: Any, machine: str) -> None:
+    x, exact = measured(name, dtype)
+    errors = ulps(kernel(name, dtype, widest(dtype), machine)(x), exact, dtype)
+    bound = CASES[name].single if dtype == np.float32 else CASES[name].double
+    worst = int(errors.argmax())
+    assert errors[worst] <= bound, (name, x[worst], errors[worst])
+
+
+def pair_sample(name: str, dtype: Any, count: int) -> tuple[Any, Any]:
+    random = np.random.default_rng(sum(map(ord, name)))
+    info = np.finfo(dtype)
+    if name.startswith("logaddexp"):
+        return tuple(random.uniform(0, 40, (2, count)).astype(dtype))  # type: ignore[return-value]
+    wide = np.ldexp(random.uniform(1, 2, count), random.integers(info.minexp - info.nmant, info.maxexp, count))
+    with np.errstate(all="ignore"):
+        if name == "pow":
+            near = 1 + np.ldexp(random.uniform(-1, 1, count), -random.integers(1, 22, count))
+            x = np.concatenate([wide, near, random.uniform(0.1, 3, count)]).astype(dtype)
+            top = (info.maxexp + 1) * np.log(2)
+            y = (random.uniform(-top, top, 3 * count) / np.log(x.astype(np.float64))).astype(dtype)
+            keep = (x > 0) & np.isfinite(x) & np.isfinite(y)
+        else:
+            x = wide * random.choice([-1, 1], count)
+            y = (x * np.ldexp(random.uniform(1, 2, count), random.integers(-5, 5, count))).astype(dtype)
+            x = np.where(random.uniform(size=count) < 0.5, -x, x).astype(dtype)
+            keep = (x != 0) & (y != 0) & np.isfinite(x) & np.isfinite(y)
+    return x[keep], y[keep]
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", PAIRS)
+def test_errors_of_two_operands_are_within_the_bounds(name: str, dtype: Any, machine: str) -> None:
+    x, y = pair_sample(name, dtype, 200)
+    with mp.workprec(200):
+        exact = [PAIRS[name].exact(mp.mpf(float(a)), mp.mpf(float(b))) for a, b in zip(x, y, strict=True)]
+    errors = ulps(kernel(name, dtype, widest(dtype), machine)(x, y), exact, dtype)
+    bound = PAIRS[name].single if dtype == np.float32 else PAIRS[name].double
+    worst = int(errors.argmax())
+    assert errors[worst] <= bound, (name, x[worst], y[worst], errors[worst])
+
+
+def specials(dtype: Any) -> Any:
+    """Zeros, ends of the ranges, infinities, nan, whole and broken numbers, and the thresholds of overflow."""
+    info = np.finfo(dtype)
+    sizes = [0.0, info.smallest_subnormal, info.tiny, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 2.0**30 + 1, info.max, INF]
+    edges = [info.maxexp, np.log(2.0) * info.maxexp, info.minexp - info.nmant - 2, 720.0, 750.0, 1100.0]
+    with np.errstate(all="ignore"):
+        positive = np.array(sizes + edges).astype(dtype)
+    return np.concatenate([positive, -positive, np.array([np.nan], dtype)])
+
+
+def assert_as_known(found: Any, known: Any, bound: float, x: Any, cancels: bool = False) -> None:
+    """Zeros, infinities and nan are the same, with their signs; what is finite is close.
+
+    Where terms cancel, close means in units of the largest operand.
+    """
+    for value, reference, *at in zip(found, known, *x, strict=True):
+        if np.isnan(reference):
+            assert np.isnan(value), (at, value)
+        elif reference == 0 or np.isinf(reference):
+            same = value == reference and np.signbit(value) == np.signbit(reference)
+            assert same, (at, value, reference)
+        else:
+            unit = np.spacing(
+                np.max(np.abs([reference, *at] if cancels and np.all(np.isfinite(at)) else reference)) / 2
+            )
+            assert abs(float(value) - float(reference)) <= 2 * bound * unit, (at, value, reference)
+
+
+# NumPy's or SciPy's value is 0 where the exact one is a subnormal number, or has an error of some ULP more.
+INACCURATE = {"sech", "expit", "erfc", "gammaln", "digamma"}
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", [*CASES, *EXACT])
+def test_special_values_are_numpys(name: str, dtype: Any, machine: str) -> None:
+    x = specials(dtype)
+    if name in INACCURATE:
+        # Nor is it for subnormal numbers.
+        x = x[((np.abs(x) < 20) & ((np.abs(x) > 1e-300) | (x == 0))) | ~np.isfinite(x) | (np.abs(x) > 1e5)]
+    with np.errstate(all="ignore"):
+        known = CASES[name].known(x) if name in CASES else EXACT[name](x)
+    found = kernel(name, dtype, widest(dtype), machine)(x)
+    assert_as_known(found, known, 6.0 if name in CASES else 0.0, (x,))
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", [*PAIRS, *EXACT_PAIRS])
+def test_special_values_of_two_operands_are_numpys(name: str, dtype: Any, machine: str) -> None:
+    x, y = (np.array(part, dtype) for part in zip(*itertools.product(specials(dtype), repeat=2), strict=True))
+    if name in EXACT_PAIRS:
+        # Of equal zeros NumPy's answer depends on its vectors.
+        x, y = x[(x != 0) | (y != 0)], y[(x != 0) | (y != 0)]
+    with np.errstate(all="ignore"):
+        known = PAIRS[name].known(x, y) if name in PAIRS else EXACT_PAIRS[name](x, y)
+    found = kernel(name, dtype, widest(dtype), machine)(x, y)
+    assert_as_known(found, known, 6.0 if name in PAIRS else 0.0, (x, y), cancels=name.startswith("logaddexp"))
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("name", [*CASES, *PAIRS])
+def test_the_number_of_lanes_does_not_matter(name: str, machine: str) -> None:
+    for dtype in DTYPES:
+        if name in CASES:
+            arrays: tuple[Any, ...] = (np.concatenate([sample(name, dtype, 60), specials(dtype)]),)
+        else:
+            arrays = tuple(
+                np.concatenate([part, specials(dtype), special])
+                for part, special in zip(
+                    pair_sample(name, dtype, 60), (specials(dtype), specials(dtype)[::-1]), strict=True
+                )
+            )
+        expected = kernel(name, dtype, widest(dtype), machine)(*arrays)
+        for lanes in LANES if dtype == np.float64 else [1, 4]:
+            found = kernel(name, dtype, lanes, machine)(*arrays)
+            same = (found == expected) & (np.signbit(found) == np.signbit(expected))
+            assert np.all(same | (np.isnan(found) & np.isnan(expected))), (name, lanes)
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("name", ["sin", "cos", "tan", "pow", "arcsinh"])
+def test_other_lanes_do_not_matter(name: str, machine: str) -> None:
+    """A lane that takes a path of its own leaves the others as they are."""
+    run = kernel(name, np.float64, 8, machine)
+    x = np.random.default_rng(5).uniform(0.5, 3, 64)
+    second = (np.full(64, 1.7),) if name in PAIRS else ()
+    expected = run(x, *second)
+    mixed = x.copy()
+    mixed[::5] = 1e300
+    found = run(mixed, *second)
+    untouched = mixed == x
+    assert np.array_equal(found[untouched], expected[untouched])
+    assert not np.array_equal(found[~untouched], expected[~untouched])
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_whole_results_are_exact(machine: str) -> None:
+    whole = np.arange(-1074.0, 1024.0)
+    assert np.array_equal(kernel("exp2", np.float64, 8, machine)(whole), np.ldexp(1.0, whole.astype(int)))
+    assert np.array_equal(kernel("log2", np.float64, 8, machine)(np.ldexp(1.0, whole.astype(int))), whole)
+    assert np.array_equal(kernel("log10", np.float64, 8, machine)(10.0 ** np.arange(23)), np.arange(23.0))
+    numbers = np.arange(-2000.0, 2001.0)
+    assert np.array_equal(kernel("cbrt", np.float64, 8, machine)(numbers**3), numbers)
+    power = kernel("pow", np.float64, 8, machine)
+    for exponent in (1.0, 2.0, 3.0, 4.0):
+        assert np.array_equal(power(numbers, np.full_like(numbers, exponent)), numbers**exponent)
+    assert np.array_equal(power(numbers**2, np.full_like(numbers, 0.5)), np.abs(numbers))
+
+
+def test_coefficients_are_what_the_fit_gives() -> None:
+    assert fit_coefficients.TARGET.read_text() == fit_coefficients.generated()
+
+
+def test_machines_differ() -> None:
+    """The plain machine is one without the host's instructions, so that both ways are tested."""
+    assert "fma" not in MACHINES["plain"].features

@@ -1,0 +1,58 @@
+"""Random draws with traced parameters: NumPy's value, and the derivative along the draw."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import srcgrad as sg
+from srcgrad.errors import UnsupportedError
+
+pytestmark = pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
+
+DRAWS: dict[str, tuple[Any, tuple[float, ...]]] = {
+    "normal": (lambda rng, a, b: rng.normal(a, b), (0.3, 1.2)),
+    "normal of a size": (lambda rng, a, b: rng.normal(a, scale=b, size=(2, 3)).sum(), (0.3, 1.2)),
+    "laplace": (lambda rng, a, b: rng.laplace(a, b), (0.3, 1.2)),
+    "logistic": (lambda rng, a, b: rng.logistic(a, b), (0.3, 1.2)),
+    "gumbel": (lambda rng, a, b: rng.gumbel(a, b), (0.3, 1.2)),
+    "uniform": (lambda rng, a, b: rng.uniform(a, b, 4).sum(), (-0.5, 2.0)),
+    "uniform of one bound": (lambda rng, a: rng.uniform(high=a), (2.0,)),
+    "exponential": (lambda rng, a: rng.exponential(a), (0.7,)),
+    "rayleigh": (lambda rng, a: rng.rayleigh(a), (0.7,)),
+    "lognormal": (lambda rng, a, b: rng.lognormal(a, b), (0.1, 0.5)),
+    "weibull": (lambda rng, a: rng.weibull(a), (1.7,)),
+    "pareto": (lambda rng, a: rng.pareto(a), (2.5,)),
+    "power": (lambda rng, a: rng.power(a), (2.5,)),
+}
+
+
+@pytest.mark.parametrize("legacy", [False, True], ids=["generator", "global"])
+@pytest.mark.parametrize("name", DRAWS)
+def test_a_draw_has_numpys_value_and_the_derivative_along_it(name: str, legacy: bool) -> None:
+    draw, parameters = DRAWS[name]
+
+    def f(*parameters: float) -> Any:
+        return draw(np.random.RandomState(3) if legacy else np.random.default_rng(3), *parameters)
+
+    everywhere = tuple(range(len(parameters)))
+    value, gradient = sg.value_and_grad(f, argnums=everywhere)(*parameters)
+    np.testing.assert_allclose(value, f(*parameters), rtol=1e-13)
+    step = 1e-6
+    for k in everywhere:
+        above, below = ([p + sign * step * (j == k) for j, p in enumerate(parameters)] for sign in (1, -1))
+        np.testing.assert_allclose(gradient[k], (f(*above) - f(*below)) / (2 * step), rtol=1e-6)
+
+
+def test_a_draw_moves_the_generator_on_as_numpy_does() -> None:
+    ours, numpys = np.random.default_rng(5), np.random.default_rng(5)
+    sg.grad(lambda mu: ours.normal(mu, 1.0, 3).sum())(0.5)
+    numpys.normal(0.5, 1.0, 3)
+    assert ours.random() == numpys.random()
+
+
+def test_a_draw_without_a_pathwise_derivative_says_so() -> None:
+    with pytest.raises(UnsupportedError, match="poisson cannot be drawn with traced parameters"):
+        sg.grad(lambda x: np.random.default_rng(0).poisson(x) * x)(2.0)
