@@ -10,9 +10,13 @@ tensor([2., 4., 6.])
 
 from __future__ import annotations
 
+import math as _math
+from typing import NoReturn as _NoReturn
+
+from srcgrad.errors import NoAttributeError as _NoAttributeError
+from srcgrad.ir.errors import nearest_hint as _nearest_hint
 from srcgrad.torch.dtypes import (
     Size,
-    bool_ as bool,  # noqa: A004
     can_cast,
     channels_last,
     channels_last_3d,
@@ -44,6 +48,12 @@ from srcgrad.torch.dtypes import (
     uint32,
     uint64,
 )
+from srcgrad.torch.dtypes import (
+    bool_ as bool,  # noqa: A004
+)
+from srcgrad.torch.dtypes import (
+    lacking as _lacking,
+)
 from srcgrad.torch.modes import (
     enable_grad,
     inference_mode,
@@ -64,14 +74,14 @@ from srcgrad.torch.ops.indexing import *  # noqa: F403
 from srcgrad.torch.ops.joining import *  # noqa: F403
 from srcgrad.torch.ops.linalg import *  # noqa: F403
 from srcgrad.torch.ops.linalg import torch_lu as lu
-from srcgrad.torch.ops.parts import *  # noqa: F403
-from srcgrad.torch.ops.powers import *  # noqa: F403
-from srcgrad.torch.ops.randomness import *  # noqa: F403
 from srcgrad.torch.ops.matrices import *  # noqa: F403
 from srcgrad.torch.ops.norms import *  # noqa: F403
-from srcgrad.torch.ops.products import *  # noqa: F403
-from srcgrad.torch.ops.reductions import *  # noqa: F403
+from srcgrad.torch.ops.parts import *  # noqa: F403
 from srcgrad.torch.ops.places import *  # noqa: F403
+from srcgrad.torch.ops.powers import *  # noqa: F403
+from srcgrad.torch.ops.products import *  # noqa: F403
+from srcgrad.torch.ops.randomness import *  # noqa: F403
+from srcgrad.torch.ops.reductions import *  # noqa: F403
 from srcgrad.torch.ops.scatter import *  # noqa: F403
 from srcgrad.torch.ops.selection import *  # noqa: F403
 from srcgrad.torch.ops.shapes import *  # noqa: F403
@@ -89,16 +99,20 @@ double = float64
 cfloat = complex64
 cdouble = complex128
 short = int16
+e, inf, nan, pi = _math.e, _math.inf, _math.nan, _math.pi
+newaxis = None
 int = int32  # noqa: A001
 long = int64
 
-from srcgrad.torch import fft, linalg, special  # noqa: E402
-from srcgrad.torch import autograd, cuda, func, nn, optim, profiler, utils  # noqa: E402  they read the names above
+from srcgrad.torch import autograd, cuda, fft, func, linalg, nn, optim, profiler, special, utils  # noqa: E402  # noqa: E402  they read the names above
+from srcgrad.torch.autograd.anomaly_mode import is_anomaly_check_nan_enabled, is_anomaly_enabled  # noqa: E402
+from srcgrad.torch.func import vmap  # noqa: E402
 from srcgrad.torch.nn.functional import (  # noqa: E402
     adaptive_avg_pool1d,
     avg_pool1d,
     bilinear,
     celu,
+    celu_,
     conv1d,
     conv2d,
     conv3d,
@@ -116,8 +130,19 @@ from srcgrad.torch.nn.functional import (  # noqa: E402
     pixel_unshuffle,
     prelu,
     rms_norm,
+    rrelu,
+    rrelu_,
     selu,
+    selu_,
     threshold,
+    threshold_,
 )
-from srcgrad.torch.autograd.anomaly_mode import is_anomaly_check_nan_enabled, is_anomaly_enabled  # noqa: E402
-from srcgrad.torch.func import vmap  # noqa: E402
+
+
+def __getattr__(name: str) -> _NoReturn:
+    if name.startswith("__"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    raise _lacking(name) or _NoAttributeError(
+        f"module {__name__!r} has no attribute {name!r}",
+        hint=_nearest_hint(name, [known for known in globals() if not known.startswith("_")]),
+    )

@@ -73,7 +73,7 @@ def compute(op: Op, operands: Sequence[Tensor], statics: tuple[Any, ...], dtype:
     """What the operation's function gives for the operands' arrays."""
     arrays = [operand._data for operand in operands]
     if dtype is not None:
-        arrays = [array if array.dtype == dtype else array.astype(dtype) for array in arrays]
+        arrays = [array if array.dtype == dtype else silently(cast, (array,), (dtype,)) for array in arrays]
     try:
         if op.quiet:
             return op.function(*arrays, *statics)
@@ -82,6 +82,10 @@ def compute(op: Op, operands: Sequence[Tensor], statics: tuple[Any, ...], dtype:
         if isinstance(error, TensorError):
             raise
         raise explained(op, operands, error) from None
+
+
+def cast(array: Any, dtype: Any) -> Any:
+    return array.astype(dtype)
 
 
 def edges_of(operands: Sequence[Tensor], values: Sequence[Any]) -> tuple[list[Edge | None], tuple[bool, ...]]:
@@ -329,7 +333,7 @@ def part_pullback(
 def stored(value: Any, part: Any) -> Any:
     """A value as it is written over a part of an array."""
     if value.dtype != part.dtype:
-        value = value.astype(part.dtype)
+        value = silently(cast, (value,), (part.dtype,))
     return value if value.shape == part.shape else np.broadcast_to(value, part.shape)
 
 
@@ -387,8 +391,10 @@ def apply_inplace(
     check_fits(tensor, out)
     if type(data) is np.ndarray:
         check_overlap(data, others, op.node in IDEMPOTENT)
-    if recording and out.dtype != data.dtype:
-        op = narrowed(op, data.dtype)
+    if out.dtype != data.dtype:
+        out = silently(cast, (out,), (data.dtype,))
+        if recording:
+            op = narrowed(op, data.dtype)
     if not recording or type(data) is not np.ndarray:
         data[...] = out
         moved_on(tensor._counter)

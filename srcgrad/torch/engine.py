@@ -13,9 +13,9 @@ import numpy as np
 from srcgrad.torch import programs
 from srcgrad.torch.dispatch import apply
 from srcgrad.torch.errors import AutogradError, TensorError, TensorTypeError, TensorValueError
-from srcgrad.torch.graph import AccumulateGrad, Edge, GraphNode, moved_on, type_name
+from srcgrad.torch.graph import AccumulateGrad, Edge, GraphNode, Node, moved_on, type_name
 from srcgrad.torch.modes import MODE
-from srcgrad.torch.operation import Op
+from srcgrad.torch.operation import Op, silently
 from srcgrad.torch.roots import Root, as_list, on_tensors, roots_of, target_edge
 from srcgrad.torch.tensor import Tensor, wrapped
 
@@ -278,7 +278,7 @@ class Walk:
     def put(self, node: GraphNode, index: int, cotangent: Any) -> None:
         buffer = self.buffers.setdefault(node, {})
         known = buffer.get(index)
-        buffer[index] = cotangent if known is None else known + cotangent
+        buffer[index] = cotangent if known is None else summed(known, cotangent)
 
     def hold(self, cotangent: Any) -> None:
         array = cotangent._data if isinstance(cotangent, Tensor) else cotangent
@@ -307,16 +307,21 @@ class Walk:
         return self.watched_step(node, buffer)
 
     def hooked(self, node: GraphNode, buffer: dict[int, Any]) -> dict[int, Any]:
-        """The cotangents after the hooks on the node's results; retained gradients are those."""
+        """The cotangents after the hooks on the node's results; retained gradients are those.
+
+        Hooks of a result that has none are called with None.
+        """
         if isinstance(node, AccumulateGrad):
-            if node.variable._hooks and 0 in buffer:
-                buffer = {0: self.through(node.variable._hooks, buffer[0])}
+            if node.variable._hooks:
+                found = self.through(node.variable._hooks, buffer.get(0))
+                return {} if found is None else {0: found}
             return buffer
         if node.result_hooks is not None:
             buffer = dict(buffer)
             for index, hooks in node.result_hooks.items():
-                if index in buffer:
-                    buffer[index] = self.through(hooks, buffer[index])
+                found = self.through(hooks, buffer.get(index))
+                if found is not None:
+                    buffer[index] = found
         if node.retained is not None:
             for index, reference in node.retained.items():
                 tensor = reference()
@@ -345,8 +350,7 @@ class Walk:
 
     def before(self, node: GraphNode, buffer: dict[int, Any]) -> dict[int, Any]:
         assert node.pre_hooks is not None
-        count = result_count(node)
-        given = tuple(self.as_tensor(buffer.get(k)) for k in range(count))
+        given = tuple(self.as_tensor(buffer.get(k)) for k in range(hooked_count(node)))
         for hook in list(node.pre_hooks.values()):
             given = replaced_all(hook, hook(given), given)
         return {k: self.as_value(value) for k, value in enumerate(given) if value is not None}
@@ -383,7 +387,8 @@ class Walk:
                 self.after(node, (), [given.get(0)])
             return ()
         if not given and not node.runs_undefined:
-            return [None] * len(node.edges)
+            nothing: Sequence[Any] = [None] * len(node.edges)
+            return self.after(node, nothing, [None] * result_count(node)) if node.post_hooks else nothing
         cotangents = [given.get(k) for k in range(result_count(node))]
         outgoing: Sequence[Any]
         if self.on_tensors:
@@ -410,10 +415,17 @@ class Walk:
             None if edge is None or edge[0] not in self.nodes else self.as_tensor(cotangent)
             for edge, cotangent in zip(node.edges, outgoing, strict=True)
         )
-        outputs = tuple(map(self.as_tensor, cotangents))
+        outputs = tuple(map(self.as_tensor, cotangents[: hooked_count(node)]))
         for hook in list(node.post_hooks.values()):
             inputs = replaced_all(hook, hook(inputs, outputs), inputs)
         return [self.as_value(value) for value in inputs]
+
+
+def summed(known: Any, cotangent: Any) -> Any:
+    """The sum of two cotangents; NumPy warns of nothing."""
+    if isinstance(known, Tensor) or isinstance(cotangent, Tensor):
+        return known + cotangent
+    return silently(np.add, (known, cotangent), ())
 
 
 RUNS: Final[ContextVar[Walk | None]] = ContextVar("srcgrad_torch_walk", default=None)
@@ -425,6 +437,15 @@ def result_count(node: GraphNode) -> int:
         return 1
     count: int | None = getattr(node, "result_count", None)
     return len(node.signature.results) if count is None else count  # type: ignore[attr-defined]
+
+
+def hooked_count(node: GraphNode) -> int:
+    """How many cotangents the hooks of a node see: none for indices that come after the values."""
+    if not isinstance(node, Node):
+        return result_count(node)
+    if node.signature.op.outputs is not None:
+        return node.signature.op.outputs
+    return max((k + 1 for k, type in enumerate(node.signature.results) if type.dtype.kind in "fc"), default=0)
 
 
 def replaced(hook: Callable[..., Any], returned: Any, before: Any) -> Any:
@@ -503,9 +524,9 @@ def accumulate(tensor: Tensor, cotangent: Any, create: bool, fresh: bool = False
     else:
         value = cotangent._data if isinstance(cotangent, Tensor) else cotangent
         if known._node is not None or known._requires:
-            tensor._grad = wrapped(known._data + value)
+            tensor._grad = wrapped(silently(np.add, (known._data, value), ()))
         else:
-            np.add(known._data, value, out=known._data)
+            silently(np.add, (known._data, value), (known._data,))
             moved_on(known._counter)
     if tensor._post_hooks:
         for hook in list(tensor._post_hooks.values()):

@@ -412,7 +412,12 @@ def jacrev(
 
 def jacfwd(func: Fn, argnums: Argnums = 0, has_aux: bool = False, *, randomness: str = "error") -> Fn:
     """A function that returns the Jacobian of ``func`` by forward mode. See `jacrev`."""
-    check_randomness(randomness, "jacfwd")
+    check_randomness(randomness)
+    if randomness == "different":
+        raise TensorNotImplementedError(
+            "jacfwd with randomness='different': one program gives all columns, from the same numbers",
+            hint="draw outside, and pass the numbers as an argument",
+        )
     return jacobian_by(api.jacfwd, "jacfwd", func, argnums, has_aux)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 import srcgrad.api as api
 from srcgrad.errors import StructureError
-from srcgrad.torch.errors import TensorError, TensorNotImplementedError, TensorValueError
+from srcgrad.torch.errors import TensorError, TensorValueError
 from srcgrad.torch.modes import MAPPING
 from srcgrad.torch.outermost import flat, lifted_args, ordered, outermost, taken
 from srcgrad.torch.tensor import Tensor, wrapped
@@ -19,13 +19,9 @@ from srcgrad.tracing.pytree import broadcast_prefix
 Fn = Callable[..., Any]
 
 
-def check_randomness(randomness: str, name: str) -> None:
-    if randomness in ("same", "different"):
-        raise TensorNotImplementedError(
-            f"{name} with randomness={randomness!r}: random numbers inside a mapped function",
-            hint="draw them outside, and pass them as an argument",
-        )
-    if randomness != "error":
+def check_randomness(randomness: str) -> None:
+    """Raise unless it is known."""
+    if randomness not in ("error", "different", "same"):
         raise TensorError(f"Only allowed values for randomness are 'error', 'different', or 'same'. Got {randomness}")
 
 
@@ -39,17 +35,18 @@ def vmap(
         in_dims: the dimension of each argument: an int for all, or a tuple with an entry per argument, each an int,
             None (the same for all examples) or a pytree prefix.
         out_dims: where the dimension goes in the outputs: an int, or a pytree prefix of them.
-        randomness: ``"error"``: random numbers cannot be drawn inside.
+        randomness: ``"error"``: random numbers cannot be drawn inside. ``"same"``: all examples have the same ones.
+            ``"different"``: each has its own, and they are run one after the other.
         chunk_size: how many examples at once; all if it is None.
 
     Raises (when called):
-        TensorValueError: dimensions that do not fit. TensorNotImplementedError: another ``randomness``.
+        TensorValueError: dimensions that do not fit.
 
     >>> import srcgrad.torch as torch
     >>> torch.vmap(torch.dot)(torch.ones(3, 2), torch.ones(3, 2))
     tensor([2., 2., 2.])
     """
-    check_randomness(randomness, "vmap")
+    check_randomness(randomness)
     if not (chunk_size is None or chunk_size > 0):
         raise TensorValueError(f"vmap: chunk_size should be None or greater than 0. (got {chunk_size})")
 
@@ -57,9 +54,13 @@ def vmap(
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         dims = input_dims(func, in_dims, args)
         size = batch_size(dims, args)
-        if chunk_size is None or chunk_size >= size:
-            return outermost(partial(mapped, func, dims, out_dims, args, kwargs), "vmap")
-        return in_chunks(func, dims, out_dims, args, kwargs, size, chunk_size)
+        chunk = size if chunk_size is None else chunk_size
+        if randomness == "different":
+            chunk = 1
+        forbids = int(randomness == "error")
+        if chunk >= size:
+            return outermost(partial(mapped, func, dims, out_dims, args, kwargs, forbids), "vmap")
+        return in_chunks(func, dims, out_dims, args, kwargs, forbids, size, chunk)
 
     return wrapper
 
@@ -142,7 +143,15 @@ def batch_size(dims: Sequence[int | None], args: tuple[Any, ...]) -> int:
     return int(sizes[0])
 
 
-def mapped(func: Fn, dims: Sequence[int | None], out_dims: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def mapped(
+    func: Fn,
+    dims: Sequence[int | None],
+    out_dims: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    forbids: int,
+) -> Any:
+    """The function over all examples; ``forbids``: 1 where it must not draw random numbers, else 0."""
     leaves, tree = flat(lifted_args(args))
     places = [k for k, dim in enumerate(dims) if dim is not None]
     axes: Any = tuple(dims[k] for k in places)
@@ -152,7 +161,7 @@ def mapped(func: Fn, dims: Sequence[int | None], out_dims: Any, args: tuple[Any,
         given = list(leaves)
         for k, array in zip(places, arrays, strict=True):
             given[k] = wrapped(array)
-        token = MAPPING.set(MAPPING.get() + 1)
+        token = MAPPING.set(MAPPING.get() + forbids)
         try:
             found = taken(func(*tree.unflatten(given), **kwargs))
         finally:
@@ -196,6 +205,7 @@ def in_chunks(
     out_dims: Any,
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
+    forbids: int,
     size: int,
     chunk: int,
 ) -> Any:
@@ -209,7 +219,9 @@ def in_chunks(
             leaf if dim is None else leaf.narrow(dim, start, length) for leaf, dim in zip(leaves, dims, strict=True)
         ]
         some = tree.unflatten(given)
-        parts.append(flat(outermost(partial(mapped, func, dims, out_dims, some, kwargs), "vmap")))
+        parts.append(flat(outermost(partial(mapped, func, dims, out_dims, some, kwargs, forbids), "vmap")))
     wanted = broadcast_prefix(ordered(out_dims), parts[0][1])
     columns = zip(*[found for found, _ in parts], strict=True)
-    return parts[0][1].unflatten([cat(column, dim) for column, dim in zip(columns, wanted, strict=True)])
+    return parts[0][1].unflatten(
+        [column[0] if dim is None else cat(column, dim) for column, dim in zip(columns, wanted, strict=True)]
+    )

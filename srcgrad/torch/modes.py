@@ -32,7 +32,7 @@ MODE: Final[ContextVar[Mode]] = ContextVar("srcgrad_torch_mode", default=Mode())
 
 
 MAPPING: Final[ContextVar[int]] = ContextVar("srcgrad_torch_vmap", default=0)
-"""How many functions that `vmap` maps are running, one inside the other."""
+"""How many functions that `vmap` maps and that must not draw random numbers are running, one inside the other."""
 
 
 def refuse_random() -> None:

@@ -42,10 +42,11 @@ class Op:
     *arrays, *statics)``, where there is one, gives the cotangents in terms of the result, for those operations whose
     result PyTorch saves in place of the operand. ``saves_result``: the derived adjoint may read the result. ``quiet``:
     NumPy never warns here. ``node`` is None where nothing is differentiable. ``shown``: how many of the operands
-    PyTorch's node has edges for, where the rest are indices.
+    PyTorch's node has edges for, where the rest are indices. ``outputs``: how many of the results it takes gradients
+    of, where the rest are not differentiated.
     """
 
-    __slots__ = ("function", "name", "node", "pullback", "quiet", "saves_result", "shown")
+    __slots__ = ("function", "name", "node", "outputs", "pullback", "quiet", "saves_result", "shown")
 
     def __init__(
         self,
@@ -57,8 +58,10 @@ class Op:
         pullback: Callable[..., Any] | None = None,
         quiet: bool = False,
         shown: int | None = None,
+        outputs: int | None = None,
     ) -> None:
         self.name = name
+        self.outputs = outputs
         self.node = node
         self.shown = shown
         self.function = function
@@ -274,6 +277,10 @@ def derived_op(function: Function) -> Op:
     """An operation that is a function of the IR with one result."""
     producer = function.results[0].producer
     name = "" if producer is None else producer.op.name
+    while producer is not None and producer.op.name in ("reshape", "transpose"):
+        producer = producer.operands[0].producer
+    if producer is not None and producer.op.name == "dot_general":
+        name = "dot_general"
     run: Callable[..., Any] | None = None
 
     def call(*arrays: Any) -> Any:

@@ -90,6 +90,41 @@ z = x * 1
 z.sum().backward()
 print(x.grad)
 """,
+    "a result without a gradient gives hooks None": """
+x = torch.tensor([[1., 2.], [3., 0.]], requires_grad=True)
+u = (x * 1).unbind()
+u[0].register_hook(lambda g: print('tensor', g))
+u[0].grad_fn.register_prehook(lambda g: print('pre', g))
+u[0].grad_fn.register_hook(lambda gi, go: print('post', gi, go))
+u[1].sum().backward()
+class Nothing(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+    @staticmethod
+    def backward(ctx, g):
+        return None
+x = torch.ones(2, requires_grad=True)
+h = x * 3
+h.retain_grad()
+h.register_hook(lambda g: print('h', g))
+x.register_hook(lambda g: print('x', g))
+h.grad_fn.register_prehook(lambda g: print('pre', g))
+h.grad_fn.register_hook(lambda gi, go: print('post', gi, go))
+Nothing.apply(h).sum().backward()
+print(x.grad, h.grad)
+u = (x * 1).unbind()
+u[0].register_hook(lambda g: torch.ones(()))
+print(raised(lambda: u[1].backward()))
+""",
+    "hooks of a node with indices or statistics": """
+x = torch.tensor([[1., 2.], [3., 0.]], requires_grad=True)
+y = torch.nn.functional.batch_norm(x * 1, None, None, torch.ones(2), torch.zeros(2), training=True)
+for value in (x.max(1).values, x.sort().values, x.topk(1).values, y):
+    value.grad_fn.register_prehook(lambda g: print('pre', g))
+    value.grad_fn.register_hook(lambda gi, go: print('post', [g is None for g in gi], go))
+    value.sum().backward()
+""",
     "post-accumulate hooks": """
 x = torch.tensor([1., 2.], requires_grad=True)
 def step(p):

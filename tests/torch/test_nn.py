@@ -380,3 +380,15 @@ def test_forward_and_attributes_before_init_are_errors() -> None:
         nn.Module()(1)
     with pytest.raises(AttributeError, match="'Linear' object has no attribute 'x'"):
         _ = nn.Linear(1, 1).x
+
+
+def test_a_state_dict_is_an_ordered_dict_with_metadata() -> None:
+    state = torch.nn.Linear(2, 3).state_dict()
+    assert type(state).__name__ == "OrderedDict"
+    assert state._metadata == {"": {"version": 1}}
+
+
+def test_the_gradient_of_a_layer_is_a_product_in_the_graph() -> None:
+    x = torch.ones(3, 2, requires_grad=True)
+    (grad,) = torch.autograd.grad(torch.nn.Linear(2, 1)(x).pow(2).sum(), x, create_graph=True)
+    assert grad.grad_fn.name() == "MmBackward0"

@@ -14,7 +14,7 @@ from srcgrad.torch.graph import Hooks, RemovableHandle, dtype_of_type, type_name
 from srcgrad.torch.modes import no_grad
 from srcgrad.torch.nn.hooks import Border, registered
 from srcgrad.torch.nn.parameter import Buffer, Parameter
-from srcgrad.torch.nn.state import IncompatibleKeys, StateDict, load, load_own, save
+from srcgrad.torch.nn.state import IncompatibleKeys, load, load_own, new_state, save
 from srcgrad.torch.tensor import Tensor
 
 T = TypeVar("T")
@@ -527,7 +527,7 @@ class Module:
     # --- state -------------------------------------------------------------------------------------
     def state_dict(self, *, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> Any:
         """The parameters and persistent buffers by their dotted names, detached (as they are with ``keep_vars``)."""
-        found = StateDict() if destination is None else destination
+        found = new_state() if destination is None else destination
         save(self, found, prefix, keep_vars)
         return found
 

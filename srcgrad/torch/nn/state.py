@@ -15,15 +15,11 @@ if TYPE_CHECKING:
     from srcgrad.torch.nn.module import Module
 
 
-class StateDict(OrderedDict[str, Any]):
-    """Values by dotted names; ``_metadata`` holds the version of each module."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._metadata: OrderedDict[str, Any] = OrderedDict()
-
-    def __repr__(self) -> str:
-        return f"OrderedDict({list(self.items())!r})" if self else "OrderedDict()"
+def new_state() -> Any:
+    """A dictionary for values by dotted names; its attribute ``_metadata`` holds the version of each module."""
+    state: Any = OrderedDict()
+    state._metadata = OrderedDict()
+    return state
 
 
 class Keys(NamedTuple):

@@ -66,7 +66,7 @@ def reversed_difference(x: Any, y: Any) -> Any:
     return y - x
 
 
-ADD, ADD_SCALED = Op("add", "AddBackward0", np.add, quiet=True), Op("add", "AddBackward0", scaled_sum, shown=2)
+ADD, ADD_SCALED = Op("add", "AddBackward0", np.add), Op("add", "AddBackward0", scaled_sum, shown=2)
 SUB, SUB_SCALED = Op("sub", "SubBackward0", np.subtract), Op("sub", "SubBackward0", scaled_difference, shown=2)
 RSUB, RSUB_NUMBER = (Op("rsub", f"RsubBackward{k}", reversed_difference, shown=2 - k) for k in (0, 1))
 RSUB_SCALED = renamed(SUB_SCALED, "RsubBackward0")

@@ -16,6 +16,7 @@ from srcgrad.torch.errors import TensorError, TensorNotImplementedError, TensorT
 from srcgrad.torch.operation import Op
 from srcgrad.torch.ops.define import (
     Refusals,
+    fitting,
     known_operand,
     method,
     not_a_tensor,
@@ -252,6 +253,7 @@ def fill_operands(input: Any, mask: Any, value: Any) -> tuple[Op, tuple[Tensor, 
     known = known_operand(value)
     if known is None:
         raise not_a_tensor("masked_fill", "value", 3, value)
+    fitting(known, dtype)
     with np.errstate(all="ignore"):
         array = np.asarray(known).astype(dtype) if dtype.kind in "biu" else number_array(known, dtype)
     return FILL_NUMBER, (input, wrapped(array), mask)

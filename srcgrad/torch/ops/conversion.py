@@ -10,7 +10,7 @@ from srcgrad.torch import dtypes
 from srcgrad.torch.dispatch import RECAST, apply, apply_inplace, apply_view, named
 from srcgrad.torch.errors import TensorError, TensorTypeError
 from srcgrad.torch.operation import Op
-from srcgrad.torch.ops.define import known_operand, method, not_a_tensor, number, renamed, store
+from srcgrad.torch.ops.define import fitting, known_operand, method, not_a_tensor, number, renamed, store
 from srcgrad.torch.tensor import Tensor, wrapped
 
 __all__ = ["clone", "complex", "conj", "fill", "fill_", "imag", "polar", "real", "resolve_conj", "resolve_neg",
@@ -164,6 +164,7 @@ def fill_value(self: Tensor, value: Any) -> tuple[Op, Tensor]:
         raise not_a_tensor("fill_", "value", 1, value)
     if isinstance(known, builtin_complex) and dtype.kind != "c":
         raise TensorError(f"value cannot be converted to type {named(dtype).lower()} without overflow")
+    fitting(known, dtype, fills=True)
     return FILL_NUMBER, number(int(known) if dtype.kind in "iu" else known, dtype)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from srcgrad.torch import dtypes
 from srcgrad.torch.errors import TensorError, TensorTypeError, TensorValueError
 from srcgrad.torch.modes import MODE
-from srcgrad.torch.ops.define import method, not_a_tensor, store
+from srcgrad.torch.ops.define import fitting, method, not_a_tensor, number_array, store
 from srcgrad.torch.tensor import Tensor, wrapped
 from srcgrad.tracing.tracer import Tracer
 
@@ -308,9 +308,13 @@ def full(size: Any, fill_value: Any, *, out: Any = None, dtype: Any = None, layo
          requires_grad: bool = False) -> Tensor:  # fmt: skip
     """A tensor filled with a number, whose kind gives the dtype unless that is given."""
     value = fill_value.item() if isinstance(fill_value, Tensor) else fill_value
-    return finished(
-        np.full(shape_of((size,)), value, numpy_dtype(dtype, number_dtype(value))), requires_grad, device, out
-    )
+    kind = numpy_dtype(dtype, number_dtype(value))
+    return finished(repeated(shape_of((size,)), value, kind), requires_grad, device, out)
+
+
+def repeated(shape: tuple[int, ...], value: Any, kind: np.dtype[Any]) -> Any:
+    """An array of one number, which its dtype must hold."""
+    return np.full(shape, number_array(fitting(value, kind, fills=True), kind), kind)
 
 
 def zeros_like(input: Tensor, *, dtype: Any = None, layout: Any = None, device: Any = None,
@@ -339,7 +343,8 @@ def full_like(input: Tensor, fill_value: Any, *, dtype: Any = None, layout: Any 
     """A tensor of the shape and dtype of another, filled with a number."""
     check_tensor("full_like", input)
     kind = numpy_dtype(dtype, input._data.dtype)
-    return finished(np.full(input._data.shape, fill_value, kind), requires_grad, device)
+    value = fill_value.item() if isinstance(fill_value, Tensor) else fill_value
+    return finished(repeated(input._data.shape, value, kind), requires_grad, device)
 
 
 def eye(n: int, m: int | None = None, *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,

@@ -77,6 +77,9 @@ def number_array(x: Any, dtype: DType) -> Any:
         TensorOverflowError: an integer that has more than 64 bits.
     """
     try:
+        if type(x) is float and not -6e4 < x < 6e4:  # what every dtype holds needs no care
+            with np.errstate(all="ignore"):
+                return np.asarray(x, dtype)
         return np.asarray(x, dtype)
     except OverflowError:
         if not -(2**63) <= x < 2**64:
@@ -87,6 +90,35 @@ def number_array(x: Any, dtype: DType) -> Any:
 def number(x: Any, dtype: DType) -> Tensor:
     """A Python number as a tensor of no dimensions."""
     return wrapped(number_array(x, dtype))
+
+
+C_NAMES: Final = {"float16": "c10::Half", "float32": "float", "float64": "double"}
+"""What PyTorch calls dtypes where a number is too large for one; integers have a ``_t``."""
+
+
+def fitting(x: Any, dtype: DType, fills: bool = False) -> Any:
+    """A number that is to be stored in tensors of this dtype, as it is; a negative one may wrap around if unsigned.
+
+    ``fills``: it fills a tensor, where half precision may become infinite.
+
+    Raises:
+        TensorError: it is too large.
+    """
+    if fills and dtype.name == "float16":
+        return x
+    if dtype.kind == "f":
+        too_large = isinstance(x, (int, float)) and float(np.finfo(dtype).max) < abs(x) < np.inf
+    elif dtype.kind in "iu" and isinstance(x, (int, float)):
+        limits = np.iinfo(dtype)
+        too_large = not (limits.min if dtype.kind == "i" else -limits.max) <= x <= limits.max
+    else:
+        return x
+    if too_large:
+        name = C_NAMES.get(dtype.name, f"{dtype.name}_t")
+        raise TensorError(
+            f"value cannot be converted to type {name} without overflow", hint=f"{named(dtype)} does not hold {x}"
+        )
+    return x
 
 
 def operand(x: Any, dtype: DType, name: str) -> Tensor:

@@ -13,7 +13,7 @@ from srcgrad.torch.graph import type_name
 from srcgrad.torch.modes import MODE
 from srcgrad.torch.operation import Op
 from srcgrad.torch.ops.arguments import need_tensor
-from srcgrad.torch.ops.define import method, number
+from srcgrad.torch.ops.define import fitting, method, number
 from srcgrad.torch.ops.parts import selected
 from srcgrad.torch.ops.shapes import ALIAS, FULL, SLICE, UNSQUEEZES, expand, view
 from srcgrad.torch.tensor import Tensor, wrapped
@@ -52,7 +52,7 @@ def put(x: Any, value: Any, *rest: Any) -> Any:
 
 
 INDEX: Final = Op("index", "IndexBackward0", picked, quiet=True, shown=1)
-INDEX_PUT: Final = Op("index_put", "IndexPutBackward0", put, quiet=True, shown=2)
+INDEX_PUT: Final = Op("index_put", "IndexPutBackward0", put, shown=2)
 
 
 # --- reading an index -------------------------------------------------------------------------------------
@@ -323,6 +323,7 @@ def assigned(x: Tensor, value: Any) -> Tensor:
     dtype = x._data.dtype
     if isinstance(value, complex) and dtype.kind != "c":
         raise TensorError("value cannot be converted to type float without overflow", hint="assign its real part")
+    fitting(value, dtype, fills=True)
     if isinstance(value, float) and dtype.kind in "iub":
         value = bool(value) if dtype.kind == "b" else int(value)
     return number(value, dtype)

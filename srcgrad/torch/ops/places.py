@@ -42,7 +42,7 @@ def flat_written(x: Any, source: Any, index: Any, accumulate: bool) -> Any:
 
 
 MASKED_SCATTER: Final = Op("masked_scatter", "MaskedScatterBackward0", masked_written, quiet=True, shown=2)
-PUT: Final = Op("put", "PutBackward0", flat_written, quiet=True, shown=2)
+PUT: Final = Op("put", "PutBackward0", flat_written, shown=2)
 
 
 def masked_checked(x: Any, mask: Any, source: Any) -> tuple[Tensor, ...]:

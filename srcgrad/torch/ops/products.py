@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -11,7 +11,7 @@ from srcgrad.torch.dispatch import apply, apply_inplace, named
 from srcgrad.torch.errors import TensorError, TensorNotImplementedError, TensorTypeError
 from srcgrad.torch.operation import Op
 from srcgrad.torch.ops.arguments import need_tensor, one_axis
-from srcgrad.torch.ops.define import method, pair, promoted, store
+from srcgrad.torch.ops.define import method, number, pair, promoted, store
 from srcgrad.torch.tensor import Tensor
 
 DOT: Final = Op("dot", "DotBackward0", np.matmul)
@@ -107,7 +107,7 @@ def mm(input: Tensor, mat2: Tensor, *, out: Any = None) -> Tensor:
     need_tensor("mm", mat2, "mat2", 2)
     for name, x in (("self", input), ("mat2", mat2)):
         if x._data.ndim != 2:
-            raise TensorError(f"mm: {name} must be a matrix, got {x._data.ndim}-D tensor", hint="use torch.matmul")
+            raise TensorError(f"{name} must be a matrix", hint="use torch.matmul")
     return matmul(input, mat2, out=out)
 
 
@@ -216,26 +216,40 @@ ger = outer
 
 
 def scaled(x: Any, factor: Any) -> Any:
-    return x if factor == 1 else x * factor
+    return x if factor is None else x * factor
 
 
 def added(m: Any, product: Any, beta: Any, alpha: Any) -> Any:
-    """beta m + alpha product; with beta 0 what m holds does not count."""
-    if beta == 0:
+    """beta m + alpha product, None for a factor of 1; with beta the number 0 what m holds does not count."""
+    if type(beta) is int:
         return np.broadcast_to(scaled(product, alpha), np.broadcast_shapes(m.shape, product.shape)) + 0
     return scaled(m, beta) + scaled(product, alpha)
 
 
-def added_matmul(m: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
-    return added(m, np.matmul(a, b), beta, alpha)
+def factors_of(dtype: Any, beta: Any, alpha: Any) -> tuple[list[Tensor], tuple[str, str]]:
+    """The factors that are operands, and what is static: ``"1"``, ``"0"`` (beta alone), or ``""`` for an operand."""
+    kinds = ("1" if beta == 1 else "0" if beta == 0 else "", "1" if alpha == 1 else "")
+    return [number(x, dtype) for x, kind in zip((beta, alpha), kinds, strict=True) if not kind], kinds
 
 
-def added_outer(m: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
-    return added(m, a[:, None] * b[None, :], beta, alpha)
+ONES: Final[tuple[list[Tensor], tuple[str, str]]] = ([], ("1", "1"))
 
 
-def added_sum(m: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
-    return added(m, np.sum(np.matmul(a, b), axis=0), beta, alpha)
+def scaled_by(product: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    """``added`` of a product, with the factors that `factors_of` gives."""
+
+    def call(m: Any, a: Any, b: Any, *rest: Any) -> Any:
+        *given, of_m, of_product = rest
+        factors = iter(given)
+        beta = None if of_m == "1" else 0 if of_m else next(factors)
+        return added(m, product(a, b), beta, None if of_product else next(factors))
+
+    return call
+
+
+added_matmul = scaled_by(np.matmul)
+added_outer = scaled_by(lambda a, b: a[:, None] * b[None, :])
+added_sum = scaled_by(lambda a, b: np.sum(np.matmul(a, b), axis=0))
 
 
 def check_factors(name: str, m: Tensor, beta: Any, alpha: Any) -> None:
@@ -264,7 +278,7 @@ def check_expands(m: Any, shape: tuple[int, ...]) -> None:
 
 def added_function(name: str, node: str, function: Any, first: str, second: str) -> tuple[Any, Any]:
     """``addmm`` and its like, and the in-place form."""
-    op = Op(name, node, function)
+    op = Op(name, node, function, shown=3)
 
     def checked(input: Tensor, a: Tensor, b: Tensor, beta: Any, alpha: Any) -> None:
         need_tensor(name, input)
@@ -285,7 +299,9 @@ def added_function(name: str, node: str, function: Any, first: str, second: str)
         if names:
             a, b = by_name(name, names, (first, second), (a, b))
         checked(input, a, b, beta, alpha)
-        found: Tensor = apply(op, (input, a, b), (beta, alpha), promoted((input, a)) if name == "addr" else None)
+        dtype = promoted((input, a)) if name == "addr" else None
+        factors, kinds = ONES if beta == 1 == alpha else factors_of(dtype or a._data.dtype, beta, alpha)
+        found: Tensor = apply(op, (input, a, b, *factors), kinds, dtype)
         return found if out is None else store(out, found)
 
     def call_inplace(
@@ -294,7 +310,8 @@ def added_function(name: str, node: str, function: Any, first: str, second: str)
         if names:
             a, b = by_name(f"{name}_", names, (first, second), (a, b))
         checked(self, a, b, beta, alpha)
-        return apply_inplace(op, self, (a, b), (beta, alpha))
+        factors, kinds = ONES if beta == 1 == alpha else factors_of(a._data.dtype, beta, alpha)
+        return apply_inplace(op, self, (a, b, *factors), kinds)
 
     call.__name__ = call.__qualname__ = name
     call_inplace.__name__ = call_inplace.__qualname__ = f"{name}_"

@@ -7,17 +7,27 @@ from typing import Any, Final
 
 import numpy as np
 
-from srcgrad.torch.dispatch import apply, apply_inplace
-from srcgrad.torch.errors import TensorError
+from srcgrad.torch.dispatch import apply, apply_inplace, named
+from srcgrad.torch.errors import TensorError, TensorNotImplementedError
 from srcgrad.torch.operation import Op
 from srcgrad.torch.ops.arguments import need_tensor, one_axis
-from srcgrad.torch.ops.define import method, number, store
-from srcgrad.torch.ops.selection import bounded, corner, grid, need_index, outline, same_dtype, with_axis
+from srcgrad.torch.ops.define import fitting, method, number, store
+from srcgrad.torch.ops.selection import (
+    along,
+    bounded,
+    corner,
+    grid,
+    need_index,
+    need_places,
+    outline,
+    same_dtype,
+    with_axis,
+)
 from srcgrad.torch.ops.shapes import FULL
 from srcgrad.torch.tensor import Tensor
 from srcgrad.torch.writing import refuse_same, refuse_write
 
-__all__ = ["scatter", "scatter_add", "scatter_reduce"]
+__all__ = ["index_reduce", "scatter", "scatter_add", "scatter_reduce"]
 
 
 def replaced(x: Any, source: Any, index: Any, dim: int) -> Any:
@@ -48,9 +58,9 @@ def multiplied(x: Any, source: Any, index: Any, dim: int) -> Any:
 
 SCATTER: Final = Op("scatter", "ScatterBackward0", with_axis(replaced), quiet=True, shown=2)
 SCATTER_VALUE: Final = Op("scatter", "ScatterBackward1", with_axis(filled), quiet=True, shown=1)
-SCATTER_ADD: Final = Op("scatter_add", "ScatterAddBackward0", with_axis(added), quiet=True, shown=2)
-SCATTER_SUMMED: Final = Op("scatter", "NotImplemented", with_axis(added), quiet=True, shown=2)
-SCATTER_MULTIPLIED: Final = Op("scatter", "NotImplemented", with_axis(multiplied), quiet=True, shown=2)
+SCATTER_ADD: Final = Op("scatter_add", "ScatterAddBackward0", with_axis(added), shown=2)
+SCATTER_SUMMED: Final = Op("scatter", "NotImplemented", with_axis(added), shown=2)
+SCATTER_MULTIPLIED: Final = Op("scatter", "NotImplemented", with_axis(multiplied), shown=2)
 
 
 def scatter_call(function: str, x: Tensor, dim: int, index: Any, source: Any, reduce: str | None) -> Any:
@@ -60,7 +70,7 @@ def scatter_call(function: str, x: Tensor, dim: int, index: Any, source: Any, re
     if reduce not in (None, "add", "multiply"):
         raise TensorError("reduce argument must be either add or multiply for scatter()")
     if isinstance(source, (bool, int, float, complex)):
-        value = number(source, x._data.dtype)
+        value = number(fitting(source, x._data.dtype), x._data.dtype)
         axis = outline(x, index, dim, function)
         if reduce is None:
             return SCATTER_VALUE, (index, value), (axis,)
@@ -249,3 +259,84 @@ def scatter_reduce_inplace(
     refuse_write(self, src)
     op, axis = reduce_checked(self, dim, index, src, reduce, "scatter_reduce_")
     return written(op, self, (src, index), (axis, bool(include_self)))
+
+
+# --- index_reduce -------------------------------------------------------------------------------------------
+
+
+def along_whole(reduce: Callable[..., Any]) -> Callable[..., Any]:
+    """The reduction where one vector of indices holds for whole parts of the source."""
+
+    def call(x: Any, source: Any, index: Any, dim: int, include_self: bool) -> Any:
+        column = index.reshape((*(1,) * dim, -1, *(1,) * (x.ndim - dim - 1)))
+        return reduce(x, source, np.broadcast_to(column, source.shape), dim, include_self)
+
+    return call
+
+
+INDEX_REDUCTIONS: Final = {
+    name: Op("index_reduce", "IndexReduceBackward0", with_axis(along_whole(reduced)), shown=2)
+    for name, reduced in {
+        "prod": reduced_prod,
+        "mean": reduced_mean,
+        "amax": extreme(np.maximum),
+        "amin": extreme(np.minimum),
+    }.items()
+}
+
+
+def parts_checked(x: Any, dim: int, index: Any, source: Any, reduce: str) -> tuple[Op, int]:
+    """The operation and the dimension.
+
+    Raises:
+        TensorError, TensorIndexError: arguments that do not fit.
+    """
+    need_tensor("index_reduce", x)
+    need_tensor("index_reduce", source, "source", 3)
+    if reduce not in INDEX_REDUCTIONS:
+        raise TensorError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
+    axis = one_axis(dim, x._data.ndim, "index_reduce_")
+    need_places(index, "index_reduce_")
+    own, given = x._data.shape, source._data.shape
+    if x._data.dtype != source._data.dtype:
+        raise TensorError(
+            f"index_reduce_(): self ({named(x._data.dtype)}) and source ({named(source._data.dtype)}) must have the "
+            "same scalar type",
+            hint="source.to(x.dtype)",
+        )
+    if x._data.dtype.kind in "bc":
+        raise TensorNotImplementedError(
+            f"\"index_func_\" not implemented for '{named(x._data.dtype)}'", hint="use integers or real numbers"
+        )
+    if own and given and own[:axis] + own[axis + 1 :] != given[:axis] + given[axis + 1 :]:
+        raise TensorError(
+            "source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = "
+            f"{list(own)} source.shape = {list(given)}"
+        )
+    length = given[axis] if given else 1
+    if length != index._data.size:
+        raise TensorError(
+            f"index_reduce_(): Number of indices ({index._data.size}) should be equal to source.size(dim): ({length}), "
+            f"for dim: {axis}"
+        )
+    along(x, dim, index, "index_reduce_")
+    return INDEX_REDUCTIONS[reduce], axis
+
+
+@method("index_reduce")
+def index_reduce(
+    input: Tensor, dim: int, index: Any, source: Any, reduce: str, *, include_self: bool = True, out: Any = None
+) -> Any:
+    """A copy where the parts of ``source`` are reduced at the places of a dimension: ``prod, mean, amax, amin``."""
+    op, axis = parts_checked(input, dim, index, source, reduce)
+    return store(out, apply(op, (input, source, index), (axis, bool(include_self))))
+
+
+@method("index_reduce_")
+def index_reduce_inplace(
+    self: Tensor, dim: int, index: Any, source: Any, reduce: str, *, include_self: bool = True
+) -> Tensor:
+    """`index_reduce`, written into the tensor."""
+    refuse_write(self, source)
+    op, axis = parts_checked(self, dim, index, source, reduce)
+    return written(op, self, (source, index), (axis, bool(include_self)))

@@ -11,7 +11,7 @@ from srcgrad.torch.dispatch import apply, apply_inplace, named
 from srcgrad.torch.errors import TensorError, TensorIndexError
 from srcgrad.torch.operation import Op
 from srcgrad.torch.ops.arguments import need_tensor, one_axis
-from srcgrad.torch.ops.define import method, number, store
+from srcgrad.torch.ops.define import fitting, method, number, store
 from srcgrad.torch.ops.indexing import check_bounds
 from srcgrad.torch.ops.shapes import FULL, expand, reshaped
 from srcgrad.torch.tensor import Tensor, wrapped
@@ -168,13 +168,18 @@ def index_select(input: Tensor, dim: int, index: Any, *, out: Any = None) -> Any
     return store(out, apply(INDEX_SELECT, (input, index), (axis,)))
 
 
-def along(x: Tensor, dim: int, index: Any, function: str, negative: bool = False) -> int:
-    """The dimension as a number, once the index is a vector of places of it."""
+def need_places(index: Any, function: str) -> None:
+    """Raise unless it is a vector of integers."""
     need_tensor(function, index, "index", 3)
     if index._data.ndim > 1:
         raise TensorIndexError(f"{function}(): Index is supposed to be a vector")
     if index._data.dtype.name not in ("int64", "int32"):
         raise TensorError(f"{function}(): Expected dtype int32 or int64 for index", hint="index.long()")
+
+
+def along(x: Tensor, dim: int, index: Any, function: str, negative: bool = False) -> int:
+    """The dimension as a number, once the index is a vector of places of it."""
+    need_places(index, function)
     axis = one_axis(dim, x._data.ndim, function)
     size = (x._data.shape or (1,))[axis]
     if function == "index_select" and not size and x._data.ndim > 1:
@@ -250,10 +255,11 @@ def with_axis(function: Callable[..., Any]) -> Callable[..., Any]:
 # --- index_add, index_copy, index_fill ----------------------------------------------------------------------
 
 
-def parts_added(x: Any, source: Any, index: Any, dim: int, alpha: Any) -> Any:
+def parts_added(x: Any, source: Any, index: Any, *rest: Any) -> Any:
+    """``rest``: the factor of the source, if it has one, and the dimension."""
+    *factors, dim = rest
     x = x.copy()
-    source = source if alpha == 1 else source * np.asarray(alpha, source.dtype)
-    np.add.at(x, (*FULL[:dim], index.reshape(-1)), source)
+    np.add.at(x, (*FULL[:dim], index.reshape(-1)), source * factors[0].reshape(()) if factors else source)
     return x
 
 
@@ -269,7 +275,7 @@ def parts_filled(x: Any, value: Any, index: Any, dim: int) -> Any:
     return x
 
 
-INDEX_ADD: Final = Op("index_add", "IndexAddBackward0", with_axis(parts_added), quiet=True, shown=2)
+INDEX_ADD: Final = Op("index_add", "IndexAddBackward0", with_axis(parts_added), shown=2)
 INDEX_COPY: Final = Op("index_copy", "IndexCopyBackward0", with_axis(parts_copied), quiet=True, shown=2)
 INDEX_FILLS: Final = (
     Op("index_fill", "IndexFillBackward0", with_axis(parts_filled), quiet=True, shown=1),
@@ -277,13 +283,16 @@ INDEX_FILLS: Final = (
 )
 
 
-def add_parts_checked(x: Tensor, dim: int, index: Any, source: Any, alpha: Any) -> tuple[Any, ...]:
+def add_parts_checked(
+    x: Tensor, dim: int, index: Any, source: Any, alpha: Any
+) -> tuple[tuple[Tensor, ...], tuple[int]]:
+    """The operands after the tensor, and the statics."""
     need_tensor("index_add", x)
     need_tensor("index_add_", source, "source", 4)
     axis = one_axis(dim, x._data.ndim, "index_add_")
     if source._data.ndim > axis:
         source_shape("index_add_", x, source, axis)
-    along(x, dim, index, "index_add_")
+    need_places(index, "index_add_")
     if x._data.dtype != source._data.dtype:
         raise TensorError("index_add_(): self and source must have the same scalar type", hint="source.to(x.dtype)")
     if 0 < source._data.ndim <= axis:
@@ -296,7 +305,9 @@ def add_parts_checked(x: Tensor, dim: int, index: Any, source: Any, alpha: Any) 
             f"index_add_(): Number of indices ({index._data.size}) should be equal to source.size(dim): ({length}), "
             f"for dim: {axis}"
         )
-    return (axis, alpha)
+    along(x, dim, index, "index_add_")
+    factors = () if alpha == 1 else (number(alpha, source._data.dtype),)
+    return (source, index, *factors), (axis,)
 
 
 def source_shape(function: str, x: Tensor, source: Tensor, axis: int) -> None:
@@ -312,17 +323,17 @@ def source_shape(function: str, x: Tensor, source: Tensor, axis: int) -> None:
 @method("index_add")
 def index_add(input: Tensor, dim: int, index: Any, source: Any, *, alpha: Any = 1, out: Any = None) -> Any:
     """A copy with ``alpha`` times the parts of ``source`` added at the places of a dimension."""
-    statics = add_parts_checked(input, dim, index, source, alpha)
-    return store(out, apply(INDEX_ADD, (input, source, index), statics))
+    others, statics = add_parts_checked(input, dim, index, source, alpha)
+    return store(out, apply(INDEX_ADD, (input, *others), statics))
 
 
 @method("index_add_")
 def index_add_inplace(self: Tensor, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Tensor:
     """`index_add`, written into the tensor."""
     refuse_write(self, source)
-    statics = add_parts_checked(self, dim, index, source, alpha)
+    others, statics = add_parts_checked(self, dim, index, source, alpha)
     refuse_same(self, (source, index))
-    return apply_inplace(INDEX_ADD, self, (source, index), statics)
+    return apply_inplace(INDEX_ADD, self, others, statics)
 
 
 def copy_parts_checked(x: Tensor, dim: int, index: Any, source: Any) -> tuple[int]:
@@ -387,7 +398,7 @@ def fill_checked(x: Tensor, dim: int, index: Any, value: Any) -> tuple[Op, Tenso
     size = (x._data.shape or (1,))[axis]
     check_bounds(index._data, size, axis)
     if not isinstance(value, Tensor):
-        return INDEX_FILLS[0], number(value, x._data.dtype), (axis,)
+        return INDEX_FILLS[0], number(fitting(value, x._data.dtype), x._data.dtype), (axis,)
     if value._data.ndim:
         raise TensorError(
             "index_fill_ only supports a 0-dimensional value tensor, but got tensor with "

@@ -336,6 +336,9 @@ FUNCTIONS: tuple[Callable[..., Tensor], ...] = (relu, leaky_relu, elu, celu, sel
 relu_, leaky_relu_, elu_, celu_, selu_, hardtanh_, threshold_, rrelu_ = map(inplace_form, FUNCTIONS)
 
 
+Tensor.prelu, Tensor.hardshrink = prelu, hardshrink  # type: ignore[attr-defined]
+
+
 # --- softmax ----------------------------------------------------------------------------------------
 def softmax_dim(name: str, ndim: int, stacklevel: int) -> int:
     """The dimension that is meant where none is given; PyTorch warns of it.

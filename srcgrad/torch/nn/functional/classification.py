@@ -212,11 +212,8 @@ def smoothed(
     if ignored.any():
         even = even.masked_fill(wrapped(ignored), 0.0)
     if reduction == "mean":
-        if weight is None:
-            divisor = float(classes.size - np.count_nonzero(ignored))
-        else:
-            divisor = float(weight._data[classes[~ignored]].sum())
-        even = even.sum() / divisor
+        counted: Any = float(classes.size - np.count_nonzero(ignored))
+        even = even.sum() / (counted if weight is None else weight[wrapped(classes[~ignored])].sum())
     elif reduction == "sum":
         even = even.sum()
     return found * (1 - smoothing) + even * (smoothing / count)  # type: ignore[no-any-return]

@@ -170,11 +170,13 @@ def shrink_rows(weight: Tensor, index: Any, max_norm: float, norm_type: float) -
     if MODE.get().grad and weight.requires_grad and not weight.is_leaf:
         raise TensorError("embedding with max_norm changes weight in place, which must be a leaf")
     rows = np.unique(index)
-    norms = np.linalg.norm(weight._data[rows], norm_type, axis=-1)
-    large = norms > max_norm
-    if large.any():
+    with np.errstate(all="ignore"):
+        norms = np.linalg.norm(weight._data[rows], norm_type, axis=-1)
+        large = norms > max_norm
+        if not large.any():
+            return
         weight._data[rows[large]] *= (max_norm / (norms[large] + 1e-7))[:, None].astype(weight._data.dtype)
-        moved_on(weight._counter)
+    moved_on(weight._counter)
 
 
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:

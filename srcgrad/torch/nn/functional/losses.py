@@ -11,7 +11,6 @@ import numpy as np
 
 from srcgrad.torch.dispatch import apply
 from srcgrad.torch.errors import TensorError, TensorValueError
-from srcgrad.torch.modes import no_grad
 from srcgrad.torch.nn.functional.distances import pairwise_distance
 from srcgrad.torch.nn.functional.reduction import as_reduction, reduced, reduction_of
 from srcgrad.torch.operation import Op
@@ -162,6 +161,15 @@ def poisson_nll_loss(
     return as_reduction(losses, reduction)
 
 
+AT_LEAST = Op(
+    "clone",
+    "CloneBackward0",
+    lambda v, low: np.where(v < low, v.dtype.type(low), v),
+    pullback=lambda cotangent, result, v, low: cotangent,
+)
+"""A bound that the gradient passes, as through a clamp in ``no_grad``."""
+
+
 def gaussian_nll_loss(
     input: Tensor,
     target: Tensor,
@@ -185,9 +193,7 @@ def gaussian_nll_loss(
             given = given.unsqueeze(-1)
         elif not (x[:-1] == v[:-1] and v[-1] == 1):
             raise TensorValueError("var is of incorrect size")
-    variance = given.clone()
-    with no_grad():
-        variance.clamp_(min=eps)
+    variance = apply(AT_LEAST, (given,), (eps,))
     losses = 0.5 * (variance.log() + (input - target) ** 2 / variance)
     if full:
         losses = losses + 0.5 * math.log(2 * math.pi)

@@ -11,8 +11,10 @@ import numpy as np
 from srcgrad.torch.dispatch import apply
 from srcgrad.torch.errors import TensorError, TensorValueError
 from srcgrad.torch.graph import moved_on
+from srcgrad.torch.modes import no_grad
 from srcgrad.torch.operation import Op
-from srcgrad.torch.tensor import Tensor
+from srcgrad.torch.tensor import Tensor, constant_of, wrapped
+from srcgrad.tracing.tracer import Tracer
 
 __all__ = ["batch_norm", "group_norm", "instance_norm", "layer_norm", "local_response_norm", "rms_norm"]
 
@@ -60,7 +62,7 @@ def batch_norm_fixed(x: Any, mean: Any, variance: Any, *rest: Any) -> Any:
     return scaled(found, factors, has_weight, shape)
 
 
-BATCH_NORM = Op("batch_norm", "NativeBatchNormBackward0", batch_norm_of)
+BATCH_NORM = Op("batch_norm", "NativeBatchNormBackward0", batch_norm_of, outputs=1)
 BATCH_NORM_FIXED = Op("batch_norm", "NativeBatchNormBackward0", batch_norm_fixed)
 
 
@@ -103,13 +105,35 @@ def batch_norm(
     if running_mean is not None:
         move(running_mean, mean._data, momentum)
     if running_var is not None:
-        move(running_var, variance._data * (count / (count - 1)), momentum)
+        move(running_var, variance._data, momentum, False, count / (count - 1))
     return found  # type: ignore[no-any-return]
 
 
-def move(running: Tensor, new: Any, momentum: float) -> None:
-    """Move a running statistic towards a new value, in place."""
-    running._data[...] = (1 - momentum) * running._data + momentum * new
+def move(running: Tensor, new: Any, momentum: float, examples: bool = False, factor: float = 1.0) -> None:
+    """Move a running statistic towards a new value times a factor, in place.
+
+    ``examples``: the mean of the values of the examples counts. What a transform traces counts by its number.
+
+    Raises:
+        TensorError: the new value is one per example of a mapped function, and the statistic is not.
+    """
+
+    def moved(before: Any, value: Any) -> Any:
+        return (1 - momentum) * before + momentum * factor * (value.mean(0) if examples else value)
+
+    if isinstance(running._data, Tracer):
+        with no_grad():
+            running.copy_(wrapped(moved(running._data, constant_of(new))))
+        return
+    known = new.number() if isinstance(new, Tracer) else new
+    if known is None:
+        raise TensorError(
+            "Batch norm got a batched tensor as input while the running_mean or running_var, which will be updated in "
+            "place, were not batched.",
+            hint="call eval(), or make the layer with track_running_stats=False",
+        )
+    with np.errstate(all="ignore"):
+        running._data[...] = moved(running._data, known)
     moved_on(running._counter)
 
 
@@ -133,9 +157,9 @@ def instance_norm(
     factors = factors_of(weight, bias)
     found, mean, variance = apply(INSTANCE_NORM, [input, *factors], (weight is not None, eps))
     if running_mean is not None:
-        move(running_mean, mean._data.mean(0), momentum)
+        move(running_mean, mean._data, momentum, True)
     if running_var is not None:
-        move(running_var, variance._data.mean(0) * (size / (size - 1)), momentum)
+        move(running_var, variance._data, momentum, True, size / (size - 1))
     return found  # type: ignore[no-any-return]
 
 
@@ -146,7 +170,7 @@ def instance_norm_of(x: Any, *rest: Any) -> Any:
     return scaled(found, factors, has_weight, along(x, 1)), mean.reshape(shape), variance.reshape(shape)
 
 
-INSTANCE_NORM = Op("instance_norm", "ViewBackward0", instance_norm_of)
+INSTANCE_NORM = Op("instance_norm", "ViewBackward0", instance_norm_of, outputs=1)
 
 
 # --- layers and groups --------------------------------------------------------------------------------

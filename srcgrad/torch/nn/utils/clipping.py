@@ -50,7 +50,8 @@ def scale(gradients: list[Tensor], max_norm: float, total: Tensor) -> None:
     """Scale gradients in place, by max_norm / (total + 1e-6) where that is less than 1."""
     factor = min(1.0, float(max_norm) / (float(total._data) + 1e-6)) if not math.isnan(total._data) else math.nan
     for gradient in gradients:
-        gradient._data *= gradient._data.dtype.type(factor)
+        with np.errstate(all="ignore"):
+            gradient._data *= gradient._data.dtype.type(factor)
         moved_on(gradient._counter)
 
 
