@@ -27,20 +27,16 @@ Function = Callable[[Any], Any]
 
 
 def pendulum(xp: Any) -> Function:
-    """100 steps of the fourth-order Runge-Kutta method."""
+    """100 steps of the midpoint rule."""
 
-    def f(y0: Any) -> Any:
-        def slope(y: Any) -> Any:
-            return xp.stack([y[1], -xp.sin(y[0]) - 0.1 * y[1]])
-
-        y, h = y0, 0.05
+    def f(start: Any) -> Any:
+        angle, speed = start[0], start[1]
         for _ in range(100):
-            k1 = slope(y)
-            k2 = slope(y + h / 2 * k1)
-            k3 = slope(y + h / 2 * k2)
-            k4 = slope(y + h * k3)
-            y = y + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
-        return xp.sum(y * y)
+            middle_angle = angle + 0.025 * speed
+            middle_speed = speed - 0.025 * (xp.sin(angle) + 0.1 * speed)
+            angle = angle + 0.05 * middle_speed
+            speed = speed - 0.05 * (xp.sin(middle_angle) + 0.1 * middle_speed)
+        return angle * angle + speed * speed
 
     return f
 
@@ -74,18 +70,17 @@ def recurrent(xp: Any) -> Function:
 
 
 def pendulum_scan() -> Function:
-    def slope(y: Any) -> Any:
-        return jnp.stack([y[1], -jnp.sin(y[0]) - 0.1 * y[1]])
+    def step(carry: Any, _: Any) -> Any:
+        angle, speed = carry
+        middle_angle = angle + 0.025 * speed
+        middle_speed = speed - 0.025 * (jnp.sin(angle) + 0.1 * speed)
+        return (angle + 0.05 * middle_speed, speed - 0.05 * (jnp.sin(middle_angle) + 0.1 * middle_speed)), None
 
-    def step(y: Any, _: Any) -> Any:
-        h = 0.05
-        k1 = slope(y)
-        k2 = slope(y + h / 2 * k1)
-        k3 = slope(y + h / 2 * k2)
-        k4 = slope(y + h * k3)
-        return y + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4), None
+    def f(start: Any) -> Any:
+        angle, speed = lax.scan(step, (start[0], start[1]), None, 100)[0]
+        return angle * angle + speed * speed
 
-    return lambda y0: jnp.sum(lax.scan(step, y0, None, 100)[0] ** 2)
+    return f
 
 
 def recurrence_scan() -> Function:

@@ -31,6 +31,7 @@ __all__ = [
     "MissingRuleError",
     "MutationError",
     "NoAttributeError",
+    "NonFiniteError",
     "NonScalarOutputError",
     "ParseError",
     "ShapeError",
@@ -124,6 +125,10 @@ class ConcretizationError(SrcgradError, TypeError):
 
 class LeakedTracerError(SrcgradError, TypeError):
     """A traced value used after its trace has ended: one that the function had stored in a global."""
+
+
+class NonFiniteError(SrcgradError, FloatingPointError):
+    """An operation whose operands are finite and whose result is not, found by `srcgrad.debug`: `np.log(0.0)`."""
 
 
 class NonScalarOutputError(SrcgradError, TypeError):

@@ -163,6 +163,10 @@ class Span:
         canonical = self._derived.setdefault(("", full_role), Span(None, -1, None, self.origin, full_role))
         return self._derived.setdefault((role, self._role), canonical)
 
+    def again(self) -> Span:
+        """Another span of the same place, which is not this one: of an operation that ran there once more."""
+        return Span(self._code, self._lasti, self._resolve())
+
     def label(self) -> str:
         """The file's base name and the line: `"demo.py:4"`."""
         place = self._resolve()

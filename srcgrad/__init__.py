@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from srcgrad.cache import clear_caches
     from srcgrad.compiler import set_backend, use_backend
     from srcgrad.custom import checkpoint, custom_jvp, custom_vjp, stop_gradient
+    from srcgrad.debugging import debug
     from srcgrad.errors import SrcgradError
     from srcgrad.explaining import explain, source
     from srcgrad.jax_bridge import to_jax
@@ -47,6 +48,7 @@ __all__ = [
     "clear_caches",
     "custom_jvp",
     "custom_vjp",
+    "debug",
     "errors",
     "explain",
     "from_jax",
@@ -79,6 +81,7 @@ _HOMES: Final[dict[str, str]] = {
     "clear_caches": "cache",
     "custom_jvp": "custom",
     "custom_vjp": "custom",
+    "debug": "debugging",
     "explain": "explaining",
     "from_jax": "jaxprs.convert",
     "register_pytree_node": "tracing.pytree",

@@ -32,7 +32,7 @@ TRANSLATED: dict[type[Exception], type[SrcgradError]] = {
 }
 """NumPy's plain errors; subclasses (`LinAlgError`) and warnings turned into errors keep their meaning and pass."""
 PLACE = re.compile(r"\s*# (?:.* of )?(?P<file>\S+):(?P<line>\d+)(?: \| (?P<text>.*))?$")
-RAISING = ("check", "raise_first", "RaiseSite.__call__", "UnboundSite.__call__")
+RAISING = ("check", "raise_first", "KeySite.__call__", "RaiseSite.__call__", "UnboundSite.__call__")
 """The functions of srcgrad that raise errors of the user's."""
 BROKEN = (AttributeError, KeyError, AssertionError, NameError, NotImplementedError, ZeroDivisionError)
 """What only a fault of srcgrad's own raises below its frames."""

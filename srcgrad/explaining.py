@@ -31,6 +31,8 @@ _DEFINITION: Final = re.compile(r"^def (\w+)\((.*)\):$", re.MULTILINE)
 _FOLDER: Final = re.compile(r"\(\S.*[\\/](?=[^\\/]+:\d+\)$)")
 """The folder in a place at the end of a line: "(/home/me/demo.py:4)"."""
 _MOST_PLACES: Final = 3
+CALL_ONLY: Final = "the values of this call only: the function is traced again at each call"
+PATH_ONLY: Final = "calls that take the path of this one through the function"
 _WIDTH: Final = 116
 
 
@@ -233,7 +235,9 @@ def how_it_runs(lowered: Lowered) -> str:
             lines.append("Python's control flow is part of it: the functions were converted.")
         lines += [text[0].upper() + text[1:] for text in lowered.rolled]
     else:
-        if isinstance(transformed, Jit):
+        if lowered.path:
+            lines += lowered.path
+        elif isinstance(transformed, Jit):
             lines.append("Each call runs the function itself, without a program. Below is what this call is traced to.")
         else:
             lines.append("Each call is traced again, with its numbers known. Below is the trace of this call.")
@@ -299,7 +303,7 @@ def description(lowered: Lowered, name: str, names: list[str], results: int) -> 
     lines = [f"{called} as a NumPy program, written by srcgrad.", ""]
     if lowered.retraced is not None:
         lines += textwrap.wrap(
-            f"It holds for the values of this call only: the function is traced again at each call. {lowered.retraced}",
+            f"It holds for {PATH_ONLY if lowered.path else CALL_ONLY}. {lowered.retraced}",
             _WIDTH,
         )
         lines.append("")

@@ -10,7 +10,7 @@ import numpy as np
 from srcgrad.boundary import checked, described
 from srcgrad.cache import PROGRAMS, Known, find_captures
 from srcgrad.compiler import without_gc
-from srcgrad.errors import ArgumentError, ConcretizationError, DTypeError
+from srcgrad.errors import ConcretizationError, DTypeError, SrcgradError, UnsupportedError
 from srcgrad.ir.core import Function, Literal, Operation, Region, Value
 from srcgrad.ir.passes.dce import dce
 from srcgrad.ir.types import DTYPE_NAMES, ArrayType
@@ -18,7 +18,7 @@ from srcgrad.mapped import Jit
 from srcgrad.tracing.capture import Uncacheable
 from srcgrad.tracing.function import LeafSpec, as_array
 from srcgrad.tracing.jax_arrays import is_jax_value
-from srcgrad.tracing.trace import NeedsConcrete
+from srcgrad.tracing.trace import NeedsConcrete, Refused
 from srcgrad.transformed import UNKEYED, Job, first_lines, leaf_key
 
 NARROW = {np.dtype(wide): np.dtype(wide[:-2] + half) for wide, half in (("float64", "32"), ("int64", "32"))} | {
@@ -41,9 +41,13 @@ class ToJax(Jit):
         import jax
 
         wide = bool(getattr(jax.config, "jax_enable_x64")) or any(map(has_64_bits, job.leaves))  # noqa: B009
-        for floats_static in (False, True):
-            found = find_captures(self.f, floats_static)
+        failures: list[NeedsConcrete | UnsupportedError] = []
+        settled: set[bool] = set()
+        for way in self.ways():
+            found = find_captures(self.f, way.floats_static, way.converted)
             captures, (hidden, aliases) = (None, ((), None)) if isinstance(found, Uncacheable) else found
+            if way.converted in settled:
+                continue
             specs = [jax_spec(leaf, wide) for leaf in (*job.leaves, *hidden)]
             keys = [
                 leaf_key(leaf) if spec is None else spec
@@ -51,26 +55,36 @@ class ToJax(Jit):
             ]
             if UNKEYED in keys:
                 captures = None
-            key = (type(self), wide, captures, job.treedef, tuple(keys), aliases)
+            key = (type(self), wide, captures, way.converted, job.treedef, tuple(keys), aliases)
             program = None if captures is None else PROGRAMS.get(key)
             if program is None:
                 try:
-                    program = self.lowered(job, hidden, specs, captures, aliases, wide)
-                except NeedsConcrete as error:
-                    if captures is not None and hidden and not floats_static:
-                        continue
-                    raise ConcretizationError(
-                        f"to_jax({self.name}) cannot be one program: {first_lines(error)}",
-                        span=error.span,
-                        hint=f"{error.hint}; np.where stands for a branch on values",
-                    ) from None
+                    program = self.lowered(job, hidden, specs, captures, aliases, wide, way.converted)
+                except (NeedsConcrete, UnsupportedError) as error:
+                    failures.append(error)
+                    if captures is None or not hidden:  # captured floats make no difference
+                        settled.add(way.converted)
+                    continue
                 if captures is not None:
                     PROGRAMS.put(key, program)
             run, finish = program
             leaves = (*job.leaves, *hidden)
             given = [jax_value(leaf, spec) for leaf, spec in zip(leaves, specs, strict=True) if spec is not None]
             return finish(run(*given), ())
-        raise ArgumentError(f"{self.name} reads floats that change while it is traced")
+        raise self.refusal(failures)
+
+    def refusal(self, failures: Sequence[NeedsConcrete | UnsupportedError]) -> SrcgradError:
+        """The error of a function that is no one program: what conversion refuses, else what the function asks for."""
+        refused = [error for error in failures if isinstance(error, Refused)]
+        needed = [error for error in failures if isinstance(error, NeedsConcrete)]
+        if not needed:
+            return failures[-1]
+        error = (refused or needed)[0]
+        return ConcretizationError(
+            f"to_jax({self.name}) cannot be one program: {first_lines(error)}",
+            span=error.span,
+            hint=error.hint if refused else f"{error.hint}; np.where stands for a branch on values",
+        )
 
     def lowered(
         self,
@@ -80,6 +94,7 @@ class ToJax(Jit):
         captures: Known | None,
         aliases: Any,
         wide: bool,
+        converting: bool,
     ) -> tuple[Callable[..., Any], Callable[..., Any]]:
         """The program as a jax function of the traced leaves, and how its results become what the user gets."""
         from srcgrad.backends.xla.lowering import lower
@@ -87,12 +102,13 @@ class ToJax(Jit):
         leaves = [*job.leaves, *hidden]
         rebuilt = self.rebuilding(captures, aliases, len(job.leaves)) if hidden and captures is not None else None
         with without_gc():
-            traced = self.trace(job, leaves, specs, False, [None] * sum(spec is not None for spec in specs), rebuilt)
+            numbers = [None] * sum(spec is not None for spec in specs)
+            traced = self.trace(job, leaves, specs, False, numbers, rebuilt, converting)
             built = self.build_checked(traced, job, specs)
             function = dce(built.function)
             if not wide:
                 function = narrowed(function)
-        return typed(lower(function), function), built.finish
+        return typed(lower(function, traced.sites), function), built.finish
 
     def warn_retrace(self, reason: str) -> None:
         """jax traces again whenever it likes: not worth a warning."""
@@ -189,8 +205,8 @@ def narrow_attribute(value: Any) -> Hashable:
 
 @checked
 def to_jax(f: Callable[..., Any]) -> Callable[..., Any]:
-    """A function written in NumPy as an ordinary jax function: ``jax.jit``, ``jax.grad``, ``jax.vmap`` and all others
-    apply to it.
+    """A function written in NumPy, with Python's own control flow, as an ordinary jax function: ``jax.jit``,
+    ``jax.grad``, ``jax.vmap`` and all others apply to it.
 
     Args:
         f: a function of pytrees of arrays and numbers, also one that srcgrad made, such as ``grad(g)``.
@@ -199,6 +215,8 @@ def to_jax(f: Callable[..., Any]) -> Callable[..., Any]:
         A function with ``f``'s arguments, of jax arrays and tracers. It traces ``f`` for the shapes and dtypes it is
         given, which is remembered, and inlines the program. Floats are traced; whole numbers, booleans and strings are
         static. What it changes in place changes for itself only. Without jax's 64-bit types everything has 32 bits.
+        Branches and loops on traced values become ``lax.cond``, ``lax.while_loop`` and ``lax.scan``; of a loop with a
+        number of trips that depends on values jax has forward derivatives only (``jax.jvp``, ``jax.jacfwd``).
         Custom rules, checkpoints and `stop_gradient` keep their meaning under jax's transforms. What NumPy checks
         (LinAlgError) is not checked, as in jax.
 

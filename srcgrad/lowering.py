@@ -19,6 +19,7 @@ from srcgrad.ir.core import Function, Value
 from srcgrad.ir.types import ArrayType
 from srcgrad.mapped import Jit, Vmap
 from srcgrad.naming import readable
+from srcgrad.paths import LIMIT, describe_path
 from srcgrad.tracing.capture import Captures, Uncacheable
 from srcgrad.tracing.conversion.state import MustRetrace
 from srcgrad.tracing.function import LeafSpec, Traced, as_array, leaf_spec
@@ -37,6 +38,9 @@ from srcgrad.transformed import (
     leaf_names,
     why_retraced,
 )
+
+SHOWN = 8
+"""How many elements of an answer are shown."""
 
 
 class Input(NamedTuple):
@@ -70,15 +74,19 @@ class Lowered(NamedTuple):
     """Whether the functions were converted."""
     rolled: tuple[str, ...] = ()
     """What became of long loops."""
+    path: tuple[str, ...] = ()
+    """Which path the call takes, and what was asked on it, if the function is a program for each path."""
 
 
 class Verdict(NamedTuple):
-    """How calls of one signature run: as one program with these captures, or traced again for a reason."""
+    """How calls of one signature run: as one program with these captures, or not, for a reason."""
 
     reason: str | None
     captures: Known | None = None
     hidden: tuple[Any, ...] = ()
     aliases: Any = None
+    paths: bool = False
+    """Whether there may be a program for each path."""
 
 
 def as_transformed(f: Any, what: str) -> Transformed:
@@ -121,6 +129,8 @@ def lower(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any], what: str = "lo
         job = transformed.job(args, kwargs)
         with readable(), without_gc():
             verdict, found = decide(transformed, job)
+            if found is None and verdict.paths:
+                found = one_path(transformed, job, str(verdict.reason))
             if found is None:
                 found = retraced(transformed, job, str(verdict.reason))
             return found
@@ -156,7 +166,7 @@ def decide(transformed: Transformed, job: Job) -> tuple[Verdict, Lowered | None]
             failures.append(failed(error))
     if unsupported is not None:
         raise unsupported
-    return Verdict(why_retraced(failures)), None
+    return Verdict(why_retraced(failures), paths=True), None
 
 
 def captured(job: Job, found: tuple[Known, Any]) -> Verdict:
@@ -182,12 +192,33 @@ def one_program(transformed: Transformed, job: Job, verdict: Verdict, way: Way) 
         rebuilt = transformed.rebuilding(captures, verdict.aliases, len(job.leaves))
     numbers = [None] * sum(spec is not None for spec in specs)
     traced = transformed.trace(job, leaves, specs, False, numbers, rebuilt, way.converted)
+    names, origins = named_inputs(transformed, job, captures)
+    found = assemble(transformed, job, specs, traced, names, origins, leaves, None, captures)
+    return found._replace(converted=way.converted, rolled=traced.rolled)
+
+
+def named_inputs(transformed: Transformed, job: Job, captures: Known | None) -> tuple[list[str], list[str]]:
+    """A name for each leaf and hidden input, and where it comes from."""
     paths = [found.path for found in captures.hidden] if captures is not None else []
     origins = [f"the argument {name}" for name in leaf_names(transformed.f, job.treedef)]
     origins += [f"{path}, read at each call" for path in paths]
-    names = [*leaf_names(transformed.f, job.treedef), *map(variable_of, paths)]
-    found = assemble(transformed, job, specs, traced, names, origins, leaves, None, captures)
-    return found._replace(converted=way.converted, rolled=traced.rolled)
+    return [*leaf_names(transformed.f, job.treedef), *map(variable_of, paths)], origins
+
+
+def one_path(transformed: Transformed, job: Job, reason: str) -> Lowered | None:
+    """The program of the path that this call takes; None where the call is traced again."""
+    described_path = describe_path(transformed, job)
+    if described_path is None:
+        return None
+    entry, traced, guards, specs, number = described_path
+    names, origins = named_inputs(transformed, job, entry.captures)
+    leaves = [*job.leaves, *entry.hidden]
+    found = assemble(transformed, job, specs, traced, names, origins, leaves, reason, entry.captures)
+    lines = [f"Path {number} of at most {LIMIT}: a program for the calls in which Python gets these values."]
+    for guard in guards:
+        place = "" if guard.span is None else f" ({guard.span.label()})"
+        lines.append(f"  {guard.what}: {shown_answer(guard.answer)}{place}")
+    return found._replace(converted=entry.way.converted, path=tuple(lines))
 
 
 def variable_of(path: str) -> str:
@@ -215,6 +246,11 @@ def retraced(transformed: Transformed, job: Job, reason: str) -> Lowered:
         return assemble(transformed, job, specs, traced, names, origins, leaves, reason, None)
     specs, _, traced = transformed.trace_now(job)
     return assemble(transformed, job, specs, traced, names, origins, job.leaves, reason, None)
+
+
+def shown_answer(answer: Any) -> str:
+    """What Python got, as it writes it; of a large array its type."""
+    return repr(answer.tolist()) if np.size(answer) <= SHOWN else described(answer)
 
 
 def assemble(

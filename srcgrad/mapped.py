@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -94,6 +95,7 @@ class Vmap(Transformed):
 
     def trace(self, job: Job, leaves: Sequence[Any], specs: Any, *args: Any, **kwargs: Any) -> Traced:
         axes, _ = mapping(job)
+        kwargs.pop("origins", None)  # the values of single examples are not known outside
         examples = list(specs)
         for position, axis in enumerate(axes):
             spec = examples[position]
@@ -123,13 +125,15 @@ class Vmap(Transformed):
         trace = CURRENT.get()
         if trace is None or not trace.concrete:
             return super().inline(args, kwargs)
-        try:
+        with suppress(NeedsConcrete):
             return self.inline_as(args, kwargs, False)
-        except NeedsConcrete:
-            return self.loop(args, kwargs)
+        return self.loop(args, kwargs)
 
     def plainly(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return self.loop(args, kwargs)
+
+    def takes_paths(self) -> bool:
+        return False  # each example takes its own
 
     def loop(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """One example after the other."""
@@ -289,6 +293,9 @@ class Jit(Transformed):
 
     def plainly(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return self.f(*args, **kwargs)
+
+    def takes_paths(self) -> bool:
+        return not self.strict
 
     def warn_retrace(self, reason: str) -> None:
         if self.strict:

@@ -1,11 +1,12 @@
 """The object a transform returns: how a call finds, builds and runs its program.
 
-A call goes one of three ways:
+A call goes one of four ways:
 
 - inside another trace, the transformed Function becomes part of it;
 - else a compiled program is looked up by code, argument types and guards, and built if there is none;
-- a function that cannot be one program (it reaches state that guards cannot watch, or Python code needs the value of a
-  traced array) is traced again at each call, with its numbers known, and its derivative is run operation by operation.
+- a function that cannot be one program because Python code needs values is several, one for each path: `paths`;
+- what reaches state that guards cannot watch, or takes too many paths, is traced again at each call, with its numbers
+  known, and its derivative is run operation by operation.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ from srcgrad.boundary import described, reported
 from srcgrad.cache import CODES, PROGRAMS, Known, Trivial, code_of, find_captures, is_pure
 from srcgrad.compiler import Runner, backend_name, compiled, inlined, interpreted, prepared, without_gc
 from srcgrad.errors import ArgumentError, ConcretizationError, SrcgradError, UnsupportedError
-from srcgrad.ir.core import Function
+from srcgrad.ir.core import Function, Value
+from srcgrad.ir.errors import prune_traceback
 from srcgrad.ir.source import internal_frame
 from srcgrad.naming import READABLE, name_assignments
 from srcgrad.tracing.aliasing import AliasPattern
@@ -36,6 +38,7 @@ from srcgrad.tracing.conversion.calls import invoke
 from srcgrad.tracing.conversion.convert import is_user_function, needs_conversion
 from srcgrad.tracing.conversion.state import MustRetrace
 from srcgrad.tracing.function import LeafSpec, Traced, as_array, leaf_spec, trace_function
+from srcgrad.tracing.guards import Guide, guided
 from srcgrad.tracing.jax_arrays import (
     JAX_TYPES,
     is_jax_array,
@@ -46,8 +49,8 @@ from srcgrad.tracing.jax_arrays import (
 )
 from srcgrad.tracing.layout import strides_of
 from srcgrad.tracing.pytree import TreeDef
-from srcgrad.tracing.trace import CURRENT, NeedsConcrete, Refused
-from srcgrad.tracing.tracer import Tracer, from_value
+from srcgrad.tracing.trace import CURRENT, WATCH, NeedsConcrete, Refused
+from srcgrad.tracing.tracer import Tracer, as_tracer, from_value
 
 
 class RetraceWarning(UserWarning):
@@ -209,6 +212,8 @@ class Transformed(ABC):
             if CURRENT.get() is not None:
                 args, kwargs = without_jax_arrays((args, kwargs))[0]
                 return self.inline(args, kwargs)
+            if WATCH.get() is not None:
+                return debugged(self, args, kwargs)
             if self.fast and not kwargs:
                 key = plain_key(self.backend, args)
                 found = self.fast.get(key) if key is not None else None
@@ -222,6 +227,8 @@ class Transformed(ABC):
         except Exception as error:
             shown = reported(error, f"while tracing {self.kind}({self.name})")
             if shown is error and not isinstance(error, SrcgradError):
+                if WATCH.get() is not None:
+                    prune_traceback(error)
                 raise
             raise shown from shown.__cause__
 
@@ -237,7 +244,8 @@ class Transformed(ABC):
         numbers = (
             [leaf.number() if isinstance(leaf, Tracer) else as_array(leaf) for leaf in inputs] if concrete else None
         )
-        traced = self.trace(job, job.leaves, specs, concrete, numbers or [None] * len(inputs))
+        origins = [as_tracer(leaf).read() for leaf in inputs] if guided(CURRENT.get()) else []
+        traced = self.trace(job, job.leaves, specs, concrete, numbers or [None] * len(inputs), origins=origins)
         built = self.build_checked(traced, job, specs)
         outer = [from_value(value) for value in traced.lifted]
         results = inlined(built.function)([*inputs, *outer, *job.extras])
@@ -254,14 +262,9 @@ class Transformed(ABC):
             captures, (hidden, aliases) = found
             if aliases is not None and aliases.overlapping:
                 return self.retrace(job, args, kwargs, "captured arrays share memory")
-            signature = [leaf_key(leaf) for leaf in job.leaves]
-            if UNKEYED in signature:
+            key = self.program_key(captures, hidden, aliases, job, way)
+            if UNKEYED in key[0]:
                 return self.retrace(job, args, kwargs, "an argument is an object that has no key")
-            key = (
-                type(self), self.options, backend_name(self.backend), captures, way.converted, job.treedef,
-                tuple(signature), tuple([leaf_key(value) for value in hidden]), aliases, job.detail,
-                tuple([leaf_key(extra) for extra in job.extras]),
-            )  # fmt: skip
             program = PROGRAMS.get(key)
             if program is None:
                 try:
@@ -281,7 +284,27 @@ class Transformed(ABC):
             return self.execute(program, job, hidden)
         if unsupported is not None:
             raise unsupported
-        return self.retrace(job, args, kwargs, why_retraced(failures))
+        from srcgrad.paths import NO_PATH, failing, run_path  # which is written with this module
+
+        result = run_path(self, job)
+        if result is not NO_PATH:
+            return result
+        return self.retrace(job, args, kwargs, why_retraced(failures), failing(self, job))
+
+    def program_key(
+        self, captures: Known, hidden: Sequence[Any], aliases: AliasPattern | None, job: Job, way: Way
+    ) -> tuple[Any, ...]:
+        """Under which a program is remembered; the keys of the arguments' leaves come first."""
+        return (
+            tuple([leaf_key(leaf) for leaf in job.leaves]),
+            type(self), self.options, backend_name(self.backend), captures, way.converted, job.treedef,
+            tuple([leaf_key(value) for value in hidden]), aliases, job.detail,
+            tuple([leaf_key(extra) for extra in job.extras]),
+        )  # fmt: skip
+
+    def takes_paths(self) -> bool:
+        """Whether a function that cannot be one program may be several, one for each path."""
+        return True
 
     def ways(self) -> tuple[Way, ...]:
         """The ways in which this function is traced, the one most likely to give a program first."""
@@ -322,18 +345,7 @@ class Transformed(ABC):
             with without_gc():
                 traced = self.trace(job, leaves, specs, False, numbers, rebuilt, way.converted)
                 built = self.build_checked(traced, job, specs)
-                backend, given = backend_name(self.backend), (*leaves, *job.extras)
-                placed: dict[str, Any] = {"sites": traced.sites} if traced.sites else {}
-                donating: dict[str, Any] = {}
-                if not JAX_TYPES.isdisjoint(map(type, given)):
-                    placed["given"], donating = given, {"donate": self.donated(job)}
-                program: Any = Program(
-                    compiled(built.function, backend, **placed, **donating),
-                    built.finish,
-                    tuple(compiled(stage, backend, **placed) for stage in built.stages),
-                    tuple(position for position, spec in enumerate(specs) if spec is not None),
-                    traced.mutated,
-                )
+                program: Any = self.compile_program(traced, built, specs, job, hidden)
         except MustRetrace as error:
             error.with_traceback(None)
             program = Retrace(first_lines(error))
@@ -346,6 +358,22 @@ class Transformed(ABC):
             program = failed(error)
         PROGRAMS.put(key, program)
         return program
+
+    def compile_program(
+        self, traced: Traced, built: Built, specs: Sequence[LeafSpec | None], job: Job, hidden: Sequence[Any]
+    ) -> Program:
+        backend, given = backend_name(self.backend), (*job.leaves, *hidden, *job.extras)
+        placed: dict[str, Any] = {"sites": traced.sites} if traced.sites else {}
+        donating: dict[str, Any] = {}
+        if not JAX_TYPES.isdisjoint(map(type, given)):
+            placed["given"], donating = given, {"donate": self.donated(job)}
+        return Program(
+            compiled(built.function, backend, **placed, **donating),
+            built.finish,
+            tuple(compiled(stage, backend, **placed) for stage in built.stages),
+            tuple(position for position, spec in enumerate(specs) if spec is not None),
+            traced.mutated,
+        )
 
     def donated(self, job: Job) -> tuple[int, ...]:
         """The inputs of the program whose memory it may use for its results."""
@@ -374,6 +402,8 @@ class Transformed(ABC):
         numbers: Sequence[Any],
         rebuilt: Callable[[list[Any]], Callable[..., Any]] | None = None,
         converting: bool = False,
+        guide: Guide | None = None,
+        origins: Sequence[Value] = (),
     ) -> Traced:
         count = len(job.leaves)
 
@@ -385,7 +415,7 @@ class Transformed(ABC):
         names = [*leaf_names(self.f, job.treedef), *[None] * (len(leaves) - count)]
         return trace_function(
             call, leaves, specs, names, name=self.name, concrete=concrete, numbers=numbers, writes=self.writes_back,
-            converting=converting,
+            converting=converting, guide=guide, origins=origins,
         )  # fmt: skip
 
     def build_checked(self, traced: Traced, job: Job, specs: Sequence[LeafSpec | None]) -> Built:
@@ -399,9 +429,12 @@ class Transformed(ABC):
             name_assignments(traced.function)
         return self.build(traced._replace(function=prepared(traced.function)), job, tuple(flags))
 
-    def retrace(self, job: Job, args: tuple[Any, ...], kwargs: dict[str, Any], reason: str) -> Any:
+    def retrace(
+        self, job: Job, args: tuple[Any, ...], kwargs: dict[str, Any], reason: str, silently: bool = False
+    ) -> Any:
         """Trace with the numbers known, and run what comes out."""
-        self.warn_retrace(reason)
+        if not silently:
+            self.warn_retrace(reason)
         on_device = any(is_jax_array(value) for value in (*job.leaves, *job.extras))
         if on_device:
             args, kwargs = without_jax_arrays((args, kwargs))[0]
@@ -428,11 +461,12 @@ class Transformed(ABC):
             try:
                 return specs, inputs, self.trace(job, leaves, specs, True, inputs, converting=converting)
             except (ConcretizationError, UnsupportedError) as error:
-                if failure is not None or not is_user_function(function_of(self.f)):
+                if failure is None or isinstance(error, UnsupportedError):  # which says what there is no rule for
+                    failure = error
+                if converting or not is_user_function(function_of(self.f)):
                     break
-                failure = error
             except Exception:
-                if failure is None:
+                if failure is None or WATCH.get() is not None:
                     raise
                 break
         assert failure is not None
@@ -447,6 +481,13 @@ class Transformed(ABC):
                 RetraceWarning,
                 stacklevel=user_stack_level(),
             )
+
+
+def debugged(transformed: Transformed, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A call inside ``with srcgrad.debug()``."""
+    from srcgrad.debugging import run_debugged  # which is written with this module
+
+    return run_debugged(transformed, args, kwargs)
 
 
 def failed(error: Exception) -> Failed:

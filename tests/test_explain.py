@@ -189,8 +189,8 @@ def test_hidden_inputs_are_parameters_with_their_names():
 
 
 def test_arrays_met_in_a_retrace_are_parameters():
-    text = sg.source(sg.grad(explained.selects))(np.linspace(0, 1, 100), np.arange(100.0))
-    assert "def selects_grad(x, data):" in text
+    text = sg.source(sg.grad(explained.rounds))(np.linspace(0, 1, 100), np.arange(100.0))
+    assert "def rounds_grad(x, data):" in text
     assert "data: f64[100], an array equal to the argument data, as it was in this call" in text
     assert "It holds for the values of this call only" in text
 
@@ -246,9 +246,24 @@ def test_a_plain_function_has_no_derivative():
 
 
 def test_why_a_function_is_traced_again():
-    text = sg.explain(sg.grad(explained.selects))(np.ones(3), np.ones(3))["how it runs"]
+    text = sg.explain(sg.grad(explained.rounds))(np.ones(3), np.ones(3))["how it runs"]
     assert "Each call is traced again" in text
-    assert "int() needs the value of a traced bool[] (explained.py:" in text
+    assert "formatting needs the value of a traced" in text
+
+
+def test_which_path_a_call_takes_and_why():
+    derivative = sg.grad(explained.selects)
+    sg.clear_caches()
+    found = []
+    for sign in (1.0, -1.0):
+        found.append(sg.explain(derivative)(sign * np.ones(3), np.ones(3))["how it runs"])
+        derivative(sign * np.ones(3), np.ones(3))
+    found.append(sg.explain(derivative)(np.ones(3), np.ones(3))["how it runs"])
+    assert [text.partition(" of ")[0] for text in found] == ["Path 1", "Path 2", "Path 1"]
+    assert "  int(): False (explained.py:" in found[1]
+    assert "int() needs the value of a traced bool[] (explained.py:" in found[1]
+    text = sg.source(derivative)(np.ones(3), np.ones(3))
+    assert "It holds for calls that take the path of this one through the function." in text
 
 
 def test_a_vmap_without_a_program():

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import lru_cache
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Sequence
+from contextvars import ContextVar
+from functools import lru_cache, partial
+from itertools import count as numbers_from
+from typing import Any, Final, Protocol
 
 import numpy as np
 
 from srcgrad.backends.numpy import helpers
 from srcgrad.backends.numpy.expressions import SITES, expression, helpers_of, namespace, scipy_modules, takes_scalars
-from srcgrad.ir.core import NO_ATTRS, Attrs, Literal, Region, Value
+from srcgrad.ir.core import NO_ATTRS, Attrs, Literal, Operation, Region, Value
 from srcgrad.ir.errors import InternalError, UnsupportedError
 from srcgrad.ir.opdef import Op, written_out
 from srcgrad.ir.types import ArrayType, TapeType
@@ -19,6 +21,21 @@ Array = Any
 """A NumPy array of rank 1 or more, or a NumPy scalar; a tape is a list of them."""
 
 _CACHED_MEANINGS: Final = 4096
+
+
+class Observer(Protocol):
+    """What sees every operation of the regions that `evaluate` runs."""
+
+    def ran(
+        self, operation: Operation, operands: Sequence[Array], run: Callable[[], Sequence[Array]]
+    ) -> Sequence[Array]:
+        """The results of ``run()``, which runs the operation."""
+
+    def trips(self, numbers: Iterable[int]) -> Iterable[int]:
+        """The numbers of a loop's trips, as they begin."""
+
+
+OBSERVER: Final[ContextVar[Observer | None]] = ContextVar("srcgrad_observer", default=None)
 
 
 def evaluate(region: Region, args: Sequence[Array], sites: Any = None) -> list[Array]:
@@ -63,6 +80,7 @@ def evaluate_operation(
 def _run_region(region: Region, args: Sequence[Array], sites: Any) -> list[Array]:
     if len(args) != len(region.params):
         raise InternalError(f"{len(args)} arguments for {len(region.params)} parameters")
+    observer = OBSERVER.get()
     env: dict[Value, Array] = dict(zip(region.params, args, strict=True))
     for operation in region.operations:
         op = operation.op
@@ -70,7 +88,8 @@ def _run_region(region: Region, args: Sequence[Array], sites: Any) -> list[Array
         operands = [
             _literal(value, scalars) if isinstance(value, Literal) else env[value] for value in operation.operands
         ]
-        results = _run(
+        run = partial(
+            _run,
             op,
             operands,
             operation.attrs,
@@ -79,6 +98,7 @@ def _run_region(region: Region, args: Sequence[Array], sites: Any) -> list[Array
             operation.regions,
             sites,
         )
+        results = run() if observer is None else observer.ran(operation, operands, run)
         env.update(zip(operation.results, results, strict=True))
     return [
         _exact(_literal(value, False) if isinstance(value, Literal) else env[value], value.type)
@@ -132,7 +152,9 @@ def _run_while(operands: Sequence[Array], attrs: Attrs, regions: Sequence[Region
     count = attrs["carries"]
     carries, consts, trips = list(operands[:count]), list(operands[count:]), 0
     tapes: list[list[Array]] = [[] for _ in body.results[count:]]
-    while _run_region(condition, [*carries, *consts], sites)[0]:
+    for _ in _numbered(numbers_from()):
+        if not _run_region(condition, [*carries, *consts], sites)[0]:
+            break
         found = _run_region(body, [*carries, *consts], sites)
         carries = found[:count]
         for tape, element in zip(tapes, found[count:], strict=True):
@@ -151,7 +173,7 @@ def _run_for(operands: Sequence[Array], attrs: Attrs, regions: Sequence[Region],
     consts_end = carries_end + attrs["consts"]
     carries, consts, columns = given[:carries_end], given[carries_end:consts_end], given[consts_end:]
     rows: list[list[Array]] = []
-    for index in reversed(range(count)) if attrs["reverse"] else range(count):
+    for index in _numbered(reversed(range(count)) if attrs["reverse"] else range(count)):
         elements = [column[index] for column in columns]
         found = _run_region(body, [np.int64(index), *carries, *consts, *elements], sites)
         carries = found[:carries_end]
@@ -169,6 +191,11 @@ def _run_for(operands: Sequence[Array], attrs: Attrs, regions: Sequence[Region],
         else:
             results.append(helpers.filled_tape(column[0]) if filled else column)
     return results
+
+
+def _numbered(trips: Iterable[int]) -> Iterable[int]:
+    observer = OBSERVER.get()
+    return trips if observer is None else observer.trips(trips)
 
 
 _CONTROL: Final[dict[str, Callable[..., list[Array]]]] = {"cond": _run_cond, "for": _run_for, "while": _run_while}

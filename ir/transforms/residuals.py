@@ -90,11 +90,14 @@ def needed(operations: Sequence[Operation], wanted: Iterable[Value], stop: Itera
 
 
 def emitted(builder: Builder, operations: Iterable[Operation], env: Env) -> None:
-    """Emit operations again; ``env`` maps what they read, and then what they give."""
+    """Emit operations again, at their places; ``env`` maps what they read, and then what they give."""
+    outer = builder.span
     for operation in operations:
         operands = [look_up(env, value) for value in operation.operands]
+        builder.span = operation.span or outer
         again = builder.emit_operation(operation.op, operands, operation.attrs, operation.regions)
         env.update(zip(operation.results, again.results, strict=True))
+    builder.span = outer
 
 
 def plan(

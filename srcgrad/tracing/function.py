@@ -16,6 +16,7 @@ from srcgrad.ir.core import Function, Value
 from srcgrad.ir.source import Span
 from srcgrad.ir.transforms.interpret import inline
 from srcgrad.ir.types import DTYPE_NAMES, ArrayType
+from srcgrad.tracing.guards import Guide
 from srcgrad.tracing.jax_arrays import JAX_TYPES, is_jax_array
 from srcgrad.tracing.layout import Strides, strides_of
 from srcgrad.tracing.pytree import TreeDef, flatten
@@ -117,15 +118,20 @@ def trace_function(
     numbers: Sequence[Any],
     writes: bool = False,
     converting: bool = False,
+    guide: Guide | None = None,
+    origins: Sequence[Value] = (),
 ) -> Traced:
     """Trace ``call``, which takes the list of leaves with the traced ones replaced by tracers.
 
     ``numbers`` are the traced leaves' values, used if ``concrete``; ``writes``: the new values of changed inputs are
     results; ``converting``: user functions are converted when they are called, here and in the traces inside.
+    ``guide``: what answers the questions of one path; ``origins``: the values of the trace around this one that the
+    parameters stand for.
     """
     parent = CURRENT.get()
     trace = Trace(parent, concrete, name)
     trace.converting |= converting
+    trace.guide = guide
     with tracing(trace):
         given = list(leaves)
         storages = []
@@ -140,6 +146,7 @@ def trace_function(
                 tracer.storage.writable = False
             given[position] = tracer
             storages.append((tracer.storage, value))
+        trace.origins.update(zip(trace.builder.params, origins, strict=False))
         inputs = len(storages)
         output = call_user(call, given, trace)
         require_unchanged(trace)
@@ -229,4 +236,9 @@ def inline_function(function: Function, arguments: Sequence[Value]) -> list[Trac
     trace = CURRENT.get()
     if trace is None:
         raise LeakedTracerError("no trace is in progress")
-    return [from_value(value, scalar=not value.type.shape) for value in inline(trace.builder, function, arguments)]
+    builder = trace.builder
+    watch, builder.watch = builder.watch, None  # which has seen its values, and judges derivatives as a whole
+    try:
+        return [from_value(value, scalar=not value.type.shape) for value in inline(builder, function, arguments)]
+    finally:
+        builder.watch = watch

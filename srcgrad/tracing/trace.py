@@ -7,8 +7,9 @@ arguments never see the outer ones: there is no perturbation confusion.
 
 from __future__ import annotations
 
+import sys
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -19,8 +20,9 @@ from srcgrad.backends.numpy.evaluate import evaluate_operation
 from srcgrad.errors import ConcretizationError, LeakedTracerError
 from srcgrad.ir.core import NO_ATTRS, Attrs, Builder, Literal, Operation, Region, Value, literal
 from srcgrad.ir.opdef import REGISTRY, Op
-from srcgrad.ir.source import Span, user_span
+from srcgrad.ir.source import Span, internal_frame, user_span
 from srcgrad.ir.types import ArrayType
+from srcgrad.tracing.guards import Guide
 from srcgrad.tracing.layout import Strides
 
 FOLD_LIMIT = 64
@@ -49,7 +51,7 @@ class Refused(NeedsConcrete):
 class Storage:
     """Memory that tracers view: its current SSA value in the trace that made it."""
 
-    __slots__ = ("frozen", "pending", "strides", "trace", "value", "writable")
+    __slots__ = ("__weakref__", "aliases", "pending", "strides", "trace", "value", "writable")
 
     def __init__(self, trace: Trace, value: Value, writable: bool = True, strides: Strides | None = None) -> None:
         self.trace = trace
@@ -57,8 +59,8 @@ class Storage:
         self.writable = writable
         self.strides = strides
         """Where it is not laid out in C order, how; the IR knows no layout."""
-        self.frozen: str | None = None
-        """The variable for which it depends on a traced condition whether this memory is shared: no writes then."""
+        self.aliases: weakref.WeakKeyDictionary[Storage, str] | None = None
+        """Memory that may be this one, depending on a traced condition, and the variable for which it does."""
         self.pending: tuple[str, Value] | None = None
         """A variable that is bound only where the value, a predicate, holds: checked when it is first read."""
 
@@ -76,6 +78,12 @@ class UnboundSite:
             )
 
 
+Watch = Callable[[Operation, Sequence[Any]], Sequence[Any]]
+"""Runs an operation of a concrete trace on the numbers of its operands, and looks at what comes out."""
+WATCH: ContextVar[Watch | None] = ContextVar("srcgrad_watch", default=None)
+"""What watches the operations of the concrete traces that begin in this thread or task."""
+
+
 class TracingBuilder(Builder):
     """Emits what user code does; knows the numbers where they can be known.
 
@@ -83,12 +91,13 @@ class TracingBuilder(Builder):
     operations on literals are evaluated.
     """
 
-    __slots__ = ("concrete", "known")
+    __slots__ = ("concrete", "known", "watch")
 
     def __init__(self, concrete: bool) -> None:
         super().__init__()
         self.concrete = concrete
         self.known: dict[Value, Any] = {}
+        self.watch = WATCH.get() if concrete else None
 
     def number(self, value: Value) -> Any:
         """The array or scalar a value is known to hold, or None."""
@@ -106,9 +115,13 @@ class TracingBuilder(Builder):
             if any(number is None for number in numbers):  # a cotangent of a custom rule, not known yet
                 return operation
             types = [operand.type for operand in operation.operands]
-            results = evaluate_operation(
-                op, numbers, attrs, types, [result.type for result in operation.results], regions
-            )
+            results: Sequence[Any]
+            if self.watch is not None:
+                results = self.watch(operation, numbers)
+            else:
+                results = evaluate_operation(
+                    op, numbers, attrs, types, [result.type for result in operation.results], regions
+                )
             self.known.update(zip(operation.results, results, strict=True))
         return operation
 
@@ -136,6 +149,10 @@ class Trace:
         """What was noted of variables to be restored: no reference of the program's own."""
         self.tables: list[Any] = []
         """The tables of what a loop writes, which hold memory besides the program's own objects."""
+        self.guide: Guide | None = None
+        """What answers Python's questions after values, if this trace is of one path through the function."""
+        self.origins: dict[Value, Value] = {}
+        """The parent's value that a parameter stands for, where this function is inlined there."""
         self.alive = True
         self.builder = TracingBuilder(concrete)
         self.lifted: dict[Value, Value] = {}
@@ -243,6 +260,21 @@ class Trace:
 
 CURRENT: ContextVar[Trace | None] = ContextVar("srcgrad_trace", default=None)
 """The innermost trace in progress in this thread or task."""
+
+
+DEBUGGERS = frozenset({"bdb", "pdb", "IPython", "ipdb", "pudb", "debugpy", "pydevd", "_pydevd_bundle"})
+
+
+def asked_by_debugger() -> bool:
+    """Whether the nearest module below, besides NumPy and srcgrad, that a debugger runs is the debugger itself.
+
+    What is typed at its prompt runs in the user's frame, so that its own code object says nothing.
+    """
+    frame = sys._getframe(2)
+    while frame is not None and frame.f_code.co_name != "<module>" and internal_frame(frame):
+        frame = frame.f_back  # type: ignore[assignment]
+    caller = None if frame is None or frame.f_code.co_name != "<module>" else frame.f_back
+    return caller is not None and str(caller.f_globals.get("__name__")).partition(".")[0] in DEBUGGERS
 
 
 def current_span() -> Span | None:

@@ -26,9 +26,19 @@ from srcgrad.ir.core import Literal, Value
 from srcgrad.ir.errors import nearest_hint
 from srcgrad.ir.opdef import REGISTRY
 from srcgrad.ir.types import ArrayType, DType
+from srcgrad.tracing.guards import answer
 from srcgrad.tracing.jax_arrays import is_jax_array
 from srcgrad.tracing.layout import elementwise_strides, uninitialised
-from srcgrad.tracing.trace import CURRENT, NeedsConcrete, Refused, Storage, Trace, current_trace, leaked
+from srcgrad.tracing.trace import (
+    CURRENT,
+    NeedsConcrete,
+    Refused,
+    Storage,
+    Trace,
+    asked_by_debugger,
+    current_trace,
+    leaked,
+)
 from srcgrad.tracing.views import Chain, PartView, ReshapeView, TransposeView, View
 
 FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {}
@@ -134,16 +144,8 @@ class Tracer:
             raise UnsupportedError(f"a NumPy scalar ({self.dtype}) does not support item assignment")
         if not self.storage.writable:
             raise MutationError("assignment destination is read-only", hint="write into a copy: x = x.copy()")
-        if self.storage.frozen is not None:
-            name = self.storage.frozen
-            named = name.isidentifier() and not name.startswith("_")
-            raise Refused(
-                f"a write into memory that {repr(name) if named else 'a conditional expression'} may or may not share, "
-                "depending on a traced condition",
-                hint=f"write {name} = {name}.copy() where {name} is set"
-                if named
-                else "write into a copy: x = x.copy()",
-            )
+        if self.storage.aliases is not None:
+            self.require_alone()
         trace = CURRENT.get()
         if trace is None:
             raise leaked(self.storage.trace)
@@ -153,6 +155,24 @@ class Tracer:
         for view, base in zip(reversed(self.chain), reversed(bases), strict=False):
             new = view.backward(trace, base, new)
         trace.write(self.storage, new)
+
+    def require_alone(self) -> None:
+        """Refuse a write into memory that another variable shares or does not share, depending on a condition.
+
+        Raises:
+            Refused: there is such a variable.
+        """
+        from srcgrad.tracing.conversion.aliases import sharer  # which is written with this module
+
+        name = sharer(self.storage)
+        if name is None:
+            return
+        named = name.isidentifier() and not name.startswith("_")
+        raise Refused(
+            f"a write into memory that {repr(name) if named else 'a conditional expression'} may or may not share, "
+            "depending on a traced condition",
+            hint=f"write {name} = {name}.copy() where {name} is set" if named else "write into a copy: x = x.copy()",
+        )
 
     def viewed(self, *views: View) -> Tracer:
         """A view of this array; its shape is what NumPy gives for the same view."""
@@ -419,12 +439,14 @@ class Tracer:
 
     # --- what needs a number -----------------------------------------------------------------------
     def concrete(self, what: str) -> Any:
-        """The known number.
+        """The known number; where one path is traced, Python's question for it is a guard.
 
         Raises:
             NeedsConcrete: in an abstract trace.
         """
         number = self.number()
+        if number is None:
+            number = answer(self, what)
         if number is None:
             raise NeedsConcrete(
                 f"{what} needs the value of a traced {self.type}",
@@ -464,7 +486,7 @@ class Tracer:
         return trace.refused
 
     def __float__(self) -> float:
-        if self.dtype.kind in "biu":  # it has no derivative to lose
+        if self.dtype.kind in "biu" or asked_by_debugger():  # it has no derivative to lose
             return float(self.concrete("float()"))
         raise self.escape(
             "float() of a traced value would lose its derivative",
@@ -475,7 +497,7 @@ class Tracer:
         raise self.escape("complex() of a traced value would lose its derivative", "use the value as it is")
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        if self.dtype.kind in "biu":
+        if self.dtype.kind in "biu" or asked_by_debugger():
             return np.array(self.concrete("an array"), dtype)
         raise self.escape(
             "a traced value cannot become a concrete ndarray (np.array, np.asarray, or code in C)",
@@ -504,7 +526,8 @@ class Tracer:
     def __repr__(self) -> str:
         trace = CURRENT.get()
         if trace is None or not self.storage.trace.alive:  # in a traceback or a debugger
-            return f"Tracer({self.type})"
+            number = None if self.chain else self.storage.trace.builder.number(self.storage.value)
+            return f"Tracer({self.type})" if number is None else f"Tracer({self.type}, {number})"
         return repr(self.printed("repr()"))
 
     def __str__(self) -> str:

@@ -98,3 +98,14 @@ def explain_of_bad_code() -> Any:
 @case("IntegerInputError", TypeError, at="sg.explain(sg.grad(total))(3)")
 def explain_of_an_integer() -> Any:
     return sg.explain(sg.grad(total))(3)
+
+
+@case("ArgumentError", TypeError, at='sg.debug(values="no")')
+def debug_of_an_unknown_option() -> Any:
+    return sg.debug(values="no")  # type: ignore[arg-type]
+
+
+@case("NonFiniteError", FloatingPointError, at="np.sqrt(np.sum(x * x))")
+def a_slope_that_is_not_finite() -> Any:
+    with sg.debug():
+        return sg.grad(lambda x: np.sqrt(np.sum(x * x)))(np.zeros(2))

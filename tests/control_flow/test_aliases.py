@@ -53,7 +53,46 @@ def written_view(x: Any) -> Any:
     return np.sum(y**2)
 
 
-EXACT = (rebound_and_written, reversed_on_one_path, the_last_one_kept, written_view)
+def shared_on_the_other_path_only(x: Any) -> Any:
+    y, z = x * 1.0, x * 2.0
+    if x[0] > 0:
+        if x[1] > 0:
+            y = z
+        y = y * 3.0
+    else:
+        z[0] = x[1]
+    z[1] *= 2.0
+    return np.sum(y * z)
+
+
+def rebound_after_sharing(x: Any) -> Any:
+    y, z, k = x * 1.0, x * 2.0, 0
+    while k < np.abs(x[1]) * 3:
+        z = z * 0.9
+        y[0] += z[1]
+        if k > 1:
+            y = z
+        z = np.cos(z)
+        z[2] = y[0]
+        k += 1
+    return np.sum(y * z)
+
+
+EXACT = (
+    rebound_and_written,
+    reversed_on_one_path,
+    the_last_one_kept,
+    written_view,
+    shared_on_the_other_path_only,
+    rebound_after_sharing,
+)
+
+
+def chosen_row(x: Any) -> Any:
+    y, z = x * 1.0, x * 2.0
+    row = [y, z][int(x[0] > 0)]
+    row[0] = 5.0
+    return np.sum(y * z)
 
 
 def two_names_after_a_branch(x: Any) -> Any:
@@ -172,6 +211,29 @@ def test_shared_memory_is_refused_by_name(function: Function) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", sg.RetraceWarning)
         agrees(function)
+
+
+def test_a_row_chosen_by_a_value_shares_the_memory_of_the_list() -> None:
+    reason = "a write into memory that a conditional expression may or may not share"
+    with pytest.raises(sg.errors.ArgumentError, match=reason):
+        sg.jit(chosen_row, strict=True)(POINTS[0].copy())
+    agrees(chosen_row)
+
+
+def test_a_reduction_of_no_items_and_a_missing_key_are_errors_when_the_program_runs() -> None:
+    def largest(x: Any) -> Any:
+        return max(v for v in x if v > 1.0)
+
+    def keyed(x: Any) -> Any:
+        return {0: 2.0, 5: 3.0}[int(x[0])] * np.sum(x)
+
+    slopes = sg.jit(sg.grad(largest), strict=True), sg.jit(sg.grad(keyed), strict=True)
+    np.testing.assert_allclose(slopes[0](np.array([0.5, 2.0])), [0.0, 1.0])
+    np.testing.assert_allclose(slopes[1](np.array([5.5, 2.0])), [3.0, 3.0])
+    with pytest.raises(ValueError, match="max"):
+        slopes[0](np.array([0.5, 0.2]))
+    with pytest.raises(KeyError, match="1"):
+        slopes[1](np.array([1.5, 0.2]))
 
 
 def test_what_is_handed_over_every_trip() -> None:

@@ -23,6 +23,7 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "control_flow.md"
 POINTS = (np.array([0.53, -1.57, 2.43]), np.array([-0.52, 1.27, 3.47]), np.array([2.03, 0.26, -1.12]))
 Function = Callable[..., Any]
 CONVERTED: dict[str, list[Function]] = {}
+BY_PATHS: dict[str, tuple[Function, str]] = {}
 TRACED_AGAIN: dict[str, tuple[Function, str]] = {}
 on_the_page = pytest.mark.skipif(not PAGE.exists(), reason="a copy without the documentation")
 
@@ -45,6 +46,14 @@ def converted(row: str) -> Callable[[Function], Function]:
 def again(row: str, reason: str) -> Callable[[Function], Function]:
     def register(function: Function) -> Function:
         TRACED_AGAIN[row] = function, reason
+        return function
+
+    return register
+
+
+def several(row: str, reason: str) -> Callable[[Function], Function]:
+    def register(function: Function) -> Function:
+        BY_PATHS[row] = function, reason
         return function
 
     return register
@@ -175,9 +184,42 @@ def containers(x: Any) -> Any:
     return values[0] * values[1] * state["n"]
 
 
-@converted("a list of numbers indexed by a traced integer")
+@converted("a list, tuple or dict of numbers, or of arrays of one shape, indexed by a traced integer")
 def lists(x: Any) -> Any:
-    return [1.0, 3.0, 7.0][np.argmin(x)] * np.sum(x) + [x[0], x[1] ** 2][int(x[0] > 0)]
+    rows, scales = [x, x**2, np.sin(x)], {0: 2.0, 3: x[1]}
+    row = rows[np.argmin(x)] * scales[3 * int(x[0] > 0)]
+    return [1.0, 3.0, 7.0][np.argmin(x)] * np.sum(row) + (x[0], x[1] ** 2)[int(x[0] > 0)]
+
+
+@converted(
+    "a comprehension that filters by value, in `sum`, `min`, `max`, `any`, `all`, `len`, `math.prod`, `np.sum`, "
+    "`np.prod`, `np.min` or `np.max`"
+)
+def filtered(x: Any) -> Any:
+    long = np.concatenate([np.sin(k * x) for k in range(1, 14)])
+    found = sum(np.sqrt(v) for v in long if v > 0) + sum((x[k] * k for k in range(3) if x[k] > 0 and k != 2), 1.0)
+    found += max(v for v in x if v < 2) + min([v * v for v in x if v > -2], default=7.0)
+    found += max((v for v in x if v > 100), default=0.5) + math.prod([v for v in x if v > 0 if v < 2])
+    found += np.sum([v * w for v, w in zip(x, x[::-1]) if v < w]) * len([v for v in x if v > 0])  # noqa: B905
+    found += np.prod([v for v in x if v < 3]) * np.max([v for v in x if v > -9]) + np.min([v for v in x if v > -9])
+    return found * (2.0 if any(v > 1 for v in x if v < 2) else 3.0) * (0.5 if all(v < 3 for v in x if v > 0) else 1.0)
+
+
+@converted("memory that two variables shared on one path, written when only one of them is left")
+def left_over(x: Any) -> Any:
+    y, z = x * 1.0, x * 2.0
+    if x[0] > 0:
+        y = z
+    z = np.sin(x)
+    y[0] = 5.0
+    z[1] *= y[2]
+    for k in range(40):
+        z = np.zeros(3)
+        z += 0.5 * x
+        y[1] *= 0.9 + 0.001 * k
+        if x[1] > 0:
+            y = z[::-1]
+    return np.sum(y * x)
 
 
 @converted("`print` and f-strings")
@@ -298,32 +340,32 @@ def test_explain_says_what_became_of_long_loops() -> None:
 
 
 # --- traced again at each call ---------------------------------------------------------------------------------------
-@again("a boolean mask that selects", "a boolean index needs the value of a traced")
+@several("a boolean mask that selects", "a boolean index needs the value of a traced")
 def mask(x: Any) -> Any:
     return np.sum(x[x > 0] ** 2)
 
 
-@again("a size from a value", "needs the value of a traced i64[]")
+@several("a size from a value", "needs the value of a traced i64[]")
 def size(x: Any) -> Any:
     return np.sum(np.ones(round(abs(x[2])))) * np.sum(x)
 
 
-@again("a slice from a value", "an index needs the value of a traced i64[]")
+@several("a slice from a value", "an index needs the value of a traced i64[]")
 def part(x: Any) -> Any:
     return np.sum(x[: int(abs(x[2]))])
 
 
-@again("shapes that differ between branches", "the shape of a conditional expression depends on a traced condition")
+@several("shapes that differ between branches", "the shape of a conditional expression depends on a traced condition")
 def shapes(x: Any) -> Any:
     return np.sum(x if x[0] > 0 else x[:2])
 
 
-@again("dtypes that differ between branches", "the dtype of a conditional expression depends on a traced condition")
+@several("dtypes that differ between branches", "the dtype of a conditional expression depends on a traced condition")
 def dtypes(x: Any) -> Any:
     return (np.float32(x[0]) if x[1] > 0 else x[1]) * 2.0
 
 
-@again("a truth value or a number", "is a truth value or a number, depending on a traced condition")
+@several("a truth value or a number", "is a truth value or a number, depending on a traced condition")
 def truths(x: Any) -> Any:
     y = True
     if x[0] > 0:
@@ -331,7 +373,7 @@ def truths(x: Any) -> Any:
     return y * x[2]
 
 
-@again("None or a number", "what the function returns is a number or None, depending on a traced condition")
+@several("None or a number", "what the function returns is a number or None, depending on a traced condition")
 def nothing(x: Any) -> Any:
     def inner() -> Any:
         if x[0] > 0:
@@ -340,13 +382,13 @@ def nothing(x: Any) -> Any:
     return inner() or x[1]
 
 
-@again("a text chosen by a value", "is another str depending on a traced condition")
+@several("a text chosen by a value", "is another str depending on a traced condition")
 def texts(x: Any) -> Any:
     mode = "sum" if x[0] > 0 else "product"
     return np.sum(x) if mode == "sum" else np.prod(x)
 
 
-@again(
+@several(
     "a list that grows on one path",
     "a list, dict or set gets another size or other keys, depending on a traced condition",
 )
@@ -358,7 +400,7 @@ def grows(x: Any) -> Any:
     return sum(kept)
 
 
-@again("a write that may or may not alias", "may or may not share, depending on a traced condition")
+@several("a write that may or may not alias", "may or may not share, depending on a traced condition")
 def aliases(x: Any) -> Any:
     y, z = x * 1, x * 2
     w = z
@@ -386,21 +428,16 @@ def singular(x: Any) -> Any:
         return np.sum(x)
 
 
-@again("an error whose message shows values", "the message of an error holds traced values")
+@several("an error whose message shows values", "the message of an error holds traced values")
 def message(x: Any) -> Any:
     if x[0] > 100:
         raise ValueError(f"{x[0]} is large")
     return np.sum(x)
 
 
-@again("a dict indexed by a value", "a dict is indexed by a traced value")
+@several("a dict of texts indexed by a value", "is indexed by a traced value")
 def keyed(x: Any) -> Any:
-    return {0: 2.0, 1: 3.0}[int(x[0] > 0)] * np.sum(x)
-
-
-@again("a comprehension that filters by value", "bool() needs the value of a traced")
-def filters(x: Any) -> Any:
-    return sum([v for v in x if v > 0])
+    return np.sum(x) if {0: "sum", 1: "product"}[int(x[0] > 0)] == "sum" else np.prod(x)
 
 
 @again("a text of a value that is no f-string for `print`", "formatting needs the value of a traced")
@@ -421,13 +458,36 @@ def draws(x: Any) -> Any:
     return np.sum(x) + 0.0 * np.random.rand()
 
 
-@again("Python integers that may exceed 64 bits", "may exceed 64 bits")
+@several("Python integers that may exceed 64 bits", "may exceed 64 bits")
 def factorials(x: Any) -> Any:
     product, y = 1, abs(x[0]) + 0.5
     while y < 1e6:
         product = product * 3
         y = y * 2.0 + product
     return y / product
+
+
+@on_the_page
+def test_the_rows_of_a_program_for_each_path_are_tested() -> None:
+    assert table("A program for each path") == {row: reason for row, (_, reason) in BY_PATHS.items()}
+
+
+@pytest.mark.parametrize("row", list(BY_PATHS))
+def test_a_program_for_each_path(row: str) -> None:
+    """No warning while the paths suffice; `explain` and ``strict`` give the page's reason."""
+    function, reason = BY_PATHS[row]
+    sg.clear_caches()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", sg.RetraceWarning)
+        for x in (*POINTS, *POINTS):
+            found = sg.grad(function)(x.copy())
+            differences = [(function(x + step) - function(x - step)) / 2e-6 for step in 1e-6 * np.eye(3)]
+            np.testing.assert_allclose(found, differences, rtol=1e-5, atol=1e-6 if row[:6] != "dtypes" else 0.2)
+    text = sg.explain(sg.grad(function))(POINTS[0].copy())["how it runs"]
+    assert re.match(r"Path \d of at most 8", text)
+    assert reason in text
+    with pytest.raises(sg.errors.ArgumentError, match=re.escape(reason)):
+        sg.jit(function, strict=True)(POINTS[0].copy())
 
 
 @on_the_page
@@ -449,7 +509,7 @@ def test_traced_again(row: str) -> None:
             warnings.simplefilter("ignore", sg.RetraceWarning)
             found = sg.grad(function)(x.copy())
         differences = [(function(x + step) - function(x - step)) / 2e-6 for step in 1e-6 * np.eye(3)]
-        np.testing.assert_allclose(found, differences, rtol=1e-5, atol=1e-6 if row[:6] != "dtypes" else 0.2)
+        np.testing.assert_allclose(found, differences, rtol=1e-5, atol=1e-6)
 
 
 # --- run as they are -------------------------------------------------------------------------------------------------

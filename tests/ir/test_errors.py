@@ -34,6 +34,7 @@ PYTHON_BASES: dict[str, tuple[type[Exception], ...]] = {
     "MissingRuleError": (TypeError,),
     "MutationError": (ValueError,),
     "NoAttributeError": (AttributeError,),
+    "NonFiniteError": (FloatingPointError,),
     "NonScalarOutputError": (TypeError,),
     "ParseError": (ValueError,),
     "ShapeError": (ValueError,),

@@ -12,6 +12,7 @@ import numpy as np
 from srcgrad.ir.core import Value
 from srcgrad.ir.opdef import REGISTRY, Elementwise
 from srcgrad.ir.types import BOOL
+from srcgrad.tracing.conversion.aliases import array_storage, link, may_be_one, outside
 from srcgrad.tracing.conversion.state import (
     UNBOUND,
     UNSET,
@@ -26,7 +27,6 @@ from srcgrad.tracing.conversion.state import (
     emit_raise,
     emit_region,
     entered,
-    freeze,
     has_effects,
     join_kinds,
     kind_of,
@@ -76,13 +76,14 @@ class Block:
                 self.error = raised.error
             self.after = state.capture()
 
+    def end(self) -> None:
+        """The block's trace is over, and holds no memory any longer."""
+        self.trace.alive = False
+        self.trace.overlay.clear()
+
     def written(self) -> dict[Storage, Value]:
         """The memory from outside that the block changes."""
         return self.trace.overlay
-
-    def fresh(self, x: Any) -> bool:
-        """Whether an array was made in this block."""
-        return isinstance(x, Tracer) and x.storage.trace is self.trace
 
     def value(self, x: Any, kind: Kind) -> Value:
         with entered(self.trace):
@@ -177,35 +178,20 @@ class Joining:
             return self.slot(name, one, other, kind)
         return lambda: Undefined(name, "is set on one path of a traced condition only")
 
-    def alias_frozen(self, owned: set[int]) -> dict[int, str]:
-        """The slots, by identity, whose memory may be shared with other variables on one of the paths.
-
-        ``owned``: the memory that one variable alone knew before the blocks.
-        """
-        shared: dict[int, str] = {}
-        for block, side in ((self.then, "one"), (self.orelse, "other")):
-            assert block.after is not None
-            holders = holders_of(block.after)
-            for slot in self.slots:
-                x = getattr(slot, side)
-                if not isinstance(x, Tracer) or x.scalar:
+    def link(self) -> None:
+        """Link the results that shared memory on one of the paths, with each other or with what is outside."""
+        arrays = [slot for slot in self.slots if not slot.kind.scalar]
+        for side in ("one", "other"):
+            found = [(slot, array_storage(getattr(slot, side))) for slot in arrays]
+            for position, (slot, storage) in enumerate(found):
+                if storage is None:
                     continue
-                own = block.fresh(x) or id(x.storage) in owned
-                if own and holders.get(x.storage) == 1 and x.storage.frozen is None:
-                    continue
-                shared[id(slot)] = slot.name
-                if not block.fresh(x):
-                    freeze(x.storage, slot.name, [])
-        return shared
-
-
-def holders_of(snapshot: Snapshot) -> dict[Storage, int]:
-    """How many variables and elements hold each memory."""
-    found: dict[Storage, int] = {}
-    for cell in snapshot.cells():
-        for storage in {x.storage for x in tree_of(cell)[0] if isinstance(x, Tracer) and not x.scalar}:
-            found[storage] = found.get(storage, 0) + 1
-    return found
+                result = slot.result.storage
+                for other in outside(storage):
+                    link(result, other, slot.name)
+                for later, memory in found[position + 1 :]:
+                    if memory is not None and may_be_one(storage, memory):
+                        link(result, later.result.storage, slot.name)
 
 
 def if_(
@@ -220,22 +206,23 @@ def if_(
     condition = truth(test)
     state = State(get, put, names, visible)
     before = state.capture()
-    owned = before.owned()
     first, second = Block("if"), Block("else")
     try:
         first.run(then, state)
         state.restore(before)
+        second.trace.tables.append(first.trace.overlay)
         second.run(orelse, state)
         state.restore(before)
         if first.error is not None or second.error is not None:
             raising(test, condition, first, second, then, orelse)
             return
-        join_blocks(condition, first, second, state, owned)
+        join_blocks(condition, first, second, state)
     except BaseException:
         state.restore(before)
         raise
     finally:
-        first.trace.alive = second.trace.alive = False
+        first.end()
+        second.end()
 
 
 def raising(
@@ -258,7 +245,7 @@ def raising(
         then()
 
 
-def join_blocks(condition: Value, first: Block, second: Block, state: State, owned: set[int]) -> None:
+def join_blocks(condition: Value, first: Block, second: Block, state: State) -> None:
     """Emit the two blocks as one operation, and give the variables and containers what it results in."""
     one, other = first.after, second.after
     assert one is not None and other is not None
@@ -272,7 +259,6 @@ def join_blocks(condition: Value, first: Block, second: Block, state: State, own
         joining.join(name, a, b) for name, a, b in zip(state.cell_names(one), one.cells(), other.cells(), strict=True)
     ]
     storages = list(dict.fromkeys([*first.written(), *second.written()]))
-    shared = joining.alias_frozen(owned)
     results: list[list[Value]] = []
     for block, side in ((first, "one"), (second, "other")):
         values = [block.value(getattr(slot, side), slot.kind) for slot in joining.slots]
@@ -289,10 +275,9 @@ def join_blocks(condition: Value, first: Block, second: Block, state: State, own
         trace = current_trace()
         for slot, value in zip(joining.slots, operation.results, strict=False):
             slot.result = from_value(value, slot.kind.scalar, slot.kind.weak)
-            if id(slot) in shared:
-                slot.result.storage.frozen = slot.name
             if slot.one is UNBOUND or slot.other is UNBOUND:
                 slot.result.storage.pending = (slot.name, bound_where(condition, slot.other is UNBOUND))
+        joining.link()
         for storage, value in zip(storages, operation.results[len(joining.slots) :], strict=True):
             trace.write(storage, value)
     state.restore(state.rebuilt(one, [cell() for cell in cells]))
@@ -326,7 +311,7 @@ def choose(test: Any, then: Callable[[], Any], orelse: Callable[[], Any]) -> Any
     return box[0]
 
 
-def closure_values(*functions: Callable[[], Any]) -> tuple[Any, ...]:
+def closure_values(*functions: Callable[..., Any]) -> tuple[Any, ...]:
     """What the thunks of an expression can reach."""
     found = []
     for function in functions:

@@ -13,8 +13,10 @@ from typing import Any, Final
 import numpy as np
 
 from srcgrad.tracing.conversion.convert import convert, is_straight, is_user_function
+from srcgrad.tracing.conversion.draws import drawn, is_draw
 from srcgrad.tracing.conversion.sources import Unconvertible
-from srcgrad.tracing.trace import CURRENT, NeedsConcrete, Refused
+from srcgrad.tracing.guards import answer
+from srcgrad.tracing.trace import CURRENT, NeedsConcrete
 from srcgrad.tracing.tracer import FUNCTIONS, Tracer, as_tracer, contains_tracer, from_value
 
 Rule = Callable[..., Any]
@@ -74,6 +76,8 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     elif kind is types.MethodType:
         if is_user_function(function.__func__):
             return followed(function.__func__)(function.__self__, *args, **kwargs)
+        if is_draw(function) and traced_among(args, kwargs):
+            return drawn(function, args, kwargs)
     elif kind is functools.partial:
         return call(function.func, *function.args, *args, **{**function.keywords, **kwargs})
     if kind in PLAIN_KINDS:
@@ -163,11 +167,14 @@ def getitem(container: Any, index: Any) -> Any:
     if type(container) is np.ndarray:
         return constant_array(container)[index]
     unknown = isinstance(index, Tracer) and index.number() is None and index.dtype.kind in "iub"
-    if type(container) in (list, tuple) and unknown and container and all(map(is_number, container)):
-        items: list[Any] = [as_tracer(item) for item in container]
-        return as_tracer(np.stack(items))[index]
+    if unknown and index.size == 1 and isinstance(container, (list, tuple, dict)):
+        number = answer(index, "an index")
+        if number is not None:
+            return container[np.asarray(number).item()]
     if unknown and isinstance(container, (list, tuple, dict)):
-        raise Refused(f"a {type(container).__name__} is indexed by a traced value")
+        from srcgrad.tracing.conversion.choices import chosen  # which is written with this module
+
+        return chosen(container, index)
     return container[index]
 
 
@@ -175,10 +182,6 @@ def traced_index(index: Any) -> bool:
     if isinstance(index, tuple):
         return any(isinstance(item, Tracer) for item in index)
     return isinstance(index, Tracer)
-
-
-def is_number(item: Any) -> bool:
-    return isinstance(item, (Tracer, bool, int, float, complex, np.number, np.bool_))
 
 
 def lifted(array: Any) -> Any:

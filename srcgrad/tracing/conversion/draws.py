@@ -85,7 +85,7 @@ def drawn(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         )
     names = [parameter for parameter, _ in family.parameters]
     given = dict(zip([*names, "size"], args, strict=False)) | kwargs
-    values = [given.get(parameter, default) for parameter, default in family.parameters]
+    values: list[Any] = [given.get(parameter, default) for parameter, default in family.parameters]
     if None in [value if not isinstance(value, Tracer) else 0 for value in values] or not given.keys() <= {
         *names,
         "size",
@@ -93,6 +93,6 @@ def drawn(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         raise UnsupportedError(f"{name}() does not take these arguments", hint=f"it takes {', '.join(names)} and size")
     size = given.get("size")
     if size is None:
-        shape = np.broadcast_shapes(*[np.shape(value) for value in values])
+        shape = np.broadcast_shapes(*[x.shape if isinstance(x, Tracer) else np.shape(x) for x in values])
         size = shape or None
     return family.moved(as_tracer(family.standard(generator, size)), *values)

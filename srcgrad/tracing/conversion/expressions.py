@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import copy
 from collections.abc import Sequence
 
 from srcgrad.tracing.conversion.names import holds, load, operator, placed, thunk
@@ -12,6 +13,8 @@ FRAME_FUNCTIONS = ("globals", "breakpoint", "__import__")
 """Built-ins that look at the frame of their caller: called as they are."""
 NAMESPACE_FUNCTIONS = ("locals", "vars", "dir", "eval", "exec")
 """Built-ins that look at the variables of their caller, which converted code keeps in functions of its own."""
+REDUCING = ("sum", "max", "min", "any", "all", "len", "fsum", "prod", "amax", "amin")
+"""How functions are called that reduce the items of a comprehension."""
 LAZY = (ast.NamedExpr, ast.Yield, ast.YieldFrom, ast.Await)
 """What cannot move into a function of its own."""
 
@@ -33,12 +36,29 @@ class ExpressionConverter(ast.NodeTransformer):
                 node.args = [load("__class__"), load(self.first_parameter)]
                 placed(node, node)
             return node
+        filtered = filtered_argument(node)
+        if filtered is not None:
+            return self.reduction(node, filtered)
         self.generic_visit(node)
         if name in FRAME_FUNCTIONS:
             return node
         made = operator("call", node.func, *node.args, keywords=node.keywords)
         placed(made, node.func)
         return ast.copy_location(made, node)
+
+    def reduction(self, node: ast.Call, items: ast.ListComp | ast.GeneratorExp) -> ast.expr:
+        """``sum(v for v in x if v > 0)``: the test and the element as functions of the item."""
+        (part,) = items.generators
+        test = part.ifs[0] if len(part.ifs) == 1 else ast.copy_location(ast.BoolOp(ast.And(), part.ifs), part.ifs[0])
+        asked, element = (of_item(part.target, self.visit(x)) for x in (test, items.elt))
+        rest = self.visit_expressions(node.args[1:])
+        for keyword in node.keywords:
+            keyword.value = self.visit(keyword.value)
+        kind = ast.Constant(isinstance(items, ast.ListComp))
+        given = [self.visit(node.func), self.visit(part.iter), asked, element, kind, *rest]
+        made = operator("reduced", *given, keywords=node.keywords)
+        placed(made, node)
+        return made
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
         lazy = holds(node.values[1:], *LAZY)
@@ -118,3 +138,25 @@ def index_of(node: ast.expr) -> ast.expr:
     if isinstance(node, ast.Tuple):
         node.elts = [index_of(element) for element in node.elts]
     return node
+
+
+def filtered_argument(node: ast.Call) -> ast.ListComp | ast.GeneratorExp | None:
+    """The comprehension with a filter that a call of a reduction takes."""
+    name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", None)
+    if name not in REDUCING or not node.args or any(isinstance(argument, ast.Starred) for argument in node.args):
+        return None
+    items = node.args[0]
+    if not isinstance(items, (ast.ListComp, ast.GeneratorExp)) or len(items.generators) != 1:
+        return None
+    (part,) = items.generators
+    if not part.ifs or part.is_async or holds([items], *LAZY) or any(keyword.arg is None for keyword in node.keywords):
+        return None
+    return items
+
+
+def of_item(target: ast.expr, value: ast.expr) -> ast.expr:
+    """``lambda item: value``, where the target is bound to the item: a comprehension of one item unpacks it."""
+    bound = copy.deepcopy(target)
+    generator = ast.comprehension(bound, ast.Tuple([load("_sg_item")], ast.Load()), [], 0)
+    first = ast.Subscript(ast.ListComp(value, [generator]), ast.Constant(0), ast.Load())
+    return ast.Lambda(ast.arguments([], [ast.arg("_sg_item")], None, [], [], None, []), first)

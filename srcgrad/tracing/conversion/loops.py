@@ -16,6 +16,7 @@ from srcgrad.errors import SrcgradError
 from srcgrad.ir.core import Value
 from srcgrad.ir.opdef import REGISTRY
 from srcgrad.ir.types import INT64, ArrayType
+from srcgrad.tracing.conversion.aliases import Leaf, Sharing, array_storage
 from srcgrad.tracing.conversion.branches import if_
 from srcgrad.tracing.conversion.numbers import UNROLLED, DynamicRange, Series
 from srcgrad.tracing.conversion.state import (
@@ -30,7 +31,6 @@ from srcgrad.tracing.conversion.state import (
     Undefined,
     emit_region,
     entered,
-    freeze,
     has_effects,
     joined,
     kind_of,
@@ -91,6 +91,11 @@ class Trip:
         self.trace.overlay.update(self.memory)
         self.trace.tables += [loop.storages, self.memory]
 
+    def end(self) -> None:
+        """The trip's trace is over, and holds no memory any longer."""
+        self.trace.alive = False
+        self.trace.overlay.clear()
+
     def front(self) -> list[Value]:
         found = [] if self.index is None else [self.index]
         return [*found, *(value for values in self.params.values() for value in values), *self.memory.values()]
@@ -104,11 +109,10 @@ class Trip:
             for cell, carry in loop.carries.items():
                 leaves = []
                 for value, kind in zip(self.params[cell], carry.kinds, strict=True):
-                    handle = from_value(value, kind.scalar, kind.weak)
-                    if cell in loop.frozen:
-                        handle.storage.frozen = carry.name
-                    leaves.append(handle)
+                    leaves.append(from_value(value, kind.scalar, kind.weak))
+                loop.sharing.keep(cell, leaves)
                 cells[cell] = carry.build(leaves)
+            loop.sharing.link(loop.names)
         return loop.state.rebuilt(loop.start, cells)
 
 
@@ -119,14 +123,12 @@ class LoopRegion:
         self.state = state
         self.label = label
         self.start = state.capture()
-        self.owned = self.start.owned()
         self.names = state.cell_names(self.start)
         self.carries: dict[int, Carry] = {}
         self.storages: list[Storage] = []
-        self.frozen: set[int] = set()
+        self.sharing = Sharing()
         self.lost: set[int] = set()
         """Variables that have no value from the second trip on: not to be read before they are set."""
-        self.undo: list[Storage] = []
 
     def settle(self, test: Callable[[], Any] | None, body: Callable[[Value | None], Any], rebinds: bool) -> Any:
         """Trace test and body until the carries are known; returns both trips, the predicate and the last values."""
@@ -152,6 +154,9 @@ class LoopRegion:
                 )
             if not self.widened(trip, seeded, after):
                 return asked, trip, after
+            trip.end()
+            if asked is not None:
+                asked[0].end()
         raise Refused(f"what a {self.label} hands from trip to trip does not settle")
 
     def trace_test(self, test: Callable[[], Any]) -> tuple[Trip, Value]:
@@ -189,7 +194,8 @@ class LoopRegion:
             if tree != carry.tree or len(leaves) != len(carry.kinds):
                 raise Refused(f"{carry.name!r} changes its structure in a {self.label} with traced values")
             changed |= carry.joined(leaves)
-        return self.froze(trip, after) or changed
+        shared = self.sharing.note(self.leaves(self.start))
+        return self.sharing.note(self.leaves(after)) or shared or changed
 
     def taken_up(self, cell: int, one: Any, other: Any) -> bool:
         """Carry a variable that a trip rebinds."""
@@ -208,12 +214,6 @@ class LoopRegion:
             if other_tree != tree or len(others) != len(leaves):
                 raise Refused(f"{name!r} changes its structure in a {self.label} with traced values")
             self.carries[cell].joined(others)
-            for leaf in leaves:
-                if not isinstance(leaf, Tracer) or leaf.scalar:
-                    continue
-                if id(leaf.storage) not in self.owned or leaf.storage.frozen is not None:
-                    self.frozen.add(cell)  # in the first trip it may share memory that later ones do not
-                    freeze(leaf.storage, name, self.undo)
         return True
 
     def lose(self, cell: int, other: Any) -> bool:
@@ -234,26 +234,15 @@ class LoopRegion:
             self.names[cell], f"changes in a {self.label} with traced values in a way that has no one type"
         )
 
-    def froze(self, trip: Trip, after: Snapshot) -> bool:
-        """Forbid writes into memory that carried variables share at the end of a trip; whether that is new."""
-        owners: dict[Storage, set[int]] = {}
-        for cell, value in enumerate(after.cells()):
-            for leaf in tree_of(value)[0]:
-                if isinstance(leaf, Tracer) and not leaf.scalar:
-                    owners.setdefault(leaf.storage, set()).add(cell)
-        found = False
-        for storage, cells in owners.items():
-            carried = [cell for cell in cells if cell in self.carries]
-            if not carried:
-                continue
-            inside = storage.trace is trip.trace
-            if (inside or id(storage) in self.owned) and len(cells) == 1 and storage.frozen is None:
-                continue
-            found |= not self.frozen.issuperset(carried)
-            self.frozen.update(carried)
-            if not inside and storage.frozen is None:
-                freeze(storage, self.names[carried[0]], self.undo)
-                found = True
+    def leaves(self, snapshot: Snapshot) -> dict[Leaf, Storage]:
+        """The memory of the arrays that are carried, at one moment."""
+        cells = snapshot.cells()
+        found = {}
+        for cell in self.carries:
+            for k, leaf in enumerate(tree_of(cells[cell])[0]):
+                storage = array_storage(leaf)
+                if storage is not None:
+                    found[cell, k] = storage
         return found
 
     def operands(self) -> list[Value]:
@@ -288,12 +277,12 @@ class LoopRegion:
             leaves = []
             for kind in carry.kinds:
                 handle = from_value(next(given), kind.scalar, kind.weak)
-                if cell in self.frozen:
-                    handle.storage.frozen = carry.name
                 if unbound and ran is not None:
                     handle.storage.pending = (carry.name, ran)
                 leaves.append(handle)
+            self.sharing.keep(cell, leaves)
             cells[cell] = carry.build(leaves)
+        self.sharing.link(self.names)
         for cell, (before, end) in enumerate(zip(self.start.cells(), ends, strict=True)):
             if cell in self.lost:
                 cells[cell] = self.undefined(cell)
@@ -306,8 +295,6 @@ class LoopRegion:
 
     def abandon(self) -> None:
         """Undo what tracing the loop did to variables and memory."""
-        for storage in self.undo:
-            storage.frozen = None
         self.state.restore(self.start)
 
 
@@ -331,7 +318,8 @@ def while_region(
         trace = current_trace()
         zero = value_as(0, COUNT)
         ran = trace.emit(REGISTRY["greater"], [trips, zero])
-        checked.trace.alive = trip.trace.alive = False
+        checked.end()
+        trip.end()
         loop.leave(operation.results[: len(starts)], ran, after)
     except BaseException:
         loop.abandon()
@@ -358,7 +346,7 @@ def for_region(trips: int | Value, body: Callable[[Value | None], Any], state: S
             operands.insert(0, trips)
             ran = current_trace().emit(REGISTRY["greater"], [trips, value_as(0, COUNT)])
         operation = emit_region("for", operands, attrs, [region])
-        trip.trace.alive = False
+        trip.end()
         loop.leave(operation.results, ran, after)
     except BaseException:
         loop.abandon()

@@ -8,6 +8,7 @@ from srcgrad.tracing.conversion import arrays, numbers
 from srcgrad.tracing.conversion.branches import and_, assert_, choose, compare, if_, not_, or_, raise_
 from srcgrad.tracing.conversion.calls import call, getitem, lifted
 from srcgrad.tracing.conversion.loops import for_, while_
+from srcgrad.tracing.conversion.reductions import reduced
 from srcgrad.tracing.conversion.state import UNBOUND, UNSET, attempted, read
 from srcgrad.tracing.conversion.texts import text
 
@@ -32,6 +33,7 @@ __all__ = [
     "or_",
     "raise_",
     "read",
+    "reduced",
     "slice",
     "text",
     "while_",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 import functools
-import sys
 import types
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -19,8 +18,9 @@ from srcgrad.ir.ops.effects import ERROR_KINDS
 from srcgrad.ir.source import internal
 from srcgrad.ir.types import BOOL, ArrayType
 from srcgrad.tracing.conversion.convert import library_file
+from srcgrad.tracing.guards import answer
 from srcgrad.tracing.pytree import TreeDef, flatten
-from srcgrad.tracing.trace import CURRENT, Refused, Storage, Trace, current_span, current_trace
+from srcgrad.tracing.trace import CURRENT, Refused, Trace, current_span, current_trace
 from srcgrad.tracing.tracer import Tracer, as_tracer, cast_value
 
 
@@ -83,8 +83,10 @@ def read(variable: Callable[[], Any]) -> Any:
 
 
 def unknown(x: Any) -> bool:
-    """Whether this is traced and its number not known."""
-    return isinstance(x, Tracer) and x.number() is None
+    """Whether this is traced and its number not known, and not a question that the path in progress answers."""
+    if not isinstance(x, Tracer) or x.number() is not None:
+        return False
+    return x.dtype.kind not in "biu" or x.size != 1 or answer(x, "a condition") is None
 
 
 # --- containers -----------------------------------------------------------------------------
@@ -172,27 +174,6 @@ def library(code: types.CodeType) -> bool:
     return internal(code) or library_file(code.co_filename)
 
 
-def references(x: Any) -> tuple[int, int]:
-    """How many references there are to a handle, and to its memory."""
-    return sys.getrefcount(x), sys.getrefcount(x.storage)
-
-
-def references_of_one() -> tuple[int, int]:
-    """What `references` gives for what one variable and one snapshot hold: Python's versions count differently."""
-    variable = types.SimpleNamespace(storage=object())
-
-    def use() -> Any:
-        return variable
-
-    snapshot = (use(),)
-    for x in snapshot:
-        return references(x)
-    raise AssertionError
-
-
-ALONE: Final = references_of_one()
-
-
 class Snapshot:
     """The variables and the containers' contents at one moment."""
 
@@ -204,35 +185,11 @@ class Snapshot:
         self.variables, self.structures, self.elements = variables, structures, elements
         current_trace().snapshots.add(self)
 
-    def owned(self) -> set[int]:
-        """The memory, by identity, that only one variable knows: no other object of the program sees a write to it.
-
-        References are counted: the variable's own, those of snapshots, and what looks here.
-        """
-        found = set()
-        held = [snapshot.variables for snapshot in list(current_trace().snapshots)]
-        for x in self.variables:
-            if isinstance(x, Tracer) and not x.scalar:
-                inside = sum(variable is x for variables in held for variable in variables)
-                handles, memory = references(x)
-                if handles - inside < ALONE[0] and memory - tables(x.storage) <= ALONE[1]:
-                    found.add(id(x.storage))
-        return found
+    def groups(self) -> list[tuple[Any, ...]]:
+        return [self.variables, *self.elements]
 
     def cells(self) -> list[Any]:
         return [*self.variables, *(element for held in self.elements for element in held)]
-
-
-def tables(storage: Storage) -> int:
-    """How many tables of the traces in progress hold a memory."""
-    count = 0
-    trace = CURRENT.get()
-    while trace is not None:
-        count += storage in trace.overlay
-        for table in trace.tables:
-            count += storage in table
-        trace = trace.parent
-    return count
 
 
 class State:
@@ -448,12 +405,6 @@ def truth(x: Tracer) -> Value:
         bool(x)  # which raises NumPy's error
     element = x if not x.ndim else x.reshape(())
     return cast_value(element.read(), BOOL)
-
-
-def freeze(storage: Storage, name: str, undo: list[Storage]) -> None:
-    if storage.frozen is None:
-        storage.frozen = name
-        undo.append(storage)
 
 
 # --- effects -----------------------------------------------------------------------------

@@ -1,0 +1,250 @@
+"""Programs of a function that cannot be one: each is of one path, valid where Python asks and gets the same answers.
+
+At most `LIMIT` are kept per entry (code, argument types, static values, captured state), the one hit last first. A call
+tries their guards, each a program of its own that computes the values that Python asked for; where none holds, the
+function is traced once more. Beyond the limit, and where a path cannot be traced, it is traced again at each call.
+"""
+
+from __future__ import annotations
+
+import dis
+import threading
+import types
+from collections.abc import Hashable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+
+from srcgrad.cache import PROGRAMS, Known, Trivial, code_of, find_captures
+from srcgrad.compiler import Runner, backend_name, compiled, without_gc
+from srcgrad.errors import SrcgradError
+from srcgrad.ir.core import Function
+from srcgrad.tracing.aliasing import AliasPattern
+from srcgrad.tracing.capture import Uncacheable
+from srcgrad.tracing.conversion.state import MustRetrace
+from srcgrad.tracing.function import LeafSpec, Traced, as_array, leaf_spec
+from srcgrad.tracing.guards import Guard, Guide
+from srcgrad.tracing.jax_arrays import is_jax_array
+
+if TYPE_CHECKING:
+    from srcgrad.transformed import Job, Program, Transformed, Way
+
+LIMIT: Final = 8
+"""How many paths of one entry are compiled."""
+NO_PATH: Final = object()
+"""What `run_path` returns where the call is to be traced again."""
+
+
+class Path(NamedTuple):
+    """A program, and the questions that must have the same answers."""
+
+    number: int
+    program: Program
+    asked: Runner | None
+    """Computes the guarded values from the program's inputs; None if Python asked nothing."""
+    answers: tuple[Any, ...]
+    identity: Hashable
+
+    def holds(self, inputs: Sequence[Any]) -> bool:
+        if self.asked is None:
+            return True
+        try:
+            found = self.asked(inputs[: len(self.program.traced)])
+        except Exception:  # what this path computes may fail where another path is taken
+            return False
+        return all(map(np.array_equal, found, self.answers))
+
+
+class Paths:
+    """The paths of one entry, safe under threads."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.found: tuple[Path, ...] = ()
+        self.errors = 0
+        self.closed: str | None = None
+        """Why no path is traced any more."""
+        self.final = False
+        """Whether no other way of tracing is to be tried either."""
+
+    def hit(self, inputs: Sequence[Any]) -> Path | None:
+        for path in self.found:
+            if path.holds(inputs):
+                if self.found[0] is not path:
+                    with self.lock:
+                        self.found = (path, *(other for other in self.found if other is not path))
+                return path
+        return None
+
+    def open(self) -> bool:
+        """Whether more paths are traced in this way, as far as this way knows."""
+        return self.closed is None and self.errors < LIMIT
+
+    def add(self, path: Path) -> None:
+        """Keep a path, unless another thread has found it meanwhile or there are enough."""
+        with self.lock:
+            if len(self.found) < LIMIT and all(other.identity != path.identity for other in self.found):
+                self.found = (path, *self.found)
+
+
+class Entry(NamedTuple):
+    """One way of tracing a call, and the paths that are known of it."""
+
+    way: Way
+    captures: Known
+    hidden: Sequence[Any]
+    aliases: AliasPattern | None
+    paths: Paths
+    key: Hashable
+
+
+def entries(transformed: Transformed, job: Job) -> Iterator[Entry]:
+    """The ways in which paths of this call may be traced, the preferred one first."""
+    given = (*job.leaves, *job.extras)
+    if not transformed.takes_paths() or backend_name(transformed.backend) != "numpy" or any(map(is_jax_array, given)):
+        return
+    for way in transformed.ways():
+        found = find_captures(transformed.f, way.floats_static, way.converted)
+        if isinstance(found, Uncacheable):
+            continue
+        captures, (hidden, aliases) = found
+        if not way.converted and has_handlers(transformed.f, captures):
+            continue
+        key = ("paths", transformed.program_key(captures, hidden, aliases, job, way))
+        paths = PROGRAMS.get(key)
+        yield Entry(way, captures, hidden, aliases, paths or Paths(), key)
+
+
+def has_handlers(function: Any, captures: Known) -> bool:
+    """Whether code that is run as it is has ``try`` or ``with``: errors on values would be raised in the program."""
+    codes = [] if isinstance(captures, Trivial) else captures.code_key
+    return any(handles(code) for code in (code_of(function), *codes) if isinstance(code, types.CodeType))
+
+
+def handles(code: types.CodeType) -> bool:
+    if code.co_exceptiontable and any(i.opname == "PUSH_EXC_INFO" for i in dis.get_instructions(code)):
+        return True
+    return any(handles(constant) for constant in code.co_consts if isinstance(constant, types.CodeType))
+
+
+def inputs_of(job: Job, hidden: Sequence[Any]) -> list[Any]:
+    leaves = (*job.leaves, *hidden)
+    return [as_array(leaf) for leaf in leaves if leaf_spec(leaf) is not None]
+
+
+def run_path(transformed: Transformed, job: Job) -> Any:
+    """The result by a compiled path, traced and compiled now if need be; `NO_PATH` where there can be none."""
+    known: list[Entry] = []
+    for entry in entries(transformed, job):
+        path = entry.paths.hit(inputs_of(job, entry.hidden))
+        if path is not None:
+            return transformed.execute(path.program, job, entry.hidden)
+        known.append(entry)
+    for entry in openings(known):
+        PROGRAMS.put(entry.key, entry.paths)
+        path = new_path(transformed, job, entry, 1 + count(known))
+        if path is not None:
+            return transformed.execute(path.program, job, entry.hidden)
+    return NO_PATH
+
+
+def count(known: Sequence[Entry]) -> int:
+    return sum(len(entry.paths.found) for entry in known)
+
+
+def openings(known: Sequence[Entry]) -> Iterator[Entry]:
+    """The ways in which a path of this call is to be traced, until one works: none where there are enough."""
+    for entry in known:
+        if entry.paths.final or count(known) >= LIMIT:
+            return
+        if entry.paths.open():
+            yield entry
+            if entry.paths.final:
+                return
+
+
+def failing(transformed: Transformed, job: Job) -> bool:
+    """Whether tracing a path raised an error of the user's: the re-trace of this call is no verdict on others."""
+    return any(entry.paths.errors for entry in openings(list(entries(transformed, job))))
+
+
+def new_path(transformed: Transformed, job: Job, entry: Entry, number: int) -> Path | None:
+    """Trace the path of this call, compile and keep it; the verdict where that cannot be is kept too."""
+    paths = entry.paths
+    try:
+        with without_gc():
+            traced, guards, specs = trace_path(transformed, job, entry)
+            built = transformed.build_checked(traced, job, specs)
+            program = transformed.compile_program(traced, built, specs, job, entry.hidden)
+            function = guard_function(traced, guards)
+            asked = compiled(function, "numpy") if guards else None
+    except SrcgradError as error:
+        error.with_traceback(None)
+        paths.closed, paths.final = error.message, isinstance(error, MustRetrace)
+        return None
+    except Exception as error:
+        error.with_traceback(None)
+        paths.errors += 1
+        return None
+    answers = tuple(guard.answer for guard in guards)
+    identity = (str(function), *(np.asarray(answer).tobytes() for answer in answers))
+    path = Path(number, program, asked, answers, identity)
+    paths.add(path)
+    return path
+
+
+def guard_function(traced: Traced, guards: Sequence[Guard]) -> Function:
+    function = traced.function
+    return Function(f"{function.name}.guards", function.params, function.operations, [g.value for g in guards])
+
+
+def trace_path(
+    transformed: Transformed, job: Job, entry: Entry
+) -> tuple[Traced, list[Guard], Sequence[LeafSpec | None]]:
+    """The trace of the path that this call takes, valid where the guards hold.
+
+    Raises:
+        NeedsConcrete: Python asks for more than guards can answer. MustRetrace: the path has effects.
+    """
+    leaves = [*job.leaves, *entry.hidden]
+    specs = [leaf_spec(leaf) for leaf in leaves]
+    rebuilt = None
+    if entry.hidden or entry.captures.copies:
+        rebuilt = transformed.rebuilding(entry.captures, entry.aliases, len(job.leaves))
+    guide = Guide(inputs_of(job, entry.hidden))
+    numbers = [None] * len(guide.numbers)
+    try:
+        traced = transformed.trace(job, leaves, specs, False, numbers, rebuilt, entry.way.converted, guide=guide)
+    finally:
+        guide.close()
+    if traced.sites:
+        raise MustRetrace("a path has effects")
+    return traced, guide.guards, specs
+
+
+class Described(NamedTuple):
+    """The path of a call, for people who want to read it."""
+
+    entry: Entry
+    traced: Traced
+    guards: tuple[Guard, ...]
+    specs: Sequence[LeafSpec | None]
+    number: int
+
+
+def describe_path(transformed: Transformed, job: Job) -> Described | None:
+    """The path that a call takes; nothing is compiled or kept. None where it would be traced again."""
+    known = list(entries(transformed, job))
+    hits = [(entry, path) for entry in known if (path := entry.paths.hit(inputs_of(job, entry.hidden))) is not None]
+    chosen = [entry for entry, _ in hits[:1]] or list(openings(known))
+    for entry in chosen:
+        try:
+            traced, guards, specs = trace_path(transformed, job, entry)
+        except MustRetrace as error:
+            error.with_traceback(None)
+            return None
+        except Exception as error:  # a way in which this call has no path
+            error.with_traceback(None)
+            continue
+        return Described(entry, traced, tuple(guards), specs, hits[0][1].number if hits else 1 + count(known))
+    return None

@@ -1,0 +1,269 @@
+"""Functions that are no single program: a program for each path, valid where Python gets the same answers."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import srcgrad as sg
+from srcgrad import paths
+from srcgrad.cache import PROGRAMS
+from srcgrad.tracing import guards
+
+SOURCES = {
+    "branches": """
+def f(x):
+    if x[0] > 0:
+        return np.sum(x ** 2) if x[1] > 0 else np.prod(x)
+    return np.sin(x[0]) * x[1]
+""",
+    "loop": """
+def f(x):
+    y, n = np.sum(x ** 2) + 0.1, 0
+    while y < 4.0:
+        y, n = y * 1.9, n + 1
+    return y * n + x[0]
+""",
+    "mask": "def f(x):\n    return np.sum(x[x > 0] ** 3) + np.sum(x)",
+    "size": "def f(x):\n    return np.sum(np.ones(int(abs(x[0]))) * x[1] ** 2) + x[2]",
+    "index": "def f(x):\n    return [np.sin, np.cos, np.exp][int(np.argmax(x))](x[0]) * x[1]",
+    "dict": "def f(x):\n    return {0: np.sin, 1: np.cos, 2: np.exp}[int(x[0] > 0)](x[1]) * x[2]",
+    "slice": "def f(x):\n    return np.prod(x[: 1 + int(x[0] > 0)]) * x[2]",
+    "structure": "def f(x):\n    parts = [v for v in x if v > 0]\n    return sum(parts) * len(parts) + x[0] ** 2",
+    "in place": """
+def f(x):
+    x = x * 1.0
+    if x[0] > 0:
+        x[1] = x[0] * x[2]
+    x += 1.0
+    return np.prod(x)
+""",
+    "truth": "def f(x):\n    return np.sum(x ** 2) if np.maximum(x[0], 0.0) else np.sum(x)",
+}
+"""Without source, so that nothing is converted."""
+
+
+def without_source(text: str) -> Any:
+    made: dict[str, Any] = {"np": np}
+    exec(text, made)
+    return made["f"]
+
+
+@pytest.fixture
+def traces(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """The names of the functions whose paths have been traced; a re-trace at each call is an error."""
+    sg.clear_caches()
+    found: list[str] = []
+    traced = paths.trace_path
+
+    def counted(transformed: Any, job: Any, entry: Any) -> Any:
+        found.append(transformed.name)
+        return traced(transformed, job, entry)
+
+    monkeypatch.setattr(paths, "trace_path", counted)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", sg.RetraceWarning)
+        yield found
+    sg.clear_caches()
+
+
+def points(count: int) -> Any:
+    return np.random.default_rng(5).uniform(-1.9, 1.9, (count, 3))
+
+
+def slopes(f: Callable[..., Any], x: Any) -> Any:
+    return np.array([(f(x + step) - f(x - step)) / 2e-6 for step in 1e-6 * np.eye(len(x))])
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_values_and_derivatives_on_inputs_that_switch_paths(name: str, traces: list[str]) -> None:
+    f = without_source(SOURCES[name])
+    gradient, value = sg.grad(f), sg.jit(f)
+    for x in points(40):
+        expected = slopes(f, x)
+        np.testing.assert_allclose(value(x.copy()), f(x.copy()), rtol=1e-13)
+        np.testing.assert_allclose(gradient(x), expected, rtol=1e-6, atol=1e-7)
+        np.testing.assert_allclose(sg.jvp(f, (x,), (np.ones(3),))[1], np.sum(expected), rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(sg.vjp(f, x)[1](2.0)[0], 2 * expected, rtol=1e-6, atol=1e-6)
+    assert 0 < len(traces) <= 4 * paths.LIMIT
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_second_derivatives(name: str, traces: list[str]) -> None:
+    f = without_source(SOURCES[name])
+    hessian, gradient = sg.hessian(f), sg.grad(f)
+    for x in points(12):
+        np.testing.assert_allclose(hessian(x), slopes(gradient, x), rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(sg.jacfwd(sg.jacrev(f))(x), hessian(x), rtol=1e-12, atol=1e-12)
+    assert traces
+
+
+def test_each_path_is_traced_once(traces: list[str]) -> None:
+    f = without_source("def f(x):\n    return x * x if x > 0 else -3.0 * x")
+    g = sg.grad(f)
+    for x in (1.0, -1.0, 2.0, -2.0, 3.0, -3.0):
+        assert g(x) == (2 * x if x > 0 else -3.0)
+        assert sg.grad(f)(x) == g(x)
+    assert len(traces) == 2
+    g(np.float32(1.0))  # another type, another entry
+    assert len(traces) == 3
+
+
+def test_a_path_is_not_used_where_an_answer_differs(traces: list[str]) -> None:
+    f = without_source("def f(x):\n    return x[int(x[0])] ** 2 * (2.0 if x[1] > x[2] else 3.0)")
+    for x in ([0.0, 1.0, 2.0], [1.0, 2.0, 1.0], [2.0, 1.0, 0.0], [1.0, 1.0, 2.0], [0.0, 2.0, 1.0], [2.0, 1.0, 2.0]):
+        expected = np.zeros(3)
+        expected[int(x[0])] = 2 * x[int(x[0])] * (2.0 if x[1] > x[2] else 3.0)
+        np.testing.assert_array_equal(sg.grad(f)(np.array(x)), expected)
+
+
+def test_at_most_eight_paths_then_each_call_is_traced_again() -> None:
+    sg.clear_caches()
+    f = without_source("def f(x):\n    return x ** int(x)")
+    g = sg.grad(f)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", sg.RetraceWarning)
+        for n in range(1, 9):
+            np.testing.assert_allclose(g(n + 0.5), n * (n + 0.5) ** (n - 1))
+    with pytest.warns(sg.RetraceWarning, match="int\\(\\) needs the value"):
+        np.testing.assert_allclose(g(9.5), 9 * 9.5**8)
+    for n in (10, 3, 9, 1):
+        np.testing.assert_allclose(g(n + 0.25), n * (n + 0.25) ** (n - 1))
+    found = [entry for entry in PROGRAMS.entries.values() if isinstance(entry, paths.Paths)]
+    assert sum(len(entry.found) for entry in found) == 8
+    (full,) = [entry for entry in found if entry.found]
+    assert full.found[0].number == 1  # hit last
+    assert "traced again" in sg.explain(g)(11.5)["how it runs"]
+    assert sg.explain(g)(3.5)["how it runs"].startswith("Path 3 of at most 8")
+
+
+def test_paths_are_evicted_as_programs_are(traces: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    f = without_source("def f(x):\n    return x * x if x > 0 else -3.0 * x")
+    assert sg.grad(f)(2.0) == 4.0
+    monkeypatch.setattr(PROGRAMS, "capacity", 4)
+    for n in range(6):
+        sg.grad(lambda x, n: x * n)(1.0, n)
+    assert sg.grad(f)(2.0) == 4.0
+    assert len(traces) == 2
+
+
+def test_captured_state_opens_an_entry_of_its_own(traces: list[str]) -> None:
+    made: dict[str, Any] = {"np": np, "scale": 2.0, "mode": "a", "limit": 0.0, "table": np.ones(2)}
+    exec(
+        "def f(x):\n    y = scale * x if x > limit else -x\n"
+        "    return y * np.sum(table) * (1.0 if mode == 'a' else 5.0)",
+        made,
+    )
+    g = sg.grad(made["f"])
+    assert (g(1.0), g(-1.0)) == (4.0, -2.0)
+    made["scale"] = 3.0
+    made["table"][0] = 2.0
+    assert (g(1.0), g(-1.0), len(traces)) == (9.0, -3.0, 2)  # hidden inputs
+    made["limit"] = 1.5
+    assert (g(1.0), g(2.0), len(traces)) == (-3.0, 9.0, 2)  # and what is asked of them
+    made["mode"] = "b"
+    assert (g(1.0), g(2.0), len(traces)) == (-15.0, 45.0, 4)
+
+
+def test_masks_that_are_too_large_and_too_many_questions_are_traced_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    sg.clear_caches()
+    x = np.linspace(-1.0, 1.0, guards.LARGEST + 1)
+    large = without_source("def f(x):\n    return np.sum(x[x > 0] ** 2)")
+    with pytest.warns(sg.RetraceWarning):
+        np.testing.assert_array_equal(sg.grad(large)(x), 2 * x * (x > 0))
+    asks = without_source("def f(x):\n    n = 0\n    while x < 100.0:\n        x = x * 1.01\n    return x")
+    with pytest.warns(sg.RetraceWarning):
+        assert sg.grad(asks)(1.0) == pytest.approx(1.01**463)
+
+
+EFFECTS = {
+    "print": "def f(x):\n    print('seen')\n    return x * x if x > 0 else -x",
+    "draw": "def f(x):\n    np.random.rand()\n    return x * x if x > 0 else -x",
+    "captured list": "log = []\ndef f(x):\n    log.append(1)\n    return x * x if x > 0 else -x",
+}
+
+
+@pytest.mark.parametrize("name", EFFECTS)
+def test_effects_happen_at_each_call(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    sg.clear_caches()
+    f = without_source(EFFECTS[name])
+    np.random.seed(0)
+    with pytest.warns(sg.RetraceWarning):
+        assert [sg.grad(f)(x) for x in (2.0, 3.0, -1.0)] == [4.0, 6.0, -1.0]
+    if name == "print":
+        assert capsys.readouterr().out == "seen\n" * 3
+    elif name == "draw":
+        assert np.random.rand() == np.random.RandomState(0).rand(4)[3]
+    else:
+        assert len(f.__globals__["log"]) == 3
+
+
+def test_a_handler_sees_the_error_of_each_call() -> None:
+    f = without_source("""
+def f(x):
+    try:
+        y = np.linalg.inv(x)
+    except np.linalg.LinAlgError:
+        y = x
+    return np.sum(y) if x[0, 0] > 0 else np.sum(x ** 2)
+""")
+    regular, singular = np.array([[2.0, 0.0], [0.0, 1.0]]), np.ones((2, 2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", sg.RetraceWarning)
+        for x in (regular, singular, regular):
+            expected = np.ones((2, 2)) if x is singular else -np.array([[0.25, 0.5], [0.5, 1.0]])
+            np.testing.assert_allclose(sg.grad(f)(x), expected)
+
+
+def test_an_error_of_the_users_is_raised_at_each_call_and_paths_stay(traces: list[str]) -> None:
+    f = without_source("def f(x):\n    if x < 0:\n        raise KeyError('negative')\n    return x * x if x > 1 else x")
+    g = sg.grad(f)
+    for _ in range(3):
+        assert (g(2.0), g(0.5)) == (4.0, 1.0)
+        with pytest.raises(KeyError, match="negative"):
+            g(-1.0)
+
+
+def test_jit_writes_what_the_path_changes(traces: list[str]) -> None:
+    f = sg.jit(without_source("def f(x):\n    if x[0] > 0:\n        x[1] = x[0]\n    return np.sum(x)"))
+    for first in (1.0, -1.0, 2.0):
+        x = np.array([first, 5.0])
+        assert f(x) == first + (first if first > 0 else 5.0)
+        assert x[1] == (first if first > 0 else 5.0)
+    assert len(traces) == 2
+
+
+def test_threads_share_paths() -> None:
+    sg.clear_caches()
+    f = without_source("def f(x):\n    return x ** int(x)")
+    g, wrong = sg.grad(f), []
+    start = threading.Barrier(4)
+
+    def run(seed: int) -> None:
+        start.wait()
+        for n in np.random.default_rng(seed).integers(1, 7, 40):
+            if not np.isclose(g(n + 0.5), n * (n + 0.5) ** (n - 1.0)):
+                wrong.append(n)
+
+    threads = [threading.Thread(target=run, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+    found = [entry for entry in PROGRAMS.entries.values() if isinstance(entry, paths.Paths)]
+    assert sum(len(entry.found) for entry in found) == 6
+
+
+def test_questions_inside_an_inner_transform_are_guards_too(traces: list[str]) -> None:
+    made: dict[str, Any] = {"sg": sg}
+    exec("def h(y):\n    return y ** 3 if y > 1 else y * y\ndef f(x):\n    return sg.grad(h)(x * 2) * x", made)
+    g = sg.grad(made["f"])
+    for x in (0.25, 2.0, 0.125, 3.0):
+        assert g(x) == (36 * x**2 if 2 * x > 1 else 8 * x)
+    assert len(traces) == 2
