@@ -8,10 +8,13 @@ from typing import Any
 
 import pytest
 
-from tests.torch import facts, observing, tutorials_lib
+from tests.torch import facts, observing, sessions, tutorials_lib
 
 AREAS = ("optim", "schedulers", "data", "training")
 SCENES = [(area, name) for area in AREAS for name in observing.scenes(area)]
+SESSIONS = [
+    (path.stem, name) for path in sorted(sessions.RECORDS.glob("*.json")) for name in sessions.sessions_of(path.stem)
+]
 TABLES = sorted(path.stem for path in (facts.HERE / "tables").glob("*.py"))
 
 
@@ -33,6 +36,11 @@ def test_a_scene_goes_as_recorded(area: str, name: str, real: Any) -> None:
 def test_a_tutorial_prints_what_was_recorded(script: Path, real: Any) -> None:
     known = json.loads(tutorials_lib.RECORD.read_text())
     assert tutorials_lib.printed(script, real) == known[script.stem]
+
+
+@pytest.mark.parametrize(("area", "name"), SESSIONS)
+def test_a_session_prints_what_was_recorded(area: str, name: str, real: Any) -> None:
+    assert sessions.printed(sessions.sessions_of(area)[name], real) == sessions.recorded(area)[name]
 
 
 @pytest.mark.parametrize("area", TABLES)
