@@ -14,7 +14,7 @@ import pytest
 from scipy import special
 
 import srcgrad as sg
-from benchmarks.gradbench import by_hand, evals, peers, tool
+from benchmarks.gradbench import by_hand, evals, native, peers, tool
 
 ROOT = Path(__file__).resolve().parents[1]
 ANSWER = 0.20719187464861
@@ -51,6 +51,14 @@ def leaves(result):
 def assert_close(found, expected, tolerance):
     for one, other in zip(leaves(found), leaves(expected), strict=True):
         np.testing.assert_allclose(np.asarray(one), other, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_gradients_written_in_cpp(name):
+    gradients = native.gradients()
+    if gradients is None:
+        pytest.skip("there is no g++ to build them")
+    assert_close(gradients[name](*CASES[name]), getattr(by_hand, name)(*CASES[name]), 1e-12)
 
 
 @pytest.mark.parametrize("name", CASES)

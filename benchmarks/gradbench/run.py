@@ -3,9 +3,9 @@
 ``python benchmarks/gradbench/run.py [--only EVAL ...] [--rounds N] [--large] [--json FILE]``
 
 Milliseconds of one gradient, after a check against the gradient written by hand; in brackets how often srcgrad's time
-on NumPy goes into it. "first" is the first call: tracing and compiling too. Python's loops are unrolled by tracing, so
-llsq is a program of its 128 terms and ode of its steps (jax is given its own loop there). particle traces at each call:
-its row is one derivative of the outer function, in each nesting. A dash is a peer that is not installed or not asked.
+on llvm goes into it. "first" is the first call: tracing and compiling too. jax is given its own loops in llsq and ode;
+"by hand" is NumPy, C++ is by_hand.cpp where there is g++. particle traces at each call: its row is one derivative of
+the outer function, in each nesting. A dash is a peer that is not installed or not asked.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +28,10 @@ from benchmarks.run import header, interleaved, repeats_for  # and sets one thre
 import numpy as np
 
 import srcgrad as sg
-from benchmarks.gradbench import by_hand, evals, peers
+from benchmarks.gradbench import by_hand, evals, native, peers
 
-COLUMNS = ("srcgrad", "srcgrad xla", "by hand", "autograd", "jax")
+COLUMNS = ("llvm", "numpy", "xla", "C++", "by hand", "autograd", "jax")
+BACKENDS = ("llvm", "numpy", "xla")
 Call = Callable[[], Any]
 
 
@@ -46,16 +48,14 @@ class Row:
 def gradients(name: str) -> dict[str, Callable[..., Any]]:
     """The gradient of one eval by everyone who is there."""
     f, argnums = getattr(evals, name), (0, 1, 2, 3) if name == "gmm" else 0
-    found = {
-        "srcgrad": sg.grad(f, argnums=argnums),
-        "by hand": getattr(by_hand, "double" if name == "square" else name),
-    }
-    others: dict[str, dict[str, Any] | None] = {"autograd": peers.autograd_gradients(), "jax": peers.jax_gradients()}
-    try:
-        found["srcgrad xla"] = sg.grad(f, argnums=argnums, backend="xla")
-    except Exception as error:
-        warnings.warn(f"no srcgrad xla: {error}", stacklevel=2)
-    return found | {peer: table[name] for peer, table in others.items() if table is not None}
+    found = {"by hand": getattr(by_hand, "double" if name == "square" else name)}
+    for backend in BACKENDS:
+        try:
+            found[backend] = sg.grad(f, argnums=argnums, backend=backend)
+        except sg.errors.BackendError as error:
+            warnings.warn(f"no srcgrad on {backend}: {error}", stacklevel=2)
+    others = {"autograd": peers.autograd_gradients(), "jax": peers.jax_gradients(), "C++": native.gradients()}
+    return found | {peer: table[name] for peer, table in others.items() if table is not None and name in table}
 
 
 def measured(row_name: str, name: str, arguments: tuple[Any, ...], rounds: int, skip: tuple[str, ...] = ()) -> Row:
@@ -89,11 +89,15 @@ def particle_row(outer: str, inner: str, rounds: int) -> Row:
     def objective(w: Any) -> Any:
         return evals.distance_of_hit(w, derivative)
 
-    def srcgrad() -> Any:
-        return sg.value_and_grad(objective)(0.1) if outer == "r" else sg.jvp(objective, (0.1,), (1.0,))
+    def srcgrad(backend: str) -> Any:
+        if outer == "r":
+            return sg.value_and_grad(objective, backend=backend)(0.1)
+        return sg.jvp(objective, (0.1,), (1.0,), backend=backend)
 
-    calls: dict[str, Call] = {"srcgrad": srcgrad, "by hand": lambda: by_hand.distance_of_hit(0.1)}
-    np.testing.assert_allclose(srcgrad(), by_hand.distance_of_hit(0.1), rtol=1e-9)
+    calls: dict[str, Call] = {backend: partial(srcgrad, backend) for backend in ("llvm", "numpy")}
+    for call in calls.values():
+        np.testing.assert_allclose(call(), by_hand.distance_of_hit(0.1), rtol=1e-9)
+    calls["by hand"] = partial(by_hand.distance_of_hit, 0.1)
     times = interleaved(calls, min(rounds, 3), dict.fromkeys(calls, 1))
     row.times = {peer: value * 1e3 for peer, value in times.items()}
     return row
@@ -115,22 +119,22 @@ def rows(only: list[str] | None, rounds: int, large: bool) -> Any:
     for d, k in ((2, 5), (10, 25), *(((32, 50),) if large else ())) if "gmm" in chosen else ():
         yield measured(f"gmm {d},{k}", "gmm", mixture(d, k), rounds)
     for n, steps in ((8, 20), (1_000, 100), *(((10_000, 100),) if large else ())) if "ode" in chosen else ():
-        skip = ("srcgrad xla",) if steps > 20 and not large else ()  # hundreds of unrolled steps: XLA takes minutes
+        skip = ("autograd",) if n > 1_000 else ()
         yield measured(f"ode {n},{steps}", "ode_last", (uniform(n), steps), rounds, skip)
     for nesting in ("ff", "fr", "rf", "rr") if "particle" in chosen else ():
         yield particle_row(*nesting, rounds)
 
 
 def show(row: Row) -> None:
-    base, cells = row.times.get("srcgrad"), []
+    base, cells = row.times.get("llvm"), []
     for peer in COLUMNS:
         value = row.times.get(peer)
-        ratio = f"({value / base:.2f}x)" if value and base and peer != "srcgrad" else ""
+        ratio = f"({value / base:.2f}x)" if value and base and peer != "llvm" else ""
         cells.append(f"{value:>10.4g} {ratio:>8}" if value is not None else f"{'-':>19}")
     print(f"{row.name:<16}" + "".join(cells), flush=True)
     if row.first:
         firsts = ", ".join(
-            f"{peer} {row.first[peer]:.0f}" for peer in COLUMNS if peer in row.first and peer != "by hand"
+            f"{peer} {row.first[peer]:.0f}" for peer in COLUMNS if peer in row.first and peer not in ("by hand", "C++")
         )
         print(f"    first: {firsts}", flush=True)
     for note in row.notes:
