@@ -12,50 +12,43 @@ Peers: NumPy with the gradient written by hand, HIPS autograd, JAX (jit, x64), P
 
 from __future__ import annotations
 
-import os
-
-for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[_variable] = "1"  # read when NumPy is imported
-os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1")
-os.environ.setdefault("JAX_PLATFORMS", "cpu")
-
 import argparse
 import importlib
-import importlib.metadata
-import importlib.util
 import itertools
 import json
-import platform
 import statistics
 import subprocess
 import sys
-import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.measure import (  # and sets one thread, before NumPy is imported
+    PEERS,
+    ROOT,
+    Call,
+    Row,
+    guarded,
+    header,
+    installed,
+    interleaved,
+    module,
+    repeats_for,
+    seconds,
+    show,
+)
+
+# isort: split
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.rows import compiling, fused, masks
+
 Array = NDArray[np.float64]
-Call = Callable[[], object]
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))  # a checkout that is not installed measures itself
-
-PEERS = ("srcgrad", "numpy", "autograd", "jax", "torch")
 SIZES = (10, 1_000, 100_000)
-
-
-@dataclass
-class Row:
-    """One line of the table: the time of each peer, in `unit`."""
-
-    name: str
-    unit: str
-    times: dict[str, float] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
 
 
 def wave(x: Array) -> Array:
@@ -64,16 +57,6 @@ def wave(x: Array) -> Array:
 
 def wave_gradient_by_hand(x: Array) -> Array:
     return np.exp(-(x * x)) * (np.cos(x) - 2 * x * np.sin(x))
-
-
-def module(name: str) -> Any:
-    """The module, or None where it is not installed."""
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name == name.partition(".")[0]:
-            return None
-        raise
 
 
 def fresh_gradient(peer: str) -> Callable[[Array], Any] | None:
@@ -135,39 +118,6 @@ def torch_gradient() -> Callable[[Array], Any] | None:
         return leaf.grad
 
     return gradient
-
-
-def seconds(call: Call, repeats: int = 1) -> float:
-    """Seconds of one call, as the mean of `repeats` calls in a row."""
-    start = time.perf_counter()
-    for _ in range(repeats):
-        call()
-    return (time.perf_counter() - start) / repeats
-
-
-def repeats_for(call: Call, target: float = 0.02) -> int:
-    """How many calls take about `target` seconds."""
-    return max(1, int(target / max(seconds(call, 3), 1e-9)))
-
-
-def interleaved(calls: dict[str, Call], rounds: int, repeats: dict[str, int]) -> dict[str, float]:
-    """The median seconds per call of each, over rounds that run them in turn."""
-    samples: dict[str, list[float]] = {name: [] for name in calls}
-    names = list(calls)
-    for turn in range(rounds):
-        shift = turn % len(names)
-        for name in names[shift:] + names[:shift]:
-            samples[name].append(seconds(calls[name], repeats[name]))
-    return {name: statistics.median(values) for name, values in samples.items()}
-
-
-def guarded(row: Row, peer: str, action: Callable[[], Any]) -> Any:
-    """The action's result; its error becomes a note of the row."""
-    try:
-        return action()
-    except Exception as error:
-        row.notes.append(f"{peer}: {type(error).__name__}: {str(error).strip().partition(chr(10))[0]}")
-        return None
 
 
 def bound(gradient: Callable[[Array], Any], x: Array) -> Call:
@@ -276,50 +226,10 @@ ROWS: dict[str, Callable[[int], Row]] = {
     "first-call": first_call_row,
     "import": import_row,
     "chain": chain_row,
+    **fused.ROWS,
+    **compiling.ROWS,
+    **masks.ROWS,
 }
-
-
-def installed(name: str) -> bool:
-    return importlib.util.find_spec(name) is not None
-
-
-def version(name: str) -> str:
-    try:
-        return importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        return "from the checkout" if name == "srcgrad" and installed(name) else "-"
-
-
-def processor() -> str:
-    information = Path("/proc/cpuinfo")
-    if information.exists():
-        for line in information.read_text("utf-8").splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()
-
-
-def header() -> dict[str, str]:
-    return {
-        "python": platform.python_version(),
-        **{peer: version(peer) for peer in PEERS},
-        "cpu": f"{processor()}, {os.cpu_count()} cores, one thread used",
-    }
-
-
-def show(row: Row) -> None:
-    base = row.times.get("srcgrad")
-    cells = []
-    for peer in PEERS:
-        value = row.times.get(peer)
-        if value is None:
-            cells.append(f"{'-':>19}")
-        else:
-            ratio = f"({value / base:.2f}x)" if base and peer != "srcgrad" else ""
-            cells.append(f"{value:>10.4g} {ratio:>8}")
-    print(f"{row.name + ' [' + row.unit + ']':<28}" + "".join(cells), flush=True)
-    for note in row.notes:
-        print(f"    {note}", flush=True)
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from srcgrad import cache
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
@@ -21,3 +23,10 @@ def older_objects_left_alone() -> Iterator[None]:
     gc.freeze()
     yield
     gc.unfreeze()
+
+
+@pytest.fixture
+def programs() -> cache.Table:
+    """The table of programs, empty: at its capacity one program more does not show in their number."""
+    cache.PROGRAMS.clear()
+    return cache.PROGRAMS

@@ -66,11 +66,15 @@ class Emitter:
 
     ``contract`` lets a product and a sum become one rounding, but within `strict`; nothing else is relaxed.
     ``declarations`` and ``definitions`` (by name) are what the module holds beside the function. ``block`` is the label
-    of the block that is being written: what a phi node that follows names.
+    of the block that is being written: what a phi node that follows names. ``outlined``: functions of `vector_math` are
+    called, not written out.
     """
 
-    def __init__(self, lanes: int, features: frozenset[str] = frozenset(), block: str = "entry") -> None:
+    def __init__(
+        self, lanes: int, features: frozenset[str] = frozenset(), block: str = "entry", outlined: bool = False
+    ) -> None:
         self.lanes = lanes
+        self.outlined = outlined
         self.features = features
         self.block = block
         self.lines: list[str] = []

@@ -22,7 +22,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # a checkout that is not installed runs itself
 
-from benchmarks.run import header, interleaved, repeats_for  # and sets one thread, before NumPy is imported
+from benchmarks.measure import header, interleaved, repeats_for  # and sets one thread, before NumPy is imported
 
 # isort: split
 import numpy as np

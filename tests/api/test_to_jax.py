@@ -191,7 +191,7 @@ def test_it_closes_over_tracers_of_jax() -> None:
     np.testing.assert_allclose(inner(w), 2 * X, rtol=1e-6)
 
 
-def test_a_function_is_traced_once_for_each_signature() -> None:
+def test_a_function_is_traced_once_for_each_signature(programs: Any) -> None:
     traces = []
 
     def f(x: Any) -> Any:
@@ -206,14 +206,12 @@ def test_a_function_is_traced_once_for_each_signature() -> None:
 
     g = sg.to_jax(pure)
     first = jax.make_jaxpr(g)(jnp.ones(3))
-    from srcgrad.cache import PROGRAMS
-
-    entries = len(PROGRAMS.entries)
+    entries = len(programs.entries)
     assert str(jax.make_jaxpr(jax.jit(g))(jnp.ones(3))).count("sin") == str(first).count("sin")
     jax.grad(g)(jnp.ones(3))
-    assert len(PROGRAMS.entries) == entries
+    assert len(programs.entries) == entries
     jax.grad(g)(jnp.ones(5))
-    assert len(PROGRAMS.entries) == entries + 1
+    assert len(programs.entries) == entries + 1
     jax.grad(sg.to_jax(f))(jnp.ones(3))  # it writes to a list, so that it cannot be remembered
     jax.grad(sg.to_jax(f))(jnp.ones(3))
     assert traces == [(3,), (3,)]

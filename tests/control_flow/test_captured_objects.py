@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import srcgrad as sg
-from srcgrad.cache import PROGRAMS, find_captures
+from srcgrad.cache import Table, find_captures
 
 X = np.array([1.0, 2.0])
 
@@ -61,7 +61,7 @@ def agrees(derivative: Any, function: Callable[[Any], Any]) -> None:
 
 
 @pytest.mark.parametrize("kind", [Model, Shifted])
-def test_bound_methods_and_attributes_are_never_stale(kind: type[Model]) -> None:
+def test_bound_methods_and_attributes_are_never_stale(kind: type[Model], programs: Table) -> None:
     model = kind(np.array([0.5, 0.25]), 2)
     through_global = sg.grad(lambda x: np.sum(model(x)) + np.sum(model.weight))
     derivative = sg.grad(model.loss)
@@ -71,7 +71,7 @@ def test_bound_methods_and_attributes_are_never_stale(kind: type[Model]) -> None
         agrees(through_global, lambda x: np.sum(model(x)))
 
     check()
-    known = len(PROGRAMS.entries)
+    known = len(programs.entries)
     model.weight = np.array([0.75, -0.5])
     check()
     model.weight[0] = 0.1
@@ -80,14 +80,14 @@ def test_bound_methods_and_attributes_are_never_stale(kind: type[Model]) -> None
     check()
     model.table["a"] = 5.0
     check()
-    assert len(PROGRAMS.entries) == known  # arrays and floats are inputs
+    assert len(programs.entries) == known  # arrays and floats are inputs
     model.steps = 3
     check()
     model.table["b"].append(1.0)
     check()
     model.table["c"] = 3.0
     check()
-    assert len(PROGRAMS.entries) > known
+    assert len(programs.entries) > known
 
 
 def test_a_redefined_method_and_class_attribute_are_seen() -> None:
@@ -107,7 +107,7 @@ def test_a_redefined_method_and_class_attribute_are_seen() -> None:
         Model.layer, Model.power = layer, 2  # type: ignore[method-assign]
 
 
-def test_containers_are_read_at_each_call() -> None:
+def test_containers_are_read_at_each_call(programs: Table) -> None:
     table = {"w": np.array([1.0, 2.0]), "names": ["a", "b"], "pair": (3.0, np.array([1.0, 1.0]))}
 
     def loss(x: Any) -> Any:
@@ -118,11 +118,11 @@ def test_containers_are_read_at_each_call() -> None:
 
     derivative = sg.grad(loss)
     agrees(derivative, loss)
-    known = len(PROGRAMS.entries)
+    known = len(programs.entries)
     table["w"] = np.array([3.0, -2.0])
     table["pair"] = (4.0, np.array([0.0, 2.0]))
     agrees(derivative, loss)
-    assert len(PROGRAMS.entries) == known
+    assert len(programs.entries) == known
     table["names"][1] = "a"  # type: ignore[index]
     agrees(derivative, loss)
     table["names"].pop()  # type: ignore[attr-defined]

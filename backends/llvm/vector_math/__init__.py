@@ -1,6 +1,7 @@
 """Elementary and some special functions of float64 and float32, as vectors of instructions.
 
-`FUNCTIONS` maps the name of an op to what emits it inline; no LLVM passes are needed. What is rare (arguments of sin,
+`FUNCTIONS` maps the name of an op to what emits it inline, or as a call where the emitter is ``outlined``: long
+programs compile sooner so. No LLVM passes are needed. What is rare (arguments of sin,
 cos and tan above 2**20, of arcsinh and arccosh above 2**28, powers of what is not a plain positive number) is a branch
 to a cold function in the emitter's ``definitions``: the emitter's ``block`` is then another. float64 results are within
 4 ULP, and mostly 2, gammaln within 5 (tests/backends/llvm/test_vector_math.py has the table); float32 ones are computed
@@ -24,19 +25,25 @@ from srcgrad.backends.llvm.vector_math import (
     power,
     trigonometric,
 )
+from srcgrad.backends.llvm.vector_math.basics import out_of_line
 
 Function = Callable[..., Number]
 
 
-def _of_both_widths(function: Function) -> Function:
+def _of_both_widths(name: str, function: Function) -> Function:
     """The function of float64 numbers as one of float32 numbers too, with strict rounding."""
 
-    def emit(e: Emitter, *operands: Number) -> Number:
+    def inline(e: Emitter, *operands: Number) -> Number:
         with e.strict():
             if operands[0].dtype != F32:
                 return function(e, *operands, single=False)
             wide = [e.convert("fpext", operand, F64) for operand in operands]
             return e.convert("fptrunc", function(e, *wide, single=True), F32)
+
+    def emit(e: Emitter, *operands: Number) -> Number:
+        if not e.outlined:
+            return inline(e, *operands)
+        return out_of_line(e, f"{name}_{operands[0].dtype}", inline, *operands, cold=False)
 
     emit.__name__, emit.__doc__ = function.__name__, function.__doc__
     return emit
@@ -77,7 +84,7 @@ _COMPUTED: Final[dict[str, Any]] = {
 }
 
 FUNCTIONS: Final[dict[str, Function]] = {
-    **{name: _of_both_widths(function) for name, function in _COMPUTED.items()},
+    **{name: _of_both_widths(name, function) for name, function in _COMPUTED.items()},
     "sqrt": plain.of_intrinsic("sqrt"),
     "floor": plain.of_intrinsic("floor"),
     "ceil": plain.of_intrinsic("ceil"),

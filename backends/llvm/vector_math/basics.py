@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Any, Final, NamedTuple
 
-from srcgrad.backends.llvm.emitter import F64, Emitter, Number, constant_text
+from srcgrad.backends.llvm.emitter import F64, DType, Emitter, Number, constant_text
 
 Pair = tuple[Number, Number]
 
@@ -194,22 +194,49 @@ def looked_up(e: Emitter, name: str, table: Sequence[float], index: Number) -> N
     return found
 
 
-def out_of_line(e: Emitter, name: str, function: Callable[..., Number], *operands: Number) -> Number:
-    """A call of a function of its own, which is cold: the vectors that are alive meet it on its path only."""
-    inner = Emitter(e.lanes, e.features)
-    parameters = [operand._replace(text=f"%x{number}") for number, operand in enumerate(operands)]
+def out_of_line(e: Emitter, name: str, function: Callable[..., Number], *operands: Number, cold: bool = True) -> Number:
+    """A call of a function of its own; if that is cold, the vectors that are alive meet it on its path only."""
+    types = tuple([(operand.dtype, operand.lanes) for operand in operands])
+    key = (name, types, e.features)
+    made = _DEFINED.get(key)
+    if made is None:
+        made = _DEFINED[key] = _defined(name, function, types, e.features, cold)
+    e.declarations |= made.declarations
+    e.definitions.update(made.definitions)
+    given = ", ".join(f"{operand.type} {operand.text}" for operand in operands)
+    return made.result._replace(text=e.emit(f"call {made.result.type} {made.name}({given})"))
+
+
+class _Defined(NamedTuple):
+    """A function of its own, and what it needs."""
+
+    name: str
+    result: Number
+    declarations: frozenset[str]
+    definitions: dict[str, str]
+
+
+_DEFINED: Final[dict[Any, _Defined]] = {}
+"""By name, types of the operands and features: the name says what the function is."""
+
+
+def _defined(
+    name: str,
+    function: Callable[..., Number],
+    types: tuple[tuple[DType, int], ...],
+    features: frozenset[str],
+    cold: bool,
+) -> _Defined:
+    inner = Emitter(types[0][1], features)
+    parameters = [Number(f"%x{number}", *type) for number, type in enumerate(types)]
     with inner.strict():
         found = function(inner, *parameters)
-    e.declarations |= inner.declarations
-    e.definitions.update(inner.definitions)
-    helper = f"@srcgrad_{name}_{operands[0].lanes}"
+    helper = f"@srcgrad_{name}_{types[0][1]}"
     head = f"define internal {found.type} {helper}({', '.join(f'{x.type} {x.text}' for x in parameters)})"
-    attributes = 'cold noinline nounwind "prefer-vector-width"="512" "min-legal-vector-width"="512"'
-    e.definitions[helper] = "\n".join(
-        [f"{head} {attributes} {{", "entry:", *inner.lines, f"  ret {found.type} {found.text}", "}"]
-    )
-    given = ", ".join(f"{operand.type} {operand.text}" for operand in operands)
-    return found._replace(text=e.emit(f"call {found.type} {helper}({given})"))
+    attributes = 'noinline nounwind "prefer-vector-width"="512" "min-legal-vector-width"="512"'
+    attributes = f"cold {attributes}" if cold else attributes
+    text = "\n".join([f"{head} {attributes} {{", "entry:", *inner.lines, f"  ret {found.type} {found.text}", "}"])
+    return _Defined(helper, found, frozenset(inner.declarations), {**inner.definitions, helper: text})
 
 
 def where_rare(

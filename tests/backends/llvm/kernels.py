@@ -44,9 +44,11 @@ def with_fma() -> Machine | None:
     return Machine("haswell", "", frozenset({"avx", "avx2", "fma"}))
 
 
-def loop_text(function: Callable[..., Number], dtype: Any, operands: int, lanes: int, machine: Machine) -> str:
+def loop_text(
+    function: Callable[..., Number], dtype: Any, operands: int, lanes: int, machine: Machine, outlined: bool = False
+) -> str:
     """A module with ``kernel(operand pointers …, result pointer, count)``; count is a multiple of the lanes."""
-    e = Emitter(lanes, machine.features, block="loop")
+    e = Emitter(lanes, machine.features, block="loop", outlined=outlined)
     dtype = np.dtype(dtype)
     vector = Number("", dtype, lanes).type
     names = [f"%p{k}" for k in range(operands + 1)]
@@ -83,12 +85,18 @@ class Kernel:
     """A compiled loop, called with arrays of one length."""
 
     def __init__(
-        self, function: Callable[..., Number], dtype: Any, operands: int, lanes: int, machine: Machine
+        self,
+        function: Callable[..., Number],
+        dtype: Any,
+        operands: int,
+        lanes: int,
+        machine: Machine,
+        outlined: bool = False,
     ) -> None:
         self.lanes, self.dtype = lanes, np.dtype(dtype)
         target = llvm.Target.from_triple(llvm.get_process_triple())
         self.target = target.create_target_machine(cpu=machine.cpu, features=machine.text, opt=2, jit=True)
-        module = llvm.parse_assembly(loop_text(function, dtype, operands, lanes, machine))
+        module = llvm.parse_assembly(loop_text(function, dtype, operands, lanes, machine, outlined))
         module.verify()
         self.module = module
         self.engine = llvm.create_mcjit_compiler(module, self.target)

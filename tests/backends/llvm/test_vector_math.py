@@ -90,9 +90,9 @@ EXACT_PAIRS = {name: getattr(np, name) for name in ("copysign", "maximum", "mini
 
 
 @cache
-def kernel(name: str, dtype: Any, lanes: int, machine: str) -> Kernel:
+def kernel(name: str, dtype: Any, lanes: int, machine: str, outlined: bool = False) -> Kernel:
     operands = 2 if name in PAIRS or name in EXACT_PAIRS else 1
-    return Kernel(FUNCTIONS[name], dtype, operands, lanes, MACHINES[machine])
+    return Kernel(FUNCTIONS[name], dtype, operands, lanes, MACHINES[machine], outlined)
 
 
 def widest(dtype: Any) -> int:
@@ -267,6 +267,18 @@ def test_the_number_of_lanes_does_not_matter(name: str, machine: str) -> None:
             found = kernel(name, dtype, lanes, machine)(*arrays)
             same = (found == expected) & (np.signbit(found) == np.signbit(expected))
             assert np.all(same | (np.isnan(found) & np.isnan(expected))), (name, lanes)
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("name", [*CASES, *PAIRS])
+def test_called_functions_are_those_written_out(name: str, machine: str) -> None:
+    for dtype in DTYPES:
+        if name in CASES:
+            arrays: tuple[Any, ...] = (np.concatenate([sample(name, dtype, 60), specials(dtype)]),)
+        else:
+            arrays = tuple(pair_sample(name, dtype, 60))
+        found = kernel(name, dtype, widest(dtype), machine, outlined=True)(*arrays)
+        np.testing.assert_array_equal(found, kernel(name, dtype, widest(dtype), machine)(*arrays))
 
 
 @pytest.mark.parametrize("machine", MACHINES)

@@ -1,0 +1,181 @@
+"""How soon a gradient never seen before is there: compiling alone, the whole first call, a fresh process."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from benchmarks.measure import ROOT, Row, module
+
+# isort: split
+import numpy as np
+
+import srcgrad as sg
+from srcgrad.backends.base import backend
+from srcgrad.compiler import optimised
+from srcgrad.lowering import lower
+
+LIMITS = {10: (15, 20), 200: (40, 60), 5_000: (250, 600)}
+"""By operations: the milliseconds to compile in, and those of the whole first call."""
+_serial = itertools.count()
+
+
+def body(operations: int) -> list[str]:
+    """A chain in which a tenth of the operations is a tanh, and no two lines in a row are alike."""
+    lines = ["x = np.tanh(x)", "x = x * w", "x = x + b", "x = x - 0.5 * b", "x = x * 0.9", "x = x + w * b"]
+    lines += ["x = x * x", "x = 0.25 * x", "x = x - w"]
+    found: list[str] = []
+    count = 0
+    for line in itertools.cycle(lines):
+        if count >= operations:
+            return found
+        found.append(line)
+        count += sum(line.count(sign) for sign in "*+-") + line.count("tanh")
+    return found
+
+
+def chain(operations: int, np_like: Any = np) -> Any:
+    """A new function of so many operations, with a code object of its own."""
+    name = f"chain_{next(_serial)}"
+    names: dict[str, Any] = {"np": np_like}
+    lines = "".join(f"    {line}\n" for line in body(operations))
+    exec(f"def {name}(x, w, b):\n{lines}    return np.sum(x)\n", names)
+    return names[name]
+
+
+def arrays() -> tuple[Any, ...]:
+    return tuple(np.random.default_rng(3).uniform(0.1, 0.9, size=(3, 1_000)))
+
+
+def milliseconds(action: Callable[[], Any]) -> float:
+    start = time.perf_counter()
+    action()
+    return (time.perf_counter() - start) * 1e3
+
+
+JAX = """
+from benchmarks.rows.compiling import jax_first
+jax_first(10)
+print(jax_first({operations}))
+"""
+PATIENCE = 60.0
+"""Seconds to wait for jax: XLA takes minutes for some long straight programs."""
+
+
+def jax_first(operations: int) -> float:
+    """Milliseconds of the first call by jax."""
+    import jax
+    import jax.numpy as jnp
+
+    jax.config.update("jax_enable_x64", True)
+    gradient = jax.jit(jax.grad(chain(operations, jnp), (0, 1, 2)))
+    given = tuple(map(jnp.asarray, arrays()))
+    return milliseconds(lambda: jax.block_until_ready(gradient(*given)))
+
+
+def jax_time(operations: int, rounds: int, row: Row) -> float | None:
+    """The median of first calls by jax; those of long programs in a process that can be given up."""
+    if module("jax") is None:
+        return None
+    if operations < 5_000:
+        return statistics.median([jax_first(operations) for _ in range(min(rounds, 5))])
+    command = [sys.executable, "-c", JAX.format(operations=operations)]
+    try:
+        done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True, timeout=PATIENCE)
+    except subprocess.TimeoutExpired:
+        row.notes.append(f"jax was not done after {PATIENCE:.0f} s, which is the time shown")
+        return PATIENCE * 1e3
+    return float(done.stdout.split()[-1])
+
+
+def compile_row(operations: int, rounds: int) -> Row:
+    """Milliseconds; the parts are notes: compiling alone, and loading what is cached."""
+    compile_limit, first_limit = LIMITS[operations]
+    row = Row(f"first call, {operations} operations", "ms")
+    if operations == 5_000:
+        row.bounds = {"jax": 4.0}
+    given = arrays()
+    compiled, first, cached = [], [], []
+    with tempfile.TemporaryDirectory() as folder:
+        before = os.environ.get("SRCGRAD_CACHE_DIR")
+        os.environ["SRCGRAD_CACHE_DIR"] = folder
+        try:
+            sg.grad(chain(10), (0, 1, 2), backend="llvm")(*given)  # imports and one-time work
+            for turn in range(min(rounds, 3 if operations == 5_000 else 7)):
+                fresh = sg.grad(chain(operations), (0, 1, 2), backend="llvm")
+                first.append(milliseconds(lambda fresh=fresh: fresh(*given)))  # type: ignore[misc]
+                os.environ["SRCGRAD_CACHE_DIR"] = f"{folder}/{turn}"
+                function = optimised(lower(fresh, given, {}).built.function)
+                compiled.append(milliseconds(lambda f=function: backend("llvm").compile(f)))  # type: ignore[misc]
+                cached.append(milliseconds(lambda f=function: backend("llvm").compile(f)))  # type: ignore[misc]
+                os.environ["SRCGRAD_CACHE_DIR"] = f"{folder}/{turn}/next"
+        finally:
+            os.environ.pop("SRCGRAD_CACHE_DIR")
+            if before is not None:
+                os.environ["SRCGRAD_CACHE_DIR"] = before
+    row.times["srcgrad"] = statistics.median(first)
+    theirs = jax_time(operations, rounds, row)
+    if theirs is not None:
+        row.times["jax"] = theirs
+    row.notes.append(f"the limit is {first_limit} ms")
+    row.notes.append(f"compiling alone {statistics.median(compiled):.1f} ms (limit {compile_limit})")
+    row.notes.append(f"compiling with the object cached {statistics.median(cached):.1f} ms")
+    return row
+
+
+FRESH = """
+import time
+start = time.perf_counter()
+import numpy as np
+import srcgrad as sg
+def loss(x):
+    return np.sum(np.tanh(x) ** 2 * np.exp(-x))
+sg.grad(loss, backend="llvm")(np.linspace(0.0, 1.0, 1000))
+print(time.perf_counter() - start)
+"""
+
+
+def process_row(rounds: int) -> Row:
+    """Milliseconds from the start of a program to its first gradient, whose kernel is cached."""
+    row = Row("fresh process, cached gradient", "ms")
+    with tempfile.TemporaryDirectory() as folder:
+        environment = os.environ | {"SRCGRAD_CACHE_DIR": folder}
+        inside, whole = [], []
+        for _ in range(min(rounds, 7) + 1):
+            start = time.perf_counter()
+            command = [sys.executable, "-c", FRESH]
+            done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True, env=environment)
+            whole.append((time.perf_counter() - start) * 1e3)
+            inside.append(float(done.stdout) * 1e3)
+    row.times["srcgrad"] = statistics.median(whole[1:])
+    row.notes.append(f"the limit is 350 ms; from the first import on {statistics.median(inside[1:]):.0f} ms")
+    row.notes.append(f"the first process of all, which compiles: {whole[0]:.0f} ms")
+    return row
+
+
+def long_row(rounds: int) -> Row:
+    """Seconds of the first call of a chain of 1e4 and of 1e5 operations."""
+    row = Row("first call, 100000 operations", "s")
+    given = tuple(array[:100] for array in arrays())
+    times = {}
+    for operations in (10_000, 100_000):
+        fresh = sg.grad(chain(operations), (0, 1, 2), backend="llvm")
+        times[operations] = milliseconds(lambda fresh=fresh: fresh(*given)) / 1e3  # type: ignore[misc]
+    row.times["srcgrad"] = times[100_000]
+    row.notes.append(f"1e4 operations: {times[10_000]:.2f} s; ratio {times[100_000] / times[10_000]:.1f}")
+    return row
+
+
+ROWS: dict[str, Callable[[int], Row]] = {
+    **{f"first-{operations}": partial(compile_row, operations) for operations in LIMITS},
+    "fresh-process": process_row,
+    "first-100000": long_row,
+}
