@@ -1,12 +1,13 @@
 """Elementary and some special functions of float64 and float32, as vectors of instructions.
 
 `FUNCTIONS` maps the name of an op to what emits it inline, or as a call where the emitter is ``outlined``: long
-programs compile sooner so. No LLVM passes are needed. What is rare (arguments of sin,
-cos and tan above 2**20, of arcsinh and arccosh above 2**28, powers of what is not a plain positive number) is a branch
-to a cold function in the emitter's ``definitions``: the emitter's ``block`` is then another. float64 results are within
-4 ULP, and mostly 2, gammaln within 5 (tests/backends/llvm/test_vector_math.py has the table); float32 ones are computed
-in float64 with polynomials of lower degree, and rounded. Special values are NumPy's. Results depend neither on the
-number of lanes nor on what the other lanes hold; from one kind of machine to another their last bits may differ.
+programs compile sooner so. No LLVM passes are needed. What is rare (arguments of sin, cos and tan above 2**20, of
+arcsinh and arccosh above 2**28, powers of what is not a plain positive number) is a branch to a cold function in the
+emitter's ``definitions``: the emitter's ``block`` is then another. float64 results are within 4 ULP, and mostly 2,
+gammaln within 5; float32 ones within 3.5, and mostly 2, or 0.75 where they are computed in float64 with polynomials of
+lower degree (what `single` has not, and all on machines without fused products);
+tests/backends/llvm/test_vector_math.py has the table. Special values are NumPy's. Results depend neither on the number
+of lanes nor on what the other lanes hold; from one kind of machine to another their last bits may differ.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from srcgrad.backends.llvm.vector_math import (
     logarithm,
     plain,
     power,
+    single,
     trigonometric,
 )
 from srcgrad.backends.llvm.vector_math.basics import out_of_line
@@ -32,11 +34,14 @@ Function = Callable[..., Number]
 
 def _of_both_widths(name: str, function: Function) -> Function:
     """The function of float64 numbers as one of float32 numbers too, with strict rounding."""
+    narrow = single.FUNCTIONS.get(name)
 
     def inline(e: Emitter, *operands: Number) -> Number:
         with e.strict():
             if operands[0].dtype != F32:
                 return function(e, *operands, single=False)
+            if narrow is not None and "fma" in e.features:
+                return narrow(e, *operands)  # type: ignore[no-any-return]
             wide = [e.convert("fpext", operand, F64) for operand in operands]
             return e.convert("fptrunc", function(e, *wide, single=True), F32)
 

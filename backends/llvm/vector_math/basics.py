@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
-from srcgrad.backends.llvm.emitter import F64, DType, Emitter, Number, constant_text
+from srcgrad.backends.llvm.emitter import F32, F64, DType, Emitter, Number, constant_text
 
 Pair = tuple[Number, Number]
 
@@ -121,31 +121,37 @@ def scaled(e: Emitter, a: Number, n: Number) -> Number:
 
 
 def avx512(e: Emitter, name: str, *operands: Number, immediate: int | None = None) -> Number:
-    """An instruction of AVX-512 on float64: masked intrinsics, every lane written, in the rounding mode in force.
+    """An instruction of AVX-512: masked intrinsics, every lane written, in the rounding mode in force.
 
     Other numbers of lanes are halved, or padded, to what the intrinsics know.
     """
     first = operands[0]
-    if first.lanes > 8:
+    width, kind = (32, "ps") if first.dtype == F32 else (64, "pd")
+    if first.lanes * width > 512:
         halves = zip(*(split_lanes(e, operand) for operand in operands), strict=True)
         return joined_lanes(e, *(avx512(e, name, *half, immediate=immediate) for half in halves))
     if first.lanes == 1:
-        wide = [e.splat(operand, 2) for operand in operands]
+        wide = [e.splat(operand, 128 // width) for operand in operands]
         found = avx512(e, name, *wide, immediate=immediate)
         return first._replace(text=e.emit(f"extractelement {found.type} {found.text}, i64 0"))
-    size, vector = first.lanes * 64, first.type
+    if first.lanes * width < 128:
+        padding = [operand._replace(text="zeroinitializer") for operand in operands]
+        pairs = zip(operands, padding, strict=True)
+        return split_lanes(e, avx512(e, name, *(joined_lanes(e, *pair) for pair in pairs), immediate=immediate))[0]
+    size, vector = first.lanes * width, first.type
     arguments = [f"{vector} {operand.text}" for operand in operands]
     types = [vector] * len(operands)
     if immediate is not None:
         arguments.append(f"i32 {immediate}")
         types.append("i32 immarg")
-    arguments += [f"{vector} zeroinitializer", "i8 -1"]
-    types += [vector, "i8"]
+    mask = f"i{max(first.lanes, 8)}"
+    arguments += [f"{vector} zeroinitializer", f"{mask} -1"]
+    types += [vector, mask]
     if size == 512 and name != "rcp14":
         arguments.append("i32 4")
         types.append("i32 immarg")
     masked = "" if name == "rcp14" else "mask."
-    function = f"@llvm.x86.avx512.{masked}{name}.pd.{size}"
+    function = f"@llvm.x86.avx512.{masked}{name}.{kind}.{size}"
     e.declarations.add(f"declare {vector} {function}({', '.join(types)})")
     return first._replace(text=e.emit(f"call {vector} {function}({', '.join(arguments)})"))
 
