@@ -94,6 +94,23 @@ def check(predicate: Any, message: str, kind: str) -> None:
         raise getattr(np.linalg if kind == "LinAlgError" else builtins, kind)(message)
 
 
+def is_indefinite(a: Any) -> Any:
+    """For each matrix of a stack, whether it has no Cholesky factor."""
+
+    def fails(matrices: Any) -> bool:
+        try:
+            np.linalg.cholesky(matrices)
+        except np.linalg.LinAlgError:
+            return True
+        return False
+
+    found = np.zeros(a.shape[:-2], np.bool_)
+    if fails(a):
+        for place in np.ndindex(found.shape):
+            found[place] = fails(a[place])
+    return found[()]
+
+
 def host_call(sites: Any, site: int, operands: tuple[Any, ...], types: tuple[tuple[str, tuple[int, ...]], ...]) -> Any:
     """Call ``sites[site]``; its results must have the dtypes and shapes of ``types``."""
     found = sites[site](*operands)

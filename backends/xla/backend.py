@@ -12,7 +12,7 @@ import numpy as np
 
 from srcgrad.backends.base import Backend, Executable
 from srcgrad.backends.xla.lowering import Lowered, lower
-from srcgrad.backends.xla.program import grown, raise_first
+from srcgrad.backends.xla.program import INT64, grown, raise_first
 from srcgrad.ir.core import Function
 from srcgrad.ir.types import TapeType
 
@@ -90,7 +90,8 @@ class Compiled:
 
     def call_by_shape(self, *arguments: Any) -> Any:
         """A tape that is an argument has the capacity that it was made with."""
-        shapes = tuple([tuple(np.shape(argument)) for argument in arguments])
+        params = arguments[1:] if self.lowered.replays else arguments
+        shapes = tuple([tuple(np.shape(argument)) for argument in params])
         call = self.by_shape.get(shapes)
         if call is None:
             call = self.by_shape[shapes] = self.built(shapes)
@@ -107,6 +108,7 @@ class Compiled:
         with jax.enable_x64(True):
             make: Any = jax.ShapeDtypeStruct
             structs = [make(literal.type.static_shape, literal.type.dtype) for literal in literals]
+            structs += [make((), INT64)] if lowered.replays else []
             params = zip(shapes, lowered.function.params, strict=True)
             structs += [make(shape, param.type.dtype) for shape, param in params]
             donated = tuple(count + position for position in self.donate)
@@ -130,17 +132,18 @@ class Compiled:
         """The results of a program with a status, which is looked at; it is compiled again as long as it lacks room."""
         lowered = self.lowered
         results: list[Any]
-        while True:
-            call = self.call
-            with jax.enable_x64(True):
-                *results, status = call(*arguments)
-            numbers = np.asarray(status)
-            if not grown(numbers, lowered.demands, lowered.capacities):
-                if call is self.call:
-                    break
-                continue  # another thread has made room since
-            with self.lock:
-                self.rebuild()
+        with lowered.recorded() as begin:
+            while True:
+                call = self.call
+                with jax.enable_x64(True):
+                    *results, status = call(*begin(), *arguments)
+                numbers = np.asarray(status)
+                if not grown(numbers, lowered.demands, lowered.capacities):
+                    if call is self.call:
+                        break
+                    continue  # another thread has made room since
+                with self.lock:
+                    self.rebuild()
         raise_first(numbers, lowered.effects, lowered.exceptions)
         return results
 

@@ -174,20 +174,28 @@ def call_host(application: Application, *operands: Any) -> tuple[Any, ...]:
         results = (found,) if len(types) == 1 else found
         return tuple([host_bytes(result) for result in results])
 
-    def guarded(alive: Any, *arrays: Any) -> tuple[Host, ...]:
+    def guarded(alive: Any, run: Any, *arrays: Any) -> tuple[Host, ...]:
         if not np.asarray(alive):
             return (host_bytes(np.int64(0)), *nothing)
+        if program.run is None:
+            return caught(*arrays)
+        found: tuple[Host, ...] = program.recordings[int(on_host(run, number.dtype))].next(lambda: caught(*arrays))
+        return found
+
+    def caught(*arrays: Any) -> tuple[Host, ...]:
         try:
             return (host_bytes(np.int64(0)), *call(*arrays))
         except BaseException as error:
             return (host_bytes(np.int64(program.exceptions.keep(error))), *nothing)
 
+    number = ArrayType(np.dtype(np.int64))
     given = [to_bytes(operand) for operand in operands]
     if not program.checks:
         found = io_callback(call, byte_types(types), *given, ordered=True)
     else:
-        number = ArrayType(np.dtype(np.int64))
-        status, *found = io_callback(guarded, byte_types([number, *types]), program.alive(), *given, ordered=True)
+        run = to_bytes(lax.convert_element_type(np.int64(0) if program.run is None else program.run, number.dtype))
+        results = byte_types([number, *types])
+        status, *found = io_callback(guarded, results, program.alive(), run, *given, ordered=True)
         raised = from_bytes(status, number.dtype)
         program.report(raised, raised, Effect(HOST, ""))
     return tuple([from_bytes(array, type.dtype) for array, type in zip(found, types, strict=True)])

@@ -6,7 +6,9 @@ it can be part of a jax program. It computes in the precision that its types say
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
 
 import jax
@@ -14,7 +16,7 @@ import numpy as np
 from jax import lax
 
 from srcgrad.backends.xla.callbacks import CALLBACKS, call_back
-from srcgrad.backends.xla.program import Application, Effect, Exceptions, Program
+from srcgrad.backends.xla.program import Application, Effect, Exceptions, Program, Recording
 from srcgrad.backends.xla.tables import (
     arrays,
     control,
@@ -63,6 +65,8 @@ EXPANDED: Final[dict[str, str]] = {
 }
 """op -> why no program that is run holds it."""
 
+RUNS: Final = itertools.count(1)
+"""Numbers for calls."""
 LARGE: Final = 1024
 """From how many elements on a literal array is an argument of the compiled program, not a constant in it."""
 
@@ -83,16 +87,41 @@ class Lowered:
         self.effects: tuple[Effect, ...] = ()
         self.demands: tuple[Operation, ...] = ()
         self.capacities: dict[Operation, int] = {}
+        self.recordings: dict[int, Recording] = {}
+        self.replays = checks and replays(function)
+        """Whether a call may have to run again, and what its host calls gave is to be used then: the first argument
+        is the number that `recorded` gives."""
         self.__name__ = self.__qualname__ = function.name.replace(".", "_") or "function"
 
     def __call__(self, *arguments: Any) -> tuple[Any, ...]:
         return self.run((), (), arguments)
+
+    @contextmanager
+    def recorded(self) -> Iterator[Callable[[], tuple[Any, ...]]]:
+        """For one call: a function to be called whenever it runs, which gives its first arguments."""
+        if not self.replays:
+            yield lambda: ()
+            return
+        number = next(RUNS)
+        recording = self.recordings[number] = Recording()
+
+        def begin() -> tuple[Any, ...]:
+            recording.position = 0
+            return (np.int64(number),)
+
+        try:
+            yield begin
+        finally:
+            del self.recordings[number]
 
     def run(self, literals: Sequence[Literal], constants: Sequence[Any], arguments: Sequence[Any]) -> tuple[Any, ...]:
         """The results, where ``constants`` stand for ``literals``."""
         program = Program(
             self.sites, lower_region, self.checks, not self.checks, self.exceptions, capacities=self.capacities
         )
+        program.recordings = self.recordings
+        if self.replays:
+            program.run, *arguments = arguments
         program.constants.update(zip(literals, constants, strict=True))
         with jax.enable_x64(True):
             results = lower_region(self.function, arguments, program)
@@ -113,6 +142,14 @@ class Lowered:
             if isinstance(value, Literal) and not value.splat and value.type.size >= LARGE:
                 found[value] = None
         return list(found)
+
+
+def replays(function: Function) -> bool:
+    """Whether a function calls the host and keeps tapes."""
+    operations = list(function.walk())
+    return any(operation.op.name == "host_call" for operation in operations) and any(
+        isinstance(value.type, TapeType) for operation in operations for value in operation.results
+    )
 
 
 def lower(function: Function, sites: Any = None, checks: bool = False) -> Lowered:

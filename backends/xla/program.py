@@ -54,6 +54,21 @@ class Exceptions:
         return self.kept.pop(number)
 
 
+class Recording:
+    """What the host calls of one call of a program have given, for when it has to run again."""
+
+    def __init__(self) -> None:
+        self.results: list[Any] = []
+        self.position = 0
+
+    def next(self, call: Callable[[], Any]) -> Any:
+        """The result of the next host call, which is made if it has not been made before."""
+        if self.position == len(self.results):
+            self.results.append(call())
+        self.position += 1
+        return self.results[self.position - 1]
+
+
 @dataclass
 class Program:
     """One lowering in progress."""
@@ -78,12 +93,16 @@ class Program:
     """What is known of regions that have been traced."""
     before: Any = None
     """Whether nothing had failed before the region that this is; None for a whole program."""
+    run: Any = None
+    """The number of the call, under which its host calls are recorded; None if it never runs again."""
+    recordings: dict[int, Recording] = field(default_factory=dict)
 
     def child(self, alive: Any) -> Program:
         """The lowering of a region: what it reports is its own."""
         return Program(
             self.sites, self.walk, self.checks, self.rules, self.exceptions, self.constants,
-            capacities=self.capacities, explored=self.explored, before=alive,
+            capacities=self.capacities, explored=self.explored, before=alive, run=self.run,
+            recordings=self.recordings,
         )  # fmt: skip
 
     def capacity(self, operation: Operation) -> int:
@@ -106,12 +125,23 @@ class Program:
         self.rows.append((lax.convert_element_type(failed, INT64), lax.convert_element_type(detail, INT64)))
 
     def alive(self) -> jax.Array:
-        """Whether nothing has failed so far."""
+        """Whether nothing has failed so far, and no tape lacked room: what is read from one means nothing."""
         total: Any = np.int64(0)
         for failed, _ in self.rows:
             total = lax.bitwise_or(total, failed)
         fine = lax.eq(total, np.int64(0))
+        if self.demands:
+            fine = lax.bitwise_and(
+                fine, self.fits([op for op, _ in self.demands], [trips for _, trips in self.demands])
+            )
         return fine if self.before is None else lax.bitwise_and(fine, self.before)
+
+    def fits(self, loops: Sequence[Operation], trips: Sequence[Any]) -> Any:
+        """Whether there was room for the trips that loops have made."""
+        found: Any = np.bool_(True)
+        for operation, number in zip(loops, trips, strict=True):
+            found = lax.bitwise_and(found, lax.le(number, np.int64(self.capacities.get(operation, 0))))
+        return found
 
     def status(self) -> jax.Array:
         rows = [*self.rows, *((trips, np.int64(0)) for _, trips in self.demands)]

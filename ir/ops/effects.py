@@ -10,7 +10,7 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from srcgrad.ir.core import NO_ATTRS, Attrs, Region
+from srcgrad.ir.core import NO_ATTRS, Attrs, Builder, Region
 from srcgrad.ir.errors import DTypeError, InternalError, UnsupportedError
 from srcgrad.ir.opdef import (
     Lin,
@@ -85,7 +85,8 @@ class Check(SeveralResults):
 class HostCall(SeveralResults):
     """Call the Python callable number ``site`` of the program; the results must have the types ``results``.
 
-    The callables are given when the program runs: the language never holds one.
+    The callables are given when the program runs: the language never holds one. Batched, it is called for one example
+    after the other.
     """
 
     effect = True
@@ -101,6 +102,22 @@ class HostCall(SeveralResults):
         expected = tuple((type.dtype.name, type.static_shape) for type in attrs["results"])
         arguments = f"({', '.join(operands)},)" if operands else "()"
         return f"host_call(sites, {attrs['site']}, {arguments}, {expected})"
+
+    def batch(
+        self, size: Size, operands: Sequence[Term], batched: Sequence[bool], attrs: Attrs
+    ) -> Sequence[Term] | Term:
+        from srcgrad.ir.transforms.batch import each_example  # which is written with ops
+
+        if not isinstance(size, int):
+            raise UnsupportedError("host_call: the number of examples is not known")
+        builder, inner = operands[0].builder, Builder()
+        params = [
+            inner.param(operand.type.with_shape(operand.shape[1:]) if flag else operand.type)
+            for operand, flag in zip(operands, batched, strict=True)
+        ]
+        called = inner.region(inner.emit_operation(self, params, attrs).results)
+        results = each_example(builder, called, [operand.value for operand in operands], batched, size)
+        return [Term(builder, value) for value in results]
 
     def samples(self) -> Iterator[Sample]:
         """Site 0 returns one array like its operand, site 1 two; site 2 takes anything and returns nothing."""

@@ -18,6 +18,7 @@ from srcgrad.ir.opdef import (
     Linear,
     LinearEmitter,
     LinearOperand,
+    NonDifferentiable,
     Op,
     Sample,
     Tangent,
@@ -29,7 +30,7 @@ from srcgrad.ir.opdef import (
 )
 from srcgrad.ir.ops.generate import iota
 from srcgrad.ir.ops.indexing import moved
-from srcgrad.ir.types import INT64, ArrayType, Shape, Size
+from srcgrad.ir.types import BOOL, INT64, ArrayType, Shape, Size
 
 LAPACK_DTYPES = ("float32", "float64", "complex64", "complex128")
 
@@ -119,6 +120,31 @@ class Cholesky(Op):
     def samples(self) -> Iterator[Sample]:
         for label, matrix in positive_definite():
             yield Sample((matrix,), symmetric=(0,), label=label)
+
+
+class IsIndefinite(NonDifferentiable):
+    """Whether ``cholesky`` would find that a matrix, Hermitian by its lower triangle, is not positive definite."""
+
+    helpers: ClassVar[tuple[str, ...]] = ("is_indefinite",)
+
+    def result_type(self, types: Sequence[ArrayType], attrs: Attrs) -> ArrayType:
+        require_arity(self, types, 1)
+        require_matrices(self, types[0])
+        return types[0].with_shape(types[0].shape[:-2]).with_dtype(BOOL)
+
+    def source(self, operands: Sequence[str], types: Sequence[ArrayType], result: ArrayType, attrs: Attrs) -> str:
+        return f"is_indefinite({operands[0]})"
+
+    def batch(
+        self, size: Size, operands: Sequence[Term], batched: Sequence[bool], attrs: Attrs
+    ) -> Sequence[Term] | Term:
+        return self(operands[0])
+
+    def samples(self) -> Iterator[Sample]:
+        for label, matrix in positive_definite():
+            yield Sample((matrix,), smooth=False, label=label)
+            yield Sample((-matrix,), smooth=False, label=f"the negative: {label}")
+        yield Sample((np.stack([np.eye(2), np.diag([1.0, -1.0])]),), smooth=False, label="one of a stack")
 
 
 class Solver(Linear, abstract=True):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from srcgrad.ir.core import Builder, Function, Literal, Region, Value
-from srcgrad.ir.opdef import Term, broadcast_to
-from srcgrad.ir.transforms.interpret import adopt
-from srcgrad.ir.types import Size, TapeType
+from srcgrad.ir.opdef import REGISTRY, Term, broadcast_to
+from srcgrad.ir.transforms.interpret import adopt, inline
+from srcgrad.ir.types import INT64, ArrayType, Size, TapeType
 
 
 def batch_region(
@@ -54,6 +54,29 @@ def batch(function: Function, batched: Sequence[bool], size: Size) -> Function:
             value if flag else with_leading_axis(builder, value, size)
             for value, flag in zip(results, flags, strict=True)
         ],
+    )
+
+
+def each_example(
+    builder: Builder, region: Region, arguments: Sequence[Value], batched: Sequence[bool], size: int
+) -> list[Value]:
+    """Emit a region as a loop over the examples, each after the one before: for what has an effect.
+
+    Every result has a leading axis of examples.
+    """
+    inner = Builder()
+    inner.span = builder.span
+    inner.param(ArrayType(INT64), "example")
+    params: dict[int, Value] = {}
+    for wanted in (False, True):  # what is the same for all examples comes first
+        for position, (param, flag) in enumerate(zip(region.params, batched, strict=True)):
+            if flag == wanted:
+                params[position] = inner.param(param.type, param.name)
+    body = inner.region(inline(inner, region, [params[position] for position in range(len(region.params))]))
+    consts = len(batched) - sum(batched)
+    attrs = {"trips": size, "carries": 0, "consts": consts, "reverse": False}
+    return list(
+        builder.emit_operation(REGISTRY["for"], [arguments[position] for position in params], attrs, [body]).results
     )
 
 

@@ -73,11 +73,21 @@ _SUPER: Final = ("LOAD_SUPER_ATTR", "LOAD_SUPER_METHOD")
 def _steps(code: types.CodeType, deep: bool, stores: bool) -> Iterator[Step]:
     cells = frozenset(code.co_cellvars) | frozenset(code.co_freevars)
     joined = False
+    local, copied = False, [False]
     for instruction in dis.get_instructions(code):
         joined |= instruction.is_jump_target
         operation, argument = instruction.opname, instruction.argval
         line = instruction.positions.lineno if instruction.positions is not None else None
         if operation in _IGNORED:
+            continue
+        if operation == "COPY":  # what an augmented assignment stores into
+            copied.append(local)
+        elif operation == "SWAP":
+            local = copied.pop() if len(copied) > 1 else False
+        elif operation != "LOAD_ATTR" and operation not in ("STORE_ATTR", "DELETE_ATTR"):
+            local = operation.startswith("LOAD_FAST") or (operation == "LOAD_DEREF" and argument in code.co_cellvars)
+        elif deep and local and operation != "LOAD_ATTR":  # objects from outside are copied, and watched
+            yield Step("other", argument, line)
             continue
         if deep and operation in _SUPER:
             yield Step("attribute", argument, line, True)

@@ -167,28 +167,15 @@ class Analysis:
         elif node.kind == "partial":
             self.read(index, "function", None, value.func, f"{name}.func", f"function of {node.label}")
             for position, argument in enumerate(value.args):
-                self.read(
-                    index,
-                    "argument",
-                    position,
-                    argument,
-                    f"{name}.args[{position}]",
-                    f"argument {position} of {node.label}",
-                )
+                place = f"{name}.args[{position}]"
+                self.read(index, "argument", position, argument, place, f"argument {position} of {node.label}")
             for key, argument in value.keywords.items():
-                self.read(
-                    index, "keyword", key, argument, f"{name}.keywords[{key!r}]", f"argument {key} of {node.label}"
-                )
+                place = f"{name}.keywords[{key!r}]"
+                self.read(index, "keyword", key, argument, place, f"argument {key} of {node.label}")
         elif node.kind == "transform":
             for position, inner in enumerate(wrapped_functions(value)):
-                self.read(
-                    index,
-                    "wrapped",
-                    position,
-                    inner,
-                    f"wrapped_functions({name})[{position}]",
-                    f"function of {node.label}",
-                )
+                place = f"wrapped_functions({name})[{position}]"
+                self.read(index, "wrapped", position, inner, place, f"function of {node.label}")
 
     def _visit_defaults(self, index: int, function: Any) -> None:
         label = self.plan.nodes[index].label
@@ -201,14 +188,8 @@ class Analysis:
                 index, "default", position, value, f"n{index}.__defaults__[{position}]", f"default {name} of {label}"
             )
         for name, value in keywords.items():
-            self.read(
-                index,
-                "keyword default",
-                name,
-                value,
-                f"n{index}.__kwdefaults__[{name!r}]",
-                f"default {name} of {label}",
-            )
+            place = f"n{index}.__kwdefaults__[{name!r}]"
+            self.read(index, "keyword default", name, value, place, f"default {name} of {label}")
 
     def _check_local_attributes(self) -> None:
         names = frozenset(self.local_attributes)
@@ -312,7 +293,7 @@ class Analysis:
         kind = hidden_kind(value)
         hidden: int | None = None
         node: int | None = None
-        if kind is not None and (kind in ("array", "jax array") or not self.floats_static):
+        if kind is not None and (kind in ("array", "jax array", "generator") or not self.floats_static):
             hidden = len(self.hidden)
             self.hidden.append(Hidden(path, kind))
             self._guard_hidden(hidden, value, expression)
@@ -367,6 +348,7 @@ class Analysis:
         """Follow every name that the code of node `index` reads, and the code nested in it."""
         for value, name, step in scope.imported:
             self._check_trusted(value, name, scope, step)
+            self.require_converted(index, scope, value, name)
         position = 0
         while position < len(scope.steps):
             step = scope.steps[position]
@@ -419,10 +401,14 @@ class Analysis:
                     value = self._global(index, self.plan.nodes[self.node_of[id(module)]].namespace, step.name, module)
                 except Refusal as refusal:
                     raise scope.refuse(str(refusal), step) from None
+        self.require_converted(index, scope, value, name)
         step = scope.steps[position] if position < len(scope.steps) else None
         if value is not _MISSING and step is not None and step.kind == "attribute":
             self.check_captured_attribute(value, name, step, scope)
         return position
+
+    def require_converted(self, index: int, scope: Scope, value: Any, name: str) -> None:
+        """Refuse what only converted code may use, in code that is run as it is: `reach`."""
 
     def is_trusted_name(self, name: str) -> bool:
         module = sys.modules.get(name)
@@ -438,6 +424,7 @@ class Analysis:
             step.name.startswith("__")
             and step.name.endswith("__")
             and step.name not in ("__name__", "__len__", "__doc__")
+            and not (self.deep and step.name in ("__init__", "__post_init__", "__call__", "__class__"))
         ):
             raise scope.refuse(f"reads the attribute '{step.name}'", step)
         self.local_attributes.add(step.name)

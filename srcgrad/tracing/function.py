@@ -17,6 +17,7 @@ from srcgrad.ir.source import Span
 from srcgrad.ir.transforms.interpret import inline
 from srcgrad.ir.types import DTYPE_NAMES, ArrayType
 from srcgrad.tracing.guards import Guide
+from srcgrad.tracing.hosts import NUMBER, HostObject, is_host_object, numbered
 from srcgrad.tracing.jax_arrays import JAX_TYPES, is_jax_array
 from srcgrad.tracing.layout import Strides, strides_of
 from srcgrad.tracing.pytree import TreeDef, flatten
@@ -34,6 +35,8 @@ class LeafSpec(NamedTuple):
     weak: bool
     strides: Strides | None = None
     """An array's layout where it is not in C order: it decides what user code gets as a view and what as a copy."""
+    host: Any = None
+    """Of an object that the program works with by its number, the kind."""
 
 
 def leaf_spec(leaf: Any) -> LeafSpec | None:
@@ -66,6 +69,8 @@ def leaf_spec(leaf: Any) -> LeafSpec | None:
                 hint="use booleans, integers, floats or complex; draw random numbers outside",
             )
         return LeafSpec(ArrayType(np.dtype(leaf.dtype), leaf.shape), not leaf.shape, False)
+    if kind is HostObject or is_host_object(leaf):
+        return LeafSpec(NUMBER, True, False, None, leaf.__class__)
     return None
 
 
@@ -78,7 +83,7 @@ def as_array(leaf: Any) -> Any:
         return np.float64(leaf)
     if kind is complex:
         return np.complex128(leaf)
-    return np.asarray(leaf)[()] if kind is np.memmap else leaf
+    return np.asarray(leaf)[()] if kind is np.memmap else numbered(leaf)
 
 
 class Traced(NamedTuple):
@@ -144,24 +149,17 @@ def trace_function(
             tracer.storage.strides = spec.strides
             if writes and type(leaves[position]) in JAX_TYPES:  # what could not be changed for the caller
                 tracer.storage.writable = False
-            given[position] = tracer
+            if spec.host is None:
+                given[position] = tracer
+            elif not concrete:
+                given[position] = HostObject(tracer, spec.host)
             storages.append((tracer.storage, value))
         trace.origins.update(zip(trace.builder.params, origins, strict=False))
         inputs = len(storages)
         output = call_user(call, given, trace)
         require_unchanged(trace)
         out_leaves, out_tree = flatten(output)
-        results: list[Value] = []
-        outputs: list[Any] = []
-        for leaf in out_leaves:
-            result = output_value(trace, leaf)
-            if result is None:
-                if hasattr(type(leaf), "__srcgrad_unfinished__"):
-                    str(leaf)  # which says what it is and raises
-                outputs.append(StaticLeaf(leaf))
-            else:
-                outputs.append(len(results))
-                results.append(result)
+        outputs, results = collected(trace, out_leaves)
         mutated = tuple(k for k, (storage, first) in enumerate(storages) if storage.value is not first)
         if writes:
             results += [storages[k][0].value for k in mutated]
@@ -172,6 +170,22 @@ def trace_function(
     captured = [array for _, array in trace.captured]
     sites, rolled = tuple(trace.sites), tuple(trace.rolled)
     return Traced(function, inputs, lifted, captured, out_tree, outputs, mutated, numbers, sites, rolled)
+
+
+def collected(trace: Trace, leaves: Sequence[Any]) -> tuple[list[Any], list[Value]]:
+    """What each leaf of an output is, the position of a result or a static leaf, and the results."""
+    results: list[Value] = []
+    outputs: list[Any] = []
+    for leaf in leaves:
+        result = output_value(trace, leaf)
+        if result is None:
+            if hasattr(type(leaf), "__srcgrad_unfinished__"):
+                str(leaf)  # which says what it is and raises
+            outputs.append(StaticLeaf(leaf))
+        else:
+            outputs.append(len(results))
+            results.append(result)
+    return outputs, results
 
 
 def require_unchanged(trace: Trace) -> None:
@@ -188,6 +202,10 @@ def require_unchanged(trace: Trace) -> None:
             same = all(one is other for one, other in zip(copy, before, strict=True))
         if not same:
             raise Refused(f"changes {label}, which is captured")
+    if trace.chosen:
+        from srcgrad.tracing.conversion.identity import require_unchanged_choices  # which needs this module
+
+        require_unchanged_choices(trace)
 
 
 def call_user(call: Callable[[list[Any]], Any], given: list[Any], trace: Trace) -> Any:

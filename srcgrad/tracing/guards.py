@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from srcgrad.backends.numpy.evaluate import evaluate
-from srcgrad.ir.core import Function, Value
+from srcgrad.ir.core import Function, Literal, Operation, Value
 from srcgrad.ir.passes.dce import dce
 from srcgrad.ir.passes.expand import expand
 from srcgrad.ir.source import Span, user_span
@@ -46,14 +46,18 @@ class Guide:
         self.guards: list[Guard] = []
 
     def answer(self, root: Trace, value: Value, what: str) -> Any:
-        """The number of a value of the outermost trace, from now on a guard; None if there are too many."""
+        """The number of a value of the outermost trace, from now on a guard; None if there are too many, or it depends
+        on what the program draws or reads when it runs.
+        """
         known = root.builder.number(value)
         if known is not None:
             return known
         if len(self.guards) >= MOST_GUARDS:
             return None
-        asked = Function("guard", root.builder.params, root.builder.operations, [value])
-        (number,) = evaluate(expand(dce(asked)), self.numbers, root.sites)
+        asked = dce(Function("guard", root.builder.params, without_effects(root.builder.operations), [value]))
+        if not is_closed(asked):
+            return None
+        (number,) = evaluate(expand(asked), self.numbers)
         number = np.array(number)[()]
         root.builder.known[value] = number
         self.guards.append(Guard(value, number, what, user_span(2)))
@@ -62,6 +66,26 @@ class Guide:
     def close(self) -> None:
         """Forget the arguments."""
         self.numbers = ()
+
+
+def without_effects(operations: Sequence[Operation]) -> list[Operation]:
+    """The operations of a program that do nothing besides computing: a guard does nothing else."""
+    return [
+        operation
+        for operation in operations
+        if not operation.op.effect
+        and not any(inner.op.effect for region in operation.regions for inner in region.walk())
+    ]
+
+
+def is_closed(function: Function) -> bool:
+    """Whether a function computes all that it reads."""
+    known: set[Value] = {*function.params}
+    for operation in function.operations:
+        if any(operand not in known and not isinstance(operand, Literal) for operand in operation.operands):
+            return False
+        known.update(operation.results)
+    return all(isinstance(value, Literal) or value in known for value in function.results)
 
 
 def guided(trace: Trace | None) -> list[Trace]:

@@ -161,6 +161,11 @@ def index_tracer(entry: Any) -> Tracer:
     return from_value(cast_value(tracer.read(), INT64))
 
 
+def place_of(entry: Tracer) -> Tracer:
+    """The index of a view: the number that the user has, so that the view lasts as long as it does."""
+    return entry if entry.scalar and entry.dtype == INT64 else index_tracer(entry)
+
+
 def require_bounds(view: Tracer, axes: list[int], indices: list[Tracer]) -> None:
     """Indices known while tracing are checked now, at the user's line."""
     for axis, index in zip(axes, indices, strict=True):
@@ -177,7 +182,7 @@ def basic(x: Tracer, entries: list[Any]) -> Tracer:
         view = basic(x, [slice(None) if k in traced else entry for k, entry in enumerate(entries)])
         after_ints = [k - sum(isinstance(entry, int) for entry in entries[:k]) for k in traced]
         steps = [
-            IndexView(axis, index_tracer(entries[k]))
+            IndexView(axis, place_of(entries[k]))
             for k, axis in zip(reversed(traced), reversed(after_ints), strict=True)
         ]
         for place in steps:

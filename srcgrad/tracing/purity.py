@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import builtins
 import dataclasses
+import enum
 import functools
 import types
 from abc import ABCMeta
@@ -17,6 +18,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from srcgrad.tracing.hosts import is_host_object
 from srcgrad.tracing.jax_arrays import is_jax_value
 
 __all__ = [
@@ -77,7 +79,8 @@ def is_trusted_module(module: types.ModuleType, is_pure: IsPure) -> bool:
 
 
 def hidden_kind(value: object) -> str | None:
-    """The kind of hidden input that `value` can be ("array", "jax array", "float", "complex", "numpy scalar"), or None.
+    """The kind of hidden input that `value` can be ("array", "jax array", "float", "complex", "numpy scalar",
+    "generator"), or None.
 
     Hidden inputs are read at each call. Exact types only: a subclass may do anything in its operators.
     """
@@ -88,6 +91,8 @@ def hidden_kind(value: object) -> str | None:
         return "numpy scalar"
     if isinstance(value, np.ndarray) and kind is np.ndarray and value.dtype.kind in "biufc":
         return "array"
+    if is_host_object(value):
+        return "generator"
     if is_jax_value(value) and getattr(value, "dtype").kind in "biufc":  # noqa: B009
         return "jax array"
     return None
@@ -107,6 +112,8 @@ def static_key(value: object, is_pure: IsPure, floats: bool = False) -> Hashable
         return kind, value
     if isinstance(value, np.dtype):
         return "dtype", value
+    if isinstance(value, enum.Enum):
+        return ("enum", value) if is_plain_enum(kind) else None
     if isinstance(value, np.generic) and value.dtype.kind not in "fcVO":
         return kind, value.dtype, value.item() if value.dtype.kind in "biu" else repr(value)
     if floats and hidden_kind(value) in ("float", "complex", "numpy scalar"):
@@ -124,13 +131,25 @@ def static_key(value: object, is_pure: IsPure, floats: bool = False) -> Hashable
 
 def is_plain_type(value: object) -> bool:
     """Whether `value` is a class whose calls and attributes are constants: NumPy's scalar types, ndarray, dtype,
-    built-in exceptions.
+    built-in exceptions, enumerations of static values.
     """
     if not isinstance(value, type):
         return False
     if issubclass(value, (np.generic, np.ndarray)):
         return value.__module__.partition(".")[0] == "numpy" and value not in (np.matrix, np.memmap)
+    if issubclass(value, enum.Enum):
+        return is_plain_enum(value)
     return value is np.dtype or value is object or (issubclass(value, BaseException) and value.__module__ == "builtins")
+
+
+def is_plain_enum(cls: Any) -> bool:
+    """Whether an enumeration has static values and no code of its own."""
+    for base in cls.__mro__:
+        if base.__module__ in ("builtins", "enum"):
+            continue
+        if any(_is_code(member) and not is_generated(member) for name, member in vars(base).items() if name[:1] != "_"):
+            return False
+    return all(static_key(member.value, lambda _: False, floats=True) is not None for member in cls)
 
 
 def is_ufunc_method(value: object, attribute: str) -> bool:

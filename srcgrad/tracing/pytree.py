@@ -295,6 +295,11 @@ def register_pytree_node(
     _HANDLERS[cls] = _Handler(flatten, lambda auxiliary, children: unflatten(auxiliary, tuple(children)), _index_steps)
 
 
+def is_registered(cls: type) -> bool:
+    """Whether it is known what the instances of a class hold, because it was said or is Python's own."""
+    return cls in _HANDLERS
+
+
 def register_pytree_node_class(cls: ClassT) -> ClassT:
     """Class decorator: registers `cls` through its methods `tree_flatten(self)` and `tree_unflatten(cls, auxiliary,
     children)`.

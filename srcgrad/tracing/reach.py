@@ -8,15 +8,17 @@ the containers and objects; one that the function changes makes it no single pro
 from __future__ import annotations
 
 import functools
+import sys
 import types
-from abc import ABCMeta
-from typing import Any, Final, NamedTuple
+from abc import ABC, ABCMeta
+from typing import Any, Final, Generic, NamedTuple
 
 from srcgrad.ir.source import internal
 from srcgrad.tracing.bytecode import Refusal, Scope, Step
 from srcgrad.tracing.capture import Analysis
-from srcgrad.tracing.conversion.convert import library_file
-from srcgrad.tracing.purity import is_generated, static_key
+from srcgrad.tracing.conversion.convert import convert_code, is_user_function, library_file
+from srcgrad.tracing.hosts import is_host_function
+from srcgrad.tracing.purity import impurity, is_generated, static_key
 from srcgrad.tracing.rebuild import member_function
 
 CONTAINERS: Final = (list, dict, tuple)
@@ -48,11 +50,15 @@ def is_user_class(cls: type) -> bool:
     if type(cls) not in (type, ABCMeta):
         return False
     for base in cls.__mro__[:-1]:
+        if base is ABC or base is Generic:
+            continue
         functions = [found for found in map(wrapped, vars(base).values()) if found is not None]
         codes = [found.function.__code__ for found in functions if not is_generated(found.function)]
         if base.__module__.partition(".")[0] in ("builtins", "numpy", "scipy", "jax", "srcgrad", "typing", "abc"):
             return False
         if any(library_file(code.co_filename) or internal(code) for code in codes):
+            return False
+        if not functions and base.__module__.partition(".")[0] in sys.stdlib_module_names:  # written in C
             return False
     return True
 
@@ -132,11 +138,13 @@ class ObjectAnalysis(Analysis):
 
     def visit_class(self, index: int, cls: type) -> None:
         for number, base in enumerate(cls.__mro__[:-1]):
+            if base is ABC or base is Generic:
+                continue
             holder = self.constant(base)
             for name, member in vars(base).items():
                 found = wrapped(member)
                 if found is None or is_generated(member) or is_generated(found.function):
-                    if name in ("__getattr__", "__getattribute__", "__setattr__", "__slots__"):
+                    if name in ("__getattr__", "__getattribute__", "__setattr__") and not is_generated(member):
                         raise Refusal(f"{base.__name__} has {name}")
                     continue
                 place = f"{holder}.__dict__[{name!r}]" + (f".{found.part}" if found.part else "")
@@ -147,6 +155,20 @@ class ObjectAnalysis(Analysis):
     def scope_of(self, index: int, code: types.CodeType) -> Scope:
         stores = id(self.objects[index]) in self.methods
         return Scope(code, None, self.is_trusted_name, deep=True, stores=stores)
+
+    def read(self, holder: int, source: str, key: Any, value: Any, expression: str, path: str) -> int:
+        if source not in ("global", "cell") and is_host_function(value):
+            raise Refusal(impurity(value, path.partition(" of ")[0]))  # nobody knows who calls it
+        return super().read(holder, source, key, value, expression, path)
+
+    def require_converted(self, index: int, scope: Scope, value: Any, name: str) -> None:
+        """Refuse draws and clocks in code that is run as it is, which would make them while tracing."""
+        if is_host_function(value) and not self.is_converted(self.objects[index]):
+            raise Refusal(impurity(value, name, home=name.rpartition(".")[0] or None), scope.code)
+
+    def is_converted(self, function: Any) -> bool:
+        code = function.__code__
+        return is_user_function(function) and not isinstance(convert_code(code, code.co_filename), str)
 
     def check_captured_attribute(self, value: Any, name: str, step: Step, scope: Scope) -> None:
         if self.node_kind(value) in ("object", "container", "class", "method"):

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
+from srcgrad.tracing.conversion.classes import adopt
 from srcgrad.tracing.trace import CURRENT
 
 __all__ = ["Edge", "Hidden", "Node", "Plan", "rebuild", "wrapped_functions"]
@@ -246,6 +247,7 @@ class _Copier:
             copy.__dict__.update(original.__dict__)
             self.copies[index] = copy
             copy.__dict__.update(self._held(index, "attribute", original.__dict__, node))
+            adopt(copy)
             watched = copy.__dict__
         else:
             watched = self.copies[index] = type(original)(original)

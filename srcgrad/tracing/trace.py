@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -51,7 +51,7 @@ class Refused(NeedsConcrete):
 class Storage:
     """Memory that tracers view: its current SSA value in the trace that made it."""
 
-    __slots__ = ("__weakref__", "aliases", "pending", "strides", "trace", "value", "writable")
+    __slots__ = ("__weakref__", "aliases", "doubt", "pending", "strides", "trace", "value", "writable")
 
     def __init__(self, trace: Trace, value: Value, writable: bool = True, strides: Strides | None = None) -> None:
         self.trace = trace
@@ -59,13 +59,28 @@ class Storage:
         self.writable = writable
         self.strides = strides
         """Where it is not laid out in C order, how; the IR knows no layout."""
-        self.aliases: weakref.WeakKeyDictionary[Storage, str] | None = None
-        """Memory that may be this one, depending on a traced condition, and the variable for which it does."""
+        self.aliases: weakref.WeakKeyDictionary[Storage, Any] | None = None
+        """Memory that may be shared with this one, depending on a traced condition, and how: `conversion.aliases`."""
+        self.doubt: Doubt | None = None
         self.pending: tuple[str, Value] | None = None
         """A variable that is bound only where the value, a predicate, holds: checked when it is first read."""
 
 
-class UnboundSite:
+class Doubt(NamedTuple):
+    """What of an array depends on a traced condition, so that some uses of it mean one thing or another."""
+
+    name: str
+    dtype: bool
+    """It is rounded on one path when it is written into."""
+    layout: bool
+    """Reshaping it gives a view or a copy."""
+
+
+class RaisingSite:
+    """The callable of an operation that raises an error or does nothing: for many examples, in any order."""
+
+
+class UnboundSite(RaisingSite):
     """The callable of an operation that asks whether a variable is bound."""
 
     def __init__(self, name: str) -> None:
@@ -137,16 +152,28 @@ class Trace:
         """Whether this is a block of the parent's function: a branch or the body of a loop."""
         self.converting: bool = parent is not None and parent.converting
         """Whether user functions are converted when they are called."""
-        self.attempts = 0
-        """How many ``try`` statements with handlers are in progress."""
+        self.attempts: list[Any] = []
+        """The ``try`` statements with handlers whose bodies are in progress here."""
+        self.cautious: bool = parent is not None and parent.cautious
+        """Whether there are any, here or in the traces around: then it is asked whether an operation fails."""
+        self.cleared: set[Value] = set() if parent is None else parent.cleared
+        """The results of operations of which this has been asked."""
+        self.journal: list[tuple[Storage, Value]] | None = None
+        """What memory held before it was written, while a ``try`` may have to be run again."""
         self.sites: list[Any] = [] if parent is None else parent.sites
         """What the program's ``host_call`` operations call, by number."""
+        self.adopted: list[Any] = parent.adopted if region and parent is not None else []
+        """Objects that are of the twins of their classes for now: `conversion.classes`."""
         self.rolled: list[str] = [] if parent is None else parent.rolled
         """What became of the loops, for `explain`."""
         self.watched: list[tuple[Any, Any, str]] = []
         """Copies of captured containers, what they held at first, and what they are called."""
         self.snapshots: weakref.WeakSet[Any] = weakref.WeakSet() if parent is None else parent.snapshots
         """What was noted of variables to be restored: no reference of the program's own."""
+        self.states: weakref.WeakSet[Any] = weakref.WeakSet() if parent is None else parent.states
+        """What the blocks in progress may change: no references of the program's own either."""
+        self.chosen: list[tuple[Any, Any, str]] = []
+        """Objects of which a variable holds one or another, what they held then, and the variable."""
         self.tables: list[Any] = []
         """The tables of what a loop writes, which hold memory besides the program's own objects."""
         self.guide: Guide | None = None
@@ -187,6 +214,10 @@ class Trace:
         """The storage's current value, as a value of this trace."""
         if storage.pending is not None:
             self.require_bound(storage)
+        return self.content(storage)
+
+    def content(self, storage: Storage) -> Value:
+        """What `read` gives, whether the variable is bound or not."""
         if storage.trace is self:
             return storage.value
         written = self.overlay.get(storage)
@@ -194,19 +225,24 @@ class Trace:
             return written
         if self.parent is None:
             raise leaked(storage.trace)
-        return self.lift(self.parent.read(storage))
+        return self.lift(self.parent.content(storage))
+
+    def reached(self, value: Value, home: Trace) -> Value:
+        """A value of a trace around this one, as a value of this one."""
+        chain: list[Trace] = []
+        trace: Trace | None = self
+        while trace is not None and trace is not home:
+            chain.append(trace)
+            trace = trace.parent
+        for inner in reversed(chain):
+            value = inner.lift(value)
+        return value
 
     def require_bound(self, storage: Storage) -> None:
         """The check, when the program runs, that a variable is bound."""
         assert storage.pending is not None
         name, predicate = storage.pending
-        chain: list[Trace] = []
-        trace: Trace | None = self
-        while trace is not None and trace is not storage.trace:
-            chain.append(trace)
-            trace = trace.parent
-        for inner in reversed(chain):
-            predicate = inner.lift(predicate)
+        predicate = self.reached(predicate, storage.trace)
         if storage.trace is self:
             storage.pending = None
         self.sites.append(UnboundSite(name))
@@ -216,6 +252,8 @@ class Trace:
 
     def write(self, storage: Storage, value: Value) -> None:
         if storage.trace is self:
+            if self.journal is not None:
+                self.journal.append((storage, storage.value))
             storage.value = value
         else:
             self.overlay[storage] = value
@@ -244,9 +282,21 @@ class Trace:
         """Emit one operation at the user's current line; one on small literals is evaluated instead."""
         for operand in operands:
             if not isinstance(operand, Literal):
+                if self.cautious:
+                    return self.emit_cautiously(op, operands, attrs)
                 self.builder.span = current_span()
                 return self.builder.emit(op, operands, attrs)
         return self.fold(op, operands, attrs)
+
+    def emit_cautiously(self, op: Op, operands: Sequence[Value], attrs: Attrs) -> Value:
+        """`emit` in the body of a ``try``, where the operation must be able to fail while tracing."""
+        from srcgrad.tracing.conversion.attempts import ask_first  # which is written with tracers
+
+        ask_first(op, operands, attrs)
+        self.builder.span = current_span()
+        value = self.builder.emit(op, operands, attrs)
+        self.cleared.add(value)
+        return value
 
     def fold(self, op: Op, operands: Sequence[Value], attrs: Attrs) -> Value:
         types = [operand.type for operand in operands]
@@ -260,6 +310,38 @@ class Trace:
 
 CURRENT: ContextVar[Trace | None] = ContextVar("srcgrad_trace", default=None)
 """The innermost trace in progress in this thread or task."""
+
+
+ACTIVE: list[None] = []
+"""Has an element for each trace in progress and each choice of a backend or debugger that lasts, in all threads.
+
+Where it is empty a call need not ask further; machine code looks at its length alone.
+"""
+
+
+class Mark:
+    """An element of `ACTIVE` for as long as a context has this: a copied context may outlive its ``with`` block."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        ACTIVE.append(None)
+
+    def __del__(self, pop: Callable[[], None] = ACTIVE.pop) -> None:
+        pop()
+
+
+MARK: ContextVar[Mark | None] = ContextVar("srcgrad_mark", default=None)
+
+
+@contextmanager
+def marked() -> Iterator[None]:
+    """Say that calls in this context must look at what is chosen there."""
+    token = MARK.set(Mark())
+    try:
+        yield
+    finally:
+        MARK.reset(token)
 
 
 DEBUGGERS = frozenset({"bdb", "pdb", "IPython", "ipdb", "pudb", "debugpy", "pydevd", "_pydevd_bundle"})
@@ -307,9 +389,11 @@ def current_trace() -> Trace:
 @contextmanager
 def tracing(trace: Trace) -> Iterator[Trace]:
     """Make a trace the current one; it is over, and its tracers are dead, at the end."""
+    ACTIVE.append(None)
     token = CURRENT.set(trace)
     try:
         yield trace
     finally:
         trace.alive = False
         CURRENT.reset(token)
+        ACTIVE.pop()

@@ -15,31 +15,27 @@ import numpy as np
 
 from srcgrad.errors import (
     AxisError,
-    ConcretizationError,
     MutationError,
     NoAttributeError,
     ShapeError,
-    SrcgradError,
     UnsupportedError,
 )
 from srcgrad.ir.core import Literal, Value
 from srcgrad.ir.errors import nearest_hint
 from srcgrad.ir.opdef import REGISTRY
 from srcgrad.ir.types import ArrayType, DType
-from srcgrad.tracing.guards import answer
+from srcgrad.tracing.asked import Asked
 from srcgrad.tracing.jax_arrays import is_jax_array
 from srcgrad.tracing.layout import elementwise_strides, uninitialised
 from srcgrad.tracing.trace import (
     CURRENT,
-    NeedsConcrete,
     Refused,
     Storage,
     Trace,
-    asked_by_debugger,
     current_trace,
     leaked,
 )
-from srcgrad.tracing.views import Chain, PartView, ReshapeView, TransposeView, View
+from srcgrad.tracing.views import Chain, PartView, ReshapeView, TransposeView, View, put_through, seen_through
 
 FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {}
 """The rule of each NumPy function: NumPy's own signature, on tracers."""
@@ -51,7 +47,7 @@ METHODS: dict[str, Callable[..., Any]] = {}
 BYTES_HINT = "a traced array has no memory of its own: leave what reads or writes its bytes out of the function"
 
 
-class Tracer:
+class Tracer(Asked):
     """A traced array or number."""
 
     __slots__ = ("bound", "cache", "chain", "scalar", "storage", "type", "weak")
@@ -128,9 +124,7 @@ class Tracer:
         cache = self.cache
         if cache is not None and cache[0] is base and cache[1] is trace:
             return cache[2]
-        value = base
-        for view in self.chain:
-            value = view.forward(trace, value)
+        value = seen_through(trace, base, self.chain)
         self.cache = (base, trace, value)
         return value
 
@@ -139,40 +133,41 @@ class Tracer:
 
         Raises:
             MutationError: the memory is read-only, or this is a scalar.
+            Refused: it depends on a traced condition in a way that is not known what else the write is seen by.
         """
         if self.scalar:
             raise UnsupportedError(f"a NumPy scalar ({self.dtype}) does not support item assignment")
         if not self.storage.writable:
             raise MutationError("assignment destination is read-only", hint="write into a copy: x = x.copy()")
-        if self.storage.aliases is not None:
-            self.require_alone()
         trace = CURRENT.get()
         if trace is None:
             raise leaked(self.storage.trace)
-        bases = [trace.read(self.storage)]
-        for view in self.chain[:-1]:
-            bases.append(view.forward(trace, bases[-1]))
-        for view, base in zip(reversed(self.chain), reversed(bases), strict=False):
-            new = view.backward(trace, base, new)
-        trace.write(self.storage, new)
+        if self.storage.doubt is not None and self.storage.doubt.dtype:
+            raise Refused(
+                f"a write into {self.storage.doubt.name!r}, whose dtype depends on a traced condition",
+                hint="give it one dtype on all paths: x.astype(float)",
+            )
+        if self.storage.aliases is None:
+            trace.write(self.storage, put_through(trace, trace.read(self.storage), self.chain, new))
+            return
+        from srcgrad.tracing.conversion.aliases import follow, sharers  # which are written with this module
 
-    def require_alone(self) -> None:
-        """Refuse a write into memory that another variable shares or does not share, depending on a condition.
+        others = sharers(self.storage)
+        trace.write(self.storage, put_through(trace, trace.read(self.storage), self.chain, new))
+        follow(self.storage, others)
+
+    def require_layout(self) -> None:
+        """Refuse to reshape an array that is contiguous or not, depending on a traced condition.
 
         Raises:
-            Refused: there is such a variable.
+            Refused: it is such an array.
         """
-        from srcgrad.tracing.conversion.aliases import sharer  # which is written with this module
-
-        name = sharer(self.storage)
-        if name is None:
-            return
-        named = name.isidentifier() and not name.startswith("_")
-        raise Refused(
-            f"a write into memory that {repr(name) if named else 'a conditional expression'} may or may not share, "
-            "depending on a traced condition",
-            hint=f"write {name} = {name}.copy() where {name} is set" if named else "write into a copy: x = x.copy()",
-        )
+        doubt = self.storage.doubt
+        if doubt is not None and doubt.layout and self.ndim > 1:
+            raise Refused(
+                f"{doubt.name!r} is reshaped, whose layout in memory depends on a traced condition",
+                hint="make a copy of the transposed array where it is set: x.T.copy()",
+            )
 
     def viewed(self, *views: View) -> Tracer:
         """A view of this array; its shape is what NumPy gives for the same view."""
@@ -191,12 +186,16 @@ class Tracer:
 
     def in_c_order(self) -> bool:
         """Whether its elements stand in memory one after the other, in C order."""
+        self.require_layout()
         return (not self.chain and self.storage.strides is None) or self.ghost().flags.c_contiguous
 
     def like_ufunc(self, *operands: Tracer) -> Tracer:
         """This fresh result, laid out as NumPy lays out an elementwise result of the operands."""
         if self.ndim > 1 and any(x.ndim > 1 and (x.chain or x.storage.strides) for x in operands):
             self.storage.strides = elementwise_strides([x.ghost() for x in operands], self.dtype)
+            doubts = [x.storage.doubt for x in operands if x.storage.doubt is not None and x.storage.doubt.layout]
+            if doubts:
+                self.storage.doubt = doubts[0]._replace(dtype=False)
         return self
 
     def number(self) -> Any:
@@ -327,6 +326,7 @@ class Tracer:
     def reshape_is_view(self, shape: Any) -> bool:
         if self.scalar:
             return False
+        self.require_layout()
         if not self.chain and self.storage.strides is None:
             return True
         ghost = self.ghost()
@@ -437,74 +437,7 @@ class Tracer:
             hint="x.reshape, np.resize and x.copy() make other shapes" if name == "resize" else BYTES_HINT,
         )
 
-    # --- what needs a number -----------------------------------------------------------------------
-    def concrete(self, what: str) -> Any:
-        """The known number; where one path is traced, Python's question for it is a guard.
-
-        Raises:
-            NeedsConcrete: in an abstract trace.
-        """
-        number = self.number()
-        if number is None:
-            number = answer(self, what)
-        if number is None:
-            raise NeedsConcrete(
-                f"{what} needs the value of a traced {self.type}",
-                hint="the value is known only when the program runs",
-            )
-        return number
-
-    def __bool__(self) -> bool:
-        if self.size != 1:
-            raise ShapeError(
-                "The truth value of an array with more than one element is ambiguous. Use a.any() or a.all()"
-            )
-        return bool(self.concrete("bool()"))
-
-    def __int__(self) -> int:
-        return int(self.concrete("int()"))
-
-    def __index__(self) -> int:
-        if self.dtype.kind not in "iu" or self.ndim:
-            raise self.escape(
-                "only integer scalar arrays can be converted to a scalar index",
-                f"this is {self.type}: int(x) is an integer without a derivative",
-            )
-        return operator.index(self.concrete("an index")[()])
-
-    def escape(self, message: str, hint: str) -> SrcgradError:
-        """The error of a conversion that would lose the derivative.
-
-        In an abstract trace the value may be one that is not differentiated: traced again, it is an ordinary array.
-        """
-        trace = CURRENT.get()
-        if trace is None or not self.storage.trace.alive:
-            return leaked(self.storage.trace)
-        if not trace.concrete:
-            return NeedsConcrete(message, hint=hint)
-        trace.refused = ConcretizationError(message, hint=hint)
-        return trace.refused
-
-    def __float__(self) -> float:
-        if self.dtype.kind in "biu" or asked_by_debugger():  # it has no derivative to lose
-            return float(self.concrete("float()"))
-        raise self.escape(
-            "float() of a traced value would lose its derivative",
-            "use the value as it is, np functions in place of math ones",
-        )
-
-    def __complex__(self) -> complex:
-        raise self.escape("complex() of a traced value would lose its derivative", "use the value as it is")
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        if self.dtype.kind in "biu" or asked_by_debugger():
-            return np.array(self.concrete("an array"), dtype)
-        raise self.escape(
-            "a traced value cannot become a concrete ndarray (np.array, np.asarray, or code in C)",
-            "join values with np.stack or np.concatenate; make the array to be filled with np.zeros_like(x); "
-            "call NumPy and SciPy functions that srcgrad supports",
-        )
-
+    # --- items -------------------------------------------------------------------------------------
     def __len__(self) -> int:
         if not self.ndim:
             raise UnsupportedError("len() of unsized object")
@@ -517,24 +450,6 @@ class Tracer:
 
     def __contains__(self, item: Any) -> bool:
         return bool((self == item).any())
-
-    def printed(self, what: str) -> Any:
-        """What a text of this value shows: the number, as the kind of object that it stands for."""
-        number = self.concrete(what)
-        return number.item() if self.weak else number
-
-    def __repr__(self) -> str:
-        trace = CURRENT.get()
-        if trace is None or not self.storage.trace.alive:  # in a traceback or a debugger
-            number = None if self.chain else self.storage.trace.builder.number(self.storage.value)
-            return f"Tracer({self.type})" if number is None else f"Tracer({self.type}, {number})"
-        return repr(self.printed("repr()"))
-
-    def __str__(self) -> str:
-        return str(self.printed("str()"))
-
-    def __format__(self, spec: str) -> str:
-        return format(self.printed("formatting"), spec)
 
     # --- NumPy's protocols ---------------------------------------------------------------------------
     def __array_function__(self, func: Callable[..., Any], types: Any, args: Any, kwargs: Any) -> Any:

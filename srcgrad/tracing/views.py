@@ -169,3 +169,20 @@ class DiagonalView(ReadOnlyView):
 
 
 Chain = tuple[View, ...]
+
+
+def seen_through(trace: Trace, base: Value, chain: Chain) -> Value:
+    """What the views show of a base."""
+    for view in chain:
+        base = view.forward(trace, base)
+    return base
+
+
+def put_through(trace: Trace, base: Value, chain: Chain, new: Value) -> Value:
+    """The base's value once the last of the views holds ``new``."""
+    bases = [base]
+    for view in chain[:-1]:
+        bases.append(view.forward(trace, bases[-1]))
+    for view, inner in zip(reversed(chain), reversed(bases), strict=False):
+        new = view.backward(trace, inner, new)
+    return new

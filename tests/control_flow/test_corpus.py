@@ -10,10 +10,21 @@ import numpy as np
 import pytest
 
 import srcgrad as sg
+import tests.control_flow.more_corpus  # noqa: F401  which adds to it
 from tests.control_flow.corpus import CORPUS
 
 NAMES = pytest.mark.parametrize("name", list(CORPUS))
-ON_XLA = ("newton_square_root", "gauss_seidel", "first_above", "viterbi", "checks_its_argument", "insertion_sort")
+MODULES = {"xla": "jax", "llvm": "llvmlite"}
+"""What each backend needs."""
+LONG = {
+    ("xla", name)
+    for name in (
+        *("pid_controller", "k_means", "dynamic_time_warping", "knapsack_table", "gauss_elimination_with_pivoting"),
+        *("edit_distance_costs", "particles_with_slots", "rk45_adaptive", "levenberg_marquardt", "bodies_with_verlet"),
+        *("burgers_upwind", "hmm_viterbi_with_backtrace", "jacobi_eigen"),
+    )
+}
+"""What XLA takes seconds to compile."""
 
 
 def numerically(function: Callable[..., Any], x: Any, rest: tuple[Any, ...], step: float = 1e-6) -> Any:
@@ -52,24 +63,45 @@ def test_value_and_derivatives(name: str) -> None:
         np.testing.assert_allclose(sg.hessian(function)(copied(x), *rest), curvature, rtol=1e-5)
 
 
-@pytest.mark.parametrize("name", ON_XLA)
-def test_on_xla(name: str) -> None:
-    pytest.importorskip("jax")
-    function, (x, *rest), _ = CORPUS[name]
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", sg.RetraceWarning)
-        slope = sg.grad(function, backend="xla")(copied(x), *rest)
-    np.testing.assert_allclose(slope, sg.grad(function)(copied(x), *rest), rtol=1e-9)
+@pytest.mark.parametrize(
+    ("backend", "name"),
+    [
+        pytest.param(backend, name, marks=pytest.mark.slow if (backend, name) in LONG else ())
+        for backend in MODULES
+        for name in CORPUS
+    ],
+)
+def test_on_other_backends(name: str, backend: str) -> None:
+    """All of it as one program: value, both modes, ``jit(grad)`` and the Hessian are inside one ``jit``."""
+    pytest.importorskip(MODULES[backend])
+    function, (x, *rest), options = CORPUS[name]
+
+    def everything(x: Any) -> Any:
+        value, slope = sg.value_and_grad(function)(copied(x), *rest)
+        forward = sg.jacfwd(function)(copied(x), *rest)
+        return function(copied(x), *rest), value, slope, forward, curvature(x)
+
+    def curvature(x: Any) -> Any:
+        return sg.hessian(function)(copied(x), *rest) if options.get("hessian") else 0.0
+
+    value, slope = sg.value_and_grad(function, backend="numpy")(copied(x), *rest)
+    expected = function(copied(x), *rest), value, slope, slope, curvature(x)
+    found = sg.jit(everything, backend=backend, strict=True)(copied(x))
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-11)
 
 
-def test_exact_gradients() -> None:
+@pytest.mark.parametrize("backend", ["numpy", *MODULES])
+def test_exact_gradients(backend: str) -> None:
+    if backend in MODULES:
+        pytest.importorskip(MODULES[backend])
     product, (x,), _ = CORPUS["product_until_large"]
-    assert sg.grad(product)(x) == 405.0
+    assert sg.grad(product, backend=backend)(x) == 405.0
     root, _, _ = CORPUS["newton_square_root"]
-    assert abs(sg.grad(root)(2.0) - 0.5 / np.sqrt(2.0)) < 1e-12
-    assert abs(sg.hessian(root)(2.0) + 0.25 * 2.0**-1.5) < 1e-9
+    assert abs(sg.grad(root, backend=backend)(2.0) - 0.5 / np.sqrt(2.0)) < 1e-12
+    assert abs(sg.hessian(root, backend=backend)(2.0) + 0.25 * 2.0**-1.5) < 1e-9
     doubling, _, _ = CORPUS["doubling_until_large"]
-    np.testing.assert_array_equal(sg.grad(doubling)(np.array([0.3, -0.4])), [2048.0, 2048.0])
+    np.testing.assert_array_equal(sg.grad(doubling, backend=backend)(np.array([0.3, -0.4])), [2048.0, 2048.0])
 
 
 def test_one_program_serves_both_sides_of_a_branch() -> None:

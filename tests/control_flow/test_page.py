@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import re
+import time
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +80,8 @@ def whiles(x: Any) -> Any:
         n += 1
     else:
         y += z
+    while n < abs(x[2]) * 5 and print("again", n) is None:
+        n += 1
     return y * n
 
 
@@ -162,6 +166,24 @@ def tries(x: Any) -> Any:
     return np.sum(y)
 
 
+@converted(
+    "`try` around what fails where values say so: `raise` under a condition, `assert`, an index, a key, a domain of "
+    "`math`, `solve`, `inv`, `cholesky`"
+)
+def handlers(x: Any) -> Any:
+    try:
+        if x[0] > 0.5:
+            raise ValueError(x[0])
+        y = math.sqrt(x[1]) * x[int(x[1] * 2)]
+    except (ValueError, IndexError):
+        y = x[1] ** 2
+    try:
+        a = np.linalg.cholesky(np.outer(x, x) + x[2] * np.eye(3))
+    except np.linalg.LinAlgError:
+        a = np.linalg.inv(np.outer(x, x) + np.eye(3))
+    return y * np.sum(a)
+
+
 @converted("a variable set on one path")
 def one_path(x: Any) -> Any:
     if x[0] > -10:
@@ -205,7 +227,18 @@ def filtered(x: Any) -> Any:
     return found * (2.0 if any(v > 1 for v in x if v < 2) else 3.0) * (0.5 if all(v < 3 for v in x if v > 0) else 1.0)
 
 
-@converted("memory that two variables shared on one path, written when only one of them is left")
+@converted("memory that two variables share on one path, also as views")
+def shared(x: Any) -> Any:
+    y, z = x * 1.0, x * 2.0
+    w = z
+    if x[0] > 0:
+        w = y[::-1]
+    w[0] = 7.0
+    z[1] += 1.0
+    return np.sum(y * z * w)
+
+
+@converted("memory that two variables share on one path, also as views")
 def left_over(x: Any) -> Any:
     y, z = x * 1.0, x * 2.0
     if x[0] > 0:
@@ -222,12 +255,46 @@ def left_over(x: Any) -> Any:
     return np.sum(y * x)
 
 
+@converted("`x[mask] += v` and the like, for a number `v`")
+def masked(x: Any) -> Any:
+    y = np.outer(x, x)
+    row = y[0]
+    y[y > 0.2] *= 0.9
+    y[(y > 0) & (y < 1)] **= 0.5
+    row[row < 0] -= x[1]
+    negative = y < -0.5
+    y[negative] /= x[2]
+    return np.sum(y * np.arange(9.0).reshape(3, 3))
+
+
+@converted("a list, assigned to at a traced integer")
+def assigned(x: Any) -> Any:
+    free, k = [x[0], x[1], 3.0], int(np.argmin(x))
+    free[k] = x[2] ** 2
+    free[(k + 1) % 3] += x[0]
+    return free[0] * free[1] + free[2]
+
+
+@converted("`sorted`, `min` and `max` by a key")
+def by_keys(x: Any) -> Any:
+    order = sorted(range(3), key=lambda k: x[k], reverse=True)
+    near = min([v * 2 for v in x], key=lambda v: abs(v - 1.0))
+    return near * max(x, key=np.sin) + sum((rank + 1) * x[k] for rank, k in enumerate(order))
+
+
 @converted("`print` and f-strings")
 def prints(x: Any) -> Any:
     print("x is", x, f"and {x[0]:.2f}", [x[1]], end="!\n")
     if x[0] > 0:
         print("positive")
     return np.sum(x)
+
+
+@converted("random draws, clocks, `time.sleep`")
+def draws(x: Any) -> Any:
+    rng, start = np.random.default_rng(4), time.perf_counter()
+    time.sleep(0)
+    return np.sum(x * rng.normal(size=3)) * (1.0 if time.perf_counter() >= start else 0.0)
 
 
 @converted("`float`, `int`, `abs`, `min`, `max`, `sum`, `round`, `any`, `all`, `sorted`, `math`")
@@ -265,6 +332,42 @@ class Base:
 
     def value(self, y: Any) -> Any:
         return self.x * y if y > 0 else y
+
+
+class Speed:
+    def __init__(self, x: Any, y: Any) -> None:
+        self.x, self.y = x, y
+
+    @property
+    def size(self) -> Any:
+        return math.hypot(self.x, self.y) if self.x > 0 else self.y
+
+    def __add__(self, other: Any) -> Any:
+        return Speed(self.x + other.x, self.y) if self < other else self.size * 2.0
+
+    def __lt__(self, other: Any) -> Any:
+        return math.sqrt(self.x**2 + 1.0) < other.size + 9.0
+
+
+@dataclass
+class Scaled:
+    value: Any
+    scale: float = 2.0
+
+    def __post_init__(self) -> None:
+        if self.value > 0.4:
+            self.value = self.value * self.scale
+
+
+@converted("properties, operators and `__post_init__` of classes")
+def implicit(x: Any) -> Any:
+    total = Speed(x[0], x[1]) + Speed(x[1], x[2])
+    return total.size * Scaled(x[0]).value + Scaled(x[1], x[2]).value
+
+
+@converted("`np.vectorize`")
+def elements(x: Any) -> Any:
+    return np.sum(np.vectorize(lambda v, w: v * w if v > w else w)(np.outer(x, x), x[::-1]) * np.arange(3.0))
 
 
 @converted("closures, lambdas, methods, `super()`, partials, decorators, recursion, generators")
@@ -400,32 +503,57 @@ def grows(x: Any) -> Any:
     return sum(kept)
 
 
-@several("a write that may or may not alias", "may or may not share, depending on a traced condition")
-def aliases(x: Any) -> Any:
-    y, z = x * 1, x * 2
-    w = z
+@several(
+    "a write into one of two parts of an array that overlap, kept on one path",
+    "may or may not share, depending on a traced condition",
+)
+def overlapping(x: Any) -> Any:
+    y, z = x[:2] * 1, x[1:] * 2
     if x[0] > 0:
-        w = y
-    w[0] = 7.0
+        w = x * 3
+        y, z = w[:2], w[1:]
+    y[1] = 7.0
     return np.sum(y * z)
 
 
-@again("an error caught by `try`", "an error inside a try depends on a traced value")
-def caught(x: Any) -> Any:
-    try:
-        if x[0] > 0:
-            raise ValueError
-        return np.sum(x)
-    except ValueError:
-        return np.sum(x**2)
+@several("a write into an array whose dtype differs between branches", "whose dtype depends on a traced condition")
+def other_dtypes(x: Any) -> Any:
+    y = np.zeros(3)
+    if x[0] > 0:
+        y = np.zeros(3, np.int64)
+    y[0] = 2.0
+    return np.sum((y + 1) * x)
 
 
-@again("a `try` around operations that may fail", "a try holds operations that may fail when the program runs")
-def singular(x: Any) -> Any:
-    try:
-        return np.sum(np.linalg.inv(np.outer(x, x) + np.eye(3)))
-    except np.linalg.LinAlgError:
-        return np.sum(x)
+@several(
+    "reshaping an array whose layout differs between branches", "whose layout in memory depends on a traced condition"
+)
+def other_layouts(x: Any) -> Any:
+    y = np.outer(x, np.arange(3.0))
+    if x[0] > 0:
+        y = y.T
+    flat = y.ravel()
+    flat[1] = 5.0
+    return np.sum(y * np.outer(np.arange(3.0), x))
+
+
+@several(
+    "a list, dict or object that is one of several, changed later",
+    "is one of several objects, depending on a traced condition, and changed",
+)
+def other_lists(x: Any) -> Any:
+    one, other = [x[0], 1.0], [x[1], 2.0]
+    picked = one if x[2] > 0 else other
+    picked[0] = picked[0] * 5.0
+    return one[0] * 3 + other[0]
+
+
+@several("a recursion that a traced value ends", "a recursion ends where a traced value says")
+def recursion(x: Any) -> Any:
+    def halved(y: Any) -> Any:
+        return y if y < 1 else halved(y / 2) * y
+
+    return halved(abs(x[2])) + x[0]
 
 
 @several("an error whose message shows values", "the message of an error holds traced values")
@@ -440,22 +568,37 @@ def keyed(x: Any) -> Any:
     return np.sum(x) if {0: "sum", 1: "product"}[int(x[0] > 0)] == "sum" else np.prod(x)
 
 
+@again("a `try` that prints or draws before it may fail", "a try has an effect before it may fail")
+def prints_first(x: Any) -> Any:
+    try:
+        print("tried")
+        if x[0] > 0:
+            raise ValueError
+        return np.sum(x)
+    except ValueError:
+        return np.sum(x**2)
+
+
+@again(
+    "a `try` around `svd`, `eigh` and others that may fail in their own ways",
+    "a try holds operations that may fail when the program runs",
+)
+def decomposed(x: Any) -> Any:
+    try:
+        return np.linalg.svd(np.outer(x, x) + np.eye(3))[1][0]
+    except np.linalg.LinAlgError:
+        return np.sum(x)
+
+
 @again("a text of a value that is no f-string for `print`", "formatting needs the value of a traced")
 def length(x: Any) -> Any:
     return np.sum(x) * len(f"{x[0]:.1f}")
 
 
-@again("a `while` whose test prints", "the test of a while has an effect")
-def printing_test(x: Any) -> Any:
-    y = abs(x[0]) + 0.1
-    while y < 3 and print("again") is None:
-        y = y * 2
-    return y
-
-
-@again("a random draw", "draws at each call")
-def draws(x: Any) -> Any:
-    return np.sum(x) + 0.0 * np.random.rand()
+@again("a draw of what is no number", "gives a str_ at each call")
+def drawn_word(x: Any) -> Any:
+    rng = np.random.default_rng(0)
+    return np.sum(x) * len(str(rng.choice(["one", "three"])))
 
 
 @several("Python integers that may exceed 64 bits", "may exceed 64 bits")
@@ -465,6 +608,20 @@ def factorials(x: Any) -> Any:
         product = product * 3
         y = y * 2.0 + product
     return y / product
+
+
+@several("a `try` around a loop with a traced end that may fail", "an error inside a try depends on a traced value")
+def in_the_loop(x: Any) -> Any:
+    y, n = abs(x[0]) + 0.1, 0
+    try:
+        while y < 5:
+            y = y * 2
+            if n > 3:
+                raise ValueError
+            n += 1
+    except ValueError:
+        y = y * x[1]
+    return y
 
 
 @on_the_page
@@ -488,6 +645,19 @@ def test_a_program_for_each_path(row: str) -> None:
     assert reason in text
     with pytest.raises(sg.errors.ArgumentError, match=re.escape(reason)):
         sg.jit(function, strict=True)(POINTS[0].copy())
+
+
+@pytest.mark.parametrize("row", list(BY_PATHS))
+def test_a_program_for_each_path_on_xla(row: str) -> None:
+    pytest.importorskip("jax")
+    function, _ = BY_PATHS[row]
+    slope = sg.grad(function, backend="xla")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", sg.RetraceWarning)
+        for x in (POINTS[0], POINTS[1], POINTS[0]):
+            found = slope(x.copy())
+            np.testing.assert_allclose(found, sg.grad(function, backend="numpy")(x.copy()), rtol=1e-9, atol=1e-12)
+    assert re.match(r"Path \d of at most 8", sg.explain(slope)(POINTS[0].copy())["how it runs"])
 
 
 @on_the_page
@@ -519,6 +689,13 @@ NOT_CONVERTED = {
     "one that calls `locals()`": namespace,
     "a jump in a `finally`": jump_in_finally,
 }
+
+
+def test_what_is_run_as_it_is_and_asks_what_it_got_is_told() -> None:
+    made: dict[str, Any] = {"np": np}
+    exec("def f(x):\n    return np.sum(x ** 2) if isinstance(x, np.ndarray) else np.sum(x)", made)
+    with pytest.warns(UserWarning, match="its source is not available; isinstance"):
+        sg.grad(made["f"])(np.ones(2))
 
 
 @on_the_page

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import types
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -14,6 +15,7 @@ import srcgrad as sg
 from srcgrad import paths
 from srcgrad.cache import PROGRAMS
 from srcgrad.tracing import guards
+from srcgrad.tracing.jax_arrays import double_precision
 
 SOURCES = {
     "branches": """
@@ -267,3 +269,39 @@ def test_questions_inside_an_inner_transform_are_guards_too(traces: list[str]) -
     for x in (0.25, 2.0, 0.125, 3.0):
         assert g(x) == (36 * x**2 if 2 * x > 1 else 8 * x)
     assert len(traces) == 2
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_paths_on_xla_are_guarded_on_the_host(name: str, traces: list[str]) -> None:
+    pytest.importorskip("jax")
+    f = without_source(SOURCES[name])
+    gradient, value = sg.grad(f, backend="xla"), sg.jit(f, backend="xla")
+    for x in points(6):
+        np.testing.assert_allclose(value(x.copy()), f(x.copy()), rtol=1e-12)
+        np.testing.assert_allclose(gradient(x), slopes(f, x), rtol=1e-6, atol=1e-7)
+    assert 0 < len(traces) <= 2 * paths.LIMIT
+
+
+def test_paths_of_jax_arrays(traces: list[str]) -> None:
+    jax = pytest.importorskip("jax")
+    f = without_source(SOURCES["mask"])
+    gradient = sg.grad(f, backend="xla")
+    with double_precision():
+        for x in points(4):
+            found = gradient(jax.numpy.asarray(x))
+            assert isinstance(found, jax.Array)
+            np.testing.assert_allclose(np.asarray(found), slopes(f, x), rtol=1e-6, atol=1e-7)
+    assert traces
+
+
+def test_a_fault_of_srcgrad_is_not_hidden_by_tracing_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    sg.clear_caches()
+
+    def broken(*args: Any) -> Any:
+        raise KeyError("no such rule")
+
+    ours = types.FunctionType(broken.__code__.replace(co_filename=paths.__file__), vars(paths))  # as if it stood there
+    monkeypatch.setattr(paths, "guard_function", ours)
+    with pytest.raises(sg.errors.InternalError, match="no such rule"):
+        sg.grad(without_source(SOURCES["mask"]))(np.ones(3))
+    sg.clear_caches()

@@ -269,28 +269,30 @@ def while_loop(application: Application, *operands: Any) -> Any:
     total = Found([], test.effects + found.effects, test.demands + found.demands)
     alive = program.alive()
 
-    def tested(carries: Sequence[Any], rows: Sequence[Row]) -> tuple[Any, list[Row], list[Any]]:
-        going = lax.bitwise_and(alive, is_fine(rows)) if program.checks else np.bool_(True)
+    def going_on(rows: Sequence[Row], demands: Sequence[Any]) -> Any:
+        return lax.bitwise_and(lax.bitwise_and(alive, is_fine(rows)), program.fits(total.demands, demands))
+
+    def tested(carries: Sequence[Any], rows: Sequence[Row], demands: Sequence[Any]) -> tuple[Any, list[Row], list[Any]]:
+        going = going_on(rows, demands) if program.checks else np.bool_(True)
         (holds,), inner = run(program, condition, [*carries, *consts], going)
         return holds, list(inner.rows), [value for _, value in inner.demands]
 
     def go(state: Any) -> Any:
-        carries, _, rows, _, _, holds = state
+        carries, _, rows, demands, _, holds = state
         if not test.reports:
-            holds = tested(carries, rows)[0]
+            holds = tested(carries, rows, demands)[0]
         return lax.bitwise_and(holds, is_fine(rows)) if total.effects else holds
 
     def trip(state: Any) -> Any:
         carries, number, rows, demands, rooms, holds = state
-        going = lax.bitwise_and(alive, is_fine(rows))
-        results, inner = run(program, body, [*carries, *consts], going)
+        results, inner = run(program, body, [*carries, *consts], going_on(rows, demands))
         new = [fit(value, target) for value, target in zip(results, targets, strict=False)]
         rooms = stored(rooms, results[count:], number)
         own = no_rows(len(test.effects)) + list(inner.rows)
         counts = [np.int64(0)] * len(test.demands) + [value for _, value in inner.demands]
         rows, demands = later(rows, own), largest(demands, counts)
         if test.reports:
-            holds, more, needs = tested(new, rows)
+            holds, more, needs = tested(new, rows, demands)
             rows = later(rows, more + no_rows(len(found.effects)))
             demands = largest(demands, needs + [np.int64(0)] * len(found.demands))
         return as_arrays((new, lax.add(number, np.int64(1)), rows, demands, rooms, holds))
@@ -298,7 +300,7 @@ def while_loop(application: Application, *operands: Any) -> Any:
     start = [fit(value, target) for value, target in zip(operands, targets, strict=False)]
     rows, demands, holds = no_rows(len(total.effects)), [np.int64(0)] * len(total.demands), np.bool_(True)
     if test.reports:
-        holds, first, needs = tested(start, rows)
+        holds, first, needs = tested(start, rows, demands)
         rows = first + no_rows(len(found.effects))
         demands = needs + [np.int64(0)] * len(found.demands)
     rooms = buffers(found, count, capacity)
@@ -357,10 +359,16 @@ class ForLoop(NamedTuple):
         return settled(self.program, self.body, [struct((), INT64)], self.carries, [*self.consts, *elements])
 
     def trip(
-        self, alive: Any, targets: Sequence[Any], index: Any, state: Any, elements: Sequence[Any]
+        self,
+        alive: Any,
+        targets: Sequence[Any],
+        loops: Sequence[Operation],
+        index: Any,
+        state: Any,
+        elements: Sequence[Any],
     ) -> tuple[Any, list[Any]]:
         carries, rows, demands = state
-        going = lax.bitwise_and(alive, is_fine(rows))
+        going = lax.bitwise_and(lax.bitwise_and(alive, is_fine(rows)), self.program.fits(loops, demands))
         results, inner = run(self.program, self.body, [index, *carries, *self.consts, *elements], going)
         new = [fit(value, target) for value, target in zip(results, targets, strict=False)]
         rows = later(rows, inner.rows)
@@ -384,7 +392,7 @@ class ForLoop(NamedTuple):
             if row is None:
                 values = iter(sliced)
                 row = [column.element if isinstance(column, Filled) else next(values) for column in self.columns]
-            state, made = self.trip(alive, targets, index, state, row)
+            state, made = self.trip(alive, targets, found.demands, index, state, row)
             return state, as_arrays([fit(value, element) for value, element in zip(made, elements, strict=True)])
 
         indices = lax.iota(INT64, trips)
@@ -406,7 +414,7 @@ class ForLoop(NamedTuple):
         def trip(state: Any) -> Any:
             done, inner, filled = state
             index = lax.sub(lax.sub(number, done), np.int64(1)) if self.reverse else done
-            inner, made = self.trip(alive, targets, index, inner, self.row(index))
+            inner, made = self.trip(alive, targets, found.demands, index, inner, self.row(index))
             return as_arrays((lax.add(done, np.int64(1)), inner, stored(filled, made, index)))
 
         begin = as_arrays((np.int64(0), self.start(targets, found), rooms))

@@ -25,19 +25,28 @@ def diagonal(x: Array) -> Array:
 
 @contextual
 def cholesky(application: Application, x: Array) -> Array:
-    """jax gives nan where LAPACK finds that the matrix is not positive definite; a matrix with nan is no error."""
     if not x.size:
         return x
     found: Array = linalg.cholesky(x, symmetrize_input=False)
+    application.check(lax.bitwise_not(fails(x, found)), "Matrix is not positive definite", "LinAlgError")
+    return found
+
+
+def fails(x: Array, found: Array) -> Array:
+    """jax gives nan where LAPACK finds that the matrix is not positive definite; a matrix with nan is no error."""
     rank = x.ndim
     rows, columns = (lax.broadcasted_iota(INT64, x.shape, axis) for axis in (rank - 2, rank - 1))
     was_nan = lax.bitwise_and(is_nan(x), lax.ge(rows, columns))
-    fails = lax.bitwise_and(
+    return lax.bitwise_and(
         lax.reduce_or(is_nan(found), (rank - 2, rank - 1)),
         lax.bitwise_not(lax.reduce_or(was_nan, (rank - 2, rank - 1))),
     )
-    application.check(lax.bitwise_not(fails), "Matrix is not positive definite", "LinAlgError")
-    return found
+
+
+def is_indefinite(x: Array) -> Array:
+    if not x.size:
+        return lax.full(x.shape[:-2], False, np.dtype(np.bool_))
+    return fails(x, linalg.cholesky(x, symmetrize_input=False))
 
 
 @contextual
@@ -85,6 +94,7 @@ def triangular_solve(application: Application, a: Array, b: Array) -> Array:
 
 TABLE: Final[dict[str, Callable[..., Any]]] = {
     "cholesky": cholesky,
+    "is_indefinite": is_indefinite,
     "solve": solve,
     "triangular_solve": triangular_solve,
 }

@@ -14,7 +14,7 @@ from srcgrad.torch.graph import Hooks, RemovableHandle, dtype_of_type, type_name
 from srcgrad.torch.modes import no_grad
 from srcgrad.torch.nn.hooks import Border, registered
 from srcgrad.torch.nn.parameter import Buffer, Parameter
-from srcgrad.torch.nn.state import IncompatibleKeys, load, load_own, new_state, save
+from srcgrad.torch.nn.stateful import Stateful
 from srcgrad.torch.tensor import Tensor
 
 T = TypeVar("T")
@@ -29,7 +29,7 @@ def described(value: Any) -> str:
     return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
 
 
-class Module:
+class Module(Stateful):
     """The base of all models and layers. A subclass makes its parts in ``__init__`` and computes in ``forward``.
 
     Parameters, buffers and modules that are assigned as attributes are registered: `parameters`, `state_dict` and
@@ -523,83 +523,6 @@ class Module:
                 f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}"
             )
         return self._floating_to(dtype.numpy)
-
-    # --- state -------------------------------------------------------------------------------------
-    def state_dict(self, *, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> Any:
-        """The parameters and persistent buffers by their dotted names, detached (as they are with ``keep_vars``)."""
-        found = new_state() if destination is None else destination
-        save(self, found, prefix, keep_vars)
-        return found
-
-    def load_state_dict(self, state_dict: Any, strict: bool = True, assign: bool = False) -> IncompatibleKeys:
-        """Copy values into the parameters and buffers of the same names.
-
-        Args:
-            strict: names that are missing or unexpected are errors.
-            assign: the tensors themselves take the place of the parameters' values.
-
-        Returns:
-            the names that are missing, and those that are unexpected.
-
-        Raises:
-            TensorError: names or shapes differ; the message lists all of them.
-        """
-        return load(self, state_dict, strict, assign)
-
-    def get_extra_state(self) -> Any:
-        """More to be kept in the ``state_dict``; to be overridden."""
-        raise TensorError("Reached a code path in Module.get_extra_state() that should never be called.")
-
-    def set_extra_state(self, state: Any) -> None:
-        """Take back what `get_extra_state` gave; to be overridden."""
-        raise TensorError("Reached a code path in Module.set_extra_state() that should never be called.")
-
-    def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
-        """Put this module's own parameters and buffers into a dictionary."""
-        for name, value in self._own_state():
-            destination[prefix + name] = value if keep_vars else value.detach()
-        if type(self).get_extra_state is not Module.get_extra_state:
-            destination[prefix + "_extra_state"] = self.get_extra_state()
-
-    def _own_state(self) -> Iterator[tuple[str, Tensor]]:
-        for name, parameter in self._parameters.items():
-            if parameter is not None:
-                yield name, parameter
-        for name, buffer in self._buffers.items():
-            if buffer is not None and name not in self._non_persistent_buffers_set:
-                yield name, buffer
-
-    def _load_from_state_dict(
-        self,
-        state_dict: Any,
-        prefix: str,
-        local_metadata: dict[str, Any],
-        strict: bool,
-        missing_keys: list[str],
-        unexpected_keys: list[str],
-        error_msgs: list[str],
-    ) -> None:
-        """Take this module's own parameters and buffers from a dictionary; what is wrong is put into the lists."""
-        extra = type(self).set_extra_state is not Module.set_extra_state
-        load_own(self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs, extra)
-
-    def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call ``hook(module, state_dict, prefix, local_metadata)`` after `state_dict`."""
-        return registered(self.__dict__["_state_dict_hooks"], hook)
-
-    _register_state_dict_hook = register_state_dict_post_hook
-
-    def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call ``hook(module, prefix, keep_vars)`` before `state_dict`."""
-        return registered(self.__dict__["_state_dict_pre_hooks"], hook)
-
-    def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call ``hook(module, state_dict, prefix, metadata, strict, missing, unexpected, errors)`` before loading."""
-        return registered(self.__dict__["_load_pre_hooks"], hook)
-
-    def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call ``hook(module, incompatible_keys)`` after loading; it may change the lists of names."""
-        return registered(self.__dict__["_load_post_hooks"], hook)
 
     # --- text --------------------------------------------------------------------------------------
     def _get_name(self) -> str:

@@ -35,6 +35,13 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", **opt
     return broadcast_to(value if dtype is None else cast(value, dtype), size).copy()
 
 
+@call_rule(np.ndenumerate)
+def ndenumerate(arr: Any) -> Any:
+    if not isinstance(arr, Tracer):
+        return np.ndenumerate(arr)
+    return ((place, arr[place]) for place in np.ndindex(arr.shape))
+
+
 @call_rule(np.full_like)
 def full_like(a: Any, fill_value: Any, *args: Any, **options: Any) -> Any:
     if contains_tracer(fill_value) or isinstance(a, Tracer):

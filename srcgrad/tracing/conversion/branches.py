@@ -9,19 +9,24 @@ from typing import Any, Final
 
 import numpy as np
 
-from srcgrad.ir.core import Value
+from srcgrad.ir.core import Value, literal
 from srcgrad.ir.opdef import REGISTRY, Elementwise
-from srcgrad.ir.types import BOOL
-from srcgrad.tracing.conversion.aliases import array_storage, link, may_be_one, outside
+from srcgrad.ir.types import BOOL, ArrayType
+from srcgrad.tracing.conversion.aliases import Way, Ways, array_storage, between, either, link, outlasting, settled
+from srcgrad.tracing.conversion.binding import FLAG, Flag, flag_of, is_pending, unchecked
+from srcgrad.tracing.conversion.classes import noted
+from srcgrad.tracing.conversion.identity import Choice, note_choices
 from srcgrad.tracing.conversion.state import (
     UNBOUND,
     UNSET,
+    Inside,
     Kind,
     Marker,
     Raised,
     Snapshot,
     State,
     Undefined,
+    answered,
     described_kind,
     emit_check,
     emit_raise,
@@ -31,20 +36,23 @@ from srcgrad.tracing.conversion.state import (
     join_kinds,
     kind_of,
     lifted_by,
+    raised_again,
     region_of,
-    require_no_attempt,
     same_handle,
     shown,
     tree_of,
     truth,
     unknown,
-    value_as,
 )
 from srcgrad.tracing.conversion.texts import Text
 from srcgrad.tracing.pytree import TreeDef
 from srcgrad.tracing.trace import CURRENT, Refused, Storage, Trace, current_trace
 from srcgrad.tracing.tracer import Tracer, from_value
 
+SIDES: Final = ("one", "other")
+"""The two blocks, as the attributes of a slot."""
+DEEPEST: Final = 100
+"""How deep conditionals are nested at most: a recursion that a traced condition ends has no end in a trace."""
 CHEAP: Final = 16
 """The second operand of ``and`` and ``or`` is computed in any case if it is at most so many elementwise operations."""
 COMPARISONS: Final[dict[str, Callable[[Any, Any], Any]]] = {
@@ -64,6 +72,8 @@ class Block:
 
     def __init__(self, label: str) -> None:
         parent = current_trace()
+        if parent.name.count(": ") >= DEEPEST:
+            raise Refused("a recursion ends where a traced value says")
         self.trace = Trace(parent, False, f"{parent.name}: {label}", region=True)
         self.after: Snapshot | None = None
         self.error: BaseException | None = None
@@ -87,7 +97,7 @@ class Block:
 
     def value(self, x: Any, kind: Kind) -> Value:
         with entered(self.trace):
-            return value_as(x, kind)
+            return flag_of(x.variable) if isinstance(x, Flag) else unchecked(x, kind)
 
 
 class Slot:
@@ -96,6 +106,8 @@ class Slot:
     def __init__(self, name: str, one: Any, other: Any, kind: Kind) -> None:
         self.name, self.one, self.other, self.kind = name, one, other, kind
         self.result: Any = None
+        self.flag: Slot | None = None
+        """Whether the variable is bound, if it may be unbound on a path of a condition inside."""
 
 
 class Joining:
@@ -105,6 +117,7 @@ class Joining:
         self.then, self.orelse = then, orelse
         self.slots: list[Slot] = []
         self.known: dict[tuple[int, int], Callable[[], Any]] = {}
+        self.choices: list[tuple[str, Any, Any, Callable[[], Any]]] = []
 
     def join(self, name: str, one: Any, other: Any) -> Callable[[], Any]:
         """A function that gives the joined object once the results are there."""
@@ -116,9 +129,8 @@ class Joining:
     def joined(self, name: str, one: Any, other: Any) -> Callable[[], Any]:
         if same_handle(one, other):
             return lambda: one
-        for x in (one, other):
-            if isinstance(x, Tracer) and x.storage.pending is not None:
-                return lambda: Undefined(name, "is set on one path of a traced condition only")
+        if is_pending(one) or is_pending(other):
+            return self.maybe_bound(name, one, other)
         if isinstance(one, Undefined) or isinstance(other, Undefined):
             return lambda: one if isinstance(one, Undefined) else other
         if isinstance(one, Marker) or isinstance(other, Marker):
@@ -133,7 +145,9 @@ class Joining:
             raise Refused(kind)
         (ones, tree), (others, other_tree) = tree_of(one), tree_of(other)
         if tree is not None and tree == other_tree:
-            return self.tree(name, tree, ones, others)
+            made = self.tree(name, tree, ones, others)
+            self.choices.append((name, one, other, made))
+            return made
         kinds_of_both = f"{described_kind(one)} or {described_kind(other)}"
         if one is None or other is None or type(one) is not type(other):
             why = f"is {kinds_of_both}, depending on a traced condition"
@@ -142,6 +156,19 @@ class Joining:
         if name.startswith(("_sg_", "[")):
             raise Refused(f"{shown(name)} {why}")
         return lambda: Undefined(name, why)
+
+    def maybe_bound(self, name: str, one: Any, other: Any) -> Callable[[], Any]:
+        """A variable that is bound or not inside of one of the blocks: its value, and a flag."""
+        kinds = [kind_of(x) for x in (one, other) if x is not UNBOUND]
+        first, last = kinds[0], kinds[-1]
+        kind = None if first is None or last is None else join_kinds(name, first, last)
+        if not isinstance(kind, Kind) or name.startswith("["):
+            return lambda: Undefined(name, "is set on one path of a traced condition only")
+        made = self.slot(name, one, other, kind)
+        slot = self.slots[-1]
+        self.slot(name, Flag(one), Flag(other), FLAG)
+        slot.flag = self.slots[-1]
+        return made
 
     def slot(self, name: str, one: Any, other: Any, kind: Kind) -> Callable[[], Any]:
         found = Slot(name, one, other, kind)
@@ -154,7 +181,7 @@ class Joining:
 
         def build() -> Any:
             if not made:
-                made.append(tree.unflatten([part() for part in parts]))
+                made.append(noted(tree.unflatten([part() for part in parts])))
             return made[0]
 
         return build
@@ -178,20 +205,79 @@ class Joining:
             return self.slot(name, one, other, kind)
         return lambda: Undefined(name, "is set on one path of a traced condition only")
 
-    def link(self) -> None:
-        """Link the results that shared memory on one of the paths, with each other or with what is outside."""
+    def shares(self) -> Shares:
+        """Which results share memory on one of the paths, with each other or with what is outside."""
         arrays = [slot for slot in self.slots if not slot.kind.scalar]
-        for side in ("one", "other"):
-            found = [(slot, array_storage(getattr(slot, side))) for slot in arrays]
-            for position, (slot, storage) in enumerate(found):
-                if storage is None:
-                    continue
-                result = slot.result.storage
-                for other in outside(storage):
-                    link(result, other, slot.name)
-                for later, memory in found[position + 1 :]:
-                    if memory is not None and may_be_one(storage, memory):
-                        link(result, later.result.storage, slot.name)
+        found = Shares()
+        for side in SIDES:
+            here = [slot for slot in arrays if array_storage(getattr(slot, side)) is not None]
+            for position, slot in enumerate(here):
+                x = getattr(slot, side)
+                for storage, ways in outlasting(x):
+                    found.add(slot, storage, side, ways)
+                for later in here[position + 1 :]:
+                    found.add(slot, later, side, between(x, getattr(later, side)))
+        return found
+
+
+class Share:
+    """Memory that a result and another memory are on one path or both, as the same view."""
+
+    def __init__(self, slot: Slot, other: Slot | Storage, way: Way) -> None:
+        self.slot, self.other, self.way = slot, other, way
+        self.ways: dict[str, list[Way]] = {}
+
+    @property
+    def asked(self) -> bool:
+        """Whether more than the condition decides."""
+        return any(way.predicate is not None for ways in self.ways.values() for way in ways)
+
+    def predicate(self, side: str) -> Value:
+        """Whether it is so at the end of a block, which is the current trace."""
+        ways = self.ways.get(side)
+        return either(ways) if ways else literal(False, ArrayType(BOOL))
+
+
+class Shares:
+    """The memory that the results of two blocks share."""
+
+    def __init__(self) -> None:
+        self.known: dict[tuple[Any, ...], Share] = {}
+        self.unknown: list[tuple[Slot, Slot | Storage]] = []
+
+    def add(self, slot: Slot, other: Slot | Storage, side: str, ways: Ways) -> None:
+        if ways is None:
+            self.unknown.append((slot, other))
+            return
+        for way in ways:
+            key = (slot, other, way.chain, way.view)
+            self.known.setdefault(key, Share(slot, other, way)).ways.setdefault(side, []).append(way)
+
+    def asked(self) -> list[Share]:
+        """Those that need results of their own to tell where they are."""
+        return [share for share in self.known.values() if share.asked]
+
+    def link(self, condition: Value, answers: Sequence[Value]) -> None:
+        """Link the results. ``answers``: the results that tell where those of `asked` are so."""
+        given = iter(answers)
+        trace = current_trace()
+        for share in self.known.values():
+            predicate: Value | None = None
+            if share.asked:
+                predicate = next(given)
+            elif len(share.ways) == 1:
+                predicate = bound_where(condition, SIDES[0] in share.ways)
+            way = share.way._replace(predicate=predicate, home=trace)
+            link(share.slot.result.storage, memory_of(share.other), share.slot.name, (way,))
+        for slot, other in self.unknown:
+            link(slot.result.storage, memory_of(other), slot.name, None)
+
+
+def memory_of(other: Slot | Storage) -> Storage:
+    if isinstance(other, Storage):
+        return other
+    found: Storage = other.result.storage
+    return found
 
 
 def if_(
@@ -207,27 +293,35 @@ def if_(
     state = State(get, put, names, visible)
     before = state.capture()
     first, second = Block("if"), Block("else")
+    taken: bool | None = None
     try:
-        first.run(then, state)
-        state.restore(before)
-        second.trace.tables.append(first.trace.overlay)
-        second.run(orelse, state)
+        try:
+            first.run(then, state)
+            state.restore(before)
+            second.trace.tables.append(first.trace.overlay)
+            second.run(orelse, state)
+        except Inside as inside:
+            if inside.attempt.trace is not current_trace():
+                raise
+            first.error = inside
         state.restore(before)
         if first.error is not None or second.error is not None:
-            raising(test, condition, first, second, then, orelse)
-            return
-        join_blocks(condition, first, second, state)
+            taken = answered(from_value(condition, scalar=True))
+            if taken is None:
+                raising(condition, first, second, then, orelse)
+        else:
+            note_choices(join_blocks(condition, first, second, state))
     except BaseException:
         state.restore(before)
         raise
     finally:
         first.end()
         second.end()
+    if taken is not None:  # in the body of a try, which runs once for each answer
+        (then if taken else orelse)()
 
 
-def raising(
-    test: Tracer, condition: Value, first: Block, second: Block, then: Callable[[], Any], orelse: Callable[[], Any]
-) -> None:
+def raising(condition: Value, first: Block, second: Block, then: Callable[[], Any], orelse: Callable[[], Any]) -> None:
     """A block that ends with ``raise``: a check, behind which the other block runs without a condition."""
     for block in (first, second):
         if block.error is not None and (has_effects(block.trace.builder.operations) or block.written()):
@@ -245,8 +339,11 @@ def raising(
         then()
 
 
-def join_blocks(condition: Value, first: Block, second: Block, state: State) -> None:
-    """Emit the two blocks as one operation, and give the variables and containers what it results in."""
+def join_blocks(condition: Value, first: Block, second: Block, state: State) -> list[Choice]:
+    """Emit the two blocks as one operation, and give the variables and containers what it results in.
+
+    Returns the containers and records that stand for one or another.
+    """
     one, other = first.after, second.after
     assert one is not None and other is not None
     if one.structures != other.structures:
@@ -259,11 +356,14 @@ def join_blocks(condition: Value, first: Block, second: Block, state: State) -> 
         joining.join(name, a, b) for name, a, b in zip(state.cell_names(one), one.cells(), other.cells(), strict=True)
     ]
     storages = list(dict.fromkeys([*first.written(), *second.written()]))
+    shares = joining.shares()
+    asked = shares.asked()
     results: list[list[Value]] = []
-    for block, side in ((first, "one"), (second, "other")):
+    for block, side in zip((first, second), SIDES, strict=True):
         values = [block.value(getattr(slot, side), slot.kind) for slot in joining.slots]
         with entered(block.trace):
-            values += [block.trace.read(storage) for storage in storages]
+            values += [block.trace.content(storage) for storage in storages]
+            values += [share.predicate(side) for share in asked]
         results.append(values)
     effects = any(has_effects(block.trace.builder.operations) for block in (first, second))
     if joining.slots or storages or effects:
@@ -275,12 +375,18 @@ def join_blocks(condition: Value, first: Block, second: Block, state: State) -> 
         trace = current_trace()
         for slot, value in zip(joining.slots, operation.results, strict=False):
             slot.result = from_value(value, slot.kind.scalar, slot.kind.weak)
-            if slot.one is UNBOUND or slot.other is UNBOUND:
+            if slot.flag is None and (slot.one is UNBOUND or slot.other is UNBOUND):
                 slot.result.storage.pending = (slot.name, bound_where(condition, slot.other is UNBOUND))
-        joining.link()
-        for storage, value in zip(storages, operation.results[len(joining.slots) :], strict=True):
+            settled(slot.result, slot.name, [slot.one, slot.other])
+        for slot in joining.slots:
+            if slot.flag is not None:
+                slot.result.storage.pending = (slot.name, slot.flag.result.storage.value)
+        rest = operation.results[len(joining.slots) :]
+        shares.link(condition, rest[len(storages) :])
+        for storage, value in zip(storages, rest, strict=False):
             trace.write(storage, value)
     state.restore(state.rebuilt(one, [cell() for cell in cells]))
+    return [Choice(name, made(), a, b) for name, a, b, made in joining.choices]
 
 
 def bound_where(condition: Value, holds: bool) -> Value:
@@ -337,9 +443,10 @@ def logical(test: Any, other: Callable[[], Any], combine: Any, conjunction: bool
             raise Refused("an expression raises an error on a traced condition") from None
         finally:
             block.trace.alive = False
-        cheap = not isinstance(second, Tracer) or all(
-            isinstance(operation.op, Elementwise) or operation.op.name in CHEAP_OPS
-            for operation in block.trace.builder.operations
+        operations = block.trace.builder.operations
+        cheap = not has_effects(operations) and (
+            not isinstance(second, Tracer)
+            or all(isinstance(operation.op, Elementwise) or operation.op.name in CHEAP_OPS for operation in operations)
         )
     if state.changed(before):
         state.restore(before)
@@ -443,9 +550,9 @@ def raise_(make: Callable[[], Any], cause: Any) -> BaseException:
     if cause is not Ellipsis:
         error.__cause__ = cause
     trace = CURRENT.get()
-    if trace is None or not trace.region or trace.attempts:
+    if trace is None:
         return error  # type: ignore[no-any-return]
-    if any(isinstance(argument, (Tracer, Text)) for argument in error.args):
-        raise Refused("the message of an error holds traced values")
-    require_no_attempt()
-    raise Raised(error)
+    found = raised_again(error)
+    if found is not error:
+        raise found
+    return error

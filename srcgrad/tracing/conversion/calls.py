@@ -2,27 +2,38 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import importlib
 import inspect
+import itertools
 import sys
 import types
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
 
-from srcgrad.tracing.conversion.convert import convert, is_straight, is_user_function
+from srcgrad.tracing.conversion.classes import adopt, give_back, original
+from srcgrad.tracing.conversion.convert import asks_in_vain, convert, is_straight, is_user_function
 from srcgrad.tracing.conversion.draws import drawn, is_draw
 from srcgrad.tracing.conversion.sources import Unconvertible
 from srcgrad.tracing.guards import answer
+from srcgrad.tracing.hosts import later, runs_later
+from srcgrad.tracing.purity import is_generated
 from srcgrad.tracing.trace import CURRENT, NeedsConcrete
 from srcgrad.tracing.tracer import FUNCTIONS, Tracer, as_tracer, contains_tracer, from_value
 
 Rule = Callable[..., Any]
 CALLS: Final[dict[Any, Rule]] = {}
 """What stands for a function in converted code, by identity: it is given the call's arguments."""
-HIGHER_ORDER: Final = frozenset({map, filter, sorted, min, max, functools.reduce, any, all, sum, np.vectorize})
+HIGHER_ORDER: Final = frozenset(
+    {
+        map, filter, sorted, min, max, functools.reduce, any, all, sum, np.vectorize, itertools.accumulate,
+        itertools.takewhile, itertools.dropwhile, itertools.filterfalse, itertools.starmap, itertools.groupby,
+    }
+)  # fmt: skip
 """Functions that call the functions they are given: these are converted first."""
 SCIPY_RULES: Final = {
     "scipy.linalg": ("scipy_linalg", "scipy_decompositions", "matrix_functions"),
@@ -31,6 +42,9 @@ SCIPY_RULES: Final = {
     "scipy.special": ("special",),
 }
 """The modules with the rules of SciPy's functions, loaded when a function of SciPy is first met."""
+DISPATCHING: Final = (types.FunctionType, type(np.sum))
+"""The kinds of NumPy's functions that have rules: in a list of traced values those of C find nothing to dispatch on."""
+METHODS: Final = (types.MethodType, types.BuiltinFunctionType)
 PLAIN_KINDS: Final = (types.BuiltinFunctionType, type, np.ufunc, types.FunctionType, type(np.sum))
 
 
@@ -76,10 +90,15 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     elif kind is types.MethodType:
         if is_user_function(function.__func__):
             return followed(function.__func__)(function.__self__, *args, **kwargs)
+        if runs_later(function):
+            return later(function, args, kwargs)
         if is_draw(function) and traced_among(args, kwargs):
             return drawn(function, args, kwargs)
     elif kind is functools.partial:
         return call(function.func, *function.args, *args, **{**function.keywords, **kwargs})
+    elif runs_later(function):
+        return later(function, args, kwargs)
+    args = handed_on(args)
     if kind in PLAIN_KINDS:
         rule = CALLS.get(function)
         if rule is not None:
@@ -90,7 +109,7 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
             return function(*args, **kwargs)
         if isinstance(function, type):
             return construct(function, args, kwargs)
-        if kind is types.FunctionType and function in FUNCTIONS and traced_among(args, kwargs):
+        if kind in DISPATCHING and function in FUNCTIONS and traced_among(args, kwargs):
             return FUNCTIONS[function](*args, **kwargs)
         owner = getattr(function, "__self__", None)
         if type(owner) is np.ndarray and traced_among(args, kwargs):
@@ -99,12 +118,41 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     return call_object(function, args, kwargs)
 
 
+def handed_on(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Arguments for code that is run as it is: a draw among them is made when the program runs."""
+    if not any(type(argument) in METHODS for argument in args):
+        return args
+    return tuple(followed(argument) if type(argument) in METHODS else argument for argument in args)
+
+
 def invoke(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     """A function of the user's that a transform calls: as converted code would, in a trace that converts."""
     trace = CURRENT.get()
     if trace is None or not trace.converting:
         return function(*args, **kwargs)
     return call(function, *args, **kwargs)
+
+
+def run_converted(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """`invoke` for the function that is traced: the objects it made are of their own classes afterwards."""
+    trace = CURRENT.get()
+    plain = getattr(function, "__func__", function)
+    if trace is not None and not trace.converting and is_user_function(plain):
+        why = asks_in_vain(plain.__code__)
+        if why is not None:
+            warnings.warn(
+                f"{plain.__name__} is run as it is: {why}; isinstance() and type() do not take a traced array for an "
+                "ndarray there",
+                stacklevel=2,
+            )
+    for argument in (*args, *kwargs.values()):
+        if dataclasses.is_dataclass(argument):  # made for this call; other objects are the caller's own
+            adopt(argument)
+    try:
+        return invoke(function, *args, **kwargs)
+    finally:
+        if trace is not None:
+            give_back(trace.adopted)
 
 
 def callee(function: Any) -> Any:
@@ -118,17 +166,47 @@ def call_object(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     wrapped = getattr(function, "__wrapped__", None)
     if isinstance(function, functools._lru_cache_wrapper) and traced_among(args, kwargs):
         return call(wrapped, *args, **kwargs)  # a cache would keep traced values
+    if type(function) is np.vectorize and traced_among(args, {}) and not (kwargs or function.excluded):
+        return by_element(function.pyfunc, args) if function.signature is None else function(*args)
     method = inspect.getattr_static(type(function), "__call__", None)
     if is_user_function(method):
         return followed(method)(function, *args, **kwargs)
     return function(*args, **kwargs)
 
 
+def by_element(function: Any, args: Sequence[Any]) -> Any:
+    """``np.vectorize(function)(*args)``."""
+    arrays: Any = np.broadcast_arrays(*map(as_tracer, args))
+    flat = [array.ravel() for array in arrays]
+    values = [as_tracer(call(function, *(array[k] for array in flat))) for k in range(flat[0].size)]
+    result: Any = np.stack(values)
+    return result.reshape(arrays[0].shape)
+
+
 def construct(cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A class: an ``__init__`` of the user's is converted."""
-    initialise: Any = vars(cls).get("__init__") if type(cls) is type else None
-    if is_user_function(initialise) and inspect.getattr_static(cls, "__new__") is vars(object)["__new__"]:
+    """A class: an ``__init__`` of the user's is converted, and the ``__post_init__`` of a dataclass."""
+    instance = constructed(original(cls), args, kwargs)
+    adopt(instance)
+    return instance
+
+
+def constructed(cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    if type(cls) is not type or inspect.getattr_static(cls, "__new__") is not vars(object)["__new__"]:
+        return cls(*args, **kwargs)
+    initialise: Any = inspect.getattr_static(cls, "__init__")
+    if is_generated(initialise):
+        finish = inspect.getattr_static(cls, "__post_init__", None)
+        if not is_user_function(finish) or not cls.__dictoffset__:
+            return cls(*args, **kwargs)
         instance: Any = object.__new__(cls)
+        vars(instance)["__post_init__"] = types.MethodType(followed(finish), instance)
+        adopt(instance)
+        initialise(instance, *args, **kwargs)
+        del vars(instance)["__post_init__"]
+        return instance
+    if is_user_function(initialise):
+        instance = object.__new__(cls)
+        adopt(instance)
         followed(initialise)(instance, *args, **kwargs)
         return instance
     return cls(*args, **kwargs)
@@ -143,7 +221,7 @@ def followed(thing: Any) -> Any:
     if type(thing) is types.MethodType and is_user_function(thing.__func__):
         return types.MethodType(followed(thing.__func__), thing.__self__)
     if not is_user_function(thing):
-        return thing
+        return functools.partial(call, thing) if type(thing) in METHODS and runs_later(thing) else thing
     try:
         return convert(thing)
     except Unconvertible as error:
@@ -166,16 +244,30 @@ def getitem(container: Any, index: Any) -> Any:
         return container[index]
     if type(container) is np.ndarray:
         return constant_array(container)[index]
-    unknown = isinstance(index, Tracer) and index.number() is None and index.dtype.kind in "iub"
-    if unknown and index.size == 1 and isinstance(container, (list, tuple, dict)):
+    unknown = isinstance(container, (list, tuple, dict)) and unknown_place(index)
+    if unknown and index.size == 1:
         number = answer(index, "an index")
         if number is not None:
             return container[np.asarray(number).item()]
-    if unknown and isinstance(container, (list, tuple, dict)):
+    if unknown:
         from srcgrad.tracing.conversion.choices import chosen  # which is written with this module
 
         return chosen(container, index)
     return container[index]
+
+
+def unknown_place(index: Any) -> bool:
+    """Whether this is a traced integer whose number is not known."""
+    return isinstance(index, Tracer) and index.number() is None and index.dtype.kind in "iub"
+
+
+def target(container: Any) -> Any:
+    """What an element is assigned to: a list may be given a traced place."""
+    if type(container) is not list or CURRENT.get() is None:
+        return container
+    from srcgrad.tracing.conversion.choices import ListTarget  # which is written with this module
+
+    return ListTarget(container)
 
 
 def traced_index(index: Any) -> bool:

@@ -2,18 +2,59 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from srcgrad.tracing.conversion.aliases import array_storage, link, outside
-from srcgrad.tracing.conversion.state import Kind, emit_call, join_kinds, kind_of
-from srcgrad.tracing.trace import Refused
+from srcgrad.ir.core import Value
+from srcgrad.ir.opdef import REGISTRY
+from srcgrad.tracing.conversion.aliases import link, outlasting, predicate_here, settled
+from srcgrad.tracing.conversion.branches import choose
+from srcgrad.tracing.conversion.calls import getitem, unknown_place
+from srcgrad.tracing.conversion.numbers import itself
+from srcgrad.tracing.conversion.state import (
+    Kind,
+    emit_call,
+    emit_check,
+    fail_if,
+    innermost_attempt,
+    join_kinds,
+    kind_of,
+)
+from srcgrad.tracing.guards import answer
+from srcgrad.tracing.trace import RaisingSite, Refused, Storage, current_trace
 from srcgrad.tracing.tracer import Tracer, as_tracer, from_value
 
 
-class KeySite:
+class ListTarget:
+    """A list of which an element is assigned, at a place that may be traced."""
+
+    __slots__ = ("items",)
+
+    def __init__(self, items: list[Any]) -> None:
+        self.items = items
+
+    def __getitem__(self, index: Any) -> Any:
+        return getitem(self.items, index)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        if not unknown_place(index):
+            self.items[index] = value
+            return
+        number = answer(index, "an index")
+        if number is not None:
+            self.items[np.asarray(number).item()] = value
+            return
+        count = len(self.items)
+        inside = np.logical_and(index >= -count, index < count)
+        emit_check(inside, "IndexError", "list assignment index out of range")
+        for k, before in enumerate(self.items):
+            self.items[k] = choose(index % count == k, lambda: value, functools.partial(itself, before))
+
+
+class KeySite(RaisingSite):
     """The callable of an operation that asks whether a dict has a key."""
 
     def __init__(self, keys: Sequence[int]) -> None:
@@ -40,8 +81,13 @@ def chosen(container: Any, index: Tracer) -> Any:
     keys = list(container)
     if not all(isinstance(key, (int, np.integer)) for key in keys):
         raise Refused("a dict with keys that are no integers is indexed by a traced value")
-    emit_call(KeySite([int(key) for key in keys]), [place.read()])
+    if innermost_attempt() is None or not fail_if(missing(place, keys), lambda: KeyError("a traced key")):
+        emit_call(KeySite([int(key) for key in keys]), [place.read()])
     return among(list(container.values()), np.argmax(np.array(keys, np.int64) == place), kind)
+
+
+def missing(place: Tracer, keys: Sequence[int]) -> Any:
+    return np.logical_not(np.any(np.array(keys, np.int64) == place))
 
 
 def among(values: list[Any], place: Any, container: str) -> Any:
@@ -57,9 +103,27 @@ def among(values: list[Any], place: Any, container: str) -> Any:
     items: list[Any] = [as_tracer(value) for value in values]
     stacked: Any = as_tracer(np.stack(items))
     result = from_value(stacked[place].copy().read(), kind.scalar, kind.weak)
-    for value in values:
-        storage = array_storage(value)
-        if storage is not None and not kind.scalar:
-            for memory in outside(storage):
-                link(result.storage, memory, "_sg_value")
+    if not kind.scalar:
+        settled(result, "_sg_value", values)
+        for k, value in enumerate(values):
+            if isinstance(value, Tracer):
+                link_choice(result.storage, value, (place % len(values) == k).read())
     return result
+
+
+def link_choice(storage: Storage, value: Tracer, chosen: Value) -> None:
+    """Link the memory of the result with that of a value which it is where the predicate holds."""
+    trace = current_trace()
+    for other, ways in outlasting(value):
+        found = None
+        if ways is not None:
+            found = tuple(
+                way._replace(
+                    predicate=chosen
+                    if way.predicate is None
+                    else trace.emit(REGISTRY["logical_and"], [chosen, predicate_here(way)]),
+                    home=trace,
+                )
+                for way in ways
+            )
+        link(storage, other, "_sg_value", found)

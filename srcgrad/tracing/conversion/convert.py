@@ -107,6 +107,14 @@ def convert_code(code: types.CodeType, file: str) -> types.CodeType | str:
         return f"{type(error).__name__}: {error}"
 
 
+@lru_cache(maxsize=KEPT)
+def asks_in_vain(code: types.CodeType) -> str | None:
+    """Why code is run as it is although it asks what its values are, which are not what they stand for; else None."""
+    asked = {i.argval for i in dis.get_instructions(code) if i.opname == "LOAD_GLOBAL"}
+    found = convert_code(code, code.co_filename) if not asked.isdisjoint(("isinstance", "type")) else None
+    return found if isinstance(found, str) else None
+
+
 def compiled(code: types.CodeType) -> types.CodeType:
     source = find_source(code)
     node = source.node

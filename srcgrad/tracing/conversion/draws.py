@@ -1,4 +1,4 @@
-"""Random draws with traced parameters: a standard draw, moved and scaled, so that the draw has a derivative.
+"""Random draws. With traced parameters: a standard draw, moved and scaled, so that the draw has a derivative.
 
 The pathwise derivative (reparametrisation; Kingma and Welling 2014, arXiv:1312.6114): a normal number is
 ``loc + scale * z`` with z drawn once, and so on. The standard number comes from the generator of the call, by the same
@@ -13,7 +13,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from srcgrad.errors import UnsupportedError
-from srcgrad.tracing.tracer import Tracer, as_tracer
+from srcgrad.tracing.hosts import HostObject, call_method
+from srcgrad.tracing.tracer import Tracer, as_tracer, contains_tracer
 
 GENERATORS: Final = (np.random.Generator, np.random.RandomState)
 
@@ -70,15 +71,21 @@ def is_draw(function: Any) -> bool:
 
 
 def drawn(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """What a draw with traced parameters gives.
+    """What a draw gives; with traced parameters, as a function of them.
 
     Raises:
         UnsupportedError: a distribution that is not a smooth function of its parameters and a standard number.
     """
     name, generator = function.__name__, function.__self__
+    if not any(map(contains_tracer, (*args, *kwargs.values()))):
+        return (
+            call_method(generator, name, args, kwargs) if type(generator) is HostObject else function(*args, **kwargs)
+        )
+    if name in REORDERED:
+        return REORDERED[name](generator, *args, **kwargs)
     family = FAMILIES.get(name)
     if family is None:
-        known = ", ".join(sorted(FAMILIES))
+        known = ", ".join(sorted({*FAMILIES, *REORDERED}))
         raise UnsupportedError(
             f"{name} cannot be drawn with traced parameters",
             hint=f"draw from one of {known}, or outside of the function",
@@ -96,3 +103,39 @@ def drawn(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         shape = np.broadcast_shapes(*[x.shape if isinstance(x, Tracer) else np.shape(x) for x in values])
         size = shape or None
     return family.moved(as_tracer(family.standard(generator, size)), *values)
+
+
+# --- draws from traced arrays ---------------------------------------------------------------------
+
+
+def along(x: Tracer, index: Any, axis: int) -> Any:
+    return x[(slice(None),) * (axis % x.ndim) + (index,)]
+
+
+def permutation(generator: Any, x: Any, axis: int = 0) -> Any:
+    """The items of an array in another order: those of a permutation of their places, which takes the same draws."""
+    x = as_tracer(x)
+    if not x.ndim or (axis and isinstance(generator, np.random.RandomState)):
+        raise UnsupportedError("permutation of a traced number", hint="permute a number that is a Python int")
+    return along(x, generator.permutation(x.shape[axis]), axis)
+
+
+def shuffle(generator: Any, x: Any, axis: int = 0) -> None:
+    """`permutation` in place."""
+    x[...] = permutation(generator, x, axis)
+
+
+def choice(
+    generator: Any, a: Any, size: Any = None, replace: bool = True, p: Any = None, axis: int = 0, shuffle: bool = True
+) -> Any:
+    """Items of an array, whose places are drawn."""
+    if contains_tracer(p) or contains_tracer(size):
+        raise UnsupportedError("choice cannot be drawn with traced probabilities", hint="draw outside of the function")
+    x = as_tracer(a)
+    if not x.ndim:
+        raise UnsupportedError("choice among a traced number of items", hint="give it a Python int, or an array")
+    options = {} if shuffle else {"shuffle": False}
+    return along(x, generator.choice(x.shape[axis], size, replace, p, **options), axis)
+
+
+REORDERED: Final[dict[str, Callable[..., Any]]] = {"permutation": permutation, "shuffle": shuffle, "choice": choice}

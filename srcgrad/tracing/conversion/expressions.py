@@ -104,7 +104,13 @@ class ExpressionConverter(ast.NodeTransformer):
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
         self.generic_visit(node)
-        if not isinstance(node.ctx, ast.Load) or isinstance(node.slice, ast.Constant):
+        if isinstance(node.slice, ast.Constant):
+            return node
+        if isinstance(node.ctx, ast.Store) and not isinstance(node.slice, (ast.Slice, ast.Tuple)):
+            base = node.value
+            node.value = operator("target", base)
+            placed(node.value, base)
+        if not isinstance(node.ctx, ast.Load):
             return node
         made = operator("getitem", node.value, index_of(node.slice))
         placed(made, node)

@@ -16,12 +16,17 @@ from srcgrad.errors import SrcgradError
 from srcgrad.ir.core import Value
 from srcgrad.ir.opdef import REGISTRY
 from srcgrad.ir.types import INT64, ArrayType
-from srcgrad.tracing.conversion.aliases import Leaf, Sharing, array_storage
+from srcgrad.tracing.conversion.aliases import TRUTH, Leaf, Memory, Shared, Sharing, array_storage
+from srcgrad.tracing.conversion.binding import flag_of, is_pending, unchecked
 from srcgrad.tracing.conversion.branches import if_
+from srcgrad.tracing.conversion.classes import noted
+from srcgrad.tracing.conversion.identity import changed, kept_elsewhere
+from srcgrad.tracing.conversion.items import Items, index_of, items_of
 from srcgrad.tracing.conversion.numbers import UNROLLED, DynamicRange, Series
 from srcgrad.tracing.conversion.state import (
     UNBOUND,
     UNSET,
+    Inside,
     Kind,
     Marker,
     MustRetrace,
@@ -43,7 +48,7 @@ from srcgrad.tracing.conversion.state import (
     unknown,
     value_as,
 )
-from srcgrad.tracing.magnitude import TRIPS, grows
+from srcgrad.tracing.magnitude import grows
 from srcgrad.tracing.pytree import TreeDef
 from srcgrad.tracing.trace import CURRENT, Refused, Storage, Trace, current_span, current_trace
 from srcgrad.tracing.tracer import Tracer, from_value
@@ -60,21 +65,32 @@ class Carry:
 
     def __init__(self, name: str, tree: TreeDef | None, kinds: list[Kind]) -> None:
         self.name, self.tree, self.kinds = name, tree, kinds
+        self.memory = [Memory() for _ in kinds]
 
     def joined(self, leaves: Sequence[Any]) -> bool:
         """Widen the kinds to hold these leaves too; whether that changed them."""
         before = list(self.kinds)
+        changed = False
         for k, leaf in enumerate(leaves):
+            changed |= self.memory[k].note(leaf)
             if grows(leaf):
                 raise Refused(f"{shown(self.name)} is an integer that may exceed 64 bits", hint="use floats")
             kind = kind_of(leaf)
             if kind is None:
                 raise Refused(f"{self.name!r} becomes a {type(leaf).__name__} in a loop with a traced end")
             self.kinds[k] = joined(self.name, self.kinds[k], kind)
-        return self.kinds != before
+        return changed or self.kinds != before
+
+    def handles(self, values: Sequence[Value]) -> list[Tracer]:
+        """New memory that holds the values."""
+        found = []
+        for value, kind, memory in zip(values, self.kinds, self.memory, strict=True):
+            found.append(from_value(value, kind.scalar, kind.weak))
+            memory.settle(found[-1], self.name)
+        return found
 
     def build(self, leaves: Sequence[Any]) -> Any:
-        return leaves[0] if self.tree is None else self.tree.unflatten(list(leaves))
+        return leaves[0] if self.tree is None else noted(self.tree.unflatten(list(leaves)))
 
 
 class Trip:
@@ -88,6 +104,10 @@ class Trip:
             cell: [Value(kind.type) for kind in carry.kinds] for cell, carry in loop.carries.items()
         }
         self.memory = {storage: Value(storage.value.type) for storage in loop.storages}
+        self.flags = [Value(TRUTH) for _ in loop.sharing.flags]
+        self.bound = [Value(TRUTH) for _ in loop.maybe]
+        self.early = {cell: Value(TRUTH) for cell in loop.unbound()}
+        """What is asked of variables that are unbound before the loop, if a trip reads them before it sets them."""
         self.trace.overlay.update(self.memory)
         self.trace.tables += [loop.storages, self.memory]
 
@@ -98,7 +118,13 @@ class Trip:
 
     def front(self) -> list[Value]:
         found = [] if self.index is None else [self.index]
-        return [*found, *(value for values in self.params.values() for value in values), *self.memory.values()]
+        params = (value for values in self.params.values() for value in values)
+        return [*found, *params, *self.memory.values(), *self.flags, *self.bound]
+
+    def read_early(self) -> list[int]:
+        """The variables that may be unbound where the trip reads them."""
+        read = {operand for operation in self.trace.builder.operations for operand in operation.operands}
+        return [cell for cell, flag in self.early.items() if flag in read]
 
     def seed(self, loop: LoopRegion) -> Snapshot:
         """The variables at the start of a trip."""
@@ -107,13 +133,12 @@ class Trip:
             cells[cell] = loop.undefined(cell)
         with entered(self.trace):
             for cell, carry in loop.carries.items():
-                leaves = []
-                for value, kind in zip(self.params[cell], carry.kinds, strict=True):
-                    leaves.append(from_value(value, kind.scalar, kind.weak))
-                loop.sharing.keep(cell, leaves)
-                cells[cell] = carry.build(leaves)
-            loop.sharing.link(loop.names)
-        return loop.state.rebuilt(loop.start, cells)
+                cells[cell] = carry.build(carry.handles(self.params[cell]))
+            for cell, flag in (*zip(loop.maybe, self.bound, strict=True), *self.early.items()):
+                cells[cell].storage.pending = (loop.names[cell], flag)
+            found = loop.state.rebuilt(loop.start, cells)
+            loop.sharing.link(loop.names, loop.leaves(found), self.flags)
+        return found
 
 
 class LoopRegion:
@@ -127,6 +152,8 @@ class LoopRegion:
         self.carries: dict[int, Carry] = {}
         self.storages: list[Storage] = []
         self.sharing = Sharing()
+        self.maybe: list[int] = []
+        """Carried variables that may be unbound from trip to trip."""
         self.lost: set[int] = set()
         """Variables that have no value from the second trip on: not to be read before they are set."""
 
@@ -152,7 +179,9 @@ class LoopRegion:
                     f"a list, dict or set gets another size or other keys in a {self.label} with traced values",
                     hint="fill an array of known size instead",
                 )
-            if not self.widened(trip, seeded, after):
+            early = [*trip.read_early(), *(asked[0].read_early() if asked is not None else ())]
+            self.maybe += [cell for cell in dict.fromkeys(early) if cell not in self.maybe]
+            if not self.widened(trip, seeded, after) and not early:
                 return asked, trip, after
             trip.end()
             if asked is not None:
@@ -193,9 +222,9 @@ class LoopRegion:
                 continue
             if tree != carry.tree or len(leaves) != len(carry.kinds):
                 raise Refused(f"{carry.name!r} changes its structure in a {self.label} with traced values")
-            changed |= carry.joined(leaves)
-        shared = self.sharing.note(self.leaves(self.start))
-        return self.sharing.note(self.leaves(after)) or shared or changed
+            changed |= carry.joined(leaves) | self.may_be_unbound(cell, other)
+        shared = self.sharing.note(self.shared(self.start))
+        return self.sharing.note(self.shared(after)) or shared or changed
 
     def taken_up(self, cell: int, one: Any, other: Any) -> bool:
         """Carry a variable that a trip rebinds."""
@@ -203,8 +232,7 @@ class LoopRegion:
         source = other if isinstance(one, (Marker, Undefined)) else one
         leaves, tree = tree_of(source)
         kinds = [kind_of(leaf) for leaf in leaves]
-        pending = isinstance(one, Tracer) and one.storage.pending is not None
-        if isinstance(other, (Marker, Undefined)) or isinstance(one, Undefined) or None in kinds or pending:
+        if isinstance(other, (Marker, Undefined)) or isinstance(one, Undefined) or None in kinds:
             if isinstance(one, (Marker, Undefined)):
                 return False  # a variable of one trip: it has no value after the loop
             return self.lose(cell, other)
@@ -214,6 +242,24 @@ class LoopRegion:
             if other_tree != tree or len(others) != len(leaves):
                 raise Refused(f"{name!r} changes its structure in a {self.label} with traced values")
             self.carries[cell].joined(others)
+        self.may_be_unbound(cell, one)
+        self.may_be_unbound(cell, other)
+        return True
+
+    def unbound(self) -> list[int]:
+        """The carried variables that are unbound before the loop, and that nothing is known of in a trip."""
+        cells = self.start.cells()
+        return [
+            cell
+            for cell, carry in self.carries.items()
+            if cells[cell] is UNBOUND and carry.tree is None and cell not in self.maybe
+        ]
+
+    def may_be_unbound(self, cell: int, value: Any) -> bool:
+        """Carry a flag besides the variable, if the value is one that is bound or not; whether that is new."""
+        if not is_pending(value) or cell in self.maybe:
+            return False
+        self.maybe.append(cell)
         return True
 
     def lose(self, cell: int, other: Any) -> bool:
@@ -224,6 +270,7 @@ class LoopRegion:
                 f"{shown(name)} is another {type(other).__name__} in each trip of a {self.label} with traced values"
             )
         self.carries.pop(cell, None)
+        self.maybe = [other for other in self.maybe if other != cell]
         if cell in self.lost:
             return False
         self.lost.add(cell)
@@ -234,16 +281,19 @@ class LoopRegion:
             self.names[cell], f"changes in a {self.label} with traced values in a way that has no one type"
         )
 
-    def leaves(self, snapshot: Snapshot) -> dict[Leaf, Storage]:
-        """The memory of the arrays that are carried, at one moment."""
+    def leaves(self, snapshot: Snapshot) -> dict[Leaf, Tracer]:
+        """The arrays that are carried, at one moment."""
         cells = snapshot.cells()
-        found = {}
-        for cell in self.carries:
-            for k, leaf in enumerate(tree_of(cells[cell])[0]):
-                storage = array_storage(leaf)
-                if storage is not None:
-                    found[cell, k] = storage
-        return found
+        return {
+            (cell, k): leaf
+            for cell in self.carries
+            for k, leaf in enumerate(tree_of(cells[cell])[0])
+            if array_storage(leaf) is not None
+        }
+
+    def shared(self, snapshot: Snapshot) -> list[Shared]:
+        """The memory that the carried arrays share at one moment."""
+        return self.sharing.shared(self.leaves(snapshot))
 
     def operands(self) -> list[Value]:
         """The carries' values at the start."""
@@ -252,20 +302,25 @@ class LoopRegion:
         for cell, carry in self.carries.items():
             start = cells[cell]
             leaves = [start] * len(carry.kinds) if isinstance(start, Marker) else tree_of(start)[0]
-            found += [value_as(leaf, kind) for leaf, kind in zip(leaves, carry.kinds, strict=True)]
+            found += [unchecked(leaf, kind) for leaf, kind in zip(leaves, carry.kinds, strict=True)]
         trace = current_trace()
-        return [*found, *(trace.read(storage) for storage in self.storages)]
+        found += [trace.content(storage) for storage in self.storages]
+        found += self.sharing.values(self.shared(self.start))
+        return [*found, *(flag_of(cells[cell]) for cell in self.maybe)]
 
     def results(self, trip: Trip, after: Snapshot) -> list[Value]:
         """The carries' values at the end of a trip."""
         cells = after.cells()
+        shared = self.shared(after)
         with entered(trip.trace):
             found = []
             for cell, carry in self.carries.items():
                 end = cells[cell]
                 leaves = [end] * len(carry.kinds) if isinstance(end, Marker) else tree_of(end)[0]
-                found += [value_as(leaf, kind) for leaf, kind in zip(leaves, carry.kinds, strict=True)]
-            return [*found, *(trip.trace.read(storage) for storage in self.storages)]
+                found += [unchecked(leaf, kind) for leaf, kind in zip(leaves, carry.kinds, strict=True)]
+            found += [trip.trace.content(storage) for storage in self.storages]
+            found += self.sharing.values(shared)
+            return [*found, *(flag_of(cells[cell]) for cell in self.maybe)]
 
     def leave(self, values: Sequence[Value], ran: Value | None, after: Snapshot) -> None:
         """Give variables and memory their values after the loop. ``ran``: whether there was a trip, if not sure."""
@@ -274,15 +329,11 @@ class LoopRegion:
         ends = after.cells()
         for cell, carry in self.carries.items():
             unbound = cells[cell] is UNBOUND
-            leaves = []
-            for kind in carry.kinds:
-                handle = from_value(next(given), kind.scalar, kind.weak)
-                if unbound and ran is not None:
+            leaves = carry.handles([next(given) for _ in carry.kinds])
+            if unbound and ran is not None:
+                for handle in leaves:
                     handle.storage.pending = (carry.name, ran)
-                leaves.append(handle)
-            self.sharing.keep(cell, leaves)
             cells[cell] = carry.build(leaves)
-        self.sharing.link(self.names)
         for cell, (before, end) in enumerate(zip(self.start.cells(), ends, strict=True)):
             if cell in self.lost:
                 cells[cell] = self.undefined(cell)
@@ -291,7 +342,16 @@ class LoopRegion:
         trace = current_trace()
         for storage in self.storages:
             trace.write(storage, next(given))
-        self.state.restore(self.state.rebuilt(self.start, cells))
+        left = self.state.rebuilt(self.start, cells)
+        rest = list(given)
+        flags, bound = rest[: len(rest) - len(self.maybe)], rest[len(rest) - len(self.maybe) :]
+        for cell, flag in zip(self.maybe, bound, strict=True):
+            cells[cell].storage.pending = (self.names[cell], flag)
+        self.sharing.link(self.names, self.leaves(left), flags)
+        self.state.restore(left)
+        for cell, carry in self.carries.items():
+            if carry.tree is not None and kept_elsewhere([self.start.cells()[cell]]):
+                raise changed(carry.name)
 
     def abandon(self) -> None:
         """Undo what tracing the loop did to variables and memory."""
@@ -367,7 +427,8 @@ def while_(
                 return
             body()
             continue
-        start = len(trace.builder.operations)
+        start, sites = len(trace.builder.operations), len(trace.sites)
+        lifted, overlay = dict(trace.lifted), dict(trace.overlay)
         state = State(get, put, names, visible)
         before = state.capture()
         answer = test()
@@ -376,70 +437,17 @@ def while_(
                 return
             body()
             continue
-        if has_effects(trace.builder.operations[start:]):
-            raise Refused("the test of a while has an effect")
         truth(answer)
         rebinds = state.changed(before)
         state.restore(before)
-        del before, answer  # which would count as other references to what the variables hold
+        if has_effects(trace.builder.operations[start:]):  # which happen when the loop tests, not before
+            withdraw(trace, start, sites, lifted, overlay)
+        del before, answer, overlay  # which would count as other references to what the variables hold
         while_region(test, lambda _: body(), state, rebinds, "while")
         return
 
 
 # --- for -----------------------------------------------------------------------------
-
-
-class Items:
-    """What a ``for`` runs over, by index; ``count`` is the number of items."""
-
-    def __init__(self, count: int | Value, at: Callable[[Any], Any]) -> None:
-        self.count, self.at = count, at
-
-
-def items_of(thing: Any) -> Items | None:
-    """Items that a traced index can find; None for iterables that only Python can run over."""
-    if isinstance(thing, range):
-        return Items(len(thing), lambda k: along(thing.start, thing.step, k))
-    if isinstance(thing, DynamicRange):
-        count: Any = thing.count()
-        return Items(count.read(), lambda k: along(thing.start, thing.step, k))
-    if isinstance(thing, Tracer):
-        return Items(len(thing), lambda k: thing[k]) if thing.ndim else None
-    if isinstance(thing, np.ndarray):
-        return (
-            Items(len(thing), lambda k: constant_item(thing, k)) if thing.ndim and thing.dtype.kind in "biufc" else None
-        )
-    if not isinstance(thing, Series) or thing.used:
-        return None
-    parts = [items_of(part) for part in thing.parts]
-    found = [part for part in parts if part is not None and isinstance(part.count, int)]
-    if len(found) != len(parts):
-        return None
-    count = min(part.count for part in found if isinstance(part.count, int))
-    if thing.kind == "zip":
-        return Items(count, lambda k: tuple(part.at(k) for part in found))
-    if thing.kind == "enumerate":
-        return Items(count, lambda k: (thing.start + k, found[0].at(k)))
-    return Items(count, lambda k: found[0].at(count - 1 - k))
-
-
-def constant_item(array: Any, k: Any) -> Any:
-    from srcgrad.tracing.conversion.calls import getitem
-
-    return getitem(array, k)
-
-
-def along(start: Any, step: int, k: Any) -> Any:
-    """The item of a range."""
-    scaled = k if step == 1 else k * step
-    return scaled if isinstance(start, int) and start == 0 else start + scaled
-
-
-def index_of(value: Value, count: int | Value) -> Tracer:
-    """A loop's index as a Python integer."""
-    index = from_value(value, scalar=True, weak=True)
-    index.bound = count if isinstance(count, int) else TRIPS
-    return index
 
 
 def for_(
@@ -490,8 +498,8 @@ def rolled(items: Items, body: Callable[[Any], Any], state_of: Callable[[], Stat
         for_region(items.count, lambda k: body(items.at(index_of(checked(k), items.count))), state_of())
     except MustRetrace:
         raise
-    except (SrcgradError, TypeError, ValueError, IndexError, KeyError, AttributeError) as error:
-        why = getattr(error, "message", str(error)).splitlines()[0]
+    except (SrcgradError, TypeError, ValueError, IndexError, KeyError, AttributeError, Inside) as error:
+        why = (getattr(error, "message", str(error)) or "a try is around it").splitlines()[0]
         if items.count > MOST_UNROLLED:
             raise MustRetrace(f"a loop of {items.count} trips cannot be one region: {why}") from None
         withdraw(trace, mark, sites, lifted, overlay)

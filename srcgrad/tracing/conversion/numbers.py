@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 from srcgrad.errors import UnsupportedError
 from srcgrad.ir.types import INT64
 from srcgrad.tracing.conversion.calls import call_rule, followed
+from srcgrad.tracing.conversion.classes import original
 from srcgrad.tracing.conversion.state import emit_check, unknown
 from srcgrad.tracing.tracer import Tracer, as_tracer, cast_value, contains_tracer, from_value
 
@@ -83,7 +85,7 @@ def isinstance_(thing: Any, classes: Any) -> bool:
 def type_(*args: Any, **kwargs: Any) -> Any:
     if len(args) == 1 and isinstance(args[0], Tracer):
         return concrete_class(args[0])
-    return type(*args, **kwargs)
+    return original(type(args[0])) if len(args) == 1 and not kwargs else type(*args, **kwargs)
 
 
 def concrete_class(x: Tracer) -> type:
@@ -116,14 +118,36 @@ def extreme(builtin: Any, reduction: Any, position: Any, larger: Any) -> Any:
             items = list(items)
         elif not isinstance(items, (list, tuple)):
             items = list(items)
-        if key is not None or not items or not any(isinstance(item, Tracer) for item in items):
-            return builtin(items, key=key, **options)
+        if key is not None:
+            return extreme_by_key(builtin, items, followed(key), larger, options)
+        if not items or not any(isinstance(item, Tracer) for item in items):
+            return builtin(items, **options)
         found = items[0]
         for item in items[1:]:
             found = pick(found, item, larger)
         return found
 
     return rule
+
+
+def extreme_by_key(builtin: Any, items: Any, key: Any, larger: Any, options: dict[str, Any]) -> Any:
+    """``max(items, key=key)``: the first of the items whose key is largest."""
+    from srcgrad.tracing.conversion.branches import choose  # which is written with this module
+
+    keys = [key(item) for item in items]
+    if not any(map(unknown, keys)):
+        known = dict(zip(range(len(items)), keys, strict=True))
+        return items[builtin(known, key=known.__getitem__)] if known else builtin(items, **options)
+    best, found = keys[0], items[0]
+    for other, item in zip(keys[1:], items[1:], strict=True):
+        better = larger(other, best)
+        found = choose(better, functools.partial(itself, item), functools.partial(itself, found))
+        best = choose(better, functools.partial(itself, other), functools.partial(itself, best))
+    return found
+
+
+def itself(x: Any) -> Any:
+    return x
 
 
 call_rule(max)(extreme(max, np.max, np.argmax, lambda a, b: a > b))
@@ -165,7 +189,17 @@ def sorted_(iterable: Any, /, *, key: Any = None, reverse: Any = False) -> Any:
         tracers: list[Any] = [as_tracer(item) for item in items]
         ordered: Any = np.sort(np.stack(tracers))
         return list(ordered[::-1] if reverse else ordered)
-    return sorted(items, key=followed(key), reverse=reverse)
+    if key is None or not items:
+        return sorted(items, key=key, reverse=reverse)
+    keys = [followed(key)(item) for item in items]
+    if not any(map(unknown, keys)) or any(np.ndim(one) for one in keys):
+        known = dict(zip(range(len(items)), keys, strict=True))
+        return [items[k] for k in sorted(known, key=known.__getitem__, reverse=reverse)]
+    from srcgrad.tracing.conversion.choices import chosen  # which is written with this module
+
+    places: Any = np.stack([as_tracer(one) for one in keys])
+    order: Any = np.argsort(-places if reverse else places, kind="stable")
+    return [chosen(items, order[k]) for k in range(len(items))]
 
 
 # --- ranges and other iterables -----------------------------------------------------------------------------

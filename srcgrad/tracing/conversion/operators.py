@@ -5,11 +5,13 @@ from __future__ import annotations
 import builtins
 
 from srcgrad.tracing.conversion import arrays, numbers
+from srcgrad.tracing.conversion.attempts import attempt
 from srcgrad.tracing.conversion.branches import and_, assert_, choose, compare, if_, not_, or_, raise_
-from srcgrad.tracing.conversion.calls import call, getitem, lifted
+from srcgrad.tracing.conversion.calls import call, getitem, lifted, target
 from srcgrad.tracing.conversion.loops import for_, while_
+from srcgrad.tracing.conversion.masked import augmented
 from srcgrad.tracing.conversion.reductions import reduced
-from srcgrad.tracing.conversion.state import UNBOUND, UNSET, attempted, read
+from srcgrad.tracing.conversion.state import UNBOUND, UNSET, Passing, read
 from srcgrad.tracing.conversion.texts import text
 
 slice = builtins.slice
@@ -17,10 +19,12 @@ slice = builtins.slice
 __all__ = [
     "UNBOUND",
     "UNSET",
+    "Passing",
     "and_",
     "arrays",
     "assert_",
-    "attempted",
+    "attempt",
+    "augmented",
     "call",
     "choose",
     "compare",
@@ -35,6 +39,7 @@ __all__ = [
     "read",
     "reduced",
     "slice",
+    "target",
     "text",
     "while_",
 ]

@@ -20,7 +20,7 @@ from srcgrad.ir.types import BOOL, ArrayType
 from srcgrad.tracing.conversion.convert import library_file
 from srcgrad.tracing.guards import answer
 from srcgrad.tracing.pytree import TreeDef, flatten
-from srcgrad.tracing.trace import CURRENT, Refused, Trace, current_span, current_trace
+from srcgrad.tracing.trace import CURRENT, RaisingSite, Refused, Trace, current_span, current_trace
 from srcgrad.tracing.tracer import Tracer, as_tracer, cast_value
 
 
@@ -28,7 +28,19 @@ class MustRetrace(Refused):
     """One whose meaning a trace without conversion would miss too: the function is traced at each call."""
 
 
-class Raised(BaseException):
+class Passing(BaseException):
+    """What goes through the user's own handlers."""
+
+
+class Inside(Passing):
+    """Something may fail in a block inside the body of a ``try``, depending on a traced value."""
+
+    def __init__(self, attempt: Any) -> None:
+        super().__init__()
+        self.attempt = attempt
+
+
+class Raised(Passing):
     """A ``raise`` was reached in a block that runs on a traced condition."""
 
     def __init__(self, error: BaseException) -> None:
@@ -98,6 +110,9 @@ def contents(container: Any) -> tuple[Any, list[Any]]:
         return tuple(container), list(container.values())
     if isinstance(container, (set, frozenset)):
         return frozenset(container), []
+    if isinstance(container, Slots):
+        held = tuple(name for name in container.names if hasattr(container.holder, name))
+        return held, [getattr(container.holder, name) for name in held]
     if isinstance(container, types.CellType):
         try:
             return True, [container.cell_contents]
@@ -117,6 +132,12 @@ def refill(container: Any, structure: Any, values: Sequence[Any]) -> None:
     elif isinstance(container, deque):
         container.clear()
         container.extend(values)
+    elif isinstance(container, Slots):
+        for name in container.names:
+            if hasattr(container.holder, name) and name not in structure:
+                object.__delattr__(container.holder, name)
+        for name, value in zip(structure, values, strict=True):
+            object.__setattr__(container.holder, name, value)
     elif isinstance(container, types.CellType):
         if structure:
             container.cell_contents = values[0]
@@ -124,6 +145,23 @@ def refill(container: Any, structure: Any, values: Sequence[Any]) -> None:
             del container.cell_contents
     else:
         container[:] = values
+
+
+class Slots:
+    """The attributes that an object has in slots."""
+
+    def __init__(self, holder: Any, names: list[str]) -> None:
+        self.holder, self.names = holder, names
+
+
+def slots_of(cls: type) -> list[str]:
+    """The attributes in slots of a class of the user's."""
+    found: list[str] = []
+    for base in cls.__mro__[:-1]:
+        members = [name for name, member in vars(base).items() if isinstance(member, types.MemberDescriptorType)]
+        if "__slots__" in vars(base) and base.__module__.partition(".")[0] not in ("builtins", "numpy", "srcgrad"):
+            found += members
+    return found
 
 
 def reachable(values: Sequence[Any]) -> list[Any]:
@@ -166,6 +204,10 @@ def reachable(values: Sequence[Any]) -> list[Any]:
             attributes = getattr(value, "__dict__", None)
             if type(attributes) is dict:
                 waiting.append(attributes)
+            names = slots_of(type(value))
+            if names:
+                found[id(value)] = Slots(value, names)
+                waiting += contents(found[id(value)])[1]
     return list(found.values())
 
 
@@ -201,6 +243,7 @@ class State:
     ) -> None:  # fmt: skip
         self.get, self.put, self.names = get, put, names
         self.containers = reachable([*get(), *visible()])
+        current_trace().states.add(self)
 
     def capture(self) -> Snapshot:
         held = [contents(container) for container in self.containers]
@@ -232,7 +275,7 @@ class State:
     def cell_names(self, snapshot: Snapshot) -> list[str]:
         found = list(self.names)
         for container, structure, held in zip(self.containers, snapshot.structures, snapshot.elements, strict=True):
-            keys = structure if isinstance(container, dict) else range(len(held))
+            keys = structure if isinstance(container, (dict, Slots)) else range(len(held))
             found += [f"[{key!r}]" for key in keys]
         return found
 
@@ -410,26 +453,74 @@ def truth(x: Tracer) -> Value:
 # --- effects -----------------------------------------------------------------------------
 
 
-def require_no_attempt() -> None:
-    """Refuse what may fail when the program runs where a ``try`` would have to catch it.
-
-    Raises:
-        MustRetrace: a ``try`` with handlers is in progress.
-    """
+def innermost_attempt() -> Any:
+    """The ``try`` with handlers whose body is in progress, if any."""
     trace = CURRENT.get()
     while trace is not None and not trace.concrete:
         if trace.attempts:
-            raise MustRetrace("an error inside a try depends on a traced value")
+            return trace.attempts[-1]
         trace = trace.parent
+    return None
+
+
+def answered(condition: Tracer) -> bool | None:
+    """Whether a condition under which something fails is to hold in this run of a ``try``; None outside of any.
+
+    Raises:
+        Inside: this is a block on another condition, inside of the body.
+    """
+    attempt = innermost_attempt()
+    if attempt is None:
+        return None
+    if attempt.trace is not CURRENT.get():
+        raise Inside(attempt)
+    found: bool = attempt.ask(condition)
+    return found
+
+
+def fail_if(condition: Any, make: Callable[[], BaseException]) -> bool:
+    """Raise an error where a ``try`` in progress says that the condition holds. False where there is none to ask."""
+    if not unknown(condition):
+        if bool(condition):
+            raise make()
+        return True
+    found = answered(condition)
+    if found:
+        error = make()
+        current_trace().attempts[-1].raised.append(error)
+        raise error
+    return found is not None
+
+
+def raised_again(error: BaseException) -> BaseException:
+    """What to raise for an error that a ``try`` does not catch: in a block on a traced condition it ends the block.
+
+    Raises:
+        Refused: its message holds traced values, and no ``try`` around this one is going to run it again.
+    """
+    trace = current_trace()
+    if trace.attempts:
+        trace.attempts[-1].raised.append(error)
+        return error
+    if not trace.region:
+        return error
+    unfinished = any(isinstance(a, Tracer) or hasattr(type(a), "__srcgrad_unfinished__") for a in error.args)
+    if unfinished and innermost_attempt() is None:
+        raise Refused("the message of an error holds traced values")
+    return Raised(error)
 
 
 def emit_check(predicate: Any, kind: str, message: str) -> None:
     """Raise the error when the program runs and the predicate does not hold; at once where it is known."""
+    named = getattr(np.linalg if kind == "LinAlgError" else builtins, kind)
     if not unknown(predicate):
         if not bool(predicate):
-            raise getattr(np.linalg if kind == "LinAlgError" else builtins, kind)(message)
+            raise named(message)
         return
-    require_no_attempt()
+    if innermost_attempt() is not None:
+        failed: Any = np.logical_not(predicate if predicate.size == 1 else np.all(predicate))
+        if fail_if(failed, lambda: named(message)):
+            return
     trace = current_trace()
     value = truth(predicate) if predicate.size == 1 else cast_value(predicate.read(), BOOL)
     trace.builder.span = current_span()
@@ -438,7 +529,6 @@ def emit_check(predicate: Any, kind: str, message: str) -> None:
 
 def emit_raise(condition: Tracer, error: BaseException) -> None:
     """Raise a user's error when the program runs and the condition holds."""
-    require_no_attempt()
     name = type(error).__name__
     own = type(error) is np.linalg.LinAlgError or type(error).__module__ == "builtins"
     if own and name in ERROR_KINDS and len(error.args) <= 1 and all(isinstance(a, str) for a in error.args):
@@ -447,7 +537,7 @@ def emit_raise(condition: Tracer, error: BaseException) -> None:
     emit_call(RaiseSite(error), [truth(condition)])
 
 
-class RaiseSite:
+class RaiseSite(RaisingSite):
     """The callable of an operation that raises a user's error."""
 
     def __init__(self, error: BaseException) -> None:
@@ -469,7 +559,7 @@ def emit_call(site: Callable[..., None], operands: Sequence[Value]) -> None:
 
 MAY_RAISE: Final = frozenset(
     {"check", "host_call", "solve", "inv", "cholesky", "eigh", "eig", "svd", "lu", "qr", "triangular_solve", "lstsq",
-     "gather", "scatter_set", "scatter_add", "det", "slogdet", "spectral", "singular"}
+     "gather", "scatter_set", "scatter_add", "spectral", "singular"}
 )  # fmt: skip
 """Operations that may raise an error when the program runs."""
 
@@ -479,20 +569,3 @@ def may_raise(operation: Operation) -> bool:
         first = 1 if operation.op.name == "gather" else 2
         return any(not isinstance(operand, Literal) for operand in operation.operands[first:])
     return operation.op.name in MAY_RAISE or any(may_raise(inner) for r in operation.regions for inner in r.operations)
-
-
-@contextmanager
-def attempted() -> Iterator[None]:
-    """The body of a ``try`` with handlers: what is traced in it must not be able to fail later."""
-    trace = CURRENT.get()
-    if trace is None or trace.concrete:
-        yield
-        return
-    start = len(trace.builder.operations)
-    trace.attempts += 1
-    try:
-        yield
-    finally:
-        trace.attempts -= 1
-    if any(map(may_raise, trace.builder.operations[start:])):
-        raise MustRetrace("a try holds operations that may fail when the program runs")

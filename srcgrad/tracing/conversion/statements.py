@@ -26,6 +26,9 @@ from srcgrad.tracing.conversion.sources import Unconvertible
 
 CREATORS = frozenset({"array", "eye", "identity", "arange", "linspace", "copy", "asarray", "tile", "diag", "repeat"})
 """Functions of NumPy whose results are lifted into the trace where the function writes into them."""
+ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow, ast.Mod, ast.FloorDiv)
+WRITERS = frozenset({"at", "copyto", "put", "place", "putmask", "fill_diagonal", "shuffle"})
+"""Functions that write into their first argument."""
 
 
 def convert_function(node: ast.FunctionDef, outer: StatementConverter | None = None) -> ast.FunctionDef:
@@ -235,21 +238,32 @@ class StatementConverter(NestedFunctions):
         node.body = self.block(node.body)
         return node
 
-    def visit_Try(self, node: ast.Try) -> ast.Try:
-        """A ``try``: what can fail only when the program runs may not stand in it."""
+    def visit_Try(self, node: ast.Try) -> Any:
+        """A ``try`` with handlers: a function over the variables, which is run again where it may fail or not."""
+        changed = bound([node])
+        functions, state = self.state(changed, [node], node) if node.handlers else ([], [])
         body = self.block(node.body)
-        if node.handlers:
-            item = ast.withitem(operator("attempted"))
-            guarded = ast.With([item], body)
-            placed(guarded, node.body[0])
-            body = [guarded]
-        node.body = body
         for handler in node.handlers:
             handler.body = self.block(handler.body)
             if handler.type is not None:
                 handler.type = self.visit(handler.type)
         node.orelse, node.finalbody = self.block(node.orelse), self.block(node.finalbody)
-        return node
+        if not node.handlers:
+            node.body = body
+            return node
+        context = "_sg_attempt"
+        watched = ast.With([ast.withitem(load(context))], body)
+        placed(watched, node.body[0])
+        node.body = [watched]
+        passing = ast.ExceptHandler(ast.Attribute(load("_sg"), "Passing", ast.Load()), None, [ast.Raise()])
+        ast.copy_location(passing, node.handlers[0])
+        placed(passing, node.handlers[0])
+        node.handlers.insert(0, passing)
+        name = self.fresh("try")
+        functions.append(self.function(name, [node], changed, node, [context]))
+        made = ast.Expr(operator("attempt", load(name), *state))
+        placed(made, node)
+        return [*functions, made]
 
     def visit_TryStar(self, node: ast.AST) -> ast.AST:
         raise Unconvertible("it has an except*")
@@ -292,6 +306,20 @@ class StatementConverter(NestedFunctions):
         name = called.attr if isinstance(called, ast.Attribute) else called.id if isinstance(called, ast.Name) else ""
         return name in CREATORS
 
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.AugAssign:
+        """Elements that a mask picks are changed where it holds."""
+        self.generic_visit(node)
+        place = node.target
+        if (
+            isinstance(place, ast.Subscript)
+            and isinstance(node.op, ARITHMETIC)
+            and not isinstance(place.slice, (ast.Constant, ast.Slice, ast.Tuple))
+        ):
+            base = place.value
+            place.value = operator("augmented", base)
+            placed(place.value, base)
+        return node
+
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.stmt:
         """An annotation of a local variable is never evaluated."""
         if node.value is None or not isinstance(node.target, ast.Name):
@@ -328,7 +356,7 @@ def written_names(body: Sequence[ast.stmt]) -> frozenset[str]:
             if isinstance(node.func, ast.Attribute):
                 if node.func.attr in ("sort", "fill", "put", "partition"):
                     found |= base_name(node.func.value)
-                if node.func.attr in ("at", "copyto", "put", "place", "putmask", "fill_diagonal") and node.args:
+                if node.func.attr in WRITERS and node.args:
                     found |= base_name(node.args[0])
             elif isinstance(node.func, ast.Name):  # a function that may write into its argument
                 found |= {argument.id for argument in node.args if isinstance(argument, ast.Name)}

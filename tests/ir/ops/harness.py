@@ -513,9 +513,7 @@ CHECKS: dict[str, Callable[[Case], None]] = {
 }
 
 
-HOLES: dict[tuple[str, str], str] = {
-    ("host_call", "batch"): "a call per example needs a loop, which the control-flow ops will bring",
-}
+HOLES: dict[tuple[str, str], str] = {}
 """(op, rule) -> why the op does not have the rule: one of ``jvp``, ``transpose``, ``batch``."""
 
 

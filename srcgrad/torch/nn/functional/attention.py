@@ -173,48 +173,63 @@ def multi_head_attention_forward(
     """
     if static_k is not None or static_v is not None:
         raise TensorNotImplementedError("static_k and static_v", hint="use scaled_dot_product_attention")
-    batched = query._data.ndim == 3
-    if not batched:
-        query, key, value = query.unsqueeze(1), key.unsqueeze(1), value.unsqueeze(1)
-        key_padding_mask = None if key_padding_mask is None else key_padding_mask.unsqueeze(0)
-    length, batch, width = query._data.shape
-    if width != embed_dim_to_check:
-        raise AssertionError(f"was expecting embedding dimension of {embed_dim_to_check}, but got {width}")
-    if key._data.shape[:2] != value._data.shape[:2]:
-        raise AssertionError(f"key's sequence and batch dims {key.shape[:2]} do not match value's {value.shape[:2]}")
     if is_causal and attn_mask is None:
         raise TensorError(
             "Need attn_mask if specifying the is_causal hint.", hint="torch.full((L, L), float('-inf')).triu(1)"
         )
+    batched = query._data.ndim == 3
+    if not batched:
+        query, key, value = query.unsqueeze(1), key.unsqueeze(1), value.unsqueeze(1)
+        key_padding_mask = None if key_padding_mask is None else key_padding_mask.unsqueeze(0)
+    length, batch = require_sizes(query, key, value, embed_dim_to_check)
     weights = (q_proj_weight, k_proj_weight, v_proj_weight) if use_separate_proj_weight else in_proj_weight
     q, k, v = projected(query, key, value, weights, in_proj_bias)
     mask = additive(attn_mask, q, "attn_mask")
     padding = additive(key_padding_mask, q, "key_padding_mask")
-    added = 0
+    given = k._data.shape[0]
     if bias_k is not None and bias_v is not None:
         k, v = with_row(k, bias_k, batch), with_row(v, bias_v, batch)
-        added += 1
     if add_zero_attn:
         k, v = pad(k, (0, 0, 0, 0, 0, 1)), pad(v, (0, 0, 0, 0, 0, 1))
-        added += 1
+    added = k._data.shape[0] - given
     if added:
         mask = None if mask is None else pad(mask, (0, added))
         padding = None if padding is None else pad(padding, (0, added))
     whole = joined_mask(padding, mask, batch, num_heads, (length, k._data.shape[0]))
     q, k, v = (heads_of(x, batch, num_heads) for x in (q, k, v))
     rate = dropout_p if training else 0.0
+    found_weights = None
     if need_weights:
-        statics = (1 / math.sqrt(q._data.shape[-1]), False)
-        found_weights = dropout(apply(WEIGHTS, [q, k, *([] if whole is None else [whole])], statics), rate)
+        found_weights = weighted(q, k, whole, rate)
         found = found_weights @ v
     else:
-        found_weights, found = None, scaled_dot_product_attention(q, k, v, whole, rate)
+        found = scaled_dot_product_attention(q, k, v, whole, rate)
     found = linear(found.permute(2, 0, 1, 3).reshape(length, batch, -1), out_proj_weight, out_proj_bias)
     if found_weights is not None and average_attn_weights:
         found_weights = found_weights.mean(1)
     if batched:
         return found, found_weights
     return found.squeeze(1), None if found_weights is None else found_weights.squeeze(0)
+
+
+def require_sizes(query: Tensor, key: Tensor, value: Tensor, width: int) -> tuple[int, int]:
+    """The number of queries and the batch size.
+
+    Raises:
+        AssertionError: the sizes do not fit.
+    """
+    length, batch, found = query._data.shape
+    if found != width:
+        raise AssertionError(f"was expecting embedding dimension of {width}, but got {found}")
+    if key._data.shape[:2] != value._data.shape[:2]:
+        raise AssertionError(f"key's sequence and batch dims {key.shape[:2]} do not match value's {value.shape[:2]}")
+    return length, batch
+
+
+def weighted(q: Tensor, k: Tensor, mask: Tensor | None, rate: float) -> Tensor:
+    """The attention weights of each head, some of them dropped."""
+    statics = (1 / math.sqrt(q._data.shape[-1]), False)
+    return dropout(apply(WEIGHTS, [q, k, *([] if mask is None else [mask])], statics), rate)
 
 
 def with_row(x: Tensor, row: Tensor, batch: int) -> Tensor:

@@ -1,0 +1,123 @@
+"""What Python asks a traced value for: its truth value, an integer, an index, an array, a text."""
+
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from srcgrad.errors import ConcretizationError, ShapeError, SrcgradError
+from srcgrad.tracing.guards import answer
+from srcgrad.tracing.trace import CURRENT, NeedsConcrete, asked_by_debugger, leaked
+
+if TYPE_CHECKING:
+    from srcgrad.ir.types import ArrayType, DType
+    from srcgrad.tracing.trace import Storage
+    from srcgrad.tracing.tracer import Tracer
+    from srcgrad.tracing.views import Chain
+
+
+class Asked:
+    """The part of a `Tracer` that answers with its number, where that is known."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+        storage: Storage
+        chain: Chain
+        type: ArrayType
+        weak: bool
+
+        @property
+        def size(self) -> int: ...
+        @property
+        def ndim(self) -> int: ...
+        @property
+        def dtype(self) -> DType: ...
+        def number(self) -> Any: ...
+
+    def concrete(self, what: str) -> Any:
+        """The known number; where one path is traced, Python's question for it is a guard.
+
+        Raises:
+            NeedsConcrete: in an abstract trace.
+        """
+        number = self.number()
+        if number is None:
+            number = answer(cast("Tracer", self), what)
+        if number is None:
+            raise NeedsConcrete(
+                f"{what} needs the value of a traced {self.type}",
+                hint="the value is known only when the program runs",
+            )
+        return number
+
+    def __bool__(self) -> bool:
+        if self.size != 1:
+            raise ShapeError(
+                "The truth value of an array with more than one element is ambiguous. Use a.any() or a.all()"
+            )
+        return bool(self.concrete("bool()"))
+
+    def __int__(self) -> int:
+        return int(self.concrete("int()"))
+
+    def __index__(self) -> int:
+        if self.dtype.kind not in "iu" or self.ndim:
+            raise self.escape(
+                "only integer scalar arrays can be converted to a scalar index",
+                f"this is {self.type}: int(x) is an integer without a derivative",
+            )
+        return operator.index(self.concrete("an index")[()])
+
+    def escape(self, message: str, hint: str) -> SrcgradError:
+        """The error of a conversion that would lose the derivative.
+
+        In an abstract trace the value may be one that is not differentiated: traced again, it is an ordinary array.
+        """
+        trace = CURRENT.get()
+        if trace is None or not self.storage.trace.alive:
+            return leaked(self.storage.trace)
+        if not trace.concrete:
+            return NeedsConcrete(message, hint=hint)
+        trace.refused = ConcretizationError(message, hint=hint)
+        return trace.refused
+
+    def __float__(self) -> float:
+        if self.dtype.kind in "biu" or asked_by_debugger():  # it has no derivative to lose
+            return float(self.concrete("float()"))
+        raise self.escape(
+            "float() of a traced value would lose its derivative",
+            "use the value as it is, np functions in place of math ones",
+        )
+
+    def __complex__(self) -> complex:
+        raise self.escape("complex() of a traced value would lose its derivative", "use the value as it is")
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        if self.dtype.kind in "biu" or asked_by_debugger():
+            return np.array(self.concrete("an array"), dtype)
+        raise self.escape(
+            "a traced value cannot become a concrete ndarray (np.array, np.asarray, or code in C)",
+            "join values with np.stack or np.concatenate; make the array to be filled with np.zeros_like(x); "
+            "call NumPy and SciPy functions that srcgrad supports",
+        )
+
+    def printed(self, what: str) -> Any:
+        """What a text of this value shows: the number, as the kind of object that it stands for."""
+        number = self.concrete(what)
+        return number.item() if self.weak else number
+
+    def __repr__(self) -> str:
+        trace = CURRENT.get()
+        if trace is None or not self.storage.trace.alive:  # in a traceback or a debugger
+            number = None if self.chain else self.storage.trace.builder.number(self.storage.value)
+            return f"Tracer({self.type})" if number is None else f"Tracer({self.type}, {number})"
+        return repr(self.printed("repr()"))
+
+    def __str__(self) -> str:
+        return str(self.printed("str()"))
+
+    def __format__(self, spec: str) -> str:
+        return format(self.printed("formatting"), spec)

@@ -1,0 +1,255 @@
+"""``try`` around what fails where values say so.
+
+The whole statement is run while tracing, more than once where something in its body may fail: that is a *question*,
+whose condition is a traced value. The statement becomes an ``if`` on the condition; in either branch it is run again,
+and the question is answered. Where the answer is that it fails, the error is raised while tracing, so that Python
+itself finds the handler. A condition inside the body under which an error is raised is a question in the same way.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from srcgrad.ir.core import Attrs, Value
+from srcgrad.ir.opdef import Op
+from srcgrad.tracing.conversion.branches import if_
+from srcgrad.tracing.conversion.state import (
+    Inside,
+    MustRetrace,
+    Passing,
+    Snapshot,
+    State,
+    fail_if,
+    has_effects,
+    may_raise,
+    raised_again,
+)
+from srcgrad.tracing.trace import CURRENT, Refused, Storage, Trace, current_trace
+from srcgrad.tracing.tracer import Tracer, emit, from_value
+
+MOST_QUESTIONS: Final = 16
+"""How many questions of one ``try`` are answered in one program, one within the other."""
+
+
+class Question(Passing):
+    """Something may fail under a condition that this run has no answer to."""
+
+    def __init__(self, attempt: Attempt, condition: Tracer) -> None:
+        super().__init__()
+        self.attempt, self.condition = attempt, condition
+
+
+class Attempt:
+    """One run of a ``try``; a context manager around its body."""
+
+    def __init__(self, trace: Trace, answers: tuple[bool, ...]) -> None:
+        self.trace = trace
+        self.answers = answers
+        self.asked = 0
+        self.raised: list[BaseException] = []
+        """The errors raised in the body on behalf of the program."""
+        self.start = 0
+        self.cautious = False
+
+    def ask(self, condition: Tracer) -> bool:
+        """Whether this run is to go on as where the condition holds."""
+        self.asked += 1
+        if self.asked > len(self.answers):
+            raise Question(self, condition)
+        return self.answers[self.asked - 1]
+
+    def __enter__(self) -> None:
+        trace = self.trace
+        self.start, self.cautious = len(trace.builder.operations), trace.cautious
+        trace.attempts.append(self)
+        trace.cautious = True
+
+    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
+        trace = self.trace
+        trace.attempts.remove(self)
+        trace.cautious = self.cautious
+        if isinstance(error, Passing):
+            return
+        for operation in trace.builder.operations[self.start :]:
+            if may_raise(operation) and not all(result in trace.cleared for result in operation.results):
+                raise MustRetrace("a try holds operations that may fail when the program runs")
+
+
+class Unwatched:
+    """The context of a ``try`` where Python's own errors are raised at once."""
+
+    raised: Sequence[BaseException] = ()
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *error: Any) -> None:
+        pass
+
+
+class Before:
+    """What a trace and the variables were before a ``try``."""
+
+    def __init__(self, trace: Trace, get: Any, put: Any, names: tuple[str, ...], visible: Any) -> None:
+        self.trace = trace
+        self.refused: Refused | None = None
+        self.state: State | None = None
+        self.snapshot: Snapshot | None = None
+        try:
+            self.state = State(get, put, names, visible)
+            self.snapshot = self.state.capture()
+        except Refused as error:  # of no account unless there is a question
+            self.refused = error
+        self.mark = len(trace.builder.operations)
+        self.overlay = dict(trace.overlay)
+        self.outermost = trace.journal is None
+        if trace.journal is None:
+            trace.journal = []
+        self.written = len(trace.journal)
+        self.tables = (self.overlay, Memories(trace.journal))
+        trace.tables.append(self.overlay)
+        if self.outermost:
+            trace.tables.append(self.tables[1])
+
+    def end(self) -> None:
+        tables = self.trace.tables
+        tables[:] = [table for table in tables if table is not self.tables[0] and table is not self.tables[1]]
+        if self.outermost:
+            self.trace.journal = None
+
+    def undo(self) -> None:
+        """Take back what the run of the ``try`` did.
+
+        Raises:
+            Refused: what it did cannot be taken back.
+        """
+        trace = self.trace
+        if self.refused is not None:
+            raise Refused(f"an error inside a try depends on a traced value, and {self.refused.message}")
+        if has_effects(trace.builder.operations[self.mark :]):
+            raise MustRetrace("a try has an effect before it may fail")
+        assert self.state is not None and self.snapshot is not None and trace.journal is not None
+        while len(trace.journal) > self.written:
+            storage, value = trace.journal.pop()
+            storage.value = value
+        trace.overlay.clear()
+        trace.overlay.update(self.overlay)
+        self.state.restore(self.snapshot)
+
+
+class Memories:
+    """The memory in a journal, as a table of the trace: `aliases.tables`."""
+
+    def __init__(self, journal: list[tuple[Storage, Value]]) -> None:
+        self.journal = journal
+
+    def __contains__(self, storage: object) -> bool:
+        return any(other is storage for other, _ in self.journal)
+
+
+def attempt(
+    run: Callable[[Any], None], get: Any, put: Any, names: tuple[str, ...], visible: Callable[[], tuple[Any, ...]]
+) -> None:
+    """The statement ``try``: ``run(context)`` is the statement, with the context around its body."""
+    trace = CURRENT.get()
+    if trace is None or trace.concrete:
+        run(Unwatched())
+        return
+    explore((), run, get, put, names, visible)
+
+
+def explore(
+    answers: tuple[bool, ...], run: Callable[[Any], None], get: Any, put: Any, names: tuple[str, ...], visible: Any
+) -> None:
+    """Run a ``try`` with the answers to its first questions; where there are more, in the branches of an ``if``."""
+    trace = current_trace()
+    here = Attempt(trace, answers)
+    before = Before(trace, get, put, names, visible)
+    try:
+        run(here)
+        return
+    except Question as question:
+        if question.attempt is not here:
+            raise
+        if len(answers) >= MOST_QUESTIONS:
+            raise Refused("a try may fail in more than 16 ways, depending on traced values") from None
+        before.undo()
+        condition = question.condition
+    except Inside as inside:
+        if inside.attempt is not here:
+            raise
+        raise Refused("an error inside a try depends on a traced value, in a loop or another function") from None
+    except Exception as error:
+        if not any(error is known for known in here.raised):
+            raise
+        found = raised_again(error)
+        if found is error:
+            raise
+        raise found from None
+    finally:
+        before.end()
+
+    def branch(answer: bool) -> Callable[[], None]:
+        return lambda: explore((*answers, answer), run, get, put, names, visible)
+
+    if_(condition, branch(True), branch(False), get, put, names, visible)
+
+
+# --- operations that fail -------------------------------------------------------------------------
+
+
+def singular(operands: Sequence[Tracer], attrs: Attrs) -> list[tuple[Any, BaseException]]:
+    sign: Any = np.linalg.slogdet(operands[0])[0]
+    return [(np.any(sign == 0), np.linalg.LinAlgError("Singular matrix"))]
+
+
+def zero_pivot(operands: Sequence[Tracer], attrs: Attrs) -> list[tuple[Any, BaseException]]:
+    if attrs["unit"]:
+        return []
+    pivots: Any = np.diagonal(operands[0], axis1=-2, axis2=-1)
+    return [(np.any(pivots == 0), np.linalg.LinAlgError("singular matrix: resolution failed at a diagonal element"))]
+
+
+def indefinite(operands: Sequence[Tracer], attrs: Attrs) -> list[tuple[Any, BaseException]]:
+    found = emit("is_indefinite", operands[0])
+    return [(np.any(found), np.linalg.LinAlgError("Matrix is not positive definite"))]
+
+
+def out_of_bounds(array: Tracer, operands: Sequence[Tracer], attrs: Attrs) -> list[tuple[Any, BaseException]]:
+    found: list[tuple[Any, BaseException]] = []
+    for axis, index in enumerate(operands, start=attrs["axis"]):
+        if index.number() is not None:
+            continue  # NumPy has looked at it
+        size = array.shape[axis]
+        outside: Any = np.any((index < -size) | (index >= size))
+        found.append((outside, IndexError(f"index is out of bounds for axis {axis} with size {size}")))
+    return found
+
+
+FAILING: Final[dict[str, Callable[[Sequence[Tracer], Attrs], list[tuple[Any, BaseException]]]]] = {
+    "solve": singular,
+    "inv": singular,
+    "triangular_solve": zero_pivot,
+    "cholesky": indefinite,
+    "gather": lambda operands, attrs: out_of_bounds(operands[0], operands[1:], attrs),
+    "scatter_set": lambda operands, attrs: out_of_bounds(operands[0], operands[2:], attrs),
+    "scatter_add": lambda operands, attrs: out_of_bounds(operands[0], operands[2:], attrs),
+}
+"""Operations that may raise an error when the program runs: under which conditions, and the errors."""
+
+
+def as_it_is(error: BaseException) -> BaseException:
+    return error
+
+
+def ask_first(op: Op, operands: Sequence[Value], attrs: Attrs) -> None:
+    """In the body of a ``try``, ask whether an operation is going to fail."""
+    find = FAILING.get(op.name)
+    if find is None:
+        return
+    for condition, error in find([from_value(operand) for operand in operands], attrs):
+        fail_if(condition, functools.partial(as_it_is, error))

@@ -1,0 +1,120 @@
+"""Objects whose operators and properties are converted: Python itself calls these, so that no call is intercepted.
+
+While a trace is in progress an object that it makes is of a *twin* of its class: a subclass with the same layout, in
+which properties and operator methods are converted. When the trace ends it is of its own class again.
+"""
+
+from __future__ import annotations
+
+import dis
+import types
+from typing import Any, Final
+
+from srcgrad.tracing.conversion.convert import is_straight, is_user_function
+from srcgrad.tracing.conversion.sources import Unconvertible
+from srcgrad.tracing.purity import is_generated
+from srcgrad.tracing.pytree import is_registered
+from srcgrad.tracing.trace import CURRENT
+
+CALLED: Final = frozenset(
+    f"__{name}__"
+    for name in ("init", "new", "post_init", "call", "del", "init_subclass", "class_getitem", "set_name", "hash")
+)
+"""Methods with double underscores that are intercepted where they are called, or are no operators."""
+ACCESS: Final = frozenset(f"__{name}__" for name in ("getattribute", "getattr", "setattr", "delattr"))
+TWINS: Final[dict[type, tuple[tuple[Any, ...], type | None]]] = {}
+"""The twin of a class, and the members of which it was made."""
+KEPT: Final = 256
+"""How many classes are remembered."""
+
+
+def original(cls: type) -> type:
+    """The user's class of a twin; any other class itself."""
+    found: type = vars(cls).get("__srcgrad_original__", cls)
+    return found
+
+
+def adopt(instance: Any) -> None:
+    """Make an object one of its class's twin until the trace in progress ends."""
+    trace, cls = CURRENT.get(), type(instance)
+    if trace is None or not trace.converting or type(cls) is not type or cls.__module__ in ("builtins", "numpy"):
+        return
+    if "__srcgrad_original__" in vars(cls) or is_registered(cls):
+        return
+    twin = twin_of(cls)
+    if twin is None:
+        return
+    try:
+        object.__setattr__(instance, "__class__", twin)
+    except TypeError:  # it has a layout of its own
+        return
+    trace.adopted.append(instance)
+
+
+def noted(instance: Any) -> Any:
+    """An object that was made from another one's parts, to be given back with it."""
+    trace = CURRENT.get()
+    if trace is not None and "__srcgrad_original__" in vars(type(instance)):
+        trace.adopted.append(instance)
+    return instance
+
+
+def give_back(instances: list[Any]) -> None:
+    """Let objects be of their own classes again."""
+    for instance in instances:
+        object.__setattr__(instance, "__class__", original(type(instance)))
+    instances.clear()
+
+
+def twin_of(cls: type) -> type | None:
+    """The twin of a class; None where it needs none."""
+    members: dict[str, Any] = {}
+    for base in reversed(cls.__mro__[:-1]):
+        members.update((name, member) for name, member in vars(base).items() if is_implicit(name, member))
+    found = tuple(members.values())
+    known = TWINS.get(cls)
+    if len(TWINS) > KEPT:
+        TWINS.clear()
+    if known is None or len(known[0]) != len(found) or any(a is not b for a, b in zip(known[0], found, strict=True)):
+        known = TWINS[cls] = found, made_twin(cls, members)
+    return known[1]
+
+
+def is_implicit(name: str, member: Any) -> bool:
+    """Whether Python calls this by itself: a property, or the method of an operator."""
+    if isinstance(member, property):
+        return True
+    return name[:2] == "__" == name[-2:] and name not in CALLED and isinstance(member, types.FunctionType)
+
+
+def made_twin(cls: type, members: dict[str, Any]) -> type | None:
+    special = ACCESS.intersection(members)
+    if special and not all(is_generated(members[name]) for name in special):
+        return None
+    namespace = {name: twin for name, member in members.items() if (twin := converted(member)) is not None}
+    if not namespace or hasattr(cls.__init_subclass__, "__func__"):
+        return None
+    own = {"__slots__": (), "__srcgrad_original__": cls, "__hash__": cls.__hash__}
+    names = {name: getattr(cls, name) for name in ("__module__", "__qualname__", "__doc__")}
+    return type(cls)(cls.__name__, (cls,), {**names, **namespace, **own})
+
+
+def converted(member: Any) -> Any:
+    """The converted twin of a property or method; None if it needs none or has none."""
+    if isinstance(member, property):
+        given: list[Any] = [member.fget, member.fset, member.fdel]
+        get, put, delete = parts = [converted(part) or part for part in given]
+        return None if parts == given else property(get, put, delete, member.__doc__)
+    if not is_user_function(member) or is_generated(member) or is_plain(member.__code__):
+        return None
+    from srcgrad.tracing.conversion.convert import convert
+
+    try:
+        return convert(member)
+    except Unconvertible:
+        return None
+
+
+def is_plain(code: types.CodeType) -> bool:
+    """Whether code has no jumps and calls nothing, so that it runs as it is."""
+    return is_straight(code) and not any("CALL" in i.opname for i in dis.get_instructions(code))

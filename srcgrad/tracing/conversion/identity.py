@@ -1,0 +1,111 @@
+"""Lists, dicts and objects of which a variable holds one or another, depending on a traced condition.
+
+A copy stands for them. That is exact as long as neither it nor one of them is changed later; what nothing else holds
+may be changed. Python's reference counts tell.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import deque
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+from srcgrad.tracing.conversion.state import State, contents, reachable
+from srcgrad.tracing.trace import Refused, Trace, current_trace
+
+HINT: Final = "make a copy where it is chosen: list(x), dict(x), copy.copy(x)"
+
+
+class Choice(NamedTuple):
+    """An object that stands for one or another."""
+
+    name: str
+    result: Any
+    one: Any
+    other: Any
+
+
+def references(holder: list[Any], k: int) -> int:
+    return sys.getrefcount(holder[k])
+
+
+IN_A_LIST: Final = references([State.__new__(State)], 0)
+"""What `references` gives for what the list alone holds."""
+
+
+def parts(x: Any) -> Iterator[Any]:
+    """What a container or record holds."""
+    if isinstance(x, dict):
+        yield from x.values()
+    elif isinstance(x, (list, tuple, deque)):
+        yield from x
+    elif type(attributes := getattr(x, "__dict__", None)) is dict:
+        yield from attributes.values()
+
+
+def gathered(x: Any, holder: list[Any], counts: list[int]) -> None:
+    """The mutable containers and records in a value, each once, and how often others of them hold it."""
+    for part in parts(x):
+        found = next((k for k, known in enumerate(holder) if known is part), None)
+        if found is not None:
+            counts[found] += 1
+        elif isinstance(part, (list, dict, deque)) or type(getattr(part, "__dict__", None)) is dict:
+            holder.append(part)
+            counts.append(1)
+            gathered(part, holder, counts)
+        elif isinstance(part, tuple):
+            gathered(part, holder, counts)
+
+
+def kept_elsewhere(holder: list[Any]) -> bool:
+    """Whether the program holds one of the objects in the list, or one inside of them, in another way too.
+
+    Not counted are what the list holds, snapshots and the states of blocks.
+    """
+    roots = len(holder)
+    counts = [0] * roots
+    for k in range(roots):
+        gathered(holder[k], holder, counts)
+    trace = current_trace()
+    snapshots, states = list(trace.snapshots), list(trace.states)
+    found = False
+    for k, count in enumerate(counts):
+        number = references(holder, k) - IN_A_LIST - count
+        place = id(holder[k])
+        number -= sum(id(held) == place for noted in snapshots for group in noted.groups() for held in group)
+        number -= sum(id(held) == place for state in states for held in state.containers)
+        found |= number > 0
+    del holder[roots:]
+    return found
+
+
+def note_choices(choices: list[Choice]) -> None:
+    """From now on watch the objects of which the program holds more than the copy that stands for them."""
+    while choices:
+        name, result, one, other = choices.pop()
+        sources = [one, other]
+        del one, other
+        if kept_elsewhere(sources):
+            root: Trace = current_trace()
+            while root.region and root.parent is not None:
+                root = root.parent
+            root.chosen += [(x, contents(x), name) for x in reachable([result, *sources])]
+
+
+def require_unchanged_choices(trace: Trace) -> None:
+    """Refuse a function that changes one of several objects, depending on a traced condition.
+
+    Raises:
+        Refused: it does; the trace has changed a copy.
+    """
+    for container, (structure, values), name in trace.chosen:
+        now, held = contents(container)
+        if now != structure or any(one is not other for one, other in zip(held, values, strict=True)):
+            raise changed(name)
+
+
+def changed(name: str) -> Refused:
+    from srcgrad.tracing.conversion.state import shown
+
+    return Refused(f"{shown(name)} is one of several objects, depending on a traced condition, and changed", hint=HINT)

@@ -1,0 +1,276 @@
+"""Calls that run whenever the program runs, in the order of the user's code: random draws and clocks.
+
+The language has arrays only. A random generator that a program works with is an int64 in it, the object's number in
+`OBJECTS`; user code holds a `HostObject` in its place. What a draw gives depends on its arguments and on what happened
+before, so that it is never computed while tracing: its type is that of the same draw from another generator.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any, Final
+
+import numpy as np
+
+from srcgrad.ir.opdef import REGISTRY
+from srcgrad.ir.types import ArrayType
+from srcgrad.tracing.pytree import TreeDef, flatten
+from srcgrad.tracing.trace import CURRENT, Refused, current_span, current_trace
+from srcgrad.tracing.tracer import Tracer, from_value
+
+NUMBER: Final = ArrayType(np.dtype(np.int64))
+"""The type of an object's number."""
+KEPT: Final = 4096
+"""How many objects are remembered: those used last."""
+OTHERS: Final[dict[type, Callable[[], Any]]] = {
+    np.random.Generator: lambda: np.random.default_rng(0),
+    np.random.RandomState: lambda: np.random.RandomState(0),
+    random.Random: lambda: random.Random(0),
+}
+"""The kinds of objects that programs work with, and how to make another one of the kind."""
+CLOCKS: Final = (
+    *(time.time, time.perf_counter, time.monotonic, time.process_time, time.thread_time),
+    *(time.time_ns, time.perf_counter_ns, time.monotonic_ns, time.process_time_ns, time.thread_time_ns),
+)
+SILENT: Final = (time.sleep,)
+"""Functions that give nothing, and that are not called to find that out."""
+MAKERS: Final[dict[Any, type]] = {
+    np.random.default_rng: np.random.Generator,
+    np.random.RandomState: np.random.RandomState,
+    random.Random: random.Random,
+}
+"""What makes such objects, and of which kind."""
+FUNCTIONS: Final = frozenset({*CLOCKS, *SILENT, *MAKERS, *OTHERS})
+
+
+class Objects:
+    """Python objects by number, safe under threads; those that were used least recently are forgotten."""
+
+    def __init__(self, kept: int) -> None:
+        self.kept = kept
+        self.lock = threading.Lock()
+        self.held: OrderedDict[int, Any] = OrderedDict()
+
+    def number(self, thing: Any) -> np.int64:
+        with self.lock:
+            self.held[id(thing)] = thing
+            self.held.move_to_end(id(thing))
+            while len(self.held) > self.kept:
+                self.held.popitem(last=False)
+        return np.int64(id(thing))
+
+    def find(self, number: Any) -> Any:
+        with self.lock:
+            found = self.held.get(int(number))
+        if found is None:
+            raise RuntimeError(f"a random generator was forgotten: a program works with at most {self.kept}")
+        return found
+
+
+OBJECTS: Final = Objects(KEPT)
+
+
+def is_host_object(thing: object) -> bool:
+    """Whether a program can work with this object at each call."""
+    return type(thing) in OTHERS
+
+
+@lru_cache(maxsize=1)
+def shared_generators() -> tuple[Any, ...]:
+    """The generators behind the functions of ``np.random`` and ``random``."""
+    return tuple(getattr(function, "__self__", None) for function in (np.random.normal, random.gauss))
+
+
+def is_host_function(thing: object) -> bool:
+    """Whether this is a draw from a shared generator, a clock, or what makes a generator."""
+    if type(getattr(thing, "__self__", None)) in OTHERS:
+        return any(thing.__self__ is shared for shared in shared_generators())  # type: ignore[attr-defined]
+    try:
+        return thing in FUNCTIONS
+    except TypeError:
+        return False
+
+
+class HostObject:
+    """What stands in a trace for an object of one of the kinds in `OTHERS`."""
+
+    __slots__ = ("host_kind", "host_number")
+    __srcgrad_unfinished__ = True
+
+    def __init__(self, number: Tracer, kind: type) -> None:
+        self.host_number = number
+        self.host_kind = kind
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:  # what isinstance() asks
+        return self.host_kind
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(f"{self.host_kind.__name__!r} object has no attribute {name!r}")
+        if not callable(getattr(OTHERS[self.host_kind](), name)):
+            raise Refused(f"reads the attribute {name!r} of a random generator")
+        return HostMethod(self, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name not in HostObject.__slots__:
+            raise Refused(f"sets the attribute {name!r} of a random generator")
+        object.__setattr__(self, name, value)
+
+    def __repr__(self) -> str:
+        return f"HostObject({self.host_kind.__name__})"
+
+    def __str__(self) -> str:
+        raise Refused("a random generator is returned or printed")
+
+
+class HostMethod:
+    """A method of a `HostObject`."""
+
+    def __init__(self, owner: HostObject, name: str) -> None:
+        self.__self__ = owner
+        self.__name__ = name
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        from srcgrad.tracing.conversion.draws import drawn  # which is written with this module
+
+        return drawn(self, args, kwargs)
+
+
+def numbered(leaf: Any) -> Any:
+    """A leaf of the arguments as a program takes it: an object by its number."""
+    if type(leaf) is HostObject:
+        return leaf.host_number
+    return OBJECTS.number(leaf) if type(leaf) in OTHERS else leaf
+
+
+def shared(generator: Any) -> HostObject:
+    """A shared generator as a trace has it."""
+    return HostObject(from_value(current_trace().constant(OBJECTS.number(generator)), scalar=True), type(generator))
+
+
+class MethodSite:
+    """The callable of an operation that calls a method of an object, given by its number."""
+
+    def __init__(self, name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+        self.name, self.args, self.kwargs = name, tuple(map(own, args)), {k: own(v) for k, v in kwargs.items()}
+
+    def __call__(self, number: Any) -> Any:
+        return leaves_of(getattr(OBJECTS.find(number), self.name)(*self.args, **self.kwargs))
+
+
+class FunctionSite:
+    """The callable of an operation that calls a function."""
+
+    def __init__(self, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+        self.function, self.args, self.kwargs = function, tuple(map(own, args)), {k: own(v) for k, v in kwargs.items()}
+
+    def __call__(self) -> Any:
+        return leaves_of(self.function(*self.args, **self.kwargs))
+
+
+class MakeSite(FunctionSite):
+    """The callable of an operation that makes an object; it gives the object's number."""
+
+    def __call__(self) -> Any:
+        return OBJECTS.number(self.function(*self.args, **self.kwargs))
+
+
+def own(argument: Any) -> Any:
+    """An argument as it is now."""
+    return argument.copy() if isinstance(argument, np.ndarray) else argument
+
+
+def leaves_of(found: Any) -> Any:
+    """What a site returns: its only value, or a tuple of several."""
+    leaves = [] if found is None else flatten(found)[0]
+    return leaves[0] if len(leaves) == 1 else tuple(leaves)
+
+
+def call_back(site: Callable[..., Any], operands: Sequence[Tracer], like: Any, name: str) -> Any:
+    """Call a site when the program runs; ``like`` has the types and the structure of what it gives.
+
+    Raises:
+        Refused: it gives what is no number or array.
+    """
+    from srcgrad.tracing.conversion.state import kind_of  # which is written with this module
+
+    leaves: list[Any] = []
+    tree: TreeDef | None = None
+    if like is not None:
+        leaves, tree = flatten(like)
+    kinds = [kind_of(leaf) for leaf in leaves]
+    if None in kinds:
+        raise Refused(f"{name} gives a {type(like).__name__} at each call")
+    trace = current_trace()
+    trace.sites.append(site)
+    values = [operand.read() for operand in operands]
+    attrs = {"site": len(trace.sites) - 1, "results": tuple([kind.type for kind in kinds if kind is not None])}
+    trace.builder.span = current_span()
+    operation = trace.builder.emit_operation(REGISTRY["host_call"], values, attrs)
+    if tree is None:
+        return None
+    made = [
+        from_value(value, kind.scalar, kind.weak)
+        for value, kind in zip(operation.results, kinds, strict=True)
+        if kind is not None
+    ]
+    return tree.unflatten(made)
+
+
+def call_method(owner: HostObject, name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """A draw whose arguments are known, at each run of the program.
+
+    Raises:
+        Refused: it changes its arguments, or gives what is no number or array.
+    """
+    if name == "shuffle" or kwargs.get("out") is not None:
+        raise Refused(f"{name} writes into an array that is not traced")
+    like = getattr(OTHERS[owner.host_kind](), name)(*args, **kwargs)
+    return call_back(MethodSite(name, args, kwargs), [owner.host_number], like, name)
+
+
+def call_function(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """A clock, what makes a generator, or a function that gives nothing: at each run of the program."""
+    name = function.__name__
+    kind = MAKERS.get(function)
+    if kind is not None:
+        if args and isinstance(args[0], HostObject):
+            if kind is args[0].host_kind:
+                return args[0]
+            raise Refused(f"{name} makes a generator of another one")
+        site = MakeSite(function, args, kwargs)
+        return HostObject(call_back(site, [], np.int64(0), name), kind)
+    if function in OTHERS:
+        raise Refused(f"{name} makes a generator of another object")
+    like = None if function in SILENT else function(*args, **kwargs)
+    return call_back(FunctionSite(function, args, kwargs), [], like, name)
+
+
+def runs_later(function: Any) -> bool:
+    """Whether this is to be called when the program runs: a host function, in a trace that does not know its numbers.
+
+    Raises:
+        Refused: it draws from a generator that the trace knows nothing about.
+    """
+    trace = CURRENT.get()
+    if trace is None or trace.concrete:
+        return False
+    if is_host_function(function):
+        return True
+    if type(getattr(function, "__self__", None)) in OTHERS:
+        raise Refused(f"{function.__name__} draws at each call")
+    return False
+
+
+def later(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """What a call that `runs_later` gives."""
+    owner = getattr(function, "__self__", None)
+    if type(owner) in OTHERS:
+        return HostMethod(shared(owner), function.__name__)(*args, **kwargs)
+    return call_function(function, args, kwargs)

@@ -1,0 +1,322 @@
+"""``try`` around what fails where values say so: one program, with Python's values and derivatives on every backend."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.linalg
+
+import srcgrad as sg
+from srcgrad.errors import ArgumentError
+
+Function = Callable[[Any], Any]
+VECTORS = tuple(map(np.array, ([0.53, 1.57], [-0.52, 1.27], [1.2, -0.3], [1.3, 2.7], [-1.3, -2.7])))
+MATRICES = tuple(map(np.array, ([[2.0, 0.5], [0.5, 1.0]], [[1.0, 2.0], [2.0, 1.0]], [[1.0, 2.0], [3.0, 4.0]])))
+SINGULAR = np.array([[1.0, 2.0], [2.0, 4.0]])
+
+
+class OutOfRange(Exception):
+    """An error of the user's."""
+
+
+def root(v: Any) -> Any:
+    if v < 0:
+        raise OutOfRange(f"{v} is negative")
+    return np.sqrt(v)
+
+
+def cholesky(a: Any) -> Any:
+    try:
+        factor = np.linalg.cholesky((a + a.T) / 2)
+    except np.linalg.LinAlgError:
+        factor = np.linalg.cholesky(a @ a.T + np.eye(2))
+    return np.sum(factor**3)
+
+
+def solve(a: Any) -> Any:
+    try:
+        y = np.linalg.solve(a, np.array([1.0, 2.0]))
+    except np.linalg.LinAlgError:
+        y = a[0] * 2
+    else:
+        y = y * 3
+    finally:
+        z = np.sum(a)
+    return np.sum(y**2) * z
+
+
+def inverse(a: Any) -> Any:
+    try:
+        return np.sum(np.linalg.inv(a))
+    except np.linalg.LinAlgError:
+        return np.sum(a * a)
+
+
+def triangular(a: Any) -> Any:
+    try:
+        return np.sum(scipy.linalg.solve_triangular(a, np.ones(2)))
+    except np.linalg.LinAlgError as error:
+        return a[0, 1] ** len(error.args)
+
+
+def raised_by_a_helper(x: Any) -> Any:
+    try:
+        y = root(x[0]) + root(x[1])
+    except OutOfRange:
+        y = x[0] * x[1]
+    return y * x[0]
+
+
+def nested(x: Any) -> Any:
+    out = 1.0
+    try:
+        try:
+            out = out * root(x[0])
+            if x[1] > 0:
+                if x[1] > 2:
+                    raise ValueError("big", x[1])
+                out = out + x[1]
+        except OutOfRange:
+            out = x[1] * 3
+            raise ValueError("again") from None
+        finally:
+            out = out + 1.0
+    except ValueError:
+        out = out * x[0]
+    return out * x[1]
+
+
+def raised_once_more(x: Any) -> Any:
+    try:
+        try:
+            return root(x[0]) * x[1]
+        except OutOfRange:
+            raise
+    except (ValueError, OutOfRange):
+        return x[1] ** 3
+
+
+def index(x: Any) -> Any:
+    k = int(x[0] * 2)
+    try:
+        return x[k] * 2 + x[1]
+    except IndexError:
+        return x[0] ** 2
+
+
+def index_of_a_list(x: Any) -> Any:
+    try:
+        return [1.0, x[0], 5.0][int(x[1] * 2)] * x[1]
+    except IndexError:
+        return -x[0]
+
+
+def written_place(x: Any) -> Any:
+    y = x * 1.0
+    try:
+        y[0] = y[0] * 3
+        y[int(x[1])] = x[1] ** 2
+    except IndexError:
+        y[1] = x[0] * 4
+    return np.sum(y * x)
+
+
+def key(x: Any) -> Any:
+    try:
+        return {0: x[0], 1: x[1]}[int(x[1] + 1)] ** 2
+    except KeyError:
+        return x[0] * 5
+
+
+def math_domain(x: Any) -> Any:
+    try:
+        return math.sqrt(x[0]) + math.log(x[1])
+    except ValueError:
+        return x[0] * x[1]
+
+
+def asserted(x: Any) -> Any:
+    total = 0.0
+    for v in x:
+        try:
+            check_positive(v)
+            total += v**2
+        except AssertionError:
+            total -= v
+            continue
+        total *= 2.0
+    return total
+
+
+def check_positive(v: Any) -> None:
+    if not v > 0:
+        raise AssertionError
+
+
+def in_a_loop(x: Any) -> Any:
+    y, misses = x[0], 0
+    for k in range(50):
+        try:
+            y = y + 0.1 * root(x[1] - 0.1003 * k)
+        except OutOfRange:
+            misses += 1
+            y = y * 0.99
+            if misses > 30:
+                break
+    return y * misses
+
+
+def loop_inside(x: Any) -> Any:
+    total = 0.0
+    try:
+        for v in x:
+            total = total + root(v) * v
+    except OutOfRange:
+        total = total * 2 + x[0]
+    return total
+
+
+def what_was_done_before(x: Any) -> Any:
+    done, y = [], x.copy()
+    try:
+        y[0] = 5.0
+        done.append(1)
+        y[1] = root(x[1])
+        done[0] = 2
+    except OutOfRange:
+        y[1] = y[0] * x[0]
+        done[0] += 6
+    return np.sum(y * x) * done[-1]
+
+
+def bare_except(x: Any) -> Any:
+    try:
+        y = root(x[0])
+    except:  # noqa: E722
+        y = x[1]
+    return y**2
+
+
+WITHOUT_SOURCE = """
+def hidden(a):
+    try:
+        return np.sum(np.linalg.inv(a))
+    except np.linalg.LinAlgError:
+        return a[0, 0] * 7
+"""
+CASES: dict[Function, tuple[Any, ...]] = {
+    **dict.fromkeys((cholesky, solve, inverse), MATRICES),
+    triangular: (np.array([[1.0, 2.0], [0.0, 3.0]]),),
+    **dict.fromkeys(
+        (
+            *(raised_by_a_helper, nested, raised_once_more, index, index_of_a_list, written_place, key, math_domain),
+            *(asserted, in_a_loop, loop_inside, what_was_done_before, bare_except),
+        ),
+        VECTORS,
+    ),
+}
+
+
+def differences(function: Function, x: Any) -> Any:
+    found = np.zeros_like(x)
+    for place in np.ndindex(x.shape):
+        step = np.zeros_like(x)
+        step[place] = 1e-6
+        found[place] = (function(x + step) - function(x - step)) / 2e-6
+    return found
+
+
+@pytest.mark.parametrize("backend", ["numpy", "xla"])
+@pytest.mark.parametrize("function", CASES, ids=lambda f: f.__name__)
+def test_a_try_is_one_program(function: Function, backend: str) -> None:
+    run, slope = sg.jit(function, strict=True, backend=backend), sg.grad(function, backend=backend)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", sg.RetraceWarning)
+        for x in CASES[function]:
+            np.testing.assert_allclose(run(x.copy()), function(x.copy()), rtol=1e-12)
+            np.testing.assert_allclose(slope(x.copy()), differences(function, x), rtol=2e-5, atol=1e-6)
+            tangent = np.arange(1.0, 1.0 + x.size).reshape(x.shape)
+            moved = sg.jvp(function, (x,), (tangent,))[1]
+            np.testing.assert_allclose(moved, np.sum(tangent * differences(function, x)), rtol=2e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("backend", ["numpy", "xla"])
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [(solve, 9 * 20.0), (inverse, 25.0), (triangular, 2.0)],
+    ids=["solve", "inverse", "triangular"],
+)
+def test_a_singular_matrix_takes_the_handler(function: Function, expected: float, backend: str) -> None:
+    matrix = SINGULAR if function is not triangular else np.array([[1.0, 2.0], [0.0, 0.0]])
+    assert sg.jit(function, strict=True, backend=backend)(matrix) == expected
+    assert np.isfinite(sg.grad(function, backend=backend)(matrix)).all()
+
+
+@pytest.mark.parametrize("backend", ["numpy", "xla"])
+@pytest.mark.parametrize("function", [cholesky, solve, inverse], ids=lambda f: f.__name__)
+def test_of_examples_each_takes_its_own_way(function: Function, backend: str) -> None:
+    stack = np.stack([*MATRICES, SINGULAR])
+    found = sg.vmap(function, backend=backend)(stack)
+    np.testing.assert_allclose(found, [function(matrix) for matrix in stack], rtol=1e-12)
+    slopes = sg.vmap(sg.grad(function), backend=backend)(stack)
+    np.testing.assert_allclose(slopes, [sg.grad(function)(matrix) for matrix in stack], rtol=1e-10)
+
+
+@pytest.mark.parametrize("backend", ["numpy", "xla"])
+def test_an_error_that_no_handler_takes_is_raised(backend: str) -> None:
+    def f(x: float) -> float:
+        try:
+            if x < 0:
+                raise OutOfRange("below")
+            y = x * 2
+        except ValueError:
+            y = x
+        return y
+
+    run = sg.jit(f, strict=True, backend=backend)
+    assert run(2.0) == 4.0
+    with pytest.raises(OutOfRange, match="below"):
+        run(-2.0)
+
+
+def test_second_order_goes_through_a_try() -> None:
+    for x in VECTORS:
+        expected = [differences(lambda v, k=k: sg.grad(nested)(v)[k], x) for k in range(2)]
+        np.testing.assert_allclose(sg.hessian(nested)(x), expected, rtol=1e-4, atol=1e-6)
+
+
+def test_what_cannot_be_one_program_is_right_all_the_same() -> None:
+    """A ``try`` that prints before it may fail, one without source, one around a loop whose end is traced."""
+
+    def prints(x: float) -> Any:
+        try:
+            print("tried")
+            return root(x) * x
+        except OutOfRange:
+            return x
+
+    def long(x: float) -> Any:
+        y = x
+        try:
+            while y < 100.0:
+                y = y * 2 + root(y) * 0.0
+        except OutOfRange:
+            y = x * 3
+        return y
+
+    names: dict[str, Any] = {"np": np}
+    exec(WITHOUT_SOURCE, names)
+    matrices = (MATRICES[0], SINGULAR)
+    for function, points in ((prints, (2.0, -1.0)), (long, (2.0, -1.0)), (names["hidden"], matrices)):
+        for backend in ("numpy", "xla"):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", sg.RetraceWarning)
+                for x in points:
+                    np.testing.assert_allclose(sg.value_and_grad(function, backend=backend)(x)[0], function(x))
+        with pytest.raises(ArgumentError, match="cannot be one program"):
+            sg.jit(function, strict=True)(points[0])
