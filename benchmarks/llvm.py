@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import os
 import statistics
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -103,27 +104,54 @@ def softmax(x: Any, v: Any) -> Any:
     return e / np.sum(e, axis=1, keepdims=True)
 
 
+def logsumexp(x: Any, v: Any) -> Any:
+    most = np.max(x, axis=1, keepdims=True)
+    return np.log(np.sum(np.exp(x - most), axis=1)) + most[:, 0]
+
+
+def layer_norm(np: Any, x: Any, v: Any) -> Any:
+    d = x - np.mean(x, axis=1, keepdims=True)
+    return d / np.sqrt(np.mean(d * d, axis=1, keepdims=True) + 1e-5) * v + v
+
+
+def cube(np: Any, x: Any) -> Any:
+    """The matrix as an array of three axes."""
+    return np.reshape(x, (8, x.shape[0] // 8, x.shape[1]))
+
+
 LOOPS: dict[str, tuple[Any, Any]] = {
+    "sum": (lambda x, v: np.sum(x), lambda x, v: jnp.sum(x)),
     "sum, axis 1": (lambda x, v: np.sum(x, axis=1), lambda x, v: jnp.sum(x, axis=1)),
     "sum, axis 0": (lambda x, v: np.sum(x, axis=0), lambda x, v: jnp.sum(x, axis=0)),
+    "max, axis 0": (lambda x, v: np.max(x, axis=0), lambda x, v: jnp.max(x, axis=0)),
+    "sum, axes 0 2 of 3": (
+        lambda x, v: np.sum(cube(np, x), axis=(0, 2)),
+        lambda x, v: jnp.sum(cube(jnp, x), axis=(0, 2)),
+    ),
+    "sum, axis 1 of 3": (lambda x, v: np.sum(cube(np, x), axis=1), lambda x, v: jnp.sum(cube(jnp, x), axis=1)),
     "x*v + v[:, None]": (lambda x, v: x * v + v[:, None], lambda x, v: x * v + v[:, None]),
     "x + x.T": (lambda x, v: x + x.T, lambda x, v: x + x.T),
     "softmax of rows": (softmax, lambda x, v: jax.nn.softmax(x, axis=1)),
+    "logsumexp of rows": (logsumexp, lambda x, v: jax.nn.logsumexp(x, axis=1)),
+    "layer norm": (lambda x, v: layer_norm(np, x, v), lambda x, v: layer_norm(jnp, x, v)),
 }
 
 
-def loops(most: int) -> None:
-    print("\nloops over float64 matrices, microseconds; the program alone")
-    print(f"{'':>18} {'n':>6} {'compiled':>10} {'numpy':>10} {'jax.jit':>10} {'numpy/':>8} {'jax/':>8}")
+def loops(most: int, dtype: Any) -> None:
+    print(f"\nloops over {np.dtype(dtype)} matrices, microseconds; the program alone; GB/s of input and output")
+    print(f"{'':>18} {'n':>6} {'compiled':>10} {'numpy':>10} {'jax.jit':>10} {'numpy/':>8} {'jax/':>8} {'GB/s':>6}")
     for n in (64, 256, 3000):
         if n * n > most:
             break
-        x, v = np.random.default_rng(0).normal(size=(n, n)), np.random.default_rng(1).normal(size=n)
+        x = np.random.default_rng(0).normal(size=(n, n)).astype(dtype)
+        v = np.random.default_rng(1).normal(size=n).astype(dtype)
         given = tuple(map(jnp.asarray, (x, v)))
         for name, (f, g) in LOOPS.items():
             run = backend("llvm").compile(optimised(lower(sg.jit(f), (x, v), {}).built.function)).run
             compiled = jax.jit(g)
-            np.testing.assert_allclose(run(x, v)[0], f(x, v), rtol=1e-10)
+            rtol = 1e-10 if dtype == np.float64 else 1e-3
+            result = run(x, v)[0]
+            np.testing.assert_allclose(result, f(x, v), rtol=rtol, atol=rtol)
             found = interleaved(
                 {
                     "compiled": partial(run, x, v),
@@ -133,15 +161,47 @@ def loops(most: int) -> None:
             )
             shown = " ".join(f"{1e6 * seconds:10.2f}" for seconds in found.values())
             ratios = [found[rival] / found["compiled"] for rival in ("numpy", "jax")]
-            print(f"{name:>18} {n:>6} {shown} {ratios[0]:8.1f} {ratios[1]:8.1f}")
+            rate = (x.nbytes + result.nbytes) / found["compiled"] / 1e9
+            print(f"{name:>18} {n:>6} {shown} {ratios[0]:8.1f} {ratios[1]:8.1f} {rate:6.1f}")
+
+
+def threads(most: int) -> None:
+    """The fused example with one thread and with all: medians of two processes that take turns."""
+    print("\nthe fused example with threads: microseconds of one, of all, and their ratio")
+    for n in (4000, 16_000, 100_000, 1_000_000):
+        if n > most:
+            break
+        found: dict[str, list[float]] = {"1": [], "": []}
+        for _ in range(3):
+            for count, times in found.items():
+                environment = {**os.environ, "SRCGRAD_NUM_THREADS": count}
+                command = [sys.executable, __file__, "--one", str(n)]
+                times.append(float(subprocess.run(command, env=environment, capture_output=True, check=True).stdout))
+        one, all_of_them = (statistics.median(times) for times in found.values())
+        print(f"{n:>9} {1e6 * one:10.2f} {1e6 * all_of_them:10.2f} {one / all_of_them:8.2f}")
+
+
+def one_size(n: int) -> None:
+    """The median seconds of the fused example, compiled."""
+    x, w, b = np.random.default_rng(0).normal(size=(3, n))
+    ours = sg.value_and_grad(loss, (0, 1, 2), backend="llvm")
+    run = backend("llvm").compile(optimised(lower(ours, (x, w, b), {}).built.function)).run
+    print(interleaved({"compiled": partial(run, x, w, b)})["compiled"])
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--most", type=int, default=10_000_000, help="the largest number of elements")
+    parser.add_argument("--one", type=int, help="the fused example of this size alone, with as many threads as wanted")
     options = parser.parse_args()
+    if options.one:
+        one_size(options.one)
+        return
+    threads(options.most)
+    os.environ["SRCGRAD_NUM_THREADS"] = "1"  # from here on
     fused_example(options.most)
-    loops(options.most)
+    for dtype in (np.float64, np.float32):
+        loops(options.most, dtype)
 
 
 if __name__ == "__main__":

@@ -44,7 +44,7 @@ from benchmarks.measure import (  # and sets one thread, before NumPy is importe
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.rows import compiling, fused, masks
+from benchmarks.rows import calls, compiling, fused, masks
 
 Array = NDArray[np.float64]
 
@@ -226,6 +226,7 @@ ROWS: dict[str, Callable[[int], Row]] = {
     "first-call": first_call_row,
     "import": import_row,
     "chain": chain_row,
+    **calls.ROWS,
     **fused.ROWS,
     **compiling.ROWS,
     **masks.ROWS,

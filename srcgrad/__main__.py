@@ -4,6 +4,7 @@
 - ``source FILE:FUNCTION [--args EXPRESSION]``: its program as a NumPy module
 - ``opt FILE.ir -p cse,dce``: IR text through passes
 - ``doctor``: versions, which backends work, devices, the environment
+- ``cache [--clear]``: the machine code that is kept on disk
 
 What was asked for goes to stdout, errors to stderr. The exit code is 0, 1 where the work failed, or 2 where the command
 line makes no sense.
@@ -101,6 +102,13 @@ def parser() -> argparse.ArgumentParser:
     )
     sub.add_argument("--json", action="store_true", help="print JSON")
     sub.set_defaults(run=run_doctor)
+    sub = commands.add_parser(
+        "cache",
+        help="show or clear the machine code kept on disk",
+        description="Show where machine code is kept on disk and how much; SRCGRAD_CACHE_DIR names another place.",
+    )
+    sub.add_argument("--clear", action="store_true", help="remove all of it")
+    sub.set_defaults(run=run_cache)
     return found
 
 
@@ -219,6 +227,25 @@ def run_doctor(options: argparse.Namespace) -> int:
     found = doctor.diagnosis()
     print(json.dumps(found, indent=2) if options.json else doctor.report(found))
     return 0 if found["works"] else 1
+
+
+# --- cache ------------------------------------------------------------------------------------------------------------
+
+
+def run_cache(options: argparse.Namespace) -> int:
+    from srcgrad.backends.llvm import objects  # which loads LLVM
+
+    store = objects.current()
+    if store.place is None:
+        print(f"nothing is kept on disk ({objects.VARIABLE} is empty, or there is no home directory)")
+        return 0
+    kept = store.kept()
+    print(f"path     {store.place}")
+    print(f"entries  {len(kept)}")
+    print(f"size     {sum(entry.size for entry in kept) / 1e6:.1f} MB of at most {store.limit / 1e6:.0f} MB")
+    if options.clear:
+        print(f"removed  {store.shrink(0)}")
+    return 0
 
 
 if __name__ == "__main__":

@@ -76,6 +76,17 @@ def translated(error: Exception) -> SrcgradError | None:
     )
 
 
+def is_fault(error: Exception) -> bool:
+    """Whether a fault of srcgrad's own raised the error, and not what the user's code does through an operator."""
+    entry = error.__traceback__
+    while entry is not None and entry.tb_next is not None:
+        entry = entry.tb_next
+    module = "" if entry is None else str(entry.tb_frame.f_globals.get("__name__"))
+    return not module.startswith("srcgrad.tracing.conversion.") and isinstance(
+        error if isinstance(error, SrcgradError) else translated(error), InternalError
+    )
+
+
 def raised_by_program(error: BaseException) -> bool:
     """Whether a program raised this error because the user's code says so: a ``raise`` or ``assert`` in it."""
     entry = error.__traceback__

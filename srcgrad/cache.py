@@ -5,8 +5,15 @@ Two bounded tables, safe under threads: what is known of a code object (its capt
 
 from __future__ import annotations
 
+import bisect
+import collections
+import copy
+import dataclasses
 import functools
+import heapq
+import itertools
 import math
+import operator
 import threading
 import types
 from collections import OrderedDict
@@ -17,7 +24,8 @@ import numpy as np
 
 from srcgrad.tracing.capture import Captures, Uncacheable, analyze
 from srcgrad.tracing.conversion.calls import CALLS, load_scipy_rules
-from srcgrad.tracing.conversion.convert import convert_code
+from srcgrad.tracing.conversion.convert import convert_code, operators_cell
+from srcgrad.tracing.hosts import is_host_function
 from srcgrad.tracing.purity import is_ufunc_method
 from srcgrad.tracing.reach import ObjectAnalysis
 from srcgrad.tracing.tracer import FUNCTIONS
@@ -35,6 +43,23 @@ SAFE_BUILTINS = frozenset(
         repr, type, callable,
     }
 )  # fmt: skip
+ITERATORS = frozenset(thing for thing in vars(itertools).values() if isinstance(thing, type))
+SEQUENCE_TOOLS = frozenset(
+    {
+        heapq.heappush, heapq.heappop, heapq.heapify, heapq.heappushpop, heapq.heapreplace, bisect.bisect,
+        bisect.bisect_left, bisect.bisect_right, bisect.insort, bisect.insort_left, bisect.insort_right,
+        collections.deque, collections.defaultdict, collections.OrderedDict, dataclasses.replace, dataclasses.fields,
+        copy.copy, copy.deepcopy, np.vectorize, np.ndindex, np.ndenumerate,
+    }
+)  # fmt: skip
+"""What works on lists, dicts and records by the operators of what is in them."""
+ARITHMETIC = frozenset(
+    getattr(operator, name)
+    for name in (
+        *("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "neg", "pos", "abs", "invert", "not_"),
+        *("lt", "le", "gt", "ge", "eq", "ne", "and_", "or_", "xor", "truth", "getitem", "is_", "is_not", "index"),
+    )
+)
 PURE_FUNCTIONS: set[Any] = set()
 """Functions of srcgrad itself that trace as part of the program."""
 CONSTRUCTORS = frozenset(
@@ -53,7 +78,9 @@ def is_pure(thing: object) -> bool:
     try:
         if isinstance(thing, types.FunctionType):
             load_scipy_rules(thing)
-        if thing in SAFE_BUILTINS or thing in FUNCTIONS or thing in CONSTRUCTORS or thing in PURE_FUNCTIONS:
+        if any(thing in known for known in (SAFE_BUILTINS, FUNCTIONS, CONSTRUCTORS, PURE_FUNCTIONS)):
+            return True
+        if thing in ARITHMETIC or thing in SEQUENCE_TOOLS or thing in ITERATORS:
             return True
     except TypeError:
         return False
@@ -145,8 +172,9 @@ def clear_caches() -> None:
 
 def is_convertible(thing: object) -> bool:
     """As `is_pure`, for converted code: it also knows what Python's own functions do with traced values."""
-    if is_pure(thing):
+    if is_pure(thing) or is_host_function(thing):
         return True
+    operators_cell()  # with which the rules of Python's own functions are loaded
     try:
         return thing in CALLS or thing in (functools.partial, functools.reduce, super)
     except TypeError:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from os import environ
+from sys import intern
 from typing import Any
 
 import numpy as np
@@ -21,13 +22,14 @@ from srcgrad.ir.passes.pipeline import optimise, prepare
 from srcgrad.ir.passes.products import combined_products, turned_products
 from srcgrad.tracing.function import inline_function
 from srcgrad.tracing.jax_arrays import JAX_TYPES, double_precision, lies_elsewhere, to_jax_array, to_numpy
+from srcgrad.tracing.trace import marked
 from srcgrad.tracing.tracer import Tracer, as_tracer
 
 Runner = Callable[[Sequence[Any]], Sequence[Any]]
 """Runs a Function on the list of its arguments."""
 
 BACKEND: ContextVar[str | None] = ContextVar("srcgrad_backend", default=None)
-DEFAULT: list[str] = [environ.get("SRCGRAD_BACKEND") or "numpy"]
+DEFAULT: list[str] = [intern(environ.get("SRCGRAD_BACKEND") or "numpy")]
 """The backend where nothing else is said; the environment is read once, at import."""
 
 
@@ -46,7 +48,7 @@ def set_backend(name: str) -> None:
     >>> sg.set_backend("numpy")
     """
     find_backend(name)
-    DEFAULT[:] = [name]
+    DEFAULT[:] = [intern(name)]
 
 
 @checked
@@ -67,11 +69,12 @@ def use_backend(name: str) -> AbstractContextManager[None]:
 
 @contextmanager
 def chosen_backend(name: str) -> Iterator[None]:
-    token = BACKEND.set(name)
-    try:
-        yield
-    finally:
-        BACKEND.reset(token)
+    with marked():
+        token = BACKEND.set(name)
+        try:
+            yield
+        finally:
+            BACKEND.reset(token)
 
 
 def backend_name(asked: str | None) -> str:
@@ -128,16 +131,17 @@ def placed_runner(function: Function, sites: Sequence[Any]) -> Runner:
     calls = [jax.jit(lowered)]
 
     def run(*arguments: Any) -> Sequence[Any]:
-        while True:
-            with double_precision():
-                results = calls[-1](*arguments)
-            if not (lowered.effects or lowered.demands):
-                return tuple(results)
-            *results, status = results
-            numbers = np.asarray(status)
-            if not grown(numbers, lowered.demands, lowered.capacities):
-                break
-            calls[:] = [jax.jit(lambda *given: lowered(*given))]  # traced again, with more room for tapes
+        with lowered.recorded() as begin:
+            while True:
+                with double_precision():
+                    results = calls[-1](*begin(), *arguments)
+                if not (lowered.effects or lowered.demands):
+                    return tuple(results)
+                *results, status = results
+                numbers = np.asarray(status)
+                if not grown(numbers, lowered.demands, lowered.capacities):
+                    break
+                calls[:] = [jax.jit(lambda *given: lowered(*given))]  # traced again, with more room for tapes
         raise_first(numbers, lowered.effects, lowered.exceptions)
         return tuple(results)
 

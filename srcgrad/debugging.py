@@ -28,7 +28,7 @@ from srcgrad.mapped import Jit, Vmap, mapping
 from srcgrad.tracing.aliasing import alias_groups
 from srcgrad.tracing.function import as_array, leaf_spec
 from srcgrad.tracing.jax_arrays import is_jax_array, to_jax_results, to_numpy, without_jax_arrays
-from srcgrad.tracing.trace import WATCH
+from srcgrad.tracing.trace import WATCH, marked
 from srcgrad.transformed import Job, Transformed, own
 
 
@@ -83,11 +83,12 @@ def debug(values: bool = True, adjoints: bool = True, *, nan_only: bool = False)
 
 @contextmanager
 def watching(watch: Watch) -> Iterator[None]:
-    token = WATCH.set(watch)
-    try:
-        yield
-    finally:
-        WATCH.reset(token)
+    with marked():
+        token = WATCH.set(watch)
+        try:
+            yield
+        finally:
+            WATCH.reset(token)
 
 
 class Origin(NamedTuple):

@@ -182,6 +182,11 @@ def rebuild(tree: TreeDef, outputs: Sequence[Any], results: Sequence[Any]) -> An
     return tree.unflatten([leaf_value(output, results) for output in outputs])
 
 
+def are_builtin(*trees: TreeDef | None) -> bool:
+    """Whether only containers of Python's own are made."""
+    return not any(tree.node_types() for tree in trees if tree is not None)
+
+
 class Grad(Derivative):
     """``grad`` and ``value_and_grad``."""
 
@@ -234,7 +239,7 @@ class Grad(Derivative):
             return (results[0], results[count]) if with_value else results[count]
 
         plain = aux_tree is None and isinstance(self.argnums, int) and trees[0].kind is None
-        return Built(transformed, finish_array if plain else finish)
+        return Built(transformed, finish_array if plain else finish, arranges=are_builtin(*trees, aux_tree))
 
     def require_scalar(self, traced: Traced, out_tree: TreeDef, outputs: Sequence[Any]) -> int:
         """The position of the function's scalar output."""
@@ -311,7 +316,7 @@ class Jacobian(Derivative):
             found = out_tree.unflatten(rows)
             return found if aux_tree is None else (found, rebuild(aux_tree, aux, results))
 
-        return Built(transformed, finish)
+        return Built(transformed, finish, arranges=are_builtin(*trees, out_tree, aux_tree))
 
     def require_float(self, function: Function, output: Any) -> int:
         if isinstance(output, StaticLeaf) or not function.results[output].type.differentiable:
@@ -345,7 +350,7 @@ class Hessian(Derivative):
             found = out_tree.unflatten([nested(blocks, trees, arranged, 2) for _ in outputs])
             return found if aux_tree is None else (found, rebuild(aux_tree, aux, results))
 
-        return Built(second, finish)
+        return Built(second, finish, arranges=are_builtin(*trees, out_tree, aux_tree))
 
 
 def nested(blocks: Iterator[Any], trees: Sequence[TreeDef], arranged: Callable[[list[Any]], Any], depth: int) -> Any:

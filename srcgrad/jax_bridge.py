@@ -15,11 +15,13 @@ from srcgrad.ir.core import Function, Literal, Operation, Region, Value
 from srcgrad.ir.passes.dce import dce
 from srcgrad.ir.types import DTYPE_NAMES, ArrayType
 from srcgrad.mapped import Jit
+from srcgrad.signatures import UNKEYED, leaf_key
 from srcgrad.tracing.capture import Uncacheable
 from srcgrad.tracing.function import LeafSpec, as_array
 from srcgrad.tracing.jax_arrays import is_jax_value
 from srcgrad.tracing.trace import NeedsConcrete, Refused
-from srcgrad.transformed import UNKEYED, Job, first_lines, leaf_key
+from srcgrad.transformed import Job
+from srcgrad.ways import first_lines
 
 NARROW = {np.dtype(wide): np.dtype(wide[:-2] + half) for wide, half in (("float64", "32"), ("int64", "32"))} | {
     np.dtype(np.uint64): np.dtype(np.uint32),

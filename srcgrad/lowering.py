@@ -20,24 +20,14 @@ from srcgrad.ir.types import ArrayType
 from srcgrad.mapped import Jit, Vmap
 from srcgrad.naming import readable
 from srcgrad.paths import LIMIT, describe_path
+from srcgrad.signatures import UNKEYED, leaf_key, leaf_names
 from srcgrad.tracing.capture import Captures, Uncacheable
-from srcgrad.tracing.conversion.state import MustRetrace
+from srcgrad.tracing.conversion.state import MustRetrace, may_raise
 from srcgrad.tracing.function import LeafSpec, Traced, as_array, leaf_spec
 from srcgrad.tracing.jax_arrays import without_jax_arrays
 from srcgrad.tracing.trace import NeedsConcrete, Refused
-from srcgrad.transformed import (
-    UNKEYED,
-    Built,
-    Failed,
-    Job,
-    Transformed,
-    Way,
-    failed,
-    first_lines,
-    leaf_key,
-    leaf_names,
-    why_retraced,
-)
+from srcgrad.transformed import Built, Job, Transformed
+from srcgrad.ways import Failed, Way, failed, first_lines, require_no_handlers, why_retraced
 
 SHOWN = 8
 """How many elements of an answer are shown."""
@@ -192,6 +182,8 @@ def one_program(transformed: Transformed, job: Job, verdict: Verdict, way: Way) 
         rebuilt = transformed.rebuilding(captures, verdict.aliases, len(job.leaves))
     numbers = [None] * sum(spec is not None for spec in specs)
     traced = transformed.trace(job, leaves, specs, False, numbers, rebuilt, way.converted)
+    if not way.converted and captures is not None and any(map(may_raise, traced.function.operations)):
+        require_no_handlers(transformed.f, captures)
     names, origins = named_inputs(transformed, job, captures)
     found = assemble(transformed, job, specs, traced, names, origins, leaves, None, captures)
     return found._replace(converted=way.converted, rolled=traced.rolled)

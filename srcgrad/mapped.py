@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 
 from srcgrad.boundary import described
-from srcgrad.differentiate import Argnums, check_argnums, normal_argnums, plural, rebuild
+from srcgrad.differentiate import Argnums, are_builtin, check_argnums, normal_argnums, plural, rebuild
 from srcgrad.errors import ArgumentError, ShapeError, StructureError
-from srcgrad.ir.core import Builder, Function, Value
+from srcgrad.ir.core import Builder, Function, Literal, Value
 from srcgrad.ir.opdef import REGISTRY, Term
-from srcgrad.ir.transforms.batch import batch_region, with_leading_axis
+from srcgrad.ir.transforms.batch import batch_region, each_example, with_leading_axis
 from srcgrad.tracing.aliasing import alias_groups
 from srcgrad.tracing.conversion.calls import invoke
 from srcgrad.tracing.function import LeafSpec, StaticLeaf, Traced, as_array, leaf_spec
 from srcgrad.tracing.jax_arrays import is_jax_array
 from srcgrad.tracing.pytree import TreeDef, broadcast_prefix, flatten
-from srcgrad.tracing.trace import CURRENT, NeedsConcrete
+from srcgrad.tracing.trace import CURRENT, NeedsConcrete, RaisingSite
 from srcgrad.tracing.tracer import Tracer
 from srcgrad.transformed import Built, Job, Program, Transformed
 
@@ -113,12 +113,12 @@ class Vmap(Transformed):
             for output, axis in zip(outputs, prefixed("out_axes", self.out_axes, out_tree), strict=True)
             if not isinstance(output, StaticLeaf)
         }
-        function = mapped(traced.function, inputs, size, out_axes)
+        function = mapped(traced.function, inputs, size, out_axes, traced.sites)
 
         def finish(results: Sequence[Any], stages: Any) -> Any:
             return rebuild(out_tree, outputs, results)
 
-        return Built(function, finish)
+        return Built(function, finish, arranges=are_builtin(out_tree))
 
     def inline(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """In a concrete trace the numbers of single examples are not known to the mapped function: loop if it asks."""
@@ -198,10 +198,18 @@ def describe(leaf: Any) -> str:
     return f"{type(leaf).__name__} {leaf!r}" if spec is None else str(spec.type)
 
 
-def mapped(function: Function, axes: Sequence[int | None], size: int, out_axes: Mapping[int, int | None]) -> Function:
+def mapped(
+    function: Function,
+    axes: Sequence[int | None],
+    size: int,
+    out_axes: Mapping[int, int | None],
+    sites: Sequence[Any] = (),
+) -> Function:
     """A function over examples along the given axes of its first parameters.
 
     ``out_axes`` has, for each result that is an output, where its axis of examples goes; None for one that has none.
+    ``sites``: what the function's host calls call. One that does more than raise errors is called for the examples in
+    order, and all its calls for one before the first for the next: then the function runs example after example.
     """
     builder = Builder()
     arguments, flags = [], []
@@ -214,10 +222,24 @@ def mapped(function: Function, axes: Sequence[int | None], size: int, out_axes: 
             continue
         value = builder.param(param.type.with_shape((*shape[:axis], size, *shape[axis:])), param.name)
         arguments.append(move_axis(builder, value, axis, 0))
-    results, batched = batch_region(builder, function, arguments, flags, size)
+    if acts(function, sites):
+        results = each_example(builder, function, arguments, flags, size)
+        batched = [True] * len(results)
+        for k, value in enumerate(function.results):
+            if isinstance(value, Literal) or (value in function.params and not flags[function.params.index(value)]):
+                results[k] = value if isinstance(value, Literal) else arguments[function.params.index(value)]
+                batched[k] = False
+    else:
+        results, batched = batch_region(builder, function, arguments, flags, size)
     for position, axis in out_axes.items():
         results[position] = placed(builder, results[position], batched[position], axis, size)
     return builder.function(f"{function.name}.vmap", results)
+
+
+def acts(function: Function, sites: Sequence[Any]) -> bool:
+    """Whether the function calls back into Python to do something."""
+    called = [operation.attrs["site"] for operation in function.walk() if operation.op.name == "host_call"]
+    return any(site >= len(sites) or not isinstance(sites[site], RaisingSite) for site in called)
 
 
 def placed(builder: Builder, value: Value, batched: bool, axis: int | None, size: int) -> Value:
@@ -286,7 +308,7 @@ class Jit(Transformed):
         def finish(results: Sequence[Any], stages: Any) -> Any:
             return rebuild(out_tree, outputs, results)
 
-        return Built(traced.function, finish)
+        return Built(traced.function, finish, arranges=are_builtin(out_tree))
 
     def inline(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return invoke(self.f, *args, **kwargs)

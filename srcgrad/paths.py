@@ -15,19 +15,21 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
+from srcgrad.boundary import is_fault
 from srcgrad.cache import PROGRAMS, Known, Trivial, code_of, find_captures
-from srcgrad.compiler import Runner, backend_name, compiled, without_gc
+from srcgrad.compiler import Runner, compiled, without_gc
 from srcgrad.errors import SrcgradError
 from srcgrad.ir.core import Function
 from srcgrad.tracing.aliasing import AliasPattern
 from srcgrad.tracing.capture import Uncacheable
 from srcgrad.tracing.conversion.state import MustRetrace
 from srcgrad.tracing.function import LeafSpec, Traced, as_array, leaf_spec
-from srcgrad.tracing.guards import Guard, Guide
-from srcgrad.tracing.jax_arrays import is_jax_array
+from srcgrad.tracing.guards import Guard, Guide, without_effects
+from srcgrad.tracing.jax_arrays import to_numpy
 
 if TYPE_CHECKING:
-    from srcgrad.transformed import Job, Program, Transformed, Way
+    from srcgrad.transformed import Job, Program, Transformed
+    from srcgrad.ways import Way
 
 LIMIT: Final = 8
 """How many paths of one entry are compiled."""
@@ -100,8 +102,7 @@ class Entry(NamedTuple):
 
 def entries(transformed: Transformed, job: Job) -> Iterator[Entry]:
     """The ways in which paths of this call may be traced, the preferred one first."""
-    given = (*job.leaves, *job.extras)
-    if not transformed.takes_paths() or backend_name(transformed.backend) != "numpy" or any(map(is_jax_array, given)):
+    if not transformed.takes_paths():
         return
     for way in transformed.ways():
         found = find_captures(transformed.f, way.floats_static, way.converted)
@@ -128,8 +129,9 @@ def handles(code: types.CodeType) -> bool:
 
 
 def inputs_of(job: Job, hidden: Sequence[Any]) -> list[Any]:
+    """The numbers of the program's inputs on the host, where guards are computed whatever the backend is."""
     leaves = (*job.leaves, *hidden)
-    return [as_array(leaf) for leaf in leaves if leaf_spec(leaf) is not None]
+    return [to_numpy(as_array(leaf)) for leaf in leaves if leaf_spec(leaf) is not None]
 
 
 def run_path(transformed: Transformed, job: Job) -> Any:
@@ -179,10 +181,14 @@ def new_path(transformed: Transformed, job: Job, entry: Entry, number: int) -> P
             function = guard_function(traced, guards)
             asked = compiled(function, "numpy") if guards else None
     except SrcgradError as error:
+        if is_fault(error):
+            raise
         error.with_traceback(None)
         paths.closed, paths.final = error.message, isinstance(error, MustRetrace)
         return None
-    except Exception as error:
+    except Exception as error:  # the user's own, which tracing again raises
+        if is_fault(error):
+            raise
         error.with_traceback(None)
         paths.errors += 1
         return None
@@ -195,7 +201,8 @@ def new_path(transformed: Transformed, job: Job, entry: Entry, number: int) -> P
 
 def guard_function(traced: Traced, guards: Sequence[Guard]) -> Function:
     function = traced.function
-    return Function(f"{function.name}.guards", function.params, function.operations, [g.value for g in guards])
+    operations = without_effects(function.operations)
+    return Function(f"{function.name}.guards", function.params, operations, [guard.value for guard in guards])
 
 
 def trace_path(
@@ -204,7 +211,7 @@ def trace_path(
     """The trace of the path that this call takes, valid where the guards hold.
 
     Raises:
-        NeedsConcrete: Python asks for more than guards can answer. MustRetrace: the path has effects.
+        NeedsConcrete: Python asks for more than guards can answer.
     """
     leaves = [*job.leaves, *entry.hidden]
     specs = [leaf_spec(leaf) for leaf in leaves]
@@ -217,8 +224,6 @@ def trace_path(
         traced = transformed.trace(job, leaves, specs, False, numbers, rebuilt, entry.way.converted, guide=guide)
     finally:
         guide.close()
-    if traced.sites:
-        raise MustRetrace("a path has effects")
     return traced, guide.guards, specs
 
 
@@ -244,6 +249,8 @@ def describe_path(transformed: Transformed, job: Job) -> Described | None:
             error.with_traceback(None)
             return None
         except Exception as error:  # a way in which this call has no path
+            if is_fault(error):
+                raise
             error.with_traceback(None)
             continue
         return Described(entry, traced, tuple(guards), specs, hits[0][1].number if hits else 1 + count(known))

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import copy
 import functools
-import inspect
 import sys
 import types
 import warnings
@@ -24,21 +23,23 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from srcgrad.backends.base import backend as find_backend
-from srcgrad.boundary import described, reported
-from srcgrad.cache import CODES, PROGRAMS, Known, Trivial, code_of, find_captures, is_pure
+from srcgrad.boundary import described, is_fault, reported
+from srcgrad.cache import CODES, PROGRAMS, Known, code_of, find_captures
 from srcgrad.compiler import Runner, backend_name, compiled, inlined, interpreted, prepared, without_gc
 from srcgrad.errors import ArgumentError, ConcretizationError, SrcgradError, UnsupportedError
 from srcgrad.ir.core import Function, Value
 from srcgrad.ir.errors import prune_traceback
 from srcgrad.ir.source import internal_frame
 from srcgrad.naming import READABLE, name_assignments
+from srcgrad.signatures import UNKEYED, leaf_key, leaf_names, plain_key
 from srcgrad.tracing.aliasing import AliasPattern
 from srcgrad.tracing.capture import Uncacheable
-from srcgrad.tracing.conversion.calls import invoke
-from srcgrad.tracing.conversion.convert import is_user_function, needs_conversion
-from srcgrad.tracing.conversion.state import MustRetrace
+from srcgrad.tracing.conversion.calls import run_converted
+from srcgrad.tracing.conversion.convert import is_user_function
+from srcgrad.tracing.conversion.state import MustRetrace, may_raise
 from srcgrad.tracing.function import LeafSpec, Traced, as_array, leaf_spec, trace_function
 from srcgrad.tracing.guards import Guide, guided
+from srcgrad.tracing.hosts import numbered
 from srcgrad.tracing.jax_arrays import (
     JAX_TYPES,
     is_jax_array,
@@ -47,10 +48,28 @@ from srcgrad.tracing.jax_arrays import (
     to_numpy,
     without_jax_arrays,
 )
-from srcgrad.tracing.layout import strides_of
 from srcgrad.tracing.pytree import TreeDef
-from srcgrad.tracing.trace import CURRENT, WATCH, NeedsConcrete, Refused
+from srcgrad.tracing.trace import ACTIVE, CURRENT, WATCH, NeedsConcrete, Refused
 from srcgrad.tracing.tracer import Tracer, as_tracer, from_value
+from srcgrad.vectorcall import VectorCalled, allow, allowed
+from srcgrad.ways import (
+    CONVERTED_FIRST,
+    CONVERTED_LAST,
+    Failed,
+    Retrace,
+    Way,
+    failed,
+    first_lines,
+    function_of,
+    prefers_conversion,
+    require_no_handlers,
+    why_retraced,
+)
+
+FAST_ENTRIES = 16
+"""How many signatures of plain arrays and floats an object remembers."""
+SERVED_FROM = 4
+"""From which call on machine code answers the calls of one signature, where it can; a power of two."""
 
 
 class RetraceWarning(UserWarning):
@@ -80,7 +99,8 @@ class Built(NamedTuple):
     function: Function
     finish: Callable[[Sequence[Any], Sequence[Runner]], Any]
     stages: tuple[Function, ...] = ()
-    check: Callable[[Job], None] | None = None
+    arranges: bool = False
+    """Whether ``finish`` only arranges the results, in containers of Python's own, and does not look at them."""
 
 
 class Program(NamedTuple):
@@ -94,42 +114,24 @@ class Program(NamedTuple):
     mutated: tuple[int, ...] = ()
     direct: Callable[..., Sequence[Any]] | None = None
     """What runs the program where all its inputs are the call's arguments and jax arrays."""
+    native: bool = False
+    """Whether its backend makes machine code, which may answer whole calls."""
+    arranged: int | None = None
+    """The number of its results, where ``finish`` only arranges them."""
 
 
-class Retrace(NamedTuple):
-    """The verdict that a signature cannot be one program."""
-
-    reason: str
-
-
-class Failed(NamedTuple):
-    """The verdict that a signature is no program in one way of tracing, so that the next one is tried."""
-
-    reason: str
-    refused: bool = False
-    """Whether a construct was met that conversion knows and refuses."""
-    converted: bool = False
-
-
-class Way(NamedTuple):
-    """A way of tracing: with functions converted or run as they are, with captured floats as inputs or as guards."""
-
-    converted: bool
-    floats_static: bool
-
-
-CONVERTED_FIRST = (Way(True, False), Way(True, True), Way(False, False), Way(False, True))
-CONVERTED_LAST = (Way(False, False), Way(True, False), Way(True, True), Way(False, True))
-"""For straight-line code, which needs no conversion unless a call in it does not dispatch."""
-
-
-class Transformed(ABC):
+class Transformed(VectorCalled, ABC):  # type: ignore[misc]
     """A function together with a transform; calling it runs the transformed program.
 
     It binds as a method, has the function's name, docstring and signature, pickles and deep-copies.
     """
 
+    __slots__ = ("__dict__", "__weakref__", "f", "tables")
+
     kind: str
+    f: Callable[..., Any]
+    tables: tuple[Any, ...]
+    """What answers calls in machine code: `front`. Unset at first."""
     writes_back: ClassVar[bool] = False
     """Whether arrays that the function changes in place are changed for the caller too."""
 
@@ -147,6 +149,12 @@ class Transformed(ABC):
         self.options = options
         self.plans: dict[TreeDef, Any] = {}
         self.fast: dict[tuple[Any, ...], tuple[Known, Program]] = {}
+        self.calls: dict[Runner, int] = {}
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if cls.__call__ is Transformed.__call__:
+            allow(cls)
 
     # --- what a transform says ---------------------------------------------------------------------
     @abstractmethod
@@ -173,7 +181,7 @@ class Transformed(ABC):
     def __srcgrad_rewrap__(self, inner: Callable[..., Any]) -> Transformed:
         other = copy.copy(self)
         other.f = inner
-        other.plans, other.fast = {}, {}
+        other.plans, other.fast, other.calls = {}, {}, {}
         return other
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
@@ -184,6 +192,7 @@ class Transformed(ABC):
     def __copy__(self) -> Transformed:
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)
+        other.f = self.f
         return other
 
     def __deepcopy__(self, memo: Any) -> Transformed:
@@ -195,7 +204,9 @@ class Transformed(ABC):
         if name is not None:
             return name
         state = {
-            name: value for name, value in self.__dict__.items() if name not in ("f", "plans", "fast", "__wrapped__")
+            name: value
+            for name, value in self.__dict__.items()
+            if name not in ("plans", "fast", "calls", "__wrapped__")
         }
         return (restore, (type(self), self.f, state))
 
@@ -209,28 +220,48 @@ class Transformed(ABC):
     # --- calling -------------------------------------------------------------------------------------
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
-            if CURRENT.get() is not None:
-                args, kwargs = without_jax_arrays((args, kwargs))[0]
-                return self.inline(args, kwargs)
-            if WATCH.get() is not None:
-                return debugged(self, args, kwargs)
+            if ACTIVE:
+                if CURRENT.get() is not None:
+                    args, kwargs = without_jax_arrays((args, kwargs))[0]
+                    return self.inline(args, kwargs)
+                if WATCH.get() is not None:
+                    return debugged(self, args, kwargs)
             if self.fast and not kwargs:
                 key = plain_key(self.backend, args)
                 found = self.fast.get(key) if key is not None else None
                 if found is not None and found[0].bind(self.f) is not None:
                     program = found[1]
+                    if program.native:
+                        self.count(args, None, *found)
                     direct = program.direct
                     if direct is not None:
                         return program.finish(direct(*args), program.stages)
                     return program.finish(program.run([as_array(argument) for argument in args]), program.stages)
             return self.dispatch(self.job(args, kwargs), args, kwargs)
         except Exception as error:
-            shown = reported(error, f"while tracing {self.kind}({self.name})")
-            if shown is error and not isinstance(error, SrcgradError):
-                if WATCH.get() is not None:
-                    prune_traceback(error)
+            shown = self.reported(error)
+            if shown is None:
                 raise
             raise shown from shown.__cause__
+
+    def reported(self, error: Exception) -> Exception | None:
+        """What leaves a call in which this was raised; None for the user's own."""
+        shown = reported(error, f"while tracing {self.kind}({self.name})")
+        if shown is not error or isinstance(error, SrcgradError):
+            return shown
+        if WATCH.get() is not None:
+            prune_traceback(error)
+        return None
+
+    def count(self, args: tuple[Any, ...], job: Job | None, captures: Known, program: Program) -> None:
+        """One more call of a program in machine code; of many, the later ones are answered there as a whole."""
+        number = self.calls[program.run] = self.calls.get(program.run, 0) + 1
+        if number >= SERVED_FROM and not number & (number - 1):
+            from srcgrad.front import serve  # which is written with this module
+
+            serve(self, args, job or self.job(args, {}), captures, program)
+        elif len(self.calls) > FAST_ENTRIES:
+            self.calls.clear()
 
     def inline(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Put the transformed function into the trace in progress."""
@@ -240,7 +271,7 @@ class Transformed(ABC):
     def inline_as(self, args: tuple[Any, ...], kwargs: dict[str, Any], concrete: bool) -> Any:
         job = self.job(args, kwargs)
         specs = [leaf_spec(leaf) for leaf in job.leaves]
-        inputs = [leaf for leaf, spec in zip(job.leaves, specs, strict=True) if spec is not None]
+        inputs = [numbered(leaf) for leaf, spec in zip(job.leaves, specs, strict=True) if spec is not None]
         numbers = (
             [leaf.number() if isinstance(leaf, Tracer) else as_array(leaf) for leaf in inputs] if concrete else None
         )
@@ -279,8 +310,11 @@ class Transformed(ABC):
                 continue
             if isinstance(program, Retrace):
                 return self.retrace(job, args, kwargs, program.reason)
-            if not hidden and not kwargs and not job.extras and not program.mutated:
-                self.remember(args, captures, program)
+            if not kwargs and not job.extras and not program.mutated:
+                if not hidden:
+                    self.remember(args, captures, program)
+                if program.native:
+                    self.count(args, job, captures, program)
             return self.execute(program, job, hidden)
         if unsupported is not None:
             raise unsupported
@@ -344,6 +378,8 @@ class Transformed(ABC):
         try:
             with without_gc():
                 traced = self.trace(job, leaves, specs, False, numbers, rebuilt, way.converted)
+                if not way.converted and any(map(may_raise, traced.function.operations)):
+                    require_no_handlers(self.f, captures)
                 built = self.build_checked(traced, job, specs)
                 program: Any = self.compile_program(traced, built, specs, job, hidden)
         except MustRetrace as error:
@@ -353,7 +389,7 @@ class Transformed(ABC):
             error.with_traceback(None)  # its frames hold the trace, and the trace holds it
             program = Failed(first_lines(error), isinstance(error, Refused), way.converted)
         except Exception as error:
-            if not way.converted:
+            if not way.converted or is_fault(error):
                 raise
             program = failed(error)
         PROGRAMS.put(key, program)
@@ -373,6 +409,8 @@ class Transformed(ABC):
             tuple(compiled(stage, backend, **placed) for stage in built.stages),
             tuple(position for position, spec in enumerate(specs) if spec is not None),
             traced.mutated,
+            native=backend == "llvm" and allowed(type(self)),
+            arranged=len(built.function.results) if built.arranges else None,
         )
 
     def donated(self, job: Job) -> tuple[int, ...]:
@@ -410,7 +448,7 @@ class Transformed(ABC):
         def call(given: list[Any]) -> Any:
             f = self.f if rebuilt is None else rebuilt(given)
             args, kwargs = job.treedef.unflatten(given[:count])
-            return invoke(f, *args, **kwargs)
+            return run_converted(f, args, kwargs)
 
         names = [*leaf_names(self.f, job.treedef), *[None] * (len(leaves) - count)]
         return trace_function(
@@ -465,8 +503,8 @@ class Transformed(ABC):
                     failure = error
                 if converting or not is_user_function(function_of(self.f)):
                     break
-            except Exception:
-                if failure is None or WATCH.get() is not None:
+            except Exception as error:
+                if failure is None or WATCH.get() is not None or is_fault(error):
                     raise
                 break
         assert failure is not None
@@ -490,45 +528,6 @@ def debugged(transformed: Transformed, args: tuple[Any, ...], kwargs: dict[str, 
     return run_debugged(transformed, args, kwargs)
 
 
-def failed(error: Exception) -> Failed:
-    """The verdict on a way in which tracing raised an error."""
-    text = first_lines(error) if isinstance(error, SrcgradError) else str(error).partition("\n")[0]
-    return Failed(f"{type(error).__name__}: {text}", converted=True)
-
-
-def why_retraced(failures: Sequence[Failed]) -> str:
-    """The reason to give: what conversion refuses, else what the function as it is asks for."""
-    reasons = [failure.reason for failure in failures if failure.refused]
-    if reasons:
-        return reasons[0]
-    plain = failures[-1].reason
-    others = [
-        failure.reason for failure in failures if failure.converted and " is run as it is: " not in failure.reason
-    ]
-    return plain if not others or others[0] == plain else f"{plain}; converted: {others[0]}"
-
-
-def function_of(f: Any) -> Any:
-    """The Python function under transforms, partials and methods."""
-    while True:
-        inner = getattr(f, "__srcgrad_wrapped__", None)
-        inner = inner[0] if isinstance(inner, tuple) else inner
-        if inner is None and isinstance(f, functools.partial):
-            inner = f.func
-        if inner is None and isinstance(f, types.MethodType):
-            inner = f.__func__
-        if inner is None:
-            return f
-        f = inner
-
-
-def prefers_conversion(f: Any) -> bool:
-    """Whether the function, or one that it calls, has loops or asks what its values are."""
-    found = find_captures(f, False)
-    codes = [] if isinstance(found, Uncacheable) or isinstance(found[0], Trivial) else found[0].code_key
-    return any(needs_conversion(code) for code in (code_of(f), *codes) if isinstance(code, types.CodeType))
-
-
 def global_name(thing: Any) -> str | None:
     """The qualified name under which the module that this object names has it: what it pickles as; None if it has
     not.
@@ -546,7 +545,7 @@ def restore(cls: type[Transformed], f: Callable[..., Any], state: dict[str, Any]
     other.__dict__.update(state)
     other.f = f
     other.__dict__["__wrapped__"] = f
-    other.plans, other.fast = {}, {}
+    other.plans, other.fast, other.calls = {}, {}, {}
     return other
 
 
@@ -560,11 +559,6 @@ def user_stack_level() -> int:
     return level
 
 
-def first_lines(error: SrcgradError) -> str:
-    where = f" ({error.span.label()})" if error.span is not None else ""
-    return f"{error.message}{where}"
-
-
 def copy_input(leaf: Any) -> Any:
     """An argument as user code may change it without the caller seeing that."""
     return np.array(leaf) if isinstance(leaf, np.ndarray) else leaf
@@ -573,69 +567,3 @@ def copy_input(leaf: Any) -> Any:
 def own(result: Any) -> Any:
     """A result that is writable, C-ordered and aliases nothing; rank 0 is a NumPy scalar."""
     return np.array(result, order="C")[()] if isinstance(result, np.ndarray) else result
-
-
-FAST_ENTRIES = 16
-"""How many signatures of plain arrays and floats an object remembers."""
-
-
-def plain_key(backend: str | None, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
-    """The types of arguments that are arrays, of NumPy or jax, and floats only; None for others."""
-    key: list[Any] = [backend_name(backend)]
-    for argument in args:
-        kind = type(argument)
-        if kind is np.ndarray and argument.flags.c_contiguous:
-            key.append(argument.dtype)
-            key.append(argument.shape)
-        elif kind is float or kind is np.float64:
-            key.append(kind)
-        elif kind in JAX_TYPES:
-            key.append(argument.aval)
-            key.append(argument.sharding)
-        else:
-            return None
-    return tuple(key)
-
-
-UNKEYED = object()
-STATIC_TYPES = frozenset({int, bool, str, bytes, type(None), type(Ellipsis), slice, range, np.dtype})
-
-
-def leaf_key(leaf: Any) -> Any:
-    """What of a leaf decides the program: the type of a traced one, the value of a static one; UNKEYED if neither."""
-    kind = type(leaf)
-    if kind is np.ndarray:
-        return (leaf.dtype, leaf.shape, strides_of(leaf))
-    if kind is float or kind is complex:
-        return kind
-    if kind in STATIC_TYPES:
-        return (kind, (leaf.start, leaf.stop, leaf.step)) if kind is slice else (kind, leaf)
-    if isinstance(leaf, (np.integer, np.bool_)):
-        return (kind, leaf)
-    if isinstance(leaf, np.generic):
-        return kind
-    if isinstance(leaf, np.ndarray):
-        return (kind, leaf.dtype, leaf.shape, strides_of(leaf))
-    if kind in JAX_TYPES or is_jax_array(leaf):
-        return (kind, leaf.dtype, leaf.shape, leaf.sharding)
-    if isinstance(leaf, (type, np.ufunc, types.BuiltinFunctionType)) or (callable(leaf) and is_pure(leaf)):
-        return leaf
-    return UNKEYED
-
-
-def leaf_names(f: Callable[..., Any], treedef: TreeDef) -> list[str]:
-    """A name for each leaf of the arguments: the parameter's, followed by the path inside it."""
-    try:
-        parameters = list(inspect.signature(f).parameters)
-    except (TypeError, ValueError):
-        parameters = []
-    names = []
-    for path in treedef.paths():
-        kind, _, rest = path.lstrip("[").partition("]")
-        first, _, inner = rest.lstrip("[").partition("]")
-        label = first.strip("'")
-        if kind == "0" and first.isdigit():
-            label = parameters[int(first)] if int(first) < len(parameters) else f"arg{first}"
-        suffix = "".join(character if character.isalnum() else "_" for character in inner)
-        names.append((label + suffix).rstrip("_").replace("__", "_"))
-    return names

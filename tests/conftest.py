@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import os
+import tempfile
 from collections.abc import Iterator
 
 import pytest
@@ -14,6 +16,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--update-golden", action="store_true", help="write tests/golden anew from what the code gives now"
     )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Machine code is kept for this run alone, so that nothing depends on what an earlier one has left."""
+    if "SRCGRAD_CACHE_DIR" not in os.environ:
+        directory = tempfile.TemporaryDirectory(prefix="srcgrad-tests-", ignore_cleanup_errors=True)
+        os.environ["SRCGRAD_CACHE_DIR"] = directory.name
+        config.add_cleanup(directory.cleanup)
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""Programs as fused loops in machine code, and NumPy lines for all else."""
+"""Programs as sections of machine code, and NumPy lines for what has no native form."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from typing import Any, Final
 import numpy as np
 
 from srcgrad.backends.base import Backend, Executable
-from srcgrad.backends.llvm import native, scalars
+from srcgrad.backends.llvm import native
 from srcgrad.backends.llvm.entry import DECLARATIONS, block_text, dtype_symbols, entry_text
-from srcgrad.backends.llvm.kernels import kernel_text
-from srcgrad.backends.llvm.loops import Compute, Group
-from srcgrad.backends.llvm.partition import FUSED, Partition, partitioned
+from srcgrad.backends.llvm.loops import Group
+from srcgrad.backends.llvm.modules import Program
+from srcgrad.backends.llvm.nests import Nest
+from srcgrad.backends.llvm.partition import FUSED
+from srcgrad.backends.llvm.sections import Section, Sectioned, sectioned
 from srcgrad.backends.llvm.target import TARGET
 from srcgrad.backends.numpy.backend import BACKEND as NUMPY
 from srcgrad.backends.numpy.codegen import generate
@@ -30,24 +32,36 @@ RELEASED: Final = 100_000
 
 
 class LlvmBackend(Backend):
-    """Runs elementwise operations, movements and reductions as fused loops; the rest as the NumPy backend does."""
+    """Runs what has a native form as machine code; the rest as the NumPy backend does."""
 
     name = "llvm"
 
     def compile(self, function: Function, sites: Any = None) -> Executable:
-        partition = partitioned(function)
-        if not partition.groups:
+        made = sectioned(function)
+        called = called_kernels(made)
+        if not called:
             return NUMPY.compile(function, sites)
-        whole = whole_kernel(function, partition)
-        modules = [_Kernel(group, whole) for group in partition.groups]
-        text = module_text(modules)
+        whole = whole_kernel(function, made, called)
+        program = Program(made.partition, TARGET)
+        kernels = [_Kernel(item, program, whole) for item in called]
+        text = module_text(kernels, program)
         library = native.Library(text)
-        loops = "\n\n".join(f"# {line}".rstrip() for kernel in modules for line in kernel.group.text().splitlines())
-        loops = loops.replace("\n\n", "\n")
+        items = [*made.sections, *made.partition.groups]
+
+        def shown() -> str:
+            loops = "\n".join(f"# {line}".rstrip() for item in items for line in item.text().splitlines())
+            return f"{loops}\n\n{text}"
+
         if whole is not None:
-            run = modules[0].load(library)
-            return Executable(run, f"{loops}\n\n{text}")
-        return wrapped(partition.function, modules, library, sites, f"{loops}\n\n{text}")
+            return Executable(kernels[0].load(library), shown)
+        return wrapped(made.function, kernels, library, sites, shown)
+
+
+def called_kernels(made: Sectioned) -> list[Group | Nest | Section]:
+    """The groups and sections that Python calls, in the order of the program."""
+    known: dict[str, Group | Nest | Section] = {item.name: item for item in (*made.partition.groups, *made.sections)}
+    called = [op.attrs["kernel"] for op in made.function.walk() if op.op is FUSED]
+    return [known[name] for name in called]
 
 
 class Whole:
@@ -61,85 +75,98 @@ class Whole:
         self.results = results
 
 
-def whole_kernel(function: Function, partition: Partition) -> Whole | None:
-    """How the function is one kernel, or None: its inputs are parameters, and its results distinct outputs."""
-    operations, results = partition.function.operations, partition.function.results
-    if len(operations) != 1 or operations[0].op is not FUSED:
+def whole_kernel(function: Function, made: Sectioned, called: Sequence[Group | Nest | Section]) -> Whole | None:
+    """How the function is one kernel, or None: its inputs are parameters, and its results the outputs."""
+    if len(made.function.operations) != 1 or len(called) != 1:
         return None
-    (operation,) = operations
+    inputs, outputs, results = called[0].inputs, list(called[0].outputs), list(made.function.results)
+    if any(isinstance(value, Literal) for value in inputs):
+        return None
+    if outputs == results:
+        order = list(range(len(results)))
+    elif len(set(results)) == len(results) == len(outputs) and set(results) == set(outputs):
+        order = [outputs.index(value) for value in results]
+    else:
+        return None
     places: dict[Value, int] = {value: k for k, value in enumerate(function.params)}
-    outputs: dict[Value, int] = {value: k for k, value in enumerate(operation.results)}
-    if any(isinstance(value, Literal) for value in operation.operands) or len(set(results)) != len(results):
-        return None
-    if any(value not in outputs for value in results) or len(results) != len(outputs):
-        return None
-    return Whole(
-        [param.type for param in function.params],
-        [places[value] for value in operation.operands],
-        [outputs[value] for value in results],
-    )
+    return Whole([param.type for param in function.params], [places[value] for value in inputs], order)
 
 
 class _Kernel:
-    """One group as IR and as a callable."""
+    """One group or section that Python calls, as IR and as a callable."""
 
-    def __init__(self, group: Group, whole: Whole | None) -> None:
-        self.group = group
-        self.types = [value.type for value in group.inputs] if whole is None else whole.types
-        self.params = list(range(len(group.inputs))) if whole is None else whole.params
-        self.results = list(range(len(group.outputs))) if whole is None else whole.results
+    def __init__(self, item: Group | Nest | Section, program: Program, whole: Whole | None) -> None:
+        self.item = item
+        self.program = program
+        self.types = [value.type for value in item.inputs] if whole is None else whole.types
+        self.params = list(range(len(item.inputs))) if whole is None else whole.params
+        self.results = list(range(len(item.outputs))) if whole is None else whole.results
         self.as_tuple = whole is not None
-        self.text, self.emitter = kernel_text(group, TARGET)
+        self.fails = isinstance(item, Section)
+        self.text = program.write(item) if isinstance(item, Section) else ""
+        if not isinstance(item, Section):
+            program.use(item)
 
     def entry(self) -> str:
         if not native.LAYOUT_IS_KNOWN:
-            return block_text(self.group)
-        releases = work(self.group) >= RELEASED
-        return entry_text(self.group, len(self.types), self.params, self.results, releases, self.as_tuple)
+            return block_text(self.item, self.fails)
+        work = self.program.total_work(self.item)
+        releases = work is None or work >= RELEASED
+        return entry_text(
+            self.item, len(self.types), self.params, self.results, releases, self.as_tuple, status=self.fails
+        )
 
     def load(self, library: native.Library) -> Callable[..., Any]:
-        outputs = [value.type for value in self.group.outputs]
-        return native.kernel(library, self.group.name, self.types, self.params, outputs, self.results, self.as_tuple)
+        outputs = [value.type for value in self.item.outputs]
+        otherwise = _Otherwise(self.item, self) if isinstance(self.item, Section) else None
+        return native.kernel(
+            library, self.item.name, self.types, self.params, outputs, self.results, self.as_tuple, otherwise
+        )
 
 
-def work(group: Group) -> int:
-    """About how many additions a group costs."""
-    points = 1
-    for size in group.domain:
-        points *= size
-    return points * sum(1 + scalars.cost(item.operation) for item in group.statements if isinstance(item, Compute))
+class _Otherwise:
+    """The NumPy program of a section: it runs where the section cannot, and raises what there is to raise."""
+
+    def __init__(self, section: Section, kernel: _Kernel) -> None:
+        self.section = section
+        inputs = zip(section.inputs, kernel.params, strict=True)
+        self.inputs = [(param, value.type.dtype) for value, param in inputs if not isinstance(value, Literal)]
+        self.as_tuple = kernel.as_tuple
+        self.run: Callable[..., Any] | None = None
+
+    def __call__(self, *arguments: Any) -> Any:
+        if self.run is None:
+            self.run = NUMPY.compile(self.section.program()).run
+        found = self.run(*[np.asarray(arguments[k], dtype)[()] for k, dtype in self.inputs])
+        return found[0] if len(found) == 1 and not self.as_tuple else found
 
 
-def module_text(kernels: Sequence[_Kernel]) -> str:
+def module_text(kernels: Sequence[_Kernel], program: Program) -> str:
     """The module of all kernels of a program."""
-    declared: dict[str, None] = {}
-    defined: dict[str, str] = {}
-    for kernel in kernels:
-        declared.update(dict.fromkeys(sorted(kernel.emitter.declarations)))
-        defined.update(kernel.emitter.definitions)
-    dtypes = {value.type.dtype for kernel in kernels for value in (*kernel.group.inputs, *kernel.group.outputs)}
+    entries = [kernel.entry() for kernel in kernels]
+    dtypes = {value.type.dtype for kernel in kernels for value in (*kernel.item.inputs, *kernel.item.outputs)}
     dtypes |= {type.dtype for kernel in kernels for type in kernel.types}
     names = sorted({name for dtype in dtypes for name in dtype_symbols(dtype)})
-    parts = [DECLARATIONS, *[f"{name} = external global i8" for name in names], *declared, *defined.values()]
-    parts += [text for kernel in kernels for text in (kernel.text, kernel.entry())]
-    return "\n".join(parts)
+    parts = [DECLARATIONS, *[f"{name} = external global i8" for name in names], program.text()]
+    parts += [kernel.text for kernel in kernels]
+    return "\n".join([*parts, *entries])
 
 
 def wrapped(
-    function: Function, kernels: Sequence[_Kernel], library: native.Library, sites: Any, shown: str
+    function: Function, kernels: Sequence[_Kernel], library: native.Library, sites: Any, shown: Callable[[], str]
 ) -> Executable:
     """The program around several kernels, as the NumPy backend writes it."""
-    reserved = {kernel.group.name for kernel in kernels}
+    reserved = {kernel.item.name for kernel in kernels}
     program = generate(function, Names(HELPERS | reserved))
     file = f"<srcgrad {next(_numbers)} {program.name}>"
     names = program.namespace()
     names[SITES] = sites
-    names.update({kernel.group.name: kernel.load(library) for kernel in kernels})
+    names.update({kernel.item.name: kernel.load(library) for kernel in kernels})
     exec(compile(program.text, file, "exec"), names)
     run = names[program.name]
     if any(operation.op is not FUSED for operation in function.operations):
         run = np.errstate(all="ignore")(run)
-    executable = Executable(run, f"{program.text}\n{shown}")
+    executable = Executable(run, lambda: f"{program.text}\n{shown()}")
     linecache.cache[file] = (len(program.text), None, program.text.splitlines(keepends=True), file)
     weakref.finalize(executable, linecache.cache.pop, file, None).atexit = False
     return executable

@@ -1,6 +1,7 @@
 """Coefficients of the polynomials of vector_math, from the constant one up, and constants in parts.
 
-Written by tests/backends/llvm/fit_coefficients.py: change that, not this. ``double`` serves float64, ``single`` float32.
+Written by tests/backends/llvm/fit_coefficients.py: change that, not this. ``double`` serves float64, and ``single``
+float32.
 """
 
 from __future__ import annotations

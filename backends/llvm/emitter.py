@@ -78,6 +78,7 @@ class Emitter:
         self.features = features
         self.block = block
         self.lines: list[str] = []
+        self.rooms: list[str] = []
         self.declarations: set[str] = set()
         self.definitions: dict[str, str] = {}
         self.count = 0
@@ -246,6 +247,12 @@ class Emitter:
         return Number(self.emit(f"icmp ne i{mask.lanes} {bits}, 0"), BOOL, 1)
 
     # --- memory ------------------------------------------------------------------------------------
+    def room(self, type: str, align: int) -> str:
+        """A pointer to memory of the function, which has it from its beginning (its first lines are ``rooms``)."""
+        name = self.fresh()
+        self.rooms.append(f"  {name} = alloca {type}, align {align}")
+        return name
+
     def splat(self, a: Number, lanes: int) -> Number:
         """A scalar in every lane."""
         if lanes == 1 or a.lanes == lanes:

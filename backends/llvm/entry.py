@@ -1,18 +1,24 @@
-"""The function by which Python calls a kernel, in IR: it checks the arguments, allocates the results, runs the loops.
+"""The function by which Python calls a kernel: it checks the arguments, allocates the results, runs the loops.
 
-It has the signature of ``METH_FASTCALL``. Arguments that are not exactly the arrays and NumPy scalars that the kernel
-takes go to ``self``, a Python function that converts them. References: a result belongs to the caller, an array's dtype
-to the array; on failure what was made so far is given back.
+It has the signature of ``METH_FASTCALL`` and hands over at once to ``@srcgrad_enter``, which is compiled once for all
+kernels and reads what it needs of this one from constant tables. Arguments that are not exactly the arrays and NumPy
+scalars that the kernel takes go to ``self``, a Python function that converts them; so does a call whose loops give the
+status ``IN_PYTHON``. References: a result belongs to the caller, an array's dtype to the array; on failure what was
+made so far is given back.
 """
 
 from __future__ import annotations
 
-from typing import Final
+import math
+from collections.abc import Sequence
+from string import Template
+from typing import Final, Protocol
 
 import numpy as np
 
 from srcgrad.backends.llvm.emitter import DType
-from srcgrad.backends.llvm.loops import Group
+from srcgrad.backends.llvm.memory import POOLED
+from srcgrad.ir.core import Value
 from srcgrad.ir.types import ArrayType, dtype_name
 
 TYPE: Final = 8
@@ -24,23 +30,30 @@ FLAGS: Final = 64
 NUMBER: Final = 16
 ITEMS: Final = 24
 """Offsets in objects, arrays, scalars and tuples; ``native.py`` checks them before it uses this."""
+FINE, IN_PYTHON, RAISED = 0, 1, 2
+"""What loops give: all is well; the Python function must run; an exception is set."""
 _CONTIGUOUS_ALIGNED: Final = 0x101
 _F64: Final = np.dtype(np.float64)
 
 DECLARATIONS: Final = """\
-declare ptr @PyTuple_New(i64)
-declare ptr @PyType_GenericAlloc(ptr, i64)
-declare ptr @PyEval_SaveThread()
-declare void @PyEval_RestoreThread(ptr)
-declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
-declare void @Py_IncRef(ptr)
-declare void @Py_DecRef(ptr)
-declare ptr @PyArray_NewFromDescr(ptr, ptr, i32, ptr, ptr, ptr, i32, ptr)
-declare ptr @PyArray_Scalar(ptr, ptr, ptr)
+declare ptr @srcgrad_enter(ptr, ptr, i64, ptr)
 @PyFloat_Type = external global i8
-@PyArray_Type = external global i8
+!9000 = !{i32 1}
 """
-"""What entry functions call and compare with, beside the dtypes and their scalar types."""
+"""What entry functions and their tables name, beside the dtypes and their scalar types."""
+
+
+class Native(Protocol):
+    """What has loops ``@NAME_loops``, from pointers of inputs and outputs to nothing or to a status."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def inputs(self) -> Sequence[Value]: ...
+
+    @property
+    def outputs(self) -> Sequence[Value]: ...
 
 
 def dtype_symbols(dtype: DType) -> tuple[str, str]:
@@ -49,173 +62,351 @@ def dtype_symbols(dtype: DType) -> tuple[str, str]:
     return f"@srcgrad_dtype_{name}", f"@srcgrad_scalar_{name}"
 
 
-def entry_text(group: Group, arity: int, params: list[int], results: list[int], releases: bool, as_tuple: bool) -> str:
-    """``@NAME``, and ``@NAME_block`` that takes a block of pointers: of the inputs, then of the outputs.
+def block_text(native: Native, status: bool = False) -> str:
+    """``@NAME_block``, which takes a block of pointers, of the inputs, then of the outputs, and gives the status.
 
-    ``arity``: the number of arguments; ``params``: the argument of each input; ``results``: the output of each result.
-    ``releases``: whether other threads run meanwhile. ``as_tuple``: whether one result is a tuple too.
+    ``status``: whether the loops return one; or else it is ``FINE``.
     """
-    return _Entry(group, arity, params, results, releases, as_tuple).text() + block_text(group)
-
-
-def block_text(group: Group) -> str:
-    count = len(group.inputs) + len(group.outputs)
-    lines = [f"define void @{group.name}_block(ptr %block) {{"]
+    count = len(native.inputs) + len(native.outputs)
+    lines = [f"define i32 @{native.name}_block(ptr %block) {{"]
     for k in range(count):
         lines.append(f"  %p{k} = getelementptr ptr, ptr %block, i64 {k}")
         lines.append(f"  %a{k} = load ptr, ptr %p{k}, align 8")
-    given = ", ".join(f"ptr %a{k}" for k in range(count))
-    return "\n".join([*lines, f"  call void @{group.name}_loops({given})", "  ret void", "}", ""])
+    call = f"@{native.name}_loops({', '.join(f'ptr %a{k}' for k in range(count))})"
+    lines += [f"  %status = call i32 {call}"] if status else [f"  call void {call}"]
+    return "\n".join([*lines, f"  ret i32 {'%status' if status else 0}", "}", ""])
 
 
-class _Entry:
-    """The state of writing one entry function."""
+def entry_text(
+    native: Native,
+    arity: int,
+    params: Sequence[int],
+    results: Sequence[int],
+    releases: bool,
+    as_tuple: bool,
+    status: bool = False,
+) -> str:
+    """``@NAME`` with its tables, and ``@NAME_block``.
 
-    def __init__(
-        self, group: Group, arity: int, params: list[int], results: list[int], releases: bool, as_tuple: bool
-    ) -> None:
-        self.group = group
-        self.arity = arity
-        self.params = params
-        self.results = results
-        self.releases = releases
-        self.tupled = as_tuple or len(results) != 1
-        self.lines: list[str] = []
-        self.count = 0
-        self.shapes: dict[str, str] = {}
+    ``arity``: the number of arguments; ``params``: the argument of each input; ``results``: the output of each result,
+    each output once. ``releases``: whether other threads run meanwhile. ``as_tuple``: whether one result is a tuple
+    too. ``status``: whether the loops return one.
+    """
+    name = native.name
+    shapes: dict[tuple[int, ...], str] = {}
+    inputs = [input_row(value.type, param, shapes, name) for value, param in zip(native.inputs, params, strict=True)]
+    places = {output: position for position, output in enumerate(results)}
+    outputs = [output_row(value.type, places[k], shapes, name) for k, value in enumerate(native.outputs)]
+    tuples = as_tuple or len(results) != 1
+    numbers = [arity, len(inputs), len(outputs), len(results), int(tuples), int(releases)]
+    pointers = [f"ptr @{name}_{part}" for part in ("block", "inputs", "outputs")]
+    lines = [
+        f"{symbol} = internal constant {row_text([f'i64 {k}' for k in shape])}" for shape, symbol in shapes.items()
+    ]
+    lines += [
+        f"@{name}_inputs = internal constant {table_text(inputs)}",
+        f"@{name}_outputs = internal constant {table_text(outputs)}",
+        f"@{name}_call = internal constant {row_text([*(f'i64 {k}' for k in numbers), *pointers])}",
+        f"define ptr @{name}(ptr %self, ptr %args, i64 %nargs) {{",
+        f"  %result = tail call ptr @srcgrad_enter(ptr %self, ptr %args, i64 %nargs, ptr @{name}_call)",
+        "  ret ptr %result",
+        "}",
+    ]
+    return "\n".join([*lines, block_text(native, status)])
 
-    def set(self, instruction: str) -> str:
-        self.count += 1
-        self.lines.append(f"  %t{self.count} = {instruction}")
-        return f"%t{self.count}"
 
-    def do(self, instruction: str) -> None:
-        self.lines.append(f"  {instruction}")
+def input_row(type: ArrayType, param: int, shapes: dict[tuple[int, ...], str], name: str) -> list[str]:
+    """The argument's number, the rank, the dtype or, of a number, its type and another that it may have; the shape."""
+    dtype, scalar = dtype_symbols(type.dtype)
+    if not type.rank:
+        other = "@PyFloat_Type" if type.dtype == _F64 else scalar
+        return [f"i64 {param}", "i64 0", f"ptr {scalar}", f"ptr {other}"]
+    return [f"i64 {param}", f"i64 {type.rank}", f"ptr {dtype}", f"ptr {shape_symbol(type, shapes, name)}"]
 
-    def label(self, name: str) -> None:
-        self.lines.append(f"{name}:")
 
-    def field(self, pointer: str, offset: int, type: str = "ptr") -> str:
-        place = self.set(f"getelementptr i8, ptr {pointer}, i64 {offset}")
-        return self.set(f"load {type}, ptr {place}, align {4 if type == 'i32' else 8}")
+def output_row(type: ArrayType, place: int, shapes: dict[tuple[int, ...], str], name: str) -> list[str]:
+    """The place among the results, the rank, the dtype, the shape or a float's type, and the bytes, 0 if few."""
+    dtype, scalar = dtype_symbols(type.dtype)
+    if not type.rank:
+        return [f"i64 {place}", "i64 0", f"ptr {dtype}", f"ptr {scalar if type.dtype == _F64 else 'null'}", "i64 0"]
+    nbytes = type.dtype.itemsize * math.prod(type.static_shape)
+    pooled = nbytes if POOLED <= nbytes < 1 << 62 else 0
+    shape = shape_symbol(type, shapes, name)
+    return [f"i64 {place}", f"i64 {type.rank}", f"ptr {dtype}", f"ptr {shape}", f"i64 {pooled}"]
 
-    def require(self, condition: str, name: str) -> None:
-        """Go on where the condition holds, or else to the slow way."""
-        self.do(f"br i1 {condition}, label %{name}, label %slow")
-        self.label(name)
 
-    def text(self) -> str:
-        name = self.group.name
-        self.label("entry")
-        self.require(self.set(f"icmp eq i64 %nargs, {self.arity}"), "counted")
-        inputs = zip(self.group.inputs, self.params, strict=True)
-        pointers = [self.argument(value.type, param) for value, param in inputs]
-        pointers += self.outputs()
-        self.call(pointers)
-        self.label("slow")
-        self.do(f"ret ptr {self.set('call ptr @PyObject_Vectorcall(ptr %self, ptr %args, i64 %nargs, ptr null)')}")
-        shapes = [f"{symbol} = internal constant {text}" for text, symbol in self.shapes.items()]
-        head = f"define ptr @{name}(ptr %self, ptr %args, i64 %nargs) {{"
-        return "\n".join([*shapes, head, *self.lines, "}", ""])
+def shape_symbol(type: ArrayType, shapes: dict[tuple[int, ...], str], name: str) -> str:
+    return shapes.setdefault(type.static_shape, f"@{name}_shape{len(shapes)}")
 
-    # --- arguments ---------------------------------------------------------------------------------
-    def argument(self, type: ArrayType, number: int) -> str:
-        """The pointer to an argument's numbers."""
-        place = self.set(f"getelementptr ptr, ptr %args, i64 {number}")
-        object = self.set(f"load ptr, ptr {place}, align 8")
-        kind = self.field(object, TYPE)
-        dtype, scalar = dtype_symbols(type.dtype)
-        if not type.rank:
-            fits = self.set(f"icmp eq ptr {kind}, {scalar}")
-            if type.dtype == _F64:
-                fits = self.set(f"or i1 {fits}, {self.set(f'icmp eq ptr {kind}, @PyFloat_Type')}")
-            self.require(fits, f"number{number}")
-            return self.set(f"getelementptr i8, ptr {object}, i64 {NUMBER}")
-        self.require(self.set(f"icmp eq ptr {kind}, @PyArray_Type"), f"array{number}")
-        fits = self.set(f"icmp eq ptr {self.field(object, DESCR)}, {dtype}")
-        ranked = self.set(f"icmp eq i32 {self.field(object, RANK, 'i32')}, {type.rank}")
-        flags = self.set(f"and i32 {self.field(object, FLAGS, 'i32')}, {_CONTIGUOUS_ALIGNED}")
-        plain = self.set(f"icmp eq i32 {flags}, {_CONTIGUOUS_ALIGNED}")
-        self.require(self.set(f"and i1 {self.set(f'and i1 {fits}, {ranked}')}, {plain}"), f"plain{number}")
-        dims = self.field(object, DIMS)
-        fits = "true"
-        for axis, size in enumerate(type.static_shape):
-            equal = self.set(f"icmp eq i64 {self.field(dims, 8 * axis, 'i64')}, {size}")
-            fits = self.set(f"and i1 {fits}, {equal}")
-        self.require(fits, f"fits{number}")
-        return self.field(object, DATA)
 
-    # --- results -----------------------------------------------------------------------------------
-    def outputs(self) -> list[str]:
-        """Allocate the tuple and the arrays: the pointers to their numbers."""
-        types = [value.type for value in self.group.outputs]
-        room = [self.set("alloca [16 x i8], align 16") if not type.rank else "" for type in types]
-        self.objects = [""] * len(types)
-        if self.tupled:
-            self.tuple = self.set(f"call ptr @PyTuple_New(i64 {len(self.results)})")
-            self.check(self.tuple, "tupled", "failed")
-        for number, type in enumerate(types):
-            if not type.rank:
-                continue
-            self.objects[number] = made = self.array(type)
-            if self.tupled:
-                self.put(number, made)
-            self.check(made, f"made{number}", self.failure)
-            room[number] = self.field(made, DATA)
-        return room
+def row_text(items: Sequence[str]) -> str:
+    """A constant structure of 8-byte items."""
+    return f"{{{', '.join(item.split()[0] for item in items)}}} {{{', '.join(items)}}}"
 
-    @property
-    def failure(self) -> str:
-        return "undone" if self.tupled else "failed"
 
-    def check(self, object: str, name: str, failure: str) -> None:
-        self.do(f"br i1 {self.set(f'icmp eq ptr {object}, null')}, label %{failure}, label %{name}")
-        self.label(name)
+def table_text(rows: Sequence[Sequence[str]]) -> str:
+    return row_text([item for row in rows for item in row])
 
-    def array(self, type: ArrayType) -> str:
-        dtype, _ = dtype_symbols(type.dtype)
-        text = f"[{type.rank} x i64] [{', '.join(f'i64 {size}' for size in type.static_shape)}]"
-        shape = self.shapes.setdefault(text, f"@{self.group.name}_shape{len(self.shapes)}")
-        self.do(f"call void @Py_IncRef(ptr {dtype})")  # the array takes this reference
-        return self.set(
-            f"call ptr @PyArray_NewFromDescr(ptr @PyArray_Type, ptr {dtype}, i32 {type.rank}, ptr {shape}, "
-            "ptr null, ptr null, i32 0, ptr null)"
-        )
 
-    def put(self, output: int, object: str) -> None:
-        for position, number in enumerate(self.results):
-            if number == output:
-                place = self.set(f"getelementptr i8, ptr {self.tuple}, i64 {ITEMS + 8 * position}")
-                self.do(f"store ptr {object}, ptr {place}, align 8")
+ENTER: Final = Template("""\
+declare ptr @PyTuple_New(i64)
+declare ptr @PyType_GenericAlloc(ptr, i64)
+declare ptr @PyEval_SaveThread()
+declare void @PyEval_RestoreThread(ptr)
+declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
+declare ptr @PyArray_Scalar(ptr, ptr, ptr)
 
-    def number(self, type: ArrayType, pointer: str, output: int) -> str:
-        """A NumPy scalar of what a pointer shows."""
-        dtype, scalar = dtype_symbols(type.dtype)
-        if type.dtype != _F64:
-            return self.set(f"call ptr @PyArray_Scalar(ptr {pointer}, ptr {dtype}, ptr null)")
-        made = self.set(f"call ptr @PyType_GenericAlloc(ptr {scalar}, i64 0)")
-        self.check(made, f"new{output}", self.failure)
-        value = self.set(f"load double, ptr {pointer}, align 8")
-        self.do(f"store double {value}, ptr {self.set(f'getelementptr i8, ptr {made}, i64 {NUMBER}')}, align 8")
-        return made
+define ptr @srcgrad_enter(ptr %self, ptr %args, i64 %nargs, ptr %call) {
+entry:
+  %arity = load i64, ptr %call, align 8
+  %counts = icmp eq i64 %nargs, %arity
+  br i1 %counts, label %counted, label %slow
+counted:
+  %place.inputs = getelementptr i64, ptr %call, i64 1
+  %inputs = load i64, ptr %place.inputs, align 8
+  %place.outputs = getelementptr i64, ptr %call, i64 2
+  %outputs = load i64, ptr %place.outputs, align 8
+  %place.results = getelementptr i64, ptr %call, i64 3
+  %results = load i64, ptr %place.results, align 8
+  %place.tuples = getelementptr i64, ptr %call, i64 4
+  %tuples = load i64, ptr %place.tuples, align 8
+  %tupled = icmp ne i64 %tuples, 0
+  %place.releases = getelementptr i64, ptr %call, i64 5
+  %releases = load i64, ptr %place.releases, align 8
+  %released = icmp ne i64 %releases, 0
+  %place.block = getelementptr i64, ptr %call, i64 6
+  %run = load ptr, ptr %place.block, align 8
+  %place.first = getelementptr i64, ptr %call, i64 7
+  %first.input = load ptr, ptr %place.first, align 8
+  %place.second = getelementptr i64, ptr %call, i64 8
+  %first.output = load ptr, ptr %place.second, align 8
+  %pointers = add i64 %inputs, %outputs
+  %block = alloca ptr, i64 %pointers, align 16
+  %room = alloca [16 x i8], i64 %outputs, align 16
+  %single = alloca ptr, align 8
+  store ptr null, ptr %single, align 8
+  br label %input
 
-    def call(self, pointers: list[str]) -> None:
-        if self.releases:
-            thread = self.set("call ptr @PyEval_SaveThread()")
-        self.do(f"call void @{self.group.name}_loops({', '.join(f'ptr {pointer}' for pointer in pointers)})")
-        if self.releases:
-            self.do(f"call void @PyEval_RestoreThread(ptr {thread})")
-        first = len(self.group.inputs)
-        for number, value in enumerate(self.group.outputs):
-            if not value.type.rank:
-                self.objects[number] = made = self.number(value.type, pointers[first + number], number)
-                if self.tupled:
-                    self.put(number, made)
-                self.check(made, f"scalar{number}", self.failure)
-        self.do(f"ret ptr {self.tuple if self.tupled else self.objects[self.results[0]]}")
-        if self.tupled:
-            self.label("undone")
-            self.do(f"call void @Py_DecRef(ptr {self.tuple})")
-            self.do("br label %failed")
-        self.label("failed")
-        self.do("ret ptr null")
+; --- arguments
+input:
+  %k = phi i64 [ 0, %counted ], [ %k.next, %ready ]
+  %row = phi ptr [ %first.input, %counted ], [ %row.next, %ready ]
+  %k.done = icmp uge i64 %k, %inputs
+  br i1 %k.done, label %made, label %argument
+argument:
+  %param = load i64, ptr %row, align 8
+  %row.rank = getelementptr i64, ptr %row, i64 1
+  %rank = load i64, ptr %row.rank, align 8
+  %row.dtype = getelementptr i64, ptr %row, i64 2
+  %dtype = load ptr, ptr %row.dtype, align 8
+  %row.shape = getelementptr i64, ptr %row, i64 3
+  %shape = load ptr, ptr %row.shape, align 8
+  %place.object = getelementptr ptr, ptr %args, i64 %param
+  %object = load ptr, ptr %place.object, align 8
+  %place.kind = getelementptr i8, ptr %object, i64 $type
+  %kind = load ptr, ptr %place.kind, align 8
+  %is.number = icmp eq i64 %rank, 0
+  br i1 %is.number, label %number, label %array
+number:
+  %exact = icmp eq ptr %kind, %dtype
+  %other = icmp eq ptr %kind, %shape
+  %right = or i1 %exact, %other
+  %digits = getelementptr i8, ptr %object, i64 $number
+  br i1 %right, label %ready, label %slow
+array:
+  %plain = icmp eq ptr %kind, @PyArray_Type
+  br i1 %plain, label %fields, label %slow
+fields:
+  %place.descr = getelementptr i8, ptr %object, i64 $descr
+  %descr = load ptr, ptr %place.descr, align 8
+  %same.dtype = icmp eq ptr %descr, %dtype
+  %place.rank = getelementptr i8, ptr %object, i64 $rank
+  %short = load i32, ptr %place.rank, align 4
+  %long = sext i32 %short to i64
+  %same.rank = icmp eq i64 %long, %rank
+  %place.flags = getelementptr i8, ptr %object, i64 $flags
+  %flags = load i32, ptr %place.flags, align 4
+  %both = and i32 %flags, $plain
+  %lies = icmp eq i32 %both, $plain
+  %same.two = and i1 %same.dtype, %same.rank
+  %same = and i1 %same.two, %lies
+  br i1 %same, label %dims, label %slow
+dims:
+  %place.dims = getelementptr i8, ptr %object, i64 $dims
+  %sizes = load ptr, ptr %place.dims, align 8
+  %place.data = getelementptr i8, ptr %object, i64 $data
+  %data = load ptr, ptr %place.data, align 8
+  br label %axis
+axis:
+  %a = phi i64 [ 0, %dims ], [ %a.next, %equal ]
+  %a.size = getelementptr i64, ptr %sizes, i64 %a
+  %size = load i64, ptr %a.size, align 8
+  %a.wanted = getelementptr i64, ptr %shape, i64 %a
+  %wanted = load i64, ptr %a.wanted, align 8
+  %fits = icmp eq i64 %size, %wanted
+  br i1 %fits, label %equal, label %slow
+equal:
+  %a.next = add i64 %a, 1
+  %a.more = icmp ult i64 %a.next, %rank
+  br i1 %a.more, label %axis, label %ready
+ready:
+  %given = phi ptr [ %digits, %number ], [ %data, %equal ]
+  %place.given = getelementptr ptr, ptr %block, i64 %k
+  store ptr %given, ptr %place.given, align 8
+  %k.next = add i64 %k, 1
+  %row.next = getelementptr i64, ptr %row, i64 4
+  br label %input
+
+; --- results
+made:
+  br i1 %tupled, label %tuple, label %begin
+tuple:
+  %pack = call ptr @PyTuple_New(i64 %results)
+  %no.pack = icmp eq ptr %pack, null
+  br i1 %no.pack, label %failed, label %packed
+packed:
+  %items = getelementptr i8, ptr %pack, i64 $items
+  br label %begin
+begin:
+  %holder = phi ptr [ %single, %made ], [ %items, %packed ]
+  %whole = phi ptr [ null, %made ], [ %pack, %packed ]
+  %places = getelementptr ptr, ptr %block, i64 %inputs
+  br label %output
+output:
+  %o = phi i64 [ 0, %begin ], [ %o.next, %placed ]
+  %o.row = phi ptr [ %first.output, %begin ], [ %o.row.next, %placed ]
+  %o.done = icmp uge i64 %o, %outputs
+  br i1 %o.done, label %go, label %allocate
+allocate:
+  %o.rank.place = getelementptr i64, ptr %o.row, i64 1
+  %o.rank = load i64, ptr %o.rank.place, align 8
+  %o.number = icmp eq i64 %o.rank, 0
+  br i1 %o.number, label %slot, label %new
+slot:
+  %digit = getelementptr [16 x i8], ptr %room, i64 %o
+  br label %placed
+new:
+  %o.dtype.place = getelementptr i64, ptr %o.row, i64 2
+  %o.dtype = load ptr, ptr %o.dtype.place, align 8
+  %o.shape.place = getelementptr i64, ptr %o.row, i64 3
+  %o.shape = load ptr, ptr %o.shape.place, align 8
+  %o.bytes.place = getelementptr i64, ptr %o.row, i64 4
+  %o.bytes = load i64, ptr %o.bytes.place, align 8
+  %o.short = trunc i64 %o.rank to i32
+  call void @Py_IncRef(ptr %o.dtype)  ; the array takes this reference
+  %little = icmp eq i64 %o.bytes, 0
+  br i1 %little, label %small, label %large
+small:
+  %smaller = call ptr @PyArray_NewFromDescr(ptr @PyArray_Type, ptr %o.dtype, i32 %o.short, ptr %o.shape,
+    ptr null, ptr null, i32 0, ptr null)
+  br label %born
+large:
+  %larger = call ptr @srcgrad_array(ptr %o.dtype, i32 %o.short, ptr %o.shape, i64 %o.bytes)
+  br label %born
+born:
+  %child = phi ptr [ %smaller, %small ], [ %larger, %large ]
+  %o.place = load i64, ptr %o.row, align 8
+  %o.item = getelementptr ptr, ptr %holder, i64 %o.place
+  store ptr %child, ptr %o.item, align 8
+  %no.child = icmp eq ptr %child, null
+  br i1 %no.child, label %undo, label %child.made
+child.made:
+  %child.place = getelementptr i8, ptr %child, i64 $data
+  %child.data = load ptr, ptr %child.place, align 8
+  br label %placed
+placed:
+  %target = phi ptr [ %digit, %slot ], [ %child.data, %child.made ]
+  %o.target = getelementptr ptr, ptr %places, i64 %o
+  store ptr %target, ptr %o.target, align 8
+  %o.next = add i64 %o, 1
+  %o.row.next = getelementptr i64, ptr %o.row, i64 5
+  br label %output
+
+; --- the loops
+go:
+  br i1 %released, label %open, label %closed
+open:
+  %thread = call ptr @PyEval_SaveThread()
+  %status.open = call i32 %run(ptr %block)
+  call void @PyEval_RestoreThread(ptr %thread)
+  br label %ran
+closed:
+  %status.closed = call i32 %run(ptr %block)
+  br label %ran
+ran:
+  %status = phi i32 [ %status.open, %open ], [ %status.closed, %closed ]
+  %fine = icmp eq i32 %status, $fine
+  br i1 %fine, label %collect, label %undo
+
+; --- numbers
+collect:
+  %n = phi i64 [ 0, %ran ], [ %n.next, %collected ]
+  %n.row = phi ptr [ %first.output, %ran ], [ %n.row.next, %collected ]
+  %n.done = icmp uge i64 %n, %outputs
+  br i1 %n.done, label %finish, label %look
+look:
+  %n.rank.place = getelementptr i64, ptr %n.row, i64 1
+  %n.rank = load i64, ptr %n.rank.place, align 8
+  %n.number = icmp eq i64 %n.rank, 0
+  br i1 %n.number, label %scalar, label %collected
+scalar:
+  %n.digit = getelementptr [16 x i8], ptr %room, i64 %n
+  %n.kind.place = getelementptr i64, ptr %n.row, i64 3
+  %n.kind = load ptr, ptr %n.kind.place, align 8
+  %general = icmp eq ptr %n.kind, null
+  br i1 %general, label %any, label %float
+any:
+  %n.dtype.place = getelementptr i64, ptr %n.row, i64 2
+  %n.dtype = load ptr, ptr %n.dtype.place, align 8
+  %some = call ptr @PyArray_Scalar(ptr %n.digit, ptr %n.dtype, ptr null)
+  br label %had
+float:
+  %real = call ptr @PyType_GenericAlloc(ptr %n.kind, i64 0)
+  %no.real = icmp eq ptr %real, null
+  br i1 %no.real, label %had, label %fill
+fill:
+  %value = load double, ptr %n.digit, align 8
+  %real.place = getelementptr i8, ptr %real, i64 $number
+  store double %value, ptr %real.place, align 8
+  br label %had
+had:
+  %found = phi ptr [ %some, %any ], [ %real, %float ], [ %real, %fill ]
+  %n.place = load i64, ptr %n.row, align 8
+  %n.item = getelementptr ptr, ptr %holder, i64 %n.place
+  store ptr %found, ptr %n.item, align 8
+  %no.found = icmp eq ptr %found, null
+  br i1 %no.found, label %undo, label %collected
+collected:
+  %n.next = add i64 %n, 1
+  %n.row.next = getelementptr i64, ptr %n.row, i64 5
+  br label %collect
+finish:
+  %alone = load ptr, ptr %single, align 8
+  %result = select i1 %tupled, ptr %whole, ptr %alone
+  ret ptr %result
+
+; --- failures: an error is set but where the status says that Python is to go on
+undo:
+  %why = phi i32 [ $raised, %born ], [ %status, %ran ], [ $raised, %had ]
+  %again = icmp eq i32 %why, $python
+  br i1 %tupled, label %undo.tuple, label %undo.single
+undo.tuple:
+  call void @Py_DecRef(ptr %whole)
+  br label %undone
+undo.single:
+  %rest = load ptr, ptr %single, align 8
+  call void @Py_DecRef(ptr %rest)  ; null passes
+  br label %undone
+undone:
+  br i1 %again, label %slow, label %failed
+failed:
+  ret ptr null
+slow:
+  %answer = tail call ptr @PyObject_Vectorcall(ptr %self, ptr %args, i64 %nargs, ptr null)
+  ret ptr %answer
+}
+""").substitute(
+    type=TYPE, number=NUMBER, descr=DESCR, rank=RANK, flags=FLAGS, plain=_CONTIGUOUS_ALIGNED, dims=DIMS, data=DATA,
+    items=ITEMS, fine=FINE, python=IN_PYTHON, raised=RAISED,
+)  # fmt: skip
+"""``@srcgrad_enter(self, args, nargs, call)``: see ``entry_text`` for the tables. It follows the pool in its module."""

@@ -1,555 +1,291 @@
-"""Groups as LLVM IR: explicit vectors, and a tail under a mask or number by number.
-
-The last axis of a group is the vectors' loop; what varies along outer axes alone is computed in the outer loops. A fold
-over the last axes has accumulators in registers (several, where the loop is light), whose order depends on the shape
-alone. Long sums of floats are compensated from block to block. A fold over other axes adds to its output in memory.
-"""
+"""Groups and nests as functions in LLVM IR, whole or in chunks that the workers' threads share."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Final
+import math
+from collections.abc import Collection
+from typing import Final, NamedTuple
 
-import numpy as np
-
-from srcgrad.backends.llvm import scalars
-from srcgrad.backends.llvm.emitter import BOOL, DType, Emitter, Number, scalar_name
-from srcgrad.backends.llvm.indices import Line
-from srcgrad.backends.llvm.loops import Compute, Constant, Fold, Group, Iota, Load, empty_result
+from srcgrad.backends.llvm.access import INT64
+from srcgrad.backends.llvm.bodies import Body, Span, Trip, counted_loop
+from srcgrad.backends.llvm.chunks import Chunks, bytes_of_part, chunks_of, parted_folds
+from srcgrad.backends.llvm.emitter import BOOL, Emitter, Number
+from srcgrad.backends.llvm.loops import Fold, Group
+from srcgrad.backends.llvm.nests import Nest
 from srcgrad.backends.llvm.target import Target
+from srcgrad.ir.core import Value
 
-BLOCK: Final = 4096
-"""Elements after which the sums so far are added up with compensation; longer sums lose no digits to their length."""
-HEAVY: Final = 200
-"""The cost of a body, in additions, from which there is one copy of it, under a mask."""
-_INT64: Final = np.dtype(np.int64)
-Body = Callable[[Number, list[Number]], list[Number]]
+CELL: Final = "@srcgrad_workers"
+"""Where the function is that runs chunks on several threads; null where there is none (``workers.py``)."""
+_LINE: Final = 64
+STREAMED: Final = 16 << 20
+"""The bytes of outputs from which they are written past the caches, which they would fill."""
+_LIGHT: Final = 60
+"""The work per element, in additions, up to which memory is what takes time."""
 
 
-def kernel_text(group: Group, target: Target) -> tuple[str, Emitter]:
+def kernel_text(group: Group | Nest, target: Target) -> tuple[str, Emitter]:
     """The function ``@NAME_loops``, from pointers of inputs and outputs to nothing, and what it needs declared."""
-    kernel = _Kernel(group, target)
-    kernel.write()
-    inputs = [f"ptr noalias nocapture readonly %in{k}" for k in range(len(group.inputs))]
-    outputs = [f"ptr noalias nocapture %out{k}" for k in range(len(group.outputs))]
-    width = 8 * target.vector_bytes
-    attributes = f'"prefer-vector-width"="{width}" "min-legal-vector-width"="{width}"'
-    head = f"define internal void @{group.name}_loops({', '.join(inputs + outputs)}) nounwind {attributes} {{"
-    return "\n".join([head, "entry:", *kernel.e.lines, "  ret void", "}", ""]), kernel.e
+    return _Kernel(group, target).text()
 
 
-def memory_name(dtype: DType) -> str:
-    """The type of a number in memory: bool is a byte."""
-    return "i8" if dtype == BOOL else scalar_name(dtype)
+class _Part(NamedTuple):
+    """A fold of which each chunk gives a part: ``size`` numbers, from ``place`` on, in bytes, for all chunks."""
+
+    group: Group
+    fold: Fold
+    size: int
+    place: int
 
 
 class _Kernel:
-    """The state of writing one group."""
+    """The state of writing one kernel."""
 
-    def __init__(self, group: Group, target: Target) -> None:
+    def __init__(self, group: Group | Nest, target: Target) -> None:
         self.group = group
         self.target = target
-        self.rank = len(group.domain)
-        self.depths = group.depths()
-        self.e = Emitter(1, target.features)
-        self.scalars: dict[int, Number] = {}
-        """Statements outside of the innermost loop."""
-        self.splats: dict[int, Number] = {}
-        self.bases: dict[tuple[int, tuple[int, ...]], Number] = {}
-        """Offsets by what is known of a line: its offset and the strides of the loops that are entered."""
-        self.indices: list[Number] = []
-        self.lanes = self.choose_lanes()
-        self.work = sum(scalars.cost(item.operation) for item in group.statements if isinstance(item, Compute))
-        self.unroll = self.choose_unroll()
-        self.heavy = self.is_heavy()
-        self.slots: dict[int, list[str]] = {}
-        self.inner_folds = [fold for fold in group.folds if self.rank - 1 in fold.axes]
-        self.outer_folds = [fold for fold in group.folds if self.rank - 1 not in fold.axes]
+        self.e = self.emitter()
+        self.names: dict[Value, str] = {value: f"%in{k}" for k, value in enumerate(group.inputs)}
+        self.names |= {value: f"%out{k}" for k, value in enumerate(group.outputs)}
+        self.pointers = list(self.names.values())
+        self.params = [f"ptr noalias nocapture readonly {self.names[value]}" for value in group.inputs]
+        self.params += [f"ptr noalias nocapture {self.names[value]}" for value in group.outputs]
+        self.chunks = chunks_of(group, target)
 
-    # --- choices -----------------------------------------------------------------------------------
-    def choose_lanes(self) -> int:
-        """As many as fill a register with the widest numbers that are computed with."""
-        sizes = [self.element_bytes(item.dtype) for item in self.group.statements]
-        sizes += [1] if not sizes else []
-        return max(1, self.target.vector_bytes // max(sizes)) if self.rank else 1
+    def emitter(self) -> Emitter:
+        return Emitter(1, self.target.features, outlined=self.group.outlined)
 
-    @staticmethod
-    def element_bytes(dtype: DType) -> int:
-        return 4 if dtype == scalars.F16 else dtype.itemsize
+    def function(self, head: str) -> str:
+        width = 8 * self.target.vector_bytes
+        attributes = f'"prefer-vector-width"="{width}" "min-legal-vector-width"="{width}" "probe-stack"="inline-asm"'
+        first = f"define internal void {head} nounwind {attributes} {{"
+        return "\n".join([first, "entry:", *self.e.rooms, *self.e.lines, "  ret void", "}", ""])
 
-    def choose_unroll(self) -> int:
-        if not self.rank:
-            return 1
-        return 4 if self.work <= 10 else 2 if self.work <= 24 and self.group.folds else 1
-
-    def is_heavy(self) -> bool:
-        """Whether the body is so long that its second copy, for a tail, would cost more than masks in the loop."""
-        size = self.group.domain[-1] if self.rank else 0
-        return self.target.masked and self.work > HEAVY and self.unroll == 1 and size % self.lanes > 0
-
-    def run_of(self, fold: Fold) -> int:
-        """The first of the last axes that all are folded."""
-        axis = self.rank
-        while axis and axis - 1 in fold.axes:
-            axis -= 1
-        return axis
-
-    def accumulates(self, fold: Fold) -> bool:
-        """Whether the output is added to, rather than written once."""
-        return any(axis < self.run_of(fold) for axis in fold.axes)
-
-    def compensated(self, fold: Fold) -> bool:
-        count = 1
-        for axis in range(self.run_of(fold), self.rank):
-            count *= self.group.domain[axis]
-        dtype = self.group.statements[fold.statement].dtype
-        return fold.name == "reduce_sum" and dtype.kind == "f" and count > BLOCK
-
-    # --- the function ------------------------------------------------------------------------------
-    def write(self) -> None:
-        if 0 in self.group.domain:
-            for fold in self.group.folds:
-                dtype = self.dtype_of(fold)
-                self.fill(fold.output, empty_result(fold.name, dtype), dtype)
-            return
-        for position, fold in enumerate(self.inner_folds):
-            if self.run_of(fold) < self.rank - 1:
-                self.slots[position] = [self.alloca(fold) for _ in range(1 + self.compensated(fold))]
-        for fold in self.group.folds:
-            if self.accumulates(fold):
-                self.fill(fold.output, scalars.identity(fold.name, self.dtype_of(fold)), self.dtype_of(fold))
-        self.level(0)
-
-    def dtype_of(self, fold: Fold) -> DType:
-        return self.group.statements[fold.statement].dtype
-
-    def alloca(self, fold: Fold) -> str:
-        return self.e.emit(f"alloca {Number('', self.dtype_of(fold), self.lanes).type}, align 64")
-
-    def fill(self, output: int, value: Any, dtype: DType) -> None:
-        """Write one number everywhere into an output."""
-        size = self.group.outputs[output].type.size
-        if not size:
-            return
-        number = self.to_memory(self.e.constant(value, dtype, 1))
-
-        def body(index: Number, carried: list[Number]) -> list[Number]:
-            name = memory_name(dtype)
-            place = self.e.emit(f"getelementptr inbounds {name}, ptr %out{output}, i64 {index.text}")
-            self.e.do(f"store {name} {number.text}, ptr {place}, align {dtype.itemsize}")
-            return carried
-
-        self.loop(0, size, 1, [], body)
-
-    def level(self, depth: int) -> None:
-        """The loops from ``depth`` on, and what stands before them."""
-        group = self.group
-        known = dict(self.bases)
-        for line in group.lines():
-            self.base(line, depth)
-        for number, item in enumerate(group.statements):
-            if self.depths[number] == depth and depth < max(self.rank, 1) and not isinstance(item, Constant):
-                self.scalars[number] = self.compute(number, 1, self.scalars, None, None)
-        if depth == self.rank:
-            self.sink_numbers()
-        else:
-            self.enter(depth)
-        self.bases = known
-
-    def sink_numbers(self) -> None:
-        """The stores of a group of no axes."""
-        for store in self.group.stores:
-            dtype = self.group.statements[store.statement].dtype
-            value = self.operand(store.statement, 1, self.scalars)
-            self.store(store.output, self.base(store.line, 0), 1, value, dtype, None)
-
-    def enter(self, depth: int) -> None:
-        starting = [k for k, fold in enumerate(self.inner_folds) if self.run_of(fold) == depth]
-        for position in starting:
-            fold = self.inner_folds[position]
-            start = self.identity(fold, self.lanes)
-            for slot, value in zip(self.slots.get(position, ()), (start, self.zero(fold)), strict=False):
-                self.e.do(f"store {value.type} {value.text}, ptr {slot}, align 64")
-        if depth == self.rank - 1:
-            self.innermost(starting)
-            return
-
-        def body(index: Number, carried: list[Number]) -> list[Number]:
-            self.indices.append(index)
-            self.level(depth + 1)
-            self.indices.pop()
-            return carried
-
-        self.loop(0, self.group.domain[depth], 1, [], body)
-        for position in starting:
-            fold = self.inner_folds[position]
-            self.finish(fold, [self.load_slot(fold, slot) for slot in self.slots[position]], None)
-
-    # --- the innermost loop ------------------------------------------------------------------------
-    def innermost(self, starting: Sequence[int]) -> None:
-        """Blocks of several vectors, then single vectors, then the tail."""
-        size, lanes, step = self.group.domain[-1], self.lanes, self.lanes * self.unroll
-        self.splats = {}
-        whole, vectors = size // step * step, size // lanes * lanes
-        if self.heavy:
-            whole = vectors = -(-size // lanes) * lanes
-        rest = max(size - vectors, 0)
-        folds = self.inner_folds
-        for number in self.used_inside():
-            if number in self.scalars:
-                self.splats[number] = self.e.splat(self.scalars[number], lanes)
-        states = [self.initial(position) for position in range(len(folds))]
-        if whole:
-            states = self.blocks(whole, step, states)
-        if vectors > whole:
-            found = self.loop(whole, vectors, lanes, self.identities(lanes), self.vector_body(1))
-            states = self.absorbed(states, found)
-        extra: list[Number | None] = [None] * len(folds)
-        if rest and (self.target.masked or lanes == 1):
-            mask = Number(f"<{', '.join(['i1 1'] * rest + ['i1 0'] * (lanes - rest))}>", BOOL, lanes)
-            start = self.e.constant(vectors, _INT64, 1)
-            states = self.absorbed(states, self.body(start, lanes, self.identities(lanes), mask))
-        elif rest:
-            found = self.loop(vectors, size, 1, self.identities(1), lambda k, accs: self.body(k, 1, accs, None))
-            extra = list(found)
-        for position, fold in enumerate(folds):
-            if position in starting:
-                self.finish(fold, states[position], extra[position])
-                continue
-            if extra[position] is not None:
-                states[position] = self.absorb(fold, states[position], self.in_lane(fold, extra[position]))
-            for slot, value in zip(self.slots[position], states[position], strict=True):
-                self.e.do(f"store {value.type} {value.text}, ptr {slot}, align 64")
-
-    def used_inside(self) -> list[int]:
-        found: dict[int, None] = {}
-        for number, item in enumerate(self.group.statements):
-            if self.depths[number] == self.rank and isinstance(item, Compute):
-                found.update(dict.fromkeys(item.operands))
-        found.update(dict.fromkeys(store.statement for store in self.group.stores))
-        found.update(dict.fromkeys(fold.statement for fold in self.group.folds))
-        return list(found)
-
-    def initial(self, position: int) -> list[Number]:
-        fold = self.inner_folds[position]
-        if position in self.slots and self.run_of(fold) < self.rank - 1:
-            return [self.load_slot(fold, slot) for slot in self.slots[position]]
-        start = self.identity(fold, self.lanes)
-        return [start, self.zero(fold)] if self.compensated(fold) else [start]
-
-    def load_slot(self, fold: Fold, slot: str) -> Number:
-        like = Number("", self.dtype_of(fold), self.lanes)
-        return like._replace(text=self.e.emit(f"load {like.type}, ptr {slot}, align 64"))
-
-    def blocks(self, whole: int, step: int, states: list[list[Number]]) -> list[list[Number]]:
-        """The loop over several vectors a trip; of a long one, the accumulators are added up block by block."""
-        count = len(self.inner_folds)
-        body = self.vector_body(self.unroll)
-        block = BLOCK // step * step
-        long = whole > block and any(self.compensated(fold) for fold in self.inner_folds)
-
-        def gathered(accs: list[Number]) -> list[Number]:
-            found = accs[:count]
-            for k in range(count, len(accs)):
-                found[k % count] = self.combine(self.inner_folds[k % count], found[k % count], accs[k])
-            return found
-
-        start = self.identities(self.lanes) * self.unroll
-        if not long:
-            return self.absorbed(states, gathered(self.loop(0, whole, step, start, body)))
-
-        def outer(index: Number, carried: list[Number]) -> list[Number]:
-            end = self.e.integer("add", index, block)
-            end = self.e.select(self.e.compare("ult", end, whole), end, whole)
-            accs = gathered(self.loop(index, end, step, start, body))
-            return [value for state in self.absorbed(self.unflat(carried), accs) for value in state]
-
-        return self.unflat(self.loop(0, whole, block, [value for state in states for value in state], outer))
-
-    def unflat(self, values: list[Number]) -> list[list[Number]]:
-        found, position = [], 0
-        for fold in self.inner_folds:
-            width = 1 + self.compensated(fold)
-            found.append(values[position : position + width])
-            position += width
-        return found
-
-    def vector_body(self, times: int) -> Body:
-        count = len(self.inner_folds)
-
-        def body(index: Number, carried: list[Number]) -> list[Number]:
-            found: list[Number] = []
-            mask = self.below_size(index) if self.heavy else None
-            for copy in range(times):
-                at = self.e.integer("add", index, copy * self.lanes) if copy else index
-                found += self.body(at, self.lanes, carried[copy * count : (copy + 1) * count], mask)
-            return found
-
-        return body
-
-    def below_size(self, index: Number) -> Number:
-        """Which lanes are in the domain."""
-        lanes = ", ".join(f"i64 {k}" for k in range(self.lanes))
-        places = self.e.integer("add", self.e.splat(index, self.lanes), Number(f"<{lanes}>", _INT64, self.lanes))
-        return self.e.compare("ult", places, self.group.domain[-1])
-
-    def body(self, index: Number, lanes: int, accs: list[Number], mask: Number | None) -> list[Number]:
-        """All statements of the innermost loop at ``index`` and the lanes after it; the accumulators after it."""
-        e = self.e
-        values: dict[int, Number] = dict(self.scalars if lanes == 1 else self.splats)
-        e.lanes = lanes
-        for number, item in enumerate(self.group.statements):
-            if self.depths[number] == self.rank and not isinstance(item, Constant):
-                values[number] = self.compute(number, lanes, values, index, mask)
-        for store in self.group.stores:
-            value = self.operand(store.statement, lanes, values)
-            self.store_at(store.output, store.line, value, index, lanes, mask)
-        for fold in self.outer_folds:
-            value = self.operand(fold.statement, lanes, values)
-            before = self.load_at(f"%out{fold.output}", fold.line, value.dtype, index, lanes, mask)
-            self.store_at(fold.output, fold.line, self.combine(fold, before, value), index, lanes, mask)
-        found = []
-        for fold, acc in zip(self.inner_folds, accs, strict=True):
-            value = self.operand(fold.statement, lanes, values)
-            if mask is not None:
-                value = e.select(mask, value, self.identity(fold, lanes))
-            found.append(self.combine(fold, acc, value))
-        e.lanes = 1
-        return found
-
-    # --- statements --------------------------------------------------------------------------------
-    def compute(
-        self, number: int, lanes: int, values: dict[int, Number], index: Number | None, mask: Number | None
-    ) -> Number:
-        item = self.group.statements[number]
-        if isinstance(item, Load):
-            return self.load_at(f"%in{item.source}", item.line, item.dtype, index, lanes, mask)
-        if isinstance(item, Iota):
-            return self.counted(item, lanes, index)
-        assert isinstance(item, Compute)
-        return scalars.emit(self.e, item.operation, [self.operand(k, lanes, values) for k in item.operands])
-
-    def operand(self, number: int, lanes: int, values: dict[int, Number]) -> Number:
-        item = self.group.statements[number]
-        return self.e.constant(item.value, item.dtype, lanes) if isinstance(item, Constant) else values[number]
-
-    def counted(self, item: Iota, lanes: int, index: Number | None) -> Number:
-        e, stride = self.e, item.line.strides[-1] if item.line.strides else 0
-        whole = self.place(item.line, index)
-        if lanes > 1:
-            steps = ", ".join(f"i64 {k * stride}" for k in range(lanes))
-            whole = e.integer("add", e.splat(whole, lanes), Number(f"<{steps}>", _INT64, lanes))
-        return scalars.cast(e, whole, item.dtype)
-
-    # --- memory ------------------------------------------------------------------------------------
-    def base(self, line: Line, depth: int) -> Number:
-        """What the loops that are entered give to the place, computed once in each."""
-        key = (line.offset, line.strides[:depth])
-        found = self.bases.get(key)
-        if found is None:
-            if not depth:
-                found = self.e.constant(line.offset, _INT64, 1)
-            else:
-                found = self.base(line, depth - 1)
-                stride = line.strides[depth - 1]
-                if stride:
-                    index = self.indices[depth - 1]
-                    part = index if stride == 1 else self.e.integer("mul", index, stride)
-                    found = self.e.integer("add", found, part)
-            self.bases[key] = found
-        return found
-
-    def place(self, line: Line, index: Number | None) -> Number:
-        """The place of a line, at the innermost index where that is known."""
-        base = self.base(line, len(self.indices))
-        stride = line.strides[-1] if line.strides and index is not None else 0
-        if not stride or index is None:
-            return base
-        part = index if stride == 1 else self.e.integer("mul", index, stride)
-        return part if base.text == "0" else self.e.integer("add", base, part)
-
-    def load_at(
-        self, pointer: str, line: Line, dtype: DType, index: Number | None, lanes: int, mask: Number | None
-    ) -> Number:
-        e, name = self.e, memory_name(dtype)
-        stride = line.strides[-1] if line.strides and index is not None else 0
-        place = self.place(line, index)
-        address = e.emit(f"getelementptr inbounds {name}, ptr {pointer}, i64 {place.text}")
-        if lanes == 1 or not stride:
-            text = e.emit(f"load {name}, ptr {address}, align {dtype.itemsize}")
-            return e.splat(self.from_memory(text, dtype, 1), lanes)
-        if stride == 1:
-            return self.from_memory(self.load_vector(address, name, dtype, lanes, mask), dtype, lanes)
-        if stride == -1 and mask is None:
-            first = e.emit(f"getelementptr inbounds {name}, ptr {address}, i64 {1 - lanes}")
-            text = e.emit(f"load <{lanes} x {name}>, ptr {first}, align {dtype.itemsize}")
-            order = ", ".join(f"i32 {k}" for k in reversed(range(lanes)))
-            vector = f"<{lanes} x {name}>"
-            text = e.emit(f"shufflevector {vector} {text}, {vector} poison, <{lanes} x i32> <{order}>")
-            return self.from_memory(text, dtype, lanes)
-        pointers = self.pointers(address, name, stride, lanes)
-        vector, suffix = f"<{lanes} x {name}>", f"v{lanes}{self.suffix(name)}.v{lanes}p0"
-        e.declarations.add(
-            f"declare {vector} @llvm.masked.gather.{suffix}(<{lanes} x ptr>, i32, <{lanes} x i1>, {vector})"
-        )
-        text = e.emit(
-            f"call {vector} @llvm.masked.gather.{suffix}(<{lanes} x ptr> {pointers}, i32 {dtype.itemsize}, "
-            f"<{lanes} x i1> {self.mask_text(mask)}, {vector} zeroinitializer)"
-        )
-        return self.from_memory(text, dtype, lanes)
-
-    def load_vector(self, address: str, name: str, dtype: DType, lanes: int, mask: Number | None) -> str:
-        e, vector = self.e, f"<{lanes} x {name}>"
-        if mask is None:
-            return e.emit(f"load {vector}, ptr {address}, align {dtype.itemsize}")
-        suffix = f"v{lanes}{self.suffix(name)}.p0"
-        e.declarations.add(f"declare {vector} @llvm.masked.load.{suffix}(ptr, i32, <{lanes} x i1>, {vector})")
-        return e.emit(
-            f"call {vector} @llvm.masked.load.{suffix}(ptr {address}, i32 {dtype.itemsize}, "
-            f"<{lanes} x i1> {mask.text}, {vector} zeroinitializer)"
-        )
-
-    def store_at(self, output: int, line: Line, value: Number, index: Number, lanes: int, mask: Number | None) -> None:
-        stride = line.strides[-1] if line.strides else 0
-        self.store(output, self.place(line, index), stride, self.e.splat(value, lanes), value.dtype, mask)
-
-    def store(self, output: int, place: Number, stride: int, value: Number, dtype: DType, mask: Number | None) -> None:
-        e, name, lanes = self.e, memory_name(dtype), value.lanes
-        value = self.to_memory(value)
-        vector = name if lanes == 1 else f"<{lanes} x {name}>"
-        address = e.emit(f"getelementptr inbounds {name}, ptr %out{output}, i64 {place.text}")
-        if lanes == 1 or (stride == 1 and mask is None):
-            e.do(f"store {vector} {value.text}, ptr {address}, align {dtype.itemsize}")
-            return
-        flags = f"<{lanes} x i1>"
-        if stride == 1:
-            function, target, given = f"@llvm.masked.store.v{lanes}{self.suffix(name)}.p0", "ptr", address
-        else:
-            function = f"@llvm.masked.scatter.v{lanes}{self.suffix(name)}.v{lanes}p0"
-            target, given = f"<{lanes} x ptr>", self.pointers(address, name, stride, lanes)
-        e.declarations.add(f"declare void {function}({vector}, {target}, i32, {flags})")
-        e.do(
-            f"call void {function}({vector} {value.text}, {target} {given}, i32 {dtype.itemsize}, "
-            f"{flags} {self.mask_text(mask)})"
-        )
-
-    def pointers(self, address: str, name: str, stride: int, lanes: int) -> str:
-        steps = ", ".join(f"i64 {k * stride}" for k in range(lanes))
-        return self.e.emit(f"getelementptr inbounds {name}, ptr {address}, <{lanes} x i64> <{steps}>")
-
-    @staticmethod
-    def mask_text(mask: Number | None) -> str:
-        return "splat (i1 true)" if mask is None else mask.text
-
-    @staticmethod
-    def suffix(name: str) -> str:
-        return {"half": "f16", "float": "f32", "double": "f64"}.get(name, name)
-
-    def from_memory(self, text: str, dtype: DType, lanes: int) -> Number:
-        if dtype != BOOL:
-            return Number(text, dtype, lanes)
-        byte = Number(text, np.dtype(np.int8), lanes)
-        return self.e.compare("ne", byte, 0)
-
-    def to_memory(self, value: Number) -> Number:
-        return self.e.convert("zext", value, np.dtype(np.uint8)) if value.dtype == BOOL else value
-
-    # --- folds -------------------------------------------------------------------------------------
-    def identity(self, fold: Fold, lanes: int) -> Number:
-        dtype = self.dtype_of(fold)
-        return self.e.constant(scalars.identity(fold.name, dtype), dtype, lanes)
-
-    def identities(self, lanes: int) -> list[Number]:
-        return [self.identity(fold, lanes) for fold in self.inner_folds]
-
-    def zero(self, fold: Fold) -> Number:
-        return self.e.constant(0, self.dtype_of(fold), self.lanes)
-
-    def combine(self, fold: Fold, a: Number, b: Number) -> Number:
-        return scalars.combine(self.e, fold.name, a, b)
-
-    def absorbed(self, states: list[list[Number]], values: Sequence[Number]) -> list[list[Number]]:
-        return [
-            self.absorb(fold, state, value) for fold, state, value in zip(self.inner_folds, states, values, strict=True)
-        ]
-
-    def absorb(self, fold: Fold, state: list[Number], value: Number) -> list[Number]:
-        """A state with accumulators added: a number, or a sum and what its rounding has lost (Neumaier's two-sum)."""
-        if len(state) == 1:
-            return [self.combine(fold, state[0], value)]
-        total, lost = state
-        with self.e.strict():
-            after = self.combine(fold, total, value)
-            gained = self.e.sub(after, total)
-            error = self.e.add(self.e.sub(total, self.e.sub(after, gained)), self.e.sub(value, gained))
-            return [after, self.e.add(lost, error)]
-
-    def settled(self, state: list[Number]) -> Number:
-        """A state as one vector; what was lost counts where it is a number other than 0, so that -0.0 and inf stay."""
-        if len(state) == 1:
-            return state[0]
-        e, (total, lost) = self.e, state
-        counts = e.binary("and", e.compare("une", lost, 0.0), e.compare("ord", lost, lost))
-        return e.select(counts, e.add(total, lost), total)
-
-    def in_lane(self, fold: Fold, value: Number | None) -> Number:
-        """A vector of the identity, with one number in the first lane."""
-        assert value is not None
-        start = self.identity(fold, self.lanes)
-        text = self.e.emit(f"insertelement {start.type} {start.text}, {value.type} {value.text}, i64 0")
-        return start._replace(text=text)
-
-    def finish(self, fold: Fold, state: list[Number], extra: Number | None) -> None:
-        """Add up the lanes by halves, and write the result."""
-        e, value = self.e, self.settled(state)
-        while value.lanes > 1:
-            half = value.lanes // 2
-            low, high = (self.part(value, start, half) for start in (0, half))
-            value = self.combine(fold, low, high)
-        if extra is not None:
-            value = self.combine(fold, value, extra)
-        depth = len(self.indices)
-        place = self.base(fold.line, depth)
-        name = memory_name(value.dtype)
-        if self.accumulates(fold):
-            address = e.emit(f"getelementptr inbounds {name}, ptr %out{fold.output}, i64 {place.text}")
-            text = e.emit(f"load {name}, ptr {address}, align {value.dtype.itemsize}")
-            value = self.combine(fold, self.from_memory(text, value.dtype, 1), value)
-        self.store(fold.output, place, 0, value, value.dtype, None)
-
-    def part(self, value: Number, start: int, count: int) -> Number:
-        if count == 1:
-            text = self.e.emit(f"extractelement {value.type} {value.text}, i64 {start}")
-        else:
-            order = ", ".join(f"i32 {start + k}" for k in range(count))
-            text = self.e.emit(
-                f"shufflevector {value.type} {value.text}, {value.type} poison, <{count} x i32> <{order}>"
-            )
-        return Number(text, value.dtype, count)
+    def text(self) -> tuple[str, Emitter]:
+        head = f"@{self.group.name}_loops({', '.join(self.params)})"
+        if self.chunks is None:
+            if self.begin():
+                self.loops({})
+            return self.function(head), self.e
+        parts = [self.part(self.chunks), self.unpacking()]
+        part, self.e = self.e, self.emitter()
+        self.dispatch(self.chunks)
+        self.e.declarations |= part.declarations | {f"{CELL} = external global ptr"}
+        self.e.definitions.update(part.definitions)
+        return "\n".join([*parts, self.function(head)]), self.e
 
     # --- loops -------------------------------------------------------------------------------------
-    def loop(
-        self, start: Number | int, stop: Number | int, step: int, carried: list[Number], body: Body
-    ) -> list[Number]:
-        """A loop of at least one trip: the carried values after it. One trip is written without a loop."""
+    def body(self, group: Group, spans: dict[int, Span] | None = None, first: int = 0) -> Body:
+        ins, outs = ([self.names.get(value, "") for value in values] for values in (group.inputs, group.outputs))
+        return Body(group, self.target, self.e, ins, outs, spans, first)
+
+    def phases(self) -> list[Group]:
+        return self.group.phases if isinstance(self.group, Nest) else [self.group]
+
+    def begin(self, but: Collection[Value] = ()) -> bool:
+        """What is done once, before all loops, for all outputs ``but`` some; whether there is anything to do then."""
+        for group in self.phases():
+            body = self.body(group)
+            if body.is_empty():
+                return False
+            body.begin([fold for fold in self.lasting(group) if group.outputs[fold.output] not in but])
+        return True
+
+    def lasting(self, group: Group) -> list[Fold]:
+        """The folds that several rounds of the loops add to."""
+        if isinstance(self.group, Nest):
+            return [fold for fold in group.folds if min(fold.axes) < self.group.outer]
+        body = self.body(group)
+        return [fold for fold in group.folds if body.accumulates(fold)]
+
+    def loops(self, spans: dict[int, Span]) -> None:
+        """All loops, or those of a chunk."""
+        if isinstance(self.group, Nest):
+            _NestWriter(self, self.group, spans).enter(0)
+            return
+        streamed = streamed_outputs(self.group, self.target)
+        if not streamed:
+            self.body(self.group, spans).run()
+            return
         e = self.e
-        first = e.constant(start, _INT64, 1) if isinstance(start, int) else start
-        if isinstance(start, int) and isinstance(stop, int) and start + step >= stop:
-            return body(first, carried)
-        last = e.constant(stop, _INT64, 1) if isinstance(stop, int) else stop
-        before, head, after = e.block, e.label("loop"), e.label("after")
-        e.jump(head)
-        e.start(head)
-        index = Number(e.fresh(), _INT64, 1)
-        phis = [value._replace(text=e.fresh()) for value in carried]
-        position = len(e.lines)
-        found = body(index, phis)
-        following = Number(e.emit(f"add nuw nsw i64 {index.text}, {step}"), _INT64, 1)
-        end = e.block
-        lines = [f"  {index.text} = phi i64 [ {first.text}, %{before} ], [ {following.text}, %{end} ]"]
-        for phi, value, result in zip(phis, carried, found, strict=True):
-            lines.append(f"  {phi.text} = phi {phi.type} [ {value.text}, %{before} ], [ {result.text}, %{end} ]")
-        e.lines[position:position] = lines
-        e.branch(e.compare("ult", following, last), head, after)
+        past, through, after = e.label("past"), e.label("through"), e.label("after")
+        e.branch(self.are_aligned(streamed), past, through)
+        e.start(past)
+        body = self.body(self.group, spans)
+        body.streamed = streamed
+        body.run()
+        e.do("fence seq_cst")  # what was written past the caches is seen before what comes after
+        e.jump(after)
+        e.start(through)
+        self.body(self.group, spans).run()
+        e.jump(after)
         e.start(after)
+
+    def are_aligned(self, outputs: frozenset[int]) -> Number:
+        """Whether all these begin at a multiple of 64 bytes."""
+        e = self.e
+        found = e.constant(0, INT64, 1)
+        for k in sorted(outputs):
+            pointer = self.names[self.group.outputs[k]]
+            found = e.integer("or", found, Number(e.emit(f"ptrtoint ptr {pointer} to i64"), INT64, 1))
+        return e.compare("eq", e.integer("and", found, _LINE - 1), 0)
+
+    # --- chunks ------------------------------------------------------------------------------------
+    def parts(self, chunks: Chunks) -> dict[Value, _Part]:
+        found: dict[Value, _Part] = {}
+        place = 0
+        for group, fold in parted_folds(self.group, chunks.axis):
+            value = group.outputs[fold.output]
+            found[value] = _Part(group, fold, value.type.size, place)
+            place += bytes_of_part(value) * chunks.parts
+        return found
+
+    def part(self, chunks: Chunks) -> str:
+        """``@NAME_part``: one chunk."""
+        e, known = self.e, dict(self.names)
+        chunk = Number("%chunk", INT64, 1)
+        start = e.integer("mul", chunk, chunks.length)
+        last = e.compare("eq", chunk, chunks.parts - 1)
+        stop = e.select(last, chunks.size, e.integer("add", start, chunks.length))
+        for value, part in self.parts(chunks).items():
+            place = e.integer("add", e.integer("mul", chunk, bytes_of_part(value)), part.place)
+            self.names[value] = e.emit(f"getelementptr inbounds i8, ptr %partials, i64 {place.text}")
+        for part in self.parts(chunks).values():
+            if part.fold in self.lasting(part.group):
+                self.body(part.group).begin([part.fold])
+        self.loops({chunks.axis: Span(start, stop, last)})
+        self.names = known
+        params = [*self.params, "ptr noalias nocapture %partials", "i64 %chunk"]
+        return self.function(f"@{self.group.name}_part({', '.join(params)})")
+
+    def unpacking(self) -> str:
+        """``@NAME_chunk``: a chunk from a block of pointers, as the workers call it."""
+        lines = [f"define internal void @{self.group.name}_chunk(ptr %block, i64 %chunk) nounwind {{"]
+        names = [*self.pointers, "%partials"]
+        for k, name in enumerate(names):
+            lines.append(f"  %place{k} = getelementptr inbounds ptr, ptr %block, i64 {k}")
+            lines.append(f"  {name} = load ptr, ptr %place{k}, align 8")
+        given = ", ".join(f"ptr {name}" for name in names)
+        lines.append(f"  call void @{self.group.name}_part({given}, i64 %chunk)")
+        return "\n".join([*lines, "  ret void", "}", ""])
+
+    def dispatch(self, chunks: Chunks) -> None:
+        """``@NAME_loops``: the chunks on all threads, or one by one, and then the folds of their parts, in order."""
+        e, name, parts = self.e, self.group.name, self.parts(chunks)
+        size = sum(bytes_of_part(value) * chunks.parts for value in parts)
+        partials = e.room(f"[{size} x i8]", _LINE)
+        block = e.room(f"[{len(self.pointers) + 1} x ptr]", 8)
+        for k, pointer in enumerate([*self.pointers, partials]):
+            e.do(f"store ptr {pointer}, ptr {e.emit(f'getelementptr inbounds ptr, ptr {block}, i64 {k}')}, align 8")
+        self.begin(but=parts)
+        run = e.emit(f"load atomic ptr, ptr {CELL} monotonic, align 8")
+        none = Number(e.emit(f"icmp eq ptr {run}, null"), BOOL, 1)
+        alone, together, done = e.label("alone"), e.label("together"), e.label("done")
+        e.branch(none, alone, together)
+        e.start(together)
+        e.do(f"call void {run}(ptr @{name}_chunk, ptr {block}, i64 {chunks.parts})")
+        e.jump(done)
+        e.start(alone)
+
+        def one(index: Number, carried: list[Number]) -> list[Number]:
+            e.do(f"call void @{name}_chunk(ptr {block}, i64 {index.text})")
+            return carried
+
+        counted_loop(e, 0, chunks.parts, 1, [], one)
+        e.jump(done)
+        e.start(done)
+        for value, part in parts.items():
+            first = e.emit(f"getelementptr inbounds i8, ptr {partials}, i64 {part.place}")
+            self.combine(chunks, part, first, bytes_of_part(value))
+
+    def combine(self, chunks: Chunks, part: _Part, first: str, step: int) -> None:
+        """Fold the parts of all chunks, in order: vectors of results, then single ones."""
+        body, e, fold = self.body(part.group), self.e, part.fold
+        lanes = self.target.vector_bytes // body.dtype_of(fold).itemsize
+        whole = part.size // lanes * lanes
+
+        def results(lanes: int) -> Trip:
+            def trip(place: Number, carried: list[Number]) -> list[Number]:
+                def add(chunk: Number, state: list[Number]) -> list[Number]:
+                    pointer = e.emit(f"getelementptr i8, ptr {first}, i64 {e.integer('mul', chunk, step).text}")
+                    return body.absorb(fold, state, body.load_numbers(pointer, place, body.dtype_of(fold), lanes))
+
+                state = counted_loop(e, 0, chunks.parts, 1, body.beginning(fold, lanes), add)
+                body.store(fold.output, place, 1, body.settled(state), body.dtype_of(fold), None)
+                return carried
+
+            return trip
+
+        if whole:
+            counted_loop(e, 0, whole, lanes, [], results(lanes))
+        if part.size > whole:
+            counted_loop(e, whole, part.size, 1, [], results(1))
+
+
+def streamed_outputs(group: Group, target: Target) -> frozenset[int]:
+    """The outputs of a group that are written past the caches."""
+    stored = {store.output for store in group.stores}
+    types = [group.outputs[k].type for k in stored]
+    size = sum(type.size * type.dtype.itemsize for type in types)
+    points = math.prod(group.domain)
+    light = group.work() <= _LIGHT * points
+    return frozenset(stored) if light and size >= STREAMED and target.vector_bytes > 16 else frozenset()
+
+
+class _NestWriter:
+    """The state of writing the loops of a nest: outer ones, and all phases for one block of rows."""
+
+    def __init__(self, kernel: _Kernel, nest: Nest, spans: dict[int, Span]) -> None:
+        self.kernel = kernel
+        self.nest = nest
+        self.spans = spans
+        self.e = kernel.e
+        self.rooms = {value: self.room(value) for value in nest.locals}
+        self.indices: list[Number] = []
+
+    def room(self, value: Value) -> str:
+        size = self.nest.row_size(value) * self.nest.block * value.type.dtype.itemsize
+        return self.e.room(f"[{size} x i8]", _LINE)
+
+    def enter(self, axis: int) -> None:
+        size, span = self.nest.domain[axis], self.spans.get(axis)
+        start: Number | int = 0 if span is None else span.start
+        stop: Number | int = size if span is None else span.stop
+        if axis < self.nest.outer - 1:
+
+            def inside(index: Number, carried: list[Number]) -> list[Number]:
+                self.indices.append(index)
+                self.enter(axis + 1)
+                self.indices.pop()
+                return carried
+
+            counted_loop(self.e, start, stop, 1, [], inside)
+            return
+
+        def block(index: Number, carried: list[Number]) -> list[Number]:
+            end = self.e.integer("add", index, self.nest.block)
+            self.block(axis, Span(index, self.e.intrinsic("umin", end, self.e.like(stop, end)), None))
+            return carried
+
+        counted_loop(self.e, start, stop, self.nest.block, [], block)
+
+    def block(self, axis: int, rows: Span) -> None:
+        """All phases for some rows."""
+        first, last = self.flat(rows.start), self.flat(rows.stop)
+        names = self.kernel.names
+        for value, room in self.rooms.items():
+            back = self.e.integer("mul", first, -self.nest.row_size(value) * value.type.dtype.itemsize)
+            names[value] = self.e.emit(f"getelementptr i8, ptr {room}, i64 {back.text}")
+        moved = frozenset(names[value] for value in self.rooms)
+        for phase in self.nest.phases:
+            body = self.kernel.body(phase, {axis: rows}, axis)
+            body.moved = moved
+            body.begin_rows(first, last, self.nest.row_size)
+            body.run(self.indices)
+
+    def flat(self, index: Number) -> Number:
+        """The number of a row among all."""
+        found = self.e.constant(0, INT64, 1)
+        for size, outer in zip(self.nest.domain, [*self.indices, index], strict=True):
+            found = self.e.integer("add", self.e.integer("mul", found, size), outer)
         return found

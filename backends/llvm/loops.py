@@ -7,18 +7,22 @@ into which broadcasts, transposes, slices, reversals and reshapes are folded. `G
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from srcgrad.backends.llvm import scalars
 from srcgrad.backends.llvm.emitter import DType
 from srcgrad.backends.llvm.indices import Index, Line, View, flat, strides_of
 from srcgrad.ir.core import Literal, Operation, Value
 from srcgrad.ir.text import attr_text
 from srcgrad.ir.types import dtype_name
 
+LONG_ROW: Final = 512
+"""The elements from which rows are read in the order in which they lie, even if what they fold to is touched often."""
 REDUCTIONS: Final = frozenset({"reduce_sum", "reduce_prod", "reduce_max", "reduce_min", "reduce_or", "reduce_and"})
 
 
@@ -87,6 +91,8 @@ class Group:
     statements: list[Statement] = field(default_factory=list)
     stores: list[Store] = field(default_factory=list)
     folds: list[Fold] = field(default_factory=list)
+    outlined: bool = False
+    """Whether functions of `vector_math` are called, not written out."""
 
     def lines(self) -> list[Line]:
         found = [item.line for item in self.statements if isinstance(item, Load | Iota)]
@@ -104,40 +110,103 @@ class Group:
                 found.append(max((axis + 1 for axis, stride in enumerate(item.line.strides) if stride), default=0))
         return found
 
+    def axes(self) -> list[frozenset[int]]:
+        """Per statement, the axes that it varies along."""
+        found: list[frozenset[int]] = []
+        for item in self.statements:
+            if isinstance(item, Compute):
+                found.append(frozenset().union(*[found[k] for k in item.operands]))
+            elif isinstance(item, Constant):
+                found.append(frozenset())
+            else:
+                found.append(frozenset(axis for axis, stride in enumerate(item.line.strides) if stride))
+        return found
+
+    def cost(self) -> int:
+        """About how many additions one point costs."""
+        return sum(scalars.cost(item.operation) for item in self.statements if isinstance(item, Compute))
+
+    def work(self) -> int:
+        """About how many additions all of it costs."""
+        return math.prod(self.domain) * (self.cost() + sum(isinstance(item, Compute) for item in self.statements))
+
+    def with_outputs(self, used: Mapping[Value, int]) -> Group:
+        """The group without the outputs that are not used, and without what only these need."""
+        stores = [store for store in self.stores if used[self.outputs[store.output]]]
+        folds = [fold for fold in self.folds if used[self.outputs[fold.output]]]
+        live = self.needed_by([*[store.statement for store in stores], *[fold.statement for fold in folds]])
+        place = {number: k for k, number in enumerate(live)}
+        items = [self.statements[number] for number in live]
+        inputs = sorted({item.source for item in items if isinstance(item, Load)})
+        outputs = sorted([*[store.output for store in stores], *[fold.output for fold in folds]])
+        found = Group(self.name, self.domain, [self.inputs[k] for k in inputs], [self.outputs[k] for k in outputs])
+        for item in items:
+            if isinstance(item, Load):
+                item = item._replace(source=inputs.index(item.source))
+            elif isinstance(item, Compute):
+                item = item._replace(operands=tuple([place[k] for k in item.operands]))
+            found.statements.append(item)
+        found.stores = [Store(outputs.index(output), place[number], line) for output, number, line in stores]
+        for fold in folds:
+            found.folds.append(fold._replace(output=outputs.index(fold.output), statement=place[fold.statement]))
+        return found
+
+    def needed_by(self, numbers: Sequence[int]) -> list[int]:
+        """These statements and all that they need, in order."""
+        live: set[int] = set()
+        stack = list(numbers)
+        while stack:
+            number = stack.pop()
+            if number not in live:
+                live.add(number)
+                item = self.statements[number]
+                stack += item.operands if isinstance(item, Compute) else ()
+        return sorted(live)
+
     def text(self) -> str:
         """The group as nested loops, for people."""
-        depths = self.depths()
-        inputs = ", ".join(f"in{k}: {value.type}" for k, value in enumerate(self.inputs))
-        outputs = ", ".join(f"out{k}: {value.type}" for k, value in enumerate(self.outputs))
-        shown = [f"{self.name}({inputs}) -> ({outputs})"]
+        names = {value: f"in{k}" for k, value in enumerate(self.inputs)}
+        kept = {value: f"out{k}" for k, value in enumerate(self.outputs)}
+        return "\n".join([signature(self.name, self.inputs, self.outputs), *self.loops(names, kept)])
+
+    def loops(self, names: Mapping[Value, str], kept: Mapping[Value, str]) -> list[str]:
+        """The loops as text, with what the inputs and the outputs are called."""
+        depths, shown = self.depths(), []
         for depth in range(len(self.domain) + 1):
             indent = "  " * (depth + 1)
             for number, item in enumerate(self.statements):
                 if depths[number] == depth and not isinstance(item, Constant):
-                    shown.append(f"{indent}%{number}: {dtype_name(item.dtype)} = {self._statement(item)}")
+                    shown.append(f"{indent}%{number}: {dtype_name(item.dtype)} = {self._statement(item, names)}")
             if depth < len(self.domain):
                 shown.append(f"{indent}for i{depth} in 0..{self.domain[depth]}:")
         indent = "  " * (len(self.domain) + 1)
         for store in self.stores:
-            shown.append(f"{indent}out{store.output}[{store.line.text()}] = {self._name(store.statement)}")
+            place = f"{kept[self.outputs[store.output]]}[{store.line.text()}]"
+            shown.append(f"{indent}{place} = {self._name(store.statement)}")
         for fold in self.folds:
-            place = f"out{fold.output}[{fold.line.text()}]"
+            place = f"{kept[self.outputs[fold.output]]}[{fold.line.text()}]"
             shown.append(f"{indent}{place} {fold.name.removeprefix('reduce_')}= {self._name(fold.statement)}")
-        return "\n".join(shown)
+        return shown
 
     def _name(self, number: int) -> str:
         item = self.statements[number]
         return str(item.value) if isinstance(item, Constant) else f"%{number}"
 
-    def _statement(self, item: Statement) -> str:
+    def _statement(self, item: Statement, names: Mapping[Value, str]) -> str:
         if isinstance(item, Load):
-            return f"in{item.source}[{item.line.text()}]"
+            return f"{names[self.inputs[item.source]]}[{item.line.text()}]"
         if isinstance(item, Compute):
             attrs = ", ".join(f"{name}={attr_text(value)}" for name, value in item.operation.attrs.items())
             given = ", ".join(map(self._name, item.operands))
             return f"{item.operation.op.name} {given}{f' {{{attrs}}}' if attrs else ''}"
         assert isinstance(item, Iota)
         return item.line.text()
+
+
+def signature(name: str, inputs: Sequence[Value], outputs: Sequence[Value]) -> str:
+    given = ", ".join(f"in{k}: {value.type}" for k, value in enumerate(inputs))
+    made = ", ".join(f"out{k}: {value.type}" for k, value in enumerate(outputs))
+    return f"{name}({given}) -> ({made})"
 
 
 class GroupWriter:
@@ -253,28 +322,60 @@ def add_sink(writer: GroupWriter, value: Value) -> None:
 # --- the order of the loops ------------------------------------------------------------------------------------------
 
 
-def arranged(group: Group) -> Group:
-    """The group with axes of size 1 left out, the innermost axis chosen, and axes merged that can be one loop."""
-    group = permuted(group, [axis for axis, size in enumerate(group.domain) if size != 1])
+def arranged(group: Group, outer: int = 0) -> Group:
+    """The group with axes of size 1 left out, in the order of its loops, and with axes merged that can be one loop.
+
+    The first ``outer`` axes stay where they are.
+    """
+    group = permuted(group, [axis for axis, size in enumerate(group.domain) if size != 1 or axis < outer])
     group.stores += [Store(fold.output, fold.statement, fold.line) for fold in group.folds if not fold.axes]
     group.folds = [fold for fold in group.folds if fold.axes]
-    inner = innermost(group)
-    if inner is not None and inner != len(group.domain) - 1:
-        rest = [axis for axis in range(len(group.domain)) if axis != inner]
-        group = permuted(group, [*rest, inner])
+    group = contracted(group, outer)
+    return contracted(permuted(group, [*range(outer), *order_of_loops(group, outer)]), outer)
+
+
+def contracted(group: Group, outer: int) -> Group:
+    """The group with axes from ``outer`` on as one, where every array goes on from one to the next."""
     axis = len(group.domain) - 2
-    while axis >= 0:
+    while axis >= outer:
         if mergeable(group, axis):
             group = merged(group, axis)
         axis -= 1
     return group
 
 
-def innermost(group: Group) -> int | None:
+def order_of_loops(group: Group, outer: int) -> list[int]:
+    """The axes from ``outer`` on: those that are folded last, unless rows are long, and then the vectors' axis.
+
+    Where there are no folds, the axis before the last is one along which arrays are contiguous that are not along the
+    last: these are read in tiles.
+    """
+    inner = innermost(group, outer)
+    if inner is None:
+        return []
+    rest = [axis for axis in range(outer, len(group.domain)) if axis != inner]
+    if group.folds and group.domain[inner] >= LONG_ROW:
+        return [*rest, inner]
+    if group.folds:
+        folded = frozenset().union(*[fold.axes for fold in group.folds])
+        rest.sort(key=lambda axis: axis in folded)
+    else:
+        lines = [item.line for item in group.statements if isinstance(item, Load)]
+        turned = [line for line in lines if line.strides[inner] not in (-1, 0, 1)]
+        counts = {axis: sum(line.strides[axis] == 1 for line in turned) for axis in rest}
+        best = max(rest, key=lambda axis: counts[axis], default=inner)
+        if counts.get(best, 0):
+            rest = [*[axis for axis in rest if axis != best], best]
+    return [*rest, inner]
+
+
+def innermost(group: Group, outer: int = 0) -> int | None:
     """The axis along which most arrays are contiguous; stores count twice, and the last axis wins a tie."""
     best, chosen = None, None
     stored = [store.line for store in group.stores]
     for axis, size in enumerate(group.domain):
+        if axis < outer:
+            continue
         score = 0
         for line in (*group.lines(), *stored):
             stride = line.strides[axis]

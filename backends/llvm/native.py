@@ -7,6 +7,7 @@ they do not, as on free-threaded Python, it is a Python function that hands poin
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
 import sysconfig
 import threading
@@ -16,7 +17,7 @@ from typing import Any, Final
 import llvmlite.binding as llvm  # type: ignore[import-untyped]
 import numpy as np
 
-from srcgrad.backends.llvm import entry
+from srcgrad.backends.llvm import entry, memory, objects, pool_text, workers
 from srcgrad.backends.llvm.target import TARGET
 from srcgrad.ir.errors import InternalError
 from srcgrad.ir.types import DTYPES, ArrayType
@@ -24,11 +25,14 @@ from srcgrad.ir.types import DTYPES, ArrayType
 _METH_FASTCALL: Final = 0x80
 _NEW_FROM_DESCR: Final = 94
 _SCALAR: Final = 60
+_GET_HANDLER: Final = 305
 """Places in NumPy's table of functions for extensions."""
 _LOCK: Final = threading.Lock()
+if hasattr(os, "register_at_fork"):  # so that no child begins with the lock held by a thread that it has not
+    os.register_at_fork(before=_LOCK.acquire, after_in_parent=_LOCK.release, after_in_child=_LOCK.release)
 _FUNCTIONS: Final = (
     "PyTuple_New", "PyType_GenericAlloc", "PyEval_SaveThread", "PyEval_RestoreThread", "PyObject_Vectorcall",
-    "Py_IncRef", "Py_DecRef",
+    "Py_IncRef", "Py_DecRef", "PyTraceMalloc_Track", "PyErr_Format", "PyExc_MemoryError",
 )  # fmt: skip
 
 
@@ -61,18 +65,30 @@ def layout_is_known() -> bool:
         and [ctypes.c_int64.from_address(dims + 8 * k).value for k in range(2)] == [2, 3]
         and word(array, entry.DESCR) == id(np.dtype(np.float64))
         and ctypes.c_int32.from_address(id(array) + entry.FLAGS).value == array.flags.num
+        and word(np.ones(3), pool_text.HANDLER_FIELD) == id(_numpy_function(_GET_HANDLER, ctypes.py_object)())
         and ctypes.c_double.from_address(id(number) + entry.NUMBER).value == 2.5
         and ctypes.c_double.from_address(id(2.5) + entry.NUMBER).value == 2.5
         and word(pair, entry.ITEMS) == id(array)
     )
 
 
+def _numpy_address(place: int) -> int:
+    """The address of a function for extensions."""
+    get = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
+    capsule = np._core._multiarray_umath._ARRAY_API  # type: ignore[attr-defined]
+    table = get(("PyCapsule_GetPointer", ctypes.pythonapi))(capsule, None)
+    return int(ctypes.cast(table, ctypes.POINTER(ctypes.c_void_p))[place])
+
+
+def _numpy_function(place: int, *types: Any) -> Any:
+    return ctypes.PYFUNCTYPE(*types)(_numpy_address(place))
+
+
 def _add_symbols() -> None:
     api = ctypes.pythonapi
-    get = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_GetPointer", api))
-    table = ctypes.cast(get(np._core._multiarray_umath._ARRAY_API, None), ctypes.POINTER(ctypes.c_void_p))  # type: ignore[attr-defined]
     symbols = {name: ctypes.cast(getattr(api, name), ctypes.c_void_p).value for name in _FUNCTIONS}
-    symbols["PyArray_NewFromDescr"], symbols["PyArray_Scalar"] = table[_NEW_FROM_DESCR], table[_SCALAR]
+    symbols["PyArray_NewFromDescr"] = _numpy_address(_NEW_FROM_DESCR)
+    symbols["PyArray_Scalar"] = _numpy_address(_SCALAR)
     symbols["PyArray_Type"], symbols["PyFloat_Type"] = id(np.ndarray), id(float)
     for dtype in DTYPES.values():
         name, scalar = entry.dtype_symbols(dtype)
@@ -87,19 +103,33 @@ if LAYOUT_IS_KNOWN:
     _add_symbols()
 
 
+def machine_code(text: str) -> bytes:
+    """A module as an object file."""
+    with _LOCK:
+        module = llvm.parse_assembly(text)
+        module.triple = TARGET.triple
+        module.verify()
+        machine = TARGET.machine()
+        module.data_layout = str(machine.target_data)
+        return bytes(machine.emit_object(module))
+
+
 class Library:
     """The machine code of one program: it lives as long as a kernel of it does."""
 
     __slots__ = ("engine",)
 
     def __init__(self, text: str) -> None:
+        if workers.SYMBOL in text:
+            workers.prepare(Library)
+        store, key = objects.current(), objects.fingerprint(text, TARGET)
+        code = store.load(key)
+        if code is None:
+            code = machine_code(text)
+            store.save(key, code)
         with _LOCK:
-            module = llvm.parse_assembly(text)
-            module.triple = TARGET.triple
-            module.verify()
-            machine = TARGET.machine()
-            module.data_layout = str(machine.target_data)
-            self.engine = llvm.create_mcjit_compiler(module, machine)
+            self.engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), TARGET.machine())
+            self.engine.add_object_file(llvm.ObjectFileRef.from_data(code))
             self.engine.finalize_object()
 
     def address(self, name: str) -> int:
@@ -108,22 +138,24 @@ class Library:
 
 def kernel(
     library: Library, name: str, params: Sequence[ArrayType], inputs: Sequence[int], outputs: Sequence[ArrayType],
-    results: Sequence[int], as_tuple: bool,
+    results: Sequence[int], as_tuple: bool, otherwise: Callable[..., Any] | None = None,
 ) -> Callable[..., Any]:  # fmt: skip
     """A kernel as a callable of one array or NumPy scalar per parameter.
 
-    ``inputs``: the parameter of each of its inputs; ``results``: the output of each result.
+    ``inputs``: the parameter of each of its inputs; ``results``: the output of each result. ``otherwise`` runs where
+    the loops say so; without it they give no status.
     """
-    slow = python_kernel(library, name, params, inputs, outputs, results, as_tuple)
+    slow = python_kernel(library, name, params, inputs, outputs, results, as_tuple, otherwise)
     return builtin(library, name, slow) if LAYOUT_IS_KNOWN else slow
 
 
 def python_kernel(
     library: Library, name: str, params: Sequence[ArrayType], inputs: Sequence[int], outputs: Sequence[ArrayType],
-    results: Sequence[int], as_tuple: bool,
+    results: Sequence[int], as_tuple: bool, otherwise: Callable[..., Any] | None = None,
 ) -> Callable[..., Any]:  # fmt: skip
     """The kernel as a Python function, which takes anything that NumPy makes the right arrays of."""
-    run = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(library.address(f"{name}_block"))
+    kind = ctypes.CFUNCTYPE if otherwise is None else ctypes.PYFUNCTYPE  # which raises what is set
+    run = kind(ctypes.c_int32, ctypes.c_void_p)(library.address(f"{name}_block"))
     pointers = ctypes.c_void_p * (len(inputs) + len(outputs))
     owner = library
 
@@ -136,10 +168,11 @@ def python_kernel(
         for array, type in zip(arrays, params, strict=True):
             if array.shape != type.shape:
                 raise InternalError(f"{name} takes {type}, not an array of shape {array.shape}")
-        made = [np.empty(type.static_shape, type.dtype) for type in outputs]
+        made = [POOL.empty(type.static_shape, type.dtype) for type in outputs]
         block = pointers(*[arrays[k].ctypes.data for k in inputs], *[array.ctypes.data for array in made])
-        run(ctypes.addressof(block))
-        found = [made[k][()] for k in results]
+        if run(ctypes.addressof(block)) == entry.IN_PYTHON and otherwise is not None:
+            return otherwise(*arguments)
+        found = [made[k] if made[k].ndim else made[k][()] for k in results]
         return found[0] if len(found) == 1 and not as_tuple else tuple(found)
 
     return call
@@ -152,3 +185,21 @@ def builtin(library: Library, name: str, slow: Callable[..., Any]) -> Callable[.
     new = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
     make = new(("PyCFunction_NewEx", ctypes.pythonapi))
     return make(ctypes.addressof(definition), slow, None)  # type: ignore[no-any-return]
+
+
+def _start() -> memory.Pool:
+    """Load what all programs share: the pool, and entry functions' common part."""
+    for name, address in memory.library_symbols().items():
+        llvm.add_symbol(name, address)
+    library = Library(pool_text.pool_text(LAYOUT_IS_KNOWN) + (entry.ENTER if LAYOUT_IS_KNOWN else ""))
+    pool = memory.Pool(library, LAYOUT_IS_KNOWN)
+    shared = dict(pool.symbols)
+    if LAYOUT_IS_KNOWN:
+        shared["srcgrad_enter"] = library.address("srcgrad_enter")
+    for name, address in shared.items():
+        llvm.add_symbol(name, address)
+    return pool
+
+
+POOL: Final = _start()
+"""The memory of large results and arenas."""

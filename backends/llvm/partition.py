@@ -9,22 +9,27 @@ valid order, and no cycle of groups can arise.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
 from srcgrad.backends.llvm import scalars
-from srcgrad.backends.llvm.indices import VIEWS, Line, View, composed, strides_of, view_index
-from srcgrad.backends.llvm.loops import REDUCTIONS, Group, GroupWriter, add_sink, arranged
-from srcgrad.backends.numpy.chunks import flatten
+from srcgrad.backends.llvm.indices import Line, View, composed, flat, strides_of, unit, view_index
+from srcgrad.backends.llvm.loops import REDUCTIONS, Compute, Group, GroupWriter, add_sink
+from srcgrad.backends.llvm.natives import ALIAS, Natives, fused_kind
+from srcgrad.backends.llvm.nests import Nest, nested
+from srcgrad.backends.llvm.ordering import reads_first
 from srcgrad.ir.core import Attrs, Function, Literal, Operation, Region, Value
 from srcgrad.ir.opdef import Op
-from srcgrad.ir.types import ArrayType, TapeType
+from srcgrad.ir.types import ArrayType
 
 RECOMPUTED: Final = 12
 """The cost (in additions) up to which a value is computed again rather than kept."""
 _ROUNDS: Final = 12
 _LARGEST: Final = 1 << 20
+INLINED: Final = 24
+"""The number of calls of functions up to which each is written out where it stands."""
 LONGEST: Final = 2000
 """The cost at which a group ends: LLVM takes ever longer per instruction of a long loop."""
 
@@ -49,10 +54,14 @@ FUSED: Final = Fused()
 
 @dataclass
 class Partition:
-    """A function of which some operations are ``fused``, and their groups by kernel name."""
+    """A function of which some operations are ``fused``: groups, or sections, each with its name."""
 
     function: Function
-    groups: list[Group] = field(default_factory=list)
+    groups: list[Group | Nest] = field(default_factory=list)
+    natives: Natives = field(default_factory=Natives)
+    originals: dict[Operation, Operation] = field(default_factory=dict)
+    """What operations were that have groups or sections in their regions."""
+    numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
     prefix: str = "kernel"
     """What kernels are called, before a number: no name of the user's begins so."""
 
@@ -68,32 +77,51 @@ def free_prefix(function: Function) -> str:
     return prefix
 
 
-def partitioned(function: Function) -> Partition:
+def partitioned(function: Function, natives: Natives | None = None) -> Partition:
     """The function with its elementwise operations and reductions in groups, in its regions too."""
-    found = Partition(function, prefix=free_prefix(function))
-    operations, results = flatten(function)
-    operations = _Planner(operations, results, found).operations()
+    found = Partition(function, prefix=free_prefix(function), natives=natives or Natives())
+    found.natives.prefix = found.prefix.replace("kernel", "step")
+    operations, results = found.natives.flatten(function)
+    operations = _Planner(operations, results, found, True).operations()
     found.function = Function(function.name, function.params, operations, results)
+    outline(found.groups)
     return found
 
 
-def partitioned_region(region: Region, partition: Partition) -> Region:
-    operations, results = flatten(region)
-    return Region(region.params, _Planner(operations, results, partition).operations(), results)
+def outline(groups: Sequence[Group | Nest]) -> None:
+    """Let a program with many calls of functions of `vector_math` call them, rather than hold a copy of each."""
+    computed = [item.operation for group in groups for item in group.statements if isinstance(item, Compute)]
+    if sum(scalars.is_function(operation) for operation in computed) > INLINED:
+        for group in groups:
+            group.outlined = True
 
 
-def is_static(type: ArrayType) -> bool:
-    return not isinstance(type, TapeType) and all(isinstance(size, int) for size in type.shape)
+def partitioned_region(region: Region, partition: Partition, native: bool) -> Region:
+    operations, results = partition.natives.flatten(region)
+    planned = _Planner(operations, results, partition, native).operations()
+    return Region(region.params, reads_first(planned) if native else planned, results)
+
+
+def replaced(operation: Operation, regions: Sequence[Region]) -> Operation:
+    """The operation with other regions; its results are the same values."""
+    types = [value.type for value in operation.results]
+    found = Operation(operation.op, operation.operands, operation.attrs, tuple(regions), types, operation.span)
+    found.results = operation.results
+    return found
 
 
 class _Planner:
     """The state of partitioning one straight list of operations."""
 
-    def __init__(self, operations: Sequence[Operation], results: Sequence[Value], partition: Partition) -> None:
+    def __init__(
+        self, operations: Sequence[Operation], results: Sequence[Value], partition: Partition, native: bool
+    ) -> None:
         self.all = operations
         self.results = results
         self.partition = partition
-        self.groups = partition.groups
+        self.native = native
+        """Whether the results may be handed on by native code."""
+        self.groups: list[Group | Nest] = []
         self.views: dict[Value, View] = {}
         self.inlined: set[Value] = set()
         """What groups compute: elementwise values, reductions and iotas."""
@@ -103,7 +131,11 @@ class _Planner:
         self.parts: dict[Value, int] = {}
         """The part of a long program that a computed value is in: what another part reads is kept."""
         self.shown: set[Value] = set()
-        """Results that are views of what groups compute: kept in C order."""
+        """Views that are wanted as arrays in C order: groups write them."""
+        self.joined: set[Value] = set()
+        """Views that are read by their place in C order."""
+        self.aliases: dict[Operation, tuple[Value, int]] = {}
+        """Views that are whole pieces of memory of a value, from some byte on."""
         self.classify()
 
     # --- what is fused -----------------------------------------------------------------------------
@@ -117,15 +149,28 @@ class _Planner:
             else:
                 self.inlined.update(operation.results)
         needed: set[Value] = {value for value in self.results if not isinstance(value, Literal)}
-        self.shown = {value for value in needed if value in self.views and self.is_computed(self.views[value])}
-        self.kept.update(self.shown)
+        arrays = {value for value in needed if self.is_handed_on(value)}
+        """What native code reads, or hands on."""
+        others = needed - arrays
+        """What NumPy reads."""
+        needed |= self.joined
+        arrays |= self.joined
         left = []
         for operation in reversed(self.all):
             first = operation.results[0] if operation.results else None
-            if first in self.inlined or (first in self.views and (first not in needed or first in self.shown)):
+            if first in self.inlined or (first in self.views and first not in needed):
+                continue
+            if first in self.views and self.is_shown(operation, first, first in arrays, first in others):
+                self.shown.add(first)
+                self.kept.add(first)
                 continue
             left.append(operation)
+            if operation in self.aliases:
+                needed.add(self.aliases[operation][0])
+                arrays.add(self.aliases[operation][0])
+                continue
             needed.update(operation.operands)
+            (arrays if self.is_native(operation) else others).update(operation.operands)
             if first not in self.views:
                 self.kept.update(operation.results)
         self.left = left[::-1]
@@ -154,32 +199,41 @@ class _Planner:
 
     def kind(self, operation: Operation) -> str:
         """``compute``, ``view``, or ``other``."""
-        name = operation.op.name
-        if operation.regions or len(operation.results) != 1:
-            return "other"
-        types = [value.type for value in (*operation.operands, *operation.results)]
-        if not all(is_static(type) and scalars.is_register(type.dtype) for type in types):
-            return "other"
-        if name in VIEWS:
-            return "view"
-        if name == "iota":
-            return "compute" if scalars.supports_iota(types[0].dtype) else "other"
-        if name in REDUCTIONS:
-            return "compute" if scalars.supports_fold(operation) else "other"
-        return "compute" if scalars.supports(operation) else "other"
+        return "other" if operation in self.partition.natives.left else fused_kind(operation)
 
-    def is_computed(self, view: View) -> bool:
-        return view.base in self.inlined and view.flat is None
+    def is_native(self, operation: Operation) -> bool:
+        return self.partition.natives.is_native(operation)
+
+    def is_handed_on(self, value: Value) -> bool:
+        """Whether native code can hand on a result: not what is a view of an array that NumPy makes."""
+        base = self.views[value].base if value in self.views else value
+        if not self.native or base.producer is None or base in self.inlined:
+            return self.native
+        return self.is_native(base.producer)
+
+    def is_shown(self, operation: Operation, value: Value, native: bool, other: bool) -> bool:
+        """Whether a group writes a view that native code or others want; or else it is left to NumPy, or an alias."""
+        view = self.views[value]
+        if not native:
+            return view.base in self.inlined and view.flat is None
+        offset = alias_offset(view, value)
+        if offset is None or other:
+            return True
+        self.aliases[operation] = (view.base, offset * value.type.dtype.itemsize)
+        return False
 
     def note_view(self, operation: Operation) -> None:
         operand, result = operation.operands[0], operation.results[0]
         if isinstance(operand, Literal) and operand.splat:
+            self.views[result] = View(Literal(operand.value, result.type), identity(result.type), None)
             return
         index, rank = view_index(operation), result.type.rank
         below = self.views.get(operand)
         if index is not None:
             self.views[result] = View(operand, index, None) if below is None else composed(below, index, rank)
-        elif below is None and not isinstance(operand, Literal):
+        else:
+            if below is not None:  # axes of what is no array are joined: it becomes one
+                self.joined.add(operand)
             self.views[result] = View(operand, None, Line(0, strides_of(result.type.static_shape)))
 
     # --- when it is computed -----------------------------------------------------------------------
@@ -195,9 +249,11 @@ class _Planner:
             if operation.results and operation.results[0] in self.inlined:
                 self.time_computed(operation, inside, outside)
             elif operation.results and operation.results[0] in self.shown:
-                inside[operation.results[0]] = inside[self.views[operation.results[0]].base] + 1
+                inside[operation.results[0]] = inside.get(self.views[operation.results[0]].base, 0) + 1
             elif operation in left:
-                base = max([inside.get(value, 0) for value in operation.operands], default=0)
+                alias = self.aliases.get(operation)
+                read = operation.operands if alias is None else alias[:1]
+                base = max([inside.get(value, 0) for value in read], default=0)
                 view = bool(operation.results) and operation.results[0] in self.views
                 time = base if view else base + 1
                 if operation.op.effect or operation.regions:
@@ -276,7 +332,10 @@ class _Planner:
             order.append((key[0], 0, position, self.fused(writer)))
         for position, operation in enumerate(self.left):
             order.append((runs[operation], 1, position, self.with_groups(operation)))
-        return [item[-1] for item in sorted(order, key=lambda item: item[:3])]
+        ordered = [item[-1] for item in sorted(order, key=lambda item: item[:3])]
+        found = nested(ordered, self.results, self.groups)
+        self.partition.groups += self.groups
+        return found
 
     def too_dear(self, writers: Iterable[GroupWriter], always: bool) -> set[Value]:
         """Values that are not kept and should be: computed in several places, at more than the cost of a load."""
@@ -313,20 +372,44 @@ class _Planner:
     # --- the program --------------------------------------------------------------------------------
     def fused(self, writer: GroupWriter) -> Operation:
         group = writer.finish()
-        group.name = f"{self.partition.prefix}_{len(self.groups) + 1}"
+        group.name = f"{self.partition.prefix}_{next(self.partition.numbers)}"
         span = next((value.producer.span for value in group.outputs if value.producer is not None), None)
         types = [value.type for value in group.outputs]
         operation = Operation(FUSED, tuple(group.inputs), {"kernel": group.name}, (), types, span)
         operation.results = tuple(group.outputs)
-        self.groups.append(arranged(group))
+        self.groups.append(group)
         return operation
 
     def with_groups(self, operation: Operation) -> Operation:
-        """The operation with groups in its regions."""
+        """The operation with groups in its regions; views that are aliases as such."""
+        if operation in self.aliases:
+            base, offset = self.aliases[operation]
+            alias = Operation(ALIAS, (base,), {"offset": offset}, (), [operation.results[0].type], operation.span)
+            alias.results = operation.results
+            return alias
         if not operation.regions or getattr(operation.op, "transparent", False):
             return operation
-        regions = tuple([partitioned_region(region, self.partition) for region in operation.regions])
-        types = [value.type for value in operation.results]
-        copy = Operation(operation.op, operation.operands, operation.attrs, regions, types, operation.span)
-        copy.results = operation.results
-        return copy
+        native = self.is_native(operation)
+        found = replaced(
+            operation, [partitioned_region(region, self.partition, native) for region in operation.regions]
+        )
+        self.partition.originals[found] = operation
+        return found
+
+
+def identity(type: ArrayType) -> tuple[Line, ...]:
+    """An array read where it is."""
+    return tuple(unit(axis, type.rank) for axis in range(type.rank))
+
+
+def alias_offset(view: View, value: Value) -> int | None:
+    """The element from which on a view is a whole piece of its base in C order; None where it is not one."""
+    shape = value.type.static_shape
+    line = view.flat if view.places is None else flat(view.places, view.base.type.static_shape, len(shape))
+    assert line is not None
+    if 0 in shape:
+        return 0
+    for size, stride, wanted in zip(shape, line.strides, strides_of(shape), strict=True):
+        if size != 1 and stride != wanted:
+            return None
+    return line.offset

@@ -206,6 +206,11 @@ def supports_fold(operation: Operation) -> bool:
     return dtype != F16
 
 
+def is_function(operation: Operation) -> bool:
+    """Whether it is one of the functions of `vector_math`, which are long."""
+    return operation.op.name in FUNCTIONS and operation.op.name not in TABLE
+
+
 def cost(operation: Operation) -> int:
     """About how many additions an operation costs."""
     name = operation.op.name

@@ -22,6 +22,9 @@ LEVELS: Final[dict[str, frozenset[str]]] = {
 }
 """What the levels of x86-64 have; ``generic`` is the least of any machine."""
 
+OPTIONS: Final[dict[str, Any]] = {"opt": 2, "jit": True, "codemodel": "jitdefault"}
+"""How code is generated."""
+
 
 @dataclass
 class Target:
@@ -50,7 +53,7 @@ class Target:
     def machine(self) -> Any:
         """A new machine: each engine owns one."""
         target = llvm.Target.from_triple(self.triple)
-        return target.create_target_machine(cpu=self.cpu, features=self.flags, opt=2, jit=True, codemodel="jitdefault")
+        return target.create_target_machine(cpu=self.cpu, features=self.flags, **OPTIONS)
 
 
 def find_target(name: str | None = None) -> Target:

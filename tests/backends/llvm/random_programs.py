@@ -54,7 +54,9 @@ class Drawing:
         self.arguments.append(np.asarray(numbers).astype(dtype))
 
     def step(self) -> None:
-        getattr(self, self.pick(("compute", "compute", "compute", "chosen", "view", "view", "reduced", "cast")))()
+        getattr(
+            self, self.pick(("compute", "compute", "compute", "chosen", "view", "view", "reduced", "rows", "cast"))
+        )()
 
     def like(self, type: ArrayType) -> Value:
         """A value of this type: one that is there, one that broadcasts to it, or a number."""
@@ -110,6 +112,17 @@ class Drawing:
             self.emit(name, value, shape=self.pick(((value.type.size,), (1, *shape, 1), (*shape[:-2], -1))[:2]))
         elif value.type.size * 5 <= 20_000:
             self.emit(name, value, shape=(*shape[:1], 5, *shape[1:]), dims=(0, *range(2, rank + 1)))
+
+    def rows(self) -> None:
+        """A value with what its rows, or columns, fold to."""
+        value = self.pick(self.values)
+        shape, kind = value.type.shape, value.type.dtype.kind
+        if value.type.rank < 2 or kind == "b" or 0 in shape:
+            return
+        axes = self.pick(((value.type.rank - 1,), (value.type.rank - 1,), (0,), tuple(range(1, value.type.rank))))
+        folded = self.emit(self.pick(("reduce_sum", "reduce_max")), value, axes=axes)
+        dims = tuple(axis for axis in range(value.type.rank) if axis not in axes)
+        self.emit(self.pick(BINARY), value, self.emit("broadcast", folded, shape=shape, dims=dims))
 
     def reduced(self) -> None:
         value = self.pick(self.values)

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
 
-from tests.backends.llvm.support import OPS, agree, groups, names, normal, total
+import numpy as np
+import pytest
+
+from srcgrad.backends.llvm.nests import Nest
+from srcgrad.backends.numpy.evaluate import evaluate
+from tests.backends.llvm.support import OPS, agree, build, groups, names, normal, run, total
 
 
 def test_value_and_gradients_are_one_pass() -> None:
@@ -119,7 +124,8 @@ def test_a_long_program_is_several_groups() -> None:
 
     for size in (5, 13):
         given = normal(size, size), normal(size, size, seed=1)
-        assert len(groups(rule, *given).groups) > 1
+        found = groups(rule, *given).groups
+        assert sum(len(group.phases) if isinstance(group, Nest) else 1 for group in found) > 1
         agree(rule, *given, rtol=1e-9)
 
 
@@ -133,3 +139,209 @@ def test_the_text_names_every_loop() -> None:
         "      %1: f64 = exp %0",
         "      out0[i0] sum= %1",
     ]
+
+
+# --- nests -----------------------------------------------------------------------------------------------------------
+
+
+def again(term, like, axes=(1,)):  # type: ignore[no-untyped-def]
+    """What rows fold to, at each of their elements."""
+    return OPS["broadcast"](term, shape=like.shape, dims=tuple(k for k in range(like.rank) if k not in axes))
+
+
+def softmax(x, *axes):  # type: ignore[no-untyped-def]
+    axes = axes or (x.rank - 1,)
+    e = OPS["exp"](x - again(OPS["reduce_max"](x, axes=axes), x, axes))
+    return e / again(total(e, *axes), x, axes)
+
+
+def logsumexp(x):  # type: ignore[no-untyped-def]
+    most = OPS["reduce_max"](x, axes=(1,))
+    return OPS["log"](total(OPS["exp"](x - again(most, x)), 1)) + most
+
+
+def layer_norm(x, w, b):  # type: ignore[no-untyped-def]
+    count = float(x.shape[1])
+    d = x - again(total(x, 1) / count, x)
+    return d / OPS["sqrt"](again(total(d * d, 1) / count + 1e-5, x)) * again(w, x, (0,)) + again(b, x, (0,))
+
+
+@pytest.mark.parametrize("shape", [(2, 3), (7, 9), (40, 64), (300, 33), (1000, 5), (3, 2000)], ids=str)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32], ids=["f64", "f32"])
+def test_rows_that_fold_are_one_nest(shape: tuple[int, int], dtype: Any) -> None:
+    x, w, b = normal(*shape, dtype=dtype), normal(shape[1], seed=1, dtype=dtype), normal(shape[1], seed=2, dtype=dtype)
+    rtol = 1e-12 if dtype == np.float64 else 1e-4
+    for rule, given in ((softmax, (x,)), (logsumexp, (x,)), (layer_norm, (x, w, b))):
+        found = groups(rule, *given)
+        assert names(found) == ["fused"] and isinstance(found.groups[0], Nest), found.groups[0].text()
+        for actual, wanted in zip(run(rule, *given), evaluate(build(rule, *given), given), strict=True):
+            np.testing.assert_allclose(actual, wanted, rtol=rtol, atol=rtol)
+
+
+def test_the_text_of_a_nest() -> None:
+    (nest,) = groups(softmax, normal(100, 64)).groups
+    assert nest.text().splitlines()[:8] == [
+        "kernel_1(in0: f64[100,64]) -> (out0: f64[100,64])",
+        "  local0: f64[100], 16 rows of it",
+        "  local1: f64[100,64], 16 rows of it",
+        "  local2: f64[100], 16 rows of it",
+        "  for each 16 of i0 in 0..100:",
+        "    for i0 of these:",
+        "      for i1 in 0..64:",
+        "        %0: f64 = in0[64*i0 + i1]",
+    ]
+
+
+def test_folds_over_all_rows_are_part_of_a_nest_but_not_read_in_it() -> None:
+    def rule(x, w):  # type: ignore[no-untyped-def]
+        y = softmax(x)
+        z = y * again(w, x, (0,)) - x
+        return total(z), total(z, 0), OPS["reduce_max"](z, axes=(1,)), y
+
+    for shape in ((300, 33), (1000, 5), (7, 9)):
+        x, w = normal(*shape), normal(shape[1], seed=1)
+        (nest,) = groups(rule, x, w).groups
+        assert isinstance(nest, Nest) and len(nest.outputs) == 4
+        agree(rule, x, w, rtol=1e-11)
+
+    def means(x):  # type: ignore[no-untyped-def]
+        y = softmax(x)
+        return y - again(total(y, 0), x, (0,)), OPS["log"](total(x * x, 1)) * 0.5, total(OPS["log"](total(x * x, 1)))
+
+    x = normal(300, 33)
+    assert len(groups(means, x).groups) > 1
+    agree(means, x, rtol=1e-11)
+    agree(lambda x: (softmax(x, 2, 3), total(softmax(x, 2, 3), 0, 1), total(softmax(x), 1)), normal(3, 4, 5, 6))
+
+
+def test_several_outer_axes_are_one_where_every_array_goes_on() -> None:
+    x, mask = normal(3, 4, 5, 17), normal(3, 5, 17, seed=1)
+    (nest,) = groups(softmax, x).groups
+    assert isinstance(nest, Nest) and nest.domain == (60,)
+    agree(softmax, x)
+
+    def masked(x, mask):  # type: ignore[no-untyped-def]
+        return softmax(x + OPS["broadcast"](mask, shape=x.shape, dims=(0, 2, 3)))
+
+    (nest,) = groups(masked, x, mask).groups
+    assert isinstance(nest, Nest) and nest.domain == (3, 4, 5)
+    agree(masked, x, mask)
+    (nest,) = groups(lambda x: softmax(x, 2, 3), x).groups
+    assert isinstance(nest, Nest) and nest.domain == (12,)
+    agree(lambda x: softmax(x, 2, 3), x)
+
+
+def test_what_phases_fold_in_memory_begins_anew_in_each_block() -> None:
+    def rule(x):  # type: ignore[no-untyped-def]
+        return x / again(total(OPS["exp"](x), 1), x) + 1.0
+
+    x = normal(200, 6, 33)
+    (nest,) = groups(rule, x).groups
+    assert isinstance(nest, Nest) and nest.block < 200
+    agree(rule, x)
+
+
+def test_what_other_operations_read_is_kept() -> None:
+    def rule(x):  # type: ignore[no-untyped-def]
+        e = OPS["exp"](x)
+        s = total(e, 1)
+        return OPS["cumsum"](s, axis=0, reverse=False), e / again(s, x), OPS["cumsum"](e, axis=0, reverse=False)
+
+    x = normal(30, 21)
+    found = groups(rule, x)
+    assert names(found).count("fused") == 1 and isinstance(found.groups[0], Nest)
+    assert len(found.groups[0].outputs) == 3 and not found.groups[0].locals
+    agree(rule, x)
+
+
+def test_what_reads_other_rows_is_no_part_of_a_nest() -> None:
+    def turned(x):  # type: ignore[no-untyped-def]
+        e = OPS["exp"](x)
+        return OPS["transpose"](e, perm=(1, 0)) / again(total(e, 1), x)
+
+    def backwards(x):  # type: ignore[no-untyped-def]
+        return OPS["reverse"](OPS["exp"](x), axes=(0,)) / again(total(x, 1), x)
+
+    def columns(x):  # type: ignore[no-untyped-def]
+        return x - again(total(x, 0), x, (0,))
+
+    def all_of_it(x):  # type: ignore[no-untyped-def]
+        return x - again(total(x), x, (0, 1))
+
+    def first(x):  # type: ignore[no-untyped-def]
+        e = OPS["exp"](x)
+        row = OPS["slice"](e, starts=(0, 0), limits=(1, x.shape[1]), strides=(1, 1))
+        return OPS["broadcast"](row, shape=x.shape, dims=(0, 1)) / again(total(e, 1), x)
+
+    for rule in (turned, backwards, first, columns, all_of_it):
+        for size in (21, 40):
+            agree(rule, normal(size, size, seed=size), rtol=1e-9)
+    assert len(groups(columns, normal(21, 21)).groups) == len(groups(all_of_it, normal(21, 21)).groups) == 2
+    assert not any(isinstance(group, Nest) for group in groups(columns, normal(21, 21)).groups)
+
+
+def test_independent_nests_and_what_is_between() -> None:
+    def rule(x, y):  # type: ignore[no-untyped-def]
+        first, second = softmax(x), softmax(y)
+        counted = OPS["cumsum"](first, axis=1, reverse=False)
+        return softmax(counted), second, total(second)
+
+    x, y = normal(30, 21), normal(40, 17, seed=1)
+    found = groups(rule, x, y)
+    assert sum(isinstance(group, Nest) for group in found.groups) == 3
+    agree(rule, x, y)
+
+
+def test_what_a_phase_needs_runs_before_the_nest() -> None:
+    def rule(x, y):  # type: ignore[no-untyped-def]
+        e = OPS["exp"](x)
+        mean = total(OPS["tanh"](y)) / 500.0
+        return e / again(total(e, 1), x) + OPS["broadcast"](OPS["exp"](mean) * mean, shape=x.shape, dims=())
+
+    x, y = normal(30, 21), normal(500, seed=1)
+    found = groups(rule, x, y)
+    assert [isinstance(group, Nest) for group in found.groups].count(True) == 1 and len(found.groups) > 1
+    assert names(found)[-1] == "fused" and isinstance(found.groups[-1], Nest)
+    agree(rule, x, y, rtol=1e-10)
+
+
+def test_rows_that_do_not_fit_into_the_cache_are_no_nest() -> None:
+    found = groups(softmax, normal(3, 200_000))
+    assert not any(isinstance(group, Nest) for group in found.groups)
+    agree(softmax, normal(3, 200_000), rtol=1e-12)
+
+
+# --- tiles and several rows ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shape", [(8, 8), (16, 16), (9, 9), (23, 40), (40, 23), (64, 7), (7, 64), (33, 129)], ids=str)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int8, np.bool_], ids=lambda dtype: dtype.__name__)
+def test_transposed_operands(shape: tuple[int, int], dtype: Any) -> None:
+    x, y = (normal(*sizes, seed=k) > 0.3 for k, sizes in enumerate((shape, shape[::-1])))
+    if dtype != np.bool_:
+        x, y = (np.random.default_rng(k).integers(-9, 9, z.shape).astype(dtype) for k, z in enumerate((x, y)))
+    rule = lambda x, y: OPS["maximum"](x, OPS["transpose"](y, perm=(1, 0)))  # noqa: E731
+    agree(rule, x, y)
+    if dtype != np.bool_:
+        agree(lambda x, y: (rule(x, y), total(rule(x, y), 0), total(rule(x, y), 1)), x, y)
+
+
+def test_a_transposed_part_of_an_array() -> None:
+    def rule(x, y):  # type: ignore[no-untyped-def]
+        turned = OPS["transpose"](y, perm=(2, 0, 1))
+        part = OPS["slice"](turned, starts=(2, 1, 3), limits=(27, 5, 40), strides=(1, 1, 2))
+        return x + part, OPS["reverse"](part, axes=(2,)) * x
+
+    agree(rule, normal(25, 4, 19), normal(6, 50, 30, seed=1))
+
+
+@pytest.mark.parametrize("rows", [1, 2, 7, 8, 9, 17, 64])
+@pytest.mark.parametrize("columns", [1, 5, 8, 33, 64])
+def test_folds_over_rows(rows: int, columns: int) -> None:
+    def rule(x):  # type: ignore[no-untyped-def]
+        return total(x, 0), OPS["reduce_max"](x, axes=(0,)), total(x * 2.0, 1), total(x), x - 1.0
+
+    agree(rule, normal(rows, columns), rtol=1e-11)
+    agree(lambda x: (total(x, 0), OPS["reduce_prod"](x, axes=(0,))), normal(rows, columns), rtol=1e-11)
+    agree(lambda x: total(x, 1), normal(3, rows, columns), rtol=1e-11)
+    agree(lambda x: total(x, 0, 2), normal(rows, 3, columns), rtol=1e-11)

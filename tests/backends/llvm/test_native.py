@@ -107,7 +107,7 @@ def test_wrong_arguments_are_errors(place: str, monkeypatch: pytest.MonkeyPatch)
     for wrong in ((x, y), (x, y, s, s), ()):
         with pytest.raises(InternalError, match="takes 3 arrays"):
             run(*wrong)
-    for wrong in ((x[:2], y, s), (x.ravel(), y, s), (x, y, np.ones(1)), (x.T, y, s)):
+    for wrong in ((x[:2], y, s), (x[:, :12].copy(), y, s), (x.ravel(), y, s), (x, y, np.ones(1)), (x.T, y, s)):
         with pytest.raises(InternalError, match="not an array of shape"):
             run(*wrong)
     with pytest.raises((TypeError, ValueError)):
@@ -130,6 +130,7 @@ def test_references_stay_the_same(way: str) -> None:
                 assert way == "wrong"
 
     calls(10)
+    gc.collect()
     before = [sys.getrefcount(item) for item in watched]
     calls(CALLS if way == "fast" else CALLS // 10)
     gc.collect()
@@ -240,7 +241,7 @@ def test_control_flow_has_kernels_in_its_regions() -> None:
 def test_what_explain_shows() -> None:
     found = sg.explain(sg.grad(loss, backend="llvm"))(normal(6, 5), normal(5, 4))["llvm source"]
     assert "kernel_1(" in found and "for i0 in 0..24:" in found and "define internal void @kernel_1_loops" in found
-    assert "v0 @ v1" in found or " @ " in found
+    assert "dot_general -> f64[6,4]" in found
 
 
 def test_a_user_s_name_is_no_kernel() -> None:

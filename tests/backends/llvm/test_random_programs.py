@@ -12,6 +12,7 @@ import pytest
 
 from srcgrad.backends.llvm.target import CPU_VARIABLE, LEVELS, TARGET
 from tests.backends.llvm.random_programs import check
+from tests.backends.llvm.random_structured import check as check_structured
 
 ROOT = Path(__file__).resolve().parents[3]
 SEEDS = 60
@@ -30,6 +31,18 @@ def test_many_random_functions(start: int) -> None:
     for seed in range(start, start + 100):
         check(seed)
         check(seed, steps=60)
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_a_random_function_with_control_flow(seed: int) -> None:
+    check_structured(seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("start", range(25, 5000, 100))
+def test_many_random_functions_with_control_flow(start: int) -> None:
+    for seed in range(start, start + 100):
+        check_structured(seed)
 
 
 @pytest.mark.parametrize("cpu", OTHERS)

@@ -1,0 +1,194 @@
+"""Where kernels read and write: places in arrays, vectors of any stride, loads and stores under masks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from srcgrad.backends.llvm.emitter import BOOL, DType, Emitter, Number, scalar_name
+from srcgrad.backends.llvm.indices import Line
+
+INT64: Final = np.dtype(np.int64)
+STREAM: Final = "!9000"
+"""What marks stores past the caches; every module defines it."""
+
+
+def memory_name(dtype: DType) -> str:
+    """The type of a number in memory: bool is a byte."""
+    return "i8" if dtype == BOOL else scalar_name(dtype)
+
+
+class Access:
+    """Reads and writes of lines, at the indices of the loops that are entered."""
+
+    def __init__(self, emitter: Emitter, inputs: Sequence[str], outputs: Sequence[str]) -> None:
+        self.e = emitter
+        self.inputs = inputs
+        self.outputs = outputs
+        self.bases: dict[tuple[int, tuple[int, ...]], Number] = {}
+        """Offsets by what is known of a line: its offset and the strides of the loops that are entered."""
+        self.indices: list[Number] = []
+        self.streamed: frozenset[int] = frozenset()
+        """Outputs that begin at a multiple of 64 bytes and are written past the caches, where vectors lie so too."""
+        self.moved: frozenset[str] = frozenset()
+        """Pointers to where the first element of an array would be, of which only a part is there."""
+
+    def step(self, pointer: str) -> str:
+        return "getelementptr" if pointer in self.moved else "getelementptr inbounds"
+
+    def base(self, line: Line, depth: int) -> Number:
+        """What the loops that are entered give to the place, computed once in each."""
+        key = (line.offset, line.strides[:depth])
+        found = self.bases.get(key)
+        if found is None:
+            if not depth:
+                found = self.e.constant(line.offset, INT64, 1)
+            else:
+                found = self.base(line, depth - 1)
+                stride = line.strides[depth - 1]
+                if stride:
+                    index = self.indices[depth - 1]
+                    part = index if stride == 1 else self.e.integer("mul", index, stride)
+                    found = self.e.integer("add", found, part)
+            self.bases[key] = found
+        return found
+
+    def place(self, line: Line, index: Number | None) -> Number:
+        """The place of a line, at the innermost index where that is known."""
+        base = self.base(line, len(self.indices))
+        stride = line.strides[-1] if line.strides and index is not None else 0
+        if not stride or index is None:
+            return base
+        part = index if stride == 1 else self.e.integer("mul", index, stride)
+        return part if base.text == "0" else self.e.integer("add", base, part)
+
+    def load_at(
+        self, pointer: str, line: Line, dtype: DType, index: Number | None, lanes: int, mask: Number | None
+    ) -> Number:
+        e, name = self.e, memory_name(dtype)
+        stride = line.strides[-1] if line.strides and index is not None else 0
+        place = self.place(line, index)
+        address = e.emit(f"{self.step(pointer)} {name}, ptr {pointer}, i64 {place.text}")
+        if lanes == 1 or not stride:
+            text = e.emit(f"load {name}, ptr {address}, align {dtype.itemsize}")
+            return e.splat(self.from_memory(text, dtype, 1), lanes)
+        if stride == 1:
+            return self.from_memory(self.load_vector(address, name, dtype, lanes, mask), dtype, lanes)
+        if stride == -1 and mask is None:
+            first = e.emit(f"getelementptr inbounds {name}, ptr {address}, i64 {1 - lanes}")
+            text = e.emit(f"load <{lanes} x {name}>, ptr {first}, align {dtype.itemsize}")
+            order = ", ".join(f"i32 {k}" for k in reversed(range(lanes)))
+            vector = f"<{lanes} x {name}>"
+            text = e.emit(f"shufflevector {vector} {text}, {vector} poison, <{lanes} x i32> <{order}>")
+            return self.from_memory(text, dtype, lanes)
+        pointers = self.pointers(address, name, stride, lanes)
+        vector, suffix = f"<{lanes} x {name}>", f"v{lanes}{self.suffix(name)}.v{lanes}p0"
+        e.declarations.add(
+            f"declare {vector} @llvm.masked.gather.{suffix}(<{lanes} x ptr>, i32, <{lanes} x i1>, {vector})"
+        )
+        text = e.emit(
+            f"call {vector} @llvm.masked.gather.{suffix}(<{lanes} x ptr> {pointers}, i32 {dtype.itemsize}, "
+            f"<{lanes} x i1> {self.mask_text(mask)}, {vector} zeroinitializer)"
+        )
+        return self.from_memory(text, dtype, lanes)
+
+    def load_vector(self, address: str, name: str, dtype: DType, lanes: int, mask: Number | None) -> str:
+        e, vector = self.e, f"<{lanes} x {name}>"
+        if mask is None:
+            return e.emit(f"load {vector}, ptr {address}, align {dtype.itemsize}")
+        suffix = f"v{lanes}{self.suffix(name)}.p0"
+        e.declarations.add(f"declare {vector} @llvm.masked.load.{suffix}(ptr, i32, <{lanes} x i1>, {vector})")
+        return e.emit(
+            f"call {vector} @llvm.masked.load.{suffix}(ptr {address}, i32 {dtype.itemsize}, "
+            f"<{lanes} x i1> {mask.text}, {vector} zeroinitializer)"
+        )
+
+    def store_at(self, output: int, line: Line, value: Number, index: Number, lanes: int, mask: Number | None) -> None:
+        stride = line.strides[-1] if line.strides else 0
+        streams = output in self.streamed and not any(k % lanes for k in (line.offset, *line.strides[:-1]))
+        value = self.e.splat(value, lanes)
+        self.store(output, self.place(line, index), stride, value, value.dtype, mask, streams=streams)
+
+    def store(
+        self, output: int, place: Number, stride: int, value: Number, dtype: DType, mask: Number | None,
+        streams: bool = False,
+    ) -> None:  # fmt: skip
+        e, name, lanes = self.e, memory_name(dtype), value.lanes
+        value = self.to_memory(value)
+        vector = name if lanes == 1 else f"<{lanes} x {name}>"
+        address = e.emit(f"{self.step(self.outputs[output])} {name}, ptr {self.outputs[output]}, i64 {place.text}")
+        if lanes == 1 or (stride == 1 and mask is None):
+            size = lanes * dtype.itemsize
+            past = streams and stride == 1 and size in (16, 32, 64)
+            how = f"align {size}, !nontemporal {STREAM}" if past else f"align {dtype.itemsize}"
+            e.do(f"store {vector} {value.text}, ptr {address}, {how}")
+            return
+        flags = f"<{lanes} x i1>"
+        if stride == 1:
+            function, target, given = f"@llvm.masked.store.v{lanes}{self.suffix(name)}.p0", "ptr", address
+        else:
+            function = f"@llvm.masked.scatter.v{lanes}{self.suffix(name)}.v{lanes}p0"
+            target, given = f"<{lanes} x ptr>", self.pointers(address, name, stride, lanes)
+        e.declarations.add(f"declare void {function}({vector}, {target}, i32, {flags})")
+        e.do(
+            f"call void {function}({vector} {value.text}, {target} {given}, i32 {dtype.itemsize}, "
+            f"{flags} {self.mask_text(mask)})"
+        )
+
+    def pointers(self, address: str, name: str, stride: int, lanes: int) -> str:
+        steps = ", ".join(f"i64 {k * stride}" for k in range(lanes))
+        return self.e.emit(f"getelementptr inbounds {name}, ptr {address}, <{lanes} x i64> <{steps}>")
+
+    @staticmethod
+    def mask_text(mask: Number | None) -> str:
+        return "splat (i1 true)" if mask is None else mask.text
+
+    @staticmethod
+    def suffix(name: str) -> str:
+        return {"half": "f16", "float": "f32", "double": "f64"}.get(name, name)
+
+    def from_memory(self, text: str, dtype: DType, lanes: int) -> Number:
+        if dtype != BOOL:
+            return Number(text, dtype, lanes)
+        byte = Number(text, np.dtype(np.int8), lanes)
+        return self.e.compare("ne", byte, 0)
+
+    def to_memory(self, value: Number) -> Number:
+        return self.e.convert("zext", value, np.dtype(np.uint8)) if value.dtype == BOOL else value
+
+    # --- tiles -------------------------------------------------------------------------------------
+    def tile(self, pointer: str, line: Line, dtype: DType, index: Number, lanes: int, count: int) -> list[Number]:
+        """What as many rows as there are lanes read along a line whose places are contiguous from row to row.
+
+        Vectors along the rows, of the first ``count`` lanes' columns, are transposed: one vector a row.
+        """
+        e, name = self.e, memory_name(dtype)
+        first, stride = self.place(line, index), line.strides[-1]
+        columns = []
+        for lane in range(count):
+            place = e.integer("add", first, lane * stride) if lane else first
+            address = e.emit(f"{self.step(pointer)} {name}, ptr {pointer}, i64 {place.text}")
+            columns.append(e.emit(f"load <{lanes} x {name}>, ptr {address}, align {dtype.itemsize}"))
+        columns += ["zeroinitializer"] * (lanes - count)
+        return [self.from_memory(text, dtype, lanes) for text in self.transposed(columns, name)]
+
+    def transposed(self, rows: list[str], name: str) -> list[str]:
+        """A square of vectors transposed: halves, then quarters and so on change places across the diagonal."""
+        lanes, rows = len(rows), list(rows)
+        vector, half = f"<{lanes} x {name}>", lanes // 2
+        while half:
+            for low in range(lanes):
+                if low & half:
+                    continue
+                a, b = rows[low], rows[low + half]
+                upper = [k if not k & half else lanes + k - half for k in range(lanes)]
+                lower = [k + half if not k & half else lanes + k for k in range(lanes)]
+                rows[low], rows[low + half] = (self.shuffled(vector, a, b, order) for order in (upper, lower))
+            half //= 2
+        return rows
+
+    def shuffled(self, vector: str, a: str, b: str, order: Sequence[int]) -> str:
+        places = ", ".join(f"i32 {k}" for k in order)
+        return self.e.emit(f"shufflevector {vector} {a}, {vector} {b}, <{len(order)} x i32> <{places}>")

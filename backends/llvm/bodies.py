@@ -1,0 +1,554 @@
+"""The loops of one group as explicit vectors, with a tail under a mask or number by number.
+
+The last axis of a group is the vectors' loop; what varies along outer axes alone is computed in the outer loops. Light
+groups take several *rows* at once, which are indices of the axis before the last: so arrays that are contiguous along
+that axis are read in tiles and transposed in registers, and a fold over it touches its output once for all rows. A fold
+over the last axes has accumulators in registers, whose order depends on the shape alone. Long sums of floats are
+compensated from block to block. A fold over other axes adds to its output in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple
+
+from srcgrad.backends.llvm import scalars
+from srcgrad.backends.llvm.access import INT64
+from srcgrad.backends.llvm.emitter import BOOL, DType, Emitter, Number
+from srcgrad.backends.llvm.folds import BLOCK, Folding, State
+from srcgrad.backends.llvm.loops import Compute, Constant, Fold, Group, Iota, Load, Store, empty_result
+from srcgrad.backends.llvm.shapes import HEAVY, shape_of
+from srcgrad.backends.llvm.target import Target
+from srcgrad.ir.core import Value
+
+LONG: Final = 300
+"""The number of lines from which a loop is written so that LLVM does not know it as one."""
+Trip = Callable[[Number, list[Number]], list[Number]]
+
+
+class Span(NamedTuple):
+    """The part of an axis that is run over: ``start`` to ``stop``.
+
+    Of a chunk, ``last`` says whether it is the one that ends with the axis: the others are whole steps, and no chunk is
+    shorter than a step. None: a part of any length from 1 on.
+    """
+
+    start: Number
+    stop: Number
+    last: Number | None
+
+
+class _Row(NamedTuple):
+    """What is known outside of the innermost loop, for one index of the axis before the last."""
+
+    indices: list[Number]
+    bases: dict[tuple[int, tuple[int, ...]], Number]
+    scalars: dict[int, Number]
+    splats: dict[int, Number]
+
+
+class Body(Folding):
+    """The state of writing one group's loops.
+
+    ``first``: how many leading axes have indices already; ``spans``: axes that are run over in part.
+    """
+
+    def __init__(
+        self, group: Group, target: Target, emitter: Emitter, inputs: Sequence[str], outputs: Sequence[str],
+        spans: dict[int, Span] | None = None, first: int = 0,
+    ) -> None:  # fmt: skip
+        super().__init__(emitter, inputs, outputs)
+        self.first = first
+        self.group = group
+        self.target = target
+        self.spans = spans or {}
+        self.rank = len(group.domain)
+        self.depths = group.depths()
+        self.scalars: dict[int, Number] = {}
+        """Statements outside of the innermost loop."""
+        self.blocked = frozenset(axis for axis, span in self.spans.items() if span.last is None)
+        self.shape = shape_of(group, target, self.blocked)
+        self.lanes = self.shape.lanes
+        self.rows: list[_Row] = []
+        self.slots: dict[int, list[str]] = {}
+        self.inner_folds = [fold for fold in group.folds if self.rank - 1 in fold.axes]
+        self.outer_folds = [fold for fold in group.folds if self.rank - 1 not in fold.axes]
+        self.stores: dict[int, list[Store]] = {}
+        for store in group.stores:
+            self.stores.setdefault(store.statement, []).append(store)
+
+    # --- the function ------------------------------------------------------------------------------
+    def is_empty(self) -> bool:
+        """Whether there are no points; then what folds give is written."""
+        if 0 not in self.group.domain:
+            return False
+        for fold in self.group.folds:
+            dtype = self.dtype_of(fold)
+            self.fill(fold.output, empty_result(fold.name, dtype), dtype)
+        return True
+
+    def begin(self, folds: Sequence[Fold]) -> None:
+        """Write the identity to where these folds add to."""
+        for fold in folds:
+            self.fill(fold.output, scalars.identity(fold.name, self.dtype_of(fold)), self.dtype_of(fold))
+
+    def begin_rows(self, first: Number, last: Number, row_size: Callable[[Value], int]) -> None:
+        """The same for what is added up within each of some rows of a nest."""
+        for fold in self.group.folds:
+            if self.accumulates(fold) and min(fold.axes) > self.first:
+                size = row_size(self.group.outputs[fold.output])
+                start, stop = (self.e.integer("mul", row, size) for row in (first, last))
+                self.loop(start, stop, 1, [], self.filling(fold.output, self.identity(fold, 1)))
+
+    def run(self, outer: Sequence[Number] = ()) -> None:
+        """The loops within those whose indices are given."""
+        for position, fold in enumerate(self.inner_folds):
+            if self.run_of(fold) < self.rank - 1:
+                self.slots[position] = [self.slot(fold) for _ in range(1 + self.compensated(fold))]
+        self.indices = list(outer)
+        self.level(len(outer), 0)
+
+    def fill(self, output: int, value: Any, dtype: DType) -> None:
+        """Write one number everywhere into an output."""
+        size, lanes = self.group.outputs[output].type.size, self.target.vector_bytes // dtype.itemsize
+        whole = size // lanes * lanes
+        if whole:
+            self.loop(0, whole, lanes, [], self.filling(output, self.e.constant(value, dtype, lanes)))
+        if size > whole:
+            self.loop(whole, size, 1, [], self.filling(output, self.e.constant(value, dtype, 1)))
+
+    def filling(self, output: int, value: Number) -> Trip:
+        def trip(index: Number, carried: list[Number]) -> list[Number]:
+            self.store(output, index, 1, value, value.dtype, None)
+            return carried
+
+        return trip
+
+    def level(self, depth: int, since: int) -> None:
+        """The loops from ``depth`` on, and what stands before them: statements of the depths from ``since`` on."""
+        known = dict(self.bases)
+        self.before(depth, since)
+        if depth == self.rank:
+            self.sink_numbers()
+        else:
+            self.enter(depth)
+        self.bases = known
+
+    def before(self, depth: int, since: int) -> None:
+        for line in self.group.lines():
+            self.base(line, depth)
+        for number, item in enumerate(self.group.statements):
+            placed = since <= self.depths[number] <= depth and self.depths[number] < max(self.rank, 1)
+            if placed and not isinstance(item, Constant):
+                self.scalars[number] = self.compute(number, 1, self.scalars, None, None)
+
+    def sink_numbers(self) -> None:
+        """The stores of a group of no axes."""
+        for store in self.group.stores:
+            dtype = self.group.statements[store.statement].dtype
+            value = self.operand(store.statement, 1, self.scalars)
+            self.store(store.output, self.base(store.line, 0), 1, value, dtype, None)
+
+    def enter(self, depth: int) -> None:
+        starting = [k for k, fold in enumerate(self.inner_folds) if self.run_of(fold) == depth]
+        for position in starting:
+            if position in self.slots:
+                self.store_slots(self.slots[position], self.beginning(self.inner_folds[position], self.lanes))
+        if depth == self.rank - 1:
+            self.innermost([_Row(self.indices, self.bases, self.scalars, {})])
+        elif depth == self.rank - 2 and self.shape.rows > 1:
+            self.in_steps(depth, self.shape.rows, [], self.several_rows, self.rows_left)
+        else:
+            span = self.spans.get(depth)
+            size: tuple[Number | int, Number | int] = (0, self.group.domain[depth])
+            start, stop = size if span is None else (span.start, span.stop)
+            self.loop(start, stop, 1, [], self.one_level)
+        for position in starting:
+            if position in self.slots:
+                fold = self.inner_folds[position]
+                self.finish(fold, self.load_slots(fold, self.slots[position]))
+
+    def one_level(self, index: Number, carried: list[Number]) -> list[Number]:
+        depth = len(self.indices) + 1
+        self.indices.append(index)
+        self.level(depth, depth)
+        self.indices.pop()
+        return carried
+
+    def several_rows(self, index: Number, carried: list[Number]) -> list[Number]:
+        depth, rows = self.rank - 1, []
+        outer, known, numbers = self.indices, self.bases, self.scalars
+        for row in range(self.shape.rows):
+            at = self.e.integer("add", index, row) if row else index
+            self.indices, self.bases, self.scalars = [*outer, at], dict(known), dict(numbers)
+            self.before(depth, depth)
+            rows.append(_Row(self.indices, self.bases, self.scalars, {}))
+        self.innermost(rows)
+        self.indices, self.bases, self.scalars = outer, known, numbers
+        return carried
+
+    def rows_left(self, carried: list[Number]) -> list[Number]:
+        size = self.group.domain[-2]
+        self.loop(size // self.shape.rows * self.shape.rows, size, 1, [], self.one_level)
+        return carried
+
+    def finish(self, fold: Fold, state: State) -> None:
+        """Add up the lanes, and write the result."""
+        self.write_result(fold, self.lanes_combined(fold, self.settled(state)))
+
+    # --- the innermost loop ------------------------------------------------------------------------
+    def innermost(self, rows: list[_Row]) -> None:
+        """Blocks of several vectors, then single vectors, then the tail."""
+        lanes, unroll = self.lanes, self.shape.unroll
+        self.rows = rows
+        self.targets = [(row, fold) for row in range(len(rows)) for fold in self.inner_folds]
+        for row in rows:
+            for number in self.used_inside():
+                if number in row.scalars:
+                    row.splats[number] = self.e.splat(row.scalars[number], lanes)
+        states = self.flat([self.initial(row, fold) for row, fold in self.targets])
+        span = self.spans.get(self.rank - 1)
+        if span is not None and span.last is None:
+            states = self.any_length(span, states)
+        elif self.shape.heavy:
+            size = -(-self.group.domain[-1] // lanes) * lanes
+            start, stop = (0, size) if span is None else (span.start, span.stop)
+            states = self.blocks(start, stop, lanes, states)
+        else:
+            states = self.in_steps(self.rank - 1, lanes * unroll, states, None, self.columns_left)
+        self.conclude(self.unflat(states))
+
+    def in_steps(
+        self, axis: int, step: int, carried: list[Number], trip: Trip | None,
+        left: Callable[[list[Number]], list[Number]],
+    ) -> list[Number]:  # fmt: skip
+        """Whole steps along an axis, or its span, and what is left of it after them."""
+        size, span = self.group.domain[axis], self.spans.get(axis)
+        whole = size // step * step
+
+        def steps(start: Number | int, stop: Number | int) -> list[Number]:
+            if trip is None:
+                return self.blocks(start, stop, step, carried)
+            return self.loop(start, stop, step, carried, trip)
+
+        if span is None:
+            carried = steps(0, whole) if whole else carried
+            return left(carried) if size > whole else carried
+        stop = span.stop if size == whole else self.e.intrinsic("umin", span.stop, self.e.like(whole, span.stop))
+        carried = steps(span.start, stop)
+        if size == whole or span.last is None:
+            return carried
+        return self.only_if(span.last, carried, left)
+
+    def only_if(
+        self, condition: Number, carried: list[Number], then: Callable[[list[Number]], list[Number]]
+    ) -> list[Number]:
+        e = self.e
+        before, inside, after = e.block, e.label("some"), e.label("after")
+        e.branch(condition, inside, after)
+        e.start(inside)
+        found = then(carried)
+        end = e.block
+        e.jump(after)
+        e.start(after)
+        return [e.phi((old, before), (new, end)) for old, new in zip(carried, found, strict=True)]
+
+    def columns_left(self, flat: list[Number]) -> list[Number]:
+        """What is left after whole blocks: single vectors, then the tail."""
+        size, lanes = self.group.domain[-1], self.lanes
+        whole, vectors = size // (lanes * self.shape.unroll) * lanes * self.shape.unroll, size // lanes * lanes
+        states = self.unflat(flat)
+        if vectors > whole:
+            states = self.absorbed(states, self.loop(whole, vectors, lanes, self.identities(lanes), self.vectors(1)))
+        rest = size - vectors
+        if rest and (self.target.masked or lanes == 1):
+            mask = Number(f"<{', '.join(['i1 1'] * rest + ['i1 0'] * (lanes - rest))}>", BOOL, lanes)
+            start = self.e.constant(vectors, INT64, 1)
+            found = self.body(start, lanes, self.identities(lanes), mask, rest)
+            states = self.absorbed(states, found)
+        elif rest:
+            found = self.loop(vectors, size, 1, self.identities(1), lambda k, accs: self.body(k, 1, accs, None))
+            states = self.absorbed(states, self.in_lanes(found))
+        return self.flat(states)
+
+    def any_length(self, span: Span, flat: list[Number]) -> list[Number]:
+        """A span of any length: whole vectors, and what is left under a mask or number by number."""
+        lanes, masked = self.lanes, self.target.masked or self.lanes == 1
+
+        def under_mask(index: Number, carried: list[Number]) -> list[Number]:
+            return self.body(index, lanes, carried, self.below(index, span.stop) if lanes > 1 else None)
+
+        def added(carried: list[Number], found: list[Number]) -> list[Number]:
+            return self.flat(self.absorbed(self.unflat(carried), found))
+
+        if masked and (lanes == 1 or self.group.cost() > HEAVY):
+            return added(flat, self.loop(span.start, span.stop, lanes, self.identities(lanes), under_mask))
+        count = self.e.integer("sub", span.stop, span.start)
+        whole = self.e.integer("sub", span.stop, self.e.integer("and", count, lanes - 1))
+
+        def vectors(carried: list[Number]) -> list[Number]:
+            return added(carried, self.loop(span.start, whole, lanes, self.identities(lanes), self.vectors(1)))
+
+        def left(carried: list[Number]) -> list[Number]:
+            if masked:
+                return added(carried, under_mask(whole, self.identities(lanes)))
+            found = self.loop(whole, span.stop, 1, self.identities(1), lambda k, accs: self.body(k, 1, accs, None))
+            return added(
+                carried, [self.in_lane(fold, value) for (_, fold), value in zip(self.targets, found, strict=True)]
+            )
+
+        flat = self.only_if(self.e.compare("ult", span.start, whole), flat, vectors)
+        return self.only_if(self.e.compare("ult", whole, span.stop), flat, left)
+
+    def used_inside(self) -> list[int]:
+        found: dict[int, None] = {}
+        for number, item in enumerate(self.group.statements):
+            if self.depths[number] == self.rank and isinstance(item, Compute):
+                found.update(dict.fromkeys(item.operands))
+        found.update(dict.fromkeys(store.statement for store in self.group.stores))
+        found.update(dict.fromkeys(fold.statement for fold in self.group.folds))
+        return list(found)
+
+    def initial(self, row: int, fold: Fold) -> State:
+        slots = self.slots.get(self.inner_folds.index(fold), ())
+        return self.load_slots(fold, slots) if slots and not row else self.beginning(fold, self.lanes)
+
+    def conclude(self, states: list[State]) -> None:
+        """Write the results of folds that end here, and keep the others' states."""
+        kept: dict[int, State] = {}
+        for (row, fold), state in zip(self.targets, states, strict=True):
+            position = self.inner_folds.index(fold)
+            if position not in self.slots:
+                self.indices, self.bases = self.rows[row].indices, self.rows[row].bases
+                self.finish(fold, state)
+            elif position in kept:
+                kept[position] = self.absorb(fold, kept[position], self.settled(state))
+            else:
+                kept[position] = state
+        for position, state in kept.items():
+            self.store_slots(self.slots[position], state)
+
+    def blocks(self, start: Number | int, stop: Number | int, step: int, flat: list[Number]) -> list[Number]:
+        """The loop over several vectors a trip; of a long one, the accumulators are added up block by block."""
+        count, lanes = len(self.targets), self.lanes
+        trip = self.vectors(step // lanes)
+        block = BLOCK // step * step
+        long = self.group.domain[-1] > block and any(self.compensated(fold) for fold in self.inner_folds)
+
+        def gathered(accs: list[Number]) -> list[Number]:
+            found = accs[:count]
+            for k in range(count, len(accs)):
+                found[k % count] = self.combine(self.targets[k % count][1], found[k % count], accs[k])
+            return found
+
+        empty = self.identities(lanes) * (step // lanes)
+        if not long:
+            return self.flat(self.absorbed(self.unflat(flat), gathered(self.loop(start, stop, step, empty, trip))))
+
+        def outer(index: Number, carried: list[Number]) -> list[Number]:
+            end = self.e.intrinsic("umin", self.e.integer("add", index, block), self.e.like(stop, index))
+            return self.flat(self.absorbed(self.unflat(carried), gathered(self.loop(index, end, step, empty, trip))))
+
+        return self.loop(start, stop, block, flat, outer)
+
+    # --- states as lists of numbers ----------------------------------------------------------------
+    def identities(self, lanes: int) -> list[Number]:
+        return [self.identity(fold, lanes) for _, fold in self.targets]
+
+    def absorbed(self, states: list[State], values: Sequence[Number]) -> list[State]:
+        return [
+            self.absorb(fold, state, value)
+            for (_, fold), state, value in zip(self.targets, states, values, strict=True)
+        ]
+
+    def in_lanes(self, values: Sequence[Number]) -> list[Number]:
+        return [self.in_lane(fold, value) for (_, fold), value in zip(self.targets, values, strict=True)]
+
+    @staticmethod
+    def flat(states: list[State]) -> list[Number]:
+        return [value for state in states for value in state]
+
+    def unflat(self, values: list[Number]) -> list[State]:
+        found, position = [], 0
+        for _, fold in self.targets:
+            width = 1 + self.compensated(fold)
+            found.append(values[position : position + width])
+            position += width
+        return found
+
+    # --- one trip ----------------------------------------------------------------------------------
+    def vectors(self, times: int) -> Trip:
+        count = len(self.targets)
+
+        def trip(index: Number, carried: list[Number]) -> list[Number]:
+            found: list[Number] = []
+            mask = self.below(index, self.group.domain[-1]) if self.shape.heavy else None
+            for copy in range(times):
+                at = self.e.integer("add", index, copy * self.lanes) if copy else index
+                found += self.body(at, self.lanes, carried[copy * count : (copy + 1) * count], mask)
+            return found
+
+        return trip
+
+    def below(self, index: Number, stop: Number | int) -> Number:
+        """Which lanes are before the end."""
+        lanes = ", ".join(f"i64 {k}" for k in range(self.lanes))
+        places = self.e.integer("add", self.e.splat(index, self.lanes), Number(f"<{lanes}>", INT64, self.lanes))
+        return self.e.compare("ult", places, stop if isinstance(stop, int) else self.e.splat(stop, self.lanes))
+
+    def body(self, index: Number, lanes: int, accs: list[Number], mask: Number | None, count: int = 0) -> list[Number]:
+        """All statements of the innermost loop at ``index`` and the lanes after it; the accumulators after it.
+
+        ``count``: how many lanes the mask leaves, where that is known.
+        """
+        e = self.e
+        found: list[Number] = []
+        tiles: dict[int, list[Number]] = {}
+        same: dict[int, Number] = {}
+        sums: dict[int, Number] = {}
+        e.lanes = lanes
+        for row, known in enumerate(self.rows):
+            self.indices, self.bases = known.indices, known.bases
+            values, stored = dict(known.scalars if lanes == 1 else known.splats) | same, set[Store]()
+            for number, item in enumerate(self.group.statements):
+                if self.depths[number] != self.rank or isinstance(item, Constant) or number in values:
+                    continue
+                if number in self.shape.turned and lanes > 1 and len(self.rows) > 1:
+                    if not row:
+                        tiles[number] = self.tile_of(number, index, count or lanes)
+                    values[number] = tiles[number][row]
+                else:
+                    values[number] = self.compute(number, lanes, values, index, mask)
+                if number in self.shape.same and len(self.rows) > 1:
+                    same[number] = values[number]
+                for store in self.stores.get(number, ()):  # at once: what waits in a register is in the way
+                    self.store_at(store.output, store.line, values[number], index, lanes, mask)
+                    stored.add(store)
+            found += self.sinks(row, index, lanes, accs, mask, values, sums, stored)
+        e.lanes = 1
+        return found
+
+    def sinks(
+        self, row: int, index: Number, lanes: int, accs: list[Number], mask: Number | None,
+        values: dict[int, Number], sums: dict[int, Number], stored: set[Store],
+    ) -> list[Number]:  # fmt: skip
+        """What is kept of one row and is not ``stored`` yet: the accumulators after it."""
+        e, found = self.e, []
+        for store in self.group.stores:
+            if store in stored:
+                continue
+            value = self.operand(store.statement, lanes, values)
+            self.store_at(store.output, store.line, value, index, lanes, mask)
+        for position, fold in enumerate(self.outer_folds):
+            value = e.splat(self.operand(fold.statement, lanes, values), lanes)
+            if position in sums:
+                value = self.combine(fold, sums[position], value)
+            if self.rank - 2 in fold.axes and row < len(self.rows) - 1:
+                sums[position] = value
+                continue
+            before = self.load_at(self.outputs[fold.output], fold.line, value.dtype, index, lanes, mask)
+            self.store_at(fold.output, fold.line, self.combine(fold, before, value), index, lanes, mask)
+        width = len(self.inner_folds)
+        for fold, acc in zip(self.inner_folds, accs[row * width : (row + 1) * width], strict=True):
+            value = self.operand(fold.statement, lanes, values)
+            if mask is not None:
+                value = e.select(mask, value, self.identity(fold, lanes))
+            found.append(self.combine(fold, acc, value))
+        return found
+
+    def tile_of(self, number: int, index: Number, count: int) -> list[Number]:
+        item = self.group.statements[number]
+        assert isinstance(item, Load)
+        return self.tile(self.inputs[item.source], item.line, item.dtype, index, self.lanes, count)
+
+    # --- statements --------------------------------------------------------------------------------
+    def compute(
+        self, number: int, lanes: int, values: dict[int, Number], index: Number | None, mask: Number | None
+    ) -> Number:
+        item = self.group.statements[number]
+        if isinstance(item, Load):
+            return self.load_at(self.inputs[item.source], item.line, item.dtype, index, lanes, mask)
+        if isinstance(item, Iota):
+            return self.counted(item, lanes, index)
+        assert isinstance(item, Compute)
+        return scalars.emit(self.e, item.operation, [self.operand(k, lanes, values) for k in item.operands])
+
+    def operand(self, number: int, lanes: int, values: dict[int, Number]) -> Number:
+        item = self.group.statements[number]
+        return self.e.constant(item.value, item.dtype, lanes) if isinstance(item, Constant) else values[number]
+
+    def counted(self, item: Iota, lanes: int, index: Number | None) -> Number:
+        e, stride = self.e, item.line.strides[-1] if item.line.strides else 0
+        whole = self.place(item.line, index)
+        if lanes > 1:
+            steps = ", ".join(f"i64 {k * stride}" for k in range(lanes))
+            whole = e.integer("add", e.splat(whole, lanes), Number(f"<{steps}>", INT64, lanes))
+        return scalars.cast(e, whole, item.dtype)
+
+    # --- loops -------------------------------------------------------------------------------------
+    def loop(
+        self, start: Number | int, stop: Number | int, step: int, carried: list[Number], trip: Trip
+    ) -> list[Number]:
+        return counted_loop(self.e, start, stop, step, carried, trip)
+
+
+def counted_loop(
+    e: Emitter, start: Number | int, stop: Number | int, step: int, carried: list[Number], trip: Trip
+) -> list[Number]:
+    """A loop of at least one trip: the carried values after it. One trip is written without a loop."""
+    first = e.constant(start, INT64, 1) if isinstance(start, int) else start
+    if isinstance(start, int) and isinstance(stop, int) and start + step >= stop:
+        return trip(first, carried)
+    last = e.constant(stop, INT64, 1) if isinstance(stop, int) else stop
+    before, head, after = e.block, e.label("loop"), e.label("after")
+    e.jump(head)
+    e.start(head)
+    index = Number(e.fresh(), INT64, 1)
+    phis = [value._replace(text=e.fresh()) for value in carried]
+    position = len(e.lines)
+    found = trip(index, phis)
+    if len(e.lines) - position > LONG:
+        _enter_twice(e, position, before, (first, last, step), (index, *phis), carried, found, after)
+        return found
+    following = Number(e.emit(f"add nuw nsw i64 {index.text}, {step}"), INT64, 1)
+    end = e.block
+    lines = [f"  {index.text} = phi i64 [ {first.text}, %{before} ], [ {following.text}, %{end} ]"]
+    for phi, value, result in zip(phis, carried, found, strict=True):
+        lines.append(f"  {phi.text} = phi {phi.type} [ {value.text}, %{before} ], [ {result.text}, %{end} ]")
+    e.lines[position:position] = lines
+    e.branch(e.compare("ult", following, last), head, after)
+    e.start(after)
+    return found
+
+
+def _enter_twice(
+    e: Emitter, position: int, before: str, bounds: tuple[Number, Number, int], phis: Sequence[Number],
+    carried: Sequence[Number], found: Sequence[Number], after: str,
+) -> None:  # fmt: skip
+    """End a loop whose body is the lines from ``position`` on, and let it seem to have a second entry.
+
+    What has two entries is no loop to LLVM. So it does not move the constants of a long body out of it, of which there
+    are more than registers: that, and where to split what then is live all the time, took a third of its time. The
+    second entry goes where the next index is found, one trip too early, so that it would be right as well.
+    """
+    first, last, step = bounds
+    lines, end, head = e.lines[position:], e.block, e.lines[position - 1][:-1]
+    del e.lines[position - 2 :]
+    e.block = before
+    following = e.label("following")
+    hidden = Number(e.emit('call i64 asm "", "=r,0"(i64 0)'), INT64, 1)
+    early = e.integer("sub", first, step)
+    e.branch(e.compare("ne", hidden, 0), following, head)
+    e.start(following)
+    ahead = [value._replace(text=e.fresh()) for value in phis]
+    for value, start, result in zip(ahead, (early, *carried), (phis[0], *found), strict=True):
+        e.do(f"{value.text} = phi {value.type} [ {start.text}, %{before} ], [ {result.text}, %{end} ]")
+    ahead[0] = e.integer("add", ahead[0], step)
+    e.jump(head)
+    e.start(head)
+    for value, start, result in zip(phis, (first, *carried), ahead, strict=True):
+        e.do(f"{value.text} = phi {value.type} [ {start.text}, %{before} ], [ {result.text}, %{following} ]")
+    e.lines += lines
+    e.block = end
+    e.branch(e.compare("ult", e.integer("add", phis[0], step), last), following, after)
+    e.start(after)

@@ -1,0 +1,131 @@
+"""Folds in registers: accumulators, compensated sums, and the order in which they are added up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from srcgrad.backends.llvm import scalars
+from srcgrad.backends.llvm.access import Access, memory_name
+from srcgrad.backends.llvm.emitter import DType, Number
+from srcgrad.backends.llvm.loops import Fold, Group
+
+BLOCK: Final = 4096
+"""Elements after which the sums so far are added up with compensation; longer sums lose no digits to their length."""
+State = list[Number]
+"""What a fold has so far: one vector, or a sum and what its rounding has lost."""
+
+
+class Folding(Access):
+    """The folds of one group."""
+
+    group: Group
+    rank: int
+    lanes: int
+    first: int = 0
+    """The first axis whose loop is written here."""
+    blocked: frozenset[int] = frozenset()
+    """Axes of which there is a part only, and results of other parts are there already."""
+
+    def run_of(self, fold: Fold) -> int:
+        """The first of the last axes that all are folded, and whose loops are written here."""
+        axis = self.rank
+        while axis > self.first and axis - 1 in fold.axes:
+            axis -= 1
+        return axis
+
+    def accumulates(self, fold: Fold) -> bool:
+        """Whether the output is added to, rather than written once."""
+        return any(axis < self.run_of(fold) or axis in self.blocked for axis in fold.axes)
+
+    def compensated(self, fold: Fold) -> bool:
+        count = 1
+        for axis in range(self.run_of(fold), self.rank):
+            count *= self.group.domain[axis]
+        return fold.name == "reduce_sum" and self.dtype_of(fold).kind == "f" and count > BLOCK
+
+    def dtype_of(self, fold: Fold) -> DType:
+        return self.group.statements[fold.statement].dtype
+
+    def identity(self, fold: Fold, lanes: int) -> Number:
+        dtype = self.dtype_of(fold)
+        return self.e.constant(scalars.identity(fold.name, dtype), dtype, lanes)
+
+    def beginning(self, fold: Fold, lanes: int) -> State:
+        """The state of a fold of nothing."""
+        start = self.identity(fold, lanes)
+        return [start, self.e.constant(0, start.dtype, lanes)] if self.compensated(fold) else [start]
+
+    def combine(self, fold: Fold, a: Number, b: Number) -> Number:
+        return scalars.combine(self.e, fold.name, a, b)
+
+    def absorb(self, fold: Fold, state: State, value: Number) -> State:
+        """A state with accumulators added: a number, or a sum and what its rounding has lost (Neumaier's two-sum)."""
+        if len(state) == 1:
+            return [self.combine(fold, state[0], value)]
+        total, lost = state
+        with self.e.strict():
+            after = self.combine(fold, total, value)
+            gained = self.e.sub(after, total)
+            error = self.e.add(self.e.sub(total, self.e.sub(after, gained)), self.e.sub(value, gained))
+            return [after, self.e.add(lost, error)]
+
+    def settled(self, state: State) -> Number:
+        """A state as one vector; what was lost counts where it is a number other than 0, so that -0.0 and inf stay."""
+        if len(state) == 1:
+            return state[0]
+        e, (total, lost) = self.e, state
+        counts = e.binary("and", e.compare("une", lost, 0.0), e.compare("ord", lost, lost))
+        return e.select(counts, e.add(total, lost), total)
+
+    def in_lane(self, fold: Fold, value: Number) -> Number:
+        """A vector of the identity, with one number in the first lane."""
+        if self.lanes == 1:
+            return value
+        start = self.identity(fold, self.lanes)
+        text = self.e.emit(f"insertelement {start.type} {start.text}, {value.type} {value.text}, i64 0")
+        return start._replace(text=text)
+
+    def lanes_combined(self, fold: Fold, value: Number) -> Number:
+        """The lanes added up by halves."""
+        while value.lanes > 1:
+            half = value.lanes // 2
+            low, high = (self.part(value, start, half) for start in (0, half))
+            value = self.combine(fold, low, high)
+        return value
+
+    def part(self, value: Number, start: int, count: int) -> Number:
+        if count == 1:
+            text = self.e.emit(f"extractelement {value.type} {value.text}, i64 {start}")
+        else:
+            order = ", ".join(f"i32 {start + k}" for k in range(count))
+            text = self.e.emit(
+                f"shufflevector {value.type} {value.text}, {value.type} poison, <{count} x i32> <{order}>"
+            )
+        return Number(text, value.dtype, count)
+
+    def write_result(self, fold: Fold, value: Number) -> None:
+        """One number to where the result is, or added to what is there."""
+        place = self.base(fold.line, len(self.indices))
+        if self.accumulates(fold):
+            before = self.load_numbers(self.outputs[fold.output], place, value.dtype, 1)
+            value = self.combine(fold, before, value)
+        self.store(fold.output, place, 0, value, value.dtype, None)
+
+    # --- folds that are added up in memory ---------------------------------------------------------
+    def slot(self, fold: Fold) -> str:
+        return self.e.room(Number("", self.dtype_of(fold), self.lanes).type, 64)
+
+    def load_slots(self, fold: Fold, slots: Sequence[str]) -> State:
+        like = Number("", self.dtype_of(fold), self.lanes)
+        return [like._replace(text=self.e.emit(f"load {like.type}, ptr {slot}, align 64")) for slot in slots]
+
+    def store_slots(self, slots: Sequence[str], state: State) -> None:
+        for slot, value in zip(slots, state, strict=True):
+            self.e.do(f"store {value.type} {value.text}, ptr {slot}, align 64")
+
+    def load_numbers(self, pointer: str, place: Number, dtype: DType, lanes: int) -> Number:
+        name = memory_name(dtype)
+        address = self.e.emit(f"{self.step(pointer)} {name}, ptr {pointer}, i64 {place.text}")
+        vector = name if lanes == 1 else f"<{lanes} x {name}>"
+        return self.from_memory(self.e.emit(f"load {vector}, ptr {address}, align {dtype.itemsize}"), dtype, lanes)

@@ -1,0 +1,249 @@
+"""What answers a call in machine code: checks of the arguments and of what the function reads, then the program.
+
+An object with a fast way has the machine `_TEXT` as its vectorcall function, and in its slot a tuple of tables, one for
+each signature, each followed by what it refers to. A table is operations for the machine: words of its own, so that a
+signature costs no compilation. Where no table fits, or a trace, a debugger or a choice of backend is in progress
+anywhere, the call goes to the class's ``__call__``; nothing was done by then.
+
+References: registers borrow. What a program is given is held while it runs, since others may then run; so is the slot's
+tuple. What `bind` returned is held until the end.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Callable, Sequence
+from enum import IntEnum
+from typing import Any, Final, NamedTuple
+
+import llvmlite.binding as llvm  # type: ignore[import-untyped]
+import numpy as np
+
+from srcgrad.backends.llvm import layout, native
+from srcgrad.ir.types import DTYPES
+
+MOST_ARGUMENTS: Final = 32
+MOST_REGISTERS: Final = 256
+MOST_RESULTS: Final = 64
+WORD: Final = 8
+
+
+class Code(IntEnum):
+    """The operations of a table: a word for each, and words for the operands, as `Table` writes them."""
+
+    CONSTANT = 0
+    LOAD = 1
+    ITEM = 2
+    ABSENT = 3
+    IS = 4
+    SAME = 5
+    DIFFER = 6
+    WORD = 7
+    HALF = 8
+    ARRAY = 9
+    GIVE = 10
+    NATIVE = 11
+    PYTHON = 12
+    BIND = 13
+    RESULT = 14
+    KEEP = 15
+    PICK = 16
+    TUPLE = 17
+    LIST = 18
+    DICT = 19
+    DONE = 20
+    FINISH = 21
+
+
+class TooLong(Exception):
+    """A table needs more registers, arguments or results than the machine has."""
+
+
+class Table:
+    """The operations for one signature; a register is a number, and 0 is the object that is called."""
+
+    def __init__(self, arguments: int) -> None:
+        if arguments > MOST_ARGUMENTS:
+            raise TooLong
+        self.words: list[int] = [arguments]
+        self.kept: list[Any] = []
+        self.registers = 1 + arguments
+        self.given = 0
+
+    def held(self, object: Any) -> int:
+        self.kept.append(object)
+        return id(object)
+
+    def register(self) -> int:
+        if self.registers >= MOST_REGISTERS:
+            raise TooLong
+        self.registers += 1
+        return self.registers - 1
+
+    def constant(self, object: Any) -> int:
+        found = self.register()
+        self.words += [Code.CONSTANT, found, self.held(object)]
+        return found
+
+    def load(self, register: int, offset: int) -> int:
+        """The pointer that lies there; no fit if it is null."""
+        found = self.register()
+        self.words += [Code.LOAD, found, register, offset]
+        return found
+
+    def item(self, mapping: int, key: str) -> int:
+        """What a dict has under a key; no fit if it has nothing."""
+        found = self.register()
+        self.words += [Code.ITEM, found, mapping, self.held(key), 0, 0]
+        return found
+
+    def absent(self, mapping: int, key: str) -> None:
+        self.words += [Code.ABSENT, mapping, self.held(key), 0]
+
+    def require_is(self, register: int, object: Any) -> None:
+        self.words += [Code.IS, register, self.held(object)]
+
+    def require_same(self, register: int, other: int) -> None:
+        self.words += [Code.SAME, register, other]
+
+    def require_other(self, register: int, other: int) -> None:
+        self.words += [Code.DIFFER, register, other]
+
+    def require_word(self, register: int, offset: int, value: int) -> None:
+        self.words += [Code.WORD, register, offset, value]
+
+    def require_type(self, register: int, kind: type) -> None:
+        self.require_word(register, layout.TYPE, self.held(kind))
+
+    def require_int(self, register: int, value: int) -> None:
+        """An int of one digit."""
+        self.require_type(register, int)
+        self.require_word(register, layout.SIZE, (value > 0) - (value < 0))
+        if value:
+            self.words += [Code.HALF, register, layout.ITEMS, abs(value)]
+
+    def require_array(self, register: int, dtype: np.dtype[Any], shape: Sequence[int]) -> None:
+        self.words += [Code.ARRAY, register, self.held(dtype), len(shape), *shape]
+
+    def give(self, register: int) -> None:
+        """One more argument of the program."""
+        self.given += 1
+        if self.given > MOST_ARGUMENTS:
+            raise TooLong
+        self.words += [Code.GIVE, register]
+
+    def bind(self, function: Callable[..., Any], argument: int) -> int:
+        """What a Python function returns, once in a table; no fit if that is None."""
+        found = self.register()
+        self.words += [Code.BIND, found, self.held(function), argument]
+        return found
+
+    def native(self, program: Callable[..., Any]) -> None:
+        """Run the machine code of a built-in function, which returns the tuple of its results."""
+        self.held(program)
+        definition = layout.word(program, layout.METHOD)
+        code = ctypes.c_int64.from_address(definition + layout.CODE).value
+        self.words += [Code.NATIVE, code, layout.word(program, layout.SELF)]
+
+    def python(self, function: Callable[..., Any]) -> None:
+        """Run a Python function, whose result is the call's."""
+        self.words += [Code.PYTHON, self.held(function)]
+
+    def finish(self, function: Callable[..., Any], stages: tuple[Any, ...]) -> None:
+        """Return what a Python function makes of the tuple of the results."""
+        self.words += [Code.FINISH, self.held(function), self.held(stages)]
+
+    def arranged(self, template: Any, results: Sequence[Any]) -> None:
+        """Return the structure in which the objects ``results`` stand for the program's results."""
+        places = {id(result): number for number, result in enumerate(results)}
+        if type(template) is tuple and tuple(map(id, template)) == tuple(places):
+            self.words.append(Code.RESULT)
+            return
+        if self._depth(template) > MOST_RESULTS:
+            raise TooLong
+        self._build(template, places)
+        self.words.append(Code.DONE)
+
+    def _depth(self, template: Any) -> int:
+        """The most objects that wait for a container."""
+        if type(template) is dict:
+            template = list(template.values())
+        if type(template) not in (tuple, list):
+            return 1
+        return max([1, *[number + self._depth(item) for number, item in enumerate(template)]])
+
+    def _build(self, template: Any, places: dict[int, int]) -> None:
+        kind = type(template)
+        if kind in (tuple, list, dict):
+            for item in template.values() if kind is dict else template:
+                self._build(item, places)
+        if kind is tuple:
+            self.words += [Code.TUPLE, len(template)]
+        elif kind is list:
+            self.words += [Code.LIST, len(template)]
+        elif kind is dict:
+            self.words += [Code.DICT, len(template), self.held(tuple(template))]
+        elif id(template) in places:
+            self.words += [Code.KEEP, places[id(template)]]
+        else:
+            self.words += [Code.PICK, self.held(template)]
+
+    def finished(self) -> tuple[Any, tuple[Any, ...]]:
+        """What stands in the slot's tuple: the words in memory of their own, and what they refer to."""
+        signed = [word - (1 << 64) if word >= 1 << 63 else word for word in self.words]
+        return (ctypes.c_int64 * len(signed))(*signed), tuple(self.kept)
+
+
+class Place(NamedTuple):
+    """Where the machine finds what it looks at besides the call."""
+
+    slot: int
+    """The offset of the slot for tables in an object."""
+    active: list[None]
+    """Nothing is in progress while this is empty."""
+    failed: Callable[[Any, BaseException], Any]
+    """What is called with the object and the exception where a program raised one: it raises what the caller gets."""
+
+
+def is_native(program: Any) -> bool:
+    """Whether a table can run the machine code of a program."""
+    if type(program) is not type(abs):
+        return False
+    definition = layout.word(program, layout.METHOD)
+    return ctypes.c_int32.from_address(definition + layout.FLAGS).value == layout.FASTCALL
+
+
+KNOWN_DTYPES: Final = frozenset(map(id, DTYPES.values()))
+"""The dtype objects that kernels take: others may equal them."""
+_FUNCTIONS: Final = (
+    "PyThreadState_Get", "_PyObject_MakeTpCall", "PyDict_GetItem", "PyDict_New", "PyDict_SetItem", "PyList_New",
+    "PyErr_Fetch", "PyErr_NormalizeException", "PyException_SetTraceback", "PyErr_Clear", "_Py_Dealloc",
+)  # fmt: skip
+_LOCK: Final = threading.Lock()
+_addresses: Final[dict[int, int]] = {}
+POSSIBLE: Final = (
+    layout.KNOWN
+    and native.LAYOUT_IS_KNOWN
+    and all(hasattr(ctypes.pythonapi, name) for name in _FUNCTIONS)
+)  # fmt: skip
+"""Whether calls can be answered in machine code at all."""
+
+
+def machine(place: Place) -> int:
+    """The address of the vectorcall function of objects whose slot lies at this place.
+
+    It is compiled once, and what it needs is never freed: objects are called until the interpreter has ended.
+    """
+    from srcgrad.backends.llvm.front_machine import text  # which is written with this module
+
+    if place.slot in _addresses:
+        return _addresses[place.slot]
+    with _LOCK:
+        for name in _FUNCTIONS:
+            llvm.add_symbol(name, ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value)
+        for symbol, object in (("active", place.active), ("failed", place.failed), ("none", None), ("dict", dict)):
+            llvm.add_symbol(f"srcgrad_front_{symbol}", id(object))
+        needed = native.Library(text(place.slot)), place
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(needed))
+        return _addresses.setdefault(place.slot, needed[0].address("srcgrad_front"))

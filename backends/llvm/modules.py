@@ -1,0 +1,341 @@
+"""What the sections of one module share: their groups, steps, helper functions and constants, and what they cost."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any, Final
+
+import llvmlite.binding as llvm  # type: ignore[import-untyped]
+import numpy as np
+
+from srcgrad.backends.llvm import scalars
+from srcgrad.backends.llvm.access import memory_name
+from srcgrad.backends.llvm.control import POLLED
+from srcgrad.backends.llvm.emitter import Emitter, constant_text
+from srcgrad.backends.llvm.kernels import kernel_text
+from srcgrad.backends.llvm.loops import Group
+from srcgrad.backends.llvm.natives import ALIAS, CONTROL, LARGEST_CONSTANT, Natives, is_element
+from srcgrad.backends.llvm.nests import Nest
+from srcgrad.backends.llvm.partition import Partition
+from srcgrad.backends.llvm.planning import Effect, Planner, bytes_of
+from srcgrad.backends.llvm.program import SectionWriter
+from srcgrad.backends.llvm.sections import Section
+from srcgrad.backends.llvm.steps import Step
+from srcgrad.backends.llvm.target import Target
+from srcgrad.ir.core import Literal, Operation
+from srcgrad.ir.types import ArrayType, TapeType
+
+
+class Program:
+    """What the sections of one module share."""
+
+    def __init__(self, partition: Partition, target: Target) -> None:
+        self.target = target
+        self.natives: Natives = partition.natives
+        self.groups: dict[str, Group | Nest] = {group.name: group for group in partition.groups}
+        self.steps: dict[Operation, tuple[str, Step]] = self.natives.steps
+        self.planner = Planner(self.effect)
+        self.declared: dict[str, None] = {}
+        self.defined: dict[str, str] = {}
+        self.constants: dict[Any, str] = {}
+        self.helpers: set[str] = set()
+        self.works: dict[Operation, int] = {}
+
+    # --- operations --------------------------------------------------------------------------------
+    def role(self, operation: Operation) -> str:
+        if operation.op.name == "fused":
+            return "group"
+        if operation.op is ALIAS:
+            return "alias"
+        name = operation.op.name
+        if name in CONTROL or name in ("check", "tape_length"):
+            return name
+        return "element" if is_element(operation) else "step"
+
+    def group(self, operation: Operation) -> Group | Nest | None:
+        return self.groups[operation.attrs["kernel"]] if operation.op.name == "fused" else None
+
+    def effect(self, operation: Operation) -> Effect:
+        role = self.role(operation)
+        if role == "alias":
+            return Effect(shows=True, offset=operation.attrs["offset"])
+        if role == "element":
+            if operation.op.name == "gather":
+                return Effect(shows=True, offset=None)
+            return Effect(in_place=0)
+        if role == "step":
+            step = self.step(operation)[1]
+            return Effect(in_place=step.in_place, scratch=step.scratch)
+        return Effect()
+
+    def step(self, operation: Operation) -> tuple[str, Step]:
+        return self.steps[operation]
+
+    def length(self, operation: Operation) -> int:
+        """About how many instructions an operation is."""
+        group = self.group(operation)
+        if isinstance(group, Group) and not group.domain and not group.folds:
+            return len(group.statements) + group.cost()
+        count = 3 + len(operation.operands) + len(operation.results)
+        return count + sum(self.length(inner) for region in operation.regions for inner in region.operations)
+
+    def work(self, operation: Operation) -> int:
+        """About how many additions an operation costs; a loop with trips that are not known, one trip."""
+        known = self.works.get(operation)
+        if known is None:
+            known = self.works[operation] = self.counted(operation)
+        return known
+
+    def counted(self, operation: Operation) -> int:
+        group = self.group(operation)
+        if group is not None:
+            return 1 + int(group.work())
+        if operation.regions:
+            parts = [sum(map(self.work, region.operations)) for region in operation.regions]
+            if operation.op.name == "cond":
+                return 1 + max(parts)
+            return 1 + (1 + sum(parts)) * max(1, operation.attrs.get("trips") or 1)
+        if operation.op is ALIAS or is_element(operation):
+            return 4 + (operation.operands[1].type.size if operation.op.name.startswith("scatter") else 0)
+        return 4 + sum(value.type.size for value in (*operation.operands, *operation.results))
+
+    def total_work(self, item: Group | Nest | Section) -> int | None:
+        """What a kernel costs; None where that is known at run time only."""
+        if not isinstance(item, Section):
+            return int(item.work())
+        if any(map(self.is_unbounded, item.operations)):
+            return None
+        return sum(map(self.work, item.operations))
+
+    def is_unbounded(self, operation: Operation) -> bool:
+        """Whether how long it runs is known at run time only."""
+        if operation.op.name == "while" or (operation.op.name == "for" and operation.attrs["trips"] is None):
+            return True
+        return any(self.is_unbounded(inner) for region in operation.regions for inner in region.operations)
+
+    def polls(self, operation: Operation) -> int | None:
+        """After how many trips a loop asks for interruptions: None for never, 0 where its inner loops count."""
+        inner = [inner for region in operation.regions for inner in region.operations]
+        if any(self.is_unbounded(other) for other in inner):
+            return 0
+        if not self.is_unbounded(operation) and self.work(operation) < POLLED:
+            return None
+        cost, trips = 1 + sum(map(self.work, inner)), 1
+        while trips * cost < POLLED:
+            trips *= 2
+        return trips
+
+    # --- text --------------------------------------------------------------------------------------
+    def write(self, section: Section) -> str:
+        """``@NAME_loops``."""
+        return SectionWriter(self, section.name, section.inputs, section.outputs, section.operations).text()
+
+    def take(self, emitter: Emitter) -> None:
+        """Note what code needs declared and defined."""
+        self.declared.update(dict.fromkeys(sorted(emitter.declarations)))
+        self.defined.update(emitter.definitions)
+
+    def use(self, group: Group | Nest) -> None:
+        """Define the function of a group."""
+        if f"group {group.name}" not in self.defined:
+            text, emitter = kernel_text(group, self.target)
+            self.take(emitter)
+            self.defined[f"group {group.name}"] = text
+
+    def use_step(self, operation: Operation) -> str:
+        name, step = self.step(operation)
+        if f"step {name}" not in self.defined:
+            self.declared.update(dict.fromkeys(sorted(step.declarations)))
+            self.defined.update(step.definitions)
+            self.defined[f"step {name}"] = step.text
+            for symbol, address in step.symbols.items():
+                llvm.add_symbol(symbol, address)
+        return name
+
+    def define(self, helper: str) -> None:
+        """Have a function of `_HELPERS` in the module, and those that it calls."""
+        if helper not in self.helpers:
+            self.helpers.add(helper)
+            for other in _NEEDS.get(helper, ()):
+                self.define(other)
+
+    def text(self) -> str:
+        """What the sections need beside themselves."""
+        helpers = [line for name in sorted(self.helpers) for line in _HELPERS[name].splitlines()]
+        declared = dict.fromkeys([*self.declared, *[line for line in helpers if line.startswith("declare ")]])
+        helpers = [line for line in helpers if not line.startswith("declare ")]
+        return "\n".join([*declared, *helpers, *self.constants_text(), *self.defined.values(), _METADATA])
+
+    # --- constants ---------------------------------------------------------------------------------
+    def constant(self, value: Literal) -> str:
+        """A pointer to the bytes of a literal."""
+        return self.constants.setdefault((value.key,), f"@data_{len(self.constants)}")
+
+    def tape_constant(self, value: Literal) -> str:
+        """A pointer to the one element of a literal tape."""
+        assert isinstance(value.type, TapeType)
+        element = value.type.element
+        inner = Literal(value.value, element)
+        if not isinstance(element, TapeType):
+            return self.constant(inner)
+        below = self.tape_constant(inner)
+        return self.constants.setdefault(("tape", below), f"@data_{len(self.constants)}")
+
+    def constants_text(self) -> list[str]:
+        lines = []
+        for key, name in self.constants.items():
+            if key[0] == "tape":
+                lines.append(f"{name} = internal constant {{ptr, i64}} {{ptr {key[1]}, i64 -1}}, align 64")
+                continue
+            type, splat, data = key[0]
+            lines.append(f"{name} = internal constant {data_text(type, splat, data)}, align 64")
+        return lines
+
+
+def data_text(type: ArrayType, splat: bool, data: bytes) -> str:
+    """The bytes of a literal as a constant."""
+    size, dtype = bytes_of(type), type.dtype
+    if not data.strip(b"\0") or not size:
+        return f"[{max(size, 1)} x i8] zeroinitializer"
+    if splat and scalars.is_register(dtype) and size > LARGEST_CONSTANT // 64:
+        number = np.frombuffer(data, dtype)[0]
+        name = memory_name(dtype)
+        text = str(int(number)) if dtype.kind == "b" else constant_text(number, dtype)
+        return f"[{type.size} x {name}] [{', '.join([f'{name} {text}'] * type.size)}]"
+    whole = data * type.size if splat else data
+    return f'[{size} x i8] c"{"".join(f"{chr(92)}{byte:02X}" for byte in whole)}"'
+
+
+_METADATA: Final = '!90 = !{!"branch_weights", i32 1, i32 1048576}\n!91 = !{!"branch_weights", i32 1048576, i32 1}'
+_HELPERS: Final[dict[str, str]] = {
+    "arena": "declare ptr @srcgrad_take(i64)\ndeclare void @srcgrad_give(ptr)",
+    "memcpy": "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)",
+    "no_memory": """\
+declare i32 @PyGILState_Ensure()
+declare void @PyGILState_Release(i32)
+declare ptr @PyErr_NoMemory()
+define internal void @srcgrad_no_memory() cold noinline {
+  %lock = call i32 @PyGILState_Ensure()
+  %nothing = call ptr @PyErr_NoMemory()
+  call void @PyGILState_Release(i32 %lock)
+  ret void
+}""",
+    "poll": """\
+declare i32 @PyErr_CheckSignals()
+define internal i32 @srcgrad_poll() cold noinline {
+  %lock = call i32 @PyGILState_Ensure()
+  %status = call i32 @PyErr_CheckSignals()
+  call void @PyGILState_Release(i32 %lock)
+  ret i32 %status
+}""",
+    "fill": """\
+define internal void @srcgrad_fill(ptr %target, ptr %one, i64 %item, i64 %count) noinline {
+entry:
+  %total = mul i64 %item, %count
+  call void @llvm.memcpy.p0.p0.i64(ptr %target, ptr %one, i64 %item, i1 false)
+  br label %head
+head:
+  %done = phi i64 [ %item, %entry ], [ %more, %body ]
+  %left = sub i64 %total, %done
+  %short = icmp ult i64 %left, %done
+  %next = select i1 %short, i64 %left, i64 %done
+  %end = icmp eq i64 %left, 0
+  br i1 %end, label %exit, label %body
+body:
+  %place = getelementptr i8, ptr %target, i64 %done
+  call void @llvm.memcpy.p0.p0.i64(ptr %place, ptr %target, i64 %next, i1 false)
+  %more = add i64 %done, %next
+  br label %head
+exit:
+  ret void
+}""",
+    "all": """\
+define internal i1 @srcgrad_all(ptr %data, i64 %count) noinline {
+entry:
+  br label %head
+head:
+  %k = phi i64 [ 0, %entry ], [ %next, %body ]
+  %end = icmp eq i64 %k, %count
+  br i1 %end, label %exit, label %body
+body:
+  %place = getelementptr i8, ptr %data, i64 %k
+  %byte = load i8, ptr %place, align 1
+  %next = add i64 %k, 1
+  %no = icmp eq i8 %byte, 0
+  br i1 %no, label %exit, label %head
+exit:
+  %found = phi i1 [ true, %head ], [ false, %body ]
+  ret i1 %found
+}""",
+    # A block of a tape begins with where the list goes on, and where the pointer to it is.
+    "tapes": """\
+declare ptr @srcgrad_grown(ptr, i64)
+define internal void @srcgrad_tape_hang(ptr %block, ptr %place) noinline {
+  store ptr %block, ptr %place, align 8
+  %mine = getelementptr i8, ptr %block, i64 8
+  store ptr %place, ptr %mine, align 8
+  %next = load ptr, ptr %block, align 8
+  %last = icmp eq ptr %next, null
+  br i1 %last, label %done, label %others
+others:
+  %theirs = getelementptr i8, ptr %next, i64 8
+  store ptr %block, ptr %theirs, align 8
+  br label %done
+done:
+  ret void
+}
+define internal ptr @srcgrad_tape_new(ptr %list, i64 %bytes) noinline {
+  %size = add i64 %bytes, 64
+  %block = call ptr @srcgrad_take(i64 %size)
+  %none = icmp eq ptr %block, null
+  br i1 %none, label %fail, label %made
+made:
+  %next = load ptr, ptr %list, align 8
+  store ptr %next, ptr %block, align 8
+  call void @srcgrad_tape_hang(ptr %block, ptr %list)
+  %data = getelementptr i8, ptr %block, i64 64
+  ret ptr %data
+fail:
+  ret ptr null
+}
+define internal ptr @srcgrad_tape_grow(ptr %data, i64 %bytes) cold noinline {
+  %block = getelementptr i8, ptr %data, i64 -64
+  %size = add i64 %bytes, 64
+  %wider = call ptr @srcgrad_grown(ptr %block, i64 %size)
+  %none = icmp eq ptr %wider, null
+  br i1 %none, label %fail, label %made
+made:
+  %mine = getelementptr i8, ptr %wider, i64 8
+  %place = load ptr, ptr %mine, align 8
+  call void @srcgrad_tape_hang(ptr %wider, ptr %place)
+  %found = getelementptr i8, ptr %wider, i64 64
+  ret ptr %found
+fail:
+  ret ptr null
+}
+define internal void @srcgrad_tapes_free(ptr %list) noinline {
+entry:
+  %first = load ptr, ptr %list, align 8
+  br label %head
+head:
+  %block = phi ptr [ %first, %entry ], [ %next, %body ]
+  %end = icmp eq ptr %block, null
+  br i1 %end, label %exit, label %body
+body:
+  %next = load ptr, ptr %block, align 8
+  call void @srcgrad_give(ptr %block)
+  br label %head
+exit:
+  ret void
+}""",
+}
+"""Functions of which modules have those that they call, by name."""
+_NEEDS: Final[dict[str, tuple[str, ...]]] = {"poll": ("no_memory",), "tapes": ("arena",), "fill": ("memcpy",)}
+
+
+def _add_symbols() -> None:
+    for name in ("PyGILState_Ensure", "PyGILState_Release", "PyErr_NoMemory", "PyErr_CheckSignals"):
+        llvm.add_symbol(name, ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value)
+
+
+_add_symbols()

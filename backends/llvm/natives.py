@@ -1,0 +1,156 @@
+"""Which operations have a native form: as loops, as a step, as control flow over such, as an access to elements."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, Final
+
+import numpy as np
+
+from srcgrad.backends.llvm import scalars
+from srcgrad.backends.llvm.indices import VIEWS
+from srcgrad.backends.llvm.loops import REDUCTIONS
+from srcgrad.backends.llvm.steps import Step, step_for
+from srcgrad.backends.llvm.target import TARGET
+from srcgrad.backends.numpy.chunks import flatten
+from srcgrad.ir.core import Attrs, Literal, Operation, Region, Value
+from srcgrad.ir.opdef import Op
+from srcgrad.ir.types import ArrayType, Dim, TapeType
+
+CONTROL: Final = frozenset({"cond", "for", "while"})
+LARGEST_CONSTANT: Final = 1 << 18
+"""The bytes of an array up to which it is part of the code."""
+
+
+class Alias(Op, abstract=True):
+    """The bytes of an array from ``offset`` on, as another type: a view that needs no loop."""
+
+    name: ClassVar[str] = "alias"
+
+    def result_type(self, types: Sequence[ArrayType], attrs: Attrs) -> ArrayType:
+        raise NotImplementedError("an alias has the type that its operation is made with")
+
+
+ALIAS: Final = Alias()
+Flat = tuple[Sequence[Operation], Sequence[Value]]
+Flats = dict[int, tuple[Region, Flat]]
+"""By the identity of regions, these and their straight lists of operations."""
+
+
+def is_static(type: ArrayType) -> bool:
+    return not isinstance(type, TapeType) and not any(isinstance(size, Dim) for size in type.shape)
+
+
+def fused_kind(operation: Operation) -> str:
+    """``compute`` and ``view`` for what groups do, ``other`` for the rest."""
+    name = operation.op.name
+    if operation.regions or len(operation.results) != 1:
+        return "other"
+    types = [value.type for value in (*operation.operands, *operation.results)]
+    if not all(is_static(type) and scalars.is_register(type.dtype) for type in types):
+        return "other"
+    if name in VIEWS:
+        return "view"
+    if name == "iota":
+        return "compute" if scalars.supports_iota(types[0].dtype) else "other"
+    if name in REDUCTIONS:
+        return "compute" if scalars.supports_fold(operation) else "other"
+    return "compute" if scalars.supports(operation) else "other"
+
+
+def is_element(operation: Operation) -> bool:
+    """Whether an indexing operation reads or writes what one index per leading axis shows."""
+    name, operands = operation.op.name, operation.operands
+    if name not in ("gather", "scatter_set", "scatter_add") or operation.attrs["axis"] != 0:
+        return False
+    indices = operands[1:] if name == "gather" else operands[2:]
+    if any(index.type.rank or not scalars.is_register(index.type.dtype) for index in indices):
+        return False
+    dtype = operands[0].type.dtype
+    if name == "scatter_add":
+        return not operands[1].type.rank and scalars.is_register(dtype) and dtype != scalars.F16
+    return True
+
+
+class Natives:
+    """The native forms of the operations of one function; ``left`` are those that NumPy runs all the same."""
+
+    def __init__(self, left: frozenset[Operation] = frozenset(), flats: Flats | None = None) -> None:
+        self.left = left
+        self.flats: Flats = {} if flats is None else flats
+        self.steps: dict[Operation, tuple[str, Step]] = {}
+        self.names: dict[Any, tuple[str, Step] | None] = {}
+        self.known: dict[Operation, bool] = {}
+        self.prefix = "step"
+
+    def flatten(self, region: Region) -> Flat:
+        """The region as a straight list of operations, the same ones each time."""
+        found = self.flats.get(id(region))
+        if found is None:
+            found = self.flats[id(region)] = (region, flatten(region))
+        return found[1]
+
+    def is_native(self, operation: Operation) -> bool:
+        known = self.known.get(operation)
+        if known is None:
+            known = self.known[operation] = operation not in self.left and self.find(operation)
+        return known
+
+    def find(self, operation: Operation) -> bool:
+        if fused_kind(operation) != "other":
+            return True
+        types = [value.type for value in (*operation.operands, *operation.results)]
+        if not all(is_plain(type) for type in types):
+            return False
+        name = operation.op.name
+        if name in ("check", "tape_length"):
+            return True
+        if operation.regions:
+            return name in CONTROL and all(map(self.is_native_region, operation.regions))
+        if operation.op.effect:
+            return False
+        return is_element(operation) or self.find_step(operation)
+
+    def is_native_region(self, region: Region) -> bool:
+        operations, results = self.flatten(region)
+        if not all(is_plain(value.type) for value in (*region.params, *results)):
+            return False
+        for operation in operations:
+            if not self.is_native(operation) or any(map(is_large, operation.operands)):
+                return False
+        return not any(map(is_large, results))
+
+    def find_step(self, operation: Operation) -> bool:
+        """Equal operations on equal types are one function."""
+        key = (
+            operation.op,
+            tuple(operation.attrs.items()),
+            tuple([value if isinstance(value, Literal) else value.type for value in operation.operands]),
+            tuple([value.type for value in operation.results]),
+        )
+        found = self.names.get(key)
+        if found is None and key not in self.names:
+            name = f"{self.prefix}_{len(self.names) + 1}"
+            step = step_for(operation, name, TARGET)
+            found = self.names[key] = None if step is None else (name, step)
+        if found is None:
+            return False
+        self.steps[operation] = found
+        return True
+
+
+def is_plain(type: ArrayType) -> bool:
+    """Whether values of the type can be in native code: its shape is known, and it is no long double."""
+    if isinstance(type, TapeType):
+        return is_plain(type.element)
+    return not any(isinstance(size, Dim) for size in type.shape) and type.dtype.char not in "gG" and type.dtype.isnative
+
+
+def is_large(value: Value) -> bool:
+    """Whether it is an array constant that is too long for code."""
+    return isinstance(value, Literal) and value.value.nbytes > LARGEST_CONSTANT and not is_zero(value)
+
+
+def is_zero(value: Literal) -> bool:
+    """Whether all bytes are zero."""
+    return not np.frombuffer(value.value.tobytes(), np.uint8).any()

@@ -1,0 +1,289 @@
+"""Groups in one outer loop: what several passes over the rows of an array need is done while the rows are in cache.
+
+A *nest* is a list of groups, its phases, whose first axes are the same, and in which what one phase reads of another's
+arrays is of the same index of these. It runs all phases for one block of rows, then for the next. Arrays that only its
+phases read are *local*: there is room for one block of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from srcgrad.backends.llvm.indices import Line, strides_of
+from srcgrad.backends.llvm.loops import Group, Load, Statement, arranged, mergeable, merged, signature
+from srcgrad.ir.core import Operation, Value
+
+IN_CACHE: Final = 32 << 10
+"""The bytes that all arrays of a block of rows have together, where a row has no more."""
+_LONGEST_ROW: Final = 256 << 10
+"""The bytes of a row from which nothing of it would be in cache for the next phase."""
+_WAITING: Final = 48
+"""How many operations may be put after a nest that is growing."""
+_PHASES: Final = 24
+_DEAREST: Final = 4000
+"""The cost of a point of all phases from which machine code would take long to make."""
+_STEP: Final = 16
+
+
+@dataclass(slots=True)
+class Nest:
+    """Phases over the same ``outer`` axes; ``block``: how many indices of the last of these run together."""
+
+    name: str
+    phases: list[Group]
+    outer: int
+    block: int
+    inputs: list[Value]
+    outputs: list[Value]
+    locals: list[Value]
+    outlined: bool = False
+
+    @property
+    def statements(self) -> list[Statement]:
+        return [item for phase in self.phases for item in phase.statements]
+
+    @property
+    def domain(self) -> tuple[int, ...]:
+        """The axes that all phases have."""
+        return self.phases[0].domain[: self.outer]
+
+    def work(self) -> int:
+        return sum(phase.work() for phase in self.phases)
+
+    def row_size(self, value: Value) -> int:
+        """The elements of a local array that one row has."""
+        return value.type.size // math.prod(self.domain)
+
+    def text(self) -> str:
+        names = {value: f"in{k}" for k, value in enumerate(self.inputs)}
+        names |= {value: f"out{k}" for k, value in enumerate(self.outputs)}
+        names |= {value: f"local{k}" for k, value in enumerate(self.locals)}
+        shown = [signature(self.name, self.inputs, self.outputs)]
+        shown += [f"  local{k}: {value.type}, {self.block} rows of it" for k, value in enumerate(self.locals)]
+        for axis, size in enumerate(self.domain[:-1]):
+            shown.append(f"{'  ' * (axis + 1)}for i{axis} in 0..{size}:")
+        axis, indent = self.outer - 1, "  " * self.outer
+        shown.append(f"{indent}for each {self.block} of i{axis} in 0..{self.domain[-1]}:")
+        outer = [f"for i{k} in 0..{size}:" for k, size in enumerate(self.domain[:-1])]
+        for phase in self.phases:
+            lines = [line for line in phase.loops(names, names) if line.strip() not in outer]
+            shown += [
+                "  " + line.replace(f"for i{axis} in 0..{self.domain[-1]}:", f"for i{axis} of these:") for line in lines
+            ]
+        return "\n".join(shown)
+
+
+@dataclass(slots=True)
+class _Growing:
+    """A nest that is being put together, of the operations of its groups."""
+
+    operations: list[Operation] = field(default_factory=list)
+    groups: list[Group] = field(default_factory=list)
+    outer: int = 0
+    made: dict[Value, Group] = field(default_factory=dict)
+    read: set[Value] = field(default_factory=set)
+
+    def admits(self, group: Group) -> int:
+        """The number of outer axes with this group too; 0 where it cannot belong here."""
+        if 0 in group.domain:
+            return 0
+        if not self.groups:
+            return len(group.domain)
+        if len(self.groups) >= _PHASES or sum(other.cost() for other in (*self.groups, group)) > _DEAREST:
+            return 0
+        if not any(v in self.made or v in self.read for v in group.inputs):
+            return 0
+        found = 0
+        for a, b in zip(self.groups[0].domain[: self.outer], group.domain, strict=False):
+            if a != b:
+                break
+            found += 1
+        while found and not self.is_local(group, found):
+            found -= 1
+        if math.prod(group.domain[:found]) < 2 or self.row_bytes(group, found) > _LONGEST_ROW:
+            return 0
+        return found
+
+    def is_local(self, group: Group, outer: int) -> bool:
+        """Whether what is read of others is there by then: of the same outer indices, and not folded over these."""
+        groups = (*self.groups, group)
+        partial = {other.outputs[fold.output] for other in groups for fold in other.folds if min(fold.axes) < outer}
+        for other in groups:
+            for item in other.statements:
+                if isinstance(item, Load):
+                    value = other.inputs[item.source]
+                    if value in partial:
+                        return False
+                    if value in self.made and not of_the_same_row(value, item.line, other.domain, outer):
+                        return False
+        return True
+
+    def row_bytes(self, group: Group, outer: int) -> int:
+        return row_bytes((*self.groups, group), outer)
+
+    def add(self, operation: Operation, group: Group, outer: int) -> None:
+        self.operations.append(operation)
+        self.groups.append(group)
+        self.outer = outer
+        self.made.update(dict.fromkeys(group.outputs, group))
+        self.read.update(value for value in group.inputs if value.type.size >= math.prod(group.domain))
+
+
+def of_the_same_row(value: Value, line: Line, domain: Sequence[int], outer: int) -> bool:
+    """Whether a line reads, of an array with these outer axes, what is of the indices at which it stands."""
+    shape = value.type.static_shape
+    if shape[:outer] != tuple(domain[:outer]):
+        return False
+    strides = strides_of(shape)
+    if any(line.strides[axis] != strides[axis] for axis in range(outer) if domain[axis] > 1):
+        return False
+    least = most = line.offset
+    for stride, size in zip(line.strides[outer:], domain[outer:], strict=True):
+        least, most = least + min(stride * (size - 1), 0), most + max(stride * (size - 1), 0)
+    return least >= 0 and most < math.prod(shape[outer:])
+
+
+def row_bytes(groups: Iterable[Group], outer: int) -> int:
+    """About how many bytes of arrays one index of the outer axes reads and writes."""
+    found: dict[Value, int] = {}
+    for group in groups:
+        for item in group.statements:
+            if isinstance(item, Load):
+                sizes = [size for k, size in enumerate(group.domain) if k >= outer and item.line.strides[k]]
+                value = group.inputs[item.source]
+                found[value] = max(found.get(value, 0), math.prod(sizes) * item.dtype.itemsize)
+        for value in group.outputs:
+            found[value] = value.type.size * value.type.dtype.itemsize // math.prod(group.domain[:outer])
+    return sum(found.values())
+
+
+def nested(operations: Sequence[Operation], results: Sequence[Value], groups: list[Group | Nest]) -> list[Operation]:
+    """The operations with groups that share an outer loop as one, in an order that is valid for that.
+
+    In ``groups`` those of operations that are ``fused``, which are not arranged yet, give way to what they become.
+    """
+    names = {operation.attrs["kernel"] for operation in operations if operation.op.name == "fused"}
+    known = {group.name: group for group in groups if isinstance(group, Group) and group.name in names}
+    used = Counter(value for operation in operations for value in operation.operands)
+    used.update(results)
+    groups[:] = [group for group in groups if group.name not in known]
+    return _ordered(without_dead(operations, known, used), known, used, groups)
+
+
+def without_dead(operations: Sequence[Operation], known: dict[str, Group], used: Counter[Value]) -> list[Operation]:
+    """The operations without what groups keep and nothing reads, which is what others were to read and now compute.
+
+    ``known`` and ``used``, the groups by name and how often each value is read, change with it.
+    """
+    found: list[Operation] = []
+    for operation in reversed(operations):
+        if _is_group(operation, known) and not all(used[value] for value in operation.results):
+            for value in operation.operands:
+                used[value] -= 1
+            group = known[operation.attrs["kernel"]] = known[operation.attrs["kernel"]].with_outputs(used)
+            if not group.outputs:
+                del known[group.name]
+                continue
+            operation = _fused(operation, group)
+            used.update(operation.operands)
+        found.append(operation)
+    return found[::-1]
+
+
+def _ordered(
+    operations: list[Operation], known: dict[str, Group], used: Counter[Value], made: list[Group | Nest]
+) -> list[Operation]:
+    order: list[Operation] = []
+    while operations:
+        before, nest, operations = _grown(operations, known)
+        if nest.operations:
+            order += _ordered(before, known, used, made)
+        else:
+            order += before
+            made += [arranged(known[operation.attrs["kernel"]]) for operation in before if _is_group(operation, known)]
+        if len(nest.operations) == 1:
+            made.append(arranged(nest.groups[0]))
+            order.append(nest.operations[0])
+        elif nest.operations:
+            built = _finished(nest, used)
+            made.append(built)
+            order.append(_fused(nest.operations[0], built))
+    return order
+
+
+def _is_group(operation: Operation, known: dict[str, Group]) -> bool:
+    return operation.op.name == "fused" and operation.attrs["kernel"] in known
+
+
+def _grown(operations: list[Operation], known: dict[str, Group]) -> tuple[list[Operation], _Growing, list[Operation]]:
+    """The first nest of some operations: what must run before it, the nest, and the others, in their order."""
+    before: list[Operation] = []
+    after: list[Operation] = []
+    late: dict[Value, Operation] = {}
+    nest = _Growing()
+    for position, operation in enumerate(operations):
+        group = known[operation.attrs["kernel"]] if _is_group(operation, known) else None
+        outer = nest.admits(group) if group is not None else 0
+        needed = _needed(operation, late, nest.made) if outer else None
+        if group is not None and needed is not None:
+            nest.add(operation, group, outer)
+            before += [other for other in after if other in needed]
+            after = [other for other in after if other not in needed]
+            for other in needed:
+                for value in other.results:
+                    del late[value]
+        elif nest.operations:
+            after.append(operation)
+            late.update(dict.fromkeys(operation.results, operation))
+        else:
+            before.append(operation)
+        if len(after) > _WAITING:
+            return before, nest, [*after, *operations[position + 1 :]]
+    return before, nest, after
+
+
+def _needed(operation: Operation, late: dict[Value, Operation], made: dict[Value, Group]) -> set[Operation] | None:
+    """Which of the operations that wait an operation needs; None where these cannot run before the nest.
+
+    They can if they need nothing of the nest, and have no effects, whose order would change.
+    """
+    found: set[Operation] = set()
+    stack = [late[value] for value in operation.operands if value in late]
+    while stack:
+        other = stack.pop()
+        if other in found:
+            continue
+        if other.op.effect or other.regions or any(value in made for value in other.operands):
+            return None
+        found.add(other)
+        stack += [late[value] for value in other.operands if value in late]
+    return found
+
+
+def _finished(nest: _Growing, used: Counter[Value]) -> Nest:
+    inside = Counter(value for operation in nest.operations for value in operation.operands)
+    inputs = dict.fromkeys(value for group in nest.groups for value in group.inputs if value not in nest.made)
+    outputs = [value for value in nest.made if inside[value] < used[value]]
+    bytes_of_row = row_bytes(nest.groups, nest.outer)
+    phases = [arranged(group, nest.outer) for group in nest.groups]
+    outer = nest.outer
+    for axis in reversed(range(nest.outer - 1)):
+        if all(mergeable(phase, axis) for phase in phases):
+            phases = [merged(phase, axis) for phase in phases]
+            outer -= 1
+    rows = max(1, IN_CACHE // max(bytes_of_row, 1))
+    rows = rows // _STEP * _STEP if rows > _STEP else rows
+    block = min(rows, phases[0].domain[outer - 1])
+    local = [value for value in nest.made if value not in set(outputs)]
+    return Nest(nest.groups[0].name, phases, outer, block, list(inputs), outputs, local)
+
+
+def _fused(like: Operation, group: Group | Nest) -> Operation:
+    types = [value.type for value in group.outputs]
+    made = Operation(like.op, tuple(group.inputs), {"kernel": group.name}, (), types, like.span)
+    made.results = tuple(group.outputs)
+    return made

@@ -1,0 +1,116 @@
+"""The order of operations: those with a native form together, and what reads an array before what writes over it."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from srcgrad.backends.llvm.planning import in_memory
+from srcgrad.ir.core import Literal, Operation, Value
+from srcgrad.ir.types import TapeType
+
+UPDATES: Final = frozenset({"scatter_add", "scatter_set", "slice_set"})
+"""Operations that write into their first operand's memory where they may."""
+
+
+def ordered(operations: Sequence[Operation]) -> tuple[list[int], list[list[int]]]:
+    """For each operation how many others it waits for, and those that wait for it."""
+    producers = {value: index for index, operation in enumerate(operations) for value in operation.results}
+    waiting = [0] * len(operations)
+    readers: list[list[int]] = [[] for _ in operations]
+    last = -1
+    for index, operation in enumerate(operations):
+        needed = {producers[value] for value in operation.operands if value in producers}
+        if operation.op.effect or operation.regions:
+            needed |= {last} - {-1}
+            last = index
+        waiting[index] = len(needed)
+        for other in needed:
+            readers[other].append(index)
+    return waiting, readers
+
+
+def arranged(operations: Sequence[Operation], is_native: Callable[[Operation], bool]) -> list[list[Operation]]:
+    """The operations in a valid order, as runs of which every second one is native, the first perhaps of none."""
+    waiting, readers = ordered(operations)
+    native = [is_native(operation) for operation in operations]
+    ready: tuple[list[int], list[int]] = ([], [])
+    for index, count in enumerate(waiting):
+        if not count:
+            ready[native[index]].append(index)
+    runs: list[list[Operation]] = []
+    kind = False
+    while ready[0] or ready[1]:
+        run, queue = [], ready[kind]
+        while queue:
+            index = heapq.heappop(queue)
+            run.append(operations[index])
+            for other in readers[index]:
+                waiting[other] -= 1
+                if not waiting[other]:
+                    heapq.heappush(ready[native[other]], other)
+        runs.append(run)
+        kind = not kind
+    return runs
+
+
+def reads_first(operations: Sequence[Operation]) -> Sequence[Operation]:
+    """The operations in a valid order in which what may write over an array comes after others that read it."""
+    written: dict[Value, set[int]] = {}
+    for index, operation in enumerate(operations):
+        if operation.op.name in UPDATES or operation.regions:
+            for value in operation.operands if operation.regions else operation.operands[:1]:
+                if in_memory(value.type) and not isinstance(value, Literal):
+                    written.setdefault(value, set()).add(index)
+    if not written:
+        return operations
+    waiting, readers = ordered(operations)
+    others = [0] * len(operations)
+    """How many reads should come before."""
+    for index, operation in enumerate(operations):
+        for value in set(operation.operands) & written.keys():
+            for writer in written[value] - {index}:
+                others[writer] += 1
+    ready = [index for index, count in enumerate(waiting) if not count]
+    late: list[int] = []
+    done = [False] * len(operations)
+    found: list[Operation] = []
+    while ready or late:
+        from_late = not ready
+        index = heapq.heappop(ready or late)
+        if done[index]:
+            continue
+        if others[index] > 0 and not from_late:
+            heapq.heappush(late, index)
+            continue
+        done[index] = True
+        found.append(operations[index])
+        for value in set(operations[index].operands) & written.keys():
+            for writer in written[value] - {index}:
+                others[writer] -= 1
+                if not others[writer] and not waiting[writer]:
+                    heapq.heappush(ready, writer)
+        for other in readers[index]:
+            waiting[other] -= 1
+            if not waiting[other]:
+                heapq.heappush(ready, other)
+    return found
+
+
+def crossing_tapes(
+    runs: Sequence[Sequence[Operation]], params: Sequence[Value], results: Sequence[Value]
+) -> set[Value]:
+    """Tapes that a section makes or reads and that are not of that section alone."""
+    home = dict.fromkeys(params, -1)
+    for number, run in enumerate(runs):
+        for operation in run:
+            home.update(dict.fromkeys(operation.results, number if number % 2 else -1))
+    reads = [(number if number % 2 else -1, op.operands) for number, run in enumerate(runs) for op in run]
+    reads.append((-1, tuple(results)))
+    return {
+        value
+        for number, values in reads
+        for value in values
+        if isinstance(value.type, TapeType) and not isinstance(value, Literal) and home[value] != number
+    }

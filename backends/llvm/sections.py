@@ -1,0 +1,206 @@
+"""Sections: runs of operations of a partition that are one native function.
+
+Operations are put in an order in which those with a native form stand together as far as what they read allows. A run
+of them is a *section*: ``kernel(inputs) -> outputs`` to what is around it. Where its code cannot go on, the NumPy
+program of the same operations runs instead (`Section.program`): operations of a section have no effect but to raise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from srcgrad.backends.llvm.loops import signature
+from srcgrad.backends.llvm.natives import ALIAS, Natives, fused_kind, is_large
+from srcgrad.backends.llvm.ordering import arranged, crossing_tapes, reads_first
+from srcgrad.backends.llvm.partition import FUSED, Partition, partitioned, replaced
+from srcgrad.ir.core import Function, Literal, Operation, Region, Value
+from srcgrad.ir.errors import InternalError
+
+
+class Section:
+    """Operations as one native function, which returns a status."""
+
+    def __init__(
+        self,
+        name: str,
+        inputs: Sequence[Value],
+        outputs: Sequence[Value],
+        operations: Sequence[Operation],
+        originals: Callable[[], Sequence[Operation]],
+    ) -> None:
+        self.name = name
+        self.inputs = inputs
+        self.outputs = outputs
+        self.operations = operations
+        self.originals = originals
+
+    def program(self) -> Function:
+        """The same as a function of the language, of those inputs that are no literals."""
+        params = [value for value in self.inputs if not isinstance(value, Literal)]
+        return Function(self.name, params, self.originals(), self.outputs)
+
+    def text(self) -> str:
+        """The section for people: its face, and the operations that it runs."""
+        lines = [signature(self.name, self.inputs, self.outputs)]
+        return "\n".join([*lines, *described(self.operations, "  ")])
+
+
+def described(operations: Iterable[Operation], indent: str) -> list[str]:
+    lines = []
+    for operation in operations:
+        types = ", ".join(str(value.type) for value in operation.results)
+        lines.append(f"{indent}{operation.attrs.get('kernel', operation.op.name)} -> {types or 'nothing'}")
+        for region in operation.regions:
+            lines += described(region.operations, indent + "  ")
+    return lines
+
+
+@dataclass
+class Sectioned:
+    """A function whose groups and sections are operations ``fused``, and its partition before sections were made."""
+
+    function: Function
+    partition: Partition
+    sections: list[Section]
+
+
+def sectioned(function: Function) -> Sectioned:
+    """The function with all that has a native form in sections, each one operation ``fused``."""
+    natives = Natives()
+    while True:
+        found = partitioned(function, natives)
+        writer = _Sectioning(found)
+        operations, crossing = writer.block(function.params, found.function.operations, found.function.results)
+        if not crossing:
+            if len(operations) == 1 and operations[0].op is FUSED:
+                operations = [writer.whole(operations[0], found.function.params, found.function.results)]
+            made = Function(function.name, function.params, operations, found.function.results)
+            return Sectioned(made, found, writer.sections)
+        # Tapes are native or Python's: what makes or reads one that is both becomes Python's.
+        more = {
+            found.originals.get(operation, operation)
+            for operation in found.function.walk()
+            if any(value in crossing for value in (*operation.operands, *operation.results))
+        }
+        if more <= natives.left:
+            raise InternalError(f"{function.name}: a tape is of two kinds")
+        natives = Natives(natives.left | more, natives.flats)
+
+
+class _Sectioning:
+    """The state of making sections."""
+
+    def __init__(self, partition: Partition) -> None:
+        self.partition = partition
+        self.sections: list[Section] = []
+
+    def block(
+        self, params: Sequence[Value], operations: Sequence[Operation], results: Sequence[Value]
+    ) -> tuple[list[Operation], set[Value]]:
+        """The operations with sections, and the tapes that stand in the way."""
+        runs = arranged(operations, self.is_native)
+        crossing = crossing_tapes(runs, params, results)
+        found: list[Operation] = []
+        read: set[Value] = set(results)
+        for number in reversed(range(len(runs))):
+            if number % 2 and runs[number]:
+                found.append(self.section(reads_first(runs[number]), read))
+            for operation in reversed(runs[number]):
+                if number % 2 == 0:
+                    inner, more = self.with_sections(operation)
+                    found.append(inner)
+                    crossing |= more
+                read.update(operation.operands)
+        return found[::-1], crossing
+
+    def is_native(self, operation: Operation) -> bool:
+        if operation.op is FUSED or operation.op is ALIAS:
+            return True
+        if fused_kind(operation) != "other":  # a view that NumPy shows
+            return False
+        return self.partition.natives.is_native(self.partition.originals.get(operation, operation))
+
+    def with_sections(self, operation: Operation) -> tuple[Operation, set[Value]]:
+        """An operation that NumPy runs, with sections in its regions."""
+        if not operation.regions or getattr(operation.op, "transparent", False):
+            return operation, set()
+        regions, crossing = [], set()
+        for region in operation.regions:
+            operations, more = self.block(region.params, region.operations, region.results)
+            regions.append(Region(region.params, operations, region.results))
+            crossing |= more
+        found = replaced(operation, regions)
+        self.partition.originals[found] = self.partition.originals.get(operation, operation)
+        return found, crossing
+
+    def whole(self, operation: Operation, params: Sequence[Value], results: Sequence[Value]) -> Operation:
+        """The only operation of a function, as one that gives all results in their order."""
+        if set(results) == set(operation.results) and len(results) == len(operation.results):
+            return operation
+        if any(isinstance(value, Literal) for value in operation.operands):
+            return operation
+        sections, known = self.sections, set(params)
+        section = next((item for item in sections if item.name == operation.attrs["kernel"]), None)
+        if section is None:
+            operation = self.made([operation], list(operation.operands), list(operation.results))
+            section = sections[-1]
+        more = [value for value in results if value in known]
+        section.inputs = list(dict.fromkeys([*section.inputs, *more]))
+        section.outputs = list(results)
+        return operation
+
+    def section(self, operations: Sequence[Operation], read: set[Value]) -> Operation:
+        """A run of native operations as one."""
+        made = {value for operation in operations for value in operation.results}
+        inputs: dict[Value, None] = {}
+        for operation in operations:
+            for value in operation.operands:
+                if value not in made and (is_large(value) or not isinstance(value, Literal)):
+                    inputs[value] = None
+        outputs = [value for operation in operations for value in operation.results if value in read]
+        if len(operations) == 1 and operations[0].op is FUSED:
+            return operations[0]
+        return self.made(operations, list(inputs), outputs)
+
+    def made(self, operations: Sequence[Operation], inputs: list[Value], outputs: list[Value]) -> Operation:
+        partition = self.partition
+        name = f"{partition.prefix}_{next(partition.numbers)}"
+        originals = Originals(partition, operations, inputs, outputs)
+        self.sections.append(Section(name, inputs, outputs, operations, originals))
+        span = next((operation.span for operation in operations if operation.span is not None), None)
+        types = [value.type for value in outputs]
+        found = Operation(FUSED, tuple(inputs), {"kernel": name}, (), types, span)
+        found.results = tuple(outputs)
+        return found
+
+
+class Originals:
+    """The operations of the language that a section stands for, found when they are wanted."""
+
+    def __init__(
+        self, partition: Partition, operations: Sequence[Operation], inputs: Sequence[Value], outputs: Sequence[Value]
+    ) -> None:
+        self.originals = partition.originals
+        self.operations = operations
+        self.inputs = inputs
+        self.outputs = outputs
+
+    def __call__(self) -> list[Operation]:
+        known = set(self.inputs)
+        found: dict[Operation, None] = {}
+        roots = [self.originals.get(op, op) for op in self.operations if op.op.effect or op.regions]
+        stack: list[tuple[Operation, bool]] = [(op, False) for op in reversed(roots)]
+        stack = [(value.producer, False) for value in self.outputs if value.producer is not None] + stack
+        while stack:
+            operation, ready = stack.pop()
+            if operation in found:
+                continue
+            if ready:
+                found[operation] = None
+                continue
+            stack.append((operation, True))
+            for value in operation.operands:
+                if value.producer is not None and value not in known:
+                    stack.append((value.producer, False))
+        return list(found)

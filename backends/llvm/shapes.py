@@ -1,0 +1,60 @@
+"""How the innermost loop of a group is written: lanes, copies, rows, and whether under masks throughout."""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+from srcgrad.backends.llvm import scalars
+from srcgrad.backends.llvm.emitter import DType
+from srcgrad.backends.llvm.loops import Group, Load
+from srcgrad.backends.llvm.target import Target
+
+HEAVY: Final = 200
+"""The cost of a body, in additions, from which there is one copy of it, under a mask."""
+TILED: Final = 200
+"""The cost of all rows of a tile up to which it is written out; dearer bodies gather."""
+ROWS: Final = 8
+"""How many rows a fold over the axis before the last takes at once."""
+
+
+class Shape(NamedTuple):
+    """How a group's innermost loop is written: vectors, copies and rows a trip, and whether under masks throughout.
+
+    ``turned``: what is read in tiles; ``same``: what all rows share.
+    """
+
+    lanes: int
+    unroll: int
+    rows: int
+    heavy: bool
+    turned: frozenset[int]
+    same: frozenset[int]
+
+
+def shape_of(group: Group, target: Target, partial: frozenset[int] = frozenset()) -> Shape:
+    """The choice for a group; of the axes ``partial`` any part is run over."""
+    rank = len(group.domain)
+    sizes = [_element_bytes(item.dtype) for item in group.statements] or [1]
+    lanes = max(1, target.vector_bytes // max(sizes)) if rank else 1
+    cost = group.cost()
+    unroll = 1 if not rank else 4 if cost <= 10 else 2 if cost <= 24 and group.folds else 1
+    rows, turned, same = 1, frozenset[int](), frozenset[int]()
+    if rank > 1 and rank - 2 not in partial and rank - 1 not in partial:
+        same = frozenset(k for k, axes in enumerate(group.axes()) if rank - 2 not in axes)
+        turned = frozenset(k for k, item in enumerate(group.statements) if _is_turned(item))
+        if turned and lanes > 1 and lanes * (cost + 4) <= TILED and group.domain[-2] >= lanes:
+            return Shape(lanes, 1, lanes, False, turned, same)
+        if any(rank - 2 in fold.axes and rank - 1 not in fold.axes for fold in group.folds) and cost <= 10:
+            return Shape(lanes, 1, min(ROWS, group.domain[-2]), False, frozenset(), same)
+    size = group.domain[-1] if rank else 0
+    heavy = target.masked and cost > HEAVY and unroll == 1 and size % lanes > 0 and rank - 1 not in partial
+    return Shape(lanes, unroll, rows, heavy, turned, same)
+
+
+def _is_turned(item: Any) -> bool:
+    """Whether an element is read whose neighbours are in the next rows."""
+    return isinstance(item, Load) and item.line.strides[-2] == 1 and item.line.strides[-1] not in (-1, 0, 1)
+
+
+def _element_bytes(dtype: DType) -> int:
+    return 4 if dtype == scalars.F16 else dtype.itemsize

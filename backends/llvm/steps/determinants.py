@@ -1,0 +1,205 @@
+"""Determinants as steps: the diagonal of the factor U of each matrix, and the rows that were exchanged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import numpy as np
+
+from srcgrad.backends.llvm.emitter import BOOL, F64, Number
+from srcgrad.backends.llvm.steps import Step, StepWriter, small_systems
+from srcgrad.backends.llvm.steps.lapack import Lapack
+from srcgrad.backends.llvm.steps.matrices import converted
+from srcgrad.backends.llvm.steps.systems import magnitude
+from srcgrad.backends.llvm.steps.writer import INT32, INT64
+from srcgrad.backends.llvm.target import Target
+from srcgrad.backends.llvm.vector_math import FUNCTIONS
+from srcgrad.ir.core import Operation
+
+Parts = list[Number]
+"""The real part of a number, and the imaginary one of a complex number."""
+
+
+class Determinant(Lapack):
+    """Factors of each matrix, and what is computed along the diagonal."""
+
+    def __init__(self, operation: Operation, target: Target) -> None:
+        super().__init__(operation, target)
+        self.matrix_place = self.space(self.rows**2)
+        self.pivots = self.space(self.rows, INT32)
+
+    def factored(self, example: Number) -> Number:
+        """Factor a matrix: 1.0 or -1.0, by the number of rows exchanged."""
+        n, size = self.rows, self.integer_at(self.rows)
+        self.take(self.matrix_place, self.matrix("%in0", self.given, example), n, n)
+        if n:
+            self.run("getrf", size, size, self.matrix_place, size, self.pivots)
+        one = self.constant(1.0, F64, 1)
+
+        def exchange(k: Number, carried: list[Number]) -> list[Number]:
+            pivot = self.load(self.at(self.pivots, 0, (k, 4)), INT32)
+            stays = self.compare("eq", self.convert("sext", pivot, INT64), self.integer("add", k, 1))
+            return [self.select(stays, carried[0], self.neg(carried[0]))]
+
+        return self.fold(n, [one], exchange)[0]
+
+    def diagonal(self, k: Number) -> Parts:
+        place = self.at(self.matrix_place, 0, (k, (self.rows + 1) * self.size))
+        return [self.load(self.at(place, part * 8), F64) for part in range(2 if self.dtype.kind == "c" else 1)]
+
+    def times(self, a: Parts, b: Parts) -> Parts:
+        if len(a) == 1:
+            return [self.mul(a[0], b[0])]
+        real = self.sub(self.mul(a[0], b[0]), self.mul(a[1], b[1]))
+        return [real, self.add(self.mul(a[0], b[1]), self.mul(a[1], b[0]))]
+
+    def start_parts(self, sign: Number) -> Parts:
+        return [sign] if self.dtype.kind != "c" else [sign, self.constant(0.0, F64, 1)]
+
+    def put(self, parts: Parts, pointer: str) -> None:
+        own = np.dtype(np.float32) if self.own.name in ("float32", "complex64") else F64
+        for k, part in enumerate(parts):
+            self.store(converted(self, part, own), self.at(pointer, k * own.itemsize))
+
+    def scaled(self, parts: Parts) -> tuple[Parts, Number]:
+        """A number times a power of two, so that its larger part is in [2, 4) if it is a normal number, and the power.
+
+        A number that is subnormal is made normal first.
+        """
+        sizes = [magnitude(self, part) for part in parts]
+        largest = sizes[0] if len(sizes) == 1 else self.select(self.compare("ogt", *sizes), *sizes)
+        small = self.compare("olt", largest, float(np.finfo(np.float64).tiny))
+        lift = self.select(small, self.constant(2.0**54, F64, 1), 1.0)
+        largest = self.mul(largest, lift)
+        field = self.integer("lshr", self.bits(largest), 52)
+        known = self.binary("and", self.compare("ne", field, 0), self.compare("ne", field, 2047))
+        exponent = self.select(known, self.integer("sub", field, 1024), 0)
+        scale = self.power_of_two(self.integer("sub", self.index(0), exponent))
+        lifted = self.select(small, self.index(-54), 0)
+        found = [self.mul(self.mul(part, lift), scale) for part in parts]
+        return found, self.integer("add", exponent, lifted)
+
+    def power_of_two(self, exponent: Number) -> Number:
+        """2 to a power from -1022 to 1023."""
+        return self.from_bits(self.integer("shl", self.integer("add", exponent, 1023), 52))
+
+
+def write_det(operation: Operation, name: str, target: Target) -> Step | None:
+    """The product of the diagonal, with a power of two apart, so that no partial product overflows."""
+    w = Determinant(operation, target)
+    if not w.fits:
+        return None
+    if small_systems.is_small(w, small_systems.MOST_ROWS):
+        w.attempt(lambda: small_systems.write_determinant(w))
+
+    def multiply(k: Number, carried: list[Number]) -> list[Number]:
+        *parts, total = carried
+        factor, power = w.scaled(w.diagonal(k))
+        found, more = w.scaled(w.times(parts, factor))
+        return [*found, w.integer("add", w.integer("add", total, power), more)]
+
+    def body(example: Number) -> None:
+        sign = w.start_parts(w.factored(example))
+        succeeded = w.succeeded() if w.rows else w.constant(True, BOOL, 1)
+        *parts, power = w.fold(w.rows, [*sign, w.index(0)], multiply)
+        for _ in range(3):
+            step = clamped(w, power)
+            parts = [w.mul(part, w.power_of_two(step)) for part in parts]
+            power = w.integer("sub", power, step)
+        w.put([w.select(succeeded, part, 0.0) for part in parts], w.result(example))
+
+    w.each(body)
+    return w.step(name, operation)
+
+
+def clamped(w: Lapack, power: Number) -> Number:
+    low = w.select(w.compare("slt", power, -1000), w.index(-1000), power)
+    return w.select(w.compare("sgt", low, 1000), w.index(1000), low)
+
+
+def write_slogdet(operation: Operation, name: str, target: Target) -> Step | None:
+    """The signs multiplied and the logarithms added, in order; of a singular matrix 0 and -inf."""
+    w = Determinant(operation, target)
+    if not w.fits:
+        return None
+    if small_systems.is_small(w, small_systems.MOST_ROWS):
+        w.attempt(lambda: small_systems.write_determinant(w))
+
+    def accumulate(k: Number, carried: list[Number]) -> list[Number]:
+        *sign, total = carried
+        parts = w.diagonal(k)
+        if len(parts) == 1:
+            size = magnitude(w, parts[0])
+            turned = [w.select(w.compare("olt", parts[0], 0.0), w.neg(sign[0]), sign[0])]
+        else:
+            size = FUNCTIONS["hypot"](w, *parts)
+            turned = w.times(sign, [w.div(part, size) for part in parts])
+        return [*turned, w.add(total, FUNCTIONS["log"](w, size))]
+
+    def body(example: Number) -> None:
+        start = w.start_parts(w.factored(example))
+        succeeded = w.succeeded() if w.rows else w.constant(True, BOOL, 1)
+        *sign, total = w.fold(w.rows, [*start, w.constant(0.0, F64, 1)], accumulate)
+        w.put([w.select(succeeded, part, 0.0) for part in sign], w.result(example))
+        w.put([w.select(succeeded, total, float("-inf"))], w.result(example, 1))
+
+    w.each(body)
+    return w.step(name, operation)
+
+
+def write_det_derivative(operation: Operation, name: str, target: Target) -> Step | None:
+    """Cofactors of up to three rows, by minors; of more than one direction and of larger matrices, NumPy's line."""
+    w = Lapack(operation, target, wide=False)
+    n, order = w.rows, len(operation.operands)
+    if not w.fits or w.own.kind == "c" or (n > 3 and order <= n):
+        return None
+    if order > n:
+        w.clear("%out0", operation.results[0].type.size * w.size)
+        return w.step(name, operation)
+
+    def body(example: Number) -> None:
+        def matrix(k: int) -> list[list[Number]]:
+            start = w.matrix(f"%in{k}", w.given, example)
+            places = [[w.at(start, (i * n + j) * w.size) for j in range(n)] for i in range(n)]
+            return [[w.load(place, w.own) for place in row] for row in places]
+
+        directions = [matrix(k) for k in range(1, order)]
+        factors = [matrix(0)] * (n - order) + directions
+        with w.strict():
+            found = minors(w, factors, order == 1)
+        for k, number in enumerate(number for row in found for number in row):
+            w.store(number, w.at(w.result(example), k * w.size))
+
+    w.each(body)
+    return w.step(name, operation)
+
+
+def minors(w: Lapack, factors: list[list[list[Number]]], halved: bool) -> list[list[Number]]:
+    """The cofactors of a matrix of two rows, for no factor of one row; of three rows, their double if not ``halved``.
+
+    Then they are symmetric and linear in two factors.
+    """
+    if not factors:
+        return [[w.constant(1.0, w.own, 1)]]
+    if len(factors) == 1:
+        (x,) = factors
+        return [[x[1][1], w.neg(x[1][0])], [w.neg(x[0][1]), x[0][0]]]
+    x, y = factors
+
+    def cross(a: list[Number], b: list[Number]) -> list[Number]:
+        pairs = [(k - 2, k - 1) for k in range(3)]
+        return [w.sub(w.mul(a[i], b[j]), w.mul(a[j], b[i])) for i, j in pairs]
+
+    found = []
+    for i, j in ((k - 2, k - 1) for k in range(3)):
+        row = [w.add(p, q) for p, q in zip(cross(x[i], y[j]), cross(y[i], x[j]), strict=True)]
+        found.append([w.mul(number, 0.5) for number in row] if halved else row)
+    return found
+
+
+WRITERS: Final[Mapping[str, StepWriter]] = {
+    "det": write_det,
+    "det_derivative": write_det_derivative,
+    "slogdet": write_slogdet,
+}

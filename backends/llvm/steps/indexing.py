@@ -1,0 +1,230 @@
+"""Elements at index arrays, read and written, and slices that are written.
+
+All indices are checked before anything is written: one out of bounds is status 1, and NumPy raises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from srcgrad.backends.llvm import scalars
+from srcgrad.backends.llvm.emitter import BOOL, DType, Number
+from srcgrad.backends.llvm.indices import strides_of
+from srcgrad.backends.llvm.steps import Step, StepWriter
+from srcgrad.backends.llvm.steps.body import Body, can_move, rounded, split
+from srcgrad.backends.llvm.target import Target
+from srcgrad.ir.core import Operation
+from srcgrad.ir.types import INT64, real_dtype
+
+
+def index_of(w: Body, operand: int, place: Number | int, size: int, checked: bool) -> Number:
+    """The index that an operand holds at a place, counted from the start of an axis of ``size``."""
+    e, index = w.e, w.read(operand, place)
+    unsigned = index.dtype.kind == "u"
+    wide = index.dtype.itemsize == 8
+    if not wide:
+        index = e.convert("zext" if unsigned else "sext", index, INT64)
+    index = index._replace(dtype=INT64)
+    if not unsigned:  # an unsigned one that is no int64 is too large, whatever NumPy makes of it
+        index = e.select(e.compare("slt", index, 0), e.integer("add", index, size), index)
+    if checked:
+        w.require(e.compare("ult", index, size))
+    return index
+
+
+class _Indices:
+    """The index arrays of an op: where the places are that they index, from ``axis`` on."""
+
+    def __init__(self, w: Body, first: int) -> None:
+        self.w, self.first = w, first
+        self.arity = len(w.types) - first
+        array = w.types[0].static_shape
+        axis = w.operation.attrs["axis"]
+        self.outer, self.sizes, self.inner = split(array, axis, self.arity)
+        self.count = w.types[first].size
+        self.extent = 1
+        for size in self.sizes:
+            self.extent *= size
+
+    def check(self) -> None:
+        """Leave with status 1 if an index is out of bounds."""
+        self.w.each(self.count, lambda k: self.place(k, checked=True))
+
+    def place(self, k: Number, checked: bool = False) -> Number:
+        """The place among the indexed axes that the index arrays hold at k."""
+        found = [index_of(self.w, self.first + number, k, size, checked) for number, size in enumerate(self.sizes)]
+        return self.w.flat(*zip(found, strides_of(self.sizes), strict=True))
+
+
+def gather(operation: Operation, name: str, target: Target) -> Step | None:
+    """``operand[:, …, indices…]``; the block after the indexed axes is copied."""
+    w = Body(operation, name, target)
+    itemsize = w.types[0].dtype.itemsize
+    if not can_move(itemsize):
+        return None
+    at = _Indices(w, 1)
+    checked = at.outer == 1 and at.inner > 0
+    if not checked:
+        at.check()
+    if at.inner and at.outer:
+
+        def move(a: Number, k: Number) -> None:
+            place = w.plus(w.times(a, at.extent), at.place(k, checked))
+            w.transfer(0, w.times(place, at.inner), w.flat((a, at.count * at.inner), (k, at.inner)), at.inner)
+
+        w.each(at.outer, lambda a: w.each(at.count, lambda k: move(a, k)))
+    return w.finish()
+
+
+def scatter_set(operation: Operation, name: str, target: Target) -> Step | None:
+    """Blocks are copied in the order of the indices, so that the last one stays."""
+    w = Body(operation, name, target)
+    if not can_move(w.types[0].dtype.itemsize):
+        return None
+    at = _Indices(w, 2)
+    at.check()
+    w.begin_in_place(0)
+
+    def move(a: Number, k: Number) -> None:
+        place = w.plus(w.times(a, at.extent), at.place(k))
+        w.transfer(1, w.flat((a, at.count * at.inner), (k, at.inner)), w.times(place, at.inner), at.inner)
+
+    if at.inner:
+        w.each(at.outer, lambda a: w.each(at.count, lambda k: move(a, k)))
+    return w.finish(in_place=0)
+
+
+def added(dtype: DType) -> DType | None:
+    """The dtype of the numbers that are added: the parts of complex ones; None where they are no registers'."""
+    part = real_dtype(dtype)
+    return part if scalars.is_register(part) else None
+
+
+def add_to(w: Body, place: Number, operand: int, source: Number, part: DType) -> None:
+    """Add a number of an operand to one of result 0; places count real numbers."""
+    before = w.load("%out0", place, part)
+    more = w.read(operand, source) if operand in w.unread else w.load(f"%in{operand}", source, part)
+    w.write(place, total(w, before, more))
+
+
+def total(w: Body, a: Number, b: Number) -> Number:
+    """The sum as NumPy rounds it; of booleans, the disjunction."""
+    opcode = "or" if a.dtype == BOOL else "fadd" if a.dtype.kind == "f" else "add"
+    return rounded(w.e, lambda e, x, y: e.binary(opcode, x, y), a, b)
+
+
+def scatter_add(operation: Operation, name: str, target: Target) -> Step | None:
+    """Blocks are added in the order of the indices."""
+    w = Body(operation, name, target)
+    part = added(w.types[0].dtype)
+    if part is None or (w.types[0].dtype.kind == "c" and 1 in w.unread):
+        return None
+    parts = w.types[0].dtype.itemsize // part.itemsize
+    at = _Indices(w, 2)
+    inner = at.inner * parts
+    at.check()
+    w.begin_in_place(0)
+
+    def move(a: Number, k: Number) -> None:
+        place = w.times(w.plus(w.times(a, at.extent), at.place(k)), inner)
+        source = w.flat((a, at.count * inner), (k, inner))
+        w.each(inner, lambda b: add_to(w, w.plus(place, b), 1, w.plus(source, b), part))
+
+    w.each(at.outer, lambda a: w.each(at.count, lambda k: move(a, k)))
+    return w.finish(in_place=0)
+
+
+# --- along an axis --------------------------------------------------------------------------------------------------
+
+
+def _along_axis(
+    w: Body, size: int, move: Callable[[Number, Number, int], None], before: Callable[[], None] | None = None
+) -> None:
+    """``move(place of the index, place that it names, elements of the array per place)`` for each index.
+
+    The indices are operand 1; ``size`` is the length of the axis that they index. ``before`` runs after the check.
+    """
+    shape, axis = w.types[1].static_shape, w.operation.attrs["axis"]
+    outer, (count,), inner = split(shape, axis)
+    w.each(w.types[1].size, lambda k: index_of(w, 1, k, size, True))
+    if before is not None:
+        before()
+
+    def point(indices: list[Number]) -> None:
+        p, k, q = indices
+        source = w.flat((p, count * inner), (k, inner), (q, 1))
+        index = index_of(w, 1, source, size, False)
+        move(source, w.plus(w.flat((p, size * inner), (index, inner)), q), inner)
+
+    w.nest((outer, count, inner), point)
+
+
+def take_along_axis(operation: Operation, name: str, target: Target) -> Step | None:
+    w = Body(operation, name, target)
+    itemsize = w.types[0].dtype.itemsize
+    if not can_move(itemsize):
+        return None
+    size = w.types[0].static_shape[operation.attrs["axis"]]
+    _along_axis(w, size, lambda here, there, _: w.put(here, w.raw(0, there), itemsize))
+    return w.finish()
+
+
+def add_along_axis(operation: Operation, name: str, target: Target) -> Step | None:
+    w = Body(operation, name, target)
+    dtype = w.types[0].dtype
+    part = added(dtype)
+    if part is None or (dtype.kind == "c" and 0 in w.unread):
+        return None
+    parts = dtype.itemsize // part.itemsize
+    result = w.results[0]
+
+    def move(here: Number, there: Number, _: int) -> None:
+        for k in range(parts):
+            add_to(w, w.plus(w.times(there, parts), k), 0, w.plus(w.times(here, parts), k), part)
+
+    _along_axis(w, operation.attrs["size"], move, lambda: w.zero("%out0", result.size * dtype.itemsize))
+    return w.finish()
+
+
+# --- slices -----------------------------------------------------------------------------------------------------------
+
+
+def slice_set(operation: Operation, name: str, target: Target) -> Step | None:
+    """The rows of the part are copied to where they belong; whole axes at the end are one row."""
+    w = Body(operation, name, target)
+    itemsize = w.types[0].dtype.itemsize
+    if not can_move(itemsize):
+        return None
+    attrs = operation.attrs
+    array, part = w.types[0].static_shape, w.types[1].static_shape
+    w.begin_in_place(0)
+    rank = len(array)
+    while rank and attrs["starts"][rank - 1] == 0 and part[rank - 1] == array[rank - 1]:
+        rank -= 1
+    if rank and attrs["strides"][rank - 1] == 1:
+        rank -= 1  # consecutive elements of this axis are one row too
+    row = 1
+    for size in part[rank:]:
+        row *= size
+    steps, places = strides_of(part), strides_of(array)
+    offset = sum(start * step for start, step in zip(attrs["starts"], places, strict=True))
+
+    def move(indices: list[Number]) -> None:
+        source = w.flat(*zip(indices, steps[:rank], strict=True))
+        moves = [step * stride for step, stride in zip(places[:rank], attrs["strides"][:rank], strict=True)]
+        w.transfer(1, source, w.plus(offset, w.flat(*zip(indices, moves, strict=True))), row)
+
+    if row:
+        w.nest(part[:rank], move)
+    return w.finish(in_place=0)
+
+
+WRITERS: Final[dict[str, StepWriter]] = {
+    "gather": gather,
+    "scatter_set": scatter_set,
+    "scatter_add": scatter_add,
+    "take_along_axis": take_along_axis,
+    "add_along_axis": add_along_axis,
+    "slice_set": slice_set,
+}

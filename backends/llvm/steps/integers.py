@@ -1,0 +1,278 @@
+"""Division and remainders of whole and floating numbers, whole powers, common divisors, and the bits of floats.
+
+NumPy's results where hardware has none: a whole number divided by 0 is 0, and the least one by -1 wraps around.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from srcgrad.backends.llvm import scalars
+from srcgrad.backends.llvm.emitter import F32, F64, Emitter, Number
+from srcgrad.backends.llvm.scalars import F16
+from srcgrad.backends.llvm.steps import Step, StepWriter
+from srcgrad.backends.llvm.steps.body import Body
+from srcgrad.backends.llvm.steps.elements import Function, elementwise
+from srcgrad.backends.llvm.target import Target
+from srcgrad.backends.llvm.vector_math import FUNCTIONS
+from srcgrad.ir.core import Operation
+
+# --- division -----------------------------------------------------------------------------------------------------
+
+
+def _safe(e: Emitter, a: Number, b: Number) -> tuple[Number, Number]:
+    """A divisor by which any number may be divided, and whether it is the given one."""
+    fine = e.compare("ne", b, 0)
+    if a.dtype.kind == "i":
+        least = int(np.iinfo(a.dtype).min)
+        overflows = e.binary("and", e.compare("eq", a, least), e.compare("eq", b, -1))
+        fine = e.binary("and", fine, e.invert(overflows))
+    return e.select(fine, b, 1), fine
+
+
+def _whole_quotient(e: Emitter, a: Number, b: Number) -> Number:
+    """Rounded down; by 0 it is 0, and by 1 in the place of -1 the least number is itself."""
+    divisor, _ = _safe(e, a, b)
+    if a.dtype.kind == "u":
+        found = e.binary("udiv", a, divisor)
+    else:
+        found = e.binary("sdiv", a, divisor)
+        rest = e.integer("sub", a, e.integer("mul", found, divisor))
+        opposite = e.compare("slt", e.binary("xor", rest, divisor), 0)
+        down = e.binary("and", e.compare("ne", rest, 0), opposite)
+        found = e.select(down, e.integer("sub", found, e.like(1, found)), found)
+    return e.select(e.compare("eq", b, 0), 0, found)
+
+
+def _whole_rest(e: Emitter, a: Number, b: Number, floored: bool) -> Number:
+    divisor, fine = _safe(e, a, b)
+    rest = e.binary("urem" if a.dtype.kind == "u" else "srem", a, divisor)
+    if floored and a.dtype.kind == "i":
+        opposite = e.compare("slt", e.binary("xor", rest, divisor), 0)
+        up = e.binary("and", e.compare("ne", rest, 0), opposite)
+        rest = e.select(up, e.integer("add", rest, divisor), rest)
+    return e.select(fine, rest, 0)
+
+
+def _divmod(e: Emitter, a: Number, b: Number) -> tuple[Number, Number]:
+    """The quotient rounded down and the rest with the divisor's sign, as Python and NumPy find them from C's fmod."""
+    with e.strict():
+        rest = e.binary("frem", a, b)
+        quotient = e.div(e.sub(a, rest), b)
+        is_rest = e.compare("une", rest, 0.0)
+        opposite = e.binary("xor", e.compare("olt", b, 0.0), e.compare("olt", rest, 0.0))
+        moves = e.binary("and", is_rest, opposite)
+        moved = e.select(moves, e.add(rest, b), rest)
+        quotient = e.select(moves, e.sub(quotient, 1.0), quotient)
+        moved = e.select(is_rest, moved, e.intrinsic("copysign", e.like(0.0, a), b))
+        down = e.intrinsic("floor", quotient)
+        half = e.compare("ogt", e.sub(quotient, down), 0.5)
+        whole = e.select(half, e.add(down, 1.0), down)
+        nothing = e.intrinsic("copysign", e.like(0.0, a), e.div(a, b))
+        whole = e.select(e.compare("une", quotient, 0.0), whole, nothing)
+    by_zero = e.compare("oeq", b, 0.0)
+    return e.select(by_zero, e.div(a, b), whole), e.select(by_zero, rest, moved)
+
+
+def _floor_divide(e: Emitter, a: Number, b: Number) -> Number:
+    return _divmod(e, a, b)[0] if a.dtype.kind == "f" else _whole_quotient(e, a, b)
+
+
+def _remainder(e: Emitter, a: Number, b: Number) -> Number:
+    return _divmod(e, a, b)[1] if a.dtype.kind == "f" else _whole_rest(e, a, b, True)
+
+
+def _fmod(e: Emitter, a: Number, b: Number) -> Number:
+    return e.binary("frem", a, b) if a.dtype.kind == "f" else _whole_rest(e, a, b, False)
+
+
+# --- whole numbers ------------------------------------------------------------------------------------------------
+
+
+def _magnitude(e: Emitter, a: Number) -> Number:
+    """The absolute value as an unsigned number, so that the least one has one too."""
+    return scalars.TABLE["abs"](e, a)._replace(dtype=np.dtype(f"u{a.dtype.itemsize}"))
+
+
+def _bit_count(e: Emitter, a: Number) -> Number:
+    return scalars.cast(e, e.intrinsic("ctpop", _magnitude(e, a)), np.dtype(np.uint8))
+
+
+def gcd_of(w: Body, a: Number, b: Number) -> Number:
+    """Euclid's algorithm."""
+
+    def step(state: list[Number]) -> list[Number]:
+        return [state[1], w.e.binary("urem", state[0], state[1])]
+
+    start = [_magnitude(w.e, x) for x in (a, b)]
+    return w.while_(start, lambda state: w.e.compare("ne", state[1], 0), step)[0]
+
+
+def common(operation: Operation, name: str, target: Target) -> Step | None:
+    """``gcd`` and ``lcm``, of which the latter wraps around."""
+    w = Body(operation, name, target)
+    dtype = w.types[0].dtype
+    least = operation.op.name == "lcm"
+
+    def place(k: Number) -> None:
+        a, b = w.read(0, k), w.read(1, k)
+        found = gcd_of(w, a, b)
+        if least:
+            divisor = w.e.select(w.e.compare("eq", found, 0), w.e.like(1, found), found)
+            found = w.e.integer("mul", w.e.binary("udiv", _magnitude(w.e, a), divisor), _magnitude(w.e, b))
+        w.write(k, found._replace(dtype=dtype))
+
+    w.each(w.results[0].size, place)
+    return w.finish(in_place=0)
+
+
+def power(operation: Operation, name: str, target: Target) -> Step | None:
+    """Whole powers of whole numbers, by squaring; NumPy raises if an exponent is negative."""
+    w = Body(operation, name, target)
+    dtype = w.types[0].dtype
+    if dtype.kind not in "iu":
+        return None
+    e, size = w.e, w.results[0].size
+    if dtype.kind == "i":
+        w.each(size, lambda k: w.require(e.compare("sge", w.read(1, k), 0)))
+
+    def step(state: list[Number]) -> list[Number]:
+        found, base, exponent = state
+        odd = e.compare("ne", e.integer("and", exponent, 1), 0)
+        more = e.select(odd, e.integer("mul", found, base), found)
+        return [more, e.integer("mul", base, base), e.integer("lshr", exponent, 1)]
+
+    def place(k: Number) -> None:
+        state = [e.constant(1, dtype), w.read(0, k), w.read(1, k)]
+        w.write(k, w.while_(state, lambda now: e.compare("ne", now[2], 0), step)[0])
+
+    w.each(size, place)
+    return w.finish(in_place=0)
+
+
+def constant_power(operation: Operation, name: str, target: Target) -> Step | None:
+    """A power whose exponent is known: of floats that of ``pow``, or the inverse."""
+    exponent, kind = operation.attrs["y"], operation.operands[0].type.dtype.kind
+    if kind != "f" or abs(exponent) > 2**53:
+        return None
+
+    def function(e: Emitter, a: Number) -> Number:
+        return e.div(1.0, a) if exponent == -1 else FUNCTIONS["pow"](e, a, e.like(float(exponent), a))
+
+    return elementwise(operation, name, target, function)
+
+
+# --- casts --------------------------------------------------------------------------------------------------------
+
+
+def cast(operation: Operation, name: str, target: Target) -> Step | None:
+    """Casts between float16 and all but float64 (which would be rounded twice), and from floats to unsigned numbers."""
+    source, dtype = operation.operands[0].type.dtype, operation.results[0].type.dtype
+    if not (scalars.is_register(source) and scalars.is_register(dtype)):
+        return None
+    if source.kind == "f" and dtype.kind == "u":
+        return _unsigned(operation, name, target)
+    if F16 not in (source, dtype) or source == F64:
+        return None
+    return elementwise(operation, name, target, lambda e, a: scalars.cast(e, a, F32 if dtype == F16 else dtype))
+
+
+def _unsigned(operation: Operation, name: str, target: Target) -> Step:
+    """What does not fit is the machine's choice: NumPy makes it."""
+    w = Body(operation, name, target)
+    e, dtype = w.e, w.results[0].dtype
+
+    def place(k: Number) -> None:
+        number = w.read(0, k)
+        number = e.convert("fpext", number, F32) if number.dtype == F16 else number
+        fits = e.binary("and", e.compare("ogt", number, -1.0), e.compare("olt", number, 2.0 ** (8 * dtype.itemsize)))
+        w.require(fits)
+        w.write(k, e.convert("fptoui", number, dtype))
+
+    w.each(w.results[0].size, place)
+    return w.finish()
+
+
+# --- floats and their exponents -----------------------------------------------------------------------------------
+
+
+def _spacing(e: Emitter, a: Number) -> Number:
+    """The difference to the next number away from 0; of -0.0 that of 0.0."""
+    bits = e.bits(e.select(e.compare("oeq", a, 0.0), 0.0, a))
+    nearest = e.from_bits(e.integer("add", bits, e.like(1, bits)))
+    with e.strict():
+        found = e.sub(nearest, a)
+    return e.select(scalars.TABLE["is_finite"](e, a), found, e.like(np.nan, a))
+
+
+def _nextafter(e: Emitter, a: Number, b: Number) -> Number:
+    """The bits count up away from 0."""
+    bits = e.bits(a)
+    away = e.binary("xor", e.compare("olt", a, b), e.compare("olt", a, 0.0))
+    one = e.like(1, bits)
+    moved = e.from_bits(e.select(away, e.integer("add", bits, one), e.integer("sub", bits, one)))
+    least = e.intrinsic("copysign", e.from_bits(one), b)
+    found = e.select(e.compare("oeq", a, 0.0), least, moved)
+    found = e.select(e.compare("oeq", a, b), b, found)
+    return e.select(e.compare("uno", a, b), e.add(a, b), found)
+
+
+def _frexp_exponent(e: Emitter, a: Number) -> Number:
+    """From the bits of the exponent; subnormal numbers are scaled first. Of 0, inf and nan it is 0."""
+    fraction, bias = {4: (23, 127), 8: (52, 1023)}[a.dtype.itemsize]
+    small = e.compare("olt", e.intrinsic("fabs", a), 2.0 ** (1 - bias))
+    scaled = e.select(small, e.mul(a, 2.0**60), a)
+    shifted = e.integer("lshr", e.bits(scaled), e.like(fraction, e.bits(scaled)))
+    exponent = e.integer("and", shifted, e.like(2 * bias + 1, shifted))
+    found = e.integer("sub", exponent, e.select(small, e.like(bias + 59, exponent), bias - 1))
+    regular = e.binary("and", scalars.TABLE["is_finite"](e, a), e.compare("une", a, 0.0))
+    return scalars.cast(e, e.select(regular, found, 0), np.dtype(np.int32))
+
+
+def _ldexp(e: Emitter, a: Number, n: Number) -> Number:
+    """Powers of two, multiplied one after the other so that one product alone is rounded."""
+    dtype, wide = a.dtype, np.dtype(np.int64)
+    x = a if dtype == F64 else e.convert("fpext", a, F64)
+    n = n if n.dtype == wide else e.convert("sext", n, wide)
+    with e.strict():
+        for most, least in ((1023, 53 - 1022), (1023, 53 - 1022)):
+            large, small = e.compare("sgt", n, 1023), e.compare("slt", n, -1022)
+            step = e.select(large, e.like(most, n), e.select(small, e.like(least, n), 0))
+            factor = e.select(large, e.like(2.0**most, x), e.select(small, e.like(2.0**least, x), 1.0))
+            x, n = e.mul(x, factor), e.integer("sub", n, step)
+        n = e.select(e.compare("sgt", n, 1023), 1023, n)
+        n = e.select(e.compare("slt", n, -1022), -1022, n)
+        biased = e.integer("add", n, e.like(1023, n))
+        found = e.mul(x, e.from_bits(e.integer("shl", biased, e.like(52, n))))
+    return found if dtype == F64 else e.convert("fptrunc", found, dtype)
+
+
+def _loop(function: Function, lanes: int | None = None, halves: bool = True) -> StepWriter:
+    """A step that is ``function`` at each element; ``halves``: whether float16 is computed in float32."""
+
+    def write(operation: Operation, name: str, target: Target) -> Step | None:
+        if not halves and operation.operands[0].type.dtype == F16:
+            return None
+        return elementwise(operation, name, target, function, lanes)
+
+    return write
+
+
+WRITERS: Final[dict[str, StepWriter]] = {
+    # Division has no vectors.
+    "floor_divide": _loop(_floor_divide, 1),
+    "remainder": _loop(_remainder, 1),
+    "fmod": _loop(_fmod, 1),
+    "bitwise_count": _loop(_bit_count),
+    "gcd": common,
+    "lcm": common,
+    "pow": power,
+    "integer_pow": constant_power,
+    "cast": cast,
+    "spacing": _loop(_spacing, halves=False),
+    "nextafter": _loop(_nextafter, halves=False),
+    "frexp_exponent": _loop(_frexp_exponent),
+    "ldexp": _loop(_ldexp),
+}

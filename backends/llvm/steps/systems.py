@@ -1,0 +1,215 @@
+"""Systems of equations as steps: products of triangles, solutions, inverses, determinants."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from srcgrad.backends.llvm.emitter import F64, Number
+from srcgrad.backends.llvm.steps import Step, StepWriter, small_systems
+from srcgrad.backends.llvm.steps.cells import BYTE
+from srcgrad.backends.llvm.steps.lapack import Lapack
+from srcgrad.backends.llvm.steps.matrices import copy_rows
+from srcgrad.backends.llvm.steps.writer import INT32
+from srcgrad.backends.llvm.target import Target
+from srcgrad.ir.core import Operation
+
+
+def write_cholesky(operation: Operation, name: str, target: Target) -> Step | None:
+    """The transposed matrix is that of Fortran, and so is the transposed factor: its upper triangle is asked for.
+
+    A diagonal that is not finite is left to NumPy.
+    """
+    w = Lapack(operation, target)
+    if not w.fits:
+        return None
+    if small_systems.is_small(w, small_systems.MOST_TRIANGLE):
+        w.attempt(lambda: small_systems.write_cholesky(w))
+    n = w.rows
+    factor = "" if w.own == w.dtype else w.space(n * n)
+
+    def body(example: Number) -> None:
+        result = w.result(example)
+        place = factor or result
+        factorise(w, place, example)
+        w.require(w.succeeded())
+        require_finite_diagonal(w, place)
+        w.clear_triangle(place, n, n, w.dtype, below=False)
+        if factor:
+            copy_rows(w, result, place, n * n, w.own, w.dtype)
+
+    w.each(body)
+    return w.step(name, operation)
+
+
+def factorise(w: Lapack, place: str, example: Number) -> None:
+    """A copy of a matrix and, in its lower triangle, the factor."""
+    copy_rows(w, place, w.matrix("%in0", w.given, example), w.rows**2, w.dtype, w.own)
+    w.run("potrf", w.letter_at("U"), w.integer_at(w.rows), place, w.integer_at(w.rows))
+
+
+def require_finite_diagonal(w: Lapack, place: str) -> None:
+    w.loop(w.rows, lambda k: w.require(is_finite(w, w.load(w.at(place, 0, (k, (w.rows + 1) * w.size)), w.real))))
+
+
+def write_is_indefinite(operation: Operation, name: str, target: Target) -> Step | None:
+    w = Lapack(operation, target)
+    if not w.fits:
+        return None
+    place = w.space(w.rows**2)
+
+    def body(example: Number) -> None:
+        factorise(w, place, example)
+        failed = w.invert(w.succeeded())
+        done, after = w.label("done"), w.label("after")
+        w.branch(failed, after, done)
+        w.start(done)
+        require_finite_diagonal(w, place)
+        w.jump(after)
+        w.start(after)
+        w.store(w.convert("zext", failed, BYTE), w.result(example))
+
+    if w.rows:
+        w.each(body)
+    else:
+        w.clear("%out0", operation.results[0].type.size)
+    return w.step(name, operation)
+
+
+def is_finite(w: Lapack, x: Number) -> Number:
+    return w.compare("olt", magnitude(w, x), float("inf"))
+
+
+def magnitude(w: Lapack, x: Number) -> Number:
+    """The absolute value of a real number."""
+    suffix = "f64" if x.dtype == F64 else "f32"
+    w.declarations.add(f"declare {x.type} @llvm.fabs.{suffix}({x.type})")
+    return x._replace(text=w.emit(f"call {x.type} @llvm.fabs.{suffix}({x.type} {x.text})"))
+
+
+def write_solve(operation: Operation, name: str, target: Target) -> Step | None:
+    w = Lapack(operation, target)
+    if not w.fits:
+        return None
+    right = operation.operands[1].type
+    n, count = w.rows, right.static_shape[-1]
+    if small_systems.is_small(w, small_systems.MOST_ROWS, count):
+        w.attempt(lambda: small_systems.write_solve(w, count))
+    matrix, solution, pivots = w.space(n * n), w.space(n * count), w.space(n, INT32)
+
+    def body(example: Number) -> None:
+        w.take(matrix, w.matrix("%in0", w.given, example), n, n)
+        w.take(solution, w.matrix("%in1", right, example), n, count)
+        solve(w, matrix, pivots, solution, n, count)
+        w.require(w.succeeded())
+        w.give(w.result(example), solution, n, count, n)
+
+    w.each(body)
+    return w.step(name, operation)
+
+
+def solve(w: Lapack, matrix: str, pivots: str, solution: str, n: int, count: int) -> None:
+    size = w.integer_at(n)
+    w.run("gesv", size, w.integer_at(count), matrix, size, pivots, solution, size)
+
+
+def write_triangular_solve(operation: Operation, name: str, target: Target) -> Step | None:
+    """For rows of C, from the right: x^T op(A)^T = b^T, where Fortran has A^T for A."""
+    w = Lapack(operation, target, wide=False)
+    if not w.fits:
+        return None
+    attrs, right = operation.attrs, operation.operands[1].type
+    n, count = w.rows, right.static_shape[-1]
+    parts = 2 if w.dtype.kind == "c" else 1
+    if small_systems.is_small(w, small_systems.MOST_TRIANGLE, count):
+        w.attempt(lambda: small_systems.write_triangular_solve(w, count))
+
+    def regular(example: Number) -> None:
+        start = w.matrix("%in0", w.given, example)
+
+        def test(k: Number) -> None:
+            found = [
+                w.compare("une", w.load(w.at(start, part * w.real.itemsize, (k, (n + 1) * w.size)), w.real), 0.0)
+                for part in range(parts)
+            ]
+            w.require(found[0] if parts == 1 else w.binary("or", *found))
+
+        w.loop(n, test)
+
+    def body(example: Number) -> None:
+        if not attrs["unit"]:
+            regular(example)
+        result = w.result(example)
+        w.copy(result, w.matrix("%in1", right, example), n * count * w.size)
+        matrix, size = w.matrix("%in0", w.given, example), w.integer_at(n)
+        triangle, unit = w.letter_at("U" if attrs["lower"] else "L"), w.letter_at("U" if attrs["unit"] else "N")
+        if count == 1 and (parts == 1 or attrs["trans"] != "C"):
+            opposite = w.letter_at("T" if attrs["trans"] == "N" else "N")
+            w.run("trsv", triangle, opposite, unit, size, matrix, size, result, w.integer_at(1), informs=False)
+            return
+        w.run(
+            "trsm", w.letter_at("R"), triangle, w.letter_at(attrs["trans"]), unit, w.integer_at(count), size,
+            w.number_at(1, w.dtype), matrix, size, result, w.integer_at(count), informs=False,
+        )  # fmt: skip
+
+    w.each(body)
+    return w.step(name, operation)
+
+
+def write_inv(operation: Operation, name: str, target: Target) -> Step | None:
+    w = Lapack(operation, target)
+    return write_inverse(w, name, strict=operation.attrs["strict"], transposed=False) if w.fits else None
+
+
+def write_slogdet_gradient(operation: Operation, name: str, target: Target) -> Step | None:
+    """The transposed inverse; where it does not exist, the status is 1."""
+    w = Lapack(operation, target)
+    return write_inverse(w, name, strict=True, transposed=True) if w.fits else None
+
+
+def write_inverse(w: Lapack, name: str, strict: bool, transposed: bool) -> Step:
+    """The solution of A x = 1. Of a singular matrix the status is 1, or all of it nan unless ``strict``."""
+    n = w.rows
+    if small_systems.is_small(w, small_systems.MOST_ROWS):
+        w.attempt(lambda: small_systems.write_inverse(w, transposed))
+    matrix, inverse, pivots = w.space(n * n), w.space(n * n), w.space(n, INT32)
+
+    def body(example: Number) -> None:
+        result = w.result(example)
+        w.take(matrix, w.matrix("%in0", w.given, example), n, n)
+        w.identity(inverse, n)
+        solve(w, matrix, pivots, inverse, n, n)
+        if strict:
+            w.require(w.succeeded())
+        else:
+            fill_if_failed(w, inverse, n * n)
+        if transposed:
+            copy_rows(w, result, inverse, n * n, w.own, w.dtype)
+        else:
+            w.give(result, inverse, n, n, n)
+
+    w.each(body)
+    return w.step(name, w.operation)
+
+
+def fill_if_failed(w: Lapack, place: str, count: int) -> None:
+    """Make all numbers nan, with imaginary parts of 0, where the routine that was called has failed."""
+    failed, after = w.label("failed"), w.label("after")
+    w.branch(w.succeeded(), after, failed)
+    w.start(failed)
+    if w.dtype.kind == "c":
+        w.clear(place, count * w.size)
+    nan = w.constant(float("nan"), w.real, 1)
+    w.loop(count, lambda k: w.store(nan, w.at(place, 0, (k, w.size))))
+    w.jump(after)
+    w.start(after)
+
+
+WRITERS: Final[Mapping[str, StepWriter]] = {
+    "cholesky": write_cholesky,
+    "inv": write_inv,
+    "is_indefinite": write_is_indefinite,
+    "slogdet_gradient": write_slogdet_gradient,
+    "solve": write_solve,
+    "triangular_solve": write_triangular_solve,
+}

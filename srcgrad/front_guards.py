@@ -1,0 +1,214 @@
+"""The guards of a function's captures as operations of `backends.llvm.front`: compiled from the text of `bind`.
+
+That text is the one place where guards are written, and each of its conditions becomes one that is at least as strong:
+of alternatives the identity with what is there now, of a transformed function its identity. What has no such form
+(``UnknownGuard``) is left to `bind` itself, called by the machine.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import types
+from typing import Any, Final
+
+from srcgrad.backends.llvm import layout
+from srcgrad.backends.llvm.front import Table
+from srcgrad.tracing.capture import Captures
+from srcgrad.transformed import Transformed
+
+FUNCTION: Final = layout.member_offset(Transformed.f) if layout.KNOWN else 0
+"""Where a transformed function has its function."""
+
+
+class _Cells(tuple[Any, ...]):
+    """Stands for the class of a tuple that holds cells only."""
+
+
+_SIZED: Final = (tuple, list, dict)
+_GONE: Final = (AttributeError, KeyError, IndexError, ValueError)
+"""What reading something raises that another thread has taken away meanwhile."""
+_CLASSES: Final[dict[str, type]] = {
+    "__globals__": dict, "__builtins__": dict, "__kwdefaults__": dict, "__dict__": dict, "keywords": dict,
+    "__defaults__": tuple, "__closure__": _Cells, "args": tuple,
+}  # fmt: skip
+"""The classes of attributes, where they are not null."""
+
+
+class UnknownGuard(Exception):
+    """A guard that has no form in machine code."""
+
+
+class Place:
+    """A register, the class of the object in it where that is known, and the object that was there when compiled."""
+
+    __slots__ = ("kind", "object", "register")
+
+    def __init__(self, register: int, kind: type | None, object: Any) -> None:
+        self.register = register
+        self.kind = kind
+        self.object = object
+
+
+class Guards:
+    """One compilation; the function's guards must hold at this moment.
+
+    Raises:
+        UnknownGuard, TooLong: there is no such table.
+    """
+
+    def __init__(self, table: Table, captures: Captures, function: Any, register: int) -> None:
+        self.table = table
+        self.constants = captures.bind.__globals__
+        self.places = {"function": Place(register, None, function)}
+        (bind,) = ast.parse(captures.source).body
+        assert isinstance(bind, ast.FunctionDef)
+        (guarded,) = [statement for statement in bind.body if isinstance(statement, ast.Try)]
+        try:
+            for statement in guarded.body:
+                self.statement(statement)
+        except _GONE as error:
+            raise UnknownGuard("what is guarded changes") from error
+
+    def hidden(self, count: int) -> list[Place]:
+        return [self.places[f"v{number}"] for number in range(count)]
+
+    def statement(self, statement: ast.stmt) -> None:
+        match statement:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                self.places[name] = self.place(value)
+            case ast.If(test=ast.UnaryOp(op=ast.Not(), operand=condition)):
+                self.require(condition)
+            case _:
+                raise UnknownGuard(ast.unparse(statement))
+
+    # --- values ------------------------------------------------------------------------------------
+    def place(self, node: ast.expr) -> Place:
+        match node:
+            case ast.Name(id=name) if name in self.places:
+                return self.places[name]
+            case ast.Name(id=name):
+                value = self.constant(name)
+                return Place(self.table.constant(value), type(value), value)
+            case ast.Attribute(value=holder, attr=name):
+                return self.attribute(self.place(holder), name)
+            case ast.Call(func=ast.Name(id="type"), args=[value]):
+                place = self.place(value)
+                return Place(self.table.load(place.register, layout.TYPE), None, type(place.object))
+            case ast.Subscript(value=ast.Call(func=ast.Name(id="wrapped_functions"), args=[holder])):
+                return self.wrapped(self.place(holder))
+            case ast.Subscript(value=holder, slice=ast.Constant(value=key)):
+                return self.element(self.place(holder), key)
+        raise UnknownGuard(ast.unparse(node))
+
+    def attribute(self, holder: Place, name: str) -> Place:
+        if holder.kind is None and type(holder.object) in layout.FIELDS:
+            self.require_type(holder, type(holder.object))
+        register = self.table.load(holder.register, self.offset(holder, name))
+        return Place(register, _CLASSES.get(name), getattr(holder.object, name))
+
+    def offset(self, holder: Place, name: str) -> int:
+        fields = layout.FIELDS.get(holder.kind, {}) if holder.kind is not None else {}
+        offset = fields.get(name)
+        if offset is None and name == "__dict__" and type(holder.object) is holder.kind:
+            offset = layout.names_of(holder.object)
+        if offset is None:
+            raise UnknownGuard(f"{name} of {holder.kind}")
+        return offset
+
+    def constant(self, name: str) -> Any:
+        return self.constants[name] if name in self.constants else getattr(builtins, name)
+
+    def element(self, holder: Place, key: Any) -> Place:
+        """An element whose place the guards before it have found to exist."""
+        value = holder.object[key]
+        if holder.kind is dict and type(key) is str:
+            register = self.table.item(holder.register, key)
+        elif holder.kind in (tuple, _Cells) and type(key) is int:
+            register = self.table.load(holder.register, layout.ITEMS + 8 * key)
+        elif holder.kind is list and type(key) is int:
+            register = self.table.load(self.table.load(holder.register, layout.ITEMS), 8 * key)
+        else:
+            raise UnknownGuard(f"an element of {holder.kind}")
+        return Place(register, types.CellType if holder.kind is _Cells else None, value)
+
+    def wrapped(self, holder: Place) -> Place:
+        """The function of a transformed function, which `compare` has found to be the very same one."""
+        if not isinstance(holder.object, Transformed):
+            raise UnknownGuard("the functions of a transform")
+        return Place(self.table.load(holder.register, FUNCTION), None, holder.object.f)
+
+    # --- conditions --------------------------------------------------------------------------------
+    def require(self, node: ast.expr) -> None:
+        match node:
+            case ast.BoolOp(op=ast.And(), values=values):
+                for value in values:
+                    self.require(value)
+            case ast.BoolOp(op=ast.Or(), values=[ast.Compare(left=left, ops=[ast.Is()]), *_]):
+                self.require_present(node, left)
+            case ast.Compare(left=left, ops=[operator], comparators=[right]):
+                self.compare(left, operator, right)
+            case ast.Call(func=ast.Name(id="is_unbound_cell"), args=[cell]):
+                self.table.require_word(self.cell(self.place(cell)).register, layout.SIZE, 0)
+            case _:
+                raise UnknownGuard(ast.unparse(node))
+
+    def require_present(self, node: ast.expr, part: ast.expr) -> None:
+        """The very object that a condition is about now, for which it holds."""
+        place = self.place(part)
+        condition = ast.unparse(node).replace(ast.unparse(part), "present")
+        if not eval(condition, self.constants, {"present": place.object}):
+            raise UnknownGuard(ast.unparse(node))
+        self.table.require_is(place.register, place.object)
+
+    def cell(self, place: Place) -> Place:
+        if place.kind is not types.CellType:
+            raise UnknownGuard("a cell")
+        return place
+
+    def compare(self, left: ast.expr, operator: ast.cmpop, right: ast.expr) -> None:
+        match left, operator, right:
+            case ast.Call(func=ast.Name(id="type"), args=[value]), ast.Is(), ast.Name(id=name):
+                self.require_type(self.place(value), self.constant(name))
+            case ast.Attribute(value=holder, attr=name), ast.Is(), ast.Constant(value=None):
+                place = self.place(holder)
+                self.table.require_word(place.register, self.offset(place, name), 0)
+            case ast.Attribute(), ast.IsNot(), ast.Constant(value=None):
+                self.place(left)  # which is no fit where there is none
+            case _, ast.Is(), ast.Name(id=name) if name in self.places:
+                self.table.require_same(self.place(left).register, self.places[name].register)
+            case _, ast.Is(), ast.Name(id=name):
+                self.table.require_is(self.place(left).register, self.constant(name))
+            case _, ast.Is(), ast.Subscript():
+                self.table.require_same(self.place(left).register, self.place(right).register)
+            case ast.Call(func=ast.Name(id="len"), args=[sized]), ast.Eq(), ast.Constant(value=int(size)):
+                self.require_size(sized, size)
+            case ast.Call(func=ast.Name(id="tuple"), args=[mapping]), ast.Eq(), ast.Name(id=name):
+                keys = self.constants[name]
+                if len(keys) > 1:
+                    raise UnknownGuard("the order of keys")
+                self.require_size(mapping, len(keys))
+            case ast.Attribute(value=ast.Name() as name, attr="__srcgrad_static__"), ast.Eq(), _:
+                self.require_present(ast.Compare(left, [operator], [right]), name)
+            case ast.Constant(value=str(key)), ast.NotIn(), mapping:
+                place = self.place(mapping)
+                if place.kind is not dict:
+                    raise UnknownGuard("a name in what is no dict")
+                self.table.absent(place.register, key)
+            case _:
+                raise UnknownGuard(f"{ast.unparse(left)} {operator} {ast.unparse(right)}")
+
+    def require_type(self, place: Place, kind: type) -> None:
+        self.table.require_type(place.register, kind)
+        place.kind = kind
+
+    def require_size(self, node: ast.expr, size: int) -> None:
+        match node:
+            case ast.Call(func=ast.Name(id="wrapped_functions"), args=[ast.Name(id=name)]):
+                if size != 1 or not isinstance(self.places[name].object, Transformed):
+                    raise UnknownGuard("the functions of a transform")
+            case _:
+                place = self.place(node)
+                if place.kind not in _SIZED:
+                    raise UnknownGuard(f"the length of {place.kind}")
+                self.table.require_word(place.register, layout.SIZE, size)

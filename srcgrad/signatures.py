@@ -1,0 +1,81 @@
+"""What of a call's arguments decides which program serves it, and what its inputs are called."""
+
+from __future__ import annotations
+
+import inspect
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from srcgrad.cache import is_pure
+from srcgrad.compiler import backend_name
+from srcgrad.tracing.hosts import is_host_object
+from srcgrad.tracing.jax_arrays import JAX_TYPES, is_jax_array
+from srcgrad.tracing.layout import strides_of
+from srcgrad.tracing.pytree import TreeDef
+
+
+def plain_key(backend: str | None, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    """The types of arguments that are arrays, of NumPy or jax, and floats only; None for others."""
+    key: list[Any] = [backend_name(backend)]
+    for argument in args:
+        kind = type(argument)
+        if kind is np.ndarray and argument.flags.c_contiguous:
+            key.append(argument.dtype)
+            key.append(argument.shape)
+        elif kind is float or kind is np.float64:
+            key.append(kind)
+        elif kind in JAX_TYPES:
+            key.append(argument.aval)
+            key.append(argument.sharding)
+        else:
+            return None
+    return tuple(key)
+
+
+UNKEYED = object()
+STATIC_TYPES = frozenset({int, bool, str, bytes, type(None), type(Ellipsis), slice, range, np.dtype})
+
+
+def leaf_key(leaf: Any) -> Any:
+    """What of a leaf decides the program: the type of a traced one, the value of a static one; UNKEYED if neither."""
+    kind = type(leaf)
+    if kind is np.ndarray:
+        return (leaf.dtype, leaf.shape, strides_of(leaf))
+    if kind is float or kind is complex:
+        return kind
+    if kind in STATIC_TYPES:
+        return (kind, (leaf.start, leaf.stop, leaf.step)) if kind is slice else (kind, leaf)
+    if isinstance(leaf, (np.integer, np.bool_)):
+        return (kind, leaf)
+    if isinstance(leaf, np.generic):
+        return kind
+    if isinstance(leaf, np.ndarray):
+        return (kind, leaf.dtype, leaf.shape, strides_of(leaf))
+    if kind in JAX_TYPES or is_jax_array(leaf):
+        return (kind, leaf.dtype, leaf.shape, leaf.sharding)
+    if is_host_object(leaf):
+        return kind
+    if isinstance(leaf, (type, np.ufunc, types.BuiltinFunctionType)) or (callable(leaf) and is_pure(leaf)):
+        return leaf
+    return UNKEYED
+
+
+def leaf_names(f: Callable[..., Any], treedef: TreeDef) -> list[str]:
+    """A name for each leaf of the arguments: the parameter's, followed by the path inside it."""
+    try:
+        parameters = list(inspect.signature(f).parameters)
+    except (TypeError, ValueError):
+        parameters = []
+    names = []
+    for path in treedef.paths():
+        kind, _, rest = path.lstrip("[").partition("]")
+        first, _, inner = rest.lstrip("[").partition("]")
+        label = first.strip("'")
+        if kind == "0" and first.isdigit():
+            label = parameters[int(first)] if int(first) < len(parameters) else f"arg{first}"
+        suffix = "".join(character if character.isalnum() else "_" for character in inner)
+        names.append((label + suffix).rstrip("_").replace("__", "_"))
+    return names

@@ -1,0 +1,97 @@
+"""The ways in which a function may be traced, and the verdicts on them."""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from srcgrad.cache import Known, Trivial, code_of, find_captures
+from srcgrad.errors import SrcgradError
+from srcgrad.tracing.capture import Uncacheable
+from srcgrad.tracing.conversion.convert import needs_conversion
+from srcgrad.tracing.trace import Refused
+
+
+class Retrace(NamedTuple):
+    """The verdict that a signature cannot be one program."""
+
+    reason: str
+
+
+class Failed(NamedTuple):
+    """The verdict that a signature is no program in one way of tracing, so that the next one is tried."""
+
+    reason: str
+    refused: bool = False
+    """Whether a construct was met that conversion knows and refuses."""
+    converted: bool = False
+
+
+class Way(NamedTuple):
+    """A way of tracing: with functions converted or run as they are, with captured floats as inputs or as guards."""
+
+    converted: bool
+    floats_static: bool
+
+
+CONVERTED_FIRST = (Way(True, False), Way(True, True), Way(False, False), Way(False, True))
+CONVERTED_LAST = (Way(False, False), Way(True, False), Way(True, True), Way(False, True))
+"""For straight-line code, which needs no conversion unless a call in it does not dispatch."""
+
+
+def failed(error: Exception) -> Failed:
+    """The verdict on a way in which tracing raised an error."""
+    text = first_lines(error) if isinstance(error, SrcgradError) else str(error).partition("\n")[0]
+    return Failed(f"{type(error).__name__}: {text}", converted=True)
+
+
+def require_no_handlers(function: Any, captures: Known) -> None:
+    """Refuse code that is run as it is, and may have to catch what only its program raises.
+
+    Raises:
+        Refused: it has a ``try`` or ``with``.
+    """
+    from srcgrad.paths import has_handlers  # which is written with this module
+
+    if has_handlers(function, captures):
+        raise Refused("a try holds operations that may fail when the program runs")
+
+
+def why_retraced(failures: Sequence[Failed]) -> str:
+    """The reason to give: what conversion refuses, else what the function as it is asks for."""
+    reasons = [failure.reason for failure in failures if failure.refused]
+    if reasons:
+        return reasons[0]
+    plain = failures[-1].reason
+    others = [
+        failure.reason for failure in failures if failure.converted and " is run as it is: " not in failure.reason
+    ]
+    return plain if not others or others[0] == plain else f"{plain}; converted: {others[0]}"
+
+
+def function_of(f: Any) -> Any:
+    """The Python function under transforms, partials and methods."""
+    while True:
+        inner = getattr(f, "__srcgrad_wrapped__", None)
+        inner = inner[0] if isinstance(inner, tuple) else inner
+        if inner is None and isinstance(f, functools.partial):
+            inner = f.func
+        if inner is None and isinstance(f, types.MethodType):
+            inner = f.__func__
+        if inner is None:
+            return f
+        f = inner
+
+
+def prefers_conversion(f: Any) -> bool:
+    """Whether the function, or one that it calls, has loops or asks what its values are."""
+    found = find_captures(f, False)
+    codes = [] if isinstance(found, Uncacheable) or isinstance(found[0], Trivial) else found[0].code_key
+    return any(needs_conversion(code) for code in (code_of(f), *codes) if isinstance(code, types.CodeType))
+
+
+def first_lines(error: SrcgradError) -> str:
+    where = f" ({error.span.label()})" if error.span is not None else ""
+    return f"{error.message}{where}"

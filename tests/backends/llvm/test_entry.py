@@ -1,0 +1,132 @@
+"""What entry functions do with the status that loops give, and with many inputs and outputs."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+from srcgrad.backends.llvm import entry, native
+from srcgrad.backends.llvm.entry import DECLARATIONS, FINE, IN_PYTHON, RAISED, dtype_symbols
+from srcgrad.ir.core import Builder, Value
+from srcgrad.ir.types import ArrayType
+from tests.backends.llvm.support import normal
+
+pytestmark = pytest.mark.skipif(not native.LAYOUT_IS_KNOWN, reason="kernels are Python functions here")
+F64 = np.dtype(np.float64)
+LARGE = 50_000
+
+
+class Loops(NamedTuple):
+    """Loops written by hand."""
+
+    name: str
+    inputs: list[Value]
+    outputs: list[Value]
+
+
+def values(*shapes: tuple[int, ...]) -> list[Value]:
+    builder = Builder()
+    return [builder.param(ArrayType(F64, shape)) for shape in shapes]
+
+
+def loaded(
+    body: str, inputs: list[Value], outputs: list[Value], releases: bool, as_tuple: bool, called: Callable[..., Any]
+) -> Callable[..., Any]:
+    """A built-in function over loops that write nothing but what ``body`` says, and return a status."""
+    loops = Loops("mine", inputs, outputs)
+    params = ", ".join([f"ptr %in{k}" for k in range(len(inputs))] + [f"ptr %out{k}" for k in range(len(outputs))])
+    order, results = list(range(len(inputs))), list(range(len(outputs)))
+    text = "\n".join(
+        [
+            DECLARATIONS,
+            *(f"{name} = external global i8" for name in dtype_symbols(F64)),
+            "declare void @PyErr_NoMemory()",
+            f"define internal i32 @mine_loops({params}) {{",
+            body,
+            "}",
+            entry.entry_text(loops, len(inputs), order, results, releases, as_tuple, status=True),
+        ]
+    )
+    library = native.Library(text)
+    types = [[value.type for value in group] for group in (inputs, outputs)]
+    return native.kernel(library, "mine", types[0], order, types[1], results, as_tuple, called)
+
+
+CASES = {
+    "a number": ([()], [()], False),
+    "a small array": ([(3,)], [(3,)], False),
+    "a large array": ([(3,)], [(LARGE,)], False),
+    "a tuple of all": ([(3,), ()], [(LARGE,), (), (2, 2), ()], True),
+    "nothing": ([], [], True),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("releases", [False, True])
+def test_the_status(case: str, releases: bool) -> None:
+    ins, outs, as_tuple = CASES[case]
+    given = [normal(*shape) if shape else np.float64(2.5) for shape in ins]
+    answer = object()
+    seen: list[tuple[Any, ...]] = []
+
+    def called(*arguments: Any) -> Any:
+        seen.append(arguments)
+        return answer
+
+    made = {
+        status: loaded(f"  ret i32 {status}", values(*ins), values(*outs), releases, as_tuple, called)
+        for status in (FINE, IN_PYTHON)
+    }
+    before = [sys.getrefcount(item) for item in (*given, F64, answer)]
+    for _ in range(50):
+        found = made[FINE](*given)
+        results = found if isinstance(found, tuple) else (found,)
+        assert [np.shape(item) for item in results] == outs and not seen
+        del found, results
+        assert made[IN_PYTHON](*given) is answer
+        assert len(seen) == 1 and all(a is b for a, b in zip(seen.pop(), given, strict=True))
+    gc.collect()
+    after = [sys.getrefcount(item) for item in (*given, F64, answer)]
+    assert all(abs(count - other) <= 2 for count, other in zip(before, after, strict=True))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_an_exception_that_is_set_is_raised(case: str) -> None:
+    ins, outs, as_tuple = CASES[case]
+    given = [normal(*shape) if shape else np.float64(2.5) for shape in ins]
+    body = f"  call void @PyErr_NoMemory()\n  ret i32 {RAISED}"
+    run = loaded(body, values(*ins), values(*outs), False, as_tuple, lambda *_: pytest.fail("called"))
+    for arguments in (given, [np.asarray(item).tolist() for item in given]):
+        before = sys.getallocatedblocks()
+        for _ in range(200):
+            with pytest.raises(MemoryError):
+                run(*arguments)
+        gc.collect()
+        assert sys.getallocatedblocks() - before < 100
+
+
+def test_many_inputs_and_outputs() -> None:
+    count = 300
+    body = "\n".join(
+        [
+            line
+            for k in range(count)
+            for line in (
+                f"  %x{k} = load double, ptr %in{k}, align 8",
+                f"  %y{k} = fmul double %x{k}, 2.0",
+                f"  store double %y{k}, ptr %out{count - 1 - k}, align 8",
+            )
+        ]
+        + ["  ret i32 0"]
+    )
+    shapes = [() if k % 3 else (1,) for k in range(count)]
+    run = loaded(body, values(*shapes), values(*reversed(shapes)), False, True, lambda *_: pytest.fail("called"))
+    given = [np.float64(k) if not shape else np.full(shape, float(k)) for k, shape in enumerate(shapes)]
+    found = run(*given)
+    assert [float(np.ravel(item)[0]) for item in found] == [2.0 * k for k in reversed(range(count))]
+    assert [np.shape(item) for item in found] == list(reversed(shapes))
