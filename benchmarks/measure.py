@@ -14,12 +14,16 @@ os.environ.setdefault("SRCGRAD_NUM_THREADS", "1")
 os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1")
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
+import ctypes
 import importlib
 import importlib.metadata
 import importlib.util
 import platform
+import shutil
 import statistics
+import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -52,6 +56,17 @@ def module(name: str) -> Any:
         if error.name == name.partition(".")[0]:
             return None
         raise
+
+
+def compiled_c(compiler: str, source: Path, flags: tuple[str, ...]) -> ctypes.CDLL | None:
+    """A shared library of a source file; None where there is no such compiler."""
+    found = shutil.which(compiler)
+    if found is None:
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"{source.stem}.so"
+        subprocess.run([found, *flags, "-shared", "-fPIC", str(source), "-o", str(path)], check=True)
+        return ctypes.CDLL(str(path))
 
 
 def seconds(call: Call, repeats: int = 1) -> float:

@@ -44,7 +44,7 @@ from benchmarks.measure import (  # and sets one thread, before NumPy is importe
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.rows import calls, compiling, fused, masks
+from benchmarks.rows import calls, compiling, fused, loops, masks
 
 Array = NDArray[np.float64]
 
@@ -229,6 +229,7 @@ ROWS: dict[str, Callable[[int], Row]] = {
     **calls.ROWS,
     **fused.ROWS,
     **compiling.ROWS,
+    **loops.ROWS,
     **masks.ROWS,
 }
 

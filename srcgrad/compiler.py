@@ -29,7 +29,7 @@ Runner = Callable[[Sequence[Any]], Sequence[Any]]
 """Runs a Function on the list of its arguments."""
 
 BACKEND: ContextVar[str | None] = ContextVar("srcgrad_backend", default=None)
-DEFAULT: list[str] = [intern(environ.get("SRCGRAD_BACKEND") or "numpy")]
+DEFAULT: list[str] = [intern(environ.get("SRCGRAD_BACKEND") or "llvm")]
 """The backend where nothing else is said; the environment is read once, at import."""
 
 

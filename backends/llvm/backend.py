@@ -132,12 +132,13 @@ class _Otherwise:
         inputs = zip(section.inputs, kernel.params, strict=True)
         self.inputs = [(param, value.type.dtype) for value, param in inputs if not isinstance(value, Literal)]
         self.as_tuple = kernel.as_tuple
-        self.run: Callable[..., Any] | None = None
+        self.executable: Executable | None = None
+        """Kept, for with it goes the text that errors quote."""
 
     def __call__(self, *arguments: Any) -> Any:
-        if self.run is None:
-            self.run = NUMPY.compile(self.section.program()).run
-        found = self.run(*[np.asarray(arguments[k], dtype)[()] for k, dtype in self.inputs])
+        if self.executable is None:
+            self.executable = NUMPY.compile(self.section.program())
+        found = self.executable.run(*[np.asarray(arguments[k], dtype)[()] for k, dtype in self.inputs])
         return found[0] if len(found) == 1 and not self.as_tuple else found
 
 

@@ -4,30 +4,24 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import shutil
-import subprocess
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from benchmarks.measure import compiled_c  # and sets one thread, before NumPy is imported
+
+# isort: split
 import numpy as np
 
 SOURCE = Path(__file__).with_name("by_hand.cpp")
-FLAGS = ("-O3", "-march=native", "-fno-math-errno", "-std=c++17", "-shared", "-fPIC")
+FLAGS = ("-O3", "-march=native", "-fno-math-errno", "-std=c++17")
 Function = Callable[..., Any]
 
 
 @functools.cache
 def library() -> ctypes.CDLL | None:
     """The compiled functions; None where there is no g++."""
-    compiler = shutil.which("g++")
-    if compiler is None:
-        return None
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "by_hand.so"
-        subprocess.run([compiler, *FLAGS, str(SOURCE), "-o", str(path)], check=True)
-        return ctypes.CDLL(str(path))
+    return compiled_c("g++", SOURCE, FLAGS)
 
 
 def pointer(array: Any) -> ctypes.c_void_p:
