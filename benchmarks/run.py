@@ -198,7 +198,7 @@ def import_row(rounds: int) -> Row:
 
 
 def chain_seconds(operations: int) -> float:
-    """Tracing, differentiating and writing the NumPy program of a straight chain: the first call of its gradient."""
+    """Tracing, differentiating and compiling a straight chain: the first call of its gradient."""
     body = f"for _ in range({operations // 2}): x = np.sin(x) * 0.5\n    return np.sum(x)"
     return seconds(bound(srcgrad_gradient(body), np.full(3, 0.5)))
 

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from srcgrad.tracing.capture import Captures, Uncacheable, analyze
-from srcgrad.tracing.conversion.calls import CALLS, load_scipy_rules
+from srcgrad.tracing.conversion.calls import CALLS, is_multimethod, load_scipy_rules
 from srcgrad.tracing.conversion.convert import convert_code, operators_cell
 from srcgrad.tracing.hosts import is_host_function
 from srcgrad.tracing.purity import is_ufunc_method
@@ -76,7 +76,7 @@ CONSTRUCTORS = frozenset(
 def is_pure(thing: object) -> bool:
     """Whether calling this traces the same operations every time."""
     try:
-        if isinstance(thing, types.FunctionType):
+        if isinstance(thing, types.FunctionType) or is_multimethod(thing):
             load_scipy_rules(thing)
         if any(thing in known for known in (SAFE_BUILTINS, FUNCTIONS, CONSTRUCTORS, PURE_FUNCTIONS)):
             return True

@@ -56,12 +56,25 @@ def diagnosis() -> dict[str, Any]:
             "programs": len(PROGRAMS.entries),
             "functions": len(CODES.entries),
             "capacity": PROGRAMS.capacity,
-            "on disk": "nothing",
+            "on disk": kept_on_disk(),
         },
         "environment": {name: os.environ.get(name) for name in VARIABLES},
         "threads": {"cores": os.cpu_count(), "cores of this process": usable_cores(), "blas": blas()},
         "works": backends.get(default, {}).get("state") == "works",
     }
+
+
+def kept_on_disk() -> str:
+    """What machine code is kept, and where."""
+    try:
+        objects = importlib.import_module("srcgrad.backends.llvm.objects")
+    except Exception as error:  # no llvmlite, or one that does not load
+        return f"nothing ({type(error).__name__})"
+    store = objects.current()
+    if store.place is None:
+        return "nothing"
+    kept = store.kept()
+    return f"{len(kept)} programs, {sum(entry.size for entry in kept) / 1e6:.1f} MB in {store.place}"
 
 
 def version_of(library: str) -> str | None:

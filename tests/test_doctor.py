@@ -16,8 +16,11 @@ import srcgrad as sg
 from srcgrad import doctor
 from srcgrad.backends.base import Backend, Executable, available
 from srcgrad.backends.numpy.evaluate import evaluate
+from srcgrad.compiler import backend_name
 
 ROOT = Path(__file__).resolve().parents[1]
+HERE = backend_name(None)
+"""The default backend of this process; that of a new one is llvm."""
 
 
 def command(*arguments, **variables):
@@ -31,7 +34,7 @@ def command(*arguments, **variables):
 class Wrong(Backend):
     """Runs programs, and changes their first result."""
 
-    name = "numpy"
+    name = HERE
 
     def __init__(self, change):
         self.change = change
@@ -46,11 +49,11 @@ def broken(result):
 
 @pytest.fixture
 def planted(monkeypatch):
-    """Replace the numpy backend."""
+    """Replace the default backend."""
     from srcgrad.backends import base
 
     def plant(change):
-        monkeypatch.setitem(base._loaded, "numpy", Wrong(change))
+        monkeypatch.setitem(base._loaded, HERE, Wrong(change))
         sg.clear_caches()
 
     yield plant
@@ -61,7 +64,7 @@ def planted(monkeypatch):
 def test_command():
     done = command()
     assert done.returncode == 0, done.stderr
-    assert "backend numpy, the default: works" in done.stdout
+    assert "backend llvm, the default: works" in done.stdout
     assert f"numpy: {np.__version__}" in done.stdout
     assert done.stdout.startswith(f"srcgrad {sg.__version__}, Python ")
 
@@ -71,7 +74,7 @@ def test_json():
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert found["works"] is True
-    assert found["default backend"] == "numpy"
+    assert found["default backend"] == "llvm"
     assert found["environment"]["SRCGRAD_VERIFY"] == "1"
     assert found["environment"]["OMP_NUM_THREADS"] == "1"
     assert found["libraries"]["numpy"] == np.__version__
@@ -90,7 +93,7 @@ def test_a_default_that_does_not_work_is_exit_status_1(name):
 
 
 def test_another_backend_that_fails_is_not(monkeypatch):
-    monkeypatch.setattr(doctor, "try_backend", lambda name: {"state": "works" if name == "numpy" else "fails"})
+    monkeypatch.setattr(doctor, "try_backend", lambda name: {"state": "works" if name == HERE else "fails"})
     assert doctor.diagnosis()["works"] is True
 
 
@@ -104,13 +107,13 @@ def test_another_backend_that_fails_is_not(monkeypatch):
     ],
 )
 def test_a_backend_that_is_wrong_does_not_work(planted, change, state, detail):
-    assert doctor.try_backend("numpy")["state"] == "works"
+    assert doctor.try_backend(HERE)["state"] == "works"
     planted(change)
     found = doctor.diagnosis()
     assert found["works"] is False
-    assert found["backends"]["numpy"]["state"] == state
-    assert detail in found["backends"]["numpy"]["detail"]
-    assert f"backend numpy, the default: {state}" in doctor.report(found)
+    assert found["backends"][HERE]["state"] == state
+    assert detail in found["backends"][HERE]["detail"]
+    assert f"backend {HERE}, the default: {state}" in doctor.report(found)
 
 
 def test_every_variable_that_is_read_is_shown():

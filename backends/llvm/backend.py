@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import linecache
 import weakref
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -50,11 +51,18 @@ class LlvmBackend(Backend):
 
         def shown() -> str:
             loops = "\n".join(f"# {line}".rstrip() for item in items for line in item.text().splitlines())
-            return f"{loops}\n\n{text}"
+            return f"{loops}\n\n{text}\n{callbacks(made.function)}\n"
 
         if whole is not None:
             return Executable(kernels[0].load(library), shown)
         return wrapped(made.function, kernels, library, sites, shown)
+
+
+def callbacks(function: Function) -> str:
+    """How many lines of a program are Python's, and of which ops: all else is machine code."""
+    found = Counter(op.op.name for op in function.walk() if op.op is not FUSED and not op.regions)
+    listed = ", ".join(f"{name} {count}" for name, count in sorted(found.items()))
+    return f"# callbacks into Python: {sum(found.values())}{f' ({listed})' if listed else ''}"
 
 
 def called_kernels(made: Sectioned) -> list[Group | Nest | Section]:

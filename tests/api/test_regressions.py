@@ -396,18 +396,20 @@ def test_a_quotient_that_vanishes_as_its_denominator_overflows_is_flat_there(nam
     np.testing.assert_allclose(sg.value_and_grad(f)(0.7)[0], f(0.7), rtol=1e-15)
 
 
-def test_results_are_c_ordered_as_a_trace_takes_them_to_be():
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+def test_results_are_c_ordered_as_a_trace_takes_them_to_be(backend: str) -> None:
     """What a transform returns is written through a view of it: the same in plain NumPy and in a trace."""
+    with sg.use_backend(backend):
 
-    def program(x):
-        t = sg.jacfwd(lambda t: np.cumsum(t) * t)(x)
-        t.reshape(-1)[:] = np.arange(4.0) * x[0]
-        return t
+        def program(x):
+            t = sg.jacfwd(lambda t: np.cumsum(t) * t)(x)
+            t.reshape(-1)[:] = np.arange(4.0) * x[0]
+            return t
 
-    x = np.array([1.5, -2.0])
-    assert sg.jacfwd(lambda t: np.cumsum(t) * t)(x).flags.c_contiguous
-    assert sg.grad(lambda x: np.sum(x**3))(np.asfortranarray(np.ones((2, 3)))).flags.c_contiguous
-    np.testing.assert_array_equal(program(x), sg.jit(program)(x))
+        x = np.array([1.5, -2.0])
+        assert sg.jacfwd(lambda t: np.cumsum(t) * t)(x).flags.c_contiguous
+        assert sg.grad(lambda x: np.sum(x**3))(np.asfortranarray(np.ones((2, 3)))).flags.c_contiguous
+        np.testing.assert_array_equal(program(x), sg.jit(program)(x))
 
 
 def test_tensorsolve_of_nothing():

@@ -325,7 +325,7 @@ def test_no_array_is_kept() -> None:
     assert [reference() for reference in references] == [None, None]
 
 
-def test_what_conversion_refuses_keeps_its_own_remedy() -> None:
+def test_a_write_into_what_is_shared_on_one_path_is_one_program() -> None:
     def f(x: Any) -> Any:
         y, z = x * 1.0, x * 2.0
         if x[0] > 0:
@@ -333,9 +333,25 @@ def test_what_conversion_refuses_keeps_its_own_remedy() -> None:
         z[0] = 5.0
         return np.sum(y * z)
 
-    with pytest.raises(sg.SrcgradError, match="cannot be one program: a write into memory that 'y'") as caught:
-        sg.to_jax(f)(np.ones(2))
-    assert "y.copy()" in caught.value.hint
+    for x in (np.array([1.0, 2.0]), np.array([-1.0, 2.0])):
+        value, slope = jax.jit(jax.value_and_grad(sg.to_jax(f)))(jnp.asarray(x))
+        np.testing.assert_allclose(value, f(x), rtol=1e-6)
+        np.testing.assert_allclose(slope, sg.grad(f)(x), rtol=1e-6)
+        np.testing.assert_allclose(slope, [0.0, 16.0] if x[0] > 0 else [5.0, 8.0], rtol=1e-6)
+
+
+def test_what_conversion_refuses_keeps_its_own_remedy() -> None:
+    def f(x: Any) -> Any:
+        y, z = x[:2] * 1.0, x[1:] * 2.0
+        if x[0] > 0:
+            w = x * 3.0
+            y, z = w[:2], w[1:]
+        y[1] = 7.0
+        return np.sum(y * z)
+
+    with pytest.raises(sg.SrcgradError, match="cannot be one program: a write into memory that 'y' may") as caught:
+        sg.to_jax(f)(np.ones(3))
+    assert "y = y.copy() where y is set" in caught.value.hint
 
 
 def test_a_tracer_of_jax_is_reported_at_the_users_line() -> None:

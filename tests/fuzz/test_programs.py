@@ -67,7 +67,7 @@ def test_the_templates_reach_most_ops() -> None:
             wrong.append(f"{text}: {found} instead of {expected}")
     assert not wrong, "\n".join(wrong)
     assert len(calls) > 640
-    missing = sorted(set(REGISTRY) - reached)
+    missing = sorted(set(REGISTRY) - reached - {"is_indefinite"})  # that of a ``try``, which is a statement
     assert len(missing) < len(REGISTRY) / 8, f"no template reaches {', '.join(missing)}"
 
 

@@ -65,16 +65,34 @@ def test_there_are_points_of_every_group() -> None:
     assert len({point.id for point in POINTS}) == len(POINTS) >= 150
 
 
+def everywhere(point: Point, backend: str) -> None:
+    """Value and all nestings of all orders that the point has."""
+    with np.errstate(all="ignore"), sg.use_backend(backend):
+        value = point.f(fresh(point))
+        close(sg.vjp(point.f, fresh(point))[0], value, point.x, "value")
+        for order, expected in enumerate(point.derivatives, 1):
+            magnitude = largest_of(*point.derivatives[:order])  # terms of this size may cancel
+            for modes in nestings(order):
+                close(nested(point.f, modes)(fresh(point)), expected, point.x, modes, magnitude)
+
+
 @pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
 @pytest.mark.parametrize("point", POINTS, ids=[point.id for point in POINTS])
 def test_numpy(point: Point) -> None:
-    with np.errstate(all="ignore"):
-        value = point.f(fresh(point))
-    close(sg.vjp(point.f, fresh(point))[0], value, point.x, "value")
-    for order, expected in enumerate(point.derivatives, 1):
-        magnitude = largest_of(*point.derivatives[:order])  # terms of this size may cancel
-        for modes in nestings(order):
-            close(nested(point.f, modes)(fresh(point)), expected, point.x, modes, magnitude)
+    everywhere(point, "numpy")
+
+
+@pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
+@pytest.mark.parametrize(
+    "point",
+    [
+        pytest.param(point, id=point.id, marks=[] if k % 4 == 1 else [pytest.mark.slow])
+        for k, point in enumerate(POINTS)
+    ],
+)
+def test_llvm(point: Point) -> None:
+    """A fourth of the points; the others are slow."""
+    everywhere(point, "llvm")
 
 
 def on_xla(point: Point) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
@@ -30,6 +31,16 @@ Function = Callable[[Any], Any]
 def same_numbers() -> None:
     """Every test draws the same numbers, whichever ran before it."""
     RANDOM.bit_generator.state = np.random.default_rng(21).bit_generator.state
+
+
+@pytest.fixture(autouse=True)
+def on_numpy() -> Iterator[None]:
+    """Programs that are called once or twice take longer to compile than to run: llvm's are asked for by name.
+
+    ``SRCGRAD_BACKEND=llvm python -m pytest tests/hard_points`` runs all of this on llvm.
+    """
+    with sg.use_backend(os.environ.get("SRCGRAD_BACKEND") or "numpy"):
+        yield
 
 
 def hermitian(size: int, complex_: bool = False) -> Array:

@@ -10,6 +10,7 @@ import pytest
 import scipy.fft
 import scipy.signal
 
+import srcgrad as sg
 import srcgrad.tracing.functions.scipy_fourier
 import srcgrad.tracing.functions.scipy_signal  # noqa: F401  (registers the rules)
 from srcgrad.errors import DTypeError, ShapeError
@@ -158,3 +159,16 @@ def test_refusal(case: tuple[str, Any, type[Exception]]) -> None:
     _, program, error = case
     with pytest.raises(error):
         run(program, (M,))
+
+
+def test_a_users_function_calls_scipy_fft(recwarn: pytest.WarningsRecorder) -> None:
+    """Its functions are objects that choose among libraries; no function is traced again at each call for that."""
+
+    def energy(x: Any) -> Any:
+        return np.sum(np.abs(scipy.fft.rfft(x)) ** 2) + np.sum(scipy.fft.dct(x) ** 2)
+
+    x = np.linspace(-1.0, 2.0, 6)
+    step = 1e-6 * np.eye(6)
+    expected = [(energy(x + h) - energy(x - h)) / 2e-6 for h in step]
+    np.testing.assert_allclose(sg.grad(energy)(x), expected, rtol=1e-7)
+    assert not recwarn.list

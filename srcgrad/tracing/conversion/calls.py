@@ -70,6 +70,11 @@ def load_scipy_rules(function: Any) -> None:
                         importlib.import_module(f"srcgrad.tracing.functions.{name}")
 
 
+def is_multimethod(function: Any) -> bool:
+    """Whether it is a function of SciPy's that several libraries may serve: those of ``scipy.fft``."""
+    return type(function).__module__ == "uarray"
+
+
 def traced_among(args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
     """Whether an argument is traced, or a sequence with traced elements."""
     for argument in args:
@@ -98,8 +103,10 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
         return call(function.func, *function.args, *args, **{**function.keywords, **kwargs})
     elif runs_later(function):
         return later(function, args, kwargs)
+    elif is_multimethod(function):
+        load_scipy_rules(function)
     args = handed_on(args)
-    if kind in PLAIN_KINDS:
+    if kind in PLAIN_KINDS or is_multimethod(function):
         rule = CALLS.get(function)
         if rule is not None:
             return rule(*args, **kwargs)
@@ -109,7 +116,8 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
             return function(*args, **kwargs)
         if isinstance(function, type):
             return construct(function, args, kwargs)
-        if kind in DISPATCHING and function in FUNCTIONS and traced_among(args, kwargs):
+        dispatches = kind in DISPATCHING or is_multimethod(function)
+        if dispatches and function in FUNCTIONS and traced_among(args, kwargs):
             return FUNCTIONS[function](*args, **kwargs)
         owner = getattr(function, "__self__", None)
         if type(owner) is np.ndarray and traced_among(args, kwargs):

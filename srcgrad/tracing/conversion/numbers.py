@@ -18,7 +18,7 @@ from srcgrad.tracing.tracer import Tracer, as_tracer, cast_value, contains_trace
 
 FLOAT64 = np.dtype(np.float64)
 COMPLEX128 = np.dtype(np.complex128)
-UNROLLED = 32
+UNROLLED = 16
 """Python's functions of sequences run element by element up to this length, as NumPy reductions beyond."""
 MISSING: Any = object()
 

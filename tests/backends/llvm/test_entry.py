@@ -82,6 +82,7 @@ def test_the_status(case: str, releases: bool) -> None:
         status: loaded(f"  ret i32 {status}", values(*ins), values(*outs), releases, as_tuple, called)
         for status in (FINE, IN_PYTHON)
     }
+    gc.collect()  # what other tests left may hold some of these
     before = [sys.getrefcount(item) for item in (*given, F64, answer)]
     for _ in range(50):
         found = made[FINE](*given)

@@ -497,6 +497,7 @@ def test_nothing_is_left_behind(guards: str) -> None:
         *(x, tree, tree["w"], tree["w"][0], names["a"], names["s"], names["f"], np, float, np.float64, np.ndarray),
         *(x.dtype, f, g, missing, f.tables, g.tables, missing.tables, names, tuple, list, dict, *f.tables, *g.tables),
     ]
+    gc.collect()
     counts = list(map(sys.getrefcount, watched))
     f(x, tree, 3), g(0.5), missing(np.float32(0.5))
     gc.collect()

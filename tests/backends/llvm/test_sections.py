@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.linalg
 
 import srcgrad as sg
 from srcgrad.backends.llvm import native, planning, program
@@ -414,3 +415,18 @@ def test_references_stay_the_same() -> None:
         compiled(x, s)
     gc.collect()
     assert counts() == before and sys.getallocatedblocks() - blocks < 100
+
+
+def test_callbacks_into_python_are_counted() -> None:
+    """What is shown says which lines of a program are Python's."""
+
+    def native_only(x: Any) -> Any:
+        return np.sum(np.tanh(x @ x) ** 2)
+
+    def with_lines(x: Any) -> Any:
+        return np.sum(np.tanh(x) * np.linalg.matrix_power(x, 3)) + np.sum(scipy.linalg.expm(x))
+
+    shown = sg.explain(sg.jit(native_only, backend="llvm"))(np.eye(3))["llvm source"]
+    assert shown.rstrip().endswith("# callbacks into Python: 0")
+    shown = sg.explain(sg.jit(with_lines, backend="llvm"))(np.eye(3))["llvm source"]
+    assert "# callbacks into Python: 1 (matrix_function 1)" in shown
