@@ -12,7 +12,7 @@ import scipy.signal
 
 import srcgrad as sg
 import srcgrad.tracing.functions.scipy_fourier
-import srcgrad.tracing.functions.scipy_signal  # noqa: F401  (registers the rules)
+import srcgrad.tracing.functions.scipy_signal
 from srcgrad.errors import DTypeError, ShapeError
 from srcgrad.tracing.tracer import FUNCTIONS, Tracer
 from tests.tracing.function_inputs import F16, F32, INTS, C, M, T, V
