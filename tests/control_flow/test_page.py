@@ -601,6 +601,11 @@ def drawn_word(x: Any) -> Any:
     return np.sum(x) * len(str(rng.choice(["one", "three"])))
 
 
+@again("a call of what is not known to be pure (a file that is read, a function in C)", "is not known to be pure")
+def read_file(x: Any) -> Any:
+    return np.sum(x) * np.fromfile(__file__, np.uint8).size
+
+
 @several("Python integers that may exceed 64 bits", "may exceed 64 bits")
 def factorials(x: Any) -> Any:
     product, y = 1, abs(x[0]) + 0.5
