@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import _thread
 import gc
+import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -414,9 +415,17 @@ def endless(x: Any) -> Any:
     return while_(lambda k, s: k >= 0, lambda k, s: (apply("bitwise_and", k + 1, 7), s * x), np.int64(0), x)[1]
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """An interruption raises KeyboardInterrupt: a shell lets what it starts in the background ignore them."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.mark.skipif(not native.LAYOUT_IS_KNOWN, reason="the slow way does not let other threads run")
 @pytest.mark.parametrize("nested", [False, True])
-def test_an_interruption_ends_a_long_loop(nested: bool) -> None:
+def test_an_interruption_ends_a_long_loop(nested: bool, interruptible: None) -> None:
     function = trace(lambda x: for_(3, lambda i, s: endless(s), x)[0] if nested else endless(x), F64)
     run = compiled(function, "llvm").run
     timer = threading.Timer(0.3, _thread.interrupt_main)
