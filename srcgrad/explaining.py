@@ -147,9 +147,9 @@ def explain(f: Callable[..., Any]) -> Callable[..., Explanation]:
     >>> import numpy as np, srcgrad as sg
     >>> explanation = sg.explain(sg.grad(lambda x: x * x))(3.0)
     >>> list(explanation.sections)
-    ['source', 'how it runs', 'ir', 'passes', 'derivative ir', 'optimised ir', 'numpy source']
+    ['source', 'how it runs', 'ir', 'passes', 'derivative ir', 'optimised ir', 'llvm source']
     >>> print(explanation["how it runs"].splitlines()[0])
-    One program on the numpy backend, compiled at the first call and kept for later ones.
+    One program on the llvm backend, compiled at the first call and kept for later ones.
     """
     as_transformed(f, "explain")
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from srcgrad import cache
+from srcgrad import cache, compiler
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -40,3 +40,11 @@ def programs() -> cache.Table:
     """The table of programs, empty: at its capacity one program more does not show in their number."""
     cache.PROGRAMS.clear()
     return cache.PROGRAMS
+
+
+@pytest.fixture(autouse=True)
+def default_backend() -> Iterator[None]:
+    """Examples choose a backend for all that comes later: no test does so for the next one."""
+    before = list(compiler.DEFAULT)
+    yield
+    compiler.DEFAULT[:] = before
