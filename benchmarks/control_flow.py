@@ -1,23 +1,29 @@
 """Loops written natively, srcgrad beside jax: the first call of a gradient, and later calls.
 
-    python benchmarks/control_flow.py [--repeats 5] [--limit 120]
+    python benchmarks/control_flow.py [--backend llvm] [--repeats 5] [--limit 120]
 
 ``jax`` is ``jax.jit(jax.grad(f))`` of the same function with jax.numpy, which unrolls Python's loops; ``scan`` is the
 same recurrence written for it with ``lax.scan`` or ``lax.fori_loop``. First calls are of a fresh copy of the function
-each, with cleared caches, in turn with jax's; printed are medians in milliseconds, later calls in microseconds. What
-jax has not compiled after ``--limit`` seconds, in a process of its own, is not waited for: its column says so. Below
-stand what tracing costs per operation and converting per function.
+each, with cleared caches and nothing kept on disk, in turn with jax's; printed are medians in milliseconds, later
+calls in microseconds. What jax has not compiled after ``--limit`` seconds, in a process of its own, is not waited
+for: its column says so. Below stand what tracing costs per operation and converting per function.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
+import os
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # a checkout that is not installed measures itself
 
 import jax
 import jax.numpy as jnp
@@ -137,9 +143,14 @@ def later_calls(calls: list[Function], x: Any, count: int) -> list[float]:
     return [statistics.median(column) for column in times]
 
 
-def ours(make: Callable[[Any], Function]) -> Function:
+_serial = itertools.count()
+
+
+def ours(make: Callable[[Any], Function], backend: str, folder: str) -> Function:
+    """The gradient of a new copy, with no machine code of an earlier one."""
     sg.clear_caches()
-    return sg.grad(make(np), backend="numpy")
+    os.environ["SRCGRAD_CACHE_DIR"] = f"{folder}/{next(_serial)}"
+    return sg.grad(make(np), backend=backend)
 
 
 def theirs(make: Callable[[Any], Function]) -> Function:
@@ -198,10 +209,13 @@ def conversion_cost() -> float:
     return statistics.median(found)
 
 
-def measure(make: Callable[[Any], Function], scan: Callable[[], Function], x: Any, repeats: int, limit: float) -> str:
+def measure(
+    make: Callable[[Any], Function], scan: Callable[[], Function], x: Any, options: argparse.Namespace, folder: str
+) -> str:
     """The row of one case."""
+    repeats, limit = options.repeats, options.limit
     made: list[Callable[[], Function]] = [
-        lambda: ours(make),
+        lambda: ours(make, options.backend, folder),
         lambda: theirs(make),
         lambda: jax.jit(jax.grad(scan())),
     ]
@@ -227,6 +241,7 @@ def measure(make: Callable[[Any], Function], scan: Callable[[], Function], x: An
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--backend", default="llvm")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--limit", type=float, default=120.0, help="seconds that jax's first compilation may take")
     parser.add_argument("--only-jax", help=argparse.SUPPRESS)
@@ -242,8 +257,9 @@ def main() -> None:
         f"{'function':12} {'srcgrad':>10} {'jax':>10} {'jax/ours':>9} {'scan':>9} "
         f"{'srcgrad':>10} {'jax':>10} {'scan':>9}"
     )
-    for make, scan, x in CASES:
-        print(measure(make, scan, x, options.repeats, options.limit), flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        for make, scan, x in CASES:
+            print(measure(make, scan, x, options, folder), flush=True)
     print(f"tracing: {tracing_cost():.1f} us per operation; converting: {conversion_cost():.2f} ms per function")
 
 

@@ -25,6 +25,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import types
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -58,6 +59,36 @@ def module(name: str) -> Any:
         raise
 
 
+def rebound(f: Callable[..., Any], **names: Any) -> Callable[..., Any]:
+    """The same code with other globals, such as another module for ``np``."""
+    code: Any = f.__code__
+    return types.FunctionType(code, {**f.__globals__, **names}, f.__name__)
+
+
+def on_jax(make: Callable[[Any], Callable[..., Any]], given: tuple[Any, ...]) -> Call | None:
+    """The compiled function that ``make`` writes with jax.numpy, waited for, on arrays that lie on the device.
+
+    None where jax is missing.
+    """
+    jax = module("jax")
+    if jax is None:
+        return None
+    jax.config.update("jax_enable_x64", True)
+    jnp = module("jax.numpy")
+    compiled, arrays = jax.jit(make(jnp)), tuple(map(jnp.asarray, given))
+    return lambda: jax.block_until_ready(compiled(*arrays))
+
+
+def on_torch(make: Callable[[Any], Callable[..., Any]], given: tuple[Any, ...]) -> Call | None:
+    """The function that ``make`` writes with torch, on tensors, on one thread; None where torch is missing."""
+    torch = module("torch")
+    if torch is None:
+        return None
+    torch.set_num_threads(1)
+    f, tensors = make(torch), tuple(map(torch.from_numpy, given))
+    return lambda: f(*tensors)
+
+
 def compiled_c(compiler: str, source: Path, flags: tuple[str, ...]) -> ctypes.CDLL | None:
     """A shared library of a source file; None where there is no such compiler."""
     found = shutil.which(compiler)
@@ -78,8 +109,14 @@ def seconds(call: Call, repeats: int = 1) -> float:
 
 
 def repeats_for(call: Call, target: float = 0.02) -> int:
-    """How many calls take about `target` seconds."""
-    return max(1, int(target / max(seconds(call, 3), 1e-9)))
+    """How many calls take about `target` seconds, once what only early calls do, such as compiling, is done."""
+    call()
+    count = 1
+    while True:
+        taken = min(seconds(call, count) for _ in range(3))
+        if count * taken >= target / 8:
+            return max(1, int(target / taken))
+        count *= 4
 
 
 def interleaved(calls: dict[str, Call], rounds: int, repeats: dict[str, int]) -> dict[str, float]:

@@ -1,11 +1,12 @@
 """Speed of srcgrad beside its peers: one process, interleaved rounds, medians.
 
-``python benchmarks/run.py [--only ROW ...] [--rounds N] [--json FILE]``
+``python benchmarks/run.py [--only ROW ...] [--rounds N] [--json FILE]``; a ROW may be a pattern such as ``'fused-*'``
 
 Each row times the same work by every peer that is installed. Rounds are interleaved (each round runs every peer once,
 in an order that moves on by one), so that what else the machine does falls on all alike; the median over the rounds is
 printed, and its ratio to srcgrad's (above 1: slower than srcgrad). A dash is a peer that is not installed or has no
-such row; a row that fails prints its error and the others go on. All run on one thread, in float64.
+such row; a row that fails prints its error and the others go on. All run on one thread, in float64 unless their names
+say more. Without ``--only`` all run but the many of matrices and linear algebra: ``matrix-*`` and ``algebra-*``.
 
 Peers: NumPy with the gradient written by hand, HIPS autograd, JAX (jit, x64), PyTorch.
 """
@@ -13,6 +14,7 @@ Peers: NumPy with the gradient written by hand, HIPS autograd, JAX (jit, x64), P
 from __future__ import annotations
 
 import argparse
+import fnmatch
 import importlib
 import itertools
 import json
@@ -33,9 +35,8 @@ from benchmarks.measure import (  # and sets one thread, before NumPy is importe
     guarded,
     header,
     installed,
-    interleaved,
+    measured,
     module,
-    repeats_for,
     seconds,
     show,
 )
@@ -44,7 +45,7 @@ from benchmarks.measure import (  # and sets one thread, before NumPy is importe
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.rows import calls, compiling, fused, loops, masks
+from benchmarks.rows import algebra, calls, compiling, fused, loops, masks, matrices, threads
 
 Array = NDArray[np.float64]
 
@@ -138,10 +139,7 @@ def gradient_row(size: int, rounds: int) -> Row:
         return bound(gradient, x)
 
     prepared = {peer: guarded(row, peer, lambda peer=peer: prepare(peer)) for peer in PEERS}
-    calls = {peer: call for peer, call in prepared.items() if call is not None}
-    repeats = {peer: repeats_for(call) for peer, call in calls.items()}
-    row.times = {peer: value * 1e6 for peer, value in interleaved(calls, rounds, repeats).items()}
-    return row
+    return measured(row, {peer: call for peer, call in prepared.items() if call is not None}, rounds, 1e6)
 
 
 def first_call_row(rounds: int) -> Row:
@@ -231,26 +229,51 @@ ROWS: dict[str, Callable[[int], Row]] = {
     **compiling.ROWS,
     **loops.ROWS,
     **masks.ROWS,
+    **threads.ROWS,
 }
+DETAILED: dict[str, Callable[[int], Row]] = {**matrices.ROWS, **algebra.ROWS}
+"""What runs only where it is asked for."""
+
+
+def chosen(patterns: list[str] | None) -> dict[str, Callable[[int], Row]]:
+    """The rows that patterns name.
+
+    Raises:
+        ValueError: a pattern names none.
+    """
+    if patterns is None:
+        return ROWS
+    known = ROWS | DETAILED
+    found: dict[str, Callable[[int], Row]] = {}
+    for pattern in patterns:
+        names = fnmatch.filter(known, pattern)
+        if not names:
+            raise ValueError(f"no row is named {pattern}: they are {', '.join(known)}")
+        found |= {name: known[name] for name in names}
+    return found
 
 
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Speed of srcgrad beside its peers.")
-    parser.add_argument("--only", nargs="+", choices=list(ROWS), metavar="ROW", help=f"rows to run: {', '.join(ROWS)}")
+    parser.add_argument("--only", nargs="+", metavar="ROW", help="names or patterns of rows to run")
     parser.add_argument("--rounds", type=int, default=15, help="interleaved rounds per row (default 15)")
     parser.add_argument("--json", type=Path, help="also write the results to this file")
     options = parser.parse_args(arguments)
     if options.rounds < 1:
         parser.error("--rounds must be at least 1")
+    try:
+        wanted = chosen(options.only)
+    except ValueError as error:
+        parser.error(str(error))
 
     about = header()
     for name, value in about.items():
         print(f"{name}: {value}")
     print(f"\n{'':<28}" + "".join(f"{peer:>10}{'':9}" for peer in PEERS))
     rows = []
-    for name in options.only or ROWS:
+    for name, make in wanted.items():
         try:
-            row = ROWS[name](options.rounds)
+            row = make(options.rounds)
         except Exception as error:
             row = Row(name, "-", notes=[f"{type(error).__name__}: {error}"])
         show(row)

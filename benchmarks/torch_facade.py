@@ -2,22 +2,22 @@
 
     python benchmarks/torch_facade.py [--rounds 2000]
 
-Printed are the medians in microseconds and their ratio. PyTorch must be installed; NumPy's BLAS is held to one thread
-by the environment variables that are set before it is imported.
+Printed are the medians in microseconds and their ratio. PyTorch must be installed.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
-import statistics
-import time
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
-for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[variable] = "1"
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # a checkout that is not installed measures itself
 
+from benchmarks.measure import interleaved  # and sets one thread, before NumPy is imported
+
+# isort: split
 import numpy as np
 
 Step = Callable[[], Any]
@@ -94,16 +94,6 @@ CASES: list[tuple[str, Callable[[Any, int], Step], int]] = [
 ]
 
 
-def medians(steps: list[Step], rounds: int) -> list[float]:
-    times: list[list[float]] = [[] for _ in steps]
-    for _ in range(rounds):
-        for k, step in enumerate(steps):
-            start = time.perf_counter_ns()
-            step()
-            times[k].append((time.perf_counter_ns() - start) / 1000)
-    return [statistics.median(column) for column in times]
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=1000)
@@ -121,7 +111,8 @@ def main() -> None:
             for step in steps:
                 step()
         assert np.allclose(*[float(np.asarray(step().detach()).sum()) for step in steps], rtol=1e-3), name
-        theirs, ours = medians(steps, rounds)
+        times = interleaved(dict(zip(("theirs", "ours"), steps, strict=True)), rounds, {"theirs": 1, "ours": 1})
+        theirs, ours = 1e6 * times["theirs"], 1e6 * times["ours"]
         print(f"{name:12} {n:6} {theirs:10.1f} {ours:10.1f} {ours / theirs:6.2f}")
 
 

@@ -145,7 +145,7 @@ def explain(f: Callable[..., Any]) -> Callable[..., Explanation]:
         ArgumentError: ``f`` is not callable. And what ``f`` raises while it is traced.
 
     >>> import numpy as np, srcgrad as sg
-    >>> explanation = sg.explain(sg.grad(lambda x: x * x))(3.0)
+    >>> explanation = sg.explain(sg.grad(lambda x: x * x, backend="llvm"))(3.0)
     >>> list(explanation.sections)
     ['source', 'how it runs', 'ir', 'passes', 'derivative ir', 'optimised ir', 'llvm source']
     >>> print(explanation["how it runs"].splitlines()[0])

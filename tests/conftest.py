@@ -48,3 +48,12 @@ def default_backend() -> Iterator[None]:
     before = list(compiler.DEFAULT)
     yield
     compiler.DEFAULT[:] = before
+
+
+@pytest.fixture
+def jax_as_it_was() -> Iterator[None]:
+    """The benchmarks set jax to double precision: it is set back."""
+    jax = pytest.importorskip("jax")
+    before = jax.config.jax_enable_x64
+    yield
+    jax.config.update("jax_enable_x64", before)

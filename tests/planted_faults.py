@@ -4,7 +4,9 @@
 
 A fault is a text that stands exactly once in a file, and what stands there instead: ``tests/faults/*.toml`` list them.
 Each is planted in a copy of the repository; the tests that should catch it run there, and if they pass, all tests of
-the layers do. A test that fails with a fault must pass without it. The exit status is 0 if every fault was caught.
+the layers do. A test that fails with a fault must pass without it. A run that does not end catches nothing, unless the
+list says that the fault is ``endless``: that it may make a program one that never ends. The exit status is 0 if every
+fault was caught.
 """
 
 from __future__ import annotations
@@ -41,7 +43,9 @@ settings.load_profile("planted")
 """
 """In a copy, random tests are the same at each run, and no time goes into making their failures small."""
 SECONDS: Final = 300
-"""How long one run of tests may take: a fault may make a program endless."""
+"""How long a fault's own tests may take: a fault may make a program endless."""
+WIDER_SECONDS: Final = 3600
+"""The same of all tests of the layers."""
 
 _stamps: Final = itertools.count(1_000_000_000)
 
@@ -57,6 +61,8 @@ class Fault:
     tests: tuple[str, ...]
     old: str
     new: str
+    endless: bool = False
+    """Whether a run of tests that does not end is what catches it."""
 
     def planted(self, text: str) -> str:
         """The file's text with the fault.
@@ -71,12 +77,21 @@ class Fault:
 
 
 class Verdict(NamedTuple):
-    """What became of one fault: the test that failed, None if none did."""
+    """What became of one fault: the test that failed, None if none did; ``unended`` is the run that did not end."""
 
     fault: Fault
     test: str | None
     wider: bool
     seconds: float
+    unended: str | None = None
+
+    @property
+    def caught(self) -> bool:
+        return self.test is not None or (self.unended is not None and self.fault.endless)
+
+
+class NoEnd(Exception):
+    """A run of tests took longer than it may; the text says which."""
 
 
 def all_faults() -> list[Fault]:
@@ -118,10 +133,11 @@ class Copy:
         finally:
             self.write(fault.file, text)
 
-    def failing(self, arguments: Sequence[str], first: bool = True) -> list[str]:
+    def failing(self, arguments: Sequence[str], first: bool = True, limit: float = SECONDS) -> list[str]:
         """The names of the tests that fail (the first one only, if ``first``).
 
         Raises:
+            NoEnd: it took more than ``limit`` seconds.
             RuntimeError: pytest could not run them (a fault must let every file be imported), or found none.
         """
         cache = self.root / ".cache"
@@ -135,11 +151,11 @@ class Copy:
                 env=environment,
                 capture_output=True,
                 text=True,
-                timeout=SECONDS,
+                timeout=limit,
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            return [f"no end after {SECONDS} s of {' '.join(arguments)}"]
+            raise NoEnd(f"{limit:g} s of {' '.join(arguments)}") from None
         if done.returncode == 0:
             return []
         known = cache / "v" / "cache" / "lastfailed"
@@ -153,12 +169,17 @@ class Copy:
 def judge(copy: Copy, fault: Fault) -> Verdict:
     """Plant one fault, and run the tests that should catch it, then the others."""
     start = time.perf_counter()
+    failed: list[str] = []
+    wider, unended = False, None
     with copy.with_fault(fault):
-        failed = copy.failing(fault.tests)
-        wider = not failed
-        if wider:
-            failed = copy.failing(WIDER)
-    return Verdict(fault, failed[0] if failed else None, wider, time.perf_counter() - start)
+        try:
+            failed = copy.failing(fault.tests)
+            wider = not failed
+            if wider:
+                failed = copy.failing(WIDER, limit=WIDER_SECONDS)
+        except NoEnd as error:
+            unended = str(error)
+    return Verdict(fault, failed[0] if failed else None, wider, time.perf_counter() - start, unended)
 
 
 def judge_all(faults: Sequence[Fault], jobs: int, report: Callable[[Verdict], None]) -> list[Verdict]:
@@ -199,8 +220,9 @@ def judge_all(faults: Sequence[Fault], jobs: int, report: Callable[[Verdict], No
         if errors:
             raise errors[0]
         verdicts = [found[fault.name] for fault in faults]
-        tests = sorted({verdict.test for verdict in verdicts if verdict.test is not None and "::" in verdict.test})
-        broken = set(copies[0].failing(tests, first=False)) if tests else set()
+        tests = sorted({verdict.test for verdict in verdicts if verdict.test is not None})
+        limit = SECONDS + WIDER_SECONDS
+        broken = set(copies[0].failing(tests, first=False, limit=limit)) if tests else set()
     return [verdict._replace(test=None) if verdict.test in broken else verdict for verdict in verdicts]
 
 
@@ -208,8 +230,12 @@ def line(verdict: Verdict) -> str:
     """One line of the report."""
     fault = verdict.fault
     where = f"{fault.area}/{fault.name}"
+    if not verdict.caught:
+        outcome = "NOT caught " if verdict.unended is None else "NO END     "
+        after = "" if verdict.unended is None else f", after {verdict.unended}"
+        return f"{outcome} {where}: {fault.breaks} ({fault.file}){after}"
     if verdict.test is None:
-        return f"NOT caught  {where}: {fault.breaks} ({fault.file})"
+        return f"caught      {where}  by no end after {verdict.unended}"
     return f"caught      {where}  by {verdict.test}{' (not one of its own)' if verdict.wider else ''}"
 
 
@@ -235,7 +261,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"{verdict.seconds:5.1f} s  {line(verdict)}", flush=True)
 
     verdicts = judge_all(faults, options.jobs, report)
-    missed = [verdict for verdict in verdicts if verdict.test is None]
+    missed = [verdict for verdict in verdicts if not verdict.caught]
     print(f"\n{len(verdicts) - len(missed)} of {len(verdicts)} faults caught in {time.perf_counter() - start:.0f} s")
     for verdict in missed:
         print(line(verdict))

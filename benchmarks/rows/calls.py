@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from benchmarks.measure import Row, interleaved, module
+from benchmarks.measure import Row, interleaved, module, rebound
 
 # isort: split
 import numpy as np
@@ -52,8 +52,7 @@ def by_jax(f: Callable[..., Any], positions: Any, given: tuple[Any, ...]) -> tup
     jax = module("jax")
     jax.config.update("jax_enable_x64", True)
     jnp = module("jax.numpy")
-    code = type(f)(f.__code__, {"np": jnp}, f.__name__)
-    return jax.jit(jax.grad(code, positions)), tuple(map(jnp.asarray, given))
+    return jax.jit(jax.grad(rebound(f, np=jnp), positions)), tuple(map(jnp.asarray, given))
 
 
 CASES: dict[str, tuple[str, Callable[..., Any], Any, tuple[Any, ...], float]] = {

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from benchmarks.measure import Row, guarded, measured, module
+from benchmarks.measure import Row, guarded, measured, module, on_jax, rebound
 
 # isort: split
 import numpy as np
@@ -37,18 +37,7 @@ def by_hand(x: Any, w: Any, b: Any) -> Any:
 
 
 def by_jax(given: tuple[Any, ...]) -> Callable[[], Any] | None:
-    """The compiled function on arrays that lie on the device, waited for; None where jax is missing."""
-    jax = module("jax")
-    if jax is None:
-        return None
-    jax.config.update("jax_enable_x64", True)
-    jnp = module("jax.numpy")
-
-    def jax_loss(x: Any, w: Any, b: Any) -> Any:
-        return jnp.sum(jnp.tanh(x * w + b) ** 2 * jnp.exp(-(x**2)))
-
-    compiled, arrays = jax.jit(jax.value_and_grad(jax_loss, (0, 1, 2))), tuple(map(jnp.asarray, given))
-    return lambda: jax.block_until_ready(compiled(*arrays))
+    return on_jax(lambda jnp: module("jax").value_and_grad(rebound(loss, np=jnp), (0, 1, 2)), given)
 
 
 def by_torch(given: tuple[Any, ...]) -> Callable[[], Any] | None:

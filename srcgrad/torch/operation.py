@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from contextvars import Context
-from threading import Lock
 from typing import Any, Final
 
 import numpy as np
@@ -18,6 +17,7 @@ import numpy as np
 from srcgrad.backends.base import backend
 from srcgrad.compiler import optimised, without_gc
 from srcgrad.ir.core import Builder, Function, Literal, Value, literal
+from srcgrad.ir.locks import new_lock
 from srcgrad.ir.opdef import REGISTRY, Lin, Tangent, Zero
 from srcgrad.ir.passes.dce import dce
 from srcgrad.ir.passes.pipeline import prepare
@@ -335,7 +335,7 @@ def camel(name: str) -> str:
 
 
 SIGNATURES: OrderedDict[Any, Signature] = OrderedDict()
-LOCK: Final = Lock()
+LOCK: Final = new_lock()
 
 
 def signature(

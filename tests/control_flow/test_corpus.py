@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import srcgrad as sg
-import tests.control_flow.more_corpus  # noqa: F401  which adds to it
+import tests.control_flow.class_corpus
+import tests.control_flow.more_corpus  # noqa: F401  which add to it
 from tests.control_flow.corpus import CORPUS
 
 NAMES = pytest.mark.parametrize("name", list(CORPUS))

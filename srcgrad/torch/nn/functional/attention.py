@@ -187,23 +187,15 @@ def multi_head_attention_forward(
     mask = additive(attn_mask, q, "attn_mask")
     padding = additive(key_padding_mask, q, "key_padding_mask")
     given = k._data.shape[0]
-    if bias_k is not None and bias_v is not None:
-        k, v = with_row(k, bias_k, batch), with_row(v, bias_v, batch)
-    if add_zero_attn:
-        k, v = pad(k, (0, 0, 0, 0, 0, 1)), pad(v, (0, 0, 0, 0, 0, 1))
-    added = k._data.shape[0] - given
-    if added:
+    k, v = with_added_rows(k, v, bias_k, bias_v, add_zero_attn)
+    if added := k._data.shape[0] - given:
         mask = None if mask is None else pad(mask, (0, added))
         padding = None if padding is None else pad(padding, (0, added))
     whole = joined_mask(padding, mask, batch, num_heads, (length, k._data.shape[0]))
     q, k, v = (heads_of(x, batch, num_heads) for x in (q, k, v))
     rate = dropout_p if training else 0.0
-    found_weights = None
-    if need_weights:
-        found_weights = weighted(q, k, whole, rate)
-        found = found_weights @ v
-    else:
-        found = scaled_dot_product_attention(q, k, v, whole, rate)
+    found_weights = weighted(q, k, whole, rate) if need_weights else None
+    found = scaled_dot_product_attention(q, k, v, whole, rate) if found_weights is None else found_weights @ v
     found = linear(found.permute(2, 0, 1, 3).reshape(length, batch, -1), out_proj_weight, out_proj_bias)
     if found_weights is not None and average_attn_weights:
         found_weights = found_weights.mean(1)
@@ -230,6 +222,18 @@ def weighted(q: Tensor, k: Tensor, mask: Tensor | None, rate: float) -> Tensor:
     """The attention weights of each head, some of them dropped."""
     statics = (1 / math.sqrt(q._data.shape[-1]), False)
     return dropout(apply(WEIGHTS, [q, k, *([] if mask is None else [mask])], statics), rate)
+
+
+def with_added_rows(
+    k: Tensor, v: Tensor, bias_k: Tensor | None, bias_v: Tensor | None, zeros: bool
+) -> tuple[Tensor, Tensor]:
+    """Keys and values with one more row of the biases, if there are two, and one of zeros, if so wanted."""
+    if bias_k is not None and bias_v is not None:
+        batch = k._data.shape[1]
+        k, v = with_row(k, bias_k, batch), with_row(v, bias_v, batch)
+    if zeros:
+        k, v = pad(k, (0, 0, 0, 0, 0, 1)), pad(v, (0, 0, 0, 0, 0, 1))
+    return k, v
 
 
 def with_row(x: Tensor, row: Tensor, batch: int) -> Tensor:

@@ -1,0 +1,393 @@
+"""How people write functions of eigenvalues and singular values: each spelling is known as one, and smooth at ties."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import srcgrad as sg
+from tests.hard_points.spectra import (  # noqa: F401  the fixtures work where they are imported
+    RANDOM,
+    XS,
+    Array,
+    B,
+    Function,
+    H,
+    K,
+    W,
+    X,
+    close,
+    la,
+    nestings,
+    on_numpy,
+    rotated,
+    same_numbers,
+    second_by_differences,
+)
+
+SPELLINGS: dict[str, Function] = {}
+
+
+def spelling(f: Function) -> Function:
+    """A function of w and V, smooth at w = (1, 1, 4)."""
+    SPELLINGS[f.__name__] = lambda a: f(*la.eigh(a))
+    return f
+
+
+@spelling
+def weighted_columns(w, v):
+    return (v * np.exp(w)) @ v.T
+
+
+@spelling
+def weights_on_the_right(w, v):
+    return v @ (v * np.exp(w)).T
+
+
+@spelling
+def weighted_rows(w, v):
+    return v @ (np.exp(w)[:, None] * v.T)
+
+
+@spelling
+def diagonal_matrix(w, v):
+    return v @ np.diag(np.exp(w)) @ v.T
+
+
+@spelling
+def diagonal_matrix_first(w, v):
+    return v @ (np.diag(np.exp(w)) @ v.conj().T)
+
+
+@spelling
+def scaled_unit_matrix(w, v):
+    return v @ (np.exp(w) * np.eye(3)) @ v.T
+
+
+@spelling
+def einsum_of_three(w, v):
+    return np.einsum("ik,k,jk->ij", v, np.exp(w), v)
+
+
+@spelling
+def einsum_of_two(w, v):
+    return np.einsum("ik,jk->ij", v * np.exp(w), v)
+
+
+@spelling
+def dots(w, v):
+    return np.dot(np.dot(v, np.diag(np.exp(w))), v.T)
+
+
+@spelling
+def chained(w, v):
+    return la.multi_dot([v, np.diag(np.exp(w)), v.T])
+
+
+@spelling
+def two_halves(w, v):
+    half = v * np.sqrt(np.exp(w))
+    return half @ half.T
+
+
+@spelling
+def divided(w, v):
+    return (v / np.exp(-w)) @ v.T
+
+
+@spelling
+def negated(w, v):
+    return (-v * np.exp(w)) @ v.T
+
+
+@spelling
+def sorted_descending(w, v):
+    order = np.argsort(w)[::-1]
+    w, v = w[order], v[:, order]
+    return (v * np.exp(w)) @ v.T
+
+
+@spelling
+def reversed_order(w, v):
+    w, v = w[::-1], v[:, ::-1]
+    return (v * np.exp(w)) @ v.T
+
+
+@spelling
+def taken(w, v):
+    order = np.argsort(-w)
+    w, v = np.take(w, order), np.take(v, order, axis=1)
+    return (v * np.exp(w)) @ v.T
+
+
+@spelling
+def taken_along_axis(w, v):
+    order = np.argsort(-w)
+    w, v = np.take_along_axis(w, order, -1), np.take_along_axis(v, order[None], 1)
+    return (v * np.exp(w)) @ v.T
+
+
+@spelling
+def projector(w, v):
+    return v[:, 2:] @ v[:, 2:].T
+
+
+@spelling
+def leading_projector(w, v):
+    v = v[:, ::-1][:, :1]
+    return v @ v.T
+
+
+@spelling
+def lower_part(w, v):
+    return (v[:, :2] * np.exp(w[:2])) @ v[:, :2].T
+
+
+@spelling
+def picked(w, v):
+    return (v[:, [0, 1]] * np.exp(w[[0, 1]])) @ v[:, [0, 1]].T
+
+
+@spelling
+def thresholded(w, v):
+    return (v * np.where(w > 3, w**2, 0.0)) @ v.T
+
+
+@spelling
+def boolean_weights(w, v):
+    return (v * (w > 3)) @ v.T
+
+
+@spelling
+def array_weights(w, v):
+    return (v * (np.array([2.0, 2.0, 5.0]) * np.exp(w))) @ v.T
+
+
+@spelling
+def softmax(w, v):
+    p = np.exp(w - w.max())
+    return (v * (p / p.sum())) @ v.T
+
+
+@spelling
+def shifted_by_the_trace(w, v):
+    return (v * np.log1p(w / np.sum(w))) @ v.T
+
+
+@spelling
+def times_vector(w, v):
+    return v @ (np.exp(w) * (v.T @ X))
+
+
+@spelling
+def times_matrix(w, v):
+    return v @ (np.exp(w)[:, None] * (v.T @ XS))
+
+
+@spelling
+def solved(w, v):
+    return v @ ((v.T @ X) / (w + 1))
+
+
+@spelling
+def from_the_left(w, v):
+    return ((X @ v) * np.exp(w)) @ v.T
+
+
+@spelling
+def quadratic_form(w, v):
+    return np.sum(np.exp(w) * (v.T @ X) ** 2)
+
+
+@spelling
+def quadratic_form_by_division(w, v):
+    return np.sum((v.T @ X) ** 2 / (w + 1))
+
+
+@spelling
+def bilinear_form(w, v):
+    z = v.T @ X
+    return np.dot(z, z * np.log(w))
+
+
+@spelling
+def log_determinant(w, v):
+    return np.sum(np.log(w))
+
+
+@spelling
+def entropy(w, v):
+    p = w / w.sum()
+    return -(p * np.log(p)).sum()
+
+
+@spelling
+def log_sum_exp(w, v):
+    top = w.max()
+    return top + np.log(np.sum(np.exp(w - top)))
+
+
+@spelling
+def variance(w, v):
+    return w.var()
+
+
+@spelling
+def lower_sum(w, v):
+    return np.sum(w[:2] ** 3)
+
+
+@spelling
+def weighted_sum(w, v):
+    return np.exp(w) @ np.array([2.0, 2.0, 5.0])
+
+
+@spelling
+def squares(w, v):
+    return w @ w
+
+
+@spelling
+def length(w, v):
+    return la.norm(w)
+
+
+@spelling
+def product(w, v):
+    return np.prod(w)
+
+
+SVD_SPELLINGS: dict[str, Function] = {
+    "tall": lambda a: (lambda u, s, vh: (u * np.tanh(s)) @ vh)(*la.svd(a, full_matrices=False)),
+    "diagonal": lambda a: (lambda u, s, vh: u @ np.diag(np.tanh(s)) @ vh)(*la.svd(a)),
+    "transposed": lambda a: (lambda u, s, vh: (vh.T * np.tanh(s)) @ u.T)(*la.svd(a)),
+    "polar": lambda a: (lambda u, s, vh: u @ vh)(*la.svd(a)),
+    "truncated": lambda a: (lambda u, s, vh: (u[:, :1] * s[:1]) @ vh[:1])(*la.svd(a)),
+    "pseudo-inverse times vector": lambda a: (lambda u, s, vh: vh.T @ ((u.T @ X) / s))(*la.svd(a)),
+    "column space": lambda a: (lambda u, s, vh: u[:, :1] @ u[:, :1].T)(*la.svd(a)),
+    "whitening": lambda a: (lambda u, s, vh: (vh.T / s) @ vh)(*la.svd(a)),
+    "nuclear norm": lambda a: np.sum(la.svd(a, compute_uv=False)),
+    "nuclear norm by name": lambda a: la.norm(a, "nuc"),
+    "Schatten norm": lambda a: np.sum(la.svdvals(a) ** 3) ** (1 / 3),
+    "Frobenius norm": lambda a: la.norm(la.svdvals(a)),
+}
+M = B @ la.qr(np.random.default_rng(22).normal(size=(3, 3)))[0]
+
+
+def passes(f: Function, a: Array) -> str:
+    return str(sg.explain(sg.grad(lambda x: np.sum(f(x))))(a)["passes"])
+
+
+def check_spelling(f: Function, a: Array, h: Array, k: Array) -> None:
+    """The first derivative, and the second, which the first one's differences see whatever happens at the point."""
+    shape = np.shape(f(a))
+    w = np.cos(np.arange(float(np.prod(shape)))).reshape(shape)
+    expected = second_by_differences(f, a, h, k)
+    for name, number in nestings(f, a, h, k, w).items():
+        close(number, np.sum(w * expected), 2e-9, name)
+    step = 1e-5
+    slope = (f(a + step * h) - f(a - step * h)) / (2 * step)
+    close(sg.jvp(f, (a,), (h,))[1], slope, 1e-7)
+
+
+@pytest.mark.parametrize("name", SPELLINGS)
+def test_spelling(name: str) -> None:
+    assert "spectral" in passes(SPELLINGS[name], B)
+    check_spelling(SPELLINGS[name], B, H, K)
+
+
+@pytest.mark.parametrize("name", SVD_SPELLINGS)
+def test_spelling_of_singular_values(name: str) -> None:
+    h, k = RANDOM.normal(size=(2, 3, 3))
+    assert "spectral" in passes(SVD_SPELLINGS[name], M)
+    check_spelling(SVD_SPELLINGS[name], M, h, k)
+
+
+STACKED: dict[str, Function] = {
+    "columns": lambda w, v: (v * np.exp(w)[..., None, :]) @ v.mT,
+    "rows": lambda w, v: v @ (np.exp(w)[:, :, None] * v.mT),
+    "einsum": lambda w, v: np.einsum("...ik,...k,...jk->...ij", v, np.exp(w), v),
+    "unit matrix": lambda w, v: v @ (np.exp(w)[..., None] * np.eye(3)) @ v.mT,
+    "projector": lambda w, v: v[..., 2:] @ v[..., 2:].mT,
+    "sum": lambda w, v: np.sum(np.log(w)),
+    "sums": lambda w, v: np.log(w).sum(axis=-1),
+    "a number for each": lambda w, v: (v * np.exp(w * np.array([[0.5], [0.25]]))[:, None]) @ v.mT,
+}
+
+
+@pytest.mark.parametrize("name", STACKED)
+def test_spelling_of_stacks(name: str) -> None:
+    def f(a: Any) -> Any:
+        return STACKED[name](*la.eigh(np.stack([a, 2 * a])))
+
+    assert "spectral" in passes(f, B)
+    check_spelling(f, B, H, K)
+
+
+def test_sorted_stacks() -> None:
+    def f(a: Any) -> Any:
+        w, v = la.eigh(np.stack([a, 2 * a]))
+        order = np.argsort(-w)
+        w, v = np.take_along_axis(w, order, -1), np.take_along_axis(v, order[:, None, :], -1)
+        return (v * np.exp(w)[:, None]) @ v.mT
+
+    assert "spectral" in passes(f, B)
+    check_spelling(f, B, H, K)
+
+
+NOT_SPECTRAL: dict[str, Function] = {
+    "two decompositions": lambda a: (la.eigh(a)[1] * np.exp(la.eigvalsh(a))) @ la.eigh(2 * a)[1].T,
+    "not transposed": lambda a: (lambda w, v: (v * np.exp(w)) @ v)(*la.eigh(a)),
+    "rows weighted": lambda a: (lambda w, v: (v * np.exp(w)[:, None]) @ v.T)(*la.eigh(a)),
+    "different parts": lambda a: (lambda w, v: v[:, :2] @ v[:, 1:].T)(*la.eigh(a)),
+    "weights of other vectors": lambda a: (lambda w, v: (v[:, :2] * np.exp(w[1:])) @ v[:, :2].T)(*la.eigh(a)),
+    "shifted values": lambda a: (lambda w, v: np.sum(w[1:] * w[:-1]))(*la.eigh(a)),
+    "one eigenvalue twice": lambda a: (lambda w, v: v[:, [1, 1]] @ v[:, [1, 1]].T)(*la.eigh(a)),
+    "not conjugated": lambda a: (lambda w, v: ((v * np.exp(w)) @ v.T).real)(
+        *la.eigh(a + 1j * np.triu(a, 1) - 1j * np.tril(a, -1))
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NOT_SPECTRAL)
+def test_what_is_no_matrix_function_is_left_alone(name: str) -> None:
+    a = rotated([1.0, 2.0, 4.0])
+    f = NOT_SPECTRAL[name]
+    assert " -> spectral(A)" not in passes(f, a)
+    if name != "shifted values":
+        assert "spectral_sum" not in passes(f, a)
+    if name != "not conjugated":  # the phases of complex eigenvectors are LAPACK's
+        check_spelling(f, a, H, K)
+
+
+def test_other_functions_are_finite_at_ties() -> None:
+    def f(a: Any) -> Any:
+        w, v = la.eigh(a)
+        return np.sum(v[:, 0] * X) + w[0] + np.max(w) + np.sum(np.abs(v) * w)
+
+    for a in (np.eye(3), np.zeros((3, 3)), B, rotated([1.0, 1.0, 2.0]), rotated([3.0, 3.0, 3.0])):  # equal to rounding
+        assert np.abs(sg.grad(f)(a)).max() < 1e3
+        assert np.abs(sg.hessian(f)(a)).max() < 1e3
+
+    def g(a: Any) -> Any:
+        u, s, vh = la.svd(a)
+        return u[0, 0] * s[1] + vh[1, 1] + np.max(s)
+
+    for a in (np.eye(3), np.zeros((3, 3)), np.ones((3, 3)), np.ones((4, 2)), np.zeros((2, 4))):
+        assert np.isfinite(sg.grad(g)(a)).all()
+        assert np.isfinite(sg.hessian(g)(a)).all()
+
+
+def test_weights_that_differ_between_equal_eigenvalues() -> None:
+    """Nothing is defined there: what couples the two contributes 0, in both modes."""
+
+    def f(a: Any) -> Any:
+        w, v = la.eigh(a)
+        return (v[:, :1] * np.exp(w[:1])) @ v[:, :1].T
+
+    expected = np.zeros((3, 3))
+    expected[0, 0] = np.e * H[0, 0]
+    close(sg.jvp(f, (np.eye(3),), (H,))[1], expected, 1e-14)
+    close(np.sum(sg.grad(lambda a: np.sum(f(a) * W))(np.eye(3)) * H), np.sum(expected * W), 1e-14)
