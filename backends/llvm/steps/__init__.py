@@ -52,21 +52,23 @@ def writers() -> dict[str, tuple[StepWriter, ...]]:
         cumulative,
         decompositions,
         determinants,
+        extremes,
         formulas,
         indexing,
         integers,
         movement,
         ordering,
         reductions,
+        sorts,
         special,
         systems,
         transforms,
         ufuncs,
     )
 
-    elements = (indexing, movement, cumulative, ordering, integers, special, complexes, reductions, ufuncs, formulas)
+    elements = (indexing, movement, cumulative, extremes, sorts, ordering, integers, special, complexes, reductions)
     found: dict[str, tuple[StepWriter, ...]] = {}
-    for module in (*elements, transforms, convolution, blas, decompositions, determinants, systems):
+    for module in (*elements, ufuncs, formulas, transforms, convolution, blas, decompositions, determinants, systems):
         for name, writer in module.WRITERS.items():
             found[name] = (*found.get(name, ()), writer)
     return found

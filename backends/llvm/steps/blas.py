@@ -1,4 +1,4 @@
-"""Products of arrays as steps: loops over the batch, and in them BLAS, or registers where matrices are small.
+"""Products of arrays as steps: loops over the batch, and in them registers, or BLAS where matrices are large.
 
 Axes that follow each other in memory are taken as one. An operand whose axes cannot be taken for those of a matrix,
 with neighbours along one of them, is first copied to scratch memory in a better order. Rows of C are columns for BLAS:
@@ -16,6 +16,7 @@ from srcgrad.backends.llvm.indices import strides_of
 from srcgrad.backends.llvm.steps import Step, StepWriter
 from srcgrad.backends.llvm.steps.cells import Cells, cells
 from srcgrad.backends.llvm.steps.matrices import Matrix
+from srcgrad.backends.llvm.steps.packed_products import is_available, write_packed
 from srcgrad.backends.llvm.steps.small_products import Product, write_product
 from srcgrad.backends.llvm.steps.writer import LETTERS, MOST, Writer
 from srcgrad.backends.llvm.target import Target
@@ -26,7 +27,12 @@ from srcgrad.ir.types import ArrayType
 SMALL: Final = 16
 """The largest size of matrices whose products are always computed in registers."""
 MODERATE: Final = 2**18
-"""The most multiplications of a product of matrices for which registers are faster than calls, which copy operands."""
+"""The most multiplications of a product of matrices for which registers are faster than BLAS, which copies operands."""
+UNPACKED: Final = 2**22
+"""The same with registers of 64 bytes, of which not every BLAS makes use: our own code comes after (`write_packed`)."""
+NARROW: Final = 64
+UNPACKED_LONGER: Final = 2**24
+"""The same of complex numbers, for which there is BLAS only, and of few rows or columns, too few for the copies."""
 SMALL_VECTOR: Final = 8192
 """The most elements of a matrix whose product with a vector is computed in registers."""
 SMALL_DOT: Final = 8192
@@ -159,7 +165,7 @@ def joined(sizes: Sequence[int], moves: Sequence[Sequence[int]]) -> tuple[list[i
 
 # --- one product of matrices -------------------------------------------------------------------
 def write_matrix_product(how: Cells, product: Product, alike: bool) -> None:
-    """Registers, a dot product, a product with a vector, or of matrices.
+    """Registers, a dot product, a product with a vector, or of large matrices.
 
     ``alike``: the operands have one shape and the same axes are summed, so that of one array it is a product with the
     transposed matrix.
@@ -173,6 +179,8 @@ def write_matrix_product(how: Cells, product: Product, alike: bool) -> None:
         write_matvec(how, columns, depth, product.b, product.a.transposed, product.c.pointer)
     elif columns == 1:
         write_matvec(how, rows, depth, product.a.transposed, product.b, product.c.pointer)
+    elif is_available(how.w.target, how.dtype):
+        write_packed(how.w, how.dtype, product)
     elif alike and product.a[1:] == product.b.transposed[1:] and how.w.scratch == 0:
         w = how.w
         one, two, after = (w.label(stem) for stem in ("one", "two", "after"))
@@ -193,17 +201,25 @@ def is_small(how: Cells, product: Product) -> bool:
     """Whether registers are faster than a call."""
     rows, columns, depth = product.rows, product.columns, product.depth
     if rows == columns == 1:
-        return depth <= SMALL_DOT if how.registers == 1 else depth <= SMALL
+        return depth <= SMALL_DOT
     if rows == 1 or columns == 1:
-        most = SMALL_VECTOR if how.registers == 1 else SMALL * SMALL
+        most = SMALL_VECTOR
         return max(rows, columns) * depth <= most
     if depth == 1:
         return True
-    if rows * columns * depth * how.registers <= MODERATE:
+    if rows * columns * depth * how.registers <= most_unpacked(how, product):
         return True
     if depth > SMALL:
         return max(rows, columns) <= SMALL and product.b.column == product.a.row == how.size
     return columns <= SMALL or (rows <= SMALL and product.b.column == how.size)
+
+
+def most_unpacked(how: Cells, product: Product) -> int:
+    """The most multiplications for which a product of matrices is computed in registers."""
+    if how.w.target.vector_bytes < 64:
+        return MODERATE
+    narrow = min(product.rows, product.columns) <= NARROW and product.b.column == how.size
+    return UNPACKED_LONGER if narrow or how.registers == 2 else UNPACKED
 
 
 def write_dot(how: Cells, product: Product) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -84,28 +85,26 @@ class Body:
         return int(value.text) if value.text.lstrip("-").isdigit() else None
 
     def plus(self, a: Number | int, b: Number | int) -> Number:
-        x, y = self.known(a), self.known(b)
-        if x is not None and y is not None:
-            return self.i64(x + y)
-        if x == 0 or y == 0:
-            found = b if x == 0 else a
-            return found if isinstance(found, Number) else self.i64(found)
-        first, second = (a, b) if isinstance(a, Number) else (b, a)
-        assert isinstance(first, Number)
-        return self.e.integer("add", first, second)
+        return self.folded("add", operator.add, 0, a, b)
 
     def times(self, a: Number | int, b: Number | int) -> Number:
+        if 0 in (self.known(a), self.known(b)):
+            return self.i64(0)
+        return self.folded("mul", operator.mul, 1, a, b)
+
+    def folded(
+        self, op: str, of_ints: Callable[[int, int], int], neutral: int, a: Number | int, b: Number | int
+    ) -> Number:
+        """What an op gives: a constant of two, and the other operand of what is ``neutral``."""
         x, y = self.known(a), self.known(b)
         if x is not None and y is not None:
-            return self.i64(x * y)
-        if 0 in (x, y):
-            return self.i64(0)
-        if x == 1 or y == 1:
-            found = b if x == 1 else a
+            return self.i64(of_ints(x, y))
+        if neutral in (x, y):
+            found = b if x == neutral else a
             return found if isinstance(found, Number) else self.i64(found)
         first, second = (a, b) if isinstance(a, Number) else (b, a)
         assert isinstance(first, Number)
-        return self.e.integer("mul", first, second)
+        return self.e.integer(op, first, second)
 
     def flat(self, *pairs: tuple[Number | int, int]) -> Number:
         """The sum of index times stride."""

@@ -63,6 +63,18 @@ class Cells:
         w, (x,), (y,) = self.w, a, b
         return [w.add(x, y) if self.sum_dtype.kind == "f" else w.integer("add", x, y)]
 
+    def factor(self, value: Cell) -> Cell:
+        """What was loaded, as the left factor of a product of neighbours with neighbours."""
+        return value
+
+    def parts_of_dot(self, sum: Cell) -> list[Number]:
+        """Sums of such products, as vectors whose lanes are to be added: each gives a number, or a part of one."""
+        return sum
+
+    def store_parts(self, value: Number, pointer: str) -> None:
+        """Store what these were added up to."""
+        self.store([value], pointer)
+
     def store(self, total: Cell, pointer: str) -> None:
         (value,) = total
         self.w.store(self.w.convert("fptrunc", value, HALF) if self.dtype == HALF else value, pointer)
@@ -115,6 +127,18 @@ class Complexes(Cells):
 
     def add(self, a: Cell, b: Cell) -> Cell:
         return [self.w.add(x, y) for x, y in zip(a, b, strict=True)]
+
+    def factor(self, value: Cell) -> Cell:
+        """Also with its parts exchanged: of the products, differences are real parts, and sums imaginary ones."""
+        return [*value, shuffled(self.w, value[0], value[0], [k ^ 1 for k in range(value[0].lanes)])]
+
+    def parts_of_dot(self, sum: Cell) -> list[Number]:
+        w, (products, imaginary) = self.w, sum
+        places = [k + (k % 2) * products.lanes for k in range(products.lanes)]
+        return [shuffled(w, products, w.neg(products), places), imaginary]
+
+    def store_parts(self, value: Number, pointer: str) -> None:
+        self.w.store(value, pointer)
 
     def store(self, total: Cell, pointer: str) -> None:
         """The imaginary factor's products change places; those that become real parts change signs."""

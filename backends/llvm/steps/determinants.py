@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from srcgrad.backends.llvm.emitter import BOOL, F64, Number
-from srcgrad.backends.llvm.steps import Step, StepWriter, small_systems
+from srcgrad.backends.llvm.steps import Step, StepWriter, small_systems, stacked_systems
 from srcgrad.backends.llvm.steps.lapack import Lapack
 from srcgrad.backends.llvm.steps.matrices import converted
 from srcgrad.backends.llvm.steps.systems import magnitude
@@ -92,6 +92,8 @@ def write_det(operation: Operation, name: str, target: Target) -> Step | None:
         return None
     if small_systems.is_small(w, small_systems.MOST_ROWS):
         w.attempt(lambda: small_systems.write_determinant(w))
+    elif stacked_systems.is_stacked(w):
+        w.attempt(lambda: stacked_systems.write_determinant(w))
 
     def multiply(k: Number, carried: list[Number]) -> list[Number]:
         *parts, total = carried
@@ -125,6 +127,8 @@ def write_slogdet(operation: Operation, name: str, target: Target) -> Step | Non
         return None
     if small_systems.is_small(w, small_systems.MOST_ROWS):
         w.attempt(lambda: small_systems.write_determinant(w))
+    elif stacked_systems.is_stacked(w):
+        w.attempt(lambda: stacked_systems.write_determinant(w))
 
     def accumulate(k: Number, carried: list[Number]) -> list[Number]:
         *sign, total = carried

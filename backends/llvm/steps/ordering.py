@@ -1,4 +1,4 @@
-"""Positions of extremes, sorting, and search: stable, nan last, complex numbers by their real parts first."""
+"""Sorting by merging, and search: stable, nan last, complex numbers by their real parts first."""
 
 from __future__ import annotations
 
@@ -71,33 +71,6 @@ def less(w: Body, a: Parts, b: Parts) -> Number:
 def keys_of(w: Body, parts: Parts) -> Parts:
     """What `less` compares: the rank of a real number."""
     return parts if len(parts) == 2 else [rank(w.e, parts[0])]
-
-
-# --- extremes -----------------------------------------------------------------------------------------------------
-
-
-def position(operation: Operation, name: str, target: Target) -> Step | None:
-    """``argmax`` and ``argmin``: the first position, of a nan if there is one."""
-    w = Body(operation, name, target)
-    if not scalars.is_register(w.types[0].dtype):
-        return None
-    larger = operation.op.name == "argmax"
-    outer, (size,), inner = split(w.types[0].static_shape, operation.attrs["axis"])
-
-    def point(indices: list[Number]) -> None:
-        a, b = indices
-
-        def follow(k: Number, carried: list[Number]) -> list[Number]:
-            number = rank(w.e, w.read(0, w.plus(w.flat((a, size * inner), (k, inner)), b)), larger)
-            wins = _greater(w, number, carried[1]) if larger else _greater(w, carried[1], number)
-            return [w.e.select(wins, x, y) for x, y in zip([k, number], carried, strict=True)]
-
-        start = rank(w.e, w.read(0, w.plus(w.times(a, size * inner), b)), larger)
-        found = w.loop(size, follow, [w.i64(0), start], 1)
-        w.write(w.plus(w.times(a, inner), b), found[0])
-
-    w.nest((outer, inner), point)
-    return w.finish()
 
 
 # --- sorting ------------------------------------------------------------------------------------------------------
@@ -292,8 +265,6 @@ def searchsorted(operation: Operation, name: str, target: Target) -> Step | None
 
 
 WRITERS: Final[dict[str, StepWriter]] = {
-    "argmax": position,
-    "argmin": position,
     "sort": ordered,
     "argsort": ordered,
     "searchsorted": searchsorted,

@@ -49,7 +49,7 @@ def write_product(cells: Cells, product: Product) -> None:
         )  # fmt: skip
     b, lies_along_depth = product.b, product.columns == 1 or product.b.column != size
     along_both = product.rows == 1 and product.a.column == size and b.row == size and lies_along_depth
-    if along_both and product.depth > 1 and product.adds and cells.registers == 1:
+    if along_both and product.depth > 1 and product.adds:
         write_dots(cells, product)
         return
     if product.columns > 1 and lies_along_depth:
@@ -173,8 +173,8 @@ def write_dots(cells: Cells, product: Product) -> None:
     whole = count // at_once
 
     def write(pointer: str, target: str) -> None:
-        found = dots(cells, product.a.pointer, pointer, product.b.column, at_once, product.depth, lanes)
-        cells.store(found, target)
+        sums = dots(cells, product.a.pointer, pointer, product.b.column, at_once, product.depth, lanes)
+        cells.store_parts(folded(cells, [part for sum in sums for part in cells.parts_of_dot(sum)]), target)
 
     def body(j: Number) -> None:
         write(
@@ -187,34 +187,35 @@ def write_dots(cells: Cells, product: Product) -> None:
         write(w.at(product.b.pointer, last * product.b.column), w.at(product.c.pointer, last * size))
 
 
-def dots(cells: Cells, x: str, y: str, stride: int, count: int, depth: int, lanes: int) -> Cell:
-    """The dot products of ``x`` with ``count`` vectors, ``stride`` bytes apart."""
+def dots(cells: Cells, x: str, y: str, stride: int, count: int, depth: int, lanes: int) -> list[Cell]:
+    """The products of ``x`` with ``count`` vectors, ``stride`` bytes apart, of which the lanes are not yet added."""
     w, size = cells.w, cells.size
     whole = depth // lanes
-    copies = max(1, min(8 // count, whole // 4))
+    copies = max(1, min(8 // (count * cells.registers), whole // 4))
     step = copies * lanes
 
-    def body(k: Number, sums: list[Number]) -> list[Number]:
-        found = []
+    def body(k: Number, carried: list[Number]) -> list[Number]:
+        sums, found = grouped(carried, cells.registers), []
         for copy in range(copies):
             move = (k, size)
-            left = cells.load(w.at(x, copy * lanes * size, move), lanes)
+            left = cells.factor(cells.load(w.at(x, copy * lanes * size, move), lanes))
             for row in range(count):
                 right = cells.load(w.at(y, row * stride + copy * lanes * size, move), lanes)
-                found += cells.add_product([sums[copy * count + row]], left, right)
-        return found
+                found.append(cells.add_product(sums[copy * count + row], left, right))
+        return flat(found)
 
-    sums = w.fold(whole * lanes // step * step, cells.zero(lanes) * (count * copies), body, 0, step)
+    zeros = [cells.zero(lanes) for _ in range(count * copies)]
+    sums = grouped(w.fold(whole * lanes // step * step, flat(zeros), body, 0, step), cells.registers)
     for copy in range(1, copies):
-        sums = [*map(lambda a, b: cells.add([a], [b])[0], sums[:count], sums[copy * count :][:count]), *sums[count:]]
+        sums[:count] = map(cells.add, sums[:count], sums[copy * count :][:count])
     sums = sums[:count]
     done = whole // copies * copies * lanes
     while done < depth:
-        left = tail(cells, x, done, depth, lanes)
+        left = cells.factor(tail(cells, x, done, depth, lanes))
         right = [tail(cells, w.at(y, row * stride), done, depth, lanes) for row in range(count)]
-        sums = [cells.add_product([sum], left, other)[0] for sum, other in zip(sums, right, strict=True)]
+        sums = [cells.add_product(sum, left, other) for sum, other in zip(sums, right, strict=True)]
         done += lanes
-    return [folded(cells, sums)]
+    return sums
 
 
 def tail(cells: Cells, pointer: str, start: int, depth: int, lanes: int) -> Cell:
@@ -224,7 +225,8 @@ def tail(cells: Cells, pointer: str, start: int, depth: int, lanes: int) -> Cell
     found = cells.load(w.at(pointer, first * cells.size), lanes)
     if first == start:
         return found
-    places = [k if first + k >= start else lanes for k in range(lanes)]
+    parts = found[0].lanes // lanes
+    places = [k if first + k // parts >= start else parts * lanes for k in range(parts * lanes)]
     return [shuffled(w, found[0], cells.zero(lanes)[0], places)]
 
 

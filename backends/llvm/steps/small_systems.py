@@ -20,6 +20,8 @@ MOST_TRIANGLE: Final = 6
 MOST_COLUMNS: Final = 4
 ROUNDING: Final = 2.0**-46
 """How small a pivot may be, against the largest element of the matrix; a smaller one may be one that LAPACK finds 0."""
+LARGE: Final = 2.0**960
+"""Numbers beyond it, or below its inverse, are left to LAPACK."""
 Rows = list[list[Number]]
 
 
@@ -181,17 +183,25 @@ def write_determinant(w: Lapack) -> None:
             sign = w.select(exchanged, w.neg(sign), sign)
         for k in range(n):
             found = w.mul(found, rows[k][k])
-        size = magnitude(w, found)
-        within = w.binary("and", w.compare("ogt", size, 2.0**-1000), w.compare("olt", size, 2.0**1000))
-        stack.require_all(within)
-        found = w.mul(found, sign)
-        if len(w.operation.results) == 1:
-            stack.store_rows([[found]])
-        else:
-            stack.store_rows([[w.select(w.compare("olt", found, 0.0), w.constant(-1.0, F64), 1.0)]])
-            stack.store_rows([[FUNCTIONS["log"](w, size)]], 1)
+        store_determinant(stack, sign, found)
 
     stack.each(body)
+
+
+def store_determinant(stack: Stack, sign: Number, product: Number) -> None:
+    """The product of the pivots is the determinant but for its sign; the results may be its sign and its logarithm.
+
+    Pivots are no further apart than `ROUNDING` says: no product of some of 24 overflows, or loses bits, where that of
+    all is within bounds.
+    """
+    w, size = stack.w, magnitude(stack.w, product)
+    stack.require_all(w.binary("and", w.compare("ogt", size, 2.0**-1000), w.compare("olt", size, 2.0**1000)))
+    found = w.mul(product, sign)
+    if len(w.operation.results) == 1:
+        stack.store_rows([[found]])
+        return
+    stack.store_rows([[w.select(w.compare("olt", found, 0.0), w.constant(-1.0, F64), 1.0)]])
+    stack.store_rows([[FUNCTIONS["log"](w, size)]], 1)
 
 
 def solved(stack: Stack, matrix: Rows, right: Rows) -> Rows:
@@ -213,18 +223,30 @@ def eliminated(stack: Stack, rows: Rows) -> list[tuple[Number, Number]]:
     """
     w, n = stack.w, len(rows)
     sizes = [magnitude(w, x) for row in rows for x in row[:n]]
-    least = w.mul(reduce(lambda a, b: w.select(w.compare("ogt", b, a), b, a), sizes), ROUNDING)
+    least = least_pivot(w, reduce(lambda a, b: w.select(w.compare("ogt", b, a), b, a), sizes))
     found = []
     for k in range(n):
         exchanged = exchange(w, rows, k)
         pivot = rows[k][k]
-        stack.require_all(w.compare("ogt", magnitude(w, pivot), least))
+        require_pivots(stack, pivot, least)
         inverse = w.div(1.0, pivot)
         found.append((inverse, exchanged))
         for i in range(k + 1, n):
             factor = w.neg(w.mul(rows[i][k], inverse))
             rows[i][k + 1 :] = [w.fma(factor, x, y) for x, y in zip(rows[k][k + 1 :], rows[i][k + 1 :], strict=True)]
     return found
+
+
+def least_pivot(w: Lapack, largest: Number) -> Number:
+    """What pivots must be above in matrices with such largest elements."""
+    return w.select(w.compare("ogt", largest, 1.0 / LARGE), w.mul(largest, ROUNDING), 1.0 / LARGE)
+
+
+def require_pivots(stack: Stack, pivot: Number, least: Number) -> None:
+    """Give up unless pivots are surely not 0, and their inverses normal numbers."""
+    w = stack.w
+    size = magnitude(w, pivot)
+    stack.require_all(w.binary("and", w.compare("ogt", size, least), w.compare("olt", size, LARGE)))
 
 
 def exchange(w: Lapack, rows: Rows, k: int) -> Number:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from srcgrad.backends.llvm.emitter import F64, Number
-from srcgrad.backends.llvm.steps import Step, StepWriter, small_systems
+from srcgrad.backends.llvm.steps import Step, StepWriter, small_systems, stacked_systems
 from srcgrad.backends.llvm.steps.cells import BYTE
 from srcgrad.backends.llvm.steps.lapack import Lapack
 from srcgrad.backends.llvm.steps.matrices import copy_rows
@@ -25,6 +25,8 @@ def write_cholesky(operation: Operation, name: str, target: Target) -> Step | No
         return None
     if small_systems.is_small(w, small_systems.MOST_TRIANGLE):
         w.attempt(lambda: small_systems.write_cholesky(w))
+    elif stacked_systems.is_stacked(w):
+        w.attempt(lambda: stacked_systems.write_cholesky(w))
     n = w.rows
     factor = "" if w.own == w.dtype else w.space(n * n)
 
@@ -95,6 +97,8 @@ def write_solve(operation: Operation, name: str, target: Target) -> Step | None:
     n, count = w.rows, right.static_shape[-1]
     if small_systems.is_small(w, small_systems.MOST_ROWS, count):
         w.attempt(lambda: small_systems.write_solve(w, count))
+    elif stacked_systems.is_stacked(w, count):
+        w.attempt(lambda: stacked_systems.write_solve(w, count))
     matrix, solution, pivots = w.space(n * n), w.space(n * count), w.space(n, INT32)
 
     def body(example: Number) -> None:
@@ -123,6 +127,8 @@ def write_triangular_solve(operation: Operation, name: str, target: Target) -> S
     parts = 2 if w.dtype.kind == "c" else 1
     if small_systems.is_small(w, small_systems.MOST_TRIANGLE, count):
         w.attempt(lambda: small_systems.write_triangular_solve(w, count))
+    elif stacked_systems.is_stacked(w, count):
+        w.attempt(lambda: stacked_systems.write_triangular_solve(w, count))
 
     def regular(example: Number) -> None:
         start = w.matrix("%in0", w.given, example)
@@ -172,6 +178,8 @@ def write_inverse(w: Lapack, name: str, strict: bool, transposed: bool) -> Step:
     n = w.rows
     if small_systems.is_small(w, small_systems.MOST_ROWS):
         w.attempt(lambda: small_systems.write_inverse(w, transposed))
+    elif stacked_systems.is_stacked(w):
+        w.attempt(lambda: stacked_systems.write_inverse(w, transposed))
     matrix, inverse, pivots = w.space(n * n), w.space(n * n), w.space(n, INT32)
 
     def body(example: Number) -> None:

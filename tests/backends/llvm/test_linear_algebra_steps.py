@@ -25,6 +25,8 @@ ULPS = 16.0
 NAMES = sorted({**blas.WRITERS, **systems.WRITERS, **determinants.WRITERS, **decompositions.WRITERS})
 DTYPES = ("float64", "float32", "complex128", "complex64", "int64", "uint8", "bool", "float16")
 LAPACK_DTYPES = DTYPES[:4]
+WITH_BLAS = Target(TARGET.triple, "x86-64-v3", LEVELS["x86-64-v3"]) if TARGET.vector_bytes == 64 else TARGET
+"""A target of this machine for which large products of real matrices are BLAS's: ``test_packed_products.py``."""
 Array = np.ndarray[Any, Any]
 
 
@@ -185,16 +187,16 @@ LARGE = [
 @pytest.mark.parametrize("dtype", DTYPES[:3])
 @pytest.mark.parametrize("sizes", LARGE, ids=str)
 def test_large_products(dtype: str, sizes: tuple[int, int, int]) -> None:
-    for left, right in itertools.product((False, True), repeat=2):
+    for left, right, target in itertools.product((False, True), (False, True), (TARGET, WITH_BLAS)):
         a, b, attrs = product(*sizes, dtype, (), left, right)
-        agree("dot_general", a, b, ulps=bound(sizes[2], dtype), **attrs)
+        agree("dot_general", a, b, ulps=bound(sizes[2], dtype), target=target, **attrs)
 
 
 def test_blas_is_called_for_large_products() -> None:
     wanted = {(70, 80, 90): "dgemm", (1, 200, 90): "dgemv", (200, 1, 90): "dgemv", (1, 1, 10000): "ddot"}
     for sizes, routine in wanted.items():
         a, b, attrs = product(*sizes, np.float64)
-        step = step_for(make_operation("dot_general", a, b, **attrs)[0], "step", TARGET)
+        step = step_for(make_operation("dot_general", a, b, **attrs)[0], "step", WITH_BLAS)
         assert step is not None and set(step.symbols) == {f"scipy_{routine}"}
 
 
@@ -273,7 +275,8 @@ def test_products_with_the_transposed_matrix(dtype: str) -> None:
     """Where the memory is the same they take half of the work, and are symmetric to the last digit."""
     x, y = random(80, 90, dtype=dtype), random(80, 90, dtype=dtype, seed=1)
     for axis in (0, 1):
-        compiled = native(make_operation("dot_general", x, y, contract=((axis,), (axis,)), batch=((), ()))[0])
+        operation, _ = make_operation("dot_general", x, y, contract=((axis,), (axis,)), batch=((), ()))
+        compiled = native(operation, WITH_BLAS)
         assert compiled is not None
         assert set(compiled.step.symbols) == {f"scipy_{LETTERS[dtype]}{stem}" for stem in ("gemm", "syrk")}
         results = [np.full((x.shape[1 - axis],) * 2, np.nan, dtype) for _ in range(2)]
@@ -284,7 +287,7 @@ def test_products_with_the_transposed_matrix(dtype: str) -> None:
         np.testing.assert_array_equal(results[0], results[0].T)
     square = random(80, 80, dtype=dtype)
     operation, _ = make_operation("dot_general", square, square, contract=((1,), (0,)), batch=((), ()))
-    step = step_for(operation, "step", TARGET)
+    step = step_for(operation, "step", WITH_BLAS)
     assert step is not None and set(step.symbols) == {f"scipy_{LETTERS[dtype]}gemm"}
 
 
