@@ -191,6 +191,17 @@ class OneMinusSquare(Unary):
         return -2.0 * operand
 
 
+def _one_minus_square(operand: Term) -> Operand:
+    """1 - z**2, under a root: the sign of a zero imaginary part of z says on which side of the cut it lies.
+
+    1.0 - z loses it, as does z + 1.0 of a negative one; z - 1.0 and z - (-1.0) keep it (Kahan, "Branch cuts for complex
+    elementary functions", 1987). Of real numbers the plain product is right, and its zero has the right sign.
+    """
+    if operand.dtype.kind == "c":
+        return -((operand - 1.0) * (operand - (-1.0)))
+    return REGISTRY["one_minus_square"](operand)
+
+
 class Arcsin(Unary):
     """The inverse sine."""
 
@@ -198,7 +209,7 @@ class Arcsin(Unary):
     intervals = ((-0.6, 0.6),)
 
     def derivative(self, result: Term, operand: Term) -> Operand:
-        return 1.0 / REGISTRY["sqrt"](REGISTRY["one_minus_square"](operand))
+        return 1.0 / REGISTRY["sqrt"](_one_minus_square(operand))
 
 
 class Arccos(Unary):
@@ -208,7 +219,7 @@ class Arccos(Unary):
     intervals = ((-0.6, 0.6),)
 
     def derivative(self, result: Term, operand: Term) -> Operand:
-        return -1.0 / REGISTRY["sqrt"](REGISTRY["one_minus_square"](operand))
+        return -1.0 / REGISTRY["sqrt"](_one_minus_square(operand))
 
 
 class Arctan(Unary):
@@ -267,7 +278,7 @@ class Arcsinh(Unary):
     def derivative(self, result: Term, operand: Term) -> Operand:
         if operand.dtype.kind == "f":
             return 1.0 / REGISTRY["hypot"](operand, 1.0)
-        return 1.0 / REGISTRY["sqrt"](1.0 + operand * operand)
+        return 1.0 / REGISTRY["sqrt"](operand * operand - (-1.0))
 
 
 class Arccosh(Unary):
@@ -279,7 +290,7 @@ class Arccosh(Unary):
     def derivative(self, result: Term, operand: Term) -> Operand:
         """A product of reciprocals: that of the root of x**2 - 1 would be nan at 1, at second order."""
         sqrt, reciprocal = REGISTRY["sqrt"], REGISTRY["reciprocal"]
-        return reciprocal(sqrt(operand - 1.0)) * reciprocal(sqrt(operand + 1.0))
+        return reciprocal(sqrt(operand - 1.0)) * reciprocal(sqrt(operand - (-1.0)))
 
 
 class Arctanh(Unary):

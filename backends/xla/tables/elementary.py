@@ -125,6 +125,12 @@ def arctanh(x: Array) -> Array:
     return with_sign(lax.mul(full_like(x, 0.5), log1p(ratio)), x)
 
 
+def sqrt(x: Array) -> Array:
+    """Of a complex number the imaginary part has the sign of the operand's, which XLA loses where it is -0.0."""
+    root = lax.sqrt(x)
+    return lax.complex(lax.real(root), with_sign(lax.imag(root), lax.imag(x))) if is_complex(x) else root
+
+
 def reciprocal(x: Array) -> Array:
     return lax.div(one(x), x)
 
@@ -320,7 +326,7 @@ TABLE: Final[dict[str, Callable[..., Any]]] = {
     "sech": sech,
     "sin": lax.sin,
     "sinh": sinh,
-    "sqrt": lax.sqrt,
+    "sqrt": sqrt,
     "square": lambda x: lax.mul(x, x),
     "tan": lax.tan,
     "tanh": lax.tanh,
