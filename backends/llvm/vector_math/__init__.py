@@ -5,7 +5,7 @@ programs compile sooner so. No LLVM passes are needed. What is rare (arguments o
 arcsinh and arccosh above 2**28, powers of what is not a plain positive number) is a branch to a cold function in the
 emitter's ``definitions``: the emitter's ``block`` is then another. float64 results are within 4 ULP, and mostly 2,
 gammaln within 5; float32 ones within 3.5, and mostly 2, or 0.75 where they are computed in float64 with polynomials of
-lower degree (what `single` has not, and all on machines without fused products);
+lower degree (`_WIDENED`, all on machines without fused products, and pow without AVX-512);
 tests/backends/llvm/test_vector_math.py has the table. Special values are NumPy's. Results depend neither on the number
 of lanes nor on what the other lanes hold; from one kind of machine to another their last bits may differ.
 """
@@ -24,26 +24,24 @@ from srcgrad.backends.llvm.vector_math import (
     logarithm,
     plain,
     power,
-    single,
     trigonometric,
 )
-from srcgrad.backends.llvm.vector_math.basics import out_of_line
+from srcgrad.backends.llvm.vector_math.basics import DOUBLE, SINGLE, WIDENED, has_avx512, out_of_line
 
 Function = Callable[..., Number]
 
 
 def _of_both_widths(name: str, function: Function) -> Function:
-    """The function of float64 numbers as one of float32 numbers too, with strict rounding."""
-    narrow = single.FUNCTIONS.get(name)
+    """The function of a `Format` as one of float64 and of float32 numbers, with strict rounding."""
 
     def inline(e: Emitter, *operands: Number) -> Number:
         with e.strict():
             if operands[0].dtype != F32:
-                return function(e, *operands, single=False)
-            if narrow is not None and "fma" in e.features:
-                return narrow(e, *operands)  # type: ignore[no-any-return]
+                return function(e, *operands, form=DOUBLE)
+            if name not in _WIDENED and (has_avx512(e) if name == "pow" else "fma" in e.features):
+                return function(e, *operands, form=SINGLE)
             wide = [e.convert("fpext", operand, F64) for operand in operands]
-            return e.convert("fptrunc", function(e, *wide, single=True), F32)
+            return e.convert("fptrunc", function(e, *wide, form=WIDENED), F32)
 
     def emit(e: Emitter, *operands: Number) -> Number:
         if not e.outlined:
@@ -62,6 +60,7 @@ _COMPUTED: Final[dict[str, Any]] = {
     "cosh": exponential.cosh,
     "tanh": exponential.tanh,
     "sech": exponential.sech,
+    "sech_squared": exponential.sech_squared,
     "expit": exponential.expit,
     "log": logarithm.log,
     "log2": logarithm.log2,
@@ -87,6 +86,9 @@ _COMPUTED: Final[dict[str, Any]] = {
     "gammaln": gamma.lgamma,
     "digamma": gamma.digamma,
 }
+
+_WIDENED: Final = frozenset({"logaddexp", "logaddexp2", "hypot", "erfc", "gammaln", "digamma"})
+"""What of float32 numbers is computed in float64: their terms cancel, or overflow, or are raised to powers."""
 
 FUNCTIONS: Final[dict[str, Function]] = {
     **{name: _of_both_widths(name, function) for name, function in _COMPUTED.items()},

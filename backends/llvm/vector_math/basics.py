@@ -9,18 +9,81 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
+import numpy as np
+
+from srcgrad.backends.llvm.coefficients import Fit
 from srcgrad.backends.llvm.emitter import F32, F64, DType, Emitter, Number, constant_text
 
 Pair = tuple[Number, Number]
 
 INFINITY: Final = math.inf
 NAN: Final = math.nan
-SHIFTER: Final = 1.5 * 2.0**52  # adding it rounds to whole numbers, which are then the low bits
-SHIFTER_BITS: Final = 0x4338000000000000
-ONE_BITS: Final = 0x3FF0000000000000
-SMALLEST_NORMAL: Final = 2.0**-1022
+
+
+@dataclass(frozen=True)
+class Format:
+    """How the numbers of a function are held, and how good its results must be.
+
+    ``fraction`` bits are those of a number's fraction, ``bias`` its exponent's at 1. ``short``: the results are for
+    float32, so that polynomials of lower degrees do. ``spare``: they are, but the numbers are float64; nothing
+    overflows, nothing is subnormal, and no rounding error counts. exp is 0 below ``smallest``, and infinite from
+    ``largest`` on, where with ``spare`` only float32's are.
+    """
+
+    fraction: int
+    bias: int
+    smallest: float
+    largest: float
+    short: bool = False
+    spare: bool = False
+
+    @property
+    def shifter(self) -> float:
+        """Adding it rounds to whole numbers, which are then the low bits."""
+        return 1.5 * 2.0**self.fraction
+
+    @property
+    def shifter_bits(self) -> int:
+        return (self.bias + self.fraction << self.fraction) + (1 << self.fraction - 1)
+
+    @property
+    def one_bits(self) -> int:
+        return self.bias << self.fraction
+
+    @property
+    def smallest_normal(self) -> float:
+        return 2.0 ** (1 - self.bias)
+
+    @property
+    def lift(self) -> int:
+        """Times two to the power of it, subnormal numbers are normal."""
+        return self.fraction + 2
+
+    @property
+    def tiny(self) -> float:
+        """Below, x is the nearest number to what begins with x."""
+        return 2.0 ** -(self.fraction + 2)
+
+    def terms(self, fit: Fit) -> tuple[float, ...]:
+        """The coefficients of a polynomial."""
+        return fit.single if self.short else fit.double
+
+    def parts(self, constant: Fit) -> tuple[float, ...]:
+        """A constant as a sum of numbers of this format."""
+        return constant.double if self.fraction == 52 else constant.single
+
+
+DOUBLE: Final = Format(52, 1023, -746.0, 710.5)
+WIDENED: Final = replace(DOUBLE, smallest=-200.0, largest=200.0, short=True, spare=True)  # what float32 becomes
+SINGLE: Final = Format(23, 127, -105.0, 89.6, short=True)  # for machines with fused products
+
+
+def format_of(x: Number) -> Format:
+    """How a number is held."""
+    return SINGLE if x.dtype == F32 else DOUBLE
 
 
 def has_avx512(e: Emitter) -> bool:
@@ -88,35 +151,23 @@ def negative(e: Emitter, a: Number) -> Number:
 
 
 def nearest(e: Emitter, shifted: Number) -> Number:
-    """The whole number that a sum with SHIFTER holds."""
-    return e.sub(shifted, SHIFTER)
+    """The whole number that a sum with the shifter holds."""
+    return e.sub(shifted, format_of(shifted).shifter)
 
 
 def two_to_the(e: Emitter, shifted: Number) -> Number:
-    """2**n of a sum n + SHIFTER, -1022 <= n <= 1023: n is added to the exponent of 1."""
-    return e.from_bits(e.integer("add", e.integer("shl", e.bits(shifted), 52), ONE_BITS))
-
-
-def scaled_one(e: Emitter, shifted: Number, n: Number) -> Number:
-    """2**n, -1022 <= n <= 1023, of a whole number and its sum with SHIFTER."""
-    if has_avx512(e):
-        return avx512(e, "scalef", e.like(1.0, n), n)
-    return two_to_the(e, shifted)
-
-
-def quarter_of_two_to_the(e: Emitter, shifted: Number, n: Number) -> Number:
-    """2**(n - 2), -1020 <= n <= 1025; ``shifted`` is n + SHIFTER."""
-    if has_avx512(e):
-        return avx512(e, "scalef", e.like(0.25, n), n)
-    return two_to_the(e, e.sub(shifted, 2.0))
+    """2**n of a sum n + shifter, where that is a normal number: n is added to the exponent of 1."""
+    form = format_of(shifted)
+    return e.from_bits(e.integer("add", e.integer("shl", e.bits(shifted), form.fraction), form.one_bits))
 
 
 def scaled(e: Emitter, a: Number, n: Number) -> Number:
-    """a * 2**n of a whole number n, |n| <= 2000, rounded once where it is subnormal."""
+    """a * 2**n of a whole number n, |n| <= 2000 (250 for float32), rounded once where it is subnormal."""
     if has_avx512(e):
         return avx512(e, "scalef", a, n)
-    half = e.add(e.mul(n, 0.5), SHIFTER)
-    rest = e.add(e.sub(n, nearest(e, half)), SHIFTER)
+    shifter = format_of(a).shifter
+    half = e.add(e.mul(n, 0.5), shifter)
+    rest = e.add(e.sub(n, nearest(e, half)), shifter)
     return e.mul(e.mul(a, two_to_the(e, half)), two_to_the(e, rest))
 
 
@@ -176,26 +227,34 @@ def joined_lanes(e: Emitter, low: Number, high: Number) -> Number:
 
 
 def looked_up(e: Emitter, name: str, table: Sequence[float], index: Number) -> Number:
-    """The entry of a table of 16 float64 that the last four bits of the index name."""
-    if index.lanes > 8:
+    """The entry of a table that the last bits of the index name, a float of the index's width.
+
+    A table of one or two registers of 64 bytes is one instruction of AVX-512.
+    """
+    dtype = np.dtype(f"f{index.dtype.itemsize}")
+    full = 64 // dtype.itemsize
+    if index.lanes > full:
         return joined_lanes(e, *(looked_up(e, name, table, half) for half in split_lanes(e, index)))
-    texts = [f"double {constant_text(value, F64)}" for value in table]
-    if index.lanes == 8 and has_avx512(e):
-        vector, integers = "<8 x double>", "<8 x i64>"
-        function = "@llvm.x86.avx512.vpermi2var.pd.512"
-        e.declarations.add(f"declare {vector} {function}({vector}, {integers}, {vector})")
-        low, high = (f"{vector} <{', '.join(part)}>" for part in (texts[:8], texts[8:]))
-        return Number(e.emit(f"call {vector} {function}({low}, {integers} {index.text}, {high})"), F64, 8)
-    e.definitions[f"@{name}"] = f"@{name} = internal constant [16 x double] [{', '.join(texts)}]"
-    last = e.integer("and", index, 15)
-    found = Number("poison", F64, index.lanes)
+    kind, suffix = ("double", "pd") if dtype == F64 else ("float", "ps")
+    texts = [f"{kind} {constant_text(value, dtype)}" for value in table]
+    found = Number("poison", dtype, index.lanes)
+    if index.lanes == full and has_avx512(e):
+        low, *high = [f"{found.type} <{', '.join(texts[k : k + full])}>" for k in range(0, len(table), full)]
+        function = f"@llvm.x86.avx512.vpermi2var.{suffix}.512" if high else "@llvm.x86.avx512.permvar.sf.512"
+        types = [found.type, index.type, found.type][: 2 + len(high)]
+        e.declarations.add(f"declare {found.type} {function}({', '.join(types)})")
+        operands = ", ".join([low, f"{index.type} {index.text}", *high])
+        return found._replace(text=e.emit(f"call {found.type} {function}({operands})"))
+    name = f"{name}_{kind}"
+    e.definitions[f"@{name}"] = f"@{name} = internal constant [{len(table)} x {kind}] [{', '.join(texts)}]"
+    last = e.integer("and", index, len(table) - 1)
     for lane in range(index.lanes):
         one = last.text if index.lanes == 1 else e.emit(f"extractelement {last.type} {last.text}, i64 {lane}")
-        place = e.emit(f"getelementptr double, ptr @{name}, i64 {one}")
-        value = e.emit(f"load double, ptr {place}, align 8")
+        place = e.emit(f"getelementptr {kind}, ptr @{name}, {last._replace(lanes=1).type} {one}")
+        value = e.emit(f"load {kind}, ptr {place}, align {dtype.itemsize}")
         text = value
         if index.lanes > 1:
-            text = e.emit(f"insertelement {found.type} {found.text}, double {value}, i64 {lane}")
+            text = e.emit(f"insertelement {found.type} {found.text}, {kind} {value}, i64 {lane}")
         found = found._replace(text=text)
     return found
 

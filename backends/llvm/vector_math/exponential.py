@@ -1,7 +1,6 @@
 """exp and what is made of it: exp2, expm1, the hyperbolic functions, expit.
 
-exp(x) = 2**n exp(r) with x = n log(2) + r, |r| <= log(2)/2, r held as a pair. ``single`` says that the float64 operands
-come from float32 and the results go there: lower degrees and fewer corrections do.
+exp(x) = 2**n exp(r) with x = n log(2) + r, |r| <= log(2)/2, in float64 r held as a pair.
 """
 
 from __future__ import annotations
@@ -11,122 +10,213 @@ from typing import NamedTuple
 from srcgrad.backends.llvm import coefficients as c
 from srcgrad.backends.llvm.emitter import Emitter, Number
 from srcgrad.backends.llvm.vector_math.basics import (
-    SHIFTER,
+    DOUBLE,
+    Format,
     at_least,
     at_most,
+    avx512,
+    has_avx512,
+    looked_up,
     magnitude,
     nearest,
     negative,
-    quarter_of_two_to_the,
     scaled,
-    scaled_one,
     two_to_the,
     with_sign,
 )
 
-INVERSE_LOG2 = 1.4426950408889634
-TINY = 2.0**-54  # below, x is the nearest float to what begins with x
+INVERSE_LOG2 = c.INVERSE_LOG2.double[0]
+NO_MORE_THAN_MINUS_ONE = -60.0  # from here down exp(x) - 1 is -1 in every format
 
 
 class Reduced(NamedTuple):
-    """x = n log(2) + r + low, and exp(r + low) - 1; ``shifted`` is n + SHIFTER."""
+    """x = n log(2) + r + low, where ``shifted`` holds n.
+
+    With a table n is a multiple of 1/16: ``base`` is 2**(n - floor(n)) rounded, and ``low`` counts for what it lacks.
+    """
 
     shifted: Number
     n: Number
-    minus_one: Number
+    r: Number
+    low: Number | None
+    base: Number | None
 
 
-def reduced(e: Emitter, x: Number, single: bool, low: Number | None = None, paired: bool = False) -> Reduced:
-    """The reduction of x + ``low``, |x| <= 1500; ``paired`` keeps the rounding error of r."""
-    shifted = e.fma(x, INVERSE_LOG2, SHIFTER)
-    n = nearest(e, shifted)
-    first = e.fma(n, -c.LOG2[0], x)  # without error: the product is exact
-    small = e.mul(n, c.LOG2[1])
-    if low is not None:
-        small = e.sub(small, low)
-    r = e.sub(first, small)
-    p = e.mul(e.mul(r, r), e.polynomial(r, c.EXP.of(single)))
-    if (paired or low is not None) and not single:
-        p = e.add(p, e.sub(e.sub(first, r), small))
-    return Reduced(shifted, n, e.add(r, p))
+def reduced(e: Emitter, x: Number, form: Format, low: Number | None = None, paired: bool = False) -> Reduced:
+    """The reduction of x + ``low``, |x| <= 1500 (200 for float32); ``paired``: for differences with exp(r) - 1.
+
+    With AVX-512 there is a table, which is one instruction. The rounding error of r is kept in float64; in float32,
+    whose products are fused, it is nothing where n = 0, and little beside 2**n - 1 elsewhere.
+    """
+    table = has_avx512(e)
+    shifter = form.shifter / 16 if table else form.shifter
+    shifted = e.fma(x, INVERSE_LOG2, shifter)
+    n = e.sub(shifted, shifter)
+    first, second = form.parts(c.LOG2)
+    whole = e.fma(n, -first, x)  # without error: the product is exact
+    r = e.fma(n, -second, whole) if low is None else e.sub(whole, e.fma(n, second, e.neg(low)))
+    lost = None
+    if form is DOUBLE and (paired or (low is not None and not table)):
+        lost = e.fma(n, -second, e.sub(whole, r))
+        lost = lost if low is None else e.add(lost, low)
+    if not table:
+        return Reduced(shifted, n, r, lost, None)
+    base, lack = powers(e, shifted, form)
+    if not paired and low is None:
+        return Reduced(shifted, n, r, None, base)
+    return Reduced(shifted, n, r, lack if lost is None else e.add(lack, lost), base)
 
 
-def exp(e: Emitter, x: Number, single: bool, low: Number | None = None) -> Number:
+def powers(e: Emitter, shifted: Number, form: Format) -> tuple[Number, Number]:
+    """2**(i/16) of the last four bits i, rounded; and the relative error of that."""
+    index = e.bits(shifted)
+    return (
+        looked_up(e, "srcgrad_powers", form.parts(c.POWERS), index),
+        looked_up(e, "srcgrad_powers_low", form.parts(c.POWERS_LOW), index),
+    )
+
+
+def exp_minus_one(e: Emitter, part: Reduced, form: Format) -> Number:
+    """exp(r + low) - 1."""
+    fit = c.EXP if part.base is None else c.EXP_SHORT
+    square, p = e.mul(part.r, part.r), e.polynomial(part.r, form.terms(fit))
+    if part.low is None:
+        return e.fma(square, p, part.r)
+    return e.add(part.r, e.fma(square, p, part.low))
+
+
+def exp_of(e: Emitter, part: Reduced, form: Format) -> Number:
+    """exp(r + low) 2**n."""
+    rest = exp_minus_one(e, part, form)
+    if part.base is not None:
+        return avx512(e, "scalef", e.fma(part.base, rest, part.base), part.n)
+    power = e.add(rest, 1.0)
+    return e.mul(power, two_to_the(e, part.shifted)) if form.spare else scaled(e, power, part.n)
+
+
+def power_of(e: Emitter, part: Reduced, quarter: bool = False) -> Number:
+    """2**n, or a quarter of it, a normal number."""
+    if part.base is not None:
+        return avx512(e, "scalef", part.base, e.sub(part.n, 2.0) if quarter else part.n)
+    return two_to_the(e, e.sub(part.shifted, 2.0) if quarter else part.shifted)
+
+
+def exp(e: Emitter, x: Number, form: Format, low: Number | None = None) -> Number:
     """exp(x + low)."""
-    if single:
-        x = at_most(e, at_least(e, x, -200.0), 200.0)
-        part = reduced(e, x, single, low)
-        return e.mul(e.add(part.minus_one, 1.0), two_to_the(e, part.shifted))
-    x = at_most(e, at_least(e, x, -746.0), 710.0)
-    part = reduced(e, x, single, low)
-    return scaled(e, e.add(part.minus_one, 1.0), part.n)
+    return exp_of(e, reduced(e, at_most(e, at_least(e, x, form.smallest), form.largest), form, low), form)
+
+
+def decay(e: Emitter, x: Number, form: Format) -> Number:
+    """exp(-|x|), with a table within 0.75 ULP, for quotients."""
+    part = reduced(e, at_least(e, e.neg(magnitude(e, x)), form.smallest), form)
+    if part.base is not None:
+        part = part._replace(low=powers(e, part.shifted, form)[1])
+    return exp_of(e, part, form)
 
 
 def exp_within(e: Emitter, x: Number, low: Number) -> Number:
-    """exp(x + low) where |x| <= 700; anything elsewhere."""
-    part = reduced(e, x, False, low)
-    return scaled(e, e.add(part.minus_one, 1.0), part.n)
+    """exp(x + low) of float64 numbers where |x| <= 700; anything elsewhere."""
+    return exp_of(e, reduced(e, x, DOUBLE, low), DOUBLE)
 
 
-def exp2(e: Emitter, x: Number, single: bool) -> Number:
-    x = at_most(e, at_least(e, x, -1080.0 if not single else -200.0), 1030.0 if not single else 200.0)
-    shifted = e.add(x, SHIFTER)
+def exp2(e: Emitter, x: Number, form: Format) -> Number:
+    x = at_most(e, at_least(e, x, form.smallest * INVERSE_LOG2), form.largest * INVERSE_LOG2)
+    shifted = e.add(x, form.shifter)
     n = nearest(e, shifted)
     r = e.sub(x, n)
-    power = e.fma(r, e.polynomial(r, c.EXP2.of(single)), 1.0)
-    return e.mul(power, two_to_the(e, shifted)) if single else scaled(e, power, n)
+    power = e.fma(r, e.polynomial(r, form.terms(c.EXP2)), 1.0)
+    return e.mul(power, two_to_the(e, shifted)) if form.spare else scaled(e, power, n)
 
 
-def quarter_expm1(e: Emitter, x: Number, single: bool) -> Number:
-    """(exp(x) - 1)/4, -60 <= x <= 710.5: 2**(n - 2) is a float where 2**n is not."""
-    part = reduced(e, x, single, paired=True)
-    power = quarter_of_two_to_the(e, part.shifted, part.n)
-    return e.fma(power, part.minus_one, e.sub(power, 0.25))
+def quarter_expm1(e: Emitter, x: Number, form: Format) -> Number:
+    """(exp(x) - 1)/4, -60 <= x <= the format's largest: 2**(n - 2) is a number where 2**n is not."""
+    part = reduced(e, x, form, paired=True)
+    power = power_of(e, part, quarter=True)
+    return e.fma(power, exp_minus_one(e, part, form), e.sub(power, 0.25))
 
 
-def expm1(e: Emitter, x: Number, single: bool) -> Number:
-    inner = at_most(e, at_least(e, x, -60.0), 710.0)
-    result = e.mul(quarter_expm1(e, inner, single), 4.0)
-    return e.select(e.compare("olt", magnitude(e, x), TINY), x, result)
+def expm1(e: Emitter, x: Number, form: Format) -> Number:
+    inner = at_most(e, at_least(e, x, NO_MORE_THAN_MINUS_ONE), form.largest)
+    result = e.mul(quarter_expm1(e, inner, form), 4.0)
+    return e.select(e.compare("olt", magnitude(e, x), form.tiny), x, result)
 
 
-def half_exp(e: Emitter, x: Number, single: bool) -> Number:
-    """exp(x)/2, 0 <= x <= 710.5."""
-    part = reduced(e, x, single)
-    quarter = quarter_of_two_to_the(e, part.shifted, part.n)
-    return e.mul(e.mul(e.add(part.minus_one, 1.0), quarter), 2.0)
+def half_exp(e: Emitter, x: Number, form: Format) -> Number:
+    """exp(x)/2, 0 <= x <= the format's largest."""
+    part = reduced(e, x, form)
+    quarter = power_of(e, part, quarter=True)
+    return e.mul(e.fma(quarter, exp_minus_one(e, part, form), quarter), 2.0)
 
 
-def sinh(e: Emitter, x: Number, single: bool) -> Number:
+def sinh(e: Emitter, x: Number, form: Format) -> Number:
     """h + h/(2h + 1) with h = (exp(|x|) - 1)/2, which loses nothing near 0."""
     a = magnitude(e, x)
-    half = e.mul(quarter_expm1(e, at_most(e, a, 710.5), single), 2.0)
-    whole = at_most(e, e.fma(half, 2.0, 1.0), 1e308)
+    half = e.mul(quarter_expm1(e, at_most(e, a, form.largest), form), 2.0)
+    whole = at_most(e, e.fma(half, 2.0, 1.0), 2.0**form.bias)
     result = e.add(half, e.div(half, whole))
-    return with_sign(e, e.select(e.compare("olt", a, TINY), a, result), x)
+    return with_sign(e, e.select(e.compare("olt", a, form.tiny), a, result), x)
 
 
-def cosh(e: Emitter, x: Number, single: bool) -> Number:
-    half = half_exp(e, at_most(e, magnitude(e, x), 710.5), single)
+def cosh(e: Emitter, x: Number, form: Format) -> Number:
+    half = half_exp(e, at_most(e, magnitude(e, x), form.largest), form)
     return e.add(half, e.div(0.25, half))
 
 
-def tanh(e: Emitter, x: Number, single: bool) -> Number:
-    """m/(m + 2) with m = exp(2|x|) - 1."""
-    a = at_most(e, magnitude(e, x), 20.0)
-    part = reduced(e, e.add(a, a), single, paired=True)
-    power = scaled_one(e, part.shifted, part.n)
-    m = e.fma(power, part.minus_one, e.sub(power, 1.0))
-    return with_sign(e, e.div(m, e.add(m, 2.0)), x)
+class Growth(NamedTuple):
+    """Of exp(2|x|) = 2**(n - held) (1 + m): n, what of it the power of m has at most, m and m + 2."""
+
+    n: Number
+    held: Number
+    m: Number
+    more: Number
 
 
-def sech(e: Emitter, x: Number, single: bool) -> Number:
+def _growth(e: Emitter, x: Number, form: Format) -> Growth:
+    """|x| = n log(2)/2 + r, where with a table the step is rounded once: log(1 + m) is off by n times its error."""
+    a, most = at_most(e, magnitude(e, x), 2.0 - form.smallest / 2), float(form.bias // 2)
+    if has_avx512(e):
+        shifter = form.shifter / 16
+        shifted = e.fma(a, 2 * INVERSE_LOG2, shifter)
+        n = e.sub(shifted, shifter)
+        r = e.fma(n, -form.parts(c.LOG2_ROUNDED)[0] / 2, a)
+        base, lack = powers(e, shifted, form)
+        terms = [term * 2.0 ** (k + 2) for k, term in enumerate(form.terms(c.EXP_SHORT))]
+        rest = e.fma(r, 2.0, e.fma(e.mul(r, r), e.polynomial(r, terms), lack))
+        held = at_most(e, n, most)
+        power = avx512(e, "scalef", base, held)
+    else:
+        part = reduced(e, e.add(a, a), form, paired=True)
+        n, rest, held = part.n, exp_minus_one(e, part, form), at_most(e, part.n, most)
+        power = two_to_the(e, at_most(e, part.shifted, form.shifter + most))
+    m = e.fma(power, rest, e.sub(power, 1.0))
+    return Growth(n, held, m, e.add(m, 2.0))
+
+
+def tanh(e: Emitter, x: Number, form: Format) -> Number:
+    """m/(m + 2) with m = exp(2|x|) - 1; beyond some power of 2 it is 1."""
+    part = _growth(e, x, form)
+    return with_sign(e, e.div(part.m, part.more), x)
+
+
+def sech_squared(e: Emitter, x: Number, form: Format) -> Number:
+    """z (2 - z), z = 2/(m + 2) = 1 - tanh|x|, m = exp(2|x|) - 1: the derivative of tanh, whose instructions it has."""
+    part = _growth(e, x, form)
+    rest = e.div(2.0, part.more)
+    found = e.mul(rest, e.sub(2.0, rest))
+    less = e.sub(part.held, part.n)
+    if has_avx512(e):
+        found = e.fma(found, e.mul(part.n, form.parts(c.LOG2_ROUNDED)[1]), found)
+        less = e.add(less, 15 / 16)  # scalef takes the floor, and held may be n without its fraction
+    return scaled(e, found, less)
+
+
+def sech(e: Emitter, x: Number, form: Format) -> Number:
     """2t/(1 + t²) with t = exp(-|x|)."""
-    t = exp(e, e.neg(magnitude(e, x)), single)
+    t = decay(e, x, form)
     return e.div(e.add(t, t), e.fma(t, t, 1.0))
 
 
-def expit(e: Emitter, x: Number, single: bool) -> Number:
+def expit(e: Emitter, x: Number, form: Format) -> Number:
     """1/(1 + t), and t/(1 + t) of a negative x, with t = exp(-|x|): nothing overflows."""
-    t = exp(e, e.neg(magnitude(e, x)), single)
+    t = decay(e, x, form)
     return e.div(e.select(negative(e, x), t, 1.0), e.add(t, 1.0))

@@ -8,17 +8,18 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from srcgrad.backends.llvm import coefficients as c
-from srcgrad.backends.llvm.emitter import Emitter, Number
+from srcgrad.backends.llvm.emitter import F64, Emitter, Number
 from srcgrad.backends.llvm.vector_math.basics import (
+    DOUBLE,
     INFINITY,
     NAN,
-    ONE_BITS,
-    SHIFTER,
-    SHIFTER_BITS,
-    SMALLEST_NORMAL,
+    SINGLE,
+    WIDENED,
+    Format,
     Pair,
     avx512,
     exact_product,
+    format_of,
     has_avx512,
     looked_up,
     magnitude,
@@ -30,11 +31,11 @@ from srcgrad.backends.llvm.vector_math.basics import (
     where_rare,
     with_sign,
 )
-from srcgrad.backends.llvm.vector_math.exponential import exp, exp_within
+from srcgrad.backends.llvm.vector_math.exponential import exp, exp_within, powers
 from srcgrad.backends.llvm.vector_math.logarithm import log, parts_of
 
+CUBE_ROOT_BITS: Final = float(0x2A5137A0)  # two thirds of the bits of 1, less what makes the error even
 CUBE_ROOTS: Final = (*c.CUBE_ROOTS[1:], *[0.0] * 13, c.CUBE_ROOTS[0])  # by the last bits of -1, 0, 1
-FIRST: Final = SHIFTER + 1023.0  # of the exponent 0
 
 
 class Logarithm(NamedTuple):
@@ -59,13 +60,14 @@ def log_pair(e: Emitter, a: Number) -> Logarithm:
         upper, lower = split(e, m)
         f = e.add(e.sub(e.mul(upper, r), 1.0), e.mul(lower, r))
     square, square_low = exact_product(e, f, f)
-    base = e.fma(k, c.LOG2[0], looked_up(e, "srcgrad_log_table", c.LOG_TABLE, index))
-    small = e.fma(k, c.LOG2[1], looked_up(e, "srcgrad_log_table_low", c.LOG_TABLE_LOW, index))
+    first, second = c.LOG2.double
+    base = e.fma(k, first, looked_up(e, "srcgrad_log_table", c.LOG_TABLE, index))
+    small = e.fma(k, second, looked_up(e, "srcgrad_log_table_low", c.LOG_TABLE_LOW, index))
     small = e.fma(e.mul(square, f), e.polynomial(f, c.POW_LOG.double), small)
     small = e.fma(square_low, -0.5, small)
-    high, first = quick_sum(e, base, f)
-    high, second = quick_sum(e, high, e.mul(square, -0.5))
-    high, low = quick_sum(e, high, e.add(small, e.add(first, second)))
+    high, lost = quick_sum(e, base, f)
+    high, more = quick_sum(e, high, e.mul(square, -0.5))
+    high, low = quick_sum(e, high, e.add(small, e.add(lost, more)))
     return Logarithm(high, low, k)
 
 
@@ -75,21 +77,57 @@ def _sixteenths(e: Emitter, m: Number) -> Number:
         return avx512(e, "rndscale", avx512(e, "rcp14", m), immediate=0x48)
     centred = e.sub(m, 1.0)
     rough = e.fma(e.neg(centred), e.horner(centred, c.RECIPROCAL.double), 1.0)
-    return e.mul(nearest(e, e.fma(rough, 16.0, SHIFTER)), 1 / 16)
+    return e.mul(nearest(e, e.fma(rough, 16.0, DOUBLE.shifter)), 1 / 16)
 
 
-def pow(e: Emitter, x: Number, y: Number, single: bool) -> Number:
+def pow(e: Emitter, x: Number, y: Number, form: Format) -> Number:
     """x**y with the special cases of C99, annex F; all that is not a plain positive number is out of line."""
-    if single:
-        product = e.mul(y, log(e, x, single=False))
+    if form is SINGLE:
+        return _pow_by_tables(e, x, y)
+    if form.spare:
+        product = e.mul(y, log(e, x, DOUBLE))
         usual = e.compare("olt", magnitude(e, product), 200.0)
-        unusual, found = e.invert(usual), exp(e, product, single)
-        return where_rare(e, unusual, "pow_single", _pow_single, found, x, y)
+        return where_rare(e, e.invert(usual), "pow_widened", _pow_widened, exp(e, product, form), x, y)
     high, low, _ = log_pair(e, x)
     product, error = _product(e, y, high, low)
     unusual = e.invert(e.compare("olt", magnitude(e, product), 700.0))
     found = exp_within(e, product, error)
     return where_rare(e, unusual, "pow", _pow, found, x, y)
+
+
+def _pow_by_tables(e: Emitter, x: Number, y: Number) -> Number:
+    """2**(y log2(x)) of float32 numbers, with AVX-512: log2(x) = k - log2(r) + log2(1 + f), f = m r - 1, as a pair.
+
+    With r = i/32 near 1/m, f is exact, |f| < 1/42, and so is the sum of k and the first part of log2(r).
+    """
+    k, m = parts_of(e, x)
+    coarse = SINGLE.shifter / 32
+    shifted = e.add(avx512(e, "rcp14", m), coarse)
+    index = e.bits(shifted)
+    f = e.fma(m, e.sub(shifted, coarse), -1.0)
+    first, second = SINGLE.parts(c.INVERSE_LOG2)
+    base = e.add(k, looked_up(e, "srcgrad_log2_table", c.LOG2_TABLE, index))
+    small = e.fma(f, second, looked_up(e, "srcgrad_log2_table_low", c.LOG2_TABLE_LOW, index))
+    small = e.fma(e.mul(f, f), e.polynomial(f, SINGLE.terms(c.LOG2_SHORT)), small)
+    product, lost = exact_product(e, f, e.like(first, f))
+    high, error = quick_sum(e, base, product)
+    high, low = quick_sum(e, high, e.add(e.add(small, lost), error))
+    power, rest = exact_product(e, y, high)
+    rest = e.fma(y, low, rest)
+    # 2**(power + rest)
+    coarse = SINGLE.shifter / 16
+    shifted = e.add(power, coarse)
+    n = e.sub(shifted, coarse)
+    r = e.add(e.sub(power, n), rest)
+    root, lack = powers(e, shifted, SINGLE)
+    grown = e.fma(r, e.polynomial(r, SINGLE.terms(c.EXP2_SHORT)), lack)
+    found = avx512(e, "scalef", e.fma(root, grown, root), n)
+    unusual = e.invert(e.compare("olt", magnitude(e, power), 200.0))
+    return where_rare(e, unusual, "pow_single", _pow_of_single, found, x, y)
+
+
+def _pow_of_single(e: Emitter, x: Number, y: Number) -> Number:
+    return e.convert("fptrunc", _pow_widened(e, e.convert("fpext", x, F64), e.convert("fpext", y, F64)), x.dtype)
 
 
 def _product(e: Emitter, y: Number, high: Number, low: Number) -> Pair:
@@ -104,11 +142,11 @@ def _pow(e: Emitter, x: Number, y: Number) -> Number:
     plain = e.compare("olt", magnitude(e, product), 2000.0)
     # An infinite logarithm, or product, has made the error nan.
     product = e.mul(y, e.select(e.compare("oeq", magnitude(e, k), INFINITY), k, high))
-    return _special(e, x, y, exp(e, product, False, e.select(plain, error, 0.0)))
+    return _special(e, x, y, exp(e, product, DOUBLE, e.select(plain, error, 0.0)))
 
 
-def _pow_single(e: Emitter, x: Number, y: Number) -> Number:
-    return _special(e, x, y, exp(e, e.mul(y, log(e, magnitude(e, x), single=False)), True))
+def _pow_widened(e: Emitter, x: Number, y: Number) -> Number:
+    return _special(e, x, y, exp(e, e.mul(y, log(e, magnitude(e, x), DOUBLE)), WIDENED))
 
 
 def _special(e: Emitter, x: Number, y: Number, found: Number) -> Number:
@@ -131,27 +169,29 @@ def _with_sign_of_power(e: Emitter, x: Number, y: Number, found: Number) -> Numb
     return e.select(e.integer("or", e.compare("oeq", x, 1.0), e.compare("oeq", y, 0.0)), 1.0, found)
 
 
-def cbrt(e: Emitter, x: Number, single: bool) -> Number:
+def cbrt(e: Emitter, x: Number, form: Format) -> Number:
     """m**(-1/3) from a polynomial and a step of Newton's method without divisions; another by the exact residual."""
+    if form is SINGLE:
+        return _cbrt_by_bits(e, x)
     a = magnitude(e, x)
     exponent, fraction = _fraction_of(e, a)
     # exponent = 3 third + rest, rest in -1, 0, 1
-    third = e.fma(exponent, 1 / 3, SHIFTER)
+    third = e.fma(exponent, 1 / 3, form.shifter)
     rest = e.fma(nearest(e, third), -3.0, exponent)
-    if has_avx512(e):
+    if has_avx512(e) and form.fraction == 52:
         m = avx512(e, "scalef", fraction, rest)
-        factor = looked_up(e, "srcgrad_cube_roots", CUBE_ROOTS, e.bits(e.add(rest, SHIFTER)))
+        factor = looked_up(e, "srcgrad_cube_roots", CUBE_ROOTS, e.bits(e.add(rest, form.shifter)))
     else:
         less, more = e.compare("olt", rest, 0.0), e.compare("ogt", rest, 0.0)
         m = e.mul(fraction, e.select(more, 2.0, e.select(less, 0.5, e.like(1.0, x))))
         factor = e.select(more, c.CUBE_ROOTS[2], e.select(less, c.CUBE_ROOTS[0], e.like(c.CUBE_ROOTS[1], x)))
-    guess = e.mul(e.polynomial(e.sub(fraction, 1.5), c.CBRT.of(single)), factor)
+    guess = e.mul(e.polynomial(e.sub(fraction, 1.5), form.terms(c.CBRT)), factor)
     # With h = 1 - m y³: m**(-1/3) = y (1 - h)**(-1/3) = y (1 + h/3 + 2h²/9 + …)
     error = e.fma(e.neg(e.mul(m, guess)), e.mul(guess, guess), 1.0)
     guess = e.fma(guess, e.mul(error, e.fma(error, 2 / 9, 1 / 3)), guess)
     inverse_square = e.mul(guess, guess)
     root = e.mul(m, inverse_square)
-    if not single:
+    if not form.spare:
         square, low = exact_product(e, root, root)
         if "fma" in e.features:
             residual = e.fma(low, root, e.fma(square, root, e.neg(m)))
@@ -164,21 +204,57 @@ def cbrt(e: Emitter, x: Number, single: bool) -> Number:
     return with_sign(e, e.select(odd, result, a), x)
 
 
+def _cbrt_by_bits(e: Emitter, x: Number) -> Number:
+    """Of float32 numbers; where they are 0, very large or small, out of line."""
+
+    def scaled_back(e: Emitter, x: Number) -> Number:
+        a = magnitude(e, x)
+        small, large = e.compare("olt", a, 2.0**-100), e.compare("ogt", a, 2.0**100)
+        up = e.select(small, 2.0**96, e.select(large, 2.0**-96, e.like(1.0, x)))
+        down = e.select(small, 2.0**-32, e.select(large, 2.0**32, e.like(1.0, x)))
+        found = e.mul(_positive_cbrt(e, e.mul(a, up)), down)
+        odd = e.integer("and", e.compare("ogt", a, 0.0), e.compare("olt", a, INFINITY))
+        return with_sign(e, e.select(odd, found, a), x)
+
+    a = magnitude(e, x)
+    found = with_sign(e, _positive_cbrt(e, a), x)
+    first = (SINGLE.bias - 100) << SINGLE.fraction
+    unusual = e.compare("ugt", e.integer("sub", e.bits(a), first), 200 << SINGLE.fraction)
+    return where_rare(e, unusual, "cbrt_of_single", scaled_back, found, x)
+
+
+def _positive_cbrt(e: Emitter, a: Number) -> Number:
+    """A third of the bits is within 4 % of the root's; Halley's g (g³ + 2a)/(2g³ + a) leaves 3e-5, Newton's step less.
+
+    2**-100 <= a <= 2**100, float32.
+    """
+    bits = e.bits(a)
+    third = e.fma(e.convert("sitofp", bits, a.dtype), 1 / 3, CUBE_ROOT_BITS)
+    g = e.from_bits(e.convert("fptosi", third, bits.dtype))
+    cube = e.mul(e.mul(g, g), g)
+    g = e.mul(g, e.div(e.fma(a, 2.0, cube), e.fma(cube, 2.0, a)))
+    square = e.mul(g, g)
+    return e.fma(e.div(e.fma(square, g, e.neg(a)), square), -1 / 3, g)
+
+
 def _fraction_of(e: Emitter, a: Number) -> Pair:
     """The exponent of a positive finite number, as a float, and its fraction in [1, 2)."""
     if has_avx512(e):
         return avx512(e, "getexp", a), avx512(e, "getmant", a, immediate=0)
-    small = e.compare("olt", a, SMALLEST_NORMAL)
-    bits = e.bits(e.select(small, e.mul(a, 2.0**54), a))
-    steps = e.integer("lshr", bits, 52)
-    exponent = e.sub(e.from_bits(e.integer("add", steps, SHIFTER_BITS)), e.select(small, FIRST + 54, e.like(FIRST, a)))
-    return exponent, e.from_bits(e.integer("or", e.integer("and", bits, (1 << 52) - 1), ONE_BITS))
+    form = format_of(a)
+    small = e.compare("olt", a, form.smallest_normal)
+    bits = e.bits(e.select(small, e.mul(a, 2.0**form.lift), a))
+    steps = e.integer("lshr", bits, form.fraction)
+    first = form.shifter + form.bias
+    exponent = e.from_bits(e.integer("add", steps, form.shifter_bits))
+    exponent = e.sub(exponent, e.select(small, first + form.lift, e.like(first, a)))
+    return exponent, e.from_bits(e.integer("or", e.integer("and", bits, (1 << form.fraction) - 1), form.one_bits))
 
 
-def hypot(e: Emitter, x: Number, y: Number, single: bool) -> Number:
+def hypot(e: Emitter, x: Number, y: Number, form: Format) -> Number:
     """√(x² + y²), scaled by a power of two where a square overflows or loses bits; inf where one is."""
     a, b = magnitude(e, x), magnitude(e, y)
-    if single:
+    if form.spare:
         found = e.intrinsic("sqrt", e.fma(a, a, e.mul(b, b)))
     else:
         swap = e.compare("ogt", b, a)

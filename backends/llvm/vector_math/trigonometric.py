@@ -1,4 +1,4 @@
-"""sin, cos, tan, with their arguments reduced exactly: r = x - n π/2, |r| <= π/4, as a pair.
+"""sin, cos, tan, with their arguments reduced exactly: r = x - n π/2, |r| <= π/4, in float64 as a pair.
 
 Beyond the limit of that reduction there is another, in a path of its own.
 """
@@ -11,11 +11,14 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from srcgrad.backends.llvm import coefficients as c
-from srcgrad.backends.llvm.emitter import Emitter, Number
+from srcgrad.backends.llvm.emitter import F64, Emitter, Number
 from srcgrad.backends.llvm.vector_math.basics import (
+    DOUBLE,
     INFINITY,
     NAN,
-    SHIFTER,
+    SINGLE,
+    WIDENED,
+    Format,
     exact_product,
     exact_sum,
     magnitude,
@@ -27,35 +30,39 @@ from srcgrad.backends.llvm.vector_math.basics import (
 TWO_OVER_PI: Final = 0.6366197723675814
 I64: Final = np.dtype(np.int64)
 LIMIT: Final = 2.0**20  # then n has 20 bits
+LIMIT_OF_SINGLE: Final = 2.0**17  # beyond, n is off by too much
 
 
 class Quadrant(NamedTuple):
-    """The bits of n, and r as a pair."""
+    """The bits of n, and r as a pair; float32 has no second part."""
 
     bits: Number
     r: Number
     low: Number | None
 
 
-Finish = Callable[[Emitter, Quadrant, bool], Number]
+Finish = Callable[[Emitter, Quadrant, Format], Number]
 
 
-def reduced(e: Emitter, x: Number, single: bool) -> Quadrant:
+def reduced(e: Emitter, x: Number, form: Format) -> Quadrant:
     """r of |x| <= LIMIT.
 
-    Multiples of π/2 are no closer to floats below the limit than about 2**-60: 150 bits of π/2 do.
+    Multiples of π/2 are no closer to floats below the limit than about 2**-60: 150 bits of π/2 do. To floats of 24 bits
+    they are no closer than about 2**-30.
     """
-    shifted = e.fma(x, TWO_OVER_PI, SHIFTER)
+    shifted = e.fma(x, TWO_OVER_PI, form.shifter)
     n = nearest(e, shifted)
     bits = e.bits(shifted)
-    if single:
-        # Floats of 24 bits are no closer than about 2**-30.
+    if form.spare:
         first, second = c.HALF_PI_SHORT[0], c.HALF_PI_SHORT[1] + c.HALF_PI_SHORT[2]
         return Quadrant(bits, e.sub(e.sub(x, e.mul(n, first)), e.mul(n, second)), None)
     if "fma" in e.features:
-        first_part = e.fma(n, -c.HALF_PI[0], x)
-        r, low = exact_sum(e, first_part, e.mul(n, -c.HALF_PI[1]))
-        return Quadrant(bits, r, e.fma(n, -c.HALF_PI[2], low))
+        one, two, three = form.parts(c.HALF_PI)
+        first_part = e.fma(n, -one, x)
+        if form is SINGLE:
+            return Quadrant(bits, e.fma(n, -three, e.fma(n, -two, first_part)), None)
+        r, low = exact_sum(e, first_part, e.mul(n, -two))
+        return Quadrant(bits, r, e.fma(n, -three, low))
     one, two, three, four = c.HALF_PI_SHORT
     first_part = e.sub(x, e.mul(n, one))
     middle, low = exact_sum(e, first_part, e.mul(n, -two))
@@ -63,67 +70,74 @@ def reduced(e: Emitter, x: Number, single: bool) -> Quadrant:
     return Quadrant(bits, r, e.sub(e.add(low, more), e.mul(n, four)))
 
 
-def sine_of(e: Emitter, q: Quadrant, z: Number, single: bool) -> Number:
+def sine_of(e: Emitter, q: Quadrant, z: Number, form: Format) -> Number:
     """sin(r + low), |r| <= π/4, z = r²."""
-    p = e.mul(e.mul(q.r, z), e.polynomial(z, c.SIN.of(single)))
-    if q.low is not None:
-        p = e.add(p, e.fma(e.mul(z, -0.5), q.low, q.low))
-    return e.add(q.r, p)
+    cube, p = e.mul(q.r, z), e.polynomial(z, form.terms(c.SIN))
+    if q.low is None:
+        return e.fma(cube, p, q.r)
+    return e.add(q.r, e.fma(cube, p, e.fma(e.mul(z, -0.5), q.low, q.low)))
 
 
-def cosine_of(e: Emitter, q: Quadrant, z: Number, single: bool) -> Number:
+def cosine_of(e: Emitter, q: Quadrant, z: Number, form: Format) -> Number:
     """cos(r + low) = 1 - z/2 + z² p(z) - r low; the rounding error of 1 - z/2 is put back."""
-    p = e.mul(e.mul(z, z), e.polynomial(z, c.COS.of(single)))
-    half = e.mul(z, 0.5)
-    main = e.sub(1.0, half)
+    square, p = e.mul(z, z), e.polynomial(z, form.terms(c.COS))
+    main = e.fma(z, -0.5, 1.0)
+    if form.spare:
+        return e.fma(square, p, main)
+    error = e.fma(z, -0.5, e.sub(1.0, main))
     if q.low is not None:
-        p = e.add(p, e.sub(e.sub(e.sub(1.0, main), half), e.mul(q.r, q.low)))
-    return e.add(main, p)
+        error = e.sub(error, e.mul(q.r, q.low))
+    return e.add(main, e.fma(square, p, error))
 
 
-def _sine_or_cosine(e: Emitter, q: Quadrant, single: bool, quarters: int) -> Number:
+def _sine_or_cosine(e: Emitter, q: Quadrant, form: Format, quarters: int) -> Number:
     """sin(x + quarters π/2)."""
     z = e.mul(q.r, q.r)
     bits = e.integer("add", q.bits, quarters) if quarters else q.bits
     odd = e.compare("ne", e.integer("and", bits, 1), 0)
-    found = e.select(odd, cosine_of(e, q, z, single), sine_of(e, q, z, single))
-    sign = e.integer("shl", e.integer("and", bits, 2), 62)
+    found = e.select(odd, cosine_of(e, q, z, form), sine_of(e, q, z, form))
+    sign = e.integer("shl", e.integer("and", bits, 2), 30 if form is SINGLE else 62)
     return e.from_bits(e.integer("xor", e.bits(found), sign))
 
 
-def _tangent(e: Emitter, q: Quadrant, single: bool) -> Number:
+def _tangent(e: Emitter, q: Quadrant, form: Format) -> Number:
     """s/c, and -c/s in odd quadrants."""
     z = e.mul(q.r, q.r)
-    s, co = sine_of(e, q, z, single), cosine_of(e, q, z, single)
+    s, co = sine_of(e, q, z, form), cosine_of(e, q, z, form)
     odd = e.compare("ne", e.integer("and", q.bits, 1), 0)
     return e.div(e.select(odd, e.neg(co), s), e.select(odd, s, co))
 
 
-def _of_reduced(e: Emitter, x: Number, single: bool, name: str, finish: Finish) -> Number:
+def _of_reduced(e: Emitter, x: Number, form: Format, name: str, finish: Finish) -> Number:
     """What ``finish`` makes of the reduced argument, which beyond the limit is found out of line."""
 
     def far(e: Emitter, x: Number, near: Number) -> Number:
-        found = finish(e, far_reduced(e, x), False)
+        found = finish(e, far_reduced(e, x), DOUBLE)
         a = magnitude(e, x)
         found = e.select(e.compare("olt", a, INFINITY), found, NAN)
         return e.select(e.compare("ule", a, LIMIT), near, found)
 
-    found = finish(e, reduced(e, x, single), single)
-    return where_rare(e, e.compare("ogt", magnitude(e, x), LIMIT), f"far_{name}", far, found, x, found)
+    def far_single(e: Emitter, x: Number, near: Number) -> Number:
+        found = _of_reduced(e, e.convert("fpext", x, F64), WIDENED, name, finish)
+        return e.select(e.compare("ule", magnitude(e, x), LIMIT_OF_SINGLE), near, e.convert("fptrunc", found, x.dtype))
+
+    found = finish(e, reduced(e, x, form), form)
+    limit, kind, path = (LIMIT_OF_SINGLE, "far_single", far_single) if form is SINGLE else (LIMIT, "far", far)
+    return where_rare(e, e.compare("ogt", magnitude(e, x), limit), f"{kind}_{name}", path, found, x, found)
 
 
-def sin(e: Emitter, x: Number, single: bool) -> Number:
-    found = _of_reduced(e, x, single, "sin", lambda e, q, single: _sine_or_cosine(e, q, single, 0))
+def sin(e: Emitter, x: Number, form: Format) -> Number:
+    found = _of_reduced(e, x, form, "sin", lambda e, q, form: _sine_or_cosine(e, q, form, 0))
     # The sum of r = -0 and +0 is +0.
     return e.select(e.compare("oeq", x, 0.0), x, found)
 
 
-def cos(e: Emitter, x: Number, single: bool) -> Number:
-    return _of_reduced(e, x, single, "cos", lambda e, q, single: _sine_or_cosine(e, q, single, 1))
+def cos(e: Emitter, x: Number, form: Format) -> Number:
+    return _of_reduced(e, x, form, "cos", lambda e, q, form: _sine_or_cosine(e, q, form, 1))
 
 
-def tan(e: Emitter, x: Number, single: bool) -> Number:
-    found = _of_reduced(e, x, single, "tan", _tangent)
+def tan(e: Emitter, x: Number, form: Format) -> Number:
+    found = _of_reduced(e, x, form, "tan", _tangent)
     return e.select(e.compare("oeq", x, 0.0), x, found)
 
 
@@ -147,8 +161,9 @@ def far_reduced(e: Emitter, x: Number) -> Quadrant:
             fields[number] = field._replace(text=text)
     high, low, bits = fields
     # Times π/2.
-    r, error = exact_product(e, high, e.like(c.HALF_PI[0], x))
-    error = e.fma(high, c.HALF_PI[1], e.fma(low, c.HALF_PI[0], error))
+    first, second, _ = c.HALF_PI.double
+    r, error = exact_product(e, high, e.like(first, x))
+    error = e.fma(high, second, e.fma(low, first, error))
     return Quadrant(bits, *quick_sum(e, r, error))
 
 

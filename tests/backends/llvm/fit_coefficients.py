@@ -20,8 +20,8 @@ TARGET = Path(__file__).parents[3] / "backends" / "llvm" / "coefficients.py"
 
 HEADER = '''"""Coefficients of the polynomials of vector_math, from the constant one up, and constants in parts.
 
-Written by tests/backends/llvm/fit_coefficients.py: change that, not this. ``double`` serves float64, and ``single``
-float32.
+Written by tests/backends/llvm/fit_coefficients.py: change that, not this. Of a `Fit`, ``double`` serves float64, and
+``single`` float32.
 """
 
 from __future__ import annotations
@@ -30,13 +30,10 @@ from typing import Final, NamedTuple
 
 
 class Fit(NamedTuple):
-    """The polynomial for float64 and that for float32."""
+    """A polynomial, or a constant in parts, for float64 and for float32."""
 
     double: tuple[float, ...]
     single: tuple[float, ...]
-
-    def of(self, single: bool) -> tuple[float, ...]:
-        return self.single if single else self.double
 
 
 '''
@@ -151,12 +148,36 @@ def problems() -> list[Problem]:
             6,
         ),
         Problem(
+            "EXP_SHORT",
+            "exp(r) = 1 + r + r² p(r), |r| <= log(2)/32",
+            near_zero(lambda r: (mp.exp(r) - 1 - r) / r**2, mp.mpf(0.5)),
+            (-half / 16, half / 16),
+            6,
+            3,
+        ),
+        Problem(
             "EXP2",
             "2**r = 1 + r p(r), |r| <= 1/2",
             near_zero(lambda r: (mp.power(2, r) - 1) / r, log2),
             (-0.5, 0.5),
             12,
             6,
+        ),
+        Problem(
+            "EXP2_SHORT",
+            "2**r = 1 + r p(r), |r| <= 1/32",
+            near_zero(lambda r: (mp.power(2, r) - 1) / r, log2),
+            (-mp.mpf(1) / 32, mp.mpf(1) / 32),
+            6,
+            3,
+        ),
+        Problem(
+            "LOG2_SHORT",
+            "log2(1 + f) = f/log(2) + f² p(f), |f| <= 1/42",
+            near_zero(lambda f: (mp.log1p(f) / f - 1) / (f * log2), -1 / (2 * log2)),
+            (-mp.mpf(1) / 42, mp.mpf(1) / 42),
+            9,
+            4,
         ),
         Problem(
             "LOG",
@@ -205,6 +226,14 @@ def problems() -> list[Problem]:
             (0, atan),
             12,
             5,
+        ),
+        Problem(
+            "ARCTAN_OF_QUOTIENT",
+            "arctan(r) = r + r z p(z), z = r² <= 1",
+            inverse_square(mp.atan, -third),
+            (0, 1),
+            24,
+            10,
         ),
         Problem(
             "POW_LOG",
@@ -312,6 +341,26 @@ def logarithm_table(part: int) -> tuple[float, ...]:
     return tuple(table)
 
 
+def log2_table(part: int) -> tuple[float, ...]:
+    """-log2(i/32), i = 21 … 43, at the last five bits of i: the first part a multiple of 2**-16."""
+    table = [0.0] * 32
+    for i in range(21, 44):
+        exact = -mp.log(mp.mpf(i) / 32, 2)
+        first = mp.nint(exact * 2**16) / 2**16
+        table[i % 32] = float((first, exact - first)[part])
+    return tuple(table)
+
+
+def power_table(part: int, bits: int) -> tuple[float, ...]:
+    """2**(i/16), i = 0 … 15, rounded to so many bits; or how much of it the rounded number lacks."""
+    table = []
+    for i in range(16):
+        exact = mp.power(2, mp.mpf(i) / 16)
+        first = mp.nint(exact * 2 ** (bits - 1)) / 2 ** (bits - 1)
+        table.append(float((first, exact / first - 1)[part]))
+    return tuple(table)
+
+
 def words() -> tuple[int, ...]:
     """The bits of 2/π behind 64 zeros, in 20 words."""
     with mp.workprec(1400):
@@ -319,21 +368,42 @@ def words() -> tuple[int, ...]:
     return tuple(bits >> 64 * (19 - k) & (1 << 64) - 1 for k in range(20))
 
 
+def single_parts(value: Any, *bits: int) -> tuple[float, ...]:
+    """A number as a sum of floats, each the nearest of so many bits."""
+    found: list[float] = []
+    rest = mp.mpf(value)
+    for count in bits:
+        scale = mp.mpf(2) ** (count - 1 - int(mp.floor(mp.log(abs(rest), 2))))
+        found.append(float(mp.nint(rest * scale) / scale))
+        rest -= mp.mpf(found[-1])
+    return tuple(found)
+
+
+def pairs() -> list[tuple[str, str, Any, tuple[int, ...], tuple[int, ...]]]:
+    """Name, text and value of the constants of both formats, and the bits of their parts."""
+    log2, tens = mp.log(2), mp.log(10)
+    text = "the first part of 32 or 15 bits: its product with an exponent is exact"
+    return [
+        ("LOG2", f"log(2), {text}", log2, (32,), (15, 24)),
+        ("LOG2_ROUNDED", "log(2)", log2, (53,), (24, 24)),
+        ("HALF_PI", "π/2 in parts of 53 and 33 bits, and one; in three of 24", mp.pi / 2, (53, 33), (24, 24, 24)),
+        ("QUARTER_PI", "π/4", mp.pi / 4, (53,), (24, 24)),
+        ("THREE_QUARTER_PI", "3π/4", 3 * mp.pi / 4, (53,), (24, 24)),
+        ("PI", "π", mp.pi, (53,), (24, 24)),
+        ("INVERSE_LOG2", "1/log(2)", 1 / log2, (53,), (24, 24)),
+        ("INVERSE_LOG10", "1/log(10)", 1 / tens, (53,), (24, 24)),
+        ("LOG10_2", f"log10(2), {text}", log2 / tens, (32,), (15, 24)),
+    ]
+
+
 def constants() -> list[tuple[str, str, tuple[float, ...]]]:
-    log2, half_pi = mp.log(2), mp.pi / 2
     table_text = "-log(i/16), i = 11 … 21, at the first four bits of the mantissa of i/16: the first part"
     return [
-        ("LOG2", "log(2), the first part of 32 bits: its product with an exponent is exact", parts(log2, 32)),
-        ("HALF_PI", "π/2 in parts of 53 and 33 bits, and one", parts(half_pi, 53, 33)),
-        ("HALF_PI_SHORT", "π/2 in parts whose products with 20 bits are exact, and one", parts(half_pi, 33, 33, 33)),
-        ("QUARTER_PI", "π/4", parts(mp.pi / 4, 53)),
-        ("THREE_QUARTER_PI", "3π/4", parts(3 * mp.pi / 4, 53)),
-        ("PI", "π", parts(mp.pi, 53)),
-        ("INVERSE_LOG2", "1/log(2)", parts(1 / log2, 53)),
-        ("INVERSE_LOG10", "1/log(10)", parts(1 / mp.log(10), 53)),
-        ("LOG10_2", "log10(2), the first part of 32 bits", parts(mp.log(2) / mp.log(10), 32)),
+        ("HALF_PI_SHORT", "π/2 in parts whose products with 20 bits are exact, and one", parts(mp.pi / 2, 33, 33, 33)),
         ("LOG_TABLE", table_text, logarithm_table(0)),
         ("LOG_TABLE_LOW", "the second part", logarithm_table(1)),
+        ("LOG2_TABLE", "-log2(i/32), i = 21 … 43, at the last five bits of i: the first part", log2_table(0)),
+        ("LOG2_TABLE_LOW", "the second part", log2_table(1)),
         ("DIGAMMA_ROOT", "the positive root of ψ", parts(ROOT, 53)),
         ("CUBE_ROOTS", "2**(-r/3) for r = -1, 0, 1", tuple(float(mp.power(2, -mp.mpf(r) / 3)) for r in (-1, 0, 1))),
     ]
@@ -342,6 +412,10 @@ def constants() -> list[tuple[str, str, tuple[float, ...]]]:
 def tuple_text(values: tuple[float, ...] | tuple[int, ...], margin: str) -> str:
     inner = "".join(f"{margin}    {value!r},\n" for value in values)
     return f"(\n{inner}{margin})"
+
+
+def fit_text(name: str, double: str, single: str) -> str:
+    return f"{name}: Final = Fit(\n    {double},\n    {single},\n)\n\n"
 
 
 def generated() -> str:
@@ -358,7 +432,17 @@ def generated() -> str:
                 texts.append(tuple_text(tuple(float(value) for value in found), "    "))
                 errors.append(mp.nstr(error, 2))
             lines.append(f"# {problem.text}; largest errors of p {errors[0]} and {errors[1]}\n")
-            lines.append(f"{problem.name}: Final = Fit(\n    {texts[0]},\n    {texts[1]},\n)\n\n")
+            lines.append(fit_text(problem.name, *texts))
+        for name, text, part in (
+            ("POWERS", "2**(i/16)", 0),
+            ("POWERS_LOW", "2**(i/16) over the number above, less 1", 1),
+        ):
+            lines.append(f"# {text}, i = 0 … 15\n")
+            lines.append(fit_text(name, *(tuple_text(power_table(part, bits), "    ") for bits in (53, 24))))
+        for name, text, value, double, single in pairs():
+            lines.append(f"# {text}\n")
+            both = (parts(value, *double), single_parts(value, *single))
+            lines.append(fit_text(name, *(tuple_text(part, "    ") for part in both)))
         lines.append(f"# 2/π behind 64 zeros, in words\nTWO_OVER_PI: Final = {tuple_text(words(), '')}\n")
         for name, text, values in constants():
             lines.append(f"# {text}\n{name}: Final = {tuple_text(values, '')}\n")

@@ -41,25 +41,26 @@ INF = np.inf
 CASES = {
     "exp": Case(mp.exp, np.exp, (-745.1, 709.7), 1, 1, (-103.9, 88.7)),
     "exp2": Case(lambda x: mp.power(2, x), np.exp2, (-1074, 1023.99), 1.5, 1.5, (-149, 127.99)),
-    "expm1": Case(mp.expm1, np.expm1, (-INF, 709.7), 1.5, 2, (-INF, 88.7)),
-    "sinh": Case(mp.sinh, np.sinh, (-710.47, 710.47), 2, 2.5, (-89.4, 89.4)),
+    "expm1": Case(mp.expm1, np.expm1, (-INF, 709.7), 2, 2, (-INF, 88.7)),
+    "sinh": Case(mp.sinh, np.sinh, (-710.47, 710.47), 2.5, 2.75, (-89.4, 89.4)),
     "cosh": Case(mp.cosh, np.cosh, (-710.47, 710.47), 2, 2, (-89.4, 89.4)),
-    "tanh": Case(mp.tanh, np.tanh, (-30, 30), 2.5, 2.5),
-    "sech": Case(mp.sech, lambda x: 1 / np.cosh(x), (-745, 745), 2, 2.5, (-103, 103)),
-    "expit": Case(lambda x: 1 / (1 + mp.exp(-x)), scipy.special.expit, (-745, 60), 2, 2.5, (-103, 60)),
+    "tanh": Case(mp.tanh, np.tanh, (-30, 30), 2.75, 3),
+    "sech": Case(mp.sech, lambda x: 1 / np.cosh(x), (-745, 745), 2.5, 2.5, (-103, 103)),
+    "sech_squared": Case(lambda x: mp.sech(x) ** 2, lambda x: 1 / np.cosh(x) ** 2, (-372, 372), 3, 3, (-51, 51)),
+    "expit": Case(lambda x: 1 / (1 + mp.exp(-x)), scipy.special.expit, (-745, 60), 2.5, 2.5, (-103, 60)),
     "log": Case(mp.log, np.log, (0, INF), 1, 1),
-    "log2": Case(lambda x: mp.log(x, 2), np.log2, (0, INF), 1, 1.5),
-    "log10": Case(mp.log10, np.log10, (0, INF), 1.2, 1.5),
+    "log2": Case(lambda x: mp.log(x, 2), np.log2, (0, INF), 1, 1.75),
+    "log10": Case(mp.log10, np.log10, (0, INF), 1.2, 1.75),
     "log1p": Case(mp.log1p, np.log1p, (-1, INF), 1.2, 1),
     "sin": Case(mp.sin, np.sin, (-INF, INF), 1, 1.5),
     "cos": Case(mp.cos, np.cos, (-INF, INF), 1, 1.5),
     "tan": Case(mp.tan, np.tan, (-INF, INF), 2, 3),
-    "arcsin": Case(mp.asin, np.arcsin, (-1, 1), 1, 1),
-    "arccos": Case(mp.acos, np.arccos, (-1, 1), 1, 1),
+    "arcsin": Case(mp.asin, np.arcsin, (-1, 1), 0.75, 1.25),
+    "arccos": Case(mp.acos, np.arccos, (-1, 1), 0.75, 1.25),
     "arctan": Case(mp.atan, np.arctan, (-INF, INF), 2, 2),
     "arcsinh": Case(mp.asinh, np.arcsinh, (-INF, INF), 2, 2),
-    "arccosh": Case(mp.acosh, np.arccosh, (1, INF), 2, 2.5),
-    "arctanh": Case(mp.atanh, np.arctanh, (-1, 1), 3, 3.5),
+    "arccosh": Case(mp.acosh, np.arccosh, (1, INF), 2.5, 2.5),
+    "arctanh": Case(mp.atanh, np.arctanh, (-1, 1), 3.5, 3.5),
     "cbrt": Case(lambda x: mp.sign(x) * mp.cbrt(abs(x)), np.cbrt, (-INF, INF), 0.75),
     "erf": Case(mp.erf, scipy.special.erf, (-INF, INF), 1.5, 1.5),
     "erfc": Case(mp.erfc, scipy.special.erfc, (-INF, 26.54), 4, 0.75, (-INF, 10.05)),
@@ -76,7 +77,7 @@ class PairCase(NamedTuple):
 
 
 PAIRS = {
-    "pow": PairCase(mp.power, np.power, 1.5),
+    "pow": PairCase(mp.power, np.power, 1.5, 2),
     "hypot": PairCase(mp.hypot, np.hypot, 1.2),
     "arctan2": PairCase(mp.atan2, np.arctan2, 2, 2),
     "logaddexp": PairCase(lambda x, y: mp.log(mp.exp(x) + mp.exp(y)), np.logaddexp, 1.2),
@@ -218,7 +219,7 @@ def assert_as_known(found: Any, known: Any, bound: float, x: Any, cancels: bool 
 
 
 # NumPy's or SciPy's value is 0 where the exact one is a subnormal number, or has an error of some ULP more.
-INACCURATE = {"sech", "expit", "erfc", "gammaln", "digamma"}
+INACCURATE = {"sech", "sech_squared", "expit", "erfc", "gammaln", "digamma"}
 
 
 @pytest.mark.parametrize("machine", MACHINES)
@@ -307,6 +308,19 @@ def test_whole_results_are_exact(machine: str) -> None:
     assert np.array_equal(kernel("cbrt", np.float64, 8, machine)(numbers**3), numbers)
     power = kernel("pow", np.float64, 8, machine)
     for exponent in (1.0, 2.0, 3.0, 4.0):
+        assert np.array_equal(power(numbers, np.full_like(numbers, exponent)), numbers**exponent)
+    assert np.array_equal(power(numbers**2, np.full_like(numbers, 0.5)), np.abs(numbers))
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_whole_results_of_float32_are_exact(machine: str) -> None:
+    whole = np.arange(-149.0, 128.0, dtype=np.float32)
+    assert np.array_equal(kernel("exp2", np.float32, 16, machine)(whole), np.ldexp(np.float32(1), whole.astype(int)))
+    assert np.array_equal(kernel("log2", np.float32, 16, machine)(np.ldexp(np.float32(1), whole.astype(int))), whole)
+    numbers = np.arange(-256.0, 257.0, dtype=np.float32)
+    assert np.array_equal(kernel("cbrt", np.float32, 16, machine)(numbers**3), numbers)
+    power = kernel("pow", np.float32, 16, machine)
+    for exponent in (1.0, 2.0, 3.0):
         assert np.array_equal(power(numbers, np.full_like(numbers, exponent)), numbers**exponent)
     assert np.array_equal(power(numbers**2, np.full_like(numbers, 0.5)), np.abs(numbers))
 
