@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING, Any, cast
+import sys
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
@@ -18,6 +19,18 @@ if TYPE_CHECKING:
     from srcgrad.tracing.views import Chain
 
 
+TOLD_THE_TRUTH: Final = frozenset({"srcgrad", "numpy", "scipy", "jax", "jaxlib", "json"})
+"""The packages whose own code must know a traced value for what it is, or says of what class it is."""
+
+
+def concrete_class(x: Any) -> type:
+    """The class of the object that a traced value stands for."""
+    if x.weak:
+        return {"f": float, "c": complex, "i": int}[x.dtype.kind]
+    found: type = x.dtype.type if x.scalar else np.ndarray
+    return found
+
+
 class Asked:
     """The part of a `Tracer` that answers with its number, where that is known."""
 
@@ -27,6 +40,7 @@ class Asked:
         storage: Storage
         chain: Chain
         type: ArrayType
+        scalar: bool
         weak: bool
 
         @property
@@ -36,6 +50,18 @@ class Asked:
         @property
         def dtype(self) -> DType: ...
         def number(self) -> Any: ...
+
+    else:
+
+        @property
+        def __class__(self):
+            """What ``isinstance`` asks where ``type`` does not answer: in the user's code, the class stood for."""
+            frame = sys._getframe(1)
+            while frame.f_back is not None and frame.f_globals.get("__name__") == "abc":
+                frame = frame.f_back
+            module = str(frame.f_globals.get("__name__", ""))
+            truth = module.partition(".")[0] in TOLD_THE_TRUTH and frame.f_code.co_name != "isscalar"
+            return type(self) if truth else concrete_class(self)
 
     def concrete(self, what: str) -> Any:
         """The known number; where one path is traced, Python's question for it is a guard.
@@ -63,6 +89,9 @@ class Asked:
     def __int__(self) -> int:
         return int(self.concrete("int()"))
 
+    def __trunc__(self) -> int:
+        return int(self)
+
     def __index__(self) -> int:
         if self.dtype.kind not in "iu" or self.ndim:
             raise self.escape(
@@ -89,7 +118,9 @@ class Asked:
             return float(self.concrete("float()"))
         raise self.escape(
             "float() of a traced value would lose its derivative",
-            "use the value as it is, np functions in place of math ones",
+            "SciPy takes numbers only here: compute it outside, or give it a rule with custom_vjp or custom_jvp"
+            if str(sys._getframe(1).f_globals.get("__name__")).startswith("scipy.")
+            else "use the value as it is, np functions in place of math ones",
         )
 
     def __complex__(self) -> complex:
@@ -102,6 +133,11 @@ class Asked:
             "a traced value cannot become a concrete ndarray (np.array, np.asarray, or code in C)",
             "join values with np.stack or np.concatenate; make the array to be filled with np.zeros_like(x); "
             "call NumPy and SciPy functions that srcgrad supports",
+        )
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise self.escape(
+            "a traced value cannot be pickled", "leave what writes values to a file or to another process out"
         )
 
     def printed(self, what: str) -> Any:

@@ -56,17 +56,21 @@ class Refusal(Exception):
 
 
 class Step(NamedTuple):
-    """`kind` is "local", "store", "global", "free", "attribute", "import", "import from", "constant" or "other".
+    """`kind` is "local", "store", "global", "free", "attribute", "import", "import from", "constant", "asking" (for
+    `getattr` or `hasattr` of a name that is written out, which follows as an attribute) or "other".
 
     `joined`: another step than the one before may have come here, so that an attribute may be that of another value.
+    `optional`: the attribute need not be there.
     """
 
     kind: str
     name: Any
     line: int | None
     joined: bool = False
+    optional: bool = False
 
 
+_LOADED: Final = ("local", "free", "global")
 _SUPER: Final = ("LOAD_SUPER_ATTR", "LOAD_SUPER_METHOD")
 
 
@@ -110,6 +114,23 @@ def _steps(code: types.CodeType, deep: bool, stores: bool) -> Iterator[Step]:
         joined = False
 
 
+def _asked(steps: tuple[Step, ...]) -> tuple[Step, ...]:
+    """The steps with ``getattr(x.y, "name")`` as the attribute that it reads."""
+    found = list(steps)
+    for index, step in enumerate(steps):
+        if step.kind != "global" or step.name not in ("getattr", "hasattr"):
+            continue
+        place = index + 2
+        while place < len(steps) and steps[place].kind == "attribute":
+            place += 1
+        if place < len(steps) and steps[place].kind == "constant" and steps[index + 1].kind in _LOADED:
+            name = steps[place].name
+            if isinstance(name, str) and name.isidentifier() and (step.name == "hasattr" or name[:2] != "__"):
+                found[index] = step._replace(kind="asking")
+                found[place] = Step("attribute", name, step.line, optional=True)
+    return tuple(found)
+
+
 class Scope:
     """One code object inside the function analysed: its steps, the modules it imports, and the scope around it."""
 
@@ -132,7 +153,8 @@ class Scope:
         self.parent: Final = parent
         self.deep: Final = deep
         self.stores: Final = stores
-        self.steps: Final = tuple(_steps(code, deep, stores))
+        steps = tuple(_steps(code, deep, stores))
+        self.steps: Final = _asked(steps) if deep else steps
         self.aliases: Final[dict[str, types.ModuleType]] = {}
         self.imported: Final[list[tuple[Any, str, Step]]] = []
         self._find_imports(trusted)

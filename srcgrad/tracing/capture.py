@@ -355,6 +355,8 @@ class Analysis:
             position += 1
             if step.kind == "attribute":
                 self._check_attribute(step, scope)
+            elif step.kind == "asking":
+                self._ask(index, step.name)
             elif step.kind == "store":
                 if step.name in scope.code.co_freevars and scope.owner(step.name) is None:
                     raise scope.refuse(f"assigns '{step.name}' of an enclosing function", step)
@@ -392,6 +394,8 @@ class Analysis:
             position += 1
             if is_trusted_module(module, self.is_pure):
                 value = _module_attribute(module, step.name)
+                if value is _MISSING and step.optional:
+                    return position
                 if value is _MISSING:
                     raise scope.refuse(f"{module.__name__} has no attribute '{step.name}'", step)
                 if not isinstance(value, types.ModuleType):
@@ -420,10 +424,13 @@ class Analysis:
         raise scope.refuse(impurity(value, name, home=name.rpartition(".")[0]), step)
 
     def _check_attribute(self, step: Step, scope: Scope) -> None:
+        if step.name == "rvs":
+            raise scope.refuse("rvs draws at each call", step)
         if (
             step.name.startswith("__")
             and step.name.endswith("__")
             and step.name not in ("__name__", "__len__", "__doc__")
+            and not step.optional
             and not (self.deep and step.name in ("__init__", "__post_init__", "__call__", "__class__"))
         ):
             raise scope.refuse(f"reads the attribute '{step.name}'", step)
@@ -460,8 +467,20 @@ class Analysis:
             reader.edges.append(known)
         return value
 
-    def _builtin(self, index: int, namespace: int, name: str) -> Any:
-        """The built-in of that name, guarded against being shadowed or replaced; _MISSING if there is none."""
+    def _ask(self, index: int, name: str) -> None:
+        """`getattr` or `hasattr` of a name that is written out."""
+        namespace = self.plan.nodes[index].namespace
+        owner = self.objects[self.plan.namespaces[namespace]]
+        if name in (vars(owner) if isinstance(owner, types.ModuleType) else owner.__globals__):
+            self._global(index, namespace, name)
+        else:
+            self._builtin(index, namespace, name, followed=True)
+
+    def _builtin(self, index: int, namespace: int, name: str, followed: bool = False) -> Any:
+        """The built-in of that name, guarded against being shadowed or replaced; _MISSING if there is none.
+
+        ``followed``: what it reads is known.
+        """
         value = self.objects[index].__builtins__.get(name, _MISSING)
         if (namespace, "builtin", name) in self.edge_of:
             return value
@@ -471,7 +490,7 @@ class Analysis:
             self.require(f"{name!r} not in g{namespace} and {name!r} not in {table}")
             self.report.append(f"global {name}: guard, unbound")
             return value
-        if static_key(value, self.is_pure) is None and not self.is_pure(value):
+        if not followed and static_key(value, self.is_pure) is None and not self.is_pure(value):
             raise Refusal(impurity(value, name))
         self.require(f"{name!r} not in g{namespace} and {table}[{name!r}] is {self.constant(value)}")
         self.report.append(f"built-in {name}: guard, not shadowed")

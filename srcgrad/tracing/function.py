@@ -13,7 +13,7 @@ import srcgrad.tracing.indexing
 import srcgrad.tracing.ufuncs  # noqa: F401  the rules register themselves
 from srcgrad.errors import DTypeError, LeakedTracerError, SrcgradError
 from srcgrad.ir.core import Function, Value
-from srcgrad.ir.source import Span
+from srcgrad.ir.source import Span, internal_frame
 from srcgrad.ir.transforms.interpret import inline
 from srcgrad.ir.types import DTYPE_NAMES, ArrayType
 from srcgrad.tracing.guards import Guide
@@ -230,13 +230,31 @@ def call_user(call: Callable[[list[Any]], Any], given: list[Any], trace: Trace) 
 
 
 def hides(error: Exception, refused: SrcgradError) -> bool:
-    """Whether NumPy raised ``error`` instead of the error of a refused conversion, at the same instruction."""
-    entry = error.__traceback__
-    if type(error) not in (TypeError, ValueError) or entry is None:
-        return False
-    while entry.tb_next is not None:
+    """Whether NumPy or SciPy raised ``error`` instead of the error of a refused conversion, at the same instruction.
+
+    Code in C that goes on where an exception is set ends with a SystemError, whose cause that is, or with others.
+    """
+    cause: BaseException | None = error
+    while type(cause) is SystemError:
+        cause = cause.__cause__
+        if cause is refused:
+            return True
+    kinds: tuple[type[Exception], ...] = (TypeError, ValueError)
+    user, entry = None, error.__traceback__
+    while entry is not None:
+        if not internal_frame(entry.tb_frame):
+            user = entry
+        elif str(entry.tb_frame.f_globals.get("__name__")).startswith("scipy.") and entry.tb_next is None:
+            kinds = (TypeError, ValueError, RuntimeError, AttributeError, SystemError)
+        elif entry.tb_next is None and not called_by_conversion(entry.tb_frame):
+            return False
         entry = entry.tb_next
-    return Span.of(entry.tb_frame.f_code, entry.tb_lasti) is refused.span
+    return type(error) in kinds and user is not None and Span.of(user.tb_frame.f_code, user.tb_lasti) is refused.span
+
+
+def called_by_conversion(frame: Any) -> bool:
+    """Whether this is the frame of an operator of converted code, which has called what the user calls."""
+    return str(frame.f_globals.get("__name__")).startswith("srcgrad.tracing.conversion.")
 
 
 def output_value(trace: Trace, leaf: Any) -> Value | None:

@@ -1,4 +1,4 @@
-"""Calls that run whenever the program runs, in the order of the user's code: random draws and clocks.
+"""Calls that run whenever the program runs, in the order of the user's code: random draws, clocks and warnings.
 
 The language has arrays only. A random generator that a program works with is an int64 in it, the object's number in
 `OBJECTS`; user code holds a `HostObject` in its place. What a draw gives depends on its arguments and on what happened
@@ -8,8 +8,8 @@ before, so that it is never computed while tracing: its type is that of the same
 from __future__ import annotations
 
 import random
-import threading
 import time
+import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from functools import lru_cache
@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from srcgrad.ir.locks import new_lock
 from srcgrad.ir.opdef import REGISTRY
 from srcgrad.ir.types import ArrayType
 from srcgrad.tracing.pytree import TreeDef, flatten
@@ -37,7 +38,7 @@ CLOCKS: Final = (
     *(time.time, time.perf_counter, time.monotonic, time.process_time, time.thread_time),
     *(time.time_ns, time.perf_counter_ns, time.monotonic_ns, time.process_time_ns, time.thread_time_ns),
 )
-SILENT: Final = (time.sleep,)
+SILENT: Final = (time.sleep, warnings.warn)
 """Functions that give nothing, and that are not called to find that out."""
 MAKERS: Final[dict[Any, type]] = {
     np.random.default_rng: np.random.Generator,
@@ -53,7 +54,7 @@ class Objects:
 
     def __init__(self, kept: int) -> None:
         self.kept = kept
-        self.lock = threading.Lock()
+        self.lock = new_lock()
         self.held: OrderedDict[int, Any] = OrderedDict()
 
     def number(self, thing: Any) -> np.int64:
@@ -248,8 +249,20 @@ def call_function(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) ->
         return HostObject(call_back(site, [], np.int64(0), name), kind)
     if function in OTHERS:
         raise Refused(f"{name} makes a generator of another object")
+    if function is warnings.warn:
+        function, args, kwargs = warnings.warn_explicit, placed_warning(*args, **kwargs), {"registry": {}}
+        return call_back(FunctionSite(function, args, kwargs), [], None, name)
     like = None if function in SILENT else function(*args, **kwargs)
     return call_back(FunctionSite(function, args, kwargs), [], like, name)
+
+
+def placed_warning(
+    message: Any, category: Any = None, stacklevel: int = 1, source: Any = None, **options: Any
+) -> tuple[Any, ...]:
+    """The arguments of ``warnings.warn_explicit`` that warn of the user's line."""
+    kind = type(message) if isinstance(message, Warning) else category or UserWarning
+    span = current_span()
+    return (message, kind, "<unknown>", 0) if span is None else (message, kind, span.file, span.line)
 
 
 def runs_later(function: Any) -> bool:

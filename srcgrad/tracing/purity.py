@@ -37,6 +37,8 @@ IsPure = Callable[[object], bool]
 # Their attributes do not change while a program runs, so that only the name bound to the module is guarded.
 _TRUSTED_ROOTS: Final = frozenset({"numpy", "scipy", "math", "cmath"})
 _STATIC_TYPES: Final = (int, bool, str, bytes, type(None), type(Ellipsis), type(NotImplemented), range)
+# Those that NumPy makes are pure: ``np.r_[x, 1.0]``, ``np.s_[1:]``.
+_INDEXED: Final = frozenset(map(type, (np.r_, np.c_, np.s_, np.mgrid, np.ogrid)))
 _UFUNC_METHODS: Final = frozenset({"reduce", "accumulate", "outer", "reduceat", "at"})
 _UNWATCHED: Final = "reads what the compiled program cannot watch"
 _BUILTIN_EFFECTS: Final = {
@@ -124,17 +126,19 @@ def static_key(value: object, is_pure: IsPure, floats: bool = False) -> Hashable
         if any(key is None for key in keys):
             return None
         return kind, frozenset(keys) if kind is frozenset else tuple(keys)
-    if callable(value) and not isinstance(value, types.ModuleType) and (is_plain_type(value) or is_pure(value)):
-        return "object", value
+    if kind in _INDEXED or (callable(value) and not isinstance(value, types.ModuleType)):
+        return ("object", value) if is_plain_type(value) or is_pure(value) else None
     return None
 
 
 def is_plain_type(value: object) -> bool:
     """Whether `value` is a class whose calls and attributes are constants: NumPy's scalar types, ndarray, dtype,
-    built-in exceptions, enumerations of static values.
+    built-in exceptions, abstract classes to be asked about, enumerations of static values.
     """
     if not isinstance(value, type):
         return False
+    if value.__module__ in ("numbers", "collections.abc"):
+        return True
     if issubclass(value, (np.generic, np.ndarray)):
         return value.__module__.partition(".")[0] == "numpy" and value not in (np.matrix, np.memmap)
     if issubclass(value, enum.Enum):

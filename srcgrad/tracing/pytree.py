@@ -295,6 +295,14 @@ def register_pytree_node(
     _HANDLERS[cls] = _Handler(flatten, lambda auxiliary, children: unflatten(auxiliary, tuple(children)), _index_steps)
 
 
+def record_fields(cls: type) -> tuple[str, ...] | None:
+    """The names of what the instances of a namedtuple or dataclass hold; None for other and for registered classes."""
+    if cls in _HANDLERS or _derive(cls) is None:
+        return None
+    kind: Any = cls
+    return kind._fields if issubclass(cls, tuple) else tuple([field.name for field in dataclasses.fields(kind)])
+
+
 def is_registered(cls: type) -> bool:
     """Whether it is known what the instances of a class hold, because it was said or is Python's own."""
     return cls in _HANDLERS

@@ -7,21 +7,29 @@ the containers and objects; one that the function changes makes it no single pro
 
 from __future__ import annotations
 
+import dataclasses
+import dis
 import functools
 import sys
 import types
 from abc import ABC, ABCMeta
+from collections.abc import Callable
 from typing import Any, Final, Generic, NamedTuple
 
 from srcgrad.ir.source import internal
 from srcgrad.tracing.bytecode import Refusal, Scope, Step
 from srcgrad.tracing.capture import Analysis
+from srcgrad.tracing.conversion.calls import is_distribution
 from srcgrad.tracing.conversion.convert import convert_code, is_user_function, library_file
 from srcgrad.tracing.hosts import is_host_function
 from srcgrad.tracing.purity import impurity, is_generated, static_key
 from srcgrad.tracing.rebuild import member_function
 
 CONTAINERS: Final = (list, dict, tuple)
+DETERMINED: Final = frozenset(
+    {"pdf", "logpdf", "pmf", "logpmf", "cdf", "logcdf", "sf", "logsf", "ppf", "isf", "entropy"}
+)
+"""Methods of distributions that give the same for the same arguments: all but draws."""
 IGNORED_MEMBERS: Final = (types.MemberDescriptorType, types.GetSetDescriptorType)
 
 
@@ -30,6 +38,21 @@ class Wrapped(NamedTuple):
 
     part: str
     function: types.FunctionType
+
+
+class Member(NamedTuple):
+    """A function in a class whose node is ``holder``: in which base, under which name."""
+
+    holder: int
+    cls: type
+    base: int
+    name: str
+    wrapped: Wrapped
+
+
+def has_class_patterns(code: types.CodeType) -> bool:
+    inner = [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
+    return dis.opmap["MATCH_CLASS"] in code.co_code[::2] or any(map(has_class_patterns, inner))
 
 
 def wrapped(member: Any) -> Wrapped | None:
@@ -67,6 +90,15 @@ class ObjectAnalysis(Analysis):
     """The analysis of a function that is converted."""
 
     deep = True
+
+    def __init__(self, is_pure: Callable[[object], bool], floats_static: bool) -> None:
+        super().__init__(is_pure, floats_static)
+        self.named: set[int] = set()
+        """The classes that something holds, besides their instances."""
+        self.unread: list[Member] = []
+        """The members of classes that nothing is known to call."""
+        self.matching = False
+        """Whether any code has patterns of classes, which read attributes without naming them."""
 
     def node_kind(self, value: Any) -> str | None:
         kind = super().node_kind(value)
@@ -140,26 +172,67 @@ class ObjectAnalysis(Analysis):
         for number, base in enumerate(cls.__mro__[:-1]):
             if base is ABC or base is Generic:
                 continue
-            holder = self.constant(base)
             for name, member in vars(base).items():
                 found = wrapped(member)
                 if found is None or is_generated(member) or is_generated(found.function):
                     if name in ("__getattr__", "__getattribute__", "__setattr__") and not is_generated(member):
                         raise Refusal(f"{base.__name__} has {name}")
                     continue
-                place = f"{holder}.__dict__[{name!r}]" + (f".{found.part}" if found.part else "")
-                label = f"{base.__name__}.{name}"
-                self.read(index, "member", (number, name), member_function(cls, (number, name)), place, label)
-                self.methods.add(id(found.function))
+                self.unread.append(Member(index, cls, number, name, found))
+        self.read_members()
+
+    def read_members(self) -> bool:
+        """Read the members that only now may be called; whether there were any."""
+        found = [member for member in self.unread if self.may_call(member)]
+        for member in found:
+            self.unread.remove(member)
+            self.read_member(*member)
+        return bool(found)
+
+    def read_member(self, index: int, cls: type, number: int, name: str, found: Wrapped) -> None:
+        base = cls.__mro__[number]
+        place = f"{self.constant(base)}.__dict__[{name!r}]" + (f".{found.part}" if found.part else "")
+        label = f"{base.__name__}.{name}"
+        self.read(index, "member", (number, name), member_function(cls, (number, name)), place, label)
+        self.methods.add(id(found.function))
+
+    def may_call(self, member: Member) -> bool:
+        """Whether code that is reached may call a member of a class: by its name, or as Python does without one."""
+        if member.name == "__init__":
+            return self.may_make(member.holder, member.cls)
+        if (member.name.startswith("__") and member.name.endswith("__")) or member.name in self.local_attributes:
+            return True
+        return id(member.wrapped.function) in self.node_of or id(getattr) in self.constant_of or self.matching
+
+    def may_make(self, index: int, cls: type) -> bool:
+        """Whether the code may make instances of a class, as far as it is known: it is only that of an object or not.
+
+        What ``__init__`` reads does not matter else: arrays to begin with, a generator of random numbers.
+        """
+        if index in self.named or not {"__class__", "__init__"}.isdisjoint(self.local_attributes):
+            return True
+        if id(type) in self.constant_of or dataclasses.is_dataclass(cls):
+            return True
+        for name, member in [item for base in cls.__mro__[:-1] for item in vars(base).items()]:
+            found = wrapped(member)
+            if isinstance(member, classmethod):
+                return True
+            if found is not None and name != "__init__" and "__class__" in found.function.__code__.co_freevars:
+                return True
+        return False
 
     def scope_of(self, index: int, code: types.CodeType) -> Scope:
         stores = id(self.objects[index]) in self.methods
+        self.matching |= has_class_patterns(code)
         return Scope(code, None, self.is_trusted_name, deep=True, stores=stores)
 
     def read(self, holder: int, source: str, key: Any, value: Any, expression: str, path: str) -> int:
         if source not in ("global", "cell") and is_host_function(value):
             raise Refusal(impurity(value, path.partition(" of ")[0]))  # nobody knows who calls it
-        return super().read(holder, source, key, value, expression, path)
+        edge = super().read(holder, source, key, value, expression, path)
+        if source != "class" and isinstance(value, type) and id(value) in self.node_of:
+            self.named.add(self.node_of[id(value)])
+        return edge
 
     def require_converted(self, index: int, scope: Scope, value: Any, name: str) -> None:
         """Refuse draws and clocks in code that is run as it is, which would make them while tracing."""
@@ -174,16 +247,19 @@ class ObjectAnalysis(Analysis):
         if self.node_kind(value) in ("object", "container", "class", "method"):
             self.local_attributes.add(step.name)
             return
+        if is_distribution(value) and step.name in DETERMINED:
+            return
         super().check_captured_attribute(value, name, step, scope)
 
     def settle(self) -> bool:
         """Read the attributes of objects, and of their classes, whose names have turned up; whether any was new."""
-        found = False
+        found = self.read_members()
         for index, value in enumerate(list(self.objects)):
             node = self.plan.nodes[index]
             if node.kind not in ("object", "class"):
                 continue
-            for name in sorted(self.local_attributes):
+            patterns = set(vars(value)) if self.matching and node.kind == "object" else set()
+            for name in sorted(self.local_attributes | patterns):
                 if (index, name) in self.settled:
                     continue
                 self.settled.add((index, name))
@@ -193,7 +269,7 @@ class ObjectAnalysis(Analysis):
                     found = True
                 elif node.kind == "class":
                     self.guard_class_attribute(value, name)
-        return found
+        return self.read_members() or found
 
     def guard_class_attribute(self, cls: type, name: str) -> None:
         """A number or text that all objects of a class share, compared at each call."""

@@ -177,6 +177,10 @@ def find_rule(ufunc: np.ufunc) -> Callable[..., Any] | None:
     """
     if has_rule(ufunc):
         return UFUNCS.get(ufunc)
+    if all(set(signature) <= set("O->") for signature in ufunc.types):
+        raise UnsupportedError(
+            f"{ufunc.__name__} is a ufunc of Python objects, made by np.frompyfunc", hint="use np.vectorize(f)"
+        )
     module = "np" if getattr(np, ufunc.__name__, None) is ufunc else "scipy.special"
     name = f"{module}.{ufunc.__name__}"
     reason = UNTRACED.get(ufunc)

@@ -1,7 +1,8 @@
-"""Bad calls of check_grads, source and explain."""
+"""Bad calls of check_grads, source and explain; what is no array; what is not computed yet."""
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import numpy as np
@@ -109,3 +110,45 @@ def debug_of_an_unknown_option() -> Any:
 def a_slope_that_is_not_finite() -> Any:
     with sg.debug():
         return sg.grad(lambda x: np.sqrt(np.sum(x * x)))(np.zeros(2))
+
+
+# --- what is no array, and what is not computed yet ------------------------------------------------------------------
+class Table:
+    """An object that can become an array."""
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return np.ones(2)
+
+
+@case("IntegerInputError", TypeError, at="sg.grad(sum)(v for v in [1.0, 2.0])")
+def grad_of_a_generator() -> Any:
+    return sg.grad(sum)(v for v in [1.0, 2.0])
+
+
+@case("IntegerInputError", TypeError, at="sg.grad(sum)({1.0, 2.0})")
+def grad_of_a_set() -> Any:
+    return sg.grad(sum)({1.0, 2.0})
+
+
+@case("IntegerInputError", TypeError, at="sg.grad(np.sum)(Table())")
+def grad_of_an_object_with_an_array() -> Any:
+    return sg.grad(np.sum)(Table())
+
+
+@case("NonScalarOutputError", TypeError, at="sg.grad(f)(1.0)")
+def grad_of_a_generator_function() -> Any:
+    def f(x: Any) -> Any:
+        yield x
+
+    return sg.grad(f)(1.0)
+
+
+@case("ConcretizationError", TypeError, at="pickle.dumps(x)")
+def pickled_while_tracing() -> Any:
+    return sg.grad(lambda x: x * len(pickle.dumps(x)))(1.0)
+
+
+@case("UnsupportedError", TypeError, at="doubled(x)")
+def ufunc_of_objects() -> Any:
+    doubled = np.frompyfunc(lambda v: v * 2, 1, 1)
+    return sg.grad(lambda x: doubled(x))(1.0)

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from srcgrad.tracing.functions import decompositions, matrix_functions, scipy_linalg
+from srcgrad.tracing.functions import decompositions, matrix_functions, scipy_linalg, scipy_structured
 from srcgrad.tracing.tracer import FUNCTIONS, Tracer
 from tests.tracing.trace_support import Case, leaves
 
-RULES = (decompositions, matrix_functions, scipy_linalg)
+RULES = (decompositions, matrix_functions, scipy_linalg, scipy_structured)
 """The modules whose import registers the rules of ``scipy.linalg``."""
 
 
@@ -180,11 +180,37 @@ MATRIX_FUNCTIONS: list[Case] = [
     ("empty", lambda a: (L.expm(a), L.sqrtm(a), L.inv(a)), (EMPTY,)),
 ]
 
+V5 = random.normal(size=5)
+LOPSIDED = random.normal(size=(4, 5)) + np.array([[0], [0], [9], [0]])
+BANDS = np.stack([random.random(5) + 6, random.random(5)])
+WIDE5 = np.array([9.0, 0.0, 0.0, 0.0, 0.0])
+MODES = ("full", "same", "valid")
 STRUCTURED: list[Case] = [
     ("toeplitz", lambda c, r: (L.toeplitz(c), L.toeplitz(c, r)), (V, V[:3] + 1)),
     ("toeplitz complex", lambda c: L.toeplitz(c), (V * (1 + 2j),)),
     ("hankel", lambda c, r: (L.hankel(c), L.hankel(c, r)), (V, V[:3] + 1)),
     ("circulant", lambda c: L.circulant(c), (V,)),
+    (
+        "solve_banded",
+        lambda a, b: L.solve_banded((1, 2), a, b),
+        (LOPSIDED, V5),
+    ),
+    ("solveh_banded", lambda a, b: [L.solveh_banded(a[::s], b, lower=s > 0) for s in (1, -1)], (BANDS, V5)),
+    ("eig_banded", lambda a: (L.eig_banded(a, lower=True, eigvals_only=True), abs(L.eig_banded(a, True)[1])), (BANDS,)),
+    ("eigh_tridiagonal", lambda d, e: L.eigh_tridiagonal(d, e, eigvals_only=True), (V5 * 3, V5[1:])),
+    ("solve_toeplitz", lambda c, b: (L.solve_toeplitz(c, b), L.solve_toeplitz((c, c[::-1] + 9), b)), (V5 + WIDE5, V5)),
+    ("matmul_toeplitz", lambda c, x: (L.matmul_toeplitz(c, x), L.matmul_toeplitz((c, c[:3]), x[:3])), (V5, V5)),
+    ("lyapunov", lambda a, q: (L.solve_continuous_lyapunov(a, q), L.solve_discrete_lyapunov(a / 9, q)), (A, P)),
+    (
+        "lyapunov complex",
+        lambda a, q: (L.solve_continuous_lyapunov(a, q), L.solve_discrete_lyapunov(a / 9, q)),
+        (C, PC),
+    ),
+    ("companion", lambda a: L.companion(a), (V + 2,)),
+    ("khatri_rao", lambda a, b: L.khatri_rao(a, b), (A[:, :3], TALL)),
+    ("fiedler", lambda a: L.fiedler(a), (V,)),
+    ("leslie", lambda f, s: L.leslie(f, s), (V5, V5[1:])),
+    ("convolution_matrix", lambda a: [L.convolution_matrix(a, n, m) for n in (3, 9) for m in MODES], (V5,)),
     ("block_diag", lambda a, b, c: L.block_diag(a, b, c, a[0, 0]), (A, TALL, V)),
 ]
 

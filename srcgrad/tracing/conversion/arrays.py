@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from srcgrad.tracing.conversion.calls import CALLS, call_rule, lifted, traced_among
+from srcgrad.errors import IndexingError, ShapeError
+from srcgrad.tracing.conversion.calls import CALLS, call, call_rule, lifted, traced_among
 from srcgrad.tracing.functions.registry import as_array, cast
 from srcgrad.tracing.functions.shapes import broadcast_to
 from srcgrad.tracing.tracer import FUNCTIONS, Tracer, as_tracer, contains_tracer
@@ -109,6 +111,57 @@ for _kind in (
     np.float16, np.float32, np.float64, np.complex64, np.complex128,
 ):  # fmt: skip
     CALLS.setdefault(_kind, scalar_type(_kind))
+
+
+@call_rule(np.fromfunction)
+def fromfunction(function: Any, shape: Any, *, dtype: Any = float, like: Any = None, **options: Any) -> Any:
+    return call(function, *np.indices(shape, dtype=dtype), **options)
+
+
+@call_rule(np.fromiter)
+def fromiter(iter: Any, dtype: Any, count: int = -1, **options: Any) -> Any:
+    items = list(iter if count < 0 else itertools.islice(iter, count))
+    if not contains_tracer(items):
+        return np.fromiter(items, dtype, count, **options)
+    if len(items) < count:
+        raise ShapeError("iterator too short")
+    return as_real_array(items, dtype)
+
+
+@call_rule(np.require)
+def require(a: Any, dtype: Any = None, requirements: Any = None, *, like: Any = None) -> Any:
+    return as_real_array(a, dtype) if contains_tracer(a) else np.require(a, dtype, requirements)
+
+
+def offsets(shape: Sequence[int], strides: Sequence[int]) -> Any:
+    """How far in memory, in bytes, each element is from the first."""
+    total: Any = np.zeros((), np.int64)
+    for axis, (size, stride) in enumerate(zip(shape, strides, strict=True)):
+        total = total + (np.arange(size) * stride).reshape((size,) + (1,) * (len(shape) - axis - 1))
+    return total
+
+
+@call_rule(np.lib.stride_tricks.as_strided)
+def as_strided(x: Any, shape: Any = None, strides: Any = None, subok: bool = False, writeable: bool = True) -> Any:
+    """The elements that such a view would show. It is a copy, and read-only: a write would have to change ``x`` too.
+
+    Raises:
+        IndexingError: it would show memory outside of the array.
+    """
+    if not isinstance(x, Tracer):
+        return np.lib.stride_tricks.as_strided(x, shape, strides, subok, writeable)
+    own = offsets(x.shape, x.strides).ravel()
+    asked = offsets(x.shape if shape is None else tuple(shape), x.strides if strides is None else tuple(strides))
+    order = np.argsort(own, kind="stable")
+    places = order[np.minimum(np.searchsorted(own[order], asked), max(own.size - 1, 0))] if own.size else asked
+    if asked.size and (not own.size or not np.array_equal(own[places], asked)):
+        raise IndexingError(
+            "as_strided shows memory that is not the array's own",
+            hint="strides are in bytes: multiply by x.itemsize; or use np.lib.stride_tricks.sliding_window_view",
+        )
+    found: Any = np.take(x.reshape(-1), places)
+    found.storage.writable = False
+    return found
 
 
 @call_rule(np.isscalar)

@@ -7,18 +7,29 @@ import functools
 import importlib
 import inspect
 import itertools
+import math
+import re
 import sys
 import types
 import warnings
+from abc import ABCMeta
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
 
+from srcgrad.errors import ShapeError, UnsupportedError
 from srcgrad.tracing.conversion.classes import adopt, give_back, original
-from srcgrad.tracing.conversion.convert import asks_in_vain, convert, is_straight, is_user_function
+from srcgrad.tracing.conversion.convert import (
+    asks_in_vain,
+    convert,
+    is_straight,
+    is_user_function,
+    library_code,
+)
 from srcgrad.tracing.conversion.draws import drawn, is_draw
 from srcgrad.tracing.conversion.sources import Unconvertible
+from srcgrad.tracing.functions.registry import as_array, broadcast_shape
 from srcgrad.tracing.guards import answer
 from srcgrad.tracing.hosts import later, runs_later
 from srcgrad.tracing.purity import is_generated
@@ -36,16 +47,18 @@ HIGHER_ORDER: Final = frozenset(
 )  # fmt: skip
 """Functions that call the functions they are given: these are converted first."""
 SCIPY_RULES: Final = {
-    "scipy.linalg": ("scipy_linalg", "scipy_decompositions", "matrix_functions"),
+    "scipy.linalg": ("scipy_linalg", "scipy_decompositions", "scipy_structured", "matrix_functions"),
     "scipy.fft": ("scipy_fourier",),
     "scipy.signal": ("scipy_signal",),
     "scipy.special": ("special",),
+    "scipy.stats": ("distributions",),
 }
 """The modules with the rules of SciPy's functions, loaded when a function of SciPy is first met."""
 DISPATCHING: Final = (types.FunctionType, type(np.sum))
 """The kinds of NumPy's functions that have rules: in a list of traced values those of C find nothing to dispatch on."""
+CONCATENATORS: Final = (type(np.r_), type(np.c_))
 METHODS: Final = (types.MethodType, types.BuiltinFunctionType)
-PLAIN_KINDS: Final = (types.BuiltinFunctionType, type, np.ufunc, types.FunctionType, type(np.sum))
+PLAIN_KINDS: Final = (types.BuiltinFunctionType, type, ABCMeta, np.ufunc, types.FunctionType, type(np.sum))
 
 
 def call_rule(*functions: Any) -> Callable[[Rule], Rule]:
@@ -75,6 +88,18 @@ def is_multimethod(function: Any) -> bool:
     return type(function).__module__ == "uarray"
 
 
+def distributions() -> Any:
+    return importlib.import_module("srcgrad.tracing.functions.distributions")
+
+
+def is_distribution(thing: Any) -> bool:
+    """Whether it is one of ``scipy.stats``, or one with its parameters, and has rules."""
+    kind = type(thing)
+    if not kind.__module__.startswith("scipy.stats."):
+        return False
+    return kind in distributions().NAMES or type(getattr(thing, "dist", None)) in distributions().NAMES
+
+
 def traced_among(args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
     """Whether an argument is traced, or a sequence with traced elements."""
     for argument in args:
@@ -99,6 +124,10 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
             return later(function, args, kwargs)
         if is_draw(function) and traced_among(args, kwargs):
             return drawn(function, args, kwargs)
+        if is_distribution(function.__self__) and traced_among(args, kwargs):
+            rule = distributions().rule_of(function.__self__, function.__name__)
+            if rule is not None:
+                return rule(*args, **kwargs)
     elif kind is functools.partial:
         return call(function.func, *function.args, *args, **{**function.keywords, **kwargs})
     elif runs_later(function):
@@ -117,8 +146,10 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
         if isinstance(function, type):
             return construct(function, args, kwargs)
         dispatches = kind in DISPATCHING or is_multimethod(function)
-        if dispatches and function in FUNCTIONS and traced_among(args, kwargs):
-            return FUNCTIONS[function](*args, **kwargs)
+        if dispatches and traced_among(args, kwargs):
+            if function in FUNCTIONS:
+                return FUNCTIONS[function](*args, **kwargs)
+            function = followed(library_code(function) or function)
         owner = getattr(function, "__self__", None)
         if type(owner) is np.ndarray and traced_among(args, kwargs):
             return getattr(constant_array(owner), function.__name__)(*args, **kwargs)
@@ -149,8 +180,8 @@ def run_converted(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) ->
         why = asks_in_vain(plain.__code__)
         if why is not None:
             warnings.warn(
-                f"{plain.__name__} is run as it is: {why}; isinstance() and type() do not take a traced array for an "
-                "ndarray there",
+                f"{plain.__name__} is run as it is: {why}; type() does not take a traced array for an ndarray there: "
+                "ask isinstance()",
                 stacklevel=2,
             )
     for argument in (*args, *kwargs.values()):
@@ -175,7 +206,9 @@ def call_object(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     if isinstance(function, functools._lru_cache_wrapper) and traced_among(args, kwargs):
         return call(wrapped, *args, **kwargs)  # a cache would keep traced values
     if type(function) is np.vectorize and traced_among(args, {}) and not (kwargs or function.excluded):
-        return by_element(function.pyfunc, args) if function.signature is None else function(*args)
+        return by_element(function.pyfunc, args) if function.signature is None else by_core(function, args)
+    if is_distribution(function) and traced_among(args, kwargs):
+        return distributions().Frozen(function, args, kwargs)
     method = inspect.getattr_static(type(function), "__call__", None)
     if is_user_function(method):
         return followed(method)(function, *args, **kwargs)
@@ -191,6 +224,26 @@ def by_element(function: Any, args: Sequence[Any]) -> Any:
     return result.reshape(arrays[0].shape)
 
 
+def by_core(function: Any, args: Sequence[Any]) -> Any:
+    """A call of ``np.vectorize`` with a signature: the function is called for each place of the axes in front."""
+    inputs, _, outputs = function.signature.replace(" ", "").partition("->")
+    ranks = [len(re.findall(r"\w+", core)) for core in re.findall(r"\(([^()]*)\)", inputs)]
+    arrays: list[Any] = [as_array(argument) for argument in args]
+    if len(arrays) != len(ranks) or any(x.ndim < rank for x, rank in zip(arrays, ranks, strict=True)):
+        raise ShapeError(f"the arguments do not fit the signature {function.signature} of np.vectorize")
+    front = broadcast_shape([x.shape[: x.ndim - rank] for x, rank in zip(arrays, ranks, strict=True)])
+    arrays = [
+        np.broadcast_to(x, front + x.shape[x.ndim - rank :]).reshape((-1, *x.shape[x.ndim - rank :]))
+        for x, rank in zip(arrays, ranks, strict=True)
+    ]
+    found = [call(function.pyfunc, *(x[k] for x in arrays)) for k in range(math.prod(front))]
+    several = outputs.count("(") > 1
+    columns: list[Any] = list(zip(*found, strict=True)) if several else [found]
+    stacked: list[Any] = [np.stack([as_array(item) for item in column]) for column in columns]
+    results = tuple(x.reshape(front + x.shape[1:]) for x in stacked)
+    return results if several else results[0]
+
+
 def construct(cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A class: an ``__init__`` of the user's is converted, and the ``__post_init__`` of a dataclass."""
     instance = constructed(original(cls), args, kwargs)
@@ -199,7 +252,7 @@ def construct(cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 def constructed(cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    if type(cls) is not type or inspect.getattr_static(cls, "__new__") is not vars(object)["__new__"]:
+    if type(cls) not in (type, ABCMeta) or inspect.getattr_static(cls, "__new__") is not vars(object)["__new__"]:
         return cls(*args, **kwargs)
     initialise: Any = inspect.getattr_static(cls, "__init__")
     if is_generated(initialise):
@@ -252,6 +305,8 @@ def getitem(container: Any, index: Any) -> Any:
         return container[index]
     if type(container) is np.ndarray:
         return constant_array(container)[index]
+    if type(container) in CONCATENATORS:
+        return joined(container, index)
     unknown = isinstance(container, (list, tuple, dict)) and unknown_place(index)
     if unknown and index.size == 1:
         number = answer(index, "an index")
@@ -262,6 +317,39 @@ def getitem(container: Any, index: Any) -> Any:
 
         return chosen(container, index)
     return container[index]
+
+
+def joined(builder: Any, key: Any) -> Any:
+    """``np.r_[x, 1.0]`` and ``np.c_[x, y]``."""
+    items = list(key) if isinstance(key, tuple) else [key]
+    axis, ndmin, placed = builder.axis, builder.ndmin, builder.trans1d
+    if isinstance(items[0], str):
+        directive = items.pop(0)
+        if directive in ("r", "c"):
+            raise UnsupportedError(f"np.r_[{directive!r}, …] makes a matrix", hint="leave the text out")
+        said = [int(part) for part in directive.split(",")]
+        axis, ndmin, placed = said + [axis, ndmin, placed][len(said) :]
+    plain = [builder[item] if isinstance(item, slice) else item for item in items]
+    dtype = np.result_type(*[x.dtype if isinstance(x, Tracer) and not x.weak else zero_like(x) for x in plain])
+    return np.concatenate([raised(as_tracer(x).astype(dtype), ndmin, placed) for x in plain], axis)
+
+
+def zero_like(x: Any) -> Any:
+    """What a number or an array says of the dtype of a result."""
+    if isinstance(x, Tracer):
+        return {"f": 0.0, "c": 0j, "i": 0}[x.dtype.kind]
+    return x if isinstance(x, (int, float, complex)) else np.asarray(x).dtype
+
+
+def raised(x: Any, ndmin: int, placed: int) -> Any:
+    """An operand of ``np.r_`` with at least that many axes, its own at the place that the directive gives."""
+    new = ndmin - x.ndim
+    found = x.reshape((1,) * max(new, 0) + x.shape)
+    if new <= 0 or placed == -1:
+        return found
+    first = placed + (new + 1 if placed < 0 else 0)
+    axes = list(range(ndmin))
+    return found.transpose(axes[:first] + axes[new:] + axes[first:new])
 
 
 def unknown_place(index: Any) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dis
 import types
+from abc import ABCMeta
 from typing import Any, Final
 
 from srcgrad.tracing.conversion.convert import is_straight, is_user_function
@@ -37,7 +38,12 @@ def original(cls: type) -> type:
 def adopt(instance: Any) -> None:
     """Make an object one of its class's twin until the trace in progress ends."""
     trace, cls = CURRENT.get(), type(instance)
-    if trace is None or not trace.converting or type(cls) is not type or cls.__module__ in ("builtins", "numpy"):
+    if (
+        trace is None
+        or not trace.converting
+        or type(cls) not in (type, ABCMeta)
+        or cls.__module__ in ("builtins", "numpy")
+    ):
         return
     if "__srcgrad_original__" in vars(cls) or is_registered(cls):
         return

@@ -15,6 +15,8 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final
 
+import numpy as np
+
 from srcgrad.ir.source import internal
 from srcgrad.tracing.conversion.names import OPERATORS
 from srcgrad.tracing.conversion.sources import Unconvertible, find_source
@@ -24,6 +26,8 @@ KEPT: Final = 1024
 """How many converted code objects are remembered."""
 FUNCTION: Final = "_sg_function"
 ASKING: Final = frozenset({"isinstance", "print", "type"})
+CONVERTED_LIBRARIES: Final = ("numpy.polynomial.",)
+"""Python code of arrays that does not dispatch: it is converted as the user's."""
 COMPREHENSIONS: Final = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
 LIBRARIES: Final = tuple(
     dict.fromkeys(
@@ -44,9 +48,21 @@ def is_user_function(thing: object) -> bool:
     if not isinstance(thing, types.FunctionType):
         return False
     code = thing.__code__
-    if OPERATORS in code.co_freevars or library_file(code.co_filename) or internal(code):
+    if OPERATORS in code.co_freevars:
+        return False
+    if library_code(thing) is not None:
+        return True
+    if library_file(code.co_filename) or internal(code):
         return False
     return thing.__globals__.get("__name__", "").partition(".")[0] not in ("srcgrad", "numpy", "scipy", "jax")
+
+
+def library_code(thing: Any) -> types.FunctionType | None:
+    """The Python function of a library that is converted as the user's, under NumPy's dispatcher if it has one."""
+    inner = getattr(thing, "_implementation", thing) if type(thing) is type(np.sum) else thing
+    if not isinstance(inner, types.FunctionType):
+        return None
+    return inner if inner.__globals__.get("__name__", "").startswith(CONVERTED_LIBRARIES) else None
 
 
 @lru_cache(maxsize=4096)
@@ -111,7 +127,7 @@ def convert_code(code: types.CodeType, file: str) -> types.CodeType | str:
 def asks_in_vain(code: types.CodeType) -> str | None:
     """Why code is run as it is although it asks what its values are, which are not what they stand for; else None."""
     asked = {i.argval for i in dis.get_instructions(code) if i.opname == "LOAD_GLOBAL"}
-    found = convert_code(code, code.co_filename) if not asked.isdisjoint(("isinstance", "type")) else None
+    found = convert_code(code, code.co_filename) if "type" in asked else None
     return found if isinstance(found, str) else None
 
 

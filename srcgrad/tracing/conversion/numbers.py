@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cmath
 import functools
 import math
 from collections.abc import Callable, Iterable
@@ -9,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from srcgrad.errors import UnsupportedError
+from srcgrad.errors import ShapeError, UnsupportedError
 from srcgrad.ir.types import INT64
+from srcgrad.tracing.asked import concrete_class
 from srcgrad.tracing.conversion.calls import call_rule, followed
 from srcgrad.tracing.conversion.classes import original
 from srcgrad.tracing.conversion.state import emit_check, unknown
@@ -81,17 +83,24 @@ def isinstance_(thing: Any, classes: Any) -> bool:
     return issubclass(concrete_class(thing), classes)
 
 
+@call_rule(hasattr)
+def hasattr_(thing: Any, name: str, /) -> bool:
+    """As the object that a traced value stands for would answer."""
+    return hasattr(concrete_class(thing) if isinstance(thing, Tracer) else thing, name)
+
+
+@call_rule(getattr)
+def getattr_(thing: Any, name: str, /, *default: Any) -> Any:
+    if isinstance(thing, Tracer) and not hasattr(concrete_class(thing), name):
+        return default[0] if default else getattr(thing, name)  # which raises NumPy's error
+    return getattr(thing, name, *default)
+
+
 @call_rule(type)
 def type_(*args: Any, **kwargs: Any) -> Any:
     if len(args) == 1 and isinstance(args[0], Tracer):
         return concrete_class(args[0])
     return original(type(args[0])) if len(args) == 1 and not kwargs else type(*args, **kwargs)
-
-
-def concrete_class(x: Tracer) -> type:
-    if x.weak:
-        return {"f": float, "c": complex, "i": int}[x.dtype.kind]
-    return x.dtype.type if x.scalar else np.ndarray
 
 
 def pick(first: Any, second: Any, larger: Callable[[Any, Any], Any]) -> Any:
@@ -282,11 +291,21 @@ MATH: dict[Any, Any] = {
     math.asinh: np.arcsinh, math.acosh: np.arccosh, math.atanh: np.arctanh, math.exp: np.exp, math.expm1: np.expm1,
     math.log1p: np.log1p, math.log2: np.log2, math.log10: np.log10, math.sqrt: np.sqrt, math.fabs: np.fabs,
     math.pow: np.power, math.fmod: np.fmod, math.copysign: np.copysign, math.degrees: np.degrees,
-    math.radians: np.radians,
+    math.radians: np.radians, math.cbrt: np.cbrt, math.exp2: np.exp2,
+    math.nextafter: np.nextafter, math.ulp: np.spacing,
+}  # fmt: skip
+CMATH: dict[Any, Any] = {
+    cmath.sin: np.sin, cmath.cos: np.cos, cmath.tan: np.tan, cmath.asin: np.arcsin, cmath.acos: np.arccos,
+    cmath.atan: np.arctan, cmath.sinh: np.sinh, cmath.cosh: np.cosh, cmath.tanh: np.tanh, cmath.asinh: np.arcsinh,
+    cmath.acosh: np.arccosh, cmath.atanh: np.arctanh, cmath.exp: np.exp, cmath.sqrt: np.sqrt, cmath.log10: np.log10,
 }  # fmt: skip
 POSITIVE = {math.log, math.log2, math.log10}
 ROUNDING: dict[Any, Any] = {math.floor: np.floor, math.ceil: np.ceil, math.trunc: np.trunc}
-QUESTIONS: dict[Any, Any] = {math.isnan: np.isnan, math.isinf: np.isinf, math.isfinite: np.isfinite}
+QUESTIONS: dict[Any, Any] = {
+    math.isnan: np.isnan, math.isinf: np.isinf, math.isfinite: np.isfinite,
+    cmath.isnan: np.isnan, cmath.isinf: np.isinf, cmath.isfinite: np.isfinite,
+}  # fmt: skip
+PARTS: dict[Any, Any] = {math.frexp: np.frexp, math.modf: np.modf}
 SPECIAL = {math.erf: "erf", math.erfc: "erfc", math.gamma: "gamma", math.lgamma: "gammaln"}
 
 
@@ -305,9 +324,13 @@ def domain(function: Any, x: Any) -> None:
         emit_check(np.logical_not(x < 0), "ValueError", "math domain error")
 
 
+def any_traced(args: Iterable[Any]) -> bool:
+    return any(isinstance(argument, Tracer) for argument in args)
+
+
 def of_math(function: Any, meaning: Any) -> Any:
     def rule(*args: Any) -> Any:
-        if not any(isinstance(argument, Tracer) for argument in args):
+        if not any_traced(args):
             return function(*args)
         numbers = [float_(argument) for argument in args]
         domain(function, numbers[0])
@@ -351,12 +374,48 @@ def log_(x: Any, *base: Any) -> Any:
 
 @call_rule(math.hypot)
 def hypot_(*coordinates: Any) -> Any:
-    if not any(isinstance(x, Tracer) for x in coordinates):
+    if not any_traced(coordinates):
         return math.hypot(*coordinates)
     found = float_(coordinates[0])
     for x in coordinates[1:]:
         found = np.hypot(found, float_(x))
     return weak(found if len(coordinates) > 1 else np.abs(found))
+
+
+@call_rule(math.dist)
+def dist_(p: Any, q: Any, /) -> Any:
+    first, second = tuple(p), tuple(q)
+    if not any_traced((*first, *second)):
+        return math.dist(first, second)
+    if len(first) != len(second):
+        raise ShapeError("both points must have the same number of dimensions")
+    return hypot_(*[float_(a) - float_(b) for a, b in zip(first, second, strict=True)])
+
+
+@call_rule(math.ldexp)
+def ldexp_(x: Any, i: Any, /) -> Any:
+    return weak(np.ldexp(float_(x), i)) if any_traced((x, i)) else math.ldexp(x, i)
+
+
+@call_rule(math.remainder)
+def remainder_(x: Any, y: Any, /) -> Any:
+    """IEEE's: what is left of x after the multiple of y nearest to it, the even one of two."""
+    if not any_traced((x, y)):
+        return math.remainder(x, y)
+    size, step = np.abs(float_(x)), np.abs(float_(y))
+    over = np.fmod(size, step)
+    short = step - over
+    tie = over - 2.0 * np.fmod(0.5 * (size - over), step)
+    found: Any = np.where(over < short, over, np.where(over > short, -short, tie))
+    return weak(np.copysign(1.0, float_(x)) * from_value(found.read(), scalar=True))
+
+
+for _function, _meaning in PARTS.items():
+
+    def _parts(x: Any, _function: Any = _function, _meaning: Any = _meaning) -> Any:
+        return tuple(map(weak, _meaning(float_(x)))) if isinstance(x, Tracer) else _function(x)
+
+    call_rule(_function)(_parts)
 
 
 @call_rule(math.fsum)
@@ -379,3 +438,39 @@ def isclose_(a: Any, b: Any, *, rel_tol: Any = 1e-9, abs_tol: Any = 0.0) -> Any:
         return math.isclose(a, b, rel_tol=rel_tol, abs_tol=abs_tol)
     size = np.maximum(np.abs(a), np.abs(b))
     return np.logical_or(np.equal(a, b), np.abs(a - b) <= np.maximum(rel_tol * size, abs_tol))
+
+
+# --- cmath ----------------------------------------------------------------------------
+
+for _function, _meaning in CMATH.items():
+
+    def _of_cmath(z: Any, _function: Any = _function, _meaning: Any = _meaning) -> Any:
+        return weak(_meaning(complex_(z))) if isinstance(z, Tracer) else _function(z)
+
+    call_rule(_function)(_of_cmath)
+
+
+@call_rule(cmath.log)
+def complex_log(z: Any, *base: Any) -> Any:
+    if not any_traced((z, *base)):
+        return cmath.log(z, *base)
+    found = np.log(complex_(z))
+    return weak(found / np.log(complex_(base[0])) if base else found)
+
+
+@call_rule(cmath.phase)
+def phase_(z: Any, /) -> Any:
+    return weak(np.angle(complex_(z))) if isinstance(z, Tracer) else cmath.phase(z)
+
+
+@call_rule(cmath.polar)
+def polar_(z: Any, /) -> Any:
+    return (weak(np.abs(complex_(z))), phase_(z)) if isinstance(z, Tracer) else cmath.polar(z)
+
+
+@call_rule(cmath.rect)
+def rect_(r: Any, phi: Any, /) -> Any:
+    if not any_traced((r, phi)):
+        return cmath.rect(r, phi)
+    radius, angle = float_(r), float_(phi)
+    return weak(radius * np.cos(angle) + 1j * (radius * np.sin(angle)))

@@ -6,10 +6,19 @@ from typing import Any
 
 import numpy as np
 
-from srcgrad.errors import DTypeError
+from srcgrad.errors import DTypeError, NoAttributeError
 from srcgrad.ir.types import DType
 from srcgrad.tracing.functions.reductions import all as all_of
-from srcgrad.tracing.functions.registry import as_array, axes_of, cast, filled, finish, numpy_rule, scalar_if_rank0
+from srcgrad.tracing.functions.registry import (
+    as_array,
+    axes_of,
+    cast,
+    filled,
+    finish,
+    method_rule,
+    numpy_rule,
+    scalar_if_rank0,
+)
 from srcgrad.tracing.tracer import Tracer, as_tracer
 from srcgrad.tracing.ufuncs import weak_type
 
@@ -25,6 +34,14 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: boo
 
 def inexact(x: Tracer) -> DType:
     return np.dtype(np.float64) if x.dtype.kind in "biu" else x.dtype
+
+
+@method_rule("is_integer")
+def is_integer(x: Any) -> Any:
+    """Of numbers, as Python's: arrays have no such method."""
+    if not x.scalar or x.dtype.kind not in "fiu":
+        raise NoAttributeError("an array has no attribute 'is_integer'")
+    return np.isfinite(x) & (np.floor(x) == x)
 
 
 @numpy_rule("allclose")

@@ -1,0 +1,358 @@
+"""Rules of the distributions of ``scipy.stats``: densities, distribution functions and quantiles.
+
+A distribution is an object whose methods do not dispatch: a call is known by the object's class and the method's name.
+Draws are not here. Importing this module imports SciPy.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import scipy.special as sc
+import scipy.stats
+
+from srcgrad.errors import ArgumentError, ShapeError, UnsupportedError
+from srcgrad.tracing.functions.registry import scalar_if_rank0
+from srcgrad.tracing.tracer import as_tracer
+
+Formula = Callable[..., Any]
+LOG_2PI: Final = float(np.log(2 * np.pi))
+SQRT_2: Final = float(np.sqrt(2.0))
+
+
+class Law(NamedTuple):
+    """A standard distribution, of location 0 and scale 1; the functions take the place and the shapes."""
+
+    shapes: tuple[str, ...]
+    low: float
+    high: float
+    inside: float
+    """A place where all functions are smooth."""
+    log_density: Formula
+    below: Formula
+    above: Formula
+    quantile: Formula | None = None
+    log_below: Formula | None = None
+    log_above: Formula | None = None
+    discrete: bool = False
+    bounded: bool = False
+    """Whether the first shape is the largest place: the number of trials."""
+    positive: bool = False
+    """Whether the lowest place is outside."""
+
+
+def laplace_below(y: Any) -> Any:
+    half = 0.5 * np.exp(-np.abs(y))
+    return np.where(y > 0, 1.0 - half, half)
+
+
+def logistic_log_density(y: Any) -> Any:
+    far = -np.abs(y)
+    return far - 2.0 * np.log1p(np.exp(far))
+
+
+def t_log_density(y: Any, df: Any) -> Any:
+    ratio = sc.gammaln((df + 1) / 2) - sc.gammaln(df / 2)
+    return ratio - 0.5 * np.log(df * np.pi) - (df + 1) / 2 * np.log1p(y * y / df)
+
+
+def beta_log_density(y: Any, a: Any, b: Any) -> Any:
+    return sc.xlog1py(b - 1.0, -y) + sc.xlogy(a - 1.0, y) - sc.betaln(a, b)
+
+
+def chi2_log_density(y: Any, df: Any) -> Any:
+    return sc.xlogy(df / 2.0 - 1, y) - y / 2.0 - sc.gammaln(df / 2.0) - np.log(2.0) * df / 2.0
+
+
+def binomial_log_density(k: Any, n: Any, p: Any) -> Any:
+    ways = sc.gammaln(n + 1) - (sc.gammaln(k + 1) + sc.gammaln(n - k + 1))
+    return ways + sc.xlogy(k, p) + sc.xlog1py(n - k, -p)
+
+
+def binomial_below(k: Any, n: Any, p: Any) -> Any:
+    rest = np.where(k < n, n - k, 1.0)
+    return np.where(k < n, sc.betainc(rest, k + 1.0, 1.0 - p), 1.0)
+
+
+def negative_binomial_log_density(k: Any, n: Any, p: Any) -> Any:
+    return sc.gammaln(n + k) - sc.gammaln(k + 1) - sc.gammaln(n) + n * np.log(p) + sc.xlog1py(k, -p)
+
+
+INF: Final = float("inf")
+LAWS: Final[dict[str, Law]] = {
+    "norm": Law(
+        (), -INF, INF, 0.0, lambda y: -(y**2) / 2.0 - LOG_2PI / 2, sc.ndtr, lambda y: sc.ndtr(-y), sc.ndtri,
+        sc.log_ndtr, lambda y: sc.log_ndtr(-y),
+    ),
+    "t": Law(("df",), -INF, INF, 0.0, t_log_density, lambda y, df: sc.stdtr(df, y), lambda y, df: sc.stdtr(df, -y)),
+    "gamma": Law(
+        ("a",), 0.0, INF, 1.0, lambda y, a: sc.xlogy(a - 1.0, y) - y - sc.gammaln(a), lambda y, a: sc.gammainc(a, y),
+        lambda y, a: sc.gammaincc(a, y), lambda q, a: sc.gammaincinv(a, q),
+    ),
+    "chi2": Law(
+        ("df",), 0.0, INF, 1.0, chi2_log_density, lambda y, df: sc.gammainc(df / 2, y / 2),
+        lambda y, df: sc.gammaincc(df / 2, y / 2), lambda q, df: 2 * sc.gammaincinv(df / 2, q),
+    ),
+    "beta": Law(
+        ("a", "b"), 0.0, 1.0, 0.5, beta_log_density, lambda y, a, b: sc.betainc(a, b, y),
+        lambda y, a, b: sc.betainc(b, a, 1.0 - y), lambda q, a, b: sc.betaincinv(a, b, q),
+    ),
+    "expon": Law(
+        (), 0.0, INF, 1.0, lambda y: -y, lambda y: -np.expm1(-y), lambda y: np.exp(-y), lambda q: -np.log1p(-q),
+        None, lambda y: -y,
+    ),
+    "uniform": Law((), 0.0, 1.0, 0.5, lambda y: 0.0 * y, lambda y: y, lambda y: 1.0 - y, lambda q: q),
+    "laplace": Law(
+        (), -INF, INF, 1.0, lambda y: np.log(0.5) - np.abs(y), laplace_below, lambda y: laplace_below(-y),
+        lambda q: np.where(q > 0.5, -np.log(2 * (1 - q)), np.log(2 * q)),
+    ),
+    "logistic": Law(
+        (), -INF, INF, 1.0, logistic_log_density, sc.expit, lambda y: sc.expit(-y), sc.logit, sc.log_expit,
+        lambda y: sc.log_expit(-y),
+    ),
+    "cauchy": Law(
+        (), -INF, INF, 0.0, lambda y: -np.log(np.pi) - np.log1p(y * y), lambda y: 0.5 + np.arctan(y) / np.pi,
+        lambda y: 0.5 - np.arctan(y) / np.pi, lambda q: np.tan(np.pi * q - np.pi / 2.0),
+    ),
+    "lognorm": Law(
+        ("s",), 0.0, INF, 1.0, lambda y, s: -(np.log(y) ** 2) / (2 * s**2) - np.log(s * y) - LOG_2PI / 2,
+        lambda y, s: sc.ndtr(np.log(y) / s), lambda y, s: sc.ndtr(-np.log(y) / s),
+        lambda q, s: np.exp(s * sc.ndtri(q)), lambda y, s: sc.log_ndtr(np.log(y) / s),
+        lambda y, s: sc.log_ndtr(-np.log(y) / s), positive=True,
+    ),
+    "weibull_min": Law(
+        ("c",), 0.0, INF, 1.0, lambda y, c: np.log(c) + sc.xlogy(c - 1, y) - y**c, lambda y, c: -np.expm1(-(y**c)),
+        lambda y, c: np.exp(-(y**c)), lambda q, c: (-np.log1p(-q)) ** (1.0 / c), None, lambda y, c: -(y**c),
+    ),
+    "rayleigh": Law(
+        (), 0.0, INF, 1.0, lambda y: np.log(y) - 0.5 * y * y, lambda y: -np.expm1(-0.5 * y**2),
+        lambda y: np.exp(-0.5 * y * y), lambda q: np.sqrt(-2 * np.log1p(-q)), None, lambda y: -0.5 * y * y,
+        positive=True,
+    ),
+    "halfnorm": Law(
+        (), 0.0, INF, 1.0, lambda y: 0.5 * np.log(2.0 / np.pi) - y * y / 2.0, lambda y: sc.erf(y / SQRT_2),
+        lambda y: sc.erfc(y / SQRT_2), lambda q: sc.ndtri((1 + q) / 2.0),
+    ),
+    "invgamma": Law(
+        ("a",), 0.0, INF, 1.0, lambda y, a: -(a + 1) * np.log(y) - sc.gammaln(a) - 1.0 / y,
+        lambda y, a: sc.gammaincc(a, 1.0 / y), lambda y, a: sc.gammainc(a, 1.0 / y),
+        positive=True,
+    ),
+    "pareto": Law(
+        ("b",), 1.0, INF, 2.0, lambda y, b: np.log(b) - (b + 1) * np.log(y), lambda y, b: 1 - y ** (-b),
+        lambda y, b: y ** (-b), lambda q, b: (1 - q) ** (-1.0 / b), None, lambda y, b: -b * np.log(y),
+    ),
+    "gumbel_r": Law(
+        (), -INF, INF, 0.0, lambda y: -y - np.exp(-y), lambda y: np.exp(-np.exp(-y)),
+        lambda y: -np.expm1(-np.exp(-y)), lambda q: -np.log(-np.log(q)), lambda y: -np.exp(-y),
+    ),
+    "poisson": Law(
+        ("mu",), 0.0, INF, 1.0, lambda k, mu: sc.xlogy(k, mu) - sc.gammaln(k + 1) - mu,
+        lambda k, mu: sc.gammaincc(k + 1.0, mu), lambda k, mu: sc.gammainc(k + 1.0, mu), discrete=True,
+    ),
+    "bernoulli": Law(
+        ("p",), 0.0, 1.0, 0.0, lambda k, p: binomial_log_density(k, 1, p), lambda k, p: binomial_below(k, 1, p),
+        lambda k, p: 1.0 - binomial_below(k, 1, p), discrete=True,
+    ),
+    "binom": Law(
+        ("n", "p"), 0.0, INF, 0.0, binomial_log_density, binomial_below,
+        lambda k, n, p: 1.0 - binomial_below(k, n, p), discrete=True, bounded=True,
+    ),
+    "geom": Law(
+        ("p",), 1.0, INF, 1.0, lambda k, p: sc.xlog1py(k - 1, -p) + np.log(p),
+        lambda k, p: -np.expm1(np.log1p(-p) * k), lambda k, p: np.exp(np.log1p(-p) * k), discrete=True,
+    ),
+    "nbinom": Law(
+        ("n", "p"), 0.0, INF, 1.0, negative_binomial_log_density, lambda k, n, p: sc.betainc(n, k + 1.0, p),
+        lambda k, n, p: sc.betainc(k + 1.0, n, 1.0 - p), discrete=True,
+    ),
+}  # fmt: skip
+PROBABILITIES: Final = frozenset({"p"})
+"""Shapes that lie between 0 and 1; the others are positive."""
+METHODS: Final = frozenset({"pdf", "logpdf", "pmf", "logpmf", "cdf", "logcdf", "sf", "logsf", "ppf", "isf"})
+
+
+class Standard(NamedTuple):
+    """The operands of a call: the place, moved and scaled to the standard distribution, and what goes with it."""
+
+    place: Any
+    shapes: tuple[Any, ...]
+    scale: Any
+    proper: Any
+    """Whether the parameters are allowed."""
+    loc: Any
+
+
+def parameters(law: Law, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    """The shapes, ``loc`` and ``scale``, by name, as SciPy takes them.
+
+    Raises:
+        ArgumentError: there are too few or too many.
+    """
+    names = (*law.shapes, "loc") if law.discrete else (*law.shapes, "loc", "scale")
+    if len(args) > len(names):
+        raise ArgumentError(f"scipy.stats.{name} takes the parameters {', '.join(names)}, not {len(args)} of them")
+    found = dict(zip(names, args, strict=False))
+    for key, value in kwargs.items():
+        if key not in names or key in found:
+            raise ArgumentError(f"scipy.stats.{name} got an unexpected or repeated parameter {key!r}")
+        found[key] = value
+    missing = [shape for shape in law.shapes if shape not in found]
+    if missing:
+        raise ArgumentError(f"scipy.stats.{name} misses the parameter {missing[0]!r}")
+    return {"loc": 0.0, "scale": 1.0, **found}
+
+
+def standard(law: Law, name: str, x: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Standard:
+    given = {key: as_tracer(value) for key, value in parameters(law, name, args, kwargs).items()}
+    given = {key: value.astype(np.result_type(value.dtype, 1.0)) for key, value in given.items()}
+    shapes = tuple(given[shape] for shape in law.shapes)
+    proper: Any = given["scale"] > 0
+    for shape in law.shapes:
+        inside = given[shape] > 0 if shape not in PROBABILITIES else (given[shape] >= 0) & (given[shape] <= 1)
+        proper = proper & inside
+    return Standard(as_tracer(x), shapes, given["scale"], proper, given["loc"])
+
+
+def evaluated(law: Law, kind: str, name: str, x: Any, /, *args: Any, **kwargs: Any) -> Any:
+    """One of `METHODS` at ``x``: outside of the support what SciPy says, nan where the parameters are not allowed."""
+    given = standard(law, name, x, args, kwargs)
+    if kind in ("ppf", "isf"):
+        return quantile(law, kind, name, given)
+    y: Any = (given.place - given.loc) / given.scale
+    high = given.shapes[0] if law.bounded else law.high
+    within: Any = (y >= law.low) & (y <= high) & np.isfinite(y)
+    mass = kind in ("pmf", "logpmf", "pdf", "logpdf")
+    if law.discrete:
+        within = within & (np.floor(y) == y) if mass else within
+        y = np.floor(y)
+    if law.positive:
+        within = within & (y > law.low)
+    safe = np.where(within & given.proper, y, law.inside)
+    shapes = tuple(np.where(given.proper, shape, 0.5) for shape in given.shapes)
+    if mass:
+        found = law.log_density(safe, *shapes) - np.log(np.where(given.proper, given.scale, 1.0))
+        below, above = -INF, -INF
+        if not kind.startswith("log"):
+            found, below, above = np.exp(found), 0.0, 0.0
+    else:
+        found, below, above = cumulative(law, kind, safe, shapes)
+    found = np.where(within, found, np.where(y > law.inside, above, below))
+    return scalar_if_rank0(np.where(given.proper & ~np.isnan(y), found, np.nan))
+
+
+def cumulative(law: Law, kind: str, y: Any, shapes: tuple[Any, ...]) -> tuple[Any, Any, Any]:
+    """``cdf``, ``sf`` or the logarithm of one, and its values below and above the support."""
+    upper, log = kind.endswith("sf"), kind.startswith("log")
+    plain, logarithm = (law.above, law.log_above) if upper else (law.below, law.log_below)
+    if log:
+        found = np.log(plain(y, *shapes)) if logarithm is None else logarithm(y, *shapes)
+        return found, 0.0 if upper else -INF, -INF if upper else 0.0
+    return plain(y, *shapes), float(upper), float(not upper)
+
+
+def quantile(law: Law, kind: str, name: str, given: Standard) -> Any:
+    """Where the distribution function, or what it leaves, has this value."""
+    if law.quantile is None:
+        raise UnsupportedError(f"scipy.stats.{name}.{kind} has no derivative rule in srcgrad")
+    q: Any = given.place if kind == "ppf" else 1.0 - given.place
+    within = (q > 0) & (q < 1)
+    shapes = tuple(np.where(given.proper, shape, 0.5) for shape in given.shapes)
+    found = law.quantile(np.where(within, q, 0.5), *shapes)
+    found = np.where(within, found, np.where(q == 0, law.low, np.where(q == 1, law.high, np.nan)))
+    found = found * given.scale + given.loc
+    return scalar_if_rank0(np.where(given.proper, found, np.nan))
+
+
+# --- of several variables --------------------------------------------------------------------------------------------
+
+
+def normal_log_density(x: Any, mean: Any = None, cov: Any = 1, allow_singular: bool = False) -> Any:
+    """Of positive definite covariances.
+
+    Raises:
+        LinAlgError: when the program runs, for others.
+    """
+    if allow_singular:
+        raise UnsupportedError("scipy.stats.multivariate_normal with allow_singular=True is not supported")
+    place: Any = as_tracer(x)
+    centre: Any = 0.0 if mean is None else as_tracer(mean)
+    spread: Any = as_tracer(cov)
+    size = max(np.ndim(centre) and centre.shape[-1], spread.shape[-1] if spread.ndim else 1, 1)
+    if spread.ndim < 2:
+        spread = np.diag(spread + np.zeros(size))
+    if spread.shape != (size, size):
+        raise ShapeError(f"the covariance must have the shape {(size, size)}, not {spread.shape}")
+    if place.ndim == 0 or (place.ndim == 1 and size == 1):
+        place = place.reshape((*place.shape, 1))
+    factor: Any = np.linalg.cholesky(spread)
+    away = np.linalg.solve(factor, (place - centre)[..., None])[..., 0]
+    volume = np.sum(np.log(np.diag(factor)))
+    return scalar_if_rank0(-0.5 * (size * LOG_2PI + np.sum(away**2, axis=-1)) - volume)
+
+
+def normal_entropy(mean: Any = None, cov: Any = 1) -> Any:
+    spread: Any = as_tracer(cov)
+    if spread.ndim < 2:
+        spread = np.diag(np.atleast_1d(spread))
+    return 0.5 * (spread.shape[0] * (LOG_2PI + 1) + np.linalg.slogdet(spread)[1])
+
+
+def dirichlet_log_density(x: Any, alpha: Any) -> Any:
+    place: Any = as_tracer(x)
+    weights: Any = as_tracer(alpha)
+    if place.shape[0] == weights.shape[0] - 1:
+        place = np.concatenate([place, 1.0 - np.sum(place, axis=0, keepdims=True)])
+    total = np.sum(sc.gammaln(weights)) - sc.gammaln(np.sum(weights))
+    powers = weights.reshape((-1,) + (1,) * (place.ndim - 1)) - 1
+    return scalar_if_rank0(np.sum(sc.xlogy(powers, place), axis=0) - total)
+
+
+MULTIVARIATE: Final[dict[str, dict[str, Formula]]] = {
+    "multivariate_normal": {
+        "logpdf": normal_log_density,
+        "pdf": lambda *args, **kwargs: np.exp(normal_log_density(*args, **kwargs)),
+        "entropy": normal_entropy,
+    },
+    "dirichlet": {
+        "logpdf": dirichlet_log_density,
+        "pdf": lambda *args, **kwargs: np.exp(dirichlet_log_density(*args, **kwargs)),
+    },
+}
+
+# --- which call is which ---------------------------------------------------------------------------------------------
+
+NAMES: Final[dict[type, str]] = {type(getattr(scipy.stats, name)): name for name in (*LAWS, *MULTIVARIATE)}
+"""The classes of the distributions, of which each has one object, and one more for each frozen one."""
+
+
+def rule_of(distribution: Any, kind: str) -> Formula | None:
+    """What stands for a method of a distribution, or of one with frozen parameters; None where nothing does."""
+    frozen = getattr(distribution, "dist", None)
+    if frozen is not None and type(frozen) in NAMES and NAMES[type(frozen)] in LAWS:
+        rule = rule_of(frozen, kind)
+        return None if rule is None else lambda x: rule(x, *distribution.args, **distribution.kwds)
+    name = NAMES.get(type(distribution), "")
+    if name in MULTIVARIATE:
+        return MULTIVARIATE[name].get(kind)
+    if name not in LAWS or kind not in METHODS or (kind in ("pmf", "logpmf")) != (LAWS[name].discrete and "mf" in kind):
+        return None
+    return functools.partial(evaluated, LAWS[name], kind, name)
+
+
+class Frozen:
+    """A distribution with traced parameters."""
+
+    def __init__(self, dist: Any, args: tuple[Any, ...], kwds: dict[str, Any]) -> None:
+        self.dist, self.args, self.kwds = dist, args, kwds
+
+    def __getattr__(self, kind: str) -> Any:
+        rule = rule_of(self.dist, kind)
+        if rule is None:
+            raise UnsupportedError(f"scipy.stats.{NAMES[type(self.dist)]}(…).{kind} has no derivative rule in srcgrad")
+        if kind == "entropy":
+            return lambda: rule(*self.args, **self.kwds)
+        return lambda x: rule(x, *self.args, **self.kwds)

@@ -1,0 +1,186 @@
+"""Rules of ``scipy.linalg`` for matrices of a given structure: banded and Toeplitz ones, Lyapunov equations, matrices
+made from a few numbers. The systems are solved as dense ones.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+
+from srcgrad.errors import ShapeError
+from srcgrad.tracing.functions.linear_algebra import linalg_dtype
+from srcgrad.tracing.functions.registry import as_array, cast, filled, refuse
+from srcgrad.tracing.functions.scipy_decompositions import eigh
+from srcgrad.tracing.functions.scipy_linalg import (
+    adjoint,
+    scipy_rule,
+    solve_sylvester,
+    structured_solve,
+    toeplitz,
+)
+from srcgrad.tracing.tracer import FUNCTIONS
+
+CONSTANT = ("dft", "hadamard", "helmert", "hilbert", "invhilbert", "invpascal", "pascal")
+"""Functions of whole numbers."""
+
+for _name in CONSTANT:
+    FUNCTIONS[getattr(scipy.linalg, _name)] = getattr(scipy.linalg, _name)
+
+
+def of_bands(bands: Any, above: int) -> Any:
+    """The square matrix a with ``a[i, j] == bands[above + i - j, j]``."""
+    size = bands.shape[1]
+    total: Any = filled((size, size), 0, bands.dtype)
+    for row in range(bands.shape[0]):
+        k = above - row
+        if abs(k) < size:
+            total = total + np.diag(bands[row, max(k, 0) : size + min(k, 0)], k)
+    return total
+
+
+@scipy_rule(scipy.linalg.solve_banded)
+def solve_banded(
+    l_and_u: Any, ab: Any, b: Any, overwrite_ab: bool = False, overwrite_b: bool = False, check_finite: bool = True
+) -> Any:
+    below, above = l_and_u
+    bands = as_array(ab)
+    if bands.ndim != 2 or bands.shape[0] != below + above + 1:
+        raise ShapeError(
+            f"invalid values for the number of lower and upper diagonals: l+u+1 ({below + above + 1}) does not equal "
+            f"ab.shape[0] ({bands.shape[0] if bands.ndim else 0})"
+        )
+    return structured_solve(of_bands(bands, above), b)
+
+
+@scipy_rule(scipy.linalg.solveh_banded)
+def solveh_banded(
+    ab: Any,
+    b: Any,
+    overwrite_ab: bool = False,
+    overwrite_b: bool = False,
+    lower: bool = False,
+    check_finite: bool = True,
+) -> Any:
+    return structured_solve(hermitian_of_bands(ab, lower), b, lower=lower, assume_a="pos")
+
+
+def hermitian_of_bands(ab: Any, lower: bool) -> Any:
+    bands = as_array(ab)
+    if bands.ndim != 2:
+        raise ShapeError(f"the bands must have two axes, not {bands.ndim}")
+    triangle = of_bands(bands, 0 if lower else bands.shape[0] - 1)
+    return triangle + adjoint(np.tril(triangle, -1) if lower else np.triu(triangle, 1))
+
+
+@scipy_rule(scipy.linalg.eig_banded)
+def eig_banded(
+    a_band: Any,
+    lower: bool = False,
+    eigvals_only: bool = False,
+    overwrite_a_band: bool = False,
+    select: Any = "a",
+    select_range: Any = None,
+    max_ev: int = 0,
+    check_finite: bool = True,
+) -> Any:
+    refuse("scipy.linalg.eig_banded", select=(select, "a"))
+    return eigh(hermitian_of_bands(a_band, lower), eigvals_only=eigvals_only)
+
+
+@scipy_rule(scipy.linalg.eigh_tridiagonal)
+def eigh_tridiagonal(
+    d: Any,
+    e: Any,
+    eigvals_only: bool = False,
+    select: Any = "a",
+    select_range: Any = None,
+    check_finite: bool = True,
+    tol: float = 0.0,
+    lapack_driver: str = "auto",
+) -> Any:
+    refuse("scipy.linalg.eigh_tridiagonal", select=(select, "a"))
+    diagonal, beside = as_array(d), as_array(e)
+    if diagonal.ndim != 1 or beside.shape != (diagonal.size - 1,):
+        raise ShapeError(f"d ({diagonal.size}) must have one more element than e ({beside.size})")
+    matrix = np.diag(diagonal) + np.diag(beside, 1) + np.diag(beside, -1)
+    return eigh(matrix, eigvals_only=eigvals_only)
+
+
+def toeplitz_matrix(c_or_cr: Any) -> Any:
+    column, row = c_or_cr if isinstance(c_or_cr, tuple) else (c_or_cr, None)
+    return toeplitz(column, row)
+
+
+@scipy_rule(scipy.linalg.solve_toeplitz)
+def solve_toeplitz(c_or_cr: Any, b: Any, check_finite: bool = True) -> Any:
+    return structured_solve(toeplitz_matrix(c_or_cr), b)
+
+
+@scipy_rule(scipy.linalg.matmul_toeplitz)
+def matmul_toeplitz(c_or_cr: Any, x: Any, check_finite: bool = False, workers: Any = None) -> Any:
+    return toeplitz_matrix(c_or_cr) @ as_array(x)
+
+
+@scipy_rule(scipy.linalg.solve_continuous_lyapunov)
+def solve_continuous_lyapunov(a: Any, q: Any) -> Any:
+    """X with a X + X a^H = q."""
+    matrix = as_array(a)
+    return solve_sylvester(matrix, adjoint(matrix), q)
+
+
+@scipy_rule(scipy.linalg.solve_discrete_lyapunov)
+def solve_discrete_lyapunov(a: Any, q: Any, method: Any = None) -> Any:
+    """X with a X a^H - X + q = 0, by the Kronecker product."""
+    matrix, right = as_array(a), as_array(q)
+    dtype = linalg_dtype(matrix, right)
+    matrix, right = cast(matrix, dtype), cast(right, dtype)
+    operator = np.eye(right.size) - np.kron(matrix, np.conjugate(matrix))
+    return np.linalg.solve(operator, right.reshape(-1)).reshape(right.shape)
+
+
+@scipy_rule(scipy.linalg.companion)
+def companion(a: Any) -> Any:
+    coefficients = as_array(a)
+    if coefficients.ndim != 1 or coefficients.size < 2:
+        raise ShapeError("Incorrect shape for `a`: it must be one-dimensional and of length at least 2")
+    first = -coefficients[1:] / (1.0 * coefficients[0])
+    return np.concatenate([first[None], np.eye(coefficients.size - 1)[:-1].astype(first.dtype)])
+
+
+@scipy_rule(scipy.linalg.khatri_rao)
+def khatri_rao(a: Any, b: Any) -> Any:
+    """The Kronecker product column by column."""
+    left, right = as_array(a), as_array(b)
+    if left.ndim != 2 or right.ndim != 2 or left.shape[1] != right.shape[1]:
+        raise ShapeError("The number of columns for both arrays should be equal.")
+    return (left[:, None, :] * right[None]).reshape((-1, left.shape[1]))
+
+
+@scipy_rule(scipy.linalg.fiedler)
+def fiedler(a: Any) -> Any:
+    x = as_array(a)
+    return np.abs(x[..., :, None] - x[..., None, :])
+
+
+@scipy_rule(scipy.linalg.leslie)
+def leslie(f: Any, s: Any) -> Any:
+    fecundity, survival = as_array(f), as_array(s)
+    if fecundity.ndim != 1 or survival.shape != (fecundity.size - 1,):
+        raise ShapeError("Incorrect lengths for `f` and `s`: the length of `s` must be one less than that of `f`")
+    last: Any = np.zeros((survival.size, 1))
+    return np.concatenate([fecundity[None], np.concatenate([np.diag(survival), last], 1)])
+
+
+@scipy_rule(scipy.linalg.convolution_matrix)
+def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
+    kernel = as_array(a)
+    size = kernel.shape[-1]
+    if n <= 0 or kernel.ndim != 1 or size == 0:
+        raise ShapeError("convolution_matrix takes a vector that is not empty and a positive number of columns")
+    rows = np.arange(size + n - 1)[:, None] - np.arange(n)
+    found: Any = np.where((rows >= 0) & (rows < size), kernel[np.clip(rows, 0, size - 1)], 0)
+    trim = min(n, size) - 1
+    first, last = {"full": (0, 0), "same": (trim // 2, trim - trim // 2), "valid": (trim, trim)}[mode]
+    return found[first : found.shape[0] - last]

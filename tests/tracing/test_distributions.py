@@ -1,0 +1,179 @@
+"""The distributions of ``scipy.stats`` on traced arrays: SciPy's values, also outside of the support and for parameters
+that are not allowed, and derivatives in the place and the parameters.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.stats as st
+from scipy.stats import norm
+
+import srcgrad as sg
+from srcgrad.tracing.functions.distributions import LAWS, MULTIVARIATE
+
+SHAPES = {"df": 3.3, "a": 2.2, "b": 1.7, "s": 0.6, "c": 1.4, "mu": 2.1, "p": 0.3, "n": 5.0}
+PLACES = np.array([-1.2, 0.0, 0.1, 0.3, 0.9, 1.0, 1.4, 2.5, np.inf, -np.inf, np.nan])
+COUNTS = np.array([-1.0, 0.0, 1.0, 2.0, 3.0, 1.5, 7.0])
+CHANCES = np.array([-0.1, 0.0, 0.1, 0.5, 0.77, 1.0, 1.3])
+NO_DERIVATIVE = {("t", "df"): ("cdf", "logcdf", "sf", "logsf")}
+
+
+def methods(name: str) -> list[str]:
+    density = ["pmf", "logpmf"] if LAWS[name].discrete else ["pdf", "logpdf"]
+    return [*density, "cdf", "logcdf", "sf", "logsf", *(["ppf", "isf"] if LAWS[name].quantile else [])]
+
+
+CALLS = [(name, method) for name in LAWS for method in methods(name)]
+
+
+def parameters(name: str) -> list[float]:
+    return [*(SHAPES[shape] for shape in LAWS[name].shapes), *([0.0] if LAWS[name].discrete else [0.1, 1.3])]
+
+
+def places(name: str, method: str) -> Any:
+    if method in ("ppf", "isf"):
+        return CHANCES
+    if LAWS[name].discrete:
+        return COUNTS
+    return PLACES[~np.isinf(PLACES)] if method.endswith("pdf") else PLACES
+
+
+def caller(name: str, method: str) -> Any:
+    """A function as a user would write it, which calls the method by its name."""
+    distribution = getattr(st, name)
+    return {
+        "pdf": lambda *args: distribution.pdf(*args),
+        "logpdf": lambda *args: distribution.logpdf(*args),
+        "pmf": lambda *args: distribution.pmf(*args),
+        "logpmf": lambda *args: distribution.logpmf(*args),
+        "cdf": lambda *args: distribution.cdf(*args),
+        "logcdf": lambda *args: distribution.logcdf(*args),
+        "sf": lambda *args: distribution.sf(*args),
+        "logsf": lambda *args: distribution.logsf(*args),
+        "ppf": lambda *args: distribution.ppf(*args),
+        "isf": lambda *args: distribution.isf(*args),
+    }[method]
+
+
+@pytest.mark.filterwarnings("error::srcgrad.RetraceWarning")
+@pytest.mark.parametrize(("name", "method"), CALLS)
+def test_values_are_scipys(name: str, method: str) -> None:
+    f = caller(name, method)
+    bad = [[*parameters(name)[:k], -1.0, *parameters(name)[k + 1 :]] for k in range(len(LAWS[name].shapes))]
+    if LAWS[name].discrete and method == "logcdf":  # SciPy's says 0 above the support for any parameters
+        bad = []
+    for given in [parameters(name), *bad]:
+        with np.errstate(all="ignore"):
+            expected = f(places(name, method), *given)
+            found = sg.jit(f)(places(name, method), *given)
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-14)
+
+
+@pytest.mark.parametrize(("name", "method"), CALLS)
+def test_derivatives(name: str, method: str) -> None:
+    f, law = caller(name, method), LAWS[name]
+    held = {k for k, shape in enumerate(law.shapes) if method in NO_DERIVATIVE.get((name, shape), ()) or shape == "n"}
+    free = [k for k in range(len(parameters(name)) - law.discrete) if k not in held]
+    inside = {"pareto": 2.0, "uniform": 1.15, "bernoulli": 0.0}.get(name, 1.0 if law.discrete else 0.6)
+    at = 0.37 if method in ("ppf", "isf") else inside
+    smooth = [] if law.discrete else [at]
+    point = np.array([*smooth, *(parameters(name)[k] for k in free)])
+
+    def g(v: Any) -> Any:
+        given: list[Any] = list(parameters(name))
+        for k, place in enumerate(free):
+            given[place] = v[k + len(smooth)]
+        return f(v[0] if smooth else at, *given)
+
+    steps = 1e-5 * np.eye(len(point))
+    expected = [(g(point + e) - g(point - e)) / 2e-5 for e in steps]
+    np.testing.assert_allclose(sg.grad(g)(point), expected, rtol=2e-6, atol=1e-8)
+    assert np.all(np.isfinite(sg.hessian(g)(point)))
+
+
+@pytest.mark.parametrize("method", ["pdf", "logpdf", "cdf", "sf"])
+@pytest.mark.parametrize("name", ["gamma", "beta", "expon", "lognorm", "weibull_min", "uniform"])
+def test_derivatives_outside_of_the_support_are_zero(name: str, method: str) -> None:
+    f = caller(name, method)
+    gradient = sg.grad(lambda x: np.sum(f(x, *parameters(name)) * np.array([0.0, 1.0])))
+    np.testing.assert_array_equal(gradient(np.array([0.7, -3.0])), [0.0, 0.0])
+
+
+@pytest.mark.parametrize("name", [name for name in LAWS if not LAWS[name].discrete])
+def test_densities_are_zero_at_infinity(name: str) -> None:
+    """SciPy's are nan there for some distributions."""
+    far = np.array([-np.inf, np.inf])
+    np.testing.assert_array_equal(sg.jit(caller(name, "pdf"))(far, *parameters(name)), [0.0, 0.0])
+
+
+def symmetric(v: Any) -> Any:
+    return np.array([[v[0], v[1]], [v[1], v[2]]])
+
+
+MEAN, COV = np.array([0.1, -0.3]), np.array([2.0, 0.3, 1.0])
+MANY = np.array([[0.2, 0.4], [1.0, -1.0], [0.0, 0.5]])
+JOINT: dict[str, Any] = {
+    "logpdf": lambda x, m, c: st.multivariate_normal.logpdf(x, m, symmetric(c)),
+    "pdf": lambda x, m, c: st.multivariate_normal.pdf(x[0], m, symmetric(c)),
+    "frozen": lambda x, m, c: st.multivariate_normal(m, symmetric(c)).logpdf(x),
+    "variance": lambda x, m, c: st.multivariate_normal.logpdf(x, m, c[0]),
+    "variances": lambda x, m, c: st.multivariate_normal.logpdf(x, m, c[::2]),
+    "standard": lambda x, m, c: st.multivariate_normal.logpdf(x[0] * m + c[0]),
+    "one variable": lambda x, m, c: st.multivariate_normal.logpdf(x[:, 0], m[0], c[0]),
+    "entropy": lambda x, m, c: st.multivariate_normal.entropy(m, symmetric(c)),
+    "dirichlet": lambda x, m, c: st.dirichlet.logpdf(c / np.sum(c), c + 1.0),
+    "dirichlet pdf": lambda x, m, c: st.dirichlet.pdf(c / np.sum(c), c + 1.0),
+    "frozen norm": lambda x, m, c: st.norm(m[0], c[0]).cdf(x) + norm(loc=m[1]).logpdf(x),
+    "named parameters": lambda x, m, c: st.norm.logsf(x, scale=c[0], loc=m[1]),
+    "frozen gamma": lambda x, m, c: st.gamma(c[0], scale=2.0).pdf(x),
+}
+
+
+@pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
+@pytest.mark.parametrize("name", JOINT)
+def test_several_variables_and_frozen_distributions(name: str) -> None:
+    f = JOINT[name]
+    np.testing.assert_allclose(sg.jit(f)(MANY, MEAN, COV), f(MANY, MEAN, COV), rtol=1e-12)
+    weights = np.array([1.0, -0.5, 0.3])[: np.size(f(MANY, MEAN, COV)) if np.ndim(f(MANY, MEAN, COV)) < 2 else 1]
+
+    def g(v: Any) -> Any:
+        found = f(np.reshape(v[:6], (3, 2)), v[6:8], v[8:])
+        return np.sum(found * (weights if np.ndim(found) == 1 else 1.0))
+
+    point = np.concatenate([MANY.ravel() + 0.05, MEAN, COV])
+    expected = [(g(point + e) - g(point - e)) / 2e-5 for e in 1e-5 * np.eye(len(point))]
+    np.testing.assert_allclose(sg.grad(g)(point), expected, rtol=1e-6, atol=1e-8)
+
+
+def test_draws_are_made_at_each_call() -> None:
+    def f(x: Any) -> Any:
+        return x * norm.rvs(random_state=np.random.default_rng(3)) + norm.logpdf(x)
+
+    with pytest.warns(sg.RetraceWarning, match="may draw"):
+        found = sg.grad(f)(0.7)
+    np.testing.assert_allclose(found, norm.rvs(random_state=np.random.default_rng(3)) - 0.7)
+
+
+@pytest.mark.parametrize(
+    ("f", "error", "words"),
+    [
+        (lambda x: norm.logpdf(x, 0.0, 1.0, 2.0), TypeError, "arguments|loc, scale"),
+        (lambda x: norm.logpdf(x, mean=0.0), TypeError, "mean"),
+        (lambda x: st.gamma.logpdf(x), TypeError, "'a'"),
+        (lambda x: st.t.ppf(x, 3.0), sg.errors.UnsupportedError, "t.ppf"),
+        (lambda x: st.multivariate_normal.logpdf(x, 0.0, 1.0, True), sg.errors.UnsupportedError, "allow_singular"),
+    ],
+)
+def test_refusals(f: Any, error: type[Exception], words: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with pytest.raises(error, match=words):
+            sg.grad(f)(0.5)
+
+
+def test_every_distribution_is_one_of_scipys() -> None:
+    assert all(hasattr(st, name) for name in (*LAWS, *MULTIVARIATE))
