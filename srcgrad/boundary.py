@@ -34,6 +34,8 @@ TRANSLATED: dict[type[Exception], type[SrcgradError]] = {
 PLACE = re.compile(r"\s*# (?:.* of )?(?P<file>\S+):(?P<line>\d+)(?: \| (?P<text>.*))?$")
 RAISING = ("check", "raise_first", "KeySite.__call__", "RaiseSite.__call__", "UnboundSite.__call__")
 """The functions of srcgrad that raise errors of the user's."""
+OWN_WORK = ("Transformed.build_checked", "Transformed.compile_program", "find_captures", "serve")
+"""The functions of srcgrad below which no plain error is about what the user has written or given."""
 BROKEN = (AttributeError, KeyError, AssertionError, NameError, NotImplementedError, ZeroDivisionError)
 """What only a fault of srcgrad's own raises below its frames."""
 
@@ -44,16 +46,17 @@ def own_frame(frame: FrameType) -> bool:
     return isinstance(module, str) and module.partition(".")[0] == "srcgrad" and internal_frame(frame)
 
 
-def last_user_entry(error: BaseException) -> tuple[TracebackType | None, bool]:
-    """The innermost entry of user code in a traceback, and whether srcgrad's code runs below it."""
-    entry, found, below = error.__traceback__, None, False
+def last_user_entry(error: BaseException) -> tuple[TracebackType | None, bool, bool]:
+    """The innermost entry of user code in a traceback; whether srcgrad's code, and any of `OWN_WORK`, runs below it."""
+    entry, found, below, at_work = error.__traceback__, None, False, False
     while entry is not None:
         if not internal_frame(entry.tb_frame):
-            found, below = entry, False
+            found, below, at_work = entry, False, False
         elif own_frame(entry.tb_frame):
             below = True
+            at_work = at_work or entry.tb_frame.f_code.co_qualname in OWN_WORK
         entry = entry.tb_next
-    return found, below
+    return found, below, at_work
 
 
 def translated(error: Exception) -> SrcgradError | None:
@@ -61,10 +64,12 @@ def translated(error: Exception) -> SrcgradError | None:
     kind = TRANSLATED.get(type(error))
     if (kind is None and type(error) not in BROKEN) or raised_by_program(error):
         return None
-    entry, below = last_user_entry(error)
+    entry, below, at_work = last_user_entry(error)
     if not below:
         return None
-    if entry is None and kind is UnsupportedError:  # no user code was reached: the call does not fit the function
+    if at_work:
+        kind = None
+    elif entry is None and kind is UnsupportedError:  # no user code was reached: the call does not fit the function
         kind = ArgumentError
     span = Span.of(entry.tb_frame.f_code, entry.tb_lasti) if entry is not None else program_span(error) or user_span(1)
     if kind is not None:

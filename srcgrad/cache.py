@@ -14,7 +14,6 @@ import heapq
 import itertools
 import math
 import operator
-import threading
 import types
 from collections import OrderedDict
 from collections.abc import Hashable
@@ -22,9 +21,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from srcgrad.backends.base import release_memory
+from srcgrad.ir.locks import new_lock
 from srcgrad.tracing.capture import Captures, Uncacheable, analyze
-from srcgrad.tracing.conversion.calls import CALLS, is_multimethod, load_scipy_rules
-from srcgrad.tracing.conversion.convert import convert_code, operators_cell
+from srcgrad.tracing.conversion.calls import CALLS, is_distribution, is_multimethod, load_scipy_rules
+from srcgrad.tracing.conversion.convert import convert_code, library_code, operators_cell
 from srcgrad.tracing.hosts import is_host_function
 from srcgrad.tracing.purity import is_ufunc_method
 from srcgrad.tracing.reach import ObjectAnalysis
@@ -62,15 +63,22 @@ ARITHMETIC = frozenset(
 )
 PURE_FUNCTIONS: set[Any] = set()
 """Functions of srcgrad itself that trace as part of the program."""
+UNWATCHED = frozenset({getattr, hasattr})
+"""What reads attributes by names that are known only when the function runs."""
 CONSTRUCTORS = frozenset(
     {
         np.zeros, np.ones, np.empty, np.full, np.eye, np.identity, np.arange, np.linspace, np.logspace, np.geomspace,
         np.array, np.asarray, np.ascontiguousarray, np.tri, np.indices, np.meshgrid, np.ix_, np.finfo, np.iinfo,
         np.dtype, np.errstate, np.broadcast_shapes, np.tril_indices, np.triu_indices, np.diag_indices, np.hanning,
         np.hamming, np.blackman, np.bartlett, np.kaiser, np.fft.fftfreq, np.fft.rfftfreq, np.newaxis, np.float64,
+        np.issubdtype, np.binary_repr, np.base_repr, np.mask_indices,
+        np.polynomial.legendre.leggauss, np.polynomial.chebyshev.chebgauss, np.polynomial.hermite.hermgauss,
+        np.polynomial.hermite_e.hermegauss, np.polynomial.laguerre.laggauss, np.polynomial.chebyshev.chebpts1,
+        np.polynomial.chebyshev.chebpts2,
+        np.r_, np.c_, np.s_, np.index_exp, np.mgrid, np.ogrid,
     }
 )  # fmt: skip
-"""NumPy callables that give the same array for the same arguments."""
+"""NumPy callables, and objects to be indexed, that give the same array for the same arguments."""
 
 
 def is_pure(thing: object) -> bool:
@@ -116,6 +124,8 @@ Known = Captures | Trivial
 
 def code_of(function: Any) -> Hashable:
     """What identifies a function's code: its code object, through transforms and partials; None if it has none."""
+    if type(function) is types.FunctionType and not function.__dict__:
+        return function.__code__
     while True:
         inner = getattr(function, "__srcgrad_wrapped__", None)
         if isinstance(inner, tuple):
@@ -134,7 +144,7 @@ class Table:
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
         self.entries: OrderedDict[Hashable, Any] = OrderedDict()
-        self.lock = threading.Lock()
+        self.lock = new_lock()
 
     def get(self, key: Hashable) -> Any:
         with self.lock:
@@ -159,24 +169,68 @@ CODES = Table(CAPACITY)
 PROGRAMS = Table(CAPACITY)
 
 
+class Learned:
+    """What calls of objects with one transform of one code have found, for those that are made later: hints.
+
+    What is found by it is checked like all else, since functions of one code read different things.
+    """
+
+    __slots__ = ("calls", "code", "fast", "plans", "tables")
+
+    def __init__(self, code: Hashable) -> None:
+        self.code = code
+        self.plans: dict[Any, Any] = {}
+        self.fast: dict[tuple[Any, ...], Any] = {}
+        self.calls: dict[Any, int] = {}
+        self.tables: tuple[Any, ...] = ()
+
+
+LEARNED: dict[tuple[Hashable, ...], Learned] = {}
+_OPTIONS: dict[tuple[Hashable, ...], tuple[Hashable, ...]] = {}
+
+
+def the_same(options: tuple[Hashable, ...]) -> tuple[Hashable, ...]:
+    """One object for equal tuples, as long as there are not many."""
+    if len(_OPTIONS) >= CAPACITY:
+        _OPTIONS.clear()
+    return _OPTIONS.setdefault(options, options)
+
+
+def learned(code: Hashable, *transform: Hashable) -> Learned:
+    """What is known of a code, which may be None, under a transform."""
+    key = (id(code), *transform)  # the hash of a code object takes as long as the code is
+    found = LEARNED.get(key)
+    if found is None or found.code is not code:
+        found = Learned(code)
+        if code is not None:
+            if len(LEARNED) >= CAPACITY:
+                LEARNED.clear()
+            LEARNED[key] = found
+    return found
+
+
 def clear_caches() -> None:
     """Forget every compiled program and every analysed function; later calls trace and compile anew.
+
+    Memory that waits for later results goes back to the system.
 
     >>> import srcgrad as sg
     >>> sg.clear_caches()
     """
     CODES.clear()
     PROGRAMS.clear()
+    LEARNED.clear()
     convert_code.cache_clear()
+    release_memory()
 
 
 def is_convertible(thing: object) -> bool:
     """As `is_pure`, for converted code: it also knows what Python's own functions do with traced values."""
-    if is_pure(thing) or is_host_function(thing):
+    if is_pure(thing) or is_host_function(thing) or library_code(thing) is not None or is_distribution(thing):
         return True
     operators_cell()  # with which the rules of Python's own functions are loaded
     try:
-        return thing in CALLS or thing in (functools.partial, functools.reduce, super)
+        return thing not in UNWATCHED and (thing in CALLS or thing in (functools.partial, functools.reduce, super))
     except TypeError:
         return False
 
@@ -188,7 +242,7 @@ def find_captures(function: Any, floats_static: bool, converted: bool = False) -
     ``(values, alias pattern)``.
     """
     code = code_of(function)
-    if code is None:
+    if code is None or (type(function) is types.FunctionType and is_pure(function)):
         return (Trivial(function), ((), None)) if is_pure(function) else analyse(function, floats_static, converted)
     key = (code, floats_static, converted)
     variants: tuple[Captures, ...] = CODES.get(key) or ()

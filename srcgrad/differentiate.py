@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple, NoReturn
+import types
+from collections.abc import Callable, Hashable, Iterator, Sequence, Set
+from typing import Any, Final, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from srcgrad.ir.core import Builder, Function
 from srcgrad.ir.transforms.derivatives import is_holomorphic, jacobian, value_and_grad
 from srcgrad.ir.transforms.linearize import copy_params, record
 from srcgrad.tracing.function import StaticLeaf, Traced, leaf_spec
-from srcgrad.tracing.pytree import TreeDef, flatten
+from srcgrad.tracing.pytree import TreeDef, flatten, record_fields
 from srcgrad.transformed import Built, Job, Transformed
 
 Argnums = int | Sequence[int]
@@ -83,21 +84,28 @@ class Derivative(Transformed):
     """A transform with argnums, has_aux and holomorphic."""
 
     def __init__(
-        self, f: Callable[..., Any], argnums: Argnums, has_aux: bool, holomorphic: bool, backend: str | None
+        self,
+        f: Callable[..., Any],
+        argnums: Argnums,
+        has_aux: bool,
+        holomorphic: bool,
+        backend: str | None,
+        *more: Hashable,
     ) -> None:
         self.argnums = check_argnums(argnums, self.kind)
         self.has_aux = bool(has_aux)
         self.holomorphic = bool(holomorphic)
-        super().__init__(f, backend, (self.argnums, self.has_aux, self.holomorphic))
+        super().__init__(f, backend, (self.argnums, self.has_aux, self.holomorphic, *more))
 
     def job(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Job:
         leaves, treedef = flatten((args, kwargs))
-        plan: Plan | None = self.plans.get(treedef)
+        plans = self.learned.plans
+        plan: Plan | None = plans.get(treedef)
         if plan is None:
             plan = self.plan(args, treedef)
-            if len(self.plans) > 256:
-                self.plans.clear()
-            self.plans[treedef] = plan
+            if len(plans) > 256:
+                plans.clear()
+            plans[treedef] = plan
         return Job(leaves, treedef, plan.active, (), None, plan.trees)
 
     def plan(self, args: tuple[Any, ...], treedef: TreeDef) -> Plan:
@@ -124,11 +132,13 @@ class Derivative(Transformed):
             spec = leaf_spec(leaf) if flag else None
             if flag and (spec is None or not spec.type.differentiable):
                 what = spec.type if spec is not None else type(leaf).__name__
+                number_like = spec is not None or isinstance(leaf, (int, np.generic))
                 number, _, inner = path.removeprefix("[0][").partition("]")
                 raise IntegerInputError(
                     f"{self.kind} of argument {number}{inner}, which is {what}: only floats and complex numbers "
                     "have derivatives",
-                    hint="pass a float (2.0, x.astype(float)), or leave the argument out of argnums",
+                    hint=f"{'pass a float (2.0, x.astype(float))' if number_like else as_arrays(leaf)}, or leave the "
+                    "argument out of argnums",
                 )
 
     def trace(self, job: Job, *args: Any, **kwargs: Any) -> Traced:
@@ -182,9 +192,10 @@ def rebuild(tree: TreeDef, outputs: Sequence[Any], results: Sequence[Any]) -> An
     return tree.unflatten([leaf_value(output, results) for output in outputs])
 
 
-def are_builtin(*trees: TreeDef | None) -> bool:
-    """Whether only containers of Python's own are made."""
-    return not any(tree.node_types() for tree in trees if tree is not None)
+def are_plain(*trees: TreeDef | None) -> bool:
+    """Whether only containers of Python's own, namedtuples and dataclasses are made, by no code of the user's."""
+    kinds = [kind for tree in trees if tree is not None for kind in tree.node_types()]
+    return all(record_fields(kind) is not None for kind in kinds)
 
 
 class Grad(Derivative):
@@ -203,8 +214,7 @@ class Grad(Derivative):
     ) -> None:
         self.with_value = with_value
         self.kind = "value_and_grad" if with_value else "grad"
-        super().__init__(f, argnums, has_aux, holomorphic, backend)
-        self.options = (*self.options, with_value)
+        super().__init__(f, argnums, has_aux, holomorphic, backend, with_value)
 
     def build(self, traced: Traced, job: Job, active: tuple[bool, ...]) -> Built:
         out_tree, outputs, aux_tree, aux = self.split_aux(traced)
@@ -239,11 +249,13 @@ class Grad(Derivative):
             return (results[0], results[count]) if with_value else results[count]
 
         plain = aux_tree is None and isinstance(self.argnums, int) and trees[0].kind is None
-        return Built(transformed, finish_array if plain else finish, arranges=are_builtin(*trees, aux_tree))
+        return Built(transformed, finish_array if plain else finish, arranges=are_plain(*trees, aux_tree))
 
     def require_scalar(self, traced: Traced, out_tree: TreeDef, outputs: Sequence[Any]) -> int:
         """The position of the function's scalar output."""
         hint = "return a scalar (np.sum, np.mean, …), or use jacobian, jacrev or vjp"
+        if len(outputs) == 1 and isinstance(outputs[0], StaticLeaf):
+            hint = UNFINISHED.get(type(outputs[0].value), hint)
         if out_tree.kind is not None or len(outputs) != 1:
             more = "" if self.has_aux else "; for (output, aux) pass has_aux=True"
             raise NonScalarOutputError(
@@ -258,6 +270,22 @@ class Grad(Derivative):
         if type_.shape != () or not type_.differentiable:
             raise NonScalarOutputError(f"{self.kind}({self.name}) needs a scalar float output, not {type_}", hint=hint)
         return int(position)
+
+
+UNFINISHED: Final[dict[type, str]] = {
+    types.CoroutineType: "the function is asynchronous, and nothing awaits it: write def in place of async def",
+    types.GeneratorType: "a call of the function makes a generator: return a value in place of yield",
+}
+"""What is to be done about a result that nobody has computed yet."""
+
+
+def as_arrays(leaf: Any) -> str:
+    """What to pass in place of an object that is no array or number."""
+    if isinstance(leaf, (Iterator, Set)):
+        return "pass a list, tuple or dict of floats or arrays"
+    if hasattr(type(leaf), "__array__"):
+        return "pass np.asarray(x)"
+    return "pass floats or arrays of floats"
 
 
 def first_result(function: Function, position: int) -> Function:
@@ -290,8 +318,7 @@ class Jacobian(Derivative):
     ) -> None:
         self.mode = mode
         self.kind = {"forward": "jacfwd", "reverse": "jacrev"}.get(mode, "jacobian")
-        super().__init__(f, argnums, has_aux, holomorphic, backend)
-        self.options = (*self.options, mode)
+        super().__init__(f, argnums, has_aux, holomorphic, backend, mode)
 
     def build(self, traced: Traced, job: Job, active: tuple[bool, ...]) -> Built:
         function = traced.function
@@ -316,7 +343,7 @@ class Jacobian(Derivative):
             found = out_tree.unflatten(rows)
             return found if aux_tree is None else (found, rebuild(aux_tree, aux, results))
 
-        return Built(transformed, finish, arranges=are_builtin(*trees, out_tree, aux_tree))
+        return Built(transformed, finish, arranges=are_plain(*trees, out_tree, aux_tree))
 
     def require_float(self, function: Function, output: Any) -> int:
         if isinstance(output, StaticLeaf) or not function.results[output].type.differentiable:
@@ -350,7 +377,7 @@ class Hessian(Derivative):
             found = out_tree.unflatten([nested(blocks, trees, arranged, 2) for _ in outputs])
             return found if aux_tree is None else (found, rebuild(aux_tree, aux, results))
 
-        return Built(second, finish, arranges=are_builtin(*trees, out_tree, aux_tree))
+        return Built(second, finish, arranges=are_plain(*trees, out_tree, aux_tree))
 
 
 def nested(blocks: Iterator[Any], trees: Sequence[TreeDef], arranged: Callable[[list[Any]], Any], depth: int) -> Any:

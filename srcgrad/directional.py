@@ -9,7 +9,7 @@ import numpy as np
 
 from srcgrad.boundary import checked, described
 from srcgrad.compiler import Runner, inlined
-from srcgrad.differentiate import no_pair, plural, rebuild, tree_text
+from srcgrad.differentiate import are_plain, no_pair, plural, rebuild, tree_text
 from srcgrad.errors import ArgumentError, DTypeError, NonScalarOutputError, ShapeError, StructureError
 from srcgrad.ir.core import Builder, Function
 from srcgrad.ir.opdef import Lin, Tangent, Term
@@ -67,18 +67,25 @@ class Pushed(Directional):
             )
         job = super().job(tuple(primals), kwargs)
         extras: list[Any] = []
-        paths = job.treedef.paths()
         for primal, tree, tangent in zip(primals, job.trees, tangents, strict=True):
             values = matched(tree, tangent, f"{self.kind}: the tangent of its primal")
             for leaf, value in zip(flatten(primal)[0], values, strict=True):
                 spec = leaf_spec(leaf)
-                path = paths[len(extras)].removeprefix("[0]")
                 if spec is None or not spec.type.differentiable:
                     extras.append(None)
+                elif fits(value, spec.type):
+                    extras.append(value)
                 else:
+                    path = job.treedef.paths()[len(extras)].removeprefix("[0]")
                     extras.append(tangent_like(value, spec.type, f"{self.kind}: the tangent of primals{path}"))
         kept = tuple(extra for extra in extras if extra is not None)
         return job._replace(extras=kept)
+
+
+def has_tangent(leaf: Any) -> bool:
+    """Whether a leaf of the primals is differentiated."""
+    spec = leaf_spec(leaf)
+    return spec is not None and spec.type.differentiable
 
 
 def matched(tree: TreeDef, value: Any, what: str) -> list[Any]:
@@ -87,6 +94,14 @@ def matched(tree: TreeDef, value: Any, what: str) -> list[Any]:
         return flatten_up_to(tree, value)
     except StructureError as error:
         raise StructureError(f"{what}: {error.message}", hint="give it the same containers") from None
+
+
+def fits(value: Any, expected: ArrayType) -> bool:
+    """Whether something is a tangent or cotangent of this type as it is, told quickly; False where it may be one."""
+    kind = type(value)
+    if kind is np.ndarray or kind is np.float64:
+        return bool(value.dtype == expected.dtype and value.shape == expected.shape)
+    return kind is float and not expected.shape and expected.dtype == np.float64
 
 
 def tangent_like(value: Any, type: ArrayType, what: str) -> Any:
@@ -140,7 +155,7 @@ class Jvp(Pushed):
             found = (out, out_tree.unflatten(tangents))
             return found if aux_tree is None else (*found, rebuild(aux_tree, aux, results))
 
-        return Built(transformed, finish)
+        return Built(transformed, finish, arranges=are_plain(out_tree, aux_tree))
 
 
 def zero_like(value: Any) -> Any:
@@ -183,7 +198,7 @@ class Hvp(Pushed):
             parts = [tree.unflatten([next(leaves) for _ in range(tree.num_leaves)]) for tree in trees]
             return parts[0] if len(parts) == 1 else tuple(parts)
 
-        return Built(transformed, finish)
+        return Built(transformed, finish, arranges=are_plain(*trees))
 
 
 class Later(NamedTuple):
@@ -226,12 +241,14 @@ class VjpFunction:
                 hint="give it the structure of the output: vjp_fn((a, b)) for a function that returns two arrays",
             )
         leaves = matched(self._tree, cotangents[0], "vjp: the cotangent of the output")
-        paths = self._tree.paths()
-        given = [
-            tangent_like(leaf, type, f"vjp: the cotangent of output{path}")
-            for leaf, type, path in zip(leaves, self._types, paths, strict=True)
-            if type is not None
-        ]
+        given = [leaf for leaf, type in zip(leaves, self._types, strict=True) if type is not None]
+        types = [type for type in self._types if type is not None]
+        if not all(map(fits, given, types)):
+            given = [
+                tangent_like(leaf, type, f"vjp: the cotangent of output{path}")
+                for leaf, type, path in zip(leaves, self._types, self._tree.paths(), strict=True)
+                if type is not None
+            ]
         found: tuple[Any, ...] = self._finish(self._later(given))
         return found
 
@@ -268,7 +285,7 @@ class LinearFunction:
             for leaf in matched(tree, tangent, "linearize: a tangent")
         ]
         given = [
-            tangent_like(leaf, type, "linearize: a tangent")
+            leaf if fits(leaf, type) else tangent_like(leaf, type, "linearize: a tangent")
             for leaf, type in zip(leaves, self._types, strict=True)
             if type is not None
         ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from sys import intern
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -20,16 +20,19 @@ from srcgrad.backends.llvm.front import (
     Place,
     Table,
     TooLong,
+    held_items,
     is_native,
     machine,
 )
 from srcgrad.cache import Known, Trivial
 from srcgrad.compiler import DEFAULT
+from srcgrad.directional import Pushed, has_tangent
 from srcgrad.front_guards import FUNCTION, Guards, UnknownGuard
 from srcgrad.tracing.function import as_array
+from srcgrad.tracing.pytree import TreeDef, record_fields
 from srcgrad.tracing.trace import ACTIVE
-from srcgrad.transformed import Job, Program, Transformed
-from srcgrad.vectorcall import allowed, set_function
+from srcgrad.transformed import MACHINE, Job, Program, Transformed
+from srcgrad.vectorcall import allowed
 
 BACKEND: Final = intern("llvm")
 """The backend whose programs have tables."""
@@ -51,31 +54,51 @@ class Result:
     __slots__ = ()
 
 
-def serve(transformed: Transformed, args: tuple[Any, ...], job: Job, captures: Known, program: Program) -> None:
+class Call(NamedTuple):
+    """One call, and what `dispatch` has found for it."""
+
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    job: Job
+    captures: Known
+    program: Program
+
+
+def serve(
+    transformed: Transformed, args: tuple[Any, ...], kwargs: dict[str, Any], job: Job, captures: Known, program: Program
+) -> None:
     """Let calls like this one, which this program serves, be answered in machine code from now on, if they can."""
     if not POSSIBLE or not allowed(type(transformed)):
         return
     bound = captures.bind(transformed.f)
     if bound is None or bound[1] is not None or len(bound[0]) != len(captures.hidden):
         return
+    call = Call(args, kwargs, job, captures, program)
     try:
         try:
-            table = written(transformed, args, job, captures, program, bound[0], machine_guards=True)
+            table = written(transformed, call, bound[0], machine_guards=True)
         except (UnknownGuard, TooLong):
-            table = written(transformed, args, job, captures, program, bound[0], machine_guards=False)
-    except (Unserved, TooLong):
+            table = written(transformed, call, bound[0], machine_guards=False)
+    except (Unserved, TooLong, LookupError):
         return
-    install(transformed, program, table)
+    install(transformed, call, table)
 
 
-def install(transformed: Transformed, program: Program, table: Table) -> None:
-    """Put a table first, in place of one for the same arguments."""
+def install(transformed: Transformed, call: Call, table: Table) -> None:
+    """Put a table first, in place of one for the same arguments; later objects of the same code begin with it."""
     words, kept = table.finished()
-    old = transformed.tables if hasattr(transformed, "tables") else ()
-    others = [old[k : k + 2] for k in range(0, len(old), 2) if old[k + 1][0] is not program.run]
-    entries = [(words, (program.run, *kept)), *others[: MOST_TABLES - 1]]
-    transformed.tables = tuple([part for entry in entries for part in entry])
-    set_function(transformed, machine(Place(TABLES, ACTIVE, failed)))
+    entry = (words, (call.program.run, tuple(call.kwargs), *kept))
+    MACHINE[:] = [machine(Place(TABLES, ACTIVE, failed))]
+    transformed.answer_by(with_first(entry, transformed.tables if hasattr(transformed, "tables") else ()))
+    if not any(isinstance(thing, Transformed) for thing in kept):  # which holds a function of the user's
+        transformed.learned.tables = with_first(entry, transformed.learned.tables)
+
+
+def with_first(entry: tuple[Any, ...], old: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Tables with one more; its second part begins with the program and the order of keywords, which tell it apart."""
+    pairs = [old[k : k + 2] for k in range(0, len(old), 2)]
+    others = [pair for pair in pairs if pair[1][0] is not entry[1][0] or pair[1][1] != entry[1][1]]
+    return tuple([part for pair in (entry, *others[: MOST_TABLES - 1]) for part in pair])
 
 
 TABLES: Final = layout.member_offset(Transformed.tables) if layout.KNOWN else 0
@@ -89,21 +112,21 @@ def failed(transformed: Transformed, error: BaseException) -> None:
     raise shown from shown.__cause__
 
 
-def written(
-    transformed: Transformed, args: tuple[Any, ...], job: Job, captures: Known, program: Program,
-    hidden: Sequence[Any], machine_guards: bool,
-) -> Table:  # fmt: skip
+def written(transformed: Transformed, call: Call, hidden: Sequence[Any], machine_guards: bool) -> Table:
     """The table of a call.
 
     Raises:
-        Unserved: arguments, captured values or a program that the machine does not take.
+        Unserved, LookupError: arguments, captured values or a program that the machine does not take.
         UnknownGuard: with ``machine_guards``, guards that have no form in machine code.
         TooLong: there is not enough room.
     """
-    table = Table(len(args))
-    leaves = [pair for number, argument in enumerate(args) for pair in signature(table, 1 + number, argument)]
+    job, captures, program = call.job, call.captures, call.program
+    table = Table(len(call.args), tuple(call.kwargs))
+    leaves, extras = arguments(table, transformed, call)
     if [id(leaf) for _, leaf in leaves] != [id(leaf) for leaf in job.leaves]:
         raise Unserved
+    for register, leaf in (*leaves, *extras):
+        require_leaf(table, register, leaf)
     if transformed.backend is None:
         default = table.load(table.load(table.constant(DEFAULT), layout.ITEMS), 0)
         table.require_is(default, BACKEND)  # not what is the default now: use_backend may have chosen
@@ -113,35 +136,77 @@ def written(
     for register, value in zip(registers, hidden, strict=True):
         require_leaf(table, register, value)
         leaves.append((register, value))
-    for position in program.traced:
-        table.give(leaves[position][0])
-    finish(table, program, [leaves[position][1] for position in program.traced])
+    given = [*[leaves[position] for position in program.traced], *extras]
+    for register, _ in given:
+        table.give(register)
+    finish(table, program, [value for _, value in given])
     return table
 
 
-def signature(table: Table, register: int, argument: Any) -> Iterator[tuple[int, Any]]:
-    """Check an argument to be like this one; its leaves and their registers, in the order of the pytree."""
-    kind = type(argument)
-    if kind not in (tuple, list, dict):
-        if argument is None:
-            table.require_is(register, None)  # which has no leaves
-        else:
-            require_leaf(table, register, argument)
-            yield register, argument
-        return
-    table.require_type(register, kind)
-    table.require_word(register, layout.SIZE, len(argument))
-    if kind is dict:
-        if not all(type(key) is str for key in argument):
+Leaf = tuple[int, Any]
+"""A register, and what is in it now."""
+
+
+def arguments(table: Table, transformed: Transformed, call: Call) -> tuple[list[Leaf], list[Leaf]]:
+    """Check the structure of the arguments; the leaves in the order of the pytree, and those of the extras."""
+    if isinstance(transformed, Pushed):
+        primals, tangents = call.args
+        tree = call.job.treedef.children[0]
+        leaves = list(taken_apart(table, 1, flat(primals), tree))
+        moved = list(taken_apart(table, 2, flat(tangents), tree))
+        extras = iter(call.job.extras)
+        inputs = [pair for pair, leaf in zip(moved, call.job.leaves, strict=True) if has_tangent(leaf)]
+        if any(value is not extra for (_, value), extra in zip(inputs, extras, strict=True)):
+            raise Unserved  # it is cast
+        return leaves, inputs
+    if call.job.extras:
+        raise Unserved
+    positional, named = call.job.treedef.children
+    leaves = []
+    for number, (argument, tree) in enumerate(zip(call.args, positional.children, strict=True)):
+        leaves += taken_apart(table, 1 + number, argument, tree)
+    places = {name: 1 + len(call.args) + number for number, name in enumerate(call.kwargs)}
+    for name, tree in zip(sorted(call.kwargs), named.children, strict=True):
+        leaves += taken_apart(table, places[name], call.kwargs[name], tree)
+    return leaves, []
+
+
+def flat(given: Any) -> Any:
+    """The tuple or list of primals or tangents."""
+    if type(given) not in (tuple, list):
+        raise Unserved
+    return given
+
+
+def taken_apart(table: Table, register: int, value: Any, tree: TreeDef) -> Iterator[Leaf]:
+    """Check something to have the structure that it has now; its leaves."""
+    kind = type(value)
+    if tree.kind is None:
+        yield register, value
+    elif value is None:
+        table.require_is(register, None)
+    elif kind is dict:
+        if not all(type(key) is str for key in value):
             raise Unserved
-        for key in sorted(argument):
-            yield from signature(table, table.item(register, key), argument[key])
-        return
-    first = layout.ITEMS
-    if kind is list and argument:
-        register, first = table.load(register, layout.ITEMS), 0
-    for number, item in enumerate(argument):
-        yield from signature(table, table.load(register, first + 8 * number), item)
+        table.require_type(register, dict)
+        table.require_word(register, layout.SIZE, len(value))
+        for key, child in zip(sorted(value), tree.children, strict=True):
+            yield from taken_apart(table, table.item(register, key), value[key], child)
+    elif kind is tuple or kind is list or (isinstance(value, tuple) and record_fields(kind) is not None):
+        table.require_type(register, kind)
+        table.require_word(register, layout.SIZE, len(value))
+        first = layout.ITEMS
+        if kind is list and value:
+            register, first = table.load(register, layout.ITEMS), 0
+        for number, (item, child) in enumerate(zip(value, tree.children, strict=True)):
+            yield from taken_apart(table, table.load(register, first + 8 * number), item, child)
+    else:
+        names = record_fields(kind)
+        if names is None or names != tree.auxiliary:
+            raise Unserved
+        table.require_class(register, kind)
+        for name, child in zip(names, tree.children, strict=True):
+            yield from taken_apart(table, table.field(register, kind, name), getattr(value, name), child)
 
 
 def require_leaf(table: Table, register: int, leaf: Any) -> None:
@@ -205,11 +270,14 @@ def finish(table: Table, program: Program, inputs: Sequence[Any]) -> None:
 
 def is_arrangement(template: Any) -> bool:
     kind = type(template)
-    if kind is dict:
-        return all(map(is_arrangement, template.values()))
-    if kind is tuple or kind is list:
-        return all(map(is_arrangement, template))
-    return kind is Result or kind in CONSTANTS
+    if kind not in (tuple, list, dict) and record_fields(kind) is None:
+        return kind is Result or kind in CONSTANTS
+    if not isinstance(template, (tuple, list, dict)):
+        try:
+            any(layout.plain_member(kind, name) for name in record_fields(kind) or ())
+        except LookupError:
+            return False
+    return all(map(is_arrangement, held_items(template) or ()))
 
 
 def whole(program: Program) -> Any:

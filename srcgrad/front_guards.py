@@ -1,7 +1,7 @@
 """The guards of a function's captures as operations of `backends.llvm.front`: compiled from the text of `bind`.
 
 That text is the one place where guards are written, and each of its conditions becomes one that is at least as strong:
-of alternatives the identity with what is there now, of a transformed function its identity. What has no such form
+of alternatives the identity with what is there now, of a transform that of its options. What has no such form
 (``UnknownGuard``) is left to `bind` itself, called by the machine.
 """
 
@@ -18,7 +18,9 @@ from srcgrad.tracing.capture import Captures
 from srcgrad.transformed import Transformed
 
 FUNCTION: Final = layout.member_offset(Transformed.f) if layout.KNOWN else 0
-"""Where a transformed function has its function."""
+OPTIONS: Final = layout.member_offset(Transformed.options) if layout.KNOWN else 0
+"""Where a transformed function has its function and its options."""
+_OF_A_TRANSFORM: Final = ("__srcgrad_static__", "__srcgrad_wrapped__")
 
 
 class _Cells(tuple[Any, ...]):
@@ -122,7 +124,7 @@ class Guards:
     def element(self, holder: Place, key: Any) -> Place:
         """An element whose place the guards before it have found to exist."""
         value = holder.object[key]
-        if holder.kind is dict and type(key) is str:
+        if holder.kind is dict and type(key) in (str, int):
             register = self.table.item(holder.register, key)
         elif holder.kind in (tuple, _Cells) and type(key) is int:
             register = self.table.load(holder.register, layout.ITEMS + 8 * key)
@@ -133,7 +135,7 @@ class Guards:
         return Place(register, types.CellType if holder.kind is _Cells else None, value)
 
     def wrapped(self, holder: Place) -> Place:
-        """The function of a transformed function, which `compare` has found to be the very same one."""
+        """The function of a transformed function, whose class and options have been found to be the same."""
         if not isinstance(holder.object, Transformed):
             raise UnknownGuard("the functions of a transform")
         return Place(self.table.load(holder.register, FUNCTION), None, holder.object.f)
@@ -184,12 +186,12 @@ class Guards:
             case ast.Call(func=ast.Name(id="len"), args=[sized]), ast.Eq(), ast.Constant(value=int(size)):
                 self.require_size(sized, size)
             case ast.Call(func=ast.Name(id="tuple"), args=[mapping]), ast.Eq(), ast.Name(id=name):
-                keys = self.constants[name]
-                if len(keys) > 1:
-                    raise UnknownGuard("the order of keys")
-                self.require_size(mapping, len(keys))
+                place = self.place(mapping)
+                if place.kind is not dict or tuple(place.object) != self.constants[name]:
+                    raise UnknownGuard(f"the keys of {place.kind}")
+                self.table.require_keys(place.register, tuple(place.object))
             case ast.Attribute(value=ast.Name() as name, attr="__srcgrad_static__"), ast.Eq(), _:
-                self.require_present(ast.Compare(left, [operator], [right]), name)
+                self.require_transform(ast.Compare(left, [operator], [right]), name)
             case ast.Constant(value=str(key)), ast.NotIn(), mapping:
                 place = self.place(mapping)
                 if place.kind is not dict:
@@ -197,6 +199,19 @@ class Guards:
                 self.table.absent(place.register, key)
             case _:
                 raise UnknownGuard(f"{ast.unparse(left)} {operator} {ast.unparse(right)}")
+
+    def require_transform(self, node: ast.expr, name: ast.Name) -> None:
+        """The options, of which equal ones are mostly one object, of the class that the guard before this one asks."""
+        place = self.places[name.id]
+        transform: Any = place.object
+        kind: Any = type(transform)
+        known = [getattr(kind, name, None) is getattr(Transformed, name) for name in _OF_A_TRANSFORM]
+        if not all(known) or place.kind is not kind:
+            self.require_present(node, name)
+        elif not eval(ast.unparse(node), self.constants, {name.id: transform}):
+            raise UnknownGuard(ast.unparse(node))
+        else:
+            self.table.require_is(self.table.load(place.register, OPTIONS), transform.options)
 
     def require_type(self, place: Place, kind: type) -> None:
         self.table.require_type(place.register, kind)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from srcgrad.boundary import described
-from srcgrad.differentiate import Argnums, are_builtin, check_argnums, normal_argnums, plural, rebuild
+from srcgrad.differentiate import Argnums, are_plain, check_argnums, normal_argnums, plural, rebuild
 from srcgrad.errors import ArgumentError, ShapeError, StructureError
 from srcgrad.ir.core import Builder, Function, Literal, Value
 from srcgrad.ir.opdef import REGISTRY, Term
@@ -118,7 +118,7 @@ class Vmap(Transformed):
         def finish(results: Sequence[Any], stages: Any) -> Any:
             return rebuild(out_tree, outputs, results)
 
-        return Built(function, finish, arranges=are_builtin(out_tree))
+        return Built(function, finish, arranges=are_plain(out_tree))
 
     def inline(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """In a concrete trace the numbers of single examples are not known to the mapped function: loop if it asks."""
@@ -308,7 +308,7 @@ class Jit(Transformed):
         def finish(results: Sequence[Any], stages: Any) -> Any:
             return rebuild(out_tree, outputs, results)
 
-        return Built(traced.function, finish, arranges=are_builtin(out_tree))
+        return Built(traced.function, finish, arranges=are_plain(out_tree))
 
     def inline(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return invoke(self.f, *args, **kwargs)

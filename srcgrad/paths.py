@@ -8,7 +8,6 @@ function is traced once more. Beyond the limit, and where a path cannot be trace
 from __future__ import annotations
 
 import dis
-import threading
 import types
 from collections.abc import Hashable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -20,6 +19,7 @@ from srcgrad.cache import PROGRAMS, Known, Trivial, code_of, find_captures
 from srcgrad.compiler import Runner, compiled, without_gc
 from srcgrad.errors import SrcgradError
 from srcgrad.ir.core import Function
+from srcgrad.ir.locks import new_lock
 from srcgrad.tracing.aliasing import AliasPattern
 from srcgrad.tracing.capture import Uncacheable
 from srcgrad.tracing.conversion.state import MustRetrace
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 LIMIT: Final = 8
 """How many paths of one entry are compiled."""
+LOCK: Final = new_lock()
 NO_PATH: Final = object()
 """What `run_path` returns where the call is to be traced again."""
 
@@ -61,7 +62,6 @@ class Paths:
     """The paths of one entry, safe under threads."""
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
         self.found: tuple[Path, ...] = ()
         self.errors = 0
         self.closed: str | None = None
@@ -73,7 +73,7 @@ class Paths:
         for path in self.found:
             if path.holds(inputs):
                 if self.found[0] is not path:
-                    with self.lock:
+                    with LOCK:
                         self.found = (path, *(other for other in self.found if other is not path))
                 return path
         return None
@@ -84,7 +84,7 @@ class Paths:
 
     def add(self, path: Path) -> None:
         """Keep a path, unless another thread has found it meanwhile or there are enough."""
-        with self.lock:
+        with LOCK:
             if len(self.found) < LIMIT and all(other.identity != path.identity for other in self.found):
                 self.found = (path, *self.found)
 

@@ -24,7 +24,7 @@ import numpy as np
 
 from srcgrad.backends.base import backend as find_backend
 from srcgrad.boundary import described, is_fault, reported
-from srcgrad.cache import CODES, PROGRAMS, Known, code_of, find_captures
+from srcgrad.cache import CODES, PROGRAMS, Known, code_of, find_captures, learned, the_same
 from srcgrad.compiler import Runner, backend_name, compiled, inlined, interpreted, prepared, without_gc
 from srcgrad.errors import ArgumentError, ConcretizationError, SrcgradError, UnsupportedError
 from srcgrad.ir.core import Function, Value
@@ -51,7 +51,7 @@ from srcgrad.tracing.jax_arrays import (
 from srcgrad.tracing.pytree import TreeDef
 from srcgrad.tracing.trace import ACTIVE, CURRENT, WATCH, NeedsConcrete, Refused
 from srcgrad.tracing.tracer import Tracer, as_tracer, from_value
-from srcgrad.vectorcall import VectorCalled, allow, allowed
+from srcgrad.vectorcall import VectorCalled, allow, allowed, set_function
 from srcgrad.ways import (
     CONVERTED_FIRST,
     CONVERTED_LAST,
@@ -70,6 +70,8 @@ FAST_ENTRIES = 16
 """How many signatures of plain arrays and floats an object remembers."""
 SERVED_FROM = 4
 """From which call on machine code answers the calls of one signature, where it can; a power of two."""
+MACHINE: list[int] = []
+"""The address of the function that answers calls by tables, once there is one."""
 
 
 class RetraceWarning(UserWarning):
@@ -126,10 +128,12 @@ class Transformed(VectorCalled, ABC):  # type: ignore[misc]
     It binds as a method, has the function's name, docstring and signature, pickles and deep-copies.
     """
 
-    __slots__ = ("__dict__", "__weakref__", "f", "tables")
+    __slots__ = ("__dict__", "__weakref__", "f", "options", "tables")
 
     kind: str
     f: Callable[..., Any]
+    options: tuple[Hashable, ...]
+    """What else tells this transform from others of its class; equal ones are mostly one object, as guards ask."""
     tables: tuple[Any, ...]
     """What answers calls in machine code: `front`. Unset at first."""
     writes_back: ClassVar[bool] = False
@@ -143,13 +147,29 @@ class Transformed(VectorCalled, ABC):  # type: ignore[misc]
         if backend is not None:
             find_backend(backend)
         # A plain function's attributes are copied, as functools.wraps does; those of a transform are its own.
-        functools.update_wrapper(self, f, updated=("__dict__",) if isinstance(f, types.FunctionType) else ())
+        if type(f) is types.FunctionType and not f.__dict__:  # the same in half the time
+            for name in functools.WRAPPER_ASSIGNMENTS:
+                setattr(self, name, getattr(f, name))
+            self.__dict__["__wrapped__"] = f
+        else:
+            functools.update_wrapper(self, f, updated=("__dict__",) if isinstance(f, types.FunctionType) else ())
         self.f = f
         self.backend = backend
-        self.options = options
-        self.plans: dict[TreeDef, Any] = {}
-        self.fast: dict[tuple[Any, ...], tuple[Known, Program]] = {}
+        self.options = the_same(options)
+        self.learn()
+
+    def learn(self) -> None:
+        """Begin with what calls of other objects with this transform of the same code have found."""
+        self.learned = found = learned(code_of(self.f), type(self), self.backend, self.options)
+        self.fast: dict[tuple[Any, ...], tuple[Known, Program]] = found.fast.copy()
         self.calls: dict[Runner, int] = {}
+        if found.tables:
+            self.answer_by(found.tables)
+
+    def answer_by(self, tables: tuple[Any, ...]) -> None:
+        """Let machine code answer the calls that fit these tables, which it has made."""
+        self.tables = tables
+        set_function(self, MACHINE[0])
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -181,7 +201,7 @@ class Transformed(VectorCalled, ABC):  # type: ignore[misc]
     def __srcgrad_rewrap__(self, inner: Callable[..., Any]) -> Transformed:
         other = copy.copy(self)
         other.f = inner
-        other.plans, other.fast, other.calls = {}, {}, {}
+        other.learn()
         return other
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
@@ -192,7 +212,8 @@ class Transformed(VectorCalled, ABC):  # type: ignore[misc]
     def __copy__(self) -> Transformed:
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)
-        other.f = self.f
+        other.f, other.options = self.f, self.options
+        other.learn()
         return other
 
     def __deepcopy__(self, memo: Any) -> Transformed:
@@ -206,9 +227,9 @@ class Transformed(VectorCalled, ABC):  # type: ignore[misc]
         state = {
             name: value
             for name, value in self.__dict__.items()
-            if name not in ("plans", "fast", "calls", "__wrapped__")
+            if name not in ("learned", "fast", "calls", "__wrapped__")
         }
-        return (restore, (type(self), self.f, state))
+        return (restore, (type(self), self.f, self.options, state))
 
     def __repr__(self) -> str:
         return f"<{self.kind} of {self.name}>"
@@ -232,7 +253,7 @@ class Transformed(VectorCalled, ABC):  # type: ignore[misc]
                 if found is not None and found[0].bind(self.f) is not None:
                     program = found[1]
                     if program.native:
-                        self.count(args, None, *found)
+                        self.count(args, {}, None, *found)
                     direct = program.direct
                     if direct is not None:
                         return program.finish(direct(*args), program.stages)
@@ -253,15 +274,24 @@ class Transformed(VectorCalled, ABC):  # type: ignore[misc]
             prune_traceback(error)
         return None
 
-    def count(self, args: tuple[Any, ...], job: Job | None, captures: Known, program: Program) -> None:
-        """One more call of a program in machine code; of many, the later ones are answered there as a whole."""
-        number = self.calls[program.run] = self.calls.get(program.run, 0) + 1
+    def count(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], job: Job | None, captures: Known, program: Program
+    ) -> None:
+        """One more call of a program in machine code; of many, the later ones are answered there as a whole.
+
+        The first calls of objects that are made for a call each count together.
+        """
+        calls = self.calls
+        number = calls[program.run] = calls.get(program.run, 0) + 1
+        if number == 1:
+            number = self.learned.calls[program.run] = self.learned.calls.get(program.run, 0) + 1
+            calls = self.learned.calls
         if number >= SERVED_FROM and not number & (number - 1):
             from srcgrad.front import serve  # which is written with this module
 
-            serve(self, args, job or self.job(args, {}), captures, program)
-        elif len(self.calls) > FAST_ENTRIES:
-            self.calls.clear()
+            serve(self, args, kwargs, job or self.job(args, kwargs), captures, program)
+        elif len(calls) > FAST_ENTRIES:
+            calls.clear()
 
     def inline(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Put the transformed function into the trace in progress."""
@@ -310,11 +340,11 @@ class Transformed(VectorCalled, ABC):  # type: ignore[misc]
                 continue
             if isinstance(program, Retrace):
                 return self.retrace(job, args, kwargs, program.reason)
-            if not kwargs and not job.extras and not program.mutated:
-                if not hidden:
+            if not program.mutated:
+                if not hidden and not kwargs and not job.extras:
                     self.remember(args, captures, program)
                 if program.native:
-                    self.count(args, job, captures, program)
+                    self.count(args, kwargs, job, captures, program)
             return self.execute(program, job, hidden)
         if unsupported is not None:
             raise unsupported
@@ -348,11 +378,12 @@ class Transformed(VectorCalled, ABC):  # type: ignore[misc]
         """Let later calls on arrays and floats of the same types find the program without looking at structures."""
         key = plain_key(self.backend, args)
         if key is not None and all(not isinstance(a, np.ndarray) or a.dtype.isnative for a in args):
-            if len(self.fast) >= FAST_ENTRIES:
-                self.fast.clear()
             if args and JAX_TYPES.issuperset(map(type, args)):
                 program = program._replace(direct=getattr(program.run, "run_device", None))
-            self.fast[key] = (captures, program)
+            for fast in (self.fast, self.learned.fast):
+                if len(fast) >= FAST_ENTRIES:
+                    fast.clear()
+                fast[key] = (captures, program)
 
     def execute(self, program: Program, job: Job, hidden: Sequence[Any]) -> Any:
         leaves = [*job.leaves, *hidden] if hidden else job.leaves
@@ -490,23 +521,32 @@ class Transformed(VectorCalled, ABC):  # type: ignore[misc]
         return built.finish(results, [interpreted(stage, traced.sites) for stage in built.stages])
 
     def trace_now(self, job: Job) -> tuple[list[LeafSpec | None], list[Any], Traced]:
-        """Trace with the numbers known: the function as it is, or converted where a call in it does not dispatch."""
+        """Trace with the numbers known: converted, so that Python's questions are answered as of the numbers
+        themselves, or as it is where conversion does not help, and where the function raises, so that the error comes
+        from the user's own code.
+        """
         specs = [leaf_spec(leaf) if flag else None for leaf, flag in zip(job.leaves, job.active, strict=True)]
-        failure: SrcgradError | None = None
-        for converting in (False, True):
+        refused: SrcgradError | None = None
+        raised: Exception | None = None
+        by_user = False
+        ways = (True, False) if WATCH.get() is None else (False, True)  # what is watched runs in the user's own code
+        for converting in ways if is_user_function(function_of(self.f)) else (False,):
             leaves = [copy_input(leaf) for leaf in job.leaves]
             inputs = [as_array(leaf) for leaf, spec in zip(leaves, specs, strict=True) if spec is not None]
             try:
                 return specs, inputs, self.trace(job, leaves, specs, True, inputs, converting=converting)
             except (ConcretizationError, UnsupportedError) as error:
-                if failure is None or isinstance(error, UnsupportedError):  # which says what there is no rule for
-                    failure = error
-                if converting or not is_user_function(function_of(self.f)):
-                    break
+                if refused is None or isinstance(error, UnsupportedError):  # which says what there is no rule for
+                    refused = error
             except Exception as error:
-                if failure is None or WATCH.get() is not None or is_fault(error):
+                if WATCH.get() is not None or is_fault(error):
                     raise
-                break
+                if not converting and refused is None:
+                    raise
+                if converting:
+                    by_user = isinstance(error, SrcgradError) or not raised_by_callee(error)
+                    raised = error.with_traceback(None)  # the same error may be raised again
+        failure = raised if raised is not None and (by_user or refused is None) else refused
         assert failure is not None
         raise failure
 
@@ -539,14 +579,24 @@ def global_name(thing: Any) -> str | None:
     return name if found is thing else None
 
 
-def restore(cls: type[Transformed], f: Callable[..., Any], state: dict[str, Any]) -> Transformed:
+def restore(
+    cls: type[Transformed], f: Callable[..., Any], options: tuple[Hashable, ...], state: dict[str, Any]
+) -> Transformed:
     """Unpickle a transformed function."""
     other = object.__new__(cls)
     other.__dict__.update(state)
-    other.f = f
+    other.f, other.options = f, the_same(options)
     other.__dict__["__wrapped__"] = f
-    other.plans, other.fast, other.calls = {}, {}, {}
+    other.learn()
     return other
+
+
+def raised_by_callee(error: Exception) -> bool:
+    """Whether converted code called what raised this, in C: perhaps because it was given a traced value."""
+    entry = error.__traceback__
+    while entry is not None and entry.tb_next is not None:
+        entry = entry.tb_next
+    return entry is not None and internal_frame(entry.tb_frame)
 
 
 def user_stack_level() -> int:

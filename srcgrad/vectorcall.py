@@ -47,7 +47,10 @@ class _Spec(ctypes.Structure):
     )
 
 
-_MEMBER_TABLE: Final = (_Member * 2)(_Member(b"__vectorcalloffset__", _T_PYSSIZET, _FIELD, _READONLY, None))
+_MEMBER_TABLE: Final = (_Member * 3)(
+    _Member(b"__vectorcalloffset__", _T_PYSSIZET, _FIELD, _READONLY, None),
+    _Member(b"_machine", _T_PYSSIZET, _FIELD, 0, b"The address of the function that answers calls."),
+)
 _SLOT_TABLE: Final = (_Slot * 2)(_Slot(_MEMBERS, ctypes.addressof(_MEMBER_TABLE)))
 _SPEC: Final = _Spec(b"srcgrad.vectorcall.VectorCalled", _FIELD + 8, 0, _DEFAULT | _BASETYPE, _SLOT_TABLE)
 
@@ -94,4 +97,4 @@ def allowed(cls: type) -> bool:
 
 def set_function(instance: Any, address: int) -> None:
     """Let machine code, which must stay, answer the calls of an instance of a class that is allowed to."""
-    _field_of(instance).value = address
+    instance._machine = address

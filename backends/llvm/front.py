@@ -12,7 +12,8 @@ tuple. What `bind` returned is held until the end.
 from __future__ import annotations
 
 import ctypes
-import threading
+import dataclasses
+import sys
 from collections.abc import Callable, Sequence
 from enum import IntEnum
 from typing import Any, Final, NamedTuple
@@ -21,11 +22,12 @@ import llvmlite.binding as llvm  # type: ignore[import-untyped]
 import numpy as np
 
 from srcgrad.backends.llvm import layout, native
+from srcgrad.ir.locks import new_lock
 from srcgrad.ir.types import DTYPES
 
-MOST_ARGUMENTS: Final = 32
+MOST_ARGUMENTS: Final = 128
 MOST_REGISTERS: Final = 256
-MOST_RESULTS: Final = 64
+MOST_RESULTS: Final = 128
 WORD: Final = 8
 
 
@@ -54,6 +56,10 @@ class Code(IntEnum):
     DICT = 19
     DONE = 20
     FINISH = 21
+    VALUE = 22
+    RECORD = 23
+    INSTANCE = 24
+    ORDER = 25
 
 
 class TooLong(Exception):
@@ -61,14 +67,17 @@ class TooLong(Exception):
 
 
 class Table:
-    """The operations for one signature; a register is a number, and 0 is the object that is called."""
+    """The operations for one signature; a register is a number, and 0 is the object that is called.
 
-    def __init__(self, arguments: int) -> None:
-        if arguments > MOST_ARGUMENTS:
+    The arguments follow it, those by position, then those by the given names, in the order of the call.
+    """
+
+    def __init__(self, arguments: int, names: Sequence[str] = ()) -> None:
+        if arguments + len(names) > MOST_ARGUMENTS:
             raise TooLong
-        self.words: list[int] = [arguments]
         self.kept: list[Any] = []
-        self.registers = 1 + arguments
+        self.words: list[int] = [arguments, len(names), *[self.held(sys.intern(name)) for name in names]]
+        self.registers = 1 + arguments + len(names)
         self.given = 0
 
     def held(self, object: Any) -> int:
@@ -92,14 +101,47 @@ class Table:
         self.words += [Code.LOAD, found, register, offset]
         return found
 
-    def item(self, mapping: int, key: str) -> int:
+    def item(self, mapping: int, key: str | int) -> int:
         """What a dict has under a key; no fit if it has nothing."""
         found = self.register()
         self.words += [Code.ITEM, found, mapping, self.held(key), 0, 0]
         return found
 
+    def field(self, instance: int, cls: type, name: str) -> int:
+        """An attribute that an instance of this class has itself; no fit if it has none.
+
+        Raises:
+            LookupError: its class decides what is read, or has not met it.
+        """
+        name = sys.intern(name)
+        member = layout.plain_member(cls, name)
+        if member is not None:
+            return self.load(instance, layout.member_offset(member))
+        place = layout.value_place(cls, name)
+        if place is None:
+            raise LookupError(name)
+        found = self.register()
+        self.words += [Code.VALUE, found, instance, WORD * place, self.held(name)]
+        return found
+
+    def require_class(self, register: int, cls: type) -> None:
+        """An instance of a class that is as it is now.
+
+        Raises:
+            LookupError: changes of the class cannot be seen.
+        """
+        version = layout.class_version(cls)
+        if not version:
+            raise LookupError(cls)
+        self.require_type(register, cls)
+        self.words += [Code.HALF, self.constant(cls), layout.CLASS_VERSION, version]
+
     def absent(self, mapping: int, key: str) -> None:
         self.words += [Code.ABSENT, mapping, self.held(key), 0]
+
+    def require_keys(self, mapping: int, keys: tuple[Any, ...]) -> None:
+        """A dict with these very keys, in this order."""
+        self.words += [Code.ORDER, mapping, self.held(keys), len(keys), 0]
 
     def require_is(self, register: int, object: Any) -> None:
         self.words += [Code.IS, register, self.held(object)]
@@ -167,23 +209,25 @@ class Table:
 
     def _depth(self, template: Any) -> int:
         """The most objects that wait for a container."""
-        if type(template) is dict:
-            template = list(template.values())
-        if type(template) not in (tuple, list):
-            return 1
-        return max([1, *[number + self._depth(item) for number, item in enumerate(template)]])
+        items = held_items(template)
+        return max([1, *[number + self._depth(item) for number, item in enumerate(items or ())]])
 
     def _build(self, template: Any, places: dict[int, int]) -> None:
-        kind = type(template)
-        if kind in (tuple, list, dict):
-            for item in template.values() if kind is dict else template:
-                self._build(item, places)
+        kind, items = type(template), held_items(template)
+        for item in items or ():
+            self._build(item, places)
         if kind is tuple:
             self.words += [Code.TUPLE, len(template)]
         elif kind is list:
             self.words += [Code.LIST, len(template)]
         elif kind is dict:
             self.words += [Code.DICT, len(template), self.held(tuple(template))]
+        elif isinstance(template, tuple):
+            self.words += [Code.RECORD, len(template), self.held(kind)]
+        elif items is not None:
+            names = tuple([sys.intern(field.name) for field in dataclasses.fields(template)])
+            new = layout.word(object, layout.NEW)
+            self.words += [Code.INSTANCE, len(names), self.held(names), self.held(kind), new]
         elif id(template) in places:
             self.words += [Code.KEEP, places[id(template)]]
         else:
@@ -193,6 +237,17 @@ class Table:
         """What stands in the slot's tuple: the words in memory of their own, and what they refer to."""
         signed = [word - (1 << 64) if word >= 1 << 63 else word for word in self.words]
         return (ctypes.c_int64 * len(signed))(*signed), tuple(self.kept)
+
+
+def held_items(template: Any) -> list[Any] | None:
+    """What a container of a result holds: a tuple, list, dict, namedtuple or dataclass; None for what is none."""
+    if isinstance(template, (tuple, list)):
+        return list(template)
+    if type(template) is dict:
+        return list(template.values())
+    if dataclasses.is_dataclass(template):
+        return [getattr(template, field.name) for field in dataclasses.fields(template)]
+    return None
 
 
 class Place(NamedTuple):
@@ -219,8 +274,9 @@ KNOWN_DTYPES: Final = frozenset(map(id, DTYPES.values()))
 _FUNCTIONS: Final = (
     "PyThreadState_Get", "_PyObject_MakeTpCall", "PyDict_GetItem", "PyDict_New", "PyDict_SetItem", "PyList_New",
     "PyErr_Fetch", "PyErr_NormalizeException", "PyException_SetTraceback", "PyErr_Clear", "_Py_Dealloc",
+    "PyType_GenericAlloc", "PyObject_GenericSetAttr", "PyDict_Next",
 )  # fmt: skip
-_LOCK: Final = threading.Lock()
+_LOCK: Final = new_lock()
 _addresses: Final[dict[int, int]] = {}
 POSSIBLE: Final = (
     layout.KNOWN
@@ -242,7 +298,8 @@ def machine(place: Place) -> int:
     with _LOCK:
         for name in _FUNCTIONS:
             llvm.add_symbol(name, ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value)
-        for symbol, object in (("active", place.active), ("failed", place.failed), ("none", None), ("dict", dict)):
+        found = {"active": place.active, "failed": place.failed, "none": None, "dict": dict, "empty": ()}
+        for symbol, object in found.items():
             llvm.add_symbol(f"srcgrad_front_{symbol}", id(object))
         needed = native.Library(text(place.slot)), place
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(needed))

@@ -7,6 +7,7 @@ from typing import Final
 
 from srcgrad.backends.llvm import entry, layout
 from srcgrad.backends.llvm.front import MOST_ARGUMENTS, MOST_REGISTERS, MOST_RESULTS, WORD, Code
+from srcgrad.backends.llvm.front_text import Writer, release_text
 
 _CONTIGUOUS_ALIGNED: Final = 0x101
 _UNFIT: Final = "inttoptr (i64 1 to ptr)"
@@ -19,8 +20,11 @@ declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
 declare ptr @PyDict_GetItem(ptr, ptr)
 declare ptr @PyDict_New()
 declare i32 @PyDict_SetItem(ptr, ptr, ptr)
+declare i32 @PyDict_Next(ptr, ptr, ptr, ptr)
 declare ptr @PyTuple_New(i64)
 declare ptr @PyList_New(i64)
+declare ptr @PyType_GenericAlloc(ptr, i64)
+declare i32 @PyObject_GenericSetAttr(ptr, ptr, ptr)
 declare void @PyErr_Fetch(ptr, ptr, ptr)
 declare void @PyErr_NormalizeException(ptr, ptr, ptr)
 declare i32 @PyException_SetTraceback(ptr, ptr)
@@ -32,99 +36,21 @@ declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 @srcgrad_front_failed = external global i8
 @srcgrad_front_none = external global i8
 @srcgrad_front_dict = external global i8
+@srcgrad_front_empty = external global i8
 """
 
 
 def text(slot: int) -> str:
     """The module; the tuple of tables is in the slot at this offset of an object."""
-    return "\n".join([_DECLARATIONS, _release(), _Machine().text(), _front(slot), _failing()])
+    return "\n".join([_DECLARATIONS, release_text(), _Machine().text(), _front(slot), _failing()])
 
 
-class _Writer:
-    """Instructions of one function."""
-
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-        self.count = 0
-
-    def set(self, instruction: str) -> str:
-        self.count += 1
-        self.lines.append(f"  %t{self.count} = {instruction}")
-        return f"%t{self.count}"
-
-    def do(self, instruction: str) -> None:
-        self.lines.append(f"  {instruction}")
-
-    def label(self, name: str = "") -> str:
-        self.count += not name
-        name = name or f"b{self.count}"
-        self.lines.append(f"{name}:")
-        self.at = name
-        return name
-
-    def field(self, pointer: str, offset: int | str, type: str = "ptr") -> str:
-        place = self.set(f"getelementptr i8, ptr {pointer}, i64 {offset}")
-        return self.set(f"load {type}, ptr {place}, align {4 if type == 'i32' else 8}")
-
-    def branch(self, condition: str, where: str) -> None:
-        """Go there if the condition holds."""
-        self.count += 1
-        on = f"b{self.count}"
-        self.do(f"br i1 {condition}, label %{where}, label %{on}")
-        self.label(on)
-
-    def acquire(self, object: str) -> None:
-        references = self.set(f"add i64 {self.set(f'load i64, ptr {object}, align 8')}, 1")
-        self.do(f"store i64 {references}, ptr {object}, align 8")
-
-    def function(self, head: str) -> str:
-        return "\n".join([f"define {head} {{", *self.lines, "}", ""])
-
-
-def _release() -> str:
-    """``@release`` gives a reference back, if it is one; ``@release_all`` gives back those in memory."""
-    return """
-define internal void @release(ptr %object) {
-  %none = icmp eq ptr %object, null
-  br i1 %none, label %done, label %some
-some:
-  %before = load i64, ptr %object, align 8
-  %after = sub i64 %before, 1
-  store i64 %after, ptr %object, align 8
-  %dead = icmp eq i64 %after, 0
-  br i1 %dead, label %free, label %done
-free:
-  call void @_Py_Dealloc(ptr %object)
-  ret void
-done:
-  ret void
-}
-
-define internal void @release_all(ptr %objects, i64 %count) {
-entry:
-  br label %next
-next:
-  %k = phi i64 [0, %entry], [%more, %one]
-  %over = icmp eq i64 %k, %count
-  br i1 %over, label %done, label %one
-one:
-  %place = getelementptr ptr, ptr %objects, i64 %k
-  %object = load ptr, ptr %place, align 8
-  call void @release(ptr %object)
-  %more = add i64 %k, 1
-  br label %next
-done:
-  ret void
-}
-"""
-
-
-class _Machine(_Writer):
+class _Machine(Writer):
     """``@run``: the call's result by one table, null where an exception is set, or `_UNFIT`."""
 
     def text(self) -> str:
-        head = self._beginning()
-        body = _Writer()
+        first = self._beginning()
+        body = Writer()
         self.count, self.arrivals = 1000, [("%first", self.at)]
         for code in Code:
             self.label(f"code{code.value}")
@@ -141,26 +67,45 @@ class _Machine(_Writer):
         body.do("%code = load i64, ptr %pc, align 8")
         cases = " ".join(f"i64 {code.value}, label %code{code.value}" for code in Code)
         body.do(f"switch i64 %code, label %unfit [{cases}]")
-        self.lines = [*head, *body.lines, *operations]
-        return self.function("internal ptr @run(ptr %words, ptr %callable, ptr %args, i64 %nargs)")
+        self.lines = [*first, *body.lines, *operations]
+        head = "internal ptr @run(ptr %words, ptr %callable, ptr %args, i64 %nargs, ptr %names, i64 %named)"
+        return self.function(head)
 
     def _beginning(self) -> list[str]:
         self.label("entry")
         for name, count in (
-            ("registers", MOST_REGISTERS), ("argv", MOST_ARGUMENTS), ("stack", MOST_RESULTS), ("owned", 1),
-            ("result", 1), ("given", 1), ("top", 1),
+            ("registers", MOST_REGISTERS), ("argv", max(MOST_ARGUMENTS, MOST_RESULTS)), ("owned", 1),
+            ("result", 1), ("given", 1), ("top", 1), ("position", 1), ("key", 1),
         ):  # fmt: skip
             self.do(f"%{name} = alloca [{count} x i64], align 16")
+        self.do("%stack = getelementptr ptr, ptr %argv, i64 0")  # for the results, once the arguments are given back
         for name in ("owned", "result", "given", "top"):
             self.do(f"store i64 0, ptr %{name}, align 8")
         self.branch(self.set(f"icmp ne i64 {self.field('%words', 0, 'i64')}, %nargs"), "unfit")
+        self.branch(self.set(f"icmp ne i64 {self.field('%words', WORD, 'i64')}, %named"), "unfit")
         self.do("store ptr %callable, ptr %registers, align 8")
-        self.do("%first = getelementptr i64, ptr %words, i64 1")
+        self.do(f"%keys = getelementptr i8, ptr %words, i64 {2 * WORD}")
+        self.do("%first = getelementptr i64, ptr %keys, i64 %named")
         before = self.at
+        self.do("br label %naming")
+        self.label("naming")
+        self.do(f"%name = phi i64 [0, %{before}], [%name.next, %name.fits]")
+        self.do("%named.all = icmp eq i64 %name, %named")
+        self.do("br i1 %named.all, label %copy, label %compare")
+        self.label("compare")
+        key = self.set(f"load ptr, ptr {self.set('getelementptr ptr, ptr %keys, i64 %name')}, align 8")
+        items = self.set(f"getelementptr i8, ptr %names, i64 {layout.ITEMS}")
+        given = self.set(f"load ptr, ptr {self.set(f'getelementptr ptr, ptr {items}, i64 %name')}, align 8")
+        self.do(f"br i1 {self.set(f'icmp eq ptr {key}, {given}')}, label %name.fits, label %unfit")
+        self.label("name.fits")
+        self.do("%name.next = add i64 %name, 1")
+        self.do("br label %naming")
+        self.label("copy")
+        self.do("%count = add i64 %nargs, %named")
         self.do("br label %copying")
         self.label("copying")
-        self.do(f"%number = phi i64 [0, %{before}], [%following, %copied]")
-        self.do("%all = icmp eq i64 %number, %nargs")
+        self.do("%number = phi i64 [0, %copy], [%following, %copied]")
+        self.do("%all = icmp eq i64 %number, %count")
         self.do("br i1 %all, label %begin, label %copied")
         self.label("copied")
         argument = self.set(f"load ptr, ptr {self.set('getelementptr ptr, ptr %args, i64 %number')}, align 8")
@@ -212,8 +157,8 @@ class _Machine(_Writer):
         self.keep(1, found)
         return 4
 
-    def _looked_up(self, mapping: int, key: int, version: int) -> tuple[str, str]:
-        """Begin the case that a dict has changed since a word was its version: what it has, and its version now."""
+    def _changed(self, mapping: int, version: int) -> tuple[str, str]:
+        """Begin the case that a dict has changed since a word was its version: the dict, and its version now."""
         dict = self.register(mapping)
         now = self.field(dict, layout.VERSION, "i64")
         self.count += 1
@@ -223,9 +168,13 @@ class _Machine(_Writer):
         self.label(look)
         kind = self.field(dict, layout.TYPE)
         self.unless(self.set(f"icmp eq ptr {kind}, @srcgrad_front_dict"))
-        found = self.set(f"call ptr @PyDict_GetItem(ptr {dict}, ptr {self.word(key, 'ptr')})")
         self.same = same
-        return found, now
+        return dict, now
+
+    def _looked_up(self, mapping: int, key: int, version: int) -> tuple[str, str]:
+        """Begin the case that a dict has changed: what it has under a key, and its version now."""
+        dict, now = self._changed(mapping, version)
+        return self.set(f"call ptr @PyDict_GetItem(ptr {dict}, ptr {self.word(key, 'ptr')})"), now
 
     def _cached(self, number: int, value: str, type: str) -> None:
         place = self.set(f"getelementptr i64, ptr %pc, i64 {number}")
@@ -241,6 +190,29 @@ class _Machine(_Writer):
         self.keep(1, self.word(5, "ptr"))
         return 6
 
+    def _value(self) -> int:
+        """An attribute of an instance, among its values or in its dict."""
+        instance = self.register(2)
+        self.count += 1
+        some, none, had = (f"{name}{self.count}" for name in ("values", "names", "value"))
+        values = self.field(instance, layout.VALUES)
+        self.do(f"br i1 {self.set(f'icmp ne ptr {values}, null')}, label %{some}, label %{none}")
+        self.label(some)
+        kept = self.field(values, self.word(3))
+        self.do(f"br label %{had}")
+        self.label(none)
+        names = self.field(instance, layout.ATTRIBUTES)
+        self.unless(self.set(f"icmp ne ptr {names}, null"))
+        self.unless(self.set(f"icmp eq ptr {self.field(names, layout.TYPE)}, @srcgrad_front_dict"))
+        found = self.set(f"call ptr @PyDict_GetItem(ptr {names}, ptr {self.word(4, 'ptr')})")
+        last = self.at
+        self.do(f"br label %{had}")
+        self.label(had)
+        value = self.set(f"phi ptr [{kept}, %{some}], [{found}, %{last}]")
+        self.unless(self.set(f"icmp ne ptr {value}, null"))
+        self.keep(1, value)
+        return 5
+
     def _absent(self) -> int:
         found, version = self._looked_up(1, 2, 3)
         self.unless(self.set(f"icmp eq ptr {found}, null"))
@@ -248,6 +220,33 @@ class _Machine(_Writer):
         self.do(f"br label %{self.same}")
         self.label(self.same)
         return 4
+
+    def _order(self) -> int:
+        """The keys of a dict are those of a tuple, one after the other."""
+        dict, version = self._changed(1, 4)
+        same, count = self.same, self.word(3)
+        self.unless(self.set(f"icmp eq i64 {self.field(dict, layout.SIZE, 'i64')}, {count}"))
+        keys = self.set(f"getelementptr i8, ptr {self.word(2, 'ptr')}, i64 {layout.ITEMS}")
+        self.do("store i64 0, ptr %position, align 8")
+        before = self.at
+        self.do("br label %ordering")
+        self.label("ordering")
+        self.do(f"%order.k = phi i64 [0, %{before}], [%order.next, %order.fits]")
+        self.do(f"%order.done = icmp eq i64 %order.k, {count}")
+        self.do("br i1 %order.done, label %ordered, label %order")
+        self.label("order")
+        self.set(f"call i32 @PyDict_Next(ptr {dict}, ptr %position, ptr %key, ptr null)")
+        key = self.set(f"load ptr, ptr {self.set(f'getelementptr ptr, ptr {keys}, i64 %order.k')}, align 8")
+        fits = self.set(f"icmp eq ptr {key}, {self.set('load ptr, ptr %key, align 8')}")
+        self.do(f"br i1 {fits}, label %order.fits, label %unfit")
+        self.label("order.fits")
+        self.do("%order.next = add i64 %order.k, 1")
+        self.do("br label %ordering")
+        self.label("ordered")
+        self._cached(4, version, "i64")
+        self.do(f"br label %{same}")
+        self.label(same)
+        return 5
 
     def _is(self) -> int:
         self.unless(self.set(f"icmp eq ptr {self.register(1)}, {self.word(2, 'ptr')}"))
@@ -368,10 +367,11 @@ class _Machine(_Writer):
         self.push(found)
         return 2
 
-    def _container(self, make: str, is_list: bool) -> int:
+    def _container(self, make: str, is_list: bool = False, cls: bool = False) -> int:
         """The topmost objects in a container, which takes their references."""
         count = self.word(1)
-        made = self.set(f"call ptr @{make}(i64 {count})")
+        of = f"ptr {self.word(2, 'ptr')}, " if cls else ""
+        made = self.set(f"call ptr @{make}({of}i64 {count})")
         self.branch(self.set(f"icmp eq ptr {made}, null"), "undo")
         items = self.set(f"getelementptr i8, ptr {made}, i64 {layout.ITEMS}")
         if is_list:
@@ -383,44 +383,57 @@ class _Machine(_Writer):
         self.do(f"call void @llvm.memcpy.p0.p0.i64(ptr align 8 {items}, ptr align 8 {source}, i64 {size}, i1 false)")
         self.do(f"store i64 {first}, ptr %top, align 8")
         self.push(made)
-        return 2
+        return 3 if cls else 2
 
     def _tuple(self) -> int:
-        return self._container("PyTuple_New", False)
+        return self._container("PyTuple_New")
 
     def _list(self) -> int:
-        return self._container("PyList_New", True)
+        return self._container("PyList_New", is_list=True)
+
+    def _record(self) -> int:
+        return self._container("PyType_GenericAlloc", cls=True)
 
     def _dict(self) -> int:
-        self.do(f"%entries = add i64 {self.word(1)}, 0")
-        made = self.set("call ptr @PyDict_New()")
+        self._filled("entry", self.set("call ptr @PyDict_New()"), "PyDict_SetItem")
+        return 3
+
+    def _instance(self) -> int:
+        cls = self.word(3, "ptr")
+        made = self.set(f"call ptr {self.word(4, 'ptr')}(ptr {cls}, ptr @srcgrad_front_empty, ptr null)")
+        self._filled("attribute", made, "PyObject_GenericSetAttr")
+        return 5
+
+    def _filled(self, what: str, made: str, store: str) -> None:
+        """The topmost objects in a new container, under the keys of a tuple; they are given back."""
+        n = f"{what}."
+        self.do(f"%{n}count = add i64 {self.word(1)}, 0")
         self.branch(self.set(f"icmp eq ptr {made}, null"), "undo")
-        self.do(f"%keys = getelementptr i8, ptr {self.word(2, 'ptr')}, i64 {layout.ITEMS}")
-        self.do(f"%bottom = sub i64 {self.set('load i64, ptr %top, align 8')}, %entries")
-        self.do("%values = getelementptr ptr, ptr %stack, i64 %bottom")
+        self.do(f"%{n}keys = getelementptr i8, ptr {self.word(2, 'ptr')}, i64 {layout.ITEMS}")
+        self.do(f"%{n}bottom = sub i64 {self.set('load i64, ptr %top, align 8')}, %{n}count")
+        self.do(f"%{n}values = getelementptr ptr, ptr %stack, i64 %{n}bottom")
         before = self.at
-        self.do("br label %filling")
-        self.label("filling")
-        self.do(f"%filled = phi i64 [0, %{before}], [%refilled, %stored]")
-        self.do("%full = icmp eq i64 %filled, %entries")
-        self.do("br i1 %full, label %filled_up, label %fill")
-        self.label("fill")
-        key = self.set(f"load ptr, ptr {self.set('getelementptr ptr, ptr %keys, i64 %filled')}, align 8")
-        value = self.set(f"load ptr, ptr {self.set('getelementptr ptr, ptr %values, i64 %filled')}, align 8")
-        status = self.set(f"call i32 @PyDict_SetItem(ptr {made}, ptr {key}, ptr {value})")
+        self.do(f"br label %{n}filling")
+        self.label(f"{n}filling")
+        self.do(f"%{n}k = phi i64 [0, %{before}], [%{n}next, %{n}stored]")
+        self.do(f"%{n}full = icmp eq i64 %{n}k, %{n}count")
+        self.do(f"br i1 %{n}full, label %{n}filled, label %{n}fill")
+        self.label(f"{n}fill")
+        key = self.set(f"load ptr, ptr {self.set(f'getelementptr ptr, ptr %{n}keys, i64 %{n}k')}, align 8")
+        value = self.set(f"load ptr, ptr {self.set(f'getelementptr ptr, ptr %{n}values, i64 %{n}k')}, align 8")
+        status = self.set(f"call i32 @{store}(ptr {made}, ptr {key}, ptr {value})")
         fails = self.set(f"icmp ne i32 {status}, 0")
-        self.do(f"br i1 {fails}, label %unfilled, label %stored")
-        self.label("unfilled")
+        self.do(f"br i1 {fails}, label %{n}unfilled, label %{n}stored")
+        self.label(f"{n}unfilled")
         self.do(f"call void @release(ptr {made})")
         self.do("br label %undo")
-        self.label("stored")
-        self.do("%refilled = add i64 %filled, 1")
-        self.do("br label %filling")
-        self.label("filled_up")
-        self.do("call void @release_all(ptr %values, i64 %entries)")
-        self.do("store i64 %bottom, ptr %top, align 8")
+        self.label(f"{n}stored")
+        self.do(f"%{n}next = add i64 %{n}k, 1")
+        self.do(f"br label %{n}filling")
+        self.label(f"{n}filled")
+        self.do(f"call void @release_all(ptr %{n}values, i64 %{n}count)")
+        self.do(f"store i64 %{n}bottom, ptr %top, align 8")
         self.push(made)
-        return 3
 
     def _done(self) -> int:
         self.do(f"call void @release(ptr {self.set('load ptr, ptr %result, align 8')})")
@@ -444,15 +457,16 @@ class _Machine(_Writer):
 
 def _front(slot: int) -> str:
     """``@srcgrad_front``: the tables in turn, or else what the class does with a call."""
-    w = _Writer()
+    w = Writer()
     w.label("entry")
     w.do(f"%count = and i64 %nargsf, {_ARGUMENTS_OFFSET - 1}")
     w.do("%plain = icmp eq ptr %names, null")
-    w.do("br i1 %plain, label %idle, label %named")
-    w.label("named")
-    w.branch(w.set(f"icmp ne i64 {w.field('%names', layout.SIZE, 'i64')}, 0"), "slow")
+    w.do("br i1 %plain, label %idle, label %keywords")
+    w.label("keywords")
+    keywords = w.field("%names", layout.SIZE, "i64")
     w.do("br label %idle")
     w.label("idle")
+    w.do(f"%named = phi i64 [0, %entry], [{keywords}, %keywords]")
     w.branch(w.set(f"icmp ne i64 {w.field('@srcgrad_front_active', layout.SIZE, 'i64')}, 0"), "slow")
     tables = w.field("%callable", slot)
     w.branch(w.set(f"icmp eq ptr {tables}, null"), "slow")
@@ -468,7 +482,7 @@ def _front(slot: int) -> str:
     w.label("try")
     table = w.set(f"load ptr, ptr {w.set(f'getelementptr ptr, ptr {items}, i64 %number')}, align 8")
     words = w.field(table, layout.BUFFER)
-    w.do(f"%found = call ptr @run(ptr {words}, ptr %callable, ptr %args, i64 %count)")
+    w.do(f"%found = call ptr @run(ptr {words}, ptr %callable, ptr %args, i64 %count, ptr %names, i64 %named)")
     unfit = w.set(f"icmp eq ptr %found, {_UNFIT}")
     w.do(f"br i1 {unfit}, label %unfit, label %served")
     w.label("unfit")
@@ -494,7 +508,7 @@ def _front(slot: int) -> str:
 
 def _failing() -> str:
     """``@failing``: what the Python function for failed calls makes of the exception that is set."""
-    w = _Writer()
+    w = Writer()
     for name in ("kind", "value", "traceback"):
         w.do(f"%{name} = alloca ptr, align 8")
     w.do("%given = alloca [2 x ptr], align 16")

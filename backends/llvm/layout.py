@@ -31,6 +31,14 @@ CODE: Final = 8
 FLAGS: Final = 16
 """Of the definition of a built-in function, how it is called."""
 FASTCALL: Final = 0x80
+NEW: Final = 312
+"""Of a class, what makes its instances."""
+CLASS_VERSION: Final = 384
+"""Of a class, 4 bytes that no other class has had and that change with it and its bases; 0 where nobody has asked."""
+KEYS: Final = 872
+"""Of a class, the names of its instances' attributes, whose values lie in this order."""
+VALUES: Final = -32
+"""Of an instance of a class with the flag `MANAGED`, its attributes; null where it has a dict of them."""
 BUFFER: Final = 16
 """Of a ctypes array, the pointer to its memory."""
 FIELDS: Final[dict[type, dict[str, int]]] = {
@@ -99,6 +107,57 @@ def names_of(thing: Any) -> int | None:
     return ATTRIBUTES
 
 
+def class_version(cls: type) -> int:
+    """The version of a class, given one if it has none; 0 where there are no more."""
+    getattr(cls, "__init__", None)  # which is looked up in the class
+    return ctypes.c_uint32.from_address(id(cls) + CLASS_VERSION).value
+
+
+def value_place(cls: type, name: str) -> int | None:
+    """Where among an instance's values the attribute of this name is, if the class has met it."""
+    keys = word(cls, KEYS)
+    if not keys or not cls.__flags__ & MANAGED:
+        return None
+    first = keys + 32 + (1 << ctypes.c_uint8.from_address(keys + 9).value)
+    count = ctypes.c_int64.from_address(keys + 24).value
+    names = [ctypes.c_int64.from_address(first + 16 * k).value for k in range(count)]
+    return names.index(id(name)) if id(name) in names else None
+
+
+def plain_member(cls: Any, name: str) -> Any:
+    """What reading an attribute of an instance finds in its class: a slot, or None where the instance's own is found.
+
+    Raises:
+        LookupError: something else decides what is read.
+    """
+    if cls.__getattribute__ is not object.__getattribute__:
+        raise LookupError(name)
+    member = next((vars(base)[name] for base in cls.__mro__ if name in vars(base)), None)
+    if isinstance(member, types.MemberDescriptorType):
+        return member
+    if hasattr(type(member), "__set__") or hasattr(type(member), "__delete__"):
+        raise LookupError(name)
+    return None
+
+
+def _values_are_known() -> bool:
+    instance, other = _Plain(), _Plain()
+    instance.attribute = item = object()
+    other.attribute = vars(other)  # which now has a dict
+    place = value_place(_Plain, "attribute")
+    if place is None or not word(instance, VALUES) or word(other, VALUES):
+        return False
+    version = class_version(_Plain)
+    _Plain.later = 1  # type: ignore[attr-defined]
+    changed = class_version(_Plain)
+    return (
+        ctypes.c_int64.from_address(word(instance, VALUES) + 8 * place).value == id(item)
+        and value_place(_Plain, "no such") is None
+        and 0 != version != changed != 0
+        and word(object, NEW) == word(_Plain, NEW) != word(tuple, NEW)
+    )
+
+
 def _versions_change() -> bool:
     """Whether every change of a dict changes its version."""
     found: dict[str, Any] = {"a": 1}
@@ -149,6 +208,7 @@ def _is_known() -> bool:
         and names_of(_Plain) == CLASS_NAMES
         and names_of(_Plain()) == ATTRIBUTES
         and _versions_change()
+        and _values_are_known()
     )
 
 

@@ -200,8 +200,6 @@ STEPS = [
     "Model.scale = lambda self: self.v", "sin = np.cos", "model.__dict__ = dict(model.__dict__)",
 ]  # fmt: skip
 """Changes of what `MANY` reads, in any order."""
-BOUND = {"dict_value", "dict_order"}
-"""The changes of what machine code does not look at itself."""
 
 
 def world(source: str) -> dict[str, Any]:
@@ -281,3 +279,12 @@ def numbers() -> dict[str, Callable[[], Any]]:
         "a class": lambda: float,
         "a module": lambda: types,
     }
+
+
+def total(tree: Any) -> Any:
+    """A sum over a structure of numbers and arrays, in which each place counts differently."""
+    if isinstance(tree, dict):
+        return sum(total(tree[key]) * (2.0 + len(key)) for key in sorted(tree))
+    if isinstance(tree, (list, tuple)):
+        return sum((total(item) * (1.0 + k) for k, item in enumerate(tree)), 0.0)
+    return 0.0 if tree is None else np.sum(np.sin(tree) * tree)

@@ -1,0 +1,168 @@
+"""Faults of srcgrad's own are told from what users do wrong, and code in C does not hide what went wrong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import optimize
+
+import srcgrad as sg
+from srcgrad import cache, compiler, transformed
+from srcgrad.tracing.function import hides
+
+X = np.linspace(0.1, 1.0, 4)
+FAULTS = [TypeError("a fault"), ValueError("a fault"), IndexError("a fault"), OverflowError("a fault"), KeyError("k")]
+
+
+def loss(x: Any) -> Any:
+    return np.sum(np.sin(x))
+
+
+def failing(error: Exception) -> Any:
+    """A function of srcgrad's, by its file and module, that raises an error."""
+    names: dict[str, Any] = {"__name__": "srcgrad.fault", "error": error}
+    exec(compile("def fail(*args, **kwargs):\n    raise error", transformed.__file__, "exec"), names)
+    return names["fail"]
+
+
+@pytest.mark.parametrize("error", FAULTS, ids=lambda error: type(error).__name__)
+@pytest.mark.parametrize("place", ["passes", "backend", "captures", "transform"])
+def test_an_error_in_srcgrads_own_work_is_no_error_of_the_users(
+    place: str, error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sg.clear_caches()
+    if place == "passes":
+        monkeypatch.setattr(compiler, "optimise", failing(error))
+    elif place == "backend":
+        monkeypatch.setattr(compiler, "find_backend", failing(error))
+    elif place == "captures":
+        monkeypatch.setattr(cache, "analyze", failing(error))
+    else:
+        monkeypatch.setattr(transformed, "prepared", failing(error))
+    with pytest.raises(sg.errors.InternalError, match="fault of srcgrad") as caught:
+        sg.grad(loss)(X)
+    assert not isinstance(caught.value, sg.errors.ArgumentError)
+    assert caught.value.__cause__ is error
+    with pytest.raises(sg.errors.InternalError):
+        sg.grad(lambda x: np.sum(sg.jit(loss)(x) * x))(X)
+
+
+def test_an_error_where_machine_code_is_prepared_is_no_error_of_the_users(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("llvmlite")
+    from srcgrad import front
+    from srcgrad.backends.llvm.front import POSSIBLE
+
+    if not POSSIBLE:
+        pytest.skip("objects are laid out in a way that is not known")
+    monkeypatch.setattr(front, "written", failing(TypeError("a fault")))
+    f = sg.grad(lambda x: np.sum(np.sin(x)), backend="llvm")
+    with pytest.raises(sg.errors.InternalError):
+        for _ in range(transformed.SERVED_FROM):
+            f(X)
+
+
+CALLS: dict[str, Any] = {
+    "too many": lambda: sg.grad(lambda x: x)(1.0, 2.0),
+    "too few": lambda: sg.grad(lambda x, y: x)(1.0),
+    "a name": lambda: sg.grad(lambda x: x)(1.0, z=2.0),
+    "of a ufunc": lambda: sg.grad(np.sin)(1.0, 2.0, 3.0, 4.0),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_call_that_does_not_fit_the_function_is_the_users_error(name: str) -> None:
+    with pytest.raises(TypeError) as caught:
+        CALLS[name]()
+    assert not isinstance(caught.value, sg.errors.InternalError)
+
+
+# --- code in C that calls back ----------------------------------------------------------------------------------------
+def test_solvers_in_c_take_transformed_functions() -> None:
+    f = sg.grad(lambda x: x**4 / 4.0 - x)
+    for _ in range(3):
+        assert np.isclose(optimize.brentq(f, 0.1, 3.0), 1.0)
+        assert np.isclose(optimize.newton(f, 2.0, fprime=sg.grad(f)), 1.0)
+    distance: Any = lambda x: np.sum((x - 2.0) ** 2)  # noqa: E731
+    found = optimize.minimize(distance, np.zeros(3), jac=sg.grad(distance))
+    assert np.allclose(found.x, 2.0)
+
+    def fails(x: Any) -> Any:
+        raise ValueError("the user's")
+
+    with pytest.raises(ValueError, match="the user's"):
+        optimize.brentq(sg.grad(fails), 0.1, 3.0)
+
+
+SOLVERS: dict[str, Any] = {
+    "a function that reads a traced value": lambda a: optimize.brentq(lambda x: x**3 - a, 0.0, 5.0),
+    "a transformed function that does": lambda a: optimize.brentq(sg.jit(lambda x: x**3 - a), 0.0, 5.0) * a,
+    "a traced bound": lambda a: optimize.brentq(lambda x: x**3 - 2.0, a - 2.0, 5.0) * a,
+    "another solver": lambda a: optimize.bisect(lambda x: x**3 - a, 0.0, 5.0),
+}
+
+
+@pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
+@pytest.mark.parametrize("transform", [sg.grad, sg.value_and_grad, sg.jacfwd], ids=lambda t: t.__name__)
+@pytest.mark.parametrize("name", SOLVERS)
+def test_a_solver_in_c_inside_a_traced_function_says_what_to_do(name: str, transform: Any) -> None:
+    with pytest.raises(sg.errors.ConcretizationError, match="custom_vjp") as caught:
+        transform(SOLVERS[name])(2.0)
+    assert "test_own_faults.py" in str(caught.value) and "lose its derivative" in str(caught.value)
+
+
+def test_a_system_error_is_that_from_which_it_comes() -> None:
+    """Which function in C says so depends on what the interpreter has specialised by then."""
+    refused, first, second = sg.errors.ConcretizationError("refused"), SystemError("first"), SystemError("second")
+    first.__cause__, second.__cause__ = refused, first
+    assert hides(first, refused) and hides(second, refused)
+    assert not hides(SystemError("alone"), refused)
+    second.__cause__ = ValueError("another")
+    assert not hides(second, refused)
+
+
+@pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
+def test_an_error_of_scipys_own_in_a_traced_function_stays() -> None:
+    with pytest.raises(ValueError, match="different signs"):
+        sg.grad(lambda a: a * optimize.brentq(lambda x: x**2 + 1.0, 0.0, 5.0))(2.0)
+
+
+# --- programs that fail -----------------------------------------------------------------------------------------------
+def test_a_program_that_has_failed_in_machine_code_is_not_run_there_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("llvmlite")
+    from srcgrad.backends.llvm import native
+
+    if not native.LAYOUT_IS_KNOWN:
+        pytest.skip("objects are laid out in a way that is not known")
+    told: list[bool] = []
+    make = native.python_kernel
+
+    def watched(*args: Any) -> Any:
+        call = make(*args)
+
+        def counted(*arguments: Any, failed: bool = False) -> Any:
+            told.append(failed)
+            return call(*arguments, failed=failed)
+
+        return counted
+
+    monkeypatch.setattr(native, "python_kernel", watched)
+
+    def f(x: Any, m: Any) -> Any:
+        if np.sum(x) > 3.0:
+            raise ValueError("too large")
+        return np.sum(np.linalg.inv(m) * x)
+
+    sg.clear_caches()
+    g = sg.jit(f, backend="llvm")
+    assert np.isclose(g(np.ones(2), np.eye(2)), 2.0)
+    for _ in range(2 * transformed.SERVED_FROM):
+        told.clear()
+        with pytest.raises(ValueError, match="too large"):
+            g(np.full(2, 2.0), np.eye(2))
+        assert told == [True] or not told
+        told.clear()
+        with pytest.raises(np.linalg.LinAlgError):
+            g(np.ones(2), np.zeros((2, 2)))
+        assert told == [True]
