@@ -15,6 +15,7 @@ stays zero whatever inf or nan the partials hold. No op for masks exists; what c
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -78,15 +79,22 @@ class MaskAlgebra:
             return None
         if left is right:
             return left
-        left_parent, left_last = self.split(left)
-        right_parent, right_last = self.split(right)
-        if left_parent is right_parent and self.complements(left_last, right_last):
+        left_parent, right_parent = self.split(left)[0], self.split(right)[0]
+        if self.siblings(left, right):
             return left_parent
         if left_parent is right:
             return right
         if right_parent is left:
             return left
         return self.builder.emit(self.or_op, self.same_shape(left, right))
+
+    def siblings(self, left: Value | None, right: Value | None) -> bool:
+        """Whether two masks are ``c & p`` and ``c & ~p``."""
+        if left is None or right is None:
+            return False
+        left_parent, left_last = self.split(left)
+        right_parent, right_last = self.split(right)
+        return left_parent is right_parent and self.complements(left_last, right_last)
 
     def split(self, mask: Value) -> tuple[Value | None, Value]:
         producer = mask.producer
@@ -262,6 +270,30 @@ class Masked(LinearEmitter):
             return Lin(result)
         mask = op.mask(masks, attrs).value
         return Lin(result, None if is_splat(mask, True) else mask, op.keeps_zero)
+
+
+def add_part(s: LinearEmitter, parts: list[Tangent], part: Lin) -> None:
+    """Add to a sum that is kept in parts, one per mask: each is blended once, or not at all."""
+    for place, known in enumerate(parts):
+        if isinstance(known, Lin) and known.mask is part.mask:
+            parts[place] = s.add(known, part)
+            return
+    if len(parts) < PATH_LIMIT:
+        parts.append(part)
+    else:
+        parts[-1] = s.add(parts[-1], part)
+
+
+def total(s: LinearEmitter, parts: Sequence[Tangent]) -> Tangent:
+    """The sum of parts: first of those whose masks together are a simpler one, as the branches of one choice are."""
+    parts = list(parts)
+    while len(parts) > 1:
+        pairs = itertools.combinations(range(len(parts)), 2)
+        masks = [part.mask if isinstance(part, Lin) else None for part in parts]
+        simpler = (pair for pair in pairs if isinstance(s, Masked) and s.masks.siblings(*(masks[k] for k in pair)))
+        left, right = next(simpler, (0, 1))
+        parts[left] = s.add(parts[left], parts.pop(right))
+    return parts[0]
 
 
 class Recorder(LinearEmitter):

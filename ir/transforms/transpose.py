@@ -12,8 +12,9 @@ from typing import Final
 from srcgrad.ir.core import Attrs, Builder, Function, Region, Value
 from srcgrad.ir.errors import InternalError
 from srcgrad.ir.opdef import Lin, LinearEmitter, Op, Tangent, Term, Zero
+from srcgrad.ir.source import Span
 from srcgrad.ir.transforms.interpret import adopt
-from srcgrad.ir.transforms.linear import Masked
+from srcgrad.ir.transforms.linear import Masked, add_part, total
 from srcgrad.ir.types import BOOL
 
 NO_TOTALS: Final[Mapping[Value, Tangent]] = {}
@@ -32,12 +33,24 @@ def pull_back(
     """
     plain = [param for param in linear.params if not param.linear]
     terms: dict[Value, Term] = dict(zip(plain, residuals, strict=True))
-    cotangent_of: dict[Value, Tangent] = {}
+    parts_of: dict[Value, list[Tangent]] = {}
+    added_at: dict[Value, Span | None] = {}
 
     def accumulate(value: Value, cotangent: Tangent) -> None:
         if isinstance(cotangent, Lin) and value.linear:
-            known = cotangent_of.get(value)
-            cotangent_of[value] = cotangent if known is None else s.add(known, cotangent)
+            parts = parts_of.setdefault(value, [])
+            add_part(s, parts, cotangent)
+            if len(parts) > 1:
+                added_at[value] = s.builder.span
+
+    def taken(value: Value) -> Tangent | None:
+        parts = parts_of.pop(value, None)
+        if parts is None or len(parts) == 1:
+            return None if parts is None else parts[0]
+        now, s.builder.span = s.builder.span, added_at[value]
+        found = total(s, parts)
+        s.builder.span = now
+        return found
 
     for value, cotangent in totals.items():
         accumulate(value, cotangent)
@@ -45,7 +58,7 @@ def pull_back(
         accumulate(value, cotangent)
     outer = s.builder.span
     for operation in reversed(linear.operations):
-        incoming = [cotangent_of.pop(result, None) for result in operation.results]
+        incoming = [taken(result) for result in operation.results]
         if not any(incoming):
             continue
         for found, result in zip(incoming, operation.results, strict=True):
@@ -62,7 +75,7 @@ def pull_back(
         if operation.regions:
             sums: dict[int, Tangent] = {}
             for position in op.totalled(len(operands), operation.attrs):
-                known = cotangent_of.pop(operation.operands[position], None)
+                known = taken(operation.operands[position])
                 if known is not None:
                     sums[position] = known
             if sums:
@@ -79,10 +92,11 @@ def pull_back(
                 accumulate(value, contribution)
     s.builder.span = outer
     inputs = [param for param in linear.params if param.linear]
-    for param in inputs:
+    sums_of = [taken(param) for param in inputs]
+    for param, cotangent_of in zip(inputs, sums_of, strict=True):
         if param.name is not None:
-            name_cotangent(cotangent_of.get(param), param.name)
-    return [cotangent_of.get(param) or Zero(param.type) for param in inputs]
+            name_cotangent(cotangent_of, param.name)
+    return [cotangent_of or Zero(param.type) for param, cotangent_of in zip(inputs, sums_of, strict=True)]
 
 
 def name_cotangent(cotangent: Tangent | None, name: str) -> None:

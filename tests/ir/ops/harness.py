@@ -257,6 +257,12 @@ def cases(op: Op) -> list[Case]:
     return found
 
 
+def drawn(op: Op, seed: int) -> list[Case]:
+    """One of the samples of an op; none where it has none."""
+    known = cases(op)
+    return [known[np.random.default_rng(seed + len(op.name)).integers(len(known))]] if known else []
+
+
 # --- checks -----------------------------------------------------------------------------------------------------------
 
 

@@ -16,7 +16,7 @@ import srcgrad.ir.ops  # noqa: F401  registers the ops
 from srcgrad.backends.numpy.evaluate import evaluate
 from srcgrad.ir.core import Builder, Value
 from srcgrad.ir.opdef import REGISTRY, Lin, Tangent, Term, Zero
-from srcgrad.ir.transforms.linear import MaskAlgebra, Masked
+from srcgrad.ir.transforms.linear import PATH_LIMIT, MaskAlgebra, Masked, add_part, total
 from srcgrad.ir.types import BOOL, FLOAT64, ArrayType
 
 SIZE = 16
@@ -128,6 +128,41 @@ def test_a_sum_is_there_where_a_term_is() -> None:
         lambda emitter, setting, left, right: emitter.add(left, right),
         lambda a, x, b, y: (a | b, np.where(a, x, 0.0) + np.where(b, y, 0.0)),
     )
+
+
+def test_parts_of_the_branches_of_choices_have_no_mask_together() -> None:
+    """Whatever the order in which they come: two choices, and each branch of them is read where it is taken alone."""
+    for order in itertools.permutations(range(4)):
+        setting = Setting()
+        p, q, *_ = setting.predicates
+        emitter, invert, both = Masked(setting.builder), setting.algebra.invert, setting.algebra.both
+        masks = [p, both(invert(p), q), both(invert(p), invert(q)), both(invert(p), q)]
+        truths = [BITS[0], ~BITS[0] & BITS[1], ~BITS[0] & ~BITS[1], ~BITS[0] & BITS[1]]
+        values = [setting.builder.param(VECTOR) for _ in masks]
+        given = [np.where(truth, 10.0**k, np.nan) for k, truth in enumerate(truths)]
+        parts: list[Tangent] = []
+        for k in order:
+            add_part(emitter, parts, Lin(values[k], masks[k]))
+        found = total(emitter, parts)
+        assert isinstance(found, Lin) and found.mask is None
+        (numbers,) = setting.numbers([found.value], *given)
+        np.testing.assert_array_equal(numbers, sum(np.where(t, 10.0**k, 0.0) for k, t in enumerate(truths)))
+
+
+def test_many_parts_are_all_added() -> None:
+    setting = Setting()
+    emitter, parts = Masked(setting.builder), list[Tangent]()
+    masks = [setting.builder.param(PREDICATE) for _ in range(PATH_LIMIT + 3)]
+    values = [setting.builder.param(VECTOR) for _ in masks]
+    random = np.random.default_rng(1)
+    truths = [random.random(SIZE) < 0.5 for _ in masks]
+    for value, mask in zip(values, masks, strict=True):
+        add_part(emitter, parts, Lin(value, mask))
+    assert len(parts) == PATH_LIMIT
+    found = emitter.materialise(total(emitter, parts))
+    given = [np.where(truth, 2.0**k, np.nan) for k, truth in enumerate(truths)]
+    (numbers,) = setting.numbers([found], *truths, *given)
+    np.testing.assert_array_equal(numbers, sum(np.where(t, 2.0**k, 0.0) for k, t in enumerate(truths)))
 
 
 @pytest.mark.parametrize("position", range(4))
