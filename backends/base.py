@@ -52,6 +52,9 @@ class Backend(ABC):
             UnsupportedError: an op that the backend cannot run.
         """
 
+    def release(self) -> None:  # noqa: B027
+        """Give memory that waits for later use back to the system."""
+
 
 class _Entry(NamedTuple):
     module: str
@@ -93,6 +96,12 @@ def backend(name: str) -> Backend:
     if not _is_available(entry):
         raise BackendError(f"the backend {name!r} is not available", hint=entry.remedy)
     return _loaded.setdefault(name, importlib.import_module(entry.module).BACKEND)
+
+
+def release_memory() -> None:
+    """Give what backends keep for later use back to the system."""
+    for found in list(_loaded.values()):
+        found.release()
 
 
 def available() -> dict[str, bool]:

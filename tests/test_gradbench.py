@@ -35,15 +35,6 @@ CASES = {
 }
 
 
-@pytest.fixture
-def jax_as_it_was():
-    """The peers' table sets jax to double precision: set it back."""
-    jax = pytest.importorskip("jax")
-    before = jax.config.jax_enable_x64
-    yield
-    jax.config.update("jax_enable_x64", before)
-
-
 def leaves(result):
     return result if isinstance(result, tuple) else (result,)
 
@@ -79,6 +70,15 @@ def test_gradients_of_peers(name):
         for table in (peers.jax_gradients(), peers.autograd_gradients()):
             if table is not None:
                 assert_close(table[name](*args), expected, 1e-10)
+
+
+@pytest.mark.parametrize("nesting", ["ff", "rr"])
+@pytest.mark.usefixtures("jax_as_it_was")
+def test_particle_of_jax(nesting):
+    outer, inner = nesting
+    expected = by_hand.distance_of_hit(0.3)
+    np.testing.assert_allclose(peers.jax_particle_slope(outer, inner)(0.3), expected, rtol=1e-9)
+    np.testing.assert_allclose(peers.jax_particle_value(inner)(0.3), expected[0], rtol=1e-9)
 
 
 def test_values_against_definitions():

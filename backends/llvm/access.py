@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -13,6 +13,8 @@ from srcgrad.backends.llvm.indices import Line
 INT64: Final = np.dtype(np.int64)
 STREAM: Final = "!9000"
 """What marks stores past the caches; every module defines it."""
+ARENA: Final = "%arena"
+"""The memory of a section, in which kernels know the places of arrays where there are many."""
 
 
 def memory_name(dtype: DType) -> str:
@@ -34,9 +36,16 @@ class Access:
         """Outputs that begin at a multiple of 64 bytes and are written past the caches, where vectors lie so too."""
         self.moved: frozenset[str] = frozenset()
         """Pointers to where the first element of an array would be, of which only a part is there."""
+        self.fixed: Mapping[str, int] = {}
+        """What stands for pointers to known places in `ARENA`, and after how many elements they are."""
 
-    def step(self, pointer: str) -> str:
-        return "getelementptr" if pointer in self.moved else "getelementptr inbounds"
+    def address(self, pointer: str, name: str, place: Number) -> str:
+        """The address of an element, whose type is ``name``."""
+        start = self.fixed.get(pointer)
+        if start is not None:
+            return self.e.emit(f"getelementptr [1 x {name}], ptr {ARENA}, i64 {start}, i64 {place.text}")
+        step = "getelementptr" if pointer in self.moved else "getelementptr inbounds"
+        return self.e.emit(f"{step} {name}, ptr {pointer}, i64 {place.text}")
 
     def base(self, line: Line, depth: int) -> Number:
         """What the loops that are entered give to the place, computed once in each."""
@@ -70,7 +79,7 @@ class Access:
         e, name = self.e, memory_name(dtype)
         stride = line.strides[-1] if line.strides and index is not None else 0
         place = self.place(line, index)
-        address = e.emit(f"{self.step(pointer)} {name}, ptr {pointer}, i64 {place.text}")
+        address = self.address(pointer, name, place)
         if lanes == 1 or not stride:
             text = e.emit(f"load {name}, ptr {address}, align {dtype.itemsize}")
             return e.splat(self.from_memory(text, dtype, 1), lanes)
@@ -118,7 +127,7 @@ class Access:
         e, name, lanes = self.e, memory_name(dtype), value.lanes
         value = self.to_memory(value)
         vector = name if lanes == 1 else f"<{lanes} x {name}>"
-        address = e.emit(f"{self.step(self.outputs[output])} {name}, ptr {self.outputs[output]}, i64 {place.text}")
+        address = self.address(self.outputs[output], name, place)
         if lanes == 1 or (stride == 1 and mask is None):
             size = lanes * dtype.itemsize
             past = streams and stride == 1 and size in (16, 32, 64)
@@ -169,7 +178,7 @@ class Access:
         columns = []
         for lane in range(count):
             place = e.integer("add", first, lane * stride) if lane else first
-            address = e.emit(f"{self.step(pointer)} {name}, ptr {pointer}, i64 {place.text}")
+            address = self.address(pointer, name, place)
             columns.append(e.emit(f"load <{lanes} x {name}>, ptr {address}, align {dtype.itemsize}"))
         columns += ["zeroinitializer"] * (lanes - count)
         return [self.from_memory(text, dtype, lanes) for text in self.transposed(columns, name)]

@@ -57,6 +57,9 @@ class LlvmBackend(Backend):
             return Executable(kernels[0].load(library), shown)
         return wrapped(made.function, kernels, library, sites, shown)
 
+    def release(self) -> None:
+        native.POOL.release()
+
 
 def callbacks(function: Function) -> str:
     """How many lines of a program are Python's, and of which ops: all else is machine code."""

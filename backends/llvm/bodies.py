@@ -471,7 +471,8 @@ class Body(Folding):
         if isinstance(item, Iota):
             return self.counted(item, lanes, index)
         assert isinstance(item, Compute)
-        return scalars.emit(self.e, item.operation, [self.operand(k, lanes, values) for k in item.operands])
+        operands = [self.operand(k, lanes, values) for k in item.operands]
+        return scalars.emit(self.e, item.operation, operands, item.function)
 
     def operand(self, number: int, lanes: int, values: dict[int, Number]) -> Number:
         item = self.group.statements[number]

@@ -164,12 +164,14 @@ class Emitter:
         return self.intrinsic("fma", a, b, c)
 
     def polynomial(self, x: Number, coefficients: Sequence[float]) -> Number:
-        """Coefficients from the constant one up, by Estrin's scheme: as many products as Horner's, in fewer steps."""
+        """Coefficients from the constant one up, by Estrin's scheme: few more products than Horner's, fewer steps."""
         if len(coefficients) < 4:
             return self.horner(x, coefficients)
         terms = [self.horner(x, coefficients[k : k + 2]) for k in range(0, len(coefficients), 2)]
         while len(terms) > 1:
             x = self.mul(x, x)
+            if len(terms) == 3:  # as soon by Horner's scheme
+                return self.fma(self.fma(terms[2], x, terms[1]), x, terms[0])
             pairs = [self.fma(high, x, low) for low, high in zip(terms[0::2], terms[1::2], strict=False)]
             terms = pairs + terms[2 * len(pairs) :]
         return terms[0]

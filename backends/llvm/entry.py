@@ -32,6 +32,8 @@ ITEMS: Final = 24
 """Offsets in objects, arrays, scalars and tuples; ``native.py`` checks them before it uses this."""
 FINE, IN_PYTHON, RAISED = 0, 1, 2
 """What loops give: all is well; the Python function must run; an exception is set."""
+FAILED: Final = ("failed",)
+"""The name by which a kernel's Python function is told that the loops gave `IN_PYTHON`."""
 _CONTIGUOUS_ALIGNED: Final = 0x101
 _F64: Final = np.dtype(np.float64)
 
@@ -155,6 +157,9 @@ declare ptr @PyEval_SaveThread()
 declare void @PyEval_RestoreThread(ptr)
 declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
 declare ptr @PyArray_Scalar(ptr, ptr, ptr)
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+@srcgrad_true = external global i8
+@srcgrad_failed = external global i8
 
 define ptr @srcgrad_enter(ptr %self, ptr %args, i64 %nargs, ptr %call) {
 entry:
@@ -398,9 +403,18 @@ undo.single:
   call void @Py_DecRef(ptr %rest)  ; null passes
   br label %undone
 undone:
-  br i1 %again, label %slow, label %failed
+  br i1 %again, label %python, label %failed
 failed:
   ret ptr null
+python:
+  %more = add i64 %nargs, 1
+  %given.all = alloca ptr, i64 %more, align 16
+  %bytes = shl i64 %nargs, 3
+  call void @llvm.memcpy.p0.p0.i64(ptr align 8 %given.all, ptr align 8 %args, i64 %bytes, i1 false)
+  %flag = getelementptr ptr, ptr %given.all, i64 %nargs
+  store ptr @srcgrad_true, ptr %flag, align 8
+  %raised = call ptr @PyObject_Vectorcall(ptr %self, ptr %given.all, i64 %nargs, ptr @srcgrad_failed)
+  ret ptr %raised
 slow:
   %answer = tail call ptr @PyObject_Vectorcall(ptr %self, ptr %args, i64 %nargs, ptr null)
   ret ptr %answer

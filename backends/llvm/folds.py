@@ -126,6 +126,6 @@ class Folding(Access):
 
     def load_numbers(self, pointer: str, place: Number, dtype: DType, lanes: int) -> Number:
         name = memory_name(dtype)
-        address = self.e.emit(f"{self.step(pointer)} {name}, ptr {pointer}, i64 {place.text}")
+        address = self.address(pointer, name, place)
         vector = name if lanes == 1 else f"<{lanes} x {name}>"
         return self.from_memory(self.e.emit(f"load {vector}, ptr {address}, align {dtype.itemsize}"), dtype, lanes)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from srcgrad.backends.llvm.access import INT64
+from srcgrad.backends.llvm.access import ARENA, INT64
 from srcgrad.backends.llvm.bodies import Body, Span, Trip, counted_loop
 from srcgrad.backends.llvm.chunks import Chunks, bytes_of_part, chunks_of, parted_folds
 from srcgrad.backends.llvm.emitter import BOOL, Emitter, Number
@@ -20,13 +21,22 @@ CELL: Final = "@srcgrad_workers"
 _LINE: Final = 64
 STREAMED: Final = 16 << 20
 """The bytes of outputs from which they are written past the caches, which they would fill."""
+NOWHERE: Final[Mapping[Value, int]] = MappingProxyType({})
+APART: Final[Mapping[Value, Value]] = MappingProxyType({})
 _LIGHT: Final = 60
 """The work per element, in additions, up to which memory is what takes time."""
 
 
-def kernel_text(group: Group | Nest, target: Target) -> tuple[str, Emitter]:
-    """The function ``@NAME_loops``, from pointers of inputs and outputs to nothing, and what it needs declared."""
-    return _Kernel(group, target).text()
+def kernel_text(
+    group: Group | Nest, target: Target, name: str, places: Mapping[Value, int] = NOWHERE,
+    over: Mapping[Value, Value] = APART,
+) -> tuple[str, Emitter]:  # fmt: skip
+    """The function ``@NAME_loops``, from pointers of inputs and outputs to nothing, and what it needs declared.
+
+    There is no pointer of what is in ``places``, but one to `ARENA`, where each has its place: after so many elements.
+    Nor is there one of outputs ``over`` an input: they are written to its memory.
+    """
+    return _Kernel(group, target, name, places, over).text()
 
 
 class _Part(NamedTuple):
@@ -41,15 +51,25 @@ class _Part(NamedTuple):
 class _Kernel:
     """The state of writing one kernel."""
 
-    def __init__(self, group: Group | Nest, target: Target) -> None:
+    def __init__(
+        self, group: Group | Nest, target: Target, name: str, places: Mapping[Value, int], over: Mapping[Value, Value]
+    ) -> None:
         self.group = group
+        self.over = over
+        self.name = name
         self.target = target
         self.e = self.emitter()
         self.names: dict[Value, str] = {value: f"%in{k}" for k, value in enumerate(group.inputs)}
         self.names |= {value: f"%out{k}" for k, value in enumerate(group.outputs)}
-        self.pointers = list(self.names.values())
-        self.params = [f"ptr noalias nocapture readonly {self.names[value]}" for value in group.inputs]
-        self.params += [f"ptr noalias nocapture {self.names[value]}" for value in group.outputs]
+        self.names |= {value: self.names[operand] for value, operand in over.items()}
+        self.fixed = {self.names[value]: place for value, place in places.items()}
+        changed, self.params = set(over.values()), list[str]()
+        for value in group.inputs:
+            self.params.append(f"ptr noalias nocapture {'' if value in changed else 'readonly '}{self.names[value]}")
+        self.params += [f"ptr noalias nocapture {self.names[value]}" for value in group.outputs if value not in over]
+        self.params = [param for param in self.params if param.split()[-1] not in self.fixed]
+        self.params += [f"ptr noalias nocapture {ARENA}"] if places else []
+        self.pointers = [param.split()[-1] for param in self.params]
         self.chunks = chunks_of(group, target)
 
     def emitter(self) -> Emitter:
@@ -62,7 +82,7 @@ class _Kernel:
         return "\n".join([first, "entry:", *self.e.rooms, *self.e.lines, "  ret void", "}", ""])
 
     def text(self) -> tuple[str, Emitter]:
-        head = f"@{self.group.name}_loops({', '.join(self.params)})"
+        head = f"@{self.name}_loops({', '.join(self.params)})"
         if self.chunks is None:
             if self.begin():
                 self.loops({})
@@ -77,7 +97,9 @@ class _Kernel:
     # --- loops -------------------------------------------------------------------------------------
     def body(self, group: Group, spans: dict[int, Span] | None = None, first: int = 0) -> Body:
         ins, outs = ([self.names.get(value, "") for value in values] for values in (group.inputs, group.outputs))
-        return Body(group, self.target, self.e, ins, outs, spans, first)
+        found = Body(group, self.target, self.e, ins, outs, spans, first)
+        found.fixed = self.fixed
+        return found
 
     def phases(self) -> list[Group]:
         return self.group.phases if isinstance(self.group, Nest) else [self.group]
@@ -104,6 +126,7 @@ class _Kernel:
             _NestWriter(self, self.group, spans).enter(0)
             return
         streamed = streamed_outputs(self.group, self.target)
+        streamed -= {k for k, value in enumerate(self.group.outputs) if value in self.over}  # they are in cache
         if not streamed:
             self.body(self.group, spans).run()
             return
@@ -126,7 +149,8 @@ class _Kernel:
         e = self.e
         found = e.constant(0, INT64, 1)
         for k in sorted(outputs):
-            pointer = self.names[self.group.outputs[k]]
+            name = self.names[self.group.outputs[k]]
+            pointer = ARENA if name in self.fixed else name  # in which all begin at such a place
             found = e.integer("or", found, Number(e.emit(f"ptrtoint ptr {pointer} to i64"), INT64, 1))
         return e.compare("eq", e.integer("and", found, _LINE - 1), 0)
 
@@ -156,22 +180,22 @@ class _Kernel:
         self.loops({chunks.axis: Span(start, stop, last)})
         self.names = known
         params = [*self.params, "ptr noalias nocapture %partials", "i64 %chunk"]
-        return self.function(f"@{self.group.name}_part({', '.join(params)})")
+        return self.function(f"@{self.name}_part({', '.join(params)})")
 
     def unpacking(self) -> str:
         """``@NAME_chunk``: a chunk from a block of pointers, as the workers call it."""
-        lines = [f"define internal void @{self.group.name}_chunk(ptr %block, i64 %chunk) nounwind {{"]
+        lines = [f"define internal void @{self.name}_chunk(ptr %block, i64 %chunk) nounwind {{"]
         names = [*self.pointers, "%partials"]
         for k, name in enumerate(names):
             lines.append(f"  %place{k} = getelementptr inbounds ptr, ptr %block, i64 {k}")
             lines.append(f"  {name} = load ptr, ptr %place{k}, align 8")
         given = ", ".join(f"ptr {name}" for name in names)
-        lines.append(f"  call void @{self.group.name}_part({given}, i64 %chunk)")
+        lines.append(f"  call void @{self.name}_part({given}, i64 %chunk)")
         return "\n".join([*lines, "  ret void", "}", ""])
 
     def dispatch(self, chunks: Chunks) -> None:
         """``@NAME_loops``: the chunks on all threads, or one by one, and then the folds of their parts, in order."""
-        e, name, parts = self.e, self.group.name, self.parts(chunks)
+        e, name, parts = self.e, self.name, self.parts(chunks)
         size = sum(bytes_of_part(value) * chunks.parts for value in parts)
         partials = e.room(f"[{size} x i8]", _LINE)
         block = e.room(f"[{len(self.pointers) + 1} x ptr]", 8)

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from srcgrad.backends.llvm import scalars
-from srcgrad.backends.llvm.emitter import DType
+from srcgrad.backends.llvm.emitter import F32, F64, DType
 from srcgrad.backends.llvm.indices import Index, Line, View, flat, strides_of
 from srcgrad.ir.core import Literal, Operation, Value
 from srcgrad.ir.text import attr_text
@@ -49,10 +49,14 @@ class Iota(NamedTuple):
 
 
 class Compute(NamedTuple):
-    """An elementwise operation on earlier statements."""
+    """An elementwise operation on earlier statements.
+
+    ``function``: one of the vector functions, which is the operation together with what its operand is.
+    """
 
     operation: Operation
     operands: tuple[int, ...]
+    function: str = ""
 
     @property
     def dtype(self) -> DType:
@@ -93,6 +97,8 @@ class Group:
     folds: list[Fold] = field(default_factory=list)
     outlined: bool = False
     """Whether functions of `vector_math` are called, not written out."""
+    costed: tuple[int, int] = (0, 0)
+    """The cost that is known, of so many statements."""
 
     def lines(self) -> list[Line]:
         found = [item.line for item in self.statements if isinstance(item, Load | Iota)]
@@ -124,7 +130,12 @@ class Group:
 
     def cost(self) -> int:
         """About how many additions one point costs."""
-        return sum(scalars.cost(item.operation) for item in self.statements if isinstance(item, Compute))
+        count, total = self.costed
+        if count != len(self.statements):
+            computed = [item for item in self.statements if isinstance(item, Compute)]
+            total = sum([scalars.cost(item.operation, item.function) for item in computed])
+            self.costed = len(self.statements), total
+        return total
 
     def work(self) -> int:
         """About how many additions all of it costs."""
@@ -198,7 +209,7 @@ class Group:
         if isinstance(item, Compute):
             attrs = ", ".join(f"{name}={attr_text(value)}" for name, value in item.operation.attrs.items())
             given = ", ".join(map(self._name, item.operands))
-            return f"{item.operation.op.name} {given}{f' {{{attrs}}}' if attrs else ''}"
+            return f"{item.function or item.operation.op.name} {given}{f' {{{attrs}}}' if attrs else ''}"
         assert isinstance(item, Iota)
         return item.line.text()
 
@@ -221,7 +232,8 @@ class GroupWriter:
         self.kept = kept
         self.own = own
         """The kept values that this group itself computes: read in place, they are in registers."""
-        self.memo: dict[tuple[Value, Index], int] = {}
+        self.known: dict[Index, dict[Value, int]] = {}
+        """The statements of values, by where these are read."""
         self.loads: dict[tuple[Value, Line], int] = {}
         self.sources: dict[Value, int] = {}
         self.computed: dict[Value, list[int]] = {}
@@ -264,38 +276,57 @@ class GroupWriter:
         start = self.resolve(value, index)
         if isinstance(start, int):
             return start
-        stack = [start]
+        stack, views = [start], self.views
+        here, known = start[1], self.known.setdefault(start[1], {})
         while stack:
-            key = stack[-1]
-            if key in self.memo:
+            value, index = stack[-1]
+            if index is not here:
+                here, known = index, self.known.setdefault(index, {})
+            if value in known:
                 stack.pop()
                 continue
-            found = self.leaf(*key)
-            if found is None:
-                producer = key[0].producer
+            number = self.leaf(value, index)
+            if number is None:
+                producer = value.producer
                 assert producer is not None
+                given, function = self.joined(producer)
                 operands: list[int] = []
                 missing = []
-                for operand in producer.operands:
-                    target = self.resolve(operand, self.read_index(operand, key[1]))
+                for operand in given:
+                    place = self.read_index(operand, index)
+                    target = (operand, place) if operand not in views else self.resolve(operand, place)
                     if not isinstance(target, int):
-                        if target not in self.memo:
+                        base, place = target
+                        found = (known if place is here else self.known.setdefault(place, {})).get(base)
+                        if found is None:
                             missing.append(target)
                             continue
-                        target = self.memo[target]
+                        target = found
                     operands.append(target)
                 if missing:
                     stack += missing
                     continue
-                found = self.add(Compute(producer, tuple(operands)))
-                self.computed.setdefault(key[0], []).append(found)
-            self.memo[key] = found
+                number = self.add(Compute(producer, tuple(operands), function))
+                self.computed.setdefault(value, []).append(number)
+            known[value] = number
             stack.pop()
-        return self.memo[start]
+        return self.known[start[1]][start[0]]
+
+    def joined(self, operation: Operation) -> tuple[Sequence[Value], str]:
+        """The operands of an operation, or those of its operand where one function is both, and that function.
+
+        The square of a sech is the derivative of a tanh, with which it has the exponential and the quotient in common.
+        """
+        operand = operation.operands[0]
+        if operation.op.name == "square" and operand.type.dtype in (F32, F64) and operand not in self.kept:
+            inner = operand.producer
+            if inner is not None and inner.op.name == "sech":
+                return inner.operands, "sech_squared"
+        return operation.operands, ""
 
     def read_index(self, operand: Value, index: Index) -> Index:
         """Elementwise operands are read where the result is; a predicate of rank 0 at its only place."""
-        return index if operand.type.rank == len(index) else ()
+        return index if len(operand.type.shape) == len(index) else ()
 
     def finish(self) -> Group:
         self.group.inputs = list(self.sources)
@@ -423,6 +454,27 @@ def rebuilt(group: Group, domain: tuple[int, ...], line: Any, axes: Any) -> Grou
     stores = [store._replace(line=line(store.line)) for store in group.stores]
     folds = [fold._replace(line=line(fold.line), axes=axes(fold.axes)) for fold in group.folds]
     return Group(group.name, domain, group.inputs, group.outputs, statements, stores, folds)
+
+
+def overwritable(group: Group) -> list[tuple[Value, Value]]:
+    """Outputs, each with an input that it may be written over: elements are read where they are written, and before."""
+    lines: dict[int, Line | None] = {}
+    last: dict[int, int] = {}
+    for number, item in enumerate(group.statements):
+        if isinstance(item, Load):
+            same = lines.setdefault(item.source, item.line) == item.line
+            lines[item.source], last[item.source] = (item.line if same else None), number
+    sources: dict[tuple[Line, int], list[int]] = {}
+    for source, line in lines.items():
+        if line is not None:
+            sources.setdefault((line, group.inputs[source].type.dtype.itemsize), []).append(source)
+    found = []
+    for store in group.stores:
+        output = group.outputs[store.output]
+        for source in sources.get((store.line, output.type.dtype.itemsize), ()):
+            if group.inputs[source].type.size == output.type.size and last[source] <= store.statement:
+                found.append((output, group.inputs[source]))
+    return found
 
 
 def empty_result(name: str, dtype: DType) -> Any:

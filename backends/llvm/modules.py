@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Mapping
 from typing import Any, Final
 
 import llvmlite.binding as llvm  # type: ignore[import-untyped]
@@ -12,8 +13,8 @@ from srcgrad.backends.llvm import scalars
 from srcgrad.backends.llvm.access import memory_name
 from srcgrad.backends.llvm.control import POLLED
 from srcgrad.backends.llvm.emitter import Emitter, constant_text
-from srcgrad.backends.llvm.kernels import kernel_text
-from srcgrad.backends.llvm.loops import Group
+from srcgrad.backends.llvm.kernels import APART, NOWHERE, kernel_text
+from srcgrad.backends.llvm.loops import Group, overwritable
 from srcgrad.backends.llvm.natives import ALIAS, CONTROL, LARGEST_CONSTANT, Natives, is_element
 from srcgrad.backends.llvm.nests import Nest
 from srcgrad.backends.llvm.partition import Partition
@@ -22,7 +23,7 @@ from srcgrad.backends.llvm.program import SectionWriter
 from srcgrad.backends.llvm.sections import Section
 from srcgrad.backends.llvm.steps import Step
 from srcgrad.backends.llvm.target import Target
-from srcgrad.ir.core import Literal, Operation
+from srcgrad.ir.core import Literal, Operation, Value
 from srcgrad.ir.types import ArrayType, TapeType
 
 
@@ -37,6 +38,7 @@ class Program:
         self.planner = Planner(self.effect)
         self.declared: dict[str, None] = {}
         self.defined: dict[str, str] = {}
+        self.variants: dict[str, list[tuple[Mapping[Value, int], Mapping[Value, Value]]]] = {}
         self.constants: dict[Any, str] = {}
         self.helpers: set[str] = set()
         self.works: dict[Operation, int] = {}
@@ -66,7 +68,8 @@ class Program:
         if role == "step":
             step = self.step(operation)[1]
             return Effect(in_place=step.in_place, scratch=step.scratch)
-        return Effect()
+        group = self.group(operation)
+        return Effect(over=overwritable(group)) if isinstance(group, Group) else Effect()
 
     def step(self, operation: Operation) -> tuple[str, Step]:
         return self.steps[operation]
@@ -135,12 +138,20 @@ class Program:
         self.declared.update(dict.fromkeys(sorted(emitter.declarations)))
         self.defined.update(emitter.definitions)
 
-    def use(self, group: Group | Nest) -> None:
-        """Define the function of a group."""
-        if f"group {group.name}" not in self.defined:
-            text, emitter = kernel_text(group, self.target)
+    def use(
+        self, group: Group | Nest, places: Mapping[Value, int] = NOWHERE, over: Mapping[Value, Value] = APART
+    ) -> str:
+        """The name of the function of a group, for arrays at these places of the arena and outputs ``over`` inputs."""
+        variants = self.variants.setdefault(group.name, [])
+        if (places, over) not in variants:
+            variants.append((places, over))
+        number = variants.index((places, over))
+        name = f"{group.name}_again{number}" if number else group.name
+        if f"group {name}" not in self.defined:
+            text, emitter = kernel_text(group, self.target, name, places, over)
             self.take(emitter)
-            self.defined[f"group {group.name}"] = text
+            self.defined[f"group {name}"] = text
+        return name
 
     def use_step(self, operation: Operation) -> str:
         name, step = self.step(operation)

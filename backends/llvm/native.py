@@ -27,9 +27,12 @@ _NEW_FROM_DESCR: Final = 94
 _SCALAR: Final = 60
 _GET_HANDLER: Final = 305
 """Places in NumPy's table of functions for extensions."""
-_LOCK: Final = threading.Lock()
-if hasattr(os, "register_at_fork"):  # so that no child begins with the lock held by a thread that it has not
-    os.register_at_fork(before=_LOCK.acquire, after_in_parent=_LOCK.release, after_in_child=_LOCK.release)
+_LOCK: Final = threading.RLock()
+_CALLS: Final = getattr(llvm.ffi.lib, "_lock", _LOCK)
+"""llvmlite's own lock, which it takes for each call of LLVM."""
+if hasattr(os, "register_at_fork"):  # so that no child begins with locks held by threads that it has not
+    for lock in (_CALLS, _LOCK):  # forks take the last one first, as all others do
+        os.register_at_fork(before=lock.__enter__, after_in_parent=lock.__exit__, after_in_child=lock.__exit__)
 _FUNCTIONS: Final = (
     "PyTuple_New", "PyType_GenericAlloc", "PyEval_SaveThread", "PyEval_RestoreThread", "PyObject_Vectorcall",
     "Py_IncRef", "Py_DecRef", "PyTraceMalloc_Track", "PyErr_Format", "PyExc_MemoryError",
@@ -90,6 +93,7 @@ def _add_symbols() -> None:
     symbols["PyArray_NewFromDescr"] = _numpy_address(_NEW_FROM_DESCR)
     symbols["PyArray_Scalar"] = _numpy_address(_SCALAR)
     symbols["PyArray_Type"], symbols["PyFloat_Type"] = id(np.ndarray), id(float)
+    symbols["srcgrad_true"], symbols["srcgrad_failed"] = id(True), id(entry.FAILED)
     for dtype in DTYPES.values():
         name, scalar = entry.dtype_symbols(dtype)
         symbols[name[1:]], symbols[scalar[1:]] = id(dtype), id(dtype.type)
@@ -109,7 +113,7 @@ def machine_code(text: str) -> bytes:
         module = llvm.parse_assembly(text)
         module.triple = TARGET.triple
         module.verify()
-        machine = TARGET.machine()
+        machine = TARGET.machine(len(text))
         module.data_layout = str(machine.target_data)
         return bytes(machine.emit_object(module))
 
@@ -159,7 +163,9 @@ def python_kernel(
     pointers = ctypes.c_void_p * (len(inputs) + len(outputs))
     owner = library
 
-    def call(*arguments: Any) -> Any:
+    def call(*arguments: Any, failed: bool = False) -> Any:
+        if failed and otherwise is not None:  # the loops have said so already
+            return otherwise(*arguments)
         if len(arguments) != len(params):
             raise InternalError(f"{name} takes {len(params)} arrays, not {len(arguments)} ({owner!r})")
         arrays = [

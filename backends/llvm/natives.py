@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, ClassVar, Final
 
 import numpy as np
@@ -41,13 +42,19 @@ def is_static(type: ArrayType) -> bool:
     return not isinstance(type, TapeType) and not any(isinstance(size, Dim) for size in type.shape)
 
 
+@lru_cache(maxsize=1024)
+def is_loop_type(type: ArrayType) -> bool:
+    """Whether loops compute with such arrays."""
+    return is_static(type) and scalars.is_register(type.dtype)
+
+
 def fused_kind(operation: Operation) -> str:
     """``compute`` and ``view`` for what groups do, ``other`` for the rest."""
     name = operation.op.name
     if operation.regions or len(operation.results) != 1:
         return "other"
     types = [value.type for value in (*operation.operands, *operation.results)]
-    if not all(is_static(type) and scalars.is_register(type.dtype) for type in types):
+    if not all(map(is_loop_type, types)):
         return "other"
     if name in VIEWS:
         return "view"

@@ -86,6 +86,8 @@ class _Growing:
     outer: int = 0
     made: dict[Value, Group] = field(default_factory=dict)
     read: set[Value] = field(default_factory=set)
+    cost: int = 0
+    """Of a point of all groups."""
 
     def admits(self, group: Group) -> int:
         """The number of outer axes with this group too; 0 where it cannot belong here."""
@@ -93,9 +95,9 @@ class _Growing:
             return 0
         if not self.groups:
             return len(group.domain)
-        if len(self.groups) >= _PHASES or sum(other.cost() for other in (*self.groups, group)) > _DEAREST:
+        if len(self.groups) >= _PHASES or not any(v in self.made or v in self.read for v in group.inputs):
             return 0
-        if not any(v in self.made or v in self.read for v in group.inputs):
+        if self.cost + group.cost() > _DEAREST:
             return 0
         found = 0
         for a, b in zip(self.groups[0].domain[: self.outer], group.domain, strict=False):
@@ -128,6 +130,7 @@ class _Growing:
     def add(self, operation: Operation, group: Group, outer: int) -> None:
         self.operations.append(operation)
         self.groups.append(group)
+        self.cost += group.cost()
         self.outer = outer
         self.made.update(dict.fromkeys(group.outputs, group))
         self.read.update(value for value in group.inputs if value.type.size >= math.prod(group.domain))

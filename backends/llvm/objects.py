@@ -2,7 +2,8 @@
 
 An entry is a file whose name is a digest of the module's text and of all else that its code depends on (`fingerprint`);
 it holds a digest of its content, so that what is not whole is not read, but removed. It is written beside its place and
-renamed, so processes may read and write at once. The least recently used go when there is more than ``LIMIT``.
+renamed, so processes may read and write at once. The least recently used go when there is more than ``LIMIT``; how much
+there is, a *ledger* says, to which each that writes an entry adds its bytes, so that nobody has to look at all files.
 
 ``SRCGRAD_CACHE_DIR`` names the directory (empty: nothing is kept); without it, it is ``srcgrad`` in the user's cache
 directory. A directory that cannot be written is no error, and another user's files are not read.
@@ -13,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import struct
 import sys
 import threading
 import time
@@ -25,7 +27,7 @@ import llvmlite  # type: ignore[import-untyped]
 import llvmlite.binding as llvm  # type: ignore[import-untyped]
 import numpy as np
 
-from srcgrad.backends.llvm.target import OPTIONS, Target
+from srcgrad.backends.llvm.target import LONG_TEXT, OPTIONS, Target
 
 VARIABLE: Final = "SRCGRAD_CACHE_DIR"
 LIMIT: Final = 256 << 20
@@ -33,7 +35,9 @@ LIMIT: Final = 256 << 20
 FORMAT: Final = b"srcgrad object 1\n"
 SUFFIX: Final = ".object"
 PART: Final = ".part"
+LEDGER: Final = "ledger"
 _DIGEST: Final = 32
+_NUMBER: Final = struct.Struct("<Q")
 _FRESH: Final = 3600.0
 """The age in seconds from which a use is written down; before that an entry is recent enough."""
 
@@ -75,7 +79,7 @@ def versions() -> str:
 
 def fingerprint(text: str, target: Target) -> str:
     """What an entry is known by."""
-    parts = (versions(), target.triple, target.cpu, target.flags, repr(OPTIONS), text)
+    parts = (versions(), target.triple, target.cpu, target.flags, repr((OPTIONS, LONG_TEXT)), text)
     return hashlib.blake2b("\0".join(parts).encode(), digest_size=_DIGEST).hexdigest()
 
 
@@ -130,9 +134,46 @@ class Store:
         except OSError:  # not writable, full, or open in another process where that forbids a rename
             _remove(part)
             return
-        self._size = self.size() if self._size is None else self._size + len(whole)
+        if self._size is None:
+            self._size = self._listed()
+        if self._size is None:
+            self._size = self.size()
+            self._write_ledger(self._size)
+        else:
+            self._size += len(whole)
+            self._list(len(whole))
         if self._size > self.limit:
             self.shrink(self.limit * 3 // 4)
+
+    # --- the ledger: how many bytes there were at the last count, and those of each entry since -----------------------
+    def _listed(self) -> int | None:
+        """What the ledger says that entries take, or None where there is none."""
+        assert self.place is not None
+        try:
+            found = (self.place / LEDGER).read_bytes()
+        except OSError:
+            return None
+        return sum(number for (number,) in _NUMBER.iter_unpack(found[: len(found) // 8 * 8])) if found else None
+
+    def _list(self, size: int) -> None:
+        """Note an entry in the ledger, if there is one: all others can be written at once."""
+        assert self.place is not None
+        with contextlib.suppress(OSError):
+            ledger = os.open(self.place / LEDGER, os.O_WRONLY | os.O_APPEND | getattr(os, "O_BINARY", 0))
+            try:
+                os.write(ledger, _NUMBER.pack(size))
+            finally:
+                os.close(ledger)
+
+    def _write_ledger(self, size: int) -> None:
+        """Begin a new ledger, after a count."""
+        assert self.place is not None
+        part = self.place / f"{LEDGER}.{os.getpid()}.{threading.get_ident()}{PART}"
+        try:
+            part.write_bytes(_NUMBER.pack(size))
+            os.replace(part, self.place / LEDGER)
+        except OSError:
+            _remove(part)
 
     def kept(self) -> list[Kept]:
         """The files of the cache, by last use, those that an interrupted process has left included."""
@@ -162,6 +203,10 @@ class Store:
                 gone += 1
             left -= entry.size
         self._size = left
+        if left and self.place is not None:
+            self._write_ledger(left)
+        elif self.place is not None:
+            _remove(self.place / LEDGER)
         return gone
 
 

@@ -10,7 +10,7 @@ valid order, and no cycle of groups can arise.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
@@ -90,8 +90,8 @@ def partitioned(function: Function, natives: Natives | None = None) -> Partition
 
 def outline(groups: Sequence[Group | Nest]) -> None:
     """Let a program with many calls of functions of `vector_math` call them, rather than hold a copy of each."""
-    computed = [item.operation for group in groups for item in group.statements if isinstance(item, Compute)]
-    if sum(scalars.is_function(operation) for operation in computed) > INLINED:
+    computed = [item for group in groups for item in group.statements if isinstance(item, Compute)]
+    if sum(bool(item.function) or scalars.is_function(item.operation) for item in computed) > INLINED:
         for group in groups:
             group.outlined = True
 
@@ -117,6 +117,7 @@ class _Planner:
         self, operations: Sequence[Operation], results: Sequence[Value], partition: Partition, native: bool
     ) -> None:
         self.all = operations
+        self.places = {operation: place for place, operation in enumerate(operations)}
         self.results = results
         self.partition = partition
         self.native = native
@@ -371,7 +372,7 @@ class _Planner:
 
     # --- the program --------------------------------------------------------------------------------
     def fused(self, writer: GroupWriter) -> Operation:
-        group = writer.finish()
+        group = in_order(writer.finish(), self.places)
         group.name = f"{self.partition.prefix}_{next(self.partition.numbers)}"
         span = next((value.producer.span for value in group.outputs if value.producer is not None), None)
         types = [value.type for value in group.outputs]
@@ -395,6 +396,36 @@ class _Planner:
         )
         self.partition.originals[found] = operation
         return found
+
+
+def in_order(group: Group, places: Mapping[Operation, int]) -> Group:
+    """The group with its statements in the order of the program, and what is read just before what reads it first.
+
+    Followed from its ends, a chain has all that it reads first, and what it gives to several ends waits for the last of
+    them: in long ones these are hundreds of registers. Derivatives are written in an order in which little waits.
+    """
+    computes = [
+        (places[item.operation], number, item.operands)
+        for number, item in enumerate(group.statements)
+        if isinstance(item, Compute)
+    ]
+    computes.sort()
+    order: dict[int, None] = {}
+    for _, number, operands in computes:
+        for operand in operands:
+            order[operand] = None
+        order[number] = None
+    order.update(dict.fromkeys(range(len(group.statements))))
+    place = {number: k for k, number in enumerate(order)}
+    found = Group(group.name, group.domain, group.inputs, group.outputs)
+    for number in order:
+        item = group.statements[number]
+        if isinstance(item, Compute):
+            item = Compute(item.operation, tuple([place[k] for k in item.operands]), item.function)
+        found.statements.append(item)
+    found.stores = [store._replace(statement=place[store.statement]) for store in group.stores]
+    found.folds = [fold._replace(statement=place[fold.statement]) for fold in group.folds]
+    return found
 
 
 def identity(type: ArrayType) -> tuple[Line, ...]:

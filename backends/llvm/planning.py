@@ -52,12 +52,14 @@ class Effect:
     """What one operation does with memory.
 
     ``shows``: result 0 is a part of operand 0, at this offset in bytes (None: known at run time). ``in_place``: the
-    operand whose memory result 0 may have. ``scratch``: bytes that it needs beside.
+    operand whose memory result 0 may have. ``over``: results, each with an operand whose memory it may have.
+    ``scratch``: bytes that it needs beside.
     """
 
     shows: bool = False
     offset: int | None = 0
     in_place: int | None = None
+    over: Sequence[tuple[Value, Value]] = ()
     scratch: int = 0
 
 
@@ -197,6 +199,8 @@ class Plan:
         self.shifts: dict[Value, int | None] = {}
         self.areas: dict[Operation, Root] = {}
         self.in_place: dict[Operation, int] = {}
+        self.over: dict[Operation, dict[Value, Value]] = {}
+        """Per operation the results that are written over operands, and which."""
         self.control: dict[Operation, CondPlan | LoopPlan] = {}
         self.local: list[Root] = []
         self.last: dict[Value, int] = {}
@@ -245,8 +249,18 @@ class Plan:
             if position == 0 and place is not None and self.movable(operation.operands[place], index, operation):
                 self.in_place[operation] = place
                 self.attach(value, self.roots[operation.operands[place]], 0)
-            else:
+            elif not self.is_over(value, index, operation, effect.over):
                 self.make(value, index)
+
+    def is_over(self, value: Value, index: int, operation: Operation, pairs: Sequence[tuple[Value, Value]]) -> bool:
+        """Whether a result has found an operand to be written over."""
+        taken = self.over.get(operation, {})
+        for result, operand in pairs:
+            if result is value and operand not in taken.values() and self.movable(operand, index, operation):
+                self.over.setdefault(operation, {})[value] = operand
+                self.attach(value, self.roots[operand], 0)
+                return True
+        return False
 
     def movable(self, value: Value, index: int, operation: Operation) -> bool:
         """Whether a value is a whole root of the block's own that only this operation reads, by this operand."""

@@ -8,17 +8,18 @@ LLVM compiles in linear time: what another part reads lies in memory.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from srcgrad.backends.llvm import control, scalars
-from srcgrad.backends.llvm.access import memory_name
+from srcgrad.backends.llvm.access import ARENA, memory_name
 from srcgrad.backends.llvm.emitter import BOOL, DType, Emitter, Number
 from srcgrad.backends.llvm.entities import Entity, Scope, Tape, writes_tapes
 from srcgrad.backends.llvm.entry import IN_PYTHON, RAISED
 from srcgrad.backends.llvm.indices import strides_of
+from srcgrad.backends.llvm.kernels import APART, NOWHERE
 from srcgrad.backends.llvm.loops import Compute, Constant, Group, Iota, Load
 from srcgrad.backends.llvm.natives import is_zero
 from srcgrad.backends.llvm.planning import ALIGNMENT, Plan, Root, bytes_of, in_memory, rounded
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
 PART: Final = 1500
 """About how many instructions one function may have."""
+MANY: Final = 12
+"""The number of arrays from which a kernel knows their places in the arena."""
 ON_STACK: Final = 16_384
 """The bytes of an arena up to which it is on the stack."""
 _ATTRIBUTES: Final = 'nounwind "probe-stack"="inline-asm"'
@@ -135,7 +138,7 @@ class SectionWriter:
     def names(self) -> list[str]:
         """The pointers that every part knows."""
         found = [f"%in{k}" for k in range(len(self.inputs))] + [f"%out{k}" for k in range(len(self.outputs))]
-        return [*found, "%arena", "%tapes"]
+        return [*found, ARENA, "%tapes"]
 
     def part_text(self, number: int) -> str:
         body = "\n".join(self.e.lines)
@@ -196,7 +199,7 @@ class SectionWriter:
                 "  br i1 %arena.none, label %no_memory, label %reserved, !prof !90",
                 "reserved:",
             ]
-        elif len(self.bounds) > 1 or any("%arena" in line for line in self.e.lines):
+        elif len(self.bounds) > 1 or any(ARENA in line for line in self.e.lines):
             lines.insert(2, f"  %arena = alloca [{self.arena} x i8], align 64")
         lines += ["  br label %start", "start:", *self.e.lines, "  br label %leave"]
         for fail in sorted(self.fails):
@@ -267,7 +270,7 @@ class SectionWriter:
         if root.home is not None:
             return self.offset(scope.homes[root.home], shift)
         if root.local:
-            return self.offset("%arena", scope.base + root.offset + shift)
+            return self.offset(ARENA, scope.base + root.offset + shift)
         for param in scope.plan.params:
             if scope.plan.roots.get(param) is root:
                 return self.offset(self.pointer(scope, param), shift)
@@ -281,7 +284,7 @@ class SectionWriter:
         return self.e.emit(f"getelementptr inbounds i8, ptr {pointer}, i64 {bytes}") if bytes else pointer
 
     def spill(self, value: Value) -> None:
-        place, found = self.offset("%arena", self.spills[value].offset), self.scope.env[value]
+        place, found = self.offset(ARENA, self.spills[value].offset), self.scope.env[value]
         if isinstance(found, Number):
             self.store(place, found)
         elif isinstance(found, Tape):
@@ -291,7 +294,7 @@ class SectionWriter:
             self.e.do(f"store ptr {found}, ptr {place}, align 8")
 
     def reloaded(self, value: Value) -> Entity:
-        place = self.offset("%arena", self.spills[value].offset)
+        place = self.offset(ARENA, self.spills[value].offset)
         if isinstance(value.type, TapeType):
             data = self.e.emit(f"load ptr, ptr {place}, align 8")
             return Tape(data, self.load(self.offset(place, 8), I64), value.type.element, False)
@@ -381,7 +384,7 @@ class SectionWriter:
     def nowhere(self, type: ArrayType) -> str:
         """Memory for what is written and not read."""
         place, self.arena = self.arena, self.arena + rounded(bytes_of(type))
-        return self.offset("%arena", place)
+        return self.offset(ARENA, place)
 
     def store_outputs(self) -> None:
         for k, value in enumerate(self.outputs):
@@ -431,11 +434,26 @@ class SectionWriter:
             self.inlined += self.program.length(operation) if self.depth else 0
             self.inline(scope, group)
             return
-        self.program.use(group)
-        given = [self.pointer(scope, value) for value in group.inputs]
-        given += [self.target(scope, value) for value in group.outputs]
-        self.e.do(f"call void @{group.name}_loops({', '.join(f'ptr {pointer}' for pointer in given)})")
+        places = self.known_places(scope, (*group.inputs, *group.outputs))
+        over = scope.plan.over.get(operation, APART)
+        name = self.program.use(group, places, over)
+        given = [self.pointer(scope, value) for value in group.inputs if value not in places]
+        targets = [(value, self.target(scope, value)) for value in group.outputs if value not in places]
+        given += [target for value, target in targets if value not in over]
+        given += [ARENA] if places else []
+        self.e.do(f"call void @{name}_loops({', '.join(f'ptr {pointer}' for pointer in given)})")
         self.loaded(scope, group.outputs)
+
+    def known_places(self, scope: Scope, values: Sequence[Value]) -> Mapping[Value, int]:
+        """The places of arrays in the arena, in elements, where there are many: pointers would take registers."""
+        found = {}
+        for value in values:
+            root, shift = scope.plan.roots.get(value), scope.plan.shifts.get(value)
+            if root is not None and root.local and root.home is None and shift is not None:
+                place = scope.base + root.offset + shift
+                if not place % ALIGNMENT:
+                    found[value] = place // value.type.dtype.itemsize
+        return found if len(found) >= MANY else NOWHERE
 
     def target(self, scope: Scope, value: Value) -> str:
         """Where the bytes of a result are to be written."""
@@ -469,7 +487,7 @@ class SectionWriter:
                 values.append(scalars.cast(e, e.constant(item.line.offset, I64, 1), item.dtype))
             else:
                 assert isinstance(item, Compute)
-                values.append(scalars.emit(e, item.operation, [values[k] for k in item.operands]))
+                values.append(scalars.emit(e, item.operation, [values[k] for k in item.operands], item.function))
         for store in group.stores:
             output = group.outputs[store.output]
             if in_memory(output.type):
@@ -491,7 +509,7 @@ class SectionWriter:
                 given.append(results[0])
             else:
                 given.append(self.pointer(scope, value))
-        scratch = self.offset("%arena", self.area(scope, operation)) if step.scratch else "null"
+        scratch = self.offset(ARENA, self.area(scope, operation)) if step.scratch else "null"
         pointers = ", ".join(f"ptr {pointer}" for pointer in (*given, *results, scratch))
         self.require(self.e.emit(f"call i32 @{name}({pointers})"))
         self.loaded(scope, operation.results)

@@ -211,9 +211,9 @@ def is_function(operation: Operation) -> bool:
     return operation.op.name in FUNCTIONS and operation.op.name not in TABLE
 
 
-def cost(operation: Operation) -> int:
-    """About how many additions an operation costs."""
-    name = operation.op.name
+def cost(operation: Operation, function: str = "") -> int:
+    """About how many additions an operation costs, or the function that stands for it."""
+    name = function or operation.op.name
     if name in _FREE:
         return 0
     if name in _SLOW:
@@ -224,9 +224,9 @@ def cost(operation: Operation) -> int:
 # --- emission ----------------------------------------------------------------------------------------------------
 
 
-def emit(e: Emitter, operation: Operation, operands: list[Number]) -> Number:
-    """The instructions of one operation."""
-    name, attrs = operation.op.name, operation.attrs
+def emit(e: Emitter, operation: Operation, operands: list[Number], function: str = "") -> Number:
+    """The instructions of one operation, or of the function that stands for it."""
+    name, attrs = function or operation.op.name, operation.attrs
     if name.startswith("reduce_"):  # over no axes
         return operands[0]
     if name == "cast":

@@ -24,6 +24,8 @@ LEVELS: Final[dict[str, frozenset[str]]] = {
 
 OPTIONS: Final[dict[str, Any]] = {"opt": 2, "jit": True, "codemodel": "jitdefault"}
 """How code is generated."""
+LONG_TEXT: Final = 1 << 18
+"""The characters from which a module is generated at level 1: as good but for the order of instructions."""
 
 
 @dataclass
@@ -50,10 +52,11 @@ class Target:
         """Whether float16 is converted by an instruction; elsewhere it would be a call."""
         return "f16c" in self.features or "neon" in self.features
 
-    def machine(self) -> Any:
-        """A new machine: each engine owns one."""
+    def machine(self, length: int = 0) -> Any:
+        """A new machine, for a module of so many characters: each engine owns one."""
         target = llvm.Target.from_triple(self.triple)
-        return target.create_target_machine(cpu=self.cpu, features=self.flags, **OPTIONS)
+        options = OPTIONS | {"opt": 1} if length >= LONG_TEXT else OPTIONS
+        return target.create_target_machine(cpu=self.cpu, features=self.flags, **options)
 
 
 def find_target(name: str | None = None) -> Target:

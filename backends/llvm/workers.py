@@ -11,7 +11,6 @@ from __future__ import annotations
 import ctypes
 import math
 import os
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
@@ -20,12 +19,13 @@ import llvmlite.binding as llvm  # type: ignore[import-untyped]
 
 from srcgrad.backends.llvm.workers_text import needed_symbols, workers_text
 from srcgrad.ir.errors import BackendError
+from srcgrad.ir.locks import new_lock
 
 VARIABLE: Final = "SRCGRAD_NUM_THREADS"
 SYMBOL: Final = "srcgrad_workers"
 """The name of the cell in the IR of kernels."""
 _CELL: Final = ctypes.c_void_p(None)
-_LOCK: Final = threading.Lock()
+_LOCK: Final = new_lock()
 _LIBRARIES: Final[list[Any]] = []
 llvm.add_symbol(SYMBOL, ctypes.addressof(_CELL))
 

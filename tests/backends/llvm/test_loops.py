@@ -214,6 +214,18 @@ def test_folds_over_all_rows_are_part_of_a_nest_but_not_read_in_it() -> None:
     agree(lambda x: (softmax(x, 2, 3), total(softmax(x, 2, 3), 0, 1), total(softmax(x), 1)), normal(3, 4, 5, 6))
 
 
+def test_what_all_rows_of_a_square_fold_to_is_read_after_the_nest() -> None:
+    """Of as many rows as columns, what row k reads of it is element k: the same place, and not complete."""
+
+    def rule(x):  # type: ignore[no-untyped-def]
+        e = OPS["exp"](x)
+        sums = total(e, 0)
+        return e * again(sums, x), sums, OPS["reduce_max"](e * again(sums, x), axes=(1,))
+
+    for size in (2, 9, 70, 200):
+        agree(rule, normal(size, size), rtol=1e-11)
+
+
 def test_several_outer_axes_are_one_where_every_array_goes_on() -> None:
     x, mask = normal(3, 4, 5, 17), normal(3, 5, 17, seed=1)
     (nest,) = groups(softmax, x).groups
@@ -345,3 +357,25 @@ def test_folds_over_rows(rows: int, columns: int) -> None:
     agree(lambda x: (total(x, 0), OPS["reduce_prod"](x, axes=(0,))), normal(rows, columns), rtol=1e-11)
     agree(lambda x: total(x, 1), normal(3, rows, columns), rtol=1e-11)
     agree(lambda x: total(x, 0, 2), normal(rows, 3, columns), rtol=1e-11)
+
+
+def test_the_square_of_a_sech_is_one_function() -> None:
+    """The derivative of tanh is not computed from a sech, unless that is there; other squares are as they were."""
+
+    def slope(x: Any) -> Any:
+        return OPS["tanh"](x), OPS["square"](OPS["sech"](x))
+
+    def kept(x: Any) -> Any:
+        known = OPS["sech"](x)
+        return known, OPS["square"](known)
+
+    def other(x: Any) -> Any:
+        return OPS["square"](OPS["tanh"](x))
+
+    x = normal(37) * 5
+    for rule, joined in ((slope, True), (kept, False), (other, False)):
+        text = groups(rule, x).groups[0].text()
+        assert ("sech_squared" in text) == joined and ("= square" in text) != joined
+        agree(rule, x, rtol=1e-14)
+        agree(rule, x.astype(np.float32), rtol=1e-6)
+    assert "sech_squared" not in groups(slope, x.astype(np.float16)).groups[0].text()  # rounded after each operation

@@ -22,6 +22,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import srcgrad as sg
 from srcgrad.backends.llvm import kernels, memory, native, pool_text
 from srcgrad.backends.llvm.backend import BACKEND
 from srcgrad.backends.llvm.memory import DEFAULT_LIMIT, POOLED, kept_bytes
@@ -451,6 +452,15 @@ for thread in threads: thread.join()
 print("done")
 """
     assert ran(code).endswith("done\n")
+
+
+def test_clearing_the_caches_gives_back_what_waits() -> None:
+    double, x = sg.jit(lambda x: x + x, backend="llvm"), normal(LARGE)
+    double(x)
+    assert POOL.waiting
+    sg.clear_caches()
+    assert not POOL.waiting
+    assert np.array_equal(double(x), x + x)
 
 
 @pytest.mark.skipif(not STATM.exists(), reason="the size of a process is not known here")

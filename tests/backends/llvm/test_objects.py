@@ -121,6 +121,32 @@ def test_what_alone_is_too_much_is_not_kept(tmp_path: Path) -> None:
     assert store.kept() == []
 
 
+def test_the_ledger_says_how_much_there_is(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who writes an entry looks at all files only where there is no ledger."""
+    assert store.place is not None
+    counts: list[Path] = []
+    counted = Store.size
+    monkeypatch.setattr(Store, "size", lambda self: counts.append(self.place) or counted(self))
+    for k in range(3):
+        store.save(str(k) * 64, CONTENT)
+    for k in range(3, 6):
+        Store(store.place).save(str(k) * 64, CONTENT)
+    assert len(counts) == 1
+    size = counted(store)
+    others = Store(store.place, limit=size + len(CONTENT))
+    others.save(KEY, b"")
+    assert len(others.kept()) == 7
+    others.save(OTHER, CONTENT)  # which is more than the limit
+    assert counted(others) <= others.limit * 3 // 4 and others.load(OTHER) == CONTENT
+    (store.place / objects.LEDGER).unlink()
+    Store(store.place).save(KEY, CONTENT)
+    assert len(counts) == 2
+    (store.place / objects.LEDGER).write_bytes(b"\xff" * 21)  # damaged: counted again, no more
+    damaged = Store(store.place)
+    damaged.save(KEY, CONTENT)
+    assert damaged.load(KEY) == CONTENT and Store(store.place)._listed() == counted(damaged)
+
+
 def test_what_an_interrupted_process_left_is_cleared(store: Store) -> None:
     assert store.place is not None
     store.save(KEY, CONTENT)

@@ -35,6 +35,9 @@ from tests.ir.ops.harness import (
 
 ULPS = 8.0
 """How far results may be apart, in units of the last place."""
+OF_BOTH_SIGNS = "of zeros of both signs NumPy takes the one that its vector instructions happen to take"
+SIGNS_OF_ZERO: dict[str, str] = dict.fromkeys(("maximum", "minimum", "reduce_max", "reduce_min"), OF_BOTH_SIGNS)
+"""op -> why a zero of its value may have another sign on any compiled backend."""
 
 
 class Program(NamedTuple):

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-import numpy as np
 import pytest
 
 from srcgrad.backends.xla.callbacks import CALLBACKS, COMPLEX_CALLBACKS
 from srcgrad.backends.xla.lowering import EXPANDED, LOWERINGS, TABLES
 from srcgrad.ir.opdef import REGISTRY, Op
-from tests.backends.xla.agreement import ULPS, compare
-from tests.ir.ops.harness import Case, cases, ops
+from tests.backends.xla.agreement import OF_BOTH_SIGNS, SIGNS_OF_ZERO, ULPS, compare
+from tests.ir.ops.harness import Case, cases, drawn, ops
 
 SEED = 11
 
@@ -28,13 +27,7 @@ LESS_ACCURATE: dict[str, tuple[float, str]] = {
 }
 """op -> how many ulps, of 1 at least, its programs may be apart, and why more than `ULPS`."""
 
-SIGNS_OF_ZERO: dict[str, str] = {
-    "cummax": "of zeros of both signs NumPy takes the one that its vector instructions happen to take",
-    "maximum": "of zeros of both signs NumPy takes the one that its vector instructions happen to take",
-    "minimum": "of zeros of both signs NumPy takes the one that its vector instructions happen to take",
-    "reduce_max": "of zeros of both signs NumPy takes the one that its vector instructions happen to take",
-    "reduce_min": "of zeros of both signs NumPy takes the one that its vector instructions happen to take",
-}
+SIGNS = SIGNS_OF_ZERO | {"cummax": OF_BOTH_SIGNS}
 """op -> why a zero of its value may have another sign."""
 
 COUNTS: Counter[str] = Counter()
@@ -54,15 +47,14 @@ def require_agreement(case: Case) -> None:
         COUNTS[check] += 1
         assert apart <= bound, f"{check} of {case}: {apart} ulps"
         if check in ("value", "batched"):
-            assert not zeros_differ or case.op.name in SIGNS_OF_ZERO, f"{check} of {case}: a zero of another sign"
+            assert not zeros_differ or case.op.name in SIGNS, f"{check} of {case}: a zero of another sign"
 
 
 @pytest.mark.parametrize("op", ops(), ids=lambda op: op.name)
 def test_a_sample(op: Op) -> None:
     print(f"seed {SEED}")
-    known = cases(op)
-    if known:
-        require_agreement(known[np.random.default_rng(SEED + len(op.name)).integers(len(known))])
+    for case in drawn(op, SEED):
+        require_agreement(case)
 
 
 @pytest.mark.slow
@@ -84,7 +76,7 @@ def test_no_op_is_in_two_tables() -> None:
 
 
 def test_every_exception_has_a_reason() -> None:
-    reasons = {**CALLBACKS, **COMPLEX_CALLBACKS, **EXPANDED, **SIGNS_OF_ZERO}
+    reasons = {**CALLBACKS, **COMPLEX_CALLBACKS, **EXPANDED, **SIGNS}
     reasons |= {name: reason for name, (_, reason) in LESS_ACCURATE.items()}
     assert set(reasons) <= set(REGISTRY)
     assert all(len(reason.split()) >= 5 for reason in reasons.values())

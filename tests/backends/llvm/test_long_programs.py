@@ -1,0 +1,237 @@
+"""What is done so that long programs compile soon: the same results, bit by bit, as without it."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from srcgrad.backends.llvm import native, nests, objects, partition, program, target
+from srcgrad.backends.llvm.backend import BACKEND
+from srcgrad.backends.llvm.loops import Compute, Group, Load
+from srcgrad.backends.llvm.natives import Natives
+from srcgrad.backends.llvm.nests import Nest
+from srcgrad.backends.llvm.target import CPU_VARIABLE, LEVELS
+from srcgrad.ir.core import Function
+from tests.backends.llvm.random_programs import check, random_function
+from tests.backends.llvm.random_structured import random_structured
+from tests.backends.llvm.support import OPS, build, normal, total
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture(autouse=True)
+def nothing_on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(objects.VARIABLE, "")
+
+
+@pytest.fixture
+def texts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The modules that are compiled."""
+    found: list[str] = []
+    made = native.machine_code
+    monkeypatch.setattr(native, "machine_code", lambda text: found.append(text) or made(text))
+    return found
+
+
+def same(found: Any, wanted: Any) -> bool:
+    """Whether results are equal bit by bit."""
+    pairs = zip(map(np.asarray, found), map(np.asarray, wanted), strict=True)
+    return all(a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes() for a, b in pairs)
+
+
+def chain(x: Any, w: Any) -> Any:
+    """A value and what its derivatives are made of: forwards, and back again."""
+    made, slope = [x], None
+    for _ in range(160):
+        made.append(OPS["tanh"](made[-1] * w) - made[-1] * made[-1])
+    back = w
+    for term in reversed(made):
+        back = back - back * term * term * w
+        slope = back * x if slope is None else slope + back * term
+    return total(made[-1], 0), back, slope
+
+
+def gradient() -> tuple[Function, list[Any]]:
+    given = [np.linspace(0.1, 0.4, 203), np.linspace(0.9, 0.2, 203)]
+    return build(chain, *given), given
+
+
+def rows(x: Any, w: Any) -> Any:
+    """Passes over the rows of a matrix, which become one nest, and chunks of it."""
+    for _ in range(12):
+        sums = OPS["broadcast"](total(OPS["exp"](x * w), 1), shape=(64, 40), dims=(0,))
+        x = x / sums + OPS["tanh"](w)
+    return total(x, 0, 1), x
+
+
+def softened() -> tuple[Function, list[Any]]:
+    given = [normal(64, 40), normal(64, 40, seed=1)]
+    return build(rows, *given), given
+
+
+def cases() -> dict[str, Callable[[], tuple[Function, list[Any]]]]:
+    found: dict[str, Any] = {f"random {seed}": lambda seed=seed: random_function(seed, 40) for seed in range(12)}
+    found |= {f"structured {seed}": lambda seed=seed: random_structured(seed) for seed in range(12)}
+    return found | {"gradient": gradient, "rows": softened}
+
+
+# --- arrays at known places in the arena -----------------------------------------------------------------------------
+@pytest.mark.parametrize("name", cases())
+def test_places_in_the_arena(name: str, texts: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nests, "_DEAREST", 100)  # so that there are many kernels, and arrays between them
+    function, given = cases()[name]()
+    with np.errstate(all="ignore"):
+        monkeypatch.setattr(program, "MANY", 1 << 30)
+        wanted = BACKEND.compile(function).run(*given)
+        monkeypatch.setattr(program, "MANY", 1)
+        found = BACKEND.compile(function).run(*given)
+    assert same(found, wanted)
+    if name in ("gradient", "rows"):
+        assert "nocapture %arena" in texts[-1] and "nocapture %arena" not in texts[-2]
+
+
+def test_a_kernel_of_many_arrays_has_few_pointers(texts: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nests, "_DEAREST", 400)
+    function, given = gradient()
+    BACKEND.compile(function).run(*given)
+    heads = re.findall(r"define internal void @kernel_\d+_loops\((.*)\)", texts[-1])
+    assert len(heads) > 2 and max(head.count("ptr") for head in heads) < program.MANY + 4
+
+
+# --- the order of statements -----------------------------------------------------------------------------------------
+def groups_of(function: Function, natives: Natives | None = None) -> list[Group]:
+    found = partition.partitioned(function, natives).groups
+    return [phase for group in found for phase in (group.phases if isinstance(group, Nest) else [group])]
+
+
+@pytest.mark.parametrize("name", cases())
+def test_what_is_read_stands_before_what_reads_it(name: str) -> None:
+    function, _ = cases()[name]()
+    for group in groups_of(function):
+        reads = [number for number, item in enumerate(group.statements) if isinstance(item, Load)]
+        for number in reads:
+            following = (item for item in group.statements[number:] if isinstance(item, Compute))
+            reader = next(following, None)
+            assert reader is None or number in reader.operands or not is_read(group, number)
+
+
+def is_read(group: Group, number: int) -> bool:
+    return any(isinstance(item, Compute) and number in item.operands for item in group.statements)
+
+
+def test_groups_are_in_the_order_of_the_program() -> None:
+    function, natives = gradient()[0], Natives()
+    places = {operation: place for place, operation in enumerate(natives.flatten(function)[0])}
+    lengths = []
+    for group in groups_of(function, natives):
+        found = [places[item.operation] for item in group.statements if isinstance(item, Compute)]
+        assert found == sorted(found)
+        lengths.append(len(found))
+    assert max(lengths) > 100
+
+
+# --- how code is generated -------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", cases())
+def test_the_level_of_long_modules(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    function, given = cases()[name]()
+    with np.errstate(all="ignore"):
+        monkeypatch.setattr(target, "LONG_TEXT", 1 << 40)
+        wanted = BACKEND.compile(function).run(*given)
+        monkeypatch.setattr(target, "LONG_TEXT", 0)
+        found = BACKEND.compile(function).run(*given)
+    assert same(found, wanted)
+
+
+CALLED = {
+    "f64": (np.float64, ("tanh", "log1p", "sin", "erf", "expm1", "cbrt")),
+    "f32": (np.float32, ("tanh", "log1p", "sin", "erf", "expm1", "cbrt")),
+}
+
+
+@pytest.mark.parametrize("dtype", CALLED)
+@pytest.mark.parametrize("shape", [(), (5,), (203,)])
+def test_functions_that_are_called(
+    dtype: str, shape: tuple[int, ...], texts: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is alive across calls is there after them: 24 numbers are more than registers that calls leave alone."""
+    kind, names = CALLED[dtype]
+    x, y = (normal(*shape, seed=seed).astype(kind) for seed in (0, 1))
+
+    def rule(x: Any, y: Any) -> Any:
+        alive = [x * y, x - y]
+        for k in range(24):
+            alive.append(OPS[names[k % len(names)]](alive[-1] * alive[k // 2]))
+        found = alive[0]
+        for term in alive[::-1]:
+            found = found * x + term
+        return found, total(found, *range(len(shape))), *alive[-3:]
+
+    function = build(rule, x, y)
+    monkeypatch.setattr(partition, "INLINED", 1 << 30)
+    wanted = BACKEND.compile(function).run(x, y)
+    monkeypatch.setattr(partition, "INLINED", 0)
+    assert same(BACKEND.compile(function).run(x, y), wanted)
+    assert len(re.findall(r"call .*@srcgrad_tanh_.*", texts[-1])) >= 4
+
+
+@pytest.mark.skipif(not LEVELS["x86-64-v3"] <= target.TARGET.features | {"fxsr", "cmov"}, reason="no such processor")
+def test_functions_that_are_called_by_another_processor() -> None:
+    """Where vectors have half the length, and a tail is numbers: their calls come while vectors are alive."""
+    chosen = ["-p", "no:cacheprovider", __file__, "-k", "test_functions_that_are_called and shape"]
+    command = [sys.executable, "-m", "pytest", "-q", *chosen]
+    environment = {**os.environ, CPU_VARIABLE: "x86-64-v3"}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout[-3000:]
+
+
+def test_vectors_stored_around_calls() -> None:
+    """A kernel whose frame is aligned, with calls of functions which store numbers in theirs."""
+    check(632, 60)
+
+
+# --- forks -----------------------------------------------------------------------------------------------------------
+FORKS = """
+import itertools, os, signal, threading
+import numpy as np
+import srcgrad as sg
+
+shapes = itertools.count(1)
+stop = threading.Event()
+
+def compiled():
+    x = np.ones(next(shapes))
+    assert np.allclose(sg.grad(lambda x: np.sum(np.tanh(x) * x))(x), np.tanh(1.0) + 1.0 / np.cosh(1.0) ** 2)
+
+def work():
+    while not stop.is_set():
+        compiled()
+
+compiled()
+threads = [threading.Thread(target=work) for _ in range(2)]
+for thread in threads: thread.start()
+for _ in range(25):
+    child = os.fork()
+    if not child:
+        signal.alarm(60)
+        compiled()
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+stop.set()
+for thread in threads: thread.join()
+print("done")
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_forks_while_threads_compile() -> None:
+    command = [sys.executable, "-W", "ignore", "-c", FORKS]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0 and done.stdout == "done\n", done.stderr[-3000:]
