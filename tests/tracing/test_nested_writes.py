@@ -41,9 +41,10 @@ def test_an_inner_function_reads_what_it_wrote(f: Callable[..., Any]) -> None:
 @pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
 def test_an_array_changed_after_its_use_was_copied() -> None:
     def f(x: Any) -> Any:
-        weights = np.arange(100.0)
-        result = np.sum(weights * x) if x[0] > 0 else 0.0
-        weights[:] = 0.0
+        memory = bytearray(np.arange(100.0).tobytes())
+        weights = np.frombuffer(memory)
+        result = np.sum(weights * x) * len(np.unique(x))  # which needs x itself: traced again at each call
+        memory[:] = bytes(len(memory))
         return result
 
     np.testing.assert_array_equal(sg.grad(f)(np.ones(100)), np.arange(100.0))
