@@ -139,12 +139,12 @@ def test_a_write_into_a_copy_of_a_scalar_is_lost() -> None:
     """``np.put`` and ``flat`` of a NumPy scalar change a copy, not the scalar."""
 
     def f(x: Any) -> Any:
-        y = np.exp(x)
+        y = np.square(x)
         np.put(y, [0], 5.0)
         y.flat[0] = 7.0
         return y
 
-    assert sg.value_and_grad(f)(0.5) == (np.exp(0.5), np.exp(0.5))
+    assert sg.value_and_grad(f)(0.5) == (0.25, 1.0)
 
 
 def test_einsum_of_an_empty_axis_beside_one_of_size_one() -> None:
