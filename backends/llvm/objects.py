@@ -38,6 +38,8 @@ PART: Final = ".part"
 LEDGER: Final = "ledger"
 _DIGEST: Final = 32
 _NUMBER: Final = struct.Struct("<Q")
+_COUNT: Final = 1 << 63
+"""The bit that tells a count of all entries from the bytes of one."""
 _FRESH: Final = 3600.0
 """The age in seconds from which a use is written down; before that an entry is recent enough."""
 
@@ -94,7 +96,6 @@ class Store:
     def __init__(self, place: Path | None, limit: int = LIMIT) -> None:
         self.place = place
         self.limit = limit
-        self._size: int | None = None
 
     def load(self, key: str) -> bytes | None:
         """An entry's content, or None. What is damaged is removed."""
@@ -134,46 +135,44 @@ class Store:
         except OSError:  # not writable, full, or open in another process where that forbids a rename
             _remove(part)
             return
-        if self._size is None:
-            self._size = self._listed()
-        if self._size is None:
-            self._size = self.size()
-            self._write_ledger(self._size)
-        else:
-            self._size += len(whole)
-            self._list(len(whole))
-        if self._size > self.limit:
+        self._list(len(whole))
+        size = self._listed()
+        if size is None:
+            size = self._counted()
+        if size > self.limit:
             self.shrink(self.limit * 3 // 4)
 
-    # --- the ledger: how many bytes there were at the last count, and those of each entry since -----------------------
+    # --- the ledger: a count of all bytes, and those of each entry since ----------------------------------------------
+    # Who counts begins a new one; what is written meanwhile may be in it twice, but nothing is left out.
     def _listed(self) -> int | None:
-        """What the ledger says that entries take, or None where there is none."""
+        """What the ledger says that entries take, or None where nobody has counted."""
         assert self.place is not None
         try:
             found = (self.place / LEDGER).read_bytes()
         except OSError:
             return None
-        return sum(number for (number,) in _NUMBER.iter_unpack(found[: len(found) // 8 * 8])) if found else None
+        sizes = np.frombuffer(found, "<u8", len(found) // 8)
+        counts = sizes & np.uint64(_COUNT) != 0
+        return int((sizes & np.uint64(_COUNT - 1)).sum(dtype=float)) if counts.any() else None
+
+    def _counted(self) -> int:
+        """Begin a new ledger."""
+        assert self.place is not None
+        _remove(self.place / LEDGER)
+        size = self.size()
+        self._list(size | _COUNT)
+        return size
 
     def _list(self, size: int) -> None:
-        """Note an entry in the ledger, if there is one: all others can be written at once."""
+        """Note the bytes of an entry, or a count: all can be written at once."""
         assert self.place is not None
         with contextlib.suppress(OSError):
-            ledger = os.open(self.place / LEDGER, os.O_WRONLY | os.O_APPEND | getattr(os, "O_BINARY", 0))
+            mode = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0)
+            ledger = os.open(self.place / LEDGER, mode, 0o600)
             try:
                 os.write(ledger, _NUMBER.pack(size))
             finally:
                 os.close(ledger)
-
-    def _write_ledger(self, size: int) -> None:
-        """Begin a new ledger, after a count."""
-        assert self.place is not None
-        part = self.place / f"{LEDGER}.{os.getpid()}.{threading.get_ident()}{PART}"
-        try:
-            part.write_bytes(_NUMBER.pack(size))
-            os.replace(part, self.place / LEDGER)
-        except OSError:
-            _remove(part)
 
     def kept(self) -> list[Kept]:
         """The files of the cache, by last use, those that an interrupted process has left included."""
@@ -194,6 +193,8 @@ class Store:
 
     def shrink(self, size: int) -> int:
         """Remove what was not used for longest until the rest takes no more than ``size``; how many went."""
+        if self.place is not None:
+            _remove(self.place / LEDGER)
         kept = self.kept()
         left, gone = sum(entry.size for entry in kept), 0
         for entry in kept:
@@ -202,11 +203,8 @@ class Store:
             if _remove(entry.path):
                 gone += 1
             left -= entry.size
-        self._size = left
-        if left and self.place is not None:
-            self._write_ledger(left)
-        elif self.place is not None:
-            _remove(self.place / LEDGER)
+        if left:
+            self._list(left | _COUNT)
         return gone
 
 

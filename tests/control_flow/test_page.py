@@ -264,11 +264,13 @@ def prints(x: Any) -> Any:
     return np.sum(x)
 
 
-@converted("random draws, clocks, `time.sleep`")
+@converted("random draws, clocks, `time.sleep`, `warnings.warn`")
 def draws(x: Any) -> Any:
     rng, start = np.random.default_rng(4), time.perf_counter()
     time.sleep(0)
-    return np.sum(x * rng.normal(size=3)) * (1.0 if time.perf_counter() >= start else 0.0)
+    if time.perf_counter() < start:
+        warnings.warn("a clock that counts up went back", stacklevel=1)
+    return np.sum(x * rng.normal(size=3))
 
 
 @converted("`float`, `int`, `abs`, `min`, `max`, `sum`, `round`, `any`, `all`, `sorted`, `math`")
@@ -423,13 +425,6 @@ NOT_CONVERTED = {
     "one that calls `locals()`": namespace,
     "a jump in a `finally`": jump_in_finally,
 }
-
-
-def test_what_is_run_as_it_is_and_asks_what_it_got_is_told() -> None:
-    made: dict[str, Any] = {"np": np}
-    exec("def f(x):\n    return np.sum(x ** 2) if isinstance(x, np.ndarray) else np.sum(x)", made)
-    with pytest.warns(UserWarning, match="its source is not available; isinstance"):
-        sg.grad(made["f"])(np.ones(2))
 
 
 @on_the_page

@@ -141,7 +141,7 @@ def test_the_ledger_says_how_much_there_is(store: Store, monkeypatch: pytest.Mon
     (store.place / objects.LEDGER).unlink()
     Store(store.place).save(KEY, CONTENT)
     assert len(counts) == 2
-    (store.place / objects.LEDGER).write_bytes(b"\xff" * 21)  # damaged: counted again, no more
+    (store.place / objects.LEDGER).write_bytes(b"\xff" * 21)  # damaged: what is too much is counted again
     damaged = Store(store.place)
     damaged.save(KEY, CONTENT)
     assert damaged.load(KEY) == CONTENT and Store(store.place)._listed() == counted(damaged)
