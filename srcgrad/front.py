@@ -13,7 +13,10 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from srcgrad.backends.llvm import layout
+from srcgrad.backends.llvm import (
+    front_machine,  # noqa: F401  # which `machine` imports: a fork must not come in the middle of that
+    layout,
+)
 from srcgrad.backends.llvm.front import (
     KNOWN_DTYPES,
     POSSIBLE,

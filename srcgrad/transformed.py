@@ -430,6 +430,9 @@ class Transformed(VectorCalled, ABC):  # type: ignore[misc]
         self, traced: Traced, built: Built, specs: Sequence[LeafSpec | None], job: Job, hidden: Sequence[Any]
     ) -> Program:
         backend, given = backend_name(self.backend), (*job.leaves, *hidden, *job.extras)
+        native = backend == "llvm" and allowed(type(self))
+        if native:
+            import srcgrad.front  # noqa: F401  # a fork in the middle of a later call's import would leave it locked
         placed: dict[str, Any] = {"sites": traced.sites} if traced.sites else {}
         donating: dict[str, Any] = {}
         if not JAX_TYPES.isdisjoint(map(type, given)):
@@ -440,7 +443,7 @@ class Transformed(VectorCalled, ABC):  # type: ignore[misc]
             tuple(compiled(stage, backend, **placed) for stage in built.stages),
             tuple(position for position, spec in enumerate(specs) if spec is not None),
             traced.mutated,
-            native=backend == "llvm" and allowed(type(self)),
+            native=native,
             arranged=len(built.function.results) if built.arranges else None,
         )
 

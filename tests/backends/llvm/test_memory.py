@@ -454,6 +454,18 @@ print("done")
     assert ran(code).endswith("done\n")
 
 
+def test_later_calls_import_nothing_that_a_fork_could_interrupt() -> None:
+    """A child that is forked while another thread imports a module waits for ever where it needs that one."""
+    code = """
+import sys
+f(x)
+before = set(sys.modules)
+for _ in range(8): f(x)
+print([name for name in set(sys.modules) - before if name.startswith("srcgrad")])
+"""
+    assert ran(code).endswith("[]\n")
+
+
 def test_clearing_the_caches_gives_back_what_waits() -> None:
     double, x = sg.jit(lambda x: x + x, backend="llvm"), normal(LARGE)
     double(x)
