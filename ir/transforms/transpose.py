@@ -20,6 +20,36 @@ from srcgrad.ir.types import BOOL
 NO_TOTALS: Final[Mapping[Value, Tangent]] = {}
 
 
+class Cotangents:
+    """What is known of the cotangents of linear values: their parts, which are added when they are read.
+
+    So parts under one mask are added before it is asked. A sum belongs to the line of the last part.
+    """
+
+    def __init__(self, s: LinearEmitter) -> None:
+        self.s = s
+        self.parts: dict[Value, list[Tangent]] = {}
+        self.spans: dict[Value, Span | None] = {}
+
+    def add(self, value: Value, cotangent: Tangent) -> None:
+        if isinstance(cotangent, Lin) and value.linear:
+            parts = self.parts.setdefault(value, [])
+            add_part(self.s, parts, cotangent)
+            if len(parts) > 1:
+                self.spans[value] = self.s.builder.span
+
+    def take(self, value: Value) -> Tangent | None:
+        """The cotangent of a value, which has no more uses; None if nothing reached it."""
+        parts = self.parts.pop(value, None)
+        if parts is None or len(parts) == 1:
+            return None if parts is None else parts[0]
+        builder = self.s.builder
+        now, builder.span = builder.span, self.spans[value]
+        found = total(self.s, parts)
+        builder.span = now
+        return found
+
+
 def pull_back(
     s: LinearEmitter,
     linear: Region,
@@ -33,32 +63,12 @@ def pull_back(
     """
     plain = [param for param in linear.params if not param.linear]
     terms: dict[Value, Term] = dict(zip(plain, residuals, strict=True))
-    parts_of: dict[Value, list[Tangent]] = {}
-    added_at: dict[Value, Span | None] = {}
-
-    def accumulate(value: Value, cotangent: Tangent) -> None:
-        if isinstance(cotangent, Lin) and value.linear:
-            parts = parts_of.setdefault(value, [])
-            add_part(s, parts, cotangent)
-            if len(parts) > 1:
-                added_at[value] = s.builder.span
-
-    def taken(value: Value) -> Tangent | None:
-        parts = parts_of.pop(value, None)
-        if parts is None or len(parts) == 1:
-            return None if parts is None else parts[0]
-        now, s.builder.span = s.builder.span, added_at[value]
-        found = total(s, parts)
-        s.builder.span = now
-        return found
-
-    for value, cotangent in totals.items():
-        accumulate(value, cotangent)
-    for value, cotangent in zip(linear.results, cotangents, strict=True):
-        accumulate(value, cotangent)
+    known = Cotangents(s)
+    for value, cotangent in (*totals.items(), *zip(linear.results, cotangents, strict=True)):
+        known.add(value, cotangent)
     outer = s.builder.span
     for operation in reversed(linear.operations):
-        incoming = [taken(result) for result in operation.results]
+        incoming = [known.take(result) for result in operation.results]
         if not any(incoming):
             continue
         for found, result in zip(incoming, operation.results, strict=True):
@@ -75,9 +85,9 @@ def pull_back(
         if operation.regions:
             sums: dict[int, Tangent] = {}
             for position in op.totalled(len(operands), operation.attrs):
-                known = taken(operation.operands[position])
-                if known is not None:
-                    sums[position] = known
+                before = known.take(operation.operands[position])
+                if before is not None:
+                    sums[position] = before
             if sums:
                 outgoing = op.transpose_onto(s, full, operands, operation, sums)
             else:
@@ -89,14 +99,14 @@ def pull_back(
             outgoing = op.transpose(s, full, operands, operation.attrs)
         for value, contribution in zip(operation.operands, outgoing, strict=True):
             if contribution is not None:
-                accumulate(value, contribution)
+                known.add(value, contribution)
     s.builder.span = outer
     inputs = [param for param in linear.params if param.linear]
-    sums_of = [taken(param) for param in inputs]
-    for param, cotangent_of in zip(inputs, sums_of, strict=True):
+    found_for = [known.take(param) for param in inputs]
+    for param, found in zip(inputs, found_for, strict=True):
         if param.name is not None:
-            name_cotangent(cotangent_of, param.name)
-    return [cotangent_of or Zero(param.type) for param, cotangent_of in zip(inputs, sums_of, strict=True)]
+            name_cotangent(found, param.name)
+    return [found or Zero(param.type) for param, found in zip(inputs, found_for, strict=True)]
 
 
 def name_cotangent(cotangent: Tangent | None, name: str) -> None:

@@ -9,6 +9,7 @@ exactly or nearly so, are taken off: its absolute error is a relative one of the
 
 from __future__ import annotations
 
+import textwrap
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -36,6 +37,7 @@ class Fit(NamedTuple):
     single: tuple[float, ...]
 
 
+# fmt: off
 '''
 
 
@@ -410,8 +412,11 @@ def constants() -> list[tuple[str, str, tuple[float, ...]]]:
 
 
 def tuple_text(values: tuple[float, ...] | tuple[int, ...], margin: str) -> str:
-    inner = "".join(f"{margin}    {value!r},\n" for value in values)
-    return f"(\n{inner}{margin})"
+    text = ", ".join(map(repr, values)) + "," * (len(values) == 1)
+    if len(margin) + len(text) < 110:
+        return f"({text})"
+    inner = textwrap.indent(textwrap.fill(text + ",", 110), f"{margin}    ")
+    return f"(\n{inner}\n{margin})"
 
 
 def fit_text(name: str, double: str, single: str) -> str:
