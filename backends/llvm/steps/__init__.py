@@ -47,6 +47,7 @@ def writers() -> dict[str, tuple[StepWriter, ...]]:
     """
     from srcgrad.backends.llvm.steps import (
         blas,
+        cofactors,
         complexes,
         convolution,
         cumulative,
@@ -68,7 +69,18 @@ def writers() -> dict[str, tuple[StepWriter, ...]]:
 
     elements = (indexing, movement, cumulative, extremes, sorts, ordering, integers, special, complexes, reductions)
     found: dict[str, tuple[StepWriter, ...]] = {}
-    for module in (*elements, ufuncs, formulas, transforms, convolution, blas, decompositions, determinants, systems):
+    for module in (
+        *elements,
+        ufuncs,
+        formulas,
+        transforms,
+        convolution,
+        blas,
+        decompositions,
+        determinants,
+        cofactors,
+        systems,
+    ):
         for name, writer in module.WRITERS.items():
             found[name] = (*found.get(name, ()), writer)
     return found

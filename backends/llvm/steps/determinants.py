@@ -21,6 +21,17 @@ Parts = list[Number]
 """The real part of a number, and the imaginary one of a complex number."""
 
 
+def sign_of_exchanges(w: Lapack, pivots: str) -> Number:
+    """1.0 or -1.0, by the number of rows that the factorisation of a matrix exchanged."""
+
+    def exchange(k: Number, carried: list[Number]) -> list[Number]:
+        pivot = w.load(w.at(pivots, 0, (k, 4)), INT32)
+        stays = w.compare("eq", w.convert("sext", pivot, INT64), w.integer("add", k, 1))
+        return [w.select(stays, carried[0], w.neg(carried[0]))]
+
+    return w.fold(w.rows, [w.constant(1.0, F64, 1)], exchange)[0]
+
+
 class Determinant(Lapack):
     """Factors of each matrix, and what is computed along the diagonal."""
 
@@ -35,14 +46,7 @@ class Determinant(Lapack):
         self.take(self.matrix_place, self.matrix("%in0", self.given, example), n, n)
         if n:
             self.run("getrf", size, size, self.matrix_place, size, self.pivots)
-        one = self.constant(1.0, F64, 1)
-
-        def exchange(k: Number, carried: list[Number]) -> list[Number]:
-            pivot = self.load(self.at(self.pivots, 0, (k, 4)), INT32)
-            stays = self.compare("eq", self.convert("sext", pivot, INT64), self.integer("add", k, 1))
-            return [self.select(stays, carried[0], self.neg(carried[0]))]
-
-        return self.fold(n, [one], exchange)[0]
+        return sign_of_exchanges(self, self.pivots)
 
     def diagonal(self, k: Number) -> Parts:
         place = self.at(self.matrix_place, 0, (k, (self.rows + 1) * self.size))
@@ -152,58 +156,7 @@ def write_slogdet(operation: Operation, name: str, target: Target) -> Step | Non
     return w.step(name, operation)
 
 
-def write_det_derivative(operation: Operation, name: str, target: Target) -> Step | None:
-    """Cofactors of up to three rows, by minors; of more than one direction and of larger matrices, NumPy's line."""
-    w = Lapack(operation, target, wide=False)
-    n, order = w.rows, len(operation.operands)
-    if not w.fits or w.own.kind == "c" or (n > 3 and order <= n):
-        return None
-    if order > n:
-        w.clear("%out0", operation.results[0].type.size * w.size)
-        return w.step(name, operation)
-
-    def body(example: Number) -> None:
-        def matrix(k: int) -> list[list[Number]]:
-            start = w.matrix(f"%in{k}", w.given, example)
-            places = [[w.at(start, (i * n + j) * w.size) for j in range(n)] for i in range(n)]
-            return [[w.load(place, w.own) for place in row] for row in places]
-
-        directions = [matrix(k) for k in range(1, order)]
-        factors = [matrix(0)] * (n - order) + directions
-        with w.strict():
-            found = minors(w, factors, order == 1)
-        for k, number in enumerate(number for row in found for number in row):
-            w.store(number, w.at(w.result(example), k * w.size))
-
-    w.each(body)
-    return w.step(name, operation)
-
-
-def minors(w: Lapack, factors: list[list[list[Number]]], halved: bool) -> list[list[Number]]:
-    """The cofactors of a matrix of two rows, for no factor of one row; of three rows, their double if not ``halved``.
-
-    Then they are symmetric and linear in two factors.
-    """
-    if not factors:
-        return [[w.constant(1.0, w.own, 1)]]
-    if len(factors) == 1:
-        (x,) = factors
-        return [[x[1][1], w.neg(x[1][0])], [w.neg(x[0][1]), x[0][0]]]
-    x, y = factors
-
-    def cross(a: list[Number], b: list[Number]) -> list[Number]:
-        pairs = [(k - 2, k - 1) for k in range(3)]
-        return [w.sub(w.mul(a[i], b[j]), w.mul(a[j], b[i])) for i, j in pairs]
-
-    found = []
-    for i, j in ((k - 2, k - 1) for k in range(3)):
-        row = [w.add(p, q) for p, q in zip(cross(x[i], y[j]), cross(y[i], x[j]), strict=True)]
-        found.append([w.mul(number, 0.5) for number in row] if halved else row)
-    return found
-
-
 WRITERS: Final[Mapping[str, StepWriter]] = {
     "det": write_det,
-    "det_derivative": write_det_derivative,
     "slogdet": write_slogdet,
 }

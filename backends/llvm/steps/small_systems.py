@@ -178,25 +178,19 @@ def write_determinant(w: Lapack) -> None:
 
     def body() -> None:
         rows = stack.load_rows("%in0", n, n)
-        sign, found = w.constant(1.0, F64), w.constant(1.0, F64)
-        for _, exchanged in eliminated(stack, rows):
-            sign = w.select(exchanged, w.neg(sign), sign)
-        for k in range(n):
-            found = w.mul(found, rows[k][k])
-        store_determinant(stack, sign, found)
+        store_determinant(stack, product_of_pivots(w, rows, eliminated(stack, rows)))
 
     stack.each(body)
 
 
-def store_determinant(stack: Stack, sign: Number, product: Number) -> None:
-    """The product of the pivots is the determinant but for its sign; the results may be its sign and its logarithm.
+def store_determinant(stack: Stack, found: Number) -> None:
+    """The result is the determinant, or the results are its sign and the logarithm of its size.
 
     Pivots are no further apart than `ROUNDING` says: no product of some of 24 overflows, or loses bits, where that of
     all is within bounds.
     """
-    w, size = stack.w, magnitude(stack.w, product)
+    w, size = stack.w, magnitude(stack.w, found)
     stack.require_all(w.binary("and", w.compare("ogt", size, 2.0**-1000), w.compare("olt", size, 2.0**1000)))
-    found = w.mul(product, sign)
     if len(w.operation.results) == 1:
         stack.store_rows([[found]])
         return
@@ -204,15 +198,36 @@ def store_determinant(stack: Stack, sign: Number, product: Number) -> None:
     stack.store_rows([[FUNCTIONS["log"](w, size)]], 1)
 
 
-def solved(stack: Stack, matrix: Rows, right: Rows) -> Rows:
+def inverted(stack: Stack, matrix: Rows) -> tuple[Rows, Number]:
+    """The inverse and the determinant."""
     w, n = stack.w, len(matrix)
+    identity = [[w.constant(float(i == j), F64) for j in range(n)] for i in range(n)]
+    rows = [[*a, *b] for a, b in zip(matrix, identity, strict=True)]
+    pivots = eliminated(stack, rows)
+    return substituted(w, rows, pivots), product_of_pivots(w, rows, pivots)
+
+
+def product_of_pivots(w: Lapack, rows: Rows, pivots: Sequence[tuple[Number, Number]]) -> Number:
+    """The determinant of what was made triangular."""
+    found = w.constant(1.0, F64)
+    for k, (_, exchanged) in enumerate(pivots):
+        found = w.mul(w.select(exchanged, w.neg(found), found), rows[k][k])
+    return found
+
+
+def solved(stack: Stack, matrix: Rows, right: Rows) -> Rows:
     rows = [[*a, *b] for a, b in zip(matrix, right, strict=True)]
-    inverses = [inverse for inverse, _ in eliminated(stack, rows)]
+    return substituted(stack.w, rows, eliminated(stack, rows))
+
+
+def substituted(w: Lapack, rows: Rows, pivots: Sequence[tuple[Number, Number]]) -> Rows:
+    """The solutions for the columns beyond the square matrix, which is triangular."""
+    n = len(rows)
     found = [row[n:] for row in rows]
     for i in reversed(range(n)):
         for column, value in enumerate(found[i]):
             rest = remaining(w, value, [(rows[i][j], found[j][column]) for j in range(i + 1, n)])
-            found[i][column] = w.mul(rest, inverses[i])
+            found[i][column] = w.mul(rest, pivots[i][0])
     return found
 
 

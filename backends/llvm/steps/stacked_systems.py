@@ -239,7 +239,7 @@ def write_determinant(w: Lapack) -> None:
 
     def body() -> None:
         system.grid.take("%in0", w.rows)
-        store_determinant(stack, *system.run())
+        store_determinant(stack, stack.w.mul(*system.run()))
 
     stack.each(body)
 

@@ -112,7 +112,7 @@ LEFT: dict[str, str] = {
 }
 """Ops without any native form, and why."""
 PARTLY: dict[str, str] = {
-    "det_derivative": "complex numbers, and matrices of more than three rows",
+    "det_derivative": "complex numbers, and more than one direction for more than three rows",
     "pinv": "Hermitian matrices",
     "pow_log": "complex numbers",
     "gamma_density": "derivatives, by those of rgamma",

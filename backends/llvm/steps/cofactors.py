@@ -1,0 +1,215 @@
+"""Derivatives of determinants as steps: cofactors, without dividing by the determinant.
+
+Of up to three rows by minors. Of more rows, det(A) times the transposed inverse where that is exact but for some bits;
+else with A = U S V^T they are det(U) det(V) U L V^T, where L has the products of all singular values but one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import reduce
+from typing import Final
+
+from srcgrad.backends.llvm.emitter import F64, Number
+from srcgrad.backends.llvm.steps import Step, StepWriter, small_systems
+from srcgrad.backends.llvm.steps.determinants import sign_of_exchanges
+from srcgrad.backends.llvm.steps.lapack import Lapack
+from srcgrad.backends.llvm.steps.matrices import converted, copy_rows
+from srcgrad.backends.llvm.steps.systems import is_finite, solve
+from srcgrad.backends.llvm.steps.writer import INT32
+from srcgrad.backends.llvm.target import Target
+from srcgrad.ir.core import Operation
+
+MOST_CONDITION: Final = 2.0**20
+"""The largest product of the sums of squares of a matrix and its inverse for which that inverse serves.
+
+Of the square of the condition in the norm of Frobenius: the cofactors lose at most ten bits, of the largest of them.
+"""
+
+
+def write_det_derivative(operation: Operation, name: str, target: Target) -> Step | None:
+    """The cofactors of real matrices; in more than one direction only of up to three rows, else NumPy's line."""
+    rows, order = operation.operands[0].type.static_shape[-1], len(operation.operands)
+    if order <= rows and rows > 3:
+        return write_cofactors(operation, name, target) if order == 1 else None
+    w = Lapack(operation, target, wide=False)
+    n = w.rows
+    if not w.fits or w.own.kind == "c":
+        return None
+    if order > n:
+        w.clear("%out0", operation.results[0].type.size * w.size)
+        return w.step(name, operation)
+
+    def body(example: Number) -> None:
+        def matrix(k: int) -> list[list[Number]]:
+            start = w.matrix(f"%in{k}", w.given, example)
+            places = [[w.at(start, (i * n + j) * w.size) for j in range(n)] for i in range(n)]
+            return [[w.load(place, w.own) for place in row] for row in places]
+
+        directions = [matrix(k) for k in range(1, order)]
+        factors = [matrix(0)] * (n - order) + directions
+        with w.strict():
+            found = minors(w, factors, order == 1)
+        for k, number in enumerate(number for row in found for number in row):
+            w.store(number, w.at(w.result(example), k * w.size))
+
+    w.each(body)
+    return w.step(name, operation)
+
+
+def minors(w: Lapack, factors: list[list[list[Number]]], halved: bool) -> list[list[Number]]:
+    """The cofactors of a matrix of two rows, for no factor of one row; of three rows, their double if not ``halved``.
+
+    Then they are symmetric and linear in two factors.
+    """
+    if not factors:
+        return [[w.constant(1.0, w.own, 1)]]
+    if len(factors) == 1:
+        (x,) = factors
+        return [[x[1][1], w.neg(x[1][0])], [w.neg(x[0][1]), x[0][0]]]
+    x, y = factors
+
+    def cross(a: list[Number], b: list[Number]) -> list[Number]:
+        pairs = [(k - 2, k - 1) for k in range(3)]
+        return [w.sub(w.mul(a[i], b[j]), w.mul(a[j], b[i])) for i, j in pairs]
+
+    found = []
+    for i, j in ((k - 2, k - 1) for k in range(3)):
+        row = [w.add(p, q) for p, q in zip(cross(x[i], y[j]), cross(y[i], x[j]), strict=True)]
+        found.append([w.mul(number, 0.5) for number in row] if halved else row)
+    return found
+
+
+def write_cofactors(operation: Operation, name: str, target: Target) -> Step | None:
+    w = Lapack(operation, target)
+    if not w.fits or w.own.kind == "c":
+        return None
+    if small_systems.is_small(w, small_systems.MOST_ROWS):
+        w.attempt(lambda: small_cofactors(w))
+    else:
+        w.attempt(lambda: cofactors_by_inverse(w))
+    cofactors_by_singular_values(w)
+    return w.step(name, operation)
+
+
+def require_exact(w: Lapack, determinant: Number, squares: list[Number], require: Callable[[Number], None]) -> None:
+    """Give up unless the determinant is a normal number, and the matrix far from a singular one."""
+    size = small_systems.magnitude(w, determinant)
+    known = w.binary("and", w.compare("ogt", size, 2.0**-1000), w.compare("olt", size, 2.0**1000))
+    require(w.binary("and", known, w.compare("olt", w.mul(*squares), MOST_CONDITION)))
+
+
+def small_cofactors(w: Lapack) -> None:
+    n, stack = w.rows, small_systems.Stack(w)
+
+    def squared(rows: small_systems.Rows) -> Number:
+        return reduce(lambda total, x: w.fma(x, x, total), [x for row in rows for x in row], w.constant(0.0, F64))
+
+    def body() -> None:
+        matrix = stack.load_rows("%in0", n, n)
+        inverse, determinant = small_systems.inverted(stack, matrix)
+        require_exact(w, determinant, [squared(matrix), squared(inverse)], stack.require_all)
+        stack.store_rows([[w.mul(determinant, x) for x in row] for row in zip(*inverse, strict=True)])
+
+    stack.each(body)
+
+
+def cofactors_by_inverse(w: Lapack) -> None:
+    n = w.rows
+    matrix, inverse, pivots = w.space(n * n), w.space(n * n), w.space(n, INT32)
+
+    def squared(place: str) -> Number:
+        def add(k: Number, carried: list[Number]) -> list[Number]:
+            x = w.load(w.at(place, 0, (k, w.size)), F64)
+            return [w.fma(x, x, carried[0])]
+
+        return w.fold(n * n, [w.constant(0.0, F64, 1)], add)[0]
+
+    def body(example: Number) -> None:
+        w.take(matrix, w.matrix("%in0", w.given, example), n, n)
+        squares = squared(matrix)
+        w.identity(inverse, n)
+        solve(w, matrix, pivots, inverse, n, n)
+        w.require(w.succeeded())
+
+        def multiply(k: Number, carried: list[Number]) -> list[Number]:
+            return [w.mul(carried[0], w.load(w.at(matrix, 0, (k, (n + 1) * w.size)), F64))]
+
+        (determinant,) = w.fold(n, [sign_of_exchanges(w, pivots)], multiply)
+        require_exact(w, determinant, [squares, squared(inverse)], w.require)
+        result = w.result(example)
+
+        def scale(k: Number) -> None:
+            found = w.mul(determinant, w.load(w.at(inverse, 0, (k, w.size)), F64))
+            w.store(converted(w, found, w.own), w.at(result, 0, (k, w.own.itemsize)))
+
+        w.loop(n * n, scale)
+
+    w.each(body)
+
+
+def cofactors_by_singular_values(w: Lapack) -> None:
+    """By columns a matrix in C order is A^T = U S V^T, and its cofactors are those of A, transposed likewise."""
+    n = w.rows
+    matrix, values, u, vt = w.space(n * n), w.space(n), w.space(n * n), w.space(n * n)
+    factors, others, pivots = w.space(n * n), w.space(n), w.space(n, INT32)
+    found = "" if w.own == w.dtype else w.space(n * n)
+    space = w.workspace("gesdd", "A", n, n, None, n, None, None, n, None, n, kinds="Wi", least=[8 * n])
+    size, no = w.integer_at(n), w.letter_at("N")
+    one, zero = w.number_at(1, w.dtype), w.number_at(0, w.dtype)
+
+    def at(place: str, k: Number) -> str:
+        return w.at(place, 0, (k, w.size))
+
+    def orientation(place: str, sign: Number) -> Number:
+        """The sign times the determinant, 1 or -1, of an orthogonal matrix."""
+        w.copy(factors, place, n * n * w.size)
+        w.run("getrf", size, size, factors, size, pivots)
+
+        def turn(k: Number, carried: list[Number]) -> list[Number]:
+            negative = w.compare("olt", w.load(w.at(factors, 0, (k, (n + 1) * w.size)), F64), 0.0)
+            return [w.select(negative, w.neg(carried[0]), carried[0])]
+
+        return w.fold(n, [w.mul(sign, sign_of_exchanges(w, pivots))], turn)[0]
+
+    def leave_out(sign: Number) -> None:
+        """In ``others`` the sign times the products of all singular values but one."""
+
+        def before(k: Number, carried: list[Number]) -> list[Number]:
+            w.store(carried[0], at(others, k))
+            return [w.mul(carried[0], w.load(at(values, k), F64))]
+
+        def after(k: Number, carried: list[Number]) -> list[Number]:
+            last = w.integer("sub", w.index(n - 1), k)
+            w.store(w.mul(w.load(at(others, last), F64), carried[0]), at(others, last))
+            return [w.mul(carried[0], w.load(at(values, last), F64))]
+
+        w.fold(n, [w.constant(1.0, F64, 1)], before)
+        w.fold(n, [sign], after)
+
+    def body(example: Number) -> None:
+        copy_rows(w, matrix, w.matrix("%in0", w.given, example), n * n, w.dtype, w.own)
+        w.loop(n * n, lambda k: w.require(is_finite(w, w.load(at(matrix, k), F64))))
+        w.run("gesdd", w.letter_at("A"), size, size, matrix, size, values, u, size, vt, size, *space)
+        w.require(w.succeeded())
+        leave_out(orientation(vt, orientation(u, w.constant(1.0, F64, 1))))
+
+        def scale(column: Number) -> None:
+            factor = w.load(at(others, column), F64)
+
+            def element(row: Number) -> None:
+                place = w.at(u, 0, (column, n * w.size), (row, w.size))
+                w.store(w.mul(w.load(place, F64), factor), place)
+
+            w.loop(n, element)
+
+        w.loop(n, scale)
+        result = w.result(example)
+        w.run("gemm", no, no, size, size, size, one, u, size, vt, size, zero, found or result, size, informs=False)
+        if found:
+            copy_rows(w, result, found, n * n, w.own, w.dtype)
+
+    w.each(body)
+
+
+WRITERS: Final[Mapping[str, StepWriter]] = {"det_derivative": write_det_derivative}
