@@ -219,6 +219,8 @@ class Builder:
         if op.mergeable and not op.effect and not regions:
             key = (op, operands, tuple(attrs.items())) if attrs else (op, operands)
             found = self.memo.get(key)
+            if found is None and op.commutes:
+                found = self.exchanged(key)
             if found is not None:
                 return found
         types = op.result_types([operand.type for operand in operands], attrs, regions)
@@ -232,6 +234,17 @@ class Builder:
         if key is not None:
             self.memo[key] = operation
         return operation
+
+    def exchanged(self, key: Any) -> Operation | None:
+        """The operation of an op that commutes, with the two operands the other way round.
+
+        Linear operands keep their places: ``t * y + y * t`` as twice one product would be transposed as a doubled
+        cotangent times ``y``, which overflows where the products do not.
+        """
+        op, (left, right), *attrs = key
+        if left.type.dtype.kind not in op.commutes or left.linear or right.linear:
+            return None
+        return self.memo.get((op, (right, left), *attrs))
 
     def emit(self, op: Op, operands: Sequence[Value], attrs: Attrs = NO_ATTRS, regions: Sequence[Region] = ()) -> Value:
         """Emit an op that has one result, and return it."""

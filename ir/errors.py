@@ -57,6 +57,7 @@ class SrcgradError(Exception):
     nowhere if None. `hint` says what to do. `context` holds lines such as "while tracing grad(loss), called at
     main.py:12", innermost first. `str` gives all of them; `message` is the bare sentence. Errors pickle.
 
+    >>> from srcgrad.ir.source import Span
     >>> span = Span.at("demo.py", 4, 11, 16, "loss", "h = np.sin(x @ w)")
     >>> error = SrcgradError("inner sizes differ, 3 vs 2", span=span, hint="transpose w")
     >>> print(error.add_context("while tracing grad(loss), called at main.py:12"))

@@ -234,6 +234,10 @@ class Op(ABC):
     effect: ClassVar[bool] = False
     mergeable: ClassVar[bool] = True
     """Whether equal applications may be computed once, or at compile time; False for what separates computations."""
+    commutes: ClassVar[str] = ""
+    """The dtype kinds of two operands that may be exchanged without a bit of the result changing (but for which of two
+    nans it is, which no backend promises), so that both applications are one.
+    """
     tapes: ClassVar[bool] = False
     """Whether operands may be tapes: all other ops compute with arrays."""
     linear: ClassVar[tuple[int, ...]] = ()
@@ -427,8 +431,7 @@ def require_arity(op: Op, types: Sequence[ArrayType], arity: int) -> None:
         raise ShapeError(f"{op.name} takes {arity} operands, not {len(types)}")
 
 
-# --- elementwise
-# ---------------------------------------------------------------------------------------------------------
+# --- elementwise ------------------------------------------------------------------------------------------------------
 
 
 class Elementwise(Op, abstract=True):
@@ -537,14 +540,13 @@ class NonDifferentiable(Op, abstract=True):
         return [Zero(result.type) for result in results]
 
 
-# --- linear
-# --------------------------------------------------------------------------------------------------------------
+# --- linear -----------------------------------------------------------------------------------------------------------
 
 
 class Linear(Op, abstract=True):
     """Linear in the operands at ``linear``: jointly, or one at a time if ``separate``.
 
-    ``masking`` says how the mask of a (co)tangent goes through (DESIGN: structural zeros stay zeros):
+    ``masking`` says how the mask of a (co)tangent goes through, so that structural zeros stay zeros:
 
     - ``pointwise``: result elements correspond to the operand's; the mask stays. ``keeps_zero``: 0 maps to 0.
     - ``move``: data movement; the same op moves the mask.

@@ -11,14 +11,16 @@ import linecache
 import os
 import sys
 import unicodedata
+from array import array
 from collections.abc import Iterator
-from itertools import islice
 from types import CodeType, FrameType
 from typing import NamedTuple
 
 __all__ = ["Span", "internal", "internal_frame", "render", "user_frames", "user_span"]
 
 _INTERN_LIMIT = 1 << 16
+_MOST_TABLES = 32
+_UNKNOWN = -1
 _ROLE_DEPTH = 3
 _ELLIPSIS = "…"
 _PACKAGE = "srcgrad"
@@ -222,12 +224,13 @@ def _restore(
 def _read(code: CodeType | None, lasti: int) -> _Place:
     if code is None:
         return _Place("<unknown>", 0, 0, 0, 0, "", "")
-    # One entry per two-byte code unit; a frame that has not started has lasti == -1.
-    position = next(islice(code.co_positions(), max(lasti, 0) // 2, None), (None, None, None, None))
-    line = code.co_firstlineno if position[0] is None else position[0]
+    # Four numbers per two-byte code unit; a frame that has not started has lasti == -1.
+    start = max(lasti, 0) // 2 * 4
+    line, end_line, column, end_column = _positions(code)[start : start + 4] or [_UNKNOWN] * 4
+    if line == _UNKNOWN:
+        line = code.co_firstlineno
     source = linecache.getline(code.co_filename, line).rstrip("\n")
-    _, end_line, column, end_column = position
-    if end_line is None or column is None or end_column is None:
+    if _UNKNOWN in (end_line, column, end_column):
         return _Place(code.co_filename, line, 0, line, 0, code.co_qualname, source)
     last = source if end_line == line else linecache.getline(code.co_filename, end_line)
     return _Place(
@@ -239,6 +242,23 @@ def _read(code: CodeType | None, lasti: int) -> _Place:
         code.co_qualname,
         source,
     )
+
+
+# By id; the code objects are kept alive, so that an id is never reused.
+_tables: dict[int, tuple[CodeType, array[int]]] = {}
+
+
+def _positions(code: CodeType) -> array[int]:
+    """`code.co_positions()` as a flat table with -1 for None: a look-up in the iterator itself takes as long as what
+    stands before it, so that all places of a long function would take quadratic time.
+    """
+    found = _tables.get(id(code))
+    if found is None:
+        if len(_tables) >= _MOST_TABLES:
+            _tables.clear()
+        numbers = [_UNKNOWN if number is None else number for place in code.co_positions() for number in place]
+        found = _tables[id(code)] = (code, array("i", numbers))
+    return found[1]
 
 
 def _characters(line: str, offset: int) -> int:

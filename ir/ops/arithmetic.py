@@ -54,6 +54,7 @@ class Add(LinearElementwise):
     meaning = "{0} + {1}"
     arity = 2
     kinds = "biufc"
+    commutes = "biufc"
     linear = (0, 1)
 
     def jvp(
@@ -101,6 +102,7 @@ class Mul(LinearElementwise):
     meaning = "{0} * {1}"
     arity = 2
     kinds = "biufc"
+    commutes = "biuf"  # with fused multiply-adds, the imaginary part of a product depends on the order
     linear = (0, 1)
     separate = True
     keeps_zero = False

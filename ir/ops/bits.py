@@ -46,18 +46,21 @@ class BitwiseAnd(IntegerOp):
     """The bits that both operands have; negative numbers are in two's complement."""
 
     meaning = "{0} & {1}"
+    commutes = "iu"
 
 
 class BitwiseOr(IntegerOp):
     """The bits that either operand has."""
 
     meaning = "{0} | {1}"
+    commutes = "iu"
 
 
 class BitwiseXor(IntegerOp):
     """The bits that one operand alone has."""
 
     meaning = "{0} ^ {1}"
+    commutes = "iu"
 
 
 class BitwiseNot(IntegerOp):
@@ -93,12 +96,14 @@ class Gcd(IntegerOp):
     """The greatest common divisor; of 0 and 0 it is 0."""
 
     meaning = "np.gcd"
+    commutes = "iu"
 
 
 class Lcm(IntegerOp):
     """The least common multiple; 0 if an operand is 0."""
 
     meaning = "np.lcm"
+    commutes = "iu"
 
 
 class Ldexp(LinearElementwise):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -177,17 +178,8 @@ class Cumlogsumexp(Cumulative):
         results: Sequence[Term],
         attrs: Attrs,
     ) -> Sequence[Tangent]:
-        """Doubling (Hillis and Steele 1986): join with the logarithms that end 1, 2, 4, … elements before."""
-        axis = attrs["axis"]
-        size = operands[0].type.static_shape[axis]
-        algebra = PairAlgebra(s, axis)
-        pair: Pair = (operands[0], tangents[0])
-        distance = 1
-        while distance < size:
-            joined = self.joined(s, algebra.cut(pair, distance, size), algebra.cut(pair, 0, size - distance))
-            pair = algebra.join(algebra.cut(pair, 0, distance), joined)
-            distance *= 2
-        return (pair[1],)
+        algebra = PairAlgebra(s, attrs["axis"])
+        return (algebra.accumulate((operands[0], tangents[0]), partial(self.joined, s))[1],)
 
     def joined(self, s: LinearEmitter, left: Pair, right: Pair) -> Pair:
         """logaddexp and its tangent."""

@@ -29,7 +29,16 @@ def masked(s: LinearEmitter) -> Masked:
     return s
 
 
-class LinearFor(ControlFlow):
+class LinearControl(ControlFlow, abstract=True):
+    """The linear part of control flow, whose cotangents may be added to what they are so far."""
+
+    def transpose_region(
+        self, s: LinearEmitter, cotangents: Sequence[Tangent], operands: Sequence[Term | Zero], operation: Operation
+    ) -> Sequence[Tangent | None]:
+        return self.transpose_onto(s, cotangents, operands, operation, {})
+
+
+class LinearFor(LinearControl):
     """The linear part of a loop.
 
     Operands: the trip count (if ``trips`` is None), ``plain_consts`` and ``plain_columns``, from which ``residuals``
@@ -82,11 +91,6 @@ class LinearFor(ControlFlow):
         first = self.plain(attrs) + int(attrs["carries"])
         return tuple(range(first, first + attrs["consts"]))
 
-    def transpose_region(
-        self, s: LinearEmitter, cotangents: Sequence[Tangent], operands: Sequence[Term | Zero], operation: Operation
-    ) -> Sequence[Tangent | None]:
-        return self.transpose_onto(s, cotangents, operands, operation, {})
-
     def transpose_onto(
         self,
         s: LinearEmitter,
@@ -127,7 +131,7 @@ class LinearFor(ControlFlow):
         return [*[None] * plain, *outgoing[:first], *(found[k] for k in range(consts)), *columns]
 
 
-class LinearCond(ControlFlow):
+class LinearCond(LinearControl):
     """The linear part of a `cond`: the predicate and ``plain - 1`` values, then tangents of operands."""
 
     region_labels = ("then_residuals", "then", "else_residuals", "else")
@@ -157,11 +161,6 @@ class LinearCond(ControlFlow):
 
     def totalled(self, arity: int, attrs: Attrs) -> tuple[int, ...]:
         return self.linear_positions(arity, attrs)
-
-    def transpose_region(
-        self, s: LinearEmitter, cotangents: Sequence[Tangent], operands: Sequence[Term | Zero], operation: Operation
-    ) -> Sequence[Tangent | None]:
-        return self.transpose_onto(s, cotangents, operands, operation, {})
 
     def transpose_onto(
         self,

@@ -18,12 +18,14 @@ class Equal(Comparison):
     """Equality; nan differs from everything."""
 
     meaning = "{0} == {1}"
+    commutes = "biufc"
 
 
 class NotEqual(Comparison):
     """Inequality."""
 
     meaning = "{0} != {1}"
+    commutes = "biufc"
 
 
 class Less(Comparison):
@@ -62,18 +64,21 @@ class LogicalAnd(BooleanOp):
     """Conjunction."""
 
     meaning = "{0} & {1}"
+    # It says not that it `commutes`: masks are read as paths of predicates, the last one on the right (`MaskAlgebra`).
 
 
 class LogicalOr(BooleanOp):
     """Disjunction."""
 
     meaning = "{0} | {1}"
+    commutes = "b"
 
 
 class LogicalXor(BooleanOp):
     """Exclusive disjunction."""
 
     meaning = "{0} ^ {1}"
+    commutes = "b"
 
 
 class LogicalNot(BooleanOp):

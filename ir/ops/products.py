@@ -6,7 +6,7 @@ multiplications, which has as many levels as the logarithm of the number of elem
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -46,6 +46,18 @@ class PairAlgebra:
     def multiply(self, left: Pair, right: Pair) -> Pair:
         (x, tx), (y, ty) = left, right
         return x * y, self.s.add(self.s.scale(tx, y), self.s.scale(ty, x))
+
+    def accumulate(self, pair: Pair, combine: Callable[[Pair, Pair], Pair]) -> Pair:
+        """Each element combined with all before it, by doubling (Hillis and Steele 1986): in turn with what ends 1, 2,
+        4, … elements before. ``combine`` is given the later operand first.
+        """
+        size = pair[0].type.static_shape[self.axis]
+        distance = 1
+        while distance < size:
+            combined = combine(self.cut(pair, distance, size), self.cut(pair, 0, size - distance))
+            pair = self.join(self.cut(pair, 0, distance), combined)
+            distance *= 2
+        return pair
 
 
 class ReduceProd(Reduction):
@@ -109,17 +121,8 @@ class Cumprod(Op):
         results: Sequence[Term],
         attrs: Attrs,
     ) -> Sequence[Tangent]:
-        """Doubling (Hillis and Steele 1986): multiply by the products that end 1, 2, 4, … elements before."""
-        axis = attrs["axis"]
-        size = operands[0].type.static_shape[axis]
-        algebra = PairAlgebra(s, axis)
-        pair: Pair = (operands[0], tangents[0])
-        distance = 1
-        while distance < size:
-            moved = algebra.multiply(algebra.cut(pair, distance, size), algebra.cut(pair, 0, size - distance))
-            pair = algebra.join(algebra.cut(pair, 0, distance), moved)
-            distance *= 2
-        return (pair[1],)
+        algebra = PairAlgebra(s, attrs["axis"])
+        return (algebra.accumulate((operands[0], tangents[0]), algebra.multiply)[1],)
 
     def batch(
         self, size: Size, operands: Sequence[Term], batched: Sequence[bool], attrs: Attrs

@@ -9,6 +9,8 @@ from srcgrad.ir.passes.rewrite import rewrite
 def cse(function: Function) -> Function:
     """Compute equal pure operations once: the same op, operands and attributes.
 
+    The operands of an op that `commutes` may stand either way round: ``x * c`` and ``c * x`` are equal.
+
     Literals are equal bit by bit (``0.0`` differs from ``-0.0``). The first of several equal operations serves for all.
     Operations with an effect or with regions, and those that are not ``mergeable``, are never merged.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from srcgrad.ir.core import Builder, Function, Literal, Operation, Region, Value
@@ -43,7 +44,8 @@ def expand(function: Function) -> Function:
     return merged(expanded(function))
 
 
-def expanded(region: AnyRegion) -> AnyRegion:
+def emitted(region: AnyRegion, emit: Callable[[Builder, Operation, list[Value]], Sequence[Value]]) -> AnyRegion:
+    """The region with what ``emit`` makes of each operation, given its operands in the new one; names are kept."""
     builder = Builder()
     env: dict[Value, Value] = {param: param for param in region.params}
 
@@ -52,18 +54,25 @@ def expanded(region: AnyRegion) -> AnyRegion:
 
     for operation in region.operations:
         builder.span = operation.span
-        operands = [read(value) for value in operation.operands]
-        if is_expanded(operation):
-            terms = [Term(builder, value) for value in operands]
-            results = [term.value for term in operation.op.expand(terms, operation.attrs, operation.regions)]
-        else:
-            regions = tuple([expanded(inner) for inner in operation.regions])
-            results = list(builder.emit_operation(operation.op, operands, operation.attrs, regions).results)
+        results = emit(builder, operation, [read(value) for value in operation.operands])
         for old, new in zip(operation.results, results, strict=True):
             if new.name is None and new.producer is not None:
                 new.name = old.name
             env[old] = new
     return rebuilt(region, builder.operations, [read(value) for value in region.results])
+
+
+def expanded(region: AnyRegion) -> AnyRegion:
+    """The region with the ops that are `expanded` written out, in its regions too."""
+
+    def emit(builder: Builder, operation: Operation, operands: list[Value]) -> Sequence[Value]:
+        if is_expanded(operation):
+            terms = [Term(builder, value) for value in operands]
+            return [term.value for term in operation.op.expand(terms, operation.attrs, operation.regions)]
+        regions = tuple([expanded(inner) for inner in operation.regions])
+        return builder.emit_operation(operation.op, operands, operation.attrs, regions).results
+
+    return emitted(region, emit)
 
 
 def merged(region: AnyRegion) -> AnyRegion:
@@ -76,21 +85,11 @@ def merged(region: AnyRegion) -> AnyRegion:
     }
     if not chosen:
         return region
-    builder = Builder()
-    env: dict[Value, Value] = {param: param for param in region.params}
 
-    def read(value: Value) -> Value:
-        return value if isinstance(value, Literal) else env[value]
+    def emit(builder: Builder, operation: Operation, operands: list[Value]) -> Sequence[Value]:
+        if operation not in chosen:
+            return builder.emit_operation(operation.op, operands, operation.attrs, operation.regions).results
+        name, position, attrs = chosen[operation]
+        return builder.emit_operation(REGISTRY[name], operands, attrs).results[position : position + 1]
 
-    for operation in region.operations:
-        builder.span = operation.span
-        operands = [read(value) for value in operation.operands]
-        if operation in chosen:
-            name, position, attrs = chosen[operation]
-            found = builder.emit_operation(REGISTRY[name], operands, attrs).results[position : position + 1]
-        else:
-            found = builder.emit_operation(operation.op, operands, operation.attrs, operation.regions).results
-        for old, new in zip(operation.results, found, strict=True):
-            new.name = new.name or old.name
-            env[old] = new
-    return rebuilt(region, builder.operations, [read(value) for value in region.results])
+    return emitted(region, emit)

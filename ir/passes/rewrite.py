@@ -178,6 +178,8 @@ class Sweep(Builder):
             else:
                 key = (op, operands, tuple(attrs.items())) if attrs else (op, operands)
                 found = memo.get(key)
+                if found is None and op.commutes:
+                    found = self.exchanged(key)
                 if found is None:
                     found = operation if operands == operation.operands else with_operands(operation, operands, ())
                     memo[key] = found

@@ -27,20 +27,26 @@ def record(
 ) -> tuple[list[Value], LinearProgram]:
     """Emit a region's primal into ``builder``; record its linear part in the active parameters."""
     recorder = Recorder()
-    tangents: list[Tangent] = []
-    inputs = []
-    for primal, is_active, param in zip(primals, active, region.params, strict=True):
-        if is_active:
-            inputs.append(Value(primal.type, None, param.name and f"{param.name}.dot", linear=True))
-            tangents.append(Lin(inputs[-1]))
-        else:
-            tangents.append(Zero(primal.type))
+    inputs, tangents = linear_inputs(region.params, active)
     results, outgoing = push_forward(builder, recorder, region, primals, tangents)
     outputs = [zeros(tangent.type) if isinstance(tangent, Zero) else tangent.value for tangent in outgoing]
     used, kept = live_part(recorder, outputs)
     params = [param for _, param in kept] + inputs
     function = Function("linear", params, used, outputs)
     return results, LinearProgram(function, [value for value, _ in kept])
+
+
+def linear_inputs(params: Sequence[Value], active: Sequence[bool]) -> tuple[list[Value], list[Tangent]]:
+    """Linear parameters, one for each active parameter of a region; and the tangents of all: such a one, or zero."""
+    inputs: list[Value] = []
+    tangents: list[Tangent] = []
+    for param, is_active in zip(params, active, strict=True):
+        if is_active:
+            inputs.append(Value(param.type, None, param.name and f"{param.name}.dot", linear=True))
+            tangents.append(Lin(inputs[-1]))
+        else:
+            tangents.append(Zero(param.type))
+    return inputs, tangents
 
 
 def live_part(recorder: Recorder, outputs: Sequence[Value]) -> tuple[list[Operation], list[tuple[Value, Value]]]:

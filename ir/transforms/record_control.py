@@ -15,7 +15,7 @@ from srcgrad.ir.core import Builder, Literal, Operation, Region, Value, literal,
 from srcgrad.ir.opdef import REGISTRY, Lin, LinearOperand, Tangent, Term, Zero
 from srcgrad.ir.transforms.interpret import inline, push_forward
 from srcgrad.ir.transforms.linear import Recorder
-from srcgrad.ir.transforms.linearize import live_part
+from srcgrad.ir.transforms.linearize import linear_inputs, live_part
 from srcgrad.ir.transforms.push_control import Loop, Pushed
 from srcgrad.ir.transforms.residuals import Plan, emitted, invariant, needed, plan
 from srcgrad.ir.transforms.segments import is_segmented, segmented
@@ -47,14 +47,7 @@ def record_region(outer: Builder, region: Region, perturbed: Sequence[bool]) -> 
     builder, recorder = inside(outer), Recorder()
     recorder.builder.span = outer.span
     primals = [builder.param(param.type, param.name) for param in region.params]
-    inputs: list[Value] = []
-    tangents: list[Tangent] = []
-    for param, flag in zip(region.params, perturbed, strict=True):
-        if flag:
-            inputs.append(Value(param.type, None, param.name and f"{param.name}.dot", linear=True))
-            tangents.append(Lin(inputs[-1]))
-        else:
-            tangents.append(Zero(param.type))
+    inputs, tangents = linear_inputs(region.params, perturbed)
     results, outgoing = push_forward(builder, recorder, region, primals, tangents)
     return Recorded(builder, recorder, inputs, results, outgoing)
 

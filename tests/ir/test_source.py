@@ -349,3 +349,32 @@ def test_skipped_frames_are_not_looked_at() -> None:
         "return user_span(skip)",
         "spans = [inner(0), inner(1)]",
     ]
+
+
+def test_all_places_of_a_long_function_are_read_in_one_walk() -> None:
+    """Work in proportion to the function's length, not to its square; what is read is counted."""
+    length, steps = 5000, 0
+
+    class Code:
+        co_filename, co_qualname, co_firstlineno = "/somewhere/long.py", "long", 1
+
+        def co_positions(self) -> Iterator[tuple[int | None, int | None, int | None, int | None]]:
+            nonlocal steps
+            for unit in range(length):
+                steps += 1
+                yield (unit + 1, unit + 1, 4, 9) if unit % 3 else (unit + 1, None, None, None)
+
+    code: Any = Code()
+    spans = [Span.of(code, 2 * unit) for unit in range(length)]
+    assert [span.line for span in reversed(spans)] == list(range(length, 0, -1))
+    assert [(span.column, span.end_column) for span in spans[:3]] == [(0, 0), (4, 9), (4, 9)]
+    assert steps == length
+
+
+def test_tables_of_places_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source, "_MOST_TABLES", 4)
+    monkeypatch.setattr(source, "_tables", {})
+    for number in range(20):
+        code = compile(f"value = {number}", f"/somewhere/{number}.py", "exec")
+        assert Span.of(code, 2).line == 1
+    assert len(source._tables) <= 4
