@@ -24,6 +24,7 @@ from srcgrad.backends.numpy.backend import BACKEND as NUMPY
 from srcgrad.backends.numpy.codegen import generate
 from srcgrad.backends.numpy.expressions import HELPERS, SITES
 from srcgrad.backends.numpy.literals import Names
+from srcgrad.ir.collector import without_gc
 from srcgrad.ir.core import Function, Literal, Value
 from srcgrad.ir.types import ArrayType
 
@@ -37,6 +38,7 @@ class LlvmBackend(Backend):
 
     name = "llvm"
 
+    @without_gc()
     def compile(self, function: Function, sites: Any = None) -> Executable:
         made = sectioned(function)
         called = called_kernels(made)
@@ -45,13 +47,13 @@ class LlvmBackend(Backend):
         whole = whole_kernel(function, made, called)
         program = Program(made.partition, TARGET)
         kernels = [_Kernel(item, program, whole) for item in called]
-        text = module_text(kernels, program)
-        library = native.Library(text)
+        texts = [text for text in (program.straight_text(), module_text(kernels, program)) if text]
+        library = native.Library(*texts)
         items = [*made.sections, *made.partition.groups]
 
         def shown() -> str:
             loops = "\n".join(f"# {line}".rstrip() for item in items for line in item.text().splitlines())
-            return f"{loops}\n\n{text}\n{callbacks(made.function)}\n"
+            return "\n".join([loops, "", *texts, callbacks(made.function), ""])
 
         if whole is not None:
             return Executable(kernels[0].load(library), shown)

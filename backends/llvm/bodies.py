@@ -332,7 +332,7 @@ class Body(Folding):
         """The loop over several vectors a trip; of a long one, the accumulators are added up block by block."""
         count, lanes = len(self.targets), self.lanes
         trip = self.vectors(step // lanes)
-        block = BLOCK // step * step
+        block = min([self.block(self.dtype_of(fold), step) for fold in self.inner_folds], default=BLOCK)
         long = self.group.domain[-1] > block and any(self.compensated(fold) for fold in self.inner_folds)
 
         def gathered(accs: list[Number]) -> list[Number]:
@@ -407,19 +407,24 @@ class Body(Folding):
         same: dict[int, Number] = {}
         sums: dict[int, Number] = {}
         e.lanes = lanes
+        several, statements = len(self.rows) > 1, self.group.statements
+        shared = self.shape.same if several else frozenset[int]()
+        turned = self.shape.turned if several and lanes > 1 else frozenset[int]()
+        innermost = [number for number, depth in enumerate(self.depths) if depth == self.rank]
+        inside = [number for number in innermost if not isinstance(statements[number], Constant)]
         for row, known in enumerate(self.rows):
             self.indices, self.bases = known.indices, known.bases
             values, stored = dict(known.scalars if lanes == 1 else known.splats) | same, set[Store]()
-            for number, item in enumerate(self.group.statements):
-                if self.depths[number] != self.rank or isinstance(item, Constant) or number in values:
+            for number in inside:
+                if number in values:
                     continue
-                if number in self.shape.turned and lanes > 1 and len(self.rows) > 1:
+                if number in turned:
                     if not row:
                         tiles[number] = self.tile_of(number, index, count or lanes)
                     values[number] = tiles[number][row]
                 else:
                     values[number] = self.compute(number, lanes, values, index, mask)
-                if number in self.shape.same and len(self.rows) > 1:
+                if number in shared:
                     same[number] = values[number]
                 for store in self.stores.get(number, ()):  # at once: what waits in a register is in the way
                     self.store_at(store.output, store.line, values[number], index, lanes, mask)
@@ -468,15 +473,19 @@ class Body(Folding):
         item = self.group.statements[number]
         if isinstance(item, Load):
             return self.load_at(self.inputs[item.source], item.line, item.dtype, index, lanes, mask)
-        if isinstance(item, Iota):
+        if not isinstance(item, Compute):
+            assert isinstance(item, Iota)
             return self.counted(item, lanes, index)
-        assert isinstance(item, Compute)
         operands = [self.operand(k, lanes, values) for k in item.operands]
         return scalars.emit(self.e, item.operation, operands, item.function)
 
     def operand(self, number: int, lanes: int, values: dict[int, Number]) -> Number:
-        item = self.group.statements[number]
-        return self.e.constant(item.value, item.dtype, lanes) if isinstance(item, Constant) else values[number]
+        found = values.get(number)
+        if found is None:
+            item = self.group.statements[number]
+            assert isinstance(item, Constant)
+            found = self.e.constant(item.value, item.dtype, lanes)
+        return found
 
     def counted(self, item: Iota, lanes: int, index: Number | None) -> Number:
         e, stride = self.e, item.line.strides[-1] if item.line.strides else 0

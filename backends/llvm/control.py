@@ -491,8 +491,8 @@ class _For(_Loop):
                 found[k] = w.target(self.scope, result)
                 continue
             size = max(element_bytes(result.type.element), 1)
-            w.require_true(e.compare("ult", total, _LARGEST // size), "exhausted")
-            found[k] = w.reserve(e.integer("mul", total, size))
+            few = e.compare("ult", total, _LARGEST // size)
+            found[k] = w.reserve(e.select(few, e.integer("mul", total, size), _LARGEST))
             count = given if lifted else total
             self.scope.env[result] = Tape(found[k], count, result.type.element, not lifted)
         return found

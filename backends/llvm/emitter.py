@@ -10,6 +10,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -35,6 +36,21 @@ def scalar_name(dtype: DType) -> str:
     return NAMES[dtype.str[1:].replace("u", "i")]
 
 
+@cache
+def type_name(dtype: DType, lanes: int) -> str:
+    """The LLVM type of so many numbers."""
+    name = scalar_name(dtype)
+    return name if lanes == 1 else f"<{lanes} x {name}>"
+
+
+@cache
+def suffix_name(dtype: DType, lanes: int) -> str:
+    """How intrinsics call the type of so many numbers."""
+    name = scalar_name(dtype)
+    name = {"half": "f16", "float": "f32", "double": "f64"}.get(name, name)
+    return name if lanes == 1 else f"v{lanes}{name}"
+
+
 class Number(NamedTuple):
     """A value in a register: its text, its dtype, and its lanes."""
 
@@ -44,8 +60,7 @@ class Number(NamedTuple):
 
     @property
     def type(self) -> str:
-        name = scalar_name(self.dtype)
-        return name if self.lanes == 1 else f"<{self.lanes} x {name}>"
+        return type_name(self.dtype, self.lanes)
 
 
 def constant_text(value: Any, dtype: DType) -> str:
@@ -55,8 +70,11 @@ def constant_text(value: Any, dtype: DType) -> str:
     if dtype.kind == "f":
         if dtype.itemsize == 2:
             return f"0xH{int(np.float16(value).view(np.uint16)):04X}"
-        with np.errstate(all="ignore"):
-            wide = float(dtype.type(value))
+        if dtype.itemsize == 8:
+            wide = float(value)
+        else:
+            with np.errstate(all="ignore"):
+                wide = float(dtype.type(value))
         return f"0x{struct.unpack('<Q', struct.pack('<d', wide))[0]:016X}"
     return str(int(np.asarray(value).astype(dtype)))
 
@@ -99,7 +117,8 @@ class Emitter:
         return f"%v{self.count}"
 
     def emit(self, instruction: str) -> str:
-        name = self.fresh()
+        self.count += 1
+        name = f"%v{self.count}"
         self.lines.append(f"  {name} = {instruction}")
         return name
 
@@ -120,22 +139,19 @@ class Emitter:
         return value if isinstance(value, Number) else self.constant(value, x.dtype, x.lanes)
 
     def binary(self, opcode: str, a: Number, b: Number | float) -> Number:
-        b = self.like(b, a)
-        return Number(self.emit(f"{opcode} {a.type} {a.text}, {b.text}"), a.dtype, a.lanes)
+        if not isinstance(b, Number):
+            b = self.constant(b, a.dtype, a.lanes)
+        text, dtype, lanes = a
+        return Number(self.emit(f"{opcode} {type_name(dtype, lanes)} {text}, {b.text}"), dtype, lanes)
 
     def intrinsic(self, name: str, *operands: Number) -> Number:
         """A call of an LLVM intrinsic that is overloaded on its first operand's type."""
         first = operands[0]
-        suffix = {"half": "f16", "float": "f32", "double": "f64"}.get(
-            scalar_name(first.dtype), scalar_name(first.dtype)
-        )
-        if first.lanes > 1:
-            suffix = f"v{first.lanes}{suffix}"
-        function = f"@llvm.{name}.{suffix}"
-        types = ", ".join(operand.type for operand in operands)
-        self.declarations.add(f"declare {first.type} {function}({types})")
-        given = ", ".join(f"{operand.type} {operand.text}" for operand in operands)
-        return Number(self.emit(f"call {first.type} {function}({given})"), first.dtype, first.lanes)
+        function = f"@llvm.{name}.{suffix_name(first.dtype, first.lanes)}"
+        types = [operand.type for operand in operands]
+        self.declarations.add(f"declare {types[0]} {function}({', '.join(types)})")
+        given = ", ".join([f"{type} {operand.text}" for type, operand in zip(types, operands, strict=True)])
+        return Number(self.emit(f"call {types[0]} {function}({given})"), first.dtype, first.lanes)
 
     # --- floating point ----------------------------------------------------------------------------
     def add(self, a: Number, b: Number | float) -> Number:

@@ -28,8 +28,9 @@ DIMS: Final = 32
 DESCR: Final = 56
 FLAGS: Final = 64
 NUMBER: Final = 16
-ITEMS: Final = 24
-"""Offsets in objects, arrays, scalars and tuples; ``native.py`` checks them before it uses this."""
+ITEMS: Final = tuple.__basicsize__
+"""Offsets in objects, arrays, scalars and tuples; ``native.py`` checks them before it uses this. A tuple's items lie
+behind its hash from Python 3.14 on."""
 FINE, IN_PYTHON, RAISED = 0, 1, 2
 """What loops give: all is well; the Python function must run; an exception is set."""
 FAILED: Final = ("failed",)
@@ -38,7 +39,7 @@ _CONTIGUOUS_ALIGNED: Final = 0x101
 _F64: Final = np.dtype(np.float64)
 
 DECLARATIONS: Final = """\
-declare ptr @srcgrad_enter(ptr, ptr, i64, ptr)
+declare ptr @srcgrad_enter(ptr, ptr, i64, ptr, ptr)
 @PyFloat_Type = external global i8
 !9000 = !{i32 1}
 """
@@ -98,19 +99,21 @@ def entry_text(
     shapes: dict[tuple[int, ...], str] = {}
     inputs = [input_row(value.type, param, shapes, name) for value, param in zip(native.inputs, params, strict=True)]
     places = {output: position for position, output in enumerate(results)}
-    outputs = [output_row(value.type, places[k], shapes, name) for k, value in enumerate(native.outputs)]
+    layouts: dict[tuple[int, ...], str] = {}
+    outputs = [output_row(value.type, places[k], layouts, name) for k, value in enumerate(native.outputs)]
     tuples = as_tuple or len(results) != 1
     numbers = [arity, len(inputs), len(outputs), len(results), int(tuples), int(releases)]
     pointers = [f"ptr @{name}_{part}" for part in ("block", "inputs", "outputs")]
     lines = [
-        f"{symbol} = internal constant {row_text([f'i64 {k}' for k in shape])}" for shape, symbol in shapes.items()
+        f"{symbol} = internal constant {row_text([f'i64 {k}' for k in words])}"
+        for words, symbol in (*shapes.items(), *layouts.items())
     ]
     lines += [
         f"@{name}_inputs = internal constant {table_text(inputs)}",
         f"@{name}_outputs = internal constant {table_text(outputs)}",
-        f"@{name}_call = internal constant {row_text([*(f'i64 {k}' for k in numbers), *pointers])}",
+        f"@{name}_call = constant {row_text([*(f'i64 {k}' for k in numbers), *pointers])}",
         f"define ptr @{name}(ptr %self, ptr %args, i64 %nargs) {{",
-        f"  %result = tail call ptr @srcgrad_enter(ptr %self, ptr %args, i64 %nargs, ptr @{name}_call)",
+        f"  %result = tail call ptr @srcgrad_enter(ptr %self, ptr %args, i64 %nargs, ptr @{name}_call, ptr null)",
         "  ret ptr %result",
         "}",
     ]
@@ -126,15 +129,25 @@ def input_row(type: ArrayType, param: int, shapes: dict[tuple[int, ...], str], n
     return [f"i64 {param}", f"i64 {type.rank}", f"ptr {dtype}", f"ptr {shape_symbol(type, shapes, name)}"]
 
 
-def output_row(type: ArrayType, place: int, shapes: dict[tuple[int, ...], str], name: str) -> list[str]:
-    """The place among the results, the rank, the dtype, the shape or a float's type, and the bytes, 0 if few."""
+def output_row(type: ArrayType, place: int, layouts: dict[tuple[int, ...], str], name: str) -> list[str]:
+    """The place among the results, the rank, the dtype, the layout or a float's type, the bytes, the flags.
+
+    A layout is the shape and, of what has less than `POOLED` bytes, the strides. The bytes are 0 where NumPy is to make
+    the array, or to say that it cannot.
+    """
     dtype, scalar = dtype_symbols(type.dtype)
     if not type.rank:
-        return [f"i64 {place}", "i64 0", f"ptr {dtype}", f"ptr {scalar if type.dtype == _F64 else 'null'}", "i64 0"]
-    nbytes = type.dtype.itemsize * math.prod(type.static_shape)
-    pooled = nbytes if POOLED <= nbytes < 1 << 62 else 0
-    shape = shape_symbol(type, shapes, name)
-    return [f"i64 {place}", f"i64 {type.rank}", f"ptr {dtype}", f"ptr {shape}", f"i64 {pooled}"]
+        kind = scalar if type.dtype == _F64 else "null"
+        return [f"i64 {place}", "i64 0", f"ptr {dtype}", f"ptr {kind}", "i64 0", "i64 0"]
+    shape = type.static_shape
+    words, flags, nbytes = shape, 0, type.dtype.itemsize * math.prod(shape)
+    if 0 < nbytes < POOLED:
+        example = np.empty(shape, type.dtype)
+        words, flags = (*shape, *example.strides), example.flags.num
+    elif nbytes >= 1 << 62:
+        nbytes = 0
+    layout = layouts.setdefault(words, f"@{name}_layout{len(layouts)}")
+    return [f"i64 {place}", f"i64 {type.rank}", f"ptr {dtype}", f"ptr {layout}", f"i64 {nbytes}", f"i64 {flags}"]
 
 
 def shape_symbol(type: ArrayType, shapes: dict[tuple[int, ...], str], name: str) -> str:
@@ -152,7 +165,6 @@ def table_text(rows: Sequence[Sequence[str]]) -> str:
 
 ENTER: Final = Template("""\
 declare ptr @PyTuple_New(i64)
-declare ptr @PyType_GenericAlloc(ptr, i64)
 declare ptr @PyEval_SaveThread()
 declare void @PyEval_RestoreThread(ptr)
 declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
@@ -161,7 +173,7 @@ declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 @srcgrad_true = external global i8
 @srcgrad_failed = external global i8
 
-define ptr @srcgrad_enter(ptr %self, ptr %args, i64 %nargs, ptr %call) {
+define ptr @srcgrad_enter(ptr %self, ptr %args, i64 %nargs, ptr %call, ptr %into) {
 entry:
   %arity = load i64, ptr %call, align 8
   %counts = icmp eq i64 %nargs, %arity
@@ -264,6 +276,16 @@ ready:
 
 ; --- results
 made:
+  %apart = icmp ne ptr %into, null
+  br i1 %apart, label %clear, label %together
+clear:
+  %c = phi i64 [ 0, %made ], [ %c.next, %clear ]
+  %c.place = getelementptr ptr, ptr %into, i64 %c
+  store ptr null, ptr %c.place, align 8
+  %c.next = add i64 %c, 1
+  %c.more = icmp ult i64 %c.next, %results
+  br i1 %c.more, label %clear, label %begin
+together:
   br i1 %tupled, label %tuple, label %begin
 tuple:
   %pack = call ptr @PyTuple_New(i64 %results)
@@ -273,8 +295,8 @@ packed:
   %items = getelementptr i8, ptr %pack, i64 $items
   br label %begin
 begin:
-  %holder = phi ptr [ %single, %made ], [ %items, %packed ]
-  %whole = phi ptr [ null, %made ], [ %pack, %packed ]
+  %holder = phi ptr [ %into, %clear ], [ %single, %together ], [ %items, %packed ]
+  %whole = phi ptr [ %into, %clear ], [ null, %together ], [ %pack, %packed ]
   %places = getelementptr ptr, ptr %block, i64 %inputs
   br label %output
 output:
@@ -299,17 +321,25 @@ new:
   %o.bytes = load i64, ptr %o.bytes.place, align 8
   %o.short = trunc i64 %o.rank to i32
   call void @Py_IncRef(ptr %o.dtype)  ; the array takes this reference
-  %little = icmp eq i64 %o.bytes, 0
-  br i1 %little, label %small, label %large
-small:
-  %smaller = call ptr @PyArray_NewFromDescr(ptr @PyArray_Type, ptr %o.dtype, i32 %o.short, ptr %o.shape,
+  %little = icmp ult i64 %o.bytes, $pooled
+  br i1 %little, label %little.one, label %large
+little.one:
+  %none = icmp eq i64 %o.bytes, 0
+  br i1 %none, label %odd, label %small
+odd:
+  %other.one = call ptr @PyArray_NewFromDescr(ptr @PyArray_Type, ptr %o.dtype, i32 %o.short, ptr %o.shape,
     ptr null, ptr null, i32 0, ptr null)
+  br label %born
+small:
+  %o.flags.place = getelementptr i64, ptr %o.row, i64 5
+  %o.flags = load i64, ptr %o.flags.place, align 8
+  %smaller = call ptr @srcgrad_small(ptr %o.dtype, i64 %o.rank, ptr %o.shape, i64 %o.bytes, i64 %o.flags)
   br label %born
 large:
   %larger = call ptr @srcgrad_array(ptr %o.dtype, i32 %o.short, ptr %o.shape, i64 %o.bytes)
   br label %born
 born:
-  %child = phi ptr [ %smaller, %small ], [ %larger, %large ]
+  %child = phi ptr [ %other.one, %odd ], [ %smaller, %small ], [ %larger, %large ]
   %o.place = load i64, ptr %o.row, align 8
   %o.item = getelementptr ptr, ptr %holder, i64 %o.place
   store ptr %child, ptr %o.item, align 8
@@ -324,7 +354,7 @@ placed:
   %o.target = getelementptr ptr, ptr %places, i64 %o
   store ptr %target, ptr %o.target, align 8
   %o.next = add i64 %o, 1
-  %o.row.next = getelementptr i64, ptr %o.row, i64 5
+  %o.row.next = getelementptr i64, ptr %o.row, i64 6
   br label %output
 
 ; --- the loops
@@ -366,7 +396,7 @@ any:
   %some = call ptr @PyArray_Scalar(ptr %n.digit, ptr %n.dtype, ptr null)
   br label %had
 float:
-  %real = call ptr @PyType_GenericAlloc(ptr %n.kind, i64 0)
+  %real = call ptr @_PyObject_New(ptr %n.kind)
   %no.real = icmp eq ptr %real, null
   br i1 %no.real, label %had, label %fill
 fill:
@@ -383,17 +413,28 @@ had:
   br i1 %no.found, label %undo, label %collected
 collected:
   %n.next = add i64 %n, 1
-  %n.row.next = getelementptr i64, ptr %n.row, i64 5
+  %n.row.next = getelementptr i64, ptr %n.row, i64 6
   br label %collect
 finish:
   %alone = load ptr, ptr %single, align 8
-  %result = select i1 %tupled, ptr %whole, ptr %alone
+  %shared = icmp ne ptr %whole, null
+  %result = select i1 %shared, ptr %whole, ptr %alone
   ret ptr %result
 
 ; --- failures: an error is set but where the status says that Python is to go on
 undo:
   %why = phi i32 [ $raised, %born ], [ %status, %ran ], [ $raised, %had ]
   %again = icmp eq i32 %why, $python
+  br i1 %apart, label %undo.each, label %undo.together
+undo.each:
+  %u = phi i64 [ 0, %undo ], [ %u.next, %undo.each ]
+  %u.place = getelementptr ptr, ptr %into, i64 %u
+  %u.item = load ptr, ptr %u.place, align 8
+  call void @Py_DecRef(ptr %u.item)
+  %u.next = add i64 %u, 1
+  %u.more = icmp ult i64 %u.next, %results
+  br i1 %u.more, label %undo.each, label %undone
+undo.together:
   br i1 %tupled, label %undo.tuple, label %undo.single
 undo.tuple:
   call void @Py_DecRef(ptr %whole)
@@ -421,6 +462,10 @@ slow:
 }
 """).substitute(
     type=TYPE, number=NUMBER, descr=DESCR, rank=RANK, flags=FLAGS, plain=_CONTIGUOUS_ALIGNED, dims=DIMS, data=DATA,
-    items=ITEMS, fine=FINE, python=IN_PYTHON, raised=RAISED,
+    items=ITEMS, fine=FINE, python=IN_PYTHON, raised=RAISED, pooled=POOLED,
 )  # fmt: skip
-"""``@srcgrad_enter(self, args, nargs, call)``: see ``entry_text`` for the tables. It follows the pool in its module."""
+"""``@srcgrad_enter(self, args, nargs, call, into)``: see ``entry_text`` for the tables.
+
+Where ``into`` is not null, it returns this, with references to the results there; or else what the Python function has
+returned, or null. It follows the pool in its module.
+"""

@@ -7,11 +7,15 @@ from typing import Final
 
 from srcgrad.backends.llvm import scalars
 from srcgrad.backends.llvm.access import Access, memory_name
-from srcgrad.backends.llvm.emitter import DType, Number
+from srcgrad.backends.llvm.emitter import F32, DType, Number
 from srcgrad.backends.llvm.loops import Fold, Group
+from srcgrad.backends.llvm.shapes import Shape
 
 BLOCK: Final = 4096
 """Elements after which the sums so far are added up with compensation; longer sums lose no digits to their length."""
+ROUNDS: Final = 128
+"""The most numbers of float32 that are added to one accumulator before: there are few accumulators where vectors are
+narrow, and each rounding may err to the same side."""
 State = list[Number]
 """What a fold has so far: one vector, or a sum and what its rounding has lost."""
 
@@ -22,6 +26,7 @@ class Folding(Access):
     group: Group
     rank: int
     lanes: int
+    shape: Shape
     first: int = 0
     """The first axis whose loop is written here."""
     blocked: frozenset[int] = frozenset()
@@ -42,7 +47,15 @@ class Folding(Access):
         count = 1
         for axis in range(self.run_of(fold), self.rank):
             count *= self.group.domain[axis]
-        return fold.name == "reduce_sum" and self.dtype_of(fold).kind == "f" and count > BLOCK
+        if fold.name != "reduce_sum" or self.dtype_of(fold).kind != "f":
+            return False
+        return count > self.block(self.dtype_of(fold), self.lanes * self.shape.unroll)
+
+    @staticmethod
+    def block(dtype: DType, step: int) -> int:
+        """After how many elements sums are added up, of which so many have accumulators of their own."""
+        block = BLOCK // step * step
+        return min(block, ROUNDS * step) if dtype == F32 else block
 
     def dtype_of(self, fold: Fold) -> DType:
         return self.group.statements[fold.statement].dtype

@@ -14,7 +14,8 @@ from __future__ import annotations
 import ctypes
 import dataclasses
 import sys
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from enum import IntEnum
 from typing import Any, Final, NamedTuple
 
@@ -60,6 +61,9 @@ class Code(IntEnum):
     RECORD = 23
     INSTANCE = 24
     ORDER = 25
+    FILL = 26
+    MOVE = 27
+    REST = 28
 
 
 class TooLong(Exception):
@@ -79,6 +83,8 @@ class Table:
         self.words: list[int] = [arguments, len(names), *[self.held(sys.intern(name)) for name in names]]
         self.registers = 1 + arguments + len(names)
         self.given = 0
+        self.run: int | None = None
+        """Where the last operation for a run of numbers begins."""
 
     def held(self, object: Any) -> int:
         self.kept.append(object)
@@ -173,7 +179,18 @@ class Table:
         self.given += 1
         if self.given > MOST_ARGUMENTS:
             raise TooLong
-        self.words += [Code.GIVE, register]
+        self._lengthened(Code.GIVE, register)
+
+    def _lengthened(self, code: Code, number: int) -> None:
+        """An operation for one more number: that of the numbers before it, if it comes last and they end there."""
+        last = self.run
+        if last is not None and last == len(self.words) - 3 and self.words[last] == code:
+            first, count = self.words[last + 1 :]
+            if first + count == number:
+                self.words[last + 2] += 1
+                return
+        self.run = len(self.words)
+        self.words += [code, number, 1]
 
     def bind(self, function: Callable[..., Any], argument: int) -> int:
         """What a Python function returns, once in a table; no fit if that is None."""
@@ -188,6 +205,11 @@ class Table:
         code = ctypes.c_int64.from_address(definition + layout.CODE).value
         self.words += [Code.NATIVE, code, layout.word(program, layout.SELF)]
 
+    def fill(self, program: Any, count: int) -> None:
+        """Run it for its results alone, so many, without a tuple of them."""
+        self.held(program)
+        self.words += [Code.FILL, program.__self__.table, layout.word(program, layout.SELF), count]
+
     def python(self, function: Callable[..., Any]) -> None:
         """Run a Python function, whose result is the call's."""
         self.words += [Code.PYTHON, self.held(function)]
@@ -196,26 +218,31 @@ class Table:
         """Return what a Python function makes of the tuple of the results."""
         self.words += [Code.FINISH, self.held(function), self.held(stages)]
 
-    def arranged(self, template: Any, results: Sequence[Any]) -> None:
-        """Return the structure in which the objects ``results`` stand for the program's results."""
+    def arranged(self, program: Callable[..., Any], template: Any, results: Sequence[Any]) -> None:
+        """Run a built-in function; return the structure in which the objects ``results`` stand for its results."""
         places = {id(result): number for number, result in enumerate(results)}
         if type(template) is tuple and tuple(map(id, template)) == tuple(places):
+            self.native(program)
             self.words.append(Code.RESULT)
             return
         if self._depth(template) > MOST_RESULTS:
             raise TooLong
-        self._build(template, places)
-        self.words.append(Code.DONE)
+        self.fill(program, len(results))
+        uses = Counter(places[id(leaf)] for leaf in leaves(template) if id(leaf) in places)
+        rest = len(uses) < len(results)
+        self._build(template, places, uses)
+        self.words += [Code.REST, Code.DONE] if rest else [Code.DONE]
 
     def _depth(self, template: Any) -> int:
         """The most objects that wait for a container."""
         items = held_items(template)
         return max([1, *[number + self._depth(item) for number, item in enumerate(items or ())]])
 
-    def _build(self, template: Any, places: dict[int, int]) -> None:
+    def _build(self, template: Any, places: dict[int, int], uses: Counter[int]) -> None:
+        """``uses``: how often each result is still to come; the last time its reference moves."""
         kind, items = type(template), held_items(template)
         for item in items or ():
-            self._build(item, places)
+            self._build(item, places, uses)
         if kind is tuple:
             self.words += [Code.TUPLE, len(template)]
         elif kind is list:
@@ -229,7 +256,12 @@ class Table:
             new = layout.word(object, layout.NEW)
             self.words += [Code.INSTANCE, len(names), self.held(names), self.held(kind), new]
         elif id(template) in places:
-            self.words += [Code.KEEP, places[id(template)]]
+            place = places[id(template)]
+            uses[place] -= 1
+            if uses[place]:
+                self.words += [Code.KEEP, place]
+            else:
+                self._lengthened(Code.MOVE, place)
         else:
             self.words += [Code.PICK, self.held(template)]
 
@@ -248,6 +280,15 @@ def held_items(template: Any) -> list[Any] | None:
     if dataclasses.is_dataclass(template):
         return [getattr(template, field.name) for field in dataclasses.fields(template)]
     return None
+
+
+def leaves(template: Any) -> Iterator[Any]:
+    """What stands in the containers of a result."""
+    items = held_items(template)
+    if items is None:
+        yield template
+    for item in items or ():
+        yield from leaves(item)
 
 
 class Place(NamedTuple):

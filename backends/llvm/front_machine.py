@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Final
 
 from srcgrad.backends.llvm import entry, layout
@@ -17,6 +18,7 @@ _DECLARATIONS: Final = """\
 declare ptr @PyThreadState_Get()
 declare ptr @_PyObject_MakeTpCall(ptr, ptr, ptr, i64, ptr)
 declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
+declare ptr @srcgrad_enter(ptr, ptr, i64, ptr, ptr)
 declare ptr @PyDict_GetItem(ptr, ptr)
 declare ptr @PyDict_New()
 declare i32 @PyDict_SetItem(ptr, ptr, ptr)
@@ -75,11 +77,11 @@ class _Machine(Writer):
         self.label("entry")
         for name, count in (
             ("registers", MOST_REGISTERS), ("argv", max(MOST_ARGUMENTS, MOST_RESULTS)), ("owned", 1),
-            ("result", 1), ("given", 1), ("top", 1), ("position", 1), ("key", 1),
+            ("result", 1), ("given", 1), ("top", 1), ("position", 1), ("key", 1), ("results", 1), ("filled", 1),
         ):  # fmt: skip
             self.do(f"%{name} = alloca [{count} x i64], align 16")
         self.do("%stack = getelementptr ptr, ptr %argv, i64 0")  # for the results, once the arguments are given back
-        for name in ("owned", "result", "given", "top"):
+        for name in ("owned", "result", "given", "top", "filled"):
             self.do(f"store i64 0, ptr %{name}, align 8")
         self.branch(self.set(f"icmp ne i64 {self.field('%words', 0, 'i64')}, %nargs"), "unfit")
         self.branch(self.set(f"icmp ne i64 {self.field('%words', WORD, 'i64')}, %named"), "unfit")
@@ -145,6 +147,19 @@ class _Machine(Writer):
         top = self.set("load i64, ptr %top, align 8")
         self.do(f"store ptr {object}, ptr {self.set(f'getelementptr ptr, ptr %stack, i64 {top}')}, align 8")
         self.do(f"store i64 {self.set(f'add i64 {top}, 1')}, ptr %top, align 8")
+
+    @contextmanager
+    def each(self, name: str, count: str) -> Iterator[str]:
+        """A loop over so many numbers, one or more."""
+        before = self.at
+        self.do(f"br label %{name}")
+        self.label(name)
+        self.do(f"%{name}.k = phi i64 [0, %{before}], [%{name}.next, %{name}]")
+        yield f"%{name}.k"
+        self.do(f"%{name}.next = add i64 %{name}.k, 1")
+        self.do(f"%{name}.more = icmp ult i64 %{name}.next, {count}")
+        self.do(f"br i1 %{name}.more, label %{name}, label %{name}.done")
+        self.label(f"{name}.done")
 
     # --- guards ------------------------------------------------------------------------------------
     def _constant(self) -> int:
@@ -314,11 +329,15 @@ class _Machine(Writer):
 
     # --- the program -------------------------------------------------------------------------------
     def _give(self) -> int:
-        object, number = self.register(1), self.given()
-        self.acquire(object)
-        self.do(f"store ptr {object}, ptr {self.set(f'getelementptr ptr, ptr %argv, i64 {number}')}, align 8")
-        self.do(f"store i64 {self.set(f'add i64 {number}, 1')}, ptr %given, align 8")
-        return 2
+        number = self.given()
+        first = self.register_place(1)
+        target = self.set(f"getelementptr ptr, ptr %argv, i64 {number}")
+        with self.each("giving", self.word(2)) as k:
+            object = self.set(f"load ptr, ptr {self.set(f'getelementptr ptr, ptr {first}, i64 {k}')}, align 8")
+            self.acquire(object)
+            self.do(f"store ptr {object}, ptr {self.set(f'getelementptr ptr, ptr {target}, i64 {k}')}, align 8")
+        self.do(f"store i64 {self.set(f'add i64 {number}, {self.word(2)}')}, ptr %given, align 8")
+        return 3
 
     def _dropped(self) -> None:
         self.do(f"call void @release_all(ptr %argv, i64 {self.given()})")
@@ -331,6 +350,32 @@ class _Machine(Writer):
         self.do(f"store ptr {found}, ptr %result, align 8")
         self.branch(self.set(f"icmp eq ptr {found}, null"), "failed")
         return 3
+
+    def _fill(self) -> int:
+        """The program's results in memory of their own, with references that are given back at the end."""
+        table, own, count = self.word(1, "ptr"), self.word(2, "ptr"), self.word(3)
+        room = self.set(f"alloca ptr, i64 {self.set(f'add i64 {count}, 1')}, align 16")
+        given = f"ptr {own}, ptr %argv, i64 {self.given()}, ptr {table}, ptr {room}"
+        found = self.set(f"call ptr @srcgrad_enter({given})")
+        self._dropped()
+        self.branch(self.set(f"icmp eq ptr {found}, null"), "failed")
+        self.do(f"store ptr {room}, ptr %results, align 8")
+        self.do(f"store i64 {count}, ptr %filled, align 8")
+        self.do(f"br i1 {self.set(f'icmp eq ptr {found}, {room}')}, label %filled.all, label %unfilled")
+        self.label("unfilled")  # Python has made a tuple instead
+        items = self.set(f"getelementptr i8, ptr {found}, i64 {layout.ITEMS}")
+        with self.each("filling", count) as k:
+            item = self.set(f"load ptr, ptr {self.set(f'getelementptr ptr, ptr {items}, i64 {k}')}, align 8")
+            self.acquire(item)
+            self.do(f"store ptr {item}, ptr {self.set(f'getelementptr ptr, ptr {room}, i64 {k}')}, align 8")
+        self.do(f"call void @release(ptr {found})")
+        self.do("br label %filled.all")
+        self.label("filled.all")
+        return 4
+
+    def _filled_given_back(self) -> None:
+        results, count = self.set("load ptr, ptr %results, align 8"), self.set("load i64, ptr %filled, align 8")
+        self.do(f"call void @release_all(ptr {results}, i64 {count})")
 
     def _python(self) -> int:
         function, number = self.word(1, "ptr"), self.given()
@@ -354,12 +399,28 @@ class _Machine(Writer):
         return 0
 
     def _keep(self) -> int:
-        result = self.set("load ptr, ptr %result, align 8")
-        items = self.set(f"getelementptr i8, ptr {result}, i64 {layout.ITEMS}")
-        found = self.set(f"load ptr, ptr {self.set(f'getelementptr ptr, ptr {items}, i64 {self.word(1)}')}, align 8")
+        results = self.set("load ptr, ptr %results, align 8")
+        found = self.set(f"load ptr, ptr {self.set(f'getelementptr ptr, ptr {results}, i64 {self.word(1)}')}, align 8")
         self.acquire(found)
         self.push(found)
         return 2
+
+    def _move(self) -> int:
+        """References to results of which nobody else needs one."""
+        results, top = self.set("load ptr, ptr %results, align 8"), self.set("load i64, ptr %top, align 8")
+        first = self.set(f"getelementptr ptr, ptr {results}, i64 {self.word(1)}")
+        target = self.set(f"getelementptr ptr, ptr %stack, i64 {top}")
+        with self.each("moving", self.word(2)) as k:
+            place = self.set(f"getelementptr ptr, ptr {first}, i64 {k}")
+            object = self.set(f"load ptr, ptr {place}, align 8")
+            self.do(f"store ptr null, ptr {place}, align 8")
+            self.do(f"store ptr {object}, ptr {self.set(f'getelementptr ptr, ptr {target}, i64 {k}')}, align 8")
+        self.do(f"store i64 {self.set(f'add i64 {top}, {self.word(2)}')}, ptr %top, align 8")
+        return 3
+
+    def _rest(self) -> int:
+        self._filled_given_back()
+        return 1
 
     def _pick(self) -> int:
         found = self.word(1, "ptr")
@@ -436,14 +497,13 @@ class _Machine(Writer):
         self.push(made)
 
     def _done(self) -> int:
-        self.do(f"call void @release(ptr {self.set('load ptr, ptr %result, align 8')})")
         self.do(f"ret ptr {self.set('load ptr, ptr %stack, align 8')}")
         return 0
 
     def _endings(self) -> None:
         self.label("undo")
         self.do(f"call void @release_all(ptr %stack, i64 {self.set('load i64, ptr %top, align 8')})")
-        self.do(f"call void @release(ptr {self.set('load ptr, ptr %result, align 8')})")
+        self._filled_given_back()
         self.do("br label %failed")
         self.label("failed")
         self.do("ret ptr null")

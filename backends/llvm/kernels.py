@@ -23,8 +23,25 @@ STREAMED: Final = 16 << 20
 """The bytes of outputs from which they are written past the caches, which they would fill."""
 NOWHERE: Final[Mapping[Value, int]] = MappingProxyType({})
 APART: Final[Mapping[Value, Value]] = MappingProxyType({})
+STRAIGHT_COST: Final = 300
+"""The cost of a body, in additions, from which what is done once per trip does not matter."""
 _LIGHT: Final = 60
 """The work per element, in additions, up to which memory is what takes time."""
+
+
+def is_straight(group: Group | Nest, target: Target) -> bool:
+    """Whether nearly all the work is in long bodies of which little waits at once.
+
+    Of these LLVM's level 0 makes code as fast as other levels do, in a third of their time: there is nothing to move
+    out of loops, and there are registers for what waits. Short loops and bodies with much alive are far slower so.
+    """
+    if "neon" in target.features:  # LLVM has another way to choose instructions at level 0 there
+        return False
+    phases = group.phases if isinstance(group, Nest) else [group]
+    costs = [phase.cost() for phase in phases]
+    short = sum([cost for cost in costs if cost < STRAIGHT_COST])
+    crowded = sum([phase.crowded(target.registers) for phase in phases])
+    return 10 * short <= sum(costs) and 4 * crowded <= len(group.statements)
 
 
 def kernel_text(
@@ -73,11 +90,13 @@ class _Kernel:
         self.chunks = chunks_of(group, target)
 
     def emitter(self) -> Emitter:
-        return Emitter(1, self.target.features, outlined=self.group.outlined)
+        found = Emitter(1, self.target.features, outlined=self.group.outlined)
+        found.flags = ""  # which products and sums are rounded once, the group says
+        return found
 
     def function(self, head: str) -> str:
         width = 8 * self.target.vector_bytes
-        attributes = f'"prefer-vector-width"="{width}" "min-legal-vector-width"="{width}" "probe-stack"="inline-asm"'
+        attributes = f'"prefer-vector-width"="{width}" "min-legal-vector-width"="{width}" {self.target.probes}'
         first = f"define internal void {head} nounwind {attributes} {{"
         return "\n".join([first, "entry:", *self.e.rooms, *self.e.lines, "  ret void", "}", ""])
 
@@ -107,6 +126,8 @@ class _Kernel:
     def begin(self, but: Collection[Value] = ()) -> bool:
         """What is done once, before all loops, for all outputs ``but`` some; whether there is anything to do then."""
         for group in self.phases():
+            if not group.folds and 0 not in group.domain:
+                continue
             body = self.body(group)
             if body.is_empty():
                 return False
@@ -117,6 +138,8 @@ class _Kernel:
         """The folds that several rounds of the loops add to."""
         if isinstance(self.group, Nest):
             return [fold for fold in group.folds if min(fold.axes) < self.group.outer]
+        if not group.folds:
+            return []
         body = self.body(group)
         return [fold for fold in group.folds if body.accumulates(fold)]
 

@@ -99,6 +99,8 @@ class Group:
     """Whether functions of `vector_math` are called, not written out."""
     costed: tuple[int, int] = (0, 0)
     """The cost that is known, of so many statements."""
+    deep: list[int] = field(default_factory=list)
+    """What `depths` has found: to be read, not changed."""
 
     def lines(self) -> list[Line]:
         found = [item.line for item in self.statements if isinstance(item, Load | Iota)]
@@ -106,14 +108,18 @@ class Group:
 
     def depths(self) -> list[int]:
         """Per statement, how many of the loops it stands in: those up to the last axis that it varies along."""
+        if len(self.deep) == len(self.statements):
+            return self.deep
         found: list[int] = []
         for item in self.statements:
+            depth = 0
             if isinstance(item, Compute):
-                found.append(max([found[k] for k in item.operands], default=0))
-            elif isinstance(item, Constant):
-                found.append(0)
-            else:
-                found.append(max((axis + 1 for axis, stride in enumerate(item.line.strides) if stride), default=0))
+                for operand in item.operands:
+                    depth = max(depth, found[operand])
+            elif not isinstance(item, Constant):
+                depth = max((axis + 1 for axis, stride in enumerate(item.line.strides) if stride), default=0)
+            found.append(depth)
+        self.deep = found
         return found
 
     def axes(self) -> list[frozenset[int]]:
@@ -140,6 +146,21 @@ class Group:
     def work(self) -> int:
         """About how many additions all of it costs."""
         return math.prod(self.domain) * (self.cost() + sum(isinstance(item, Compute) for item in self.statements))
+
+    def crowded(self, registers: int) -> int:
+        """At how many statements more numbers than so many wait for what reads them."""
+        last: dict[int, int] = {}
+        for number, item in enumerate(self.statements):
+            if isinstance(item, Compute):
+                last.update(dict.fromkeys(item.operands, number))
+        ends = [0] * (len(self.statements) + 1)
+        for number, end in last.items():
+            ends[end] += not isinstance(self.statements[number], Constant)
+        waiting = found = 0
+        for number, item in enumerate(self.statements):
+            waiting += (number in last and not isinstance(item, Constant)) - ends[number]
+            found += waiting > registers
+        return found
 
     def with_outputs(self, used: Mapping[Value, int]) -> Group:
         """The group without the outputs that are not used, and without what only these need."""
@@ -285,28 +306,36 @@ class GroupWriter:
             if value in known:
                 stack.pop()
                 continue
-            number = self.leaf(value, index)
+            producer, rank, number = value.producer, len(index), None
+            if producer is None or value in self.kept or producer.op.name == "iota":
+                number = self.leaf(value, index)
             if number is None:
-                producer = value.producer
                 assert producer is not None
-                given, function = self.joined(producer)
+                given: Sequence[Value] = producer.operands
+                function = ""
+                if producer.op.name == "square":
+                    given, function = self.joined(producer)
                 operands: list[int] = []
                 missing = []
                 for operand in given:
-                    place = self.read_index(operand, index)
-                    target = (operand, place) if operand not in views else self.resolve(operand, place)
-                    if not isinstance(target, int):
-                        base, place = target
-                        found = (known if place is here else self.known.setdefault(place, {})).get(base)
-                        if found is None:
-                            missing.append(target)
+                    # Elementwise operands are read where the result is; a predicate of rank 0 at its only place.
+                    base, place = operand, index if len(operand.type.shape) == rank else ()
+                    if operand in views:
+                        target = self.resolve(operand, place)
+                        if isinstance(target, int):
+                            operands.append(target)
                             continue
-                        target = found
-                    operands.append(target)
+                        base, place = target
+                    found = (known if place is here else self.known.setdefault(place, {})).get(base)
+                    if found is None:
+                        missing.append((base, place))
+                    else:
+                        operands.append(found)
                 if missing:
                     stack += missing
                     continue
-                number = self.add(Compute(producer, tuple(operands), function))
+                number = len(self.group.statements)
+                self.group.statements.append(Compute(producer, tuple(operands), function))
                 self.computed.setdefault(value, []).append(number)
             known[value] = number
             stack.pop()
@@ -318,15 +347,11 @@ class GroupWriter:
         The square of a sech is the derivative of a tanh, with which it has the exponential and the quotient in common.
         """
         operand = operation.operands[0]
-        if operation.op.name == "square" and operand.type.dtype in (F32, F64) and operand not in self.kept:
+        if operand.type.dtype in (F32, F64) and operand not in self.kept:
             inner = operand.producer
             if inner is not None and inner.op.name == "sech":
                 return inner.operands, "sech_squared"
         return operation.operands, ""
-
-    def read_index(self, operand: Value, index: Index) -> Index:
-        """Elementwise operands are read where the result is; a predicate of rank 0 at its only place."""
-        return index if len(operand.type.shape) == len(index) else ()
 
     def finish(self) -> Group:
         self.group.inputs = list(self.sources)

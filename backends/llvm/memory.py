@@ -134,6 +134,12 @@ def handler_capsule(library: Any) -> Any:
     return capsule
 
 
+def handler_of(capsule: Any) -> _Handler:
+    """The memory handler that a capsule of NumPy's holds."""
+    get = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
+    return _Handler.from_address(get(("PyCapsule_GetPointer", ctypes.pythonapi))(capsule, b"mem_handler"))
+
+
 def kept_bytes(megabytes: str | None) -> int:
     """How much may wait for use: what ``SRCGRAD_KEPT_MEMORY`` says, or what suits the machine.
 

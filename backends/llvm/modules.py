@@ -13,7 +13,7 @@ from srcgrad.backends.llvm import scalars
 from srcgrad.backends.llvm.access import memory_name
 from srcgrad.backends.llvm.control import POLLED
 from srcgrad.backends.llvm.emitter import Emitter, constant_text
-from srcgrad.backends.llvm.kernels import APART, NOWHERE, kernel_text
+from srcgrad.backends.llvm.kernels import APART, NOWHERE, is_straight, kernel_text
 from srcgrad.backends.llvm.loops import Group, overwritable
 from srcgrad.backends.llvm.natives import ALIAS, CONTROL, LARGEST_CONSTANT, Natives, is_element
 from srcgrad.backends.llvm.nests import Nest
@@ -22,7 +22,7 @@ from srcgrad.backends.llvm.planning import Effect, Planner, bytes_of
 from srcgrad.backends.llvm.program import SectionWriter
 from srcgrad.backends.llvm.sections import Section
 from srcgrad.backends.llvm.steps import Step
-from srcgrad.backends.llvm.target import Target
+from srcgrad.backends.llvm.target import STRAIGHT, Target, is_long
 from srcgrad.ir.core import Literal, Operation, Value
 from srcgrad.ir.types import ArrayType, TapeType
 
@@ -42,6 +42,8 @@ class Program:
         self.constants: dict[Any, str] = {}
         self.helpers: set[str] = set()
         self.works: dict[Operation, int] = {}
+        self.straight: dict[str, tuple[str, Emitter]] = {}
+        """Kernels that may be generated at level 0."""
 
     # --- operations --------------------------------------------------------------------------------
     def role(self, operation: Operation) -> str:
@@ -147,10 +149,13 @@ class Program:
             variants.append((places, over))
         number = variants.index((places, over))
         name = f"{group.name}_again{number}" if number else group.name
-        if f"group {name}" not in self.defined:
+        if f"group {name}" not in self.defined and name not in self.straight:
             text, emitter = kernel_text(group, self.target, name, places, over)
-            self.take(emitter)
-            self.defined[f"group {name}"] = text
+            if is_straight(group, self.target):
+                self.straight[name] = text, emitter
+            else:
+                self.take(emitter)
+                self.defined[f"group {name}"] = text
         return name
 
     def use_step(self, operation: Operation) -> str:
@@ -176,6 +181,28 @@ class Program:
         declared = dict.fromkeys([*self.declared, *[line for line in helpers if line.startswith("declare ")]])
         helpers = [line for line in helpers if not line.startswith("declare ")]
         return "\n".join([*declared, *helpers, *self.constants_text(), *self.defined.values(), _METADATA])
+
+    def straight_text(self) -> str:
+        """The module of long straight kernels, or nothing where a program is little text: then they are in the other.
+
+        To be asked for before `text`.
+        """
+        found = "\n".join([text for text, _ in self.straight.values()])
+        if not found or not is_long(found, *self.defined.values()):
+            for name, (text, emitter) in self.straight.items():
+                self.take(emitter)
+                self.defined[f"group {name}"] = text
+            return ""
+        declared, defined = set[str](), dict[str, str]()
+        for name, (_, emitter) in self.straight.items():
+            declared |= emitter.declarations
+            defined.update(emitter.definitions)
+            head = f"void @{name}_loops("
+            before, _, after = found.partition(f"define internal {head}")
+            found = f"{before}define {head}{after}"
+            pointers = after[: after.index(")")].count("ptr ")
+            self.declared[f"declare {head}{', '.join(['ptr'] * pointers)})"] = None
+        return "\n".join([STRAIGHT + "\n".join(sorted(declared)), *defined.values(), found, _METADATA])
 
     # --- constants ---------------------------------------------------------------------------------
     def constant(self, value: Literal) -> str:
@@ -218,19 +245,28 @@ def data_text(type: ArrayType, splat: bool, data: bytes) -> str:
 
 
 _METADATA: Final = '!90 = !{!"branch_weights", i32 1, i32 1048576}\n!91 = !{!"branch_weights", i32 1048576, i32 1}'
+ARENA_LACKS: Final = "there is no memory for the %zd bytes in which a program works"
+TAPE_LACKS: Final = (
+    "there is no memory for the %zd bytes that a loop keeps of its trips for the derivative: make fewer trips, "
+    "or leave many at a time to a function under srcgrad.checkpoint, of which only the arguments are kept"
+)
 _HELPERS: Final[dict[str, str]] = {
     "arena": "declare ptr @srcgrad_take(i64)\ndeclare void @srcgrad_give(ptr)",
     "memcpy": "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)",
-    "no_memory": """\
+    "no_memory": f"""\
+@PyExc_MemoryError = external global ptr
+@srcgrad_arena_lacks = internal constant [{len(ARENA_LACKS) + 1} x i8] c"{ARENA_LACKS}\\00"
+@srcgrad_tape_lacks = internal constant [{len(TAPE_LACKS) + 1} x i8] c"{TAPE_LACKS}\\00"
 declare i32 @PyGILState_Ensure()
 declare void @PyGILState_Release(i32)
-declare ptr @PyErr_NoMemory()
-define internal void @srcgrad_no_memory() cold noinline {
+declare ptr @PyErr_Format(ptr, ptr, ...)
+define internal void @srcgrad_no_memory(ptr %text, i64 %bytes) cold noinline {{
   %lock = call i32 @PyGILState_Ensure()
-  %nothing = call ptr @PyErr_NoMemory()
+  %error = load ptr, ptr @PyExc_MemoryError, align 8
+  %nothing = call ptr (ptr, ptr, ...) @PyErr_Format(ptr %error, ptr %text, i64 %bytes)
   call void @PyGILState_Release(i32 %lock)
   ret void
-}""",
+}}""",
     "poll": """\
 declare i32 @PyErr_CheckSignals()
 define internal i32 @srcgrad_poll() cold noinline {
@@ -307,6 +343,7 @@ made:
   %data = getelementptr i8, ptr %block, i64 64
   ret ptr %data
 fail:
+  call void @srcgrad_no_memory(ptr @srcgrad_tape_lacks, i64 %bytes)
   ret ptr null
 }
 define internal ptr @srcgrad_tape_grow(ptr %data, i64 %bytes) cold noinline {
@@ -322,6 +359,7 @@ made:
   %found = getelementptr i8, ptr %wider, i64 64
   ret ptr %found
 fail:
+  call void @srcgrad_no_memory(ptr @srcgrad_tape_lacks, i64 %bytes)
   ret ptr null
 }
 define internal void @srcgrad_tapes_free(ptr %list) noinline {
@@ -341,12 +379,19 @@ exit:
 }""",
 }
 """Functions of which modules have those that they call, by name."""
-_NEEDS: Final[dict[str, tuple[str, ...]]] = {"poll": ("no_memory",), "tapes": ("arena",), "fill": ("memcpy",)}
+_NEEDS: Final[dict[str, tuple[str, ...]]] = {
+    "poll": ("no_memory",),
+    "tapes": ("arena", "no_memory"),
+    "fill": ("memcpy",),
+}
 
 
 def _add_symbols() -> None:
-    for name in ("PyGILState_Ensure", "PyGILState_Release", "PyErr_NoMemory", "PyErr_CheckSignals"):
+    for name in ("PyGILState_Ensure", "PyGILState_Release", "PyErr_Format", "PyErr_CheckSignals"):
         llvm.add_symbol(name, ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value)
+    llvm.add_symbol(
+        "PyExc_MemoryError", ctypes.addressof(ctypes.c_void_p.in_dll(ctypes.pythonapi, "PyExc_MemoryError"))
+    )
 
 
 _add_symbols()

@@ -26,7 +26,10 @@ _METH_FASTCALL: Final = 0x80
 _NEW_FROM_DESCR: Final = 94
 _SCALAR: Final = 60
 _GET_HANDLER: Final = 305
+_DEFAULT_HANDLER: Final = 306
 """Places in NumPy's table of functions for extensions."""
+_ALLOC, _FREE = 47, 74
+"""Numbers of a class's slots, of Python's stable interface: what makes room for an instance, and what frees it."""
 _LOCK: Final = threading.RLock()
 _CALLS: Final = getattr(llvm.ffi.lib, "_lock", _LOCK)
 """llvmlite's own lock, which it takes for each call of LLVM."""
@@ -34,8 +37,8 @@ if hasattr(os, "register_at_fork"):  # so that no child begins with locks held b
     for lock in (_CALLS, _LOCK):  # forks take the last one first, as all others do
         os.register_at_fork(before=lock.__enter__, after_in_parent=lock.__exit__, after_in_child=lock.__exit__)
 _FUNCTIONS: Final = (
-    "PyTuple_New", "PyType_GenericAlloc", "PyEval_SaveThread", "PyEval_RestoreThread", "PyObject_Vectorcall",
-    "Py_IncRef", "Py_DecRef", "PyTraceMalloc_Track", "PyErr_Format", "PyExc_MemoryError",
+    "PyTuple_New", "_PyObject_New", "PyMem_RawMalloc", "PyEval_SaveThread", "PyEval_RestoreThread",
+    "PyObject_Vectorcall", "Py_IncRef", "Py_DecRef", "PyTraceMalloc_Track", "PyErr_Format", "PyExc_MemoryError",
 )  # fmt: skip
 
 
@@ -75,8 +78,31 @@ def layout_is_known() -> bool:
     )
 
 
-def _numpy_address(place: int) -> int:
-    """The address of a function for extensions."""
+def arrays_are_known() -> bool:
+    """Whether an array is the fields of `pool_text` and no more, made and freed as machine code does it."""
+    handler, array = _numpy_handler(), np.empty((2, 3), np.float32)
+    fields = (ctypes.c_int64 * (pool_text.ARRAY_SIZE // 8)).from_address(id(array))
+    found = {place: fields[place // 8] for place in range(16, pool_text.ARRAY_SIZE, 8)}
+    dims, strides = found[pool_text.DIMS_FIELD], found[pool_text.STRIDES_FIELD]
+    slot = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_int)(("PyType_GetSlot", ctypes.pythonapi))
+    return (
+        np.ndarray.__basicsize__ == pool_text.ARRAY_SIZE
+        and slot(np.ndarray, _ALLOC) == _python_address("PyType_GenericAlloc")
+        and slot(np.ndarray, _FREE) == _python_address("PyObject_Free")
+        and memory.handler_of(handler).context is None
+        and not any(found[place] for place in (pool_text.WEAK_FIELD, pool_text.BUFFER_FIELD, pool_text.BASE_FIELD))
+        and found[pool_text.DATA_FIELD] == array.ctypes.data
+        and found[pool_text.RANK_FIELD] & 0xFFFFFFFF == 2
+        and strides == dims + 16
+        and list((ctypes.c_int64 * 4).from_address(dims)) == [2, 3, 12, 4]
+        and found[pool_text.DESCR_FIELD] == id(array.dtype)
+        and found[pool_text.FLAGS_FIELD] & 0xFFFFFFFF == array.flags.num
+        and found[pool_text.HANDLER_FIELD] == id(handler)
+    )
+
+
+def _numpy_place(place: int) -> int:
+    """What is in this place of NumPy's table for extensions."""
     get = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
     capsule = np._core._multiarray_umath._ARRAY_API  # type: ignore[attr-defined]
     table = get(("PyCapsule_GetPointer", ctypes.pythonapi))(capsule, None)
@@ -84,15 +110,27 @@ def _numpy_address(place: int) -> int:
 
 
 def _numpy_function(place: int, *types: Any) -> Any:
-    return ctypes.PYFUNCTYPE(*types)(_numpy_address(place))
+    return ctypes.PYFUNCTYPE(*types)(_numpy_place(place))
+
+
+def _numpy_handler() -> Any:
+    """The capsule of the memory handler that NumPy has where nobody chooses another."""
+    return ctypes.py_object.from_address(_numpy_place(_DEFAULT_HANDLER)).value
+
+
+def _python_address(name: str) -> int:
+    return ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0
 
 
 def _add_symbols() -> None:
-    api = ctypes.pythonapi
-    symbols = {name: ctypes.cast(getattr(api, name), ctypes.c_void_p).value for name in _FUNCTIONS}
-    symbols["PyArray_NewFromDescr"] = _numpy_address(_NEW_FROM_DESCR)
-    symbols["PyArray_Scalar"] = _numpy_address(_SCALAR)
+    symbols = {name: _python_address(name) for name in _FUNCTIONS}
+    symbols["PyArray_NewFromDescr"] = _numpy_place(_NEW_FROM_DESCR)
+    symbols["PyArray_Scalar"] = _numpy_place(_SCALAR)
     symbols["PyArray_Type"], symbols["PyFloat_Type"] = id(np.ndarray), id(float)
+    if ARRAYS_ARE_KNOWN:
+        handler = _numpy_handler()
+        symbols["srcgrad_numpy_handler"] = id(handler)
+        symbols["srcgrad_numpy_malloc"] = memory.handler_of(handler).malloc
     symbols["srcgrad_true"], symbols["srcgrad_failed"] = id(True), id(entry.FAILED)
     for dtype in DTYPES.values():
         name, scalar = entry.dtype_symbols(dtype)
@@ -102,7 +140,8 @@ def _add_symbols() -> None:
 
 
 LAYOUT_IS_KNOWN: Final = layout_is_known()
-_KEPT: Final = tuple(DTYPES.values())
+ARRAYS_ARE_KNOWN: Final = LAYOUT_IS_KNOWN and arrays_are_known()
+_KEPT: Final = (*DTYPES.values(), _numpy_handler())
 if LAYOUT_IS_KNOWN:
     _add_symbols()
 
@@ -111,29 +150,36 @@ def machine_code(text: str) -> bytes:
     """A module as an object file."""
     with _LOCK:
         module = llvm.parse_assembly(text)
-        module.triple = TARGET.triple
+        machine = TARGET.machine(text)
+        module.triple = machine.triple  # on Windows it is of another object format than the system's
         module.verify()
-        machine = TARGET.machine(len(text))
         module.data_layout = str(machine.target_data)
         return bytes(machine.emit_object(module))
 
 
+def kept_code(text: str) -> bytes:
+    """The object file of a module, from disk if it is there."""
+    store, key = objects.current(), objects.fingerprint(text, TARGET)
+    code = store.load(key)
+    if code is None:
+        code = machine_code(text)
+        store.save(key, code)
+    return code
+
+
 class Library:
-    """The machine code of one program: it lives as long as a kernel of it does."""
+    """The machine code of one program, from its modules: it lives as long as a kernel of it does."""
 
     __slots__ = ("engine",)
 
-    def __init__(self, text: str) -> None:
-        if workers.SYMBOL in text:
+    def __init__(self, *texts: str) -> None:
+        if any(workers.SYMBOL in text for text in texts):
             workers.prepare(Library)
-        store, key = objects.current(), objects.fingerprint(text, TARGET)
-        code = store.load(key)
-        if code is None:
-            code = machine_code(text)
-            store.save(key, code)
+        codes = [kept_code(text) for text in texts]
         with _LOCK:
             self.engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), TARGET.machine())
-            self.engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+            for code in codes:
+                self.engine.add_object_file(llvm.ObjectFileRef.from_data(code))
             self.engine.finalize_object()
 
     def address(self, name: str) -> int:
@@ -187,7 +233,7 @@ def python_kernel(
 def builtin(library: Library, name: str, slow: Callable[..., Any]) -> Callable[..., Any]:
     """A built-in function over the entry point; it holds ``slow``, which holds what both need."""
     definition = _MethodDef(name.encode(), library.address(name), _METH_FASTCALL, None)
-    slow.__dict__["definition"] = definition
+    slow.__dict__.update(definition=definition, table=library.engine.get_global_value_address(f"{name}_call"))
     new = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
     make = new(("PyCFunction_NewEx", ctypes.pythonapi))
     return make(ctypes.addressof(definition), slow, None)  # type: ignore[no-any-return]
@@ -197,7 +243,7 @@ def _start() -> memory.Pool:
     """Load what all programs share: the pool, and entry functions' common part."""
     for name, address in memory.library_symbols().items():
         llvm.add_symbol(name, address)
-    library = Library(pool_text.pool_text(LAYOUT_IS_KNOWN) + (entry.ENTER if LAYOUT_IS_KNOWN else ""))
+    library = Library(pool_text.pool_text(LAYOUT_IS_KNOWN, ARRAYS_ARE_KNOWN) + (entry.ENTER if LAYOUT_IS_KNOWN else ""))
     pool = memory.Pool(library, LAYOUT_IS_KNOWN)
     shared = dict(pool.symbols)
     if LAYOUT_IS_KNOWN:

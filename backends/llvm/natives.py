@@ -54,8 +54,11 @@ def fused_kind(operation: Operation) -> str:
     if operation.regions or len(operation.results) != 1:
         return "other"
     types = [value.type for value in (*operation.operands, *operation.results)]
-    if not all(map(is_loop_type, types)):
-        return "other"
+    known = None
+    for type in types:
+        if type is not known and not is_loop_type(type):
+            return "other"
+        known = type
     if name in VIEWS:
         return "view"
     if name == "iota":

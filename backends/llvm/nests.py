@@ -27,6 +27,8 @@ _PHASES: Final = 24
 _DEAREST: Final = 4000
 """The cost of a point of all phases from which machine code would take long to make."""
 _STEP: Final = 16
+_VECTOR: Final = 64
+"""The bytes of the longest vectors."""
 
 
 @dataclass(slots=True)
@@ -279,7 +281,10 @@ def _finished(nest: _Growing, used: Counter[Value]) -> Nest:
             phases = [merged(phase, axis) for phase in phases]
             outer -= 1
     rows = max(1, IN_CACHE // max(bytes_of_row, 1))
-    rows = rows // _STEP * _STEP if rows > _STEP else rows
+    if all(len(phase.domain) == outer for phase in phases):  # rows are numbers: whole vectors of them
+        rows = max(rows, _VECTOR // min(item.dtype.itemsize for phase in phases for item in phase.statements))
+    step = _STEP if rows > _STEP else _STEP // 2
+    rows = rows // step * step if rows > step else rows
     block = min(rows, phases[0].domain[outer - 1])
     local = [value for value in nest.made if value not in set(outputs)]
     return Nest(nest.groups[0].name, phases, outer, block, list(inputs), outputs, local)

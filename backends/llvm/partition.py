@@ -10,13 +10,14 @@ valid order, and no cycle of groups can arise.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
 from srcgrad.backends.llvm import scalars
+from srcgrad.backends.llvm.emitter import F32, F64
 from srcgrad.backends.llvm.indices import Line, View, composed, flat, strides_of, unit, view_index
-from srcgrad.backends.llvm.loops import REDUCTIONS, Compute, Group, GroupWriter, add_sink
+from srcgrad.backends.llvm.loops import REDUCTIONS, Compute, Group, GroupWriter, Statement, add_sink
 from srcgrad.backends.llvm.natives import ALIAS, Natives, fused_kind
 from srcgrad.backends.llvm.nests import Nest, nested
 from srcgrad.backends.llvm.ordering import reads_first
@@ -34,6 +35,8 @@ LONGEST: Final = 2000
 """The cost at which a group ends: LLVM takes ever longer per instruction of a long loop."""
 
 
+_SUMS: Final = {"add": ("product_plus", "product_plus"), "sub": ("product_minus", "minus_product")}
+"""What a sum becomes, of which the first or the second operand is a product."""
 Key = tuple[int, tuple[int, ...], int]
 
 
@@ -69,8 +72,11 @@ class Partition:
 def free_prefix(function: Function) -> str:
     names = {value.name for value in function.params if value.name}
     for operation in function.walk():
-        names.update(value.name for value in operation.results if value.name)
-        names.update(param.name for region in operation.regions for param in region.params if param.name)
+        for value in operation.results:
+            if value.name:
+                names.add(value.name)
+        for region in operation.regions:
+            names.update(param.name for param in region.params if param.name)
     prefix = "kernel"
     while any(name.startswith(prefix) for name in names):
         prefix += "_"
@@ -91,7 +97,7 @@ def partitioned(function: Function, natives: Natives | None = None) -> Partition
 def outline(groups: Sequence[Group | Nest]) -> None:
     """Let a program with many calls of functions of `vector_math` call them, rather than hold a copy of each."""
     computed = [item for group in groups for item in group.statements if isinstance(item, Compute)]
-    if sum(bool(item.function) or scalars.is_function(item.operation) for item in computed) > INLINED:
+    if sum(scalars.is_function(item.operation, item.function) for item in computed) > INLINED:
         for group in groups:
             group.outlined = True
 
@@ -272,18 +278,20 @@ class _Planner:
             base, in_place = operand, operand.type.shape == shape
             if operand in self.views:
                 base, in_place = self.views[operand].base, False
-            if isinstance(base, Literal):
-                continue
             if base not in self.inlined:
-                time = inside.get(base, 0) + 1
-                time_in, time_out = max(time_in, time), max(time_out, time)
+                if isinstance(base, Literal):
+                    continue
+                here = there = inside.get(base, 0) + 1
             elif base in self.kept:
                 is_array = self.is_fold(base) or not in_place or self.parts[base] != self.parts[result]
-                time_in = max(time_in, inside[base] + is_array)
-                time_out = max(time_out, inside[base] + 1)
+                here, there = inside[base] + is_array, inside[base] + 1
             else:
-                time_in = max(time_in, inside[base] if in_place else outside[base])
-                time_out = max(time_out, outside[base])
+                there = outside[base]
+                here = inside[base] if in_place else there
+            if here > time_in:
+                time_in = here
+            if there > time_out:
+                time_out = there
         inside[result], outside[result] = time_in, time_out
 
     def is_fold(self, value: Value) -> bool:
@@ -352,10 +360,11 @@ class _Planner:
                         trips *= size
                     if trips > value.type.size:
                         repeated.add(value)
-        costs = self.costs()
         limit = 0 if always else RECOMPUTED
-        dear = {value for value, count in places.items() if count > 1 or value in repeated}
-        return {value for value in dear if value not in self.kept and costs[value] > limit}
+        several = {value for value, count in places.items() if count > 1} | repeated
+        several -= self.kept
+        costs = self.costs() if several else {}
+        return {value for value in several if costs[value] > limit}
 
     def costs(self) -> dict[Value, int]:
         """What it costs to compute a value from arrays."""
@@ -372,7 +381,8 @@ class _Planner:
 
     # --- the program --------------------------------------------------------------------------------
     def fused(self, writer: GroupWriter) -> Operation:
-        group = in_order(writer.finish(), self.places)
+        group = writer.finish()
+        group = in_order(group, self.places, join_products(group))
         group.name = f"{self.partition.prefix}_{next(self.partition.numbers)}"
         span = next((value.producer.span for value in group.outputs if value.producer is not None), None)
         types = [value.type for value in group.outputs]
@@ -398,8 +408,51 @@ class _Planner:
         return found
 
 
-def in_order(group: Group, places: Mapping[Operation, int]) -> Group:
+def join_products(group: Group) -> set[int]:
+    """Let sums hold the products that they alone read; the numbers of these, which are read no more.
+
+    Where LLVM decides what has one rounding, that depends on its level, and on what is in the same block.
+    """
+    reads = [0] * len(group.statements)
+    for sink in [store.statement for store in group.stores] + [fold.statement for fold in group.folds]:
+        reads[sink] += 1
+    for item in group.statements:
+        if isinstance(item, Compute):
+            for operand in item.operands:
+                reads[operand] += 1
+    joined: set[int] = set()
+    axes: Sequence[object] = group.depths() if len(group.domain) < 2 else group.axes()
+    for number, item in enumerate(group.statements):
+        if not isinstance(item, Compute) or item.operation.op.name not in _SUMS or item.dtype not in (F32, F64):
+            continue
+        for place, operand in enumerate(item.operands):
+            if reads[operand] != 1 or axes[operand] != axes[number]:  # one further outside stays there
+                continue
+            factors = factors_of(group.statements[operand])
+            if factors is not None:
+                name = _SUMS[item.operation.op.name][place]
+                group.statements[number] = Compute(item.operation, (*factors, item.operands[1 - place]), name)
+                joined.add(operand)
+                break
+    return joined
+
+
+def factors_of(item: Statement) -> tuple[int, int] | None:
+    """What a statement is the product of; one with another function than its operation's is none."""
+    if not isinstance(item, Compute) or item.function:
+        return None
+    operation = item.operation
+    if operation.op.name == "mul":
+        return item.operands[0], item.operands[1]
+    if operation.op.name == "square" or (operation.op.name == "integer_pow" and operation.attrs["y"] == 2):
+        return item.operands[0], item.operands[0]
+    return None
+
+
+def in_order(group: Group, places: Mapping[Operation, int], without: Set[int]) -> Group:
     """The group with its statements in the order of the program, and what is read just before what reads it first.
+
+    Statements ``without`` reader are left out.
 
     Followed from its ends, a chain has all that it reads first, and what it gives to several ends waits for the last of
     them: in long ones these are hundreds of registers. Derivatives are written in an order in which little waits.
@@ -407,7 +460,7 @@ def in_order(group: Group, places: Mapping[Operation, int]) -> Group:
     computes = [
         (places[item.operation], number, item.operands)
         for number, item in enumerate(group.statements)
-        if isinstance(item, Compute)
+        if isinstance(item, Compute) and number not in without
     ]
     computes.sort()
     order: dict[int, None] = {}
@@ -415,7 +468,7 @@ def in_order(group: Group, places: Mapping[Operation, int]) -> Group:
         for operand in operands:
             order[operand] = None
         order[number] = None
-    order.update(dict.fromkeys(range(len(group.statements))))
+    order.update(dict.fromkeys([number for number in range(len(group.statements)) if number not in without]))
     place = {number: k for k, number in enumerate(order)}
     found = Group(group.name, group.domain, group.inputs, group.outputs)
     for number in order:

@@ -7,9 +7,18 @@ import sys
 from string import Template
 from typing import Final
 
-HANDLER_FIELD: Final = 88
+DATA_FIELD: Final = 16
+RANK_FIELD: Final = 24
+DIMS_FIELD: Final = 32
+STRIDES_FIELD: Final = 40
+BASE_FIELD: Final = 48
+DESCR_FIELD: Final = 56
 FLAGS_FIELD: Final = 64
-"""Where an array has its memory handler and its flags; ``native.py`` checks them."""
+WEAK_FIELD: Final = 72
+BUFFER_FIELD: Final = 80
+HANDLER_FIELD: Final = 88
+ARRAY_SIZE: Final = 96
+"""The fields of arrays, after which there is nothing; ``native.py`` checks them."""
 _SMALLEST, _OCTAVES, _EACH = 14, 24, 16
 """Classes go from 2**14 to 2**38 bytes, four to an octave, each with room for 16 blocks that wait."""
 _MAPPED: Final = 1 << 20
@@ -25,9 +34,15 @@ _TRACED: Final = 389047
 """NumPy's domain of tracemalloc."""
 
 
-def pool_text(arrays: bool) -> str:
-    """The module; ``arrays``: with ``@srcgrad_array``, for which the layout of arrays must be known."""
-    parts = [_POOL, _MAPPINGS if os.name == "posix" else _NO_MAPPINGS, *([_ARRAY] if arrays else [])]
+def pool_text(arrays: bool, whole: bool = False) -> str:
+    """The module.
+
+    ``arrays``: with ``@srcgrad_array`` and ``@srcgrad_small``, for which the fields of arrays that both read must be
+    known; ``whole``: all fields are known, and NumPy's default memory handler.
+    """
+    parts = [_POOL, _MAPPINGS if os.name == "posix" else _NO_MAPPINGS]
+    if arrays:
+        parts += [_ARRAY, _SMALL if whole else _SMALL_OF_NUMPY]
     linux = sys.platform == "linux"
     return Template("\n".join(parts)).substitute(
         slots=4 * _OCTAVES * _EACH,
@@ -40,7 +55,15 @@ def pool_text(arrays: bool) -> str:
         huge=_HUGE,
         slack=_AHEAD + 64,
         turns=_AHEAD // 64 - 1,
+        data=DATA_FIELD,
+        rank=RANK_FIELD,
+        dims=DIMS_FIELD,
+        strides=STRIDES_FIELD,
+        base=BASE_FIELD,
+        descr=DESCR_FIELD,
         flags=FLAGS_FIELD,
+        weak=WEAK_FIELD,
+        buffer=BUFFER_FIELD,
         handler=HANDLER_FIELD,
         plain=_PLAIN,
         owned=_OWNED,
@@ -459,6 +482,91 @@ own:
   store ptr %capsule, ptr %field, align 8
   %number = ptrtoint ptr %data to i64
   %traced = call i32 @PyTraceMalloc_Track(i32 $traced, i64 %number, i64 %bytes)
+  ret ptr %made
+}
+"""
+
+_SMALL: Final = """\
+@srcgrad_numpy_handler = external global i8
+declare ptr @srcgrad_numpy_malloc(ptr, i64)
+declare ptr @_PyObject_New(ptr)
+declare ptr @PyMem_RawMalloc(i64)
+
+; an array of some bytes as NumPy makes it, from its dims, followed by its strides, and its flags; it takes the dtype
+define ptr @srcgrad_small(ptr %dtype, i64 %rank, ptr %layout, i64 %bytes, i64 %flags) {
+entry:
+  %made = call ptr @_PyObject_New(ptr @PyArray_Type)
+  %missing = icmp eq ptr %made, null
+  br i1 %missing, label %none, label %begun
+none:
+  call void @Py_DecRef(ptr %dtype)
+  ret ptr null
+begun:
+  %place.data = getelementptr i8, ptr %made, i64 $data
+  %place.rank = getelementptr i8, ptr %made, i64 $rank
+  %place.dims = getelementptr i8, ptr %made, i64 $dims
+  %place.strides = getelementptr i8, ptr %made, i64 $strides
+  %place.base = getelementptr i8, ptr %made, i64 $base
+  %place.descr = getelementptr i8, ptr %made, i64 $descr
+  %place.flags = getelementptr i8, ptr %made, i64 $flags
+  %place.weak = getelementptr i8, ptr %made, i64 $weak
+  %place.buffer = getelementptr i8, ptr %made, i64 $buffer
+  %place.handler = getelementptr i8, ptr %made, i64 $handler
+  store ptr null, ptr %place.base, align 8
+  store ptr %dtype, ptr %place.descr, align 8
+  store ptr null, ptr %place.weak, align 8
+  store ptr null, ptr %place.buffer, align 8
+  %room = shl i64 %rank, 4
+  %dims = call ptr @PyMem_RawMalloc(i64 %room)
+  store ptr %dims, ptr %place.dims, align 8
+  %strides = getelementptr i64, ptr %dims, i64 %rank
+  store ptr %strides, ptr %place.strides, align 8
+  %no.dims = icmp eq ptr %dims, null
+  br i1 %no.dims, label %lacks, label %sized
+sized:
+  %data = call ptr @srcgrad_numpy_malloc(ptr null, i64 %bytes)
+  store ptr %data, ptr %place.data, align 8
+  %no.data = icmp eq ptr %data, null
+  br i1 %no.data, label %lacks, label %filled
+filled:
+  %short = trunc i64 %rank to i32
+  store i32 %short, ptr %place.rank, align 8
+  %bits = trunc i64 %flags to i32
+  store i32 %bits, ptr %place.flags, align 8
+  store ptr @srcgrad_numpy_handler, ptr %place.handler, align 8
+  call void @Py_IncRef(ptr @srcgrad_numpy_handler)
+  %number = ptrtoint ptr %data to i64
+  %traced = call i32 @PyTraceMalloc_Track(i32 $traced, i64 %number, i64 %bytes)
+  %count = shl i64 %rank, 1
+  br label %copy
+copy:
+  %k = phi i64 [ 0, %filled ], [ %next, %copy ]
+  %from = getelementptr i64, ptr %layout, i64 %k
+  %size = load i64, ptr %from, align 8
+  %to = getelementptr i64, ptr %dims, i64 %k
+  store i64 %size, ptr %to, align 8
+  %next = add i64 %k, 1
+  %more = icmp ult i64 %next, %count
+  br i1 %more, label %copy, label %done
+done:
+  ret ptr %made
+lacks:  ; an array of rank 0 that owns nothing, to be freed with what it has
+  store ptr null, ptr %place.data, align 8
+  store i32 0, ptr %place.rank, align 8
+  store i32 0, ptr %place.flags, align 8
+  store ptr null, ptr %place.handler, align 8
+  call void @Py_DecRef(ptr %made)
+  %error = load ptr, ptr @PyExc_MemoryError, align 8
+  %raised = call ptr (ptr, ptr, ...) @PyErr_Format(ptr %error, ptr @lacking, i64 %bytes)
+  ret ptr null
+}
+"""
+
+_SMALL_OF_NUMPY: Final = """\
+define ptr @srcgrad_small(ptr %dtype, i64 %rank, ptr %layout, i64 %bytes, i64 %flags) {
+  %short = trunc i64 %rank to i32
+  %made = call ptr @PyArray_NewFromDescr(ptr @PyArray_Type, ptr %dtype, i32 %short, ptr %layout,
+    ptr null, ptr null, i32 0, ptr null)
   ret ptr %made
 }
 """

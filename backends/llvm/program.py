@@ -35,7 +35,6 @@ MANY: Final = 12
 """The number of arrays from which a kernel knows their places in the arena."""
 ON_STACK: Final = 16_384
 """The bytes of an arena up to which it is on the stack."""
-_ATTRIBUTES: Final = 'nounwind "probe-stack"="inline-asm"'
 I64: Final = np.dtype(np.int64)
 _I8: Final = np.dtype(np.int8)
 
@@ -60,6 +59,7 @@ class SectionWriter:
         self.homes = {f"output {k}": f"%out{k}" for k in range(len(outputs))}
         for k, value in enumerate(outputs):
             self.plan.claim(value, f"output {k}")
+        self.attributes = f"nounwind {program.target.probes}"
         self.scope = Scope(self.plan, 0, self.homes)
         self.texts: list[str] = []
         self.spills: dict[Value, Root] = {}
@@ -147,20 +147,13 @@ class SectionWriter:
             if f"{name}," in body or f"{name})" in body or f"{name}\n" in body or f"{name} " in body:
                 loads.append(f"  {name}.place = getelementptr inbounds ptr, ptr %frame, i64 {k}")
                 loads.append(f"  {name} = load ptr, ptr {name}.place, align 8")
-        lines = [f"define internal i32 @{self.name}_part{number}(ptr %frame) {_ATTRIBUTES} {{", "entry:"]
+        lines = [f"define internal i32 @{self.name}_part{number}(ptr %frame) {self.attributes} {{", "entry:"]
         lines += [*self.prologue, *loads, "  br label %start", "start:", body, "  ret i32 0"]
         for fail in sorted(self.fails):
             lines.append(f"{fail}:")
             lines += [f"  call void @srcgrad_tapes_free(ptr {scope})" for scope in self.scopes]
-            lines += self.exhausted(fail)
             lines.append(f"  ret i32 {STATUS[fail]}")
         return "\n".join([*lines, "}", ""])
-
-    def exhausted(self, fail: str) -> list[str]:
-        if fail != "exhausted":
-            return []
-        self.program.define("no_memory")
-        return ["  call void @srcgrad_no_memory()"]
 
     def call_parts(self) -> None:
         e = self.e
@@ -184,7 +177,7 @@ class SectionWriter:
     def main_text(self) -> str:
         arguments = [f"ptr noalias readonly %in{k}" for k in range(len(self.inputs))]
         arguments += [f"ptr noalias %out{k}" for k in range(len(self.outputs))]
-        head = f"define internal i32 @{self.name}_loops({', '.join(arguments)}) {_ATTRIBUTES} {{"
+        head = f"define internal i32 @{self.name}_loops({', '.join(arguments)}) {self.attributes} {{"
         lines = [head, "entry:", "  %status = alloca i32, align 4", "  store i32 0, ptr %status, align 4"]
         if self.has_tapes:
             lines += ["  %tapes = alloca ptr, align 8", "  store ptr null, ptr %tapes, align 8"]
@@ -203,8 +196,7 @@ class SectionWriter:
             lines.insert(2, f"  %arena = alloca [{self.arena} x i8], align 64")
         lines += ["  br label %start", "start:", *self.e.lines, "  br label %leave"]
         for fail in sorted(self.fails):
-            lines += [f"{fail}:", *self.exhausted(fail)]
-            lines += [f"  store i32 {STATUS[fail]}, ptr %status, align 4", "  br label %leave"]
+            lines += [f"{fail}:", f"  store i32 {STATUS[fail]}, ptr %status, align 4", "  br label %leave"]
         lines.append("leave:")
         scopes = [*self.scopes, *(["%tapes"] if self.has_tapes else [])]
         lines += [f"  call void @srcgrad_tapes_free(ptr {scope})" for scope in scopes]
@@ -212,7 +204,8 @@ class SectionWriter:
             lines.append("  call void @srcgrad_give(ptr %arena)")
         lines += ["  %left = load i32, ptr %status, align 4", "  ret i32 %left"]
         if big:
-            lines += ["no_memory:", "  call void @srcgrad_no_memory()", f"  ret i32 {RAISED}"]
+            lines += ["no_memory:", f"  call void @srcgrad_no_memory(ptr @srcgrad_arena_lacks, i64 {self.arena})"]
+            lines.append(f"  ret i32 {RAISED}")
         return "\n".join([*lines, "}", ""])
 
     def fail(self, label: str) -> str:

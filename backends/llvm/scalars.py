@@ -32,8 +32,9 @@ def is_register(dtype: DType) -> bool:
 
 def _arithmetic(floating: str, integer: str, boolean: str = "") -> Callable[..., Number]:
     def emit(e: Emitter, a: Number, b: Number) -> Number:
-        opcode = floating if a.dtype.kind == "f" else boolean if a.dtype == BOOL else integer
-        return e.binary(opcode, a, b)
+        if a.dtype.kind == "f":
+            return e.binary(floating + e.flags, a, b)
+        return e.binary(boolean if a.dtype == BOOL else integer, a, b)
 
     return emit
 
@@ -124,9 +125,9 @@ def _one_minus_square(e: Emitter, a: Number) -> Number:
 
 TABLE: Final[dict[str, Callable[..., Number]]] = {
     "neg": _neg,
-    "add": _arithmetic("fadd contract", "add", "or"),
-    "sub": _arithmetic("fsub contract", "sub"),
-    "mul": _arithmetic("fmul contract", "mul", "and"),
+    "add": _arithmetic("fadd", "add", "or"),
+    "sub": _arithmetic("fsub", "sub"),
+    "mul": _arithmetic("fmul", "mul", "and"),
     "div": lambda e, a, b: e.div(a, b),
     "identity": lambda e, a: a,
     "stop_gradient": lambda e, a: a,
@@ -164,6 +165,12 @@ TABLE: Final[dict[str, Callable[..., Number]]] = {
     "is_inf": _test("oeq", np.inf, False),
     "sign_bit": _sign_bit,
 }
+ROUNDED_ONCE: Final[dict[str, Callable[..., Number]]] = {
+    "product_plus": lambda e, a, b, c: e.fma(a, b, c),
+    "product_minus": lambda e, a, b, c: e.fma(a, b, e.neg(c)),
+    "minus_product": lambda e, a, b, c: e.fma(e.neg(a), b, c),
+}
+"""What a product and the sum that reads it become, with one rounding where the machine has that."""
 _FREE: Final = frozenset({"identity", "stop_gradient", "cast"})
 _SLOW: Final = frozenset({"div", "reciprocal", "sqrt"})
 _IN_HALVES: Final = frozenset({"select", "neg", "abs", "identity", "stop_gradient", "sign_bit"})
@@ -206,9 +213,10 @@ def supports_fold(operation: Operation) -> bool:
     return dtype != F16
 
 
-def is_function(operation: Operation) -> bool:
+def is_function(operation: Operation, function: str = "") -> bool:
     """Whether it is one of the functions of `vector_math`, which are long."""
-    return operation.op.name in FUNCTIONS and operation.op.name not in TABLE
+    name = function or operation.op.name
+    return name in FUNCTIONS and name not in TABLE
 
 
 def cost(operation: Operation, function: str = "") -> int:
@@ -218,6 +226,8 @@ def cost(operation: Operation, function: str = "") -> int:
         return 0
     if name in _SLOW:
         return 4
+    if name in ROUNDED_ONCE:
+        return 2
     return 1 if name in TABLE or name == "integer_pow" or name.startswith("reduce_") else 16
 
 
@@ -237,7 +247,7 @@ def emit(e: Emitter, operation: Operation, operands: list[Number], function: str
     if name == "integer_pow":
         found = power(e, operands[0], attrs["y"])
     else:
-        found = (TABLE.get(name) or FUNCTIONS[name])(e, *operands)
+        found = (TABLE.get(name) or ROUNDED_ONCE.get(name) or FUNCTIONS[name])(e, *operands)
     return e.convert("fptrunc", found, F16) if halves and found.dtype == F32 else found
 
 
@@ -262,8 +272,10 @@ def cast(e: Emitter, a: Number, dtype: DType) -> Number:
     if source.kind == "f" and dtype.kind == "f":
         return e.convert("fpext" if dtype.itemsize > source.itemsize else "fptrunc", a, dtype)
     if source.kind == "f":
-        # Through the widest integer: what does not fit wraps around.
-        whole = e.convert("fptosi", a, np.dtype(np.int64 if dtype.itemsize == 8 else np.int32))
+        # Through an integer that the machine converts to: what does not fit wraps around. Vectors of ARM convert to
+        # integers of the float's width alone, single numbers to others too, and to the nearest: all do as vectors.
+        wide = dtype.itemsize == 8 or (source == F64 and "neon" in e.features)
+        whole = e.convert("fptosi", a, np.dtype(np.int64 if wide else np.int32))
         return cast(e, whole, dtype)
     signed = source.kind == "i"
     if dtype.kind == "f":

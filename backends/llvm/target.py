@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+import sys
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -22,10 +24,25 @@ LEVELS: Final[dict[str, frozenset[str]]] = {
 }
 """What the levels of x86-64 have; ``generic`` is the least of any machine."""
 
-OPTIONS: Final[dict[str, Any]] = {"opt": 2, "jit": True, "codemodel": "jitdefault"}
-"""How code is generated."""
+OPTIONS: Final[dict[str, Any]] = {"jit": True, "codemodel": "jitdefault"}
+"""How code is generated, at any level."""
+X86: Final = ("x86_64", "amd64")
+ARM: Final = ("aarch64", "arm64")
+"""How triples begin."""
 LONG_TEXT: Final = 1 << 18
 """The characters from which a module is generated at level 1: as good but for the order of instructions."""
+STRAIGHT: Final = "; long straight bodies\n"
+"""How a module begins that is generated at level 0."""
+
+
+def is_long(*texts: str) -> bool:
+    """Whether these are much text together."""
+    return sum(map(len, texts)) >= LONG_TEXT
+
+
+def level_of(text: str) -> int:
+    """The level at which a module is generated."""
+    return 0 if text.startswith(STRAIGHT) else 1 if is_long(text) else 2
 
 
 @dataclass
@@ -52,32 +69,54 @@ class Target:
         """Whether float16 is converted by an instruction; elsewhere it would be a call."""
         return "f16c" in self.features or "neon" in self.features
 
-    def machine(self, length: int = 0) -> Any:
-        """A new machine, for a module of so many characters: each engine owns one."""
+    @property
+    def arm(self) -> bool:
+        """Whether it is a 64-bit ARM."""
+        return self.triple.startswith(ARM)
+
+    @property
+    def probes(self) -> str:
+        """The attribute of functions that may have much memory on the stack: they touch it page by page.
+
+        On Windows all functions do, by a call of the system's; the attribute would name another one.
+        """
+        return "" if "windows" in self.triple else '"probe-stack"="inline-asm"'
+
+    @property
+    def registers(self) -> int:
+        """How many vector registers there are."""
+        return 32 if "avx512f" in self.features else 16
+
+    def machine(self, text: str = "") -> Any:
+        """A new machine, for this module: each engine owns one."""
         target = llvm.Target.from_triple(self.triple)
-        options = OPTIONS | {"opt": 1} if length >= LONG_TEXT else OPTIONS
-        return target.create_target_machine(cpu=self.cpu, features=self.flags, **options)
+        return target.create_target_machine(cpu=self.cpu, features=self.flags, **OPTIONS | {"opt": level_of(text)})
 
 
 def find_target(name: str | None = None) -> Target:
     """The host, or a level of its architecture.
 
     Raises:
-        BackendError: there is no level of this name.
+        BackendError: there is no level of this name, or pointers have not 8 bytes, the lowest first.
     """
+    if ctypes.sizeof(ctypes.c_void_p) != 8 or sys.byteorder != "little":
+        raise BackendError(
+            "the llvm backend is for little-endian machines of 64 bits",
+            hint="use the numpy backend: SRCGRAD_BACKEND=numpy",
+        )
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     triple = llvm.get_process_triple()
-    arm = triple.startswith(("aarch64", "arm64"))
-    least = frozenset({"neon", "fma"}) if arm else _SSE2
+    x86 = triple.startswith(X86)
+    least = _SSE2 if x86 else frozenset({"neon", "fma"}) if triple.startswith(ARM) else frozenset()
     if name in (None, "", "native"):
         found = llvm.get_host_cpu_features()
         features = frozenset(feature for feature, present in found.items() if present) | least
         return Target(triple, llvm.get_host_cpu_name(), features, found.flatten())
     if name == "generic":
-        return Target(triple, "generic" if arm else "x86-64", least)
-    if arm or name not in LEVELS:
-        known = ["native", "generic", *([] if arm else LEVELS)]
+        return Target(triple, "x86-64" if x86 else "generic", least)
+    if not x86 or name not in LEVELS:
+        known = ["native", "generic", *(LEVELS if x86 else [])]
         raise BackendError(
             f"{CPU_VARIABLE}={name}: no such level of this architecture", hint=f"use one of {', '.join(known)}"
         )

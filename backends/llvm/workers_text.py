@@ -8,12 +8,13 @@ A thread that finds nothing to do looks for some ten microseconds, and then slee
 
 from __future__ import annotations
 
-import platform
 import re
 import signal
 import sys
 from string import Template
 from typing import Final
+
+from srcgrad.backends.llvm.target import TARGET, Target
 
 SPINS: Final = 1000
 """How often a thread looks for work before it sleeps."""
@@ -23,23 +24,30 @@ _FUTEX: Final = {"x86_64": 202, "aarch64": 98}
 """The number of the system call on Linux."""
 _PAUSES: Final = {
     "x86_64": ("declare void @llvm.x86.sse2.pause()", "call void @llvm.x86.sse2.pause()"),
-    "aarch64": ("declare void @llvm.aarch64.hint(i32)", "call void @llvm.aarch64.hint(i32 1)"),
+    "aarch64": ("declare void @llvm.aarch64.isb(i32)", "call void @llvm.aarch64.isb(i32 15)"),
 }
+"""What takes some ten nanoseconds: on ARM the hint to yield takes none on most processors, and a barrier of
+instructions does, which is also what a thread needs before it runs code that another one has just written."""
 
 
-def workers_text(futex: bool | None = None) -> str:
+def workers_text(futex: bool | None = None, target: Target = TARGET) -> str:
     """The module: ``@srcgrad_run(chunk function, block, count)``, ``@srcgrad_reset()`` and ``@srcgrad_wanted``.
 
     ``futex``: whether threads sleep by that system call; by default, where there is one.
     """
-    machine = {"AMD64": "x86_64", "arm64": "aarch64"}.get(platform.machine(), platform.machine())
+    machine = "aarch64" if target.arm else target.triple.partition("-")[0]
     if futex is None:
         futex = sys.platform == "linux" and machine in _FUTEX
     declared, pause = _PAUSES.get(machine, ("", "fence seq_cst"))
     mask = getattr(signal, "SIG_SETMASK", 2)
     parts = [_STATE, declared, _RUN, _WORKER, _START, _FUTEX_SLEEP if futex else _CONDITION_SLEEP]
     return Template("\n".join(parts)).substitute(
-        pause=pause, spins=SPINS, setmask=int(mask), syscall=_FUTEX.get(machine, 0), stack=_STACK
+        pause=pause,
+        refetch=pause if target.arm else "",
+        spins=SPINS,
+        setmask=int(mask),
+        syscall=_FUTEX.get(machine, 0),
+        stack=_STACK,
     )
 
 
@@ -178,6 +186,7 @@ sleep:
   call void @sleep(i64 %last)
   br label %look
 work:
+  $refetch
   call void @drain(i64 %call)
   br label %idle
 }

@@ -67,8 +67,14 @@ def write_dot_general(operation: Operation, name: str, target: Target) -> Step |
             return matrix._replace(pointer=w.at(matrix.pointer, 0, *zip(indices, strides, strict=True)))
 
         c = moved(Matrix("%out0", columns * size, size), moves[2])
-        product = Product(rows, columns, depth, moved(a.matrix, moves[0]), moved(b.matrix, moves[1]), c, adds)
-        write_matrix_product(how, product, alike)
+        one, other = moved(a.matrix, moves[0]), moved(b.matrix, moves[1])
+        extents = [(one.pointer, rows * depth * size), (other.pointer, columns * depth * size)]
+        after = [
+            (w.at(pointer, nbytes), nbytes)
+            for (pointer, nbytes), strides in zip(extents, moves, strict=False)
+            if strides and strides[-1] == nbytes  # the next one lies behind it
+        ]
+        write_matrix_product(how, Product(rows, columns, depth, one, other, c, adds, after=tuple(after)), alike)
 
     w.nest(sizes, body)
     return w.step(name, operation)

@@ -37,6 +37,11 @@ class Cells:
         full = max(1, self.w.target.vector_bytes // self.sum_dtype.itemsize)
         return min(full, 1 << (max(most, 1).bit_length() - 1))
 
+    def masks(self, count: int) -> bool:
+        """Whether so many neighbours are one vector under a mask rather than two that overlap."""
+        plain = self.dtype == self.sum_dtype and self.dtype.kind == "f" and self.registers == 1
+        return plain and self.w.target.masked and self.lanes(count) < count < self.w.target.vector_bytes // self.size
+
     def load(self, pointer: str, lanes: int) -> Cell:
         """So many neighbours in memory, in the dtype of sums."""
         found = self.w.load(pointer, self.dtype, lanes)

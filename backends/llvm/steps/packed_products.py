@@ -144,26 +144,6 @@ class Part(Writer):
         places = f"<{', '.join(f'i64 {start + k}' for k in range(lanes))}>"
         return Number(self.emit(f"icmp sgt {limit.type} {limit.text}, {places}"), BOOL, lanes)
 
-    def load_some(self, pointer: str, mask: Number) -> Number:
-        """A vector with zeros in the other lanes."""
-        like = Number("", self.dtype, mask.lanes)
-        function = f"@llvm.masked.load.v{mask.lanes}f{8 * self.size}.p0"
-        self.declarations.add(f"declare {like.type} {function}(ptr, i32, {mask.type}, {like.type})")
-        given = f"ptr {pointer}, i32 {self.size}, {mask.type} {mask.text}, {like.type} zeroinitializer"
-        return like._replace(text=self.emit(f"call {like.type} {function}({given})"))
-
-    def store_some(self, value: Number, pointer: str, mask: Number) -> None:
-        function = f"@llvm.masked.store.v{mask.lanes}f{8 * self.size}.p0"
-        self.declarations.add(f"declare void {function}({value.type}, ptr, i32, {mask.type})")
-        self.do(
-            f"call void {function}({value.type} {value.text}, ptr {pointer}, i32 {self.size}, {mask.type} {mask.text})"
-        )
-
-    def prefetch(self, pointer: str) -> None:
-        """Have a line brought near that will be written to."""
-        self.declarations.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
-        self.do(f"call void @llvm.prefetch.p0(ptr {pointer}, i32 1, i32 3, i32 1)")
-
 
 def library_text(dtype: DType, target: Target) -> str:
     """The module with ``@srcgrad_product_DTYPE(block)``."""
@@ -191,7 +171,7 @@ def write_strip(w: Part) -> str:
         source, target = w.moved("%source", (start, w.size)), w.moved("%target", (start, w.size))
 
         def copy(k: Number) -> None:
-            w.store(w.load_some(w.moved(source, (k, step)), mask), w.moved(target, (k, row_bytes)))
+            w.store(w.load_some(w.moved(source, (k, step)), w.dtype, mask), w.moved(target, (k, row_bytes)))
 
         w.loop(length, copy)
 
@@ -206,7 +186,7 @@ def write_strip(w: Part) -> str:
 
         def square(k: Number) -> None:
             mask = w.mask(w.integer("sub", length, k), ROWS)
-            found = [w.load_some(w.moved(source, (k, w.size)), mask) for source in sources]
+            found = [w.load_some(w.moved(source, (k, w.size)), w.dtype, mask) for source in sources]
             for lane, vector in enumerate(turned(w, found)):
                 w.store(vector, w.moved(target, (w.integer("add", k, lane), row_bytes)))
 
@@ -229,7 +209,7 @@ def write_tile(w: Part) -> str:
     starts = [w.moved("%c", (w.smaller(w.index(row), last), c_row)) for row in range(ROWS)]
     pointers = [w.at(start, vector * LINE) for start in starts for vector in range(VECTORS)]
     for pointer in pointers:
-        w.prefetch(pointer)
+        w.prefetch(pointer, writing=True)
 
     def body(k: Number, sums: list[Number]) -> list[Number]:
         a, b = w.moved("%a", (k, ROWS * w.size)), w.moved("%b", (k, VECTORS * LINE))
@@ -243,7 +223,7 @@ def write_tile(w: Part) -> str:
     more, store, before = w.label("more"), w.label("store"), w.block
     w.branch(w.compare("sgt", first, 0), more, store)
     w.start(more)
-    added = [w.add(x, w.load_some(start, mask)) for x, start, mask in zip(sums, pointers, masks, strict=True)]
+    added = [w.add(x, w.load_some(start, w.dtype, mask)) for x, start, mask in zip(sums, pointers, masks, strict=True)]
     w.jump(store)
     w.start(store)
     totals = [w.phi((x, before), (y, more)) for x, y in zip(sums, added, strict=True)]

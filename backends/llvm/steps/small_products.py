@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from srcgrad.backends.llvm.emitter import Number
+from srcgrad.backends.llvm.emitter import BOOL, Number
 from srcgrad.backends.llvm.steps.cells import Cell, Cells
 from srcgrad.backends.llvm.steps.matrices import Matrix, copy_elements, copy_transposed, rows_of, shuffled
 from srcgrad.backends.llvm.steps.writer import Writer
@@ -18,6 +18,10 @@ UNROLLED: Final = 96
 """The most products of a tile that are written without a loop."""
 BLOCK: Final = 512
 """The most products that are added one after the other, if there are more than twice as many."""
+LINE: Final = 64
+"""The bytes that are asked for at once."""
+NEXT: Final = 1 << 14
+"""The most bytes of operands that are asked for while the product before them is computed: caches hold them, too."""
 DOTS: Final = 8
 """The rows whose dot products with one vector are computed at once."""
 
@@ -27,6 +31,9 @@ class Product(NamedTuple):
 
     If ``adds`` is false the depth is 1 and there are no sums: so zeros keep the signs that the products have. If
     ``apart``, the last vector of a row of ``b`` does not overlap the one before, but lies after it, as the others do.
+    ``mask``: the lanes of the only vector of a row that are there, if not all are.
+    ``after``: where the operands of the next product begin, and their bytes. Their lines are asked for on the way, one
+    or a few for each number that the sums of a tile go over: all at once would wait for each other.
     """
 
     rows: int
@@ -37,6 +44,8 @@ class Product(NamedTuple):
     c: Matrix
     adds: bool = True
     apart: bool = False
+    mask: Number | None = None
+    after: tuple[tuple[str, int], ...] = ()
 
 
 def write_product(cells: Cells, product: Product) -> None:
@@ -54,6 +63,10 @@ def write_product(cells: Cells, product: Product) -> None:
         return
     if product.columns > 1 and lies_along_depth:
         product = write_transposed(cells, product)
+    elif cells.masks(product.columns):
+        lanes = 1 << product.columns.bit_length()
+        there = ", ".join(f"i1 {int(lane < product.columns)}" for lane in range(lanes))
+        product = product._replace(mask=Number(f"<{there}>", BOOL, lanes))
     write_tiles(cells, product)
 
 
@@ -61,12 +74,15 @@ def write_product(cells: Cells, product: Product) -> None:
 def write_tiles(cells: Cells, product: Product) -> None:
     """Tiles of some rows by some vectors: ``b``'s columns are neighbours, ``a`` may have any strides."""
     w, columns = cells.w, product.columns
-    lanes = cells.lanes(columns)
+    lanes = cells.lanes(columns) if product.mask is None else product.mask.lanes
     most = (24 if "avx512f" in w.features or "neon" in w.features else 12) // cells.registers
     vectors = min(-(-columns // lanes), 4 if most > 12 else 2)
     rows = max(1, min(product.rows, most // vectors))
     block = vectors * lanes
     whole = columns // block
+    again = columns > block or product.depth > 2 * BLOCK
+    if again or sum(nbytes for _, nbytes in product.after) > NEXT:
+        product = product._replace(after=())
     if whole > 1:
         w.loop(whole, lambda j: write_rows(cells, moved_columns(cells, product, 0, j, block), rows, vectors, lanes))
     elif whole:
@@ -89,13 +105,17 @@ def write_rows(cells: Cells, product: Product, rows: int, vectors: int, lanes: i
     """All rows of a block of columns, in as few tiles of one size as may be: the last may overlap the one before."""
     w, count = cells.w, product.rows
     starts = [min(k * lanes, (columns or vectors * lanes) - lanes) for k in range(vectors)]
+    if product.mask is not None:
+        starts = [0]
     tiles = -(-count // rows)
     size = -(-count // tiles)
 
     def body(i: Number) -> None:
         first = w.least(w.integer("mul", i, size), count - size) if tiles > 1 else i
         a, c = (x._replace(pointer=w.at(x.pointer, 0, (first, x.row))) for x in (product.a, product.c))
-        write_tile(cells, product._replace(a=a, c=c), size, starts, lanes)
+        shares = [-(-nbytes // tiles) for _, nbytes in product.after]
+        after = [(w.at(start, 0, (i, share)), share) for (start, _), share in zip(product.after, shares, strict=True)]
+        write_tile(cells, product._replace(a=a, c=c, after=tuple(after)), size, starts, lanes)
 
     w.loop(tiles, body)
 
@@ -128,16 +148,24 @@ def write_tile(cells: Cells, product: Product, rows: int, starts: Sequence[int],
         if depth % BLOCK:
             sums = add(w.index(depth // BLOCK), depth % BLOCK, sums)
     for place, sum in enumerate(sums):
-        cells.store(sum, w.at(product.c.pointer, place // count * product.c.row + starts[place % count] * cells.size))
+        target = w.at(product.c.pointer, place // count * product.c.row + starts[place % count] * cells.size)
+        if product.mask is None:
+            cells.store(sum, target)
+        else:
+            w.store_some(sum[0], target, product.mask)
 
 
 def tile_sums(cells: Cells, product: Product, rows: int, starts: Sequence[int], lanes: int) -> list[Cell]:
-    w, a, b = cells.w, product.a, product.b
+    w, a, b, depth = cells.w, product.a, product.b, product.depth
 
     def added(
         sums: list[Cell], k: int, row: Sequence[tuple[Number, int]], column: Sequence[tuple[Number, int]]
     ) -> list[Cell]:
-        right = [cells.load(w.at(b.pointer, k * b.row + start * cells.size, *row), lanes) for start in starts]
+        places = [w.at(b.pointer, k * b.row + start * cells.size, *row) for start in starts]
+        if product.mask is None:
+            right = [cells.load(place, lanes) for place in places]
+        else:
+            right = [[w.load_some(place, cells.dtype, product.mask)] for place in places]
         left = [cells.spread(a.at(w, i, k, *column), lanes) for i in range(rows)]
         pairs = [(x, y) for x in left for y in right]
         if not product.adds:
@@ -145,15 +173,19 @@ def tile_sums(cells: Cells, product: Product, rows: int, starts: Sequence[int], 
         return [cells.add_product(sum, x, y) for sum, (x, y) in zip(sums, pairs, strict=True)]
 
     sums = [cells.zero(lanes) for _ in range(rows * len(starts))]
-    if len(sums) * product.depth * cells.registers <= UNROLLED:
-        for k in range(product.depth):
+    if len(sums) * depth * cells.registers <= UNROLLED:
+        for k in range(depth):
             sums = added(sums, k, (), ())
         return sums
 
     def body(k: Number, carried: list[Number]) -> list[Number]:
+        for start, nbytes in product.after:
+            step = -(-nbytes // depth)
+            for place in range(0, step, LINE):
+                w.prefetch(w.at(start, place, (k, step)))
         return flat(added(grouped(carried, cells.registers), 0, ((k, b.row),), ((k, a.column),)))
 
-    return grouped(w.fold(product.depth, flat(sums), body), cells.registers)
+    return grouped(w.fold(depth, flat(sums), body), cells.registers)
 
 
 def flat(found: Sequence[Cell]) -> list[Number]:

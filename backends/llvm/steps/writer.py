@@ -91,6 +91,25 @@ class Writer(Emitter):
     def store(self, value: Number, pointer: str) -> None:
         self.do(f"store {value.type} {value.text}, ptr {pointer}, align {value.dtype.itemsize}")
 
+    def load_some(self, pointer: str, dtype: DType, mask: Number) -> Number:
+        """A vector with zeros in the other lanes."""
+        like = Number("", dtype, mask.lanes)
+        function = f"@llvm.masked.load.v{mask.lanes}f{8 * dtype.itemsize}.p0"
+        self.declarations.add(f"declare {like.type} {function}(ptr, i32, {mask.type}, {like.type})")
+        given = f"ptr {pointer}, i32 {dtype.itemsize}, {mask.type} {mask.text}, {like.type} zeroinitializer"
+        return like._replace(text=self.emit(f"call {like.type} {function}({given})"))
+
+    def store_some(self, value: Number, pointer: str, mask: Number) -> None:
+        size = value.dtype.itemsize
+        function = f"@llvm.masked.store.v{mask.lanes}f{8 * size}.p0"
+        self.declarations.add(f"declare void {function}({value.type}, ptr, i32, {mask.type})")
+        self.do(f"call void {function}({value.type} {value.text}, ptr {pointer}, i32 {size}, {mask.type} {mask.text})")
+
+    def prefetch(self, pointer: str, writing: bool = False) -> None:
+        """Have a line brought near that will be read, or written to; there may be none."""
+        self.declarations.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+        self.do(f"call void @llvm.prefetch.p0(ptr {pointer}, i32 {int(writing)}, i32 3, i32 1)")
+
     def copy(self, target: str, source: str, size: int) -> None:
         """Copy bytes between places that are equal or apart."""
         if size:

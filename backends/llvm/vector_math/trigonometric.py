@@ -160,7 +160,7 @@ def far_reduced(e: Emitter, x: Number) -> Quadrant:
                 text = e.emit(f"insertelement {field.type} {field.text}, {given}, i64 {lane}")
             fields[number] = field._replace(text=text)
     high, low, bits = fields
-    # Times π/2.
+    # From quarter turns to radians.
     first, second, _ = c.HALF_PI.double
     r, error = exact_product(e, high, e.like(first, x))
     error = e.fma(high, second, e.fma(low, first, error))

@@ -135,11 +135,10 @@ def digamma_middle(t: Any) -> Any:
     return mp.digamma(x) / (x - ROOT)
 
 
-def problems() -> list[Problem]:
-    third, sixth, log2 = mp.mpf(1) / 3, mp.mpf(1) / 6, mp.log(2)
+def exponentials() -> list[Problem]:
+    """Exponentials."""
+    log2 = mp.log(2)
     half = log2 / 2 * mp.mpf("1.0001")
-    quarter = (mp.pi / 4 * mp.mpf("1.0001")) ** 2
-    atan = (mp.sqrt(2) - 1) ** 2 * mp.mpf("1.0001")
     return [
         Problem(
             "EXP",
@@ -173,6 +172,13 @@ def problems() -> list[Problem]:
             6,
             3,
         ),
+    ]
+
+
+def logarithms() -> list[Problem]:
+    """Logarithms, and the reciprocal that they begin with."""
+    third, log2 = mp.mpf(1) / 3, mp.log(2)
+    return [
         Problem(
             "LOG2_SHORT",
             "log2(1 + f) = f/log(2) + f² p(f), |f| <= 1/42",
@@ -197,6 +203,15 @@ def problems() -> list[Problem]:
             4,
             2,
         ),
+    ]
+
+
+def trigonometric() -> list[Problem]:
+    """Sines and their inverses."""
+    third, sixth = mp.mpf(1) / 3, mp.mpf(1) / 6
+    quarter = (mp.pi / 4 * mp.mpf("1.0001")) ** 2
+    atan = (mp.sqrt(2) - 1) ** 2 * mp.mpf("1.0001")
+    return [
         Problem(
             "SIN",
             "sin(r) = r + r z p(z), z = r² <= (π/4)²",
@@ -237,6 +252,13 @@ def problems() -> list[Problem]:
             24,
             10,
         ),
+    ]
+
+
+def powers() -> list[Problem]:
+    """Powers and roots."""
+    third = mp.mpf(1) / 3
+    return [
         Problem(
             "POW_LOG",
             "log(1 + f) = f - f²/2 + f³ p(f), |f| <= 1/20",
@@ -253,6 +275,12 @@ def problems() -> list[Problem]:
             5,
             4,
         ),
+    ]
+
+
+def error_functions() -> list[Problem]:
+    """Error functions."""
+    return [
         Problem(
             "ERF",
             "erf(x) = x + x p(z), z = x² <= 1",
@@ -278,6 +306,12 @@ def problems() -> list[Problem]:
             24,
             15,
         ),
+    ]
+
+
+def gammas() -> list[Problem]:
+    """The gamma function and what its reflection needs."""
+    return [
         Problem(
             "STIRLING",
             "log Γ(x) = (x - 1/2) log x - x + log(2π)/2 + p(1/x²)/x, x >= 9/2",
@@ -319,6 +353,10 @@ def problems() -> list[Problem]:
             10,
         ),
     ]
+
+
+def problems() -> list[Problem]:
+    return [*exponentials(), *logarithms(), *trigonometric(), *powers(), *error_functions(), *gammas()]
 
 
 def parts(value: Any, *bits: int) -> tuple[float, ...]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -24,6 +26,17 @@ def served(f: Any, *args: Any, **kwargs: Any) -> Any:
         f(*args, **kwargs)
     assert hasattr(f, "tables"), "no call is answered in machine code"
     return f
+
+
+@contextmanager
+def switching_often() -> Iterator[None]:
+    """Threads change every few microseconds, so that what one finds half done turns up."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(interval)
 
 
 def outcome(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

@@ -8,11 +8,12 @@ from typing import Any
 
 import llvmlite.binding as llvm
 import numpy as np
+import pytest
 
 import srcgrad.ir.ops  # noqa: F401  registers the ops
 from srcgrad.backends.llvm.native import Library
 from srcgrad.backends.llvm.steps import Step, step_for
-from srcgrad.backends.llvm.target import TARGET, Target
+from srcgrad.backends.llvm.target import LEVELS, TARGET, Target
 from srcgrad.backends.numpy.evaluate import evaluate
 from srcgrad.ir.core import Builder, Function, Literal, Operation, Value, literal
 from srcgrad.ir.opdef import REGISTRY
@@ -135,6 +136,24 @@ def expected(function: Function, operands: Sequence[Any]) -> list[np.ndarray[Any
         if not isinstance(value, Literal)
     ]
     return [np.asarray(array) for array in evaluate(function, given)]
+
+
+def agree_or_give_up(name: str, *operands: Any, **attrs: Any) -> None:
+    """The step gives what the NumPy backend gives, nearly, or leaves the operands to it."""
+    operation, function = make_operation(name, *operands, **attrs)
+    compiled = native(operation)
+    assert compiled is not None, f"{name} has no step"
+    status, found = compiled(*operands)
+    if status == 0:
+        for actual, wanted in zip(found, expected(function, operands), strict=True):
+            np.testing.assert_allclose(actual, wanted, rtol=1e-10, atol=1e-300)
+
+
+def target_of(level: str) -> Target:
+    """This machine with the registers of a level of x86-64; skips where it has not got them."""
+    if TARGET.triple.startswith(("aarch64", "arm64")) or not LEVELS[level] <= TARGET.features:
+        pytest.skip(f"this processor is no {level}")
+    return Target(TARGET.triple, level, LEVELS[level])
 
 
 def distance(actual: np.ndarray[Any, Any], wanted: np.ndarray[Any, Any]) -> float:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import _thread
 import gc
+import re
 import signal
+import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -513,3 +516,59 @@ def test_a_loop_with_a_callback_stays_python() -> None:
     found = compiled(function, "llvm", [site]).run(np.float64(0.5))
     assert len(met) == 3
     np.testing.assert_allclose(found[0], compiled(function, "numpy", [site]).run(np.float64(0.5))[0], rtol=1e-13)
+
+
+GREEDY = """
+import resource
+import numpy as np
+import srcgrad as sg
+
+def trips(x, count):
+    for _ in range(count):
+        x = np.sin(x)
+    return np.sum(x)
+
+def until(x, count):
+    while np.sum(x) > count:
+        x = np.sin(x)
+    return np.sum(x)
+
+@sg.checkpoint
+def hundred(x):
+    for _ in range(100):
+        x = np.sin(x)
+    return x
+
+def parts(x, count):
+    for _ in range(count // 100):
+        x = hundred(x)
+    return np.sum(x)
+
+x = np.full(20_000, 0.5)
+slopes = [sg.grad(f, backend="llvm") for f in (trips, until, parts)]
+for slope, count in zip(slopes, (np.array(3), 9000.0, np.array(300))):
+    slope(x, count)
+with open("/proc/self/statm", encoding="ascii") as pages:
+    used = int(pages.read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + (1 << 30),) * 2)
+for slope, count in ((slopes[0], np.array(2**62)), (slopes[0], np.array(10**6)), (slopes[1], -1.0)):
+    try:
+        slope(x, count)
+        print("had")
+    except MemoryError as error:
+        print(error)
+slopes[2](x, np.array(10_000))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits of memory are those of Linux")
+def test_a_tape_that_cannot_grow_says_what_to_do(tmp_path: Path) -> None:
+    script = tmp_path / "greedy.py"
+    script.write_text(GREEDY, encoding="utf-8")
+    found = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
+    sizes = []
+    for line in found.stdout.splitlines():
+        size = re.fullmatch(r"there is no memory for the (\d+) bytes that a loop keeps .* srcgrad.checkpoint, .*", line)
+        assert size, line
+        sizes.append(int(size[1]))
+    assert len(sizes) == 3 and sizes[1] == 160_000 * 10**6 < sizes[0] and sizes[2] > 1 << 28

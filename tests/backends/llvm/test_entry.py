@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import sys
 from collections.abc import Callable
@@ -109,6 +110,55 @@ def test_an_exception_that_is_set_is_raised(case: str) -> None:
                 run(*arguments)
         gc.collect()
         assert sys.getallocatedblocks() - before < 100
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_results_in_memory_of_the_caller(case: str) -> None:
+    """Without a tuple: a reference to each result, all given back where the loops fail, or what Python returns."""
+    ins, outs, as_tuple = CASES[case]
+    given = [normal(*shape) if shape else np.float64(2.5) for shape in ins]
+    answer = object()
+    bodies = {
+        FINE: f"  ret i32 {FINE}",
+        IN_PYTHON: f"  ret i32 {IN_PYTHON}",
+        RAISED: f"  call void @PyErr_NoMemory()\n  ret i32 {RAISED}",
+    }
+    made: dict[int, Any] = {
+        status: loaded(body, values(*ins), values(*outs), False, as_tuple, lambda *_: answer)
+        for status, body in bodies.items()
+    }
+    kind = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, *[ctypes.c_void_p] * 4)
+    enter = kind(native.POOL.library.address("srcgrad_enter"))
+    into = (ctypes.c_void_p * (len(outs) + 1))()
+    arguments = (ctypes.py_object * len(given))(*given)
+
+    def filled(status: int) -> int | None:
+        own = made[status].__self__
+        into[:] = [1] * len(into)
+        found: int | None = enter(own, ctypes.addressof(arguments), len(given), own.table, ctypes.addressof(into))
+        return found
+
+    gc.collect()
+    watched = (*given, F64, answer)
+    before, blocks = list(map(sys.getrefcount, watched)), sys.getallocatedblocks()
+    for item in [object()]:
+        held = sys.getrefcount(item)  # of the list, of the loop, and before Python 3.14 of the call
+    for _ in range(200):
+        assert filled(FINE) == ctypes.addressof(into)
+        results = [ctypes.cast(place, ctypes.py_object).value for place in into[: len(outs)] if place]
+        assert [np.shape(item) for item in results] == outs
+        for item in results:
+            assert sys.getrefcount(item) == held + 1  # that in memory
+            ctypes.pythonapi.Py_DecRef(ctypes.py_object(item))
+        del results[:]
+        item = None
+        assert filled(IN_PYTHON) == id(answer)
+        ctypes.pythonapi.Py_DecRef(ctypes.py_object(answer))
+        with pytest.raises(MemoryError):
+            filled(RAISED)
+    gc.collect()
+    assert all(abs(sys.getrefcount(item) - count) <= 2 for item, count in zip(watched, before, strict=True))
+    assert sys.getallocatedblocks() - blocks < 100
 
 
 def test_many_inputs_and_outputs() -> None:

@@ -18,7 +18,7 @@ from srcgrad import cache
 from srcgrad.directional import Jvp
 from srcgrad.transformed import SERVED_FROM, Transformed
 from tests.backends.llvm.front_cases import world
-from tests.backends.llvm.front_support import X, needs_machine, outcome, same, served
+from tests.backends.llvm.front_support import X, needs_machine, outcome, same, served, switching_often
 
 pytest.importorskip("llvmlite")
 from srcgrad import front
@@ -344,15 +344,11 @@ def test_threads_make_and_call_objects_of_one_code() -> None:
                 sg.clear_caches()
 
     threads = [threading.Thread(target=call, args=(k,)) for k in range(4)]
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-5)
-    try:
+    with switching_often():
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-    finally:
-        sys.setswitchinterval(interval)
     assert not wrong
 
 

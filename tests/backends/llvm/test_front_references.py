@@ -20,7 +20,7 @@ import srcgrad as sg
 from srcgrad import transformed
 from srcgrad.transformed import SERVED_FROM, Transformed
 from tests.backends.llvm.front_cases import world
-from tests.backends.llvm.front_support import X, needs_machine, same, served
+from tests.backends.llvm.front_support import X, needs_machine, same, served, switching_often
 
 pytest.importorskip("llvmlite")
 from srcgrad import front
@@ -74,16 +74,14 @@ def test_threads_call_while_a_guard_changes() -> None:
             number += turn % 50 == 0
 
     threads = [threading.Thread(target=call, args=(k,)) for k in range(4)]
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-5)
     try:
-        for thread in threads:
-            thread.start()
-        for turn in range(2000):
-            names["n"] = 2 + turn % 2
-            names["s"] = np.float64(1.0 + (turn // 2) % 2)
+        with switching_often():
+            for thread in threads:
+                thread.start()
+            for turn in range(2000):
+                names["n"] = 2 + turn % 2
+                names["s"] = np.float64(1.0 + (turn // 2) % 2)
     finally:
-        sys.setswitchinterval(interval)
         over.set()
         for thread in threads:
             thread.join()

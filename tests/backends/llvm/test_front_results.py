@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import gc
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -17,6 +19,9 @@ from tests.backends.llvm.front_support import X, needs_machine, same, served
 
 pytest.importorskip("llvmlite")
 from srcgrad import front
+from srcgrad.backends.llvm import entry
+from srcgrad.backends.llvm.front import Table
+from tests.backends.llvm.test_entry import loaded, values
 
 pytestmark = needs_machine
 
@@ -133,6 +138,76 @@ def test_a_pullback_is_made_at_each_call(asked: list[Transformed]) -> None:
     for _ in range(2 * SERVED_FROM):
         _, pull = sg.vjp(lambda x: np.sin(x) * x, X, backend="llvm")
         assert same(pull(np.ones(6)), sg.vjp(lambda x: np.sin(x) * x, X)[1](np.ones(6)))
+
+
+def arranged(arrange: Callable[..., Any], status: int, made: tuple[Any, ...]) -> Any:
+    """A function of one array whose table arranges three results, of loops that return a status, or else ``made``."""
+    run = loaded(f"  ret i32 {status}", values((3,)), values((3,), (3,), ()), False, True, lambda *_: made)
+    table, results = Table(1), [front.Result() for _ in range(3)]
+    table.require_array(1, X.dtype, (3,))
+    table.give(1)
+    table.arranged(run, arrange(*results), results)
+    f = served(sg.grad(np.sin, backend="llvm"), 0.5)
+    f.answer_by(table.finished())
+    return f
+
+
+MADE = (np.full(3, 7.0), np.full(3, 8.0), np.float64(9.0))
+
+
+@pytest.mark.parametrize("status", [entry.FINE, entry.IN_PYTHON])
+def test_results_that_stand_in_several_places_or_in_none(status: int) -> None:
+    """Those of the loops, and those that a Python function returns instead."""
+    f = arranged(lambda a, b, _: (b, [a, b], {"a": a, "b": None}), status, MADE)
+    x, watched = np.ones(3), (MADE, *MADE, X.dtype, np.float64)
+    f(x)
+    counts, blocks = list(map(sys.getrefcount, watched)), sys.getallocatedblocks()
+    for _ in range(1_000):
+        one, (other, again), named = f(x)
+        assert one is again and other is named["a"] and one is not other and named["b"] is None
+        assert (one is MADE[1] and other is MADE[0]) == (status == entry.IN_PYTHON)
+        del again, named
+        if status == entry.FINE:
+            assert (sys.getrefcount(one), sys.getrefcount(other)) == (2, 2)
+        del one, other
+    assert list(map(sys.getrefcount, watched)) == counts and sys.getallocatedblocks() - blocks < 20
+
+
+@pytest.mark.parametrize("status", [entry.FINE, entry.IN_PYTHON])
+def test_results_where_there_is_no_room_for_their_container(status: int) -> None:
+    local: Any = dataclasses.make_dataclass("Local", ["a", "b"], slots=True)
+    f = arranged(lambda a, b, c: (a, (b, c), local(a, b), [c]), status, MADE)
+    x, watched = np.ones(3), (MADE, *MADE, X.dtype, local)
+    assert f(x)[2].b.shape == (3,)
+    del local.b
+    blocks, counts = 0, []
+    for turn in range(600):
+        if turn == 100:
+            gc.collect()
+            counts, blocks = list(map(sys.getrefcount, watched)), sys.getallocatedblocks()
+        with pytest.raises(AttributeError):
+            f(x)
+    gc.collect()
+    assert all(abs(sys.getrefcount(item) - count) <= 2 for item, count in zip(watched, counts, strict=True))
+    assert sys.getallocatedblocks() - blocks < 100
+
+
+def test_a_program_that_fails_leaves_no_results_behind() -> None:
+    def f(a: Any, b: Any) -> Any:
+        return np.sum(np.linalg.solve(a, b) * b)
+
+    g = served(sg.value_and_grad(f, (0, 1), backend="llvm"), np.eye(3) + 0.1, np.ones(3))
+    singular = np.zeros((3, 3))
+    blocks = 0
+    for turn in range(600):
+        if turn == 100:
+            gc.collect()
+            blocks = sys.getallocatedblocks()
+        with pytest.raises(np.linalg.LinAlgError):
+            g(singular, np.ones(3))
+    gc.collect()
+    assert sys.getallocatedblocks() - blocks < 100
+    assert same(g(np.eye(3), np.ones(3)), sg.value_and_grad(f, (0, 1), backend="numpy")(np.eye(3), np.ones(3)))
 
 
 # --- errors ----------------------------------------------------------------------------------------------------------

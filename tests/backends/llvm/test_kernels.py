@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from srcgrad.backends.llvm.folds import BLOCK, ROUNDS, Folding
 from tests.backends.llvm.support import OPS, agree, normal, run, total
 
 SIZES = (1, 2, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 65, 127, 130)
@@ -88,6 +89,30 @@ def test_long_sums_lose_nothing_to_their_length() -> None:
     y = normal(1_000_003) * 10.0 ** np.random.default_rng(2).integers(-8, 8, 1_000_003)
     exact = float(np.sum(y.astype(np.longdouble)))
     np.testing.assert_allclose(run(lambda x: total(x), y)[0], exact, rtol=1e-13)
+
+
+@pytest.mark.parametrize("size", [1000, 4096, 30_000])
+def test_sums_of_float32_whose_terms_take_long_have_as_few_rounding_errors(size: int) -> None:
+    x = np.full(size, 0.1, np.float32)
+    found, terms = run(lambda x: (total(OPS["tanh"](OPS["tanh"](x))), OPS["tanh"](OPS["tanh"](x))), x)
+    np.testing.assert_allclose(found, np.sum(terms, dtype=np.float64), rtol=2e-6)
+
+
+def test_accumulators_of_narrow_vectors_have_no_more_to_add() -> None:
+    for step in (1, 4, 16, 64):
+        assert Folding.block(np.dtype(np.float32), step) <= ROUNDS * step
+        assert Folding.block(np.dtype(np.float64), step) == BLOCK
+    assert Folding.block(np.dtype(np.float32), 64) == BLOCK
+
+
+def test_casts_of_what_does_not_fit_do_not_depend_on_the_place() -> None:
+    for source in (np.float64, np.float32, np.float16):
+        for value in (3e9, -1e10, 1e30, np.nan, np.inf):
+            with np.errstate(all="ignore"):
+                x = np.full(23, value).astype(source)
+            for target in (np.int8, np.int16, np.int32, np.int64):
+                found = run(lambda x, target=target: OPS["cast"](x, dtype=np.dtype(target)), x)[0]
+                assert np.all(found == found[0]), (source, value, target)
 
 
 def test_a_sum_does_not_depend_on_where_the_array_lies() -> None:

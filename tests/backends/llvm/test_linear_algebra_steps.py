@@ -6,9 +6,11 @@ Buffers hold nan bits before a step writes to them, and stand between guard zone
 from __future__ import annotations
 
 import ctypes
+import dataclasses
 import itertools
 from typing import Any
 
+import llvmlite.binding as llvm
 import mpmath
 import numpy as np
 import pytest
@@ -176,6 +178,59 @@ def test_other_registers(name: str) -> None:
         agree("solve", matrix(9, dtype), random(9, 3, dtype=dtype), target=target)
         agree("solve", matrix(3, dtype, (9,)), random(9, 3, 1, dtype=dtype), target=target)
         agree("slogdet", matrix(3, dtype, (9,)), target=target)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_rows_of_one_vector_that_is_not_full(dtype: str) -> None:
+    lanes = TARGET.vector_bytes // np.dtype(dtype).itemsize
+    for n in range(2, 18):
+        a, b, attrs = product(n, n, 9, dtype, (3,))
+        operation, _ = make_operation("dot_general", a[:2], b[:2], **attrs)
+        step = step_for(operation, "step", TARGET)
+        assert step is not None
+        assert ("@llvm.masked.store" in step.text) == (TARGET.masked and n < lanes and n & (n - 1) != 0)
+        run, c = steps_support.Native(operation, step), np.zeros((3, n, n), dtype)
+        assert run.address((ctypes.c_void_p * 4)(a.ctypes.data, b.ctypes.data, c.ctypes.data, 0)) == 0
+        np.testing.assert_allclose(c[:2], a[:2] @ b[:2], 1e-4 if dtype == "float32" else 1e-11, 1e-5)
+        assert not c[2].any(), "what lies behind the last row"
+        agree("dot_general", a, b, ulps=bound(9, dtype), **attrs)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("sizes", [(16, 16, 16), (13, 13, 13), (17, 5, 30), (3, 16, 40)], ids=str)
+def test_operands_of_the_next_product_are_asked_for(sizes: tuple[int, int, int], dtype: str) -> None:
+    """All their lines, and little beyond them, while the product before them is computed."""
+    count, asked = 5, []
+    a, b, attrs = product(*sizes, dtype, (count,))
+    operation, _ = make_operation("dot_general", a, b, **attrs)
+    step = step_for(operation, "step", TARGET)
+    assert step is not None and "@llvm.prefetch.p0(" in step.text
+    note = ctypes.CFUNCTYPE(None, ctypes.c_void_p, *[ctypes.c_int32] * 3)(lambda place, *_: asked.append(place))
+    llvm.add_symbol("noted_places", ctypes.cast(note, ctypes.c_void_p).value)
+    renamed = [text.replace("llvm.prefetch.p0", "noted_places") for text in (step.text, *step.declarations)]
+    changed = dataclasses.replace(step, text=renamed[0], declarations=frozenset(renamed[1:]))
+    run, c = steps_support.Native(operation, changed), np.empty((count, *sizes[:2]), dtype)
+    scratch = np.empty(max(step.scratch, 1), np.uint8)
+    addresses = [array.ctypes.data for array in (a, b, c, scratch)]
+    assert run.address((ctypes.c_void_p * 4)(*addresses)) == 0
+    np.testing.assert_allclose(c, a @ b, 1e-4 if dtype == "float32" else 1e-12)
+    wanted = {place for x in (a, b) for place in range(x.ctypes.data + x[0].nbytes, x.ctypes.data + x.nbytes, 64)}
+    starts = {x.ctypes.data + k * x[0].nbytes for x in (a, b) for k in range(1, count)}
+    assert starts <= set(asked) and all(any(0 <= place - near < 64 for near in asked) for place in wanted)
+    ends = [(x.ctypes.data, x.ctypes.data + x.nbytes + x[0].nbytes + 128) for x in (a, b)]
+    assert all(any(start <= place < end for start, end in ends) for place in asked)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "stack"),
+    [((16, 16, 16), ()), ((16, 200, 16), (3,)), ((64, 16, 64), (3,)), ((2, 16, 2000), (3,)), ((2, 2, 2), (3,))],
+    ids=str,
+)
+def test_where_no_operands_are_asked_for(sizes: tuple[int, int, int], stack: tuple[int, ...]) -> None:
+    """There are none, caches have no room for them, or the product is a few instructions."""
+    a, b, attrs = product(*sizes, np.float64, stack)
+    step = step_for(make_operation("dot_general", a, b, **attrs)[0], "step", TARGET)
+    assert step is not None and "prefetch" not in step.text
 
 
 LARGE = [
@@ -350,7 +405,7 @@ def test_small_systems_side_by_side(n: int, dtype: str) -> None:
 def test_one_singular_matrix_among_others(place: int) -> None:
     """LAPACK says what is right where a pivot may be 0."""
     a = matrix(3, np.float64, (19,))
-    a[place, 2] = a[place, 1]
+    a[place] = [[4, 2, 1], [2, 1, 5], [2, 1, 5]]  # whose elimination is exact, in any order
     b = random(19, 3, 1)
     agree("det", a, ulps=400.0)
     agree("slogdet", a)

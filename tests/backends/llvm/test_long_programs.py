@@ -83,17 +83,22 @@ def cases() -> dict[str, Callable[[], tuple[Function, list[Any]]]]:
     return found | {"gradient": gradient, "rows": softened}
 
 
+def require_same_bits(name: str, set_limit: Callable[[int], None], limits: tuple[int, int]) -> None:
+    """A case gives the same, bit by bit, whichever of two limits is set when it is compiled."""
+    function, given = cases()[name]()
+    found = []
+    with np.errstate(all="ignore"):
+        for limit in limits:
+            set_limit(limit)
+            found.append(BACKEND.compile(function).run(*given))
+    assert same(*found)
+
+
 # --- arrays at known places in the arena -----------------------------------------------------------------------------
 @pytest.mark.parametrize("name", cases())
 def test_places_in_the_arena(name: str, texts: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nests, "_DEAREST", 100)  # so that there are many kernels, and arrays between them
-    function, given = cases()[name]()
-    with np.errstate(all="ignore"):
-        monkeypatch.setattr(program, "MANY", 1 << 30)
-        wanted = BACKEND.compile(function).run(*given)
-        monkeypatch.setattr(program, "MANY", 1)
-        found = BACKEND.compile(function).run(*given)
-    assert same(found, wanted)
+    require_same_bits(name, lambda limit: monkeypatch.setattr(program, "MANY", limit), (1 << 30, 1))
     if name in ("gradient", "rows"):
         assert "nocapture %arena" in texts[-1] and "nocapture %arena" not in texts[-2]
 
@@ -141,13 +146,7 @@ def test_groups_are_in_the_order_of_the_program() -> None:
 # --- how code is generated -------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", cases())
 def test_the_level_of_long_modules(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    function, given = cases()[name]()
-    with np.errstate(all="ignore"):
-        monkeypatch.setattr(target, "LONG_TEXT", 1 << 40)
-        wanted = BACKEND.compile(function).run(*given)
-        monkeypatch.setattr(target, "LONG_TEXT", 0)
-        found = BACKEND.compile(function).run(*given)
-    assert same(found, wanted)
+    require_same_bits(name, lambda limit: monkeypatch.setattr(target, "LONG_TEXT", limit), (1 << 40, 0))
 
 
 CALLED = {

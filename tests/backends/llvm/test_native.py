@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import subprocess
 import sys
+import sysconfig
 import threading
 import weakref
 from collections.abc import Callable
@@ -95,8 +97,35 @@ def test_every_form_of_array(form: str, place: str, monkeypatch: pytest.MonkeyPa
 
 
 def test_the_fast_way_is_a_built_in_function() -> None:
+    if sysconfig.get_config_var("Py_GIL_DISABLED"):
+        pytest.skip("objects are laid out in another way")
     assert native.LAYOUT_IS_KNOWN, "the layout of this Python and NumPy is not known"
     assert type(compiled(*given())) is type(len)
+
+
+UNKNOWN = """
+import sysconfig
+known = sysconfig.get_config_var
+sysconfig.get_config_var = lambda name: 1 if name == "Py_GIL_DISABLED" else known(name)
+import numpy as np
+import srcgrad as sg
+from srcgrad.backends.llvm import front, native
+assert not native.LAYOUT_IS_KNOWN and not native.ARRAYS_ARE_KNOWN and not front.POSSIBLE
+f = sg.value_and_grad(lambda x: np.sum(np.sin(x) ** 2), backend="llvm")
+x = np.linspace(0.0, 1.0, 10_000)
+for _ in range(20):
+    value, slope = f(x)
+np.testing.assert_allclose(value, np.sum(np.sin(x) ** 2))
+np.testing.assert_allclose(slope, np.sin(2 * x), atol=1e-15)
+print(type(sg.jit(lambda x: x[0] + x[1], backend="llvm")(x[:2])).__name__)
+"""
+
+
+def test_a_python_without_a_lock_takes_the_safe_way() -> None:
+    """What the loading looks at is said of this Python: the objects of a true one lie in yet another way."""
+    done = subprocess.run([sys.executable, "-c", UNKNOWN], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "float64"
 
 
 @pytest.mark.parametrize("place", ["built-in", "through ctypes"])

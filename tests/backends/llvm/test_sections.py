@@ -324,7 +324,7 @@ def test_an_arena_that_cannot_be_had() -> None:
 
     compiled = BACKEND.compile(build(rule, normal(4)))
     for _ in range(3):
-        with pytest.raises(MemoryError):
+        with pytest.raises(MemoryError, match=r"no memory for the \d{14,} bytes in which a program works"):
             compiled.run(normal(4))
 
 
