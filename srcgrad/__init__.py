@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         vjp,
         vmap,
     )
+    from srcgrad.building import RetraceWarning
     from srcgrad.cache import clear_caches
     from srcgrad.compiler import set_backend, use_backend
     from srcgrad.custom import checkpoint, custom_jvp, custom_vjp, stop_gradient
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from srcgrad.jax_bridge import to_jax
     from srcgrad.jaxprs.convert import from_jax
     from srcgrad.tracing.pytree import register_pytree_node, register_pytree_node_class
-    from srcgrad.transformed import RetraceWarning
 
 __version__ = "0.1.0"
 
@@ -75,7 +75,7 @@ __all__ = [
 ]
 
 _HOMES: Final[dict[str, str]] = {
-    "RetraceWarning": "transformed",
+    "RetraceWarning": "building",
     "SrcgradError": "errors",
     "checkpoint": "custom",
     "clear_caches": "cache",

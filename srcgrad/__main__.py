@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
-import inspect
 import json
 import sys
 from collections.abc import Callable, Sequence
@@ -26,6 +25,7 @@ import numpy as np
 
 import srcgrad as sg
 import srcgrad.ir.ops  # registers the ops, which the parser looks up
+from srcgrad.annotations import signature_of
 from srcgrad.backends.numpy.evaluate import evaluate_operation
 from srcgrad.errors import ArgumentError
 from srcgrad.explaining import explain, record_lines, source
@@ -187,7 +187,7 @@ def arguments_of(
         found: tuple[tuple[Any, ...], dict[str, Any]] = eval(f"{taken}({expression})", scope)
         return found
     try:
-        inspect.signature(function).bind()
+        signature_of(function).bind()
     except TypeError as error:
         raise ArgumentError(
             f"the function needs arguments: {error}", span=None, hint="give them with --args 'np.ones(3), 2.0'"

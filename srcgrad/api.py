@@ -40,7 +40,8 @@ def grad(
             end of the call's positional arguments.
         has_aux: ``f`` returns auxiliary data besides; the result is ``(gradient, aux)``.
         holomorphic: ``f`` maps complex to complex numbers and is holomorphic.
-        backend: ``"numpy"``; the outermost transform decides.
+        backend: ``"llvm"``, ``"numpy"`` or ``"xla"``; None is what `use_backend`, `set_backend` or the variable
+            ``SRCGRAD_BACKEND`` chose, or llvm. Of nested transforms the outermost decides.
 
     Returns:
         A function with ``f``'s arguments that returns the gradient: the structure, shapes and dtypes of the argument (a
@@ -48,7 +49,10 @@ def grad(
         ``df/dx - 1j df/dy``.
 
     Raises (when called):
-        NonScalarOutputError, IntegerInputError, ArgumentError, HolomorphicError, and what tracing raises.
+        NonScalarOutputError: the result is no scalar. IntegerInputError: an argument to differentiate has integers or
+        booleans. HolomorphicError: a complex function of complex numbers is not holomorphic, or real numbers are to be.
+        StructureError: ``has_aux``, and no pair is returned. ArgumentError: there is no such argument. And what tracing
+        raises.
 
     >>> import numpy as np, srcgrad as sg
     >>> @sg.grad
@@ -72,6 +76,8 @@ def value_and_grad(
     backend: str | None = None,
 ) -> Any:
     """Like `grad`, returning ``(value, gradient)``; with ``has_aux``, ``((value, aux), gradient)``.
+
+    Args and errors are `grad`'s. The function runs once for both.
 
     >>> import numpy as np, srcgrad as sg
     >>> sg.value_and_grad(lambda x: x * x)(3.0)
@@ -97,7 +103,7 @@ def jacobian(
 
     Returns:
         A function that returns, in the structure of ``f``'s output, arrays of shape ``output.shape + input.shape`` in
-        the structure of the argument.
+        the structure and the precision of the argument; with ``has_aux``, ``(jacobian, aux)``.
 
     >>> import numpy as np, srcgrad as sg
     >>> sg.jacobian(lambda x: x**2)(np.array([1.0, 3.0]))
@@ -171,8 +177,9 @@ def hessian(
     Args and errors are `jacobian`'s.
 
     Returns:
-        A function that returns arrays of shape ``output.shape + input.shape + input.shape``, in the structure of the
-        output, of the argument and of the argument again.
+        A function that returns arrays of shape ``output.shape + input.shape + input.shape`` in the precision of the
+        argument, in the structure of the output, of the argument and of the argument again; with ``has_aux``,
+        ``(hessian, aux)``.
 
     >>> import numpy as np, srcgrad as sg
     >>> sg.hessian(lambda x: x[0] ** 2 * x[1])(np.array([1.0, 2.0]))
@@ -204,6 +211,10 @@ def vmap(
         axis_size: the number of examples, where no argument is mapped.
         backend: as in `grad`.
 
+    Returns:
+        A function of ``f``'s arguments with an axis of examples more, which returns ``f``'s outputs with one more, of
+        the same dtypes. What ``f`` says of one example holds of each.
+
     Raises (when called):
         ShapeError: mapped axes differ in size or do not exist. ArgumentError: nothing is mapped, or bad axes.
 
@@ -228,6 +239,9 @@ def jit(
         donate_argnums: positional arguments whose jax arrays are not used after the call: on the xla backend their
             memory is used for results, and they are deleted. Other backends and NumPy arrays are not concerned.
         backend: as in `grad`.
+
+    Returns:
+        A function that returns what ``f`` does: the same structures, shapes, dtypes and, but for roundings, numbers.
 
     Raises (when called):
         ArgumentError: with ``strict``, the function cannot be one program, and the message says why; or the call has no
@@ -254,7 +268,12 @@ def vjp(f: Function, *primals: Any, has_aux: bool = False, backend: str | None =
 
     Returns:
         ``(output, vjp_fn)``, with ``has_aux`` ``(output, vjp_fn, aux)``. ``vjp_fn(cotangent)``, with a cotangent in the
-        structure of the output, returns a tuple of cotangents, one per primal; it can be called again.
+        structure and shapes of the output, returns a tuple of cotangents, one per primal, in its structure, shapes and
+        dtypes; it can be called again.
+
+    Raises:
+        StructureError: ``has_aux``, and no pair is returned; StructureError, ShapeError, DTypeError of ``vjp_fn``: the
+        cotangent does not fit the output. And what tracing raises.
 
     >>> import numpy as np, srcgrad as sg
     >>> out, vjp_fn = sg.vjp(lambda x, y: x * y, 2.0, 3.0)
@@ -278,7 +297,8 @@ def jvp(
         backend: as in `grad`.
 
     Returns:
-        ``(output, tangent_out)``, with ``has_aux`` ``(output, tangent_out, aux)``.
+        ``(output, tangent_out)``, with ``has_aux`` ``(output, tangent_out, aux)``; the tangent has the structure,
+        shapes and dtypes of the output.
 
     Raises:
         ArgumentError, StructureError, ShapeError, DTypeError: primals and tangents do not fit each other.
@@ -301,7 +321,12 @@ def linearize(f: Function, *primals: Any, has_aux: bool = False, backend: str | 
         backend: as in `grad`.
 
     Returns:
-        ``(output, linear_fn)``; ``linear_fn(*tangents)`` takes one tangent per primal.
+        ``(output, linear_fn)``, with ``has_aux`` ``(output, linear_fn, aux)``. ``linear_fn(*tangents)`` takes one
+        tangent per primal, in its structure and shapes, and returns a tangent like the output; it can be called again.
+
+    Raises:
+        StructureError: ``has_aux``, and no pair is returned; StructureError, ShapeError, DTypeError of ``linear_fn``:
+        the tangents do not fit the primals. And what tracing raises.
 
     >>> import numpy as np, srcgrad as sg
     >>> out, linear_fn = sg.linearize(np.exp, 0.0)
@@ -322,7 +347,7 @@ def hvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any], *, backend
         backend: as in `grad`.
 
     Returns:
-        The product in the structure of the primal, or a tuple of these for several primals.
+        The product in the structure, shapes and dtypes of the primal, or a tuple of these for several primals.
 
     Raises:
         NonScalarOutputError, and what `jvp` raises.

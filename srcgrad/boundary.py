@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import linecache
 import re
+import sys
 from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Any, ParamSpec, TypeVar
@@ -32,9 +33,11 @@ TRANSLATED: dict[type[Exception], type[SrcgradError]] = {
 }
 """NumPy's plain errors; subclasses (`LinAlgError`) and warnings turned into errors keep their meaning and pass."""
 PLACE = re.compile(r"\s*# (?:.* of )?(?P<file>\S+):(?P<line>\d+)(?: \| (?P<text>.*))?$")
+TRACER = re.compile(r"\bTracer\b")
+"""By which Python's and a library's errors name what they were given."""
 RAISING = ("check", "raise_first", "KeySite.__call__", "RaiseSite.__call__", "UnboundSite.__call__")
 """The functions of srcgrad that raise errors of the user's."""
-OWN_WORK = ("Transformed.build_checked", "Transformed.compile_program", "find_captures", "serve")
+OWN_WORK = ("Building.build_checked", "Building.compile_program", "find_captures", "serve")
 """The functions of srcgrad below which no plain error is about what the user has written or given."""
 BROKEN = (AttributeError, KeyError, AssertionError, NameError, NotImplementedError, ZeroDivisionError)
 """What only a fault of srcgrad's own raises below its frames."""
@@ -61,6 +64,8 @@ def last_user_entry(error: BaseException) -> tuple[TracebackType | None, bool, b
 
 def translated(error: Exception) -> SrcgradError | None:
     """srcgrad's error for a plain one that was raised below its own frames; None for those of user code."""
+    if type(error) is TypeError and TRACER.search(str(error)) and not raised_by_program(error):
+        return of_a_tracer(error)
     kind = TRANSLATED.get(type(error))
     if (kind is None and type(error) not in BROKEN) or raised_by_program(error):
         return None
@@ -78,6 +83,23 @@ def translated(error: Exception) -> SrcgradError | None:
         f"{type(error).__name__}: {error}",
         span=span,
         hint="this is a fault of srcgrad: please report it with the code above",
+    )
+
+
+def of_a_tracer(error: TypeError) -> SrcgradError:
+    """srcgrad's error for one of Python or a library, which was given a traced value and says what it is not."""
+    from srcgrad.tracing.conversion.convert import library_file  # which is written with this module
+
+    entry, found = error.__traceback__, None
+    while entry is not None:
+        if not internal_frame(entry.tb_frame) and not library_file(entry.tb_frame.f_code.co_filename):
+            found = entry
+        entry = entry.tb_next
+    return UnsupportedError(
+        str(error),
+        span=user_span(2) if found is None else Span.of(found.tb_frame.f_code, found.tb_lasti),
+        hint="a Tracer stands for an array or a number while srcgrad traces the function: call NumPy's functions on "
+        "it, or give the function that fails a rule with custom_vjp",
     )
 
 
@@ -138,6 +160,16 @@ def reported(error: Exception, activity: str) -> Exception:
         found.__cause__ = error if isinstance(found, InternalError) else None
         found.__suppress_context__ = True
     return prune_traceback(found)
+
+
+def user_stack_level() -> int:
+    """The stack level of the user's call, for a warning raised by the caller of the caller."""
+    frame = sys._getframe(2)
+    level = 2
+    while frame.f_back is not None and internal_frame(frame):
+        frame = frame.f_back
+        level += 1
+    return level
 
 
 def checked(function: Callable[P, R]) -> Callable[P, R]:

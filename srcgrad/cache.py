@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from srcgrad.backends.base import release_memory
+from srcgrad.ir.collector import without_gc
 from srcgrad.ir.locks import new_lock
 from srcgrad.tracing.capture import Captures, Uncacheable, analyze
 from srcgrad.tracing.conversion.calls import CALLS, is_distribution, is_multimethod, load_scipy_rules
@@ -256,6 +257,7 @@ def find_captures(function: Any, floats_static: bool, converted: bool = False) -
     return found
 
 
+@without_gc()
 def analyse(function: Any, floats_static: bool, converted: bool) -> tuple[Captures, Any] | Uncacheable:
     if converted:
         captures = analyze(function, is_pure=is_convertible, floats_static=floats_static, kind=ObjectAnalysis)

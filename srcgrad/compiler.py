@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
@@ -55,6 +54,9 @@ def set_backend(name: str) -> None:
 def use_backend(name: str) -> AbstractContextManager[None]:
     """Choose the backend inside a ``with`` block, in this thread or task.
 
+    Args:
+        name: as in `set_backend`; a transform that names a backend keeps it.
+
     Raises:
         UnknownBackendError, BackendError: as `set_backend`.
 
@@ -80,18 +82,6 @@ def chosen_backend(name: str) -> Iterator[None]:
 def backend_name(asked: str | None) -> str:
     """The backend of a call: what it asks for, the innermost ``use_backend``, ``set_backend``, the environment."""
     return asked or BACKEND.get() or DEFAULT[0]
-
-
-@contextmanager
-def without_gc() -> Iterator[None]:
-    """Pause the cyclic collector: a program under construction is many long-lived objects, scanned for nothing."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 def compiled(

@@ -7,7 +7,6 @@ one operation, so that every transform sees them: the IR never calls Python.
 from __future__ import annotations
 
 import functools
-import inspect
 import types
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -17,6 +16,7 @@ from typing import Any, Generic, ParamSpec, TypeVar
 
 import numpy as np
 
+from srcgrad.annotations import signature_of
 from srcgrad.boundary import checked, described
 from srcgrad.cache import PURE_FUNCTIONS
 from srcgrad.differentiate import plural, rebuild, tree_text
@@ -88,7 +88,7 @@ class Arguments:
 def bind_arguments(f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
     """Positional arguments, keywords put in their places and defaults filled in (rules are called by position)."""
     try:
-        bound = inspect.signature(f).bind(*args, **kwargs)
+        bound = signature_of(f).bind(*args, **kwargs)
     except (TypeError, ValueError) as error:
         if isinstance(error, ValueError) and not kwargs:  # no signature to be had
             return args

@@ -17,8 +17,10 @@ import numpy as np
 
 from srcgrad.backends.numpy.evaluate import OBSERVER, evaluate, evaluate_operation
 from srcgrad.boundary import checked, described
-from srcgrad.compiler import Runner, without_gc
+from srcgrad.building import Job, own
+from srcgrad.compiler import Runner
 from srcgrad.errors import ArgumentError, ConcretizationError, NonFiniteError, UnsupportedError
+from srcgrad.ir.collector import without_gc
 from srcgrad.ir.core import Function, Literal, Operation, Value
 from srcgrad.ir.passes.dce import dce
 from srcgrad.ir.passes.expand import expand
@@ -29,7 +31,7 @@ from srcgrad.tracing.aliasing import alias_groups
 from srcgrad.tracing.function import as_array, leaf_spec
 from srcgrad.tracing.jax_arrays import is_jax_array, to_jax_results, to_numpy, without_jax_arrays
 from srcgrad.tracing.trace import WATCH, marked
-from srcgrad.transformed import Job, Transformed, own
+from srcgrad.transformed import Transformed
 
 
 class Options(NamedTuple):

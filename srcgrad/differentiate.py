@@ -9,13 +9,14 @@ from typing import Any, Final, NamedTuple, NoReturn
 import numpy as np
 
 from srcgrad.boundary import described
+from srcgrad.building import Built, Job
 from srcgrad.errors import ArgumentError, HolomorphicError, IntegerInputError, NonScalarOutputError, StructureError
 from srcgrad.ir.core import Builder, Function
 from srcgrad.ir.transforms.derivatives import is_holomorphic, jacobian, value_and_grad
 from srcgrad.ir.transforms.linearize import copy_params, record
 from srcgrad.tracing.function import StaticLeaf, Traced, leaf_spec
 from srcgrad.tracing.pytree import TreeDef, flatten, record_fields
-from srcgrad.transformed import Built, Job, Transformed
+from srcgrad.transformed import Transformed
 
 Argnums = int | Sequence[int]
 
@@ -59,15 +60,6 @@ def tree_text(tree: TreeDef) -> str:
     return "one array or number" if tree.kind is None else f"{tree!r}, where each * is an array or a number"
 
 
-def no_pair(kind: str, name: str, tree: TreeDef) -> StructureError:
-    """The error of a function that returns no auxiliary output where it was asked for."""
-    text = "None" if tree.kind is type(None) else tree_text(tree)
-    return StructureError(
-        f"{kind}({name}) with has_aux=True needs a function that returns (output, aux), not {text}",
-        hint="return a pair, or leave has_aux out",
-    )
-
-
 def check_argnums(argnums: Any, kind: str, name: str = "argnums") -> Any:
     if isinstance(argnums, (bool, np.bool_)) or not (
         isinstance(argnums, (int, np.integer))
@@ -80,7 +72,31 @@ def check_argnums(argnums: Any, kind: str, name: str = "argnums") -> Any:
     return tuple(argnums) if isinstance(argnums, (tuple, list)) else int(argnums)
 
 
-class Derivative(Transformed):
+class TakesAux(Transformed):
+    """A transform whose function may return auxiliary output beside what is differentiated."""
+
+    has_aux: bool
+
+    def split_aux(self, traced: Traced) -> tuple[TreeDef, list[Any], TreeDef | None, list[Any]]:
+        """The output's and aux's structures and leaves.
+
+        Raises:
+            StructureError: the function does not return the pair that ``has_aux`` asks for.
+        """
+        if not self.has_aux:
+            return traced.out_tree, traced.outputs, None, []
+        tree = traced.out_tree
+        if tree.kind is not tuple or len(tree.children) != 2:
+            text = "None" if tree.kind is type(None) else tree_text(tree)
+            raise StructureError(
+                f"{self.kind}({self.name}) with has_aux=True needs a function that returns (output, aux), not {text}",
+                hint="return a pair, or leave has_aux out",
+            )
+        count = tree.children[0].num_leaves
+        return tree.children[0], traced.outputs[:count], tree.children[1], traced.outputs[count:]
+
+
+class Derivative(TakesAux):
     """A transform with argnums, has_aux and holomorphic."""
 
     def __init__(
@@ -144,16 +160,6 @@ class Derivative(Transformed):
     def trace(self, job: Job, *args: Any, **kwargs: Any) -> Traced:
         self.require_differentiable(job)
         return super().trace(job, *args, **kwargs)
-
-    def split_aux(self, traced: Traced) -> tuple[TreeDef, list[Any], TreeDef | None, list[Any]]:
-        """The output's and aux's structures and leaves."""
-        if not self.has_aux:
-            return traced.out_tree, traced.outputs, None, []
-        tree = traced.out_tree
-        if tree.kind is not tuple or len(tree.children) != 2:
-            raise no_pair(self.kind, self.name, tree)
-        count = tree.children[0].num_leaves
-        return tree.children[0], traced.outputs[:count], tree.children[1], traced.outputs[count:]
 
     def refuse_output(self, function: Function, output: Any) -> NoReturn:
         what = type(output.value).__name__ if isinstance(output, StaticLeaf) else function.results[output].type

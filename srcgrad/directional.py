@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from srcgrad.boundary import checked, described
+from srcgrad.building import Built, Job, own
 from srcgrad.compiler import Runner, inlined
-from srcgrad.differentiate import are_plain, no_pair, plural, rebuild, tree_text
+from srcgrad.differentiate import TakesAux, are_plain, plural, rebuild, tree_text
 from srcgrad.errors import ArgumentError, DTypeError, NonScalarOutputError, ShapeError, StructureError
 from srcgrad.ir.core import Builder, Function
 from srcgrad.ir.opdef import Lin, Tangent, Term
@@ -24,10 +25,9 @@ from srcgrad.tracing.jax_arrays import is_jax_array, to_jax_array, to_numpy
 from srcgrad.tracing.pytree import TreeDef, flatten, flatten_up_to
 from srcgrad.tracing.trace import CURRENT
 from srcgrad.tracing.tracer import Tracer
-from srcgrad.transformed import Built, Job, Transformed, own
 
 
-class Directional(Transformed):
+class Directional(TakesAux):
     """A call on primals, all of whose float leaves are differentiated."""
 
     def __init__(self, f: Callable[..., Any], has_aux: bool, backend: str | None) -> None:
@@ -38,15 +38,6 @@ class Directional(Transformed):
         """``args`` are the primals; for jvp and hvp, (primals, tangents)."""
         leaves, treedef = flatten((args, {}))
         return Job(leaves, treedef, (True,) * len(leaves), trees=tuple(flatten(argument)[1] for argument in args))
-
-    def split(self, traced: Traced) -> tuple[TreeDef, list[Any], TreeDef | None, list[Any]]:
-        if not self.has_aux:
-            return traced.out_tree, traced.outputs, None, []
-        tree = traced.out_tree
-        if tree.kind is not tuple or len(tree.children) != 2:
-            raise no_pair(self.kind, self.name, tree)
-        count = tree.children[0].num_leaves
-        return tree.children[0], traced.outputs[:count], tree.children[1], traced.outputs[count:]
 
 
 class Pushed(Directional):
@@ -145,7 +136,7 @@ class Jvp(Pushed):
     kind = "jvp"
 
     def build(self, traced: Traced, job: Job, active: tuple[bool, ...]) -> Built:
-        out_tree, outputs, aux_tree, aux = self.split(traced)
+        out_tree, outputs, aux_tree, aux = self.split_aux(traced)
         count = len(traced.function.results)
         transformed = jvp(traced.function, active)
 
@@ -307,7 +298,7 @@ class Vjp(Directional):
     kind = "vjp"
 
     def build(self, traced: Traced, job: Job, active: tuple[bool, ...]) -> Built:
-        out_tree, outputs, aux_tree, aux = self.split(traced)
+        out_tree, outputs, aux_tree, aux = self.split_aux(traced)
         function = traced.function
         parts = linearize(function, active)
         types = [
@@ -347,7 +338,7 @@ class Linearize(Directional):
     kind = "linearize"
 
     def build(self, traced: Traced, job: Job, active: tuple[bool, ...]) -> Built:
-        out_tree, outputs, aux_tree, aux = self.split(traced)
+        out_tree, outputs, aux_tree, aux = self.split_aux(traced)
         parts = linearize(traced.function, active)
         stage = forward_stage(parts)
         trees, types = job.trees, input_types(job)

@@ -27,6 +27,7 @@ from srcgrad.backends.llvm.front import (
     is_native,
     machine,
 )
+from srcgrad.building import Job, Program
 from srcgrad.cache import Known, Trivial
 from srcgrad.compiler import DEFAULT
 from srcgrad.directional import Pushed, has_tangent
@@ -34,7 +35,7 @@ from srcgrad.front_guards import FUNCTION, Guards, UnknownGuard
 from srcgrad.tracing.function import as_array
 from srcgrad.tracing.pytree import TreeDef, record_fields
 from srcgrad.tracing.trace import ACTIVE
-from srcgrad.transformed import MACHINE, Job, Program, Transformed
+from srcgrad.transformed import MACHINE, Transformed
 from srcgrad.vectorcall import allowed
 
 BACKEND: Final = intern("llvm")
@@ -261,13 +262,13 @@ def finish(table: Table, program: Program, inputs: Sequence[Any]) -> None:
     if executable is None or not numbers or not is_native(executable.run):
         table.python(whole(program))
         return
-    table.native(executable.run)
     if program.arranged is not None:
         results = [Result() for _ in range(program.arranged)]
         template = program.finish(results, ())
         if is_arrangement(template):
-            table.arranged(template, results)
+            table.arranged(executable.run, template, results)
             return
+    table.native(executable.run)
     table.finish(program.finish, program.stages)
 
 

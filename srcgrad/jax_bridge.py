@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from srcgrad.boundary import checked, described
+from srcgrad.building import Job
 from srcgrad.cache import PROGRAMS, Known, find_captures
-from srcgrad.compiler import without_gc
 from srcgrad.errors import ConcretizationError, DTypeError, SrcgradError, UnsupportedError
+from srcgrad.ir.collector import without_gc
 from srcgrad.ir.core import Function, Literal, Operation, Region, Value
 from srcgrad.ir.passes.dce import dce
 from srcgrad.ir.types import DTYPE_NAMES, ArrayType
@@ -20,7 +21,6 @@ from srcgrad.tracing.capture import Uncacheable
 from srcgrad.tracing.function import LeafSpec, as_array
 from srcgrad.tracing.jax_arrays import is_jax_value
 from srcgrad.tracing.trace import NeedsConcrete, Refused
-from srcgrad.transformed import Job
 from srcgrad.ways import first_lines
 
 NARROW = {np.dtype(wide): np.dtype(wide[:-2] + half) for wide, half in (("float64", "32"), ("int64", "32"))} | {

@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from srcgrad.boundary import described, reported
+from srcgrad.building import Built, Job
 from srcgrad.cache import Known, find_captures
-from srcgrad.compiler import without_gc
 from srcgrad.errors import ArgumentError, ConcretizationError, SrcgradError, UnsupportedError
+from srcgrad.ir.collector import without_gc
 from srcgrad.ir.core import Function, Value
 from srcgrad.ir.types import ArrayType
 from srcgrad.mapped import Jit, Vmap
@@ -26,7 +27,7 @@ from srcgrad.tracing.conversion.state import MustRetrace, may_raise
 from srcgrad.tracing.function import LeafSpec, Traced, as_array, leaf_spec
 from srcgrad.tracing.jax_arrays import without_jax_arrays
 from srcgrad.tracing.trace import NeedsConcrete, Refused
-from srcgrad.transformed import Built, Job, Transformed
+from srcgrad.transformed import Transformed
 from srcgrad.ways import Failed, Way, failed, first_lines, require_no_handlers, why_retraced
 
 SHOWN = 8
@@ -149,12 +150,16 @@ def decide(transformed: Transformed, job: Job) -> tuple[Verdict, Lowered | None]
             return Verdict(first_lines(error)), None
         except NeedsConcrete as error:
             failures.append(Failed(first_lines(error), isinstance(error, Refused), way.converted))
+        except UnsupportedError as error:
+            if way.converted:
+                failures.append(failed(error))
+            else:
+                unsupported = error
         except Exception as error:
-            if not way.converted and not isinstance(error, UnsupportedError):
+            if not way.converted:
                 raise
-            unsupported = unsupported if way.converted else error
             failures.append(failed(error))
-    if unsupported is not None:
+    if unsupported is not None and all(failure.raised for failure in failures):
         raise unsupported
     return Verdict(why_retraced(failures), paths=True), None
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from srcgrad.boundary import described
+from srcgrad.building import Built, Job, Program
 from srcgrad.differentiate import Argnums, are_plain, check_argnums, normal_argnums, plural, rebuild
 from srcgrad.errors import ArgumentError, ShapeError, StructureError
 from srcgrad.ir.core import Builder, Function, Literal, Value
@@ -22,7 +23,7 @@ from srcgrad.tracing.jax_arrays import is_jax_array
 from srcgrad.tracing.pytree import TreeDef, broadcast_prefix, flatten
 from srcgrad.tracing.trace import CURRENT, NeedsConcrete, RaisingSite
 from srcgrad.tracing.tracer import Tracer
-from srcgrad.transformed import Built, Job, Program, Transformed
+from srcgrad.transformed import Transformed
 
 Axes = Any
 

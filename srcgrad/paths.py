@@ -16,8 +16,9 @@ import numpy as np
 
 from srcgrad.boundary import is_fault
 from srcgrad.cache import PROGRAMS, Known, Trivial, code_of, find_captures
-from srcgrad.compiler import Runner, compiled, without_gc
+from srcgrad.compiler import Runner, compiled
 from srcgrad.errors import SrcgradError
+from srcgrad.ir.collector import without_gc
 from srcgrad.ir.core import Function
 from srcgrad.ir.locks import new_lock
 from srcgrad.tracing.aliasing import AliasPattern
@@ -28,7 +29,8 @@ from srcgrad.tracing.guards import Guard, Guide, without_effects
 from srcgrad.tracing.jax_arrays import to_numpy
 
 if TYPE_CHECKING:
-    from srcgrad.transformed import Job, Program, Transformed
+    from srcgrad.building import Job, Program
+    from srcgrad.transformed import Transformed
     from srcgrad.ways import Way
 
 LIMIT: Final = 8

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from srcgrad.building import Built, Job
 from srcgrad.ir.core import Builder, Function, Value
 from srcgrad.ir.opdef import REGISTRY, Term
 from srcgrad.ir.transforms.derivatives import jacobian, vjp
@@ -16,7 +17,7 @@ from srcgrad.ir.transforms.linearize import copy_params, jvp
 from srcgrad.ir.types import real_dtype
 from srcgrad.tracing.function import StaticLeaf, Traced, leaf_spec
 from srcgrad.tracing.pytree import flatten
-from srcgrad.transformed import Built, Job, Transformed
+from srcgrad.transformed import Transformed
 
 Reals = NDArray[Any]
 

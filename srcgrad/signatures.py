@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
 import types
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from srcgrad.annotations import signature_of
 from srcgrad.cache import is_pure
 from srcgrad.compiler import backend_name
 from srcgrad.tracing.hosts import is_host_object
@@ -66,7 +66,7 @@ def leaf_key(leaf: Any) -> Any:
 def leaf_names(f: Callable[..., Any], treedef: TreeDef) -> list[str]:
     """A name for each leaf of the arguments: the parameter's, followed by the path inside it."""
     try:
-        parameters = list(inspect.signature(f).parameters)
+        parameters = list(signature_of(f).parameters)
     except (TypeError, ValueError):
         parameters = []
     names = []

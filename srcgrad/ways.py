@@ -27,6 +27,8 @@ class Failed(NamedTuple):
     refused: bool = False
     """Whether a construct was met that conversion knows and refuses."""
     converted: bool = False
+    raised: bool = False
+    """Whether the function raised an error, and was not refused a value."""
 
 
 class Way(NamedTuple):
@@ -44,7 +46,7 @@ CONVERTED_LAST = (Way(False, False), Way(True, False), Way(True, True), Way(Fals
 def failed(error: Exception) -> Failed:
     """The verdict on a way in which tracing raised an error."""
     text = first_lines(error) if isinstance(error, SrcgradError) else str(error).partition("\n")[0]
-    return Failed(f"{type(error).__name__}: {text}", converted=True)
+    return Failed(f"{type(error).__name__}: {text}", converted=True, raised=True)
 
 
 def require_no_handlers(function: Any, captures: Known) -> None:

@@ -7,23 +7,15 @@ import builtins
 import importlib.util
 import itertools
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
 
+from tests.scripts import load
+
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 NAMES = sorted(path.stem for path in EXAMPLES.glob("*.py"))
-
-
-def load(name: str) -> ModuleType:
-    specification = importlib.util.spec_from_file_location(f"example_{name}", EXAMPLES / f"{name}.py")
-    assert specification is not None
-    assert specification.loader is not None
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    return module
 
 
 def tree(name: str) -> ast.Module:
@@ -42,7 +34,7 @@ def checked(printed: str, name: str) -> int:
 
 
 def test_quickstart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    quickstart = load("quickstart")
+    quickstart = load(EXAMPLES / "quickstart.py")
     score = quickstart.main(tmp_path / "output")
     assert 0.97 <= score <= 1
     picture = tmp_path / "output" / "quickstart.png"
@@ -54,7 +46,7 @@ def test_quickstart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_quickstart_gradient_is_the_one_written_by_hand() -> None:
-    quickstart = load("quickstart")
+    quickstart = load(EXAMPLES / "quickstart.py")
     features, labels, _, _ = quickstart.load()
     weights = np.random.default_rng(3).normal(size=31)
     score = features @ weights[:-1] + weights[-1]
@@ -66,7 +58,7 @@ def test_quickstart_gradient_is_the_one_written_by_hand() -> None:
 def test_quickstart_without_matplotlib_names_the_extra(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    quickstart = load("quickstart")
+    quickstart = load(EXAMPLES / "quickstart.py")
     real_import = builtins.__import__
 
     def no_matplotlib(name: str, *rest: Any, **keywords: Any) -> Any:
@@ -82,17 +74,17 @@ def test_quickstart_without_matplotlib_names_the_extra(
 
 
 def test_digits_mlp(capsys: pytest.CaptureFixture[str]) -> None:
-    assert 0.95 <= load("digits_mlp").main() <= 1
+    assert 0.95 <= load(EXAMPLES / "digits_mlp.py").main() <= 1
     assert checked(capsys.readouterr().out, "loss") >= 4
 
 
 def test_ode_fit(capsys: pytest.CaptureFixture[str]) -> None:
-    assert 0 < load("ode_fit").main() < 0.05
+    assert 0 < load(EXAMPLES / "ode_fit.py").main() < 0.05
     assert checked(capsys.readouterr().out, "residuals") >= 4
 
 
 def test_gaussian_process(capsys: pytest.CaptureFixture[str]) -> None:
-    example = load("gaussian_process")
+    example = load(EXAMPLES / "gaussian_process.py")
     error = example.main()
     assert checked(capsys.readouterr().out, "negative_log_likelihood") >= 8
     # Well below the noise of one point: the process averages over its length.

@@ -148,7 +148,7 @@ def test_calls_that_nobody_reads_do_not_look_for_names(monkeypatch):
     def refuse(region):
         raise AssertionError("names were looked for")
 
-    monkeypatch.setattr("srcgrad.transformed.name_assignments", refuse)
+    monkeypatch.setattr("srcgrad.building.name_assignments", refuse)
     sg.clear_caches()
     f, args = SCALAR["layer"]
     sg.grad(f)(*args)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
-import sys
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -12,6 +10,7 @@ from typing import Any
 import pytest
 
 from srcgrad.testing import policy_points
+from tests.scripts import load
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "policies.md"
@@ -19,14 +18,7 @@ PAGE = ROOT / "docs" / "policies.md"
 
 @pytest.fixture(scope="module")
 def policies() -> Any:
-    spec = importlib.util.spec_from_file_location("benchmark_policies", ROOT / "benchmarks" / "policies.py")
-    module = importlib.util.module_from_spec(spec)
-    path = list(sys.path)
-    try:
-        spec.loader.exec_module(module)
-    finally:
-        sys.path[:] = path
-    return module
+    return load(ROOT / "benchmarks" / "policies.py")
 
 
 def cells(line: str) -> list[str]:

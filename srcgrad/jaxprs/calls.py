@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import Any, Final
@@ -21,7 +22,7 @@ MOST_STEPS: Final = 50_000
 """How many equations a loop may become when it is unrolled."""
 
 
-@rule("jit", "pjit", "closed_call", "core_call", "core_closed_call", "xla_call", "named_call")
+@rule("jit", "pjit", "closed_call", "core_call", "core_closed_call", "xla_call", "named_call", "eval_jaxpr")
 def call(e: Equation) -> list[Any]:
     body = e.params["jaxpr"] if "jaxpr" in e.params else e.params["call_jaxpr"]
     return closed_walk(body, e.operands)
@@ -86,11 +87,18 @@ def merged(e: Equation, places: Sequence[int], values: Sequence[Any]) -> list[An
     return operands
 
 
-DETERMINANTS: Final[dict[str, Callable[..., Any]]] = {
+COUNTERPARTS: Final[dict[str, Callable[..., Any]]] = {
     "jax._src.numpy.linalg._slogdet_lu": np.linalg.slogdet,
     "jax._src.numpy.linalg._det": np.linalg.det,
+    "jax._src.numpy.linalg._det_2x2": np.linalg.det,
+    "jax._src.numpy.linalg._det_3x3": np.linalg.det,
+    "jax._src.numpy.ufuncs._frexp": np.frexp,
+    "jax._src.numpy.ufuncs.Ldexp": np.ldexp,
+    "jax._src.numpy.ufuncs.Frexp": np.frexp,
 }
-"""Functions of jax with a rule, whose factorisation has no counterpart, and NumPy's functions of the same meaning."""
+"""Functions and primitives of jax with a rule, made of what has no counterpart (the factors of a matrix, the bits of a
+number), and NumPy's functions of the same meaning.
+"""
 
 
 def called(body: Any) -> str:
@@ -104,13 +112,15 @@ def called(body: Any) -> str:
 @rule("custom_jvp_call")
 def custom_jvp_call(e: Equation) -> Any:
     """A function with a forward rule of jax: kept as one of srcgrad's."""
+    body = e.params["call_jaxpr"]
+    same = COUNTERPARTS.get(called(body))
+    return with_forward_rule(e, body) if same is None else same(*e.tracers)
+
+
+def with_forward_rule(e: Equation, body: Any) -> Any:
+    """The results of ``body``, with the tangents that jax gives those of the equation."""
     import jax
 
-    body = e.params["call_jaxpr"]
-    same = DETERMINANTS.get(called(body))
-    if same is not None:
-        found: Any = same(e.x)
-        return list(found) if isinstance(found, tuple) else found
     places, floats, outs, function = rule_parts(e)
     if not floats or DEPTH.get() >= RULE_DEPTH:
         return closed_walk(body, e.operands)
@@ -147,9 +157,13 @@ def custom_vjp_call(e: Equation) -> Any:
     """A function with a reverse rule of jax: kept as one of srcgrad's, whose backward part runs jax's forward part
     once more.
     """
+    return with_reverse_rule(e, e.params.get("call_jaxpr", e.params.get("fun_jaxpr")))
+
+
+def with_reverse_rule(e: Equation, body: Any) -> Any:
+    """The results of ``body``, with the cotangents that jax gives the equation's operands."""
     import jax
 
-    body = e.params.get("call_jaxpr", e.params.get("fun_jaxpr"))
     places, floats, outs, function = rule_parts(e)
     if not floats or DEPTH.get() >= RULE_DEPTH:
         return closed_walk(body, e.operands)
@@ -173,6 +187,26 @@ def custom_vjp_call(e: Equation) -> Any:
 
     ruled.defvjp(lambda *xs: (run(*xs), xs), backward)
     return list(ruled(*given))
+
+
+@rule("call_hi_primitive")
+def call_hi_primitive(e: Equation) -> Any:
+    """A primitive that is defined by a function of others: that function, with the primitive's own rule if it has
+    one for what has a derivative.
+    """
+    import jax
+
+    without: Any = importlib.import_module("jax.experimental.hijax").HiPrim
+    own = type(e.params["_prim"])
+    same = COUNTERPARTS.get(f"{own.__module__}.{own.__qualname__}")
+    if same is not None:
+        return same(*e.tracers)
+    body = jax.make_jaxpr(lambda *xs: e.source.primitive.to_lojax(*xs, **e.params))(*example(e, range(len(e.operands))))
+    if not rule_parts(e)[2]:
+        return closed_walk(body, e.operands)
+    if own.jvp is not without.jvp:
+        return with_forward_rule(e, body)
+    return closed_walk(body, e.operands) if own.vjp_fwd is without.vjp_fwd else with_reverse_rule(e, body)
 
 
 # --- branches and loops --------------------------------------------------------------------------------
@@ -210,7 +244,7 @@ def scan(e: Equation) -> list[Any]:
         raise e.unsupported(
             f"a scan of {length} steps is too long to be unrolled", "write the loop in NumPy, where srcgrad sees it"
         )
-    consts, carried = e.params["num_consts"], e.params["num_carry"]
+    consts, carried = scan_counts(e)
     fixed, carry = e.operands[:consts], list(e.operands[consts : consts + carried])
     xs = e.operands[consts + carried :]
     rows: list[list[Any]] = []
@@ -222,6 +256,14 @@ def scan(e: Equation) -> list[Any]:
         rows.reverse()
     ys = [stacked([r[k] for r in rows], type) for k, type in enumerate(e.results[carried:])]
     return [*carry, *ys]
+
+
+def scan_counts(e: Equation) -> tuple[int, int]:
+    """How many operands of a scan are the same in each step, and how many it carries from step to step."""
+    if "num_consts" in e.params:
+        return int(e.params["num_consts"]), int(e.params["num_carry"])
+    consts, carried, _ = e.params["ft_in"].unpack()  # since jax 0.12
+    return len(consts), len(carried)
 
 
 def row(x: Any, k: int) -> Any:

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from srcgrad.custom import custom_jvp
 from srcgrad.ir.opdef import REGISTRY
 from srcgrad.jaxprs.table import RULES, Equation, broadcast, filled, known, rule, select, traced
 from srcgrad.tracing.tracer import Tracer, cast_value, emit, from_value
@@ -16,8 +17,8 @@ UNARY: Final = {
     "bessel_i0e": "i0e", "bessel_i1e": "i1e", "digamma": "digamma", "erf": "erf", "erf_inv": "erfinv", "erfc": "erfc",
     "exp": "exp", "exp2": "exp2", "expm1": "expm1",
     "floor": "floor", "imag": "imag", "is_finite": "is_finite", "lgamma": "gammaln", "log": "log", "log1p": "log1p",
-    "logistic": "expit", "neg": "neg", "real": "real", "sign": "sign", "sin": "sin", "sinh": "sinh", "sqrt": "sqrt",
-    "square": "square", "stop_gradient": "stop_gradient", "tan": "tan", "tanh": "tanh",
+    "log2": "log2", "logistic": "expit", "neg": "neg", "real": "real", "sign": "sign", "sin": "sin", "sinh": "sinh",
+    "sqrt": "sqrt", "square": "square", "stop_gradient": "stop_gradient", "tan": "tan", "tanh": "tanh",
 }  # fmt: skip
 BINARY: Final = {
     "add": "add", "add_any": "add", "atan2": "arctan2", "complex": "complex", "eq": "equal", "ge": "greater_equal",
@@ -89,6 +90,28 @@ def round_(e: Equation) -> Tracer:
         return emit("rint", e.x)
     half = emit("floor", emit("add", emit("abs", e.x), filled(0.5, e.x.shape, e.dtype)))
     return emit("mul", emit("sign", e.x), half)
+
+
+@rule("one_minus_square")
+def one_minus_square(e: Equation) -> Any:
+    """``(1 + x) (1 - x)``, with the derivative -2x: that of the product has lost the digits of a small ``x``."""
+    ruled: Any = custom_jvp(lambda x: (1 + x) * (1 - x))
+
+    def forward(primals: tuple[Any], tangents: tuple[Any]) -> Any:
+        return ruled(*primals), -2 * primals[0] * tangents[0]
+
+    ruled.defjvp(forward)
+    return ruled(e.x)
+
+
+@rule("polynomial")
+def polynomial(e: Equation) -> Tracer:
+    """The first operand's polynomial with the others as coefficients, the constant one first, by Horner's rule."""
+    x, *coefficients = [broadcast(operand, e.shape) for operand in e.tracers]
+    found = coefficients[-1]
+    for coefficient in coefficients[-2::-1]:
+        found = emit("add", emit("mul", found, x), coefficient)
+    return found
 
 
 @rule("integer_pow")

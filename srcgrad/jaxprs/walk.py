@@ -15,8 +15,8 @@ from srcgrad.tracing.tracer import Tracer
 
 HOLDS_PROGRAMS = frozenset(
     {
-        "jit", "pjit", "closed_call", "core_call", "core_closed_call", "xla_call", "named_call", "platform_index",
-        "stop_gradient", "copy_p",
+        "jit", "pjit", "closed_call", "core_call", "core_closed_call", "xla_call", "named_call", "eval_jaxpr",
+        "platform_index", "stop_gradient", "copy_p",
     }
 )  # fmt: skip
 """Primitives that go through the table even where all is known: what they hold may be known in part."""

@@ -140,7 +140,7 @@ def require_same(case: Case, derivative: Reals, other: Reals, error: Reals | Non
     if derivative.shape != other.shape:
         raise StructureError(
             f"{problem.name} has {len(other)} real numbers in its results when NumPy runs it, {len(derivative)} here",
-            hint="NumPy chose a real or complex dtype by the numbers (np.linalg.eigvals): cast the result",
+            hint="NumPy chose a real or complex dtype by the numbers (np.roots): cast the result",
         )
     allowed = np.broadcast_to(problem.rounding * scale + floor, derivative.shape)
     limit = WORST_DIFFERENCE * largest(other) + floor

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from srcgrad.building import Built, Job
 from srcgrad.compiler import compiled, interpreted, prepared
 from srcgrad.ir.core import Builder, Function
 from srcgrad.ir.transforms.derivatives import jacobian, vjp
@@ -24,7 +25,7 @@ from srcgrad.real_derivatives import Part, Reals, chosen_leaves, divided, in_rea
 from srcgrad.testing.problem import assemble
 from srcgrad.tracing.function import StaticLeaf, Traced
 from srcgrad.tracing.pytree import flatten
-from srcgrad.transformed import Built, Job, Transformed
+from srcgrad.transformed import Transformed
 
 Chain = tuple[str, ...]
 Directions = tuple[Reals, Reals]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import itertools
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
@@ -228,10 +229,15 @@ def oldest_first(node: GraphNode) -> float:
     return -1 if isinstance(node, AccumulateGrad) else node.number
 
 
+NUMBERS: Final = itertools.count(1)
+
+
 class Walk:
     """One run over the graph, node by node, in PyTorch's order: the node made last that is ready runs first."""
 
     def __init__(self, nodes: list[GraphNode], keep: bool, create: bool, targets: Sequence[Edge] | None) -> None:
+        self.number = next(NUMBERS)
+        """What no other run has had."""
         self.keep = keep
         self.create = create
         self.on_tensors = on_tensors(create)
@@ -543,7 +549,7 @@ def warn_cycle() -> None:
     if WARNED[0]:
         return
     WARNED[0] = True
-    from srcgrad.transformed import user_stack_level
+    from srcgrad.boundary import user_stack_level
 
     warnings.warn(
         "Using backward() with create_graph=True will create a reference cycle between the parameter and its gradient "

@@ -15,7 +15,8 @@ from typing import Any, Final
 import numpy as np
 
 from srcgrad.backends.base import backend
-from srcgrad.compiler import optimised, without_gc
+from srcgrad.compiler import optimised
+from srcgrad.ir.collector import without_gc
 from srcgrad.ir.core import Builder, Function, Literal, Value, literal
 from srcgrad.ir.locks import new_lock
 from srcgrad.ir.opdef import REGISTRY, Lin, Tangent, Zero

@@ -23,6 +23,14 @@ TOLD_THE_TRUTH: Final = frozenset({"srcgrad", "numpy", "scipy", "jax", "jaxlib",
 """The packages whose own code must know a traced value for what it is, or says of what class it is."""
 
 
+TO_SCIPY: Final = "SciPy takes numbers only here: compute it outside, or give it a rule with custom_vjp or custom_jvp"
+
+
+def asked_by_scipy() -> bool:
+    """Whether the caller's caller is code of SciPy's."""
+    return str(sys._getframe(2).f_globals.get("__name__")).startswith("scipy.")
+
+
 def concrete_class(x: Any) -> type:
     """The class of the object that a traced value stands for."""
     if x.weak:
@@ -118,9 +126,7 @@ class Asked:
             return float(self.concrete("float()"))
         raise self.escape(
             "float() of a traced value would lose its derivative",
-            "SciPy takes numbers only here: compute it outside, or give it a rule with custom_vjp or custom_jvp"
-            if str(sys._getframe(1).f_globals.get("__name__")).startswith("scipy.")
-            else "use the value as it is, np functions in place of math ones",
+            TO_SCIPY if asked_by_scipy() else "use the value as it is, np functions in place of math ones",
         )
 
     def __complex__(self) -> complex:
@@ -131,7 +137,9 @@ class Asked:
             return np.array(self.concrete("an array"), dtype)
         raise self.escape(
             "a traced value cannot become a concrete ndarray (np.array, np.asarray, or code in C)",
-            "join values with np.stack or np.concatenate; make the array to be filled with np.zeros_like(x); "
+            TO_SCIPY
+            if asked_by_scipy()
+            else "join values with np.stack or np.concatenate; make the array to be filled with np.zeros_like(x); "
             "call NumPy and SciPy functions that srcgrad supports",
         )
 

@@ -74,14 +74,54 @@ _LOADED: Final = ("local", "free", "global")
 _SUPER: Final = ("LOAD_SUPER_ATTR", "LOAD_SUPER_METHOD")
 
 
+_CACHE: Final = bytes([dis.opmap["CACHE"], 0])
+_EXTENDED: Final = dis.opmap["EXTENDED_ARG"]
+_JUMPS: Final = frozenset(dis.hasjrel) | frozenset(dis.hasjabs)
+_MOST_CACHES: Final = 16
+"""More code units than any instruction has of its own for what it caches."""
+
+
+def opnames(code: types.CodeType) -> frozenset[str]:
+    """The names of the operations in the code."""
+    return frozenset([dis.opname[number] for number in set(code.co_code[::2])])
+
+
+def instructions(code: types.CodeType) -> Iterator[tuple[str, Any, int | None, bool]]:
+    """Of each instruction the operation, its argument, the line, and whether it is jumped to.
+
+    Instructions of code without jumps are decoded once for all that are the same.
+    """
+    raw = code.co_code
+    if code.co_exceptiontable or not _JUMPS.isdisjoint(raw[::2]):
+        for found in dis.get_instructions(code):
+            line = found.positions.lineno if found.positions is not None else None
+            yield found.opname, found.argval, line, found.is_jump_target
+        return
+    lines: list[int | None] = []
+    for start, stop, line in code.co_lines():
+        lines += [line] * ((stop - start) // 2)
+    keys, high = [], b""
+    for operation, low, line in zip(raw[::2], raw[1::2], lines, strict=True):
+        if operation == _EXTENDED:
+            high += bytes([operation, low])
+        elif operation:
+            keys.append((high + bytes([operation, low]), line))
+            high = b""
+    known: dict[bytes, tuple[str, Any]] = dict.fromkeys([key for key, _ in keys], ("", None))
+    each = code.replace(co_code=b"".join([key + _MOST_CACHES * _CACHE for key in known]), co_linetable=b"")
+    decoded = [item for item in dis.get_instructions(each) if item.opcode not in (0, _EXTENDED)]
+    for key, item in zip(known, decoded, strict=True):
+        known[key] = item.opname, item.argval
+    for key, line in keys:
+        yield *known[key], line, False
+
+
 def _steps(code: types.CodeType, deep: bool, stores: bool) -> Iterator[Step]:
     cells = frozenset(code.co_cellvars) | frozenset(code.co_freevars)
     joined = False
     local, copied = False, [False]
-    for instruction in dis.get_instructions(code):
-        joined |= instruction.is_jump_target
-        operation, argument = instruction.opname, instruction.argval
-        line = instruction.positions.lineno if instruction.positions is not None else None
+    for operation, argument, line, target in instructions(code):
+        joined |= target
         if operation in _IGNORED:
             continue
         if operation == "COPY":  # what an augmented assignment stores into

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import array
 import operator
+from collections import deque
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -62,16 +64,16 @@ def normalise(x: Tracer, index: Any) -> list[Any]:
     expanded: list[Any] = []
     for entry in entries:
         if is_array_index(entry):
-            array = entry if isinstance(entry, (Tracer, np.ndarray)) else as_index_array(entry)
-            if array.dtype == np.bool_:
-                expanded.extend(nonzero(array, x, len([e for e in expanded if e is not None and e is not Ellipsis])))
+            places = entry if isinstance(entry, (Tracer, np.ndarray)) else as_index_array(entry)
+            if places.dtype == np.bool_:
+                expanded.extend(nonzero(places, x, len([e for e in expanded if e is not None and e is not Ellipsis])))
                 continue
-            if array.dtype.kind not in "iu":
-                if array.size == 0 and not isinstance(array, Tracer):
-                    array = array.astype(np.int64)
+            if places.dtype.kind not in "iu":
+                if places.size == 0 and not isinstance(places, Tracer):
+                    places = places.astype(np.int64)
                 else:
                     raise IndexingError("arrays used as indices must be of integer (or boolean) type")
-            expanded.append(array)
+            expanded.append(places)
         elif isinstance(entry, (int, np.integer)):
             expanded.append(int(entry))
         elif entry is None or entry is Ellipsis or isinstance(entry, slice):
@@ -105,7 +107,7 @@ def index_number(entry: Any) -> int:
 def is_array_index(entry: Any) -> bool:
     if isinstance(entry, Tracer):
         return True
-    return isinstance(entry, (list, np.ndarray, bool, np.bool_, tuple))
+    return isinstance(entry, (list, np.ndarray, bool, np.bool_, tuple, range, array.array, memoryview, deque))
 
 
 def nonzero(mask: Any, x: Tracer, axis: int) -> list[np.ndarray[Any, Any]]:

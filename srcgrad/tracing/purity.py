@@ -1,7 +1,7 @@
 """What a captured object may be if the program that reads it is to be cached: the rules about values, modules and
 classes.
 
-Nothing here looks at bytecode (that is `capture`). A rule either says how a value is guarded or, in words, why it
+Nothing here looks at bytecode (that is `analysis`). A rule either says how a value is guarded or, in words, why it
 cannot be.
 """
 
@@ -36,7 +36,12 @@ IsPure = Callable[[object], bool]
 
 # Their attributes do not change while a program runs, so that only the name bound to the module is guarded.
 _TRUSTED_ROOTS: Final = frozenset({"numpy", "scipy", "math", "cmath"})
-_STATIC_TYPES: Final = (int, bool, str, bytes, type(None), type(Ellipsis), type(NotImplemented), range)
+_PLACEHOLDER: Final = getattr(functools, "Placeholder", None)
+"""What stands in a partial for an argument of the call, from Python 3.14 on."""
+_STATIC_TYPES: Final = (
+    *(int, bool, str, bytes, range),
+    *(type(None), type(Ellipsis), type(NotImplemented), type(_PLACEHOLDER)),
+)
 # Those that NumPy makes are pure: ``np.r_[x, 1.0]``, ``np.s_[1:]``.
 _INDEXED: Final = frozenset(map(type, (np.r_, np.c_, np.s_, np.mgrid, np.ogrid)))
 _UFUNC_METHODS: Final = frozenset({"reduce", "accumulate", "outer", "reduceat", "at"})

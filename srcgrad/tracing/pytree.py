@@ -273,17 +273,27 @@ def register_pytree_node(
     flatten: Callable[[Any], tuple[Iterable[Any], Hashable]],
     unflatten: Callable[[Any, tuple[Any, ...]], Any],
 ) -> None:
-    """Make instances of `cls` containers: `flatten(x) -> (children, auxiliary)` and `unflatten(auxiliary, children)`,
-    as in JAX.
+    """Make instances of `cls` containers, as in JAX: arguments and results of functions may be or hold them.
 
-    `auxiliary` must be hashable and comparable. StructureError if `cls` is a container already.
+    Args:
+        cls: the class itself; its subclasses are no containers by this.
+        flatten: `flatten(x) -> (children, auxiliary)`; children are arrays, numbers or containers again, and
+            `auxiliary` is all else, hashable and comparable.
+        unflatten: `unflatten(auxiliary, children)` makes an instance, also of children that are traced.
 
+    Raises:
+        StructureError: `cls` is a container already or no class, or what is given for a function is none.
+
+    >>> import srcgrad as sg
     >>> class Pair:
     ...     def __init__(self, first, second):
     ...         self.first, self.second = first, second
-    >>> register_pytree_node(Pair, lambda pair: ((pair.first, pair.second), None), lambda _, children: Pair(*children))
-    >>> flatten(Pair(1, (2, 3)))[0]
-    [1, 2, 3]
+    >>> sg.register_pytree_node(
+    ...     Pair, lambda pair: ((pair.first, pair.second), None), lambda _, children: Pair(*children)
+    ... )
+    >>> slope = sg.grad(lambda pair: pair.first * pair.second)(Pair(2.0, 3.0))
+    >>> slope.first, slope.second
+    (np.float64(3.0), np.float64(2.0))
     """
     if not isinstance(cls, type):
         raise StructureError(f"register_pytree_node needs a class, not {cls!r}")
@@ -309,10 +319,14 @@ def is_registered(cls: type) -> bool:
 
 
 def register_pytree_node_class(cls: ClassT) -> ClassT:
-    """Class decorator: registers `cls` through its methods `tree_flatten(self)` and `tree_unflatten(cls, auxiliary,
-    children)`.
+    """Class decorator: `register_pytree_node` through methods `tree_flatten(self)` and, a class method,
+    `tree_unflatten(cls, auxiliary, children)`.
 
-    >>> @register_pytree_node_class
+    Raises:
+        StructureError: the class lacks one of them, or is a container already.
+
+    >>> import srcgrad as sg
+    >>> @sg.register_pytree_node_class
     ... class Line:
     ...     def __init__(self, slope):
     ...         self.slope = slope
@@ -321,8 +335,8 @@ def register_pytree_node_class(cls: ClassT) -> ClassT:
     ...     @classmethod
     ...     def tree_unflatten(cls, auxiliary, children):
     ...         return cls(*children)
-    >>> flatten(Line(2.0))[0]
-    [2.0]
+    >>> sg.grad(lambda line: line.slope**2)(Line(2.0)).slope
+    np.float64(4.0)
     """
     for name in ("tree_flatten", "tree_unflatten"):
         if not callable(getattr(cls, name, None)):

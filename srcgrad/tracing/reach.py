@@ -1,6 +1,6 @@
 """Captured containers, objects, methods and classes, for converted functions.
 
-`ObjectAnalysis` follows what `capture` refuses: lists, dicts and tuples element by element, the attributes of objects
+`ObjectAnalysis` follows what `analysis` refuses: lists, dicts and tuples element by element, the attributes of objects
 that any of the code reads, bound methods, and the methods of the classes that are reached. A trace is given copies of
 the containers and objects; one that the function changes makes it no single program (`Watch`).
 """
@@ -16,9 +16,10 @@ from abc import ABC, ABCMeta
 from collections.abc import Callable
 from typing import Any, Final, Generic, NamedTuple
 
+from srcgrad.annotations import ANNOTATE, ASKING
 from srcgrad.ir.source import internal
+from srcgrad.tracing.analysis import Analysis
 from srcgrad.tracing.bytecode import Refusal, Scope, Step
-from srcgrad.tracing.capture import Analysis
 from srcgrad.tracing.conversion.calls import is_distribution
 from srcgrad.tracing.conversion.convert import convert_code, is_user_function, library_file
 from srcgrad.tracing.hosts import is_host_function
@@ -200,6 +201,8 @@ class ObjectAnalysis(Analysis):
         """Whether code that is reached may call a member of a class: by its name, or as Python does without one."""
         if member.name == "__init__":
             return self.may_make(member.holder, member.cls)
+        if member.name == ANNOTATE:
+            return not ASKING.isdisjoint(self.local_attributes)
         if (member.name.startswith("__") and member.name.endswith("__")) or member.name in self.local_attributes:
             return True
         return id(member.wrapped.function) in self.node_of or id(getattr) in self.constant_of or self.matching

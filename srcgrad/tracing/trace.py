@@ -11,8 +11,9 @@ import sys
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
-from typing import Any, NamedTuple
+from contextvars import ContextVar, Token
+from threading import get_ident
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -145,6 +146,7 @@ class Trace:
     """One function being traced."""
 
     def __init__(self, parent: Trace | None, concrete: bool, name: str, region: bool = False) -> None:
+        self.thread = get_ident()
         self.parent = parent
         self.concrete = concrete
         self.name = name
@@ -166,6 +168,8 @@ class Trace:
         """Objects that are of the twins of their classes for now: `conversion.classes`."""
         self.rolled: list[str] = [] if parent is None else parent.rolled
         """What became of the loops, for `explain`."""
+        self.copies = 1
+        """How many times what is traced is written out, for the loops around it that are."""
         self.watched: list[tuple[Any, Any, str]] = []
         """Copies of captured containers, what they held at first, and what they are called."""
         self.snapshots: weakref.WeakSet[Any] = weakref.WeakSet() if parent is None else parent.snapshots
@@ -308,8 +312,28 @@ class Trace:
         return literal(evaluate_operation(op, numbers, attrs, types, [result])[0], result)
 
 
-CURRENT: ContextVar[Trace | None] = ContextVar("srcgrad_trace", default=None)
-"""The innermost trace in progress in this thread or task."""
+class Current:
+    """The innermost trace in progress in this thread or task.
+
+    A thread may begin with a copy of the context of the one that starts it: by ``asyncio.to_thread``, and always on
+    free-threaded Python from 3.14 on. The trace in it is not its own.
+    """
+
+    def __init__(self) -> None:
+        self.variable: ContextVar[Trace | None] = ContextVar("srcgrad_trace", default=None)
+
+    def get(self) -> Trace | None:
+        trace = self.variable.get()
+        return trace if trace is None or trace.thread == get_ident() else None
+
+    def set(self, trace: Trace | None) -> Token[Trace | None]:
+        return self.variable.set(trace)
+
+    def reset(self, token: Token[Trace | None]) -> None:
+        self.variable.reset(token)
+
+
+CURRENT: Final = Current()
 
 
 ACTIVE: list[None] = []

@@ -410,8 +410,10 @@ class Tracer(Asked):
     def fill(self, value: Any) -> None:
         self[...] = value
 
-    def sort(self, axis: int = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> None:
-        self[...] = np.sort(self, axis=axis)
+    def sort(
+        self, axis: int = -1, kind: Any = None, order: Any = None, *, stable: Any = None, descending: Any = None
+    ) -> None:
+        self[...] = FUNCTIONS[np.sort](self, axis, kind, order, descending=descending)
 
     def partition(self, kth: Any, axis: int = -1, kind: str = "introselect", order: Any = None) -> None:
         self[...] = np.partition(self, kth, axis=axis)

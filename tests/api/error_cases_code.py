@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextvars
+import statistics
 import threading
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -353,6 +356,27 @@ def used_in_another_thread() -> Any:
     return sg.grad(f)(1.0)
 
 
+@case("LeakedTracerError", TypeError, at="x * 3.0")
+def used_in_a_thread_with_a_copy_of_the_context() -> Any:
+    """As `asyncio.to_thread` makes them, and free-threaded Python makes all."""
+
+    def f(x: Any) -> Any:
+        failures: list[Exception] = []
+
+        def work() -> None:
+            try:
+                x * 3.0
+            except Exception as error:
+                failures.append(error)
+
+        thread = threading.Thread(target=contextvars.copy_context().run, args=(work,))
+        thread.start()
+        thread.join()
+        raise failures[0]
+
+    return sg.grad(f)(1.0)
+
+
 # --- custom rules ----------------------------------------------------------------------------------------------------
 def ruled(rule: Any) -> Any:
     f = sg.custom_jvp(lambda x: x * x)
@@ -468,3 +492,18 @@ def rule_of_a_keyword_only() -> Any:
 def rule_arguments() -> Any:
     f = pulled(lambda x: (x, None), lambda r, ct: (ct,))
     return sg.grad(lambda x: f(x, x))(1.0)
+
+
+@case("UnsupportedError", TypeError, at="{x: 2.0}")
+def key_of_a_dict() -> Any:
+    return sg.grad(lambda x: np.sum({x: 2.0}[x] * x))(X)
+
+
+@case("UnsupportedError", TypeError, at="statistics.mean(x)")
+def mean_of_the_standard_library() -> Any:
+    return sg.grad(lambda x: statistics.mean(x))(X)
+
+
+@case("UnsupportedError", TypeError, at="x[0] * Decimal(2)")
+def decimal_number() -> Any:
+    return sg.grad(lambda x: x[0] * Decimal(2))(X)

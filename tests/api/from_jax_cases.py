@@ -78,6 +78,27 @@ def counted(x: Any) -> Any:
     return jnp.sum(lax.fori_loop(0, 3, lambda k, y: jnp.sin(y) + k * y, x))
 
 
+def root(x: Any) -> Any:
+    """The square root, by a rule of its own for the derivative: the search for it has none."""
+
+    def search(f: Any, guess: Any) -> Any:
+        return lax.stop_gradient(lax.fori_loop(0, 8, lambda k, y: y - f(y) / (2 * y), guess))
+
+    found = lax.custom_root(lambda y: y * y - x, jnp.ones_like(x), search, lambda g, y: y / g(jnp.ones_like(y)))
+    return jnp.sum(found * jnp.cos(x))
+
+
+def exponents(x: Any) -> Any:
+    mantissa, exponent = jnp.frexp(x)
+    return jnp.sum(jnp.sin(mantissa) * jnp.ldexp(x * x, exponent))
+
+
+def places(x: Any) -> Any:
+    """Places that numbers decide."""
+    large = x[jnp.nonzero(x > 0.2, size=2)[0]]
+    return jnp.sum(jnp.sin(large)) + jnp.sum(x * jnp.searchsorted(jnp.arange(-1.0, 2.0), x))
+
+
 def multi_sort(x: Any) -> Any:
     keys, values = lax.sort((x, jnp.arange(4.0) * x), num_keys=1)
     return jnp.sum(jnp.cos(keys) * values)
@@ -90,6 +111,12 @@ CASES: dict[str, Case] = {
     "hyperbolic": Case(lambda x: jnp.sum(jnp.sinh(x) - jnp.cosh(x) + jnp.arcsinh(x) * jnp.tanh(x)), (X,)),
     "exponentials": Case(lambda x: jnp.sum(jnp.exp(x) + jnp.expm1(x) + jnp.exp2(x) + jnp.log1p(x * x)), (X,)),
     "roots": Case(lambda x: jnp.sum(jnp.sqrt(x) + lax.rsqrt(x) + jnp.cbrt(x) + jnp.log(x) + jnp.log2(x)), (P,)),
+    "small_arguments": Case(
+        lambda x: jnp.sum(jnp.sinc(x) * jnp.sinc(1e-3 * x) + jax.jvp(jnp.tanh, (x,), (x,))[1]), (X,)
+    ),
+    "exponents": Case(exponents, (X,)),
+    "places": Case(places, (X,)),
+    "custom_root": Case(root, (P,)),
     "powers": Case(lambda x, y: jnp.sum(x**y + jnp.power(x, 2) + jnp.float_power(x, 0.3)), (P, X)),
     "special": Case(
         lambda x: jnp.sum(jax.scipy.special.erf(x) + jax.scipy.special.gammaln(x) + jax.scipy.special.digamma(x)), (P,)
@@ -215,6 +242,7 @@ CASES: dict[str, Case] = {
     ),
     "slogdet": Case(lambda a: jnp.linalg.slogdet(a)[1] * 2.0, (A,)),
     "det": Case(lambda a: jnp.linalg.det(a) + jnp.linalg.det(jnp.kron(a[:2, :2], a[1:, 1:])) ** 2 * 1e-6, (S,)),
+    "small_dets": Case(lambda a: jnp.linalg.det(a[:2, :2]) * jnp.sum(jnp.linalg.det(jnp.stack([a, a @ a]))), (S,)),
     "convolution": Case(
         lambda m, x: (
             jnp.sum(jnp.convolve(m[0], x[:3], mode="same") ** 2)

@@ -22,7 +22,7 @@ import numpy as np
 import pytest
 
 import srcgrad as sg
-from srcgrad import cache, transformed
+from srcgrad import building, cache
 from srcgrad.errors import ArgumentError, SrcgradError
 from srcgrad.tracing.trace import CURRENT, Trace
 from srcgrad.tracing.tracer import Tracer
@@ -35,13 +35,13 @@ def compilations(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """The names of the programs compiled so far; the caches start empty."""
     sg.clear_caches()
     found: list[str] = []
-    compiled = transformed.compiled
+    compiled = building.compiled
 
     def counted(function: Any, backend: str, **options: Any) -> Any:
         found.append(function.name)
         return compiled(function, backend, **options)
 
-    monkeypatch.setattr(transformed, "compiled", counted)
+    monkeypatch.setattr(building, "compiled", counted)
     yield found
     sg.clear_caches()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import pdb
 import re
 import sys
@@ -91,7 +92,7 @@ def test_results_are_those_of_compiled_programs(name: str) -> None:
 
 
 def test_nothing_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("srcgrad.transformed.compiled", None)
+    monkeypatch.setattr("srcgrad.building.compiled", None)
     with sg.debug():
         assert sg.grad(lambda x: x * x, backend="numpy")(3.0) == 6.0
 
@@ -385,7 +386,8 @@ def test_trips_of_a_mapped_while() -> None:
 def test_another_thread_is_not_concerned() -> None:
     found = []
     with sg.debug():
-        thread = threading.Thread(target=lambda: found.append(sg.grad(np.sqrt)(0.0)))
+        own = contextvars.Context()  # free-threaded Python gives a thread a copy of this one's
+        thread = threading.Thread(target=own.run, args=(lambda: found.append(sg.grad(np.sqrt)(0.0)),))
         thread.start()
         thread.join()
         with contextlib.suppress(NonFiniteError):

@@ -19,6 +19,9 @@ from tests.api.from_jax_cases import CASES, MLP, A, Case, M, P, X, clipped, scal
 
 SMOOTH = (
     "special",
+    "small_arguments",
+    "custom_root",
+    "small_dets",
     "softmax",
     "more_activations",
     "scatters",

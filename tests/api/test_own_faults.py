@@ -9,7 +9,7 @@ import pytest
 from scipy import optimize
 
 import srcgrad as sg
-from srcgrad import cache, compiler, transformed
+from srcgrad import building, cache, compiler, transformed
 from srcgrad.tracing.function import hides
 
 X = np.linspace(0.1, 1.0, 4)
@@ -40,7 +40,7 @@ def test_an_error_in_srcgrads_own_work_is_no_error_of_the_users(
     elif place == "captures":
         monkeypatch.setattr(cache, "analyze", failing(error))
     else:
-        monkeypatch.setattr(transformed, "prepared", failing(error))
+        monkeypatch.setattr(building, "prepared", failing(error))
     with pytest.raises(sg.errors.InternalError, match="fault of srcgrad") as caught:
         sg.grad(loss)(X)
     assert not isinstance(caught.value, sg.errors.ArgumentError)

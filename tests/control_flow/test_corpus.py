@@ -11,6 +11,7 @@ import pytest
 
 import srcgrad as sg
 import tests.control_flow.class_corpus
+import tests.control_flow.language_corpus
 import tests.control_flow.more_corpus  # noqa: F401  which add to it
 from tests.control_flow.corpus import CORPUS
 

@@ -20,7 +20,7 @@ import scipy.linalg
 import srcgrad as sg
 from srcgrad.tracing.conversion.convert import convert
 from srcgrad.tracing.conversion.sources import Unconvertible
-from tests.control_flow.corpus import errors
+from tests.control_flow.language_corpus import errors
 from tests.control_flow.page import POINTS, Function, on_the_page, table
 from tests.control_flow.test_python_values import asynchronous, jump_in_finally, namespace, without_source
 
@@ -70,6 +70,16 @@ def fors(x: Any) -> Any:
     return total
 
 
+@converted("short loops in each other")
+def short_loops(x: Any) -> Any:
+    total = 0.0
+    for i in range(10):
+        for j in range(10):
+            for k in range(10):
+                total += np.sin(x[0] * i + x[1] * j) * x[2] * k
+    return total
+
+
 @converted("`range` of a traced number")
 def ranges(x: Any) -> Any:
     total = x[1]
@@ -87,6 +97,18 @@ def long_ranges(x: Any) -> Any:
     for k in range(40):
         parts.append(y[k % 3] * k)
     return sum(parts)
+
+
+@converted(
+    "a long `while` that counts: `while i < n` with one `i += c` among its statements, Python's numbers, "
+    "`n` and `c` left alone"
+)
+def counting(x: Any) -> Any:
+    y, i, end = x.copy(), 0, 120
+    while i + 1 < end:
+        y[i % 3] = np.sin(y[(i + 1) % 3]) + 0.1 * i
+        i += 2
+    return np.sum(y) * i
 
 
 @converted("`break`, `continue`, `return` anywhere")
@@ -256,9 +278,10 @@ def by_keys(x: Any) -> Any:
     return near * max(x, key=np.sin) + sum((rank + 1) * x[k] for rank, k in enumerate(order))
 
 
-@converted("`print` and f-strings")
+@converted('`print`, f-strings, `"%.3f" % x`, `str.format`, `join` and methods that give another text')
 def prints(x: Any) -> Any:
     print("x is", x, f"and {x[0]:.2f}", [x[1]], end="!\n")
+    print("%5.2f" % x[0], "{:.1e}".format(x[1]).upper(), ", ".join([f"{v:.3f}" for v in x]))  # noqa: UP031, UP032
     if x[0] > 0:
         print("positive")
     return np.sum(x)
@@ -423,7 +446,7 @@ NOT_CONVERTED = {
     "one without source": without_source(),
     "an asynchronous one": asynchronous,
     "one that calls `locals()`": namespace,
-    "a jump in a `finally`": jump_in_finally,
+    "a jump in a `finally`": jump_in_finally(),
 }
 
 

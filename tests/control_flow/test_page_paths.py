@@ -180,7 +180,10 @@ def decomposed(x: Any) -> Any:
         return np.sum(x)
 
 
-@again("a text of a value that is no f-string for `print`", "formatting needs the value of a traced")
+@again(
+    "a text of a value of which more is asked than to print it, as its length",
+    "formatting needs the value of a traced",
+)
 def length(x: Any) -> Any:
     return np.sum(x) * len(f"{x[0]:.1f}")
 

@@ -64,8 +64,9 @@ def traces(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     traced = paths.trace_path
 
     def counted(transformed: Any, job: Any, entry: Any) -> Any:
+        made = traced(transformed, job, entry)
         found.append(transformed.name)
-        return traced(transformed, job, entry)
+        return made
 
     monkeypatch.setattr(paths, "trace_path", counted)
     with warnings.catch_warnings():
@@ -291,6 +292,30 @@ def test_paths_of_jax_arrays(traces: list[str]) -> None:
             found = gradient(jax.numpy.asarray(x))
             assert isinstance(found, jax.Array)
             np.testing.assert_allclose(np.asarray(found), slopes(f, x), rtol=1e-6, atol=1e-7)
+    assert traces
+
+
+def writes_and_selects(x: Any) -> Any:
+    y = np.zeros(3)
+    y += x
+    np.multiply(y, 2.0, out=y)
+    return np.sum(y * x) + np.sum(np.exp(x[x > 0.5]))
+
+
+def adds_and_selects(x: Any) -> Any:
+    y = np.zeros(2)
+    np.add.at(y, [0, 1, 1], x**2)
+    y[y > 1.0] *= 3.0
+    return np.sum(y[y > 0.5])
+
+
+@pytest.mark.parametrize("function", [writes_and_selects, adds_and_selects], ids=lambda f: f.__name__)
+def test_what_only_conversion_can_write_has_paths(function: Callable[[Any], Any], traces: list[str]) -> None:
+    """As it is, the function writes what is traced into arrays of NumPy's; converted, it asks for values."""
+    gradient = sg.grad(function)
+    for x in (np.array([0.25, 2.0, 1.5]), np.array([0.75, 0.125, 1.25]), np.array([0.2, 2.5, 1.75])):
+        np.testing.assert_allclose(gradient(x), slopes(function, x), rtol=1e-6, atol=1e-7)
+        assert "Path" in sg.explain(gradient)(x)["how it runs"]
     assert traces
 
 

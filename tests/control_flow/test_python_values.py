@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import linecache
 import traceback
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -106,12 +107,19 @@ def test_errors_are_at_the_users_line() -> None:
     assert {name for name, _ in found} == {"fails"}
 
 
+def from_linecache(text: str, file: str) -> Any:
+    """The function ``f`` of a text that `inspect` finds under a name of no file; what Python warns of is not shown."""
+    linecache.cache[file] = (len(text), None, text.splitlines(True), file)
+    names: dict[str, Any] = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SyntaxWarning)
+        exec(compile(text, file, "exec"), names)
+    return names["f"]
+
+
 def test_source_from_linecache() -> None:
     text = "def f(x):\n    for k in range(3):\n        x = x + k if k else x\n    return x\n"
-    linecache.cache["<made here>"] = (len(text), None, text.splitlines(True), "<made here>")
-    names: dict[str, Any] = {}
-    exec(compile(text, "<made here>", "exec"), names)
-    assert convert(names["f"])(1) == 4
+    assert convert(from_linecache(text, "<made here>"))(1) == 4
 
 
 def without_source() -> Any:
@@ -128,14 +136,21 @@ def namespace(x: int) -> Any:
     return locals()
 
 
-def jump_in_finally(x: int) -> Any:
+JUMP_IN_FINALLY = """\
+def f(x):
     for _ in range(2):
         try:
             x += 1
         finally:
             if x:
-                break  # noqa: B012
+                break
     return x
+"""
+
+
+def jump_in_finally() -> Any:
+    """Python warns of it from 3.14 on."""
+    return from_linecache(JUMP_IN_FINALLY, "<a jump in finally>")
 
 
 @pytest.mark.parametrize(
@@ -144,7 +159,7 @@ def jump_in_finally(x: int) -> Any:
         (without_source(), "its source is not available"),
         (asynchronous, "it is asynchronous"),
         (namespace, "it calls locals()"),
-        (jump_in_finally, "a jump stands in a finally"),
+        (jump_in_finally(), "a jump stands in a finally"),
     ],
     ids=["no source", "asynchronous", "locals", "finally"],
 )

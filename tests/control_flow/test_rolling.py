@@ -155,3 +155,165 @@ def test_an_iterator_goes_on_where_it_stood() -> None:
         return total
 
     np.testing.assert_allclose(sg.jit(f)(X), f(X), rtol=1e-12)
+
+
+def counts_up(x: Any, trips: int) -> Any:
+    total, i = 0.0, 0
+    while i < trips:
+        total = total * 0.5 + np.sin(x * i)
+        i += 1
+    return total
+
+
+def counts_down(x: Any, trips: int) -> Any:
+    y, i = np.zeros(8), trips
+    while i >= 1:
+        i = i - 1
+        y[i % 8] += x[i % 3]
+    return np.sum(y**2)
+
+
+def counts_in_steps(x: Any, trips: int) -> Any:
+    """The test is none of the counter alone, and asks what the loop leaves alone."""
+    total, k = x[0], 3
+    while k * k < 4 * len(x) * trips and k != -7:
+        k = 2 + k
+        if x[k % 3] < 0.0:
+            continue
+        total = total * 0.75 + k * x[k % 3]
+    return total * np.zeros(k % 5 + 1).size  # the counter is a number of Python's behind the loop
+
+
+def counts_time(x: Any, trips: int) -> Any:
+    t, end, step, y = 0.0, float(trips), 0.25, x
+    while t < end:
+        y = y + step * (np.cos(t) - 0.1 * y)
+        t += step
+    return y * (round(t) + t)
+
+
+def nested_counts(x: Any, trips: int) -> Any:
+    y, i, j = x.copy(), 0, 0
+    while i < trips:
+        j = 0
+        while j < trips:
+            if i != j:
+                y[j % 3] += 1e-9 * y[i % 3]
+            j += 1
+        i += 1
+    return np.sum(y) * (i + j)
+
+
+COUNTING = pytest.mark.parametrize(
+    ("function", "x"),
+    [(counts_up, 0.5), (counts_down, X), (counts_in_steps, X), (counts_time, 0.5), (nested_counts, X)],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+
+
+@COUNTING
+def test_a_while_that_counts_is_traced_as_a_range_is(function: Any, x: Any) -> None:
+    few, many = operations(function, x, 1_000), operations(function, x, 10_000)
+    assert few == many < 60
+
+
+@COUNTING
+def test_a_while_that_counts_has_the_values_of_python(function: Any, x: Any) -> None:
+    for trips in (0, 1, 16, 17, 53):
+        value, slope = sg.value_and_grad(function)(x, trips)
+        np.testing.assert_allclose(value, function(x, trips), rtol=1e-12)
+        ahead, behind = (function(np.add(x, step), trips) for step in (1e-6, -1e-6))
+        np.testing.assert_allclose(np.sum(slope), (ahead - behind) / 2e-6, rtol=1e-6, atol=1e-8)
+
+
+class Budget:
+    def __init__(self, trips: int) -> None:
+        self.trips = trips
+
+
+def moves_its_end(x: Any) -> Any:
+    total, i, end = 0.0, 0, 60
+    while i < end:
+        total = total + x[i % 3]
+        end -= 1
+        i += 1
+    return total * end
+
+
+def moves_its_end_in_an_object(x: Any) -> Any:
+    budget, total, i = Budget(60), 0.0, 0
+    while i < budget.trips:
+        total = total + x[i % 3] * i
+        if i % 2:
+            budget.trips -= 1
+        i += 1
+    return total * budget.trips
+
+
+def moves_its_end_with_a_list(x: Any) -> Any:
+    waiting, total, i = list(range(60)), 0.0, 0
+    while i < len(waiting):
+        total = total + x[waiting.pop() % 3] * i
+        i += 1
+    return total * i
+
+
+def moves_its_step(x: Any) -> Any:
+    total, i, step = 0.0, 0, 1
+    while i < 400:
+        total = total + x[i % 3]
+        i += step
+        step = 2 if step == 1 else 1
+    return total * i
+
+
+def is_moved_by_another_function(x: Any) -> Any:
+    total, i = 0.0, 0
+
+    def skip() -> None:
+        nonlocal i
+        i += i % 3
+
+    while i < 60:
+        total = total + x[i % 3]
+        skip()
+        i += 1
+    return total * i
+
+
+def grows_an_array(x: Any) -> Any:
+    y, total, i = np.concatenate([x] * 12), 0.0, 0
+    while i < y.shape[0]:
+        y = y[1:] * 0.9
+        total = total + np.sum(y)
+        i += 1
+    return total * i
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        *(moves_its_end, moves_its_end_in_an_object, moves_its_end_with_a_list),
+        *(moves_its_step, is_moved_by_another_function, grows_an_array),
+    ],
+    ids=lambda f: f.__name__,
+)
+def test_a_while_whose_numbers_change_counts_as_python_does(function: Callable[[Any], Any]) -> None:
+    value, slope = sg.value_and_grad(function)(X)
+    np.testing.assert_allclose(value, function(X), rtol=1e-12)
+    np.testing.assert_allclose(np.sum(slope), (function(X + 1e-3) - function(X - 1e-3)) / 2e-3, rtol=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
+def test_a_while_of_very_many_trips_that_is_no_region_is_traced_again() -> None:
+    def f(x: Any) -> Any:
+        kept: list[Any] = []
+        total, n = 0.0, 21_000
+        while n:
+            total = total + x[0]
+            kept.append(n)
+            n = abs(n) - 1
+        return total / len(kept)
+
+    with pytest.raises(sg.errors.ArgumentError, match="a while makes more than 20000 trips that are no region"):
+        sg.jit(f, strict=True)(X)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import math
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -123,3 +125,86 @@ def test_both_paths_are_exact(function: Callable[[Any], Any]) -> None:
             moves = 1e-6 * np.eye(3)
             expected = [(function(x + move) - function(x - move)) / 2e-6 for move in moves]
             np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
+def percent(x: Any) -> Any:
+    for k in range(20):
+        x = x * 0.9
+        if k % 10 == 0:
+            print("step %d: %6.3f of %s" % (k, np.sum(x), x[0] > 0.5))  # noqa: UP031
+    print("%(name)s = %(value)r, %%" % {"name": "x", "value": x[0]})  # noqa: UP031
+    return np.sum(x)
+
+
+def methods(x: Any) -> Any:
+    print("{:.3f}|{name:>9}|{}".format(x[0], x[1:], name="x"))
+    print(f"{x[1]:.2f}".rjust(9) + "|" + str(x[2]).upper().zfill(20) + "|" + repr(x[0]).replace(".", ","))
+    return np.sum(x)
+
+
+def joins(x: Any) -> Any:
+    print(", ".join(f"{v:.2f}" for v in x), "|".join(map(str, x)), "-".join(["a", "b"]))
+    kept = ["%.4f" % v for v in x]  # noqa: UP031
+    print(" ".join(kept), len(kept))
+    return np.sum(x)
+
+
+def until(x: Any) -> Any:
+    total = np.sum(np.abs(x))
+    while total < 100.0:
+        total = total * 2
+        print("total %8.3f" % total, "{:>9.2f}".format(total))  # noqa: UP031, UP032
+    return total
+
+
+@pytest.mark.parametrize("function", [percent, methods, joins, until], ids=lambda f: f.__name__)
+def test_texts_are_made_when_the_program_runs(
+    function: Callable[[Any], Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    slope = sg.grad(function)
+    for point in POINTS:
+        expected = function(point.copy())
+        printed = capsys.readouterr().out
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", sg.RetraceWarning)
+            assert sg.jit(function)(point) == pytest.approx(expected, rel=1e-12)
+        assert capsys.readouterr().out == printed
+        slope(point)
+        assert capsys.readouterr().out == printed
+
+
+def test_a_text_that_is_asked_what_it_says_is_known(capsys: pytest.CaptureFixture[str]) -> None:
+    def f(x: Any) -> Any:
+        shown = "%.1f %s" % (x[0], "end")  # noqa: UP031
+        print(shown)
+        return np.sum(x) * len(shown) if shown.startswith("0.5") else x[0]
+
+    with pytest.warns(sg.RetraceWarning, match="formatting needs the value"):
+        np.testing.assert_array_equal(sg.grad(f)(POINTS[0]), np.full(3, 7.0))
+    assert capsys.readouterr().out == "0.5 end\n"
+
+
+@functools.lru_cache
+def remembered(x: Any) -> Any:
+    return x * x
+
+
+def test_functions_of_c_that_python_calls_itself() -> None:
+    """``map`` and keys hand traced values to functions that know numbers only."""
+
+    def f(x: Any) -> Any:
+        roots = sum(map(math.sqrt, map(abs, x))) + sum(map(float, x)) * max(map(math.exp, x))
+        return roots + sorted(x, key=math.cos)[0] + min(x, key=math.sin) * x[1]
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", sg.RetraceWarning)
+        for point in POINTS:
+            differences = [(f(point + step) - f(point - step)) / 2e-6 for step in 1e-6 * np.eye(3)]
+            np.testing.assert_allclose(sg.grad(f)(point), differences, rtol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
+def test_a_cache_around_the_function_itself_keeps_no_traced_value() -> None:
+    assert sg.grad(remembered)(3.0) == 6.0 and sg.grad(remembered)(2.0) == 4.0
+    np.testing.assert_array_equal(sg.jacobian(remembered)(np.ones(2)), 2 * np.eye(2))
+    assert remembered(3.0) == 9.0

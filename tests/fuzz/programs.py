@@ -20,8 +20,9 @@ import numpy as np
 from hypothesis import strategies as st
 
 from srcgrad.cache import is_pure
-from tests.fuzz import scipy_rules, tables
-from tests.fuzz.tables import ALONG, BINARY, BLOCKS, CALLS, FAULTS, MATRICES, MOVES, REDUCTIONS, UNARY, WRITES
+from tests.fuzz import scipy_rules, special_tables
+from tests.fuzz.statements import BLOCKS, CALLS, FAULTS, WRITES
+from tests.fuzz.tables import ALONG, BINARY, MATRICES, MOVES, REDUCTIONS, UNARY
 
 LARGEST = 24
 """Elements of an array in a program."""
@@ -193,7 +194,7 @@ def has_rules(text: str) -> bool:
     return all(is_pure(getattr(getattr(scipy_rules, module), name, None)) for module, name in found)
 
 
-SPECIAL = tuple(text for text in tables.SPECIAL if has_rules(text))
+SPECIAL = tuple(text for text in special_tables.SPECIAL if has_rules(text))
 DRAWN_MATRICES = tuple(text for text in MATRICES if has_rules(text))
 KINDS = (
     ("unary",) * 3 + ("binary",) * 3 + ("reduce", "along", "along", "move", "move", "index", "call", "block")

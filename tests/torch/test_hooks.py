@@ -238,3 +238,13 @@ handle = multi((x, y), lambda g: print('any', g), mode='any')
 @pytest.mark.parametrize("name", SESSIONS)
 def test_a_session_prints_what_pytorch_prints(name: str) -> None:
     assert sessions.printed(SESSIONS[name], torch) == sessions.recorded("hooks")[name]
+
+
+def test_a_hook_of_any_tensor_runs_once_in_each_run() -> None:
+    """Runs that follow one another may lie at the same place in memory."""
+    x, seen = torch.tensor(1.0, requires_grad=True), []
+    handle = torch.autograd.graph.register_multi_grad_hook((x,), lambda g: seen.append(g.item()), mode="any")
+    for k in range(50):
+        (x * float(k)).backward()
+    handle.remove()
+    assert seen == [float(k) for k in range(50)]

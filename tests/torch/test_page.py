@@ -2,31 +2,21 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import srcgrad.torch as torch
+from tests.scripts import load
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
 def page() -> Any:
-    spec = importlib.util.spec_from_file_location("torch_page", ROOT / "benchmarks" / "torch_page.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    path = list(sys.path)
-    try:
-        spec.loader.exec_module(module)
-    finally:
-        sys.path[:] = path
-    return module
+    return load(ROOT / "benchmarks" / "torch_page.py")
 
 
 def test_the_page_is_what_is_counted(page: Any) -> None:

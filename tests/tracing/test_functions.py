@@ -138,6 +138,7 @@ REFUSED: list[tuple[str, Any, tuple[Any, ...], type[Exception]]] = [
     ("searchsorted matrix", lambda x: np.searchsorted(x, 0.0), (M,), ShapeError),
     ("interp lengths", lambda x: np.interp(x, x[0], x[0, :2]), (M,), ShapeError),
     ("sort order", lambda x: np.sort(x, order="f"), (M,), UnsupportedError),
+    ("sort descending", lambda x: x.copy().sort(descending=True), (M,), UnsupportedError),
     ("view", lambda x: x.view(np.int64), (M,), UnsupportedError),
     ("no rule", lambda x: np.busday_count(x, x), (M,), UnsupportedError),
     ("concrete out", lambda x: np.sum(x, axis=0, out=np.zeros(4)), (M,), UnsupportedError),

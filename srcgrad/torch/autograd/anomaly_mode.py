@@ -115,7 +115,7 @@ def describe_forward(node: GraphNode) -> None:
 
 def user_level() -> int:
     """The stack level of the user's call, for the caller's warning."""
-    from srcgrad.transformed import user_stack_level
+    from srcgrad.boundary import user_stack_level
 
     return user_stack_level()
 

@@ -239,7 +239,7 @@ def checked_inputs(inputs: Sequence[Any]) -> list[int]:
     for k in wanted:
         data = inputs[k]._data
         if data.dtype not in (np.float64, np.complex128):
-            from srcgrad.transformed import user_stack_level
+            from srcgrad.boundary import user_stack_level
 
             warnings.warn(
                 f"Input #{k} requires gradient and is not a double precision floating point or complex. This check "

@@ -172,7 +172,8 @@ def hooks_of_all(tensors: Sequence[Tensor], fn: Callable[..., None]) -> tuple[Re
 def current_run() -> int:
     from srcgrad.torch.engine import RUNS
 
-    return id(RUNS.get())
+    walk = RUNS.get()
+    return 0 if walk is None else walk.number
 
 
 def will_run(node: GraphNode) -> bool:

@@ -21,6 +21,14 @@ __all__ = [
 ]  # fmt: skip
 
 
+def reset_affine(module: Module) -> None:
+    """Weights 1, biases 0, where the module has them."""
+    if module.weight is not None:
+        init.ones_(module.weight)
+    if module.bias is not None:
+        init.zeros_(module.bias)
+
+
 class RunningNorm(Module):
     """What batch and instance normalisations share: the parameters, and the running statistics as buffers."""
 
@@ -62,10 +70,7 @@ class RunningNorm(Module):
     def reset_parameters(self) -> None:
         """Weights 1, biases 0."""
         self.reset_running_stats()
-        if self.weight is not None:
-            init.ones_(self.weight)
-        if self.bias is not None:
-            init.zeros_(self.bias)
+        reset_affine(self)
 
     def _check_input(self, input: Tensor) -> None:
         rank = input._data.ndim
@@ -214,10 +219,7 @@ class LayerNorm(Module):
 
     def reset_parameters(self) -> None:
         """Weights 1, biases 0."""
-        if self.weight is not None:
-            init.ones_(self.weight)
-        if self.bias is not None:
-            init.zeros_(self.bias)
+        reset_affine(self)
 
     def forward(self, input: Tensor) -> Tensor:
         """Of the same shape."""
@@ -288,10 +290,7 @@ class GroupNorm(Module):
 
     def reset_parameters(self) -> None:
         """Weights 1, biases 0."""
-        if self.weight is not None:
-            init.ones_(self.weight)
-        if self.bias is not None:
-            init.zeros_(self.bias)
+        reset_affine(self)
 
     def forward(self, input: Tensor) -> Tensor:
         """(N, C, ...) of the same shape."""

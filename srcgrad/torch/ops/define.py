@@ -7,7 +7,7 @@ Each module of ``ops`` lists its public functions in ``__all__``; the package ex
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -270,14 +270,22 @@ def unary(
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = f"`torch.{name}`: elementwise, of any shape; the result has the operand's shape."
-    call_inplace.__name__ = call_inplace.__qualname__ = f"{name}_"
-    call_inplace.__doc__ = f"`{name}`, written into the tensor."
-    for known in (name, *aliases):
-        if is_method:
-            setattr(Tensor, known, call)
-        if inplace:
-            setattr(Tensor, f"{known}_", call_inplace)
+    install(name, aliases, call if is_method else None, call_inplace if inplace else None)
     return call
+
+
+def install(
+    name: str, aliases: Iterable[str], method: Callable[..., Any] | None, inplace: Callable[..., Any] | None
+) -> None:
+    """Give tensors a method and its form that writes into the tensor, as far as there are such, under all names."""
+    if inplace is not None:
+        inplace.__name__ = inplace.__qualname__ = f"{name}_"
+        inplace.__doc__ = f"`{name}`, written into the tensor."
+    for known in (name, *aliases):
+        if method is not None:
+            setattr(Tensor, known, method)
+        if inplace is not None:
+            setattr(Tensor, f"{known}_", inplace)
 
 
 # --- functions of two tensors or numbers --------------------------------------------------------------
@@ -422,13 +430,7 @@ def binary(
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = f"`torch.{name}`: elementwise; shapes broadcast, dtypes promote."
-    call_inplace.__name__ = call_inplace.__qualname__ = f"{name}_"
-    call_inplace.__doc__ = f"`{name}`, written into the tensor."
-    for known in (name, *aliases):
-        if is_method:
-            setattr(Tensor, known, call)
-        if inplace:
-            setattr(Tensor, f"{known}_", call_inplace)
+    install(name, aliases, call if is_method else None, call_inplace if inplace else None)
     for operator in operators:
         install_operator(operator, read, call_inplace if inplace else None)
     return call

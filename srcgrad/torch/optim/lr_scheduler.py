@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterable, Sequence
 from types import FunctionType
 from typing import Any, ClassVar
 
+from srcgrad.boundary import user_stack_level
 from srcgrad.torch.errors import TensorError, TensorTypeError, TensorValueError
 from srcgrad.torch.optim.cycles import CosineAnnealingWarmRestarts, CyclicLR, OneCycleLR
 from srcgrad.torch.optim.optimizer import Optimizer, number
 from srcgrad.torch.optim.schedule import EPOCH_WARNING, LRScheduler, known_optimizer, set_rate
-from srcgrad.transformed import user_stack_level
 
 __all__ = [
     "ChainedScheduler",

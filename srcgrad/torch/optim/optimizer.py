@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from srcgrad.boundary import user_stack_level
 from srcgrad.torch.errors import TensorError, TensorTypeError, TensorValueError
 from srcgrad.torch.graph import Hooks, RemovableHandle, moved_on
 from srcgrad.torch.modes import enable_grad, no_grad
 from srcgrad.torch.tensor import Tensor, wrapped
-from srcgrad.transformed import user_stack_level
 
 Group = dict[str, Any]
 

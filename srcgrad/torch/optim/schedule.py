@@ -6,10 +6,10 @@ import warnings
 from collections.abc import Sequence
 from typing import Any, ClassVar, Final
 
+from srcgrad.boundary import user_stack_level
 from srcgrad.torch.errors import TensorKeyError, TensorTypeError, TensorValueError
 from srcgrad.torch.optim.optimizer import Optimizer, number
 from srcgrad.torch.tensor import Tensor, wrapped
-from srcgrad.transformed import user_stack_level
 
 EPOCH_WARNING: Final = (
     "The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where possible. Please use "

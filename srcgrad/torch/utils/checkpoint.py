@@ -118,7 +118,7 @@ def checkpoint(
     (tensor(22.1672),)
     """
     if use_reentrant is None:
-        from srcgrad.transformed import user_stack_level
+        from srcgrad.boundary import user_stack_level
 
         warnings.warn(
             "torch.utils.checkpoint: the use_reentrant parameter should be passed explicitly. Starting in PyTorch 2.9, "
@@ -237,7 +237,7 @@ def checkpoint_sequential(
     if kwargs:
         raise TensorValueError("Unexpected keyword arguments: " + ",".join(kwargs))
     if use_reentrant is None:
-        from srcgrad.transformed import user_stack_level
+        from srcgrad.boundary import user_stack_level
 
         warnings.warn(
             "torch.utils.checkpoint.checkpoint_sequential: the use_reentrant parameter should be passed explicitly.",

@@ -140,8 +140,8 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
         if rule is not None:
             return rule(*args, **kwargs)
         if function in HIGHER_ORDER:
-            args = tuple(map(followed, args))
-            kwargs = {name: followed(value) for name, value in kwargs.items()}
+            args = tuple(map(ruled, args))
+            kwargs = {name: ruled(value) for name, value in kwargs.items()}
             return function(*args, **kwargs)
         if isinstance(function, type):
             return construct(function, args, kwargs)
@@ -151,6 +151,8 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
                 return FUNCTIONS[function](*args, **kwargs)
             function = followed(library_code(function) or function)
         owner = getattr(function, "__self__", None)
+        if type(owner) is str and getattr(str, function.__name__) in CALLS:
+            return CALLS[getattr(str, function.__name__)](owner, *args, **kwargs)
         if type(owner) is np.ndarray and traced_among(args, kwargs):
             return getattr(constant_array(owner), function.__name__)(*args, **kwargs)
         return function(*args, **kwargs)
@@ -176,6 +178,8 @@ def run_converted(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) ->
     """`invoke` for the function that is traced: the objects it made are of their own classes afterwards."""
     trace = CURRENT.get()
     plain = getattr(function, "__func__", function)
+    while isinstance(function, functools._lru_cache_wrapper):  # which would keep traced values
+        function = function.__wrapped__
     if trace is not None and not trace.converting and is_user_function(plain):
         why = asks_in_vain(plain.__code__)
         if why is not None:
@@ -290,6 +294,11 @@ def followed(thing: Any) -> Any:
         if trace is None or trace.concrete or is_straight(thing.__code__):
             return thing
         raise NeedsConcrete(str(error)) from None
+
+
+def ruled(thing: Any) -> Any:
+    """What Python is to call for a function that it is handed: a built-in one would not know traced values."""
+    return functools.partial(call, thing) if type(thing) in PLAIN_KINDS and thing in CALLS else followed(thing)
 
 
 def constant_array(array: Any) -> Tracer:

@@ -18,6 +18,7 @@ from typing import Any, Final
 import numpy as np
 
 from srcgrad.ir.source import internal
+from srcgrad.tracing.bytecode import opnames
 from srcgrad.tracing.conversion.names import OPERATORS
 from srcgrad.tracing.conversion.sources import Unconvertible, find_source
 from srcgrad.tracing.conversion.statements import convert_function
@@ -70,7 +71,7 @@ def needs_conversion(code: types.CodeType) -> bool:
     """Whether the code has loops or ``try``, or asks what its values are: then it is converted first."""
     if code.co_exceptiontable or ASKING.intersection(code.co_names):
         return True
-    if any("JUMP_BACKWARD" in instruction.opname for instruction in dis.get_instructions(code)):
+    if any("JUMP_BACKWARD" in name for name in opnames(code)):
         return True
     inner = [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
     return any(needs_conversion(constant) for constant in inner if constant.co_name not in COMPREHENSIONS)
@@ -78,7 +79,7 @@ def needs_conversion(code: types.CodeType) -> bool:
 
 def is_straight(code: types.CodeType) -> bool:
     """Whether the code has no jumps and no effects, so that it traces as it is."""
-    if needs_conversion(code) or any("JUMP" in instruction.opname for instruction in dis.get_instructions(code)):
+    if needs_conversion(code) or any("JUMP" in name for name in opnames(code)):
         return False
     return all(is_straight(constant) for constant in code.co_consts if isinstance(constant, types.CodeType))
 
@@ -126,6 +127,8 @@ def convert_code(code: types.CodeType, file: str) -> types.CodeType | str:
 @lru_cache(maxsize=KEPT)
 def asks_in_vain(code: types.CodeType) -> str | None:
     """Why code is run as it is although it asks what its values are, which are not what they stand for; else None."""
+    if "type" not in code.co_names:
+        return None
     asked = {i.argval for i in dis.get_instructions(code) if i.opname == "LOAD_GLOBAL"}
     found = convert_code(code, code.co_filename) if "type" in asked else None
     return found if isinstance(found, str) else None

@@ -80,6 +80,18 @@ class ExpressionConverter(ast.NodeTransformer):
         placed(made, node)
         return made
 
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        """``"%.3f" % value``: Python formats numbers by ``float``, which a traced value refuses."""
+        literal = isinstance(node.left, ast.JoinedStr) or (
+            isinstance(node.left, ast.Constant) and isinstance(node.left.value, str)
+        )
+        self.generic_visit(node)
+        if not (literal and isinstance(node.op, ast.Mod)):
+            return node
+        made = operator("percent", node.left, node.right)
+        placed(made, node)
+        return ast.copy_location(made, node)
+
     def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
         lazy = holds([node.body, node.orelse], *LAZY)
         self.generic_visit(node)

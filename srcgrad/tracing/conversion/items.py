@@ -19,6 +19,11 @@ class Items:
     def __init__(self, count: int | Value, at: Callable[[Any], Any]) -> None:
         self.count, self.at = count, at
 
+    def after_first(self) -> Items:
+        """All but the first of a known number of items."""
+        assert isinstance(self.count, int)
+        return Items(self.count - 1, lambda k: self.at(k + 1))
+
 
 def items_of(thing: Any) -> Items | None:
     """Items that a traced index can find; None for iterables that only Python can run over."""

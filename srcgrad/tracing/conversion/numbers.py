@@ -13,7 +13,7 @@ import numpy as np
 from srcgrad.errors import ShapeError, UnsupportedError
 from srcgrad.ir.types import INT64
 from srcgrad.tracing.asked import concrete_class
-from srcgrad.tracing.conversion.calls import call_rule, followed
+from srcgrad.tracing.conversion.calls import call_rule, ruled
 from srcgrad.tracing.conversion.classes import original
 from srcgrad.tracing.conversion.state import emit_check, unknown
 from srcgrad.tracing.tracer import Tracer, as_tracer, cast_value, contains_tracer, from_value
@@ -128,7 +128,7 @@ def extreme(builtin: Any, reduction: Any, position: Any, larger: Any) -> Any:
         elif not isinstance(items, (list, tuple)):
             items = list(items)
         if key is not None:
-            return extreme_by_key(builtin, items, followed(key), larger, options)
+            return extreme_by_key(builtin, items, ruled(key), larger, options)
         if not items or not any(isinstance(item, Tracer) for item in items):
             return builtin(items, **options)
         found = items[0]
@@ -200,7 +200,7 @@ def sorted_(iterable: Any, /, *, key: Any = None, reverse: Any = False) -> Any:
         return list(ordered[::-1] if reverse else ordered)
     if key is None or not items:
         return sorted(items, key=key, reverse=reverse)
-    keys = [followed(key)(item) for item in items]
+    keys = [ruled(key)(item) for item in items]
     if not any(map(unknown, keys)) or any(np.ndim(one) for one in keys):
         known = dict(zip(range(len(items)), keys, strict=True))
         return [items[k] for k in sorted(known, key=known.__getitem__, reverse=reverse)]

@@ -12,7 +12,7 @@ from srcgrad.tracing.conversion.loops import for_, while_
 from srcgrad.tracing.conversion.masked import augmented
 from srcgrad.tracing.conversion.reductions import reduced
 from srcgrad.tracing.conversion.state import UNBOUND, UNSET, Passing, read
-from srcgrad.tracing.conversion.texts import text
+from srcgrad.tracing.conversion.texts import percent, text
 
 slice = builtins.slice
 
@@ -35,6 +35,7 @@ __all__ = [
     "not_",
     "numbers",
     "or_",
+    "percent",
     "raise_",
     "read",
     "reduced",

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from srcgrad.tracing.conversion.counters import counter_of, numbers_in, rebound_inside
 from srcgrad.tracing.conversion.expressions import ExpressionConverter
 from srcgrad.tracing.conversion.jumps import Lowering
 from srcgrad.tracing.conversion.names import (
@@ -94,6 +95,11 @@ class StatementConverter(NestedFunctions):
         self.locals = [name for name in dict.fromkeys([*names, *assigned]) if name not in self.globals | outer]
         self.variables = {*self.locals, *outer}
         self.written = written_names(body)
+        self.rebound_inside = rebound_inside(body)
+
+    def binds_alone(self, name: str) -> bool:
+        """Whether no function but this one binds a variable."""
+        return name in self.locals and name not in self.rebound_inside
 
     def fresh(self, what: str) -> str:
         self.count += 1
@@ -185,11 +191,13 @@ class StatementConverter(NestedFunctions):
         changed = self.carried(bound([node.test, *node.body]))
         functions, state = self.state(changed, [node.test, *node.body], node)
         check, body = self.fresh("test"), self.fresh("body")
+        plain = ast.Constant(numbers_in(test) is not None)
+        counter = None if exits is not None else counter_of(node, self.binds_alone)
         returned = ast.Return(self.visit(test))
         ast.copy_location(returned, node.test)
         functions.append(self.function(check, [returned], bound([node.test]), node))
         functions.append(self.function(body, self.block(node.body), self.carried(bound(node.body)), node))
-        made = ast.Expr(operator("while_", load(check), load(body), *state))
+        made = ast.Expr(operator("while_", load(check), load(body), *state, plain, counter or ast.Constant(None)))
         placed(made, node.test)
         ast.copy_location(made, node)
         return [*functions, made]

@@ -1,9 +1,10 @@
-"""f-strings and ``print`` of traced values: texts that are known only when the program runs."""
+"""f-strings, ``%``, methods of texts and ``print`` of traced values: texts known only when the program runs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+import operator
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -13,7 +14,22 @@ from srcgrad.tracing.trace import CURRENT, NeedsConcrete
 from srcgrad.tracing.tracer import Tracer
 
 CONVERSIONS: dict[int, Callable[[Any], str]] = {ord("s"): str, ord("r"): repr, ord("a"): ascii}
+METHODS: Final = frozenset(
+    {
+        "capitalize", "casefold", "center", "expandtabs", "ljust", "lower", "lstrip", "removeprefix", "removesuffix",
+        "replace", "rjust", "rstrip", "strip", "swapcase", "title", "upper", "zfill",
+    }
+)  # fmt: skip
+"""The methods of texts that give another text."""
 Part = Any
+
+
+class Made(NamedTuple):
+    """A part of a text that a function makes of values and texts."""
+
+    function: Callable[..., str]
+    arguments: tuple[Any, ...]
+    options: dict[str, Any]
 
 
 class Text:
@@ -30,15 +46,25 @@ class Text:
     def __radd__(self, other: Any) -> Any:
         return Text([other, *self.parts]) if isinstance(other, str) else NotImplemented
 
+    def __getattr__(self, name: str) -> Any:
+        if name not in METHODS:
+            raise AttributeError(f"'str' object has no attribute {name!r}") if not hasattr(str, name) else needed()
+        return lambda *args, **options: Text([Made(getattr(str, name), (self, *args), options)])
+
     def refuse(self, *args: Any, **kwargs: Any) -> Any:
-        raise NeedsConcrete(
-            "formatting needs the value of a traced array", hint="print() the text, or pass it on as it is"
-        )
+        raise needed()
 
     __str__ = __format__ = __len__ = __iter__ = __eq__ = __hash__ = __getitem__ = __contains__ = __mod__ = refuse
 
     def __repr__(self) -> str:
         return "Text"
+
+
+def needed() -> NeedsConcrete:
+    """The error of what asks a text that is not known yet what it says."""
+    return NeedsConcrete(
+        "formatting needs the value of a traced array", hint="print() the text, or pass it on as it is"
+    )
 
 
 def text(*parts: Part) -> Any:
@@ -54,6 +80,8 @@ def formatted(part: Part, numbers: dict[int, Any] | None) -> str:
         return part
     if isinstance(part, Text):
         return "".join(formatted(inner, numbers) for inner in part.parts)
+    if isinstance(part, Made):
+        return part.function(*part.arguments, **part.options)
     value, conversion, spec = part
     if isinstance(spec, Text):
         spec = formatted(spec, numbers)
@@ -71,8 +99,7 @@ def tracers_in(things: Sequence[Any]) -> list[Tracer]:
         if isinstance(thing, Tracer):
             found.append(thing)
         elif isinstance(thing, Text):
-            for part in thing.parts:
-                found += tracers_in([part] if isinstance(part, Text) else list(part) if isinstance(part, tuple) else [])
+            found += tracers_in([part for part in thing.parts if not isinstance(part, str)])
         elif isinstance(thing, (list, tuple)):
             found += tracers_in(thing)
         elif isinstance(thing, dict):
@@ -111,6 +138,8 @@ def detached(thing: Any) -> Any:
         return Place(id(thing))
     if isinstance(thing, Text):
         return Text([detached(part) for part in thing.parts])
+    if isinstance(thing, Made):
+        return Made(thing.function, detached(thing.arguments), detached(thing.options))
     if type(thing) in (list, tuple):
         return type(thing)(map(detached, thing))
     if type(thing) is dict:
@@ -133,6 +162,8 @@ def attached(thing: Any, numbers: dict[int, Any]) -> Any:
 def attached_part(part: Part, numbers: dict[int, Any]) -> Part:
     if isinstance(part, Text):
         return attached(part, numbers)
+    if isinstance(part, Made):
+        return Made(part.function, attached(part.arguments, numbers), attached(part.options, numbers))
     if isinstance(part, tuple):
         return tuple(attached(item, numbers) for item in part)
     return part
@@ -173,3 +204,42 @@ def repr_(thing: Any, /) -> Any:
 @call_rule(format)
 def format_(value: Any, spec: Any = "", /) -> Any:
     return Text([(value, -1, spec)]) if unknown(value) else format(value, spec)
+
+
+# --- texts made of texts and values ----------------------------------------------------------------
+
+
+def made(function: Callable[..., str], *arguments: Any, **options: Any) -> Any:
+    """What a function makes of values: at once where they are known."""
+    inner = tracers_in([*arguments, *options.values()])
+    if not any(map(unknown, inner)) and not texts_in([*arguments, *options.values()]):
+        numbers = {id(tracer): tracer.printed("formatting") for tracer in inner}
+        known = attached(detached(arguments), numbers)
+        return function(*known, **attached(detached(options), numbers))
+    return Text([Made(function, arguments, options)])
+
+
+def texts_in(things: Iterable[Any]) -> bool:
+    """Whether a text that is not known yet is among things, or in lists, tuples and dicts among them."""
+    return any(
+        isinstance(thing, Text)
+        or (isinstance(thing, (list, tuple)) and texts_in(thing))
+        or (isinstance(thing, dict) and texts_in(thing.values()))
+        for thing in things
+    )
+
+
+def percent(template: Any, values: Any) -> Any:
+    """``"%.3f" % values``."""
+    return made(operator.mod, template, values) if CURRENT.get() is not None else template % values
+
+
+@call_rule(str.format)
+def str_format(template: str, /, *args: Any, **options: Any) -> Any:
+    return made(str.format, template, *args, **options)
+
+
+@call_rule(str.join)
+def str_join(separator: str, items: Iterable[Any], /) -> Any:
+    held = list(items)
+    return made(str.join, separator, held) if texts_in(held) else separator.join(held)

@@ -37,7 +37,7 @@ def eigvalsh(a: Any, UPLO: Any = "L") -> Any:
 
 @numpy_rule("linalg.eig")
 def eig(a: Any) -> Any:
-    """Always complex, where NumPy's dtype depends on the numbers."""
+    """Always complex, as NumPy's since 2.5: before, its dtype depends on the numbers."""
     return EigResult(*emit_all("eig", square_matrices(a)))
 
 

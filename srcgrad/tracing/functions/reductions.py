@@ -9,6 +9,7 @@ import numpy as np
 from srcgrad.errors import ShapeError, UnsupportedError
 from srcgrad.ir.types import DType
 from srcgrad.tracing.functions.registry import (
+    along_axis,
     as_array,
     axis_of,
     cast,
@@ -236,13 +237,8 @@ def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
 
 
 def cumulate(op: str, a: Any, axis: Any, dtype: Any, out: Any) -> Any:
-    x: Any = as_array(a)
-    if axis is None:
-        x, axis = x.ravel(), 0
-    elif not x.ndim:
-        x = x.ravel()
+    x, axis = along_axis(as_array(a), axis)
     x = cast(x, accumulator(x.dtype, dtype, out))
-    axis = axis_of(axis, x.ndim)
     if op == "cumsum":
         return finish(emit("cumsum", x, axis=axis, reverse=False), out)
     return finish(emit("cumprod", x, axis=axis), out)

@@ -96,6 +96,15 @@ def axis_of(axis: Any, ndim: int) -> int:
     return ordered_axes(axis, ndim)[0]
 
 
+def along_axis(x: Any, axis: Any) -> tuple[Any, int]:
+    """The array and the axis, not negative, that NumPy means: all elements for None, and rank 0 is one element."""
+    if axis is None:
+        x, axis = x.ravel(), 0
+    elif not x.ndim:
+        x = x.ravel()
+    return x, axis_of(axis, x.ndim)
+
+
 def finish(result: Any, out: Any = None) -> Any:
     """The result, written into ``out=`` if there is one."""
     return store(result, out if isinstance(out, tuple) else (out,), True)

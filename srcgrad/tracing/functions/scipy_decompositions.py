@@ -10,7 +10,7 @@ import scipy.linalg
 from srcgrad.errors import ShapeError
 from srcgrad.tracing.functions.linear_algebra import cholesky, rectangular_matrices
 from srcgrad.tracing.functions.registry import refuse
-from srcgrad.tracing.functions.scipy_linalg import scipy_rule
+from srcgrad.tracing.functions.scipy_linalg import SINCE_1_18, scipy_rule
 from srcgrad.tracing.tracer import as_tracer, emit
 
 Array = Any
@@ -88,12 +88,25 @@ def eigvalsh(
     return eigh(a, b, lower=lower, eigvals_only=True, type=type, **options)
 
 
-@scipy_rule(scipy.linalg.eigvals)
 def eigvals(
-    a: Any, b: Any = None, overwrite_a: bool = False, check_finite: bool = True, homogeneous_eigvals: bool = False
+    a: Any,
+    b: Any = None,
+    overwrite_a: bool = False,
+    overwrite_b: bool = False,
+    check_finite: bool = True,
+    homogeneous_eigvals: bool = False,
 ) -> Any:
     refuse("scipy.linalg.eigvals", b=(b, None), homogeneous_eigvals=(homogeneous_eigvals, False))
     return np.linalg.eigvals(a)
+
+
+def eigvals_before_1_18(
+    a: Any, b: Any = None, overwrite_a: bool = False, check_finite: bool = True, homogeneous_eigvals: bool = False
+) -> Any:
+    return eigvals(a, b, homogeneous_eigvals=homogeneous_eigvals)
+
+
+scipy_rule(scipy.linalg.eigvals)(eigvals if SINCE_1_18 else eigvals_before_1_18)
 
 
 @scipy_rule(scipy.linalg.svd)

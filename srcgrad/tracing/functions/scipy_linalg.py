@@ -8,7 +8,7 @@ this module imports SciPy.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import scipy.linalg
@@ -29,6 +29,9 @@ from srcgrad.tracing.functions.linear_algebra import (
 from srcgrad.tracing.functions.registry import Rule, as_array, broadcast_shape, cast, filled
 from srcgrad.tracing.functions.shapes import broadcast_to
 from srcgrad.tracing.tracer import FUNCTIONS, as_tracer, emit
+
+SINCE_1_18: Final = np.lib.NumpyVersion(scipy.__version__) >= "1.18.0"
+"""What SciPy changed in 1.18, the rules do as the SciPy that is there."""
 
 
 def scipy_rule(function: Callable[..., Any]) -> Callable[[Rule], Rule]:
@@ -177,9 +180,11 @@ def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finit
 
 @scipy_rule(scipy.linalg.cho_factor)
 def cho_factor(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
-    """The factor in one triangle; the other one is that of the matrix, as SciPy leaves it."""
+    """The factor in one triangle; the other one is that of the matrix, as SciPy leaves it, and 0 since SciPy 1.18."""
     matrix = square_matrices(a)
     factor: Any = cholesky(matrix, lower)
+    if SINCE_1_18:
+        return factor, lower
     rest = np.triu(matrix, 1) if lower else np.tril(matrix, -1)
     return factor + rest, lower
 
@@ -188,7 +193,7 @@ def cho_factor(a: Any, lower: bool = False, overwrite_a: bool = False, check_fin
 def cho_solve(c_and_lower: Any, b: Any, overwrite_b: bool = False, check_finite: bool = True) -> Any:
     factor, lower = c_and_lower
     factor, right, is_vector = system(factor, b)
-    found = solve_with_factor(factor, right, bool(lower))
+    found = solve_with_factor(factor, right, bool(np.all(lower)))  # SciPy has the same bool for each matrix of a stack
     return found[..., 0] if is_vector else found
 
 
@@ -304,12 +309,18 @@ def lstsq(
     check_finite: bool = True,
     lapack_driver: Any = None,
 ) -> Any:
-    """As SciPy's; the residuals are nan, not absent, where that depends on numbers that are not known."""
+    """As SciPy's; where the columns are dependent the residuals are nan (before SciPy 1.18: where numbers that are not
+    known decide whether they are; else they are absent then).
+    """
     matrix, right = rectangular_matrices(a), as_array(b)
     limit = float(np.finfo(linalg_dtype(matrix, right)).eps) if cond is None else cond
     x, sums, is_full, rank, s = least_squares(matrix, right, limit)
+    rank = cast(rank, np.int64) if SINCE_1_18 else rank
     if lapack_driver == "gelsy":
         return x, filled((0,), 0, x.dtype), rank, None
+    if SINCE_1_18 and matrix.shape[0] > matrix.shape[1]:
+        found = cast(np.where(is_full, sums, sums.dtype.type(np.nan)), x.dtype)
+        return x, found[..., 0] if right.ndim == 1 else found, rank, s
     found = present_sums(sums, is_full, matrix)
     found = found if found.size else cast(found, x.dtype)
     return x, found[0] if right.ndim == 1 and found.shape == (1,) else found, rank, s

@@ -9,6 +9,7 @@ import numpy as np
 from srcgrad.errors import ShapeError, UnsupportedError
 from srcgrad.ir.types import INT64
 from srcgrad.tracing.functions.registry import (
+    along_axis,
     as_array,
     axis_of,
     broadcast_shape,
@@ -216,12 +217,7 @@ def sinc(x: Any) -> Any:
 
 @numpy_rule("take", method="take")
 def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> Any:
-    x: Any = as_array(a)
-    if axis is None:
-        x, axis = x.ravel(), 0
-    elif not x.ndim:
-        x = x.ravel()
-    axis = axis_of(axis, x.ndim)
+    x, axis = along_axis(as_array(a), axis)
     index: Any = as_tracer(indices)
     size = x.shape[axis]
     if mode == "wrap":

@@ -10,6 +10,7 @@ import numpy as np
 
 from srcgrad.errors import ShapeError
 from srcgrad.tracing.functions.registry import (
+    along_axis,
     as_array,
     axes_of,
     axis_of,
@@ -198,12 +199,7 @@ def tile(A: Any, reps: Any) -> Tracer:
 
 @numpy_rule("repeat", method="repeat")
 def repeat(a: Any, repeats: Any, axis: int | None = None) -> Tracer:
-    x: Any = as_array(a)
-    if axis is None:
-        x, axis = x.ravel(), 0
-    elif not x.ndim:
-        x = x.ravel()
-    axis = axis_of(axis, x.ndim)
+    x, axis = along_axis(as_array(a), axis)
     counts = concrete_array(repeats, "np.repeat's repeats")
     size = x.shape[axis]
     if counts.size == 1:

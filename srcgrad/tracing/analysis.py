@@ -1,0 +1,510 @@
+"""The walk over what a Python function reaches: each name that its code reads becomes an edge, with a guard or a node.
+
+The nodes are the function, the user functions that it reaches, and modules; an edge leads to a hidden input, a node or
+a value that a guard compares. What can be none of them is refused. `capture` says what comes of it.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import types
+import warnings
+from collections.abc import Callable, Hashable
+from typing import Any, Final
+
+import numpy as np
+
+from srcgrad.tracing.aliasing import alias_groups
+from srcgrad.tracing.bytecode import Refusal, Scope, Step
+from srcgrad.tracing.purity import (
+    class_reason,
+    hidden_kind,
+    impurity,
+    is_plain_type,
+    is_trusted_module,
+    is_ufunc_method,
+    static_key,
+)
+from srcgrad.tracing.rebuild import COPIED, Edge, Hidden, Node, Plan, wrapped_functions
+
+_MOST_NODES: Final = 512
+_MISSING: Final = object()
+
+
+class Analysis:
+    """One run of `analyze`: the plan, and the lines of the guard function as they are found."""
+
+    deep = False
+    """Whether containers, objects and classes are followed: `reach`."""
+
+    def __init__(self, is_pure: Callable[[object], bool], floats_static: bool) -> None:
+        self.is_pure = is_pure
+        self.floats_static = floats_static
+        self.plan = Plan()
+        self.hidden: list[Hidden] = []
+        self.identity: list[Hashable] = []
+        self.report: list[str] = []
+        self.local_attributes: set[str] = set()
+        self.lines: list[str] = []
+        self.constants: dict[str, Any] = {
+            "FunctionType": types.FunctionType,
+            "ModuleType": types.ModuleType,
+            "partial": functools.partial,
+            "ndarray": np.ndarray,
+            "alias_groups": alias_groups,
+            "is_unbound_cell": _is_unbound_cell,
+            "same_code": _same_code,
+            "wrapped_functions": wrapped_functions,
+            "static_key": functools.partial(static_key, is_pure=is_pure, floats=floats_static),
+        }
+        # The objects met, by identity; they are alive while the analysis runs, and dropped with it.
+        self.objects: list[Any] = []
+        self.node_of: dict[int, int] = {}
+        self.namespace_of: dict[int, int] = {}
+        self.edge_of: dict[tuple[Any, ...], int] = {}
+        self.constant_of: dict[int, str] = {}
+        self.classes: set[type] = set()
+        self.methods: set[int] = set()
+        self.settled: set[tuple[int, str]] = set()
+
+    # -- the walk over nodes
+
+    def run(self, root: Any) -> None:
+        if self.node_kind(root) in (None, "module"):
+            raise Refusal(impurity(root, getattr(root, "__name__", repr(type(root)))))
+        self.guard_node(self.node(root), "function")
+        done = 0
+        while done < len(self.objects):
+            if done >= _MOST_NODES:
+                raise Refusal(f"reaches more than {_MOST_NODES} functions")
+            self.visit(done)
+            done += 1
+            if done == len(self.objects):
+                self.settle()
+        self._check_local_attributes()
+        self.finish()
+
+    def settle(self) -> bool:
+        """Read what only now is known to be read; whether there was something new."""
+        return False
+
+    def finish(self) -> None:
+        """Refuse what only the whole plan shows."""
+
+    def scope_of(self, index: int, code: types.CodeType) -> Scope:
+        return Scope(code, None, self.is_trusted_name)
+
+    def visit(self, index: int) -> None:
+        value, node = self.objects[index], self.plan.nodes[index]
+        name = f"n{index}"
+        if node.kind == "function":
+            try:
+                self._visit_defaults(index, value)
+            except Refusal as refusal:
+                raise Refusal(str(refusal), value.__code__) from None
+            self._scan(index, self.scope_of(index, value.__code__))
+        elif node.kind == "partial":
+            self.read(index, "function", None, value.func, f"{name}.func", f"function of {node.label}")
+            for position, argument in enumerate(value.args):
+                place = f"{name}.args[{position}]"
+                self.read(index, "argument", position, argument, place, f"argument {position} of {node.label}")
+            for key, argument in value.keywords.items():
+                place = f"{name}.keywords[{key!r}]"
+                self.read(index, "keyword", key, argument, place, f"argument {key} of {node.label}")
+        elif node.kind == "transform":
+            for position, inner in enumerate(wrapped_functions(value)):
+                place = f"wrapped_functions({name})[{position}]"
+                self.read(index, "wrapped", position, inner, place, f"function of {node.label}")
+
+    def _visit_defaults(self, index: int, function: Any) -> None:
+        label = self.plan.nodes[index].label
+        code = function.__code__
+        positional = code.co_varnames[: code.co_argcount]
+        defaults, keywords = function.__defaults__ or (), function.__kwdefaults__ or {}
+        for position, value in enumerate(defaults):
+            name = positional[position - len(defaults)]
+            self.read(
+                index, "default", position, value, f"n{index}.__defaults__[{position}]", f"default {name} of {label}"
+            )
+        for name, value in keywords.items():
+            place = f"n{index}.__kwdefaults__[{name!r}]"
+            self.read(index, "keyword default", name, value, place, f"default {name} of {label}")
+
+    def _check_local_attributes(self) -> None:
+        names = frozenset(self.local_attributes)
+        for cls in self.classes:
+            reason = class_reason(cls, names, constructed=True)
+            if reason is not None:
+                raise Refusal(reason)
+        for value in self.objects:
+            state = getattr(value, "__dict__", {}) if isinstance(value, types.FunctionType) else {}
+            for name in names & state.keys():
+                raise Refusal(f"reads the attribute '{name}', which the function {value.__name__} has")
+
+    # -- nodes, namespaces and their guards
+
+    def node_kind(self, value: Any) -> str | None:
+        if isinstance(value, types.FunctionType):
+            home = str(value.__module__ or "").partition(".")[0]
+            return None if home in ("numpy", "scipy") else "function"
+        if type(value) is functools.partial:
+            return "partial"
+        if isinstance(value, types.ModuleType):
+            return "module"
+        if not isinstance(value, type) and (
+            hasattr(type(value), "__srcgrad_static__") or "__srcgrad_static__" in _state(value)
+        ):
+            return "transform"
+        return None
+
+    def node(self, value: Any) -> int:
+        """The node of `value`, made if it is new; `_guard_node` must follow for a new one."""
+        if id(value) not in self.node_of:
+            kind = self.node_kind(value)
+            label = getattr(value, "__name__", None) or f"the {kind}"
+            if kind == "partial":
+                label = f"partial({getattr(value.func, '__name__', '...')})"
+            self.node_of[id(value)] = len(self.objects)
+            self.objects.append(value)
+            self.plan.nodes.append(Node(kind or "", str(label)))
+        return self.node_of[id(value)]
+
+    def guard_node(self, index: int, expression: str) -> None:
+        value, node = self.objects[index], self.plan.nodes[index]
+        name = f"n{index}"
+        self.lines.append(f"{name} = {expression}")
+        if node.kind == "function":
+            code = self.constant(value.__code__)
+            self.identity.append(value.__code__)
+            self.require(
+                f"type({name}) is FunctionType and ({name}.__code__ is {code} or same_code({name}.__code__, {code}))"
+            )
+            self._guard_length(f"{name}.__defaults__", value.__defaults__)
+            self._guard_length(f"{name}.__kwdefaults__", value.__kwdefaults__)
+            node.namespace = self._namespace(index, value.__globals__, f"{name}.__globals__")
+            self.report.append(
+                f"function {node.label}: same code ({value.__code__.co_filename}:{value.__code__.co_firstlineno})"
+            )
+        elif node.kind == "module":
+            self.require(f"type({name}) is ModuleType")
+            node.namespace = self._namespace(index, vars(value), f"{name}.__dict__")
+        elif node.kind == "partial":
+            keywords = self.constant(tuple(value.keywords))
+            self.identity.append(("partial", len(value.args), tuple(value.keywords)))
+            self.require(f"type({name}) is partial and len({name}.args) == {len(value.args)}")
+            self.require(f"tuple({name}.keywords) == {keywords}")
+        else:
+            static = self.constant(value.__srcgrad_static__)
+            self.identity.append((type(value), value.__srcgrad_static__))
+            self.require(f"type({name}) is {self.constant(type(value))} and {name}.__srcgrad_static__ == {static}")
+            self.require(f"len(wrapped_functions({name})) == {len(wrapped_functions(value))}")
+            self.report.append(f"transformed function {node.label}: same transforms")
+
+    def _guard_length(self, expression: str, held: Any) -> None:
+        if held is None:
+            self.require(f"{expression} is None")
+        else:
+            self.require(f"{expression} is not None and len({expression}) == {len(held)}")
+
+    def _namespace(self, index: int, names: dict[str, Any], expression: str) -> int:
+        if id(names) in self.namespace_of:
+            known = self.namespace_of[id(names)]
+            self.require(f"{expression} is g{known}")
+            return known
+        known = self.namespace_of[id(names)] = len(self.plan.namespaces)
+        self.plan.namespaces.append(index)
+        self.lines.append(f"g{known} = {expression}")
+        return known
+
+    def constant(self, value: Any) -> str:
+        name = self.constant_of.setdefault(id(value), f"k{len(self.constants)}")
+        self.constants[name] = value
+        return name
+
+    def require(self, condition: str) -> None:
+        self.lines.append(f"if not ({condition}): return None")
+
+    # -- values
+
+    def read(self, holder: int, source: str, key: Any, value: Any, expression: str, path: str) -> int:
+        """Record the edge to `value`, its guard or its node; refuse what can be none of them."""
+        edges = self.plan.edges
+        kind = hidden_kind(value)
+        hidden: int | None = None
+        node: int | None = None
+        if kind is not None and (kind in ("array", "jax array", "generator") or not self.floats_static):
+            hidden = len(self.hidden)
+            self.hidden.append(Hidden(path, kind))
+            self._guard_hidden(hidden, value, expression)
+            self.report.append(f"{path}: hidden input ({kind})")
+        elif (static := static_key(value, self.is_pure, self.floats_static)) is not None:
+            self.guard_static(value, static, expression, path)
+        elif isinstance(value, types.ModuleType) and source not in ("global", "cell"):
+            raise Refusal(impurity(value, path))
+        elif isinstance(value, types.ModuleType) and is_trusted_module(value, self.is_pure):
+            self.require(f"{expression} is {self.constant(value)}")
+            self.report.append(f"{path}: the module {value.__name__}")
+        elif isinstance(value, type):
+            node = self.guard_class(value, expression, path)
+        elif self.node_kind(value) is not None:
+            known = id(value) in self.node_of
+            node = self.node(value)
+            if known:
+                self.require(f"{expression} is n{node}")
+            else:
+                if self.plan.nodes[node].kind in COPIED:
+                    self.plan.nodes[node].label = path.partition(" of ")[0].rpartition(" ")[2]
+                self.guard_node(node, expression)
+        else:
+            raise Refusal(impurity(value, path.partition(" of ")[0].partition(" ")[2] or path))
+        edges.append(Edge(source, holder, key, hidden, node))
+        if source != "global":
+            self.plan.nodes[holder].edges.append(len(edges) - 1)
+        return len(edges) - 1
+
+    def _guard_hidden(self, index: int, value: Any, expression: str) -> None:
+        kind = "ndarray" if type(value) is np.ndarray else self.constant(type(value))
+        self.lines.append(f"v{index} = {expression}")
+        self.require(f"type(v{index}) is {kind}")
+
+    def guard_static(self, value: Any, static: Hashable, expression: str, path: str) -> None:
+        self.lines.append(f"v = {expression}")
+        self.require(f"v is {self.constant(value)} or static_key(v) == {self.constant(static)}")
+        self.report.append(f"{path}: guard, {value!r}")
+
+    def guard_class(self, cls: type, expression: str, path: str) -> int | None:
+        reason = class_reason(cls, frozenset(), constructed=True)
+        if reason is not None:
+            raise Refusal(reason)
+        self.classes.add(cls)
+        self.require(f"{expression} is {self.constant(cls)}")
+        self.report.append(f"{path}: the class {cls.__name__}")
+        return None
+
+    # -- names read by code
+
+    def _scan(self, index: int, scope: Scope) -> None:
+        """Follow every name that the code of node `index` reads, and the code nested in it."""
+        for value, name, step in scope.imported:
+            self._check_trusted(value, name, scope, step)
+            self.require_converted(index, scope, value, name)
+        position = 0
+        while position < len(scope.steps):
+            step = scope.steps[position]
+            position += 1
+            if step.kind == "attribute":
+                self._check_attribute(step, scope)
+            elif step.kind == "asking":
+                self._ask(index, step.name)
+            elif step.kind == "store":
+                if step.name in scope.code.co_freevars and scope.owner(step.name) is None:
+                    raise scope.refuse(f"assigns '{step.name}' of an enclosing function", step)
+            elif step.kind in ("local", "free", "global"):
+                position = self._follow(index, scope, position, *self._find(index, scope, step))
+        for code in scope.nested():
+            self._scan(index, Scope(code, scope, self.is_trusted_name, scope.deep, scope.stores))
+
+    def _find(self, index: int, scope: Scope, step: Step) -> tuple[Any, str]:
+        """What the name of `step` stands for (_MISSING for a local value or an unbound name) and how to call it."""
+        name = step.name
+        if step.kind == "local":
+            return scope.aliases.get(name, _MISSING), name
+        try:
+            if step.kind == "global":
+                return self._global(index, self.plan.nodes[index].namespace, name), name
+            owner = scope.owner(name)
+            if owner is not None:
+                return owner.aliases.get(name, _MISSING), name
+            if name == "__class__" and not self.deep:
+                raise scope.refuse("uses super() or __class__", step)
+            return self._cell(index, name), name
+        except Refusal as refusal:
+            raise refusal if refusal.placed else scope.refuse(str(refusal), step) from None
+
+    def _follow(self, index: int, scope: Scope, position: int, value: Any, name: str) -> int:
+        """Resolve the attributes taken of `value` by the steps from `position` on; returns the position behind them."""
+        while isinstance(value, types.ModuleType):
+            step = scope.steps[position] if position < len(scope.steps) else None
+            if step is None or step.kind != "attribute":
+                raise scope.refuse(impurity(value, name), step)
+            if step.joined:
+                self._check_attribute(step, scope)
+            module, name = value, f"{name}.{step.name}"
+            position += 1
+            if is_trusted_module(module, self.is_pure):
+                value = _module_attribute(module, step.name)
+                if value is _MISSING and step.optional:
+                    return position
+                if value is _MISSING:
+                    raise scope.refuse(f"{module.__name__} has no attribute '{step.name}'", step)
+                if not isinstance(value, types.ModuleType):
+                    self._check_trusted(value, f"{module.__name__}.{step.name}", scope, step)
+            else:
+                try:
+                    value = self._global(index, self.plan.nodes[self.node_of[id(module)]].namespace, step.name, module)
+                except Refusal as refusal:
+                    raise scope.refuse(str(refusal), step) from None
+        self.require_converted(index, scope, value, name)
+        step = scope.steps[position] if position < len(scope.steps) else None
+        if value is not _MISSING and step is not None and step.kind == "attribute":
+            self.check_captured_attribute(value, name, step, scope)
+        return position
+
+    def require_converted(self, index: int, scope: Scope, value: Any, name: str) -> None:
+        """Refuse what only converted code may use, in code that is run as it is: `reach`."""
+
+    def is_trusted_name(self, name: str) -> bool:
+        module = sys.modules.get(name)
+        return module is not None and is_trusted_module(module, self.is_pure)
+
+    def _check_trusted(self, value: Any, name: str, scope: Scope, step: Step) -> None:
+        if hidden_kind(value) in ("float", "complex", "numpy scalar") or static_key(value, self.is_pure) is not None:
+            return
+        raise scope.refuse(impurity(value, name, home=name.rpartition(".")[0]), step)
+
+    def _check_attribute(self, step: Step, scope: Scope) -> None:
+        if step.name == "rvs":
+            raise scope.refuse("rvs draws at each call", step)
+        if (
+            step.name.startswith("__")
+            and step.name.endswith("__")
+            and step.name not in ("__name__", "__len__", "__doc__")
+            and not step.optional
+            and not (self.deep and step.name in ("__init__", "__post_init__", "__call__", "__class__"))
+        ):
+            raise scope.refuse(f"reads the attribute '{step.name}'", step)
+        self.local_attributes.add(step.name)
+
+    def check_captured_attribute(self, value: Any, name: str, step: Step, scope: Scope) -> None:
+        constant = hidden_kind(value) is not None or isinstance(
+            value, (int, str, bytes, tuple, frozenset, range, slice, np.dtype, np.generic)
+        )
+        if constant or is_plain_type(value) or value is None or is_ufunc_method(value, step.name):
+            return
+        if isinstance(value, type) and value.__module__ == "builtins":
+            return
+        raise scope.refuse(f"reads the attribute '{step.name}' of '{name}'", step)
+
+    def _global(self, index: int, namespace: int, name: str, module: types.ModuleType | None = None) -> Any:
+        """The value of a global name or of an attribute of a module that is not trusted, with its edge and guard."""
+        owner = self.objects[self.plan.namespaces[namespace]]
+        names = vars(owner) if isinstance(owner, types.ModuleType) else owner.__globals__
+        value = names.get(name, _MISSING)
+        if value is _MISSING and module is not None and module.__name__ == "srcgrad":
+            value = getattr(module, name, _MISSING)  # loaded when first used, and there from then on
+        if value is _MISSING and module is not None:
+            raise Refusal(f"reads '{module.__name__}.{name}', which does not exist or is made on demand")
+        known = self.edge_of.get((namespace, name))
+        if known is None and value is not _MISSING:
+            path = f"global {name}" if module is None else f"{module.__name__}.{name}"
+            known = self.read(namespace, "global", name, value, f"g{namespace}[{name!r}]", path)
+            self.edge_of[namespace, name] = known
+        elif known is None:
+            return self._builtin(index, namespace, name)
+        reader = self.plan.nodes[index if module is None else self.node_of[id(module)]]
+        if known not in reader.edges:
+            reader.edges.append(known)
+        return value
+
+    def _ask(self, index: int, name: str) -> None:
+        """`getattr` or `hasattr` of a name that is written out."""
+        namespace = self.plan.nodes[index].namespace
+        owner = self.objects[self.plan.namespaces[namespace]]
+        if name in (vars(owner) if isinstance(owner, types.ModuleType) else owner.__globals__):
+            self._global(index, namespace, name)
+        else:
+            self._builtin(index, namespace, name, followed=True)
+
+    def _builtin(self, index: int, namespace: int, name: str, followed: bool = False) -> Any:
+        """The built-in of that name, guarded against being shadowed or replaced; _MISSING if there is none.
+
+        ``followed``: what it reads is known.
+        """
+        value = self.objects[index].__builtins__.get(name, _MISSING)
+        if (namespace, "builtin", name) in self.edge_of:
+            return value
+        self.edge_of[namespace, "builtin", name] = -1
+        table = f"n{index}.__builtins__"
+        if value is _MISSING:
+            self.require(f"{name!r} not in g{namespace} and {name!r} not in {table}")
+            self.report.append(f"global {name}: guard, unbound")
+            return value
+        if not followed and static_key(value, self.is_pure) is None and not self.is_pure(value):
+            raise Refusal(impurity(value, name))
+        self.require(f"{name!r} not in g{namespace} and {table}[{name!r}] is {self.constant(value)}")
+        self.report.append(f"built-in {name}: guard, not shadowed")
+        return value
+
+    def _cell(self, index: int, name: str) -> Any:
+        """The value of a free variable, with its edge and guard."""
+        function, node = self.objects[index], self.plan.nodes[index]
+        position = function.__code__.co_freevars.index(name)
+        cell = function.__closure__[position]
+        place = f"n{index}.__closure__[{position}]"
+        known = self.edge_of.get((id(cell), "cell"))
+        if _is_unbound_cell(cell):
+            self.require(f"is_unbound_cell({place})")
+            self.report.append(f"closure {name} of {node.label}: guard, unbound")
+            return _MISSING
+        if known is None:
+            path = f"closure {name} of {node.label}"
+            known = self.read(index, "cell", position, cell.cell_contents, f"{place}.cell_contents", path)
+            self.edge_of[id(cell), "cell"] = known
+        elif all(edge != known for edge in node.edges):
+            edge = self.plan.edges[known]
+            self.require(f"{place} is n{edge.holder}.__closure__[{edge.key}]")
+            node.edges.append(known)
+        if (position, known) not in node.cells:
+            node.cells.append((position, known))
+        return cell.cell_contents
+
+    # -- the generated function
+
+    def generate(self) -> str:
+        """The source of `bind`: guards in the order in which they were found, then the hidden inputs and their
+        aliasing.
+        """
+        values = "".join(f"v{index}, " for index in range(len(self.hidden)))
+        arrays = [f"v{index}" for index, hidden in enumerate(self.hidden) if hidden.kind == "array"]
+        result = [f"return ({values}), None"]
+        if len(arrays) > 1:
+            owned = " and ".join(f"{array}.base is None" for array in arrays)
+            distinct = f"len({{{', '.join(f'id({array})' for array in arrays)}}}) == {len(arrays)}"
+            result = [
+                f"values = ({values})",
+                f"return values, None if {owned} and {distinct} else alias_groups(values)",
+            ]
+        body = ["try:", *(f"    {line}" for line in self.lines)]
+        # What a guard reads may be gone by now: a name, the contents of a cell, an attribute of a module.
+        body += ["except (AttributeError, KeyError, ValueError):", "    return None", *result]
+        return "def bind(function):\n" + "\n".join(f"    {line}" for line in body) + "\n"
+
+
+def _state(value: Any) -> dict[str, Any]:
+    state = getattr(value, "__dict__", None)
+    return state if isinstance(state, dict) else {}
+
+
+def _module_attribute(module: types.ModuleType, name: str) -> Any:
+    if name in vars(module):
+        return vars(module)[name]
+    try:
+        with warnings.catch_warnings():
+            # A deprecated name warns again when the function itself reads it.
+            warnings.simplefilter("ignore")
+            return getattr(module, name)
+    except AttributeError:
+        return _MISSING
+
+
+def _is_unbound_cell(cell: types.CellType) -> bool:
+    try:
+        return cell.cell_contents is _MISSING
+    except ValueError:
+        return True
+
+
+def _same_code(one: types.CodeType, other: types.CodeType) -> bool:
+    # The same text defined again, by a notebook cell for instance; equality of code objects ignores the file.
+    return one == other and one.co_filename == other.co_filename

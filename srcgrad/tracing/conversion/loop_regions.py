@@ -1,0 +1,402 @@
+"""Regions of loops: what a trip hands to the next one is found by tracing the body until nothing new changes.
+
+A loop's carries are the variables that a trip rebinds and the memory that it writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from srcgrad.ir.core import Value
+from srcgrad.ir.opdef import REGISTRY
+from srcgrad.ir.types import INT64, ArrayType
+from srcgrad.tracing.conversion.aliases import TRUTH, Leaf, Memory, Shared, Sharing, array_storage
+from srcgrad.tracing.conversion.binding import flag_of, is_pending, unchecked
+from srcgrad.tracing.conversion.classes import noted
+from srcgrad.tracing.conversion.identity import changed, kept_elsewhere
+from srcgrad.tracing.conversion.state import (
+    UNBOUND,
+    UNSET,
+    Kind,
+    Marker,
+    Raised,
+    Snapshot,
+    State,
+    Undefined,
+    emit_region,
+    entered,
+    has_effects,
+    joined,
+    kind_of,
+    lifted_by,
+    region_of,
+    same_handle,
+    shown,
+    tree_of,
+    truth,
+    value_as,
+)
+from srcgrad.tracing.magnitude import grows
+from srcgrad.tracing.pytree import TreeDef
+from srcgrad.tracing.trace import Refused, Storage, Trace, current_trace
+from srcgrad.tracing.tracer import Tracer, from_value
+
+ROUNDS: Final = 12
+"""How often a body is traced at most until its carries are known."""
+COUNT: Final = Kind(ArrayType(INT64), True, True)
+
+
+class Carry:
+    """A variable that a trip hands to the next one."""
+
+    def __init__(self, name: str, tree: TreeDef | None, kinds: list[Kind]) -> None:
+        self.name, self.tree, self.kinds = name, tree, kinds
+        self.memory = [Memory() for _ in kinds]
+
+    def joined(self, leaves: Sequence[Any]) -> bool:
+        """Widen the kinds to hold these leaves too; whether that changed them."""
+        before = list(self.kinds)
+        changed = False
+        for k, leaf in enumerate(leaves):
+            changed |= self.memory[k].note(leaf)
+            if grows(leaf):
+                raise Refused(f"{shown(self.name)} is an integer that may exceed 64 bits", hint="use floats")
+            kind = kind_of(leaf)
+            if kind is None:
+                raise Refused(f"{self.name!r} becomes a {type(leaf).__name__} in a loop with a traced end")
+            self.kinds[k] = joined(self.name, self.kinds[k], kind)
+        return changed or self.kinds != before
+
+    def handles(self, values: Sequence[Value]) -> list[Tracer]:
+        """New memory that holds the values."""
+        found = []
+        for value, kind, memory in zip(values, self.kinds, self.memory, strict=True):
+            found.append(from_value(value, kind.scalar, kind.weak))
+            memory.settle(found[-1], self.name)
+        return found
+
+    def build(self, leaves: Sequence[Any]) -> Any:
+        return leaves[0] if self.tree is None else noted(self.tree.unflatten(list(leaves)))
+
+
+class Trip:
+    """One tracing of a loop's test or body, with parameters for what is carried."""
+
+    def __init__(self, loop: LoopRegion, label: str, indexed: bool) -> None:
+        parent = current_trace()
+        self.trace = Trace(parent, False, f"{parent.name}: {label}", region=True)
+        self.index = Value(ArrayType(INT64)) if indexed else None
+        self.params: dict[int, list[Value]] = {
+            cell: [Value(kind.type) for kind in carry.kinds] for cell, carry in loop.carries.items()
+        }
+        self.memory = {storage: Value(storage.value.type) for storage in loop.storages}
+        self.flags = [Value(TRUTH) for _ in loop.sharing.flags]
+        self.bound = [Value(TRUTH) for _ in loop.maybe]
+        self.early = {cell: Value(TRUTH) for cell in loop.unbound()}
+        """What is asked of variables that are unbound before the loop, if a trip reads them before it sets them."""
+        self.trace.overlay.update(self.memory)
+        self.trace.tables += [loop.storages, self.memory]
+
+    def end(self) -> None:
+        """The trip's trace is over, and holds no memory any longer."""
+        self.trace.alive = False
+        self.trace.overlay.clear()
+
+    def front(self) -> list[Value]:
+        found = [] if self.index is None else [self.index]
+        params = (value for values in self.params.values() for value in values)
+        return [*found, *params, *self.memory.values(), *self.flags, *self.bound]
+
+    def read_early(self) -> list[int]:
+        """The variables that may be unbound where the trip reads them."""
+        read = {operand for operation in self.trace.builder.operations for operand in operation.operands}
+        return [cell for cell, flag in self.early.items() if flag in read]
+
+    def seed(self, loop: LoopRegion) -> Snapshot:
+        """The variables at the start of a trip."""
+        cells = loop.start.cells()
+        for cell in loop.lost:
+            cells[cell] = loop.undefined(cell)
+        with entered(self.trace):
+            for cell, carry in loop.carries.items():
+                cells[cell] = carry.build(carry.handles(self.params[cell]))
+            for cell, flag in (*zip(loop.maybe, self.bound, strict=True), *self.early.items()):
+                cells[cell].storage.pending = (loop.names[cell], flag)
+            found = loop.state.rebuilt(loop.start, cells)
+            loop.sharing.link(loop.names, loop.leaves(found), self.flags)
+        return found
+
+
+class LoopRegion:
+    """A loop becoming one operation."""
+
+    def __init__(self, state: State, label: str) -> None:
+        self.state = state
+        self.label = label
+        self.start = state.capture()
+        self.names = state.cell_names(self.start)
+        self.carries: dict[int, Carry] = {}
+        self.storages: list[Storage] = []
+        self.sharing = Sharing()
+        self.maybe: list[int] = []
+        """Carried variables that may be unbound from trip to trip."""
+        self.lost: set[int] = set()
+        """Variables that have no value from the second trip on: not to be read before they are set."""
+
+    def settle(self, test: Callable[[], Any] | None, body: Callable[[Value | None], Any], rebinds: bool) -> Any:
+        """Trace test and body until the carries are known; returns both trips, the predicate and the last values."""
+        for _ in range(ROUNDS):
+            asked = None if test is None else self.trace_test(test)
+            trip = Trip(self, f"the body of a {self.label}", test is None)
+            if asked is not None:
+                trip.trace.tables += [asked[0].trace.overlay, asked[0].memory]
+            seeded = trip.seed(self)
+            self.state.restore(seeded)
+            with entered(trip.trace):
+                try:
+                    if test is not None and rebinds:
+                        test()
+                    body(trip.index)
+                except Raised:
+                    raise Refused("every trip of a loop raises an error") from None
+                after = self.state.capture()
+            if after.structures != self.start.structures:
+                raise Refused(
+                    f"a list, dict or set gets another size or other keys in a {self.label} with traced values",
+                    hint="fill an array of known size instead",
+                )
+            early = [*trip.read_early(), *(asked[0].read_early() if asked is not None else ())]
+            self.maybe += [cell for cell in dict.fromkeys(early) if cell not in self.maybe]
+            if not self.widened(trip, seeded, after) and not early:
+                return asked, trip, after
+            trip.end()
+            if asked is not None:
+                asked[0].end()
+        raise Refused(f"what a {self.label} hands from trip to trip does not settle")
+
+    def trace_test(self, test: Callable[[], Any]) -> tuple[Trip, Value]:
+        trip = Trip(self, "the test of a while", False)
+        self.state.restore(trip.seed(self))
+        with entered(trip.trace):
+            answer = test()
+            if isinstance(answer, Tracer):
+                predicate = truth(answer)
+            else:
+                predicate = value_as(bool(answer), Kind(ArrayType(np.dtype(np.bool_)), True, False))
+        if trip.trace.overlay != trip.memory:
+            raise Refused("the test of a while changes an array")
+        return trip, predicate
+
+    def widened(self, trip: Trip, seeded: Snapshot, after: Snapshot) -> bool:
+        """Take up what the trip changes and is not carried yet; whether there was something."""
+        changed = False
+        for storage in trip.trace.overlay:
+            if storage not in trip.memory:
+                self.storages.append(storage)
+                changed = True
+        for cell, (one, other) in enumerate(zip(seeded.cells(), after.cells(), strict=True)):
+            carry = self.carries.get(cell)
+            if carry is None:
+                if not same_handle(one, other):
+                    changed |= self.taken_up(cell, one, other)
+                continue
+            leaves, tree = tree_of(other)
+            if other is UNSET:
+                continue
+            if isinstance(other, (Marker, Undefined)):
+                changed |= self.lose(cell, other)
+                continue
+            if tree != carry.tree or len(leaves) != len(carry.kinds):
+                raise Refused(f"{carry.name!r} changes its structure in a {self.label} with traced values")
+            changed |= carry.joined(leaves) | self.may_be_unbound(cell, other)
+        shared = self.sharing.note(self.shared(self.start))
+        return self.sharing.note(self.shared(after)) or shared or changed
+
+    def taken_up(self, cell: int, one: Any, other: Any) -> bool:
+        """Carry a variable that a trip rebinds."""
+        name = self.names[cell]
+        source = other if isinstance(one, (Marker, Undefined)) else one
+        leaves, tree = tree_of(source)
+        kinds = [kind_of(leaf) for leaf in leaves]
+        if isinstance(other, (Marker, Undefined)) or isinstance(one, Undefined) or None in kinds:
+            if isinstance(one, (Marker, Undefined)):
+                return False  # a variable of one trip: it has no value after the loop
+            return self.lose(cell, other)
+        self.carries[cell] = Carry(name, tree, [kind for kind in kinds if kind is not None])
+        if not isinstance(one, Marker):
+            others, other_tree = tree_of(other)
+            if other_tree != tree or len(others) != len(leaves):
+                raise Refused(f"{name!r} changes its structure in a {self.label} with traced values")
+            self.carries[cell].joined(others)
+        self.may_be_unbound(cell, one)
+        self.may_be_unbound(cell, other)
+        return True
+
+    def unbound(self) -> list[int]:
+        """The carried variables that are unbound before the loop, and that nothing is known of in a trip."""
+        cells = self.start.cells()
+        return [
+            cell
+            for cell, carry in self.carries.items()
+            if cells[cell] is UNBOUND and carry.tree is None and cell not in self.maybe
+        ]
+
+    def may_be_unbound(self, cell: int, value: Any) -> bool:
+        """Carry a flag besides the variable, if the value is one that is bound or not; whether that is new."""
+        if not is_pending(value) or cell in self.maybe:
+            return False
+        self.maybe.append(cell)
+        return True
+
+    def lose(self, cell: int, other: Any) -> bool:
+        """Give up a variable's value from trip to trip; reading it before it is set is refused."""
+        name = self.names[cell]
+        if name.startswith(("[", "_sg_result", "_sg_returned")):
+            raise Refused(
+                f"{shown(name)} is another {type(other).__name__} in each trip of a {self.label} with traced values"
+            )
+        self.carries.pop(cell, None)
+        self.maybe = [other for other in self.maybe if other != cell]
+        if cell in self.lost:
+            return False
+        self.lost.add(cell)
+        return True
+
+    def undefined(self, cell: int) -> Undefined:
+        return Undefined(
+            self.names[cell], f"changes in a {self.label} with traced values in a way that has no one type"
+        )
+
+    def leaves(self, snapshot: Snapshot) -> dict[Leaf, Tracer]:
+        """The arrays that are carried, at one moment."""
+        cells = snapshot.cells()
+        return {
+            (cell, k): leaf
+            for cell in self.carries
+            for k, leaf in enumerate(tree_of(cells[cell])[0])
+            if array_storage(leaf) is not None
+        }
+
+    def shared(self, snapshot: Snapshot) -> list[Shared]:
+        """The memory that the carried arrays share at one moment."""
+        return self.sharing.shared(self.leaves(snapshot))
+
+    def operands(self) -> list[Value]:
+        """The carries' values at the start."""
+        found = []
+        cells = self.start.cells()
+        for cell, carry in self.carries.items():
+            start = cells[cell]
+            leaves = [start] * len(carry.kinds) if isinstance(start, Marker) else tree_of(start)[0]
+            found += [unchecked(leaf, kind) for leaf, kind in zip(leaves, carry.kinds, strict=True)]
+        trace = current_trace()
+        found += [trace.content(storage) for storage in self.storages]
+        found += self.sharing.values(self.shared(self.start))
+        return [*found, *(flag_of(cells[cell]) for cell in self.maybe)]
+
+    def results(self, trip: Trip, after: Snapshot) -> list[Value]:
+        """The carries' values at the end of a trip."""
+        cells = after.cells()
+        shared = self.shared(after)
+        with entered(trip.trace):
+            found = []
+            for cell, carry in self.carries.items():
+                end = cells[cell]
+                leaves = [end] * len(carry.kinds) if isinstance(end, Marker) else tree_of(end)[0]
+                found += [unchecked(leaf, kind) for leaf, kind in zip(leaves, carry.kinds, strict=True)]
+            found += [trip.trace.content(storage) for storage in self.storages]
+            found += self.sharing.values(shared)
+            return [*found, *(flag_of(cells[cell]) for cell in self.maybe)]
+
+    def leave(self, values: Sequence[Value], ran: Value | None, after: Snapshot) -> None:
+        """Give variables and memory their values after the loop. ``ran``: whether there was a trip, if not sure."""
+        given = iter(values)
+        cells = self.start.cells()
+        ends = after.cells()
+        for cell, carry in self.carries.items():
+            unbound = cells[cell] is UNBOUND
+            leaves = carry.handles([next(given) for _ in carry.kinds])
+            if unbound and ran is not None:
+                for handle in leaves:
+                    handle.storage.pending = (carry.name, ran)
+            cells[cell] = carry.build(leaves)
+        for cell, (before, end) in enumerate(zip(self.start.cells(), ends, strict=True)):
+            if cell in self.lost:
+                cells[cell] = self.undefined(cell)
+            elif cell not in self.carries and isinstance(before, (Marker, Undefined)) and end is not before:
+                cells[cell] = Undefined(self.names[cell], f"is set in a {self.label} with traced values only")
+        trace = current_trace()
+        for storage in self.storages:
+            trace.write(storage, next(given))
+        left = self.state.rebuilt(self.start, cells)
+        rest = list(given)
+        flags, bound = rest[: len(rest) - len(self.maybe)], rest[len(rest) - len(self.maybe) :]
+        for cell, flag in zip(self.maybe, bound, strict=True):
+            cells[cell].storage.pending = (self.names[cell], flag)
+        self.sharing.link(self.names, self.leaves(left), flags)
+        self.state.restore(left)
+        for cell, carry in self.carries.items():
+            if carry.tree is not None and kept_elsewhere([self.start.cells()[cell]]):
+                raise changed(carry.name)
+
+    def abandon(self) -> None:
+        """Undo what tracing the loop did to variables and memory."""
+        self.state.restore(self.start)
+
+
+def while_region(
+    test: Callable[[], Any], body: Callable[[Value | None], Any], state: State, rebinds: bool, label: str
+) -> None:
+    """A loop as long as a traced test holds."""
+    loop = LoopRegion(state, label)
+    try:
+        asked, trip, after = loop.settle(test, body, rebinds)
+        checked, predicate = asked
+        if rebinds and has_effects(checked.trace.builder.operations):
+            raise Refused("the test of a while binds a name and has an effect")
+        results = loop.results(trip, after)
+        outer = lifted_by(checked.trace, trip.trace)
+        condition = region_of(checked.trace, checked.front(), outer, [predicate])
+        regions = [condition, region_of(trip.trace, trip.front(), outer, results)]
+        starts = loop.operands()
+        operation = emit_region("while", [*starts, *outer], {"carries": len(starts)}, regions)
+        trips = operation.results[len(starts)]
+        trace = current_trace()
+        zero = value_as(0, COUNT)
+        ran = trace.emit(REGISTRY["greater"], [trips, zero])
+        checked.end()
+        trip.end()
+        loop.leave(operation.results[: len(starts)], ran, after)
+    except BaseException:
+        loop.abandon()
+        raise
+    if rebinds:
+        test()
+
+
+def for_region(trips: int | Value, body: Callable[[Value | None], Any], state: State, label: str = "for") -> None:
+    """A loop of a number of trips."""
+    loop = LoopRegion(state, label)
+    try:
+        _, trip, after = loop.settle(None, body, False)
+        results = loop.results(trip, after)
+        outer = lifted_by(trip.trace)
+        region = region_of(trip.trace, trip.front(), outer, results)
+        starts = loop.operands()
+        attrs = {"trips": None, "carries": len(starts), "consts": len(outer), "reverse": False}
+        operands = [*starts, *outer]
+        ran = None
+        if isinstance(trips, int):
+            attrs["trips"] = trips
+        else:
+            operands.insert(0, trips)
+            ran = current_trace().emit(REGISTRY["greater"], [trips, value_as(0, COUNT)])
+        operation = emit_region("for", operands, attrs, [region])
+        trip.end()
+        loop.leave(operation.results, ran, after)
+    except BaseException:
+        loop.abandon()
+        raise

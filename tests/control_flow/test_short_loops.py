@@ -1,0 +1,141 @@
+"""Short loops are written out as long as that is not much; then the trips after the first are one region."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import srcgrad as sg
+from srcgrad.ir.opdef import REGISTRY
+from srcgrad.lowering import lower
+from srcgrad.testing import check_grads
+
+Array = Any
+
+
+def traced(function: Callable[..., Any], *args: Any) -> list[Any]:
+    """All operations of the program, those in regions too."""
+    return list(lower(sg.jit(function), args, {}).traced.walk())
+
+
+def product(a: Array, b: Array) -> Array:
+    rows, inner, columns = len(a), len(b), len(b[0])
+    c = np.zeros((rows, columns))
+    for i in range(rows):
+        for j in range(columns):
+            for k in range(inner):
+                c[i, j] += a[i, k] * b[k, j]
+    return c
+
+
+def eliminated(a: Array) -> Array:
+    """Rows get shorter with the trips of the outer loop, which cannot be a region; the inner one can."""
+    a = a.copy()
+    n = len(a)
+    for k in range(n):
+        for i in range(k + 1, n):
+            a[i, k] = a[i, k] / a[k, k]
+            a[i, k + 1 :] -= a[i, k] * a[k, k + 1 :]
+    return np.sum(np.log(np.abs(np.diag(a))))
+
+
+def convolved(image: Array, kernel: Array) -> Array:
+    rows, columns = kernel.shape
+    out = np.zeros((image.shape[0] - rows + 1, image.shape[1] - columns + 1))
+    for i, row in enumerate(kernel):
+        for j, weight in enumerate(row):
+            for k in range(3):
+                out += weight * np.sin(image[i : i + out.shape[0], j : j + out.shape[1]] * k)
+    return out
+
+
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+def test_three_short_loops_in_each_other(backend: str) -> None:
+    rng = np.random.default_rng(0)
+    a, b, weights = rng.normal(size=(9, 8)), rng.normal(size=(8, 11)), rng.normal(size=(9, 11))
+    slopes = sg.grad(lambda a, b: np.sum(product(a, b) * weights), (0, 1), backend=backend)(a, b)
+    np.testing.assert_allclose(slopes[0], weights @ b.T, rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(slopes[1], a.T @ weights, rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(sg.jit(product, backend=backend)(a, b), a @ b, rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+def test_an_elimination_by_rows(backend: str) -> None:
+    a = np.random.default_rng(1).normal(size=(10, 10)) + 5 * np.eye(10)
+    np.testing.assert_allclose(sg.grad(eliminated, backend=backend)(a), np.linalg.inv(a).T, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+def test_short_loops_over_rows_and_numbers(backend: str) -> None:
+    rng = np.random.default_rng(2)
+    image, kernel = rng.normal(size=(12, 12)), rng.normal(size=(5, 6))
+    np.testing.assert_allclose(sg.jit(convolved, backend=backend)(image, kernel), convolved(image, kernel), rtol=1e-12)
+    compiled = sg.jit(lambda *given: np.sum(convolved(*given) ** 2), backend=backend)
+    check_grads(compiled, (image, kernel), order=1)
+
+
+@pytest.mark.parametrize("function", [product, eliminated])
+def test_what_is_traced_does_not_grow_with_the_product_of_trips(function: Callable[..., Any]) -> None:
+    counts = []
+    for n in (8, 16):
+        given = (np.eye(n), np.eye(n))[: function.__code__.co_argcount]
+        counts.append(len(traced(function, *given)))
+    assert counts[0] < 1000
+    assert counts[1] < 2.5 * counts[0]
+
+
+def test_few_operations_are_written_out() -> None:
+    def f(x: Array) -> Array:
+        for k in range(8):
+            x = np.sin(x) * k
+        return x
+
+    assert not any(operation.op is REGISTRY["for"] for operation in traced(f, np.ones(3)))
+
+
+def test_the_loops_variables_after_one_that_was_not_written_out() -> None:
+    def f(x: Array) -> Array:
+        total = 0.0
+        for i in range(2, 14, 3):
+            for j, weight in enumerate(x):
+                for k in range(5):
+                    total = total + np.sin(weight * j) * k * i
+        return total + i * 100 + j * 10 + k
+
+    x = np.arange(12.0)
+    assert len(traced(f, x)) < 600  # of 1,200 when it is all written out
+    assert sg.jit(f)(x) == pytest.approx(f(x), rel=1e-12)
+
+
+def test_effects_of_each_trip_happen_once() -> None:
+    """The trips after the first cannot be one region: each appends another array."""
+
+    def f(x: Array) -> Array:
+        found = []
+        for i in range(12):
+            for j in range(12):
+                y = np.sin(x * i) + np.cos(x * j)
+                found.append(y * np.exp(-y) + i * j)
+        return np.sum(np.stack(found), axis=0) + len(found)
+
+    x = np.linspace(0, 1, 3)
+    np.testing.assert_allclose(sg.jit(f)(x), f(x), rtol=1e-12)
+
+
+def test_jumps_out_of_short_loops() -> None:
+    def f(x: Array) -> Array:
+        total = 0.0
+        for i in range(10):
+            for j in range(10):
+                if j > i:
+                    break
+                for k in range(10):
+                    if k == 7:
+                        continue
+                    total = total + np.sin(x * i) * np.cos(x * j) * k
+        return total
+
+    assert sg.grad(f)(0.3) == pytest.approx((f(0.3 + 1e-6) - f(0.3 - 1e-6)) / 2e-6, rel=1e-6)
