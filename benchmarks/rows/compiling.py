@@ -25,6 +25,8 @@ from srcgrad.lowering import lower
 
 LIMITS = {10: (15, 20), 200: (40, 60), 5_000: (250, 600)}
 """By operations: the milliseconds to compile in, and those of the whole first call."""
+WHOLE = {5_000: 2_505}
+"""By the operations of a whole gradient, those of a function whose gradient has about so many."""
 _serial = itertools.count()
 
 
@@ -85,7 +87,7 @@ def jax_time(operations: int, rounds: int, row: Row) -> float | None:
     """The median of first calls by jax; those of long programs in a process that can be given up."""
     if module("jax") is None:
         return None
-    if operations < 5_000:
+    if operations < 1_000:
         return statistics.median([jax_first(operations) for _ in range(min(rounds, 5))])
     command = [sys.executable, "-c", JAX.format(operations=operations)]
     try:
@@ -96,12 +98,17 @@ def jax_time(operations: int, rounds: int, row: Row) -> float | None:
     return float(done.stdout.split()[-1])
 
 
-def compile_row(operations: int, rounds: int) -> Row:
-    """Milliseconds; the parts are notes: compiling alone, and loading what is cached."""
+def compile_row(operations: int, rounds: int, whole: bool = False) -> Row:
+    """Milliseconds; the parts are notes: compiling alone, and loading what is cached.
+
+    ``operations`` are those of the function, or of the ``whole`` gradient, which is what is compiled.
+    """
     compile_limit, first_limit = LIMITS[operations]
-    row = Row(f"first call, {operations} operations", "ms")
+    row = Row(f"first call, {operations} operations{' with their derivatives' if whole else ''}", "ms")
     if operations == 5_000:
         row.bounds = {"jax": 4.0}
+    if whole:
+        operations = WHOLE[operations]
     given = arrays()
     compiled, first, cached = [], [], []
     with tempfile.TemporaryDirectory() as folder:
@@ -109,7 +116,7 @@ def compile_row(operations: int, rounds: int) -> Row:
         os.environ["SRCGRAD_CACHE_DIR"] = folder
         try:
             sg.grad(chain(10), (0, 1, 2), backend="llvm")(*given)  # imports and one-time work
-            for turn in range(min(rounds, 3 if operations == 5_000 else 7)):
+            for turn in range(min(rounds, 3 if operations >= 1_000 else 7)):
                 fresh = sg.grad(chain(operations), (0, 1, 2), backend="llvm")
                 first.append(milliseconds(lambda fresh=fresh: fresh(*given)))  # type: ignore[misc]
                 os.environ["SRCGRAD_CACHE_DIR"] = f"{folder}/{turn}"
@@ -126,6 +133,7 @@ def compile_row(operations: int, rounds: int) -> Row:
     if theirs is not None:
         row.times["jax"] = theirs
     row.notes.append(f"the limit is {first_limit} ms")
+    row.notes.append(f"{operations} operations, {len(function.operations)} with their derivatives")
     row.notes.append(f"compiling alone {statistics.median(compiled):.1f} ms (limit {compile_limit})")
     row.notes.append(f"compiling with the object cached {statistics.median(cached):.1f} ms")
     return row
@@ -177,6 +185,7 @@ def long_row(rounds: int) -> Row:
 
 ROWS: dict[str, Callable[[int], Row]] = {
     **{f"first-{operations}": partial(compile_row, operations) for operations in LIMITS},
+    **{f"first-whole-{operations}": partial(compile_row, operations, whole=True) for operations in WHOLE},
     "fresh-process": process_row,
     "first-100000": long_row,
 }
