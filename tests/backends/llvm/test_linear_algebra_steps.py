@@ -11,7 +11,6 @@ import itertools
 from typing import Any
 
 import llvmlite.binding as llvm
-import mpmath
 import numpy as np
 import pytest
 
@@ -117,6 +116,9 @@ def test_samples(name: str) -> None:
         checked += 1
         if name == "slogdet_gradient" and case.sample.label == "singular":
             assert status_of(name, *operands, **case.sample.attrs) == 1  # cofactors are left to NumPy
+            continue
+        if name == "det_derivative" and len(operands) == 1 and operands[0].shape[-1] > 3:
+            cofactors_agree(operands[0])
             continue
         ulps = 64.0 if name == "det" else ULPS  # NumPy's is the exponential of a logarithm
         agree(name, *operands, ulps=ulps, **case.sample.attrs)
@@ -509,48 +511,6 @@ def test_which_matrices_are_indefinite(dtype: str) -> None:
 def test_derivatives_of_determinants(dtype: str) -> None:
     for n, order in itertools.product((1, 2, 3), (1, 2, 3, 4)):
         agree("det_derivative", *(random(2, n, n, dtype=dtype, seed=k) for k in range(order)))
-
-
-def exact_cofactors(a: Array) -> Array:
-    """det(A) times the transposed inverse in 80 digits; 0 for a matrix of zeros."""
-    if not a.any():
-        return a
-    with mpmath.workdps(80):
-        matrix = mpmath.matrix(a.astype(float).tolist())
-        found = mpmath.det(matrix) * mpmath.inverse(matrix).T
-        return np.array([[float(x) for x in row] for row in found.tolist()])
-
-
-@pytest.mark.parametrize("dtype", LAPACK_DTYPES[:2])
-@pytest.mark.parametrize("n", [4, 5, 9])
-def test_cofactors_of_matrices_of_any_rank_and_condition(n: int, dtype: str) -> None:
-    """By the inverse or by singular values: of rank n - 1 and less, nearly singular, graded, reflected.
-
-    The bound is what a rounding of the matrix changes: its largest singular values but the last two, one of them twice.
-    """
-    rng = np.random.default_rng(n)
-    u, v = (np.linalg.qr(rng.normal(size=(n, n)))[0] for _ in range(2))
-    kinds = [np.linspace(1, 2, n), np.r_[np.zeros(1), np.ones(n - 1)], np.r_[np.zeros(2), np.ones(n - 2)]]
-    kinds += [np.r_[1e-9, np.ones(n - 1)], np.logspace(-3, 3, n), np.zeros(n), np.full(n, 3.0)]
-    stack = np.stack([u * s @ v for s in kinds])
-    stack = np.concatenate([stack, stack[:, ::-1]]).astype(dtype)
-    for rows in ([0], [0, 6, 7, 13], range(len(stack))):
-        given = stack[list(rows)]
-        compiled = native(make_operation("det_derivative", given)[0])
-        assert compiled is not None
-        status, (found,) = compiled(given)
-        assert status == 0
-        for matrix, result in zip(given, found, strict=True):
-            exact = exact_cofactors(matrix)
-            values = np.linalg.svd(matrix.astype(float), compute_uv=False)
-            bound = 8 * n * 2.0**-52 * values[0] * np.prod(values[:-2])
-            bound += 2 * np.finfo(dtype).eps * np.abs(exact).max()
-            assert np.abs(result - exact).max() <= bound
-
-
-def test_cofactors_of_what_is_not_finite_are_numpys() -> None:
-    assert status_of("det_derivative", np.full((5, 5), np.nan)) == 1
-    assert status_of("det_derivative", np.diag([np.inf, 1, 1, 1])) == 1
 
 
 def test_determinants_whose_partial_products_overflow() -> None:
