@@ -20,6 +20,7 @@ from srcgrad.backends.llvm.target import LEVELS, TARGET, Target
 from srcgrad.ir.opdef import REGISTRY
 from tests.backends.llvm import steps_support
 from tests.backends.llvm.steps_support import agree_or_give_up, expected, make_operation, native, target_of
+from tests.backends.llvm.test_cofactors import cofactors_agree
 from tests.ir.ops.harness import cases
 
 ULPS = 16.0
