@@ -45,6 +45,8 @@ def find_source(code: CodeType) -> Source:
     if found is None:
         return from_block(code, lines)
     matching = [entry for entry in found.get(code.co_firstlineno, ()) if matches(entry.node, code)]
+    if not matching and code.co_filename == "<string>":  # which since Python 3.13 is what follows ``python -c``
+        raise Unconvertible("its source is not available")
     entry = single(matching, code)
     if isinstance(entry.node, ast.AsyncFunctionDef):
         raise Unconvertible("it is asynchronous")
