@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from srcgrad import cache
+from srcgrad.backends.llvm import native, objects
 from srcgrad.transformed import Transformed
 
 
@@ -41,3 +42,18 @@ def guards(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
 
         monkeypatch.setattr(front, "Guards", refuse)
     return str(request.param)
+
+
+@pytest.fixture
+def nothing_on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Machine code is neither read from the disk nor kept there."""
+    monkeypatch.setenv(objects.VARIABLE, "")
+
+
+@pytest.fixture
+def texts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The modules that are compiled."""
+    found: list[str] = []
+    made = native.machine_code
+    monkeypatch.setattr(native, "machine_code", lambda text: found.append(text) or made(text))
+    return found

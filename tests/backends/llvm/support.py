@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -58,3 +59,16 @@ def normal(*shape: int, seed: int = 0, dtype: Any = np.float64) -> np.ndarray[An
 
 def ramps(shapes: Sequence[tuple[int, ...]]) -> list[np.ndarray[Any, Any]]:
     return [normal(*shape, seed=k) for k, shape in enumerate(shapes)]
+
+
+def traced_memory(call: Callable[[], Any]) -> tuple[int, int]:
+    """The bytes that tracemalloc sees while the result of a call lives, and after it."""
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        found = call()
+        held = tracemalloc.get_traced_memory()[0] - before
+        del found
+        return held, tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()

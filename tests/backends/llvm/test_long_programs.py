@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from srcgrad.backends.llvm import native, nests, objects, partition, program, target
+from srcgrad.backends.llvm import nests, partition, program, target
 from srcgrad.backends.llvm.backend import BACKEND
 from srcgrad.backends.llvm.loops import Compute, Group, Load
 from srcgrad.backends.llvm.natives import Natives
@@ -27,18 +27,7 @@ from tests.backends.llvm.support import OPS, build, normal, total
 ROOT = Path(__file__).resolve().parents[3]
 
 
-@pytest.fixture(autouse=True)
-def nothing_on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(objects.VARIABLE, "")
-
-
-@pytest.fixture
-def texts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The modules that are compiled."""
-    found: list[str] = []
-    made = native.machine_code
-    monkeypatch.setattr(native, "machine_code", lambda text: found.append(text) or made(text))
-    return found
+pytestmark = pytest.mark.usefixtures("nothing_on_disk")
 
 
 def same(found: Any, wanted: Any) -> bool:

@@ -10,7 +10,6 @@ import pickle
 import subprocess
 import sys
 import threading
-import tracemalloc
 import weakref
 from collections.abc import Callable, Iterator
 from itertools import pairwise
@@ -27,7 +26,7 @@ from srcgrad.backends.llvm import kernels, memory, native, pool_text
 from srcgrad.backends.llvm.backend import BACKEND
 from srcgrad.backends.llvm.memory import DEFAULT_LIMIT, POOLED, kept_bytes
 from srcgrad.ir.errors import BackendError
-from tests.backends.llvm.support import OPS, build, normal, total
+from tests.backends.llvm.support import OPS, build, normal, total, traced_memory
 
 POOL = native.POOL
 LARGE = 100_000
@@ -354,16 +353,8 @@ def test_a_result_outlives_its_program() -> None:
 def test_tracemalloc_sees_results() -> None:
     run, x = doubled(), normal(LARGE)
     run(x)
-    tracemalloc.start()
-    try:
-        before = tracemalloc.get_traced_memory()[0]
-        found = run(x)
-        held = tracemalloc.get_traced_memory()[0] - before
-        assert 8 * LARGE <= held < 8 * LARGE + 10_000
-        del found
-        assert tracemalloc.get_traced_memory()[0] - before < 10_000
-    finally:
-        tracemalloc.stop()
+    held, left = traced_memory(lambda: run(x))
+    assert 8 * LARGE <= held < 8 * LARGE + 10_000 and left < 10_000
 
 
 def test_memory_that_cannot_be_had_for_results() -> None:

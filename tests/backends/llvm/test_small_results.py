@@ -9,7 +9,6 @@ import os
 import pickle
 import subprocess
 import sys
-import tracemalloc
 import warnings
 import weakref
 from collections.abc import Callable
@@ -23,7 +22,7 @@ from srcgrad.backends.llvm import native, pool_text
 from srcgrad.backends.llvm.backend import BACKEND
 from srcgrad.backends.llvm.memory import POOLED, keep
 from srcgrad.ir.types import DTYPES
-from tests.backends.llvm.support import build, normal, total
+from tests.backends.llvm.support import build, normal, total, traced_memory
 
 pytestmark = pytest.mark.skipif(not native.ARRAYS_ARE_KNOWN, reason="small results are NumPy's own here")
 SHAPES = [(1,), (7,), (3, 4), (1, 5), (5, 1), (1, 1, 1), (2, 3, 4), (1, 2, 1, 3), (2,) * 9, (POOLED // 8 - 1,)]
@@ -129,16 +128,8 @@ def test_live_ones_share_no_memory() -> None:
 def test_tracemalloc_sees_them() -> None:
     run, x = doubled((3_000,)), normal(3_000)
     run(x)
-    tracemalloc.start()
-    try:
-        before = tracemalloc.get_traced_memory()[0]
-        found = run(x)
-        held = tracemalloc.get_traced_memory()[0] - before
-        assert 24_000 <= held < 27_000
-        del found
-        assert tracemalloc.get_traced_memory()[0] - before < 3_000
-    finally:
-        tracemalloc.stop()
+    held, left = traced_memory(lambda: run(x))
+    assert 24_000 <= held < 27_000 and left < 3_000
 
 
 def test_neither_references_nor_memory_are_lost() -> None:

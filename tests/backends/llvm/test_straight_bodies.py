@@ -56,18 +56,7 @@ CASES: dict[str, Any] = {
 }
 
 
-@pytest.fixture(autouse=True)
-def nothing_on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(objects.VARIABLE, "")
-
-
-@pytest.fixture
-def texts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The modules that are compiled."""
-    found: list[str] = []
-    made = native.machine_code
-    monkeypatch.setattr(native, "machine_code", lambda text: found.append(text) or made(text))
-    return found
+pytestmark = pytest.mark.usefixtures("nothing_on_disk")
 
 
 # --- levels ----------------------------------------------------------------------------------------------------------
