@@ -132,7 +132,7 @@ def written(transformed: Transformed, call: Call, hidden: Sequence[Any], machine
     for register, leaf in (*leaves, *extras):
         require_leaf(table, register, leaf)
     if transformed.backend is None:
-        default = table.load(table.load(table.constant(DEFAULT), layout.ITEMS), 0)
+        default = table.load(table.load(table.constant(DEFAULT), layout.LIST_ITEMS), 0)
         table.require_is(default, BACKEND)  # not what is the default now: use_backend may have chosen
     registers = captured(table, transformed, captures, len(hidden), machine_guards)
     if len(hidden) > 1 and machine_guards:
@@ -201,7 +201,7 @@ def taken_apart(table: Table, register: int, value: Any, tree: TreeDef) -> Itera
         table.require_word(register, layout.SIZE, len(value))
         first = layout.ITEMS
         if kind is list and value:
-            register, first = table.load(register, layout.ITEMS), 0
+            register, first = table.load(register, layout.LIST_ITEMS), 0
         for number, (item, child) in enumerate(zip(value, tree.children, strict=True)):
             yield from taken_apart(table, table.load(register, first + 8 * number), item, child)
     else:

@@ -15,6 +15,7 @@ from typing import Any, Final
 from srcgrad.backends.llvm import layout
 from srcgrad.backends.llvm.front import Table
 from srcgrad.tracing.capture import Captures
+from srcgrad.tracing.resolution import Resolution
 from srcgrad.transformed import Transformed
 
 FUNCTION: Final = layout.member_offset(Transformed.f) if layout.KNOWN else 0
@@ -129,7 +130,7 @@ class Guards:
         elif holder.kind in (tuple, _Cells) and type(key) is int:
             register = self.table.load(holder.register, layout.ITEMS + 8 * key)
         elif holder.kind is list and type(key) is int:
-            register = self.table.load(self.table.load(holder.register, layout.ITEMS), 8 * key)
+            register = self.table.load(self.table.load(holder.register, layout.LIST_ITEMS), 8 * key)
         else:
             raise UnknownGuard(f"an element of {holder.kind}")
         return Place(register, types.CellType if holder.kind is _Cells else None, value)
@@ -150,6 +151,8 @@ class Guards:
                 self.require_present(node, left)
             case ast.Compare(left=left, ops=[operator], comparators=[right]):
                 self.compare(left, operator, right)
+            case ast.BoolOp(op=ast.Or(), values=[ast.Compare(), ast.Call(func=ast.Name(id=name), args=[])]):
+                self.require_resolution(self.constants[name])
             case ast.Call(func=ast.Name(id="is_unbound_cell"), args=[cell]):
                 self.table.require_word(self.cell(self.place(cell)).register, layout.SIZE, 0)
             case _:
@@ -162,6 +165,16 @@ class Guards:
         if not eval(condition, self.constants, {"present": place.object}):
             raise UnknownGuard(ast.unparse(node))
         self.table.require_is(place.register, place.object)
+
+    def require_resolution(self, resolution: Resolution) -> None:
+        """A class that finds names where it did, of the version that it has now."""
+        version = layout.class_version(resolution.cls)
+        if not resolution():
+            raise UnknownGuard(f"the bases of {resolution.cls}")
+        try:
+            self.table.require_version(resolution.cls, version)
+        except LookupError as error:
+            raise UnknownGuard(f"the version of {resolution.cls}") from error
 
     def cell(self, place: Place) -> Place:
         if place.kind is not types.CellType:
@@ -177,6 +190,8 @@ class Guards:
                 self.table.require_word(place.register, self.offset(place, name), 0)
             case ast.Attribute(), ast.IsNot(), ast.Constant(value=None):
                 self.place(left)  # which is no fit where there is none
+            case ast.Call(func=ast.Attribute(value=mapping, attr="keys")), ast.Eq(), ast.Name(id=name):
+                self.require_names(self.place(mapping), self.constants[name])
             case _, ast.Is(), ast.Name(id=name) if name in self.places:
                 self.table.require_same(self.place(left).register, self.places[name].register)
             case _, ast.Is(), ast.Name(id=name):
@@ -196,9 +211,16 @@ class Guards:
                 place = self.place(mapping)
                 if place.kind is not dict:
                     raise UnknownGuard("a name in what is no dict")
+                layout.ask_version(place.object)  # while keys have none, the name is looked up at each call
                 self.table.absent(place.register, key)
             case _:
                 raise UnknownGuard(f"{ast.unparse(left)} {operator} {ast.unparse(right)}")
+
+    def require_names(self, place: Place, names: frozenset[Any]) -> None:
+        """The attributes of an instance, whatever they are now."""
+        if type(place.object) is not dict or place.object.keys() != names:
+            raise UnknownGuard("the attributes of an object")
+        self.table.require_names(place.register, tuple(place.object))
 
     def require_transform(self, node: ast.expr, name: ast.Name) -> None:
         """The options, of which equal ones are mostly one object, of the class that the guard before this one asks."""

@@ -1,15 +1,16 @@
 """A base class whose instances may have a function in machine code that answers calls.
 
 The field that Python looks at in a call (``tp_vectorcall_offset``) is null at first, and then an instance is called by
-its class's ``__call__`` as always. Python 3.11 does not hand the flag that says so down to subclasses, so that `allow`
-sets it. Where classes are laid out in a way that is not known here, the base class has no such field.
+its class's ``__call__`` as always. Python does not hand the flag that says so down to classes with a ``__call__``, so
+that `allow` sets it. Where classes are laid out in a way that is not known here, the base class has no such field.
 """
 
 from __future__ import annotations
 
 import ctypes
-import sys
 from typing import Any, Final
+
+from srcgrad.backends.llvm import layout
 
 _FLAGS: Final = 168
 """The offset of a class's flags."""
@@ -60,9 +61,9 @@ def _flags_of(cls: type) -> ctypes.c_ulong:
 
 
 def _layout_is_known() -> bool:
-    if sys.implementation.name != "cpython" or sys.version_info[:2] != (3, 11) or ctypes.sizeof(ctypes.c_void_p) != 8:
-        return False
-    return all(_flags_of(cls).value == cls.__flags__ for cls in (object, int, type, _Spec, Exception))
+    return layout.INTERPRETER_IS_KNOWN and all(
+        _flags_of(cls).value == cls.__flags__ for cls in (object, int, type, _Spec, Exception)
+    )
 
 
 def _base() -> type:

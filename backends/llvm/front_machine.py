@@ -8,6 +8,7 @@ from typing import Final
 
 from srcgrad.backends.llvm import entry, layout
 from srcgrad.backends.llvm.front import MOST_ARGUMENTS, MOST_REGISTERS, MOST_RESULTS, WORD, Code
+from srcgrad.backends.llvm.front_lookups import Reader, index_text
 from srcgrad.backends.llvm.front_text import Writer, release_text
 
 _CONTIGUOUS_ALIGNED: Final = 0x101
@@ -44,10 +45,10 @@ declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 
 def text(slot: int) -> str:
     """The module; the tuple of tables is in the slot at this offset of an object."""
-    return "\n".join([_DECLARATIONS, release_text(), _Machine().text(), _front(slot), _failing()])
+    return "\n".join([_DECLARATIONS, release_text(), index_text(), _Machine().text(), _front(slot), _failing()])
 
 
-class _Machine(Writer):
+class _Machine(Reader):
     """``@run``: the call's result by one table, null where an exception is set, or `_UNFIT`."""
 
     def text(self) -> str:
@@ -119,27 +120,6 @@ class _Machine(Writer):
         lines, self.lines = self.lines, []
         return lines
 
-    # --- operands ----------------------------------------------------------------------------------
-    def word(self, number: int, type: str = "i64") -> str:
-        return self.field("%pc", WORD * number, type)
-
-    def register(self, number: int) -> str:
-        """The object in the register that a word names."""
-        return self.set(f"load ptr, ptr {self.register_place(number)}, align 8")
-
-    def register_place(self, number: int) -> str:
-        return self.set(f"getelementptr ptr, ptr %registers, i64 {self.word(number)}")
-
-    def keep(self, number: int, object: str) -> None:
-        self.do(f"store ptr {object}, ptr {self.register_place(number)}, align 8")
-
-    def unless(self, condition: str) -> None:
-        """No fit unless the condition holds."""
-        self.count += 1
-        on = f"b{self.count}"
-        self.do(f"br i1 {condition}, label %{on}, label %unfit")
-        self.label(on)
-
     def given(self) -> str:
         return self.set("load i64, ptr %given, align 8")
 
@@ -165,103 +145,6 @@ class _Machine(Writer):
     def _constant(self) -> int:
         self.keep(1, self.word(2, "ptr"))
         return 3
-
-    def _load(self) -> int:
-        found = self.field(self.register(2), self.word(3))
-        self.unless(self.set(f"icmp ne ptr {found}, null"))
-        self.keep(1, found)
-        return 4
-
-    def _changed(self, mapping: int, version: int) -> tuple[str, str]:
-        """Begin the case that a dict has changed since a word was its version: the dict, and its version now."""
-        dict = self.register(mapping)
-        now = self.field(dict, layout.VERSION, "i64")
-        self.count += 1
-        look, same = f"look{self.count}", f"same{self.count}"
-        known = self.set(f"icmp eq i64 {now}, {self.word(version)}")
-        self.do(f"br i1 {known}, label %{same}, label %{look}")
-        self.label(look)
-        kind = self.field(dict, layout.TYPE)
-        self.unless(self.set(f"icmp eq ptr {kind}, @srcgrad_front_dict"))
-        self.same = same
-        return dict, now
-
-    def _looked_up(self, mapping: int, key: int, version: int) -> tuple[str, str]:
-        """Begin the case that a dict has changed: what it has under a key, and its version now."""
-        dict, now = self._changed(mapping, version)
-        return self.set(f"call ptr @PyDict_GetItem(ptr {dict}, ptr {self.word(key, 'ptr')})"), now
-
-    def _cached(self, number: int, value: str, type: str) -> None:
-        place = self.set(f"getelementptr i64, ptr %pc, i64 {number}")
-        self.do(f"store {type} {value}, ptr {place}, align 8")
-
-    def _item(self) -> int:
-        found, version = self._looked_up(2, 3, 4)
-        self.unless(self.set(f"icmp ne ptr {found}, null"))
-        self._cached(4, version, "i64")
-        self._cached(5, found, "ptr")
-        self.do(f"br label %{self.same}")
-        self.label(self.same)
-        self.keep(1, self.word(5, "ptr"))
-        return 6
-
-    def _value(self) -> int:
-        """An attribute of an instance, among its values or in its dict."""
-        instance = self.register(2)
-        self.count += 1
-        some, none, had = (f"{name}{self.count}" for name in ("values", "names", "value"))
-        values = self.field(instance, layout.VALUES)
-        self.do(f"br i1 {self.set(f'icmp ne ptr {values}, null')}, label %{some}, label %{none}")
-        self.label(some)
-        kept = self.field(values, self.word(3))
-        self.do(f"br label %{had}")
-        self.label(none)
-        names = self.field(instance, layout.ATTRIBUTES)
-        self.unless(self.set(f"icmp ne ptr {names}, null"))
-        self.unless(self.set(f"icmp eq ptr {self.field(names, layout.TYPE)}, @srcgrad_front_dict"))
-        found = self.set(f"call ptr @PyDict_GetItem(ptr {names}, ptr {self.word(4, 'ptr')})")
-        last = self.at
-        self.do(f"br label %{had}")
-        self.label(had)
-        value = self.set(f"phi ptr [{kept}, %{some}], [{found}, %{last}]")
-        self.unless(self.set(f"icmp ne ptr {value}, null"))
-        self.keep(1, value)
-        return 5
-
-    def _absent(self) -> int:
-        found, version = self._looked_up(1, 2, 3)
-        self.unless(self.set(f"icmp eq ptr {found}, null"))
-        self._cached(3, version, "i64")
-        self.do(f"br label %{self.same}")
-        self.label(self.same)
-        return 4
-
-    def _order(self) -> int:
-        """The keys of a dict are those of a tuple, one after the other."""
-        dict, version = self._changed(1, 4)
-        same, count = self.same, self.word(3)
-        self.unless(self.set(f"icmp eq i64 {self.field(dict, layout.SIZE, 'i64')}, {count}"))
-        keys = self.set(f"getelementptr i8, ptr {self.word(2, 'ptr')}, i64 {layout.ITEMS}")
-        self.do("store i64 0, ptr %position, align 8")
-        before = self.at
-        self.do("br label %ordering")
-        self.label("ordering")
-        self.do(f"%order.k = phi i64 [0, %{before}], [%order.next, %order.fits]")
-        self.do(f"%order.done = icmp eq i64 %order.k, {count}")
-        self.do("br i1 %order.done, label %ordered, label %order")
-        self.label("order")
-        self.set(f"call i32 @PyDict_Next(ptr {dict}, ptr %position, ptr %key, ptr null)")
-        key = self.set(f"load ptr, ptr {self.set(f'getelementptr ptr, ptr {keys}, i64 %order.k')}, align 8")
-        fits = self.set(f"icmp eq ptr {key}, {self.set('load ptr, ptr %key, align 8')}")
-        self.do(f"br i1 {fits}, label %order.fits, label %unfit")
-        self.label("order.fits")
-        self.do("%order.next = add i64 %order.k, 1")
-        self.do("br label %ordering")
-        self.label("ordered")
-        self._cached(4, version, "i64")
-        self.do(f"br label %{same}")
-        self.label(same)
-        return 5
 
     def _is(self) -> int:
         self.unless(self.set(f"icmp eq ptr {self.register(1)}, {self.word(2, 'ptr')}"))
@@ -434,9 +317,12 @@ class _Machine(Writer):
         of = f"ptr {self.word(2, 'ptr')}, " if cls else ""
         made = self.set(f"call ptr @{make}({of}i64 {count})")
         self.branch(self.set(f"icmp eq ptr {made}, null"), "undo")
-        items = self.set(f"getelementptr i8, ptr {made}, i64 {layout.ITEMS}")
         if is_list:
-            items = self.set(f"load ptr, ptr {items}, align 8")
+            items = self.field(made, layout.LIST_ITEMS)
+        else:
+            items = self.set(f"getelementptr i8, ptr {made}, i64 {layout.ITEMS}")
+        if cls and layout.HASH < layout.ITEMS:  # of a tuple: not known yet
+            self.do(f"store i64 -1, ptr {self.set(f'getelementptr i8, ptr {made}, i64 {layout.HASH}')}, align 8")
         top = self.set("load i64, ptr %top, align 8")
         first = self.set(f"sub i64 {top}, {count}")
         source = self.set(f"getelementptr ptr, ptr %stack, i64 {first}")

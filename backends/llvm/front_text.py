@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+from srcgrad.backends.llvm import layout
+
+_SIZES: Final = {"i8": 1, "i32": 4}
+REFERENCES: Final = "i32" if layout.IMMORTAL else "i64"
+"""How many there are of an object."""
+
 
 class Writer:
     """Instructions of one function."""
@@ -27,7 +35,7 @@ class Writer:
 
     def field(self, pointer: str, offset: int | str, type: str = "ptr") -> str:
         place = self.set(f"getelementptr i8, ptr {pointer}, i64 {offset}")
-        return self.set(f"load {type}, ptr {place}, align {4 if type == 'i32' else 8}")
+        return self.set(f"load {type}, ptr {place}, align {_SIZES.get(type, 8)}")
 
     def branch(self, condition: str, where: str) -> None:
         """Go there if the condition holds."""
@@ -37,8 +45,12 @@ class Writer:
         self.label(on)
 
     def acquire(self, object: str) -> None:
-        references = self.set(f"add i64 {self.set(f'load i64, ptr {object}, align 8')}, 1")
-        self.do(f"store i64 {references}, ptr {object}, align 8")
+        before = self.field(object, 0, REFERENCES)
+        more = "1"
+        if layout.IMMORTAL:
+            more = self.set(f"zext i1 {self.set(f'icmp sge i32 {before}, 0')} to i32")
+        after = self.set(f"add {REFERENCES} {before}, {more}")
+        self.do(f"store {REFERENCES} {after}, ptr {object}, align {_SIZES.get(REFERENCES, 8)}")
 
     def function(self, head: str) -> str:
         return "\n".join([f"define {head} {{", *self.lines, "}", ""])
@@ -46,24 +58,27 @@ class Writer:
 
 def release_text() -> str:
     """``@release`` gives a reference back, if it is one; ``@release_all`` gives back those in memory."""
-    return """
-define internal void @release(ptr %object) {
+    return f"""
+define internal void @release(ptr %object) {{
   %none = icmp eq ptr %object, null
   br i1 %none, label %done, label %some
 some:
-  %before = load i64, ptr %object, align 8
-  %after = sub i64 %before, 1
-  store i64 %after, ptr %object, align 8
-  %dead = icmp eq i64 %after, 0
+  %before = load {REFERENCES}, ptr %object, align 4
+  %counted = icmp sge {REFERENCES} %before, 0
+  br i1 %counted, label %less, label %done
+less:
+  %after = sub {REFERENCES} %before, 1
+  store {REFERENCES} %after, ptr %object, align 4
+  %dead = icmp eq {REFERENCES} %after, 0
   br i1 %dead, label %free, label %done
 free:
   call void @_Py_Dealloc(ptr %object)
   ret void
 done:
   ret void
-}
+}}
 
-define internal void @release_all(ptr %objects, i64 %count) {
+define internal void @release_all(ptr %objects, i64 %count) {{
 entry:
   br label %next
 next:
@@ -78,5 +93,5 @@ one:
   br label %next
 done:
   ret void
-}
+}}
 """

@@ -1,26 +1,56 @@
 """Where the fields of Python's and NumPy's objects lie in memory, as machine code reads them.
 
-The offsets are those of one version of CPython, and are compared with objects at import; on any other, and where one
-differs, `KNOWN` is false and no machine code looks into objects but the kernels' own.
+The offsets are those of the versions of CPython that are named here, and are compared with objects at import; on any
+other, and where one differs, `KNOWN` is false and no machine code looks into objects but the kernels' own.
 """
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import sys
+import sysconfig
 import types
+from collections.abc import Callable
+from enum import Enum
 from typing import Any, Final
 
 import numpy as np
 
+VERSION: Final = sys.version_info[:2]
+INTERPRETER_IS_KNOWN: Final = (
+    sys.implementation.name == "cpython"
+    and VERSION in ((3, 11), (3, 12), (3, 13), (3, 14))
+    and not sysconfig.get_config_var("Py_GIL_DISABLED")
+    and ctypes.sizeof(ctypes.c_void_p) == 8
+)
+IMMORTAL: Final = VERSION >= (3, 12)
+"""Whether there are objects whose references nobody counts: those whose count of 32 bits is negative."""
 TYPE: Final = 8
 SIZE: Final = 16
-"""The length of a tuple, list or dict; of an int, the number of its digits and its sign."""
-ITEMS: Final = 24
-"""Of a tuple, its items; of a list, the pointer to them; of an int, its first digit of 30 bits."""
-VERSION: Final = 24
-"""Of a dict, a number that no other dict has had and that changes with the dict."""
+"""The length of a tuple, list or dict; of an int, a number that its sign and its number of digits decide."""
+ITEMS: Final = tuple.__basicsize__
+"""Of a tuple, its items, which lie behind its hash from Python 3.14 on."""
+HASH: Final = 24
+LIST_ITEMS: Final = 24
+"""Of a list, the pointer to its items."""
+DIGIT: Final = 24
+"""Of an int, its first digit of 30 bits."""
+TABLE: Final = 32
+"""Of a dict, its keys."""
+SPLIT: Final = 40
+"""Of a dict, the values in the order of the keys; null where they stand beside the keys."""
+INDEX_BYTES: Final = 9
+"""Of keys, a byte: the logarithm of the size of the index that comes before the entries."""
+KIND: Final = 10
+"""Of keys, a byte: 0 where they are not all text, and the entries are longer."""
+KEYS_VERSION: Final = 12
+"""Of keys, 4 bytes that tell which keys there are, and in which order; 0 where the interpreter has not asked."""
+COUNT: Final = 24
+"""Of keys, the number of entries, with those that are gone."""
+ENTRIES: Final = 32
+"""Of keys, the index; behind it the entries, each a key and a value."""
 BASE: Final = 48
 """Of an array, the owner of its memory."""
 METHOD: Final = 16
@@ -35,10 +65,25 @@ NEW: Final = 312
 """Of a class, what makes its instances."""
 CLASS_VERSION: Final = 384
 """Of a class, 4 bytes that no other class has had and that change with it and its bases; 0 where nobody has asked."""
-KEYS: Final = 872
+CLASS_KEYS: Final = 872 if VERSION < (3, 12) else 880
 """Of a class, the names of its instances' attributes, whose values lie in this order."""
-VALUES: Final = -32
-"""Of an instance of a class with the flag `MANAGED`, its attributes; null where it has a dict of them."""
+
+
+class Values(Enum):
+    """Where an instance of a class with the flag `MANAGED` has its attributes while no dict of its own has them."""
+
+    APART = "a pointer of their own, null where there are none"
+    TAGGED = "the pointer to the dict, less one"
+    INLINE = "behind the instance, as a byte says"
+
+
+VALUES: Final = Values.APART if VERSION < (3, 12) else Values.TAGGED if VERSION < (3, 13) else Values.INLINE
+VALUES_FIELD: Final = -32
+"""Of an instance, the pointer to its values where these are `APART`."""
+VALUES_HEADER: Final = 8 if VALUES is Values.INLINE else 0
+"""Of values, the first one."""
+VALID: Final = 3
+"""Of values behind an instance, a byte: 1 where they are its attributes."""
 BUFFER: Final = 16
 """Of a ctypes array, the pointer to its memory."""
 FIELDS: Final[dict[type, dict[str, int]]] = {
@@ -58,8 +103,9 @@ FIELDS: Final[dict[type, dict[str, int]]] = {
 CLASS_NAMES: Final = 264
 """Of a class, the dict of its names."""
 ATTRIBUTES: Final = -24
-"""Of an instance of a class with the flag `MANAGED`, the dict of its attributes; null until Python asks for it."""
+"""Of an instance of a class with the flag `MANAGED`, the dict of its attributes, once Python has asked for it."""
 MANAGED: Final = 1 << 4
+INLINE: Final = 1 << 2
 LARGEST_DIGIT: Final = 2**30 - 1
 
 
@@ -115,13 +161,50 @@ def class_version(cls: type) -> int:
 
 def value_place(cls: type, name: str) -> int | None:
     """Where among an instance's values the attribute of this name is, if the class has met it."""
-    keys = word(cls, KEYS)
-    if not keys or not cls.__flags__ & MANAGED:
+    needed = MANAGED | INLINE if VALUES is Values.INLINE else MANAGED
+    keys = word(cls, CLASS_KEYS)
+    if cls.__flags__ & needed != needed or not keys:
         return None
-    first = keys + 32 + (1 << ctypes.c_uint8.from_address(keys + 9).value)
-    count = ctypes.c_int64.from_address(keys + 24).value
+    first, count = entries(keys)
     names = [ctypes.c_int64.from_address(first + 16 * k).value for k in range(count)]
     return names.index(id(name)) if id(name) in names else None
+
+
+def values_offset(cls: type) -> int:
+    """Where instances of a class have their values, or what leads there."""
+    if VALUES is Values.INLINE:
+        return cls.__basicsize__
+    return VALUES_FIELD if VALUES is Values.APART else ATTRIBUTES
+
+
+def entries(keys: int) -> tuple[int, int]:
+    """The address of the entries of keys that are all text, and how many there are."""
+    size = 1 << ctypes.c_uint8.from_address(keys + INDEX_BYTES).value
+    return keys + ENTRIES + size, ctypes.c_int64.from_address(keys + COUNT).value
+
+
+def _read() -> Any:
+    return len
+
+
+def ask_version(mapping: Any) -> int:
+    """The version of a dict's keys, given one if it has none; 0 where that cannot be had.
+
+    The interpreter gives keys a version when it finds a global name in them often.
+    """
+    if type(mapping) is not dict:
+        return 0
+    read = types.FunctionType(_read.__code__.replace(), mapping)
+    for _ in range(64):
+        if keys_version(mapping):
+            break
+        with contextlib.suppress(NameError):
+            read()
+    return keys_version(mapping)
+
+
+def keys_version(mapping: dict[Any, Any]) -> int:
+    return ctypes.c_uint32.from_address(word(mapping, TABLE) + KEYS_VERSION).value
 
 
 def plain_member(cls: Any, name: str) -> Any:
@@ -140,65 +223,101 @@ def plain_member(cls: Any, name: str) -> Any:
     return None
 
 
+def _values_of(instance: Any) -> int:
+    """The address of an instance's values; 0 where its attributes are in a dict."""
+    offset = values_offset(type(instance))
+    if VALUES is Values.INLINE:
+        valid = ctypes.c_uint8.from_address(id(instance) + offset + VALID).value == 1
+        return id(instance) + offset + VALUES_HEADER if valid else 0
+    found = word(instance, offset)
+    return found if VALUES is Values.APART else found + 1 if found & 1 else 0
+
+
 def _values_are_known() -> bool:
-    instance, other = _Plain(), _Plain()
+    instance, other, names = _Plain(), _Plain(), {"attribute": 1}
     instance.attribute = item = object()
-    other.attribute = vars(other)  # which now has a dict
+    other.attribute = item
+    other.__dict__ = names
     place = value_place(_Plain, "attribute")
-    if place is None or not word(instance, VALUES) or word(other, VALUES):
+    if place is None or not _values_of(instance) or _values_of(other) or word(other, ATTRIBUTES) != id(names):
         return False
     version = class_version(_Plain)
     _Plain.later = 1  # type: ignore[attr-defined]
     changed = class_version(_Plain)
     return (
-        ctypes.c_int64.from_address(word(instance, VALUES) + 8 * place).value == id(item)
+        ctypes.c_int64.from_address(_values_of(instance) + 8 * place).value == id(item)
         and value_place(_Plain, "no such") is None
         and 0 != version != changed != 0
         and word(object, NEW) == word(_Plain, NEW) != word(tuple, NEW)
     )
 
 
+def _dicts_are_known() -> bool:
+    first, second = object(), object()
+    plain, general = {"gone": 0, "first": first, "second": second}, {"first": first, 2: second}
+    del plain["gone"]
+    keys = word(plain, TABLE)
+    begin, count = entries(keys)
+    instance = _Plain()
+    instance.attribute = first
+    split = vars(instance)
+    place = value_place(_Plain, "attribute")
+    return (
+        count == 3
+        and word(plain, SPLIT) == 0
+        and [ctypes.c_int64.from_address(begin + 16 + 8 * k).value for k in range(4)]
+        == [id("first"), id(first), id("second"), id(second)]
+        and [ctypes.c_uint8.from_address(word(found, TABLE) + KIND).value for found in (plain, general)] == [1, 0]
+        and place is not None
+        and word(split, TABLE) == word(_Plain, CLASS_KEYS)
+        and ctypes.c_int64.from_address(word(split, SPLIT) + VALUES_HEADER + 8 * place).value == id(first)
+        and _versions_change()
+    )
+
+
 def _versions_change() -> bool:
-    """Whether every change of a dict changes its version."""
-    found: dict[str, Any] = {"a": 1}
-    versions = [word(found, VERSION), word({"a": 1}, VERSION)]
-    exec("a = 2", found)
-    versions.append(word(found, VERSION))
-    exec("def f():\n    global a\n    a = 3\nf()", found)
-    versions.append(word(found, VERSION))
-    for change in (lambda: found.pop("a"), lambda: found.update(b=1), lambda: found.setdefault("c", 2), found.clear):
-        change()
-        versions.append(word(found, VERSION))
+    """Whether every change of a dict's keys takes their version away, and no two have the same."""
+    changes: list[Callable[[dict[str, Any]], Any]] = [
+        lambda names: names.pop("a"), lambda names: names.popitem(), lambda names: names.__delitem__("b"),
+        lambda names: names.update(new=1), lambda names: names.setdefault("new", 2),
+        lambda names: names.__setitem__("new", 3), lambda names: exec("new = 4", names), dict.clear,
+    ]  # fmt: skip
+    versions = []
+    for change in changes:
+        names: dict[str, Any] = {"a": 1, "b": 2}
+        versions.append(ask_version(names))
+        change(names)
+        if keys_version(names) == versions[-1]:
+            return False
     holder = types.ModuleType("holder")
-    for value in (1, 2):
-        holder.value = value  # type: ignore[attr-defined]
-        versions.append(word(holder.__dict__, VERSION))
-    instance, values = _Plain(), [object(), object()]
-    names = instance.__dict__
-    for turn in range(64):  # often enough that the interpreter has its own way of doing it
-        instance.attribute = values[turn % 2]
-        versions.append(word(names, VERSION))
+    versions.append(ask_version(vars(holder)))
+    for turn in range(16):  # often enough that the interpreter has its own way of doing it
+        setattr(holder, f"name{turn}", turn)
+        versions.append(ask_version(vars(holder)))
     return len(set(versions)) == len(versions) and 0 not in versions
 
 
 def _is_known() -> bool:
-    if sys.implementation.name != "cpython" or sys.version_info[:2] != (3, 11) or ctypes.sizeof(ctypes.c_void_p) != 8:
+    if not INTERPRETER_IS_KNOWN:
         return False
     probe, array, item = _Probe(), np.arange(3.0), object()
     probe.second = item
     view, buffer, items = array[1:], (ctypes.c_int64 * 2)(5, 7), [item]
-    sized: list[Any] = [(item,), [item] * 2, {1: 1, 2: 2, 3: 3}, 4, -4]
+    sized: list[Any] = [(item,), [item] * 2, {1: 1, 2: 2, 3: 3}]
+    numbers = [0, 1000, -1000, LARGEST_DIGIT + 1, -LARGEST_DIGIT - 1]
     return (
         all(
             word(sample, offset) == id(getattr(sample, name))
             for sample in _samples()
             for name, offset in FIELDS[type(sample)].items()
         )
-        and all(word(object, TYPE) == id(type(object)) for object in (*sized, 1.0, buffer))
-        and [word(object, SIZE) for object in sized] == [1, 2, 3, 1, -1]
+        and all(word(object, TYPE) == id(type(object)) for object in (*sized, *numbers, 1.0, buffer))
+        and [word(object, SIZE) for object in sized] == [1, 2, 3]
+        and len({word(number, SIZE) for number in numbers}) == len(numbers)
+        and word(1000, SIZE) == word(LARGEST_DIGIT, SIZE)
         and word((item, item), ITEMS) == id(item)
-        and ctypes.c_int64.from_address(word(items, ITEMS)).value == id(item)
-        and ctypes.c_int32.from_address(id(LARGEST_DIGIT) + ITEMS).value == LARGEST_DIGIT
+        and ctypes.c_int64.from_address(word(items, LIST_ITEMS)).value == id(item)
+        and ctypes.c_int32.from_address(id(LARGEST_DIGIT) + DIGIT).value == LARGEST_DIGIT
         and word(probe, member_offset(vars(_Probe)["second"])) == id(item)
         and (word(array, BASE), word(view, BASE)) == (0, id(array))
         and word(buffer, BUFFER) == ctypes.addressof(buffer)
@@ -207,8 +326,9 @@ def _is_known() -> bool:
         and ctypes.c_int32.from_address(word(isinstance, METHOD) + FLAGS).value == FASTCALL
         and names_of(_Plain) == CLASS_NAMES
         and names_of(_Plain()) == ATTRIBUTES
-        and _versions_change()
+        and (ctypes.c_int32.from_address(id(None)).value < 0) == IMMORTAL
         and _values_are_known()
+        and _dicts_are_known()
     )
 
 

@@ -22,9 +22,11 @@ from srcgrad.tracing.analysis import Analysis
 from srcgrad.tracing.bytecode import Refusal, Scope, Step
 from srcgrad.tracing.conversion.calls import is_distribution
 from srcgrad.tracing.conversion.convert import convert_code, is_user_function, library_file
+from srcgrad.tracing.frozen import contents
 from srcgrad.tracing.hosts import is_host_function
 from srcgrad.tracing.purity import impurity, is_generated, static_key
 from srcgrad.tracing.rebuild import member_function
+from srcgrad.tracing.resolution import Resolution, version_cell
 
 CONTAINERS: Final = (list, dict, tuple)
 DETERMINED: Final = frozenset(
@@ -98,6 +100,7 @@ class ObjectAnalysis(Analysis):
         """The classes that something holds, besides their instances."""
         self.unread: list[Member] = []
         """The members of classes that nothing is known to call."""
+        self.resolutions: list[Resolution] = []
         self.matching = False
         """Whether any code has patterns of classes, which read attributes without naming them."""
 
@@ -111,23 +114,32 @@ class ObjectAnalysis(Analysis):
             return "container"
         if isinstance(value, type):
             return "class" if is_user_class(value) else None
+        if contents(value) is not None:
+            return "frozen"
         attributes = getattr(value, "__dict__", None)
         return "object" if type(attributes) is dict and is_user_class(type(value)) else None
 
     def guard_node(self, index: int, expression: str) -> None:
         value, node = self.objects[index], self.plan.nodes[index]
         name = f"n{index}"
-        if node.kind not in ("method", "container", "class", "object"):
+        if node.kind not in ("method", "container", "class", "object", "frozen"):
             super().guard_node(index, expression)
             return
         self.lines.append(f"{name} = {expression}")
+        if node.kind == "frozen":
+            held = f"{self.constant(contents)}({name}) == {self.constant(contents(value))}"
+            self.require(f"type({name}) is {self.constant(type(value))} and {held}")
+            self.report.append(f"{type(value).__name__}: compiled in, as long as it holds the same")
+            return
         if node.kind == "method":
             self.require(f"type({name}) is {self.constant(types.MethodType)}")
         elif node.kind == "class":
             self.require(f"{name} is {self.constant(value)}")
+            self.require_resolution(value)
             self.report.append(f"class {value.__name__}: same methods")
         elif node.kind == "object":
-            self.require(f"type({name}) is {self.constant(type(value))} and len({name}.__dict__) == {len(vars(value))}")
+            names = self.constant(frozenset(vars(value)))
+            self.require(f"type({name}) is {self.constant(type(value))} and {name}.__dict__.keys() == {names}")
             self.report.append(f"object {node.label}: same class, its attributes as they are read")
         elif isinstance(value, dict):
             keys = tuple(value)
@@ -140,6 +152,14 @@ class ObjectAnalysis(Analysis):
             self.require(f"type({name}) is {kind} and len({name}) == {len(value)}")
             self.report.append(f"{node.label}: guard, a {type(value).__name__} of {len(value)}")
         self.identity.append((node.kind, type(value)))
+
+    def require_resolution(self, cls: type) -> None:
+        """The class finds the names that are read in the same of its bases."""
+        resolution, version = Resolution(cls), version_cell(cls)
+        self.resolutions.append(resolution)
+        check = self.constant(resolution)
+        unchanged = "" if version is None else f"{self.constant(version)}.value == {check}.seen or "
+        self.require(f"{unchanged}{check}()")
 
     def guard_class(self, cls: type, expression: str, path: str) -> int | None:
         if not is_user_class(cls):
@@ -166,7 +186,7 @@ class ObjectAnalysis(Analysis):
             self.read(index, "class", None, type(value), f"type({name})", f"class of {node.label}")
         elif node.kind == "class":
             self.visit_class(index, value)
-        else:
+        elif node.kind != "frozen":
             super().visit(index)
 
     def visit_class(self, index: int, cls: type) -> None:
@@ -289,6 +309,8 @@ class ObjectAnalysis(Analysis):
             return
 
     def finish(self) -> None:
+        for resolution in self.resolutions:
+            resolution.settle(self.local_attributes)
         for index, dirty in enumerate(self.plan.dirty()):
             if dirty and self.plan.nodes[index].kind == "class":
                 raise Refusal(f"a method of {self.plan.nodes[index].label} reads arrays or floats from outside")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from srcgrad import cache
 from srcgrad.backends.llvm import native, objects
 from srcgrad.transformed import Transformed
+from srcgrad.vectorcall import allow, allowed
 
 
 @pytest.fixture(autouse=True)
@@ -18,17 +20,28 @@ def nothing_learned() -> None:
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[Transformed]:
+def asked() -> Iterator[list[Transformed]]:
     """The objects whose calls came to Python."""
     found: list[Transformed] = []
     call = Transformed.__call__
+    classes = [cls for cls in with_subclasses(Transformed) if allowed(cls)]
 
     def counted(self: Transformed, *args: Any, **kwargs: Any) -> Any:
         found.append(self)
         return call(self, *args, **kwargs)
 
-    monkeypatch.setattr(Transformed, "__call__", counted)
-    return found
+    def have(function: Callable[..., Any]) -> None:
+        Transformed.__call__ = function  # type: ignore[method-assign]
+        for cls in classes:  # which Python 3.12 and later take to have other calls now
+            allow(cls)
+
+    have(counted)
+    yield found
+    have(call)
+
+
+def with_subclasses(cls: type) -> list[type]:
+    return [cls, *[found for below in cls.__subclasses__() for found in with_subclasses(below)]]
 
 
 @pytest.fixture(params=["machine", "bind"])

@@ -81,7 +81,11 @@ CHANGES = [
     Change("builtin_replaced", "def f(x): return abs(x) * x", "__builtins__['abs'] = lambda x: 3.0 * x"),
     Change("array_rebound", "a = np.arange(3.0)\ndef f(x): return np.sum(a * np.sin(x))", "a = 2.0 * np.ones(3)"),
     Change("array_in_place", "a = np.arange(3.0)\ndef f(x): return np.sum(a * np.sin(x))", "a[1] = 7.0"),
-    Change("array_shape", "a = np.arange(6.0)\ndef f(x): return np.sum(a * np.sin(x)) * len(a)", "a.shape = (2, 3)"),
+    Change(
+        "array_shape",
+        "a = np.arange(6.0)\ndef f(x): return np.sum(a * np.sin(x)) * len(a)",
+        "a.resize((2, 3), refcheck=False)",
+    ),
     Change(
         "array_dtype", "a = np.arange(3.0)\ndef f(x): return np.sum(a * np.sin(x))", "a = np.full(3, 2, np.float32)"
     ),

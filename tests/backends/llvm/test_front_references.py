@@ -253,12 +253,12 @@ def test_without_known_layouts_every_call_is_pythons(monkeypatch: pytest.MonkeyP
 
 def test_the_base_class_is_plain_where_classes_are_not_known() -> None:
     text = run(
-        "import sys, collections\n"
+        "import sys, numpy as np\n"
         "info = sys.version_info\n"
         "sys.version_info = (3, 99, 0, 'final', 0)\n"
         "import srcgrad.vectorcall as v\n"
         "sys.version_info = info\n"
-        "import numpy as np, srcgrad as sg\n"
+        "import srcgrad as sg\n"
         "f = sg.grad(np.sin, backend='llvm')\n"
         "print(v.POSSIBLE, v.VectorCalled.__basicsize__, {float(f(0.5)) for _ in range(20)}, hasattr(f, 'tables'))"
     )
