@@ -229,12 +229,21 @@ def vmap(
 
 @checked
 def jit(
-    f: Function | None = None, *, strict: bool = False, donate_argnums: Argnums = (), backend: str | None = None
+    f: Function | None = None,
+    *,
+    static_argnums: Argnums = (),
+    static_argnames: str | Sequence[str] = (),
+    strict: bool = False,
+    donate_argnums: Argnums = (),
+    backend: str | None = None,
 ) -> Any:
     """Compile a function: traced once per signature, simplified, and run as one program.
 
     Args:
         f: a function of pytrees of arrays and numbers. Arrays that it changes in place are changed for the caller.
+        static_argnums, static_argnames: taken for JAX's sake. Integers, texts, functions and other objects are
+            compiled in without being named; floats and arrays are arguments of the program, of which it may ask the
+            values.
         strict: raise where the function cannot be one program, instead of running it as it is with one warning.
         donate_argnums: positional arguments whose jax arrays are not used after the call: on the xla backend their
             memory is used for results, and they are deleted. Other backends and NumPy arrays are not concerned.
@@ -252,7 +261,14 @@ def jit(
     array([3.])
     """
     if f is None:
-        return partial(jit, strict=strict, donate_argnums=donate_argnums, backend=backend)
+        return partial(
+            jit,
+            static_argnums=static_argnums,
+            static_argnames=static_argnames,
+            strict=strict,
+            donate_argnums=donate_argnums,
+            backend=backend,
+        )
     return Jit(f, bool(strict), backend, donate_argnums)
 
 

@@ -85,7 +85,7 @@ CONSTRUCTORS = frozenset(
 def is_pure(thing: object) -> bool:
     """Whether calling this traces the same operations every time."""
     try:
-        if isinstance(thing, types.FunctionType) or is_multimethod(thing):
+        if isinstance(thing, (types.FunctionType, type)) or is_multimethod(thing):
             load_scipy_rules(thing)
         if any(thing in known for known in (SAFE_BUILTINS, FUNCTIONS, CONSTRUCTORS, PURE_FUNCTIONS)):
             return True

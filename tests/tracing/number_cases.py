@@ -285,6 +285,17 @@ PRODUCTS: list[Case] = [
         (S, SPD),
     ),
     (
+        "cross of vectors in a plane",
+        lambda x, y: (
+            np.cross(x[:, :2], y[:, 1:]),
+            np.cross(x[0, :2], y[0, 1:]),
+            np.cross(x[:, :2], y),
+            np.cross(x, y[0, :2]),
+            np.cross(x[1:], y[:2], axis=0),
+        ),
+        (S, SPD),
+    ),
+    (
         "convolve",
         lambda x, y: [
             np.convolve(p, q, mode) for p, q in ((x, y), (y, x), (x, y[:2])) for mode in ("full", "same", "valid")

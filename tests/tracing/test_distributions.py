@@ -15,7 +15,8 @@ from scipy.stats import norm
 import srcgrad as sg
 from srcgrad.tracing.functions.distributions import LAWS, MULTIVARIATE
 
-SHAPES = {"df": 3.3, "a": 2.2, "b": 1.7, "s": 0.6, "c": 1.4, "mu": 2.1, "p": 0.3, "n": 5.0}
+SHAPES = {"df": 3.3, "a": 2.2, "b": 1.7, "s": 0.6, "c": 1.4, "mu": 2.1, "p": 0.3, "n": 5.0, "beta": 1.6, "kappa": 0.8}
+OWN_SHAPES = {("truncnorm", "a"): -0.8, ("wrapcauchy", "c"): 0.4, ("skewnorm", "a"): -1.5}
 PLACES = np.array([-1.2, 0.0, 0.1, 0.3, 0.9, 1.0, 1.4, 2.5, np.inf, -np.inf, np.nan])
 COUNTS = np.array([-1.0, 0.0, 1.0, 2.0, 3.0, 1.5, 7.0])
 CHANCES = np.array([-0.1, 0.0, 0.1, 0.5, 0.77, 1.0, 1.3])
@@ -24,14 +25,18 @@ NO_DERIVATIVE = {("t", "df"): ("cdf", "logcdf", "sf", "logsf")}
 
 def methods(name: str) -> list[str]:
     density = ["pmf", "logpmf"] if LAWS[name].discrete else ["pdf", "logpdf"]
-    return [*density, "cdf", "logcdf", "sf", "logsf", *(["ppf", "isf"] if LAWS[name].quantile else [])]
+    cumulative = ["cdf", "logcdf", "sf", "logsf"] if LAWS[name].below else []
+    return [*density, *cumulative, *(["ppf", "isf"] if LAWS[name].quantile else [])]
 
 
 CALLS = [(name, method) for name in LAWS for method in methods(name)]
 
 
 def parameters(name: str) -> list[float]:
-    return [*(SHAPES[shape] for shape in LAWS[name].shapes), *([0.0] if LAWS[name].discrete else [0.1, 1.3])]
+    return [
+        *(OWN_SHAPES.get((name, shape), SHAPES[shape]) for shape in LAWS[name].shapes),
+        *([0.0] if LAWS[name].discrete else [0.1, 1.3]),
+    ]
 
 
 def places(name: str, method: str) -> Any:

@@ -49,9 +49,13 @@ HIGHER_ORDER: Final = frozenset(
 SCIPY_RULES: Final = {
     "scipy.linalg": ("scipy_linalg", "scipy_decompositions", "scipy_structured", "matrix_functions"),
     "scipy.fft": ("scipy_fourier",),
-    "scipy.signal": ("scipy_signal",),
+    "scipy.interpolate": ("scipy_interpolate",),
+    "scipy.integrate": ("scipy_integrate", "scipy_ode"),
+    "scipy.ndimage": ("scipy_ndimage",),
+    "scipy.signal": ("scipy_signal", "scipy_filters"),
+    "scipy.spatial": ("scipy_distance",),
     "scipy.special": ("special",),
-    "scipy.stats": ("distributions",),
+    "scipy.stats": ("distributions", "scipy_stats"),
 }
 """The modules with the rules of SciPy's functions, loaded when a function of SciPy is first met."""
 DISPATCHING: Final = (types.FunctionType, type(np.sum))
@@ -134,6 +138,8 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
         return later(function, args, kwargs)
     elif is_multimethod(function):
         load_scipy_rules(function)
+    if kind is type:
+        load_scipy_rules(function)
     args = handed_on(args)
     if kind in PLAIN_KINDS or is_multimethod(function):
         rule = CALLS.get(function)
@@ -213,6 +219,8 @@ def call_object(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
         return by_element(function.pyfunc, args) if function.signature is None else by_core(function, args)
     if is_distribution(function) and traced_among(args, kwargs):
         return distributions().Frozen(function, args, kwargs)
+    if type(function).__module__.startswith("scipy.interpolate.") and traced_among(args, kwargs):
+        return importlib.import_module("srcgrad.tracing.functions.scipy_interpolate").evaluated(function, args, kwargs)
     method = inspect.getattr_static(type(function), "__call__", None)
     if is_user_function(method):
         return followed(method)(function, *args, **kwargs)

@@ -32,8 +32,9 @@ class Law(NamedTuple):
     inside: float
     """A place where all functions are smooth."""
     log_density: Formula
-    below: Formula
-    above: Formula
+    below: Formula | None
+    """The distribution function, where there is one in closed form."""
+    above: Formula | None
     quantile: Formula | None = None
     log_below: Formula | None = None
     log_above: Formula | None = None
@@ -42,6 +43,10 @@ class Law(NamedTuple):
     """Whether the first shape is the largest place: the number of trials."""
     positive: bool = False
     """Whether the lowest place is outside."""
+    allowed: Formula | None = None
+    """Which shapes there may be; else positive ones, and probabilities between 0 and 1."""
+    support: Formula | None = None
+    """The lowest and the highest place, where the shapes say them."""
 
 
 def laplace_below(y: Any) -> Any:
@@ -79,6 +84,30 @@ def binomial_below(k: Any, n: Any, p: Any) -> Any:
 
 def negative_binomial_log_density(k: Any, n: Any, p: Any) -> Any:
     return sc.gammaln(n + k) - sc.gammaln(k + 1) - sc.gammaln(n) + n * np.log(p) + sc.xlog1py(k, -p)
+
+
+def generalized_normal_above(y: Any, beta: Any) -> Any:
+    half = 0.5 * sc.gammaincc(1.0 / beta, np.abs(y) ** beta)
+    return np.where(y > 0, half, 1.0 - half)
+
+
+def wrapped_cauchy_below(y: Any, c: Any) -> Any:
+    """By half of the circle, as the tangent has a pole between."""
+    first = y < np.pi
+    half = np.arctan((1 + c) / (1 - c) * np.tan(np.where(first, y, 2 * np.pi - y) / 2)) / np.pi
+    return np.where(first, half, 1.0 - half)
+
+
+def log_normal_mass(low: Any, high: Any) -> Any:
+    """The logarithm of the mass of the standard normal between two places, from the tail in which they lie."""
+    right = low > 0
+    lower, upper = np.where(right, -high, low), np.where(right, -low, high)
+    more = sc.log_ndtr(upper)
+    return more + np.log1p(-np.exp(sc.log_ndtr(lower) - more))
+
+
+def beta_binomial_log_density(k: Any, n: Any, a: Any, b: Any) -> Any:
+    return -np.log(n + 1) - sc.betaln(n - k + 1, k + 1) + sc.betaln(k + a, n - k + b) - sc.betaln(a, b)
 
 
 INF: Final = float("inf")
@@ -169,6 +198,37 @@ LAWS: Final[dict[str, Law]] = {
         ("n", "p"), 0.0, INF, 1.0, negative_binomial_log_density, lambda k, n, p: sc.betainc(n, k + 1.0, p),
         lambda k, n, p: sc.betainc(k + 1.0, n, 1.0 - p), discrete=True,
     ),
+    "betabinom": Law(
+        ("n", "a", "b"), 0.0, INF, 0.0, beta_binomial_log_density, None, None, discrete=True, bounded=True,
+    ),
+    "gumbel_l": Law(
+        (), -INF, INF, 0.0, lambda y: y - np.exp(y), lambda y: -np.expm1(-np.exp(y)), lambda y: np.exp(-np.exp(y)),
+        lambda q: np.log(-np.log1p(-q)), None, lambda y: -np.exp(y),
+    ),
+    "gennorm": Law(
+        ("beta",), -INF, INF, 1.0, lambda y, b: np.log(0.5 * b) - sc.gammaln(1.0 / b) - np.abs(y) ** b,
+        lambda y, b: generalized_normal_above(-y, b), generalized_normal_above,
+    ),
+    "skewnorm": Law(
+        ("a",), -INF, INF, 0.0, lambda y, a: np.log(2.0) - (y**2 + LOG_2PI) / 2.0 + sc.log_ndtr(a * y),
+        lambda y, a: sc.ndtr(y) - 2.0 * sc.owens_t(y, a), lambda y, a: sc.ndtr(-y) + 2.0 * sc.owens_t(y, a),
+        allowed=lambda a: np.isfinite(a),
+    ),
+    "truncnorm": Law(
+        ("a", "b"), -INF, INF, 0.0, lambda y, a, b: -(y**2 + LOG_2PI) / 2.0 - log_normal_mass(a, b),
+        lambda y, a, b: np.exp(log_normal_mass(a, y) - log_normal_mass(a, b)),
+        lambda y, a, b: np.exp(log_normal_mass(y, b) - log_normal_mass(a, b)), allowed=lambda a, b: a < b,
+        support=lambda a, b: (a, b),
+    ),
+    "vonmises": Law(
+        ("kappa",), -INF, INF, 0.0,
+        lambda y, kappa: kappa * (np.cos(y) - 1.0) - LOG_2PI - np.log(sc.i0e(kappa)), None, None,
+    ),
+    "wrapcauchy": Law(
+        ("c",), 0.0, 2 * np.pi, 1.0,
+        lambda y, c: np.log1p(-c * c) - LOG_2PI - np.log(1.0 + c * c - 2.0 * c * np.cos(y)), wrapped_cauchy_below,
+        lambda y, c: 1.0 - wrapped_cauchy_below(y, c), allowed=lambda c: (c > 0) & (c < 1),
+    ),
 }  # fmt: skip
 PROBABILITIES: Final = frozenset({"p"})
 """Shapes that lie between 0 and 1; the others are positive."""
@@ -211,9 +271,11 @@ def standard(law: Law, name: str, x: Any, args: tuple[Any, ...], kwargs: dict[st
     given = {key: value.astype(np.result_type(value.dtype, 1.0)) for key, value in given.items()}
     shapes = tuple(given[shape] for shape in law.shapes)
     proper: Any = given["scale"] > 0
-    for shape in law.shapes:
+    for shape in law.shapes if law.allowed is None else ():
         inside = given[shape] > 0 if shape not in PROBABILITIES else (given[shape] >= 0) & (given[shape] <= 1)
         proper = proper & inside
+    if law.allowed is not None:
+        proper = proper & law.allowed(*shapes)
     return Standard(as_tracer(x), shapes, given["scale"], proper, given["loc"])
 
 
@@ -223,8 +285,9 @@ def evaluated(law: Law, kind: str, name: str, x: Any, /, *args: Any, **kwargs: A
     if kind in ("ppf", "isf"):
         return quantile(law, kind, name, given)
     y: Any = (given.place - given.loc) / given.scale
-    high = given.shapes[0] if law.bounded else law.high
-    within: Any = (y >= law.low) & (y <= high) & np.isfinite(y)
+    low, high = (law.low, law.high) if law.support is None else law.support(*given.shapes)
+    high = given.shapes[0] if law.bounded else high
+    within: Any = (y >= low) & (y <= high) & np.isfinite(y)
     mass = kind in ("pmf", "logpmf", "pdf", "logpdf")
     if law.discrete:
         within = within & (np.floor(y) == y) if mass else within
@@ -240,7 +303,8 @@ def evaluated(law: Law, kind: str, name: str, x: Any, /, *args: Any, **kwargs: A
             found, below, above = np.exp(found), 0.0, 0.0
     else:
         found, below, above = cumulative(law, kind, safe, shapes)
-    found = np.where(within, found, np.where(y > law.inside, above, below))
+    beyond = y > (law.inside if law.support is None else high)
+    found = np.where(within, found, np.where(beyond, above, below))
     return scalar_if_rank0(np.where(given.proper & ~np.isnan(y), found, np.nan))
 
 
@@ -248,6 +312,8 @@ def cumulative(law: Law, kind: str, y: Any, shapes: tuple[Any, ...]) -> tuple[An
     """``cdf``, ``sf`` or the logarithm of one, and its values below and above the support."""
     upper, log = kind.endswith("sf"), kind.startswith("log")
     plain, logarithm = (law.above, law.log_above) if upper else (law.below, law.log_below)
+    if plain is None:
+        raise UnsupportedError(f"this distribution's {kind} has no derivative rule in srcgrad")
     if log:
         found = np.log(plain(y, *shapes)) if logarithm is None else logarithm(y, *shapes)
         return found, 0.0 if upper else -INF, -INF if upper else 0.0
@@ -311,6 +377,19 @@ def dirichlet_log_density(x: Any, alpha: Any) -> Any:
     return scalar_if_rank0(np.sum(sc.xlogy(powers, place), axis=0) - total)
 
 
+def multinomial_log_density(x: Any, n: Any, p: Any) -> Any:
+    """The last probability is what the others leave, as in SciPy."""
+    counts: Any = as_tracer(x)
+    chances: Any = as_tracer(p)
+    rest: Any = 1.0 - np.sum(chances[..., :-1], axis=-1, keepdims=True)
+    last = np.where(np.abs(rest) > np.finfo(np.float64).eps, rest, chances[..., -1:])
+    chances = np.concatenate([chances[..., :-1], last], axis=-1)
+    found = sc.gammaln(as_tracer(n) + 1.0) + np.sum(sc.xlogy(counts, chances) - sc.gammaln(counts + 1.0), axis=-1)
+    possible = (np.sum(counts, axis=-1) == n) & np.all((counts >= 0) & (np.floor(counts) == counts), axis=-1)
+    proper = np.all((chances >= 0) & (chances <= 1), axis=-1)
+    return scalar_if_rank0(np.where(proper, np.where(possible, found, -INF), np.nan))
+
+
 MULTIVARIATE: Final[dict[str, dict[str, Formula]]] = {
     "multivariate_normal": {
         "logpdf": normal_log_density,
@@ -320,6 +399,10 @@ MULTIVARIATE: Final[dict[str, dict[str, Formula]]] = {
     "dirichlet": {
         "logpdf": dirichlet_log_density,
         "pdf": lambda *args, **kwargs: np.exp(dirichlet_log_density(*args, **kwargs)),
+    },
+    "multinomial": {
+        "logpmf": multinomial_log_density,
+        "pmf": lambda *args, **kwargs: np.exp(multinomial_log_density(*args, **kwargs)),
     },
 }
 

@@ -207,8 +207,15 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
         axisa = axisb = axisc = axis
     x: Any = moveaxis(as_tracer(a), axisa, -1)
     y: Any = moveaxis(as_tracer(b), axisb, -1)
-    if (x.shape[-1], y.shape[-1]) != (3, 3):
-        raise ShapeError("np.cross of traced arrays takes vectors of 3 elements", hint="pad vectors of 2 with a zero")
+    if not {x.shape[-1], y.shape[-1]} <= {2, 3}:
+        raise ShapeError("incompatible dimensions for cross product\n(dimension must be 2 or 3)")
+    if x.shape[-1] == y.shape[-1] == 2:
+        return as_array(x[..., 0] * y[..., 1] - x[..., 1] * y[..., 0])
+    plane = [np.zeros_like(part[..., :1]) for part in (x, y)]
+    x, y = (
+        np.concatenate([part, zero], axis=-1) if part.shape[-1] == 2 else part
+        for part, zero in zip((x, y), plane, strict=True)
+    )
     (x0, x1, x2), (y0, y1, y2) = ([part[..., k] for k in range(3)] for part in (x, y))
     product = np.stack([x1 * y2 - x2 * y1, x2 * y0 - x0 * y2, x0 * y1 - x1 * y0], axis=-1)
     return moveaxis(product, -1, axisc)
@@ -216,6 +223,8 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
 
 @numpy_rule("linalg.cross")
 def linalg_cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
+    if as_tracer(x1).shape[axis] != 3 or as_tracer(x2).shape[axis] != 3:
+        raise ShapeError("Both input arrays must be (arrays of) 3-dimensional vectors")
     return cross(x1, x2, axis=axis)
 
 

@@ -9,7 +9,7 @@ import scipy.linalg
 
 from srcgrad.errors import ShapeError
 from srcgrad.tracing.functions.linear_algebra import cholesky, rectangular_matrices
-from srcgrad.tracing.functions.registry import refuse
+from srcgrad.tracing.functions.registry import as_array, cast, inexact_dtype, refuse
 from srcgrad.tracing.functions.scipy_linalg import SINCE_1_18, scipy_rule
 from srcgrad.tracing.tracer import as_tracer, emit
 
@@ -107,6 +107,71 @@ def eigvals_before_1_18(
 
 
 scipy_rule(scipy.linalg.eigvals)(eigvals if SINCE_1_18 else eigvals_before_1_18)
+
+
+@scipy_rule(scipy.linalg.eig)
+def eig(
+    a: Any,
+    b: Any = None,
+    left: bool = False,
+    right: bool = True,
+    overwrite_a: bool = False,
+    overwrite_b: bool = False,
+    check_finite: bool = True,
+    homogeneous_eigvals: bool = False,
+) -> Any:
+    refuse("scipy.linalg.eig", b=(b, None), left=(left, False), homogeneous_eigvals=(homogeneous_eigvals, False))
+    return tuple(np.linalg.eig(a)) if right else np.linalg.eigvals(a)
+
+
+def tridiagonal(d: Any, e: Any) -> Any:
+    """The symmetric matrix of a diagonal and the one beside it."""
+    diagonal, beside = as_array(d), as_array(e)
+    if diagonal.ndim != 1 or beside.shape != (diagonal.shape[0] - 1,):
+        raise ShapeError("d and e must be one-dimensional, e one shorter than d")
+    return np.diag(diagonal) + np.diag(beside, -1) + np.diag(beside, 1)
+
+
+@scipy_rule(scipy.linalg.eigh_tridiagonal)
+def eigh_tridiagonal(
+    d: Any,
+    e: Any,
+    eigvals_only: bool = False,
+    select: str = "a",
+    select_range: Any = None,
+    check_finite: bool = True,
+    tol: float = 0.0,
+    lapack_driver: str = "auto",
+) -> Any:
+    refuse("scipy.linalg.eigh_tridiagonal", select=(select, "a"))
+    return eigh(tridiagonal(d, e), eigvals_only=eigvals_only)
+
+
+@scipy_rule(scipy.linalg.eigvalsh_tridiagonal)
+def eigvalsh_tridiagonal(
+    d: Any,
+    e: Any,
+    select: str = "a",
+    select_range: Any = None,
+    check_finite: bool = True,
+    tol: float = 0.0,
+    lapack_driver: str = "auto",
+) -> Any:
+    return eigh_tridiagonal(d, e, True, select)
+
+
+@scipy_rule(scipy.linalg.pinvh)
+def pinvh(
+    a: Any, atol: Any = None, rtol: Any = None, lower: bool = True, return_rank: bool = False, check_finite: bool = True
+) -> Any:
+    """Of the Hermitian matrix of which one triangle is read."""
+    refuse("scipy.linalg.pinvh", atol=(atol, None), rtol=(rtol, None), return_rank=(return_rank, False))
+    matrix = as_array(a)
+    matrix = cast(matrix, inexact_dtype(matrix.dtype))
+    part: Any = np.tril(matrix, -1) if lower else np.triu(matrix, 1)
+    diagonal = np.real(matrix * np.eye(matrix.shape[-1], dtype=matrix.dtype))
+    limit = matrix.shape[-1] * float(np.finfo(matrix.dtype).eps)
+    return np.linalg.pinv(part + np.conj(np.swapaxes(part, -1, -2)) + diagonal, rcond=limit, hermitian=True)
 
 
 @scipy_rule(scipy.linalg.svd)

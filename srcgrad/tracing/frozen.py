@@ -1,0 +1,45 @@
+"""Objects of SciPy's that a function captures and only asks: interpolants, and distributions with their parameters.
+
+They are compiled in. A guard compares what they hold, so that a program is not used after one has been changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any, Final
+
+import numpy as np
+
+from srcgrad.tracing.purity import static_key
+
+__all__ = ["contents"]
+
+PARTS: Final = {
+    "PPoly": ("c", "x", "extrapolate", "axis"),
+    "BSpline": ("t", "c", "k", "extrapolate", "axis"),
+    "interp1d": ("x", "y", "_kind", "axis", "bounds_error", "fill_value"),
+    "RegularGridInterpolator": ("grid", "values", "method", "bounds_error", "fill_value"),
+}
+"""What an interpolant holds, by the class that its own is derived from."""
+
+
+def contents(value: Any) -> Hashable | None:
+    """What decides the results of an interpolant or a frozen distribution; None for anything else."""
+    kind = type(value)
+    if kind.__module__.startswith("scipy.interpolate."):
+        names = next((PARTS[base.__name__] for base in kind.__mro__ if base.__name__ in PARTS), ())
+        return key_of([getattr(value, name, None) for name in names]) if names else None
+    if kind.__module__.startswith("scipy.stats.") and hasattr(value, "dist") and hasattr(value, "kwds"):
+        found = key_of([value.args, sorted(value.kwds.items())])
+        return None if found is None else (type(value.dist), found)
+    return None
+
+
+def key_of(part: Any) -> Hashable | None:
+    """A key that is equal where no program can tell two such parts apart."""
+    if isinstance(part, np.ndarray):
+        return None if part.dtype.hasobject else (part.dtype.str, part.shape, part.tobytes())
+    if isinstance(part, (list, tuple)):
+        keys = tuple(map(key_of, part))
+        return None if any(key is None for key in keys) else keys
+    return static_key(part, lambda _: False, True)

@@ -1,0 +1,346 @@
+"""Rules of ``scipy.ndimage``: filters that are correlations, extremes of windows, and interpolation of order 0 and 1.
+
+Importing this module imports SciPy.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import numpy as np
+import scipy.ndimage
+
+from srcgrad.errors import ShapeError, UnsupportedError
+from srcgrad.tracing.functions.padding import pad
+from srcgrad.tracing.functions.products import promoted
+from srcgrad.tracing.functions.registry import as_array, axis_of, cast, function_rule, ordered_axes, refuse
+from srcgrad.tracing.functions.shapes import flip
+from srcgrad.tracing.functions.signal import sliding_window_view
+from srcgrad.tracing.tracer import emit
+
+PADDING: Final = {
+    "reflect": "symmetric", "grid-mirror": "symmetric", "nearest": "edge", "mirror": "reflect", "wrap": "wrap",
+    "grid-wrap": "wrap", "constant": "constant", "grid-constant": "constant",
+}  # fmt: skip
+"""NumPy's names of how an array goes on beyond its edges."""
+
+
+def each(value: Any, count: int) -> list[Any]:
+    """An argument for each of some axes, given once or as a sequence."""
+    if isinstance(value, str) or not isinstance(value, (list, tuple, np.ndarray)):
+        return [value] * count
+    if len(value) != count:
+        raise ShapeError(f"sequence argument must have length equal to input rank: {len(value)} and {count}")
+    return list(value)
+
+
+def widened(x: Any, axis: int, before: int, after: int, mode: str, cval: Any) -> Any:
+    """The array with what lies beyond its edges along one axis."""
+    if mode not in PADDING:
+        raise ShapeError(f"boundary mode not supported: {mode!r}")
+    widths = [(before, after) if k == axis else (0, 0) for k in range(x.ndim)]
+    if PADDING[mode] == "constant":
+        return pad(x, widths, "constant", constant_values=cval)
+    if PADDING[mode] == "reflect" and x.shape[axis] == 1:
+        return pad(x, widths, "edge")
+    return pad(x, widths, PADDING[mode])
+
+
+def span(size: int, origin: int) -> tuple[int, int]:
+    """How far a window of this size reaches before and after its place."""
+    before = size // 2 + origin
+    if not 0 <= before < size:
+        raise ShapeError("invalid origin")
+    return before, size - 1 - before
+
+
+def image(given: Any, output: Any, function: str) -> Any:
+    """The input, in the dtype of the result.
+
+    Raises:
+        UnsupportedError: ``output`` is an array to be written into.
+    """
+    x = as_array(given)
+    if output is None:
+        return x
+    try:
+        return cast(x, np.dtype(output))
+    except TypeError:
+        refuse(function, output=(output, None))
+        raise
+
+
+def correlated(x: Any, weights: Any, befores: Sequence[int], modes: Sequence[str], cval: Any) -> Any:
+    """The sum over a window of the array times the weights; the window begins so far before each place."""
+    for axis, (before, mode) in enumerate(zip(befores, modes, strict=True)):
+        x = widened(x, axis, before, weights.shape[axis] - 1 - before, mode, cval)
+    sizes = tuple(n - k + 1 for n, k in zip(x.shape, weights.shape, strict=True))
+    starts = tuple(k - 1 for k in weights.shape)
+    return emit("convolve", *promoted(x, flip(weights)), starts=starts, sizes=sizes)
+
+
+@function_rule(scipy.ndimage.correlate)
+def correlate(
+    input: Any, weights: Any, output: Any = None, mode: Any = "reflect", cval: Any = 0.0, origin: Any = 0, *,
+    axes: Any = None,
+) -> Any:  # fmt: skip
+    x, w = image(input, output, "scipy.ndimage.correlate"), as_array(weights)
+    refuse("scipy.ndimage.correlate", axes=(axes, None))
+    if x.ndim != w.ndim:
+        raise ShapeError(f"weights must have {x.ndim} axes, not {w.ndim}")
+    origins, modes = each(origin, x.ndim), each(mode, x.ndim)
+    befores = [span(size, at)[0] for size, at in zip(w.shape, origins, strict=True)]
+    return cast(correlated(x, w, befores, modes, cval), x.dtype)
+
+
+@function_rule(scipy.ndimage.convolve)
+def convolve(
+    input: Any, weights: Any, output: Any = None, mode: Any = "reflect", cval: Any = 0.0, origin: Any = 0, *,
+    axes: Any = None,
+) -> Any:  # fmt: skip
+    w = as_array(weights)
+    origins = [-at - (size % 2 == 0) for size, at in zip(w.shape, each(origin, w.ndim), strict=True)]
+    return correlate(input, flip(w), output, mode, cval, origins, axes=axes)
+
+
+def correlate_along(x: Any, weights: Any, axis: int, mode: str, cval: Any, origin: int) -> Any:
+    w = as_array(weights)
+    if w.ndim != 1 or not w.size:
+        raise ShapeError("no filter weights given" if not w.size else "filter weights must be 1-D")
+    before = [span(w.size, origin)[0] if k == axis else 0 for k in range(x.ndim)]
+    shaped = w.reshape(tuple(-1 if k == axis else 1 for k in range(x.ndim)))
+    return cast(correlated(x, shaped, before, [mode] * x.ndim, cval), x.dtype)
+
+
+@function_rule(scipy.ndimage.correlate1d)
+def correlate1d(
+    input: Any, weights: Any, axis: int = -1, output: Any = None, mode: str = "reflect", cval: Any = 0.0,
+    origin: int = 0,
+) -> Any:  # fmt: skip
+    x = image(input, output, "scipy.ndimage.correlate1d")
+    return correlate_along(x, weights, axis_of(axis, x.ndim), mode, cval, origin)
+
+
+@function_rule(scipy.ndimage.convolve1d)
+def convolve1d(
+    input: Any, weights: Any, axis: int = -1, output: Any = None, mode: str = "reflect", cval: Any = 0.0,
+    origin: int = 0,
+) -> Any:  # fmt: skip
+    w = as_array(weights)
+    return correlate1d(input, flip(w), axis, output, mode, cval, -origin - (w.size % 2 == 0))
+
+
+# --- Gaussians -------------------------------------------------------------------------------------------------------
+
+
+def gaussian_weights(sigma: float, order: int, radius: int) -> Any:
+    """A normal density at whole numbers, which sums to 1, times the polynomial of its derivative of this order."""
+    places = np.arange(-radius, radius + 1)
+    density = np.exp(-0.5 / sigma**2 * places**2)
+    polynomial = np.polynomial.Polynomial([1.0])
+    for _ in range(order):
+        polynomial = polynomial.deriv() - polynomial * np.polynomial.Polynomial([0.0, 1.0 / sigma**2])
+    return density / density.sum() * polynomial(places)
+
+
+def radius_of(sigma: float, radius: Any, truncate: float) -> int:
+    return int(truncate * float(sigma) + 0.5) if radius is None else int(radius)
+
+
+@function_rule(scipy.ndimage.gaussian_filter1d)
+def gaussian_filter1d(
+    input: Any, sigma: Any, axis: int = -1, order: int = 0, output: Any = None, mode: str = "reflect", cval: Any = 0.0,
+    truncate: float = 4.0, *, radius: Any = None,
+) -> Any:  # fmt: skip
+    x = image(input, output, "scipy.ndimage.gaussian_filter1d")
+    weights = gaussian_weights(float(sigma), order, radius_of(sigma, radius, truncate))
+    return correlate_along(x, weights[::-1], axis_of(axis, x.ndim), mode, cval, 0)
+
+
+@function_rule(scipy.ndimage.gaussian_filter)
+def gaussian_filter(
+    input: Any, sigma: Any, order: Any = 0, output: Any = None, mode: Any = "reflect", cval: Any = 0.0,
+    truncate: float = 4.0, *, radius: Any = None, axes: Any = None,
+) -> Any:  # fmt: skip
+    x = image(input, output, "scipy.ndimage.gaussian_filter")
+    places = tuple(range(x.ndim)) if axes is None else ordered_axes(axes, x.ndim)
+    given = zip(*(each(value, len(places)) for value in (sigma, order, mode, radius)), strict=True)
+    for axis, (width, derivative, how, reach) in zip(places, given, strict=True):
+        if width > 1e-15:
+            x = gaussian_filter1d(x, width, axis, derivative, None, how, cval, truncate, radius=reach)
+    return x
+
+
+@function_rule(scipy.ndimage.gaussian_laplace)
+def gaussian_laplace(
+    input: Any,
+    sigma: Any,
+    output: Any = None,
+    mode: Any = "reflect",
+    cval: Any = 0.0,
+    *,
+    axes: Any = None,
+    **kwargs: Any,
+) -> Any:
+    x = image(input, output, "scipy.ndimage.gaussian_laplace")
+    refuse("scipy.ndimage.gaussian_laplace", axes=(axes, None))
+    orders = [tuple(2 * (k == axis) for k in range(x.ndim)) for axis in range(x.ndim)]
+    return sum(gaussian_filter(x, sigma, order, None, mode, cval, **kwargs) for order in orders)
+
+
+@function_rule(scipy.ndimage.gaussian_gradient_magnitude)
+def gaussian_gradient_magnitude(
+    input: Any,
+    sigma: Any,
+    output: Any = None,
+    mode: Any = "reflect",
+    cval: Any = 0.0,
+    *,
+    axes: Any = None,
+    **kwargs: Any,
+) -> Any:
+    x = image(input, output, "scipy.ndimage.gaussian_gradient_magnitude")
+    refuse("scipy.ndimage.gaussian_gradient_magnitude", axes=(axes, None))
+    orders = [tuple(int(k == axis) for k in range(x.ndim)) for axis in range(x.ndim)]
+    found = np.sqrt(sum(gaussian_filter(x, sigma, order, None, mode, cval, **kwargs) ** 2 for order in orders))
+    return cast(found, x.dtype)
+
+
+# --- other filters of fixed weights ----------------------------------------------------------------------------------
+
+
+@function_rule(scipy.ndimage.uniform_filter1d)
+def uniform_filter1d(
+    input: Any, size: int, axis: int = -1, output: Any = None, mode: str = "reflect", cval: Any = 0.0, origin: int = 0
+) -> Any:
+    x = image(input, output, "scipy.ndimage.uniform_filter1d")
+    if x.dtype.kind in "iu":  # the sum is exact
+        total = correlate1d(x, np.ones(size, x.dtype), axis, None, mode, cval, origin)
+        return cast(np.trunc(total / size), x.dtype)
+    return correlate1d(x, np.full(size, 1.0 / size), axis, None, mode, cval, origin)
+
+
+@function_rule(scipy.ndimage.uniform_filter)
+def uniform_filter(
+    input: Any, size: Any = 3, output: Any = None, mode: Any = "reflect", cval: Any = 0.0, origin: Any = 0, *,
+    axes: Any = None,
+) -> Any:  # fmt: skip
+    x = image(input, output, "scipy.ndimage.uniform_filter")
+    places = tuple(range(x.ndim)) if axes is None else ordered_axes(axes, x.ndim)
+    given = zip(*(each(value, len(places)) for value in (size, mode, origin)), strict=True)
+    for axis, (width, how, at) in zip(places, given, strict=True):
+        if width > 1:
+            x = uniform_filter1d(x, int(width), axis, None, how, cval, at)
+    return x
+
+
+def edge_filter(smooth: tuple[float, ...]) -> Callable[..., Any]:
+    """Differences along one axis, smoothed along the others."""
+
+    def rule(input: Any, axis: int = -1, output: Any = None, mode: Any = "reflect", cval: Any = 0.0) -> Any:
+        x = image(input, output, "scipy.ndimage")
+        axis, modes = axis_of(axis, x.ndim), each(mode, x.ndim)
+        x = correlate_along(x, np.array([-1.0, 0.0, 1.0]), axis, modes[axis], cval, 0)
+        for other in range(x.ndim):
+            if other != axis:
+                x = correlate_along(x, np.array(smooth), other, modes[other], cval, 0)
+        return x
+
+    return rule
+
+
+function_rule(scipy.ndimage.sobel)(edge_filter((1.0, 2.0, 1.0)))
+function_rule(scipy.ndimage.prewitt)(edge_filter((1.0, 1.0, 1.0)))
+
+
+@function_rule(scipy.ndimage.laplace)
+def laplace(input: Any, output: Any = None, mode: Any = "reflect", cval: Any = 0.0, *, axes: Any = None) -> Any:
+    x = image(input, output, "scipy.ndimage.laplace")
+    places = tuple(range(x.ndim)) if axes is None else ordered_axes(axes, x.ndim)
+    weights = np.array([1.0, -2.0, 1.0])
+    given = zip(places, each(mode, len(places)), strict=True)
+    return sum(correlate_along(x, weights, axis, how, cval, 0) for axis, how in given)
+
+
+def extreme_filter(choose: Callable[..., Any]) -> Callable[..., Any]:
+    """The largest or smallest element of a box around each place."""
+
+    def rule(
+        input: Any, size: Any = None, footprint: Any = None, output: Any = None, mode: Any = "reflect",
+        cval: Any = 0.0, origin: Any = 0, *, axes: Any = None,
+    ) -> Any:  # fmt: skip
+        x = image(input, output, "scipy.ndimage")
+        refuse("scipy.ndimage", footprint=(footprint, None), axes=(axes, None))
+        if size is None:
+            raise ShapeError("no footprint or filter size provided")
+        given = zip(*(each(value, x.ndim) for value in (size, mode, origin)), strict=True)
+        for axis, (width, how, at) in enumerate(given):
+            if width > 1:
+                before, after = span(int(width), at)
+                wide = widened(x, axis, before, after, how, cval)
+                x = choose(sliding_window_view(wide, int(width), axis), axis=-1)
+        return x
+
+    return rule
+
+
+function_rule(scipy.ndimage.maximum_filter)(extreme_filter(np.max))
+function_rule(scipy.ndimage.minimum_filter)(extreme_filter(np.min))
+
+# --- interpolation ---------------------------------------------------------------------------------------------------
+
+
+def folded(k: Any, size: int, mode: str) -> Any:
+    """Where an index beyond the edges reads the array."""
+    if mode == "nearest":
+        return np.clip(k, 0, size - 1)
+    if mode == "grid-wrap":
+        return np.mod(k, size)
+    period = max(2 * size - 2, 1) if mode == "mirror" else 2 * size
+    k = np.mod(k, period)
+    return np.minimum(k, period - k) if mode == "mirror" else np.minimum(k, period - 1 - k)
+
+
+@function_rule(scipy.ndimage.map_coordinates)
+def map_coordinates(
+    input: Any, coordinates: Any, output: Any = None, order: int = 3, mode: str = "constant", cval: Any = 0.0,
+    prefilter: bool = True,
+) -> Any:  # fmt: skip
+    """Of order 0 and 1: the nearest element, or the mean of those around weighed by their distances.
+
+    Raises:
+        UnsupportedError: splines of higher order, or the mode "wrap".
+    """
+    x, places = image(input, output, "scipy.ndimage.map_coordinates"), as_array(coordinates)
+    if order not in (0, 1):
+        raise UnsupportedError(
+            f"scipy.ndimage.map_coordinates with order={order} is not supported on traced arrays", hint="order 0 or 1"
+        )
+    if mode not in ("constant", "grid-constant", "nearest", "mirror", "reflect", "grid-mirror", "grid-wrap"):
+        raise UnsupportedError(f"scipy.ndimage.map_coordinates with mode={mode!r} is not supported on traced arrays")
+    if places.shape[0] != x.ndim:
+        raise ShapeError("invalid shape for coordinate array")
+    lows = [np.floor(at + 0.5 * (order == 0)) for at in places]
+    shares = [at - low for at, low in zip(places, lows, strict=True)]
+    total: Any = 0.0
+    for corner in itertools.product(range(order + 1), repeat=x.ndim):
+        index: list[Any] = []
+        inside: Any = True
+        weight: Any = 1.0
+        for axis, up in enumerate(corner):
+            k = lows[axis].astype(np.int64) + up
+            size = x.shape[axis]
+            if mode.endswith("constant"):
+                inside = inside & (k >= 0) & (k < size)
+            index.append(np.clip(k, 0, size - 1) if mode.endswith("constant") else folded(k, size, mode))
+            if order:
+                weight = weight * (shares[axis] if up else 1.0 - shares[axis])
+        total = total + weight * np.where(inside, x[tuple(index)], cval)
+    if mode == "constant":  # beyond the outermost elements nothing is between two of them
+        near = [(at >= 0) & (at <= size - 1) for at, size in zip(places, x.shape, strict=True)]
+        total = np.where(np.all(np.stack(near), axis=0), total, cval)
+    if x.dtype.kind in "iu":
+        total = np.trunc(total + np.copysign(0.5, total))
+    return cast(total, x.dtype)

@@ -1,0 +1,26 @@
+"""JAX's names of static arguments are taken by `jit`; what is static is so without them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import srcgrad as sg
+
+X = np.array([1.0, 2.0])
+
+
+def powered(x: Any, n: int, mode: str = "power") -> Any:
+    return x**n if mode == "power" else x * n
+
+
+@pytest.mark.parametrize(
+    "options", [{"static_argnums": (1, 2)}, {"static_argnames": ("n", "mode")}, {"static_argnums": 1}]
+)
+def test_static_arguments_give_what_they_give_unnamed(options: dict[str, Any]) -> None:
+    found = sg.jit(powered, **options)
+    np.testing.assert_array_equal(found(X, 3), X**3)
+    np.testing.assert_array_equal(found(X, 2, mode="times"), X * 2)
+    np.testing.assert_array_equal(sg.jit(**options)(powered)(X, 2), X**2)
