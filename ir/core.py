@@ -218,9 +218,7 @@ class Builder:
         key = None
         if op.mergeable and not op.effect and not regions:
             key = (op, operands, tuple(attrs.items())) if attrs else (op, operands)
-            found = self.memo.get(key)
-            if found is None and op.commutes:
-                found = self.exchanged(key)
+            found = self.equal(key)
             if found is not None:
                 return found
         types = op.result_types([operand.type for operand in operands], attrs, regions)
@@ -235,16 +233,24 @@ class Builder:
             self.memo[key] = operation
         return operation
 
-    def exchanged(self, key: Any) -> Operation | None:
-        """The operation of an op that commutes, with the two operands the other way round.
+    def equal(self, key: Any) -> Operation | None:
+        """An operation that was emitted with this op, these operands and attributes.
 
-        Linear operands keep their places: ``t * y + y * t`` as twice one product would be transposed as a doubled
-        cotangent times ``y``, which overflows where the products do not.
+        Where the op commutes, also one with the two operands the other way round. Linear operands keep their places:
+        ``t * y + y * t`` as twice one product would be transposed as a doubled cotangent times ``y``, which overflows
+        where the products do not.
         """
-        op, (left, right), *attrs = key
-        if left.type.dtype.kind not in op.commutes or left.linear or right.linear:
+        last = self.operations[-1] if self.operations else None
+        for operand in key[1]:
+            if operand.producer is last and last is not None:  # of which nothing can be made yet
+                return None
+        found = self.memo.get(key)
+        if found is not None or not key[0].commutes:
+            return found
+        left, right = key[1]
+        if left is right or left.linear or right.linear or left.type.dtype.kind not in key[0].commutes:
             return None
-        return self.memo.get((op, (right, left), *attrs))
+        return self.memo.get((key[0], (right, left), *key[2:]))
 
     def emit(self, op: Op, operands: Sequence[Value], attrs: Attrs = NO_ATTRS, regions: Sequence[Region] = ()) -> Value:
         """Emit an op that has one result, and return it."""

@@ -13,6 +13,7 @@ import numpy as np
 
 from srcgrad.backends.base import Backend, Executable
 from srcgrad.backends.llvm import native
+from srcgrad.backends.llvm.compilation import Compilation
 from srcgrad.backends.llvm.entry import DECLARATIONS, block_text, dtype_symbols, entry_text
 from srcgrad.backends.llvm.loops import Group
 from srcgrad.backends.llvm.modules import Program
@@ -40,27 +41,42 @@ class LlvmBackend(Backend):
 
     @without_gc()
     def compile(self, function: Function, sites: Any = None) -> Executable:
-        made = sectioned(function)
-        called = called_kernels(made)
-        if not called:
-            return NUMPY.compile(function, sites)
-        whole = whole_kernel(function, made, called)
-        program = Program(made.partition, TARGET)
-        kernels = [_Kernel(item, program, whole) for item in called]
-        texts = [text for text in (program.straight_text(), module_text(kernels, program)) if text]
-        library = native.Library(*texts)
-        items = [*made.sections, *made.partition.groups]
+        with Compilation() as compilation:
+            written = _Written(function, compilation.begin)
+            if not written.kernels:
+                return NUMPY.compile(function, sites)
+            library = native.Library(*compilation.finished(written.texts[-1]))
 
         def shown() -> str:
-            loops = "\n".join(f"# {line}".rstrip() for item in items for line in item.text().splitlines())
-            return "\n".join([loops, "", *texts, callbacks(made.function), ""])
+            return _Written(function).shown()
 
-        if whole is not None:
-            return Executable(kernels[0].load(library), shown)
-        return wrapped(made.function, kernels, library, sites, shown)
+        if written.whole is not None:
+            return Executable(written.kernels[0].load(library), shown)
+        return wrapped(written.made.function, written.kernels, library, sites, shown)
 
     def release(self) -> None:
         native.POOL.release()
+
+
+class _Written:
+    """A function as the texts of modules: as much memory as its operations, so it is made again to be looked at.
+
+    ``ready`` is told of modules that are written before the rest is.
+    """
+
+    @without_gc()
+    def __init__(self, function: Function, ready: Callable[[str], None] | None = None) -> None:
+        self.made = sectioned(function)
+        called = called_kernels(self.made)
+        self.whole = whole_kernel(function, self.made, called)
+        program = Program(self.made.partition, TARGET, ready)
+        self.kernels = [_Kernel(item, program, self.whole) for item in called]
+        self.texts = [*program.straight_texts(), module_text(self.kernels, program)] if called else []
+
+    def shown(self) -> str:
+        items = [*self.made.sections, *self.made.partition.groups]
+        loops = "\n".join(f"# {line}".rstrip() for item in items for line in item.text().splitlines())
+        return "\n".join([loops, "", *self.texts, callbacks(self.made.function), ""])
 
 
 def callbacks(function: Function) -> str:

@@ -66,6 +66,8 @@ class Body(Folding):
         self.depths = group.depths()
         self.scalars: dict[int, Number] = {}
         """Statements outside of the innermost loop."""
+        self.constants: dict[tuple[int, int], Number] = {}
+        """Statements that are constants, in so many lanes."""
         self.blocked = frozenset(axis for axis, span in self.spans.items() if span.last is None)
         self.shape = shape_of(group, target, self.blocked)
         self.lanes = self.shape.lanes
@@ -203,7 +205,7 @@ class Body(Folding):
         self.rows = rows
         self.targets = [(row, fold) for row in range(len(rows)) for fold in self.inner_folds]
         for row in rows:
-            for number in self.used_inside():
+            for number in self.used_inside() if row.scalars else ():
                 if number in row.scalars:
                     row.splats[number] = self.e.splat(row.scalars[number], lanes)
         states = self.flat([self.initial(row, fold) for row, fold in self.targets])
@@ -302,9 +304,10 @@ class Body(Folding):
 
     def used_inside(self) -> list[int]:
         found: dict[int, None] = {}
-        for number, item in enumerate(self.group.statements):
-            if self.depths[number] == self.rank and isinstance(item, Compute):
-                found.update(dict.fromkeys(item.operands))
+        for depth, item in zip(self.depths, self.group.statements, strict=True):
+            if depth == self.rank and isinstance(item, Compute):
+                for operand in item.operands:
+                    found[operand] = None
         found.update(dict.fromkeys(store.statement for store in self.group.stores))
         found.update(dict.fromkeys(fold.statement for fold in self.group.folds))
         return list(found)
@@ -471,20 +474,20 @@ class Body(Folding):
         self, number: int, lanes: int, values: dict[int, Number], index: Number | None, mask: Number | None
     ) -> Number:
         item = self.group.statements[number]
+        if isinstance(item, Compute):
+            operands = [values.get(k) or self.operand(k, lanes, values) for k in item.operands]
+            return scalars.emit(self.e, item.operation, operands, item.function)
         if isinstance(item, Load):
             return self.load_at(self.inputs[item.source], item.line, item.dtype, index, lanes, mask)
-        if not isinstance(item, Compute):
-            assert isinstance(item, Iota)
-            return self.counted(item, lanes, index)
-        operands = [self.operand(k, lanes, values) for k in item.operands]
-        return scalars.emit(self.e, item.operation, operands, item.function)
+        assert isinstance(item, Iota)
+        return self.counted(item, lanes, index)
 
     def operand(self, number: int, lanes: int, values: dict[int, Number]) -> Number:
-        found = values.get(number)
+        found = values.get(number) or self.constants.get((number, lanes))
         if found is None:
             item = self.group.statements[number]
             assert isinstance(item, Constant)
-            found = self.e.constant(item.value, item.dtype, lanes)
+            found = self.constants[number, lanes] = self.e.constant(item.value, item.dtype, lanes)
         return found
 
     def counted(self, item: Iota, lanes: int, index: Number | None) -> Number:

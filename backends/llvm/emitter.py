@@ -31,6 +31,7 @@ NAMES: Final = {
 }
 
 
+@cache
 def scalar_name(dtype: DType) -> str:
     """The LLVM type of a dtype in a register: bool is ``i1``; unsigned integers are as signed ones."""
     return NAMES[dtype.str[1:].replace("u", "i")]

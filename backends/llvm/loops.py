@@ -7,6 +7,7 @@ into which broadcasts, transposes, slices, reversals and reshapes are folded. `G
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -115,9 +116,10 @@ class Group:
             depth = 0
             if isinstance(item, Compute):
                 for operand in item.operands:
-                    depth = max(depth, found[operand])
+                    if found[operand] > depth:
+                        depth = found[operand]
             elif not isinstance(item, Constant):
-                depth = max((axis + 1 for axis, stride in enumerate(item.line.strides) if stride), default=0)
+                depth = max([axis + 1 for axis, stride in enumerate(item.line.strides) if stride], default=0)
             found.append(depth)
         self.deep = found
         return found
@@ -149,18 +151,17 @@ class Group:
 
     def crowded(self, registers: int) -> int:
         """At how many statements more numbers than so many wait for what reads them."""
-        last: dict[int, int] = {}
-        for number, item in enumerate(self.statements):
+        waits = [not isinstance(item, Constant) for item in self.statements]
+        read, changes = [False] * len(waits), [0] * len(waits)
+        for number in range(len(waits) - 1, -1, -1):
+            item = self.statements[number]
             if isinstance(item, Compute):
-                last.update(dict.fromkeys(item.operands, number))
-        ends = [0] * (len(self.statements) + 1)
-        for number, end in last.items():
-            ends[end] += not isinstance(self.statements[number], Constant)
-        waiting = found = 0
-        for number, item in enumerate(self.statements):
-            waiting += (number in last and not isinstance(item, Constant)) - ends[number]
-            found += waiting > registers
-        return found
+                for operand in item.operands:  # the first that is seen is the last that reads it
+                    if not read[operand] and waits[operand]:
+                        read[operand] = True
+                        changes[number] -= 1
+            changes[number] += read[number]
+        return sum([waiting > registers for waiting in itertools.accumulate(changes)])
 
     def with_outputs(self, used: Mapping[Value, int]) -> Group:
         """The group without the outputs that are not used, and without what only these need."""
@@ -173,14 +174,16 @@ class Group:
         outputs = sorted([*[store.output for store in stores], *[fold.output for fold in folds]])
         found = Group(self.name, self.domain, [self.inputs[k] for k in inputs], [self.outputs[k] for k in outputs])
         for item in items:
-            if isinstance(item, Load):
+            if isinstance(item, Compute):
+                item = Compute(item.operation, tuple([place[k] for k in item.operands]), item.function)
+            elif isinstance(item, Load):
                 item = item._replace(source=inputs.index(item.source))
-            elif isinstance(item, Compute):
-                item = item._replace(operands=tuple([place[k] for k in item.operands]))
             found.statements.append(item)
         found.stores = [Store(outputs.index(output), place[number], line) for output, number, line in stores]
         for fold in folds:
             found.folds.append(fold._replace(output=outputs.index(fold.output), statement=place[fold.statement]))
+        if self.deep:
+            found.deep = [self.deep[number] for number in live]
         return found
 
     def needed_by(self, numbers: Sequence[int]) -> list[int]:
@@ -297,7 +300,7 @@ class GroupWriter:
         start = self.resolve(value, index)
         if isinstance(start, int):
             return start
-        stack, views = [start], self.views
+        stack, views, kept, statements = [start], self.views, self.kept, self.group.statements
         here, known = start[1], self.known.setdefault(start[1], {})
         while stack:
             value, index = stack[-1]
@@ -307,7 +310,7 @@ class GroupWriter:
                 stack.pop()
                 continue
             producer, rank, number = value.producer, len(index), None
-            if producer is None or value in self.kept or producer.op.name == "iota":
+            if producer is None or value in kept or producer.op.name == "iota":
                 number = self.leaf(value, index)
             if number is None:
                 assert producer is not None
@@ -319,23 +322,25 @@ class GroupWriter:
                 missing = []
                 for operand in given:
                     # Elementwise operands are read where the result is; a predicate of rank 0 at its only place.
-                    base, place = operand, index if len(operand.type.shape) == rank else ()
-                    if operand in views:
-                        target = self.resolve(operand, place)
-                        if isinstance(target, int):
-                            operands.append(target)
-                            continue
-                        base, place = target
-                    found = (known if place is here else self.known.setdefault(place, {})).get(base)
+                    found = known.get(operand)
                     if found is None:
-                        missing.append((base, place))
-                    else:
-                        operands.append(found)
+                        base, place = operand, index if len(operand.type.shape) == rank else ()
+                        if operand in views:
+                            target = self.resolve(operand, place)
+                            if isinstance(target, int):
+                                operands.append(target)
+                                continue
+                            base, place = target
+                        found = (known if place is here else self.known.setdefault(place, {})).get(base)
+                        if found is None:
+                            missing.append((base, place))
+                            continue
+                    operands.append(found)
                 if missing:
                     stack += missing
                     continue
-                number = len(self.group.statements)
-                self.group.statements.append(Compute(producer, tuple(operands), function))
+                number = len(statements)
+                statements.append(Compute(producer, tuple(operands), function))
                 self.computed.setdefault(value, []).append(number)
             known[value] = number
             stack.pop()

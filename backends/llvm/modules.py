@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final
 
 import llvmlite.binding as llvm  # type: ignore[import-untyped]
@@ -15,7 +16,7 @@ from srcgrad.backends.llvm.control import POLLED
 from srcgrad.backends.llvm.emitter import Emitter, constant_text
 from srcgrad.backends.llvm.kernels import APART, NOWHERE, is_straight, kernel_text
 from srcgrad.backends.llvm.loops import Group, overwritable
-from srcgrad.backends.llvm.natives import ALIAS, CONTROL, LARGEST_CONSTANT, Natives, is_element
+from srcgrad.backends.llvm.natives import ALIAS, LARGEST_CONSTANT, Natives, is_element, role_of
 from srcgrad.backends.llvm.nests import Nest
 from srcgrad.backends.llvm.partition import Partition
 from srcgrad.backends.llvm.planning import Effect, Planner, bytes_of
@@ -26,16 +27,24 @@ from srcgrad.backends.llvm.target import STRAIGHT, Target, is_long
 from srcgrad.ir.core import Literal, Operation, Value
 from srcgrad.ir.types import ArrayType, TapeType
 
+LONG_PROGRAM: Final = 4096
+"""The statements from which modules are ready before all is written: their text is longer than `target.LONG_TEXT`."""
+PART_TEXT: Final = 1 << 17
+"""The characters of such a module."""
+
 
 class Program:
     """What the sections of one module share."""
 
-    def __init__(self, partition: Partition, target: Target) -> None:
+    def __init__(self, partition: Partition, target: Target, ready: Callable[[str], None] | None = None) -> None:
         self.target = target
+        self.ready = ready
+        """What is told of modules that are written before the rest is."""
         self.natives: Natives = partition.natives
         self.groups: dict[str, Group | Nest] = {group.name: group for group in partition.groups}
+        self.long = sum([len(group.statements) for group in partition.groups]) >= LONG_PROGRAM
         self.steps: dict[Operation, tuple[str, Step]] = self.natives.steps
-        self.planner = Planner(self.effect)
+        self.planner = Planner(partial(effect_of, self.groups, self.steps))
         self.declared: dict[str, None] = {}
         self.defined: dict[str, str] = {}
         self.variants: dict[str, list[tuple[Mapping[Value, int], Mapping[Value, Value]]]] = {}
@@ -43,35 +52,15 @@ class Program:
         self.helpers: set[str] = set()
         self.works: dict[Operation, int] = {}
         self.straight: dict[str, tuple[str, Emitter]] = {}
-        """Kernels that may be generated at level 0."""
+        """Kernels that may be generated at level 0, and are in no module yet."""
+        self.apart: list[str] = []
+        """The modules of such kernels."""
+        self.written: set[str] = set()
+        """The kernels that are there."""
 
     # --- operations --------------------------------------------------------------------------------
-    def role(self, operation: Operation) -> str:
-        if operation.op.name == "fused":
-            return "group"
-        if operation.op is ALIAS:
-            return "alias"
-        name = operation.op.name
-        if name in CONTROL or name in ("check", "tape_length"):
-            return name
-        return "element" if is_element(operation) else "step"
-
     def group(self, operation: Operation) -> Group | Nest | None:
         return self.groups[operation.attrs["kernel"]] if operation.op.name == "fused" else None
-
-    def effect(self, operation: Operation) -> Effect:
-        role = self.role(operation)
-        if role == "alias":
-            return Effect(shows=True, offset=operation.attrs["offset"])
-        if role == "element":
-            if operation.op.name == "gather":
-                return Effect(shows=True, offset=None)
-            return Effect(in_place=0)
-        if role == "step":
-            step = self.step(operation)[1]
-            return Effect(in_place=step.in_place, scratch=step.scratch)
-        group = self.group(operation)
-        return Effect(over=overwritable(group)) if isinstance(group, Group) else Effect()
 
     def step(self, operation: Operation) -> tuple[str, Step]:
         return self.steps[operation]
@@ -149,10 +138,13 @@ class Program:
             variants.append((places, over))
         number = variants.index((places, over))
         name = f"{group.name}_again{number}" if number else group.name
-        if f"group {name}" not in self.defined and name not in self.straight:
+        if name not in self.written:
+            self.written.add(name)
             text, emitter = kernel_text(group, self.target, name, places, over)
             if is_straight(group, self.target):
                 self.straight[name] = text, emitter
+                if self.long and sum([len(text) for text, _ in self.straight.values()]) >= PART_TEXT:
+                    self.set_apart()
             else:
                 self.take(emitter)
                 self.defined[f"group {name}"] = text
@@ -182,27 +174,35 @@ class Program:
         helpers = [line for line in helpers if not line.startswith("declare ")]
         return "\n".join([*declared, *helpers, *self.constants_text(), *self.defined.values(), _METADATA])
 
-    def straight_text(self) -> str:
-        """The module of long straight kernels, or nothing where a program is little text: then they are in the other.
+    def straight_texts(self) -> list[str]:
+        """The modules of long straight kernels; none where a program is little text: then they are in the other.
 
         To be asked for before `text`.
         """
-        found = "\n".join([text for text, _ in self.straight.values()])
-        if not found or not is_long(found, *self.defined.values()):
-            for name, (text, emitter) in self.straight.items():
-                self.take(emitter)
-                self.defined[f"group {name}"] = text
-            return ""
-        declared, defined = set[str](), dict[str, str]()
-        for name, (_, emitter) in self.straight.items():
+        if self.straight and (
+            self.apart or is_long(*[text for text, _ in self.straight.values()], *self.defined.values())
+        ):
+            self.set_apart()
+        for name, (text, emitter) in self.straight.items():
+            self.take(emitter)
+            self.defined[f"group {name}"] = text
+        return self.apart
+
+    def set_apart(self) -> None:
+        """Make a module of the straight kernels that are in none."""
+        declared, defined, texts = set[str](), dict[str, str](), []
+        for name, (text, emitter) in self.straight.items():
             declared |= emitter.declarations
             defined.update(emitter.definitions)
             head = f"void @{name}_loops("
-            before, _, after = found.partition(f"define internal {head}")
-            found = f"{before}define {head}{after}"
+            before, _, after = text.partition(f"define internal {head}")
+            texts.append(f"{before}define {head}{after}")
             pointers = after[: after.index(")")].count("ptr ")
             self.declared[f"declare {head}{', '.join(['ptr'] * pointers)})"] = None
-        return "\n".join([STRAIGHT + "\n".join(sorted(declared)), *defined.values(), found, _METADATA])
+        self.straight.clear()
+        self.apart.append("\n".join([STRAIGHT + "\n".join(sorted(declared)), *defined.values(), *texts, _METADATA]))
+        if self.ready is not None:
+            self.ready(self.apart[-1])
 
     # --- constants ---------------------------------------------------------------------------------
     def constant(self, value: Literal) -> str:
@@ -228,6 +228,24 @@ class Program:
             type, splat, data = key[0]
             lines.append(f"{name} = internal constant {data_text(type, splat, data)}, align 64")
         return lines
+
+
+def effect_of(
+    groups: Mapping[str, Group | Nest], steps: Mapping[Operation, tuple[str, Step]], operation: Operation
+) -> Effect:
+    """What an operation does with memory. A program that held its own method for this would outlive its use."""
+    role = role_of(operation)
+    if role == "alias":
+        return Effect(shows=True, offset=operation.attrs["offset"])
+    if role == "element":
+        if operation.op.name == "gather":
+            return Effect(shows=True, offset=None)
+        return Effect(in_place=0)
+    if role == "step":
+        step = steps[operation][1]
+        return Effect(in_place=step.in_place, scratch=step.scratch)
+    group = groups[operation.attrs["kernel"]] if role == "group" else None
+    return Effect(over=overwritable(group)) if isinstance(group, Group) else Effect()
 
 
 def data_text(type: ArrayType, splat: bool, data: bytes) -> str:

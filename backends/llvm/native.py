@@ -18,6 +18,7 @@ import llvmlite.binding as llvm  # type: ignore[import-untyped]
 import numpy as np
 
 from srcgrad.backends.llvm import entry, memory, objects, pool_text, workers
+from srcgrad.backends.llvm.emission import object_file
 from srcgrad.backends.llvm.target import TARGET
 from srcgrad.ir.errors import InternalError
 from srcgrad.ir.types import DTYPES, ArrayType
@@ -30,11 +31,13 @@ _DEFAULT_HANDLER: Final = 306
 """Places in NumPy's table of functions for extensions."""
 _ALLOC, _FREE = 47, 74
 """Numbers of a class's slots, of Python's stable interface: what makes room for an instance, and what frees it."""
-_LOCK: Final = threading.RLock()
-_CALLS: Final = getattr(llvm.ffi.lib, "_lock", _LOCK)
+IN_LLVM: Final = threading.RLock()
+"""What a thread has while it compiles, but the second one of a compilation, which has the next."""
+ASIDE_IN_LLVM: Final = threading.RLock()
+_CALLS: Final = getattr(llvm.ffi.lib, "_lock", IN_LLVM)
 """llvmlite's own lock, which it takes for each call of LLVM."""
 if hasattr(os, "register_at_fork"):  # so that no child begins with locks held by threads that it has not
-    for lock in (_CALLS, _LOCK):  # forks take the last one first, as all others do
+    for lock in (_CALLS, ASIDE_IN_LLVM, IN_LLVM):  # forks take the last one first, as all others do
         os.register_at_fork(before=lock.__enter__, after_in_parent=lock.__exit__, after_in_child=lock.__exit__)
 _FUNCTIONS: Final = (
     "PyTuple_New", "_PyObject_New", "PyMem_RawMalloc", "PyEval_SaveThread", "PyEval_RestoreThread",
@@ -148,13 +151,7 @@ if LAYOUT_IS_KNOWN:
 
 def machine_code(text: str) -> bytes:
     """A module as an object file."""
-    with _LOCK:
-        module = llvm.parse_assembly(text)
-        machine = TARGET.machine(text)
-        module.triple = machine.triple  # on Windows it is of another object format than the system's
-        module.verify()
-        module.data_layout = str(machine.target_data)
-        return bytes(machine.emit_object(module))
+    return object_file(text, TARGET)
 
 
 def kept_code(text: str) -> bytes:
@@ -162,21 +159,31 @@ def kept_code(text: str) -> bytes:
     store, key = objects.current(), objects.fingerprint(text, TARGET)
     code = store.load(key)
     if code is None:
-        code = machine_code(text)
+        with IN_LLVM:
+            code = machine_code(text)
         store.save(key, code)
     return code
 
 
+def prepare(text: str) -> None:
+    """What must be there before a module is loaded."""
+    if workers.SYMBOL in text:
+        workers.prepare(Library)
+
+
 class Library:
-    """The machine code of one program, from its modules: it lives as long as a kernel of it does."""
+    """The machine code of one program, from its modules or their object files: it lives as long as a kernel of it."""
 
     __slots__ = ("engine",)
 
-    def __init__(self, *texts: str) -> None:
-        if any(workers.SYMBOL in text for text in texts):
-            workers.prepare(Library)
-        codes = [kept_code(text) for text in texts]
-        with _LOCK:
+    def __init__(self, *modules: str | bytes) -> None:
+        codes = []
+        for module in modules:
+            if isinstance(module, str):
+                prepare(module)
+                module = kept_code(module)
+            codes.append(module)
+        with IN_LLVM:
             self.engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), TARGET.machine())
             for code in codes:
                 self.engine.add_object_file(llvm.ObjectFileRef.from_data(code))

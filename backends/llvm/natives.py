@@ -53,16 +53,16 @@ def fused_kind(operation: Operation) -> str:
     name = operation.op.name
     if operation.regions or len(operation.results) != 1:
         return "other"
-    types = [value.type for value in (*operation.operands, *operation.results)]
-    known = None
-    for type in types:
-        if type is not known and not is_loop_type(type):
+    type = operation.results[0].type
+    if not is_loop_type(type):
+        return "other"
+    for value in operation.operands:
+        if value.type is not type and not is_loop_type(value.type):
             return "other"
-        known = type
     if name in VIEWS:
         return "view"
     if name == "iota":
-        return "compute" if scalars.supports_iota(types[0].dtype) else "other"
+        return "compute" if scalars.supports_iota(type.dtype) else "other"
     if name in REDUCTIONS:
         return "compute" if scalars.supports_fold(operation) else "other"
     return "compute" if scalars.supports(operation) else "other"
@@ -80,6 +80,18 @@ def is_element(operation: Operation) -> bool:
     if name == "scatter_add":
         return not operands[1].type.rank and scalars.is_register(dtype) and dtype != scalars.F16
     return True
+
+
+def role_of(operation: Operation) -> str:
+    """How a section runs an operation: as a group, an alias, control flow, a check, an element or a step."""
+    if operation.op.name == "fused":
+        return "group"
+    if operation.op is ALIAS:
+        return "alias"
+    name = operation.op.name
+    if name in CONTROL or name in ("check", "tape_length"):
+        return name
+    return "element" if is_element(operation) else "step"
 
 
 class Natives:

@@ -282,11 +282,12 @@ def _finished(nest: _Growing, used: Counter[Value]) -> Nest:
             outer -= 1
     rows = max(1, IN_CACHE // max(bytes_of_row, 1))
     if all(len(phase.domain) == outer for phase in phases):  # rows are numbers: whole vectors of them
-        rows = max(rows, _VECTOR // min(item.dtype.itemsize for phase in phases for item in phase.statements))
+        dtypes = {item.dtype for phase in phases for item in phase.statements}
+        rows = max(rows, _VECTOR // min(dtype.itemsize for dtype in dtypes))
     step = _STEP if rows > _STEP else _STEP // 2
     rows = rows // step * step if rows > step else rows
     block = min(rows, phases[0].domain[outer - 1])
-    local = [value for value in nest.made if value not in set(outputs)]
+    local = [value for value in nest.made if inside[value] >= used[value]]
     return Nest(nest.groups[0].name, phases, outer, block, list(inputs), outputs, local)
 
 

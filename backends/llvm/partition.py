@@ -10,6 +10,7 @@ valid order, and no cycle of groups can arise.
 from __future__ import annotations
 
 import itertools
+import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
@@ -96,8 +97,9 @@ def partitioned(function: Function, natives: Natives | None = None) -> Partition
 
 def outline(groups: Sequence[Group | Nest]) -> None:
     """Let a program with many calls of functions of `vector_math` call them, rather than hold a copy of each."""
-    computed = [item for group in groups for item in group.statements if isinstance(item, Compute)]
-    if sum(scalars.is_function(item.operation, item.function) for item in computed) > INLINED:
+    computed = (item for group in groups for item in group.statements if isinstance(item, Compute))
+    calls = (item for item in computed if scalars.is_function(item.operation, item.function))
+    if next(itertools.islice(calls, INLINED, None), None) is not None:
         for group in groups:
             group.outlined = True
 
@@ -132,6 +134,8 @@ class _Planner:
         self.views: dict[Value, View] = {}
         self.inlined: set[Value] = set()
         """What groups compute: elementwise values, reductions and iotas."""
+        self.computed: list[tuple[Operation, Value]] = []
+        """These in the order of the program, each with its operation."""
         self.kept: set[Value] = set()
         self.left: list[Operation] = []
         """What the program around the groups runs."""
@@ -149,12 +153,14 @@ class _Planner:
     def classify(self) -> None:
         for operation in self.all:
             kind = self.kind(operation)
-            if kind == "view":
+            if kind == "compute":
+                (value,) = operation.results
+                self.inlined.add(value)
+                self.computed.append((operation, value))
+                if operation.op.name in REDUCTIONS and operation.attrs["axes"]:
+                    self.kept.add(value)
+            elif kind == "view":
                 self.note_view(operation)
-            elif kind == "other":
-                continue
-            else:
-                self.inlined.update(operation.results)
         needed: set[Value] = {value for value in self.results if not isinstance(value, Literal)}
         arrays = {value for value in needed if self.is_handed_on(value)}
         """What native code reads, or hands on."""
@@ -181,27 +187,21 @@ class _Planner:
             if first not in self.views:
                 self.kept.update(operation.results)
         self.left = left[::-1]
-        self.kept.update(value for value in needed if value in self.inlined)
+        self.kept |= needed & self.inlined
         for view in self.views.values():
             if view.flat is not None and view.base in self.inlined:
                 self.kept.add(view.base)
-        for value in self.inlined:
-            producer = value.producer
-            assert producer is not None
-            if producer.op.name in REDUCTIONS and producer.attrs["axes"]:
-                self.kept.add(value)
         self.part()
 
     def part(self) -> None:
-        total = 0
-        for operation in self.all:
-            if not operation.results or operation.results[0] not in self.inlined:
-                continue
+        total, parts, views = 0, self.parts, self.views
+        for operation, value in self.computed:
             total += scalars.cost(operation)
-            part = self.parts[operation.results[0]] = total // LONGEST
+            part = parts[value] = total // LONGEST
             for operand in operation.operands:
-                base = self.views[operand].base if operand in self.views else operand
-                if self.parts.get(base, part) != part:
+                view = views.get(operand)
+                base = operand if view is None else view.base
+                if parts.get(base, part) != part:
                     self.kept.add(base)
 
     def kind(self, operation: Operation) -> str:
@@ -352,13 +352,14 @@ class _Planner:
         repeated: set[Value] = set()
         for writer in writers:
             depths = writer.group.depths()
+            trips = list(itertools.accumulate(writer.group.domain, operator.mul, initial=1))
+            type, size = None, 0
             for value, statements in writer.computed.items():
                 places[value] = places.get(value, 0) + len(statements)
+                if value.type is not type:
+                    type, size = value.type, value.type.size
                 for number in statements:
-                    trips = 1
-                    for size in writer.group.domain[: depths[number]]:
-                        trips *= size
-                    if trips > value.type.size:
+                    if trips[depths[number]] > size:
                         repeated.add(value)
         limit = 0 if always else RECOMPUTED
         several = {value for value, count in places.items() if count > 1} | repeated
@@ -369,14 +370,12 @@ class _Planner:
     def costs(self) -> dict[Value, int]:
         """What it costs to compute a value from arrays."""
         found: dict[Value, int] = {}
-        for operation in self.all:
-            if not operation.results or operation.results[0] not in self.inlined:
-                continue
+        for operation, value in self.computed:
             total = scalars.cost(operation)
             for operand in operation.operands:
                 base = self.views[operand].base if operand in self.views else operand
                 total += 1 if base in self.kept or base not in self.inlined else found[base]
-            found[operation.results[0]] = min(total, _LARGEST)
+            found[value] = min(total, _LARGEST)
         return found
 
     # --- the program --------------------------------------------------------------------------------
@@ -416,15 +415,16 @@ def join_products(group: Group) -> set[int]:
     reads = [0] * len(group.statements)
     for sink in [store.statement for store in group.stores] + [fold.statement for fold in group.folds]:
         reads[sink] += 1
-    for item in group.statements:
+    sums: list[tuple[int, Compute]] = []
+    for number, item in enumerate(group.statements):
         if isinstance(item, Compute):
             for operand in item.operands:
                 reads[operand] += 1
+            if item.operation.op.name in _SUMS and item.dtype in (F32, F64):
+                sums.append((number, item))
     joined: set[int] = set()
     axes: Sequence[object] = group.depths() if len(group.domain) < 2 else group.axes()
-    for number, item in enumerate(group.statements):
-        if not isinstance(item, Compute) or item.operation.op.name not in _SUMS or item.dtype not in (F32, F64):
-            continue
+    for number, item in sums:
         for place, operand in enumerate(item.operands):
             if reads[operand] != 1 or axes[operand] != axes[number]:  # one further outside stays there
                 continue
@@ -469,15 +469,18 @@ def in_order(group: Group, places: Mapping[Operation, int], without: Set[int]) -
             order[operand] = None
         order[number] = None
     order.update(dict.fromkeys([number for number in range(len(group.statements)) if number not in without]))
-    place = {number: k for k, number in enumerate(order)}
+    place = [0] * len(group.statements)
     found = Group(group.name, group.domain, group.inputs, group.outputs)
-    for number in order:
+    for k, number in enumerate(order):  # in which what is read comes before what reads it
+        place[number] = k
         item = group.statements[number]
         if isinstance(item, Compute):
-            item = Compute(item.operation, tuple([place[k] for k in item.operands]), item.function)
+            item = Compute(item.operation, tuple([place[operand] for operand in item.operands]), item.function)
         found.statements.append(item)
     found.stores = [store._replace(statement=place[store.statement]) for store in group.stores]
     found.folds = [fold._replace(statement=place[fold.statement]) for fold in group.folds]
+    depths = group.depths()
+    found.deep = [depths[number] for number in order]
     return found
 
 

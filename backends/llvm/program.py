@@ -21,7 +21,7 @@ from srcgrad.backends.llvm.entry import IN_PYTHON, RAISED
 from srcgrad.backends.llvm.indices import strides_of
 from srcgrad.backends.llvm.kernels import APART, NOWHERE
 from srcgrad.backends.llvm.loops import Compute, Constant, Group, Iota, Load
-from srcgrad.backends.llvm.natives import is_zero
+from srcgrad.backends.llvm.natives import is_zero, role_of
 from srcgrad.backends.llvm.planning import ALIGNMENT, Plan, Root, bytes_of, in_memory, rounded
 from srcgrad.ir.core import Literal, Operation, Value
 from srcgrad.ir.types import ArrayType, TapeType
@@ -395,7 +395,7 @@ class SectionWriter:
                         self.spill(value)
 
     def operation(self, scope: Scope, operation: Operation) -> None:
-        role = self.program.role(operation)
+        role = role_of(operation)
         if role == "group":
             self.group(scope, operation)
         elif role == "step":

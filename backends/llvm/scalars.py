@@ -7,6 +7,7 @@ was made in float32, all as NumPy does it. Ops that are not in these tables are 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache, partial
 from typing import Any, Final
 
 import numpy as np
@@ -221,7 +222,11 @@ def is_function(operation: Operation, function: str = "") -> bool:
 
 def cost(operation: Operation, function: str = "") -> int:
     """About how many additions an operation costs, or the function that stands for it."""
-    name = function or operation.op.name
+    return _cost(function or operation.op.name)
+
+
+@cache
+def _cost(name: str) -> int:
     if name in _FREE:
         return 0
     if name in _SLOW:
@@ -236,19 +241,18 @@ def cost(operation: Operation, function: str = "") -> int:
 
 def emit(e: Emitter, operation: Operation, operands: list[Number], function: str = "") -> Number:
     """The instructions of one operation, or of the function that stands for it."""
-    name, attrs = function or operation.op.name, operation.attrs
-    if name.startswith("reduce_"):  # over no axes
-        return operands[0]
-    if name == "cast":
-        return cast(e, operands[0], attrs["dtype"])
-    halves = operands[-1].dtype == F16 and name not in _IN_HALVES
-    if halves:
-        operands = [e.convert("fpext", a, F32) if a.dtype == F16 else a for a in operands]
-    if name == "integer_pow":
-        found = power(e, operands[0], attrs["y"])
-    else:
-        found = (TABLE.get(name) or ROUNDED_ONCE.get(name) or FUNCTIONS[name])(e, *operands)
-    return e.convert("fptrunc", found, F16) if halves and found.dtype == F32 else found
+    name = function or operation.op.name
+    made = TABLE.get(name) or ROUNDED_ONCE.get(name) or FUNCTIONS.get(name)
+    if made is None:
+        if name.startswith("reduce_"):  # over no axes
+            return operands[0]
+        if name == "cast":
+            return cast(e, operands[0], operation.attrs["dtype"])
+        made = partial(power, exponent=operation.attrs["y"])
+    if operands[-1].dtype != F16 or name in _IN_HALVES:
+        return made(e, *operands)
+    found = made(e, *[e.convert("fpext", a, F32) if a.dtype == F16 else a for a in operands])
+    return e.convert("fptrunc", found, F16) if found.dtype == F32 else found
 
 
 def power(e: Emitter, a: Number, exponent: int) -> Number:

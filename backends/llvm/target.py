@@ -87,10 +87,10 @@ class Target:
         """How many vector registers there are."""
         return 32 if "avx512f" in self.features else 16
 
-    def machine(self, text: str = "") -> Any:
-        """A new machine, for this module: each engine owns one."""
+    def machine(self, level: int = 2) -> Any:
+        """A new machine, of this level: each engine owns one."""
         target = llvm.Target.from_triple(self.triple)
-        return target.create_target_machine(cpu=self.cpu, features=self.flags, **OPTIONS | {"opt": level_of(text)})
+        return target.create_target_machine(cpu=self.cpu, features=self.flags, **OPTIONS | {"opt": level})
 
 
 def find_target(name: str | None = None) -> Target:

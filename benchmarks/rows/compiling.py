@@ -11,7 +11,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from benchmarks.measure import ROOT, Row, module
 
@@ -98,17 +98,17 @@ def jax_time(operations: int, rounds: int, row: Row) -> float | None:
     return float(done.stdout.split()[-1])
 
 
-def compile_row(operations: int, rounds: int, whole: bool = False) -> Row:
-    """Milliseconds; the parts are notes: compiling alone, and loading what is cached.
+class Samples(NamedTuple):
+    """Medians in milliseconds of one program, and how many operations are compiled."""
 
-    ``operations`` are those of the function, or of the ``whole`` gradient, which is what is compiled.
-    """
-    compile_limit, first_limit = LIMITS[operations]
-    row = Row(f"first call, {operations} operations{' with their derivatives' if whole else ''}", "ms")
-    if operations == 5_000:
-        row.bounds = {"jax": 4.0}
-    if whole:
-        operations = WHOLE[operations]
+    first: float
+    compiled: float
+    cached: float
+    operations: int
+
+
+def samples(operations: int, rounds: int) -> Samples:
+    """Of functions never seen before: the first call, and compiling alone, with nothing and with all on disk."""
     given = arrays()
     compiled, first, cached = [], [], []
     with tempfile.TemporaryDirectory() as folder:
@@ -128,14 +128,49 @@ def compile_row(operations: int, rounds: int, whole: bool = False) -> Row:
             os.environ.pop("SRCGRAD_CACHE_DIR")
             if before is not None:
                 os.environ["SRCGRAD_CACHE_DIR"] = before
-    row.times["srcgrad"] = statistics.median(first)
+    median = statistics.median
+    return Samples(median(first), median(compiled), median(cached), len(function.operations))
+
+
+ON_TWO = """
+import os
+from benchmarks.rows.compiling import samples
+os.environ["SRCGRAD_NUM_THREADS"] = "2"
+print(*samples({operations}, {rounds}))
+"""
+
+
+def samples_on_two(operations: int, rounds: int) -> tuple[float, float]:
+    """The first call and compiling alone with two threads, which a process has or has not."""
+    command = [sys.executable, "-c", ON_TWO.format(operations=operations, rounds=rounds)]
+    done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
+    first, compiled, *_ = map(float, done.stdout.split())
+    return first, compiled
+
+
+def compile_row(operations: int, rounds: int, whole: bool = False) -> Row:
+    """Milliseconds; the parts are notes: compiling alone, and loading what is cached.
+
+    ``operations`` are those of the function, or of the ``whole`` gradient, which is what is compiled.
+    """
+    compile_limit, first_limit = LIMITS[operations]
+    row = Row(f"first call, {operations} operations{' with their derivatives' if whole else ''}", "ms")
+    if operations == 5_000:
+        row.bounds = {"jax": 4.0}
+    if whole:
+        operations = WHOLE[operations]
+    found = samples(operations, rounds)
+    row.times["srcgrad"] = found.first
     theirs = jax_time(operations, rounds, row)
     if theirs is not None:
         row.times["jax"] = theirs
     row.notes.append(f"the limit is {first_limit} ms")
-    row.notes.append(f"{operations} operations, {len(function.operations)} with their derivatives")
-    row.notes.append(f"compiling alone {statistics.median(compiled):.1f} ms (limit {compile_limit})")
-    row.notes.append(f"compiling with the object cached {statistics.median(cached):.1f} ms")
+    row.notes.append(f"{operations} operations, {found.operations} with their derivatives")
+    row.notes.append(f"compiling alone {found.compiled:.1f} ms (limit {compile_limit})")
+    row.notes.append(f"compiling with the object cached {found.cached:.1f} ms")
+    if operations >= 1_000:
+        first, compiled = samples_on_two(operations, rounds)
+        row.notes.append(f"with two threads {first:.0f} ms, compiling alone {compiled:.1f} ms")
     return row
 
 

@@ -177,9 +177,7 @@ class Sweep(Builder):
                 changed = changed or found is not operation
             else:
                 key = (op, operands, tuple(attrs.items())) if attrs else (op, operands)
-                found = memo.get(key)
-                if found is None and op.commutes:
-                    found = self.exchanged(key)
+                found = self.equal(key)
                 if found is None:
                     found = operation if operands == operation.operands else with_operands(operation, operands, ())
                     memo[key] = found

@@ -50,8 +50,7 @@ def push_forward(
     for operation in region.operations:
         builder.span = operation.span or outer
         operands = [value if isinstance(value, Literal) else env[value] for value in operation.operands]
-        active = [tangent_of[value] for value in operation.operands if value in tangent_of]
-        if not active:
+        if tangent_of.keys().isdisjoint(operation.operands):
             emitted = builder.emit_operation(operation.op, operands, operation.attrs, operation.regions)
             for old, new in zip(operation.results, emitted.results, strict=True):
                 adopt(new, old.name)

@@ -53,7 +53,7 @@ def live_part(recorder: Recorder, outputs: Sequence[Value]) -> tuple[list[Operat
     """What outputs need of what was recorded: operations, and residuals with the parameters that stand for them."""
     live, used = set(outputs), []
     for operation in reversed(recorder.builder.operations):
-        if any(result in live for result in operation.results):
+        if not live.isdisjoint(operation.results):
             used.append(operation)
             live.update(operation.operands)
     return used[::-1], [(value, param) for value, param in recorder.residuals.items() if param in live]

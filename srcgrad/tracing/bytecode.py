@@ -5,8 +5,10 @@ from __future__ import annotations
 import dis
 import importlib
 import inspect
+import sys
 import types
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any, Final, NamedTuple
 
 __all__ = ["Refusal", "Scope", "Step"]
@@ -100,12 +102,17 @@ def instructions(code: types.CodeType) -> Iterator[tuple[str, Any, int | None, b
     lines: list[int | None] = []
     for start, stop, line in code.co_lines():
         lines += [line] * ((stop - start) // 2)
+    units: list[int] = memoryview(raw).cast("H").tolist()
+    pairs = {unit: unit.to_bytes(2, sys.byteorder) for unit in set(units)}
     keys, high = [], b""
-    for operation, low, line in zip(raw[::2], raw[1::2], lines, strict=True):
-        if operation == _EXTENDED:
-            high += bytes([operation, low])
-        elif operation:
-            keys.append((high + bytes([operation, low]), line))
+    for unit, line in zip(units, lines, strict=True):
+        if unit == 0:  # of a cache
+            continue
+        key = pairs[unit]
+        if key[0] == _EXTENDED:
+            high += key
+        elif key[0]:
+            keys.append((high + key if high else key, line))
             high = b""
     known: dict[bytes, tuple[str, Any]] = dict.fromkeys([key for key, _ in keys], ("", None))
     each = code.replace(co_code=b"".join([key + _MOST_CACHES * _CACHE for key in known]), co_linetable=b"")
@@ -113,7 +120,16 @@ def instructions(code: types.CodeType) -> Iterator[tuple[str, Any, int | None, b
     for key, item in zip(known, decoded, strict=True):
         known[key] = item.opname, item.argval
     for key, line in keys:
-        yield *known[key], line, False
+        operation, argument = known[key]
+        yield operation, argument, line, False
+
+
+@cache
+def _moves(operation: str) -> tuple[str, ...]:
+    """What an instruction does to local variables: from 3.13 on one may move two, as STORE_FAST_LOAD_FAST does."""
+    if "_FAST" not in operation or operation == "LOAD_FAST_AND_CLEAR":
+        return ()
+    return tuple(part for part in operation.split("_") if part in ("LOAD", "STORE", "DELETE"))
 
 
 def _steps(code: types.CodeType, deep: bool, stores: bool) -> Iterator[Step]:
@@ -124,13 +140,15 @@ def _steps(code: types.CodeType, deep: bool, stores: bool) -> Iterator[Step]:
         joined |= target
         if operation in _IGNORED:
             continue
-        if operation == "COPY":  # what an augmented assignment stores into
+        if not deep:
+            pass
+        elif operation == "COPY":  # what an augmented assignment stores into
             copied.append(local)
         elif operation == "SWAP":
             local = copied.pop() if len(copied) > 1 else False
         elif operation != "LOAD_ATTR" and operation not in ("STORE_ATTR", "DELETE_ATTR"):
             local = operation.startswith("LOAD_FAST") or (operation == "LOAD_DEREF" and argument in code.co_cellvars)
-        elif deep and local and operation != "LOAD_ATTR":  # objects from outside are copied, and watched
+        elif local and operation != "LOAD_ATTR":  # objects from outside are copied, and watched
             yield Step("other", argument, line)
             continue
         if deep and operation in _SUPER:
@@ -141,10 +159,9 @@ def _steps(code: types.CodeType, deep: bool, stores: bool) -> Iterator[Step]:
             continue
         if operation in _REFUSED:
             raise Refusal(_REFUSED[operation].format(argument), code, line)
-        if "_FAST" in operation and operation != "LOAD_FAST_AND_CLEAR":
-            # From 3.13 one instruction may move two variables: STORE_FAST_LOAD_FAST ('a', 'b').
+        verbs = _moves(operation)
+        if verbs:
             names = argument if isinstance(argument, tuple) else (argument,)
-            verbs = [part for part in operation.split("_") if part in ("LOAD", "STORE", "DELETE")]
             for verb, name in zip(verbs, names, strict=True):
                 # A cell is read by LOAD_DEREF; LOAD_FAST on one only hands the cell itself to a closure.
                 if verb != "LOAD" or name not in cells:

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from srcgrad.errors import DTypeError, ShapeError, UnsupportedError
+from srcgrad.ir.core import Literal
 from srcgrad.ir.errors import nearest_hint
-from srcgrad.ir.types import INT64, DType
+from srcgrad.ir.types import INT64, ArrayType, DType
 from srcgrad.tracing.jax_arrays import is_jax_array
 from srcgrad.tracing.magnitude import bounded
 from srcgrad.tracing.tracer import (
@@ -105,14 +106,21 @@ def operand(x: Any, dtype: DType) -> Tracer:
     if isinstance(x, Tracer):
         return x if x.dtype == dtype else from_value(cast_value(x.read(), dtype), scalar=x.scalar)
     if type(x) in (bool, int, float, complex):
-        return as_tracer(dtype.type(x))
+        number = dtype.type(x)
+        return from_value(Literal(number, ArrayType(number.dtype)), scalar=True)
     return as_tracer(np.asarray(x)).astype(dtype, copy=False) if not contains_tracer(x) else as_tracer(x, dtype)
 
 
 def common_shape(operands: Sequence[Tracer]) -> tuple[int, ...]:
-    first = operands[0].shape
-    if all(other.shape == first for other in operands[1:]):
-        return first
+    found: tuple[int, ...] = ()
+    for other in operands:
+        shape = other.shape
+        if shape and shape != found:
+            if found:
+                break
+            found = shape
+    else:  # of equal shapes but for numbers, which is nearly always
+        return found
     try:
         return np.broadcast_shapes(*[other.shape for other in operands])
     except ValueError:
@@ -127,7 +135,7 @@ def call(ufunc: np.ufunc, *inputs: Any, weak: bool = False) -> Any:
     if rule is None and name is None:
         name = ELEMENTWISE[ufunc]
     kinds = tuple([weak_type(x) for x in inputs])
-    if all(kind is int for kind in kinds):  # NumPy would take Python's own unbounded integers
+    if kinds[0] is int and all(kind is int for kind in kinds):  # NumPy would take Python's own unbounded integers
         return bounded(ufunc, inputs, apply_loop(ufunc, name, rule, (INT64,) * len(kinds), inputs, weak))
     return apply_loop(ufunc, name, rule, kinds, inputs, weak)
 
@@ -292,7 +300,7 @@ def binary(ufunc: np.ufunc, left: Any, right: Any) -> Any:
     for other in (left, right):
         if not isinstance(other, Tracer) and not is_operand(other):
             return no_operand(ufunc, left, right, other)
-    weak = all(is_weak(x) for x in (left, right))
+    weak = is_weak(left) and is_weak(right)
     if ufunc is np.power and type(right) is int and not isinstance(left, int):
         return integer_power(left, right, weak)
     return call(ufunc, left, right, weak=weak)

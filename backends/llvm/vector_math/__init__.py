@@ -43,10 +43,12 @@ def _of_both_widths(name: str, function: Function) -> Function:
             wide = [e.convert("fpext", operand, F64) for operand in operands]
             return e.convert("fptrunc", function(e, *wide, form=WIDENED), F32)
 
+    names = {dtype: f"{name}_{dtype}" for dtype in (F64, F32)}
+
     def emit(e: Emitter, *operands: Number) -> Number:
         if not e.outlined:
             return inline(e, *operands)
-        return out_of_line(e, f"{name}_{operands[0].dtype}", inline, *operands, cold=False)
+        return out_of_line(e, names[operands[0].dtype], inline, *operands, cold=False)
 
     emit.__name__, emit.__doc__ = function.__name__, function.__doc__
     return emit

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from srcgrad import cache
-from srcgrad.backends.llvm import native, objects
+from srcgrad.backends.llvm import native, objects, workers
 from srcgrad.transformed import Transformed
 from srcgrad.vectorcall import allow, allowed
 
@@ -65,7 +65,8 @@ def nothing_on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def texts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The modules that are compiled."""
+    """The modules that are compiled, in the order in which one thread does that."""
+    monkeypatch.setenv(workers.VARIABLE, "1")
     found: list[str] = []
     made = native.machine_code
     monkeypatch.setattr(native, "machine_code", lambda text: found.append(text) or made(text))
