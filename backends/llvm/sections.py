@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from srcgrad.backends.llvm.expansions import written_out
 from srcgrad.backends.llvm.loops import signature
 from srcgrad.backends.llvm.natives import ALIAS, Natives, fused_kind, is_large
 from srcgrad.backends.llvm.ordering import arranged, crossing_tapes, reads_first
@@ -67,6 +68,7 @@ class Sectioned:
 
 def sectioned(function: Function) -> Sectioned:
     """The function with all that has a native form in sections, each one operation ``fused``."""
+    function = written_out(function)
     natives = Natives()
     while True:
         found = partitioned(function, natives)

@@ -414,7 +414,7 @@ def solve_sylvester(a: Any, b: Any, q: Any) -> Any:
         r, u = scipy.linalg.schur(a[example], check_finite=False)
         s, v = scipy.linalg.schur(b[example], check_finite=False)
         inner, scale, singular = trsyl(r, s, u.conj().T @ q[example] @ v)
-        x[example] = np.nan if singular else u @ (inner * scale) @ v.conj().T
+        x[example] = np.nan if singular else u @ (inner / scale) @ v.conj().T
     return x
 
 
@@ -460,13 +460,17 @@ def matrix_function_derivative(a: Any, h: Any, kind: str, exponent: float) -> An
     size = a.shape[-1]
     if not a.size:
         return np.zeros_like(a)
-    if kind == "exp":
-        result, wide = np.empty_like(a), np.result_type(a, np.float64)
-        for example in np.ndindex(a.shape[:-2]):
-            operands = (a[example].astype(wide), h[example].astype(wide))
-            result[example] = scipy.linalg.expm_frechet(*operands, compute_expm=False, check_finite=False)
-        return result
     sizes = [np.abs(x).max(axis=(-2, -1), keepdims=True) for x in (a, h)]
+    if kind == "exp":
+        result, wide = np.full_like(a, np.nan), np.result_type(a, np.float64)
+        for example in np.ndindex(a.shape[:-2]):
+            norms = [float(x[example].item()) for x in sizes]
+            if np.isfinite(norms).all():
+                scale = 2.0 ** np.frexp(norms[1])[1] if norms[1] < 2.0**1000 else 2.0**1000
+                operands = (a[example].astype(wide), h[example].astype(wide) / scale)
+                found: Any = scipy.linalg.expm_frechet(*operands, compute_expm=False, check_finite=False)
+                result[example] = found * scale
+        return result
     scale = np.where((sizes[0] > 0) & (sizes[1] > 0), sizes[1] / sizes[0], 1).astype(a.dtype)
     blocks = np.zeros((*a.shape[:-2], 2 * size, 2 * size), a.dtype)
     blocks[..., :size, :size] = blocks[..., size:, size:] = a

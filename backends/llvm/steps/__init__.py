@@ -53,6 +53,7 @@ def writers() -> dict[str, tuple[StepWriter, ...]]:
         cumulative,
         decompositions,
         determinants,
+        exponential_derivatives,
         extremes,
         formulas,
         indexing,
@@ -60,6 +61,7 @@ def writers() -> dict[str, tuple[StepWriter, ...]]:
         movement,
         ordering,
         reductions,
+        schur_forms,
         sorts,
         special,
         systems,
@@ -80,6 +82,8 @@ def writers() -> dict[str, tuple[StepWriter, ...]]:
         determinants,
         cofactors,
         systems,
+        exponential_derivatives,
+        schur_forms,
     ):
         for name, writer in module.WRITERS.items():
             found[name] = (*found.get(name, ()), writer)

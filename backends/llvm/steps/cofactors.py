@@ -12,7 +12,7 @@ from typing import Final
 
 from srcgrad.backends.llvm.emitter import F64, Number
 from srcgrad.backends.llvm.steps import Step, StepWriter, small_systems
-from srcgrad.backends.llvm.steps.determinants import sign_of_exchanges
+from srcgrad.backends.llvm.steps.determinants import Parts, sign_of_exchanges
 from srcgrad.backends.llvm.steps.lapack import Lapack
 from srcgrad.backends.llvm.steps.matrices import converted, copy_rows
 from srcgrad.backends.llvm.steps.systems import is_finite, solve
@@ -28,55 +28,75 @@ Of the square of the condition in the norm of Frobenius: the cofactors lose at m
 
 
 def write_det_derivative(operation: Operation, name: str, target: Target) -> Step | None:
-    """The cofactors of real matrices; in more than one direction only of up to three rows, else NumPy's line."""
+    """Up to three rows in any number of directions; of more rows the cofactors of real matrices."""
     rows, order = operation.operands[0].type.static_shape[-1], len(operation.operands)
     if order <= rows and rows > 3:
         return write_cofactors(operation, name, target) if order == 1 else None
     w = Lapack(operation, target, wide=False)
     n = w.rows
-    if not w.fits or w.own.kind == "c":
+    if not w.fits:
         return None
     if order > n:
         w.clear("%out0", operation.results[0].type.size * w.size)
         return w.step(name, operation)
+    parts = 2 if w.own.kind == "c" else 1
 
     def body(example: Number) -> None:
-        def matrix(k: int) -> list[list[Number]]:
+        def matrix(k: int) -> list[list[Parts]]:
             start = w.matrix(f"%in{k}", w.given, example)
             places = [[w.at(start, (i * n + j) * w.size) for j in range(n)] for i in range(n)]
-            return [[w.load(place, w.own) for place in row] for row in places]
+            return [[load_parts(place) for place in row] for row in places]
+
+        def load_parts(place: str) -> Parts:
+            return [w.load(w.at(place, part * w.real.itemsize), w.real) for part in range(parts)]
 
         directions = [matrix(k) for k in range(1, order)]
         factors = [matrix(0)] * (n - order) + directions
         with w.strict():
-            found = minors(w, factors, order == 1)
-        for k, number in enumerate(number for row in found for number in row):
-            w.store(number, w.at(w.result(example), k * w.size))
+            found = minors(w, parts, factors, order == 1)
+        for k, part in enumerate(part for row in found for number in row for part in number):
+            w.store(part, w.at(w.result(example), k * w.real.itemsize))
 
     w.each(body)
     return w.step(name, operation)
 
 
-def minors(w: Lapack, factors: list[list[list[Number]]], halved: bool) -> list[list[Number]]:
+def minors(w: Lapack, parts: int, factors: list[list[list[Parts]]], halved: bool) -> list[list[Parts]]:
     """The cofactors of a matrix of two rows, for no factor of one row; of three rows, their double if not ``halved``.
 
-    Then they are symmetric and linear in two factors.
+    Then they are symmetric and linear in two factors. Numbers have one part, or two if they are complex.
     """
+
+    def negative(a: Parts) -> Parts:
+        return [w.neg(x) for x in a]
+
+    def plus(a: Parts, b: Parts) -> Parts:
+        return [w.add(x, y) for x, y in zip(a, b, strict=True)]
+
+    def minus(a: Parts, b: Parts) -> Parts:
+        return [w.sub(x, y) for x, y in zip(a, b, strict=True)]
+
+    def times(a: Parts, b: Parts) -> Parts:
+        if parts == 1:
+            return [w.mul(a[0], b[0])]
+        real = w.sub(w.mul(a[0], b[0]), w.mul(a[1], b[1]))
+        return [real, w.add(w.mul(a[0], b[1]), w.mul(a[1], b[0]))]
+
     if not factors:
-        return [[w.constant(1.0, w.own, 1)]]
+        return [[[w.constant(float(part == 0), w.real, 1) for part in range(parts)]]]
     if len(factors) == 1:
         (x,) = factors
-        return [[x[1][1], w.neg(x[1][0])], [w.neg(x[0][1]), x[0][0]]]
+        return [[x[1][1], negative(x[1][0])], [negative(x[0][1]), x[0][0]]]
     x, y = factors
 
-    def cross(a: list[Number], b: list[Number]) -> list[Number]:
+    def cross(a: list[Parts], b: list[Parts]) -> list[Parts]:
         pairs = [(k - 2, k - 1) for k in range(3)]
-        return [w.sub(w.mul(a[i], b[j]), w.mul(a[j], b[i])) for i, j in pairs]
+        return [minus(times(a[i], b[j]), times(a[j], b[i])) for i, j in pairs]
 
     found = []
     for i, j in ((k - 2, k - 1) for k in range(3)):
-        row = [w.add(p, q) for p, q in zip(cross(x[i], y[j]), cross(y[i], x[j]), strict=True)]
-        found.append([w.mul(number, 0.5) for number in row] if halved else row)
+        row = [plus(p, q) for p, q in zip(cross(x[i], y[j]), cross(y[i], x[j]), strict=True)]
+        found.append([[w.mul(part, 0.5) for part in number] if halved else number for number in row])
     return found
 
 

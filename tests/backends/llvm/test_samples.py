@@ -24,6 +24,9 @@ ULPS = 16.0
 """How far results may be apart, in units of the last place: of each element of a value, or else of the largest."""
 
 LESS_ACCURATE: dict[str, tuple[float, str]] = {
+    "matrix_function": (64.0, "powers are exponentials of logarithms"),
+    "det": (256.0, "its derivatives are the cofactors"),
+    "det_derivative": (256.0, "cofactors of a matrix of rank n - 2 are nothing but its rounding, times larger numbers"),
     "gammaln": (64.0, "SciPy's has an error of some units near its roots, and is inf at the smallest numbers"),
 }
 """op -> how many ulps its programs may be apart, and why more than `ULPS`."""

@@ -424,9 +424,9 @@ def test_callbacks_into_python_are_counted() -> None:
         return np.sum(np.tanh(x @ x) ** 2)
 
     def with_lines(x: Any) -> Any:
-        return np.sum(np.tanh(x) * np.linalg.matrix_power(x, 3)) + np.sum(scipy.linalg.expm(x))
+        return np.sum(np.tanh(x) * np.linalg.matrix_power(x, 3)) + np.sum(scipy.fft.dct(x))
 
     shown = sg.explain(sg.jit(native_only, backend="llvm"))(np.eye(3))["llvm source"]
     assert shown.rstrip().endswith("# callbacks into Python: 0")
     shown = sg.explain(sg.jit(with_lines, backend="llvm"))(np.eye(3))["llvm source"]
-    assert "# callbacks into Python: 1 (matrix_function 1)" in shown
+    assert "# callbacks into Python: 1 (dct 1)" in shown

@@ -1,0 +1,244 @@
+"""Operations written as others, which have native forms, where they have none of their own."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from srcgrad.backends.llvm.natives import is_plain
+from srcgrad.ir.core import Attrs, Builder, Function, Operation, Region, Value, literal
+from srcgrad.ir.opdef import REGISTRY, Term, broadcast_to
+from srcgrad.ir.ops.linalg import swapped
+from srcgrad.ir.ops.matrices import emit_results
+from srcgrad.ir.passes.expand import emitted
+from srcgrad.ir.passes.rewrite import AnyRegion
+from srcgrad.ir.types import ArrayType, DType
+
+Expansion = Callable[[Sequence[Term], Attrs], Term]
+
+
+def matmul(a: Term, b: Term) -> Term:
+    stack = tuple(range(a.rank - 2))
+    axes = {"contract": ((a.rank - 1,), (b.rank - 2,)), "batch": (stack, stack)}
+    return REGISTRY["dot_general"](a, b, **axes)
+
+
+def conjugate(a: Term) -> Term:
+    return REGISTRY["conj"](a) if a.dtype.kind == "c" else a
+
+
+def transposed(a: Term) -> Term:
+    return REGISTRY["transpose"](a, perm=swapped(a.rank))
+
+
+def as_dtype(a: Term, dtype: DType) -> Term:
+    return a if a.dtype == dtype else REGISTRY["cast"](a, dtype=dtype)
+
+
+def constant(like: Term, value: Any) -> Term:
+    array = np.asarray(value)
+    return Term(like.builder, literal(array, ArrayType(array.dtype, array.shape)))
+
+
+# --- powers, pseudo-inverses ---------------------------------------------------------------------
+def pow_log(operands: Sequence[Term], attrs: Attrs) -> Term:
+    """The power wins where the logarithm is infinite."""
+    x, y = operands
+    logarithm = REGISTRY["log"](x)
+    factor = logarithm if attrs["n"] == 1 else REGISTRY["integer_pow"](logarithm, y=attrs["n"])
+    exponent = REGISTRY["real"](y)
+    vanishes = ((x == 0.0) & (exponent > 0.0)) | (REGISTRY["is_inf"](x) & (exponent < 0.0))
+    found: Term = REGISTRY["select"](vanishes, x.like(0), REGISTRY["pow"](x, y) * factor)
+    return found
+
+
+def hermitian_pinv(operands: Sequence[Term], attrs: Attrs) -> Term:
+    """By eigenvalues: those of at most ``rcond`` times the largest in size are taken for zeros."""
+    (a,) = operands
+    values, vectors = emit_results(REGISTRY["eigh"], [a])
+    sizes = REGISTRY["abs"](values)
+    axis = values.rank - 1
+    largest = REGISTRY["reduce_max"](sizes, axes=(axis,)) * float(attrs["rcond"])
+    large = sizes > broadcast_to(largest, sizes.shape, tuple(range(axis)))
+    select = REGISTRY["select"]
+    inverse = select(large, 1.0 / select(large, values, values.like(1)), values.like(0))
+    columns = broadcast_to(as_dtype(inverse, a.dtype), a.shape, (*range(a.rank - 2), a.rank - 1))
+    return matmul(vectors * columns, transposed(conjugate(vectors)))
+
+
+# --- derivatives of determinants -----------------------------------------------------------------
+def det_derivative(operands: Sequence[Term], attrs: Attrs) -> Term:
+    """With A = U S V^H the directions are written in the bases of U and V, where it is a sum over permutations.
+
+    In products of singular values those of the rows that the directions take are left out. nan where A is not finite.
+    """
+    a, *directions = operands
+    finite = REGISTRY["reduce_and"](REGISTRY["is_finite"](a), axes=(a.rank - 2, a.rank - 1))
+    known = broadcast_to(finite, a.shape, tuple(range(finite.rank)))
+    select = REGISTRY["select"]
+    safe = select(known, a, a.like(0))
+    u, s, vh = emit_results(REGISTRY["svd"], [safe], {"full_matrices": True})
+    rotated = [matmul(matmul(transposed(conjugate(u)), h), transposed(conjugate(vh))) for h in directions]
+    core = mixed_discriminant(as_dtype(left_out(s, len(operands)), a.dtype), rotated)
+    phase = REGISTRY["det"](u) * REGISTRY["det"](vh)
+    found = matmul(matmul(conjugate(u), core), conjugate(vh))
+    return select(known, broadcast_to(phase, a.shape, tuple(range(phase.rank))) * found, a.like(float("nan")))
+
+
+def left_out(s: Term, order: int) -> Term:
+    """For each ``order`` distinct indices, the product of the elements of ``s`` at all others; 0 if two are equal.
+
+    It is the product over k of s[k], or of 1 where an index is k.
+    """
+    *stack, size = s.type.static_shape
+    count = len(stack)
+    shape = (*stack, *[size] * order)
+    indices = np.indices((size,) * order)
+    distinct = np.ones((size,) * order, bool)
+    for one, other in itertools.combinations(indices, 2):
+        distinct &= one != other
+    dims = tuple(range(count, count + order))
+    found = broadcast_to(constant(s, distinct.astype(s.dtype)), shape, dims)
+    for k in range(size):
+        window = [(0, length, 1) for length in stack] + [(k, k + 1, 1)]
+        starts, limits, strides = zip(*window, strict=True)
+        value = REGISTRY["reshape"](
+            REGISTRY["slice"](s, starts=starts, limits=limits, strides=strides), shape=tuple(stack)
+        )
+        taken = broadcast_to(constant(s, (indices == k).any(axis=0)), shape, dims)
+        factor = broadcast_to(value, shape, tuple(range(count)))
+        found = found * REGISTRY["select"](taken, factor.like(1), factor)
+    return found
+
+
+def mixed_discriminant(products: Term, directions: Sequence[Term]) -> Term:
+    """The array C for which sum(C * h) is a sum over all permutations p of rows r, and all rows.
+
+    Its terms are sign(p) times ``products[r0, r1, …]`` times the elements of the directions, and last of h, in row r
+    and column p(r).
+    """
+    order = len(directions) + 1
+    stack = products.type.static_shape[: products.rank - order]
+    count, size = len(stack), products.type.static_shape[-1]
+    shape = (*stack, size, size)
+    total: Term | None = None
+    eye = broadcast_to(constant(products, np.eye(size, dtype=products.dtype)), shape, (count, count + 1))
+
+    def axes(*rows: int) -> tuple[int, ...]:
+        return (*range(count), *(count + row for row in rows))
+
+    for permutation in itertools.permutations(range(order)):
+        sign = (-1.0) ** sum(first > second for first, second in itertools.combinations(permutation, 2))
+        term = products
+        for row, (column, direction) in enumerate(zip(permutation, directions, strict=False)):
+            if row == column:
+                diagonal = REGISTRY["reduce_sum"](direction * eye, axes=(count + 1,))
+                term = term * broadcast_to(diagonal, products.shape, axes(row))
+            else:
+                ordered = direction if row < column else transposed(direction)
+                term = term * broadcast_to(ordered, products.shape, axes(min(row, column), max(row, column)))
+        row, column = order - 1, permutation[-1]
+        others = tuple(count + k for k in range(order) if k not in (row, column))
+        found = REGISTRY["reduce_sum"](term, axes=others) if others else term
+        found = broadcast_to(found, shape, axes(0)) * eye if row == column else transposed(found)
+        found = found * sign
+        total = found if total is None else total + found
+    assert total is not None
+    return total
+
+
+# --- derivatives of functions of matrices --------------------------------------------------------
+def matrix_function_derivative(operands: Sequence[Term], attrs: Attrs) -> Term:
+    """From the function of [[A, H], [0, A]], with H scaled to the size of A."""
+    a, h = operands
+    axes, size = (a.rank - 2, a.rank - 1), a.type.static_shape[-1]
+    select = REGISTRY["select"]
+    sizes = [REGISTRY["reduce_max"](REGISTRY["abs"](x), axes=axes) for x in (a, h)]
+    known = (sizes[0] > 0.0) & (sizes[1] > 0.0)
+    ratio = select(known, sizes[1], sizes[1].like(1)) / select(known, sizes[0], sizes[0].like(1))
+    scale = broadcast_to(as_dtype(ratio, a.dtype), a.shape, tuple(range(ratio.rank)))
+    join = REGISTRY["concatenate"]
+    above = join(a, h / scale, axis=axes[1])
+    below = join(a.like(0), a, axis=axes[1])
+    blocks = join(above, below, axis=axes[0])
+    large = is_large_power(attrs)
+    found = large_power([blocks], attrs) if large else REGISTRY["matrix_function"](blocks, **attrs)
+    starts = (*[0] * (a.rank - 2), 0, size)
+    limits = (*a.type.static_shape[:-2], size, 2 * size)
+    part: Term = REGISTRY["slice"](found, starts=starts, limits=limits, strides=(1,) * a.rank)
+    return part * scale
+
+
+def large_power(operands: Sequence[Term], attrs: Attrs) -> Term:
+    """A whole power, by squares of the matrix or its inverse, times one of an exponent up to 1/2."""
+    (a,), exponent = operands, float(attrs["exponent"])
+    whole = round(exponent)
+    found: Term = REGISTRY["matrix_function"](a, kind="power", exponent=exponent - whole)
+    square = a if whole > 0 else REGISTRY["inv"](a, strict=True)
+    count = abs(whole)
+    while True:
+        if count % 2:
+            found = matmul(found, square)
+        count //= 2
+        if not count:
+            return found
+        square = matmul(square, square)
+
+
+def is_large_power(attrs: Attrs) -> bool:
+    return bool(attrs["kind"] == "power" and abs(attrs["exponent"]) > 1)
+
+
+# --- which ---------------------------------------------------------------------------------------
+def is_complex(operation: Operation) -> bool:
+    return operation.results[0].type.dtype.kind == "c"
+
+
+def is_hermitian(operation: Operation) -> bool:
+    return bool(operation.attrs["hermitian"])
+
+
+def has_many_terms(operation: Operation) -> bool:
+    """Whether there is no step: of more than three rows several directions, or complex numbers."""
+    rows, order = operation.operands[0].type.static_shape[-1], len(operation.operands)
+    return 3 < rows >= order and (order > 1 or is_complex(operation))
+
+
+def is_no_exponential(operation: Operation) -> bool:
+    return bool(operation.attrs["kind"] != "exp")
+
+
+EXPANSIONS: Final[Mapping[str, tuple[Callable[[Operation], bool], Expansion]]] = {
+    "det_derivative": (has_many_terms, det_derivative),
+    "matrix_function": (lambda operation: is_large_power(operation.attrs), large_power),
+    "matrix_function_derivative": (is_no_exponential, matrix_function_derivative),
+    "pinv": (is_hermitian, hermitian_pinv),
+    "pow_log": (is_complex, pow_log),
+}
+"""Ops, of which operations there is no step, and what these are."""
+
+
+def expands(operation: Operation) -> bool:
+    found = EXPANSIONS.get(operation.op.name)
+    if found is None or not all(is_plain(value.type) for value in operation.operands):
+        return False
+    return bool(operation.results[0].type.size) and found[0](operation)
+
+
+def written_out(function: Function) -> Function:
+    """The function with the operations of `EXPANSIONS` written as others, in its regions too."""
+    return expanded(function) if any(map(expands, function.walk())) else function
+
+
+def expanded(region: AnyRegion) -> AnyRegion:
+    def emit(builder: Builder, operation: Operation, operands: list[Value]) -> Sequence[Value]:
+        if expands(operation):
+            terms = [Term(builder, value) for value in operands]
+            return [EXPANSIONS[operation.op.name][1](terms, operation.attrs).value]
+        regions: tuple[Region, ...] = tuple([expanded(inner) for inner in operation.regions])
+        return builder.emit_operation(operation.op, operands, operation.attrs, regions).results
+
+    return emitted(region, emit)
