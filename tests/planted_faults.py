@@ -4,9 +4,9 @@
 
 A fault is a text that stands exactly once in a file, and what stands there instead: ``tests/faults/*.toml`` list them.
 Each is planted in a copy of the repository; the tests that should catch it run there, and if they pass, all tests of
-the layers do. A test that fails with a fault must pass without it. A run that does not end catches nothing, unless the
-list says that the fault is ``endless``: that it may make a program one that never ends. The exit status is 0 if every
-fault was caught.
+the layers do. A test that fails with a fault must pass without it. A run that does not end, or that a signal ends,
+catches nothing, unless the list says that the fault is ``endless``: that it may make a program one that never ends. The
+exit status is 0 if every fault was caught.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class Verdict(NamedTuple):
 
 
 class NoEnd(Exception):
-    """A run of tests took longer than it may; the text says which."""
+    """A run of tests took longer than it may, or crashed; the text says which."""
 
 
 def all_faults() -> list[Fault]:
@@ -137,7 +137,7 @@ class Copy:
         """The names of the tests that fail (the first one only, if ``first``).
 
         Raises:
-            NoEnd: it took more than ``limit`` seconds.
+            NoEnd: it took more than ``limit`` seconds, or a signal ended it.
             RuntimeError: pytest could not run them (a fault must let every file be imported), or found none.
         """
         cache = self.root / ".cache"
@@ -158,6 +158,8 @@ class Copy:
             raise NoEnd(f"{limit:g} s of {' '.join(arguments)}") from None
         if done.returncode == 0:
             return []
+        if done.returncode < 0:
+            raise NoEnd(f"signal {-done.returncode} in {' '.join(arguments)}")
         known = cache / "v" / "cache" / "lastfailed"
         if done.returncode in (1, 2) and known.exists():
             failed = list(json.loads(known.read_text(encoding="utf-8")))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -25,6 +26,7 @@ LEAST = {
     "calls": 8,
     "control": 20,
     "special": 15,
+    "scipy": 8,
     "fourier_and_search": 15,
     "linalg": 15,
     "spectral": 12,
@@ -116,6 +118,15 @@ def test_a_run_that_takes_too_long_has_no_end(tmp_path: Path) -> None:
     (tmp_path / "test_slow.py").write_text("import time\ntime.sleep(60)\n")
     with pytest.raises(NoEnd, match=re.escape("0.2 s of test_slow.py")):
         copy.failing(["test_slow.py"], limit=0.2)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="processes end by numbers of their own there")
+def test_a_run_that_crashes_is_an_outcome_and_not_the_end_of_all(tmp_path: Path) -> None:
+    copy = object.__new__(Copy)
+    copy.root = tmp_path
+    (tmp_path / "test_crash.py").write_text("import os\nos.kill(os.getpid(), 9)\n")
+    with pytest.raises(NoEnd, match=re.escape("signal 9 in test_crash.py")):
+        copy.failing(["test_crash.py"])
 
 
 @pytest.mark.slow

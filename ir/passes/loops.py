@@ -146,16 +146,20 @@ def hoisted(
     movable = [
         operation
         for operation in inner.operations
-        if not operation.regions and operation.results and all(result in fixed for result in operation.results)
+        if operation.results and all(result in fixed for result in operation.results)
     ]
-    # What literals alone make is folded, and cheap to make again.
-    gone = {operation for operation in movable if not all(isinstance(v, Literal) for v in operation.operands)}
+    # What literals alone make without a region is folded, and cheap to make again.
+    gone = {
+        operation
+        for operation in movable
+        if operation.regions or not all(isinstance(value, Literal) for value in operation.operands)
+    }
     if not gone:
         return Region(inner.params, inner.operations, results), []
     outer: Env = dict(const_of)
     for operation in movable:
         operands = [look_up(outer, value) for value in operation.operands]
-        again = builder.emit_operation(operation.op, operands, operation.attrs)
+        again = builder.emit_operation(operation.op, operands, operation.attrs, operation.regions)
         for old, new in zip(operation.results, again.results, strict=True):
             new.name = new.name or old.name
             outer[old] = new

@@ -426,3 +426,16 @@ def horner_and_derivative(c: Any) -> Any:
         d = d * 0.7 + p
         p = p * 0.7 + c[k]
     return p * d
+
+
+@entry(np.array([0.7, 0.8]))
+def growth_with_settled_rates(p: Any) -> Any:
+    """A branch and a loop that are the same in every step, and what is computed from them."""
+    y = 1.0
+    for _ in range(40):
+        rate = np.sin(p[1]) if p[0] > 0.5 else 2.0 * p[0]
+        weight = p[0]
+        for _ in range(25):
+            weight = 0.9 * weight + 0.1 * p[1] * weight
+        y = y + 0.02 * (np.exp(-rate) + np.tanh(weight) - y * y)
+    return y

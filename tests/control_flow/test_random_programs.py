@@ -58,8 +58,8 @@ def require_agreement(seed: int) -> None:
         value, found = slope(x.copy())
         for other in (x, *(point(7 * seed + k) for k in range(1, 4))):
             np.testing.assert_allclose(slope(other.copy())[0], function(other.copy()), rtol=1e-9, err_msg=text)
-    np.testing.assert_allclose(value, function(x.copy()), rtol=1e-9)
-    one, other = (differences(function, x, step) for step in (1e-6, 2.5e-7))
+        np.testing.assert_allclose(value, function(x.copy()), rtol=1e-9)
+        one, other = (differences(function, x, step) for step in (1e-6, 2.5e-7))
     scale = 1.0 + np.max(np.abs(other))
     if np.max(np.abs(one - other)) < 1e-4 * scale:  # no kink in between
         np.testing.assert_allclose(found, other, rtol=2e-4, atol=1e-5 * scale, err_msg=text)

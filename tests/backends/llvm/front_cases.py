@@ -103,6 +103,11 @@ CHANGES = [
     ),
     Change("scalar_kind", "s = np.float64(2.0)\ndef f(x): return s * np.sin(x)", "s = np.float32(3.0)"),
     Change("transform_rebound", "k = lambda x: x**3\nh = sg.grad(k)\ndef f(x): return h(x)", "h = sg.grad(np.sin)"),
+    Change(
+        "transform_with_other_options",
+        "k = lambda x, y: x**3 * y\nh = sg.grad(k)\ndef f(x): return h(x, 2.0 * x)",
+        "h = sg.grad(k, 1)",
+    ),
     Change("transform_inside", "s = 2.0\ndef k(x): return np.sin(x) * s\nf = sg.grad(k)", "s = 3.0"),
     Change("partial_rebound", "f = partial(lambda s, x: np.sin(x) * s, 2.0)\n", "f.keywords['x'] = 1.0"),
     Change(

@@ -51,6 +51,11 @@ def clustered(random: np.random.Generator, size: int) -> Array:
     return random.choice([-1e30, 1.0, 3e-9], size) * (1 + random.integers(0, 4, size) * 2.0**-52)
 
 
+def near(random: np.random.Generator, size: int) -> Array:
+    """The same of numbers of one sign and few exponents: of a long row's keys the last bit alone has no room."""
+    return random.choice([0.07, 0.5, 1.9], size) * (1 + random.integers(0, 4, size) * 2.0**-52)
+
+
 def repeated(random: np.random.Generator, size: int) -> Array:
     return random.choice(random.normal(size=max(size // 8, 1)), size)
 
@@ -60,6 +65,7 @@ VALUES: dict[str, Callable[[np.random.Generator, int], Array]] = {
     "whole": whole,
     "zeros": with_zeros,
     "clustered": clustered,
+    "near": near,
     "repeated": repeated,
     "equal": lambda random, size: np.full(size, 0.1),
 }

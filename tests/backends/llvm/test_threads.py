@@ -110,6 +110,30 @@ def test_several_callers_at_once() -> None:
     assert python(program, 3) == "fine"
 
 
+def test_the_caller_waits_for_chunks_that_others_have_begun() -> None:
+    """Each of two threads has a chunk, and the other's goes on until the caller is back, or for so long."""
+    program = """
+    import ctypes
+    from srcgrad.backends.llvm import workers
+    run(lambda x: OPS["tanh"](x) * 2.0, normal(300_000))
+    caller, begun, back, done = threading.get_ident(), threading.Event(), threading.Event(), []
+    def chunk(block, number):
+        if threading.get_ident() == caller:
+            assert begun.wait(60)
+        else:
+            begun.set()
+            back.wait(0.3)
+        done.append(number)
+    function = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)(chunk)
+    share = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)(workers._CELL.value)
+    share(ctypes.cast(function, ctypes.c_void_p), None, 2)
+    found = sorted(done)
+    back.set()
+    print(found)
+    """
+    assert python(program, 2) == "[0, 1]"
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
 def test_a_fork_makes_threads_of_its_own() -> None:
     program = """

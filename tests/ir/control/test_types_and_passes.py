@@ -22,7 +22,7 @@ from srcgrad.ir.transforms.linear import Masked
 from srcgrad.ir.types import BOOL, INT64, ArrayType, TapeType
 from srcgrad.ir.verify import verify
 from tests.ir.control.programs import PROGRAMS, compiled, derivative, interpreted, nestings, trace
-from tests.ir.control.tracing import F64, apply, at, check, cond, for_, put, sin, total, vector, while_
+from tests.ir.control.tracing import F64, apply, at, check, cond, exp, for_, put, sin, total, vector, while_
 
 # --- types and text ---------------------------------------------------------------------------------------------------
 
@@ -164,6 +164,29 @@ def test_what_does_not_change_leaves_loops() -> None:
     assert loop.attrs["carries"] == 1
     assert "sin" not in [operation.op.name for operation in loop.regions[0].operations]
     np.testing.assert_allclose(interpreted(tidied, 0.7)[0], interpreted(function, 0.7)[0])
+
+
+def test_control_flow_that_does_not_change_leaves_loops_with_what_reads_it() -> None:
+    """Also a loop that reads literals alone, and what stands in a loop of a loop."""
+
+    def program(x: Any) -> Any:
+        def inner(i: Any, s: Any) -> Any:
+            picked = cond(x > 0.5, sin, lambda y: y * 3.0, x)[0]
+            grown = for_(4, lambda j, t: t * x + 1.0, x)[0]
+            known = for_(5, lambda j, t: sin(t) + 1.0, 0.3)[0]
+            return sin(s) + exp(picked) * grown + known
+
+        return for_(3, lambda i, s: for_(2, inner, s * 0.5)[0], x)[0]
+
+    function = trace(program, F64)
+    tidied = dce(tidy(function))
+    verify(tidied)
+    *before, last = [operation for operation in tidied.operations if operation.regions]
+    assert [operation.op.name for operation in before] == ["cond", "for", "for"]
+    kept = [operation.op.name for operation in last.regions[0].walk()]
+    assert sorted(kept) == ["add", "add", "for", "mul", "sin"]
+    for x in (0.7, 0.2):
+        np.testing.assert_allclose(interpreted(tidied, x)[0], interpreted(function, x)[0], rtol=1e-14)
 
 
 def test_what_may_raise_stays_in_its_loop() -> None:
