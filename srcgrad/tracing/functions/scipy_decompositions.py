@@ -124,42 +124,6 @@ def eig(
     return tuple(np.linalg.eig(a)) if right else np.linalg.eigvals(a)
 
 
-def tridiagonal(d: Any, e: Any) -> Any:
-    """The symmetric matrix of a diagonal and the one beside it."""
-    diagonal, beside = as_array(d), as_array(e)
-    if diagonal.ndim != 1 or beside.shape != (diagonal.shape[0] - 1,):
-        raise ShapeError("d and e must be one-dimensional, e one shorter than d")
-    return np.diag(diagonal) + np.diag(beside, -1) + np.diag(beside, 1)
-
-
-@scipy_rule(scipy.linalg.eigh_tridiagonal)
-def eigh_tridiagonal(
-    d: Any,
-    e: Any,
-    eigvals_only: bool = False,
-    select: str = "a",
-    select_range: Any = None,
-    check_finite: bool = True,
-    tol: float = 0.0,
-    lapack_driver: str = "auto",
-) -> Any:
-    refuse("scipy.linalg.eigh_tridiagonal", select=(select, "a"))
-    return eigh(tridiagonal(d, e), eigvals_only=eigvals_only)
-
-
-@scipy_rule(scipy.linalg.eigvalsh_tridiagonal)
-def eigvalsh_tridiagonal(
-    d: Any,
-    e: Any,
-    select: str = "a",
-    select_range: Any = None,
-    check_finite: bool = True,
-    tol: float = 0.0,
-    lapack_driver: str = "auto",
-) -> Any:
-    return eigh_tridiagonal(d, e, True, select)
-
-
 @scipy_rule(scipy.linalg.pinvh)
 def pinvh(
     a: Any, atol: Any = None, rtol: Any = None, lower: bool = True, return_rank: bool = False, check_finite: bool = True

@@ -111,6 +111,18 @@ def resized(how: Method, error: Any, rejected: Any) -> Any:
     return np.clip(factor, LEAST, np.where(rejected | (error >= 1.0), 1.0, MOST))
 
 
+def lengthened(t: Any, h: Any, direction: Any, longest: Any) -> tuple[Any, Any]:
+    """The size of a step within what it may be, and whether it was less than can be told apart."""
+    least = 10.0 * np.abs(np.nextafter(held(t), direction * np.inf) - held(t))
+    return np.minimum(np.maximum(h, least), longest), h < least
+
+
+def reached(t: Any, end: Any, h: Any, direction: Any) -> tuple[Any, Any]:
+    """Where a step ends, and whether that is the end of all."""
+    last = direction * (held(t) + direction * h - held(end)) >= 0.0
+    return np.where(last, end, t + direction * h), last
+
+
 def integrated(
     slope: Any, how: Method, t: Any, end: Any, y: Any, asked: Any, rtol: Any, atol: Any, longest: Any, first: Any
 ) -> Any:
@@ -126,11 +138,9 @@ def integrated(
     found = np.zeros((len(asked), len(y)), y.dtype) + y
     rejected, alive = False, True
     while alive and direction * held(end - t) > 0.0:
-        least = 10.0 * np.abs(np.nextafter(held(t), direction * np.inf) - held(t))
-        alive = not (rejected and h < least)
-        h = np.minimum(np.maximum(h, least), longest)
-        last = direction * (held(t) + direction * h - held(end)) >= 0.0
-        new_t = end if last else t + direction * h
+        h, least = lengthened(t, h, direction, longest)
+        alive = not (rejected and least)
+        new_t, _ = reached(t, end, h, direction)
         step = new_t - t
         new, slope_there, error, powers = stepped(slope, how, t, y, f, step, rtol, atol)
         h = held(np.abs(step)) * resized(how, error, rejected)
@@ -154,11 +164,9 @@ def recorded(slope: Any, how: Method, t: Any, end: Any, y: Any, rtol: Any, atol:
     times, values = [t], [y]
     rejected, alive = False, True
     while alive and direction * held(end - t) > 0.0:
-        least = 10.0 * np.abs(np.nextafter(held(t), direction * np.inf) - held(t))
-        alive = not (rejected and h < least)
-        h = np.minimum(np.maximum(h, least), longest)
-        last = direction * (held(t) + direction * h - held(end)) >= 0.0
-        new_t = end if last else t + direction * h
+        h, least = lengthened(t, h, direction, longest)
+        alive = not (rejected and least)
+        new_t, _ = reached(t, end, h, direction)
         step = new_t - t
         new, slope_there, error, _ = stepped(slope, how, t, y, f, step, rtol, atol)
         h = held(np.abs(step)) * resized(how, error, rejected)
@@ -181,11 +189,9 @@ def visited(slope: Any, how: Method, times: Any, y: Any, rtol: Any, atol: Any) -
         t, end = times[k - 1], times[k]
         rejected, alive = False, True
         while alive and direction * held(end - t) > 0.0:
-            least = 10.0 * np.abs(np.nextafter(held(t), direction * np.inf) - held(t))
-            alive = not (rejected and h < least)
-            h = np.maximum(h, least)
-            last = direction * (held(t) + direction * h - held(end)) >= 0.0
-            new_t = end if last else t + direction * h
+            h, least = lengthened(t, h, direction, np.inf)
+            alive = not (rejected and least)
+            new_t, last = reached(t, end, h, direction)
             step = new_t - t
             new, slope_there, error, _ = stepped(slope, how, t, y, f, step, rtol, atol)
             wanted = held(np.abs(step)) * resized(how, error, rejected)

@@ -108,6 +108,19 @@ def eigh_tridiagonal(
     return eigh(matrix, eigvals_only=eigvals_only)
 
 
+@scipy_rule(scipy.linalg.eigvalsh_tridiagonal)
+def eigvalsh_tridiagonal(
+    d: Any,
+    e: Any,
+    select: Any = "a",
+    select_range: Any = None,
+    check_finite: bool = True,
+    tol: float = 0.0,
+    lapack_driver: str = "auto",
+) -> Any:
+    return eigh_tridiagonal(d, e, True, select)
+
+
 def toeplitz_matrix(c_or_cr: Any) -> Any:
     column, row = c_or_cr if isinstance(c_or_cr, tuple) else (c_or_cr, None)
     return toeplitz(column, row)
