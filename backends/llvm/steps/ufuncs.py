@@ -8,6 +8,7 @@ is called on the step's buffers.
 from __future__ import annotations
 
 import ctypes
+import importlib
 import re
 from collections.abc import Sequence
 from functools import cache
@@ -103,12 +104,10 @@ def ufunc_of(op: Op) -> tuple[np.ufunc, int] | None:
         return _OPERATORS[binary[1]], 0
     if call is None:
         return None
-    import scipy.special
-
     if call[2] in _HIDDEN:
         found: Any = hidden(call[2])
     else:
-        found = getattr(np if call[1] == "np" else scipy.special, call[2], None)
+        found = getattr(np if call[1] == "np" else importlib.import_module("scipy.special"), call[2], None)
     return (found, int(call[3] or 0)) if isinstance(found, np.ufunc) else None
 
 
@@ -225,11 +224,7 @@ def sech(operation: Operation, name: str, target: Target) -> Step | None:
 
 
 WRITERS: Final[dict[str, StepWriter]] = {
-    **{
-        name: elementwise_ufunc
-        for name, op in REGISTRY.items()
-        if isinstance(op, Elementwise) and op.meaning and ufunc_of(op) is not None
-    },
+    **{name: elementwise_ufunc for name, op in REGISTRY.items() if isinstance(op, Elementwise) and op.meaning},
     "zeta": elementwise_ufunc,
     "lambertw": lambertw,
     "sech": sech,

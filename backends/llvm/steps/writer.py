@@ -9,7 +9,6 @@ from types import ModuleType
 from typing import Any, Final
 
 import numpy as np
-from scipy.linalg import cython_blas, cython_lapack
 
 from srcgrad.backends.llvm.emitter import DType, Emitter, Number
 from srcgrad.backends.llvm.steps import Step
@@ -27,6 +26,8 @@ LETTERS: Final = {"float32": "s", "float64": "d", "complex64": "c", "complex128"
 @cache
 def routine(name: str) -> int:
     """The address of a routine of BLAS or LAPACK, as SciPy has them: Fortran's, with 32-bit integers."""
+    from scipy.linalg import cython_blas, cython_lapack  # what a program without products need not wait for
+
     modules: tuple[ModuleType, ...] = (cython_blas, cython_lapack)
     capsule: Any = next(module.__pyx_capi__[name] for module in modules if name in module.__pyx_capi__)
     api = ctypes.pythonapi
