@@ -32,7 +32,6 @@ from tests.tracing.function_inputs import (
 )
 from tests.tracing.trace_support import Case
 
-
 IN_A_PLANE: list[Case] = [
     (
         "cross of vectors in a plane",
