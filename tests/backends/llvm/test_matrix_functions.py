@@ -141,6 +141,8 @@ NOT_FINITE: dict[str, Array] = {
     "overflow": np.array([[1000.0, 1.0], [0.0, 1.0]]),
     "full overflow": np.array([[800.0, 1.0], [1.0, 3.0]]),
 }
+if np.lib.NumpyVersion(scipy.__version__) >= "1.18.0":  # whose zero below the infinity is nan
+    del NOT_FINITE["inf above"]
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
