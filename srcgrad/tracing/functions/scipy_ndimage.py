@@ -173,39 +173,32 @@ def gaussian_filter(
     return x
 
 
+def gaussian_derivatives(name: str, order: int, input: Any, output: Any, axes: Any, *how: Any, **kwargs: Any) -> Any:
+    """The image, and its derivatives of an order along each axis; ``how``: sigma, mode and cval."""
+    x = image(input, output, name)
+    refuse(name, axes=(axes, None))
+    sigma, mode, cval = how
+    orders = [tuple(order * (k == axis) for k in range(x.ndim)) for axis in range(x.ndim)]
+    return x, [gaussian_filter(x, sigma, each_order, None, mode, cval, **kwargs) for each_order in orders]
+
+
 @function_rule(scipy.ndimage.gaussian_laplace)
 def gaussian_laplace(
-    input: Any,
-    sigma: Any,
-    output: Any = None,
-    mode: Any = "reflect",
-    cval: Any = 0.0,
-    *,
-    axes: Any = None,
+    input: Any, sigma: Any, output: Any = None, mode: Any = "reflect", cval: Any = 0.0, *, axes: Any = None,
     **kwargs: Any,
-) -> Any:
-    x = image(input, output, "scipy.ndimage.gaussian_laplace")
-    refuse("scipy.ndimage.gaussian_laplace", axes=(axes, None))
-    orders = [tuple(2 * (k == axis) for k in range(x.ndim)) for axis in range(x.ndim)]
-    return sum(gaussian_filter(x, sigma, order, None, mode, cval, **kwargs) for order in orders)
+) -> Any:  # fmt: skip
+    name = "scipy.ndimage.gaussian_laplace"
+    return sum(gaussian_derivatives(name, 2, input, output, axes, sigma, mode, cval, **kwargs)[1])
 
 
 @function_rule(scipy.ndimage.gaussian_gradient_magnitude)
 def gaussian_gradient_magnitude(
-    input: Any,
-    sigma: Any,
-    output: Any = None,
-    mode: Any = "reflect",
-    cval: Any = 0.0,
-    *,
-    axes: Any = None,
+    input: Any, sigma: Any, output: Any = None, mode: Any = "reflect", cval: Any = 0.0, *, axes: Any = None,
     **kwargs: Any,
-) -> Any:
-    x = image(input, output, "scipy.ndimage.gaussian_gradient_magnitude")
-    refuse("scipy.ndimage.gaussian_gradient_magnitude", axes=(axes, None))
-    orders = [tuple(int(k == axis) for k in range(x.ndim)) for axis in range(x.ndim)]
-    found = np.sqrt(sum(gaussian_filter(x, sigma, order, None, mode, cval, **kwargs) ** 2 for order in orders))
-    return cast(found, x.dtype)
+) -> Any:  # fmt: skip
+    name = "scipy.ndimage.gaussian_gradient_magnitude"
+    x, slopes = gaussian_derivatives(name, 1, input, output, axes, sigma, mode, cval, **kwargs)
+    return cast(np.sqrt(sum(slope**2 for slope in slopes)), x.dtype)
 
 
 # --- other filters of fixed weights ----------------------------------------------------------------------------------

@@ -123,6 +123,26 @@ def reached(t: Any, end: Any, h: Any, direction: Any) -> tuple[Any, Any]:
     return np.where(last, end, t + direction * h), last
 
 
+def begun(
+    slope: Any, how: Method, t: Any, end: Any, y: Any, rtol: Any, atol: Any, longest: Any, first: Any
+) -> tuple[Any, Any, Any]:
+    """The direction of time, the slope where it begins, and the size of the first step."""
+    direction = np.where(held(end) >= held(t), 1.0, -1.0)
+    f = slope(t, y)
+    if first is not None:
+        return direction, f, first
+    length = np.minimum(np.abs(held(end - t)), longest)
+    return direction, f, first_step(slope, t, y, f, length, direction, how.order, rtol, atol)
+
+
+def tried(
+    slope: Any, how: Method, t: Any, end: Any, y: Any, f: Any, h: Any, direction: Any, rtol: Any, atol: Any
+) -> tuple[Any, ...]:
+    """A step that does not go past the end: its size, where it ends, and what `stepped` gives."""
+    there, _ = reached(t, end, h, direction)
+    return there - t, there, *stepped(slope, how, t, y, f, there - t, rtol, atol)
+
+
 def integrated(
     slope: Any, how: Method, t: Any, end: Any, y: Any, asked: Any, rtol: Any, atol: Any, longest: Any, first: Any
 ) -> Any:
@@ -130,19 +150,13 @@ def integrated(
 
     Converted before it is called. Returns them and whether the end was reached.
     """
-    direction = np.where(held(end) >= held(t), 1.0, -1.0)
-    f = slope(t, y)
-    h = first
-    if h is None:
-        h = first_step(slope, t, y, f, np.minimum(np.abs(held(end - t)), longest), direction, how.order, rtol, atol)
+    direction, f, h = begun(slope, how, t, end, y, rtol, atol, longest, first)
     found = np.zeros((len(asked), len(y)), y.dtype) + y
     rejected, alive = False, True
     while alive and direction * held(end - t) > 0.0:
         h, least = lengthened(t, h, direction, longest)
         alive = not (rejected and least)
-        new_t, _ = reached(t, end, h, direction)
-        step = new_t - t
-        new, slope_there, error, powers = stepped(slope, how, t, y, f, step, rtol, atol)
+        step, new_t, new, slope_there, error, powers = tried(slope, how, t, end, y, f, h, direction, rtol, atol)
         h = held(np.abs(step)) * resized(how, error, rejected)
         rejected = error >= 1.0
         if not rejected:
@@ -156,19 +170,13 @@ def integrated(
 
 def recorded(slope: Any, how: Method, t: Any, end: Any, y: Any, rtol: Any, atol: Any, longest: Any, first: Any) -> Any:
     """As `integrated`, with the values after each step. How many there are depends on values."""
-    direction = np.where(held(end) >= held(t), 1.0, -1.0)
-    f = slope(t, y)
-    h = first
-    if h is None:
-        h = first_step(slope, t, y, f, np.minimum(np.abs(held(end - t)), longest), direction, how.order, rtol, atol)
+    direction, f, h = begun(slope, how, t, end, y, rtol, atol, longest, first)
     times, values = [t], [y]
     rejected, alive = False, True
     while alive and direction * held(end - t) > 0.0:
         h, least = lengthened(t, h, direction, longest)
         alive = not (rejected and least)
-        new_t, _ = reached(t, end, h, direction)
-        step = new_t - t
-        new, slope_there, error, _ = stepped(slope, how, t, y, f, step, rtol, atol)
+        step, new_t, new, slope_there, error, _ = tried(slope, how, t, end, y, f, h, direction, rtol, atol)
         h = held(np.abs(step)) * resized(how, error, rejected)
         rejected = error >= 1.0
         if not rejected:
