@@ -17,7 +17,7 @@ from srcgrad.cache import PURE_FUNCTIONS
 from srcgrad.custom import checkpoint, stop_gradient
 from srcgrad.differentiate import Argnums, Grad, Hessian, Jacobian
 from srcgrad.directional import Hvp, Jvp, Linearize, Vjp
-from srcgrad.mapped import Axes, Jit, Vmap
+from srcgrad.mapped import Axes, Jit, Vmap, check_static
 
 Function = Callable[..., Any]
 
@@ -243,7 +243,7 @@ def jit(
         f: a function of pytrees of arrays and numbers. Arrays that it changes in place are changed for the caller.
         static_argnums, static_argnames: taken for JAX's sake. Integers, texts, functions and other objects are
             compiled in without being named; floats and arrays are arguments of the program, of which it may ask the
-            values.
+            values. They must name parameters of the function.
         strict: raise where the function cannot be one program, instead of running it as it is with one warning.
         donate_argnums: positional arguments whose jax arrays are not used after the call: on the xla backend their
             memory is used for results, and they are deleted. Other backends and NumPy arrays are not concerned.
@@ -269,6 +269,8 @@ def jit(
             donate_argnums=donate_argnums,
             backend=backend,
         )
+    if static_argnums != () or static_argnames != ():
+        check_static(f, static_argnums, static_argnames)
     return Jit(f, bool(strict), backend, donate_argnums)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -9,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from srcgrad.annotations import signature_of
 from srcgrad.boundary import described
 from srcgrad.building import Built, Job, Program
 from srcgrad.differentiate import Argnums, are_plain, check_argnums, normal_argnums, plural, rebuild
@@ -269,6 +271,30 @@ def move_axis(builder: Builder, value: Value, source: int, target: int) -> Value
     perm = [axis for axis in range(value.type.rank) if axis != source]
     perm.insert(target, source)
     return REGISTRY["transpose"](Term(builder, value), perm=tuple(perm)).value
+
+
+def check_static(f: Callable[..., Any], argnums: Any, argnames: Any) -> None:
+    """Raise an ArgumentError for static arguments that a function does not have, where its signature is known."""
+    numbers = check_argnums(argnums, "jit", "static_argnums") if argnums != () else ()
+    numbers = numbers if isinstance(numbers, tuple) else (numbers,)
+    names = (argnames,) if isinstance(argnames, str) else argnames
+    if not isinstance(names, (tuple, list)) or not all(isinstance(name, str) for name in names):
+        raise ArgumentError(f"jit: static_argnames must be a name or a sequence of names, not {described(argnames)}")
+    try:
+        parameters = signature_of(f).parameters.values()
+    except (TypeError, ValueError):
+        return
+    kinds = {parameter.kind for parameter in parameters}
+    count = sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters)
+    known = [p.name for p in parameters if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    missing = [n for n in numbers if not -count <= n < count and inspect.Parameter.VAR_POSITIONAL not in kinds]
+    unknown = [name for name in names if name not in known and inspect.Parameter.VAR_KEYWORD not in kinds]
+    if missing or unknown:
+        option, first = ("static_argnums", missing[0]) if missing else ("static_argnames", unknown[0])
+        raise ArgumentError(
+            f"jit: {option} names {first!r}, which the function does not have",
+            hint=f"its parameters are {', '.join(p.name for p in parameters) or 'none'}",
+        )
 
 
 class Jit(Transformed):
