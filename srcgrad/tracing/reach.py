@@ -12,7 +12,7 @@ import dis
 import functools
 import sys
 import types
-from abc import ABC, ABCMeta
+from abc import ABC, ABCMeta, get_cache_token
 from collections.abc import Callable
 from typing import Any, Final, Generic, NamedTuple
 
@@ -311,6 +311,8 @@ class ObjectAnalysis(Analysis):
     def finish(self) -> None:
         for resolution in self.resolutions:
             resolution.settle(self.local_attributes)
+        if any(type(self.objects[index]) is ABCMeta for index in self.named):  # which isinstance may be asked about
+            self.require(f"{self.constant(get_cache_token)}() == {self.constant(get_cache_token())}")
         for index, dirty in enumerate(self.plan.dirty()):
             if dirty and self.plan.nodes[index].kind == "class":
                 raise Refusal(f"a method of {self.plan.nodes[index].label} reads arrays or floats from outside")

@@ -71,6 +71,20 @@ def test_a_change_of_a_class_or_an_object_is_seen(change: str, backend: str) -> 
 
 
 @pytest.mark.parametrize("backend", ["numpy", "llvm"])
+def test_a_class_that_is_registered_later_is_an_instance(backend: str) -> None:
+    names = world(
+        "import abc\nclass Kind(abc.ABC): pass\nclass Plain: pass\nthing = Plain()\n"
+        "def f(x): return np.sin(x) * (2.0 if isinstance(thing, Kind) else 1.0)"
+    )
+    f = sg.grad(names["f"], backend=backend)
+    for _ in range(6):
+        assert f(0.5) == pytest.approx(0.8775825618903728)
+    names["Kind"].register(names["Plain"])
+    for _ in range(6):
+        assert f(0.5) == pytest.approx(2.0 * 0.8775825618903728)
+
+
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
 def test_a_class_that_changes_at_each_call_is_not_traced_again(backend: str) -> None:
     names = world(
         "class Model:\n    calls = 0\n    def scale(self): return 3.0\n"
