@@ -36,6 +36,8 @@ sys.path.insert(0, str(ROOT))  # a checkout that is not installed measures itsel
 
 Call = Callable[[], object]
 PEERS = ("srcgrad", "numpy", "autograd", "jax", "torch")
+QUIET = 0.03
+"""Seconds to wait before each sample: after a call with much memory has returned, threads of jax go on for 20 ms."""
 
 
 @dataclass
@@ -120,12 +122,13 @@ def repeats_for(call: Call, target: float = 0.02) -> int:
 
 
 def interleaved(calls: dict[str, Call], rounds: int, repeats: dict[str, int]) -> dict[str, float]:
-    """The median seconds per call of each, over rounds that run them in turn."""
+    """The median seconds per call of each, over rounds that run them in turn, each when the one before is quiet."""
     samples: dict[str, list[float]] = {name: [] for name in calls}
     names = list(calls)
     for turn in range(rounds):
         shift = turn % len(names)
         for name in names[shift:] + names[:shift]:
+            time.sleep(QUIET)
             samples[name].append(seconds(calls[name], repeats[name]))
     return {name: statistics.median(values) for name, values in samples.items()}
 

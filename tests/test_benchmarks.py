@@ -23,13 +23,16 @@ def test_patterns_choose_rows() -> None:
 
 
 class Clock:
-    """Time that goes by in calls only."""
+    """Time that goes by in calls and between them."""
 
     def __init__(self) -> None:
         self.now, self.calls = 0.0, 0
 
     def perf_counter(self) -> float:
         return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
 
     def call(self, taken: Callable[[int], float]) -> Callable[[], None]:
         def call() -> None:
@@ -52,7 +55,8 @@ def test_medians_are_of_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock()
     monkeypatch.setattr(measure, "time", clock)
     calls = {"fast": clock.call(lambda k: 1.0), "slow": clock.call(lambda k: 3.0)}
-    assert measure.interleaved(calls, 3, {"fast": 2, "slow": 1}) == {"fast": 1.0, "slow": 3.0}
+    assert measure.interleaved(calls, 3, {"fast": 2, "slow": 1}) == pytest.approx({"fast": 1.0, "slow": 3.0})
+    assert clock.now > 15.0  # the wait is not part of what is measured
 
 
 @pytest.mark.usefixtures("jax_as_it_was")

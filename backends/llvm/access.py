@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -15,6 +15,16 @@ STREAM: Final = "!9000"
 """What marks stores past the caches; every module defines it."""
 ARENA: Final = "%arena"
 """The memory of a section, in which kernels know the places of arrays where there are many."""
+
+
+class Place(NamedTuple):
+    """Where an array lies in `ARENA`: after so many elements, which are a multiple of 64 bytes.
+
+    ``alone``: up to the next such multiple after its end there is nothing else.
+    """
+
+    start: int
+    alone: bool
 
 
 def memory_name(dtype: DType) -> str:
@@ -36,14 +46,16 @@ class Access:
         """Outputs that begin at a multiple of 64 bytes and are written past the caches, where vectors lie so too."""
         self.moved: frozenset[str] = frozenset()
         """Pointers to where the first element of an array would be, of which only a part is there."""
-        self.fixed: Mapping[str, int] = {}
-        """What stands for pointers to known places in `ARENA`, and after how many elements they are."""
+        self.fixed: Mapping[str, Place] = {}
+        """What stands for pointers to known places in `ARENA`."""
+        self.whole = False
+        """Whether all vectors of the innermost loop begin at a multiple of their length."""
 
     def address(self, pointer: str, name: str, place: Number) -> str:
         """The address of an element, whose type is ``name``."""
-        start = self.fixed.get(pointer)
-        if start is not None:
-            return self.e.emit(f"getelementptr [1 x {name}], ptr {ARENA}, i64 {start}, i64 {place.text}")
+        fixed = self.fixed.get(pointer)
+        if fixed is not None:
+            return self.e.emit(f"getelementptr [1 x {name}], ptr {ARENA}, i64 {fixed.start}, i64 {place.text}")
         step = "getelementptr" if pointer in self.moved else "getelementptr inbounds"
         return self.e.emit(f"{step} {name}, ptr {pointer}, i64 {place.text}")
 
@@ -73,6 +85,14 @@ class Access:
         part = index if stride == 1 else self.e.integer("mul", index, stride)
         return part if base.text == "0" else self.e.integer("add", base, part)
 
+    def is_padded(self, pointer: str, line: Line) -> bool:
+        """Whether vectors along a line, which have 64 bytes at most, may go beyond its end: nothing else is there.
+
+        LLVM chooses loads and stores without masks in half the time at level 0, where it is quick, and else in twice.
+        """
+        fixed = self.fixed.get(pointer) if self.e.plain and self.whole and line.strides == (1,) else None
+        return fixed is not None and fixed.alone and not line.offset
+
     def load_at(
         self, pointer: str, line: Line, dtype: DType, index: Number | None, lanes: int, mask: Number | None
     ) -> Number:
@@ -84,6 +104,8 @@ class Access:
             text = e.emit(f"load {name}, ptr {address}, align {dtype.itemsize}")
             return e.splat(self.from_memory(text, dtype, 1), lanes)
         if stride == 1:
+            if mask is not None and self.is_padded(pointer, line):
+                mask = None
             return self.from_memory(self.load_vector(address, name, dtype, lanes, mask), dtype, lanes)
         if stride == -1 and mask is None:
             first = e.emit(f"getelementptr inbounds {name}, ptr {address}, i64 {1 - lanes}")
@@ -118,6 +140,8 @@ class Access:
         stride = line.strides[-1] if line.strides else 0
         streams = output in self.streamed and not any(k % lanes for k in (line.offset, *line.strides[:-1]))
         value = self.e.splat(value, lanes)
+        if mask is not None and self.is_padded(self.outputs[output], line):
+            mask = None
         self.store(output, self.place(line, index), stride, value, value.dtype, mask, streams=streams)
 
     def store(

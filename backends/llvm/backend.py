@@ -134,7 +134,7 @@ class _Kernel:
         self.fails = isinstance(item, Section)
         self.text = program.write(item) if isinstance(item, Section) else ""
         if not isinstance(item, Section):
-            program.use(item)
+            program.use(item, shared=False)
 
     def entry(self) -> str:
         if not native.LAYOUT_IS_KNOWN:

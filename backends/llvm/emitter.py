@@ -86,14 +86,26 @@ class Emitter:
     ``contract`` lets a product and a sum become one rounding, but within `strict`; nothing else is relaxed.
     ``declarations`` and ``definitions`` (by name) are what the module holds beside the function. ``block`` is the label
     of the block that is being written: what a phi node that follows names. ``outlined``: functions of `vector_math` are
-    called, not written out.
+    called, not written out. ``plain``: what is written is generated at level 0.
+
+    LLVM has two ways to choose instructions at level 0. The one that takes half the time does not know vector constants
+    nor negated vectors, and where it meets one, the other one does all that is before it in the block. So constants are
+    registers that are set at the beginning, and signs are changed as bits.
     """
 
     def __init__(
-        self, lanes: int, features: frozenset[str] = frozenset(), block: str = "entry", outlined: bool = False
-    ) -> None:
+        self, lanes: int, features: frozenset[str] = frozenset(), block: str = "entry", outlined: bool = False,
+        plain: bool = False,
+    ) -> None:  # fmt: skip
         self.lanes = lanes
         self.outlined = outlined
+        self.plain = plain
+        self.stem = "%" if plain else "%v"
+        """How names begin. Those that are numbers LLVM reads sooner; they must grow from line to line."""
+        self.held: dict[tuple[str, str], Number] = {}
+        """Constants in registers, by type and text."""
+        self.opposites: dict[tuple[str, str], Number] = {}
+        """By block and text, where it is ``plain``."""
         self.features = features
         self.block = block
         self.lines: list[str] = []
@@ -115,11 +127,11 @@ class Emitter:
     # --- the basis ---------------------------------------------------------------------------------
     def fresh(self) -> str:
         self.count += 1
-        return f"%v{self.count}"
+        return f"{self.stem}{self.count}"
 
     def emit(self, instruction: str) -> str:
         self.count += 1
-        name = f"%v{self.count}"
+        name = f"{self.stem}{self.count}"
         self.lines.append(f"  {name} = {instruction}")
         return name
 
@@ -131,9 +143,17 @@ class Emitter:
         text = constant_text(value, dtype)
         if lanes == 1:
             return Number(text, dtype, 1)
-        if text in ("0", "false", "0x0000000000000000", "0xH0000"):
-            return Number("zeroinitializer", dtype, lanes)
-        return Number(f"splat ({scalar_name(dtype)} {text})", dtype, lanes)
+        zero = text in ("0", "false", "0x0000000000000000", "0xH0000")
+        found = Number("zeroinitializer" if zero else f"splat ({scalar_name(dtype)} {text})", dtype, lanes)
+        return self.hold(found) if self.plain else found
+
+    def hold(self, a: Number) -> Number:
+        """A constant as a register that has it from the beginning of the function."""
+        key = a.type, a.text
+        if key not in self.held:
+            self.held[key] = a._replace(text=f"%held{len(self.held)}")
+            self.rooms.append(f"  {self.held[key].text} = freeze {a.type} {a.text}")
+        return self.held[key]
 
     def like(self, value: Any, x: Number) -> Number:
         """A constant of a number's type; numbers pass."""
@@ -171,7 +191,14 @@ class Emitter:
         return self.binary("fdiv", self.like(a, b), b)
 
     def neg(self, a: Number) -> Number:
-        return Number(self.emit(f"fneg {a.type} {a.text}"), a.dtype, a.lanes)
+        if not self.plain or a.lanes == 1:
+            return Number(self.emit(f"fneg {a.type} {a.text}"), a.dtype, a.lanes)
+        found = self.opposites.get((self.block, a.text))
+        if found is None:
+            bits = self.bits(a)
+            found = self.from_bits(self.integer("xor", bits, np.iinfo(bits.dtype).min))
+            self.opposites[self.block, a.text] = found
+        return found
 
     def fma(self, a: Number, b: Number | float, c: Number | float) -> Number:
         """``a * b + c`` with one rounding where the machine has that, two elsewhere."""
@@ -268,7 +295,7 @@ class Emitter:
     # --- memory ------------------------------------------------------------------------------------
     def room(self, type: str, align: int) -> str:
         """A pointer to memory of the function, which has it from its beginning (its first lines are ``rooms``)."""
-        name = self.fresh()
+        name = f"%room{len(self.rooms)}"
         self.rooms.append(f"  {name} = alloca {type}, align {align}")
         return name
 

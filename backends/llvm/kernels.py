@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from srcgrad.backends.llvm.access import ARENA, INT64
+from srcgrad.backends.llvm.access import ARENA, INT64, Place
 from srcgrad.backends.llvm.bodies import Body, Span, Trip, counted_loop
 from srcgrad.backends.llvm.chunks import Chunks, bytes_of_part, chunks_of, parted_folds
 from srcgrad.backends.llvm.emitter import BOOL, Emitter, Number
@@ -21,7 +21,7 @@ CELL: Final = "@srcgrad_workers"
 _LINE: Final = 64
 STREAMED: Final = 16 << 20
 """The bytes of outputs from which they are written past the caches, which they would fill."""
-NOWHERE: Final[Mapping[Value, int]] = MappingProxyType({})
+NOWHERE: Final[Mapping[Value, Place]] = MappingProxyType({})
 APART: Final[Mapping[Value, Value]] = MappingProxyType({})
 STRAIGHT_COST: Final = 300
 """The cost of a body, in additions, from which what is done once per trip does not matter."""
@@ -45,15 +45,15 @@ def is_straight(group: Group | Nest, target: Target) -> bool:
 
 
 def kernel_text(
-    group: Group | Nest, target: Target, name: str, places: Mapping[Value, int] = NOWHERE,
-    over: Mapping[Value, Value] = APART,
+    group: Group | Nest, target: Target, name: str, places: Mapping[Value, Place] = NOWHERE,
+    over: Mapping[Value, Value] = APART, plain: bool = False,
 ) -> tuple[str, Emitter]:  # fmt: skip
     """The function ``@NAME_loops``, from pointers of inputs and outputs to nothing, and what it needs declared.
 
-    There is no pointer of what is in ``places``, but one to `ARENA`, where each has its place: after so many elements.
-    Nor is there one of outputs ``over`` an input: they are written to its memory.
+    There is no pointer of what is in ``places``, but one to `ARENA`, where each has its place. Nor is there one of
+    outputs ``over`` an input: they are written to its memory. ``plain``: it is generated at level 0.
     """
-    return _Kernel(group, target, name, places, over).text()
+    return _Kernel(group, target, name, places, over, plain).text()
 
 
 class _Part(NamedTuple):
@@ -69,9 +69,11 @@ class _Kernel:
     """The state of writing one kernel."""
 
     def __init__(
-        self, group: Group | Nest, target: Target, name: str, places: Mapping[Value, int], over: Mapping[Value, Value]
-    ) -> None:
+        self, group: Group | Nest, target: Target, name: str, places: Mapping[Value, Place],
+        over: Mapping[Value, Value], plain: bool,
+    ) -> None:  # fmt: skip
         self.group = group
+        self.plain = plain
         self.over = over
         self.name = name
         self.target = target
@@ -90,7 +92,7 @@ class _Kernel:
         self.chunks = chunks_of(group, target)
 
     def emitter(self) -> Emitter:
-        found = Emitter(1, self.target.features, outlined=self.group.outlined)
+        found = Emitter(1, self.target.features, outlined=self.group.outlined, plain=self.plain)
         found.flags = ""  # which products and sums are rounded once, the group says
         return found
 
@@ -118,6 +120,10 @@ class _Kernel:
         ins, outs = ([self.names.get(value, "") for value in values] for values in (group.inputs, group.outputs))
         found = Body(group, self.target, self.e, ins, outs, spans, first)
         found.fixed = self.fixed
+        steps = [0 if self.chunks is None else self.chunks.length]
+        if isinstance(self.group, Nest):
+            steps.append(self.group.block if self.group.block < self.group.domain[-1] else 0)
+        found.whole = not any(step % found.lanes for step in steps)
         return found
 
     def phases(self) -> list[Group]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -11,10 +11,11 @@ import llvmlite.binding as llvm  # type: ignore[import-untyped]
 import numpy as np
 
 from srcgrad.backends.llvm import scalars
-from srcgrad.backends.llvm.access import memory_name
+from srcgrad.backends.llvm.access import Place, memory_name
 from srcgrad.backends.llvm.control import POLLED
 from srcgrad.backends.llvm.emitter import Emitter, constant_text
 from srcgrad.backends.llvm.kernels import APART, NOWHERE, is_straight, kernel_text
+from srcgrad.backends.llvm.likeness import Likenesses
 from srcgrad.backends.llvm.loops import Group, overwritable
 from srcgrad.backends.llvm.natives import ALIAS, LARGEST_CONSTANT, Natives, is_element, role_of
 from srcgrad.backends.llvm.nests import Nest
@@ -23,12 +24,12 @@ from srcgrad.backends.llvm.planning import Effect, Planner, bytes_of
 from srcgrad.backends.llvm.program import SectionWriter
 from srcgrad.backends.llvm.sections import Section
 from srcgrad.backends.llvm.steps import Step
-from srcgrad.backends.llvm.target import STRAIGHT, Target, is_long
+from srcgrad.backends.llvm.target import STRAIGHT, Target
 from srcgrad.ir.core import Literal, Operation, Value
 from srcgrad.ir.types import ArrayType, TapeType
 
-LONG_PROGRAM: Final = 4096
-"""The statements from which modules are ready before all is written: their text is longer than `target.LONG_TEXT`."""
+LONG_PROGRAM: Final = 1024
+"""The statements from which straight kernels are modules of their own, ready before all is written."""
 PART_TEXT: Final = 1 << 17
 """The characters of such a module."""
 
@@ -47,12 +48,15 @@ class Program:
         self.planner = Planner(partial(effect_of, self.groups, self.steps))
         self.declared: dict[str, None] = {}
         self.defined: dict[str, str] = {}
-        self.variants: dict[str, list[tuple[Mapping[Value, int], Mapping[Value, Value]]]] = {}
+        self.variants: dict[str, list[tuple[Mapping[Value, Place], Mapping[Value, Value]]]] = {}
+        self.likenesses = Likenesses(partition.groups)
+        self.alike: dict[Hashable, str] = {}
+        """The names of functions of groups, by what these are like."""
         self.constants: dict[Any, str] = {}
         self.helpers: set[str] = set()
         self.works: dict[Operation, int] = {}
         self.straight: dict[str, tuple[str, Emitter]] = {}
-        """Kernels that may be generated at level 0, and are in no module yet."""
+        """Kernels that are generated at level 0, and are in no module yet."""
         self.apart: list[str] = []
         """The modules of such kernels."""
         self.written: set[str] = set()
@@ -130,20 +134,31 @@ class Program:
         self.defined.update(emitter.definitions)
 
     def use(
-        self, group: Group | Nest, places: Mapping[Value, int] = NOWHERE, over: Mapping[Value, Value] = APART
-    ) -> str:
-        """The name of the function of a group, for arrays at these places of the arena and outputs ``over`` inputs."""
+        self, group: Group | Nest, places: Mapping[Value, Place] = NOWHERE, over: Mapping[Value, Value] = APART,
+        shared: bool = True,
+    ) -> str:  # fmt: skip
+        """The name of the function of a group, for arrays at these places of the arena and outputs ``over`` inputs.
+
+        If ``shared``, it may be that of another group.
+        """
+        like = self.likenesses.key(group, places, over) if shared else None
+        known = self.alike.get(like) if like is not None else None
+        if known is not None:
+            return known
         variants = self.variants.setdefault(group.name, [])
         if (places, over) not in variants:
             variants.append((places, over))
         number = variants.index((places, over))
         name = f"{group.name}_again{number}" if number else group.name
+        if like is not None:
+            self.alike[like] = name
         if name not in self.written:
             self.written.add(name)
-            text, emitter = kernel_text(group, self.target, name, places, over)
-            if is_straight(group, self.target):
+            plain = self.long and is_straight(group, self.target)
+            text, emitter = kernel_text(group, self.target, name, places, over, plain)
+            if plain:
                 self.straight[name] = text, emitter
-                if self.long and sum([len(text) for text, _ in self.straight.values()]) >= PART_TEXT:
+                if sum([len(text) for text, _ in self.straight.values()]) >= PART_TEXT:
                     self.set_apart()
             else:
                 self.take(emitter)
@@ -175,17 +190,9 @@ class Program:
         return "\n".join([*declared, *helpers, *self.constants_text(), *self.defined.values(), _METADATA])
 
     def straight_texts(self) -> list[str]:
-        """The modules of long straight kernels; none where a program is little text: then they are in the other.
-
-        To be asked for before `text`.
-        """
-        if self.straight and (
-            self.apart or is_long(*[text for text, _ in self.straight.values()], *self.defined.values())
-        ):
+        """The modules of straight kernels, to be asked for before `text`."""
+        if self.straight:
             self.set_apart()
-        for name, (text, emitter) in self.straight.items():
-            self.take(emitter)
-            self.defined[f"group {name}"] = text
         return self.apart
 
     def set_apart(self) -> None:

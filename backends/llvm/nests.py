@@ -90,6 +90,12 @@ class _Growing:
     read: set[Value] = field(default_factory=set)
     cost: int = 0
     """Of a point of all groups."""
+    partial: set[Value] = field(default_factory=set)
+    """What is folded over the outer axes."""
+    sizes: dict[Value, int] = field(default_factory=dict)
+    """The bytes that one index of the outer axes reads and writes, by array."""
+    row: int = 0
+    """The sum of these."""
 
     def admits(self, group: Group) -> int:
         """The number of outer axes with this group too; 0 where it cannot belong here."""
@@ -114,8 +120,9 @@ class _Growing:
 
     def is_local(self, group: Group, outer: int) -> bool:
         """Whether what is read of others is there by then: of the same outer indices, and not folded over these."""
-        groups = (*self.groups, group)
-        partial = {other.outputs[fold.output] for other in groups for fold in other.folds if min(fold.axes) < outer}
+        same = outer == self.outer  # then all is as it should be in the others, which read nothing of this one
+        groups = (group,) if same else (*self.groups, group)
+        partial = self.partial if same else folded_over((*self.groups, group), outer)
         for other in groups:
             for item in other.statements:
                 if isinstance(item, Load):
@@ -127,13 +134,22 @@ class _Growing:
         return True
 
     def row_bytes(self, group: Group, outer: int) -> int:
-        return row_bytes((*self.groups, group), outer)
+        if outer != self.outer:
+            return sum(row_sizes((*self.groups, group), outer).values())
+        found = row_sizes((group,), outer)
+        return self.row + sum([max(size - self.sizes.get(value, 0), 0) for value, size in found.items()])
 
     def add(self, operation: Operation, group: Group, outer: int) -> None:
         self.operations.append(operation)
         self.groups.append(group)
         self.cost += group.cost()
-        self.outer = outer
+        news = [group] if outer == self.outer else self.groups
+        if outer != self.outer:
+            self.partial, self.sizes, self.outer = set(), {}, outer
+        self.partial |= folded_over(news, outer)
+        for value, size in row_sizes(news, outer).items():
+            self.sizes[value] = max(self.sizes.get(value, 0), size)
+        self.row = sum(self.sizes.values())
         self.made.update(dict.fromkeys(group.outputs, group))
         self.read.update(value for value in group.inputs if value.type.size >= math.prod(group.domain))
 
@@ -152,8 +168,13 @@ def of_the_same_row(value: Value, line: Line, domain: Sequence[int], outer: int)
     return least >= 0 and most < math.prod(shape[outer:])
 
 
-def row_bytes(groups: Iterable[Group], outer: int) -> int:
-    """About how many bytes of arrays one index of the outer axes reads and writes."""
+def folded_over(groups: Iterable[Group], outer: int) -> set[Value]:
+    """What groups fold over some of the first axes."""
+    return {group.outputs[fold.output] for group in groups for fold in group.folds if min(fold.axes) < outer}
+
+
+def row_sizes(groups: Iterable[Group], outer: int) -> dict[Value, int]:
+    """About how many bytes of each array one index of the outer axes reads and writes."""
     found: dict[Value, int] = {}
     for group in groups:
         for item in group.statements:
@@ -163,7 +184,7 @@ def row_bytes(groups: Iterable[Group], outer: int) -> int:
                 found[value] = max(found.get(value, 0), math.prod(sizes) * item.dtype.itemsize)
         for value in group.outputs:
             found[value] = value.type.size * value.type.dtype.itemsize // math.prod(group.domain[:outer])
-    return sum(found.values())
+    return found
 
 
 def nested(operations: Sequence[Operation], results: Sequence[Value], groups: list[Group | Nest]) -> list[Operation]:
@@ -229,12 +250,14 @@ def _grown(operations: list[Operation], known: dict[str, Group]) -> tuple[list[O
     before: list[Operation] = []
     after: list[Operation] = []
     late: dict[Value, Operation] = {}
+    stays: set[Value] = set()
+    """What operations give that cannot run before the nest: they need it, or have effects, whose order would change."""
     nest = _Growing()
     for position, operation in enumerate(operations):
         group = known[operation.attrs["kernel"]] if _is_group(operation, known) else None
-        outer = nest.admits(group) if group is not None else 0
-        needed = _needed(operation, late, nest.made) if outer else None
-        if group is not None and needed is not None:
+        outer = nest.admits(group) if group is not None and stays.isdisjoint(operation.operands) else 0
+        if group is not None and outer:
+            needed = _needed(operation, late)
             nest.add(operation, group, outer)
             before += [other for other in after if other in needed]
             after = [other for other in after if other not in needed]
@@ -244,6 +267,9 @@ def _grown(operations: list[Operation], known: dict[str, Group]) -> tuple[list[O
         elif nest.operations:
             after.append(operation)
             late.update(dict.fromkeys(operation.results, operation))
+            fixed = operation.op.effect or operation.regions
+            if fixed or any(value in stays or value in nest.made for value in operation.operands):
+                stays.update(operation.results)
         else:
             before.append(operation)
         if len(after) > _WAITING:
@@ -251,19 +277,14 @@ def _grown(operations: list[Operation], known: dict[str, Group]) -> tuple[list[O
     return before, nest, after
 
 
-def _needed(operation: Operation, late: dict[Value, Operation], made: dict[Value, Group]) -> set[Operation] | None:
-    """Which of the operations that wait an operation needs; None where these cannot run before the nest.
-
-    They can if they need nothing of the nest, and have no effects, whose order would change.
-    """
+def _needed(operation: Operation, late: dict[Value, Operation]) -> set[Operation]:
+    """Which of the operations that wait an operation needs."""
     found: set[Operation] = set()
     stack = [late[value] for value in operation.operands if value in late]
     while stack:
         other = stack.pop()
         if other in found:
             continue
-        if other.op.effect or other.regions or any(value in made for value in other.operands):
-            return None
         found.add(other)
         stack += [late[value] for value in other.operands if value in late]
     return found
@@ -273,14 +294,13 @@ def _finished(nest: _Growing, used: Counter[Value]) -> Nest:
     inside = Counter(value for operation in nest.operations for value in operation.operands)
     inputs = dict.fromkeys(value for group in nest.groups for value in group.inputs if value not in nest.made)
     outputs = [value for value in nest.made if inside[value] < used[value]]
-    bytes_of_row = row_bytes(nest.groups, nest.outer)
     phases = [arranged(group, nest.outer) for group in nest.groups]
     outer = nest.outer
     for axis in reversed(range(nest.outer - 1)):
         if all(mergeable(phase, axis) for phase in phases):
             phases = [merged(phase, axis) for phase in phases]
             outer -= 1
-    rows = max(1, IN_CACHE // max(bytes_of_row, 1))
+    rows = max(1, IN_CACHE // max(nest.row, 1))
     if all(len(phase.domain) == outer for phase in phases):  # rows are numbers: whole vectors of them
         dtypes = {item.dtype for phase in phases for item in phase.statements}
         rows = max(rows, _VECTOR // min(dtype.itemsize for dtype in dtypes))

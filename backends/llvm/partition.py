@@ -29,6 +29,8 @@ from srcgrad.ir.types import ArrayType
 RECOMPUTED: Final = 12
 """The cost (in additions) up to which a value is computed again rather than kept."""
 _ROUNDS: Final = 12
+_FEW: Final = 16
+"""The number of groups up to which all is written to see what several of them compute."""
 _LARGEST: Final = 1 << 20
 INLINED: Final = 24
 """The number of calls of functions up to which each is written out where it stands."""
@@ -331,7 +333,12 @@ class _Planner:
         """The operations of the program: those that are left, and one per group."""
         for number in range(_ROUNDS + 1):
             times, runs = self.times()
-            written = self.write(self.sinks(times))
+            sinks = self.sinks(times)
+            while len(sinks) > _FEW and (more := self.scattered(sinks)):
+                self.kept |= more
+                times, runs = self.times()
+                sinks = self.sinks(times)
+            written = self.write(sinks)
             more = self.too_dear(written.values(), always=number == _ROUNDS)
             if not more:
                 break
@@ -345,6 +352,34 @@ class _Planner:
         found = nested(ordered, self.results, self.groups)
         self.partition.groups += self.groups
         return found
+
+    def scattered(self, sinks: dict[Key, list[Value]]) -> set[Value]:
+        """Values that are not kept and should be, found without writing the groups: several of these compute them.
+
+        What is computed more than once within one group is not found. Where there are many groups, what all of them
+        compute again can be far more than the program.
+        """
+        where: dict[Value, Key | None] = {}
+        """The group that computes a value, or None for several."""
+        for key, values in sinks.items():
+            for value in values:
+                where[value] = key
+                base = self.views[value].base if value in self.views else value
+                if base not in self.kept:
+                    where[base] = key if where.get(base, key) == key else None
+        found: set[Value] = set()
+        for operation, value in reversed(self.computed):
+            if value not in where:
+                continue
+            place = where[value]
+            if place is None and value not in self.kept:
+                found.add(value)
+            for operand in operation.operands:
+                base = self.views[operand].base if operand in self.views else operand
+                if base in self.inlined and base not in self.kept:
+                    where[base] = place if where.get(base, place) == place else None
+        costs = self.costs() if found else {}
+        return {value for value in found if costs[value] > RECOMPUTED}
 
     def too_dear(self, writers: Iterable[GroupWriter], always: bool) -> set[Value]:
         """Values that are not kept and should be: computed in several places, at more than the cost of a load."""

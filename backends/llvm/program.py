@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from srcgrad.backends.llvm import control, scalars
-from srcgrad.backends.llvm.access import ARENA, memory_name
+from srcgrad.backends.llvm.access import ARENA, Place, memory_name
 from srcgrad.backends.llvm.emitter import BOOL, DType, Emitter, Number
 from srcgrad.backends.llvm.entities import Entity, Scope, Tape, writes_tapes
 from srcgrad.backends.llvm.entry import IN_PYTHON, RAISED
@@ -427,7 +427,9 @@ class SectionWriter:
             self.inlined += self.program.length(operation) if self.depth else 0
             self.inline(scope, group)
             return
-        places = self.known_places(scope, (*group.inputs, *group.outputs))
+        places = NOWHERE
+        if not self.program.likenesses.is_repeated(group):  # or one function serves for all, given other pointers
+            places = self.known_places(scope, (*group.inputs, *group.outputs))
         over = scope.plan.over.get(operation, APART)
         name = self.program.use(group, places, over)
         given = [self.pointer(scope, value) for value in group.inputs if value not in places]
@@ -437,15 +439,16 @@ class SectionWriter:
         self.e.do(f"call void @{name}_loops({', '.join(f'ptr {pointer}' for pointer in given)})")
         self.loaded(scope, group.outputs)
 
-    def known_places(self, scope: Scope, values: Sequence[Value]) -> Mapping[Value, int]:
-        """The places of arrays in the arena, in elements, where there are many: pointers would take registers."""
-        found = {}
+    def known_places(self, scope: Scope, values: Sequence[Value]) -> Mapping[Value, Place]:
+        """The places of arrays in the arena, where there are many: pointers would take registers."""
+        found: dict[Value, Place] = {}
         for value in values:
             root, shift = scope.plan.roots.get(value), scope.plan.shifts.get(value)
             if root is not None and root.local and root.home is None and shift is not None:
                 place = scope.base + root.offset + shift
                 if not place % ALIGNMENT:
-                    found[value] = place // value.type.dtype.itemsize
+                    alone = not shift and root.size == bytes_of(value.type)
+                    found[value] = Place(place // value.type.dtype.itemsize, alone)
         return found if len(found) >= MANY else NOWHERE
 
     def target(self, scope: Scope, value: Value) -> str:

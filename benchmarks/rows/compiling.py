@@ -30,25 +30,32 @@ WHOLE = {5_000: 2_505}
 _serial = itertools.count()
 
 
-def body(operations: int) -> list[str]:
-    """A chain in which a tenth of the operations is a tanh, and no two lines in a row are alike."""
-    lines = ["x = np.tanh(x)", "x = x * w", "x = x + b", "x = x - 0.5 * b", "x = x * 0.9", "x = x + w * b"]
-    lines += ["x = x * x", "x = 0.25 * x", "x = x - w"]
+MIXED = (
+    "x = np.tanh(x)", "x = x * w", "x = x + b", "x = x - 0.5 * b", "x = x * 0.9", "x = x + w * b", "x = x * x",
+    "x = 0.25 * x", "x = x - w",
+)  # fmt: skip
+"""A tenth of the operations is a tanh, and no two lines in a row are alike."""
+SUMS = ("x = x * w", "x = x + b", "x = x / np.sum(x)", "x = np.tanh(x)")
+"""Steps of an unrolled loop, each with a sum that the next one needs."""
+
+
+def body(operations: int, given: tuple[str, ...] = MIXED) -> list[str]:
+    """These lines in turn, of so many operations together."""
     found: list[str] = []
     count = 0
-    for line in itertools.cycle(lines):
+    for line in itertools.cycle(given):
         if count >= operations:
             return found
         found.append(line)
-        count += sum(line.count(sign) for sign in "*+-") + line.count("tanh")
+        count += sum(line.count(sign) for sign in "*+-/") + line.count("np.")
     return found
 
 
-def chain(operations: int, np_like: Any = np) -> Any:
+def chain(operations: int, np_like: Any = np, given: tuple[str, ...] = MIXED) -> Any:
     """A new function of so many operations, with a code object of its own."""
     name = f"chain_{next(_serial)}"
     names: dict[str, Any] = {"np": np_like}
-    lines = "".join(f"    {line}\n" for line in body(operations))
+    lines = "".join(f"    {line}\n" for line in body(operations, given))
     exec(f"def {name}(x, w, b):\n{lines}    return np.sum(x)\n", names)
     return names[name]
 
@@ -72,15 +79,15 @@ PATIENCE = 60.0
 """Seconds to wait for jax: XLA takes minutes for some long straight programs."""
 
 
-def jax_first(operations: int) -> float:
+def jax_first(operations: int, given: tuple[str, ...] = MIXED) -> float:
     """Milliseconds of the first call by jax."""
     import jax
     import jax.numpy as jnp
 
     jax.config.update("jax_enable_x64", True)
-    gradient = jax.jit(jax.grad(chain(operations, jnp), (0, 1, 2)))
-    given = tuple(map(jnp.asarray, arrays()))
-    return milliseconds(lambda: jax.block_until_ready(gradient(*given)))
+    gradient = jax.jit(jax.grad(chain(operations, jnp, given), (0, 1, 2)))
+    points = tuple(map(jnp.asarray, arrays()))
+    return milliseconds(lambda: jax.block_until_ready(gradient(*points)))
 
 
 def jax_time(operations: int, rounds: int, row: Row) -> float | None:
@@ -174,6 +181,27 @@ def compile_row(operations: int, rounds: int, whole: bool = False) -> Row:
     return row
 
 
+def sums_row(operations: int, rounds: int) -> Row:
+    """Milliseconds of the first call of a gradient of an unrolled loop with sums, with nothing on disk."""
+    row, points = Row(f"first call, {operations} operations in steps with sums", "ms"), arrays()
+    before = os.environ.get("SRCGRAD_CACHE_DIR")
+    os.environ["SRCGRAD_CACHE_DIR"] = ""
+    try:
+        sg.grad(chain(10, given=SUMS), (0, 1, 2), backend="llvm")(*points)  # imports and one-time work
+        times = []
+        for _ in range(min(rounds, 5)):
+            fresh = sg.grad(chain(operations, given=SUMS), (0, 1, 2), backend="llvm")
+            times.append(milliseconds(lambda fresh=fresh: fresh(*points)))  # type: ignore[misc]
+    finally:
+        os.environ.pop("SRCGRAD_CACHE_DIR")
+        if before is not None:
+            os.environ["SRCGRAD_CACHE_DIR"] = before
+    row.times["srcgrad"] = statistics.median(times)
+    if module("jax") is not None:
+        row.times["jax"] = statistics.median([jax_first(operations, SUMS) for _ in range(min(rounds, 3))])
+    return row
+
+
 FRESH = """
 import time
 start = time.perf_counter()
@@ -221,6 +249,7 @@ def long_row(rounds: int) -> Row:
 ROWS: dict[str, Callable[[int], Row]] = {
     **{f"first-{operations}": partial(compile_row, operations) for operations in LIMITS},
     **{f"first-whole-{operations}": partial(compile_row, operations, whole=True) for operations in WHOLE},
+    **{f"first-sums-{operations}": partial(sums_row, operations) for operations in (50, 250)},
     "fresh-process": process_row,
     "first-100000": long_row,
 }

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from srcgrad.backends.llvm import nests, partition, program, target
+from srcgrad.backends.llvm import modules, nests, partition, program, target
 from srcgrad.backends.llvm.backend import BACKEND
 from srcgrad.backends.llvm.loops import Compute, Group, Load
 from srcgrad.backends.llvm.natives import Natives
@@ -87,6 +87,7 @@ def require_same_bits(name: str, set_limit: Callable[[int], None], limits: tuple
 @pytest.mark.parametrize("name", cases())
 def test_places_in_the_arena(name: str, texts: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nests, "_DEAREST", 100)  # so that there are many kernels, and arrays between them
+    monkeypatch.setattr(modules, "LONG_PROGRAM", 1 << 40)  # and one module
     require_same_bits(name, lambda limit: monkeypatch.setattr(program, "MANY", limit), (1 << 30, 1))
     if name in ("gradient", "rows"):
         assert "nocapture %arena" in texts[-1] and "nocapture %arena" not in texts[-2]
@@ -94,6 +95,7 @@ def test_places_in_the_arena(name: str, texts: list[str], monkeypatch: pytest.Mo
 
 def test_a_kernel_of_many_arrays_has_few_pointers(texts: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nests, "_DEAREST", 400)
+    monkeypatch.setattr(modules, "LONG_PROGRAM", 1 << 40)
     function, given = gradient()
     BACKEND.compile(function).run(*given)
     heads = re.findall(r"define internal void @kernel_\d+_loops\((.*)\)", texts[-1])

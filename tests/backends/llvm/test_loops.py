@@ -214,6 +214,21 @@ def test_folds_over_all_rows_are_part_of_a_nest_but_not_read_in_it() -> None:
     agree(lambda x: (softmax(x, 2, 3), total(softmax(x, 2, 3), 0, 1), total(softmax(x), 1)), normal(3, 4, 5, 6))
 
 
+def test_what_the_first_of_many_phases_folds_over_rows_is_not_read_by_the_last() -> None:
+    """Of as many rows as columns: row k reads of it element k."""
+
+    def along_rows(x: Any) -> Any:
+        return OPS["broadcast"](x, shape=(30, 30), dims=(0,))
+
+    def rule(x: Any) -> Any:
+        down = total(x, 0)
+        for _ in range(3):
+            x = OPS["tanh"](x / along_rows(total(x, 1)))
+        return x + along_rows(down / total(x, 1))
+
+    agree(rule, normal(30, 30) + 3.0, rtol=1e-11)
+
+
 def test_what_all_rows_of_a_square_fold_to_is_read_after_the_nest() -> None:
     """Of as many rows as columns, what row k reads of it is element k: the same place, and not complete."""
 
