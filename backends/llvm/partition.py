@@ -332,12 +332,7 @@ class _Planner:
     def operations(self) -> list[Operation]:
         """The operations of the program: those that are left, and one per group."""
         for number in range(_ROUNDS + 1):
-            times, runs = self.times()
-            sinks = self.sinks(times)
-            while len(sinks) > _FEW and (more := self.scattered(sinks)):
-                self.kept |= more
-                times, runs = self.times()
-                sinks = self.sinks(times)
+            sinks, runs = self.ends()
             written = self.write(sinks)
             more = self.too_dear(written.values(), always=number == _ROUNDS)
             if not more:
@@ -352,6 +347,17 @@ class _Planner:
         found = nested(ordered, self.results, self.groups)
         self.partition.groups += self.groups
         return found
+
+    def ends(self) -> tuple[dict[Key, list[Value]], dict[Operation, int]]:
+        """What each group is to keep, and when the operations that are left run."""
+        for number in range(_ROUNDS + 1):
+            times, runs = self.times()
+            sinks = self.sinks(times)
+            more = self.scattered(sinks) if len(sinks) > _FEW and number < _ROUNDS else set[Value]()
+            if not more:
+                break
+            self.kept |= more
+        return sinks, runs
 
     def scattered(self, sinks: dict[Key, list[Value]]) -> set[Value]:
         """Values that are not kept and should be, found without writing the groups: several of these compute them.
