@@ -48,12 +48,20 @@ class Access:
         """Pointers to where the first element of an array would be, of which only a part is there."""
         self.fixed: Mapping[str, Place] = {}
         """What stands for pointers to known places in `ARENA`."""
+        self.heres: dict[tuple[str, str, str], str] = {}
+        """Pointers into the arena by block, type and index, of code of level 0: one is loaded again after each call."""
         self.whole = False
         """Whether all vectors of the innermost loop begin at a multiple of their length."""
 
     def address(self, pointer: str, name: str, place: Number) -> str:
         """The address of an element, whose type is ``name``."""
         fixed = self.fixed.get(pointer)
+        if fixed is not None and self.e.plain:
+            key = (self.e.block, name, place.text)
+            if key not in self.heres:
+                here = self.e.emit(f"getelementptr {name}, ptr {ARENA}, i64 {place.text}")
+                self.heres[key] = self.e.emit(f'call ptr asm "", "=r,0"(ptr {here})')  # or the index is added each time
+            return self.e.emit(f"getelementptr {name}, ptr {self.heres[key]}, i64 {fixed.start}")
         if fixed is not None:
             return self.e.emit(f"getelementptr [1 x {name}], ptr {ARENA}, i64 {fixed.start}, i64 {place.text}")
         step = "getelementptr" if pointer in self.moved else "getelementptr inbounds"
