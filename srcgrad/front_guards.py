@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from srcgrad.backends.llvm import layout
 from srcgrad.backends.llvm.front import Table
+from srcgrad.ir.parsing import parse
 from srcgrad.tracing.capture import Captures
 from srcgrad.tracing.resolution import Resolution
 from srcgrad.transformed import Transformed
@@ -64,7 +65,7 @@ class Guards:
         self.table = table
         self.constants = captures.bind.__globals__
         self.places = {"function": Place(register, None, function)}
-        (bind,) = ast.parse(captures.source).body
+        (bind,) = parse(captures.source).body
         assert isinstance(bind, ast.FunctionDef)
         (guarded,) = [statement for statement in bind.body if isinstance(statement, ast.Try)]
         try:

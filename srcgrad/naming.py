@@ -15,6 +15,7 @@ from contextvars import ContextVar
 from itertools import zip_longest
 
 from srcgrad.ir.core import Region
+from srcgrad.ir.parsing import parse
 from srcgrad.ir.source import Span
 
 READABLE: ContextVar[bool] = ContextVar("srcgrad_readable", default=False)
@@ -62,7 +63,7 @@ def assigned_name(span: Span) -> str | None:
     # Only the last line's end counts in the comparison below, and no statement ends before its expression does.
     rest = [linecache.getline(span.file, line) for line in range(span.line + 1, span.end_line + 1)]
     try:
-        (statement,) = ast.parse("\n".join([text, *[line.rstrip("\n") for line in rest]])).body
+        (statement,) = parse("\n".join([text, *[line.rstrip("\n") for line in rest]])).body
     except (SyntaxError, ValueError):  # a part of a longer statement, or several
         return None
     indentation = len(first) - len(text)

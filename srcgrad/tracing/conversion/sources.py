@@ -10,6 +10,8 @@ from functools import lru_cache
 from types import CodeType
 from typing import NamedTuple
 
+from srcgrad.ir.parsing import parse
+
 FunctionNode = ast.FunctionDef | ast.Lambda
 
 
@@ -57,7 +59,7 @@ def find_source(code: CodeType) -> Source:
 def entries(file: str, text: str) -> dict[int, list[Entry]] | None:
     """The functions of a file by first line; None if the text is no Python."""
     try:
-        tree = ast.parse(text)
+        tree = parse(text)
     except (SyntaxError, ValueError):
         return None
     found: dict[int, list[Entry]] = {}
@@ -131,14 +133,14 @@ def fresh(node: FunctionNode, text: str, lines: list[str]) -> FunctionNode:
         segment = ast.get_source_segment(text, node) or ""
         front = "\n" * (node.lineno - 2) + "(\n" if node.lineno > 1 else "("
         indent = node.col_offset if node.lineno > 1 else max(node.col_offset - 1, 0)
-        tree: ast.Module = ast.parse(f"{front}{' ' * indent}{segment}\n)")
+        tree: ast.Module = parse(f"{front}{' ' * indent}{segment}\n)")
         return next(found for found in ast.walk(tree) if isinstance(found, ast.Lambda))
     start = first_line(node)
     block = lines[start - 1 : node.end_lineno]
     front = "\n" * (start - 1)
     if block[0][:1].isspace():
         front = "\n" * (start - 2) + "if 1:\n"
-    tree = ast.parse(front + "".join(block))
+    tree = parse(front + "".join(block))
     return next(found for found in ast.walk(tree) if isinstance(found, ast.FunctionDef) and found.name == node.name)
 
 
@@ -152,7 +154,7 @@ def from_block(code: CodeType, lines: list[str]) -> Source:
     try:
         block = inspect.getblock(lines[start - 1 :])
         indent = len(block[0]) - len(block[0].lstrip())
-        tree = ast.parse(textwrap.dedent("".join(block)))
+        tree = parse(textwrap.dedent("".join(block)))
     except (SyntaxError, IndexError, ValueError):
         raise Unconvertible("its source is no Python") from None
     ast.increment_lineno(tree, start - 1)
