@@ -9,7 +9,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -105,6 +106,19 @@ def jax_time(operations: int, rounds: int, row: Row) -> float | None:
     return float(done.stdout.split()[-1])
 
 
+@contextmanager
+def kept_in(folder: str) -> Iterator[None]:
+    """Machine code is kept in this folder; of an empty name nothing is kept."""
+    before = os.environ.get("SRCGRAD_CACHE_DIR")
+    os.environ["SRCGRAD_CACHE_DIR"] = folder
+    try:
+        yield
+    finally:
+        os.environ.pop("SRCGRAD_CACHE_DIR")
+        if before is not None:
+            os.environ["SRCGRAD_CACHE_DIR"] = before
+
+
 class Samples(NamedTuple):
     """Medians in milliseconds of one program, and how many operations are compiled."""
 
@@ -118,23 +132,16 @@ def samples(operations: int, rounds: int) -> Samples:
     """Of functions never seen before: the first call, and compiling alone, with nothing and with all on disk."""
     given = arrays()
     compiled, first, cached = [], [], []
-    with tempfile.TemporaryDirectory() as folder:
-        before = os.environ.get("SRCGRAD_CACHE_DIR")
-        os.environ["SRCGRAD_CACHE_DIR"] = folder
-        try:
-            sg.grad(chain(10), (0, 1, 2), backend="llvm")(*given)  # imports and one-time work
-            for turn in range(min(rounds, 3 if operations >= 1_000 else 7)):
-                fresh = sg.grad(chain(operations), (0, 1, 2), backend="llvm")
-                first.append(milliseconds(lambda fresh=fresh: fresh(*given)))  # type: ignore[misc]
-                os.environ["SRCGRAD_CACHE_DIR"] = f"{folder}/{turn}"
-                function = optimised(lower(fresh, given, {}).built.function)
-                compiled.append(milliseconds(lambda f=function: backend("llvm").compile(f)))  # type: ignore[misc]
-                cached.append(milliseconds(lambda f=function: backend("llvm").compile(f)))  # type: ignore[misc]
-                os.environ["SRCGRAD_CACHE_DIR"] = f"{folder}/{turn}/next"
-        finally:
-            os.environ.pop("SRCGRAD_CACHE_DIR")
-            if before is not None:
-                os.environ["SRCGRAD_CACHE_DIR"] = before
+    with tempfile.TemporaryDirectory() as folder, kept_in(folder):
+        sg.grad(chain(10), (0, 1, 2), backend="llvm")(*given)  # imports and one-time work
+        for turn in range(min(rounds, 3 if operations >= 1_000 else 7)):
+            fresh = sg.grad(chain(operations), (0, 1, 2), backend="llvm")
+            first.append(milliseconds(lambda fresh=fresh: fresh(*given)))  # type: ignore[misc]
+            os.environ["SRCGRAD_CACHE_DIR"] = f"{folder}/{turn}"
+            function = optimised(lower(fresh, given, {}).built.function)
+            compiled.append(milliseconds(lambda f=function: backend("llvm").compile(f)))  # type: ignore[misc]
+            cached.append(milliseconds(lambda f=function: backend("llvm").compile(f)))  # type: ignore[misc]
+            os.environ["SRCGRAD_CACHE_DIR"] = f"{folder}/{turn}/next"
     median = statistics.median
     return Samples(median(first), median(compiled), median(cached), len(function.operations))
 
@@ -184,18 +191,12 @@ def compile_row(operations: int, rounds: int, whole: bool = False) -> Row:
 def sums_row(operations: int, rounds: int) -> Row:
     """Milliseconds of the first call of a gradient of an unrolled loop with sums, with nothing on disk."""
     row, points = Row(f"first call, {operations} operations in steps with sums", "ms"), arrays()
-    before = os.environ.get("SRCGRAD_CACHE_DIR")
-    os.environ["SRCGRAD_CACHE_DIR"] = ""
-    try:
+    with kept_in(""):
         sg.grad(chain(10, given=SUMS), (0, 1, 2), backend="llvm")(*points)  # imports and one-time work
         times = []
         for _ in range(min(rounds, 5)):
             fresh = sg.grad(chain(operations, given=SUMS), (0, 1, 2), backend="llvm")
             times.append(milliseconds(lambda fresh=fresh: fresh(*points)))  # type: ignore[misc]
-    finally:
-        os.environ.pop("SRCGRAD_CACHE_DIR")
-        if before is not None:
-            os.environ["SRCGRAD_CACHE_DIR"] = before
     row.times["srcgrad"] = statistics.median(times)
     if module("jax") is not None:
         row.times["jax"] = statistics.median([jax_first(operations, SUMS) for _ in range(min(rounds, 3))])
