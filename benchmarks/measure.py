@@ -39,6 +39,9 @@ PEERS = ("srcgrad", "numpy", "autograd", "jax", "torch")
 QUIET = 0.03
 """Seconds to wait before each sample: after a call with much memory has returned, threads of jax go on for 20 ms."""
 
+WARM = 0.005
+"""Seconds of calls after that wait, which are not counted: the first ones are slower by half."""
+
 
 @dataclass
 class Row:
@@ -121,6 +124,14 @@ def repeats_for(call: Call, target: float = 0.02) -> int:
         count *= 4
 
 
+def warm_up(call: Call) -> None:
+    """Call until the processor is awake and has in its caches what the call needs."""
+    end = time.perf_counter() + WARM
+    call()
+    while time.perf_counter() < end:
+        call()
+
+
 def interleaved(calls: dict[str, Call], rounds: int, repeats: dict[str, int]) -> dict[str, float]:
     """The median seconds per call of each, over rounds that run them in turn, each when the one before is quiet."""
     samples: dict[str, list[float]] = {name: [] for name in calls}
@@ -129,6 +140,7 @@ def interleaved(calls: dict[str, Call], rounds: int, repeats: dict[str, int]) ->
         shift = turn % len(names)
         for name in names[shift:] + names[:shift]:
             time.sleep(QUIET)
+            warm_up(calls[name])
             samples[name].append(seconds(calls[name], repeats[name]))
     return {name: statistics.median(values) for name, values in samples.items()}
 
