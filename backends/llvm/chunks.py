@@ -22,6 +22,9 @@ WORTH: Final = 20_000
 """The nanoseconds from which a kernel runs in chunks: it takes some to wake a thread."""
 EACH: Final = 4_000
 """The nanoseconds that a chunk should take at least."""
+MANY: Final = 64
+LONG: Final = 60_000
+"""The nanoseconds that a chunk should take where there are ``MANY``: short ones cost a tenth of what memory gives."""
 MOST: Final = 256
 ROOM: Final = 256 << 10
 """The bytes, on the stack, for the parts that chunks give of folds over their axis."""
@@ -45,7 +48,7 @@ def chunks_of(group: Group | Nest, target: Target) -> Chunks | None:
     time = duration(group)
     if time < WORTH:
         return None
-    wanted = min(MOST, int(time / EACH))
+    wanted = min(MOST, int(time / EACH), max(MANY, int(time / LONG)))
     if isinstance(group, Nest):
         most = min(wanted, room_for_parts(group, 0))
         return divided(0, group.domain[0], group.block if group.outer == 1 else 1, most) if most else None

@@ -3,7 +3,8 @@
 One word is the *ticket*: the number of the call (32 bits), its count of chunks (16), the next chunk (16). A thread
 claims a chunk by exchanging the ticket for one more, which fails if anything has changed meanwhile; so what it read of
 the call before belongs to that ticket. The caller claims chunks too, and waits only for those that others have begun.
-A thread that finds nothing to do looks for some ten microseconds, and then sleeps until a ticket is written.
+A thread that finds nothing to do looks for some ten microseconds, then for some two hundred in which it leaves
+its processor to any other thread that wants it, and then sleeps until a ticket is written: waking it takes longer.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from typing import Final
 from srcgrad.backends.llvm.target import TARGET, Target
 
 SPINS: Final = 1000
-"""How often a thread looks for work before it sleeps."""
+"""How often a thread looks for work before it lets others run between two looks."""
+YIELDS: Final = 400
+"""How often it then looks before it sleeps."""
 _STACK: Final = 4 << 20
 """The bytes of a thread's stack, where kernels have what is local to a block of rows."""
 _FUTEX: Final = {"x86_64": 202, "aarch64": 98}
@@ -45,6 +48,7 @@ def workers_text(futex: bool | None = None, target: Target = TARGET) -> str:
         pause=pause,
         refetch=pause if target.arm else "",
         spins=SPINS,
+        enough=SPINS + YIELDS,
         setmask=int(mask),
         syscall=_FUTEX.get(machine, 0),
         stack=_STACK,
@@ -170,17 +174,23 @@ idle:
   %last = phi i64 [ 0, %entry ], [ %call, %work ]
   br label %look
 look:
-  %looks = phi i64 [ 0, %idle ], [ %more, %pause ], [ 0, %sleep ]
+  %looks = phi i64 [ 0, %idle ], [ %more, %pause ], [ %more, %give_way ], [ 0, %sleep ]
   %ticket = load atomic i64, ptr @ticket acquire, align 8
   %call = lshr i64 %ticket, 32
   %same = icmp eq i64 %call, %last
   br i1 %same, label %nothing_new, label %work
 nothing_new:
-  %tired = icmp ugt i64 %looks, $spins
-  br i1 %tired, label %sleep, label %pause
+  %more = add i64 %looks, 1
+  %fresh = icmp ule i64 %looks, $spins
+  br i1 %fresh, label %pause, label %weary
 pause:
   $pause
-  %more = add i64 %looks, 1
+  br label %look
+weary:
+  %tired = icmp ugt i64 %looks, $enough
+  br i1 %tired, label %sleep, label %give_way
+give_way:
+  %ignored = call i32 @sched_yield()
   br label %look
 sleep:
   call void @sleep(i64 %last)

@@ -26,7 +26,7 @@ from srcgrad.backends.llvm import kernels, memory, native, pool_text
 from srcgrad.backends.llvm.backend import BACKEND
 from srcgrad.backends.llvm.memory import DEFAULT_LIMIT, POOLED, kept_bytes
 from srcgrad.ir.errors import BackendError
-from tests.backends.llvm.support import OPS, build, normal, total, traced_memory
+from tests.backends.llvm.support import OPS, build, groups, normal, total, traced_memory
 
 POOL = native.POOL
 LARGE = 100_000
@@ -503,6 +503,24 @@ def test_stores_past_the_caches(shape: tuple[int, ...], dtype: Any, monkeypatch:
             found = BACKEND.compile(function).run(x, y)
         for actual, wanted in zip(found, (x + y, np.maximum(x, y), x.T + y.T), strict=True):
             np.testing.assert_array_equal(actual, wanted)
+
+
+def test_stores_past_the_caches_where_memory_takes_a_tenth_of_the_time() -> None:
+    """A gradient of 96 additions for each element and three outputs waits for memory; a long sum of terms does not."""
+
+    def gradient(x: Any, y: Any, z: Any) -> Any:
+        e = OPS["exp"](x)
+        return OPS["tanh"](e * y + z), e * OPS["tanh"](x), OPS["exp"](y) * z
+
+    def long(x: Any, y: Any, z: Any) -> Any:
+        for _ in range(30):
+            x = OPS["tanh"](x * y + z)
+        return x
+
+    many = np.broadcast_to(1.0, (1_000_000,))
+    for rule, past in ((gradient, True), (long, False)):
+        (group,) = groups(rule, many, many, many).groups
+        assert bool(kernels.streamed_outputs(group, native.TARGET)) == (past and native.TARGET.vector_bytes > 16)
 
 
 def test_stores_past_the_caches_where_outputs_lie_anyhow(monkeypatch: pytest.MonkeyPatch) -> None:

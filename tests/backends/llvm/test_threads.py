@@ -12,13 +12,14 @@ import numpy as np
 import pytest
 
 from srcgrad.backends.llvm import workers
-from srcgrad.backends.llvm.chunks import MOST, chunks_of, divided
+from srcgrad.backends.llvm.chunks import LONG, MANY, MOST, chunks_of, divided, duration
 from srcgrad.backends.llvm.nests import Nest
 from srcgrad.backends.llvm.target import TARGET
 from srcgrad.ir.errors import BackendError
 from tests.backends.llvm.support import OPS, agree, groups, normal, run, total
 
 ROOT = Path(__file__).resolve().parents[3]
+TASKS = Path("/proc/self/task")
 PROGRAMS = """
 import hashlib, os, sys, threading
 import numpy as np
@@ -186,6 +187,24 @@ def test_nothing_starts_at_import_and_the_end_is_clean() -> None:
         assert python(program, 4) == "fine"
 
 
+@pytest.mark.skipif(not TASKS.exists(), reason="the states of threads are not known here")
+def test_threads_sleep_where_there_is_nothing_to_do() -> None:
+    program = """
+    import time
+    before = set(os.listdir("/proc/self/task"))
+    run(lambda x: OPS["tanh"](x) * 2.0, normal(300_000))
+    (made,) = set(os.listdir("/proc/self/task")) - before
+    stat = f"/proc/self/task/{made}/stat"
+    asleep = lambda: open(stat).read().rpartition(")")[2].split()[0] == "S"
+    until = time.monotonic() + 60.0
+    while not asleep():
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    print("fine")
+    """
+    assert python(program, 2) == "fine"
+
+
 def test_the_number_of_threads() -> None:
     assert workers.wanted("3") == 3 and workers.wanted(" 1 ") == 1
     assert workers.wanted(None) == workers.wanted("") == workers.available_cores() >= 1
@@ -227,6 +246,19 @@ def test_small_kernels_are_not_divided() -> None:
     assert chunks_of(small, TARGET) is None
     found = chunks_of(large, TARGET)
     assert found is not None and 2 <= found.parts <= MOST
+
+
+def test_long_kernels_have_long_chunks() -> None:
+    """What threads read from memory in turns is not read ahead; and many cores want many chunks of the longest ones."""
+    parts = {}
+    for size in (100_000, 1_000_000, 10_000_000, 100_000_000):
+        (group,) = groups(lambda x: OPS["tanh"](x) * OPS["exp"](x), np.broadcast_to(1.0, (size,))).groups
+        found = chunks_of(group, TARGET)
+        assert found is not None
+        each = duration(group) / found.parts
+        assert each >= LONG * 0.9 or found.parts <= MANY
+        parts[size] = found.parts
+    assert parts[1_000_000] == MANY and parts[100_000_000] > 3 * MANY
 
 
 @pytest.mark.parametrize("size", [50_000, 50_001, 50_007, 50_008, 65_536 + 31])
