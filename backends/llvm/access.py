@@ -102,8 +102,10 @@ class Access:
         return fixed is not None and fixed.alone and not line.offset
 
     def load_at(
-        self, pointer: str, line: Line, dtype: DType, index: Number | None, lanes: int, mask: Number | None
-    ) -> Number:
+        self, pointer: str, line: Line, dtype: DType, index: Number | None, lanes: int, mask: Number | None,
+        ahead: int = 0,
+    ) -> Number:  # fmt: skip
+        """What is read at an index; memory is asked for what is so many bytes ``ahead`` of a vector, if any."""
         e, name = self.e, memory_name(dtype)
         stride = line.strides[-1] if line.strides and index is not None else 0
         place = self.place(line, index)
@@ -114,6 +116,8 @@ class Access:
         if stride == 1:
             if mask is not None and self.is_padded(pointer, line):
                 mask = None
+            if ahead:
+                self.ask_for(address, ahead)
             return self.from_memory(self.load_vector(address, name, dtype, lanes, mask), dtype, lanes)
         if stride == -1 and mask is None:
             first = e.emit(f"getelementptr inbounds {name}, ptr {address}, i64 {1 - lanes}")
@@ -132,6 +136,12 @@ class Access:
             f"<{lanes} x i1> {self.mask_text(mask)}, {vector} zeroinitializer)"
         )
         return self.from_memory(text, dtype, lanes)
+
+    def ask_for(self, address: str, ahead: int) -> None:
+        """Have memory begin to read so many bytes after an address, which may be beyond the end of the array."""
+        self.e.declarations.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+        place = self.e.emit(f"getelementptr i8, ptr {address}, i64 {ahead}")
+        self.e.do(f"call void @llvm.prefetch.p0(ptr {place}, i32 0, i32 3, i32 1)")
 
     def load_vector(self, address: str, name: str, dtype: DType, lanes: int, mask: Number | None) -> str:
         e, vector = self.e, f"<{lanes} x {name}>"

@@ -9,13 +9,13 @@ compensated from block to block. A fold over other axes adds to its output in me
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from srcgrad.backends.llvm import scalars
 from srcgrad.backends.llvm.access import INT64
 from srcgrad.backends.llvm.emitter import BOOL, DType, Emitter, Number
-from srcgrad.backends.llvm.folds import BLOCK, Folding, State
+from srcgrad.backends.llvm.folds import BLOCK, MASKS, Accumulator, Folding, Rows, State
 from srcgrad.backends.llvm.loops import Compute, Constant, Fold, Group, Iota, Load, Store, empty_result
 from srcgrad.backends.llvm.shapes import HEAVY, shape_of
 from srcgrad.backends.llvm.target import Target
@@ -70,8 +70,13 @@ class Body(Folding):
         """Statements that are constants, in so many lanes."""
         self.blocked = frozenset(axis for axis, span in self.spans.items() if span.last is None)
         self.shape = shape_of(group, target, self.blocked)
+        self.ahead: Mapping[int, int] = {}
+        """For how many bytes ahead memory is asked, by the statements that read (``ahead.py``)."""
         self.lanes = self.shape.lanes
         self.rows: list[_Row] = []
+        self.targets: list[tuple[int, Fold]] = []
+        self.widths: list[int] = []
+        """Of how many numbers the accumulators of an innermost loop are."""
         self.slots: dict[int, list[str]] = {}
         self.inner_folds = [fold for fold in group.folds if self.rank - 1 in fold.axes]
         self.outer_folds = [fold for fold in group.folds if self.rank - 1 not in fold.axes]
@@ -204,6 +209,8 @@ class Body(Folding):
         lanes, unroll = self.lanes, self.shape.unroll
         self.rows = rows
         self.targets = [(row, fold) for row in range(len(rows)) for fold in self.inner_folds]
+        aside = len(self.targets) * unroll <= MASKS
+        self.widths = [1 + (aside and self.is_extreme(fold)) for _, fold in self.targets]
         for row in rows:
             for number in self.used_inside() if row.scalars else ():
                 if number in row.scalars:
@@ -261,13 +268,14 @@ class Body(Folding):
         whole, vectors = size // (lanes * self.shape.unroll) * lanes * self.shape.unroll, size // lanes * lanes
         states = self.unflat(flat)
         if vectors > whole:
-            states = self.absorbed(states, self.loop(whole, vectors, lanes, self.identities(lanes), self.vectors(1)))
+            found = self.loop(whole, vectors, lanes, self.identities(lanes), self.vectors(1))
+            states = self.absorbed(states, self.gathered(found))
         rest = size - vectors
         if rest and (self.target.masked or lanes == 1):
             mask = Number(f"<{', '.join(['i1 1'] * rest + ['i1 0'] * (lanes - rest))}>", BOOL, lanes)
             start = self.e.constant(vectors, INT64, 1)
             found = self.body(start, lanes, self.identities(lanes), mask, rest)
-            states = self.absorbed(states, found)
+            states = self.absorbed(states, self.gathered(found))
         elif rest:
             found = self.loop(vectors, size, 1, self.identities(1), lambda k, accs: self.body(k, 1, accs, None))
             states = self.absorbed(states, self.in_lanes(found))
@@ -281,7 +289,7 @@ class Body(Folding):
             return self.body(index, lanes, carried, self.below(index, span.stop) if lanes > 1 else None)
 
         def added(carried: list[Number], found: list[Number]) -> list[Number]:
-            return self.flat(self.absorbed(self.unflat(carried), found))
+            return self.flat(self.absorbed(self.unflat(carried), self.gathered(found)))
 
         if masked and (lanes == 1 or self.group.cost() > HEAVY):
             return added(flat, self.loop(span.start, span.stop, lanes, self.identities(lanes), under_mask))
@@ -295,9 +303,7 @@ class Body(Folding):
             if masked:
                 return added(carried, under_mask(whole, self.identities(lanes)))
             found = self.loop(whole, span.stop, 1, self.identities(1), lambda k, accs: self.body(k, 1, accs, None))
-            return added(
-                carried, [self.in_lane(fold, value) for (_, fold), value in zip(self.targets, found, strict=True)]
-            )
+            return self.flat(self.absorbed(self.unflat(carried), self.in_lanes(found)))
 
         flat = self.only_if(self.e.compare("ult", span.start, whole), flat, vectors)
         return self.only_if(self.e.compare("ult", whole, span.stop), flat, left)
@@ -333,30 +339,44 @@ class Body(Folding):
 
     def blocks(self, start: Number | int, stop: Number | int, step: int, flat: list[Number]) -> list[Number]:
         """The loop over several vectors a trip; of a long one, the accumulators are added up block by block."""
-        count, lanes = len(self.targets), self.lanes
+        lanes = self.lanes
         trip = self.vectors(step // lanes)
         block = min([self.block(self.dtype_of(fold), step) for fold in self.inner_folds], default=BLOCK)
         long = self.group.domain[-1] > block and any(self.compensated(fold) for fold in self.inner_folds)
 
-        def gathered(accs: list[Number]) -> list[Number]:
-            found = accs[:count]
-            for k in range(count, len(accs)):
-                found[k % count] = self.combine(self.targets[k % count][1], found[k % count], accs[k])
-            return found
-
         empty = self.identities(lanes) * (step // lanes)
         if not long:
-            return self.flat(self.absorbed(self.unflat(flat), gathered(self.loop(start, stop, step, empty, trip))))
+            return self.flat(self.absorbed(self.unflat(flat), self.gathered(self.loop(start, stop, step, empty, trip))))
 
         def outer(index: Number, carried: list[Number]) -> list[Number]:
             end = self.e.intrinsic("umin", self.e.integer("add", index, block), self.e.like(stop, index))
-            return self.flat(self.absorbed(self.unflat(carried), gathered(self.loop(index, end, step, empty, trip))))
+            found = self.gathered(self.loop(index, end, step, empty, trip))
+            return self.flat(self.absorbed(self.unflat(carried), found))
 
         return self.loop(start, stop, block, flat, outer)
 
-    # --- states as lists of numbers ----------------------------------------------------------------
+    # --- accumulators and states as lists of numbers -----------------------------------------------
     def identities(self, lanes: int) -> list[Number]:
-        return [self.identity(fold, lanes) for _, fold in self.targets]
+        """The accumulators of one copy of the innermost body, of nothing."""
+        pairs = zip(self.targets, self.widths, strict=True)
+        return self.flat([self.started(fold, lanes, width) for (_, fold), width in pairs])
+
+    def accumulators(self, flat: Sequence[Number]) -> list[Accumulator]:
+        """Those of one copy, from all their numbers."""
+        found, position = [], 0
+        for width in self.widths:
+            found.append(list(flat[position : position + width]))
+            position += width
+        return found
+
+    def gathered(self, flat: Sequence[Number]) -> list[Number]:
+        """What the accumulators of all copies have, in one number for each target."""
+        count = sum(self.widths)
+        found = self.accumulators(flat[:count])
+        for start in range(count, len(flat), max(count, 1)):
+            more = self.accumulators(flat[start : start + count])
+            found = [self.merged(fold, a, b) for (_, fold), a, b in zip(self.targets, found, more, strict=True)]
+        return [self.as_one(accumulator) for accumulator in found]
 
     def absorbed(self, states: list[State], values: Sequence[Number]) -> list[State]:
         return [
@@ -364,7 +384,9 @@ class Body(Folding):
             for (_, fold), state, value in zip(self.targets, states, values, strict=True)
         ]
 
-    def in_lanes(self, values: Sequence[Number]) -> list[Number]:
+    def in_lanes(self, flat: Sequence[Number]) -> list[Number]:
+        """What accumulators of single numbers have, in the first lanes."""
+        values = self.gathered(flat)
         return [self.in_lane(fold, value) for (_, fold), value in zip(self.targets, values, strict=True)]
 
     @staticmethod
@@ -381,10 +403,9 @@ class Body(Folding):
 
     # --- one trip ----------------------------------------------------------------------------------
     def vectors(self, times: int) -> Trip:
-        count = len(self.targets)
-
         def trip(index: Number, carried: list[Number]) -> list[Number]:
             found: list[Number] = []
+            count = sum(self.widths)
             mask = self.below(index, self.group.domain[-1]) if self.shape.heavy else None
             for copy in range(times):
                 at = self.e.integer("add", index, copy * self.lanes) if copy else index
@@ -408,7 +429,7 @@ class Body(Folding):
         found: list[Number] = []
         tiles: dict[int, list[Number]] = {}
         same: dict[int, Number] = {}
-        sums: dict[int, Number] = {}
+        sums: dict[int, Rows] = {}
         e.lanes = lanes
         several, statements = len(self.rows) > 1, self.group.statements
         shared = self.shape.same if several else frozenset[int]()
@@ -438,7 +459,7 @@ class Body(Folding):
 
     def sinks(
         self, row: int, index: Number, lanes: int, accs: list[Number], mask: Number | None,
-        values: dict[int, Number], sums: dict[int, Number], stored: set[Store],
+        values: dict[int, Number], sums: dict[int, Rows], stored: set[Store],
     ) -> list[Number]:  # fmt: skip
         """What is kept of one row and is not ``stored`` yet: the accumulators after it."""
         e, found = self.e, []
@@ -449,19 +470,19 @@ class Body(Folding):
             self.store_at(store.output, store.line, value, index, lanes, mask)
         for position, fold in enumerate(self.outer_folds):
             value = e.splat(self.operand(fold.statement, lanes, values), lanes)
-            if position in sums:
-                value = self.combine(fold, sums[position], value)
             if self.rank - 2 in fold.axes and row < len(self.rows) - 1:
-                sums[position] = value
+                sums[position] = self.with_row(fold, sums.get(position), value)
                 continue
             before = self.load_at(self.outputs[fold.output], fold.line, value.dtype, index, lanes, mask)
-            self.store_at(fold.output, fold.line, self.combine(fold, before, value), index, lanes, mask)
+            after = self.after_rows(fold, before, sums.get(position), value)
+            self.store_at(fold.output, fold.line, after, index, lanes, mask)
         width = len(self.inner_folds)
-        for fold, acc in zip(self.inner_folds, accs[row * width : (row + 1) * width], strict=True):
+        accumulators = self.accumulators(accs)[row * width : (row + 1) * width] if width else []
+        for fold, accumulator in zip(self.inner_folds, accumulators, strict=True):
             value = self.operand(fold.statement, lanes, values)
             if mask is not None:
                 value = e.select(mask, value, self.identity(fold, lanes))
-            found.append(self.combine(fold, acc, value))
+            found += self.gather(fold, accumulator, value)
         return found
 
     def tile_of(self, number: int, index: Number, count: int) -> list[Number]:
@@ -478,7 +499,8 @@ class Body(Folding):
             operands = [values.get(k) or self.operand(k, lanes, values) for k in item.operands]
             return scalars.emit(self.e, item.operation, operands, item.function)
         if isinstance(item, Load):
-            return self.load_at(self.inputs[item.source], item.line, item.dtype, index, lanes, mask)
+            ahead = self.ahead.get(number, 0)
+            return self.load_at(self.inputs[item.source], item.line, item.dtype, index, lanes, mask, ahead)
         assert isinstance(item, Iota)
         return self.counted(item, lanes, index)
 

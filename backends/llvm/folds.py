@@ -2,28 +2,45 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
+
+import numpy as np
 
 from srcgrad.backends.llvm import scalars
 from srcgrad.backends.llvm.access import Access, memory_name
-from srcgrad.backends.llvm.emitter import F32, DType, Number
+from srcgrad.backends.llvm.emitter import BOOL, F32, DType, Number
 from srcgrad.backends.llvm.loops import Fold, Group
 from srcgrad.backends.llvm.shapes import Shape
+from srcgrad.backends.llvm.target import Target
 
 BLOCK: Final = 4096
 """Elements after which the sums so far are added up with compensation; longer sums lose no digits to their length."""
 ROUNDS: Final = 128
 """The most numbers of float32 that are added to one accumulator before: there are few accumulators where vectors are
 narrow, and each rounding may err to the same side."""
+MASKS: Final = 6
+"""The most accumulators of an innermost loop beside which there is room for a mask each."""
 State = list[Number]
 """What a fold has so far: one vector, or a sum and what its rounding has lost."""
+Accumulator = list[Number]
+"""What an innermost loop carries of a fold: one vector, or an extreme of what is no nan, and where nothing was."""
+
+
+class Rows(NamedTuple):
+    """What a fold has of some rows of a trip; of an extreme, where no row was nan, and a row not looked at yet."""
+
+    value: Number
+    mask: Number | None = None
+    loose: Number | None = None
 
 
 class Folding(Access):
     """The folds of one group."""
 
     group: Group
+    target: Target
     rank: int
     lanes: int
     shape: Shape
@@ -71,6 +88,79 @@ class Folding(Access):
 
     def combine(self, fold: Fold, a: Number, b: Number) -> Number:
         return scalars.combine(self.e, fold.name, a, b)
+
+    # --- extremes of floats --------------------------------------------------------------------------
+    # An extreme that is nan where one of its operands is takes three instructions, each of which waits for the one
+    # before. So loops find what a single comparison gives, which forgets a nan, and aside whether there was one.
+    def is_extreme(self, fold: Fold) -> bool:
+        return fold.name in ("reduce_max", "reduce_min") and self.dtype_of(fold).kind == "f"
+
+    def started(self, fold: Fold, lanes: int, width: int) -> Accumulator:
+        """The accumulator of nothing, of so many numbers."""
+        start = self.identity(fold, lanes)
+        if width == 1:
+            return [start]
+        return [start, self.in_mask(Number("true" if lanes == 1 else "splat (i1 true)", BOOL, lanes), start.dtype)]
+
+    def gather(self, fold: Fold, accumulator: Accumulator, value: Number) -> Accumulator:
+        """An accumulator with one more number."""
+        if len(accumulator) == 1:
+            return [self.combine(fold, accumulator[0], value)]
+        return self.merged(fold, accumulator, [value, self.ordered(value, value)])
+
+    def merged(self, fold: Fold, a: Accumulator, b: Accumulator) -> Accumulator:
+        if len(a) == 1:
+            return [self.combine(fold, a[0], b[0])]
+        return [self.further(fold, a[0], b[0]), self.e.binary("and", a[1], b[1])]
+
+    def further(self, fold: Fold, a: Number, b: Number) -> Number:
+        """The larger or the smaller of what is no nan, the second of equal ones."""
+        return self.e.select(self.e.compare("ogt" if fold.name == "reduce_max" else "olt", a, b), a, b)
+
+    def with_row(self, fold: Fold, rows: Rows | None, value: Number) -> Rows:
+        """One more row; two rows are looked at for nan by one comparison."""
+        if not self.is_extreme(fold):
+            return Rows(value if rows is None else self.combine(fold, rows.value, value))
+        if rows is None:
+            return Rows(value, None, value)
+        return self.looked_at(rows._replace(value=self.further(fold, rows.value, value)), value)
+
+    def looked_at(self, rows: Rows, value: Number) -> Rows:
+        if rows.loose is None:
+            return rows._replace(loose=value)
+        pair = self.ordered(rows.loose, value)
+        return Rows(rows.value, pair if rows.mask is None else self.e.binary("and", rows.mask, pair))
+
+    def after_rows(self, fold: Fold, before: Number, rows: Rows | None, value: Number) -> Number:
+        """What was there before with all rows, of which this one is the last."""
+        if rows is None:
+            return self.combine(fold, before, value)
+        rows = self.with_row(fold, rows, value)
+        if not self.is_extreme(fold):
+            return self.combine(fold, before, rows.value)
+        rows = self.looked_at(rows._replace(value=self.further(fold, before, rows.value)), before)
+        if rows.loose is not None:
+            rows = self.looked_at(rows, rows.loose)
+        assert rows.mask is not None
+        return self.as_one([rows.value, rows.mask])
+
+    def as_one(self, accumulator: Accumulator) -> Number:
+        """What was gathered, as one vector."""
+        if len(accumulator) == 1:
+            return accumulator[0]
+        value, mask = accumulator
+        return self.e.select(mask if mask.dtype == BOOL else self.e.compare("ne", mask, 0), value, math.nan)
+
+    def ordered(self, a: Number, b: Number) -> Number:
+        """Where neither is nan, as a mask."""
+        return self.in_mask(self.e.compare("ord", a, b), a.dtype)
+
+    def in_mask(self, condition: Number, dtype: DType) -> Number:
+        """A condition as loops carry it: without registers for masks, in lanes of the numbers' width."""
+        if self.target.masked or condition.lanes == 1:
+            return condition
+        like = Number("", np.dtype(f"i{dtype.itemsize}"), condition.lanes)
+        return like._replace(text=self.e.emit(f"sext {condition.type} {condition.text} to {like.type}"))
 
     def absorb(self, fold: Fold, state: State, value: Number) -> State:
         """A state with accumulators added: a number, or a sum and what its rounding has lost (Neumaier's two-sum)."""

@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from srcgrad.backends.llvm.access import ARENA, INT64, Place
+from srcgrad.backends.llvm.ahead import ahead_of_group, ahead_of_nest
 from srcgrad.backends.llvm.bodies import Body, Span, Trip, counted_loop
 from srcgrad.backends.llvm.chunks import PER_ADDITION, PER_BYTE, Chunks, bytes_of_part, chunks_of, parted_folds
 from srcgrad.backends.llvm.emitter import BOOL, Emitter, Number
@@ -123,6 +124,8 @@ class _Kernel:
         ins, outs = ([self.names.get(value, "") for value in values] for values in (group.inputs, group.outputs))
         found = Body(group, self.target, self.e, ins, outs, spans, first)
         found.fixed = self.fixed
+        if isinstance(self.group, Group):
+            found.ahead = ahead_of_group(group, found.shape, self.target)
         steps = [0 if self.chunks is None else self.chunks.length]
         if isinstance(self.group, Nest):
             steps.append(self.group.block if self.group.block < self.group.domain[-1] else 0)
@@ -332,9 +335,10 @@ class _NestWriter:
             back = self.e.integer("mul", first, -self.nest.row_size(value) * value.type.dtype.itemsize)
             names[value] = self.e.emit(f"getelementptr i8, ptr {room}, i64 {back.text}")
         moved = frozenset(names[value] for value in self.rooms)
-        for phase in self.nest.phases:
-            body = self.kernel.body(phase, {axis: rows}, axis)
-            body.moved = moved
+        bodies = [self.kernel.body(phase, {axis: rows}, axis) for phase in self.nest.phases]
+        ahead = ahead_of_nest(self.nest, [body.lanes for body in bodies], self.kernel.target)
+        for body, places in zip(bodies, ahead, strict=True):
+            body.moved, body.ahead = moved, places
             body.begin_rows(first, last, self.nest.row_size)
             body.run(self.indices)
 

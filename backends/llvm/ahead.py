@@ -1,0 +1,80 @@
+"""What loops ask memory for ahead of reading it.
+
+Processors look some hundred instructions ahead, and what they fetch of themselves ends with each page. That is enough
+for a sum of an array, where it is one instruction for each cache line. Loops with a few more for each line wait: they
+ask for what comes 4 KB later. The phases of a nest read its rows one after the other, the first of them from memory and
+the others from cache; so the dearest phase, which leaves memory idle, asks for the next block of rows.
+
+Asking for what no loop reads, beyond the end of an array too, does nothing but take time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from srcgrad.backends.llvm.loops import Group, Load
+from srcgrad.backends.llvm.nests import Nest
+from srcgrad.backends.llvm.shapes import Shape
+from srcgrad.backends.llvm.target import Target
+from srcgrad.ir.core import Value
+
+LARGE: Final = 2 << 20
+"""The bytes of all arrays together from which they come from memory, or from far caches."""
+_PART: Final = 8
+"""The part of these that an array has at least which is worth an instruction for each of its lines."""
+_WAITS: Final = 3
+"""The cost in additions, for each array that is read, from which loops wait: products of arrays take 1.1 of the time
+where they ask, minima and maxima, which keep nan and so have this cost, 0.7."""
+_AHEAD: Final = 4096
+_AHEAD_OF_ROWS: Final = 1024
+"""Where several rows are read at once."""
+_VECTOR: Final = 32
+"""The bytes of vectors, from which there are two at most to each cache line."""
+
+
+def ahead_of_group(group: Group, shape: Shape, target: Target) -> dict[int, int]:
+    """How many bytes ahead loops ask memory for what statements read, by the statements' numbers."""
+    found = far_reads(group, shape.lanes, target) if moved(group.inputs, group.outputs) >= LARGE else {}
+    extremes = [fold for fold in group.folds if fold.name in ("reduce_max", "reduce_min")]
+    if group.cost() + _WAITS * len(extremes) < _WAITS * len(found):
+        return {}
+    return dict.fromkeys(found.values(), _AHEAD if shape.rows == 1 else _AHEAD_OF_ROWS)
+
+
+def ahead_of_nest(nest: Nest, lanes: Sequence[int], target: Target) -> list[dict[int, int]]:
+    """The same for each phase of a nest, whose vectors have so many ``lanes``."""
+    found: list[dict[int, int]] = [{} for _ in nest.phases]
+    if moved(nest.inputs, nest.outputs) < LARGE:
+        return found
+    reads = [far_reads(phase, count, target) for phase, count in zip(nest.phases, lanes, strict=True)]
+    for value in nest.inputs:
+        places = [k for k, reading in enumerate(reads) if value in reading]
+        if not places:
+            continue
+        dearest = max(places, key=lambda k: nest.phases[k].cost())
+        number = reads[dearest][value]
+        item = nest.phases[dearest].statements[number]
+        assert isinstance(item, Load)
+        step = nest.block * item.line.strides[nest.outer - 1] * item.dtype.itemsize
+        if step > 0:
+            found[dearest][number] = max(step, _AHEAD)
+    return found
+
+
+def far_reads(group: Group, lanes: int, target: Target) -> dict[Value, int]:
+    """The arrays that the innermost loop reads from end to end, vector by vector, and the first statements to."""
+    found: dict[Value, int] = {}
+    if target.arm or target.vector_bytes < _VECTOR or not group.domain:
+        return found
+    for number, item in enumerate(group.statements):
+        if isinstance(item, Load) and item.line.strides[-1] == 1 and item.dtype.itemsize * lanes >= _VECTOR:
+            value = group.inputs[item.source]
+            if moved([value], []) >= LARGE // _PART:
+                found.setdefault(value, number)
+    return found
+
+
+def moved(inputs: Sequence[Value], outputs: Sequence[Value]) -> int:
+    """The bytes of arrays."""
+    return sum([value.type.size * value.type.dtype.itemsize for value in (*inputs, *outputs)])
