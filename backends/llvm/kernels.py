@@ -157,34 +157,36 @@ class _Kernel:
 
     def loops(self, spans: dict[int, Span]) -> None:
         """All loops, or those of a chunk."""
-        if isinstance(self.group, Nest):
-            _NestWriter(self, self.group, spans).enter(0)
-            return
-        streamed = streamed_outputs(self.group, self.target)
-        streamed -= {k for k, value in enumerate(self.group.outputs) if value in self.over}  # they are in cache
+        streamed = streamed_outputs(self.group, self.target) - self.over.keys()  # those are in cache
         if not streamed:
-            self.body(self.group, spans).run()
+            self.run(spans)
             return
         e = self.e
         past, through, after = e.label("past"), e.label("through"), e.label("after")
         e.branch(self.are_aligned(streamed), past, through)
         e.start(past)
-        body = self.body(self.group, spans)
-        body.streamed = streamed
-        body.run()
+        self.run(spans, streamed)
         e.do("fence seq_cst")  # what was written past the caches is seen before what comes after
         e.jump(after)
         e.start(through)
-        self.body(self.group, spans).run()
+        self.run(spans)
         e.jump(after)
         e.start(after)
 
-    def are_aligned(self, outputs: frozenset[int]) -> Number:
+    def run(self, spans: dict[int, Span], streamed: frozenset[Value] = frozenset()) -> None:
+        """The loops, which write these outputs past the caches."""
+        if isinstance(self.group, Nest):
+            _NestWriter(self, self.group, spans, streamed).enter(0)
+            return
+        body = self.body(self.group, spans)
+        body.streamed = places_of(streamed, self.group)
+        body.run()
+
+    def are_aligned(self, outputs: frozenset[Value]) -> Number:
         """Whether all these begin at a multiple of 64 bytes."""
         e = self.e
         found = e.constant(0, INT64, 1)
-        for k in sorted(outputs):
-            name = self.names[self.group.outputs[k]]
+        for name in sorted([self.names[value] for value in outputs]):
             pointer = ARENA if name in self.fixed else name  # in which all begin at such a place
             found = e.integer("or", found, Number(e.emit(f"ptrtoint ptr {pointer} to i64"), INT64, 1))
         return e.compare("eq", e.integer("and", found, _LINE - 1), 0)
@@ -281,22 +283,30 @@ class _Kernel:
             counted_loop(e, whole, part.size, 1, [], results(1))
 
 
-def streamed_outputs(group: Group, target: Target) -> frozenset[int]:
-    """The outputs of a group that are written past the caches."""
-    stored = {store.output for store in group.stores}
-    types = [group.outputs[k].type for k in stored]
-    size = sum(type.size * type.dtype.itemsize for type in types)
+def streamed_outputs(group: Group | Nest, target: Target) -> frozenset[Value]:
+    """The outputs that are written past the caches: none that a later phase of a nest reads, from them."""
+    phases = group.phases if isinstance(group, Nest) else [group]
+    stored = {phase.outputs[store.output] for phase in phases for store in phase.stores}
+    if isinstance(group, Nest):
+        stored.difference_update(group.locals, *[phase.inputs for phase in phases])
+    size = sum([value.type.size * value.type.dtype.itemsize for value in stored])
     light = PER_ADDITION * group.work() <= _LIGHT * PER_BYTE * size
     return frozenset(stored) if light and size >= STREAMED and target.vector_bytes > 16 else frozenset()
+
+
+def places_of(values: frozenset[Value], group: Group) -> frozenset[int]:
+    """Which outputs of a group these are."""
+    return frozenset([k for k, value in enumerate(group.outputs) if value in values])
 
 
 class _NestWriter:
     """The state of writing the loops of a nest: outer ones, and all phases for one block of rows."""
 
-    def __init__(self, kernel: _Kernel, nest: Nest, spans: dict[int, Span]) -> None:
+    def __init__(self, kernel: _Kernel, nest: Nest, spans: dict[int, Span], streamed: frozenset[Value]) -> None:
         self.kernel = kernel
         self.nest = nest
         self.spans = spans
+        self.streamed = streamed
         self.e = kernel.e
         self.rooms = {value: self.room(value) for value in nest.locals}
         self.indices: list[Number] = []
@@ -338,7 +348,7 @@ class _NestWriter:
         bodies = [self.kernel.body(phase, {axis: rows}, axis) for phase in self.nest.phases]
         ahead = ahead_of_nest(self.nest, [body.lanes for body in bodies], self.kernel.target)
         for body, places in zip(bodies, ahead, strict=True):
-            body.moved, body.ahead = moved, places
+            body.moved, body.ahead, body.streamed = moved, places, places_of(self.streamed, body.group)
             body.begin_rows(first, last, self.nest.row_size)
             body.run(self.indices)
 

@@ -25,6 +25,7 @@ import srcgrad as sg
 from srcgrad.backends.llvm import kernels, memory, native, pool_text
 from srcgrad.backends.llvm.backend import BACKEND
 from srcgrad.backends.llvm.memory import DEFAULT_LIMIT, POOLED, kept_bytes
+from srcgrad.backends.llvm.nests import Nest
 from srcgrad.ir.errors import BackendError
 from tests.backends.llvm.support import OPS, build, groups, normal, total, traced_memory
 
@@ -521,6 +522,36 @@ def test_stores_past_the_caches_where_memory_takes_a_tenth_of_the_time() -> None
     for rule, past in ((gradient, True), (long, False)):
         (group,) = groups(rule, many, many, many).groups
         assert bool(kernels.streamed_outputs(group, native.TARGET)) == (past and native.TARGET.vector_bytes > 16)
+
+
+@pytest.mark.parametrize("shape", [(64, 40), (1031, 67), (7, 1000), (3, 5, 24)], ids=str)
+def test_nests_write_past_the_caches_what_no_later_phase_reads(
+    shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    last = len(shape) - 1
+
+    def again(value: Any, x: Any) -> Any:
+        return OPS["broadcast"](value, shape=x.shape, dims=tuple(range(last)))
+
+    def rule(x: Any) -> Any:
+        e = OPS["exp"](x - again(OPS["reduce_max"](x, axes=(last,)), x))
+        return e, e / again(total(e, last), x)
+
+    x = normal(*shape)
+    (nest,) = groups(rule, x).groups
+    wanted = BACKEND.compile(build(rule, x)).run(x)
+    assert isinstance(nest, Nest) and not kernels.streamed_outputs(nest, native.TARGET)
+    monkeypatch.setattr(kernels, "STREAMED", 1)
+    monkeypatch.setattr(kernels, "_LIGHT", 1000)
+    read = {value for phase in nest.phases for value in phase.inputs}
+    past = kernels.streamed_outputs(nest, native.TARGET)
+    assert past == (
+        {value for value in nest.outputs if value not in read} if native.TARGET.vector_bytes > 16 else set()
+    )
+    compiled = BACKEND.compile(build(rule, x))
+    assert compiled.source.count("!nontemporal") >= (native.TARGET.vector_bytes == 64 and not shape[-1] % 8)
+    for actual, expected in zip(compiled.run(x), wanted, strict=True):
+        np.testing.assert_array_equal(actual, expected)
 
 
 def test_stores_past_the_caches_where_outputs_lie_anyhow(monkeypatch: pytest.MonkeyPatch) -> None:
