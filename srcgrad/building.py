@@ -21,7 +21,7 @@ from srcgrad.ir.collector import without_gc
 from srcgrad.ir.core import Function, Value
 from srcgrad.ir.source import internal_frame
 from srcgrad.naming import READABLE, name_assignments
-from srcgrad.signatures import leaf_names
+from srcgrad.signatures import argument_reason, leaf_names
 from srcgrad.tracing.aliasing import AliasPattern
 from srcgrad.tracing.conversion.calls import run_converted
 from srcgrad.tracing.conversion.convert import is_user_function
@@ -135,12 +135,11 @@ class Building(ABC):
         self, key: Hashable, captures: Known, hidden: Sequence[Any], aliases: AliasPattern | None, job: Job, way: Way
     ) -> Any:
         """Trace, transform and compile; the verdict where that cannot be is remembered too."""
-        for kind in job.treedef.node_types():
-            reason = captures.class_reason(kind)
-            if reason is not None:
-                verdict: Any = Retrace(reason)
-                PROGRAMS.put(key, verdict)
-                return verdict
+        reason = argument_reason(captures, job.leaves, job.treedef)
+        if reason is not None:
+            verdict: Any = Retrace(reason)
+            PROGRAMS.put(key, verdict)
+            return verdict
         leaves = [*job.leaves, *hidden]
         specs = [leaf_spec(leaf) for leaf in leaves]
         rebuilt = self.rebuilding(captures, aliases, len(job.leaves)) if hidden or captures.copies else None

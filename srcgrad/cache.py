@@ -109,6 +109,7 @@ class Trivial(NamedTuple):
     function: Any
     hidden: tuple[Any, ...] = ()
     copies: bool = False
+    local_attributes: frozenset[str] = frozenset()
 
     def bind(self, function: Any) -> Any:
         return (), None

@@ -21,7 +21,7 @@ from srcgrad.ir.types import ArrayType
 from srcgrad.mapped import Jit, Vmap
 from srcgrad.naming import readable
 from srcgrad.paths import LIMIT, describe_path
-from srcgrad.signatures import UNKEYED, leaf_key, leaf_names
+from srcgrad.signatures import UNKEYED, argument_reason, leaf_key, leaf_names
 from srcgrad.tracing.capture import Captures, Uncacheable
 from srcgrad.tracing.conversion.state import MustRetrace, may_raise
 from srcgrad.tracing.function import LeafSpec, Traced, as_array, leaf_spec
@@ -171,11 +171,8 @@ def captured(job: Job, found: tuple[Known, Any]) -> Verdict:
         return Verdict("captured arrays share memory")
     if any(leaf_key(leaf) is UNKEYED for leaf in job.leaves):
         return Verdict("an argument is an object that has no key")
-    for kind in job.treedef.node_types():
-        reason = captures.class_reason(kind)
-        if reason is not None:
-            return Verdict(reason)
-    return Verdict(None, captures, hidden, aliases)
+    reason = argument_reason(captures, job.leaves, job.treedef)
+    return Verdict(None, captures, hidden, aliases) if reason is None else Verdict(reason)
 
 
 def one_program(transformed: Transformed, job: Job, verdict: Verdict, way: Way) -> Lowered:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from srcgrad.annotations import signature_of
-from srcgrad.cache import is_pure
+from srcgrad.cache import Known, is_pure
 from srcgrad.compiler import backend_name
 from srcgrad.tracing.hosts import is_host_object
 from srcgrad.tracing.jax_arrays import JAX_TYPES, is_jax_array
 from srcgrad.tracing.layout import strides_of
+from srcgrad.tracing.purity import is_trusted_module, module_reason
 from srcgrad.tracing.pytree import TreeDef
 
 
@@ -60,7 +61,23 @@ def leaf_key(leaf: Any) -> Any:
         return kind
     if isinstance(leaf, (type, np.ufunc, types.BuiltinFunctionType)) or (callable(leaf) and is_pure(leaf)):
         return leaf
+    if kind is types.ModuleType and is_trusted_module(leaf, is_pure):
+        return leaf
     return UNKEYED
+
+
+def argument_reason(captures: Known, leaves: Sequence[Any], treedef: TreeDef) -> str | None:
+    """Why a function cannot be one program for such arguments: what their classes, or modules among them, would run."""
+    for kind in treedef.node_types():
+        reason = captures.class_reason(kind)
+        if reason is not None:
+            return reason
+    for leaf in leaves:
+        if type(leaf) is types.ModuleType:
+            reason = module_reason(leaf, captures.local_attributes, is_pure)
+            if reason is not None:
+                return reason
+    return None
 
 
 def leaf_names(f: Callable[..., Any], treedef: TreeDef) -> list[str]:

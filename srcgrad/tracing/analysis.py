@@ -24,6 +24,7 @@ from srcgrad.tracing.purity import (
     is_plain_type,
     is_trusted_module,
     is_ufunc_method,
+    module_reason,
     static_key,
 )
 from srcgrad.tracing.rebuild import COPIED, Edge, Hidden, Node, Plan, wrapped_functions
@@ -65,6 +66,8 @@ class Analysis:
         self.edge_of: dict[tuple[Any, ...], int] = {}
         self.constant_of: dict[int, str] = {}
         self.classes: set[type] = set()
+        self.handed_on: dict[types.ModuleType, Callable[[str], Refusal]] = {}
+        """The modules that are local values too (defaults, elements, arguments of calls), and how each is refused."""
         self.methods: set[int] = set()
         self.settled: set[tuple[int, str]] = set()
 
@@ -137,6 +140,10 @@ class Analysis:
             reason = class_reason(cls, names, constructed=True)
             if reason is not None:
                 raise Refusal(reason)
+        for module, refused in self.handed_on.items():
+            reason = module_reason(module, names, self.is_pure)
+            if reason is not None:
+                raise refused(reason)
         for value in self.objects:
             state = getattr(value, "__dict__", {}) if isinstance(value, types.FunctionType) else {}
             for name in names & state.keys():
@@ -240,11 +247,13 @@ class Analysis:
             self.report.append(f"{path}: hidden input ({kind})")
         elif (static := static_key(value, self.is_pure, self.floats_static)) is not None:
             self.guard_static(value, static, expression, path)
-        elif isinstance(value, types.ModuleType) and source not in ("global", "cell"):
-            raise Refusal(impurity(value, path))
         elif isinstance(value, types.ModuleType) and is_trusted_module(value, self.is_pure):
+            if source not in ("global", "cell"):
+                self.handed_on.setdefault(value, Refusal)
             self.require(f"{expression} is {self.constant(value)}")
             self.report.append(f"{path}: the module {value.__name__}")
+        elif isinstance(value, types.ModuleType) and source not in ("global", "cell"):
+            raise Refusal(impurity(value, path))
         elif isinstance(value, type):
             node = self.guard_class(value, expression, path)
         elif self.node_kind(value) is not None:
@@ -327,7 +336,10 @@ class Analysis:
         while isinstance(value, types.ModuleType):
             step = scope.steps[position] if position < len(scope.steps) else None
             if step is None or step.kind != "attribute":
-                raise scope.refuse(impurity(value, name), step)
+                if not is_trusted_module(value, self.is_pure):
+                    raise scope.refuse(impurity(value, name), step)
+                self.handed_on.setdefault(value, functools.partial(scope.refuse, step=step))
+                return position
             if step.joined:
                 self._check_attribute(step, scope)
             module, name = value, f"{name}.{step.name}"

@@ -12,13 +12,14 @@ import dataclasses
 import enum
 import functools
 import types
+import warnings
 from abc import ABCMeta
 from collections.abc import Callable, Hashable
 from typing import Any, Final
 
 import numpy as np
 
-from srcgrad.tracing.hosts import is_host_object
+from srcgrad.tracing.hosts import is_host_function, is_host_object
 from srcgrad.tracing.jax_arrays import is_jax_value
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "is_plain_type",
     "is_trusted_module",
     "is_ufunc_method",
+    "module_reason",
     "static_key",
 ]
 
@@ -192,6 +194,30 @@ def impurity(value: Any, name: str, home: str | None = None) -> str:
     if isinstance(value, np.ndarray):
         return f"reads '{name}', an array of type {kind.__name__} and dtype {value.dtype}"
     return f"reads the {kind.__name__} '{name}'"
+
+
+def module_reason(module: types.ModuleType, attributes: frozenset[str], is_pure: IsPure) -> str | None:
+    """Why a program that hands a trusted module on, as ``xp`` for instance, cannot be cached; None if it can.
+
+    `attributes` are the names that the program reads from local values, any of which may be the module or one of its
+    submodules: what these have by such a name must be what the program could have read of them by its whole name.
+    """
+    modules = [module]
+    for known in modules:
+        for name in sorted(attributes):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # a deprecated name warns again when the function itself reads it
+                value = getattr(known, name, None)
+            if isinstance(value, types.ModuleType):
+                if not is_trusted_module(value, is_pure):
+                    return impurity(value, name)
+                if all(value is not other for other in modules):
+                    modules.append(value)
+            elif hidden_kind(value) in ("float", "complex", "numpy scalar"):
+                continue
+            elif is_host_function(value) or static_key(value, is_pure) is None:
+                return f"{impurity(module, name)}: {impurity(value, f'{known.__name__}.{name}', home=known.__name__)}"
+    return None
 
 
 def is_generated(member: object) -> bool:

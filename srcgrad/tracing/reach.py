@@ -24,7 +24,7 @@ from srcgrad.tracing.conversion.calls import is_distribution
 from srcgrad.tracing.conversion.convert import convert_code, is_user_function, library_file
 from srcgrad.tracing.frozen import contents
 from srcgrad.tracing.hosts import is_host_function
-from srcgrad.tracing.purity import impurity, is_generated, static_key
+from srcgrad.tracing.purity import impurity, is_generated, is_trusted_module, static_key
 from srcgrad.tracing.rebuild import member_function
 from srcgrad.tracing.resolution import Resolution, version_cell
 
@@ -302,10 +302,15 @@ class ObjectAnalysis(Analysis):
             value = vars(base)[name]
             if wrapped(value) is not None or isinstance(value, IGNORED_MEMBERS):
                 return
+            place, label = f"{self.constant(base)}.__dict__[{name!r}]", f"{cls.__name__}.{name}"
+            if isinstance(value, types.ModuleType) and is_trusted_module(value, self.is_pure):
+                self.handed_on.setdefault(value, Refusal)
+                self.require(f"{place} is {self.constant(value)}")
+                return
             static = static_key(value, self.is_pure, True)
             if static is None:
-                raise Refusal(f"reads the class attribute {cls.__name__}.{name}")
-            self.guard_static(value, static, f"{self.constant(base)}.__dict__[{name!r}]", f"{cls.__name__}.{name}")
+                raise Refusal(f"reads the class attribute {label}")
+            self.guard_static(value, static, place, label)
             return
 
     def finish(self) -> None:
