@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 from srcgrad.backends.llvm import scalars
 from srcgrad.backends.llvm.access import INT64
 from srcgrad.backends.llvm.emitter import BOOL, DType, Emitter, Number
-from srcgrad.backends.llvm.folds import BLOCK, MASKS, Accumulator, Folding, Rows, State
+from srcgrad.backends.llvm.folds import BLOCK, MASKS, Folding, Rows, State
 from srcgrad.backends.llvm.loops import Compute, Constant, Fold, Group, Iota, Load, Store, empty_result
 from srcgrad.backends.llvm.shapes import HEAVY, shape_of
 from srcgrad.backends.llvm.target import Target
@@ -74,9 +74,6 @@ class Body(Folding):
         """For how many bytes ahead memory is asked, by the statements that read (``ahead.py``)."""
         self.lanes = self.shape.lanes
         self.rows: list[_Row] = []
-        self.targets: list[tuple[int, Fold]] = []
-        self.widths: list[int] = []
-        """Of how many numbers the accumulators of an innermost loop are."""
         self.slots: dict[int, list[str]] = {}
         self.inner_folds = [fold for fold in group.folds if self.rank - 1 in fold.axes]
         self.outer_folds = [fold for fold in group.folds if self.rank - 1 not in fold.axes]
@@ -164,7 +161,10 @@ class Body(Folding):
         if depth == self.rank - 1:
             self.innermost([_Row(self.indices, self.bases, self.scalars, {})])
         elif depth == self.rank - 2 and self.shape.rows > 1:
-            self.in_steps(depth, self.shape.rows, [], self.several_rows, self.rows_left)
+            if depth in self.blocked:
+                self.any_rows(self.spans[depth])
+            else:
+                self.in_steps(depth, self.shape.rows, [], self.several_rows, self.rows_left)
         else:
             span = self.spans.get(depth)
             size: tuple[Number | int, Number | int] = (0, self.group.domain[depth])
@@ -193,6 +193,20 @@ class Body(Folding):
         self.innermost(rows)
         self.indices, self.bases, self.scalars = outer, known, numbers
         return carried
+
+    def any_rows(self, span: Span) -> None:
+        """A span of any length: several rows at once, and those that are left one by one."""
+        count = self.e.integer("sub", span.stop, span.start)
+        whole = self.e.integer("sub", span.stop, self.e.integer("urem", count, self.shape.rows))
+
+        def several(carried: list[Number]) -> list[Number]:
+            return self.loop(span.start, whole, self.shape.rows, carried, self.several_rows)
+
+        def left(carried: list[Number]) -> list[Number]:
+            return self.loop(whole, span.stop, 1, carried, self.one_level)
+
+        self.only_if(self.e.compare("ult", span.start, whole), [], several)
+        self.only_if(self.e.compare("ult", whole, span.stop), [], left)
 
     def rows_left(self, carried: list[Number]) -> list[Number]:
         size = self.group.domain[-2]
@@ -355,52 +369,6 @@ class Body(Folding):
 
         return self.loop(start, stop, block, flat, outer)
 
-    # --- accumulators and states as lists of numbers -----------------------------------------------
-    def identities(self, lanes: int) -> list[Number]:
-        """The accumulators of one copy of the innermost body, of nothing."""
-        pairs = zip(self.targets, self.widths, strict=True)
-        return self.flat([self.started(fold, lanes, width) for (_, fold), width in pairs])
-
-    def accumulators(self, flat: Sequence[Number]) -> list[Accumulator]:
-        """Those of one copy, from all their numbers."""
-        found, position = [], 0
-        for width in self.widths:
-            found.append(list(flat[position : position + width]))
-            position += width
-        return found
-
-    def gathered(self, flat: Sequence[Number]) -> list[Number]:
-        """What the accumulators of all copies have, in one number for each target."""
-        count = sum(self.widths)
-        found = self.accumulators(flat[:count])
-        for start in range(count, len(flat), max(count, 1)):
-            more = self.accumulators(flat[start : start + count])
-            found = [self.merged(fold, a, b) for (_, fold), a, b in zip(self.targets, found, more, strict=True)]
-        return [self.as_one(accumulator) for accumulator in found]
-
-    def absorbed(self, states: list[State], values: Sequence[Number]) -> list[State]:
-        return [
-            self.absorb(fold, state, value)
-            for (_, fold), state, value in zip(self.targets, states, values, strict=True)
-        ]
-
-    def in_lanes(self, flat: Sequence[Number]) -> list[Number]:
-        """What accumulators of single numbers have, in the first lanes."""
-        values = self.gathered(flat)
-        return [self.in_lane(fold, value) for (_, fold), value in zip(self.targets, values, strict=True)]
-
-    @staticmethod
-    def flat(states: list[State]) -> list[Number]:
-        return [value for state in states for value in state]
-
-    def unflat(self, values: list[Number]) -> list[State]:
-        found, position = [], 0
-        for _, fold in self.targets:
-            width = 1 + self.compensated(fold)
-            found.append(values[position : position + width])
-            position += width
-        return found
-
     # --- one trip ----------------------------------------------------------------------------------
     def vectors(self, times: int) -> Trip:
         def trip(index: Number, carried: list[Number]) -> list[Number]:
@@ -434,6 +402,7 @@ class Body(Folding):
         several, statements = len(self.rows) > 1, self.group.statements
         shared = self.shape.same if several else frozenset[int]()
         turned = self.shape.turned if several and lanes > 1 else frozenset[int]()
+        there = self.read_first(index, lanes, mask) if several and mask is not None else {}
         innermost = [number for number, depth in enumerate(self.depths) if depth == self.rank]
         inside = [number for number in innermost if not isinstance(statements[number], Constant)]
         for row, known in enumerate(self.rows):
@@ -453,13 +422,13 @@ class Body(Folding):
                 for store in self.stores.get(number, ()):  # at once: what waits in a register is in the way
                     self.store_at(store.output, store.line, values[number], index, lanes, mask)
                     stored.add(store)
-            found += self.sinks(row, index, lanes, accs, mask, values, sums, stored)
+            found += self.sinks(row, index, lanes, accs, mask, values, sums, stored, there)
         e.lanes = 1
         return found
 
     def sinks(
         self, row: int, index: Number, lanes: int, accs: list[Number], mask: Number | None,
-        values: dict[int, Number], sums: dict[int, Rows], stored: set[Store],
+        values: dict[int, Number], sums: dict[int, Rows], stored: set[Store], there: Mapping[tuple[int, int], Number],
     ) -> list[Number]:  # fmt: skip
         """What is kept of one row and is not ``stored`` yet: the accumulators after it."""
         e, found = self.e, []
@@ -473,7 +442,9 @@ class Body(Folding):
             if self.rank - 2 in fold.axes and row < len(self.rows) - 1:
                 sums[position] = self.with_row(fold, sums.get(position), value)
                 continue
-            before = self.load_at(self.outputs[fold.output], fold.line, value.dtype, index, lanes, mask)
+            before = there.get((row, position))
+            if before is None:
+                before = self.load_at(self.outputs[fold.output], fold.line, value.dtype, index, lanes, mask)
             after = self.after_rows(fold, before, sums.get(position), value)
             self.store_at(fold.output, fold.line, after, index, lanes, mask)
         width = len(self.inner_folds)
@@ -483,6 +454,24 @@ class Body(Folding):
             if mask is not None:
                 value = e.select(mask, value, self.identity(fold, lanes))
             found += self.gather(fold, accumulator, value)
+        return found
+
+    def read_first(self, index: Number, lanes: int, mask: Number) -> dict[tuple[int, int], Number]:
+        """By row and outer fold, what is added to, where rows are shorter than vectors and each row has its own place.
+
+        A vector under a mask that is read waits for those before it that were written and reach over its place, though
+        what the masks let through lies apart: so all rows are read before the first is written.
+        """
+        found: dict[tuple[int, int], Number] = {}
+        if self.group.domain[-1] >= lanes:
+            return found
+        for position, fold in enumerate(self.outer_folds):
+            if self.rank - 2 in fold.axes:
+                continue
+            for row, known in enumerate(self.rows):
+                self.indices, self.bases = known.indices, known.bases
+                place = self.outputs[fold.output]
+                found[row, position] = self.load_at(place, fold.line, self.dtype_of(fold), index, lanes, mask)
         return found
 
     def tile_of(self, number: int, index: Number, count: int) -> list[Number]:

@@ -8,9 +8,11 @@ from typing import Any, Final
 
 import numpy as np
 
+from srcgrad.backends.llvm.emitter import F32, F64
 from srcgrad.backends.llvm.natives import is_plain
 from srcgrad.ir.core import Attrs, Builder, Function, Operation, Region, Value, literal
 from srcgrad.ir.opdef import REGISTRY, Term, broadcast_to
+from srcgrad.ir.ops.dot import permuted, sides
 from srcgrad.ir.ops.linalg import swapped
 from srcgrad.ir.ops.matrices import emit_results
 from srcgrad.ir.passes.expand import emitted
@@ -41,6 +43,21 @@ def as_dtype(a: Term, dtype: DType) -> Term:
 def constant(like: Term, value: Any) -> Term:
     array = np.asarray(value)
     return Term(like.builder, literal(array, ArrayType(array.dtype, array.shape)))
+
+
+# --- products of vectors ---------------------------------------------------------------------------
+def product_in_loops(operands: Sequence[Term], attrs: Attrs) -> Term:
+    """Every product with every other one, or sums of products of elements at the same place."""
+    left, right = operands
+    lhs, rhs = sides(left.rank, right.rank, attrs)
+    a = permuted(left, (*lhs.batch, *lhs.free, *lhs.contract))
+    b = permuted(right, (*rhs.batch, *rhs.free, *rhs.contract))
+    if not lhs.contract:
+        shape, stack = (*a.shape, *b.shape[len(rhs.batch) :]), range(len(lhs.batch))
+        b = broadcast_to(b, shape, (*stack, *range(a.rank, len(shape))))
+        return broadcast_to(a, shape, tuple(range(a.rank))) * b
+    found: Term = REGISTRY["reduce_sum"](a * b, axes=tuple(range(len(lhs.batch), a.rank)))
+    return found
 
 
 # --- powers, pseudo-inverses ---------------------------------------------------------------------
@@ -211,8 +228,21 @@ def is_no_exponential(operation: Operation) -> bool:
     return bool(operation.attrs["kind"] != "exp")
 
 
+def is_loop_product(operation: Operation) -> bool:
+    """Whether each number is read once for each result: there is nothing that a product of matrices has in cache.
+
+    So it is one loop with what makes its operands, what reads it, and other such products.
+    """
+    left, right = (value.type for value in operation.operands)
+    if left.dtype not in (F32, F64):
+        return False
+    lhs, rhs = sides(left.rank, right.rank, operation.attrs)
+    return not lhs.contract or not (lhs.free or rhs.free)
+
+
 EXPANSIONS: Final[Mapping[str, tuple[Callable[[Operation], bool], Expansion]]] = {
     "det_derivative": (has_many_terms, det_derivative),
+    "dot_general": (is_loop_product, product_in_loops),
     "matrix_function": (lambda operation: is_large_power(operation.attrs), large_power),
     "matrix_function_derivative": (is_no_exponential, matrix_function_derivative),
     "pinv": (is_hermitian, hermitian_pinv),

@@ -48,6 +48,10 @@ class Folding(Access):
     """The first axis whose loop is written here."""
     blocked: frozenset[int] = frozenset()
     """Axes of which there is a part only, and results of other parts are there already."""
+    targets: Sequence[tuple[int, Fold]] = ()
+    """The rows of an innermost loop, each with a fold."""
+    widths: Sequence[int] = ()
+    """Of how many numbers the accumulators of an innermost loop are."""
 
     def run_of(self, fold: Fold) -> int:
         """The first of the last axes that all are folded, and whose loops are written here."""
@@ -181,6 +185,53 @@ class Folding(Access):
         counts = e.binary("and", e.compare("une", lost, 0.0), e.compare("ord", lost, lost))
         return e.select(counts, e.add(total, lost), total)
 
+    # --- accumulators and states as lists of numbers -----------------------------------------------
+    def identities(self, lanes: int) -> list[Number]:
+        """The accumulators of one copy of the innermost body, of nothing."""
+        pairs = zip(self.targets, self.widths, strict=True)
+        return self.flat([self.started(fold, lanes, width) for (_, fold), width in pairs])
+
+    def accumulators(self, flat: Sequence[Number]) -> list[Accumulator]:
+        """Those of one copy, from all their numbers."""
+        found, position = [], 0
+        for width in self.widths:
+            found.append(list(flat[position : position + width]))
+            position += width
+        return found
+
+    def gathered(self, flat: Sequence[Number]) -> list[Number]:
+        """What the accumulators of all copies have, in one number for each target."""
+        count = sum(self.widths)
+        found = self.accumulators(flat[:count])
+        for start in range(count, len(flat), max(count, 1)):
+            more = self.accumulators(flat[start : start + count])
+            found = [self.merged(fold, a, b) for (_, fold), a, b in zip(self.targets, found, more, strict=True)]
+        return [self.as_one(accumulator) for accumulator in found]
+
+    def absorbed(self, states: list[State], values: Sequence[Number]) -> list[State]:
+        return [
+            self.absorb(fold, state, value)
+            for (_, fold), state, value in zip(self.targets, states, values, strict=True)
+        ]
+
+    def in_lanes(self, flat: Sequence[Number]) -> list[Number]:
+        """What accumulators of single numbers have, in the first lanes."""
+        values = self.gathered(flat)
+        return [self.in_lane(fold, value) for (_, fold), value in zip(self.targets, values, strict=True)]
+
+    @staticmethod
+    def flat(states: list[State]) -> list[Number]:
+        return [value for state in states for value in state]
+
+    def unflat(self, values: list[Number]) -> list[State]:
+        found, position = [], 0
+        for _, fold in self.targets:
+            width = 1 + self.compensated(fold)
+            found.append(values[position : position + width])
+            position += width
+        return found
+
+    # --- lanes ---------------------------------------------------------------------------------------
     def in_lane(self, fold: Fold, value: Number) -> Number:
         """A vector of the identity, with one number in the first lane."""
         if self.lanes == 1:

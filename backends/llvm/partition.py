@@ -29,6 +29,10 @@ from srcgrad.ir.types import ArrayType
 RECOMPUTED: Final = 12
 """The cost (in additions) up to which a value is computed again rather than kept."""
 _ROUNDS: Final = 12
+_SHORT: Final = 32
+"""The trips of inner loops up to which what is computed for each start of them, number by number, counts."""
+_ONE_BY_ONE: Final = 4
+"""The cost from which that is computed in loops of its own, where it is in vectors."""
 _FEW: Final = 16
 """The number of groups up to which all is written to see what several of them compute."""
 _LARGEST: Final = 1 << 20
@@ -391,9 +395,11 @@ class _Planner:
         """Values that are not kept and should be: computed in several places, at more than the cost of a load."""
         places: dict[Value, int] = {}
         repeated: set[Value] = set()
+        single: set[Value] = set()
         for writer in writers:
             depths = writer.group.depths()
             trips = list(itertools.accumulate(writer.group.domain, operator.mul, initial=1))
+            alone = before_short_loops(writer.group, depths, trips)
             type, size = None, 0
             for value, statements in writer.computed.items():
                 places[value] = places.get(value, 0) + len(statements)
@@ -402,11 +408,16 @@ class _Planner:
                 for number in statements:
                     if trips[depths[number]] > size:
                         repeated.add(value)
+                    elif number in alone:
+                        single.add(value)
         limit = 0 if always else RECOMPUTED
         several = {value for value, count in places.items() if count > 1} | repeated
         several -= self.kept
-        costs = self.costs() if several else {}
-        return {value for value in several if costs[value] > limit}
+        single -= self.kept
+        costs = self.costs() if several or single else {}
+        return {value for value in several if costs[value] > limit} | {
+            value for value in single if costs[value] > _ONE_BY_ONE
+        }
 
     def costs(self) -> dict[Value, int]:
         """What it costs to compute a value from arrays."""
@@ -446,6 +457,20 @@ class _Planner:
         )
         self.partition.originals[found] = operation
         return found
+
+
+def before_short_loops(group: Group, depths: Sequence[int], trips: Sequence[int]) -> Set[int]:
+    """The statements that short inner loops read from outside: single numbers there, in vectors where they are kept."""
+    if len(trips) < 3 or trips[-1] > _SHORT * trips[-2]:
+        return frozenset()
+    found: set[int] = set()
+    for number, item in enumerate(group.statements):
+        if isinstance(item, Compute):
+            for operand in item.operands:
+                depth = depths[operand]
+                if 0 < depth < depths[number] and trips[-1] <= _SHORT * trips[depth]:
+                    found.add(operand)
+    return found
 
 
 def join_products(group: Group) -> set[int]:

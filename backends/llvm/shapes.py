@@ -39,10 +39,16 @@ def shape_of(group: Group, target: Target, partial: frozenset[int] = frozenset()
     cost = group.cost()
     unroll = 1 if not rank else 4 if cost <= 10 else 2 if cost <= 24 and group.folds else 1
     rows, turned, same = 1, frozenset[int](), frozenset[int]()
-    if rank > 1 and rank - 2 not in partial and rank - 1 not in partial:
+    if rank > 1 and rank - 1 not in partial:
         same = frozenset(k for k, axes in enumerate(group.axes()) if rank - 2 not in axes)
         turned = frozenset(k for k, item in enumerate(group.statements) if _is_turned(item))
-        if turned and lanes > 1 and lanes * (cost + 4) <= TILED and group.domain[-2] >= lanes:
+        if (
+            turned
+            and rank - 2 not in partial
+            and lanes > 1
+            and lanes * (cost + 4) <= TILED
+            and group.domain[-2] >= lanes
+        ):
             return Shape(lanes, 1, lanes, False, turned, same)
         if any(rank - 2 in fold.axes and rank - 1 not in fold.axes for fold in group.folds) and cost <= 10:
             return Shape(lanes, 1, min(ROWS, group.domain[-2]), False, frozenset(), same)
