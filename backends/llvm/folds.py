@@ -25,7 +25,7 @@ MASKS: Final = 6
 State = list[Number]
 """What a fold has so far: one vector, or a sum and what its rounding has lost."""
 Accumulator = list[Number]
-"""What an innermost loop carries of a fold: one vector, or an extreme of what is no nan, and where nothing was."""
+"""What an innermost loop carries of a fold: one vector, or an extreme that forgets nan, and the lanes without any."""
 
 
 class Rows(NamedTuple):
