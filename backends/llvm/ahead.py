@@ -13,8 +13,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from srcgrad.backends.llvm.chunks import moved
 from srcgrad.backends.llvm.loops import Group, Load
 from srcgrad.backends.llvm.nests import Nest
+from srcgrad.backends.llvm.planning import bytes_of
 from srcgrad.backends.llvm.shapes import Shape
 from srcgrad.backends.llvm.target import Target
 from srcgrad.ir.core import Value
@@ -35,9 +37,8 @@ _VECTOR: Final = 32
 
 def ahead_of_group(group: Group, shape: Shape, target: Target) -> dict[int, int]:
     """How many bytes ahead loops ask memory for what statements read, by the statements' numbers."""
-    found = far_reads(group, shape.lanes, target) if moved(group.inputs, group.outputs) >= LARGE else {}
-    extremes = [fold for fold in group.folds if fold.name in ("reduce_max", "reduce_min")]
-    if group.cost() + _WAITS * len(extremes) < _WAITS * len(found):
+    found = far_reads(group, shape.lanes, target) if moved(group) >= LARGE else {}
+    if group.cost() + _WAITS * sum(map(group.is_extreme, group.folds)) < _WAITS * len(found):
         return {}
     return dict.fromkeys(found.values(), _AHEAD if shape.rows == 1 else _AHEAD_OF_ROWS)
 
@@ -45,7 +46,7 @@ def ahead_of_group(group: Group, shape: Shape, target: Target) -> dict[int, int]
 def ahead_of_nest(nest: Nest, lanes: Sequence[int], target: Target) -> list[dict[int, int]]:
     """The same for each phase of a nest, whose vectors have so many ``lanes``."""
     found: list[dict[int, int]] = [{} for _ in nest.phases]
-    if moved(nest.inputs, nest.outputs) < LARGE:
+    if moved(nest) < LARGE:
         return found
     reads = [far_reads(phase, count, target) for phase, count in zip(nest.phases, lanes, strict=True)]
     for value in nest.inputs:
@@ -70,11 +71,6 @@ def far_reads(group: Group, lanes: int, target: Target) -> dict[Value, int]:
     for number, item in enumerate(group.statements):
         if isinstance(item, Load) and item.line.strides[-1] == 1 and item.dtype.itemsize * lanes >= _VECTOR:
             value = group.inputs[item.source]
-            if moved([value], []) >= LARGE // _PART:
+            if bytes_of(value.type) >= LARGE // _PART:
                 found.setdefault(value, number)
     return found
-
-
-def moved(inputs: Sequence[Value], outputs: Sequence[Value]) -> int:
-    """The bytes of arrays."""
-    return sum([value.type.size * value.type.dtype.itemsize for value in (*inputs, *outputs)])

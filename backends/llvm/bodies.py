@@ -224,7 +224,7 @@ class Body(Folding):
         self.rows = rows
         self.targets = [(row, fold) for row in range(len(rows)) for fold in self.inner_folds]
         aside = len(self.targets) * unroll <= MASKS
-        self.widths = [1 + (aside and self.is_extreme(fold)) for _, fold in self.targets]
+        self.widths = [1 + (aside and self.group.is_extreme(fold)) for _, fold in self.targets]
         for row in rows:
             for number in self.used_inside() if row.scalars else ():
                 if number in row.scalars:

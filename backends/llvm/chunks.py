@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 from srcgrad.backends.llvm.loops import Fold, Group
 from srcgrad.backends.llvm.nests import Nest
+from srcgrad.backends.llvm.planning import bytes_of
 from srcgrad.backends.llvm.shapes import shape_of
 from srcgrad.backends.llvm.target import Target
 from srcgrad.ir.core import Value
@@ -78,7 +79,7 @@ def parted_folds(group: Group | Nest, axis: int) -> list[tuple[Group, Fold]]:
 
 def bytes_of_part(value: Value) -> int:
     """The room for what one chunk gives of an output: whole cache lines, which chunks do not share."""
-    return -(-value.type.size * value.type.dtype.itemsize // 64) * 64
+    return -(-bytes_of(value.type) // 64) * 64
 
 
 def room_for_parts(group: Group | Nest, axis: int) -> int:
@@ -97,5 +98,9 @@ def divided(axis: int, size: int, step: int, wanted: int) -> Chunks | None:
 
 def duration(group: Group | Nest) -> float:
     """About how many nanoseconds a kernel takes on one thread."""
-    moved = sum(value.type.size * value.type.dtype.itemsize for value in (*group.inputs, *group.outputs))
-    return max(PER_ADDITION * group.work(), PER_BYTE * moved)
+    return max(PER_ADDITION * group.work(), PER_BYTE * moved(group))
+
+
+def moved(item: Group | Nest) -> int:
+    """The bytes of all arrays that loops read and write."""
+    return sum([bytes_of(value.type) for value in (*item.inputs, *item.outputs)])

@@ -96,9 +96,6 @@ class Folding(Access):
     # --- extremes of floats --------------------------------------------------------------------------
     # An extreme that is nan where one of its operands is takes three instructions, each of which waits for the one
     # before. So loops find what a single comparison gives, which forgets a nan, and aside whether there was one.
-    def is_extreme(self, fold: Fold) -> bool:
-        return fold.name in ("reduce_max", "reduce_min") and self.dtype_of(fold).kind == "f"
-
     def started(self, fold: Fold, lanes: int, width: int) -> Accumulator:
         """The accumulator of nothing, of so many numbers."""
         start = self.identity(fold, lanes)
@@ -123,7 +120,7 @@ class Folding(Access):
 
     def with_row(self, fold: Fold, rows: Rows | None, value: Number) -> Rows:
         """One more row; two rows are looked at for nan by one comparison."""
-        if not self.is_extreme(fold):
+        if not self.group.is_extreme(fold):
             return Rows(value if rows is None else self.combine(fold, rows.value, value))
         if rows is None:
             return Rows(value, None, value)
@@ -140,7 +137,7 @@ class Folding(Access):
         if rows is None:
             return self.combine(fold, before, value)
         rows = self.with_row(fold, rows, value)
-        if not self.is_extreme(fold):
+        if not self.group.is_extreme(fold):
             return self.combine(fold, before, rows.value)
         rows = self.looked_at(rows._replace(value=self.further(fold, before, rows.value)), before)
         if rows.loose is not None:

@@ -13,6 +13,7 @@ from srcgrad.backends.llvm.chunks import PER_ADDITION, PER_BYTE, Chunks, bytes_o
 from srcgrad.backends.llvm.emitter import BOOL, Emitter, Number
 from srcgrad.backends.llvm.loops import Fold, Group
 from srcgrad.backends.llvm.nests import Nest
+from srcgrad.backends.llvm.planning import bytes_of
 from srcgrad.backends.llvm.target import Target
 from srcgrad.ir.core import Value
 
@@ -289,7 +290,7 @@ def streamed_outputs(group: Group | Nest, target: Target) -> frozenset[Value]:
     stored = {phase.outputs[store.output] for phase in phases for store in phase.stores}
     if isinstance(group, Nest):
         stored.difference_update(group.locals, *[phase.inputs for phase in phases])
-    size = sum([value.type.size * value.type.dtype.itemsize for value in stored])
+    size = sum([bytes_of(value.type) for value in stored])
     light = PER_ADDITION * group.work() <= _LIGHT * PER_BYTE * size
     return frozenset(stored) if light and size >= STREAMED and target.vector_bytes > 16 else frozenset()
 

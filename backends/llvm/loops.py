@@ -136,6 +136,10 @@ class Group:
                 found.append(frozenset(axis for axis, stride in enumerate(item.line.strides) if stride))
         return found
 
+    def is_extreme(self, fold: Fold) -> bool:
+        """Whether a fold is a minimum or a maximum of floats, which is nan where one of them is."""
+        return fold.name in ("reduce_max", "reduce_min") and self.statements[fold.statement].dtype.kind == "f"
+
     def cost(self) -> int:
         """About how many additions one point costs."""
         count, total = self.costed

@@ -15,6 +15,7 @@ from typing import Final
 
 from srcgrad.backends.llvm.indices import Line, strides_of
 from srcgrad.backends.llvm.loops import Group, Load, Statement, arranged, mergeable, merged, signature
+from srcgrad.backends.llvm.planning import bytes_of
 from srcgrad.ir.core import Operation, Value
 
 IN_CACHE: Final = 32 << 10
@@ -183,7 +184,7 @@ def row_sizes(groups: Iterable[Group], outer: int) -> dict[Value, int]:
                 value = group.inputs[item.source]
                 found[value] = max(found.get(value, 0), math.prod(sizes) * item.dtype.itemsize)
         for value in group.outputs:
-            found[value] = value.type.size * value.type.dtype.itemsize // math.prod(group.domain[:outer])
+            found[value] = bytes_of(value.type) // math.prod(group.domain[:outer])
     return found
 
 

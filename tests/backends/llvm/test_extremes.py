@@ -133,6 +133,7 @@ def test_loops_that_wait_ask_for_memory_ahead() -> None:
     assert not asked(lambda x: OPS["tanh"](x), middle)
     assert not asked(lambda x: OPS["tanh"](x), small)
     assert not asked(lambda x: total(x), large)
+    assert not asked(lambda x: OPS["reduce_max"](x, axes=(0, 1)), large.astype(np.int64))
     assert not asked(lambda x, y: total(x * y), large, large)
     assert not asked(lambda x: OPS["tanh"](OPS["reverse"](x, axes=(1,))), large)
 
