@@ -64,6 +64,7 @@ class Body(Folding):
         self.spans = spans or {}
         self.rank = len(group.domain)
         self.depths = group.depths()
+        self.lines = list(dict.fromkeys(group.lines()))
         self.scalars: dict[int, Number] = {}
         """Statements outside of the innermost loop."""
         self.constants: dict[tuple[int, int], Number] = {}
@@ -110,6 +111,7 @@ class Body(Folding):
             if self.run_of(fold) < self.rank - 1:
                 self.slots[position] = [self.slot(fold) for _ in range(1 + self.compensated(fold))]
         self.indices = list(outer)
+        self.e.separate = self.group.separate
         self.level(len(outer), 0)
 
     def fill(self, output: int, value: Any, dtype: DType) -> None:
@@ -139,11 +141,11 @@ class Body(Folding):
         self.bases = known
 
     def before(self, depth: int, since: int) -> None:
-        for line in self.group.lines():
+        for line in self.lines:
             self.base(line, depth)
-        for number, item in enumerate(self.group.statements):
-            placed = since <= self.depths[number] <= depth and self.depths[number] < max(self.rank, 1)
-            if placed and not isinstance(item, Constant):
+        last = min(depth, max(self.rank, 1) - 1)
+        for number, placed in enumerate(self.depths):
+            if since <= placed <= last and not isinstance(self.group.statements[number], Constant):
                 self.scalars[number] = self.compute(number, 1, self.scalars, None, None)
 
     def sink_numbers(self) -> None:

@@ -86,7 +86,8 @@ class Emitter:
     ``contract`` lets a product and a sum become one rounding, but within `strict`; nothing else is relaxed.
     ``declarations`` and ``definitions`` (by name) are what the module holds beside the function. ``block`` is the label
     of the block that is being written: what a phi node that follows names. ``outlined``: functions of `vector_math` are
-    called, not written out. ``plain``: what is written is generated at level 0.
+    called, not written out. ``separate``: the product that a sum holds is rounded first. ``plain``: what is written is
+    generated at level 0.
 
     LLVM has two ways to choose instructions at level 0. The one that takes half the time does not know vector constants
     nor negated vectors, and where it meets one, the other one does all that is before it in the block. So constants are
@@ -111,8 +112,11 @@ class Emitter:
         self.lines: list[str] = []
         self.rooms: list[str] = []
         self.declarations: set[str] = set()
+        self.heads: dict[tuple[str, tuple[str, ...]], str] = {}
+        """How calls of intrinsics begin that are declared, by their names and the types of the operands."""
         self.definitions: dict[str, str] = {}
         self.count = 0
+        self.separate = False
         self.flags = " contract"
 
     @contextmanager
@@ -163,16 +167,22 @@ class Emitter:
         if not isinstance(b, Number):
             b = self.constant(b, a.dtype, a.lanes)
         text, dtype, lanes = a
-        return Number(self.emit(f"{opcode} {type_name(dtype, lanes)} {text}, {b.text}"), dtype, lanes)
+        self.count += 1
+        name = f"{self.stem}{self.count}"
+        self.lines.append(f"  {name} = {opcode} {type_name(dtype, lanes)} {text}, {b[0]}")
+        return Number(name, dtype, lanes)
 
     def intrinsic(self, name: str, *operands: Number) -> Number:
         """A call of an LLVM intrinsic that is overloaded on its first operand's type."""
-        first = operands[0]
-        function = f"@llvm.{name}.{suffix_name(first.dtype, first.lanes)}"
-        types = [operand.type for operand in operands]
-        self.declarations.add(f"declare {types[0]} {function}({', '.join(types)})")
-        given = ", ".join([f"{type} {operand.text}" for type, operand in zip(types, operands, strict=True)])
-        return Number(self.emit(f"call {types[0]} {function}({given})"), first.dtype, first.lanes)
+        _, dtype, lanes = operands[0]
+        types = tuple([type_name(operand[1], operand[2]) for operand in operands])
+        head = self.heads.get((name, types))
+        if head is None:
+            function = f"@llvm.{name}.{suffix_name(dtype, lanes)}"
+            self.declarations.add(f"declare {types[0]} {function}({', '.join(types)})")
+            head = self.heads[name, types] = f"call {types[0]} {function}"
+        given = ", ".join([f"{type} {operand[0]}" for type, operand in zip(types, operands, strict=True)])
+        return Number(self.emit(f"{head}({given})"), dtype, lanes)
 
     # --- floating point ----------------------------------------------------------------------------
     def add(self, a: Number, b: Number | float) -> Number:

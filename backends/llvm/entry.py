@@ -41,7 +41,6 @@ _F64: Final = np.dtype(np.float64)
 DECLARATIONS: Final = """\
 declare ptr @srcgrad_enter(ptr, ptr, i64, ptr, ptr)
 @PyFloat_Type = external global i8
-!9000 = !{i32 1}
 """
 """What entry functions and their tables name, beside the dtypes and their scalar types."""
 

@@ -24,29 +24,12 @@ STREAMED: Final = 16 << 20
 """The bytes of outputs from which they are written past the caches, which they would fill."""
 NOWHERE: Final[Mapping[Value, Place]] = MappingProxyType({})
 APART: Final[Mapping[Value, Value]] = MappingProxyType({})
-STRAIGHT_COST: Final = 300
-"""The cost of a body, in additions, from which what is done once per trip does not matter."""
 _LIGHT: Final = 10
 """How many times as long as its outputs take to memory a kernel may take that writes them past the caches.
 
 Lines that are written through the caches are first read, which is a third of all that moves in a gradient with as many
 outputs as inputs: on one thread it costs a fifth of the time of 96 additions for each element, on two a third.
 """
-
-
-def is_straight(group: Group | Nest, target: Target) -> bool:
-    """Whether nearly all the work is in long bodies of which little waits at once.
-
-    Of these LLVM's level 0 makes code as fast as other levels do, in a third of their time: there is nothing to move
-    out of loops, and there are registers for what waits. Short loops and bodies with much alive are far slower so.
-    """
-    if "neon" in target.features:  # LLVM has another way to choose instructions at level 0 there
-        return False
-    phases = group.phases if isinstance(group, Nest) else [group]
-    costs = [phase.cost() for phase in phases]
-    short = sum([cost for cost in costs if cost < STRAIGHT_COST])
-    crowded = sum([phase.crowded(target.registers) for phase in phases])
-    return 10 * short <= sum(costs) and 4 * crowded <= len(group.statements)
 
 
 def kernel_text(

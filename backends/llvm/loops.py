@@ -16,9 +16,9 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from srcgrad.backends.llvm import scalars
-from srcgrad.backends.llvm.emitter import F32, F64, DType
-from srcgrad.backends.llvm.indices import Index, Line, View, flat, strides_of
-from srcgrad.ir.core import Literal, Operation, Value
+from srcgrad.backends.llvm.emitter import DType
+from srcgrad.backends.llvm.indices import Line
+from srcgrad.ir.core import Operation, Value
 from srcgrad.ir.text import attr_text
 from srcgrad.ir.types import dtype_name
 
@@ -85,6 +85,15 @@ class Fold(NamedTuple):
     axes: frozenset[int]
 
 
+class Measure(NamedTuple):
+    """What is counted of so many statements of a group: those that compute, their cost, and the dtypes."""
+
+    statements: int
+    computed: int
+    cost: int
+    dtypes: frozenset[DType]
+
+
 @dataclass(slots=True)
 class Group:
     """What one kernel computes: arrays ``inputs`` to arrays ``outputs``."""
@@ -98,8 +107,11 @@ class Group:
     folds: list[Fold] = field(default_factory=list)
     outlined: bool = False
     """Whether functions of `vector_math` are called, not written out."""
-    costed: tuple[int, int] = (0, 0)
-    """The cost that is known, of so many statements."""
+    separate: bool = False
+    """Whether the product that a sum holds is rounded before it is added."""
+    measured: Measure | None = None
+    crowds: tuple[int, int, int] = (0, 0, 0)
+    """What `crowded` has found, of so many statements and registers."""
     deep: list[int] = field(default_factory=list)
     """What `depths` has found: to be read, not changed."""
 
@@ -140,21 +152,34 @@ class Group:
         """Whether a fold is a minimum or a maximum of floats, which is nan where one of them is."""
         return fold.name in ("reduce_max", "reduce_min") and self.statements[fold.statement].dtype.kind == "f"
 
+    def measure(self) -> Measure:
+        found = self.measured
+        if found is None or found.statements != len(self.statements):
+            cost = computed = 0
+            last, dtypes = None, set[DType]()
+            for item in self.statements:
+                if isinstance(item, Compute):
+                    cost += scalars.cost(item.operation, item.function)
+                    computed += 1
+                dtype = item.dtype
+                if dtype is not last:
+                    dtypes.add(dtype)
+                    last = dtype
+            found = self.measured = Measure(len(self.statements), computed, cost, frozenset(dtypes))
+        return found
+
     def cost(self) -> int:
         """About how many additions one point costs."""
-        count, total = self.costed
-        if count != len(self.statements):
-            computed = [item for item in self.statements if isinstance(item, Compute)]
-            total = sum([scalars.cost(item.operation, item.function) for item in computed])
-            self.costed = len(self.statements), total
-        return total
+        return self.measure().cost
 
     def work(self) -> int:
         """About how many additions all of it costs."""
-        return math.prod(self.domain) * (self.cost() + sum(isinstance(item, Compute) for item in self.statements))
+        return math.prod(self.domain) * (self.cost() + self.measure().computed)
 
     def crowded(self, registers: int) -> int:
         """At how many statements more numbers than so many wait for what reads them."""
+        if self.crowds[:2] == (len(self.statements), registers):
+            return self.crowds[2]
         waits = [not isinstance(item, Constant) for item in self.statements]
         read, changes = [False] * len(waits), [0] * len(waits)
         for number in range(len(waits) - 1, -1, -1):
@@ -165,7 +190,9 @@ class Group:
                         read[operand] = True
                         changes[number] -= 1
             changes[number] += read[number]
-        return sum([waiting > registers for waiting in itertools.accumulate(changes)])
+        found = sum([waiting > registers for waiting in itertools.accumulate(changes)])
+        self.crowds = len(self.statements), registers, found
+        return found
 
     def with_outputs(self, used: Mapping[Value, int]) -> Group:
         """The group without the outputs that are not used, and without what only these need."""
@@ -246,142 +273,6 @@ def signature(name: str, inputs: Sequence[Value], outputs: Sequence[Value]) -> s
     given = ", ".join(f"in{k}: {value.type}" for k, value in enumerate(inputs))
     made = ", ".join(f"out{k}: {value.type}" for k, value in enumerate(outputs))
     return f"{name}({given}) -> ({made})"
-
-
-class GroupWriter:
-    """Makes the statements of one group; a value is computed once for each way in which it is read."""
-
-    def __init__(
-        self, name: str, domain: tuple[int, ...], views: dict[Value, View], kept: set[Value], own: set[Value]
-    ) -> None:
-        self.group = Group(name, domain)
-        self.identity = tuple(Line(0, tuple(int(a == b) for b in range(len(domain)))) for a in range(len(domain)))
-        self.views = views
-        self.kept = kept
-        self.own = own
-        """The kept values that this group itself computes: read in place, they are in registers."""
-        self.known: dict[Index, dict[Value, int]] = {}
-        """The statements of values, by where these are read."""
-        self.loads: dict[tuple[Value, Line], int] = {}
-        self.sources: dict[Value, int] = {}
-        self.computed: dict[Value, list[int]] = {}
-
-    def add(self, statement: Statement) -> int:
-        self.group.statements.append(statement)
-        return len(self.group.statements) - 1
-
-    def load(self, value: Value, line: Line) -> int:
-        known = self.loads.get((value, line))
-        if known is None:
-            source = self.sources.setdefault(value, len(self.sources))
-            known = self.loads[value, line] = self.add(Load(source, line, value.type.dtype))
-        return known
-
-    def leaf(self, value: Value, index: Index) -> int | None:
-        """The statement of a value that is not computed in this group."""
-        if isinstance(value, Literal) and value.splat:
-            return self.add(Constant(value.value, value.type.dtype))
-        owned = value in self.own and index == self.identity and value.type.shape == self.group.domain
-        producer = value.producer
-        if isinstance(value, Literal) or producer is None or (value in self.kept and not owned):
-            return self.load(value, flat(index, value.type.static_shape, len(self.group.domain)))
-        if producer.op.name == "iota":
-            return self.add(Iota(index[producer.attrs["axis"]], value.type.dtype))
-        return None
-
-    def resolve(self, value: Value, index: Index) -> tuple[Value, Index] | int:
-        """A value through its views: what it shows and where, or the statement that loads it."""
-        view, rank = self.views.get(value), len(self.group.domain)
-        if view is not None:
-            if view.flat is not None:
-                return self.load(view.base, view.flat.of(index, rank))
-            assert view.places is not None
-            return view.base, tuple(line.of(index, rank) for line in view.places)
-        return value, index
-
-    def statement(self, value: Value, index: Index) -> int:
-        """The number of the statement that computes a value at an index; iterative, as chains may be long."""
-        start = self.resolve(value, index)
-        if isinstance(start, int):
-            return start
-        stack, views, kept, statements = [start], self.views, self.kept, self.group.statements
-        here, known = start[1], self.known.setdefault(start[1], {})
-        while stack:
-            value, index = stack[-1]
-            if index is not here:
-                here, known = index, self.known.setdefault(index, {})
-            if value in known:
-                stack.pop()
-                continue
-            producer, rank, number = value.producer, len(index), None
-            if producer is None or value in kept or producer.op.name == "iota":
-                number = self.leaf(value, index)
-            if number is None:
-                assert producer is not None
-                given: Sequence[Value] = producer.operands
-                function = ""
-                if producer.op.name == "square":
-                    given, function = self.joined(producer)
-                operands: list[int] = []
-                missing = []
-                for operand in given:
-                    # Elementwise operands are read where the result is; a predicate of rank 0 at its only place.
-                    found = known.get(operand)
-                    if found is None:
-                        base, place = operand, index if len(operand.type.shape) == rank else ()
-                        if operand in views:
-                            target = self.resolve(operand, place)
-                            if isinstance(target, int):
-                                operands.append(target)
-                                continue
-                            base, place = target
-                        found = (known if place is here else self.known.setdefault(place, {})).get(base)
-                        if found is None:
-                            missing.append((base, place))
-                            continue
-                    operands.append(found)
-                if missing:
-                    stack += missing
-                    continue
-                number = len(statements)
-                statements.append(Compute(producer, tuple(operands), function))
-                self.computed.setdefault(value, []).append(number)
-            known[value] = number
-            stack.pop()
-        return self.known[start[1]][start[0]]
-
-    def joined(self, operation: Operation) -> tuple[Sequence[Value], str]:
-        """The operands of an operation, or those of its operand where one function is both, and that function.
-
-        The square of a sech is the derivative of a tanh, with which it has the exponential and the quotient in common.
-        """
-        operand = operation.operands[0]
-        if operand.type.dtype in (F32, F64) and operand not in self.kept:
-            inner = operand.producer
-            if inner is not None and inner.op.name == "sech":
-                return inner.operands, "sech_squared"
-        return operation.operands, ""
-
-    def finish(self) -> Group:
-        self.group.inputs = list(self.sources)
-        return self.group
-
-
-def add_sink(writer: GroupWriter, value: Value) -> None:
-    """Keep a value in the group that is being written."""
-    group, producer = writer.group, value.producer
-    output = len(group.outputs)
-    group.outputs.append(value)
-    if producer is not None and producer.op.name in REDUCTIONS and producer.attrs["axes"]:
-        operand = producer.operands[0]
-        axes = frozenset(producer.attrs["axes"])
-        statement = writer.statement(operand, writer.identity)
-        places = iter(strides_of(value.type.static_shape))
-        line = Line(0, tuple(0 if axis in axes else next(places) for axis in range(len(group.domain))))
-        group.folds.append(Fold(output, statement, line, producer.op.name, axes))
-    else:
-        statement = writer.statement(value, writer.identity)
-        group.stores.append(Store(output, statement, Line(0, strides_of(group.domain))))
 
 
 # --- the order of the loops ------------------------------------------------------------------------------------------

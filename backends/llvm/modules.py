@@ -11,15 +11,15 @@ import llvmlite.binding as llvm  # type: ignore[import-untyped]
 import numpy as np
 
 from srcgrad.backends.llvm import scalars
-from srcgrad.backends.llvm.access import Place, memory_name
+from srcgrad.backends.llvm.access import STREAM, Place, memory_name
 from srcgrad.backends.llvm.control import POLLED
 from srcgrad.backends.llvm.emitter import Emitter, constant_text
-from srcgrad.backends.llvm.kernels import APART, NOWHERE, is_straight, kernel_text
+from srcgrad.backends.llvm.kernels import APART, NOWHERE, kernel_text
 from srcgrad.backends.llvm.likeness import Likenesses
 from srcgrad.backends.llvm.loops import Group, overwritable
 from srcgrad.backends.llvm.natives import ALIAS, LARGEST_CONSTANT, Natives, is_element, role_of
-from srcgrad.backends.llvm.nests import Nest
-from srcgrad.backends.llvm.partition import Partition
+from srcgrad.backends.llvm.nests import Nest, is_straight
+from srcgrad.backends.llvm.partition import LONG_PROGRAM, Partition
 from srcgrad.backends.llvm.planning import Effect, Planner, bytes_of
 from srcgrad.backends.llvm.program import SectionWriter
 from srcgrad.backends.llvm.sections import Section
@@ -28,8 +28,6 @@ from srcgrad.backends.llvm.target import STRAIGHT, Target
 from srcgrad.ir.core import Literal, Operation, Value
 from srcgrad.ir.types import ArrayType, TapeType
 
-LONG_PROGRAM: Final = 1024
-"""The statements from which straight kernels are modules of their own, ready before all is written."""
 PART_TEXT: Final = 1 << 17
 """The characters of such a module."""
 
@@ -43,7 +41,7 @@ class Program:
         """What is told of modules that are written before the rest is."""
         self.natives: Natives = partition.natives
         self.groups: dict[str, Group | Nest] = {group.name: group for group in partition.groups}
-        self.long = sum([len(group.statements) for group in partition.groups]) >= LONG_PROGRAM
+        self.long = partition.length() >= LONG_PROGRAM
         self.steps: dict[Operation, tuple[str, Step]] = self.natives.steps
         self.planner = Planner(partial(effect_of, self.groups, self.steps))
         self.declared: dict[str, None] = {}
@@ -269,7 +267,10 @@ def data_text(type: ArrayType, splat: bool, data: bytes) -> str:
     return f'[{size} x i8] c"{"".join(f"{chr(92)}{byte:02X}" for byte in whole)}"'
 
 
-_METADATA: Final = '!90 = !{!"branch_weights", i32 1, i32 1048576}\n!91 = !{!"branch_weights", i32 1048576, i32 1}'
+_METADATA: Final = f"""\
+!90 = !{{!"branch_weights", i32 1, i32 1048576}}
+!91 = !{{!"branch_weights", i32 1048576, i32 1}}
+{STREAM} = !{{i32 1}}"""
 ARENA_LACKS: Final = "there is no memory for the %zd bytes in which a program works"
 TAPE_LACKS: Final = (
     "there is no memory for the %zd bytes that a loop keeps of its trips for the derivative: make fewer trips, "

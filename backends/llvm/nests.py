@@ -16,6 +16,7 @@ from typing import Final
 from srcgrad.backends.llvm.indices import Line, strides_of
 from srcgrad.backends.llvm.loops import Group, Load, Statement, arranged, mergeable, merged, signature
 from srcgrad.backends.llvm.planning import bytes_of
+from srcgrad.backends.llvm.target import Target
 from srcgrad.ir.core import Operation, Value
 
 IN_CACHE: Final = 32 << 10
@@ -27,6 +28,8 @@ _WAITING: Final = 48
 _PHASES: Final = 24
 _DEAREST: Final = 4000
 """The cost of a point of all phases from which machine code would take long to make."""
+STRAIGHT_COST: Final = 300
+"""The cost of a body, in additions, from which what is done once per trip does not matter."""
 _STEP: Final = 16
 _VECTOR: Final = 64
 """The bytes of the longest vectors."""
@@ -78,6 +81,21 @@ class Nest:
                 "  " + line.replace(f"for i{axis} in 0..{self.domain[-1]}:", f"for i{axis} of these:") for line in lines
             ]
         return "\n".join(shown)
+
+
+def is_straight(group: Group | Nest, target: Target) -> bool:
+    """Whether nearly all the work is in long bodies of which little waits at once.
+
+    Of these LLVM's level 0 makes code as fast as other levels do, in a third of their time: there is nothing to move
+    out of loops, and there are registers for what waits. Short loops and bodies with much alive are far slower so.
+    """
+    if "neon" in target.features:  # LLVM has another way to choose instructions at level 0 there
+        return False
+    phases = group.phases if isinstance(group, Nest) else [group]
+    costs = [phase.cost() for phase in phases]
+    short = sum([cost for cost in costs if cost < STRAIGHT_COST])
+    crowded = sum([phase.crowded(target.registers) for phase in phases])
+    return 10 * short <= sum(costs) and 4 * crowded <= len(group.statements)
 
 
 @dataclass(slots=True)
@@ -303,7 +321,7 @@ def _finished(nest: _Growing, used: Counter[Value]) -> Nest:
             outer -= 1
     rows = max(1, IN_CACHE // max(nest.row, 1))
     if all(len(phase.domain) == outer for phase in phases):  # rows are numbers: whole vectors of them
-        dtypes = {item.dtype for phase in phases for item in phase.statements}
+        dtypes = frozenset().union(*[phase.measure().dtypes for phase in phases])
         rows = max(rows, _VECTOR // min(dtype.itemsize for dtype in dtypes))
     step = _STEP if rows > _STEP else _STEP // 2
     rows = rows // step * step if rows > step else rows

@@ -167,11 +167,12 @@ TABLE: Final[dict[str, Callable[..., Number]]] = {
     "sign_bit": _sign_bit,
 }
 ROUNDED_ONCE: Final[dict[str, Callable[..., Number]]] = {
-    "product_plus": lambda e, a, b, c: e.fma(a, b, c),
-    "product_minus": lambda e, a, b, c: e.fma(a, b, e.neg(c)),
-    "minus_product": lambda e, a, b, c: e.fma(e.neg(a), b, c),
+    "product_plus": lambda e, a, b, c: e.add(e.mul(a, b), c) if e.separate else e.fma(a, b, c),
+    "product_minus": lambda e, a, b, c: e.sub(e.mul(a, b), c) if e.separate else e.fma(a, b, e.neg(c)),
+    "minus_product": lambda e, a, b, c: e.sub(c, e.mul(a, b)) if e.separate else e.fma(e.neg(a), b, c),
 }
-"""What a product and the sum that reads it become, with one rounding where the machine has that."""
+"""What a product and the sum that reads it become, with one rounding where the machine has that and it is wanted."""
+_EMITTED: Final = {**FUNCTIONS, **ROUNDED_ONCE, **TABLE}
 _FREE: Final = frozenset({"identity", "stop_gradient", "cast"})
 _SLOW: Final = frozenset({"div", "reciprocal", "sqrt"})
 _IN_HALVES: Final = frozenset({"select", "neg", "abs", "identity", "stop_gradient", "sign_bit"})
@@ -242,7 +243,7 @@ def _cost(name: str) -> int:
 def emit(e: Emitter, operation: Operation, operands: list[Number], function: str = "") -> Number:
     """The instructions of one operation, or of the function that stands for it."""
     name = function or operation.op.name
-    made = TABLE.get(name) or ROUNDED_ONCE.get(name) or FUNCTIONS.get(name)
+    made = _EMITTED.get(name)
     if made is None:
         if name.startswith("reduce_"):  # over no axes
             return operands[0]

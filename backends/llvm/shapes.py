@@ -34,7 +34,7 @@ class Shape(NamedTuple):
 def shape_of(group: Group, target: Target, partial: frozenset[int] = frozenset()) -> Shape:
     """The choice for a group; of the axes ``partial`` any part is run over."""
     rank = len(group.domain)
-    sizes = [_element_bytes(dtype) for dtype in {item.dtype for item in group.statements}] or [1]
+    sizes = [_element_bytes(dtype) for dtype in group.measure().dtypes] or [1]
     lanes = max(1, target.vector_bytes // max(sizes)) if rank else 1
     cost = group.cost()
     unroll = 1 if not rank else 4 if cost <= 10 else 2 if cost <= 24 and group.folds else 1

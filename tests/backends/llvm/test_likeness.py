@@ -12,8 +12,8 @@ import pytest
 from srcgrad.backends.llvm import loops, nests, program
 from srcgrad.backends.llvm.backend import BACKEND
 from srcgrad.backends.llvm.likeness import Likenesses
-from srcgrad.backends.llvm.loops import GroupWriter
 from srcgrad.backends.llvm.partition import partitioned
+from srcgrad.backends.llvm.writing import GroupWriter
 from srcgrad.backends.numpy.evaluate import evaluate
 from tests.backends.llvm.support import OPS, agree, build, groups, normal, total
 
@@ -186,9 +186,9 @@ def test_groups_do_not_compute_all_again_that_others_do(monkeypatch: pytest.Monk
     added: list[Any] = []
     add = GroupWriter.add
 
-    def counted(self: GroupWriter, statement: loops.Statement) -> int:
+    def counted(self: GroupWriter, statement: loops.Statement, axes: int) -> int:
         added.append(statement)
-        return add(self, statement)
+        return add(self, statement, axes)
 
     def rule(x: Any, w: Any) -> Any:
         for _ in range(100):

@@ -186,11 +186,11 @@ def short(x: Any, y: Any) -> Any:
 @ELSEWHERE
 def test_which_bodies_are_straight() -> None:
     x = normal(64)
-    assert all(kernels.is_straight(group, TARGET) for group in all_groups(stepped()[0]))
-    assert not any(kernels.is_straight(group, TARGET) for group in all_groups(build(short, x, x)))
+    assert all(nests.is_straight(group, TARGET) for group in all_groups(stepped()[0]))
+    assert not any(nests.is_straight(group, TARGET) for group in all_groups(build(short, x, x)))
     (group,) = all_groups(build(wide, x, x))
-    assert group.statements and not kernels.is_straight(group, TARGET)
-    assert isinstance(group, Group) and group.cost() > kernels.STRAIGHT_COST
+    assert group.statements and not nests.is_straight(group, TARGET)
+    assert isinstance(group, Group) and group.cost() > nests.STRAIGHT_COST
 
 
 @ELSEWHERE
@@ -254,11 +254,67 @@ def test_a_product_that_is_read_twice_is_rounded() -> None:
 
 def test_a_product_of_outer_axes_stays_outside() -> None:
     def rule(x: Any, y: Any) -> Any:
-        return OPS["broadcast"](OPS["tanh"](x) * x, shape=(4, 100), dims=(0,)) + y
+        spread = [OPS["broadcast"](term, shape=(4, 100), dims=(0,)) for term in (OPS["tanh"](x) * x, x)]
+        return spread[0] + y, spread[1] * spread[1] + y, y - spread[0] * spread[1]
 
     function = build(rule, normal(4), normal(4, 100))
-    names = {item.function for group in groups_of(function) for item in group.statements if hasattr(item, "function")}
-    assert names == {""}
+    assert functions_of(function) == {""}
+
+
+def test_of_two_products_the_sum_holds_the_one_that_varies_as_it_does() -> None:
+    """Not the one of outer axes, though that is the first; two that both vary so are one in the sum and one before."""
+
+    def rule(x: Any, y: Any, z: Any) -> Any:
+        spread = [OPS["broadcast"](x, shape=(4, 100), dims=(0,)) for _ in range(2)]
+        return spread[0] * spread[1] + y * z, y * y - spread[0] * z
+
+    function = build(rule, normal(4), normal(4, 100), normal(4, 100, seed=1))
+    assert functions_of(function) == {"", "product_plus", "product_minus"}
+
+
+def functions_of(function: Function) -> set[str]:
+    """What statements compute that is not an operation of the program alone."""
+    return {item.function for group in groups_of(function) for item in group.statements if hasattr(item, "function")}
+
+
+@ELSEWHERE
+@pytest.mark.parametrize("points", [partition.MANY_POINTS - 1, partition.MANY_POINTS])
+def test_long_straight_bodies_round_twice_over_few_points(points: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There an instruction for both takes longer to compile than it saves."""
+    monkeypatch.setattr(partition, "LONG_PROGRAM", 0)
+
+    def rule(x: Any, y: Any, z: Any) -> Any:
+        for k in range(200):
+            x = (x * y + z, x * y - z, z - x * y)[k % 3]
+        return x
+
+    start, y, z = np.random.default_rng(5).uniform(0.1, 0.9, 3)
+    given = [np.full(points, number) for number in (start, y, z)]
+    (found,) = BACKEND.compile(build(rule, *given)).run(*given)
+    once, twice = start, start
+    for k in range(200):
+        signs = ((1, 1), (1, -1), (-1, 1))[k % 3]
+        once = exact(signs[0] * once, y, signs[1] * z)
+        twice = signs[0] * twice * y + signs[1] * z
+    assert once != twice
+    np.testing.assert_array_equal(
+        found, np.full(points, once if points == partition.MANY_POINTS and HAS_FMA else twice)
+    )
+
+
+@ELSEWHERE
+def test_long_straight_bodies_write_past_the_caches(texts: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their modules name what such a store names: 10,000 operations over 10,000 points were no program of LLVM's."""
+    monkeypatch.setattr(modules, "is_straight", lambda group, machine: True)
+    monkeypatch.setattr(modules, "LONG_PROGRAM", 0)
+    given = [normal(256), normal(256, seed=1)]
+    function = build(polynomials, *given)
+    wanted = BACKEND.compile(function).run(*given)
+    monkeypatch.setattr(kernels, "STREAMED", 1)
+    monkeypatch.setattr(kernels, "_LIGHT", 1 << 40)
+    assert same(BACKEND.compile(function).run(*given), wanted)
+    past = [text for text in texts if text.startswith(STRAIGHT) and "!nontemporal" in text]
+    assert past or TARGET.vector_bytes == 16
 
 
 # --- blocks of nests -------------------------------------------------------------------------------------------------
