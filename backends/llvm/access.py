@@ -209,6 +209,41 @@ class Access:
     def to_memory(self, value: Number) -> Number:
         return self.e.convert("zext", value, np.dtype(np.uint8)) if value.dtype == BOOL else value
 
+    # --- columns of short rows ---------------------------------------------------------------------
+    def columns(
+        self, pointer: str, lines: Sequence[Line], dtype: DType, index: Number, lanes: int, ahead: int
+    ) -> list[Number]:
+        """What is read along lines that are one but for offsets, less than their stride apart: columns of short rows.
+
+        All vectors from the first element to the last are read, and sorted in registers: several times as fast as
+        gathering numbers. Nothing is read that lies before the first or behind the last.
+        """
+        e, name = self.e, memory_name(dtype)
+        least = min(lines, key=lambda line: line.offset)
+        stride, most = least.strides[-1], max(line.offset for line in lines)
+        length = stride * (lanes - 1) + most - least.offset + 1
+        starts = [*range(0, length - lanes, lanes), length - lanes]
+        address = self.address(pointer, name, self.place(least, index))
+        if ahead:
+            self.ask_for(address, ahead)
+        vectors = []
+        for start in starts:
+            place = e.emit(f"getelementptr {name}, ptr {address}, i64 {start}") if start else address
+            vectors.append(self.load_vector(place, name, dtype, lanes, None))
+        found = []
+        for line in lines:
+            places = [stride * lane + line.offset - least.offset for lane in range(lanes)]
+            homes = [min(place // lanes, len(starts) - 1) for place in places]
+            text = vectors[0]
+            for number in range(1, len(starts)):
+                order = [
+                    lanes + place - starts[number] if home == number else place if number == 1 else lane
+                    for lane, (place, home) in enumerate(zip(places, homes, strict=True))
+                ]
+                text = self.shuffled(f"<{lanes} x {name}>", text, vectors[number], [k % (2 * lanes) for k in order])
+            found.append(self.from_memory(text, dtype, lanes))
+        return found
+
     # --- tiles -------------------------------------------------------------------------------------
     def tile(self, pointer: str, line: Line, dtype: DType, index: Number, lanes: int, count: int) -> list[Number]:
         """What as many rows as there are lanes read along a line whose places are contiguous from row to row.

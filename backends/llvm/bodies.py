@@ -17,7 +17,7 @@ from srcgrad.backends.llvm.access import INT64
 from srcgrad.backends.llvm.emitter import BOOL, DType, Emitter, Number
 from srcgrad.backends.llvm.folds import BLOCK, MASKS, Folding, Rows, State
 from srcgrad.backends.llvm.loops import Compute, Constant, Fold, Group, Iota, Load, Store, empty_result
-from srcgrad.backends.llvm.shapes import HEAVY, shape_of
+from srcgrad.backends.llvm.shapes import HEAVY, columns_of, shape_of
 from srcgrad.backends.llvm.target import Target
 from srcgrad.ir.core import Value
 
@@ -78,6 +78,8 @@ class Body(Folding):
         self.slots: dict[int, list[str]] = {}
         self.inner_folds = [fold for fold in group.folds if self.rank - 1 in fold.axes]
         self.outer_folds = [fold for fold in group.folds if self.rank - 1 not in fold.axes]
+        self.columned = {} if emitter.plain else columns_of(group)
+        """By statement those that read columns of the same short rows; level 0 has no quick way to sort vectors."""
         self.stores: dict[int, list[Store]] = {}
         for store in group.stores:
             self.stores.setdefault(store.statement, []).append(store)
@@ -413,7 +415,9 @@ class Body(Folding):
             for number in inside:
                 if number in values:
                     continue
-                if number in turned:
+                if number in self.columned and lanes > 1 and mask is None and number not in turned:
+                    values.update(self.columns_at(number, index, lanes))
+                elif number in turned:
                     if not row:
                         tiles[number] = self.tile_of(number, index, count or lanes)
                     values[number] = tiles[number][row]
@@ -475,6 +479,15 @@ class Body(Folding):
                 place = self.outputs[fold.output]
                 found[row, position] = self.load_at(place, fold.line, self.dtype_of(fold), index, lanes, mask)
         return found
+
+    def columns_at(self, number: int, index: Number, lanes: int) -> dict[int, Number]:
+        """What is read of short rows by a statement, and by the others that read other columns of them."""
+        together = self.columned[number]
+        items = [item for k in together if isinstance(item := self.group.statements[k], Load)]
+        first, ahead = items[0], max(self.ahead.get(k, 0) for k in together)
+        lines = [item.line for item in items]
+        found = self.columns(self.inputs[first.source], lines, first.dtype, index, lanes, ahead)
+        return dict(zip(together, found, strict=True))
 
     def tile_of(self, number: int, index: Number, count: int) -> list[Number]:
         item = self.group.statements[number]

@@ -17,6 +17,10 @@ ROWS: Final = 8
 """How many rows a fold over the axis before the last takes at once."""
 
 
+LONGEST_OF_SHORT: Final = 4
+"""The elements of rows up to which all of them are read for columns of them."""
+
+
 class Shape(NamedTuple):
     """How a group's innermost loop is written: vectors, copies and rows a trip, and whether under masks throughout.
 
@@ -55,6 +59,24 @@ def shape_of(group: Group, target: Target, partial: frozenset[int] = frozenset()
     size = group.domain[-1] if rank else 0
     heavy = target.masked and cost > HEAVY and unroll == 1 and size % lanes > 0 and rank - 1 not in partial
     return Shape(lanes, unroll, rows, heavy, turned, same)
+
+
+def columns_of(group: Group) -> dict[int, list[int]]:
+    """By statement that reads a column of short rows along the last axis, those that read columns of the same rows."""
+    alike: dict[tuple[int, tuple[int, ...]], list[tuple[int, int]]] = {}
+    for number, item in enumerate(group.statements):
+        if isinstance(item, Load) and item.line.strides and 1 < item.line.strides[-1] <= LONGEST_OF_SHORT:
+            alike.setdefault((item.source, item.line.strides), []).append((item.line.offset, number))
+    found: dict[int, list[int]] = {}
+    for (_, strides), places in alike.items():
+        places.sort()
+        first, together = places[0][0], list[int]()
+        for offset, number in places:
+            if offset - first >= strides[-1]:
+                first, together = offset, []
+            together.append(number)
+            found[number] = together
+    return found
 
 
 def _is_turned(item: Any) -> bool:
