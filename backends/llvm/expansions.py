@@ -10,6 +10,7 @@ import numpy as np
 
 from srcgrad.backends.llvm.emitter import F32, F64
 from srcgrad.backends.llvm.natives import is_plain
+from srcgrad.backends.llvm.parts import joined
 from srcgrad.ir.core import Attrs, Builder, Function, Operation, Region, Value, literal
 from srcgrad.ir.opdef import REGISTRY, Term, broadcast_to
 from srcgrad.ir.ops.dot import permuted, sides
@@ -251,6 +252,9 @@ EXPANSIONS: Final[Mapping[str, tuple[Callable[[Operation], bool], Expansion]]] =
 """Ops, of which operations there is no step, and what these are."""
 
 
+_LOOKED_AT: Final = frozenset({*EXPANSIONS, "slice_set"})
+
+
 def expands(operation: Operation) -> bool:
     found = EXPANSIONS.get(operation.op.name)
     if found is None or not all(is_plain(value.type) for value in operation.operands):
@@ -259,8 +263,14 @@ def expands(operation: Operation) -> bool:
 
 
 def written_out(function: Function) -> Function:
-    """The function with the operations of `EXPANSIONS` written as others, in its regions too."""
-    return expanded(function) if any(map(expands, function.walk())) else function
+    """The function with sums of parts as one array, and the operations of `EXPANSIONS` written as others.
+
+    In its regions too.
+    """
+    looked_at = [operation for operation in function.walk() if operation.op.name in _LOOKED_AT]
+    if any(operation.op.name == "slice_set" for operation in looked_at):
+        function = joined(function)
+    return expanded(function) if any(map(expands, looked_at)) else function
 
 
 def expanded(region: AnyRegion) -> AnyRegion:

@@ -1,0 +1,120 @@
+"""Sums of parts that were each written into zeros, as one array: what the gradient of a function of slices is.
+
+Written as the program has it, each part is an array of its own, nearly all zeros, and all of these are added. Where
+parts do not overlap no two numbers are: the sum is the parts at their places, and zeros elsewhere. Each number is added
+to a zero, which makes 0.0 of -0.0, and so it is here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from srcgrad.backends.llvm.natives import is_plain, is_zero
+from srcgrad.ir.core import Builder, Literal, Operation, Region, Value, literal
+from srcgrad.ir.opdef import REGISTRY, Term
+from srcgrad.ir.passes.expand import emitted
+from srcgrad.ir.passes.rewrite import AnyRegion
+from srcgrad.ir.types import ArrayType
+
+
+class Part(NamedTuple):
+    """An array, and the slice of the whole at which it lies."""
+
+    value: Value
+    starts: tuple[int, ...]
+    limits: tuple[int, ...]
+    strides: tuple[int, ...]
+
+    def is_whole(self, axis: int, size: int) -> bool:
+        return (self.starts[axis], self.limits[axis], self.strides[axis]) == (0, size, 1)
+
+
+def is_apart(a: Part, b: Part) -> bool:
+    """Whether two parts have no element in common: along some axis."""
+    for axis, (start, other) in enumerate(zip(a.starts, b.starts, strict=True)):
+        if a.limits[axis] <= other or b.limits[axis] <= start:
+            return True
+        if (start - other) % math.gcd(a.strides[axis], b.strides[axis]):
+            return True
+    return False
+
+
+def sums_of_parts(region: Region) -> dict[Value, list[Part]]:
+    """Parts in zeros, and the sums of those that do not overlap and are read there alone."""
+    reads = Counter(value for operation in region.operations for value in operation.operands)
+    reads.update(region.results)
+    found: dict[Value, list[Part]] = {}
+    for operation in region.operations:
+        name, operands = operation.op.name, operation.operands
+        if name == "slice_set" and is_zeros(operands[0]) and is_plain(operands[0].type):
+            attrs = operation.attrs
+            found[operation.results[0]] = [Part(operands[1], attrs["starts"], attrs["limits"], attrs["strides"])]
+        elif name == "add" and all(value in found and reads[value] == 1 for value in operands):
+            left, right = (found[value] for value in operands)
+            if all(is_apart(a, b) for a in left for b in right):
+                found[operation.results[0]] = left + right
+    return found
+
+
+def is_zeros(value: Value) -> bool:
+    return isinstance(value, Literal) and is_zero(value)
+
+
+def joined(region: AnyRegion) -> AnyRegion:
+    """The region with sums of parts as one array, in its regions too."""
+    sums = {value: parts for value, parts in sums_of_parts(region).items() if len(parts) > 1}
+    absorbed = {operand for value in sums if value.producer is not None for operand in value.producer.operands}
+    values: dict[Value, Value] = {}
+    """What parts are in the new region."""
+
+    def emit(builder: Builder, operation: Operation, operands: list[Value]) -> Sequence[Value]:
+        result = operation.results[0] if operation.results else None
+        if result in absorbed:  # nothing reads it any more
+            if result not in sums:
+                values[operation.operands[1]] = operands[1]
+            return operation.results
+        if result in sums:
+            parts = [part._replace(value=values.get(part.value, part.value)) for part in sums[result]]
+            return [assembled(builder, parts, result.type)]
+        regions = tuple([joined(inner) for inner in operation.regions])
+        return builder.emit_operation(operation.op, operands, operation.attrs, regions).results
+
+    return emitted(region, emit)
+
+
+def assembled(builder: Builder, parts: Sequence[Part], type: ArrayType) -> Value:
+    """Parts that do not overlap at their places, and zeros elsewhere."""
+    values = [Term(builder, part.value) for part in parts]
+    if type.dtype.kind in "fc":
+        values = [value + 0.0 for value in values]
+    for axis in range(type.rank):
+        if all(part.is_whole(k, size) for part in parts for k, size in enumerate(type.static_shape) if k != axis):
+            order = sorted(range(len(parts)), key=lambda number: parts[number].starts[axis])
+            found = along(axis, [parts[number] for number in order], [values[number] for number in order], type)
+            if found is not None:
+                return found.value
+    whole: Value = literal(0, type)
+    for part, value in zip(parts, values, strict=True):
+        places = {"starts": part.starts, "limits": part.limits, "strides": part.strides}
+        whole = builder.emit(REGISTRY["slice_set"], (whole, value.value), places)
+    return whole
+
+
+def along(axis: int, parts: Sequence[Part], values: Sequence[Term], type: ArrayType) -> Term | None:
+    """Parts that are all there is along an axis: one after the other, or in turns."""
+    shape, join = type.static_shape, REGISTRY["concatenate"]
+    sizes = [value.type.static_shape[axis] for value in values]
+    starts = [part.starts[axis] for part in parts]
+    if sum(sizes) != shape[axis]:
+        return None
+    if all(part.strides[axis] == 1 or size == 1 for part, size in zip(parts, sizes, strict=True)):
+        return join(*values, axis=axis)
+    in_turns = len(set(sizes)) == 1 and starts == [*range(len(parts))]
+    if not in_turns or {part.strides[axis] for part in parts} != {len(parts)}:
+        return None
+    reshape, one = REGISTRY["reshape"], (*shape[:axis], sizes[0], 1, *shape[axis + 1 :])
+    turns = join(*[reshape(value, shape=one) for value in values], axis=axis + 1)
+    return reshape(turns, shape=shape)
