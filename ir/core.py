@@ -94,19 +94,31 @@ class Literal(Value):
         return f"{self.value!r}: {self.type}"
 
 
+_BLOCK: Final = 1 << 15
+"""The elements that are compared at once."""
+
+
 def literal(value: Any, type: ArrayType) -> Literal:
     """The literal of the given type; an array whose elements have equal bits becomes a splat."""
     array = np.asarray(value, dtype=type.dtype)
     if array.ndim and array.size:
-        first = array.reshape(-1)[0]
-        if array.size <= 1 << 16 and array.tobytes() == np.full(array.shape, first).tobytes():
-            return Literal(first, type)
+        if is_uniform(array):
+            return Literal(array[(0,) * array.ndim], type)
         array = np.array(array, order="C", copy=True)
         array.flags.writeable = False
         return Literal(array, type)
     if array.ndim:
         return Literal(np.zeros((), type.dtype)[()], type)
     return Literal(array[()], type)
+
+
+def is_uniform(array: np.ndarray[Any, Any]) -> bool:
+    """Whether all elements have equal bits; most arrays for which it does not hold are told by their first ones."""
+    if not any(stride for stride, size in zip(array.strides, array.shape, strict=True) if size > 1):
+        return True
+    word = min(array.dtype.itemsize, 8)
+    words = np.ascontiguousarray(array).view(f"u{word}").reshape(array.size, -1)
+    return all(bool((words[k : k + _BLOCK] == words[0]).all()) for k in range(0, array.size, _BLOCK))
 
 
 def zeros(type: ArrayType) -> Literal:

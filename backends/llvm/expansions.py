@@ -8,10 +8,14 @@ from typing import Any, Final
 
 import numpy as np
 
+from srcgrad.backends.llvm import scalars
 from srcgrad.backends.llvm.emitter import F32, F64
-from srcgrad.backends.llvm.natives import is_plain
+from srcgrad.backends.llvm.indices import VIEWS
+from srcgrad.backends.llvm.loops import REDUCTIONS
+from srcgrad.backends.llvm.natives import is_plain, is_zero
 from srcgrad.backends.llvm.parts import joined
-from srcgrad.ir.core import Attrs, Builder, Function, Operation, Region, Value, literal
+from srcgrad.backends.llvm.planning import bytes_of
+from srcgrad.ir.core import Attrs, Builder, Function, Literal, Operation, Region, Value, literal
 from srcgrad.ir.opdef import REGISTRY, Term, broadcast_to
 from srcgrad.ir.ops.dot import permuted, sides
 from srcgrad.ir.ops.linalg import swapped
@@ -252,7 +256,10 @@ EXPANSIONS: Final[Mapping[str, tuple[Callable[[Operation], bool], Expansion]]] =
 """Ops, of which operations there is no step, and what these are."""
 
 
-_LOOKED_AT: Final = frozenset({*EXPANSIONS, "slice_set"})
+_IN_LOOPS: Final = frozenset({*scalars.EMITTED, "cast", "integer_pow"} | REDUCTIONS | VIEWS) - EXPANSIONS.keys()
+"""What groups compute, wherever they can, and is written as it is."""
+FILLED: Final = 1 << 14
+"""The bytes of one number over and over from which a loop writes them."""
 
 
 def expands(operation: Operation) -> bool:
@@ -267,10 +274,37 @@ def written_out(function: Function) -> Function:
 
     In its regions too.
     """
-    looked_at = [operation for operation in function.walk() if operation.op.name in _LOOKED_AT]
-    if any(operation.op.name == "slice_set" for operation in looked_at):
+    found = [operation for operation in function.walk() if operation.op.name not in _IN_LOOPS]
+    if any(operation.op.name == "slice_set" for operation in found):
         function = joined(function)
-    return expanded(function) if any(map(expands, looked_at)) else function
+    if any(is_filled(value) for operation in found for value in operation.operands):
+        function = filled(function)
+    return expanded(function) if any(map(expands, found)) else function
+
+
+def is_filled(value: Value) -> bool:
+    """Whether it is many times the same number, which is no zero: as a constant it would be a long text."""
+    if not isinstance(value, Literal) or not value.splat or not is_plain(value.type):
+        return False
+    return bytes_of(value.type) > FILLED and scalars.is_register(value.type.dtype) and not is_zero(value)
+
+
+def loop_of(builder: Builder, value: Value) -> Value:
+    """A loop that gives a constant: its product with 1, which has the same bits."""
+    name, other = ("logical_or", False) if value.type.dtype.kind == "b" else ("mul", 1)
+    return builder.emit(REGISTRY[name], (value, literal(other, value.type)))
+
+
+def filled(region: AnyRegion) -> AnyRegion:
+    """The region with loops that fill arrays for what is no loop, in its regions too."""
+
+    def emit(builder: Builder, operation: Operation, operands: list[Value]) -> Sequence[Value]:
+        if operation.op.name not in _IN_LOOPS:
+            operands = [loop_of(builder, value) if is_filled(value) else value for value in operands]
+        regions: tuple[Region, ...] = tuple([filled(inner) for inner in operation.regions])
+        return builder.emit_operation(operation.op, operands, operation.attrs, regions).results
+
+    return emitted(region, emit)
 
 
 def expanded(region: AnyRegion) -> AnyRegion:

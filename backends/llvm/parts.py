@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from srcgrad.backends.llvm.natives import is_plain, is_zero
 from srcgrad.ir.core import Builder, Literal, Operation, Region, Value, literal
@@ -18,6 +18,9 @@ from srcgrad.ir.opdef import REGISTRY, Term
 from srcgrad.ir.passes.expand import emitted
 from srcgrad.ir.passes.rewrite import AnyRegion
 from srcgrad.ir.types import ArrayType
+
+MOST: Final = 64
+"""The parts of one sum, which are compared with one another."""
 
 
 class Part(NamedTuple):
@@ -42,21 +45,59 @@ def is_apart(a: Part, b: Part) -> bool:
     return False
 
 
-def sums_of_parts(region: Region) -> dict[Value, list[Part]]:
-    """Parts in zeros, and the sums of those that do not overlap and are read there alone."""
+class Sum(NamedTuple):
+    """Parts in zeros that do not overlap, added to ``rest``, if there is one; ``merged``: the operands that are it."""
+
+    parts: list[Part]
+    rest: Value | None
+    merged: tuple[Value, ...]
+
+
+def sums_of_parts(region: Region) -> tuple[dict[Value, Sum], set[Value]]:
+    """Sums of two parts and more that do not overlap, with what else is added to them; and what is in these.
+
+    A part of a sum, or a sum that is part of another one, is read there alone. That ``(x + p) + q`` is ``x + (p + q)``
+    where p and q do not overlap holds for all bits, as p + q has no -0.0.
+    """
     reads = Counter(value for operation in region.operations for value in operation.operands)
     reads.update(region.results)
-    found: dict[Value, list[Part]] = {}
+    found: dict[Value, Sum] = {}
     for operation in region.operations:
         name, operands = operation.op.name, operation.operands
         if name == "slice_set" and is_zeros(operands[0]) and is_plain(operands[0].type):
             attrs = operation.attrs
-            found[operation.results[0]] = [Part(operands[1], attrs["starts"], attrs["limits"], attrs["strides"])]
-        elif name == "add" and all(value in found and reads[value] == 1 for value in operands):
-            left, right = (found[value] for value in operands)
-            if all(is_apart(a, b) for a in left for b in right):
-                found[operation.results[0]] = left + right
-    return found
+            part = Part(operands[1], attrs["starts"], attrs["limits"], attrs["strides"])
+            found[operation.results[0]] = Sum([part], None, ())
+        elif name == "add":
+            made = added(operands, [found.get(value) if reads[value] == 1 else None for value in operands])
+            if made is not None:
+                found[operation.results[0]] = made
+    sums: dict[Value, Sum] = {}
+    absorbed: set[Value] = set()
+    for value, item in reversed(found.items()):
+        if len(item.parts) > 1 and item.merged and value not in absorbed:
+            sums[value] = item
+        if value in sums or value in absorbed:
+            absorbed.update(item.merged)
+    return sums, absorbed
+
+
+def added(operands: Sequence[Value], known: Sequence[Sum | None]) -> Sum | None:
+    """A sum of two operands, of which these are known."""
+    left, right = known
+    if left is not None and right is not None and are_one(left, right):
+        return Sum(left.parts + right.parts, right.rest if left.rest is None else left.rest, tuple(operands))
+    for place in (1, 0):
+        item = known[place]
+        if item is not None and item.rest is None:
+            return Sum(item.parts, operands[1 - place], (operands[place],))
+    return None
+
+
+def are_one(left: Sum, right: Sum) -> bool:
+    if (left.rest is not None and right.rest is not None) or len(left.parts) + len(right.parts) > MOST:
+        return False
+    return all(is_apart(a, b) for a in left.parts for b in right.parts)
 
 
 def is_zeros(value: Value) -> bool:
@@ -65,20 +106,20 @@ def is_zeros(value: Value) -> bool:
 
 def joined(region: AnyRegion) -> AnyRegion:
     """The region with sums of parts as one array, in its regions too."""
-    sums = {value: parts for value, parts in sums_of_parts(region).items() if len(parts) > 1}
-    absorbed = {operand for value in sums if value.producer is not None for operand in value.producer.operands}
+    sums, absorbed = sums_of_parts(region)
     values: dict[Value, Value] = {}
-    """What parts are in the new region."""
+    """What values are in the new region, of which these sums are."""
 
     def emit(builder: Builder, operation: Operation, operands: list[Value]) -> Sequence[Value]:
         result = operation.results[0] if operation.results else None
+        if result in absorbed or result in sums:
+            values.update(zip(operation.operands, operands, strict=True))
         if result in absorbed:  # nothing reads it any more
-            if result not in sums:
-                values[operation.operands[1]] = operands[1]
             return operation.results
         if result in sums:
-            parts = [part._replace(value=values.get(part.value, part.value)) for part in sums[result]]
-            return [assembled(builder, parts, result.type)]
+            parts, rest, _ = sums[result]
+            found = assembled(builder, [part._replace(value=values[part.value]) for part in parts], result.type)
+            return [found if rest is None else builder.emit(REGISTRY["add"], (values[rest], found))]
         regions = tuple([joined(inner) for inner in operation.regions])
         return builder.emit_operation(operation.op, operands, operation.attrs, regions).results
 

@@ -172,7 +172,7 @@ ROUNDED_ONCE: Final[dict[str, Callable[..., Number]]] = {
     "minus_product": lambda e, a, b, c: e.sub(c, e.mul(a, b)) if e.separate else e.fma(e.neg(a), b, c),
 }
 """What a product and the sum that reads it become, with one rounding where the machine has that and it is wanted."""
-_EMITTED: Final = {**FUNCTIONS, **ROUNDED_ONCE, **TABLE}
+EMITTED: Final = {**FUNCTIONS, **ROUNDED_ONCE, **TABLE}
 _FREE: Final = frozenset({"identity", "stop_gradient", "cast"})
 _SLOW: Final = frozenset({"div", "reciprocal", "sqrt"})
 _IN_HALVES: Final = frozenset({"select", "neg", "abs", "identity", "stop_gradient", "sign_bit"})
@@ -243,7 +243,7 @@ def _cost(name: str) -> int:
 def emit(e: Emitter, operation: Operation, operands: list[Number], function: str = "") -> Number:
     """The instructions of one operation, or of the function that stands for it."""
     name = function or operation.op.name
-    made = _EMITTED.get(name)
+    made = EMITTED.get(name)
     if made is None:
         if name.startswith("reduce_"):  # over no axes
             return operands[0]

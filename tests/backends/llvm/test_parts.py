@@ -11,7 +11,7 @@ import pytest
 import srcgrad as sg
 from srcgrad.backends.llvm.backend import BACKEND
 from srcgrad.backends.llvm.expansions import written_out
-from srcgrad.backends.llvm.parts import Part, is_apart
+from srcgrad.backends.llvm.parts import MOST, Part, is_apart
 from srcgrad.backends.numpy.backend import BACKEND as NUMPY
 from srcgrad.ir.core import Function, literal
 from srcgrad.ir.opdef import Term
@@ -99,6 +99,44 @@ def test_a_sum_in_part_of_which_parts_overlap() -> None:
     assert found.tobytes() == wanted.tobytes()
 
 
+@pytest.mark.parametrize("shifts", [(1, -1), (2,), (1, 1, -3), (4, -4)])
+@pytest.mark.parametrize("first", [True, False])
+def test_sums_of_parts_and_of_others(shifts: tuple[int, ...], first: bool) -> None:
+    """The gradient of ``np.roll``: two parts are all there is, and others that overlap these are added."""
+    given = [normal(9, seed=1)]
+    slices: list[Slice] = []
+    for shift in shifts:
+        k = shift % 9
+        slices += [((0,), (k,), (1,)), ((k,), (9,), (1,))]
+    given += parts_of((9,), slices, "f8")
+    given[0][::2] = -0.0
+
+    def rule(x: Any, *parts: Any) -> Any:
+        total = x if first else None
+        for part, (starts, limits, strides) in zip(parts, slices, strict=True):
+            term = OPS["slice_set"](zeros(part, (9,)), part, starts=starts, limits=limits, strides=strides)
+            total = term if total is None else total + term
+        return total
+
+    function = build(rule, *given)
+    left = names(function)
+    assert left["concatenate"] == len(shifts) and left["slice_set"] == 0
+    (found,), (wanted,) = BACKEND.compile(function).run(*given), NUMPY.compile(function).run(*given)
+    assert found.tobytes() == wanted.tobytes()
+
+
+def test_many_parts_are_several_sums() -> None:
+    """Each is compared with the others of its sum: for all of 1,000 that would be half a million times."""
+    count = 2 * MOST + 5
+    slices: list[Slice] = [((k,), (k + 1,), (1,)) for k in reversed(range(count))]
+    given = parts_of((count,), slices, "f8")
+    function = summed((count,), slices, given)
+    left = names(function)
+    assert left["slice_set"] == count and left["add"] < count + 5
+    (found,), (wanted,) = BACKEND.compile(function).run(*given), NUMPY.compile(function).run(*given)
+    assert found.tobytes() == wanted.tobytes()
+
+
 def test_what_others_read_too_stays() -> None:
     def rule(a: Any, b: Any) -> Any:
         left = OPS["slice_set"](zeros(a, (8,)), a, starts=(0,), limits=(4,), strides=(1,))
@@ -157,3 +195,22 @@ def test_gradients_of_functions_of_slices(f: Any, n: int) -> None:
     u, v = normal(n, 3, seed=1), normal(n, 3, seed=2)
     both = [np.sum(a * sg.hvp(f, (x,), (b,))) for a, b in ((u, v), (v, u))]
     np.testing.assert_allclose(both[0], both[1], rtol=1e-9, atol=1e-10)
+
+
+# --- constants of one number -----------------------------------------------------------------------------------------
+@pytest.mark.parametrize("number", [2.0, -1.5, 0.0, -0.0, np.inf, np.nan])
+@pytest.mark.parametrize("dtype", ["f8", "f4", "i4", "c16", "?"])
+def test_what_is_no_loop_reads_a_number_over_and_over(dtype: str, number: float) -> None:
+    """As an array that a loop fills: as a constant it would be text of 20 bytes for each element."""
+    if dtype in ("i4", "?") and not np.isfinite(number):
+        pytest.skip("no such number")
+    x = normal(7).astype(dtype)
+    filled = literal(np.dtype(dtype).type(number), ArrayType(np.dtype(dtype), (20_000,)))
+
+    def rule(x: Any) -> Any:
+        return OPS["concatenate"](x, Term(x.builder, filled), axis=0)
+
+    compiled = BACKEND.compile(build(rule, x))
+    (found,) = compiled.run(x)
+    assert found.tobytes() == np.concatenate([x, np.full(20_000, number).astype(dtype)]).tobytes()
+    assert len(compiled.source) < 40_000 or dtype == "c16"
