@@ -234,7 +234,7 @@ class Access:
         for line in lines:
             places = [stride * lane + line.offset - least.offset for lane in range(lanes)]
             homes = [min(place // lanes, len(starts) - 1) for place in places]
-            text = vectors[0]
+            text = vectors[0]  # of which the first shuffle takes what it has; the others leave that where it is
             for number in range(1, len(starts)):
                 order = [
                     lanes + place - starts[number] if home == number else place if number == 1 else lane

@@ -12,7 +12,7 @@ from srcgrad.backends.llvm import scalars
 from srcgrad.backends.llvm.emitter import F32, F64
 from srcgrad.backends.llvm.indices import VIEWS
 from srcgrad.backends.llvm.loops import REDUCTIONS
-from srcgrad.backends.llvm.natives import is_plain, is_zero
+from srcgrad.backends.llvm.natives import is_loop_type, is_plain, is_zero
 from srcgrad.backends.llvm.parts import joined
 from srcgrad.backends.llvm.planning import bytes_of
 from srcgrad.ir.core import Attrs, Builder, Function, Literal, Operation, Region, Value, literal
@@ -284,9 +284,9 @@ def written_out(function: Function) -> Function:
 
 def is_filled(value: Value) -> bool:
     """Whether it is many times the same number, which is no zero: as a constant it would be a long text."""
-    if not isinstance(value, Literal) or not value.splat or not is_plain(value.type):
+    if not isinstance(value, Literal) or not value.splat or not is_loop_type(value.type):
         return False
-    return bytes_of(value.type) > FILLED and scalars.is_register(value.type.dtype) and not is_zero(value)
+    return bytes_of(value.type) > FILLED and not is_zero(value)
 
 
 def loop_of(builder: Builder, value: Value) -> Value:

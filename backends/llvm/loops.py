@@ -153,6 +153,7 @@ class Group:
         return fold.name in ("reduce_max", "reduce_min") and self.statements[fold.statement].dtype.kind == "f"
 
     def measure(self) -> Measure:
+        """What is counted of the statements, counted once for as many of them."""
         found = self.measured
         if found is None or found.statements != len(self.statements):
             cost = computed = 0

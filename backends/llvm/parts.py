@@ -105,8 +105,10 @@ def is_zeros(value: Value) -> bool:
 
 
 def joined(region: AnyRegion) -> AnyRegion:
-    """The region with sums of parts as one array, in its regions too."""
+    """The region with sums of parts as one array, in its regions too; itself where there are none."""
     sums, absorbed = sums_of_parts(region)
+    if not sums and not any(operation.regions for operation in region.operations):
+        return region
     values: dict[Value, Value] = {}
     """What values are in the new region, of which these sums are."""
 

@@ -119,6 +119,7 @@ REFUSED: list[tuple[str, Any, tuple[Any, ...], type[Exception]]] = [
     ("complex quantile", lambda x: np.quantile(x, 0.5), (C,), DTypeError),
     ("pad function", lambda x: np.pad(x, 1, mode=lambda *parts: None), (M,), UnsupportedError),
     ("pad mode", lambda x: np.pad(x, 1, mode="other"), (M,), ShapeError),
+    ("pad widths", lambda x: np.pad(x, (1, 2, 3)), (M,), ShapeError),
     ("pad option", lambda x: np.pad(x, 1, mode="edge", stat_length=1), (M,), ShapeError),
     ("pad empty", lambda x: np.pad(x, 1, mode="edge"), (E,), ShapeError),
     ("fft size", lambda x: np.fft.fft(x, 0), (M,), ShapeError),

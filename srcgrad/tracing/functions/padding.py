@@ -87,7 +87,14 @@ def pad_widths(x: Any, pad_width: Any) -> list[Side]:
         raise DTypeError("`pad_width` must be of integral type.")
     if np.any(widths < 0):
         raise ShapeError("index can't contain negative values")
-    return [(int(before), int(after)) for before, after in np.broadcast_to(widths, (x.ndim, 2))]
+    try:
+        pairs = np.broadcast_to(widths, (x.ndim, 2))
+    except ValueError:
+        raise ShapeError(
+            f"a `pad_width` of shape {widths.shape} does not fit an array of {x.ndim} axes",
+            hint="give one number, one pair (before, after), or such a pair for each axis",
+        ) from None
+    return [(int(before), int(after)) for before, after in pairs]
 
 
 def padded(x: Any, axis: int, width: Side, mode: str, option: Any) -> Any:
