@@ -23,6 +23,22 @@ def has_control(function: Region) -> bool:
     return any(operation.op.name in CONTROL for operation in function.walk())
 
 
+def has_literals(function: Region) -> bool:
+    """Whether constants of control flow are literals, which its regions can have themselves."""
+    return any(isinstance(value, Literal) for operation in function.walk() for value in constants_of(operation))
+
+
+def constants_of(operation: Operation) -> Sequence[Value]:
+    """What control flow hands to its regions as it is."""
+    if operation.op.name == "cond":
+        return operation.operands[1:]
+    if operation.op.name not in CONTROL:
+        return ()
+    attrs = operation.attrs
+    start = attrs["carries"] + (operation.op.name == "for" and attrs["trips"] is None)
+    return operation.operands[start : start + attrs["consts"] if operation.op.name == "for" else None]
+
+
 def tidy(function: Function) -> Function:
     """The function with less in the regions of its control flow; itself if it has none.
 

@@ -10,7 +10,7 @@ from srcgrad.ir.core import Function
 from srcgrad.ir.passes.dce import dce
 from srcgrad.ir.passes.expand import expand, needs_expansion
 from srcgrad.ir.passes.fold import Evaluator, make_folder
-from srcgrad.ir.passes.loops import has_control, tidy
+from srcgrad.ir.passes.loops import has_control, has_literals, tidy
 from srcgrad.ir.passes.rewrite import Fired, rewrite
 from srcgrad.ir.passes.rules import FINAL, take_limits
 from srcgrad.ir.verify import verify as verify_function
@@ -105,6 +105,8 @@ EXPAND: Final = Pass("expand", lambda function, fired: expand(function), needs_e
 """Ops that no backend runs are written out."""
 LOOPS: Final = Pass("loops", lambda function, fired: tidy(function), has_control)
 """What the regions of control flow need not do leaves them."""
+LITERALS: Final = Pass("literals", lambda function, fired: tidy(function), has_literals)
+"""What has become a literal stands in the regions that read it."""
 LIMITS: Final = Pass("limits", take_limits)
 """Limit rules; equal operations are merged in the same sweep."""
 
@@ -130,4 +132,4 @@ PREPARE: Final = (DCE, LOOPS, LIMITS, DCE)
 
 def optimisation(evaluate_operation: Evaluator | None = None) -> tuple[Pass, ...]:
     """The passes of `optimise`; dead code leaves first too, so that no time goes into it."""
-    return (DCE, EXPAND, LOOPS, simplification(evaluate_operation), DCE)
+    return (DCE, EXPAND, LOOPS, simplification(evaluate_operation), LITERALS, DCE)

@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 
 import srcgrad.ir.ops  # noqa: F401  registers the ops
-from srcgrad.backends.numpy.evaluate import evaluate
+from srcgrad.backends.numpy.evaluate import evaluate, evaluate_operation
 from srcgrad.ir.core import Builder, Function, literal
 from srcgrad.ir.errors import VerifyError
 from srcgrad.ir.opdef import REGISTRY, Lin, Term, Zero
 from srcgrad.ir.parser import parse
 from srcgrad.ir.passes.dce import dce
-from srcgrad.ir.passes.loops import tidy
+from srcgrad.ir.passes.loops import has_literals, tidy
+from srcgrad.ir.passes.pipeline import optimise
 from srcgrad.ir.transforms import residuals
 from srcgrad.ir.transforms.derivatives import hvp, value_and_grad
 from srcgrad.ir.transforms.linear import Masked
@@ -212,6 +213,64 @@ def test_a_known_branch_is_taken() -> None:
     (operation,) = [operation for operation in function.operations if operation.op.name == "cond"]
     operation.operands = (literal(True, ArrayType(BOOL)), *operation.operands[1:])
     assert [operation.op.name for operation in dce(tidy(function)).operations] == ["sin"]
+
+
+def test_what_becomes_a_literal_stands_in_the_regions() -> None:
+    """Constants that are known once they are computed before a loop are no operands of it."""
+
+    def program(x: Any) -> Any:
+        first = for_(3, lambda i, s: sin(s) * exp(x) * 0.5, x)[0]
+        second = while_(lambda s: s < 50.0, lambda s: s * 3.0 + 1.0, first * first)[0]
+        return cond(second > 60.0, lambda y: y * second, lambda y: y - 1.0, second * 2.0)[0]
+
+    function = derivative(trace(program, F64), "R")
+    swept = optimise(function, evaluate_operation)
+    verify(swept)
+    assert not has_literals(swept)
+    for found, wanted in zip(interpreted(swept, 0.7), interpreted(function, 0.7), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-13)
+
+
+@pytest.mark.parametrize("kind", ["for", "while", "cond"])
+def test_which_operands_of_control_flow_are_constants(kind: str) -> None:
+    body = "%1: f64[] = mul %s, %c\n      yield %1"
+    texts = {
+        "for": f"""func @f(%x: f64[], %n: i64[]) -> (f64[]) {{
+  %0: f64[] = for %n, %x, 2.0 {{trips=none, carries=1, consts=1, reverse=false}}
+    body (%i: i64[], %s: f64[], %c: f64[]) {{
+      {body}
+    }}
+  return %0
+}}""",
+        "while": f"""func @f(%x: f64[]) -> (f64[]) {{
+  %0: f64[], %n: i64[] = while %x, 2.0 {{carries=1}}
+    condition (%s: f64[], %c: f64[]) {{
+      %1: bool[] = less %s, 9.0
+      yield %1
+    }}
+    body (%s: f64[], %c: f64[]) {{
+      {body}
+    }}
+  return %0
+}}""",
+        "cond": f"""func @f(%p: bool[], %s: f64[]) -> (f64[]) {{
+  %0: f64[] = cond %p, %s, 2.0
+    then (%s: f64[], %c: f64[]) {{
+      {body}
+    }}
+    else (%s: f64[], %c: f64[]) {{
+      yield %c
+    }}
+  return %0
+}}""",
+    }
+    function = parse(texts[kind])
+    assert has_literals(function)
+    tidied = tidy(function)
+    verify(tidied)
+    assert not has_literals(tidied)
+    (operation,) = tidied.operations
+    assert 2.0 not in [getattr(value, "value", None) for value in operation.operands]
 
 
 def test_a_second_run_finds_nothing() -> None:
