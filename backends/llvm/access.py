@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from srcgrad.backends.llvm.emitter import BOOL, DType, Emitter, Number, scalar_name
-from srcgrad.backends.llvm.indices import Line
+from srcgrad.backends.llvm.indices import Bound, Bounds, Line
 
 INT64: Final = np.dtype(np.int64)
 STREAM: Final = "!9000"
@@ -32,6 +32,9 @@ def memory_name(dtype: DType) -> str:
     return "i8" if dtype == BOOL else scalar_name(dtype)
 
 
+Bases = dict[tuple[int, tuple[int, ...]] | Bound, Number]
+
+
 class Access:
     """Reads and writes of lines, at the indices of the loops that are entered."""
 
@@ -39,8 +42,13 @@ class Access:
         self.e = emitter
         self.inputs = inputs
         self.outputs = outputs
-        self.bases: dict[tuple[int, tuple[int, ...]], Number] = {}
-        """Offsets by what is known of a line: its offset and the strides of the loops that are entered."""
+        self.bases: Bases = {}
+        """Offsets by what is known of a line: its offset and the strides of the loops that are entered.
+
+        And whether bounds are kept to, which the loops that are entered decide.
+        """
+        self.insides: dict[Bounds, Number] = {}
+        """Whether bounds are kept to, at the innermost index."""
         self.indices: list[Number] = []
         self.streamed: frozenset[int] = frozenset()
         """Outputs that begin at a multiple of 64 bytes and are written past the caches, where vectors lie so too."""
@@ -53,8 +61,8 @@ class Access:
         self.whole = False
         """Whether all vectors of the innermost loop begin at a multiple of their length."""
 
-    def address(self, pointer: str, name: str, place: Number) -> str:
-        """The address of an element, whose type is ``name``."""
+    def address(self, pointer: str, name: str, place: Number, anywhere: bool = False) -> str:
+        """The address of an element, whose type is ``name``; or, ``anywhere``, of what may not be one."""
         fixed = self.fixed.get(pointer)
         if fixed is not None and self.e.plain:
             key = (self.e.block, name, place.text)
@@ -64,7 +72,7 @@ class Access:
             return self.e.emit(f"getelementptr {name}, ptr {self.heres[key]}, i64 {fixed.start}")
         if fixed is not None:
             return self.e.emit(f"getelementptr [1 x {name}], ptr {ARENA}, i64 {fixed.start}, i64 {place.text}")
-        step = "getelementptr" if pointer in self.moved else "getelementptr inbounds"
+        step = "getelementptr" if anywhere or pointer in self.moved else "getelementptr inbounds"
         return self.e.emit(f"{step} {name}, ptr {pointer}, i64 {place.text}")
 
     def base(self, line: Line, depth: int) -> Number:
@@ -126,16 +134,20 @@ class Access:
             vector = f"<{lanes} x {name}>"
             text = e.emit(f"shufflevector {vector} {text}, {vector} poison, <{lanes} x i32> <{order}>")
             return self.from_memory(text, dtype, lanes)
-        pointers = self.pointers(address, name, stride, lanes)
+        return self.from_memory(self.gathered_from(address, name, dtype, stride, lanes, mask), dtype, lanes)
+
+    def gathered_from(
+        self, address: str, name: str, dtype: DType, stride: int, lanes: int, mask: Number | None
+    ) -> str:  # fmt: skip
+        e, pointers = self.e, self.pointers(address, name, stride, lanes)
         vector, suffix = f"<{lanes} x {name}>", f"v{lanes}{self.suffix(name)}.v{lanes}p0"
         e.declarations.add(
             f"declare {vector} @llvm.masked.gather.{suffix}(<{lanes} x ptr>, i32, <{lanes} x i1>, {vector})"
         )
-        text = e.emit(
+        return e.emit(
             f"call {vector} @llvm.masked.gather.{suffix}(<{lanes} x ptr> {pointers}, i32 {dtype.itemsize}, "
             f"<{lanes} x i1> {self.mask_text(mask)}, {vector} zeroinitializer)"
         )
-        return self.from_memory(text, dtype, lanes)
 
     def ask_for(self, address: str, ahead: int) -> None:
         """Have memory begin to read so many bytes after an address, which may be beyond the end of the array."""
@@ -208,6 +220,65 @@ class Access:
 
     def to_memory(self, value: Number) -> Number:
         return self.e.convert("zext", value, np.dtype(np.uint8)) if value.dtype == BOOL else value
+
+    # --- within bounds -----------------------------------------------------------------------------
+    def decide(self, bounds: Bounds) -> None:
+        """Find whether bounds are kept to, which the loops that are entered decide."""
+        depth = len(self.indices)
+        for bound in bounds:
+            if bound not in self.bases and not any(bound.line.strides[depth:]):
+                place = self.base(bound.line, depth)
+                self.bases[bound] = self.e.compare("ult", place, bound.size)  # what is below 0 is large then
+
+    def inside(self, bounds: Bounds, index: Number | None, lanes: int) -> Number:
+        """Whether bounds are kept to; in so many lanes if that depends on the innermost index."""
+        e = self.e
+        found = self.insides.get(bounds) if index is not None else None
+        if found is not None:
+            return found
+        for bound in bounds:
+            here = self.bases.get(bound)
+            if here is None:
+                place, stride = self.place(bound.line, index), bound.line.strides[-1]
+                if lanes > 1:
+                    steps = ", ".join(f"i64 {k * stride}" for k in range(lanes))
+                    place = e.integer("add", e.splat(place, lanes), Number(f"<{steps}>", INT64, lanes))
+                here = e.compare("ult", place, bound.size)
+            if found is None:
+                found = here
+            else:
+                most = max(found.lanes, here.lanes)
+                found = e.integer("and", e.splat(found, most), e.splat(here, most))
+        assert found is not None
+        if index is not None:
+            self.insides[bounds] = found
+        return found
+
+    def load_inside(
+        self, pointer: str, line: Line, dtype: DType, bounds: Bounds, size: int, index: Number | None, lanes: int,
+        mask: Number | None, ahead: int = 0,
+    ) -> Number:  # fmt: skip
+        """What is read at an index of an array of so many elements, or zero where bounds are not kept to.
+
+        Then the place may be none of the array's; it is not touched.
+        """
+        e, name = self.e, memory_name(dtype)
+        inside, place = self.inside(bounds, index, lanes), self.place(line, index)
+        stride = line.strides[-1] if line.strides and index is not None else 0
+        if lanes > 1 and stride:
+            inside = e.splat(inside, lanes)
+            inside = inside if mask is None else e.integer("and", inside, mask)
+            address = self.address(pointer, name, place, anywhere=True)
+            if stride != 1:
+                text = self.gathered_from(address, name, dtype, stride, lanes, inside)
+                return self.from_memory(text, dtype, lanes)
+            if ahead:
+                self.ask_for(address, ahead)
+            return self.from_memory(self.load_vector(address, name, dtype, lanes, inside), dtype, lanes)
+        place = e.select(e.compare("ult", place, size), place, 0)
+        text = e.emit(f"load {name}, ptr {self.address(pointer, name, place)}, align {dtype.itemsize}")
+        value = e.splat(self.from_memory(text, dtype, 1), max(lanes, inside.lanes))
+        return e.select(e.splat(inside, value.lanes), value, 0)
 
     # --- columns of short rows ---------------------------------------------------------------------
     def columns(

@@ -10,20 +10,17 @@ compensated from block to block. A fold over other axes adds to its output in me
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from srcgrad.backends.llvm import scalars
-from srcgrad.backends.llvm.access import INT64
+from srcgrad.backends.llvm.access import INT64, Bases
 from srcgrad.backends.llvm.emitter import BOOL, DType, Emitter, Number
 from srcgrad.backends.llvm.folds import BLOCK, MASKS, Folding, Rows, State
-from srcgrad.backends.llvm.loops import Compute, Constant, Fold, Group, Iota, Load, Store, empty_result
-from srcgrad.backends.llvm.shapes import HEAVY, columns_of, shape_of
+from srcgrad.backends.llvm.loops import Compute, Constant, Fold, Group, Inside, Iota, Load, Range, Store, empty_result
+from srcgrad.backends.llvm.shapes import HEAVY, NUMBERS, columns_of, shape_of
 from srcgrad.backends.llvm.target import Target
+from srcgrad.backends.llvm.trips import Trip, counted_loop
 from srcgrad.ir.core import Value
-
-LONG: Final = 300
-"""The number of lines from which a loop is written so that LLVM does not know it as one."""
-Trip = Callable[[Number, list[Number]], list[Number]]
 
 
 class Span(NamedTuple):
@@ -42,7 +39,7 @@ class _Row(NamedTuple):
     """What is known outside of the innermost loop, for one index of the axis before the last."""
 
     indices: list[Number]
-    bases: dict[tuple[int, tuple[int, ...]], Number]
+    bases: Bases
     scalars: dict[int, Number]
     splats: dict[int, Number]
 
@@ -65,12 +62,13 @@ class Body(Folding):
         self.rank = len(group.domain)
         self.depths = group.depths()
         self.lines = list(dict.fromkeys(group.lines()))
+        self.bounds = group.bounds()
         self.scalars: dict[int, Number] = {}
         """Statements outside of the innermost loop."""
         self.constants: dict[tuple[int, int], Number] = {}
         """Statements that are constants, in so many lanes."""
         self.blocked = frozenset(axis for axis, span in self.spans.items() if span.last is None)
-        self.shape = shape_of(group, target, self.blocked)
+        self.shape = NUMBERS if group.boxes else shape_of(group, target, self.blocked)
         self.ahead: Mapping[int, int] = {}
         """For how many bytes ahead memory is asked, by the statements that read (``ahead.py``)."""
         self.lanes = self.shape.lanes
@@ -145,6 +143,8 @@ class Body(Folding):
     def before(self, depth: int, since: int) -> None:
         for line in self.lines:
             self.base(line, depth)
+        if self.bounds:
+            self.decide(self.bounds)
         last = min(depth, max(self.rank, 1) - 1)
         for number, placed in enumerate(self.depths):
             if since <= placed <= last and not isinstance(self.group.statements[number], Constant):
@@ -235,7 +235,9 @@ class Body(Folding):
                     row.splats[number] = self.e.splat(row.scalars[number], lanes)
         states = self.flat([self.initial(row, fold) for row, fold in self.targets])
         span = self.spans.get(self.rank - 1)
-        if span is not None and span.last is None:
+        if self.group.boxes:
+            states = self.beside_boxes(states)
+        elif span is not None and span.last is None:
             states = self.any_length(span, states)
         elif self.shape.heavy:
             size = -(-self.group.domain[-1] // lanes) * lanes
@@ -298,6 +300,41 @@ class Body(Folding):
             found = self.loop(vectors, size, 1, self.identities(1), lambda k, accs: self.body(k, 1, accs, None))
             states = self.absorbed(states, self.in_lanes(found))
         return self.flat(states)
+
+    def beside_boxes(self, flat: list[Number]) -> list[Number]:
+        """The points that are in no box, number by number; of rows that are in none, all."""
+        e, size, ranges = self.e, self.group.domain[-1], self.group.boxes
+        inside: Number | None = None
+        for axis, index in enumerate(self.rows[0].indices):
+            if ranges[axis] != ((0, self.group.domain[axis]),):
+                among = self.among(index, ranges[axis])
+                inside = among if inside is None else e.integer("and", inside, among)
+        rest = size - sum([stop - start for start, stop in ranges[-1]])
+        count = e.constant(rest, INT64, 1)
+        if inside is not None:
+            count = e.select(inside, count, size)
+
+        def trip(number: Number, carried: list[Number]) -> list[Number]:
+            index = number
+            for start, stop in ranges[-1]:
+                index = e.select(e.compare("ult", index, start), index, e.integer("add", index, stop - start))
+            if inside is not None:
+                index = e.select(inside, index, number)
+            return self.body(index, 1, carried, None)
+
+        def some(carried: list[Number]) -> list[Number]:
+            found = self.loop(0, count, 1, self.identities(1), trip)
+            return self.flat(self.absorbed(self.unflat(carried), self.in_lanes(found)))
+
+        return some(flat) if rest else self.only_if(e.compare("ne", count, 0), flat, some)
+
+    def among(self, index: Number, ranges: Sequence[Range]) -> Number:
+        """Whether an index is in one of these ranges."""
+        e = self.e
+        found = e.compare("ult", index, 0)
+        for start, stop in ranges:
+            found = e.integer("or", found, e.compare("ult", e.integer("sub", index, start), stop - start))
+        return found
 
     def any_length(self, span: Span, flat: list[Number]) -> list[Number]:
         """A span of any length: whole vectors, and what is left under a mask or number by number."""
@@ -410,7 +447,7 @@ class Body(Folding):
         innermost = [number for number, depth in enumerate(self.depths) if depth == self.rank]
         inside = [number for number in innermost if not isinstance(statements[number], Constant)]
         for row, known in enumerate(self.rows):
-            self.indices, self.bases = known.indices, known.bases
+            self.indices, self.bases, self.insides = known.indices, known.bases, {}
             values, stored = dict(known.scalars if lanes == 1 else known.splats) | same, set[Store]()
             for number in inside:
                 if number in values:
@@ -503,8 +540,13 @@ class Body(Folding):
             operands = [values.get(k) or self.operand(k, lanes, values) for k in item.operands]
             return scalars.emit(self.e, item.operation, operands, item.function)
         if isinstance(item, Load):
-            ahead = self.ahead.get(number, 0)
-            return self.load_at(self.inputs[item.source], item.line, item.dtype, index, lanes, mask, ahead)
+            ahead, pointer = self.ahead.get(number, 0), self.inputs[item.source]
+            if not item.bounds:
+                return self.load_at(pointer, item.line, item.dtype, index, lanes, mask, ahead)
+            size = self.group.inputs[item.source].type.size
+            return self.load_inside(pointer, item.line, item.dtype, item.bounds, size, index, lanes, mask, ahead)
+        if isinstance(item, Inside):
+            return self.inside(item.bounds, index, lanes)
         assert isinstance(item, Iota)
         return self.counted(item, lanes, index)
 
@@ -529,65 +571,3 @@ class Body(Folding):
         self, start: Number | int, stop: Number | int, step: int, carried: list[Number], trip: Trip
     ) -> list[Number]:
         return counted_loop(self.e, start, stop, step, carried, trip)
-
-
-def counted_loop(
-    e: Emitter, start: Number | int, stop: Number | int, step: int, carried: list[Number], trip: Trip
-) -> list[Number]:
-    """A loop of at least one trip: the carried values after it. One trip is written without a loop."""
-    first = e.constant(start, INT64, 1) if isinstance(start, int) else start
-    if isinstance(start, int) and isinstance(stop, int) and start + step >= stop:
-        return trip(first, carried)
-    last = e.constant(stop, INT64, 1) if isinstance(stop, int) else stop
-    before, head, after = e.block, e.label("loop"), e.label("after")
-    e.jump(head)
-    e.start(head)
-    index = Number(e.fresh(), INT64, 1)
-    phis = [value._replace(text=e.fresh()) for value in carried]
-    position = len(e.lines)
-    found = trip(index, phis)
-    if len(e.lines) - position > LONG and not e.plain:  # level 0 moves nothing
-        _enter_twice(e, position, before, (first, last, step), (index, *phis), carried, found, after)
-        return found
-    following = Number(e.emit(f"add nuw nsw i64 {index.text}, {step}"), INT64, 1)
-    end = e.block
-    lines = [f"  {index.text} = phi i64 [ {first.text}, %{before} ], [ {following.text}, %{end} ]"]
-    for phi, value, result in zip(phis, carried, found, strict=True):
-        lines.append(f"  {phi.text} = phi {phi.type} [ {value.text}, %{before} ], [ {result.text}, %{end} ]")
-    e.lines[position:position] = lines
-    e.branch(e.compare("ult", following, last), head, after)
-    e.start(after)
-    return found
-
-
-def _enter_twice(
-    e: Emitter, position: int, before: str, bounds: tuple[Number, Number, int], phis: Sequence[Number],
-    carried: Sequence[Number], found: Sequence[Number], after: str,
-) -> None:  # fmt: skip
-    """End a loop whose body is the lines from ``position`` on, and let it seem to have a second entry.
-
-    What has two entries is no loop to LLVM. So it does not move the constants of a long body out of it, of which there
-    are more than registers: that, and where to split what then is live all the time, took a third of its time. The
-    second entry goes where the next index is found, one trip too early, so that it would be right as well.
-    """
-    first, last, step = bounds
-    lines, end, head = e.lines[position:], e.block, e.lines[position - 1][:-1]
-    del e.lines[position - 2 :]
-    e.block = before
-    following = e.label("following")
-    hidden = Number(e.emit('call i64 asm "", "=r,0"(i64 0)'), INT64, 1)
-    early = e.integer("sub", first, step)
-    e.branch(e.compare("ne", hidden, 0), following, head)
-    e.start(following)
-    ahead = [value._replace(text=e.fresh()) for value in phis]
-    for value, start, result in zip(ahead, (early, *carried), (phis[0], *found), strict=True):
-        e.do(f"{value.text} = phi {value.type} [ {start.text}, %{before} ], [ {result.text}, %{end} ]")
-    ahead[0] = e.integer("add", ahead[0], step)
-    e.jump(head)
-    e.start(head)
-    for value, start, result in zip(phis, (first, *carried), ahead, strict=True):
-        e.do(f"{value.text} = phi {value.type} [ {start.text}, %{before} ], [ {result.text}, %{following} ]")
-    e.lines += lines
-    e.block = end
-    e.branch(e.compare("ult", e.integer("add", phis[0], step), last), following, after)
-    e.start(after)

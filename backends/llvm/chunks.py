@@ -44,7 +44,7 @@ class Chunks(NamedTuple):
 
 def chunks_of(group: Group | Nest, target: Target) -> Chunks | None:
     """The chunks of a kernel, or None where it is not worth it."""
-    if 0 in group.domain or not group.domain:
+    if 0 in group.domain or not group.domain or (isinstance(group, Group) and group.boxes):
         return None
     time = duration(group)
     if time < WORTH:

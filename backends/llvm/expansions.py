@@ -11,8 +11,8 @@ import numpy as np
 from srcgrad.backends.llvm import scalars
 from srcgrad.backends.llvm.emitter import F32, F64
 from srcgrad.backends.llvm.indices import VIEWS
+from srcgrad.backends.llvm.kinds import is_loop_type, is_plain, is_zero
 from srcgrad.backends.llvm.loops import REDUCTIONS
-from srcgrad.backends.llvm.natives import is_loop_type, is_plain, is_zero
 from srcgrad.backends.llvm.parts import joined
 from srcgrad.backends.llvm.planning import bytes_of
 from srcgrad.ir.core import Attrs, Builder, Function, Literal, Operation, Region, Value, literal

@@ -62,7 +62,7 @@ class Folding(Access):
 
     def accumulates(self, fold: Fold) -> bool:
         """Whether the output is added to, rather than written once."""
-        return any(axis < self.run_of(fold) or axis in self.blocked for axis in fold.axes)
+        return self.group.added or any(axis < self.run_of(fold) or axis in self.blocked for axis in fold.axes)
 
     def compensated(self, fold: Fold) -> bool:
         count = 1

@@ -1,4 +1,8 @@
-"""Where an array is read: offsets and strides along the axes of a loop nest, and how views change them."""
+"""Where an array is read: offsets and strides along the axes of a loop nest, and how views change them.
+
+A view may be of several arrays: a concatenation shows each of them within bounds, and an array that is written into
+zeros is shown within bounds and zeros elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -38,12 +42,79 @@ Index = tuple[Line, ...]
 """One line per axis of an array."""
 
 
-class View(NamedTuple):
-    """A value that shows elements of ``base``: by an index, or, where axes were joined, by the place in C order."""
+class Bound(NamedTuple):
+    """That a number, affine in the indices of a domain, is one of the first ``size`` whole numbers."""
+
+    line: Line
+    size: int
+
+    def of(self, index: Index, rank: int) -> Bound:
+        return Bound(self.line.of(index, rank), self.size)
+
+    def holds(self, domain: Sequence[int]) -> bool | None:
+        """Whether it is so at all points of a domain, or at none; None where it depends on the point."""
+        least = most = self.line.offset
+        for stride, size in zip(self.line.strides, domain, strict=True):
+            least, most = least + min(stride * (size - 1), 0), most + max(stride * (size - 1), 0)
+        if least >= 0 and most < self.size:
+            return True
+        return False if most < 0 or least >= self.size else None
+
+
+Bounds = tuple[Bound, ...]
+
+
+class Where(NamedTuple):
+    """At which elements an array is read, at those points of a domain that are within bounds."""
+
+    places: Index
+    bounds: Bounds = ()
+
+
+class Piece(NamedTuple):
+    """What shows elements of ``base``: by an index, or, where axes were joined, by the place in C order."""
 
     base: Value
     places: Index | None
-    flat: Line | None
+    flat: Line | None = None
+    bounds: Bounds = ()
+
+    def of(self, index: Index, rank: int) -> Piece:
+        """The piece where the indices of its view are given by lines of a domain of ``rank`` axes."""
+        bounds = tuple([bound.of(index, rank) for bound in self.bounds])
+        if self.places is None:
+            assert self.flat is not None
+            return Piece(self.base, None, self.flat.of(index, rank), bounds)
+        return Piece(self.base, tuple([line.of(index, rank) for line in self.places]), None, bounds)
+
+
+class View(NamedTuple):
+    """A value that shows pieces of arrays, which do not overlap.
+
+    ``padded``: it is zero where there is no piece; or else there is none such place.
+    """
+
+    pieces: tuple[Piece, ...]
+    bases: tuple[Value, ...]
+    padded: bool = False
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is one piece, everywhere."""
+        return len(self.pieces) == 1 and not self.pieces[0].bounds
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether an array is read by its place in C order."""
+        return any(piece.places is None for piece in self.pieces)
+
+    def of(self, index: Index, rank: int) -> View:
+        return self._replace(pieces=tuple([piece.of(index, rank) for piece in self.pieces]))
+
+
+def whole_view(base: Value, places: Index | None, line: Line | None = None) -> View:
+    """A view of one array everywhere."""
+    return View((Piece(base, places, line),), (base,))
 
 
 def strides_of(shape: Sequence[int]) -> tuple[int, ...]:
@@ -110,9 +181,19 @@ def reshape_index(operand: tuple[int, ...], result: tuple[int, ...]) -> Index | 
     return tuple(found)
 
 
-def composed(view: View, index: Index, rank: int) -> View:
-    """A view of a view, whose operand's axes are read by ``index`` in terms of its own ``rank`` axes."""
-    if view.flat is not None:
-        return View(view.base, None, view.flat.of(index, rank))
-    assert view.places is not None
-    return View(view.base, tuple(line.of(index, rank) for line in view.places), None)
+def within(where: Where, piece: Piece, domain: Sequence[int]) -> tuple[Piece, Bounds] | None:
+    """A piece that is read there: as of the domain's indices, with all bounds that are not always kept to.
+
+    And those of them that are its own. None where it is nowhere.
+    """
+    found = piece.of(where.places, len(domain))
+    own: list[Bound] = []
+    for bound in found.bounds:
+        holds = bound.holds(domain)
+        if holds is False:
+            return None
+        if holds is None and bound not in where.bounds:
+            own.append(bound)
+    if not own:
+        return found._replace(bounds=where.bounds), ()
+    return found._replace(bounds=tuple(sorted({*where.bounds, *own}))), tuple(sorted(set(own)))

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from srcgrad.backends.llvm.access import ARENA, INT64, Place
 from srcgrad.backends.llvm.ahead import ahead_of_group, ahead_of_nest
-from srcgrad.backends.llvm.bodies import Body, Span, Trip, counted_loop
+from srcgrad.backends.llvm.bodies import Body, Span
+from srcgrad.backends.llvm.boxes import boxes_of
 from srcgrad.backends.llvm.chunks import PER_ADDITION, PER_BYTE, Chunks, bytes_of_part, chunks_of, parted_folds
 from srcgrad.backends.llvm.emitter import BOOL, Emitter, Number
 from srcgrad.backends.llvm.loops import Fold, Group
 from srcgrad.backends.llvm.nests import Nest
 from srcgrad.backends.llvm.planning import bytes_of
 from srcgrad.backends.llvm.target import Target
+from srcgrad.backends.llvm.trips import Trip, counted_loop
 from srcgrad.ir.core import Value
 
 CELL: Final = "@srcgrad_workers"
@@ -41,7 +43,25 @@ def kernel_text(
     There is no pointer of what is in ``places``, but one to `ARENA`, where each has its place. Nor is there one of
     outputs ``over`` an input: they are written to its memory. ``plain``: it is generated at level 0.
     """
+    if isinstance(group, Group) and (boxes := boxes_of(group, target)):
+        return boxed_text(group, boxes, target, name, places, over, plain)
     return _Kernel(group, target, name, places, over, plain).text()
+
+
+def boxed_text(
+    group: Group, boxes: Sequence[Group], target: Target, name: str, places: Mapping[Value, Place],
+    over: Mapping[Value, Value], plain: bool,
+) -> tuple[str, Emitter]:  # fmt: skip
+    """The function of a group that calls those of its boxes, one after the other."""
+    whole, texts = _Kernel(group, target, name, places, over, plain), list[str]()
+    whole.body(group).begin(group.folds)
+    for number, box in enumerate(boxes):
+        text, emitter = _Kernel(box, target, f"{name}_box{number}", places, over, plain).text()
+        texts.append(text)
+        whole.e.declarations |= emitter.declarations
+        whole.e.definitions.update(emitter.definitions)
+        whole.e.do(f"call void @{name}_box{number}_loops({', '.join(f'ptr {pointer}' for pointer in whole.pointers)})")
+    return "\n".join([*texts, whole.function(whole.head())]), whole.e
 
 
 class _Part(NamedTuple):
@@ -90,8 +110,11 @@ class _Kernel:
         first = f"define internal void {head} nounwind {attributes} {{"
         return "\n".join([first, "entry:", *self.e.rooms, *self.e.lines, "  ret void", "}", ""])
 
+    def head(self) -> str:
+        return f"@{self.name}_loops({', '.join(self.params)})"
+
     def text(self) -> tuple[str, Emitter]:
-        head = f"@{self.name}_loops({', '.join(self.params)})"
+        head = self.head()
         if self.chunks is None:
             if self.begin():
                 self.loops({})
@@ -122,7 +145,7 @@ class _Kernel:
     def begin(self, but: Collection[Value] = ()) -> bool:
         """What is done once, before all loops, for all outputs ``but`` some; whether there is anything to do then."""
         for group in self.phases():
-            if not group.folds and 0 not in group.domain:
+            if group.added or (not group.folds and 0 not in group.domain):
                 continue
             body = self.body(group)
             if body.is_empty():
@@ -255,7 +278,11 @@ class _Kernel:
                     pointer = e.emit(f"getelementptr i8, ptr {first}, i64 {e.integer('mul', chunk, step).text}")
                     return body.absorb(fold, state, body.load_numbers(pointer, place, body.dtype_of(fold), lanes))
 
-                state = counted_loop(e, 0, chunks.parts, 1, body.beginning(fold, lanes), add)
+                state = body.beginning(fold, lanes)
+                if part.group.added:
+                    there = body.load_numbers(body.outputs[fold.output], place, body.dtype_of(fold), lanes)
+                    state = body.absorb(fold, state, there)
+                state = counted_loop(e, 0, chunks.parts, 1, state, add)
                 body.store(fold.output, place, 1, body.settled(state), body.dtype_of(fold), None)
                 return carried
 

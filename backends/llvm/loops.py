@@ -2,22 +2,23 @@
 
 A *group* computes values at every point of its *domain*, a static shape, and keeps some of them: as arrays (stores) or
 folded over axes (reductions). It reads arrays by *lines*: an offset and a stride per axis of the domain, in elements,
-into which broadcasts, transposes, slices, reversals and reshapes are folded. `Group.text` prints it.
+into which broadcasts, transposes, slices, reversals and reshapes are folded. Arrays that are pieces of others are read
+within bounds. `Group.text` prints it.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from srcgrad.backends.llvm import scalars
-from srcgrad.backends.llvm.emitter import DType
-from srcgrad.backends.llvm.indices import Line
+from srcgrad.backends.llvm.emitter import BOOL, DType
+from srcgrad.backends.llvm.indices import Bound, Bounds, Line
 from srcgrad.ir.core import Operation, Value
 from srcgrad.ir.text import attr_text
 from srcgrad.ir.types import dtype_name
@@ -27,12 +28,27 @@ LONG_ROW: Final = 512
 REDUCTIONS: Final = frozenset({"reduce_sum", "reduce_prod", "reduce_max", "reduce_min", "reduce_or", "reduce_and"})
 
 
+Range = tuple[int, int]
+"""The indices from one number up to another."""
+
+
 class Load(NamedTuple):
-    """An element of an input."""
+    """An element of an input; zero where it is not within the bounds."""
 
     source: int
     line: Line
     dtype: DType
+    bounds: Bounds = ()
+
+
+class Inside(NamedTuple):
+    """Whether a point is within bounds."""
+
+    bounds: Bounds
+
+    @property
+    def dtype(self) -> DType:
+        return BOOL
 
 
 class Constant(NamedTuple):
@@ -64,7 +80,27 @@ class Compute(NamedTuple):
         return self.operation.results[0].type.dtype
 
 
-Statement = Load | Constant | Iota | Compute
+Statement = Load | Inside | Constant | Iota | Compute
+
+
+def lines_of(item: Statement) -> Sequence[Line]:
+    """The lines that a statement has itself."""
+    if isinstance(item, Load):
+        return (item.line, *[bound.line for bound in item.bounds]) if item.bounds else (item.line,)
+    if isinstance(item, Inside):
+        return [bound.line for bound in item.bounds]
+    return (item.line,) if isinstance(item, Iota) else ()
+
+
+def with_lines(item: Statement, change: Callable[[Line], Line]) -> Statement:
+    """A statement with other lines."""
+    if isinstance(item, Load | Inside) and item.bounds:
+        item = item._replace(bounds=tuple([bound._replace(line=change(bound.line)) for bound in item.bounds]))
+    return item._replace(line=change(item.line)) if isinstance(item, Load | Iota) else item
+
+
+def varies_along(line: Line) -> Iterable[int]:
+    return [axis for axis, stride in enumerate(line.strides) if stride]
 
 
 class Store(NamedTuple):
@@ -109,6 +145,10 @@ class Group:
     """Whether functions of `vector_math` are called, not written out."""
     separate: bool = False
     """Whether the product that a sum holds is rounded before it is added."""
+    added: bool = False
+    """Whether what is folded is added to what the outputs have."""
+    boxes: tuple[tuple[Range, ...], ...] = ()
+    """Parts of the domain that are left out: all boxes that have one of these ranges of each axis."""
     measured: Measure | None = None
     crowds: tuple[int, int, int] = (0, 0, 0)
     """What `crowded` has found, of so many statements and registers."""
@@ -116,8 +156,16 @@ class Group:
     """What `depths` has found: to be read, not changed."""
 
     def lines(self) -> list[Line]:
-        found = [item.line for item in self.statements if isinstance(item, Load | Iota)]
+        found = [line for item in self.statements for line in lines_of(item)]
         return [*found, *[store.line for store in self.stores], *[fold.line for fold in self.folds]]
+
+    def bounds(self) -> Bounds:
+        """All bounds within which is read, each once."""
+        found: dict[Bound, None] = {}
+        for item in self.statements:
+            if isinstance(item, Load | Inside):
+                found.update(dict.fromkeys(item.bounds))
+        return tuple(found)
 
     def depths(self) -> list[int]:
         """Per statement, how many of the loops it stands in: those up to the last axis that it varies along."""
@@ -130,8 +178,8 @@ class Group:
                 for operand in item.operands:
                     if found[operand] > depth:
                         depth = found[operand]
-            elif not isinstance(item, Constant):
-                depth = max([axis + 1 for axis, stride in enumerate(item.line.strides) if stride], default=0)
+            else:
+                depth = max([axis + 1 for line in lines_of(item) for axis in varies_along(line)], default=0)
             found.append(depth)
         self.deep = found
         return found
@@ -142,10 +190,8 @@ class Group:
         for item in self.statements:
             if isinstance(item, Compute):
                 found.append(frozenset().union(*[found[k] for k in item.operands]))
-            elif isinstance(item, Constant):
-                found.append(frozenset())
             else:
-                found.append(frozenset(axis for axis, stride in enumerate(item.line.strides) if stride))
+                found.append(frozenset([axis for line in lines_of(item) for axis in varies_along(line)]))
         return found
 
     def is_extreme(self, fold: Fold) -> bool:
@@ -199,24 +245,35 @@ class Group:
         """The group without the outputs that are not used, and without what only these need."""
         stores = [store for store in self.stores if used[self.outputs[store.output]]]
         folds = [fold for fold in self.folds if used[self.outputs[fold.output]]]
-        live = self.needed_by([*[store.statement for store in stores], *[fold.statement for fold in folds]])
-        place = {number: k for k, number in enumerate(live)}
-        items = [self.statements[number] for number in live]
+        found = replace(self, stores=stores, folds=folds).needed()
+        items = found.statements
         inputs = sorted({item.source for item in items if isinstance(item, Load)})
         outputs = sorted([*[store.output for store in stores], *[fold.output for fold in folds]])
-        found = Group(self.name, self.domain, [self.inputs[k] for k in inputs], [self.outputs[k] for k in outputs])
-        for item in items:
-            if isinstance(item, Compute):
-                item = Compute(item.operation, tuple([place[k] for k in item.operands]), item.function)
-            elif isinstance(item, Load):
-                item = item._replace(source=inputs.index(item.source))
-            found.statements.append(item)
-        found.stores = [Store(outputs.index(output), place[number], line) for output, number, line in stores]
-        for fold in folds:
-            found.folds.append(fold._replace(output=outputs.index(fold.output), statement=place[fold.statement]))
-        if self.deep:
-            found.deep = [self.deep[number] for number in live]
+        found.inputs, found.outputs = [self.inputs[k] for k in inputs], [self.outputs[k] for k in outputs]
+        found.statements = [
+            item._replace(source=inputs.index(item.source)) if isinstance(item, Load) else item for item in items
+        ]
+        found.stores = [store._replace(output=outputs.index(store.output)) for store in found.stores]
+        found.folds = [fold._replace(output=outputs.index(fold.output)) for fold in found.folds]
         return found
+
+    def needed(self) -> Group:
+        """The group without statements that no store and no fold needs."""
+        live = self.needed_by([*[store.statement for store in self.stores], *[fold.statement for fold in self.folds]])
+        place = {number: k for k, number in enumerate(live)}
+        statements = [self.statements[number] for number in live]
+        return replace(
+            self,
+            statements=[
+                item._replace(operands=tuple([place[k] for k in item.operands])) if isinstance(item, Compute) else item
+                for item in statements
+            ],
+            stores=[store._replace(statement=place[store.statement]) for store in self.stores],
+            folds=[fold._replace(statement=place[fold.statement]) for fold in self.folds],
+            deep=[self.deep[number] for number in live] if self.deep else [],
+            measured=None,
+            crowds=(0, 0, 0),
+        )
 
     def needed_by(self, numbers: Sequence[int]) -> list[int]:
         """These statements and all that they need, in order."""
@@ -261,13 +318,20 @@ class Group:
 
     def _statement(self, item: Statement, names: Mapping[Value, str]) -> str:
         if isinstance(item, Load):
-            return f"{names[self.inputs[item.source]]}[{item.line.text()}]"
+            place = f"{names[self.inputs[item.source]]}[{item.line.text()}]"
+            return f"{place} where {bounds_text(item.bounds)}" if item.bounds else place
+        if isinstance(item, Inside):
+            return bounds_text(item.bounds)
         if isinstance(item, Compute):
             attrs = ", ".join(f"{name}={attr_text(value)}" for name, value in item.operation.attrs.items())
             given = ", ".join(map(self._name, item.operands))
             return f"{item.function or item.operation.op.name} {given}{f' {{{attrs}}}' if attrs else ''}"
         assert isinstance(item, Iota)
         return item.line.text()
+
+
+def bounds_text(bounds: Bounds) -> str:
+    return " and ".join([f"0 <= {bound.line.text()} < {bound.size}" for bound in bounds])
 
 
 def signature(name: str, inputs: Sequence[Value], outputs: Sequence[Value]) -> str:
@@ -284,7 +348,8 @@ def arranged(group: Group, outer: int = 0) -> Group:
 
     The first ``outer`` axes stay where they are.
     """
-    group = permuted(group, [axis for axis, size in enumerate(group.domain) if size != 1 or axis < outer])
+    stays = frozenset(range(outer)).union(*[fold.axes for fold in group.folds if group.added])
+    group = permuted(group, [axis for axis, size in enumerate(group.domain) if size != 1 or axis in stays])
     group.stores += [Store(fold.output, fold.statement, fold.line) for fold in group.folds if not fold.axes]
     group.folds = [fold for fold in group.folds if fold.axes]
     group = contracted(group, outer)
@@ -330,11 +395,13 @@ def innermost(group: Group, outer: int = 0) -> int | None:
     """The axis along which most arrays are contiguous; stores count twice, and the last axis wins a tie."""
     best, chosen = None, None
     stored = [store.line for store in group.stores]
+    read = [item.line for item in group.statements if isinstance(item, Load | Iota)]
+    lines = [*read, *stored, *stored, *[fold.line for fold in group.folds]]
     for axis, size in enumerate(group.domain):
         if axis < outer:
             continue
         score = 0
-        for line in (*group.lines(), *stored):
+        for line in lines:
             stride = line.strides[axis]
             score += 2 if stride in (1, -1) else 1 if stride == 0 else -2
         score -= 4 * (size < 4)
@@ -374,12 +441,12 @@ def merged(group: Group, axis: int) -> Group:
 
 
 def rebuilt(group: Group, domain: tuple[int, ...], line: Any, axes: Any) -> Group:
-    statements: list[Statement] = [
-        item._replace(line=line(item.line)) if isinstance(item, Load | Iota) else item for item in group.statements
-    ]
+    statements = [with_lines(item, line) for item in group.statements]
     stores = [store._replace(line=line(store.line)) for store in group.stores]
     folds = [fold._replace(line=line(fold.line), axes=axes(fold.axes)) for fold in group.folds]
-    return Group(group.name, domain, group.inputs, group.outputs, statements, stores, folds)
+    found = Group(group.name, domain, group.inputs, group.outputs, statements, stores, folds)
+    found.outlined, found.separate, found.added, found.boxes = group.outlined, group.separate, group.added, group.boxes
+    return found
 
 
 def overwritable(group: Group) -> list[tuple[Value, Value]]:

@@ -15,9 +15,10 @@ from srcgrad.backends.llvm.access import STREAM, Place, memory_name
 from srcgrad.backends.llvm.control import POLLED
 from srcgrad.backends.llvm.emitter import Emitter, constant_text
 from srcgrad.backends.llvm.kernels import APART, NOWHERE, kernel_text
+from srcgrad.backends.llvm.kinds import LARGEST_CONSTANT
 from srcgrad.backends.llvm.likeness import Likenesses
 from srcgrad.backends.llvm.loops import Group, overwritable
-from srcgrad.backends.llvm.natives import ALIAS, LARGEST_CONSTANT, Natives, is_element, role_of
+from srcgrad.backends.llvm.natives import ALIAS, Natives, is_element, role_of
 from srcgrad.backends.llvm.nests import Nest, is_straight
 from srcgrad.backends.llvm.partition import LONG_PROGRAM, Partition
 from srcgrad.backends.llvm.planning import Effect, Planner, bytes_of

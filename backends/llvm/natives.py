@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any, ClassVar, Final
-
-import numpy as np
 
 from srcgrad.backends.llvm import scalars
 from srcgrad.backends.llvm.indices import VIEWS
+from srcgrad.backends.llvm.kinds import is_large, is_loop_type, is_plain
 from srcgrad.backends.llvm.loops import REDUCTIONS
+from srcgrad.backends.llvm.pieces import PIECED, pieces_of
 from srcgrad.backends.llvm.steps import Step, step_for
 from srcgrad.backends.llvm.target import TARGET
 from srcgrad.backends.numpy.chunks import flatten
 from srcgrad.ir.core import Attrs, Literal, Operation, Region, Value
 from srcgrad.ir.opdef import Op
-from srcgrad.ir.types import ArrayType, Dim, TapeType
+from srcgrad.ir.types import ArrayType
 
 CONTROL: Final = frozenset({"cond", "for", "while"})
-LARGEST_CONSTANT: Final = 1 << 18
-"""The bytes of an array up to which it is part of the code."""
 
 
 class Alias(Op, abstract=True):
@@ -36,16 +33,6 @@ ALIAS: Final = Alias()
 Flat = tuple[Sequence[Operation], Sequence[Value]]
 Flats = dict[int, tuple[Region, Flat]]
 """By the identity of regions, these and their straight lists of operations."""
-
-
-def is_static(type: ArrayType) -> bool:
-    return not isinstance(type, TapeType) and not any(isinstance(size, Dim) for size in type.shape)
-
-
-@lru_cache(maxsize=1024)
-def is_loop_type(type: ArrayType) -> bool:
-    """Whether loops compute with such arrays."""
-    return is_static(type) and scalars.is_register(type.dtype)
 
 
 def fused_kind(operation: Operation) -> str:
@@ -131,6 +118,8 @@ class Natives:
             return name in CONTROL and all(map(self.is_native_region, operation.regions))
         if operation.op.effect:
             return False
+        if name in PIECED and pieces_of(operation) is not None:  # a loop reads the pieces, or a step copies them
+            return True
         return is_element(operation) or self.find_step(operation)
 
     def is_native_region(self, region: Region) -> bool:
@@ -159,20 +148,3 @@ class Natives:
             return False
         self.steps[operation] = found
         return True
-
-
-def is_plain(type: ArrayType) -> bool:
-    """Whether values of the type can be in native code: its shape is known, and it is no long double."""
-    if isinstance(type, TapeType):
-        return is_plain(type.element)
-    return not any(isinstance(size, Dim) for size in type.shape) and type.dtype.char not in "gG" and type.dtype.isnative
-
-
-def is_large(value: Value) -> bool:
-    """Whether it is an array constant that is too long for code."""
-    return isinstance(value, Literal) and value.value.nbytes > LARGEST_CONSTANT and not is_zero(value)
-
-
-def is_zero(value: Literal) -> bool:
-    """Whether all bytes are zero."""
-    return not np.frombuffer(value.value.tobytes(), np.uint8).any()

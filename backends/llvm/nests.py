@@ -118,7 +118,7 @@ class _Growing:
 
     def admits(self, group: Group) -> int:
         """The number of outer axes with this group too; 0 where it cannot belong here."""
-        if 0 in group.domain:
+        if 0 in group.domain or group.bounds():  # what has bounds is cut where these are
             return 0
         if not self.groups:
             return len(group.domain)

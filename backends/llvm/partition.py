@@ -12,16 +12,18 @@ from __future__ import annotations
 import itertools
 import math
 import operator
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import ClassVar, Final
 
 from srcgrad.backends.llvm import scalars
-from srcgrad.backends.llvm.indices import Line, View, composed, flat, strides_of, unit, view_index
+from srcgrad.backends.llvm.indices import Line, Piece, View, flat, strides_of, unit, view_index, whole_view
 from srcgrad.backends.llvm.loops import REDUCTIONS, Compute, Group
 from srcgrad.backends.llvm.natives import ALIAS, Natives, fused_kind
 from srcgrad.backends.llvm.nests import Nest, is_straight, nested
 from srcgrad.backends.llvm.ordering import reads_first
+from srcgrad.backends.llvm.pieces import PIECED, pieces_of
 from srcgrad.backends.llvm.target import TARGET
 from srcgrad.backends.llvm.writing import GroupWriter, folded, is_fold
 from srcgrad.ir.core import Attrs, Function, Literal, Operation, Region, Value
@@ -35,6 +37,9 @@ _SHORT: Final = 32
 """The trips of inner loops up to which what is computed for each start of them, number by number, counts."""
 _ONE_BY_ONE: Final = 4
 """The cost from which that is computed in loops of its own, where it is in vectors."""
+_OFTEN: Final = 4
+"""How often a value may be computed again through views before all is written."""
+NONE: Final[Mapping[Value, int]] = MappingProxyType({})
 _FEW: Final = 16
 """The number of groups up to which all is written to see what several of them compute."""
 _LARGEST: Final = 1 << 20
@@ -160,8 +165,8 @@ class _Planner:
         self.views: dict[Value, View] = {}
         self.inlined: set[Value] = set()
         """What groups compute: elementwise values, reductions and iotas."""
-        self.computed: list[tuple[Operation, Value]] = []
-        """These in the order of the program, each with its operation."""
+        self.computed: list[tuple[Operation, Value, Sequence[Value]]] = []
+        """These in the order of the program, each with its operation and what that reads, through views."""
         self.kept: set[Value] = set()
         self.left: list[Operation] = []
         """What the program around the groups runs."""
@@ -183,11 +188,13 @@ class _Planner:
             if kind == "compute":
                 (value,) = operation.results
                 self.inlined.add(value)
-                self.computed.append((operation, value))
+                self.computed.append((operation, value, self.read_by(operation)))
                 if operation.op.name in REDUCTIONS and operation.attrs["axes"]:
                     self.kept.add(value)
             elif kind == "view":
                 self.note_view(operation)
+            elif operation.op.name in PIECED and operation not in by_numpy:
+                self.note_pieces(operation)
         needed: set[Value] = {value for value in self.results if not isinstance(value, Literal)}
         arrays = {value for value in needed if self.is_handed_on(value)}
         """What native code reads, or hands on."""
@@ -205,29 +212,41 @@ class _Planner:
                 self.kept.add(first)
                 continue
             left.append(operation)
+            if operation.op.name in PIECED and self.is_native(operation):
+                self.partition.natives.find_step(operation)
             if operation in self.aliases:
                 needed.add(self.aliases[operation][0])
                 arrays.add(self.aliases[operation][0])
                 continue
             needed.update(operation.operands)
             (arrays if self.is_native(operation) else others).update(operation.operands)
-            if first not in self.views:
-                self.kept.update(operation.results)
+            self.kept.update(operation.results)
         self.left = left[::-1]
         self.kept |= needed & self.inlined
         for view in self.views.values():
-            if view.flat is not None and view.base in self.inlined:
-                self.kept.add(view.base)
+            for piece in view.pieces:
+                if piece.places is None and piece.base in self.inlined:
+                    self.kept.add(piece.base)
         self.part()
 
+    def read_by(self, operation: Operation) -> Sequence[Value]:
+        """What an operation reads, of arrays and of what groups compute."""
+        operands = operation.operands
+        if self.views.keys().isdisjoint(operands):
+            return operands
+        return [base for operand in operands for base in self.bases(operand)]
+
+    def bases(self, value: Value) -> Sequence[Value]:
+        """What a value shows, or itself."""
+        view = self.views.get(value)
+        return (value,) if view is None else view.bases
+
     def part(self) -> None:
-        total, parts, views = 0, self.parts, self.views
-        for operation, value in self.computed:
+        total, parts = 0, self.parts
+        for operation, value, bases in self.computed:
             total += scalars.cost(operation)
             part = parts[value] = total // LONGEST
-            for operand in operation.operands:
-                view = views.get(operand)
-                base = operand if view is None else view.base
+            for base in bases:
                 if parts.get(base, part) != part:
                     self.kept.add(base)
 
@@ -236,35 +255,65 @@ class _Planner:
 
     def is_handed_on(self, value: Value) -> bool:
         """Whether native code can hand on a result: not what is a view of an array that NumPy makes."""
-        base = self.views[value].base if value in self.views else value
-        if not self.native or base.producer is None or base in self.inlined:
-            return self.native
-        return self.is_native(base.producer)
+        if not self.native:
+            return False
+        if value.producer is not None and value.producer.op.name in PIECED:
+            return self.is_native(value.producer)
+        return all(
+            base.producer is None or base in self.inlined or self.is_native(base.producer) for base in self.bases(value)
+        )
 
     def is_shown(self, operation: Operation, value: Value, native: bool, other: bool) -> bool:
-        """Whether a group writes a view that native code or others want; or else it is left to NumPy, or an alias."""
+        """Whether a group writes a view that native code or others want; or else it is left to NumPy, or an alias.
+
+        Pieces that are arrays already are put together by a step, which copies them in less time than a loop.
+        """
         view = self.views[value]
-        if not native:
-            return view.base in self.inlined and view.flat is None
+        if not native or operation.op.name in PIECED:
+            return not view.is_flat and any(base in self.inlined for base in view.bases)
         offset = alias_offset(view, value)
         if offset is None or other:
             return True
-        self.aliases[operation] = (view.base, offset * value.type.dtype.itemsize)
+        self.aliases[operation] = (view.bases[0], offset * value.type.dtype.itemsize)
         return False
 
     def note_view(self, operation: Operation) -> None:
         operand, result = operation.operands[0], operation.results[0]
         if isinstance(operand, Literal) and operand.splat:
-            self.views[result] = View(Literal(operand.value, result.type), identity(result.type), None)
+            self.views[result] = whole_view(Literal(operand.value, result.type), identity(result.type))
             return
         index, rank = view_index(operation), result.type.rank
         below = self.views.get(operand)
-        if index is not None:
-            self.views[result] = View(operand, index, None) if below is None else composed(below, index, rank)
-        else:
+        if index is None:
             if below is not None:  # axes of what is no array are joined: it becomes one
                 self.joined.add(operand)
-            self.views[result] = View(operand, None, Line(0, strides_of(result.type.static_shape)))
+            self.views[result] = whole_view(operand, None, Line(0, strides_of(result.type.static_shape)))
+        elif below is not None and not below.is_whole and result.type.size > operand.type.size:
+            self.joined.add(operand)  # it is set together once, and read over and over
+            self.views[result] = whole_view(operand, index)
+        else:
+            self.views[result] = whole_view(operand, index) if below is None else below.of(index, rank)
+
+    def note_pieces(self, operation: Operation) -> None:
+        view, result = pieces_of(operation), operation.results[0]
+        if view is not None:
+            self.views[result] = self.through(view, result.type.rank)
+
+    def through(self, view: View, rank: int) -> View:
+        """Pieces of what are views themselves, as of what these show; those of several pieces become arrays."""
+        pieces: list[Piece] = []
+        for piece in view.pieces:
+            below = self.views.get(piece.base)
+            if below is None:
+                pieces.append(piece)
+            elif not below.is_whole:
+                self.joined.add(piece.base)
+                pieces.append(piece)
+            else:
+                assert piece.places is not None
+                inner = below.of(piece.places, rank).pieces[0]
+                pieces.append(inner._replace(bounds=(*inner.bounds, *piece.bounds)))
+        return View(tuple(pieces), tuple([piece.base for piece in pieces]), view.padded)
 
     # --- when it is computed -----------------------------------------------------------------------
     def times(self) -> tuple[dict[Value, int], dict[Operation, int]]:
@@ -279,7 +328,8 @@ class _Planner:
             if operation.results and operation.results[0] in self.inlined:
                 self.time_computed(operation, inside, outside)
             elif operation.results and operation.results[0] in self.shown:
-                inside[operation.results[0]] = inside.get(self.views[operation.results[0]].base, 0) + 1
+                bases = self.views[operation.results[0]].bases
+                inside[operation.results[0]] = max([inside.get(base, 0) for base in bases]) + 1
             elif operation in left:
                 alias = self.aliases.get(operation)
                 read = operation.operands if alias is None else alias[:1]
@@ -298,23 +348,25 @@ class _Planner:
         shape = operation.operands[0].type.shape if operation.op.name in REDUCTIONS else result.type.shape
         time_in = time_out = 1
         for operand in operation.operands:
-            base, in_place = operand, operand.type.shape == shape
+            bases: tuple[Value, ...] = (operand,)
+            in_place = operand.type.shape == shape
             if operand in self.views:
-                base, in_place = self.views[operand].base, False
-            if base not in self.inlined:
-                if isinstance(base, Literal):
-                    continue
-                here = there = inside.get(base, 0) + 1
-            elif base in self.kept:
-                is_array = is_fold(base) or not in_place or self.parts[base] != self.parts[result]
-                here, there = inside[base] + is_array, inside[base] + 1
-            else:
-                there = outside[base]
-                here = inside[base] if in_place else there
-            if here > time_in:
-                time_in = here
-            if there > time_out:
-                time_out = there
+                bases, in_place = self.views[operand].bases, False
+            for base in bases:
+                if base not in self.inlined:
+                    if isinstance(base, Literal):
+                        continue
+                    here = there = inside.get(base, 0) + 1
+                elif base in self.kept:
+                    is_array = is_fold(base) or not in_place or self.parts[base] != self.parts[result]
+                    here, there = inside[base] + is_array, inside[base] + 1
+                else:
+                    there = outside[base]
+                    here = inside[base] if in_place else there
+                if here > time_in:
+                    time_in = here
+                if there > time_out:
+                    time_out = there
         inside[result], outside[result] = time_in, time_out
 
     # --- groups -------------------------------------------------------------------------------------
@@ -332,7 +384,7 @@ class _Planner:
                 shown, time = value, times[value]
             else:
                 continue
-            part = self.parts.get(self.views[value].base if value in self.views else value, 0)
+            part = max([self.parts.get(base, 0) for base in self.bases(value)])
             found.setdefault((time, shown.type.static_shape, part), []).append(value)
         return found
 
@@ -341,6 +393,7 @@ class _Planner:
 
     def operations(self) -> list[Operation]:
         """The operations of the program: those that are left, and one per group."""
+        self.kept |= self.dear(dict.fromkeys(self.often_read(), RECOMPUTED))
         for number in range(_ROUNDS + 1):
             sinks, runs = self.ends()
             written = self.write(sinks)
@@ -369,6 +422,29 @@ class _Planner:
             self.kept |= more
         return sinks, runs
 
+    def often_read(self) -> set[Value]:
+        """Values that are read through many views of views: written at each of these, they would be most of all text.
+
+        A value is computed once for all that read it in place, and for each view; so the numbers multiply.
+        """
+        costs = self.costs() if self.views else {}
+        times: dict[Value, dict[Value | None, int]] = {}
+        """By value and view, or None in place, how often it is computed for that."""
+        found: set[Value] = set()
+        for operation, value, _ in reversed(self.computed if costs else ()):
+            count = sum(times.pop(value, {}).values()) or 1
+            if count > _OFTEN and costs[value] > RECOMPUTED and value not in self.kept:
+                found.add(value)
+            if count > _OFTEN or value in self.kept:
+                count = 1
+            for operand in operation.operands:
+                way = operand if operand in self.views else None
+                for base in self.bases(operand):
+                    if base in self.inlined:
+                        ways = times.setdefault(base, {})
+                        ways[way] = max(ways.get(way, 0), count)
+        return found
+
     def scattered(self, sinks: dict[Key, list[Value]]) -> set[Value]:
         """Values that are not kept and should be, found without writing the groups: several of these compute them.
 
@@ -380,22 +456,20 @@ class _Planner:
         for key, values in sinks.items():
             for value in values:
                 where[value] = key
-                base = self.views[value].base if value in self.views else value
-                if base not in self.kept:
-                    where[base] = key if where.get(base, key) == key else None
+                for base in self.bases(value):
+                    if base not in self.kept:
+                        where[base] = key if where.get(base, key) == key else None
         found: set[Value] = set()
-        for operation, value in reversed(self.computed):
+        for _, value, bases in reversed(self.computed):
             if value not in where:
                 continue
             place = where[value]
             if place is None and value not in self.kept:
                 found.add(value)
-            for operand in operation.operands:
-                base = self.views[operand].base if operand in self.views else operand
+            for base in bases:
                 if base in self.inlined and base not in self.kept:
                     where[base] = place if where.get(base, place) == place else None
-        costs = self.costs() if found else {}
-        return {value for value in found if costs[value] > RECOMPUTED}
+        return self.dear(dict.fromkeys(found, RECOMPUTED))
 
     def too_dear(self, writers: Iterable[GroupWriter], always: bool) -> set[Value]:
         """Values that are not kept and should be: computed in several places, at more than the cost of a load."""
@@ -418,23 +492,43 @@ class _Planner:
                         single.add(value)
         limit = 0 if always else RECOMPUTED
         several = {value for value, count in places.items() if count > 1} | repeated
-        several -= self.kept
-        single -= self.kept
-        costs = self.costs() if several or single else {}
-        return {value for value in several if costs[value] > limit} | {
-            value for value in single if costs[value] > _ONE_BY_ONE
-        }
+        ends = self.outermost(several - self.kept, places)
+        return self.dear(dict.fromkeys(single - self.kept, _ONE_BY_ONE) | dict.fromkeys(ends, limit))
 
-    def costs(self) -> dict[Value, int]:
-        """What it costs to compute a value from arrays."""
-        found: dict[Value, int] = {}
-        for operation, value in self.computed:
-            total = scalars.cost(operation)
-            for operand in operation.operands:
-                base = self.views[operand].base if operand in self.views else operand
-                total += 1 if base in self.kept or base not in self.inlined else found[base]
-            found[value] = min(total, _LARGEST)
+    def outermost(self, values: Collection[Value], places: Mapping[Value, int]) -> set[Value]:
+        """Those that are computed in more places than what reads them: others are where their readers are.
+
+        Once these are arrays, what they are computed from may be needed in one place.
+        """
+        most: dict[Value, int] = {}
+        if not values:
+            return set()
+        for _, value, bases in self.computed:
+            if value in values:
+                for base in bases:
+                    most[base] = max(most.get(base, 0), places[value])
+        return {value for value in values if places[value] > most.get(value, 0)}
+
+    def dear(self, limits: Mapping[Value, int]) -> set[Value]:
+        """Which of these values cost more than that to compute from arrays, of which those found before are some."""
+        found: set[Value] = set()
+        if limits:
+            self.costs(limits, found)
         return found
+
+    def costs(self, limits: Mapping[Value, int] = NONE, found: set[Value] | None = None) -> dict[Value, int]:
+        """What it costs to compute values from arrays; ``found``: those of more than the limit, which become such."""
+        dear: set[Value] = set() if found is None else found
+        costs: dict[Value, int] = {}
+        kept, inlined = self.kept, self.inlined
+        for operation, value, bases in self.computed:
+            total = scalars.cost(operation)
+            for base in bases:
+                total += 1 if base in kept or base in dear or base not in inlined else costs[base]
+            costs[value] = min(total, _LARGEST)
+            if value in limits and total > limits[value]:
+                dear.add(value)
+        return costs
 
     # --- the program --------------------------------------------------------------------------------
     def fused(self, writer: GroupWriter) -> Operation:
@@ -486,7 +580,11 @@ def identity(type: ArrayType) -> tuple[Line, ...]:
 def alias_offset(view: View, value: Value) -> int | None:
     """The element from which on a view is a whole piece of its base in C order; None where it is not one."""
     shape = value.type.static_shape
-    line = view.flat if view.places is None else flat(view.places, view.base.type.static_shape, len(shape))
+    if not view.is_whole:
+        return None
+    base, places, line, _ = view.pieces[0]
+    if places is not None:
+        line = flat(places, base.type.static_shape, len(shape))
     assert line is not None
     if 0 in shape:
         return 0

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from srcgrad.backends.llvm.natives import is_plain, is_zero
+from srcgrad.backends.llvm.kinds import is_plain, is_zero
 from srcgrad.ir.core import Builder, Literal, Operation, Region, Value, literal
 from srcgrad.ir.opdef import REGISTRY, Term
 from srcgrad.ir.passes.expand import emitted

@@ -20,8 +20,9 @@ from srcgrad.backends.llvm.entities import Entity, Scope, Tape, writes_tapes
 from srcgrad.backends.llvm.entry import IN_PYTHON, RAISED
 from srcgrad.backends.llvm.indices import strides_of
 from srcgrad.backends.llvm.kernels import APART, NOWHERE
+from srcgrad.backends.llvm.kinds import is_zero
 from srcgrad.backends.llvm.loops import Compute, Constant, Group, Iota, Load
-from srcgrad.backends.llvm.natives import is_zero, role_of
+from srcgrad.backends.llvm.natives import role_of
 from srcgrad.backends.llvm.planning import ALIGNMENT, Plan, Root, bytes_of, in_memory, rounded
 from srcgrad.ir.core import Literal, Operation, Value
 from srcgrad.ir.types import ArrayType, TapeType

@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from srcgrad.backends.llvm.expansions import written_out
+from srcgrad.backends.llvm.kinds import is_large
 from srcgrad.backends.llvm.loops import signature
-from srcgrad.backends.llvm.natives import ALIAS, Natives, fused_kind, is_large
+from srcgrad.backends.llvm.natives import ALIAS, Natives, fused_kind
 from srcgrad.backends.llvm.ordering import arranged, crossing_tapes, reads_first
 from srcgrad.backends.llvm.partition import FUSED, Partition, partitioned, replaced
 from srcgrad.ir.core import Function, Literal, Operation, Region, Value

@@ -35,6 +35,10 @@ class Shape(NamedTuple):
     same: frozenset[int]
 
 
+NUMBERS: Final = Shape(1, 1, 1, False, frozenset(), frozenset())
+"""Number by number."""
+
+
 def shape_of(group: Group, target: Target, partial: frozenset[int] = frozenset()) -> Shape:
     """The choice for a group; of the axes ``partial`` any part is run over."""
     rank = len(group.domain)
@@ -65,7 +69,9 @@ def columns_of(group: Group) -> dict[int, list[int]]:
     """By statement that reads a column of short rows along the last axis, those that read columns of the same rows."""
     alike: dict[tuple[int, tuple[int, ...]], list[tuple[int, int]]] = {}
     for number, item in enumerate(group.statements):
-        if isinstance(item, Load) and item.line.strides and 1 < item.line.strides[-1] <= LONGEST_OF_SHORT:
+        if not isinstance(item, Load) or not item.line.strides or item.bounds:
+            continue
+        if 1 < item.line.strides[-1] <= LONGEST_OF_SHORT:
             alike.setdefault((item.source, item.line.strides), []).append((item.line.offset, number))
     found: dict[int, list[int]] = {}
     for (_, strides), places in alike.items():
@@ -81,7 +87,9 @@ def columns_of(group: Group) -> dict[int, list[int]]:
 
 def _is_turned(item: Any) -> bool:
     """Whether an element is read whose neighbours are in the next rows."""
-    return isinstance(item, Load) and item.line.strides[-2] == 1 and item.line.strides[-1] not in (-1, 0, 1)
+    if not isinstance(item, Load) or item.bounds:
+        return False
+    return item.line.strides[-2] == 1 and item.line.strides[-1] not in (-1, 0, 1)
 
 
 def _element_bytes(dtype: DType) -> int:

@@ -6,18 +6,39 @@ what is needed is noted from the ends, and then written as the program has it, a
 
 A sum holds the product that it alone reads: where LLVM decides what has one rounding, that depends on its level, and on
 what is in the same block.
+
+What shows pieces of arrays is computed from all of these, each where it is within bounds: arrays are read there alone,
+and what is computed of them elsewhere is left for what the other pieces are, or for zero.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
+from functools import lru_cache
 from operator import itemgetter
 from typing import Final, NamedTuple
 
+import numpy as np
+
 from srcgrad.backends.llvm.emitter import F32, F64
-from srcgrad.backends.llvm.indices import Index, Line, View, flat, strides_of
-from srcgrad.backends.llvm.loops import REDUCTIONS, Compute, Constant, Fold, Group, Iota, Load, Statement, Store
-from srcgrad.ir.core import Literal, Operation, Value
+from srcgrad.backends.llvm.indices import Bounds, Line, Piece, View, Where, flat, strides_of, within
+from srcgrad.backends.llvm.loops import (
+    REDUCTIONS,
+    Compute,
+    Constant,
+    Fold,
+    Group,
+    Inside,
+    Iota,
+    Load,
+    Statement,
+    Store,
+    lines_of,
+    varies_along,
+)
+from srcgrad.ir.core import Literal, Operation, Value, literal
+from srcgrad.ir.opdef import REGISTRY
+from srcgrad.ir.types import ArrayType, DType
 
 _SUMS: Final = {"add": ("product_plus", "product_plus"), "sub": ("product_minus", "minus_product")}
 """What a sum becomes, of which the first or the second operand is a product."""
@@ -27,7 +48,7 @@ class _Product(NamedTuple):
     """A product that is left to a sum; ``whole``: it is known to vary along all axes."""
 
     operation: Operation
-    place: Index
+    place: Where
     whole: bool
 
 
@@ -42,26 +63,32 @@ class GroupWriter:
         places: Mapping[Operation, int],
     ) -> None:  # fmt: skip
         self.group = Group("", domain)
-        self.identity = tuple(Line(0, tuple(int(a == b) for b in range(len(domain)))) for a in range(len(domain)))
+        rank = len(domain)
+        self.identity = Where(tuple(Line(0, tuple(int(a == b) for b in range(rank))) for a in range(rank)))
+        self.once = Where(())
+        """Where what has no axes is read."""
         self.views = views
         self.kept = kept
         self.places = places
         self.own = {value for value in outputs if not is_fold(value)}
         """The kept values that this group itself computes: read in place, they are in registers."""
-        self.wanted: list[tuple[int, Value, Index]] = []
+        self.wanted: list[tuple[int, Value, Where]] = []
         """What is computed, by its place in the program."""
-        self.readers: dict[Index, dict[Value, Operation | None]] = {}
+        self.readers: dict[Where, dict[Value, Operation | None]] = {}
         """The operation that alone reads a value, in place, by where; None where there are others or it is kept."""
-        self.known: dict[Index, dict[Value, int]] = {}
+        self.known: dict[Where, dict[Value, int]] = {}
         """The statements of values, by where these are read; ``~k`` for product ``k`` that is not written yet."""
         self.axes: list[int] = []
         """By statement the axes that it varies along, each a bit."""
         self.all_axes = (1 << len(domain)) - 1
         self.products: list[_Product] = []
         """Products that are left to the sums which read them."""
-        self.taken: dict[Index, dict[Operation, int]] = {}
+        self.taken: dict[Where, dict[Operation, int]] = {}
         """By place and sum the one that it is to hold."""
-        self.loads: dict[tuple[Value, Line], int] = {}
+        self.loads: dict[tuple[Value, Line, Bounds], int] = {}
+        self.insides: dict[Bounds, int] = {}
+        self.found: dict[tuple[Value, Where], list[tuple[Piece, Bounds]]] = {}
+        """The pieces of views, by where these are read."""
         self.sources: dict[Value, int] = {}
         self.computed: dict[Value, list[int]] = {}
         self.want([folded(value) if is_fold(value) else value for value in outputs])
@@ -74,55 +101,64 @@ class GroupWriter:
     # --- what is needed ----------------------------------------------------------------------------
     def want(self, values: Iterable[Value]) -> None:
         """Note all that is computed for these values of the domain's shape, and what reads it."""
-        views, kept, places, wanted = self.views, self.kept, self.places, self.wanted
+        kept, places, wanted = self.kept, self.places, self.wanted
         here = self.identity
         readers = self.readers.setdefault(here, {})
-        stack: list[tuple[Value, Index, Operation | None]] = []
+        stack: list[tuple[Value, Where, Operation | None]] = []
         for value in values:
-            target = self.shown(value, here)
-            if target is not None and self.is_computed(*target):
-                stack.append((*target, None))
+            stack += [(*target, None) for target in self.targets(value, here)]
         while stack:
-            value, index, reader = stack.pop()
-            if index is not here:
-                here, readers = index, self.readers.setdefault(index, {})
+            value, where, reader = stack.pop()
+            if where is not here:
+                here, readers = where, self.readers.setdefault(where, {})
             if value in readers:
                 readers[value] = None
                 continue
             readers[value] = reader
             producer = value.producer
             assert producer is not None
-            wanted.append((places[producer], value, index))
-            rank, given = len(index), producer.operands
+            wanted.append((places[producer], value, where))
+            rank, given = len(where.places), producer.operands
             if producer.op.name == "square":
                 given, _ = self.squared(producer)
             for operand in given:
                 if operand.producer is None:
                     continue
                 # Elementwise operands are read where the result is; a predicate of rank 0 at its only place.
-                place: Index = index if len(operand.type.shape) == rank else ()
-                if operand in views:
-                    target = self.shown(operand, place)
-                    if target is not None and self.is_computed(*target):
-                        stack.append((*target, None))
+                place = where if len(operand.type.shape) == rank else self.once
+                if operand in self.views:
+                    stack += [(*target, None) for target in self.targets(operand, place)]
                 elif operand not in kept or self.is_computed(operand, place):
-                    stack.append((operand, place, producer if place is index else None))
+                    stack.append((operand, place, producer if place is where else None))
 
-    def is_computed(self, value: Value, index: Index) -> bool:
-        """Whether a value that is read at an index is computed in this group, not loaded."""
+    def is_computed(self, value: Value, where: Where) -> bool:
+        """Whether a value that is read somewhere is computed in this group, not loaded."""
         if value.producer is None or value not in self.kept:
             return value.producer is not None
-        return value in self.own and index == self.identity and value.type.shape == self.group.domain
+        return value in self.own and where == self.identity and value.type.shape == self.group.domain
 
-    def shown(self, value: Value, index: Index) -> tuple[Value, Index] | None:
-        """A value through its views: what it shows and where; None where that is loaded by its place in C order."""
-        view = self.views.get(value)
-        if view is None:
-            return value, index
-        if view.places is None:
-            return None
-        rank = len(self.group.domain)
-        return view.base, tuple([line.of(index, rank) for line in view.places])
+    def targets(self, value: Value, where: Where) -> list[tuple[Value, Where]]:
+        """What is computed in this group of a value, or of what it shows, and where."""
+        if value not in self.views:
+            return [(value, where)] if self.is_computed(value, where) else []
+        found = []
+        for (base, places, _, bounds), _ in self.pieces(value, where):
+            if places is not None and self.is_computed(base, target := Where(places, bounds)):
+                found.append((base, target))
+        return found
+
+    def pieces(self, value: Value, where: Where) -> list[tuple[Piece, Bounds]]:
+        """The pieces of a view that are read, each with the bounds that are its own; none after one that is all."""
+        found = self.found.get((value, where))
+        if found is None:
+            found = self.found[value, where] = []
+            for piece in self.views[value].pieces:
+                inside = within(where, piece, self.group.domain)
+                if inside is not None:
+                    found.append(inside)
+                    if not inside[1]:
+                        break
+        return found
 
     def squared(self, operation: Operation) -> tuple[tuple[Value, ...], str]:
         """The operands of a square, or those of its operand where one function is both, and that function.
@@ -140,31 +176,31 @@ class GroupWriter:
     def compute(self) -> None:
         """All that is wanted, as the program has it: what it reads is there by then, or an array."""
         self.wanted.sort(key=itemgetter(0))
-        here: Index | None = None
-        for _, value, index in self.wanted:
-            if index is not here:
-                here, known = index, self.known.setdefault(index, {})
-                readers, taken = self.readers[index], self.taken.setdefault(index, {})
+        here: Where | None = None
+        for _, value, where in self.wanted:
+            if where is not here:
+                here, known = where, self.known.setdefault(where, {})
+                readers, taken = self.readers[where], self.taken.setdefault(where, {})
             operation, reader = value.producer, readers[value]
             assert operation is not None
             name, given, function = operation.op.name, operation.operands, ""
             if name == "iota":
-                known[value] = self.iota(operation, index)
+                known[value] = self.iota(operation, where)
                 continue
-            if reader is not None and reader.op.name in _SUMS and self.is_left(operation, index, reader, taken):
+            if reader is not None and reader.op.name in _SUMS and self.is_left(operation, where, reader, taken):
                 known[value] = taken[reader]
                 continue
             if name == "square":
                 given, function = self.squared(operation)
-            operands = self.numbers(given, index, known)
+            operands = self.numbers(given, where, known)
             if operation in taken:
                 known[value] = self.sum(operation, operands, taken[operation])
             else:
                 known[value] = self.computation(operation, operands, function)
 
-    def numbers(self, values: Sequence[Value], index: Index, known: Mapping[Value, int]) -> list[int]:
-        """The statements of what a result at an index reads; ``known`` are those of values at that index."""
-        return [known[value] if value in known else self.read(value, index) for value in values]
+    def numbers(self, values: Sequence[Value], where: Where, known: Mapping[Value, int]) -> list[int]:
+        """The statements of what a result reads somewhere; ``known`` are those of values there."""
+        return [known[value] if value in known else self.read(value, where) for value in values]
 
     def computation(self, operation: Operation, operands: Sequence[int], function: str = "") -> int:
         """The statement of an operation on earlier ones."""
@@ -176,23 +212,23 @@ class GroupWriter:
         return number
 
     # --- products and the sums that read them ------------------------------------------------------
-    def is_left(self, product: Operation, index: Index, reader: Operation, taken: dict[Operation, int]) -> bool:
+    def is_left(self, product: Operation, where: Where, reader: Operation, taken: dict[Operation, int]) -> bool:
         """Whether this is a product that is left to its reader, a sum: one is, if it can one along all axes."""
         if not is_product(product) or reader.results[0].type.dtype not in (F32, F64):
             return False
         if product.op.name == "square" and self.squared(product)[1]:
             return False
-        whole = self.is_whole(product, index)
+        whole = self.is_whole(product, where)
         other = taken.get(reader)
         if other is not None and (not whole or self.products[~other].whole):
             return False
-        self.products.append(_Product(product, index, whole))
+        self.products.append(_Product(product, where, whole))
         taken[reader] = ~(len(self.products) - 1)
         return True
 
-    def is_whole(self, product: Operation, index: Index) -> bool:
+    def is_whole(self, product: Operation, where: Where) -> bool:
         """Whether it is known of a product that it varies along all axes, before the arrays are read."""
-        domain, known = self.group.domain, self.known[index]
+        domain, known = self.group.domain, self.known[where]
         for value in product.operands:
             number = known.get(value)
             if number is not None and self.axes[number] == self.all_axes:
@@ -205,9 +241,9 @@ class GroupWriter:
     def sum(self, operation: Operation, operands: list[int], taken: int) -> int:
         """A sum with the product that is left to it, if that varies along the same axes: one further outside stays."""
         place = operands.index(taken)
-        product, index, _ = self.products[~taken]
+        product, where, _ = self.products[~taken]
         other = self.written(operands[1 - place])
-        given = self.numbers(product.operands, index, self.known[index])
+        given = self.numbers(product.operands, where, self.known[where])
         factors = (given[0], given[-1])
         axes = self.axes[factors[0]] | self.axes[factors[1]]
         if self.axes[other] | axes != axes:
@@ -221,42 +257,71 @@ class GroupWriter:
         """A statement, or the one of a product that is not there yet."""
         if number >= 0:
             return number
-        product, index, _ = self.products[~number]
-        return self.computation(product, self.numbers(product.operands, index, self.known[index]))
+        product, where, _ = self.products[~number]
+        return self.computation(product, self.numbers(product.operands, where, self.known[where]))
 
-    def read(self, value: Value, index: Index) -> int:
-        """The statement of a value that is read at an index, or by a result at that index."""
-        if len(value.type.shape) != len(index):
-            index = ()
-        if value in self.views:
-            target = self.shown(value, index)
-            if target is None:
-                view, rank = self.views[value], len(self.group.domain)
-                assert view.flat is not None
-                return self.load(view.base, view.flat.of(index, rank))
-            value, index = target
-        known = self.known.setdefault(index, {})
+    def read(self, value: Value, where: Where) -> int:
+        """The statement of a value that is read somewhere, or by a result there."""
+        if len(value.type.shape) != len(where.places):
+            where = self.once
+        known = self.known.setdefault(where, {})
         found = known.get(value)
         if found is None:
-            found = known[value] = self.leaf(value, index)
+            found = self.view(value, where) if value in self.views else self.leaf(value, where)
+            known[value] = found
         return found
 
-    def leaf(self, value: Value, index: Index) -> int:
+    def view(self, value: Value, where: Where) -> int:
+        """The statement of what shows pieces of arrays: the last that is read, or those before it, or zero."""
+        pieces = self.pieces(value, where)
+        numbers = [self.piece(piece) for piece, _ in pieces]
+        found = numbers.pop() if numbers else None
+        padded = self.views[value].padded and (not pieces or bool(pieces[-1][1]))
+        if found is None or (padded and not isinstance(self.group.statements[found], Load)):
+            zero = self.add(Constant(0, value.type.dtype), 0)
+            found = zero if found is None else self.selected(pieces[-1][1], found, zero)
+        for (_, own), number in zip(reversed(pieces[:-1]), reversed(numbers), strict=True):
+            found = self.selected(own, number, found)
+        return found
+
+    def piece(self, piece: Piece) -> int:
+        """The statement of one piece, where all its bounds are kept to."""
+        if piece.places is None:
+            assert piece.flat is not None
+            return self.load(piece.base, piece.flat, piece.bounds)
+        where = Where(piece.places, piece.bounds)
+        known = self.known.setdefault(where, {})
+        found = known.get(piece.base)
+        if found is None:
+            found = known[piece.base] = self.leaf(piece.base, where)
+        return self.written(found)
+
+    def selected(self, bounds: Bounds, one: int, other: int) -> int:
+        """The statement that is one within bounds, and the other elsewhere."""
+        inside = self.insides.get(bounds)
+        if inside is None:
+            item = Inside(bounds)
+            inside = self.insides[bounds] = self.add(item, axes_of(item))
+        axes = self.axes[inside] | self.axes[one] | self.axes[other]
+        return self.add(Compute(selection(self.group.statements[one].dtype), (inside, one, other)), axes)
+
+    def leaf(self, value: Value, where: Where) -> int:
         """The statement of a value that is not computed in this group."""
         if isinstance(value, Literal) and value.splat:
             return self.add(Constant(value.value, value.type.dtype), 0)
-        return self.load(value, flat(index, value.type.static_shape, len(self.group.domain)))
+        return self.load(value, flat(where.places, value.type.static_shape, len(self.group.domain)), where.bounds)
 
-    def load(self, value: Value, line: Line) -> int:
-        known = self.loads.get((value, line))
+    def load(self, value: Value, line: Line, bounds: Bounds) -> int:
+        known = self.loads.get((value, line, bounds))
         if known is None:
             source = self.sources.setdefault(value, len(self.sources))
-            known = self.loads[value, line] = self.add(Load(source, line, value.type.dtype), axes_of(line))
+            item = Load(source, line, value.type.dtype, bounds)
+            known = self.loads[value, line, bounds] = self.add(item, axes_of(item))
         return known
 
-    def iota(self, operation: Operation, index: Index) -> int:
-        line = index[operation.attrs["axis"]]
-        return self.add(Iota(line, operation.results[0].type.dtype), axes_of(line))
+    def iota(self, operation: Operation, where: Where) -> int:
+        item = Iota(where.places[operation.attrs["axis"]], operation.results[0].type.dtype)
+        return self.add(item, axes_of(item))
 
     def add(self, statement: Statement, axes: int) -> int:
         self.axes.append(axes)
@@ -295,10 +360,18 @@ def is_product(operation: Operation) -> bool:
     return name in ("mul", "square") or (name == "integer_pow" and operation.attrs["y"] == 2)
 
 
-def axes_of(line: Line) -> int:
-    """The axes along which a line is not the same, each a bit."""
+def axes_of(item: Statement) -> int:
+    """The axes along which what has lines is not the same, each a bit."""
     found = 0
-    for axis, stride in enumerate(line.strides):
-        if stride:
+    for line in lines_of(item):
+        for axis in varies_along(line):
             found |= 1 << axis
     return found
+
+
+@lru_cache(maxsize=64)
+def selection(dtype: DType) -> Operation:
+    """A choice of one of two numbers."""
+    type = ArrayType(dtype, ())
+    given = (literal(False, ArrayType(np.dtype(bool), ())), literal(0, type), literal(0, type))
+    return Operation(REGISTRY["select"], given, {}, (), [type], None)

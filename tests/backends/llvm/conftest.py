@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
+import mmap
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 
 from srcgrad import cache
@@ -71,3 +75,20 @@ def texts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     made = native.machine_code
     monkeypatch.setattr(native, "machine_code", lambda text: found.append(text) or made(text))
     return found
+
+
+@pytest.fixture
+def page() -> Iterator[np.ndarray[Any, Any]]:
+    """The bytes of a page between two that may not be touched."""
+    if sys.platform != "linux":
+        pytest.skip("pages are protected by a call of Linux's")
+    size = mmap.PAGESIZE
+    memory = mmap.mmap(-1, 3 * size)
+    found = np.frombuffer(memory, np.uint8)
+    protect = ctypes.CDLL(None, use_errno=True).mprotect
+    address = found.ctypes.data
+    for place in (address, address + 2 * size):
+        assert protect(ctypes.c_void_p(place), ctypes.c_size_t(size), 0) == 0
+    yield found[size : 2 * size]
+    for place in (address, address + 2 * size):
+        assert protect(ctypes.c_void_p(place), ctypes.c_size_t(size), 3) == 0

@@ -25,14 +25,18 @@ COMPARISONS = ("less", "greater_equal", "equal")
 DTYPES = (np.float64, np.float64, np.float64, np.float32, np.int32, np.int64, np.uint8)
 ROUNDED = ("add", "sub", "mul", "square", "sqrt", "tanh", "exp", "sin", "reduce_sum", "reduce_prod", "cast")
 """Operations of which results are rounded."""
+STEPS = ("compute", "compute", "compute", "chosen", "view", "view", "reduced", "rows", "cast")
+PIECES = (*STEPS, "joined", "joined", "padded", "padded")
+"""Concatenations and parts of zeros too."""
 REDUCTIONS = ("reduce_sum", "reduce_max", "reduce_min", "reduce_prod")
 
 
 class Drawing:
     """The state of drawing one function."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, steps: Sequence[str] = STEPS) -> None:
         self.random = np.random.default_rng(seed)
+        self.steps = steps
         self.builder = Builder()
         self.values: list[Value] = []
         self.arguments: list[Array] = []
@@ -56,9 +60,7 @@ class Drawing:
         self.arguments.append(np.asarray(numbers).astype(dtype))
 
     def step(self) -> None:
-        getattr(
-            self, self.pick(("compute", "compute", "compute", "chosen", "view", "view", "reduced", "rows", "cast"))
-        )()
+        getattr(self, self.pick(self.steps))()
 
     def like(self, type: ArrayType) -> Value:
         """A value of this type: one that is there, one that broadcasts to it, or a number."""
@@ -115,6 +117,40 @@ class Drawing:
         elif value.type.size * 5 <= 20_000:
             self.emit(name, value, shape=(*shape[:1], 5, *shape[1:]), dims=(0, *range(2, rank + 1)))
 
+    def joined(self) -> None:
+        """A concatenation of values, and slices of them."""
+        value = self.pick(self.values)
+        shape = value.type.static_shape
+        if not shape:
+            return
+        axis = int(self.random.integers(len(shape)))
+        parts = [value]
+        for _ in range(int(self.random.integers(1, 4))):
+            part = self.like(value.type)
+            if self.random.random() < 0.5 and shape[axis]:
+                start = int(self.random.integers(shape[axis]))
+                starts, limits = [0] * len(shape), list(shape)
+                starts[axis], limits[axis] = start, int(self.random.integers(start, shape[axis] + 1))
+                part = self.emit("slice", part, starts=tuple(starts), limits=tuple(limits), strides=(1,) * len(shape))
+            parts.insert(int(self.random.integers(len(parts) + 1)), part)
+        if sum(part.type.size for part in parts) <= 20_000:
+            self.emit("concatenate", *parts, axis=axis)
+
+    def padded(self) -> None:
+        """A value that is written into zeros."""
+        value = self.pick(self.values)
+        shape = value.type.static_shape
+        starts = tuple(int(self.pick((0, 0, 1, 2, 7, 40))) for _ in shape)
+        after = tuple(int(self.pick((0, 0, 1, 3, 50))) for _ in shape)
+        strides = tuple(int(self.pick((1, 1, 1, 1, 2))) for _ in shape)
+        limits = tuple(
+            start + max(0, (size - 1) * stride + 1) for start, size, stride in zip(starts, shape, strides, strict=True)
+        )
+        whole = tuple(limit + more for limit, more in zip(limits, after, strict=True))
+        if shape and np.prod(whole, dtype=int) <= 20_000:
+            zeros = literal(0, ArrayType(value.type.dtype, whole))
+            self.emit("slice_set", zeros, value, starts=starts, limits=limits, strides=strides)
+
     def rows(self) -> None:
         """A value with what its rows, or columns, fold to."""
         value = self.pick(self.values)
@@ -138,9 +174,9 @@ class Drawing:
         self.emit(name, value, axes=axes)
 
 
-def random_function(seed: int, steps: int = 14) -> tuple[Function, list[Array]]:
+def random_function(seed: int, steps: int = 14, kinds: Sequence[str] = STEPS) -> tuple[Function, list[Array]]:
     """A function and arguments for it; the same for the same seed."""
-    drawing = Drawing(seed)
+    drawing = Drawing(seed, kinds)
     for _ in range(3):
         drawing.param()
     for _ in range(steps):
@@ -207,9 +243,9 @@ def require_agreement(function: Function, given: Sequence[Any], found: Sequence[
             assert not np.any(bad), f"{np.asarray(actual)[bad][:5]} instead of {wanted[bad][:5]}: {function}"
 
 
-def check(seed: int, steps: int = 14) -> None:
+def check(seed: int, steps: int = 14, kinds: Sequence[str] = STEPS) -> None:
     """The llvm backend agrees with the meaning of each op, on exact types and to rounding."""
-    function, arguments = random_function(seed, steps)
+    function, arguments = random_function(seed, steps, kinds)
     given = [argument[()] for argument in arguments]
     single = any(value.type.dtype == np.float32 for op in function.operations for value in op.operands)
     rtol = 3e-4 if single else 1e-9

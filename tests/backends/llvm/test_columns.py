@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
-import mmap
-import sys
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -76,23 +72,6 @@ def test_columns_are_not_gathered() -> None:
 
 
 # --- no more is read than there is -----------------------------------------------------------------------------------
-@pytest.fixture
-def page() -> Iterator[np.ndarray[Any, Any]]:
-    """The bytes of a page between two that may not be touched."""
-    if sys.platform != "linux":
-        pytest.skip("pages are protected by a call of Linux's")
-    size = mmap.PAGESIZE
-    memory = mmap.mmap(-1, 3 * size)
-    found = np.frombuffer(memory, np.uint8)
-    protect = ctypes.CDLL(None, use_errno=True).mprotect
-    address = found.ctypes.data
-    for place in (address, address + 2 * size):
-        assert protect(ctypes.c_void_p(place), ctypes.c_size_t(size), 0) == 0
-    yield found[size : 2 * size]
-    for place in (address, address + 2 * size):
-        assert protect(ctypes.c_void_p(place), ctypes.c_size_t(size), 3) == 0
-
-
 @pytest.mark.parametrize("dtype", ["f8", "f4", "i2"])
 @pytest.mark.parametrize("width", [2, 3, 4])
 @pytest.mark.parametrize("n", [1, 8, 16, 24, 25, 40, 64])

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from srcgrad.backends.llvm import bodies, native
+from srcgrad.backends.llvm import native, trips
 from srcgrad.backends.llvm.backend import BACKEND
 from tests.backends.llvm.support import OPS, build, normal, total
 
@@ -26,7 +26,7 @@ def test_long_loops(shape: tuple[int, ...], entry: str, monkeypatch: pytest.Monk
     x, y = normal(*shape), normal(*shape, seed=1)
     function = build(rule, x, y)
     with monkeypatch.context() as patch:
-        patch.setattr(bodies, "LONG", 1 << 30)
+        patch.setattr(trips, "LONG", 1 << 30)
         wanted = BACKEND.compile(function).run(x, y)
     texts: list[str] = []
     load = native.Library.__init__
@@ -35,7 +35,7 @@ def test_long_loops(shape: tuple[int, ...], entry: str, monkeypatch: pytest.Monk
         texts.append(text)
         load(self, text.replace(HIDDEN, HIDDEN.replace("i64 0", "i64 1")) if entry == "second" else text)
 
-    monkeypatch.setattr(bodies, "LONG", 20)
+    monkeypatch.setattr(trips, "LONG", 20)
     monkeypatch.setattr(native.Library, "__init__", loaded)
     found = BACKEND.compile(function).run(x, y)
     assert max(shape) <= 24 or any(HIDDEN in text for text in texts)
