@@ -13,7 +13,7 @@ from srcgrad.ir.core import Function, Region, Value, literal
 from srcgrad.ir.opdef import REGISTRY
 from srcgrad.ir.types import ArrayType, TapeType
 from srcgrad.ir.verify import verify
-from tests.backends.llvm.random_programs import COMPARISONS, Array, Drawing, require_agreement
+from tests.backends.llvm.random_programs import COMPARISONS, STEPS, Array, Drawing, require_agreement
 
 COUNT = ArrayType(np.dtype(np.int64))
 DEPTH = 2
@@ -83,7 +83,7 @@ class Structured(Drawing):
 
     def region(self, types: Sequence[ArrayType], wanted: Sequence[ArrayType], columns: int = 0) -> Region:
         """A region on parameters of these types that gives what is wanted, and columns."""
-        inner = Structured(0)
+        inner = Structured(0, self.steps)
         inner.random, inner.depth = self.random, self.depth + 1
         inner.values = [inner.builder.param(type) for type in types]
         for _ in range(int(self.random.integers(1, 5))):
@@ -163,9 +163,9 @@ class Structured(Drawing):
             self.add(self.builder.emit_operation(REGISTRY["for"], given, made, [again]).results)
 
 
-def random_structured(seed: int, steps: int = 8) -> tuple[Function, list[Array]]:
+def random_structured(seed: int, steps: int = 8, kinds: Sequence[str] = STEPS) -> tuple[Function, list[Array]]:
     """A function with control flow and arguments for it; the same for the same seed."""
-    drawing = Structured(seed)
+    drawing = Structured(seed, kinds)
     for _ in range(3):
         drawing.param()
     for _ in range(steps):
@@ -175,9 +175,9 @@ def random_structured(seed: int, steps: int = 8) -> tuple[Function, list[Array]]
     return drawing.builder.function("random", [made[-1 - k] for k in range(count)]), drawing.arguments
 
 
-def check(seed: int, steps: int = 8) -> None:
+def check(seed: int, steps: int = 8, kinds: Sequence[str] = STEPS) -> None:
     """The llvm backend gives what each op means, on exact types and to rounding."""
-    function, arguments = random_structured(seed, steps)
+    function, arguments = random_structured(seed, steps, kinds)
     verify(function)
     given = [argument[()] for argument in arguments]
     copies = [argument.copy() for argument in arguments]

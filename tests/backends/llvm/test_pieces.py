@@ -14,6 +14,7 @@ from srcgrad.backends.llvm import boxes, chunks, pieces
 from srcgrad.backends.llvm.boxes import boxes_of, places, runs
 from srcgrad.backends.llvm.indices import Bound, Line
 from srcgrad.backends.llvm.loops import Compute, Group, Load
+from srcgrad.backends.llvm.nests import Nest
 from srcgrad.backends.llvm.pieces import FEW, RUN
 from srcgrad.backends.llvm.target import TARGET
 from srcgrad.backends.llvm.writing import GroupWriter
@@ -21,6 +22,7 @@ from srcgrad.ir.core import literal
 from srcgrad.ir.opdef import Term
 from srcgrad.ir.types import ArrayType
 from tests.backends.llvm.random_programs import PIECES, check
+from tests.backends.llvm.random_structured import check as check_structured
 from tests.backends.llvm.support import OPS, agree, groups, names, normal, run, total
 
 Rule = Callable[..., Any]
@@ -212,6 +214,22 @@ def test_loops_of_boxes_have_no_bounds() -> None:
     assert names == ["mul"] and all(not item.bounds for item in found[0].statements if isinstance(item, Load))
 
 
+def test_what_is_cut_is_in_no_nest() -> None:
+    """Phases of a nest are not cut: their loops would ask for bounds at each vector."""
+    x = normal(40, 300)
+
+    def rule(x: Any) -> Any:
+        doubled = OPS["exp"](x) * 2.0
+        most = OPS["reduce_max"](doubled, axes=(1,))
+        inner = doubled - OPS["broadcast"](most, shape=x.shape, dims=(0,))
+        return inner, padded(x, (0, 0), (1, 2)) * 2.0, total(inner * inner, 1)
+
+    found = groups(rule, x).groups
+    assert any(isinstance(group, Nest) for group in found)
+    assert [group.domain for group in found if isinstance(group, Group) and group.bounds()] == [(40, 303)]
+    assert not any(phase.bounds() for group in found if isinstance(group, Nest) for phase in group.phases)
+
+
 def test_small_and_dear_groups_are_not_cut() -> None:
     def rule(x: Any) -> Any:
         return padded(x, (1, 1)) + 1.0
@@ -315,12 +333,12 @@ def test_statements_grow_with_the_steps_of_a_stencil(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(GroupWriter, "__init__", counted)
     x = np.linspace(0.1, 1.0, 400)
-    for steps in (4, 8):
+    for steps in (2, 4, 8):
         counts.append(0)
         f = lambda x, steps=steps: smoothed(x, steps)  # noqa: E731
         found = sg.grad(f, backend="llvm")(x)
         np.testing.assert_allclose(found, sg.grad(f, backend="numpy")(x), rtol=1e-11)
-    assert counts[1] < 3.2 * counts[0]
+    assert counts[1] < 2.2 * counts[0] and counts[2] < 2.2 * counts[1]
 
 
 def test_what_is_kept_makes_its_readers_cheap() -> None:
@@ -364,3 +382,8 @@ def test_gradients_of_stencils(name: str, size: int) -> None:
 @pytest.mark.parametrize("seed", range(40))
 def test_a_random_function_of_pieces(seed: int, how: str) -> None:
     check(seed + 20_000, 14 if seed % 3 else 40, PIECES)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_random_function_of_pieces_with_control_flow(seed: int, how: str) -> None:
+    check_structured(seed + 20_000, kinds=PIECES)
