@@ -16,7 +16,7 @@ from srcgrad.backends.llvm.indices import Bound, Line
 from srcgrad.backends.llvm.loops import Compute, Group, Load
 from srcgrad.backends.llvm.nests import Nest
 from srcgrad.backends.llvm.pieces import FEW, RUN
-from srcgrad.backends.llvm.target import TARGET
+from srcgrad.backends.llvm.target import TARGET, Target
 from srcgrad.backends.llvm.writing import GroupWriter
 from srcgrad.ir.core import literal
 from srcgrad.ir.opdef import Term
@@ -55,12 +55,15 @@ def drawn(*shape: int, dtype: str = "f8", seed: int = 0) -> np.ndarray[Any, Any]
 
 @pytest.fixture(params=["as they are", "in boxes", "in boxes and chunks", "under masks"])
 def how(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Small groups are cut, and run in chunks, or large ones are not."""
+    """Small groups are cut, with tails as another machine has them, and run in chunks; or large ones are not cut."""
     if request.param != "as they are":
         monkeypatch.setattr(pieces, "RUN", 1)
     if request.param.startswith("in boxes"):
         for name, value in CUT.items():
             monkeypatch.setattr(boxes, name, value)
+    if request.param == "in boxes":
+        masked = TARGET.masked
+        monkeypatch.setattr(Target, "masked", property(lambda self: not masked))
     if request.param == "in boxes and chunks":
         for name, value in {"WORTH": 50, "EACH": 20, "PIECE": 1}.items():
             monkeypatch.setattr(chunks, name, value)
