@@ -266,6 +266,9 @@ class Access:
         inside, place = self.inside(bounds, index, lanes), self.place(line, index)
         stride = line.strides[-1] if line.strides and index is not None else 0
         if lanes > 1 and stride:
+            # Masked loads are slow where there is no memory, so no place is far from the array.
+            if stride == 1:
+                place = e.intrinsic("smin", e.intrinsic("smax", place, e.like(-lanes, place)), e.like(size, place))
             inside = e.splat(inside, lanes)
             inside = inside if mask is None else e.integer("and", inside, mask)
             address = self.address(pointer, name, place, anywhere=True)

@@ -39,7 +39,7 @@ DEAREST: Final = 100
 MOST: Final = 8
 """The boxes of a group."""
 LONG: Final = 32
-"""The indices of the innermost axis from which a box is worth its loops; of others, an eighth of it."""
+"""The indices of the innermost axis from which a box is worth its loops; of others, an eighth of it, or of the axis."""
 
 
 def boxes_of(group: Group, target: Target) -> list[Group]:
@@ -52,7 +52,8 @@ def boxes_of(group: Group, target: Target) -> list[Group]:
     for axis, size in enumerate(group.domain):
         # Beside gaps, what is less than a vector belongs to them, if it is not done under a mask.
         step = lanes if axis == last and not target.masked else 1
-        ranges.append(tuple(runs(size, places(axis, bounds), LONG if axis == last else LONG // 8, step)))
+        long = LONG if axis == last else min(LONG, size) // 8
+        ranges.append(tuple(runs(size, places(axis, bounds), long, step)))
     boxes = list(itertools.product(*ranges))
     covered = sum([math.prod([stop - start for start, stop in box]) for box in boxes])
     if not boxes or len(boxes) > MOST or (len(boxes) == 1 and covered == math.prod(group.domain)):

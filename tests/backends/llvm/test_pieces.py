@@ -233,6 +233,21 @@ def test_what_is_cut_is_in_no_nest() -> None:
     assert not any(phase.bounds() for group in found if isinstance(group, Nest) for phase in group.phases)
 
 
+def test_few_rows_are_boxes_where_they_are_much_of_all() -> None:
+    """Rows of a stack are; the first and the last of many are not."""
+    x = normal(40, 30)
+
+    def stacked(x: Any) -> Any:
+        one = OPS["reshape"](x, shape=(1, 40, 30))
+        return joined(one, one * 2.0) + 1.0
+
+    stack, rows = (groups(rule, x).groups[0] for rule in (stacked, lambda x: padded(x, (1, 1), (0, 0)) + 1.0))
+    assert isinstance(stack, Group) and isinstance(rows, Group)
+    assert [box.boxes for box in boxes_of(stack, TARGET)] == [(), ()]
+    assert [bool(box.boxes) for box in boxes_of(rows, TARGET)] == [False, True]
+    agree(stacked, x)
+
+
 def test_small_and_dear_groups_are_not_cut() -> None:
     def rule(x: Any) -> Any:
         return padded(x, (1, 1)) + 1.0
