@@ -44,6 +44,7 @@ LEAST = {
     "cross_check": 10,
     "tools": 8,
     "torch": 30,
+    "updates": 20,
 }
 """How many faults each part of the package is tried with, at least."""
 SEED = 20

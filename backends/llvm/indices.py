@@ -1,7 +1,7 @@
 """Where an array is read: offsets and strides along the axes of a loop nest, and how views change them.
 
 A view may be of several arrays: a concatenation shows each of them within bounds, and an array that is written into
-zeros is shown within bounds and zeros elsewhere.
+another one is shown within bounds and the other, or zeros, elsewhere.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class Piece(NamedTuple):
 
 
 class View(NamedTuple):
-    """A value that shows pieces of arrays, which do not overlap.
+    """A value that shows pieces of arrays: at each place the first one that is there.
 
     ``padded``: it is zero where there is no piece; or else there is none such place.
     """

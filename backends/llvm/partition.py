@@ -23,7 +23,7 @@ from srcgrad.backends.llvm.loops import REDUCTIONS, Compute, Group
 from srcgrad.backends.llvm.natives import ALIAS, Natives, fused_kind
 from srcgrad.backends.llvm.nests import Nest, is_straight, nested
 from srcgrad.backends.llvm.ordering import reads_first
-from srcgrad.backends.llvm.pieces import PIECED, pieces_of
+from srcgrad.backends.llvm.pieces import FEW, PIECED, is_update, pieces_of
 from srcgrad.backends.llvm.target import TARGET
 from srcgrad.backends.llvm.writing import GroupWriter, folded, is_fold
 from srcgrad.ir.core import Attrs, Function, Literal, Operation, Region, Value
@@ -181,10 +181,13 @@ class _Planner:
         self.classify()
 
     # --- what is fused -----------------------------------------------------------------------------
+    def kind(self, operation: Operation) -> str:
+        return "other" if operation in self.partition.natives.left else fused_kind(operation)
+
     def classify(self) -> None:
-        by_numpy = self.partition.natives.left
+        by_numpy, arrays_of_updates = self.partition.natives.left, self.wanted_updates()
         for operation in self.all:
-            kind = "other" if operation in by_numpy else fused_kind(operation)
+            kind = self.kind(operation)
             if kind == "compute":
                 (value,) = operation.results
                 self.inlined.add(value)
@@ -193,7 +196,7 @@ class _Planner:
                     self.kept.add(value)
             elif kind == "view":
                 self.note_view(operation)
-            elif operation.op.name in PIECED and operation not in by_numpy:
+            elif operation.op.name in PIECED and operation not in by_numpy and operation not in arrays_of_updates:
                 self.note_pieces(operation)
         needed: set[Value] = {value for value in self.results if not isinstance(value, Literal)}
         arrays = {value for value in needed if self.is_handed_on(value)}
@@ -228,6 +231,35 @@ class _Planner:
                 if piece.places is None and piece.base in self.inlined:
                     self.kept.add(piece.base)
         self.part()
+
+    def wanted_updates(self) -> Set[Operation]:
+        """Updates of arrays that something other than a loop reads: these are done in place, one after the other."""
+        if not any(map(is_update, self.all)):
+            return frozenset()
+        found: set[Operation] = set()
+        wanted = set(self.results)
+        for operation in reversed(self.all):
+            kind = self.kind(operation)
+            if kind == "compute":
+                continue
+            if wanted.isdisjoint(operation.results) and kind == "view":
+                if view_index(operation) is None or operation.results[0].type.size > operation.operands[0].type.size:
+                    wanted.update(operation.operands)
+            elif not wanted.isdisjoint(operation.results) or operation.op.name not in PIECED or kind == "view":
+                wanted.update(operation.operands)
+                if is_update(operation) and not self.is_mostly_computed(operation):
+                    found.add(operation)
+        return found
+
+    def is_mostly_computed(self, update: Operation) -> bool:
+        """Whether half of a row is computed anew: that is one pass over all of it, rather than one more to copy.
+
+        Of several axes the ends of all rows cost as much as that.
+        """
+        whole, part = update.operands
+        if part.producer is None or whole.type.rank != 1 or 2 * part.type.size < whole.type.size:
+            return False
+        return self.kind(part.producer) == "compute"
 
     def read_by(self, operation: Operation) -> Sequence[Value]:
         """What an operation reads, of arrays and of what groups compute."""
@@ -295,25 +327,32 @@ class _Planner:
             self.views[result] = whole_view(operand, index) if below is None else below.of(index, rank)
 
     def note_pieces(self, operation: Operation) -> None:
-        view, result = pieces_of(operation), operation.results[0]
+        view, result = pieces_of(operation, self.views.get(operation.operands[0])), operation.results[0]
         if view is not None:
             self.views[result] = self.through(view, result.type.rank)
 
     def through(self, view: View, rank: int) -> View:
-        """Pieces of what are views themselves, as of what these show; those of several pieces become arrays."""
+        """Pieces of what are views themselves, as of what these show.
+
+        What shows several pieces becomes an array, but where it is all that is left of a few: these are its own then.
+        """
         pieces: list[Piece] = []
+        padded = view.padded
         for piece in view.pieces:
             below = self.views.get(piece.base)
             if below is None:
                 pieces.append(piece)
-            elif not below.is_whole:
-                self.joined.add(piece.base)
-                pieces.append(piece)
-            else:
+            elif below.is_whole:
                 assert piece.places is not None
                 inner = below.of(piece.places, rank).pieces[0]
                 pieces.append(inner._replace(bounds=(*inner.bounds, *piece.bounds)))
-        return View(tuple(pieces), tuple([piece.base for piece in pieces]), view.padded)
+            elif not piece.bounds and len(pieces) + len(below.pieces) <= FEW:
+                pieces += below.pieces
+                padded = below.padded
+            else:
+                self.joined.add(piece.base)
+                pieces.append(piece)
+        return View(tuple(pieces), tuple([piece.base for piece in pieces]), padded)
 
     # --- when it is computed -----------------------------------------------------------------------
     def times(self) -> tuple[dict[Value, int], dict[Operation, int]]:

@@ -1,13 +1,12 @@
-"""Sums of parts that were each written into zeros, as one array: what the gradient of a function of slices is.
+"""Parts that were written into zeros, one after the other or each for itself and then added, as one array.
 
-Written as the program has it, each part is an array of its own, nearly all zeros, and all of these are added. Where
-parts do not overlap no two numbers are: the sum is the parts at their places, and zeros elsewhere. Each number is added
-to a zero, which makes 0.0 of -0.0, and so it is here.
+Such is the gradient of a function of slices. Each part that is written is a pass over the array, and so is each sum.
+Where parts do not overlap no two numbers are added: the sum is the parts at their places, and zeros elsewhere. Each
+number is added to a zero, which makes 0.0 of -0.0, and so it is here.
 """
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Sequence
 from typing import Final, NamedTuple
@@ -17,6 +16,7 @@ from srcgrad.ir.core import Builder, Literal, Operation, Region, Value, literal
 from srcgrad.ir.opdef import REGISTRY, Term
 from srcgrad.ir.passes.expand import emitted
 from srcgrad.ir.passes.rewrite import AnyRegion
+from srcgrad.ir.ranges import apart
 from srcgrad.ir.types import ArrayType
 
 MOST: Final = 64
@@ -24,12 +24,17 @@ MOST: Final = 64
 
 
 class Part(NamedTuple):
-    """An array, and the slice of the whole at which it lies."""
+    """An array, and the slice of the whole at which it lies; ``added``: to zeros."""
 
     value: Value
     starts: tuple[int, ...]
     limits: tuple[int, ...]
     strides: tuple[int, ...]
+    added: bool = False
+
+    @property
+    def ranges(self) -> list[range]:
+        return list(map(range, self.starts, self.limits, self.strides))
 
     def is_whole(self, axis: int, size: int) -> bool:
         return (self.starts[axis], self.limits[axis], self.strides[axis]) == (0, size, 1)
@@ -37,12 +42,7 @@ class Part(NamedTuple):
 
 def is_apart(a: Part, b: Part) -> bool:
     """Whether two parts have no element in common: along some axis."""
-    for axis, (start, other) in enumerate(zip(a.starts, b.starts, strict=True)):
-        if a.limits[axis] <= other or b.limits[axis] <= start:
-            return True
-        if (start - other) % math.gcd(a.strides[axis], b.strides[axis]):
-            return True
-    return False
+    return any(map(apart, a.ranges, b.ranges))
 
 
 class Sum(NamedTuple):
@@ -54,7 +54,7 @@ class Sum(NamedTuple):
 
 
 def sums_of_parts(region: Region) -> tuple[dict[Value, Sum], set[Value]]:
-    """Sums of two parts and more that do not overlap, with what else is added to them; and what is in these.
+    """Arrays of two parts and more that do not overlap, with what else is added to them; and what is in these.
 
     A part of a sum, or a sum that is part of another one, is read there alone. That ``(x + p) + q`` is ``x + (p + q)``
     where p and q do not overlap holds for all bits, as p + q has no -0.0.
@@ -64,10 +64,10 @@ def sums_of_parts(region: Region) -> tuple[dict[Value, Sum], set[Value]]:
     found: dict[Value, Sum] = {}
     for operation in region.operations:
         name, operands = operation.op.name, operation.operands
-        if name == "slice_set" and is_zeros(operands[0]) and is_plain(operands[0].type):
-            attrs = operation.attrs
-            part = Part(operands[1], attrs["starts"], attrs["limits"], attrs["strides"])
-            found[operation.results[0]] = Sum([part], None, ())
+        if name == "slice_set":
+            made = written(operation, found.get(operands[0]) if reads[operands[0]] == 1 else None)
+            if made is not None:
+                found[operation.results[0]] = made
         elif name == "add":
             made = added(operands, [found.get(value) if reads[value] == 1 else None for value in operands])
             if made is not None:
@@ -82,11 +82,24 @@ def sums_of_parts(region: Region) -> tuple[dict[Value, Sum], set[Value]]:
     return sums, absorbed
 
 
+def written(operation: Operation, known: Sum | None) -> Sum | None:
+    """A part that is written into zeros, or into an array of which this is known."""
+    target, value = operation.operands
+    attrs = operation.attrs
+    part = Part(value, attrs["starts"], attrs["limits"], attrs["strides"])
+    if is_zeros(target) and is_plain(target.type):
+        return Sum([part], None, ())
+    if known is None or known.rest is not None or not are_one(known, Sum([part], None, ())):
+        return None
+    return Sum([*known.parts, part], None, (target,))
+
+
 def added(operands: Sequence[Value], known: Sequence[Sum | None]) -> Sum | None:
     """A sum of two operands, of which these are known."""
     left, right = known
     if left is not None and right is not None and are_one(left, right):
-        return Sum(left.parts + right.parts, right.rest if left.rest is None else left.rest, tuple(operands))
+        parts = [part._replace(added=True) for part in left.parts + right.parts]
+        return Sum(parts, right.rest if left.rest is None else left.rest, tuple(operands))
     for place in (1, 0):
         item = known[place]
         if item is not None and item.rest is None:
@@ -132,7 +145,7 @@ def assembled(builder: Builder, parts: Sequence[Part], type: ArrayType) -> Value
     """Parts that do not overlap at their places, and zeros elsewhere."""
     values = [Term(builder, part.value) for part in parts]
     if type.dtype.kind in "fc":
-        values = [value + 0.0 for value in values]
+        values = [value + 0.0 if part.added else value for part, value in zip(parts, values, strict=True)]
     for axis in range(type.rank):
         if all(part.is_whole(k, size) for part in parts for k, size in enumerate(type.static_shape) if k != axis):
             order = sorted(range(len(parts)), key=lambda number: parts[number].starts[axis])

@@ -1,7 +1,8 @@
-"""Values that are pieces of arrays, which loops read where these are: concatenations, and arrays written into zeros.
+"""Values that are pieces of arrays, which loops read where these are: concatenations, and arrays written into others.
 
 Written as arrays of their own, they cost two passes each: one that sets them together, and one that reads them. Read
-within bounds they cost a mask for each of these. So a few long pieces are read so, and many or short ones copied.
+within bounds they cost a mask for each of these. So a few long pieces are read so, and many or short ones copied. What
+is written into an array that is no more needed costs one short pass in place: that is left so, where it is short.
 """
 
 from __future__ import annotations
@@ -20,12 +21,29 @@ RUN: Final = 32
 """The elements from which rows that have several pieces are loops of their own."""
 
 
-def pieces_of(operation: Operation) -> View | None:
-    """What an operation shows, if it is that and no more."""
+SHORT: Final = 4
+"""What is shorter by this factor than the array that it is written into is written in place."""
+
+
+def pieces_of(operation: Operation, below: View | None = None) -> View | None:
+    """What an operation shows, if it is that and no more; ``below`` is what its first operand shows."""
     type = operation.results[0].type
     if not is_loop_type(type) or not type.size:
         return None
-    return joined(operation) if operation.op.name == "concatenate" else padded(operation)
+    if operation.op.name == "concatenate":
+        return joined(operation)
+    return padded(operation) if is_in_zeros(operation) else updated(operation, below)
+
+
+def is_update(operation: Operation) -> bool:
+    """Whether an operation writes a part of an array that is not zero everywhere."""
+    return operation.op.name == "slice_set" and not is_in_zeros(operation)
+
+
+def is_in_zeros(operation: Operation) -> bool:
+    """Whether an array is written into zeros."""
+    whole = operation.operands[0]
+    return isinstance(whole, Literal) and is_zero(whole)
 
 
 def joined(operation: Operation) -> View | None:
@@ -43,17 +61,31 @@ def joined(operation: Operation) -> View | None:
 
 def padded(operation: Operation) -> View | None:
     """The part that is written into zeros."""
-    whole, part = operation.operands
-    attrs, shape = operation.attrs, operation.results[0].type.static_shape
-    if not isinstance(whole, Literal) or not is_zero(whole) or not part.type.size:
+    part = written(operation)
+    return None if part is None else View((part,), (part.base,), padded=True)
+
+
+def updated(operation: Operation, below: View | None) -> View | None:
+    """The part that is written, and elsewhere the array, or its pieces."""
+    whole, part = operation.operands[0], written(operation)
+    few = below is not None and below.padded and len(below.pieces) < FEW
+    if part is None or (not few and part.base.type.size * SHORT < whole.type.size):
         return None
+    rank = whole.type.rank
+    rest = Piece(whole, tuple([unit(axis, rank) for axis in range(rank)]))
+    return View((part, rest), (part.base, whole))
+
+
+def written(operation: Operation) -> Piece | None:
+    """The part that is written, if its rows are long and in one piece."""
+    part, attrs, shape = operation.operands[1], operation.attrs, operation.results[0].type.static_shape
     sizes = part.type.static_shape
-    if any(stride != 1 and size > 1 for stride, size in zip(attrs["strides"], sizes, strict=True)):
+    if not part.type.size or any(
+        stride != 1 and size > 1 for stride, size in zip(attrs["strides"], sizes, strict=True)
+    ):
         return None
     last = max([axis for axis, size in enumerate(shape) if sizes[axis] != size], default=0)
-    if math.prod(shape[last:]) < RUN:
-        return None
-    return View((piece_at(part, attrs["starts"], shape),), (part,), padded=True)
+    return None if math.prod(shape[last:]) < RUN else piece_at(part, attrs["starts"], shape)
 
 
 def piece_at(value: Value, starts: tuple[int, ...], shape: tuple[int, ...]) -> Piece:

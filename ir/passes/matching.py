@@ -26,12 +26,13 @@ def rule(
     shape: tuple[int, ...] | None = None,
     limit: bool = False,
     final: bool = False,
+    early: bool = False,
 ) -> Callable[[RuleFunction], RuleFunction]:
     """Register a rule under its equation; the op is what the equation starts with (see `Rule`)."""
     stage: OneOf["exact", "limit", "final"] = "limit" if limit else "final" if final else "exact"
 
     def register(function: RuleFunction) -> RuleFunction:
-        RULES.append(Rule(name, name.partition("(")[0], kinds, function, examples, shape, stage))
+        RULES.append(Rule(name, name.partition("(")[0], kinds, function, examples, shape, stage, early))
         return function
 
     return register

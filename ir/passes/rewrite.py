@@ -40,7 +40,8 @@ class Rule:
 
     ``stage``: an ``exact`` rule keeps every bit of the value, and the derivatives with their structural zeros; a
     ``limit`` rule keeps the value to rounding and gives derivatives their limit at a singular point, so it belongs
-    before differentiation; a ``final`` rule keeps values only, so it belongs after.
+    before differentiation; a ``final`` rule keeps values only, so it belongs after. An exact rule that is ``early``
+    is used before differentiation too: what it leaves out would come back several times in derivatives.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Rule:
     examples: tuple[Callable[..., Term], ...]
     shape: tuple[int, ...] | None
     stage: OneOf["exact", "limit", "final"]
+    early: bool = False
 
     def __repr__(self) -> str:
         return f"<rule {self.name}>"

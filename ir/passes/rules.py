@@ -20,28 +20,30 @@ from __future__ import annotations
 from typing import Final
 
 from srcgrad.ir.core import Function
-from srcgrad.ir.passes import algebra, linalg_rules, movement
+from srcgrad.ir.passes import algebra, linalg_rules, movement, parts
 from srcgrad.ir.passes.matching import RULES
 from srcgrad.ir.passes.rewrite import Fired, RuleSet, rewrite
 from srcgrad.ir.passes.spectral import SPECTRAL_RULES, has_decompositions
 
 __all__ = [
+    "EARLY",
     "EXACT",
     "FINAL",
-    "LIMIT",
     "RULES",
     "SPECTRAL",
     "algebra",
     "linalg_rules",
     "movement",
+    "parts",
     "simplify",
     "take_limits",
 ]
 
 EXACT: Final = RuleSet(rule for rule in RULES if rule.stage == "exact")
-LIMIT: Final = RuleSet(rule for rule in RULES if rule.stage == "limit")
-SPECTRAL: Final = RuleSet([*LIMIT, *SPECTRAL_RULES])
-"""The limit rules, with those of functions of eigenvalues and singular values."""
+EARLY: Final = RuleSet(rule for rule in RULES if rule.stage == "limit" or rule.early)
+"""The rules before differentiation: limits, and the exact ones that are early."""
+SPECTRAL: Final = RuleSet([*EARLY, *SPECTRAL_RULES])
+"""These, with those of functions of eigenvalues and singular values."""
 FINAL: Final = RuleSet(rule for rule in RULES if rule.stage != "limit")
 """The exact rules, and those that only hold where nothing is differentiated any more."""
 
@@ -64,6 +66,6 @@ def simplify(function: Function, fired: list[Fired] | None = None) -> Function:
 
 
 def take_limits(function: Function, fired: list[Fired] | None = None) -> Function:
-    """The function after the limit rules, which belong before differentiation; equal operations are merged."""
-    rules = SPECTRAL if has_decompositions(function) else LIMIT
+    """The function after the rules that belong before differentiation; equal operations are merged."""
+    rules = SPECTRAL if has_decompositions(function) else EARLY
     return rewrite(function, rules, fired=fired)

@@ -8,9 +8,13 @@ stays zero whatever inf or nan the partials hold. No op for masks exists; what c
     select(p, (v, m), Zero)   = (v, m & p)                      no operation on v
     add, the same mask        = (v1 + v2, m)
     add, masks split by p     = (select(p, v1, v2), m1 | m2)
+    add, one written to zeros = (slice_set(v1, v2, part), m1 | m2)   where v1 is zero in that part
     add otherwise             = (blend + blend, m1 | m2)        clean; blend = select(m, v, 0)
     move                      = (op(v), op(m))
     mix                       = (op(blend), any(m))             clean if op keeps zeros: 0 * inf is nan
+
+Of masks that slices and updates make it is known where they are True (`patterns`): one that is so everywhere is none,
+and with one that is so nowhere a (co)tangent is Zero.
 """
 
 from __future__ import annotations
@@ -22,6 +26,7 @@ from typing import Any
 from srcgrad.ir.core import NO_ATTRS, Attrs, Builder, Literal, Operation, Region, Value, is_splat, literal, zeros
 from srcgrad.ir.errors import InternalError
 from srcgrad.ir.opdef import REGISTRY, Lin, Linear, LinearEmitter, LinearOperand, Op, Tangent, Term, Zero, broadcast_to
+from srcgrad.ir.transforms.patterns import Patterns, sliced
 from srcgrad.ir.types import BOOL, ArrayType, TapeType
 
 PATH_LIMIT = 8
@@ -126,13 +131,24 @@ class Masked(LinearEmitter):
     def __init__(self, builder: Builder) -> None:
         self.builder = builder
         self.masks = MaskAlgebra(builder)
+        self.patterns = Patterns()
         self.add_op = REGISTRY["add"]
         self.neg_op = REGISTRY["neg"]
         self.scatter_op = REGISTRY["scatter_add"]
         self.select_op = REGISTRY["select"]
+        self.write_op = REGISTRY["slice_set"]
 
     def literal(self, number: Any, type: ArrayType) -> Term:
         return Term(self.builder, literal(number, type))
+
+    def lin(self, value: Value, mask: Value | None, clean: bool = False) -> Tangent:
+        """The tangent of a value and a mask, of which it may be known that it holds everywhere or nowhere."""
+        pattern = None if mask is None else self.patterns.of(mask)
+        if pattern is None:
+            return Lin(value, mask, clean)
+        if pattern.always:
+            return Lin(value)
+        return Zero(value.type) if pattern.never else Lin(value, mask, clean)
 
     def blend(self, tangent: Lin) -> Value:
         """The value with zeros where the mask is False."""
@@ -162,7 +178,7 @@ class Masked(LinearEmitter):
             from srcgrad.ir.transforms.structured import add_tapes  # which is written with this module
 
             return add_tapes(self, left, right)
-        added = self.add_into(left, right)
+        added = self.add_into(left, right) or self.put_into(left, right) or self.put_into(right, left)
         if added is not None:
             return added
         if left.mask is right.mask:
@@ -171,8 +187,8 @@ class Masked(LinearEmitter):
         split = self.masks.splitting(left.mask, right.mask)
         mask = self.masks.either(left.mask, right.mask)
         if split is not None:
-            return Lin(self.builder.emit(self.select_op, [split, left.value, right.value]), mask)
-        return Lin(self.builder.emit(self.add_op, [self.blend(left), self.blend(right)]), mask, True)
+            return self.lin(self.builder.emit(self.select_op, [split, left.value, right.value]), mask)
+        return self.lin(self.builder.emit(self.add_op, [self.blend(left), self.blend(right)]), mask, True)
 
     def add_into(self, left: Lin, right: Lin) -> Lin | None:
         """``left + scatter_add(0, part)`` as ``scatter_add(left, part)``: as many additions as ``part`` has numbers."""
@@ -188,6 +204,19 @@ class Masked(LinearEmitter):
             mask = self.builder.emit(there.op, [base, *there.operands[1:]], there.attrs)
         operands = [left.value, *scattered.operands[1:]]
         return Lin(self.builder.emit(scattered.op, operands, scattered.attrs), mask, mask is not None)
+
+    def put_into(self, left: Lin, right: Lin) -> Tangent | None:
+        """``left + slice_set(0, part)`` as ``slice_set(left, part)``, where ``left`` is structurally zero there."""
+        write = right.value.producer
+        if write is None or write.op is not self.write_op or left.mask is None or right.mask is None:
+            return None
+        known = self.patterns.of(left.mask)
+        if known is None or left.mask.type.shape != left.type.shape or not is_splat(write.operands[0], 0):
+            return None
+        if not sliced(known, write.attrs).never:
+            return None
+        value = self.builder.emit(self.write_op, [left.value, write.operands[1]], write.attrs)
+        return self.lin(value, self.masks.either(left.mask, right.mask), left.clean and right.clean)
 
     def scattered(self, value: Value) -> Operation | None:
         """The ``scatter_add`` to zeros that gives a value."""
@@ -241,9 +270,9 @@ class Masked(LinearEmitter):
             mask = tangent.mask
             if op.masking == "move" and mask is not None and mask.type.shape:
                 mask = self.move_masks(op, operands, attrs)
-            return [Lin(result, mask, tangent.clean and op.keeps_zero)]
+            return [self.lin(result, mask, tangent.clean and op.keeps_zero)]
         clean = all(isinstance(tangent, Zero) or tangent.clean or tangent.mask is None for tangent in tangents)
-        return [Lin(result, self.move_masks(op, operands, attrs), clean and op.keeps_zero)]
+        return [self.lin(result, self.move_masks(op, operands, attrs), clean and op.keeps_zero)]
 
     def full_mask(self, operand: LinearOperand) -> Value:
         type = operand.type.with_dtype(BOOL)
@@ -269,7 +298,7 @@ class Masked(LinearEmitter):
         if not masked:
             return Lin(result)
         mask = op.mask(masks, attrs).value
-        return Lin(result, None if is_splat(mask, True) else mask, op.keeps_zero)
+        return self.lin(result, mask, op.keeps_zero)
 
 
 def add_part(s: LinearEmitter, parts: list[Tangent], part: Lin) -> None:

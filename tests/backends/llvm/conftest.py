@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from srcgrad import cache
-from srcgrad.backends.llvm import native, objects, workers
+from srcgrad.backends.llvm import boxes, chunks, native, objects, pieces, workers
+from srcgrad.backends.llvm.target import TARGET, Target
 from srcgrad.transformed import Transformed
 from srcgrad.vectorcall import allow, allowed
 
@@ -92,3 +93,26 @@ def page() -> Iterator[np.ndarray[Any, Any]]:
     yield found[size : 2 * size]
     for place in (address, address + 2 * size):
         assert protect(ctypes.c_void_p(place), ctypes.c_size_t(size), 3) == 0
+
+
+CUT = {"LEAST": 1, "LONG": 8, "DEAREST": 1 << 20, "MOST": 40}
+"""So that small groups are boxes."""
+
+
+@pytest.fixture(params=["as they are", "in boxes", "in boxes and chunks", "under masks"])
+def how(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Small groups are cut, with tails as another machine has them, and run in chunks; or large ones are not cut."""
+    if request.param != "as they are":
+        monkeypatch.setattr(pieces, "RUN", 1)
+    if request.param.startswith("in boxes"):
+        for name, value in CUT.items():
+            monkeypatch.setattr(boxes, name, value)
+    if request.param == "in boxes":
+        masked = TARGET.masked
+        monkeypatch.setattr(Target, "masked", property(lambda self: not masked))
+    if request.param == "in boxes and chunks":
+        for name, value in {"WORTH": 50, "EACH": 20, "PIECE": 1}.items():
+            monkeypatch.setattr(chunks, name, value)
+    if request.param == "under masks":
+        monkeypatch.setattr(boxes, "LEAST", 1 << 60)
+    return str(request.param)

@@ -28,6 +28,8 @@ ROUNDED = ("add", "sub", "mul", "square", "sqrt", "tanh", "exp", "sin", "reduce_
 STEPS = ("compute", "compute", "compute", "chosen", "view", "view", "reduced", "rows", "cast")
 PIECES = (*STEPS, "joined", "joined", "padded", "padded")
 """Concatenations and parts of zeros too."""
+UPDATES = (*PIECES, "updated", "updated", "updated")
+"""And arrays of which a part is written."""
 REDUCTIONS = ("reduce_sum", "reduce_max", "reduce_min", "reduce_prod")
 
 
@@ -150,6 +152,22 @@ class Drawing:
         if shape and np.prod(whole, dtype=int) <= 20_000:
             zeros = literal(0, ArrayType(value.type.dtype, whole))
             self.emit("slice_set", zeros, value, starts=starts, limits=limits, strides=strides)
+
+    def updated(self) -> None:
+        """A value, a part of which is another one, or what is computed of that part."""
+        value = self.pick(self.values)
+        shape = value.type.static_shape
+        if not shape:
+            return
+        starts = tuple(min(size, int(self.pick((0, 0, 1, 2)))) for size in shape)
+        limits = tuple(
+            max(start, size - int(self.pick((0, 0, 1, 5)))) for start, size in zip(starts, shape, strict=True)
+        )
+        attrs = {"starts": starts, "limits": limits, "strides": tuple(int(self.pick((1, 1, 1, 1, 2))) for _ in shape)}
+        part = self.emit("slice", self.pick((value, self.like(value.type))), **attrs)
+        if self.random.random() < 0.6:
+            part = self.emit("maximum", part, self.like(part.type))
+        self.emit("slice_set", value, part, **attrs)
 
     def rows(self) -> None:
         """A value with what its rows, or columns, fold to."""

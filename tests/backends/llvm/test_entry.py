@@ -116,7 +116,7 @@ def test_an_exception_that_is_set_is_raised(case: str) -> None:
 
     for arguments in (given, [np.asarray(item).tolist() for item in given]):
         before = blocks_after(50, arguments)
-        assert blocks_after(1000, arguments) - before < 100
+        assert blocks_after(1000, arguments) - before < 500  # a leak is a block a call; Python keeps some of its own
 
 
 @pytest.mark.parametrize("case", CASES)

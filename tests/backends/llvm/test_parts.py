@@ -81,6 +81,59 @@ def test_parts_that_do_not_overlap_are_put_together(layout: str, dtype: str) -> 
     assert left["add"] == (len(slices) if dtype != "i4" else 0)  # of zeros
 
 
+def written(slices: list[Slice], shape: tuple[int, ...], parts: Any, into: Any = None) -> Any:
+    """Parts that are written one after the other."""
+    whole = zeros(parts[0], shape) if into is None else into
+    for part, (starts, limits, strides) in zip(parts, slices, strict=True):
+        whole = OPS["slice_set"](whole, part, starts=starts, limits=limits, strides=strides)
+    return whole
+
+
+def require_same_bits(function: Function, given: list[np.ndarray[Any, Any]]) -> None:
+    pairs = zip(BACKEND.compile(function).run(*given), NUMPY.compile(function).run(*given), strict=True)
+    for found, wanted in pairs:
+        assert found.tobytes() == wanted.tobytes()
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4", "c16", "i4"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_parts_that_are_written_one_after_the_other(layout: str, dtype: str) -> None:
+    """Bit by bit what they are: nothing is added to them."""
+    shape, slices = LAYOUTS[layout]
+    given = parts_of(shape, slices, dtype)
+    function = build(lambda *parts: written(slices, shape, parts), *given)
+    require_same_bits(function, given)
+    left = names(function)
+    whole = layout in ("columns", "three columns", "rows", "ends", "in turns", "in turns of three")
+    assert left["concatenate"] == whole and left["slice_set"] == (0 if whole else len(slices))
+    assert not left["add"]
+
+
+def test_parts_of_which_one_is_written_over() -> None:
+    slices: list[Slice] = [((0,), (6,), (1,)), ((6,), (11,), (1,)), ((5,), (7,), (1,))]
+    given = parts_of((11,), slices, "f8")
+    function = build(lambda *parts: written(slices, (11,), parts), *given)
+    assert names(function) == Counter(concatenate=1, slice_set=1)
+    require_same_bits(function, given)
+
+
+def test_parts_that_are_written_into_sums() -> None:
+    """What else is added to parts is written over."""
+    slices: list[Slice] = [((0,), (4,), (1,)), ((4,), (7,), (1,)), ((7,), (11,), (1,))]
+    given = [normal(11, seed=9), *parts_of((11,), slices, "f8")]
+
+    def rule(x: Any, *parts: Any) -> Any:
+        return written(slices[2:], (11,), parts[2:], into=x + written(slices[:2], (11,), parts[:2]))
+
+    require_same_bits(build(rule, *given), given)
+
+    def summed_too(x: Any, *parts: Any) -> Any:
+        """Parts that were written, and parts of zeros that are added to these."""
+        return written(slices[:2], (11,), parts[:2]) + written(slices[2:], (11,), parts[2:])
+
+    require_same_bits(build(summed_too, *given), given)
+
+
 def test_parts_that_overlap_are_added() -> None:
     slices: list[Slice] = [((0,), (9,), (1,)), ((2,), (11,), (1,))]
     given = parts_of((11,), slices, "f8")

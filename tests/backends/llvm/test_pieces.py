@@ -10,24 +10,23 @@ import numpy as np
 import pytest
 
 import srcgrad as sg
-from srcgrad.backends.llvm import boxes, chunks, pieces
+from srcgrad.backends.llvm import boxes
 from srcgrad.backends.llvm.boxes import boxes_of, places, runs
 from srcgrad.backends.llvm.indices import Bound, Line
 from srcgrad.backends.llvm.loops import Compute, Group, Load
 from srcgrad.backends.llvm.nests import Nest
 from srcgrad.backends.llvm.pieces import FEW, RUN
-from srcgrad.backends.llvm.target import TARGET, Target
+from srcgrad.backends.llvm.target import TARGET
 from srcgrad.backends.llvm.writing import GroupWriter
 from srcgrad.ir.core import literal
 from srcgrad.ir.opdef import Term
 from srcgrad.ir.types import ArrayType
+from tests.backends.llvm.conftest import CUT
 from tests.backends.llvm.random_programs import PIECES, check
 from tests.backends.llvm.random_structured import check as check_structured
 from tests.backends.llvm.support import OPS, agree, groups, names, normal, run, total
 
 Rule = Callable[..., Any]
-CUT = {"LEAST": 1, "LONG": 8, "DEAREST": 1 << 20, "MOST": 40}
-"""So that small groups are boxes."""
 
 
 def zeros(like: Any, *shape: int) -> Any:
@@ -51,25 +50,6 @@ def drawn(*shape: int, dtype: str = "f8", seed: int = 0) -> np.ndarray[Any, Any]
     found = np.round(4 * normal(*shape, seed=seed))
     found.flat[::5] = -0.0
     return found.astype(dtype)
-
-
-@pytest.fixture(params=["as they are", "in boxes", "in boxes and chunks", "under masks"])
-def how(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Small groups are cut, with tails as another machine has them, and run in chunks; or large ones are not cut."""
-    if request.param != "as they are":
-        monkeypatch.setattr(pieces, "RUN", 1)
-    if request.param.startswith("in boxes"):
-        for name, value in CUT.items():
-            monkeypatch.setattr(boxes, name, value)
-    if request.param == "in boxes":
-        masked = TARGET.masked
-        monkeypatch.setattr(Target, "masked", property(lambda self: not masked))
-    if request.param == "in boxes and chunks":
-        for name, value in {"WORTH": 50, "EACH": 20, "PIECE": 1}.items():
-            monkeypatch.setattr(chunks, name, value)
-    if request.param == "under masks":
-        monkeypatch.setattr(boxes, "LEAST", 1 << 60)
-    return str(request.param)
 
 
 SHAPES: dict[str, tuple[tuple[int, ...], tuple[tuple[int, int], ...]]] = {

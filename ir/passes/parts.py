@@ -1,0 +1,134 @@
+"""Equations of parts of arrays: slices of what has just been written, and what is written over again.
+
+``u[1:-1] += x`` is a slice, a sum, an update, and then, as Python has it, an assignment of the slice to itself.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from srcgrad.ir.core import Attrs, Builder, Literal, Operation, Value
+from srcgrad.ir.opdef import Term
+from srcgrad.ir.passes.matching import apply, emit, made_by, rule
+from srcgrad.ir.ranges import apart, bounds_of, ranges_of, within
+
+FARTHEST: Final = 64
+"""How many updates a slice looks back through, which bounds the time that one takes."""
+SHAPE: Final = (4, 8)
+"""The shape of the examples."""
+INNER: Final = {"starts": (1, 1), "limits": (3, 8), "strides": (1, 2)}
+CORNER: Final = {"starts": (0, 0), "limits": (1, 1), "strides": (1, 1)}
+
+
+def places_within(inner: Attrs, outer: Attrs) -> list[range] | None:
+    """Where a slice stands in another one, if it is a part of it."""
+    found = []
+    for one, other in zip(ranges_of(inner), ranges_of(outer), strict=True):
+        places = within(one, other)
+        if places is None:
+            return None
+        found.append(places)
+    return found
+
+
+def example(x: Term, value: Any, bounds: dict[str, Any]) -> Term:
+    """An update of an array, in an example."""
+    like = apply("slice", x, **bounds)
+    return apply("slice_set", x, like * value if not isinstance(value, Term) else value, **bounds)
+
+
+def part(x: Term, bounds: dict[str, Any]) -> Term:
+    return apply("slice", x, **bounds)
+
+
+@rule(
+    "slice(slice_set(x, y)) -> slice(y)",
+    lambda x: part(example(x, 2.0, INNER), INNER),
+    lambda x: part(example(example(x, 2.0, INNER), 3.0, CORNER), INNER),
+    lambda x: part(example(x, 2.0, INNER), {"starts": (2, 3), "limits": (3, 8), "strides": (1, 4)}),
+    lambda x: part(example(x.like(1.0), 2.0, INNER), CORNER),
+    shape=SHAPE,
+    early=True,
+)
+def slice_of_update(operation: Operation, builder: Builder) -> Value | None:
+    """What was written, through updates elsewhere; or equal elements that none has reached.
+
+    Never an array from before an update: it would have to outlive that, which then is not done in place.
+    """
+    value = operation.operands[0]
+    for _ in range(FARTHEST):
+        update = made_by(value, "slice_set")
+        if update is None:
+            break
+        places = places_within(operation.attrs, update.attrs)
+        if places is not None:
+            return emit(builder, "slice", update.operands[1], **bounds_of(places))
+        if not any(map(apart, ranges_of(operation.attrs), ranges_of(update.attrs))):
+            return None
+        value = update.operands[0]
+    if value is operation.operands[0] or not isinstance(value, Literal) or not value.splat:
+        return None
+    return Literal(value.value, operation.results[0].type)
+
+
+@rule(
+    "slice_set(slice_set(x, y), z) -> slice_set(x, z)",
+    lambda x: example(example(x, 2.0, INNER), 3.0, INNER),
+    lambda x: example(example(x, 2.0, CORNER), 3.0, {"starts": (0, 0), "limits": (2, 3), "strides": (1, 1)}),
+    shape=SHAPE,
+    early=True,
+)
+def written_over(operation: Operation, builder: Builder) -> Value | None:
+    update = made_by(operation.operands[0], "slice_set")
+    if update is None or places_within(update.attrs, operation.attrs) is None:
+        return None
+    return emit(builder, "slice_set", update.operands[0], operation.operands[1], **operation.attrs)
+
+
+@rule(
+    "slice_set(x, slice(x)) -> x",
+    lambda x: apply("slice_set", x, part(x, INNER), **INNER),
+    shape=SHAPE,
+    early=True,
+)
+def written_back(operation: Operation, builder: Builder) -> Value | None:
+    target, written = operation.operands
+    read = made_by(written, "slice")
+    if read is None or read.operands[0] != target or read.attrs != operation.attrs:
+        return None
+    return target
+
+
+@rule(
+    "slice_set(x, y, all of it) -> y",
+    lambda x, y: apply("slice_set", x, y, starts=(0, 0), limits=SHAPE, strides=(1, 1)),
+    shape=SHAPE,
+    early=True,
+)
+def all_written(operation: Operation, builder: Builder) -> Value | None:
+    target, written = operation.operands
+    return written if written.type == target.type else None
+
+
+@rule(
+    "slice(concatenate(x, y)) -> slice(x)",
+    lambda x, y: part(apply("concatenate", x, y, axis=1), {"starts": (1, 9), "limits": (3, 15), "strides": (1, 2)}),
+    lambda x, y: part(apply("concatenate", x, y, axis=0), {"starts": (0, 0), "limits": SHAPE, "strides": (1, 1)}),
+    shape=SHAPE,
+    early=True,
+)
+def slice_of_concatenation(operation: Operation, builder: Builder) -> Value | None:
+    """A slice that lies in one of the arrays."""
+    joined = made_by(operation.operands[0], "concatenate")
+    if joined is None:
+        return None
+    axis, first, ranges = joined.attrs["axis"], 0, ranges_of(operation.attrs)
+    if not all(ranges):
+        return None
+    for value in joined.operands:
+        size = value.type.static_shape[axis]
+        if first <= ranges[axis][0] and ranges[axis][-1] < first + size:
+            ranges[axis] = range(ranges[axis].start - first, ranges[axis].stop - first, ranges[axis].step)
+            return emit(builder, "slice", value, **bounds_of(ranges))
+        first += size
+    return None
