@@ -38,6 +38,7 @@ LEAST = {
     "llvm_loops": 15,
     "llvm_memory": 15,
     "llvm_sections": 15,
+    "llvm_special": 10,
     "llvm_steps": 25,
     "conversion": 40,
     "bridge": 12,

@@ -15,6 +15,7 @@ from srcgrad.backends.llvm.kinds import is_loop_type, is_plain, is_zero
 from srcgrad.backends.llvm.loops import REDUCTIONS
 from srcgrad.backends.llvm.parts import joined
 from srcgrad.backends.llvm.planning import bytes_of
+from srcgrad.backends.llvm.special import SPECIAL, Expansion, as_dtype
 from srcgrad.ir.core import Attrs, Builder, Function, Literal, Operation, Region, Value, literal
 from srcgrad.ir.opdef import REGISTRY, Term, broadcast_to
 from srcgrad.ir.ops.dot import permuted, sides
@@ -22,9 +23,7 @@ from srcgrad.ir.ops.linalg import swapped
 from srcgrad.ir.ops.matrices import emit_results
 from srcgrad.ir.passes.expand import emitted
 from srcgrad.ir.passes.rewrite import AnyRegion
-from srcgrad.ir.types import ArrayType, DType
-
-Expansion = Callable[[Sequence[Term], Attrs], Term]
+from srcgrad.ir.types import ArrayType
 
 
 def matmul(a: Term, b: Term) -> Term:
@@ -39,10 +38,6 @@ def conjugate(a: Term) -> Term:
 
 def transposed(a: Term) -> Term:
     return REGISTRY["transpose"](a, perm=swapped(a.rank))
-
-
-def as_dtype(a: Term, dtype: DType) -> Term:
-    return a if a.dtype == dtype else REGISTRY["cast"](a, dtype=dtype)
 
 
 def constant(like: Term, value: Any) -> Term:
@@ -65,18 +60,7 @@ def product_in_loops(operands: Sequence[Term], attrs: Attrs) -> Term:
     return found
 
 
-# --- powers, pseudo-inverses ---------------------------------------------------------------------
-def pow_log(operands: Sequence[Term], attrs: Attrs) -> Term:
-    """The power wins where the logarithm is infinite."""
-    x, y = operands
-    logarithm = REGISTRY["log"](x)
-    factor = logarithm if attrs["n"] == 1 else REGISTRY["integer_pow"](logarithm, y=attrs["n"])
-    exponent = REGISTRY["real"](y)
-    vanishes = ((x == 0.0) & (exponent > 0.0)) | (REGISTRY["is_inf"](x) & (exponent < 0.0))
-    found: Term = REGISTRY["select"](vanishes, x.like(0), REGISTRY["pow"](x, y) * factor)
-    return found
-
-
+# --- pseudo-inverses ---------------------------------------------------------------------
 def hermitian_pinv(operands: Sequence[Term], attrs: Attrs) -> Term:
     """By eigenvalues: those of at most ``rcond`` times the largest in size are taken for zeros."""
     (a,) = operands
@@ -251,7 +235,7 @@ EXPANSIONS: Final[Mapping[str, tuple[Callable[[Operation], bool], Expansion]]] =
     "matrix_function": (lambda operation: is_large_power(operation.attrs), large_power),
     "matrix_function_derivative": (is_no_exponential, matrix_function_derivative),
     "pinv": (is_hermitian, hermitian_pinv),
-    "pow_log": (is_complex, pow_log),
+    **SPECIAL,
 }
 """Ops, of which operations there is no step, and what these are."""
 

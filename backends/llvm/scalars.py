@@ -173,6 +173,8 @@ ROUNDED_ONCE: Final[dict[str, Callable[..., Number]]] = {
 }
 """What a product and the sum that reads it become, with one rounding where the machine has that and it is wanted."""
 EMITTED: Final = {**FUNCTIONS, **ROUNDED_ONCE, **TABLE}
+BELLS: Final = {1.0: "bell", 0.5: "half_bell"}
+"""The functions that a `gaussian` is which is no derivative, by its factor."""
 _FREE: Final = frozenset({"identity", "stop_gradient", "cast"})
 _SLOW: Final = frozenset({"div", "reciprocal", "sqrt"})
 _IN_HALVES: Final = frozenset({"select", "neg", "abs", "identity", "stop_gradient", "sign_bit"})
@@ -194,6 +196,8 @@ def supports(operation: Operation) -> bool:
         return 0 <= operation.attrs["y"] <= _LARGEST_POWER or (first.kind in "iu" and operation.attrs["y"] >= 0)
     if name in TABLE:
         return not operation.attrs
+    if name == "gaussian":
+        return first.kind == "f" and not operation.attrs["n"] and operation.attrs["a"] in BELLS
     # float16 has no functions of its own: it is computed in float32, as NumPy does.
     return name in FUNCTIONS and first.kind == "f" and not operation.attrs
 
@@ -218,7 +222,7 @@ def supports_fold(operation: Operation) -> bool:
 def is_function(operation: Operation, function: str = "") -> bool:
     """Whether it is one of the functions of `vector_math`, which are long."""
     name = function or operation.op.name
-    return name in FUNCTIONS and name not in TABLE
+    return (name in FUNCTIONS and name not in TABLE) or name == "gaussian"
 
 
 def cost(operation: Operation, function: str = "") -> int:
@@ -249,7 +253,11 @@ def emit(e: Emitter, operation: Operation, operands: list[Number], function: str
             return operands[0]
         if name == "cast":
             return cast(e, operands[0], operation.attrs["dtype"])
-        made = partial(power, exponent=operation.attrs["y"])
+        made = (
+            FUNCTIONS[BELLS[operation.attrs["a"]]]
+            if name == "gaussian"
+            else partial(power, exponent=operation.attrs["y"])
+        )
     if operands[-1].dtype != F16 or name in _IN_HALVES:
         return made(e, *operands)
     found = made(e, *[e.convert("fpext", a, F32) if a.dtype == F16 else a for a in operands])

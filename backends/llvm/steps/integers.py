@@ -5,6 +5,7 @@ NumPy's results where hardware has none: a whole number divided by 0 is 0, and t
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -56,36 +57,9 @@ def _whole_rest(e: Emitter, a: Number, b: Number, floored: bool) -> Number:
     return e.select(fine, rest, 0)
 
 
-def _divmod(e: Emitter, a: Number, b: Number) -> tuple[Number, Number]:
-    """The quotient rounded down and the rest with the divisor's sign, as Python and NumPy find them from C's fmod."""
-    with e.strict():
-        rest = e.binary("frem", a, b)
-        quotient = e.div(e.sub(a, rest), b)
-        is_rest = e.compare("une", rest, 0.0)
-        opposite = e.binary("xor", e.compare("olt", b, 0.0), e.compare("olt", rest, 0.0))
-        moves = e.binary("and", is_rest, opposite)
-        moved = e.select(moves, e.add(rest, b), rest)
-        quotient = e.select(moves, e.sub(quotient, 1.0), quotient)
-        moved = e.select(is_rest, moved, e.intrinsic("copysign", e.like(0.0, a), b))
-        down = e.intrinsic("floor", quotient)
-        half = e.compare("ogt", e.sub(quotient, down), 0.5)
-        whole = e.select(half, e.add(down, 1.0), down)
-        nothing = e.intrinsic("copysign", e.like(0.0, a), e.div(a, b))
-        whole = e.select(e.compare("une", quotient, 0.0), whole, nothing)
-    by_zero = e.compare("oeq", b, 0.0)
-    return e.select(by_zero, e.div(a, b), whole), e.select(by_zero, rest, moved)
-
-
-def _floor_divide(e: Emitter, a: Number, b: Number) -> Number:
-    return _divmod(e, a, b)[0] if a.dtype.kind == "f" else _whole_quotient(e, a, b)
-
-
-def _remainder(e: Emitter, a: Number, b: Number) -> Number:
-    return _divmod(e, a, b)[1] if a.dtype.kind == "f" else _whole_rest(e, a, b, True)
-
-
-def _fmod(e: Emitter, a: Number, b: Number) -> Number:
-    return e.binary("frem", a, b) if a.dtype.kind == "f" else _whole_rest(e, a, b, False)
+def _division(name: str, whole: Function) -> Function:
+    """Of whole numbers, or of floats."""
+    return lambda e, a, b: FUNCTIONS[name](e, a, b) if a.dtype.kind == "f" else whole(e, a, b)
 
 
 # --- whole numbers ------------------------------------------------------------------------------------------------
@@ -261,10 +235,10 @@ def _loop(function: Function, lanes: int | None = None, halves: bool = True) -> 
 
 
 WRITERS: Final[dict[str, StepWriter]] = {
-    # Division has no vectors.
-    "floor_divide": _loop(_floor_divide, 1),
-    "remainder": _loop(_remainder, 1),
-    "fmod": _loop(_fmod, 1),
+    # Division of whole numbers has no vectors; that of floats is a step only where there are no numbers in registers.
+    "floor_divide": _loop(_division("floor_divide", _whole_quotient), 1),
+    "remainder": _loop(_division("remainder", partial(_whole_rest, floored=True)), 1),
+    "fmod": _loop(_division("fmod", partial(_whole_rest, floored=False)), 1),
     "bitwise_count": _loop(_bit_count),
     "gcd": common,
     "lcm": common,

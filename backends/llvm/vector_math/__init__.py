@@ -2,10 +2,10 @@
 
 `FUNCTIONS` maps the name of an op to what emits it inline, or as a call where the emitter is ``outlined``: long
 programs compile sooner so. No LLVM passes are needed. What is rare (arguments of sin, cos and tan above 2**20, of
-arcsinh and arccosh above 2**28, powers of what is not a plain positive number) is a branch to a cold function in the
-emitter's ``definitions``: the emitter's ``block`` is then another. float64 results are within 4 ULP, and mostly 2,
-gammaln within 5; float32 ones within 3.5, and mostly 2, or 0.75 where they are computed in float64 with polynomials of
-lower degree (`_WIDENED`, all on machines without fused products, and pow without AVX-512);
+arcsinh and arccosh above 2**28, powers of what is not a plain positive number, quotients above 2**52) is a branch to a
+cold function in the emitter's ``definitions``: the emitter's ``block`` is then another. float64 results are within 4
+ULP, and mostly 2, gammaln within 5; float32 ones within 3.5, and mostly 2, or 0.75 where they are computed in float64
+with polynomials of lower degree (`_WIDENED`, all on machines without fused products, and pow without AVX-512);
 tests/backends/llvm/test_vector_math.py has the table. Special values are NumPy's. Results depend neither on the number
 of lanes nor on what the other lanes hold; from one kind of machine to another their last bits may differ.
 """
@@ -24,6 +24,7 @@ from srcgrad.backends.llvm.vector_math import (
     logarithm,
     plain,
     power,
+    remainders,
     trigonometric,
 )
 from srcgrad.backends.llvm.vector_math.basics import DOUBLE, SINGLE, WIDENED, has_avx512, out_of_line
@@ -85,11 +86,13 @@ _COMPUTED: Final[dict[str, Any]] = {
     "hypot": power.hypot,
     "erf": error.erf,
     "erfc": error.erfc,
+    "bell": error.bell,
+    "half_bell": error.half_bell,
     "gammaln": gamma.lgamma,
     "digamma": gamma.digamma,
 }
 
-_WIDENED: Final = frozenset({"logaddexp", "logaddexp2", "hypot", "erfc", "gammaln", "digamma"})
+_WIDENED: Final = frozenset({"logaddexp", "logaddexp2", "hypot", "erfc", "bell", "half_bell", "gammaln", "digamma"})
 """What of float32 numbers is computed in float64: their terms cancel, or overflow, or are raised to powers."""
 
 FUNCTIONS: Final[dict[str, Function]] = {
@@ -103,6 +106,9 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "copysign": plain.copysign,
     "maximum": plain.maximum,
     "minimum": plain.minimum,
+    "fmod": remainders.fmod,
+    "remainder": remainders.remainder,
+    "floor_divide": remainders.floor_divide,
     "sign": plain.sign,
     "square": plain.square,
     "reciprocal": plain.reciprocal,

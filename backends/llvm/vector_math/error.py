@@ -1,4 +1,4 @@
-"""The error function and its complement."""
+"""The error function, its complement, and the exponential of a square, which is the derivative of both."""
 
 from __future__ import annotations
 
@@ -33,12 +33,25 @@ def erfc(e: Emitter, x: Number, form: Format) -> Number:
     inner = e.sub(1.0, e.fma(x, e.polynomial(e.mul(x, x), form.terms(c.ERF)), x))
     far = at_most(e, a, 30.0)
     q = e.horner(e.div(e.sub(far, 4.0), e.add(far, 4.0)), form.terms(c.ERFC))
-    if form.spare:
-        decay = exp(e, e.neg(e.mul(far, far)), form)
-    else:
-        square, low = exact_product(e, far, far)
-        decay = exp(e, e.neg(square), form, e.neg(low))
     # The quotient first: the product may be subnormal.
-    tail = e.mul(e.div(q, e.fma(far, 2.0, 1.0)), decay)
+    tail = e.mul(e.div(q, e.fma(far, 2.0, 1.0)), exp_of_square(e, far, form))
     tail = e.select(negative(e, x), e.sub(2.0, tail), tail)
     return e.select(e.compare("olt", a, 0.5), inner, tail)
+
+
+def bell(e: Emitter, x: Number, form: Format) -> Number:
+    """exp(-x²)."""
+    return exp_of_square(e, at_most(e, magnitude(e, x), 60.0), form)
+
+
+def half_bell(e: Emitter, x: Number, form: Format) -> Number:
+    """exp(-x²/2)."""
+    return exp_of_square(e, at_most(e, magnitude(e, x), 60.0), form, 0.5)
+
+
+def exp_of_square(e: Emitter, x: Number, form: Format, factor: float = 1.0) -> Number:
+    """exp(-factor x²) of small x and a power of 2: the exponential magnifies the rounding error of the square."""
+    if form.spare:
+        return exp(e, e.mul(e.mul(x, x), -factor), form)
+    square, low = exact_product(e, x, x)
+    return exp(e, e.mul(square, -factor), form, e.mul(low, -factor))

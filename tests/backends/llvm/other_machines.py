@@ -15,7 +15,6 @@ from typing import Any
 
 import llvmlite.binding as llvm
 
-PAIRS = {"pow", "hypot", "arctan2", "logaddexp", "logaddexp2", "copysign", "maximum", "minimum"}
 ROOM = (ctypes.c_char * (1 << 16))()
 """Where all functions and variables of modules that are not loaded seem to be."""
 
@@ -123,7 +122,7 @@ def compile_programs(every_op: bool) -> None:
         found = [REGISTRY[name](*[x, y][:operands]) for name, operands in arities.items()]
         return (*found, REGISTRY["cast"](x, dtype=np.dtype(np.int32)))
 
-    arities = {name: 2 if name in PAIRS else 1 for name in FUNCTIONS if name in REGISTRY}
+    arities = {name: REGISTRY[name].arity for name in FUNCTIONS if name in REGISTRY}
     native.machine_code(front_machine.text(32))
     for dtype in (np.float64, np.float32, np.float16):
         BACKEND.compile(build(rule, *np.ones((2, 30_001), dtype)))

@@ -64,6 +64,8 @@ CASES = {
     "cbrt": Case(lambda x: mp.sign(x) * mp.cbrt(abs(x)), np.cbrt, (-INF, INF), 0.75),
     "erf": Case(mp.erf, scipy.special.erf, (-INF, INF), 1.5, 1.5),
     "erfc": Case(mp.erfc, scipy.special.erfc, (-INF, 26.54), 4, 0.75, (-INF, 10.05)),
+    "bell": Case(lambda x: mp.exp(-x * x), lambda x: np.exp(-x * x), (-26.6, 26.6), 1.75, 0.75, (-10.1, 10.1)),
+    "half_bell": Case(lambda x: mp.exp(-x * x / 2), lambda x: np.exp(-x * x / 2), (-37, 37), 1.5, 0.75, (-14, 14)),
     "gammaln": Case(lambda x: mp.log(abs(mp.gamma(x))), scipy.special.gammaln, (0, 170), 5, 0.75, (0, 30)),
     "digamma": Case(mp.digamma, scipy.special.psi, (0, INF), 4, 1),
 }
@@ -88,11 +90,12 @@ EXACT = {
     for name in ("sqrt", "floor", "ceil", "trunc", "rint", "abs", "sign", "square", "reciprocal")
 }
 EXACT_PAIRS = {name: getattr(np, name) for name in ("copysign", "maximum", "minimum")}
+DIVISIONS = {name: getattr(np, name) for name in ("fmod", "remainder", "floor_divide")}
 
 
 @cache
 def kernel(name: str, dtype: Any, lanes: int, machine: str, outlined: bool = False) -> Kernel:
-    operands = 2 if name in PAIRS or name in EXACT_PAIRS else 1
+    operands = 2 if name in PAIRS or name in EXACT_PAIRS or name in DIVISIONS else 1
     return Kernel(FUNCTIONS[name], dtype, operands, lanes, MACHINES[machine], outlined)
 
 
@@ -219,7 +222,7 @@ def assert_as_known(found: Any, known: Any, bound: float, x: Any, cancels: bool 
 
 
 # NumPy's or SciPy's value is 0 where the exact one is a subnormal number, or has an error of some ULP more.
-INACCURATE = {"sech", "sech_squared", "expit", "erfc", "gammaln", "digamma"}
+INACCURATE = {"sech", "sech_squared", "expit", "erfc", "bell", "half_bell", "gammaln", "digamma"}
 
 
 @pytest.mark.parametrize("machine", MACHINES)
@@ -248,6 +251,31 @@ def test_special_values_of_two_operands_are_numpys(name: str, dtype: Any, machin
         known = PAIRS[name].known(x, y) if name in PAIRS else EXACT_PAIRS[name](x, y)
     found = kernel(name, dtype, widest(dtype), machine)(x, y)
     assert_as_known(found, known, 6.0 if name in PAIRS else 0.0, (x, y), cancels=name.startswith("logaddexp"))
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", DIVISIONS)
+def test_division_is_numpys(name: str, dtype: Any, machine: str) -> None:
+    """Bit by bit: of numbers of all sizes, of multiples and their neighbours, of specials and beside these."""
+    random, info = np.random.default_rng(7), np.finfo(dtype)
+    pairs = [np.array(part, dtype) for part in zip(*itertools.product(specials(dtype), repeat=2), strict=True)]
+    for least in (-3, -60, info.minexp - info.nmant):
+        sizes = random.integers(least, min(-least, info.maxexp), (2, 2000))
+        numbers = np.ldexp(random.uniform(-1, 1, sizes.shape), sizes).astype(dtype)
+        whole = np.rint(np.ldexp(random.uniform(0, 1, 2000), random.integers(0, 60, 2000))).astype(dtype)
+        with np.errstate(all="ignore"):
+            multiples = numbers[1] * whole
+            beside = np.nextafter(multiples, random.choice([-INF, INF], 2000).astype(dtype))
+        largest = np.full(2000, info.max)
+        tops = np.ldexp(random.uniform(0.5, 1, 2000), info.maxexp - random.integers(0, 50, 2000)).astype(dtype)
+        given = ([pairs[0], numbers[0], multiples, beside, largest], [pairs[1], *[numbers[1]] * 3, tops])
+        x, y = map(np.concatenate, given)
+        with np.errstate(all="ignore"):
+            known = DIVISIONS[name](x, y)
+        found = kernel(name, dtype, widest(dtype), machine)(x, y)
+        same = (found == known) & (np.signbit(found) == np.signbit(known)) | (np.isnan(found) & np.isnan(known))
+        assert same.all(), (x[~same][:3], y[~same][:3], found[~same][:3], known[~same][:3])
 
 
 @pytest.mark.parametrize("machine", MACHINES)

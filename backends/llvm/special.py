@@ -1,0 +1,166 @@
+"""Special functions written as others that loops compute: in registers, with what makes their operands and reads them.
+
+They are computed in float64, and rounded once. Sources: NIST Digital Library of Mathematical Functions, chapters 4 and
+7; what they are where it matters how, the text of NumPy and SciPy.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from srcgrad.backends.llvm import scalars
+from srcgrad.backends.llvm.emitter import F32, F64
+from srcgrad.ir.core import Attrs, Operation
+from srcgrad.ir.opdef import REGISTRY, Term
+from srcgrad.ir.types import DType
+
+Expansion = Callable[[Sequence[Term], Attrs], Term]
+LARGEST_ORDER: Final = 4
+"""The derivatives that are written out: of higher ones the polynomials are long."""
+TERMS: Final = 13
+"""The terms of the series of sinc, of arguments of at most 2 in radians: the next one is less than 1e-19."""
+
+
+def as_dtype(a: Term, dtype: DType) -> Term:
+    return a if a.dtype == dtype else REGISTRY["cast"](a, dtype=dtype)
+
+
+def in_float64(function: Expansion) -> Expansion:
+    """The same of the operands as float64, in the operands' type."""
+
+    def widened(operands: Sequence[Term], attrs: Attrs) -> Term:
+        return as_dtype(function([as_dtype(x, F64) for x in operands], attrs), operands[0].dtype)
+
+    return widened
+
+
+def pow_log(operands: Sequence[Term], attrs: Attrs) -> Term:
+    """x**y log(x)**n, where the power wins if the logarithm is infinite."""
+    x, y = operands
+    logarithm = REGISTRY["log"](x)
+    factor = logarithm if attrs["n"] == 1 else REGISTRY["integer_pow"](logarithm, y=attrs["n"])
+    exponent = REGISTRY["real"](y) if y.dtype.kind == "c" else y
+    vanishes = ((x == 0.0) & (exponent > 0.0)) | (REGISTRY["is_inf"](x) & (exponent < 0.0))
+    found: Term = REGISTRY["select"](vanishes, x.like(0), REGISTRY["pow"](x, y) * factor)
+    return found
+
+
+def power_with_logarithm(operands: Sequence[Term], attrs: Attrs) -> Term:
+    """`pow_log` of complex numbers, or of floats."""
+    function = pow_log if operands[0].dtype.kind == "c" else in_float64(pow_log)
+    return function(operands, attrs)
+
+
+def gaussian(operands: Sequence[Term], attrs: Attrs) -> Term:
+    """The n-th derivative of exp(-a x²): the Hermite polynomial, by its recurrence, times that; 0 where that is."""
+    (x,), factor = operands, -2.0 * attrs["a"]
+    polynomial, lower = x * factor, x.like(1)
+    for k in range(1, attrs["n"]):
+        polynomial, lower = (x * polynomial + lower * float(k)) * factor, polynomial
+    value = polynomial * REGISTRY["gaussian"](x, n=0, a=attrs["a"])
+    found: Term = REGISTRY["select"](REGISTRY["abs"](x) > 100.0, x.like(0), value)
+    return found
+
+
+def logit(operands: Sequence[Term], attrs: Attrs) -> Term:
+    """log(x/(1 - x)); log(1 + (2x - 1)/(1 - x)), whose numerator is exact round 1/2, from there on."""
+    (x,) = operands
+    log, log1p = REGISTRY["log"], REGISTRY["log1p"]
+    found: Term = REGISTRY["select"](x < 0.3, log(x / (1.0 - x)), log1p((x * 2.0 - 1.0) / (1.0 - x)))
+    return found
+
+
+def log_ratio(operands: Sequence[Term], attrs: Attrs) -> Term:
+    """log(x/y), accurate where x is near y; log(x) - log(y) where the quotient may be subnormal or infinite."""
+    x, y = operands
+    select, size, log = REGISTRY["select"], REGISTRY["abs"], REGISTRY["log"]
+    ratio = x / y
+    inexact = (size(ratio) < 1e-30) | (size(ratio) > 1e30)
+    apart = log(select(inexact, x, ratio)) - log(select(inexact, y, y.like(1)))
+    found: Term = select(size(x - y) < 0.5 * size(y), REGISTRY["log1p"]((x - y) / y), apart)
+    return found
+
+
+def rel_entr(operands: Sequence[Term], attrs: Attrs) -> Term:
+    """x log(x/y); 0 where x is 0 and y >= 0, and inf outside of the first quadrant."""
+    x, y = operands
+    select = REGISTRY["select"]
+    outside = select((x == x) & (y == y), x.like(math.inf), x + y)
+    found: Term = select(
+        (x > 0.0) & (y > 0.0), x * log_ratio(operands, attrs), select((x == 0.0) & (y >= 0.0), x.like(0), outside)
+    )
+    return found
+
+
+def xlogy(operands: Sequence[Term], attrs: Attrs) -> Term:
+    x, y = operands
+    found: Term = REGISTRY["select"]((x == 0.0) & (y == y), x.like(0), x * REGISTRY["log"](y))
+    return found
+
+
+def ndtr(operands: Sequence[Term], attrs: Attrs) -> Term:
+    """erfc(-x/√2)/2 (DLMF 7.2.2)."""
+    found: Term = REGISTRY["erfc"](operands[0] * -math.sqrt(0.5)) * 0.5
+    return found
+
+
+def sinc(operands: Sequence[Term], attrs: Attrs) -> Term:
+    """sin(u)/u, u = pi x, which is 1 of a tiny number."""
+    u = operands[0] * math.pi
+    u = REGISTRY["select"](u == 0.0, u.like(1e-20), u)
+    found: Term = REGISTRY["sin"](u) / u
+    return found
+
+
+def sinc_derivative(operands: Sequence[Term], attrs: Attrs) -> Term:
+    """The n-th derivative: a Taylor series near 0, and u f⁽ᵏ⁾ = sin⁽ᵏ⁾(u) - k f⁽ᵏ⁻¹⁾, f = sin(u)/u, elsewhere."""
+    n, u = attrs["n"], operands[0] * math.pi
+    near = REGISTRY["abs"](u) < 1.0 + n / 4
+    small = REGISTRY["select"](near, u, u.like(0))
+    first = (n + 1) // 2
+    square, series = small * small, u.like(0)
+    for k in reversed(range(first, first + TERMS)):
+        series = series * square + (-1.0) ** k / ((2 * k + 1) * math.factorial(2 * k - n))
+    if n % 2:
+        series = series * small + 0.0
+    sine, cosine = REGISTRY["sin"](u), REGISTRY["cos"](u)
+    closed = sine / u
+    for k in range(1, n + 1):
+        derivative = (sine, cosine, -sine, -cosine)[k % 4]
+        closed = (derivative - closed * float(k)) / u
+    found: Term = REGISTRY["select"](near, series, closed) * math.pi**n
+    return found
+
+
+def of_floats(operation: Operation) -> bool:
+    """Whether all operands are numbers that registers hold."""
+    return all(value.type.dtype in (F64, F32) for value in operation.operands)
+
+
+def is_bell(operation: Operation) -> bool:
+    attrs = operation.attrs
+    return of_floats(operation) and 0 < attrs["n"] <= LARGEST_ORDER and attrs["a"] in scalars.BELLS
+
+
+def is_power(operation: Operation) -> bool:
+    return operation.results[0].type.dtype.kind == "c" or of_floats(operation)
+
+
+def is_low(operation: Operation) -> bool:
+    return of_floats(operation) and operation.attrs["n"] <= LARGEST_ORDER
+
+
+SPECIAL: Final[dict[str, tuple[Callable[[Operation], bool], Expansion]]] = {
+    "gaussian": (is_bell, in_float64(gaussian)),
+    "log_ratio": (of_floats, in_float64(log_ratio)),
+    "logit": (of_floats, in_float64(logit)),
+    "pow_log": (is_power, power_with_logarithm),
+    "ndtr": (of_floats, in_float64(ndtr)),
+    "rel_entr": (of_floats, in_float64(rel_entr)),
+    "sinc": (of_floats, in_float64(sinc)),
+    "sinc_derivative": (is_low, in_float64(sinc_derivative)),
+    "xlogy": (of_floats, in_float64(xlogy)),
+}
+"""By op, of which operations, and what they are."""

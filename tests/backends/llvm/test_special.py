@@ -1,0 +1,128 @@
+"""Special functions that loops compute, written as others: against their meaning, and without a step of their own."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable
+from typing import Any
+
+import mpmath as mp
+import numpy as np
+import pytest
+import scipy.special
+
+import srcgrad as sg
+from srcgrad.backends.llvm.expansions import written_out
+from srcgrad.backends.llvm.special import LARGEST_ORDER, SPECIAL
+from srcgrad.backends.numpy.evaluate import evaluate
+from tests.backends.llvm.support import OPS, build, names, run
+from tests.backends.llvm.support import partitioned as parts_of
+
+Array = np.ndarray[Any, Any]
+ATTRS: dict[str, list[dict[str, Any]]] = {
+    "gaussian": [{"n": n, "a": a} for n in range(LARGEST_ORDER + 1) for a in (1.0, 0.5)],
+    "pow_log": [{"n": 1}, {"n": 2}],
+    "sinc_derivative": [{"n": n} for n in range(1, LARGEST_ORDER + 1)],
+}
+PAIRS = {"log_ratio", "pow_log", "rel_entr", "xlogy"}
+SPECIALS = [0.0, 1e-310, 1e-20, 0.3, 0.5, 1.0, 1.5, 2.0, 7.0, 40.0, 150.0, 1e8, 1e300, np.inf]
+
+
+def given(name: str, dtype: Any) -> list[Array]:
+    """Numbers of all sizes and both signs, nan and infinities; round 1/2 and next to one another."""
+    random = np.random.default_rng(11)
+    numbers = np.array([*SPECIALS, *[-x for x in SPECIALS], np.nan])
+    many = random.uniform(-3, 3, 400) * 10.0 ** random.integers(-6, 2, 400)
+    near = 0.5 + random.uniform(-0.3, 0.5, 400) * 10.0 ** random.integers(-6, 1, 400)
+    if name not in PAIRS:
+        with np.errstate(over="ignore"):
+            return [np.concatenate([numbers, many, near]).astype(dtype)]
+    x, y = (np.array(part) for part in zip(*itertools.product(numbers, repeat=2), strict=True))
+    with np.errstate(all="ignore"):
+        close = near * (1 + random.uniform(-1, 1, 400) * 10.0 ** -random.integers(0, 14, 400))
+        return [np.concatenate([x, np.abs(many), near]).astype(dtype), np.concatenate([y, many, close]).astype(dtype)]
+
+
+CASES = [(name, attrs) for name in (*SPECIAL, "remainder", "fmod", "floor_divide") for attrs in ATTRS.get(name, [{}])]
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4"])
+@pytest.mark.parametrize(("name", "attrs"), CASES)
+def test_values_are_what_the_op_means(name: str, attrs: dict[str, Any], dtype: str) -> None:
+    arguments = given(name if name in SPECIAL else "xlogy", dtype)
+
+    def rule(*values: Any) -> Any:
+        return OPS[name](*values, **attrs)
+
+    function = build(rule, *arguments)
+    exact = [argument.astype("f8") for argument in arguments] if name in SPECIAL else arguments
+    assert names(parts_of(written_out(function))) == ["fused"]
+    with np.errstate(all="ignore"):
+        (found,), (wanted,) = run(rule, *arguments), evaluate(build(rule, *exact), exact)
+        wanted = np.asarray(wanted).astype(dtype)
+    assert found.dtype == np.dtype(dtype)
+    # At the roots of Hermite polynomials the error is that of their terms.
+    scale = {"gaussian": 2.0**LARGEST_ORDER}.get(name, 0.0)
+    rtol = 1e-13 if dtype == "f8" else 4e-7
+    atol = np.nan_to_num(rtol * scale + (4e-310 if dtype == "f8" else 1e-44))
+    with np.errstate(all="ignore"):
+        close = (np.abs(found - wanted) <= rtol * np.abs(wanted) + atol) | (found == wanted)
+    same = close | (np.isnan(found) & np.isnan(wanted))
+    at = [argument[~same][:5] for argument in arguments]
+    assert same.all(), (at, found[~same][:5], np.asarray(wanted)[~same][:5])
+
+
+EXACT: dict[str, tuple[Callable[..., Any], tuple[tuple[float, float], ...], float]] = {
+    "logit": (lambda x: mp.log(x / (1 - x)), ((0.0, 1.0),), 3.0),
+    "ndtr": (lambda x: mp.ncdf(x), ((-5.0, 8.0),), 24.0),
+    "log_ratio": (lambda x, y: mp.log(x / y), ((0.5, 2.0), (0.5, 2.0)), 3.0),
+    "rel_entr": (lambda x, y: x * mp.log(x / y), ((0.5, 2.0), (0.5, 2.0)), 4.0),
+    "xlogy": (lambda x, y: x * mp.log(y), ((-2.0, 2.0), (0.0, 5.0)), 3.0),
+    "sinc": (lambda x: mp.sincpi(x), ((-0.5, 0.5),), 4.0),
+}
+"""By op the exact function, intervals, and the bound of errors in ULP: of ndtr those of its argument count too."""
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_errors_are_a_few_units_in_the_last_place(name: str) -> None:
+    exact, intervals, bound = EXACT[name]
+    random = np.random.default_rng(3)
+    arguments = [random.uniform(*interval, 300) for interval in intervals]
+    (found,) = run(lambda *values: OPS[name](*values), *arguments)
+    with mp.workdps(40):
+        for value, *at in zip(found, *arguments, strict=True):
+            wanted = exact(*map(mp.mpf, at))
+            assert abs(mp.mpf(float(value)) - wanted) <= bound * mp.mpf(float(np.spacing(abs(value)))), at
+
+
+GRADIENTS: dict[str, tuple[Callable[..., Any], int]] = {
+    "a power": (np.power, 2),
+    "an error function": (scipy.special.erf, 1),
+    "its complement": (scipy.special.erfc, 1),
+    "a normal distribution": (scipy.special.ndtr, 1),
+    "a log of odds": (scipy.special.logit, 1),
+    "an entropy": (scipy.special.entr, 1),
+    "a relative entropy": (scipy.special.rel_entr, 2),
+    "sinc": (np.sinc, 1),
+    "a remainder": (np.mod, 2),
+    "a remainder of C's": (np.fmod, 2),
+}
+
+
+@pytest.mark.parametrize("name", GRADIENTS)
+def test_values_and_gradients_are_one_pass(name: str) -> None:
+    f, count = GRADIENTS[name]
+    arguments = [np.random.default_rng(seed).uniform(0.1, 0.9, 300) for seed in range(count)]
+
+    def loss(*values: Any) -> Any:
+        return np.sum(f(*values) * 2.0)
+
+    gradient = sg.value_and_grad(loss, tuple(range(count)), backend="llvm")
+    text = sg.explain(gradient)(*arguments)["llvm source"]
+    assert text.count("#   for i0 in 0..300:") == 1
+    assert {step.partition("_")[0] for step in re.findall(r"^#   (\w+) ->", text, re.MULTILINE)} <= {"kernel"}
+    known = sg.value_and_grad(loss, tuple(range(count)), backend="numpy")(*arguments)
+    found = gradient(*arguments)
+    np.testing.assert_allclose(found[0], known[0], rtol=1e-13)
+    np.testing.assert_allclose(found[1], known[1], rtol=1e-11)
