@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Sequence
-from typing import Final
 
-from srcgrad.backends.llvm.planning import in_memory
+from srcgrad.backends.llvm.planning import UPDATES, in_memory
 from srcgrad.ir.core import Literal, Operation, Value
 from srcgrad.ir.types import TapeType
-
-UPDATES: Final = frozenset({"scatter_add", "scatter_set", "slice_set"})
-"""Operations that write into their first operand's memory where they may."""
 
 
 def ordered(operations: Sequence[Operation]) -> tuple[list[int], list[list[int]]]:

@@ -7,6 +7,8 @@ later roots take its place in the arena. Regions are planned for each set of par
 
 from __future__ import annotations
 
+import bisect
+import itertools
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -17,6 +19,8 @@ from srcgrad.ir.types import ArrayType, TapeType
 
 ALIGNMENT: Final = 64
 _LOOKED_AT: Final = 64
+UPDATES: Final = frozenset({"scatter_add", "scatter_set", "slice_set"})
+"""Operations that write into their first operand's memory where they may."""
 
 
 def in_memory(type: ArrayType) -> bool:
@@ -203,6 +207,9 @@ class Plan:
         """Per operation the results that are written over operands, and which."""
         self.control: dict[Operation, CondPlan | LoopPlan] = {}
         self.local: list[Root] = []
+        self.operations = operations
+        self.updates = [k for k, item in enumerate(operations) if item.regions or item.op.name in UPDATES]
+        """Where operations are that may write over operands."""
         self.last: dict[Value, int] = {}
         for index, operation in enumerate(operations):
             for value in operation.operands:
@@ -239,7 +246,7 @@ class Plan:
         if effect.shows and results:
             shown = operation.operands[0]
             below = self.roots.get(shown)
-            if below is not None:
+            if below is not None and not self.is_outlived(below, results[0], index):
                 shift = self.shifts[shown]
                 known = None if shift is None or effect.offset is None else shift + effect.offset
                 self.attach(results[0], below, known)
@@ -251,6 +258,23 @@ class Plan:
                 self.attach(value, self.roots[operation.operands[place]], 0)
             elif not self.is_over(value, index, operation, effect.over):
                 self.make(value, index)
+
+    def is_outlived(self, root: Root, part: Value, index: int) -> bool:
+        """Whether a part of an array is read up to where the array may be written over, or later.
+
+        Then a copy of the part is less than one of the array.
+        """
+        if 2 * bytes_of(part.type) > root.size:
+            return False
+        first = bisect.bisect_right(self.updates, index)
+        for update in itertools.islice(self.updates, first, None):
+            if update > self.last.get(part, index):
+                return False
+            operation = self.operations[update]
+            written = operation.operands if operation.regions else operation.operands[:1]
+            if any(self.roots.get(value) is root for value in written):
+                return True
+        return False
 
     def is_over(self, value: Value, index: int, operation: Operation, pairs: Sequence[tuple[Value, Value]]) -> bool:
         """Whether a result has found an operand to be written over."""

@@ -416,7 +416,7 @@ class SectionWriter:
         (result,) = operation.results
         if not in_memory(result.type):
             scope.env[result] = self.load(pointer, result.type.dtype)
-        elif operation.operands[0] in scope.plan.roots:
+        elif scope.plan.roots.get(operation.operands[0]) is scope.plan.roots[result]:
             scope.env[result] = pointer
         else:
             self.copy(self.target(scope, result), pointer, bytes_of(result.type))

@@ -5,12 +5,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
-from srcgrad.ir.core import Attrs, Builder, Literal, Operation, Value
+from srcgrad.ir.core import Attrs, Builder, Literal, Operation, Value, literal
 from srcgrad.ir.opdef import Term
 from srcgrad.ir.passes.matching import apply, emit, made_by, rule
 from srcgrad.ir.ranges import apart, bounds_of, ranges_of, within
+from srcgrad.ir.types import INT64, ArrayType
 
 FARTHEST: Final = 64
 """How many updates a slice looks back through, which bounds the time that one takes."""
@@ -29,6 +31,13 @@ def places_within(inner: Attrs, outer: Attrs) -> list[range] | None:
             return None
         found.append(places)
     return found
+
+
+def sliced(builder: Builder, value: Value, ranges: Sequence[range]) -> Value:
+    """A slice of these indices, none of them empty; all of them are the value itself."""
+    if ranges == list(map(range, value.type.static_shape)):
+        return value
+    return emit(builder, "slice", value, **bounds_of(ranges))
 
 
 def example(x: Term, value: Any, bounds: dict[str, Any]) -> Term:
@@ -62,7 +71,7 @@ def slice_of_update(operation: Operation, builder: Builder) -> Value | None:
             break
         places = places_within(operation.attrs, update.attrs)
         if places is not None:
-            return emit(builder, "slice", update.operands[1], **bounds_of(places))
+            return sliced(builder, update.operands[1], places)
         if not any(map(apart, ranges_of(operation.attrs), ranges_of(update.attrs))):
             return None
         value = update.operands[0]
@@ -129,6 +138,28 @@ def slice_of_concatenation(operation: Operation, builder: Builder) -> Value | No
         size = value.type.static_shape[axis]
         if first <= ranges[axis][0] and ranges[axis][-1] < first + size:
             ranges[axis] = range(ranges[axis].start - first, ranges[axis].stop - first, ranges[axis].step)
-            return emit(builder, "slice", value, **bounds_of(ranges))
+            return sliced(builder, value, ranges)
         first += size
     return None
+
+
+def element(x: Term, *more: Term) -> Term:
+    """A row at an index, or that row written, in an example."""
+    index = Term(x.builder, literal(2, ArrayType(INT64)))
+    return apply("scatter_set" if more else "gather", x, *more, index, axis=0)
+
+
+@rule(
+    "scatter_set(y, gather(y)) -> y, y = scatter_set(x)",
+    lambda x: element(y := element(x, element(x) * 2.0), element(y)),
+    shape=SHAPE,
+    early=True,
+)
+def row_written_back(operation: Operation, builder: Builder) -> Value | None:
+    """``x[i] += y``, which Python assigns to itself; what was written there has raised an error if that is nowhere."""
+    target, written, *indices = operation.operands
+    update, read = made_by(target, "scatter_set"), made_by(written, "gather")
+    if update is None or read is None or read.operands[0] != target or any(index.type.shape for index in indices):
+        return None
+    same = [tuple(indices), operation.attrs] == [update.operands[2:], update.attrs] == [read.operands[1:], read.attrs]
+    return target if same else None

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from srcgrad.errors import DTypeError, IndexingError, ShapeError, SrcgradError, UnsupportedError
-from srcgrad.ir.core import Value
+from srcgrad.ir.core import Value, literal
 from srcgrad.ir.opdef import REGISTRY
 from srcgrad.ir.types import INT64, ArrayType
 from srcgrad.tracing.trace import Trace, current_trace
@@ -28,21 +28,36 @@ from srcgrad.tracing.views import ReshapeView, ReverseView, SliceView, View
 
 @dataclass(frozen=True, eq=False)
 class IndexView(View):
-    """``base[..., index, ...]`` along one axis, for a traced integer: a view, as NumPy's is."""
+    """``base[..., i, j, ...]`` along axes next to each other, for integers, some of them traced: a view, as NumPy's is.
+
+    It is one view for all of them: of ``base[i][j]`` one element is read or written, not a row that it is in.
+    """
 
     axis: int
-    index: Tracer
+    indices: tuple[Tracer | int, ...]
+
+    def places(self) -> list[Value]:
+        return [literal(index, ArrayType(INT64)) if isinstance(index, int) else index.read() for index in self.indices]
 
     def forward(self, trace: Trace, base: Value) -> Value:
-        return trace.emit(REGISTRY["gather"], [base, self.index.read()], {"axis": self.axis})
+        return trace.emit(REGISTRY["gather"], [base, *self.places()], {"axis": self.axis})
 
     def backward(self, trace: Trace, base: Value, new: Value) -> Value:
-        return trace.emit(REGISTRY["scatter_set"], [base, new, self.index.read()], {"axis": self.axis})
+        return trace.emit(REGISTRY["scatter_set"], [base, new, *self.places()], {"axis": self.axis})
 
     def apply(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        index: tuple[Any, ...] = (*[slice(None)] * self.axis, 0, ...)
+        index: tuple[Any, ...] = (*[slice(None)] * self.axis, *[0] * len(self.indices), ...)
         view: np.ndarray[Any, Any] = array[index]
         return view
+
+    def of(self, view: Tracer) -> Tracer:
+        """This view of an array; of one that is such a view itself, along the axis before, it is one with that."""
+        chain, step, after = view.chain, self, self.axis + len(self.indices)
+        last = chain[-1] if chain else None
+        if isinstance(last, IndexView) and last.axis == self.axis:
+            chain, step = chain[:-1], IndexView(self.axis, last.indices + self.indices)
+        shape = view.shape[: self.axis] + view.shape[after:]
+        return Tracer(view.storage, (*chain, step), ArrayType(view.dtype, shape))
 
 
 class Located(NamedTuple):
@@ -179,18 +194,8 @@ def require_bounds(view: Tracer, axes: list[int], indices: list[Tracer]) -> None
 
 def basic(x: Tracer, entries: list[Any]) -> Tracer:
     """The view of slices, ints (known or traced) and new axes."""
-    traced = [k for k, entry in enumerate(entries) if isinstance(entry, Tracer)]
-    if traced:
-        view = basic(x, [slice(None) if k in traced else entry for k, entry in enumerate(entries)])
-        after_ints = [k - sum(isinstance(entry, int) for entry in entries[:k]) for k in traced]
-        steps = [
-            IndexView(axis, place_of(entries[k]))
-            for k, axis in zip(reversed(traced), reversed(after_ints), strict=True)
-        ]
-        for place in steps:
-            if not view.shape[place.axis]:
-                raise IndexingError(f"index is out of bounds for axis {place.axis} with size 0")
-        return view.viewed(*steps)
+    if any(isinstance(entry, Tracer) for entry in entries):
+        return with_traced(x, entries)
     starts, limits, strides, reverse, shape = [], [], [], [], []
     axis = 0
     for entry in entries:
@@ -223,6 +228,34 @@ def basic(x: Tracer, entries: list[Any]) -> Tracer:
     if counts != tuple(shape):
         views.append(ReshapeView(tuple(shape)))
     return Tracer(x.storage, x.chain + tuple(views), ArrayType(x.dtype, tuple(shape)))
+
+
+def with_traced(x: Tracer, entries: list[Any]) -> Tracer:
+    """The view of entries of which some are traced: integers next to these are read or written with them.
+
+    They come before slices: of ``x[i, 1:-1]`` a part of one row is read or written, not one row of a part.
+    """
+    runs: list[list[int]] = []
+    """Places of integers next to each other."""
+    for k, entry in enumerate(entries):
+        if isinstance(entry, (int, Tracer)):
+            if k and isinstance(entries[k - 1], (int, Tracer)):
+                runs[-1].append(k)
+            else:
+                runs.append([k])
+    runs = [run for run in runs if any(isinstance(entries[k], Tracer) for k in run)]
+    taken, view = {k for run in runs for k in run}, x
+    for run in reversed(runs):
+        axis = sum(entry is not None for entry in entries[: run[0]])
+        indices: list[Tracer | int] = []
+        for k, size in zip(run, view.shape[axis:], strict=False):
+            index = entries[k]
+            if not size or (isinstance(index, int) and not -size <= index < size):
+                number = f"index {index}" if isinstance(index, int) else "index"
+                raise IndexingError(f"{number} is out of bounds for axis {axis + k - run[0]} with size {size}")
+            indices.append(index % size if isinstance(index, int) else place_of(index))
+        view = IndexView(axis, tuple(indices)).of(view)
+    return basic(view, [entry for k, entry in enumerate(entries) if k not in taken])
 
 
 def slice_bounds(entry: slice, size: int) -> tuple[int, int, int]:

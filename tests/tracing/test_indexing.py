@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import srcgrad as sg
 from srcgrad.errors import IndexingError, MutationError, ShapeError, SrcgradError, UnsupportedError
 from srcgrad.tracing.trace import NeedsConcrete
 from tests.tracing.trace_support import compare, directional, run
@@ -203,6 +204,64 @@ def test_a_traced_integer_picks_a_view() -> None:
     compare(program, (M, np.int64(1)))
     compare(program, (M, np.int64(-2)), concrete=True)
     directional(program, (M, np.int64(1)))
+
+
+def test_several_traced_indices() -> None:
+    """Next to one another they are one view, with the integers beside them; elsewhere several."""
+
+    def program(x: Any, i: Any, j: Any) -> Any:
+        y = x.copy()
+        y[i, j] = 5.0
+        y[i][j] *= 2.0
+        y[i, 1][j] += 1.0
+        y[-1, j, i] = 7.0
+        row = y[i, j]
+        row -= 0.5
+        y[i, :, j] += row[:3]
+        y[:, i, j][...] *= 3.0
+        y[0, 1:, j] = y[i, None, j, 2:].sum()
+        read = (
+            y[i][j][1],
+            y[i, j, 2],
+            y[i, j][j],
+            y[..., i, j],
+            y[j, None, i],
+            y[0, i, None, j],
+            y[1, ::-1, j],
+            y[i, -1, -1],
+            y[0, j, 3],
+        )
+        return y, row, *read
+
+    for k, other in ((0, 1), (1, 0), (-1, -2), (-2, 1)):
+        compare(program, (X, np.int64(k), np.int64(other)))
+        compare(program, (X, np.int64(k), np.int64(other)), concrete=True)
+        directional(program, (X, np.int64(k), np.int64(other)))
+
+
+def test_an_element_at_traced_indices_is_read_and_written_alone() -> None:
+    """A row that it is in would make a loop over all elements a loop over all rows, each time."""
+
+    def program(x: Any) -> Any:
+        y = x.copy()
+        for i in range(1, len(y)):
+            for j in range(1, y.shape[1]):
+                y[i, j] += y[i - 1][j] * y[i, 0]
+            y[i, 1:-1] -= y[i - 1, 2:]
+        return y
+
+    ir = sg.explain(sg.jit(program, backend="numpy"))(np.ones((40, 50)))["ir"]
+    assert "for" in ir and "f64[40] = gather" not in ir
+    assert ir.count("f64[50] = gather") == ir.count(" = slice ") > 0  # of rows, for the last line
+
+
+@pytest.mark.parametrize("place", [(0, 3), (1, -4), (2, 5)])
+def test_an_integer_beside_a_traced_index_must_be_within_bounds(place: tuple[int, int]) -> None:
+    def program(x: Any, i: Any) -> Any:
+        return x[i, place[1]]
+
+    with pytest.raises(IndexingError, match=f"index {place[1]} is out of bounds for axis 1 with size 3"):
+        run(program, (X, np.int64(0)))
 
 
 def test_a_traced_index_array() -> None:

@@ -83,7 +83,8 @@ def in_progress(trace: Trace) -> bool:
 
 def lasting(chain: Chain) -> bool:
     """Whether the traced indices of a chain of views are known here: not those of a block that has ended."""
-    return all(not isinstance(view, IndexView) or in_progress(view.index.storage.trace) for view in chain)
+    indices = [index for view in chain if isinstance(view, IndexView) for index in view.indices]
+    return all(isinstance(index, int) or in_progress(index.storage.trace) for index in indices)
 
 
 def array_storage(x: Any) -> Storage | None:

@@ -109,6 +109,13 @@ def written(x, start, limit, stride=1, of=None):
     return op("slice_set")(x, value, starts=(start,), limits=(limit,), strides=(stride,))
 
 
+def row(x, index, of=None):
+    """A row of x, or rows, or x with ``of`` there."""
+    place = np.array(index)
+    given = Term(x.builder, literal(place[()], ArrayType(place.dtype, place.shape)))
+    return op("gather")(x, given, axis=0) if of is None else op("scatter_set")(x, of, given, axis=0)
+
+
 NOT_EQUATIONS = {
     "a slice of more than was written": lambda x: part(written(x, 0, 1), 0, 2),
     "a slice of what was written and of zeros": lambda x: part(written(x.like(0), 0, 2, of=part(x, 0, 2)), 1, 3),
@@ -118,6 +125,9 @@ NOT_EQUATIONS = {
     "what is written next to what was": lambda x: written(written(x, 0, 2), 1, 3),
     "what is written between what was": lambda x: written(written(x, 0, 2), 0, 3, 2),
     "a slice of what is written elsewhere": lambda x: written(x, 0, 2, of=part(x, 1, 3)),
+    "a row that is written elsewhere": lambda x: row(y := row(x, 1, of=row(x, 1) * 2.0), 1, of=row(y, 2)),
+    "a row that was not written": lambda x: row(x, 1, of=row(x, 1)),
+    "rows that were written": lambda x: row(y := row(x, (1, 1), of=part(x, 0, 2)), (1, 1), of=row(y, (1, 1))),
     "a slice of two arrays": lambda x, y: part(op("concatenate")(x, y, axis=0), 2, 4),
     "a cast that rounds": lambda x: cast(x, "f4", "f8"),
     "a cotangent that would be rounded twice": lambda x: cast(cast(x, "f2"), "f4", "f8"),
