@@ -264,7 +264,7 @@ class Plan:
 
         Then a copy of the part is less than one of the array.
         """
-        if 2 * bytes_of(part.type) > root.size:
+        if not root.owned or 2 * bytes_of(part.type) > root.size:
             return False
         first = bisect.bisect_right(self.updates, index)
         for update in itertools.islice(self.updates, first, None):

@@ -26,7 +26,7 @@ from typing import Any
 from srcgrad.ir.core import NO_ATTRS, Attrs, Builder, Literal, Operation, Region, Value, is_splat, literal, zeros
 from srcgrad.ir.errors import InternalError
 from srcgrad.ir.opdef import REGISTRY, Lin, Linear, LinearEmitter, LinearOperand, Op, Tangent, Term, Zero, broadcast_to
-from srcgrad.ir.transforms.patterns import Patterns, sliced
+from srcgrad.ir.transforms.patterns import Patterns
 from srcgrad.ir.types import BOOL, ArrayType, TapeType
 
 PATH_LIMIT = 8
@@ -210,10 +210,9 @@ class Masked(LinearEmitter):
         write = right.value.producer
         if write is None or write.op is not self.write_op or left.mask is None or right.mask is None:
             return None
-        known = self.patterns.of(left.mask)
-        if known is None or left.mask.type.shape != left.type.shape or not is_splat(write.operands[0], 0):
+        if left.mask.type.shape != left.type.shape or not is_splat(write.operands[0], 0):
             return None
-        if not sliced(known, write.attrs).never:
+        if not self.patterns.never_in(left.mask, write.attrs):
             return None
         value = self.builder.emit(self.write_op, [left.value, write.operands[1]], write.attrs)
         return self.lin(value, self.masks.either(left.mask, right.mask), left.clean and right.clean)

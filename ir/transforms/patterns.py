@@ -232,6 +232,14 @@ class Patterns:
             self.found[mask] = self.made(producer, depth) if depth < DEEPEST and self.sized(mask) else None
         return self.found[mask]
 
+    def never_in(self, mask: Value, attrs: Attrs) -> bool:
+        """Whether it is known that a mask is False everywhere in a slice."""
+        pattern = self.of(mask)
+        try:
+            return pattern is not None and sliced(pattern, attrs).never
+        except Unknown:
+            return False
+
     def sized(self, mask: Value) -> bool:
         """Whether this is an array of a shape that is known."""
         type: Any = mask.type

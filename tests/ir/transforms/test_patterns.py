@@ -135,6 +135,19 @@ def test_what_has_many_cells_or_is_not_known_is_unknown() -> None:
     assert constant(True, ()).always and constant(False, ()).never
 
 
+def test_parts_with_too_many_cells_are_added() -> None:
+    """Every second row is known, and so is every other one; not where columns are cut too."""
+
+    def f(x: Any) -> Any:
+        return np.sum(np.sin(x[::2]) * 2.0) + np.sum(x[1::2, 2:5] ** 2)
+
+    x = np.linspace(0.0, 1.0, 40_000).reshape(4_000, 10)
+    wanted = np.zeros_like(x)
+    wanted[::2] = 2 * np.cos(x[::2])
+    wanted[1::2, 2:5] = 2 * x[1::2, 2:5]
+    np.testing.assert_allclose(sg.grad(f, backend="numpy")(x), wanted, rtol=1e-14)
+
+
 def test_masks_that_hold_everywhere_or_nowhere_are_none() -> None:
     builder = Builder()
     emitter = Masked(builder)
