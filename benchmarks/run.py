@@ -45,7 +45,7 @@ from benchmarks.measure import (  # and sets one thread, before NumPy is importe
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.rows import algebra, calls, compiling, fused, loops, masks, matrices, threads
+from benchmarks.rows import algebra, calls, compiling, fused, in_place, loops, masks, matrices, threads
 
 Array = NDArray[np.float64]
 
@@ -228,6 +228,7 @@ ROWS: dict[str, Callable[[int], Row]] = {
     **fused.ROWS,
     **compiling.ROWS,
     **loops.ROWS,
+    **in_place.ROWS,
     **masks.ROWS,
     **threads.ROWS,
 }

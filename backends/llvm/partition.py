@@ -23,7 +23,7 @@ from srcgrad.backends.llvm.loops import REDUCTIONS, Compute, Group
 from srcgrad.backends.llvm.natives import ALIAS, Natives, fused_kind
 from srcgrad.backends.llvm.nests import Nest, is_straight, nested
 from srcgrad.backends.llvm.ordering import reads_first
-from srcgrad.backends.llvm.pieces import FEW, PIECED, is_update, pieces_of
+from srcgrad.backends.llvm.pieces import FEW, PIECED, pieces_of, wanted_updates
 from srcgrad.backends.llvm.target import TARGET
 from srcgrad.backends.llvm.writing import GroupWriter, folded, is_fold
 from srcgrad.ir.core import Attrs, Function, Literal, Operation, Region, Value
@@ -185,7 +185,7 @@ class _Planner:
         return "other" if operation in self.partition.natives.left else fused_kind(operation)
 
     def classify(self) -> None:
-        by_numpy, arrays_of_updates = self.partition.natives.left, self.wanted_updates()
+        by_numpy, arrays_of_updates = self.partition.natives.left, wanted_updates(self.all, self.results, self.kind)
         for operation in self.all:
             kind = self.kind(operation)
             if kind == "compute":
@@ -231,35 +231,6 @@ class _Planner:
                 if piece.places is None and piece.base in self.inlined:
                     self.kept.add(piece.base)
         self.part()
-
-    def wanted_updates(self) -> Set[Operation]:
-        """Updates of arrays that something other than a loop reads: these are done in place, one after the other."""
-        if not any(map(is_update, self.all)):
-            return frozenset()
-        found: set[Operation] = set()
-        wanted = set(self.results)
-        for operation in reversed(self.all):
-            kind = self.kind(operation)
-            if kind == "compute":
-                continue
-            if wanted.isdisjoint(operation.results) and kind == "view":
-                if view_index(operation) is None or operation.results[0].type.size > operation.operands[0].type.size:
-                    wanted.update(operation.operands)
-            elif not wanted.isdisjoint(operation.results) or operation.op.name not in PIECED or kind == "view":
-                wanted.update(operation.operands)
-                if is_update(operation) and not self.is_mostly_computed(operation):
-                    found.add(operation)
-        return found
-
-    def is_mostly_computed(self, update: Operation) -> bool:
-        """Whether half of a row is computed anew: that is one pass over all of it, rather than one more to copy.
-
-        Of several axes the ends of all rows cost as much as that.
-        """
-        whole, part = update.operands
-        if part.producer is None or whole.type.rank != 1 or 2 * part.type.size < whole.type.size:
-            return False
-        return self.kind(part.producer) == "compute"
 
     def read_by(self, operation: Operation) -> Sequence[Value]:
         """What an operation reads, of arrays and of what groups compute."""

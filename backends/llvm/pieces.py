@@ -8,9 +8,10 @@ is written into an array that is no more needed costs one short pass in place: t
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence, Set
 from typing import Final
 
-from srcgrad.backends.llvm.indices import Bound, Piece, View, unit
+from srcgrad.backends.llvm.indices import Bound, Piece, View, unit, view_index
 from srcgrad.backends.llvm.kinds import is_loop_type, is_zero
 from srcgrad.ir.core import Literal, Operation, Value
 
@@ -38,6 +39,42 @@ def pieces_of(operation: Operation, below: View | None = None) -> View | None:
 def is_update(operation: Operation) -> bool:
     """Whether an operation writes a part of an array that is not zero everywhere."""
     return operation.op.name == "slice_set" and not is_in_zeros(operation)
+
+
+def wanted_updates(
+    operations: Sequence[Operation], results: Sequence[Value], kind_of: Callable[[Operation], str]
+) -> Set[Operation]:
+    """Updates of arrays that something other than a loop reads: these are done in place, one after the other.
+
+    ``kind_of``: whether an operation is computed in loops, shows what others are, or neither, as `fused_kind` says.
+    """
+    if not any(map(is_update, operations)):
+        return frozenset()
+    found: set[Operation] = set()
+    wanted = set(results)
+    for operation in reversed(operations):
+        kind = kind_of(operation)
+        if kind == "compute":
+            continue
+        if wanted.isdisjoint(operation.results) and kind == "view":
+            if view_index(operation) is None or operation.results[0].type.size > operation.operands[0].type.size:
+                wanted.update(operation.operands)
+        elif not wanted.isdisjoint(operation.results) or operation.op.name not in PIECED or kind == "view":
+            wanted.update(operation.operands)
+            if is_update(operation) and not is_mostly_computed(operation, kind_of):
+                found.add(operation)
+    return found
+
+
+def is_mostly_computed(update: Operation, kind_of: Callable[[Operation], str]) -> bool:
+    """Whether half of a row is computed anew: that is one pass over all of it, rather than one more to copy.
+
+    Of several axes the ends of all rows cost as much as that.
+    """
+    whole, part = update.operands
+    if part.producer is None or whole.type.rank != 1 or 2 * part.type.size < whole.type.size:
+        return False
+    return kind_of(part.producer) == "compute"
 
 
 def is_in_zeros(operation: Operation) -> bool:
