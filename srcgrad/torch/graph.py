@@ -74,7 +74,7 @@ class SavedValue:
 
     __slots__ = ("counter", "hooks", "packed", "version", "where")
 
-    def __init__(self, array: Any, counter: list[int], where: str = "") -> None:
+    def __init__(self, array: Any, counter: list[Any], where: str = "") -> None:
         self.counter = counter
         self.version = counter[0]
         self.where = where
@@ -111,18 +111,10 @@ def packed_value(saved: SavedValue, tensor: Tensor) -> SavedValue:
     return saved
 
 
-LAST_WRITES: Final[dict[int, Span]] = {}
-"""Where a version counter (by identity) was last moved on, for the message of `changed_in_place`; bounded."""
-
-
-def moved_on(counter: list[int]) -> None:
-    """One more in-place change of the memory of this counter."""
+def moved_on(counter: list[Any]) -> None:
+    """One more in-place change of the memory of this counter, which keeps where it was for `changed_in_place`."""
     counter[0] += 1
-    span = user_span()
-    if span is not None:
-        if len(LAST_WRITES) > 256:
-            LAST_WRITES.clear()
-        LAST_WRITES[id(counter)] = span
+    counter[1:] = (user_span(),)
 
 
 def output_of(edge: Edge | None) -> str:
@@ -144,7 +136,7 @@ def changed_in_place(saved: SavedValue, where: str = "") -> AutogradError:
         f"expected version {saved.version} instead.",
         hint="write y = y + 1 in place of y += 1, or change a clone()",
     )
-    span = LAST_WRITES.get(id(saved.counter))
+    span: Span | None = saved.counter[1] if len(saved.counter) > 1 else None
     return error.add_context(f"changed in place at {span.describe()}") if span is not None else error
 
 

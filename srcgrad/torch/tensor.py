@@ -44,7 +44,7 @@ class Tensor:
     _output: int = 0
     _requires: bool = False
     _grad: Tensor | None = None
-    _counter: list[int]
+    _counter: list[Any]
     _base: Tensor | None = None
     _views: tuple[tuple[Op, tuple[Any, ...], int | None], ...] = ()
     """Of a view: how it is made of the base as that was first; of a base that was transposed in place: how."""
@@ -253,7 +253,7 @@ class Tensor:
     def _version(self) -> int:
         if self._inference:
             raise AutogradError("Inference tensors do not track version counter.")
-        return self._counter[0]
+        return int(self._counter[0])
 
     def is_inference(self) -> bool:
         """Whether it was made in `inference_mode`."""

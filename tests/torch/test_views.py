@@ -234,3 +234,23 @@ def test_parts_of_a_complex_tensor_can_be_written_through_pairs() -> None:
     z = torch.view_as_real(x.detach().requires_grad_() * 1)
     torch.view_as_complex(z)[0] = 1j
     assert z.tolist() == [[0.0, 1.0], [3.0, -1.0]] and z.grad_fn.name() == "ViewAsRealBackward0"
+
+
+CHANGES = {
+    "method": lambda y: y.mul_(2),
+    "assignment": lambda y: y.__setitem__(0, 2.0),
+    "out": lambda y: torch.exp(torch.ones(3), out=y),
+    "increment_version": lambda y: torch.autograd.graph.increment_version(y),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_the_error_names_the_line_of_the_last_change_in_place(change: Any) -> None:
+    factor, x = torch.ones(3), torch.ones(3, requires_grad=True)
+    factor.add_(1)
+    y = (x * factor).sum()
+    factor.sub_(1)
+    line = change.__code__.co_firstlineno
+    change(factor)
+    with pytest.raises(AutogradError, match=rf"changed in place at .*test_views.py:{line}"):
+        y.backward()

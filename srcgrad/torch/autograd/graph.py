@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from typing import Any, Final, Literal, NamedTuple
 
 from srcgrad.torch.errors import AutogradError, TensorValueError
-from srcgrad.torch.graph import AccumulateGrad, GraphNode, RemovableHandle
+from srcgrad.torch.graph import AccumulateGrad, GraphNode, RemovableHandle, moved_on
 from srcgrad.torch.modes import MODE
 from srcgrad.torch.tensor import Tensor, edge_of
 
@@ -51,7 +51,7 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
 def increment_version(tensor: Tensor | Sequence[Tensor]) -> None:
     """Count an in-place change that was made behind autograd's back."""
     for x in (tensor,) if isinstance(tensor, Tensor) else tensor:
-        x._counter[0] += 1
+        moved_on(x._counter)
 
 
 class saved_tensors_hooks:

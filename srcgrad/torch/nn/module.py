@@ -10,7 +10,7 @@ import numpy as np
 from srcgrad.ir.errors import nearest_hint
 from srcgrad.torch import dtypes
 from srcgrad.torch.errors import TensorError, TensorNotImplementedError, TensorTypeError, TensorValueError
-from srcgrad.torch.graph import Hooks, RemovableHandle, dtype_of_type, type_name
+from srcgrad.torch.graph import Hooks, RemovableHandle, dtype_of_type, moved_on, type_name
 from srcgrad.torch.modes import no_grad
 from srcgrad.torch.nn.hooks import Border, registered
 from srcgrad.torch.nn.parameter import Buffer, Parameter
@@ -438,7 +438,7 @@ class Module(Stateful):
                 zeros = np.zeros_like(gradient._data)
                 if gradient.grad_fn is None:
                     gradient._data[...] = zeros
-                    gradient._counter[0] += 1
+                    moved_on(gradient._counter)
                     gradient._requires = False
                 else:
                     parameter._grad = gradient.detach()

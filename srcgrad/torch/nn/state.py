@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from srcgrad.torch.errors import TensorError, TensorTypeError
+from srcgrad.torch.graph import moved_on
 from srcgrad.torch.modes import no_grad
 from srcgrad.torch.nn.parameter import Parameter
 from srcgrad.torch.tensor import Tensor
@@ -133,7 +134,7 @@ def load_own(
         else:
             with no_grad():
                 current._data[...] = given._data
-                current._counter[0] += 1
+                moved_on(current._counter)
     extra = prefix + "_extra_state"
     if keeps_extra:
         if extra in state_dict:

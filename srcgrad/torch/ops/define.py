@@ -15,6 +15,7 @@ import numpy as np
 from srcgrad.torch import dtypes
 from srcgrad.torch.dispatch import apply, apply_inplace, named
 from srcgrad.torch.errors import TensorError, TensorNotImplementedError, TensorOverflowError, TensorTypeError
+from srcgrad.torch.graph import moved_on
 from srcgrad.torch.operation import Op
 from srcgrad.torch.tensor import Tensor, wrapped
 from srcgrad.tracing.tracer import Tracer
@@ -198,7 +199,7 @@ def store(out: Tensor | None, result: Any, name: str = "out") -> Any:
     resize(out, result._data.shape)
     with np.errstate(all="ignore"):
         out._data[...] = result._data
-    out._counter[0] += 1
+    moved_on(out._counter)
     return out
 
 
