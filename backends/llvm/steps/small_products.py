@@ -15,7 +15,9 @@ from srcgrad.backends.llvm.steps.matrices import Matrix, copy_elements, copy_tra
 from srcgrad.backends.llvm.steps.writer import Writer
 
 UNROLLED: Final = 96
-"""The most products of a tile that are written without a loop."""
+"""The most products of a tile that are written without a loop; with one, a trip has half as many at most."""
+SUMS: Final = 8
+"""The sums that a tile has at least, if there are so many: two are begun at a time, and take four."""
 BLOCK: Final = 512
 """The most products that are added one after the other, if there are more than twice as many."""
 LINE: Final = 64
@@ -102,13 +104,13 @@ def moved_columns(cells: Cells, product: Product, start: int, j: Number | None =
 
 
 def write_rows(cells: Cells, product: Product, rows: int, vectors: int, lanes: int, columns: int = 0) -> None:
-    """All rows of a block of columns, in as few tiles of one size as may be: the last may overlap the one before."""
+    """All rows of a block of columns, in tiles of one size: the last may overlap the one before."""
     w, count = cells.w, product.rows
     starts = [min(k * lanes, (columns or vectors * lanes) - lanes) for k in range(vectors)]
     if product.mask is not None:
         starts = [0]
-    tiles = -(-count // rows)
-    size = -(-count // tiles)
+    size = tile_rows(count, rows, -(-SUMS // (vectors * cells.registers)))
+    tiles = -(-count // size)
 
     def body(i: Number) -> None:
         first = w.least(w.integer("mul", i, size), count - size) if tiles > 1 else i
@@ -118,6 +120,12 @@ def write_rows(cells: Cells, product: Product, rows: int, vectors: int, lanes: i
         write_tile(cells, product._replace(a=a, c=c, after=tuple(after)), size, starts, lanes)
 
     w.loop(tiles, body)
+
+
+def tile_rows(count: int, most: int, least: int) -> int:
+    """How many rows a tile has: so many that the fewest are computed twice, and the most of such numbers."""
+    few = -(-count // -(-count // most))
+    return min({few, *range(least, most + 1)}, key=lambda rows: (-(-count // rows) * rows, -rows))
 
 
 def write_tile(cells: Cells, product: Product, rows: int, starts: Sequence[int], lanes: int) -> None:
@@ -178,14 +186,23 @@ def tile_sums(cells: Cells, product: Product, rows: int, starts: Sequence[int], 
             sums = added(sums, k, (), ())
         return sums
 
+    step = next(step for step in (4, 2, 1) if step == 1 or len(sums) * step * cells.registers <= UNROLLED // 2)
+
     def body(k: Number, carried: list[Number]) -> list[Number]:
         for start, nbytes in product.after:
-            step = -(-nbytes // depth)
-            for place in range(0, step, LINE):
-                w.prefetch(w.at(start, place, (k, step)))
-        return flat(added(grouped(carried, cells.registers), 0, ((k, b.row),), ((k, a.column),)))
+            share = -(-nbytes // depth)
+            for place in range(0, share * step, LINE):
+                w.prefetch(w.at(start, place, (k, share)))
+        sums = grouped(carried, cells.registers)
+        for n in range(step):
+            sums = added(sums, n, ((k, b.row),), ((k, a.column),))
+        return flat(sums)
 
-    return grouped(w.fold(depth, flat(sums), body), cells.registers)
+    whole = depth // step * step
+    sums = grouped(w.fold(whole, flat(sums), body, 0, step), cells.registers)
+    for k in range(whole, depth):
+        sums = added(sums, k, (), ())
+    return sums
 
 
 def flat(found: Sequence[Cell]) -> list[Number]:
