@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import array
+import itertools
 import operator
 from collections import deque
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from srcgrad.errors import DTypeError, IndexingError, ShapeError, SrcgradError, 
 from srcgrad.ir.core import Value, literal
 from srcgrad.ir.opdef import REGISTRY
 from srcgrad.ir.types import INT64, ArrayType
+from srcgrad.tracing.affine import affine_of
 from srcgrad.tracing.trace import Trace, current_trace
 from srcgrad.tracing.tracer import (
     Tracer,
@@ -26,37 +28,79 @@ from srcgrad.tracing.tracer import (
 from srcgrad.tracing.views import ReshapeView, ReverseView, SliceView, View
 
 
+class Window(NamedTuple):
+    """The slice ``start : start + length * step : step`` of an axis, all of which lies on the axis."""
+
+    start: Tracer
+    length: int
+    step: int
+
+    def place(self, trace: Trace, shape: tuple[int, ...], axis: int) -> Value:
+        """The indices along an axis of an array of them."""
+        first = trace.emit(REGISTRY["broadcast"], [self.start.read()], {"shape": (self.length,), "dims": ()})
+        steps = literal(np.arange(self.length) * self.step, ArrayType(INT64, (self.length,)))
+        found = trace.emit(REGISTRY["add"], [first, steps])
+        if shape == (self.length,):
+            return found
+        return trace.emit(REGISTRY["broadcast"], [found], {"shape": shape, "dims": (axis,)})
+
+
+WHOLE: Final = (int, np.integer, Tracer)
+"""What bounds of a window may be."""
+
+
 @dataclass(frozen=True, eq=False)
 class IndexView(View):
-    """``base[..., i, j, ...]`` along axes next to each other, for integers, some of them traced: a view, as NumPy's is.
+    """``base[..., i, j : j + 3, ...]`` along axes next to each other, some of it traced: a view, as NumPy's is.
 
     It is one view for all of them: of ``base[i][j]`` one element is read or written, not a row that it is in.
     """
 
     axis: int
-    indices: tuple[Tracer | int, ...]
+    indices: tuple[Tracer | int | Window, ...]
 
-    def places(self) -> list[Value]:
-        return [literal(index, ArrayType(INT64)) if isinstance(index, int) else index.read() for index in self.indices]
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The sizes of the windows' axes, which the view has in place of those that are indexed."""
+        return tuple(index.length for index in self.indices if isinstance(index, Window))
+
+    def traced(self) -> list[Tracer]:
+        numbers = (index.start if isinstance(index, Window) else index for index in self.indices)
+        return [number for number in numbers if isinstance(number, Tracer)]
+
+    def places(self, trace: Trace) -> list[Value]:
+        found, shape, windows = [], self.shape, 0
+        for index in self.indices:
+            if isinstance(index, Window):
+                found.append(index.place(trace, shape, windows))
+                windows += 1
+                continue
+            place = literal(index, ArrayType(INT64)) if isinstance(index, int) else index.read()
+            wide = {"shape": shape, "dims": ()}
+            found.append(trace.emit(REGISTRY["broadcast"], [place], wide) if shape else place)
+        return found
 
     def forward(self, trace: Trace, base: Value) -> Value:
-        return trace.emit(REGISTRY["gather"], [base, *self.places()], {"axis": self.axis})
+        return trace.emit(REGISTRY["gather"], [base, *self.places(trace)], {"axis": self.axis})
 
     def backward(self, trace: Trace, base: Value, new: Value) -> Value:
-        return trace.emit(REGISTRY["scatter_set"], [base, new, *self.places()], {"axis": self.axis})
+        return trace.emit(REGISTRY["scatter_set"], [base, new, *self.places(trace)], {"axis": self.axis})
 
     def apply(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        index: tuple[Any, ...] = (*[slice(None)] * self.axis, *[0] * len(self.indices), ...)
-        view: np.ndarray[Any, Any] = array[index]
+        parts = [
+            slice(0, index.length * index.step, index.step) if isinstance(index, Window) else 0
+            for index in self.indices
+        ]
+        view: np.ndarray[Any, Any] = array[(*[slice(None)] * self.axis, *parts, ...)]
         return view
 
     def of(self, view: Tracer) -> Tracer:
         """This view of an array; of one that is such a view itself, along the axis before, it is one with that."""
         chain, step, after = view.chain, self, self.axis + len(self.indices)
         last = chain[-1] if chain else None
-        if isinstance(last, IndexView) and last.axis == self.axis:
-            chain, step = chain[:-1], IndexView(self.axis, last.indices + self.indices)
-        shape = view.shape[: self.axis] + view.shape[after:]
+        if isinstance(last, IndexView) and last.axis + len(last.shape) == self.axis:
+            chain, step = chain[:-1], IndexView(last.axis, last.indices + self.indices)
+        shape = view.shape[: self.axis] + self.shape + view.shape[after:]
         return Tracer(view.storage, (*chain, step), ArrayType(view.dtype, shape))
 
 
@@ -138,7 +182,7 @@ def nonzero(mask: Any, x: Tracer, axis: int) -> list[np.ndarray[Any, Any]]:
 
 
 def locate(x: Tracer, index: Any) -> Located:
-    entries = [known_integer(entry) for entry in normalise(x, index)]
+    entries = with_windows(x, [known_integer(entry) for entry in normalise(x, index)])
     arrays = [entry for entry in entries if isinstance(entry, (Tracer, np.ndarray))]
     if not any(array.ndim for array in arrays):
         copied = any(not isinstance(array, Tracer) or not array.scalar for array in arrays)
@@ -173,14 +217,44 @@ def known_integer(entry: Any) -> Any:
     return entry
 
 
+def with_windows(x: Tracer, entries: list[Any]) -> list[Any]:
+    """The entries, with windows for slices between traced numbers whose length is known."""
+    axes = itertools.count()
+    sizes = [0 if entry is None else x.shape[next(axes)] for entry in entries]
+    return [
+        window_of(entry, size) if isinstance(entry, slice) else entry
+        for entry, size in zip(entries, sizes, strict=True)
+    ]
+
+
+def window_of(entry: slice, size: int) -> slice | Window:
+    """A slice that surely lies on its axis as a window; others as they are, and known numbers for what is known."""
+    start, stop, step = map(known_integer, (entry.start, entry.stop, 1 if entry.step is None else entry.step))
+    if not isinstance(start, Tracer) and not isinstance(stop, Tracer):
+        return entry if start is entry.start and stop is entry.stop else slice(start, stop, entry.step)
+    if not isinstance(start, WHOLE) or not isinstance(stop, WHOLE) or not isinstance(step, int) or step < 1:
+        return entry
+    first, end = affine_of(start), affine_of(stop)
+    if first is None or end is None:
+        return entry
+    length = end.plus(first, -1)
+    if length.terms:
+        return entry
+    count = -(-length.constant // step)
+    if first.least() < 0 or end.least() < 0 or (count > 0 and first.most() + (count - 1) * step >= size):
+        return entry  # it may be counted from the end, or be cut off there
+    return Window(as_tracer(start), count, step) if count > 0 else slice(0, 0)
+
+
 def index_tracer(entry: Any) -> Tracer:
     tracer = as_tracer(np.asarray(entry)) if not isinstance(entry, Tracer) else entry
     return from_value(cast_value(tracer.read(), INT64))
 
 
-def place_of(entry: Tracer) -> Tracer:
+def place_of(entry: Tracer | Window) -> Tracer | Window:
     """The index of a view: the number that the user has, so that the view lasts as long as it does."""
-    return entry if entry.scalar and entry.dtype == INT64 else index_tracer(entry)
+    whole = isinstance(entry, Window) or (entry.scalar and entry.dtype == INT64)
+    return entry if whole else index_tracer(entry)
 
 
 def require_bounds(view: Tracer, axes: list[int], indices: list[Tracer]) -> None:
@@ -194,7 +268,7 @@ def require_bounds(view: Tracer, axes: list[int], indices: list[Tracer]) -> None
 
 def basic(x: Tracer, entries: list[Any]) -> Tracer:
     """The view of slices, ints (known or traced) and new axes."""
-    if any(isinstance(entry, Tracer) for entry in entries):
+    if any(isinstance(entry, (Tracer, Window)) for entry in entries):
         return with_traced(x, entries)
     starts, limits, strides, reverse, shape = [], [], [], [], []
     axis = 0
@@ -231,23 +305,23 @@ def basic(x: Tracer, entries: list[Any]) -> Tracer:
 
 
 def with_traced(x: Tracer, entries: list[Any]) -> Tracer:
-    """The view of entries of which some are traced: integers next to these are read or written with them.
+    """The view of entries of which some are traced: integers and windows next to each other are one view.
 
     They come before slices: of ``x[i, 1:-1]`` a part of one row is read or written, not one row of a part.
     """
     runs: list[list[int]] = []
-    """Places of integers next to each other."""
+    """Places of integers and windows next to each other."""
     for k, entry in enumerate(entries):
-        if isinstance(entry, (int, Tracer)):
-            if k and isinstance(entries[k - 1], (int, Tracer)):
+        if isinstance(entry, (int, Tracer, Window)):
+            if k and isinstance(entries[k - 1], (int, Tracer, Window)):
                 runs[-1].append(k)
             else:
                 runs.append([k])
-    runs = [run for run in runs if any(isinstance(entries[k], Tracer) for k in run)]
+    runs = [run for run in runs if any(isinstance(entries[k], (Tracer, Window)) for k in run)]
     taken, view = {k for run in runs for k in run}, x
     for run in reversed(runs):
         axis = sum(entry is not None for entry in entries[: run[0]])
-        indices: list[Tracer | int] = []
+        indices: list[Tracer | int | Window] = []
         for k, size in zip(run, view.shape[axis:], strict=False):
             index = entries[k]
             if not size or (isinstance(index, int) and not -size <= index < size):
@@ -255,7 +329,8 @@ def with_traced(x: Tracer, entries: list[Any]) -> Tracer:
                 raise IndexingError(f"{number} is out of bounds for axis {axis + k - run[0]} with size {size}")
             indices.append(index % size if isinstance(index, int) else place_of(index))
         view = IndexView(axis, tuple(indices)).of(view)
-    return basic(view, [entry for k, entry in enumerate(entries) if k not in taken])
+    left = [slice(None) if isinstance(entry, Window) else entry for entry in entries]
+    return basic(view, [entry for k, entry in enumerate(left) if k not in taken or isinstance(entries[k], Window)])
 
 
 def slice_bounds(entry: slice, size: int) -> tuple[int, int, int]:

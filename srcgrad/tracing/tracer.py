@@ -37,6 +37,9 @@ from srcgrad.tracing.trace import (
 )
 from srcgrad.tracing.views import Chain, PartView, ReshapeView, TransposeView, View, put_through, seen_through
 
+if TYPE_CHECKING:
+    from srcgrad.tracing.affine import Affine
+
 FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {}
 """The rule of each NumPy function: NumPy's own signature, on tracers."""
 
@@ -50,7 +53,7 @@ BYTES_HINT = "a traced array has no memory of its own: leave what reads or write
 class Tracer(Asked):
     """A traced array or number."""
 
-    __slots__ = ("bound", "cache", "chain", "scalar", "storage", "type", "weak")
+    __slots__ = ("affine", "bound", "cache", "chain", "scalar", "storage", "type", "weak")
     __array_priority__ = 1e4
     __hash__ = None  # type: ignore[assignment]
 
@@ -65,6 +68,8 @@ class Tracer(Asked):
         self.cache: tuple[Value, Trace, Value] | None = None
         self.bound: int | None = None
         """The largest magnitude of a Python integer, where it is known: `magnitude`."""
+        self.affine: Affine | None = None
+        """A Python integer as a sum of indices of loops, where it is one: `affine`."""
 
     if TYPE_CHECKING:  # ``ufuncs`` and ``indexing`` install these
 

@@ -14,6 +14,7 @@ from srcgrad.errors import DTypeError, ShapeError, UnsupportedError
 from srcgrad.ir.core import Literal
 from srcgrad.ir.errors import nearest_hint
 from srcgrad.ir.types import INT64, ArrayType, DType
+from srcgrad.tracing.affine import combined
 from srcgrad.tracing.jax_arrays import is_jax_array
 from srcgrad.tracing.magnitude import bounded
 from srcgrad.tracing.tracer import (
@@ -136,7 +137,10 @@ def call(ufunc: np.ufunc, *inputs: Any, weak: bool = False) -> Any:
         name = ELEMENTWISE[ufunc]
     kinds = tuple([weak_type(x) for x in inputs])
     if kinds[0] is int and all(kind is int for kind in kinds):  # NumPy would take Python's own unbounded integers
-        return bounded(ufunc, inputs, apply_loop(ufunc, name, rule, (INT64,) * len(kinds), inputs, weak))
+        found = bounded(ufunc, inputs, apply_loop(ufunc, name, rule, (INT64,) * len(kinds), inputs, weak))
+        if weak and isinstance(found, Tracer):
+            found.affine = combined(ufunc, inputs)
+        return found
     return apply_loop(ufunc, name, rule, kinds, inputs, weak)
 
 

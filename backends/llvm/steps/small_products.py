@@ -125,7 +125,8 @@ def write_rows(cells: Cells, product: Product, rows: int, vectors: int, lanes: i
 def tile_rows(count: int, most: int, least: int) -> int:
     """How many rows a tile has: so many that the fewest are computed twice, and the most of such numbers."""
     few = -(-count // -(-count // most))
-    return min({few, *range(least, most + 1)}, key=lambda rows: (-(-count // rows) * rows, -rows))
+    best: int = min({few, *range(least, most + 1)}, key=lambda rows: (-(-count // rows) * rows, -rows))
+    return best
 
 
 def write_tile(cells: Cells, product: Product, rows: int, starts: Sequence[int], lanes: int) -> None:

@@ -83,8 +83,8 @@ def in_progress(trace: Trace) -> bool:
 
 def lasting(chain: Chain) -> bool:
     """Whether the traced indices of a chain of views are known here: not those of a block that has ended."""
-    indices = [index for view in chain if isinstance(view, IndexView) for index in view.indices]
-    return all(isinstance(index, int) or in_progress(index.storage.trace) for index in indices)
+    traced = [index for view in chain if isinstance(view, IndexView) for index in view.traced()]
+    return all(in_progress(index.storage.trace) for index in traced)
 
 
 def array_storage(x: Any) -> Storage | None:

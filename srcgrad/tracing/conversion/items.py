@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from srcgrad.ir.core import Value
+from srcgrad.tracing.affine import ZERO, Affine, affine_of, between
 from srcgrad.tracing.conversion.numbers import DynamicRange, Series
 from srcgrad.tracing.magnitude import TRIPS
 from srcgrad.tracing.tracer import Tracer, from_value
@@ -31,7 +32,7 @@ def items_of(thing: Any) -> Items | None:
         return Items(len(thing), lambda k: along(thing.start, thing.step, k))
     if isinstance(thing, DynamicRange):
         count: Any = thing.count()
-        return Items(count.read(), lambda k: along(thing.start, thing.step, k))
+        return Items(count.read(), lambda k: dynamic_item(thing, k))
     if isinstance(thing, Tracer):
         return Items(len(thing), lambda k: thing[k]) if thing.ndim else None
     if isinstance(thing, np.ndarray):
@@ -52,6 +53,15 @@ def items_of(thing: Any) -> Items | None:
     return Items(count, lambda k: found[0].at(count - 1 - k))
 
 
+def dynamic_item(thing: DynamicRange, k: Tracer) -> Any:
+    """The item of a range between traced numbers, which lies between them."""
+    item, start, stop = along(thing.start, thing.step, k), affine_of(thing.start), affine_of(thing.stop)
+    if start is not None and stop is not None:
+        one = Affine({}, 1)
+        item.affine = between(start, stop.plus(one, -1)) if thing.step > 0 else between(stop.plus(one), start)
+    return item
+
+
 def constant_item(array: Any, k: Any) -> Any:
     from srcgrad.tracing.conversion.calls import getitem
 
@@ -68,4 +78,6 @@ def index_of(value: Value, count: int | Value) -> Tracer:
     """A loop's index as a Python integer."""
     index = from_value(value, scalar=True, weak=True)
     index.bound = count if isinstance(count, int) else TRIPS
+    if isinstance(count, int):
+        index.affine = between(ZERO, Affine({}, count - 1))
     return index

@@ -9,6 +9,7 @@ from typing import Any, Final, TypeGuard
 
 from srcgrad.errors import SrcgradError
 from srcgrad.ir.core import Operation, Value
+from srcgrad.tracing.affine import Affine, between
 from srcgrad.tracing.conversion.branches import if_
 from srcgrad.tracing.conversion.counting import Counter, counted
 from srcgrad.tracing.conversion.items import Items, index_of, items_of
@@ -24,7 +25,7 @@ from srcgrad.tracing.conversion.state import (
     unknown,
 )
 from srcgrad.tracing.trace import CURRENT, Refused, Storage, Trace, current_span, current_trace
-from srcgrad.tracing.tracer import from_value
+from srcgrad.tracing.tracer import Tracer, from_value
 
 MOST_UNROLLED: Final = 20_000
 """A loop of more trips that cannot be one region is not traced trip by trip."""
@@ -271,6 +272,8 @@ def rest_region(
 
     def trip(_: Value | None) -> None:
         k = counter[0]
+        if isinstance(k, Tracer) and isinstance(items.count, int):
+            k.affine = between(Affine({}, position), Affine({}, items.count - 1))
         body(items.at(k))
         counter[0] = k + 1
 

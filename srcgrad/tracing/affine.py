@@ -1,0 +1,91 @@
+"""Integers of loops as sums of the loops' indices: so a slice between two of them has a length that is known.
+
+An index runs between two numbers, which may be sums of indices of loops around it. ``x[i - 1 : i + 2]`` has three
+elements if ``i - 1`` is never below 0 and ``i + 2`` never beyond the end, whatever ``i`` is.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from srcgrad.tracing.tracer import Tracer
+
+_NUMBERS: Final = itertools.count()
+
+
+class Counter:
+    """An integer of which is known between which others it lies: those of loops around its own."""
+
+    __slots__ = ("high", "low", "number")
+
+    def __init__(self, low: Affine, high: Affine) -> None:
+        self.low, self.high = low, high
+        self.number = next(_NUMBERS)
+        """Later ones are of inner loops."""
+
+
+class Affine(NamedTuple):
+    """``constant + Σ factor · counter``; no factor is 0."""
+
+    terms: Mapping[Counter, int]
+    constant: int
+
+    def plus(self, other: Affine, times: int = 1) -> Affine:
+        terms = dict(self.terms)
+        for counter, factor in other.terms.items():
+            terms[counter] = terms.get(counter, 0) + times * factor
+        return Affine(
+            {counter: factor for counter, factor in terms.items() if factor}, self.constant + times * other.constant
+        )
+
+    def least(self) -> int:
+        """The smallest number that it can be."""
+        found = self
+        while found.terms:
+            inner = max(found.terms, key=lambda counter: counter.number)
+            factor = found.terms[inner]
+            end = inner.low if factor > 0 else inner.high
+            found = found.plus(Affine({inner: 1}, 0), -factor).plus(end, factor)
+        return found.constant
+
+    def most(self) -> int:
+        """The largest number that it can be."""
+        return -ZERO.plus(self, -1).least()
+
+
+ZERO: Final = Affine({}, 0)
+_RULES: Final[dict[np.ufunc, Callable[..., Affine | None]]] = {
+    np.positive: lambda a: a,
+    np.negative: lambda a: ZERO.plus(a, -1),
+    np.add: lambda a, b: a.plus(b),
+    np.subtract: lambda a, b: a.plus(b, -1),
+    np.multiply: lambda a, b: (
+        None if a.terms and b.terms else ZERO.plus(a, b.constant) if a.terms else ZERO.plus(b, a.constant)
+    ),
+}
+
+
+def between(low: Affine, high: Affine) -> Affine:
+    """A new integer that lies between two."""
+    return Affine({Counter(low, high): 1}, 0)
+
+
+def affine_of(x: Any) -> Affine | None:
+    """An integer as a sum, if that is known."""
+    if isinstance(x, Tracer):
+        number = x.number() if x.affine is None and x.scalar else None
+        return x.affine if number is None else Affine({}, int(number))
+    return Affine({}, int(x))
+
+
+def combined(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Affine | None:
+    """The result of an operation on integers as a sum."""
+    rule = _RULES.get(ufunc)
+    parts = [affine_of(x) for x in inputs] if rule is not None else []
+    if rule is None or None in parts:
+        return None
+    return rule(*parts)
