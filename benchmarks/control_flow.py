@@ -117,10 +117,46 @@ def recurrent_scan() -> Function:
     return f
 
 
+def factorised(xp: Any) -> Function:
+    """The logarithm of the determinant of a matrix of 48 rows, factorised in place by slices."""
+
+    def f(a: Any) -> Any:
+        a = a.copy()
+        for k in range(48):
+            a[k, k] = np.sqrt(a[k, k])
+            a[k + 1 :, k] /= a[k, k]
+            a[k + 1 :, k + 1 :] -= np.outer(a[k + 1 :, k], a[k + 1 :, k])
+        return np.sum(np.log(np.diag(a)))
+
+    def updated(a: Any) -> Any:
+        """The same for arrays that are not changed in place."""
+        for k in range(48):
+            root = jnp.sqrt(a[k, k])
+            column = a[k + 1 :, k] / root
+            a = a.at[k, k].set(root).at[k + 1 :, k].set(column)
+            a = a.at[k + 1 :, k + 1 :].add(-jnp.outer(column, column))
+        return jnp.sum(jnp.log(jnp.diag(a)))
+
+    return f if xp is np else updated
+
+
+def factorised_scan() -> Function:
+    places = jnp.arange(48)
+
+    def step(k: Any, a: Any) -> Any:
+        root = jnp.sqrt(a[k, k])
+        column = jnp.where(places > k, a[:, k] / root, 0.0)
+        return (a - jnp.outer(column, column)).at[:, k].set(jnp.where(places > k, column, a[:, k])).at[k, k].set(root)
+
+    return lambda a: jnp.sum(jnp.log(jnp.diag(lax.fori_loop(0, 48, step, a))))
+
+
+MATRIX = np.exp(-0.1 * np.subtract.outer(np.arange(48.0), np.arange(48.0)) ** 2) + np.eye(48)
 CASES: list[tuple[Callable[[Any], Function], Callable[[], Function], Any]] = [
     (pendulum, pendulum_scan, np.array([1.0, 0.0])),
     (recurrence, recurrence_scan, np.linspace(0.1, 2.0, 16)),
     (recurrent, recurrent_scan, np.random.default_rng(1).standard_normal((16, 16)) / 4),
+    (factorised, factorised_scan, MATRIX),
 ]
 
 

@@ -20,12 +20,14 @@ _NUMBERS: Final = itertools.count()
 class Counter:
     """An integer of which is known between which others it lies: those of loops around its own."""
 
-    __slots__ = ("high", "low", "number")
+    __slots__ = ("high", "low", "made", "number")
 
     def __init__(self, low: Affine, high: Affine) -> None:
         self.low, self.high = low, high
         self.number = next(_NUMBERS)
         """Later ones are of inner loops."""
+        self.made: dict[Any, Affine] = {}
+        """What was made of it by operations that are no sums, so that the same again is the same integer."""
 
 
 class Affine(NamedTuple):
@@ -41,6 +43,9 @@ class Affine(NamedTuple):
         return Affine(
             {counter: factor for counter, factor in terms.items() if factor}, self.constant + times * other.constant
         )
+
+    def key(self) -> tuple[Any, ...]:
+        return (*sorted((counter.number, factor) for counter, factor in self.terms.items()), self.constant)
 
     def least(self) -> int:
         """The smallest number that it can be."""
@@ -66,7 +71,40 @@ _RULES: Final[dict[np.ufunc, Callable[..., Affine | None]]] = {
     np.multiply: lambda a, b: (
         None if a.terms and b.terms else ZERO.plus(a, b.constant) if a.terms else ZERO.plus(b, a.constant)
     ),
+    np.maximum: lambda a, b: extreme(a, b, max),
+    np.minimum: lambda a, b: extreme(a, b, min),
+    np.floor_divide: lambda a, b: divided(a, b, "quotient"),
+    np.remainder: lambda a, b: divided(a, b, "rest"),
 }
+
+
+def extreme(a: Affine, b: Affine, pick: Callable[[int, int], int]) -> Affine:
+    """The larger or the smaller of two: one of them where that is sure, else an integer of its own."""
+    distance = b.plus(a, -1)
+    if distance.least() >= 0:
+        return b if pick is max else a
+    if distance.most() <= 0:
+        return a if pick is max else b
+    low, high = pick(a.least(), b.least()), pick(a.most(), b.most())
+    return made_of(a, b, pick.__name__, low, high)
+
+
+def divided(a: Affine, b: Affine, part: str) -> Affine | None:
+    if b.terms or b.constant <= 0:
+        return None
+    if part == "rest":
+        return made_of(a, b, part, 0, b.constant - 1)
+    return made_of(a, b, part, a.least() // b.constant, a.most() // b.constant)
+
+
+def made_of(a: Affine, b: Affine, how: str, low: int, high: int) -> Affine:
+    """What an operation that is no sum makes of two, an integer between these numbers."""
+    key = (how, a.key(), b.key())
+    inner = max((*a.terms, *b.terms), key=lambda counter: counter.number, default=None)
+    known = {} if inner is None else inner.made
+    if key not in known:
+        known[key] = between(Affine({}, low), Affine({}, high))
+    return known[key]
 
 
 def between(low: Affine, high: Affine) -> Affine:

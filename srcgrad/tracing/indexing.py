@@ -29,20 +29,31 @@ from srcgrad.tracing.views import ReshapeView, ReverseView, SliceView, View
 
 
 class Window(NamedTuple):
-    """The slice ``start : start + length * step : step`` of an axis, all of which lies on the axis."""
+    """The slice ``start : start + length * step : step`` of an axis, all of which lies on the axis.
+
+    With ``turns`` it is all of the axis: what would lie beyond an end goes on at the other one.
+    """
 
     start: Tracer
     length: int
     step: int
+    turns: bool = False
 
     def place(self, trace: Trace, shape: tuple[int, ...], axis: int) -> Value:
         """The indices along an axis of an array of them."""
         first = trace.emit(REGISTRY["broadcast"], [self.start.read()], {"shape": (self.length,), "dims": ()})
         steps = literal(np.arange(self.length) * self.step, ArrayType(INT64, (self.length,)))
         found = trace.emit(REGISTRY["add"], [first, steps])
+        if self.turns:
+            size = literal(np.full(self.length, self.length), ArrayType(INT64, (self.length,)))
+            found = trace.emit(REGISTRY["remainder"], [found, size])
         if shape == (self.length,):
             return found
         return trace.emit(REGISTRY["broadcast"], [found], {"shape": shape, "dims": (axis,)})
+
+    def ghost(self) -> slice:
+        """A slice of the same length and strides."""
+        return slice(None, None, self.step) if self.turns else slice(0, self.length * self.step, self.step)
 
 
 WHOLE: Final = (int, np.integer, Tracer)
@@ -87,10 +98,7 @@ class IndexView(View):
         return trace.emit(REGISTRY["scatter_set"], [base, new, *self.places(trace)], {"axis": self.axis})
 
     def apply(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        parts = [
-            slice(0, index.length * index.step, index.step) if isinstance(index, Window) else 0
-            for index in self.indices
-        ]
+        parts = [index.ghost() if isinstance(index, Window) else 0 for index in self.indices]
         view: np.ndarray[Any, Any] = array[(*[slice(None)] * self.axis, *parts, ...)]
         return view
 
@@ -345,8 +353,25 @@ def slice_bounds(entry: slice, size: int) -> tuple[int, int, int]:
     return slice(*bounds).indices(size)
 
 
-def getitem(self: Tracer, index: Any) -> Tracer:
+def ragged_part(x: Tracer, index: Any) -> Any:
+    """``x[index]`` where a slice of it has another length in each trip of a loop, else None."""
+    entries = index if isinstance(index, tuple) else (index,)
+    if not any(isinstance(entry, slice) and holds_tracer(entry) for entry in entries):
+        return None
+    from srcgrad.tracing.ragged import part_of  # which is written with this module
+
+    return part_of(x, index)
+
+
+def holds_tracer(entry: slice) -> bool:
+    return isinstance(entry.start, Tracer) or isinstance(entry.stop, Tracer) or isinstance(entry.step, Tracer)
+
+
+def getitem(self: Tracer, index: Any) -> Any:
     x = from_value(self.read()) if self.scalar else self
+    ragged = ragged_part(x, index)
+    if ragged is not None:
+        return ragged
     view, axis, indices, element, copied = locate(x, index)
     if not indices:
         if element:
@@ -360,6 +385,10 @@ def getitem(self: Tracer, index: Any) -> Tracer:
 def setitem(self: Tracer, index: Any, value: Any) -> None:
     if self.scalar:
         raise UnsupportedError(f"a NumPy scalar ({self.dtype}) does not support item assignment")
+    ragged = ragged_part(self, index)
+    if ragged is not None:
+        ragged.write(value)
+        return
     new = stored(self, value)
     if is_unknown_mask(self, index) and new.ndim <= self.ndim - index.ndim:
         mask = index.reshape(index.shape + (1,) * (self.ndim - index.ndim))

@@ -47,6 +47,21 @@ METHODS: dict[str, Callable[..., Any]] = {}
 """ndarray methods that are functions of the array: ``sum``, ``mean``, ``clip``, …"""
 
 
+class Deferring:
+    """A traced array of a kind of its own, which knows the operations that a tracer meets it in."""
+
+    __slots__ = ()
+    __array_priority__ = 2e4
+
+    if TYPE_CHECKING:
+
+        @property
+        def ndim(self) -> int: ...
+        @property
+        def shape(self) -> tuple[Any, ...]: ...
+        def copy(self) -> Any: ...
+
+
 BYTES_HINT = "a traced array has no memory of its own: leave what reads or writes its bytes out of the function"
 
 
@@ -460,6 +475,8 @@ class Tracer(Asked):
 
     # --- NumPy's protocols ---------------------------------------------------------------------------
     def __array_function__(self, func: Callable[..., Any], types: Any, args: Any, kwargs: Any) -> Any:
+        if any(issubclass(kind, Deferring) for kind in types):
+            return NotImplemented
         rule = FUNCTIONS.get(func)
         if rule is None:
             name = f"{func.__module__}.{func.__name__}".replace("numpy", "np", 1)

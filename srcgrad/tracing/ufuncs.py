@@ -19,6 +19,7 @@ from srcgrad.tracing.jax_arrays import is_jax_array
 from srcgrad.tracing.magnitude import bounded
 from srcgrad.tracing.tracer import (
     FUNCTIONS,
+    Deferring,
     Tracer,
     as_tracer,
     broadcast_tracer,
@@ -204,6 +205,8 @@ def find_rule(ufunc: np.ufunc) -> Callable[..., Any] | None:
 
 def array_ufunc(self: Tracer, ufunc: np.ufunc, method: str, *inputs: Any, out: Any = None, **kwargs: Any) -> Any:
     """NumPy's protocol: every ufunc call with a tracer among its operands comes here."""
+    if any(isinstance(x, Deferring) for x in inputs):
+        return NotImplemented
     where = kwargs.pop("where", True)
     dtype = kwargs.pop("dtype", None)
     for name in ("order", "subok", "casting"):
@@ -299,7 +302,7 @@ UNARY: dict[str, np.ufunc] = {"neg": np.negative, "pos": np.positive, "abs": np.
 
 def binary(ufunc: np.ufunc, left: Any, right: Any) -> Any:
     """An operator: between Python numbers the result stays one."""
-    if ufunc is np.matmul:
+    if ufunc is np.matmul and not isinstance(right, Deferring):
         return FUNCTIONS[np.matmul](left, right)
     for other in (left, right):
         if not isinstance(other, Tracer) and not is_operand(other):

@@ -126,6 +126,28 @@ def jumps(x: Any) -> Any:
     return total
 
 
+@converted("a slice between numbers of long loops, of one length: `x[i - 1 : i + 2]`, `a[i : i + 3, j : j + 3] += v`")
+def windows(x: Any) -> Any:
+    y, total = np.outer(np.repeat(x, 7), x), 0.0
+    for i in range(1, 20):
+        y[i - 1 : i + 2, 1:] *= 0.9
+        total = total + np.prod(y[i - 1 : i + 2, 0])
+    return total + np.sum(y)
+
+
+@converted(
+    "a slice between numbers of long loops, of a length that changes: `x[:i]`, `a[k + 1 :, k] /= v`, "
+    "`x[max(0, i - 3) : i + 4]`"
+)
+def parts_of_axes(x: Any) -> Any:
+    y = np.repeat(x, 7)
+    a = np.outer(y, y) + 9 * np.eye(21)
+    for k in range(20):
+        a[k + 1 :, k] /= a[k, k]
+        y[k] += np.tanh(np.mean(y[:k]) * y[max(0, k - 3) : k + 4].max()) if k else 0.0
+    return np.sum(a) + np.sum(y)
+
+
 @converted("`and`, `or`, `not`, chained comparisons, `in`")
 def logic(x: Any) -> Any:
     y = x[0] if 0 < x[0] < 1 and not x[1] > 0 else x[1]

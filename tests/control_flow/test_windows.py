@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,10 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import srcgrad as sg
-from srcgrad.lowering import lower
 from srcgrad.tracing.affine import ZERO, Affine, between
-
-BACKENDS = ["numpy", "llvm", "xla"]
+from tests.control_flow.sliced import Function, check, on_backends, operations
 
 
 def moving_mean(x: Any) -> Any:
@@ -176,31 +173,21 @@ CASES = [(f, np.random.default_rng(1).normal(size=83)) for f in VECTORS]
 CASES += [(f, np.random.default_rng(2).normal(size=(36, 39) if f is pooled else (19, 21))) for f in MATRICES]
 
 
-@pytest.mark.parametrize(("f", "x"), CASES, ids=[f.__name__ for f, _ in CASES])
-@pytest.mark.parametrize("backend", BACKENDS)
-def test_values_and_derivatives(f: Callable[[Any], Any], x: Any, backend: str) -> None:
-    np.testing.assert_allclose(sg.jit(f, backend=backend)(x), f(x), rtol=1e-11, atol=1e-12)
+ON_XLA = (moving_mean, in_place, chunks, convolved, along_other_axes)
 
-    def total(x: Any) -> Any:
-        return np.sum(np.sin(f(x)))
 
-    slope, direction = sg.grad(total, backend=backend)(x), np.cos(np.arange(x.size)).reshape(x.shape)
-    np.testing.assert_allclose(sg.jvp(total, (x,), (direction,), backend=backend)[1], np.sum(slope * direction))
-    step = 1e-6 * direction
-    difference = (total(x + step) - total(x - step)) / 2e-6
-    np.testing.assert_allclose(np.sum(slope * direction), difference, rtol=2e-6, atol=1e-7)
+@pytest.mark.parametrize(("f", "x", "backend"), on_backends(CASES, ON_XLA))
+def test_values_and_derivatives(f: Function, x: Any, backend: str) -> None:
+    check(f, x, backend, rtol=2e-6)
 
 
 @pytest.mark.parametrize(("f", "x"), CASES, ids=[f.__name__ for f, _ in CASES])
-def test_the_loops_are_one_region_however_long(f: Callable[[Any], Any], x: Any) -> None:
-    def operations(n: int) -> int:
-        return len(list(lower(sg.jit(f), (np.ones((n,) * x.ndim),), {}).traced.walk()))
-
-    assert operations(200) == operations(80)
+def test_the_loops_are_one_region_however_long(f: Function, x: Any) -> None:
+    assert operations(f, (200,) * x.ndim) == operations(f, (80,) * x.ndim)
 
 
 @pytest.mark.parametrize(("f", "x"), CASES[:6] + CASES[-6:], ids=[f.__name__ for f, _ in CASES[:6] + CASES[-6:]])
-def test_a_batch_is_its_members(f: Callable[[Any], Any], x: Any) -> None:
+def test_a_batch_is_its_members(f: Function, x: Any) -> None:
     both = np.stack([x, x[::-1]])
     np.testing.assert_allclose(sg.vmap(f)(both), np.stack([f(x), f(x[::-1])]), rtol=1e-12, atol=1e-13)
 
@@ -326,7 +313,7 @@ def one_beyond_before_a_break(x: Any) -> Any:
     ],
     ids=lambda f: f.__name__,
 )
-def test_slices_of_changing_length_are_still_right(f: Callable[[Any], Any]) -> None:
+def test_slices_of_changing_length_are_still_right(f: Function) -> None:
     x = np.random.default_rng(3).normal(size=40)
     np.testing.assert_allclose(sg.jit(f)(x), f(x), rtol=1e-12)
     sg.testing.check_grads(f, (x,), order=1)

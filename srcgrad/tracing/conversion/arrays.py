@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -12,19 +12,25 @@ from srcgrad.errors import IndexingError, ShapeError
 from srcgrad.tracing.conversion.calls import CALLS, call, call_rule, lifted, traced_among
 from srcgrad.tracing.functions.registry import as_array, cast
 from srcgrad.tracing.functions.shapes import broadcast_to
-from srcgrad.tracing.tracer import FUNCTIONS, Tracer, as_tracer, contains_tracer
+from srcgrad.tracing.ragged import sized
+from srcgrad.tracing.tracer import FUNCTIONS, Deferring, Tracer, as_tracer, contains_tracer
 
 
 def made(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function whose result the user may write traced values into: a constant of the trace."""
 
     def rule(*args: Any, **kwargs: Any) -> Any:
+        if args and isinstance(args[0], Tracer) and function not in LIKE:
+            found = sized(args[0], lambda size: function(size, *args[1:], **kwargs))
+            if found is not None:
+                return found
         return lifted(function(*args, **kwargs))
 
     return rule
 
 
-for _function in (np.zeros, np.ones, np.empty, np.zeros_like, np.ones_like, np.empty_like):
+LIKE: Final = (np.zeros_like, np.ones_like, np.empty_like)
+for _function in (np.zeros, np.ones, np.empty, *LIKE):
     call_rule(_function)(made(_function))
 
 
@@ -56,6 +62,8 @@ def array(
     object: Any, dtype: Any = None, *, copy: Any = True, order: str = "K", subok: bool = False, ndmin: int = 0,
     **options: Any,
 ) -> Any:  # fmt: skip
+    if isinstance(object, Deferring) and dtype is None and not ndmin:
+        return object.copy() if copy else object
     if not contains_tracer(object):
         return np.array(object, dtype, copy=copy, order=order, subok=subok, ndmin=ndmin, **options)  # type: ignore[call-overload]
     found = as_real_array(object, dtype)
@@ -74,6 +82,8 @@ def as_real_array(x: Any, dtype: Any) -> Any:
 
 @call_rule(np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray, np.asarray_chkfinite)
 def asarray(a: Any, dtype: Any = None, *args: Any, **options: Any) -> Any:
+    if isinstance(a, Deferring) and dtype is None:
+        return a
     if not contains_tracer(a):
         return np.asarray(a, dtype)
     return as_real_array(a, dtype)
@@ -86,6 +96,10 @@ def arange(*args: Any, dtype: Any = None, **options: Any) -> Any:
     start, stop, step = (0, args[0], 1) if len(args) == 1 else (*args, 1)[:3]
     bounds = [bound.number() if isinstance(bound, Tracer) else bound for bound in (start, stop, step)]
     if any(bound is None for bound in bounds):  # the size depends on a value
+        if bounds[2] == 1 and not options:
+            found = sized(stop - start, lambda size: np.arange(size, dtype=dtype))
+            if found is not None:
+                return found if len(args) == 1 else found + start
         bounds = [int(bound) if isinstance(bound, Tracer) and bound.dtype.kind in "iu" else bound for bound in args]
         return np.arange(*bounds, dtype=dtype, **options)
     count = len(np.arange(*bounds))
@@ -171,4 +185,4 @@ def isscalar(element: Any) -> bool:
 
 @call_rule(np.iterable)
 def iterable(y: Any) -> bool:
-    return y.ndim > 0 if isinstance(y, Tracer) else np.iterable(y)
+    return y.ndim > 0 if isinstance(y, (Tracer, Deferring)) else np.iterable(y)

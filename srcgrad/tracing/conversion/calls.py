@@ -34,7 +34,7 @@ from srcgrad.tracing.guards import answer
 from srcgrad.tracing.hosts import later, runs_later
 from srcgrad.tracing.purity import is_generated
 from srcgrad.tracing.trace import CURRENT, NeedsConcrete
-from srcgrad.tracing.tracer import FUNCTIONS, Tracer, as_tracer, contains_tracer, from_value
+from srcgrad.tracing.tracer import FUNCTIONS, Deferring, Tracer, as_tracer, contains_tracer, from_value
 
 Rule = Callable[..., Any]
 CALLS: Final[dict[Any, Rule]] = {}
@@ -152,7 +152,7 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
         if isinstance(function, type):
             return construct(function, args, kwargs)
         dispatches = kind in DISPATCHING or is_multimethod(function)
-        if dispatches and traced_among(args, kwargs):
+        if dispatches and not any(isinstance(x, Deferring) for x in args) and traced_among(args, kwargs):
             if function in FUNCTIONS:
                 return FUNCTIONS[function](*args, **kwargs)
             function = followed(library_code(function) or function)

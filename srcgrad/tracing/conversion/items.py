@@ -11,7 +11,7 @@ from srcgrad.ir.core import Value
 from srcgrad.tracing.affine import ZERO, Affine, affine_of, between
 from srcgrad.tracing.conversion.numbers import DynamicRange, Series
 from srcgrad.tracing.magnitude import TRIPS
-from srcgrad.tracing.tracer import Tracer, from_value
+from srcgrad.tracing.tracer import Deferring, Tracer, from_value
 
 
 class Items:
@@ -35,6 +35,8 @@ def items_of(thing: Any) -> Items | None:
         return Items(count.read(), lambda k: dynamic_item(thing, k))
     if isinstance(thing, Tracer):
         return Items(len(thing), lambda k: thing[k]) if thing.ndim else None
+    if isinstance(thing, Deferring):
+        return dynamic_rows(thing)
     if isinstance(thing, np.ndarray):
         return (
             Items(len(thing), lambda k: constant_item(thing, k)) if thing.ndim and thing.dtype.kind in "biufc" else None
@@ -60,6 +62,20 @@ def dynamic_item(thing: DynamicRange, k: Tracer) -> Any:
         one = Affine({}, 1)
         item.affine = between(start, stop.plus(one, -1)) if thing.step > 0 else between(stop.plus(one), start)
     return item
+
+
+def dynamic_rows(thing: Any) -> Items | None:
+    """The items of an array whose length is traced."""
+    length = thing.shape[0]
+    number = affine_of(length) if isinstance(length, Tracer) else None
+    if number is None:
+        return None
+
+    def item(k: Tracer) -> Any:
+        k.affine = between(ZERO, number.plus(Affine({}, 1), -1))
+        return thing[k]
+
+    return Items(length.read(), item)
 
 
 def constant_item(array: Any, k: Any) -> Any:

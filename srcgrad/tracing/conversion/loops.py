@@ -25,7 +25,7 @@ from srcgrad.tracing.conversion.state import (
     unknown,
 )
 from srcgrad.tracing.trace import CURRENT, Refused, Storage, Trace, current_span, current_trace
-from srcgrad.tracing.tracer import Tracer, from_value
+from srcgrad.tracing.tracer import Deferring, Tracer, from_value
 
 MOST_UNROLLED: Final = 20_000
 """A loop of more trips that cannot be one region is not traced trip by trip."""
@@ -135,7 +135,7 @@ def for_(
     def state_of() -> State:
         return State(get, put, names, visible)
 
-    if isinstance(iterable, DynamicRange) and items is not None:
+    if isinstance(iterable, (DynamicRange, Deferring)) and items is not None:
         if go_on is None:
             for_region(items.count, lambda k: body(items.at(index_of(checked(k), items.count))), state_of())
         else:

@@ -12,11 +12,12 @@ import numpy as np
 
 from srcgrad.errors import ShapeError, UnsupportedError
 from srcgrad.ir.types import INT64
+from srcgrad.tracing.affine import combined
 from srcgrad.tracing.asked import concrete_class
 from srcgrad.tracing.conversion.calls import call_rule, ruled
 from srcgrad.tracing.conversion.classes import original
 from srcgrad.tracing.conversion.state import emit_check, unknown
-from srcgrad.tracing.tracer import Tracer, as_tracer, cast_value, contains_tracer, from_value
+from srcgrad.tracing.tracer import Deferring, Tracer, as_tracer, cast_value, contains_tracer, from_value
 
 FLOAT64 = np.dtype(np.float64)
 COMPLEX128 = np.dtype(np.complex128)
@@ -78,28 +79,37 @@ def round_(x: Any, ndigits: Any = None) -> Any:
 @call_rule(isinstance)
 def isinstance_(thing: Any, classes: Any) -> bool:
     """As the object that a traced value stands for would answer."""
-    if not isinstance(thing, Tracer):
+    if not isinstance(thing, (Tracer, Deferring)):
         return isinstance(thing, classes)
-    return issubclass(concrete_class(thing), classes)
+    return issubclass(class_of(thing), classes)
+
+
+def class_of(thing: Tracer | Deferring) -> type:
+    return concrete_class(thing) if isinstance(thing, Tracer) else np.ndarray
+
+
+@call_rule(len)
+def len_(thing: Any, /) -> Any:
+    return thing.shape[0] if isinstance(thing, Deferring) and thing.ndim else len(thing)
 
 
 @call_rule(hasattr)
 def hasattr_(thing: Any, name: str, /) -> bool:
     """As the object that a traced value stands for would answer."""
-    return hasattr(concrete_class(thing) if isinstance(thing, Tracer) else thing, name)
+    return hasattr(class_of(thing) if isinstance(thing, (Tracer, Deferring)) else thing, name)
 
 
 @call_rule(getattr)
 def getattr_(thing: Any, name: str, /, *default: Any) -> Any:
-    if isinstance(thing, Tracer) and not hasattr(concrete_class(thing), name):
+    if isinstance(thing, (Tracer, Deferring)) and not hasattr(class_of(thing), name):
         return default[0] if default else getattr(thing, name)  # which raises NumPy's error
     return getattr(thing, name, *default)
 
 
 @call_rule(type)
 def type_(*args: Any, **kwargs: Any) -> Any:
-    if len(args) == 1 and isinstance(args[0], Tracer):
-        return concrete_class(args[0])
+    if len(args) == 1 and isinstance(args[0], (Tracer, Deferring)):
+        return class_of(args[0])
     return original(type(args[0])) if len(args) == 1 and not kwargs else type(*args, **kwargs)
 
 
@@ -114,13 +124,18 @@ def pick(first: Any, second: Any, larger: Callable[[Any, Any], Any]) -> Any:
         return bool(better)  # which raises NumPy's error
     chosen: Any = np.where(better, second, first)
     weak = all(not isinstance(x, (Tracer, np.generic)) or getattr(x, "weak", False) for x in (first, second))
-    return from_value(chosen.read(), scalar=True, weak=weak)
+    found = from_value(chosen.read(), scalar=True, weak=weak)
+    if weak and found.dtype == INT64:
+        found.affine = combined(np.maximum if larger(1, 0) else np.minimum, (first, second))
+    return found
 
 
 def extreme(builtin: Any, reduction: Any, position: Any, larger: Any) -> Any:
     def rule(*args: Any, key: Any = None, default: Any = MISSING) -> Any:
         options = {} if default is MISSING else {"default": default}
         items: Any = args[0] if len(args) == 1 else args
+        if isinstance(items, Deferring) and items.ndim == 1 and key is None and not options:
+            return reduction(items)
         if isinstance(items, Tracer):
             if items.ndim == 1 and items.size > UNROLLED and key is None:
                 return items[position(items)]
@@ -165,13 +180,17 @@ call_rule(min)(extreme(min, np.min, np.argmin, lambda a, b: a < b))
 
 @call_rule(sum)
 def sum_(iterable: Any, /, start: Any = 0) -> Any:
-    if isinstance(iterable, Tracer) and iterable.ndim and iterable.shape[0] > UNROLLED:
+    long = isinstance(iterable, Tracer) and iterable.ndim and iterable.shape[0] > UNROLLED
+    if long or isinstance(iterable, Deferring):
         return start + np.sum(iterable, axis=0)
     return sum(iterable, start)
 
 
 def quantifier(builtin: Any, combine: Any) -> Any:
     def rule(iterable: Any, /) -> Any:
+        whole: Any = np.any if builtin is any else np.all
+        if isinstance(iterable, Deferring) and iterable.ndim == 1:
+            return bool_(whole(iterable))
         if isinstance(iterable, Tracer) and iterable.ndim == 1:
             return bool_(combine.reduce(iterable != 0))
         found: Any = None

@@ -1,0 +1,341 @@
+"""NumPy's functions of slices whose length changes from trip to trip of a loop (`srcgrad.tracing.ragged`)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from srcgrad.tracing.ragged import METHODS, RULES, Extent, Ragged, aligned, elementwise, moved, refused
+from srcgrad.tracing.tracer import Tracer, as_tracer
+
+
+def rule(*functions: Any, method: str | None = None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Register what functions are of these arrays, and the method of that name."""
+
+    def register(found: Callable[..., Any]) -> Callable[..., Any]:
+        RULES.update(dict.fromkeys(functions, found))
+        if method is not None:
+            METHODS[method] = found
+        return found
+
+    return register
+
+
+def given(x: Any) -> Any:
+    """An operand: an array with parts, or a traced one without."""
+    return x if isinstance(x, (Ragged, Tracer)) else as_tracer(x)
+
+
+def base_of(x: Any) -> Any:
+    return x.base if isinstance(x, Ragged) else x
+
+
+def extents_of(x: Any) -> tuple[Extent | None, ...]:
+    return x.extents if isinstance(x, Ragged) else (None,) * x.ndim
+
+
+def built(base: Any, extents: Sequence[Extent | None]) -> Any:
+    """An array of which these parts count: a plain one if all counts."""
+    return Ragged(base, tuple(extents)) if any(extent is not None for extent in extents) else base
+
+
+# --- reductions -----------------------------------------------------------------------------------------------------
+
+
+def axes_of(a: Ragged, axis: Any) -> tuple[int, ...]:
+    if axis is None:
+        return tuple(range(a.ndim))
+    return tuple(k % a.ndim for k in (axis if isinstance(axis, tuple) else (axis,)))
+
+
+def left(a: Ragged, axes: Sequence[int], keepdims: bool) -> list[Extent | None]:
+    """The parts of the axes that a reduction leaves."""
+    kept = [None if axis in axes else extent for axis, extent in enumerate(a.extents)]
+    return kept if keepdims else [extent for axis, extent in enumerate(kept) if axis not in axes]
+
+
+def reduced(function: Callable[..., Any], a: Ragged, neutral: Any, axis: Any, keepdims: bool) -> Any:
+    axes = axes_of(a, axis)
+    base = a.filled(neutral) if any(a.extents[k] is not None for k in axes) else a.base
+    return built(function(base, axis=axes, keepdims=keepdims), left(a, axes, keepdims))
+
+
+def count(a: Ragged, axes: Sequence[int]) -> Any:
+    """How many elements are reduced to one."""
+    found: Any = 1
+    for axis in axes:
+        found = found * a.shape[axis]
+    return found
+
+
+def reduction(method: str, function: Any, neutral: Any, *others: Any) -> None:
+    def of(a: Ragged, axis: Any = None, dtype: Any = None, *, keepdims: bool = False) -> Any:
+        if dtype is not None:
+            a = a.astype(dtype)
+        return reduced(function, a, neutral, axis, keepdims)
+
+    rule(function, *others, method=method)(of)
+
+
+reduction("sum", np.sum, 0)
+reduction("prod", np.prod, 1)
+reduction("any", np.any, False)
+reduction("all", np.all, True)
+
+
+@rule(np.mean, method="mean")
+def mean(a: Ragged, axis: Any = None, *, keepdims: bool = False) -> Any:
+    axes = axes_of(a, axis)
+    total = np.sum(a if a.dtype.kind in "fc" else a.astype(np.float64), axis=axes, keepdims=keepdims)
+    return total / count(a, axes)
+
+
+@rule(np.var, method="var")
+def var(a: Ragged, axis: Any = None, *, ddof: Any = 0, keepdims: bool = False) -> Any:
+    axes = axes_of(a, axis)
+    distance = np.abs(a - mean(a, axes, keepdims=True))
+    return np.sum(distance * distance, axis=axes, keepdims=keepdims) / np.maximum(count(a, axes) - ddof, 0)
+
+
+@rule(np.std, method="std")
+def std(a: Ragged, axis: Any = None, *, ddof: Any = 0, keepdims: bool = False) -> Any:
+    return np.sqrt(var(a, axis, ddof=ddof, keepdims=keepdims))
+
+
+def extreme(name: str, function: Any, place: Any) -> None:
+    """``max`` or ``min`` and the place of it."""
+
+    def outermost(a: Ragged) -> Any:
+        """What no element is beyond."""
+        if a.dtype.kind not in "fiu":
+            raise refused(f"np.{name} of complex numbers or truth values in")
+        if a.dtype.kind == "f":
+            return -np.inf if name == "max" else np.inf
+        return np.iinfo(a.dtype).min if name == "max" else np.iinfo(a.dtype).max
+
+    def of(a: Ragged, axis: Any = None, *, keepdims: bool = False) -> Any:
+        axes = axes_of(a, axis)
+        require_elements(a, axes, f"zero-size array to reduction operation {function_name(name)} which has no identity")
+        return reduced(function, a, outermost(a), axes, keepdims)
+
+    def place_of(a: Ragged, axis: Any = None) -> Any:
+        axis = 0 if axis is None and a.ndim == 1 else axis
+        if axis is None:
+            raise refused(f"np.arg{name} of several axes of")
+        axes = axes_of(a, axis)
+        extent = a.extents[axes[0]]
+        if extent is None:
+            return built(place(a.base, axis=axis), left(a, axes, False))
+        require_elements(a, axes, f"attempt to get arg{name} of an empty sequence")
+        found = place(a.filled(outermost(a)), axis=axis) - extent.start
+        return built(np.maximum(found, 0), left(a, axes, False))  # where all elements are as far out as can be
+
+    rule(function, method=name)(of)
+    rule(place, method=f"arg{name}")(place_of)
+
+
+def function_name(name: str) -> str:
+    return "maximum" if name == "max" else "minimum"
+
+
+def require_elements(a: Ragged, axes: Sequence[int], message: str) -> None:
+    """NumPy's error where there are none, when the program runs."""
+    from srcgrad.tracing.conversion.state import emit_check  # which is written with the modules of tracing
+
+    for axis in axes:
+        extent = a.extents[axis]
+        if extent is not None and extent.least() < 1:
+            emit_check(extent.length() > 0, "ValueError", message)
+
+
+extreme("max", np.max, np.argmax)
+extreme("min", np.min, np.argmin)
+
+
+@rule(np.count_nonzero)
+def count_nonzero(a: Ragged, axis: Any = None) -> Any:
+    return np.sum(np.not_equal(a, 0), axis=axis)
+
+
+@rule(np.linalg.norm)
+def norm(x: Ragged, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+    """Of vectors, and Frobenius's of matrices: zeros add nothing to them."""
+    vectors = axis is not None or x.ndim == 1
+    if not (ord is None or (vectors and ord in (1, 2, math.inf))) or isinstance(axis, tuple):
+        raise refused("such a norm of")
+    axes = axes_of(x, axis)
+    base = x.filled(0) if any(x.extents[k] is not None for k in axes) else x.base
+    return built(np.linalg.norm(base, ord, axis, keepdims), left(x, axes, keepdims))
+
+
+def cumulative(name: str, function: Any, neutral: Any) -> None:
+    def of(a: Ragged, axis: Any = None) -> Any:
+        axis = 0 if axis is None and a.ndim == 1 else axis
+        if axis is None:
+            raise refused(f"np.{name} of several axes of")
+        base = a.base if a.extents[axis] is None else a.filled(neutral)
+        return a.like(function(base, axis=axis))
+
+    rule(function, method=name)(of)
+
+
+cumulative("cumsum", np.cumsum, 0)
+cumulative("cumprod", np.cumprod, 1)
+
+
+@rule(np.diff)
+def diff(a: Ragged, n: int = 1, axis: int = -1) -> Any:
+    if n != 1:
+        raise refused("differences of differences of")
+    before: tuple[Any, ...] = (slice(None),) * (axis % a.ndim)
+    return a[(*before, slice(1, None))] - a[(*before, slice(None, -1))]
+
+
+# --- products -------------------------------------------------------------------------------------------------------
+
+
+@rule(np.matmul)
+def matmul(a: Any, b: Any) -> Any:
+    a, b = given(a), given(b)
+    if not (0 < a.ndim < 3 and 0 < b.ndim < 3):
+        raise refused("a product of stacks of")
+    inner = (extents_of(a)[-1], extents_of(b)[0])
+    bases = [base_of(a), base_of(b)]
+    if inner[0] is not None or inner[1] is not None:
+        if inner[0] is None or inner[1] is None or not inner[0].alike(inner[1]):
+            raise refused("other lengths beside")
+        first = Ragged(bases[0], (*(None,) * (a.ndim - 1), inner[0])).filled(0)
+        second = Ragged(bases[1], (inner[1], *(None,) * (b.ndim - 1))).filled(0)
+        bases = [first, moved_zeros(second, inner[1], inner[0])]
+    return built(np.matmul(*bases), (*extents_of(a)[:-1], *extents_of(b)[1:]))
+
+
+def moved_zeros(base: Any, extent: Extent, wanted: Extent) -> Any:
+    """`moved` for an array of zeros but for its part: what is repeated at the ends is covered again."""
+    found = moved(base, 0, extent, wanted)
+    if found is base:
+        return base
+    return Ragged(found, (wanted, *(None,) * (base.ndim - 1))).filled(0)
+
+
+@rule(np.dot, np.inner, method="dot")
+def dot(a: Any, b: Any) -> Any:
+    a, b = given(a), given(b)
+    if not a.ndim or not b.ndim:
+        return a * b
+    return matmul(a, b)
+
+
+@rule(np.vdot)
+def vdot(a: Any, b: Any) -> Any:
+    a, b = given(a), given(b)
+    if a.ndim != 1 or b.ndim != 1:
+        raise refused("np.vdot of matrices of")
+    return matmul(np.conj(a), b)
+
+
+@rule(np.outer)
+def outer(a: Any, b: Any) -> Any:
+    a, b = given(a), given(b)
+    if a.ndim != 1 or b.ndim != 1:
+        raise refused("np.outer of matrices of")
+    return a[:, None] * b[None, :]
+
+
+def reflected_product(self: Ragged, other: Any) -> Any:
+    return matmul(other, self)
+
+
+for name, product in (("__matmul__", matmul), ("__rmatmul__", reflected_product)):
+    setattr(Ragged, name, product)
+
+
+# --- elements and shapes --------------------------------------------------------------------------------------------
+
+
+def by_element(function: Any) -> None:
+    def of(a: Ragged, *options: Any) -> Any:
+        return a.like(function(a.base, *options))
+
+    rule(function)(of)
+
+
+for each in (np.real, np.imag, np.angle, np.round, np.around, np.sinc, np.nan_to_num, np.real_if_close):
+    by_element(each)
+for made in (np.zeros_like, np.ones_like):
+    by_element(made)
+
+
+@rule(np.where)
+def where(condition: Any, x: Any, y: Any) -> Any:
+    return elementwise(np.where, condition, x, y)
+
+
+@rule(np.clip, method="clip")
+def clip(a: Any, a_min: Any = None, a_max: Any = None) -> Any:
+    bounds = [bound for bound in (a_min, a_max) if bound is not None]
+    bases, extents = aligned([a, *bounds])
+    found = iter(bases[1:])
+    low = None if a_min is None else next(found)
+    high = None if a_max is None else next(found)
+    return Ragged(np.clip(bases[0], low, high), tuple(extents))
+
+
+@rule(np.copy)
+def copy(a: Ragged) -> Any:
+    return a.copy()
+
+
+@rule(np.conjugate, method="conj")
+def conjugate(a: Ragged) -> Any:
+    return elementwise(np.conjugate, a)
+
+
+@rule(np.transpose)
+def transpose(a: Ragged, axes: Any = None) -> Any:
+    order = tuple(range(a.ndim))[::-1] if axes is None else tuple(axis % a.ndim for axis in axes)
+    return Ragged(a.base.transpose(order), tuple(a.extents[axis] for axis in order))
+
+
+@rule(np.reshape, method="reshape")
+def reshape(a: Ragged, *shape: Any) -> Any:
+    """A vector as a row or a column."""
+    requested = shape[0] if len(shape) == 1 else shape
+    forms: dict[Any, Any] = {(-1, 1): np.s_[:, None], (1, -1): np.s_[None, :], (-1,): np.s_[:], -1: np.s_[:]}
+    if a.ndim != 1 or not isinstance(requested, (int, tuple)) or requested not in forms:
+        raise refused("another shape for")
+    return a[forms[requested]]
+
+
+@rule(np.ravel, method="ravel")
+def ravel(a: Ragged) -> Any:
+    return reshape(a, -1)
+
+
+METHODS["flatten"] = lambda a: ravel(a).copy()
+METHODS["transpose"] = lambda a, *axes: transpose(a, axes[0] if len(axes) == 1 else axes or None)
+
+
+@rule(np.flip)
+def flip(m: Ragged, axis: Any = None) -> Any:
+    for along in axes_of(m, axis):
+        m = m.turned(along)
+    return m
+
+
+@rule(np.ndim)
+def ndim(a: Ragged) -> int:
+    return a.ndim
+
+
+@rule(np.shape)
+def shape(a: Ragged) -> Any:
+    return a.shape
+
+
+@rule(np.size)
+def size(a: Ragged, axis: Any = None) -> Any:
+    return a.size if axis is None else a.shape[axis]
