@@ -95,7 +95,7 @@ def long_ranges(x: Any) -> Any:
         y[k % 3] = np.sin(y[(k + 1) % 3]) + 0.1 * k
     parts = []
     for k in range(40):
-        parts.append(y[k % 3] * k)
+        parts += [y[k % 3] * k]
     return sum(parts)
 
 
@@ -124,6 +124,17 @@ def jumps(x: Any) -> Any:
             if total > 12:
                 return total**2
     return total
+
+
+@converted(
+    "`states.append(h)` in a long loop that does no more with the list than to read `states[-1]`; "
+    "`[f(t) for t in range(n)]`"
+)
+def appended(x: Any) -> Any:
+    states, weights = [x], [np.sin(x[0] * t) for t in range(20)]
+    for _ in range(20):
+        states.append(np.cos(states[-1]) * x)
+    return np.sum(np.array(states)[1:] * np.array(weights)[:, None]) + len(states) * states[3][1]
 
 
 @converted("a slice between numbers of long loops, of one length: `x[i - 1 : i + 2]`, `a[i : i + 3, j : j + 3] += v`")

@@ -151,6 +151,8 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
             return function(*args, **kwargs)
         if isinstance(function, type):
             return construct(function, args, kwargs)
+        if kind is np.ufunc:
+            args = tuple(as_tracer(x) if isinstance(x, (list, tuple)) and contains_tracer(x) else x for x in args)
         dispatches = kind in DISPATCHING or is_multimethod(function)
         if dispatches and not any(isinstance(x, Deferring) for x in args) and traced_among(args, kwargs):
             if function in FUNCTIONS:

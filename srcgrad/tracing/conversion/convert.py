@@ -29,7 +29,6 @@ FUNCTION: Final = "_sg_function"
 ASKING: Final = frozenset({"isinstance", "print", "type"})
 CONVERTED_LIBRARIES: Final = ("numpy.polynomial.",)
 """Python code of arrays that does not dispatch: it is converted as the user's."""
-COMPREHENSIONS: Final = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
 LIBRARIES: Final = tuple(
     dict.fromkeys(
         os.path.join(os.path.realpath(path), "")
@@ -74,7 +73,7 @@ def needs_conversion(code: types.CodeType) -> bool:
     if any("JUMP_BACKWARD" in name for name in opnames(code)):
         return True
     inner = [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
-    return any(needs_conversion(constant) for constant in inner if constant.co_name not in COMPREHENSIONS)
+    return any(needs_conversion(constant) for constant in inner if constant.co_name != "<genexpr>")
 
 
 def is_straight(code: types.CodeType) -> bool:

@@ -60,6 +60,16 @@ class ExpressionConverter(ast.NodeTransformer):
         placed(made, node)
         return made
 
+    def visit_ListComp(self, node: ast.ListComp) -> ast.expr:
+        """``[f(x) for x in y]``: a loop that appends."""
+        part = node.generators[0]
+        plain = len(node.generators) == 1 and not part.ifs and not part.is_async and not holds([node], *LAZY)
+        if not plain or keeps_variables(node.elt):
+            return self.generic_visit(node)  # type: ignore[return-value]
+        made = operator("listed", self.visit(part.iter), of_item(part.target, self.visit(node.elt)))
+        placed(made, node)
+        return made
+
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
         lazy = holds(node.values[1:], *LAZY)
         self.generic_visit(node)
@@ -160,8 +170,11 @@ def index_of(node: ast.expr) -> ast.expr:
 
 def filtered_argument(node: ast.Call) -> ast.ListComp | ast.GeneratorExp | None:
     """The comprehension with a filter that a call of a reduction takes."""
-    name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", None)
-    if name not in REDUCING or not node.args or any(isinstance(argument, ast.Starred) for argument in node.args):
+    if (
+        name_of(node) not in REDUCING
+        or not node.args
+        or any(isinstance(argument, ast.Starred) for argument in node.args)
+    ):
         return None
     items = node.args[0]
     if not isinstance(items, (ast.ListComp, ast.GeneratorExp)) or len(items.generators) != 1:
@@ -170,6 +183,17 @@ def filtered_argument(node: ast.Call) -> ast.ListComp | ast.GeneratorExp | None:
     if not part.ifs or part.is_async or holds([items], *LAZY) or any(keyword.arg is None for keyword in node.keywords):
         return None
     return items
+
+
+def keeps_variables(node: ast.expr) -> bool:
+    """Whether a value may read the variables of its expression later: when Python's loop has bound them anew."""
+    calls = [inner for inner in ast.walk(node) if isinstance(inner, ast.Call) and inner.args]
+    reduced = {id(inner.args[0]) for inner in calls if name_of(inner) in REDUCING}
+    return any(isinstance(x, (ast.Lambda, ast.GeneratorExp)) and id(x) not in reduced for x in ast.walk(node))
+
+
+def name_of(node: ast.Call) -> str | None:
+    return node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", None)
 
 
 def of_item(target: ast.expr, value: ast.expr) -> ast.expr:

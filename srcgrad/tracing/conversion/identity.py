@@ -67,17 +67,27 @@ def kept_elsewhere(holder: list[Any]) -> bool:
     counts = [0] * roots
     for k in range(roots):
         gathered(holder[k], holder, counts)
-    trace = current_trace()
-    snapshots, states = list(trace.snapshots), list(trace.states)
     found = False
     for k, count in enumerate(counts):
-        number = references(holder, k) - IN_A_LIST - count
-        place = id(holder[k])
-        number -= sum(id(held) == place for noted in snapshots for group in noted.groups() for held in group)
-        number -= sum(id(held) == place for state in states for held in state.containers)
-        found |= number > 0
+        found |= held(holder, k) > count
     del holder[roots:]
     return found
+
+
+def containers_kept_elsewhere(items: list[Any]) -> bool:
+    """Whether a mutable container in one of the items is held by anything besides it and the list of the items."""
+    holder: list[Any] = []
+    counts: list[int] = []
+    gathered(items, holder, counts)
+    return any(held(holder, k) > count for k, count in enumerate(counts))
+
+
+def held(holder: list[Any], k: int) -> int:
+    """How often the program holds an object in a list, beside the list, snapshots and the states of blocks."""
+    trace = current_trace()
+    number, place = references(holder, k) - IN_A_LIST, id(holder[k])
+    number -= sum(id(x) == place for noted in list(trace.snapshots) for group in noted.groups() for x in group)
+    return number - sum(id(x) == place for state in list(trace.states) for x in state.containers)
 
 
 def note_choices(choices: list[Choice]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -11,7 +11,11 @@ from srcgrad.ir.core import Value
 from srcgrad.tracing.affine import ZERO, Affine, affine_of, between
 from srcgrad.tracing.conversion.numbers import DynamicRange, Series
 from srcgrad.tracing.magnitude import TRIPS
+from srcgrad.tracing.rows import source_of
 from srcgrad.tracing.tracer import Deferring, Tracer, from_value
+
+MOST_ALONE: Final = 16
+"""The items of a list of so many are taken one by one."""
 
 
 class Items:
@@ -41,6 +45,9 @@ def items_of(thing: Any) -> Items | None:
         return (
             Items(len(thing), lambda k: constant_item(thing, k)) if thing.ndim and thing.dtype.kind in "biufc" else None
         )
+    if type(thing) is list and len(thing) > MOST_ALONE and (source := source_of(thing)) is not None:
+        scalar, weak = thing[0].scalar, thing[0].weak
+        return Items(len(thing), lambda k: from_value(source[k].read(), True, weak) if scalar else source[k])
     if not isinstance(thing, Series) or thing.used:
         return None
     parts = [items_of(part) for part in thing.parts]

@@ -5,7 +5,7 @@ A loop's carries are the variables that a trip rebinds and the memory that it wr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -14,6 +14,7 @@ from srcgrad.ir.core import Value
 from srcgrad.ir.opdef import REGISTRY
 from srcgrad.ir.types import INT64, ArrayType
 from srcgrad.tracing.conversion.aliases import TRUTH, Leaf, Memory, Shared, Sharing, array_storage
+from srcgrad.tracing.conversion.appending import Appending
 from srcgrad.tracing.conversion.binding import flag_of, is_pending, unchecked
 from srcgrad.tracing.conversion.classes import noted
 from srcgrad.tracing.conversion.identity import changed, kept_elsewhere
@@ -41,11 +42,13 @@ from srcgrad.tracing.conversion.state import (
 )
 from srcgrad.tracing.magnitude import grows
 from srcgrad.tracing.pytree import TreeDef
+from srcgrad.tracing.rows import row
 from srcgrad.tracing.trace import Refused, Storage, Trace, current_trace
 from srcgrad.tracing.tracer import Tracer, from_value
 
 ROUNDS: Final = 12
 """How often a body is traced at most until its carries are known."""
+NOTHING: Final[Mapping[int, Tracer]] = {}
 COUNT: Final = Kind(ArrayType(INT64), True, True)
 
 
@@ -97,6 +100,7 @@ class Trip:
         self.bound = [Value(TRUTH) for _ in loop.maybe]
         self.early = {cell: Value(TRUTH) for cell in loop.unbound()}
         """What is asked of variables that are unbound before the loop, if a trip reads them before it sets them."""
+        self.seeded = loop.start
         self.trace.overlay.update(self.memory)
         self.trace.tables += [loop.storages, self.memory]
 
@@ -125,7 +129,7 @@ class Trip:
                 cells[cell] = carry.build(carry.handles(self.params[cell]))
             for cell, flag in (*zip(loop.maybe, self.bound, strict=True), *self.early.items()):
                 cells[cell].storage.pending = (loop.names[cell], flag)
-            found = loop.state.rebuilt(loop.start, cells)
+            found = self.seeded = loop.state.rebuilt(loop.start, cells)
             loop.sharing.link(loop.names, loop.leaves(found), self.flags)
         return found
 
@@ -133,9 +137,11 @@ class Trip:
 class LoopRegion:
     """A loop becoming one operation."""
 
-    def __init__(self, state: State, label: str) -> None:
+    def __init__(self, state: State, label: str, appending: Appending | None = None) -> None:
         self.state = state
         self.label = label
+        self.appending = Appending(None) if appending is None else appending
+        self.appending.open()
         self.start = state.capture()
         self.names = state.cell_names(self.start)
         self.carries: dict[int, Carry] = {}
@@ -162,6 +168,7 @@ class LoopRegion:
                     body(trip.index)
                 except Raised:
                     raise Refused("every trip of a loop raises an error") from None
+                self.appending.take()
                 after = self.state.capture()
             if after.structures != self.start.structures:
                 raise Refused(
@@ -311,8 +318,34 @@ class LoopRegion:
             found += self.sharing.values(shared)
             return [*found, *(flag_of(cells[cell]) for cell in self.maybe)]
 
-    def leave(self, values: Sequence[Value], ran: Value | None, after: Snapshot) -> None:
-        """Give variables and memory their values after the loop. ``ran``: whether there was a trip, if not sure."""
+    def shared_columns(self, trip: Trip, after: Snapshot) -> dict[int, int]:
+        """The variables whose memory is that of what is appended last, and the places of that among the columns.
+
+        Raises:
+            Refused: the next trip writes into it, and so into what is in the list.
+        """
+        found = {}
+        starts, ends = trip.seeded.cells(), after.cells()
+        for cell, carry in self.carries.items():
+            for k, leaf in enumerate(tree_of(ends[cell])[0]):
+                place = self.appending.shared_with(leaf)
+                if place is None:
+                    continue
+                param = starts[cell]
+                if carry.tree is not None or not isinstance(param, Tracer):
+                    raise Refused(f"{shown(carry.name)} is appended to a list and goes on to the next trip of a loop")
+                if param.storage.value is not trip.params[cell][k]:
+                    raise Refused(f"{shown(carry.name)} is appended to a list and changed in the next trip of a loop")
+                found[cell] = place
+        return found
+
+    def leave(
+        self, values: Sequence[Value], ran: Value | None, after: Snapshot, appended: Mapping[int, Tracer] = NOTHING
+    ) -> None:
+        """Give variables and memory their values after the loop. ``ran``: whether there was a trip, if not sure.
+
+        ``appended``: the rows of what a list has got that variables are.
+        """
         given = iter(values)
         cells = self.start.cells()
         ends = after.cells()
@@ -322,7 +355,7 @@ class LoopRegion:
             if unbound and ran is not None:
                 for handle in leaves:
                     handle.storage.pending = (carry.name, ran)
-            cells[cell] = carry.build(leaves)
+            cells[cell] = appended[cell] if cell in appended else carry.build(leaves)
         for cell, (before, end) in enumerate(zip(self.start.cells(), ends, strict=True)):
             if cell in self.lost:
                 cells[cell] = self.undefined(cell)
@@ -345,6 +378,7 @@ class LoopRegion:
     def abandon(self) -> None:
         """Undo what tracing the loop did to variables and memory."""
         self.state.restore(self.start)
+        self.appending.restore()
 
 
 def while_region(
@@ -377,14 +411,20 @@ def while_region(
         test()
 
 
-def for_region(trips: int | Value, body: Callable[[Value | None], Any], state: State, label: str = "for") -> None:
+def for_region(
+    trips: int | Value, body: Callable[[Value | None], Any], state: State, label: str = "for",
+    appending: Appending | None = None,
+) -> None:  # fmt: skip
     """A loop of a number of trips."""
-    loop = LoopRegion(state, label)
+    loop = LoopRegion(state, label, appending)
     try:
         _, trip, after = loop.settle(None, body, False)
         results = loop.results(trip, after)
+        with entered(trip.trace):
+            columns = loop.appending.columns(trip.trace, trip.index)
+        shared = loop.shared_columns(trip, after)
         outer = lifted_by(trip.trace)
-        region = region_of(trip.trace, trip.front(), outer, results)
+        region = region_of(trip.trace, trip.front(), outer, [*results, *columns])
         starts = loop.operands()
         attrs = {"trips": None, "carries": len(starts), "consts": len(outer), "reverse": False}
         operands = [*starts, *outer]
@@ -396,7 +436,11 @@ def for_region(trips: int | Value, body: Callable[[Value | None], Any], state: S
             ran = current_trace().emit(REGISTRY["greater"], [trips, value_as(0, COUNT)])
         operation = emit_region("for", operands, attrs, [region])
         trip.end()
-        loop.leave(operation.results, ran, after)
+        carried, stacked = operation.results[: len(starts)], operation.results[len(starts) :]
+        arrays = [from_value(column) for column in stacked]
+        last = trips - 1 if isinstance(trips, int) else 0
+        loop.leave(carried, ran, after, {cell: row(arrays[k], last, False, False) for cell, k in shared.items()})
+        loop.appending.leave(arrays, last + 1)
     except BaseException:
         loop.abandon()
         raise

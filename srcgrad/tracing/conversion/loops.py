@@ -10,6 +10,7 @@ from typing import Any, Final, TypeGuard
 from srcgrad.errors import SrcgradError
 from srcgrad.ir.core import Operation, Value
 from srcgrad.tracing.affine import Affine, between
+from srcgrad.tracing.conversion.appending import Appending
 from srcgrad.tracing.conversion.branches import if_
 from srcgrad.tracing.conversion.counting import Counter, counted
 from srcgrad.tracing.conversion.items import Items, index_of, items_of
@@ -27,6 +28,7 @@ from srcgrad.tracing.conversion.state import (
 from srcgrad.tracing.trace import CURRENT, Refused, Storage, Trace, current_span, current_trace
 from srcgrad.tracing.tracer import Deferring, Tracer, from_value
 
+Appended = Callable[[], tuple[tuple[Any, bool], ...]] | None
 MOST_UNROLLED: Final = 20_000
 """A loop of more trips that cannot be one region is not traced trip by trip."""
 MOST_WRITTEN_OUT: Final = 512
@@ -120,9 +122,9 @@ def rolled_while(
 
 def for_(
     iterable: Any, body: Callable[[Any], Any], go_on: Callable[[], Any] | None, get: Any, put: Any,
-    names: tuple[str, ...], visible: Any,
+    names: tuple[str, ...], visible: Any, appended: Appended = None,
 ) -> None:  # fmt: skip
-    """The statement ``for``. ``go_on``: whether no jump has ended the loop."""
+    """The statement ``for``. ``go_on``: whether no jump has ended the loop. ``appended``: see `Appending`."""
     trace = CURRENT.get()
     if trace is None or trace.concrete:
         for item in iterable:
@@ -142,10 +144,10 @@ def for_(
             rest_region(items, 0, body, go_on, get, put, names, visible)
         return
     long = items is not None and isinstance(items.count, int) and items.count > UNROLLED
-    if items is not None and long and go_on is None and rolled(items, body, state_of):
+    if items is not None and long and go_on is None and rolled(items, body, state_of, appended=appended):
         exhaust(iterable)
         return
-    run_through(iterable, items, body, go_on, get, put, names, visible)
+    run_through(iterable, items, body, go_on, get, put, names, visible, appended)
 
 
 def checked(value: Value | None) -> Value:
@@ -153,7 +155,10 @@ def checked(value: Value | None) -> Value:
     return value
 
 
-def rolled(items: Items, body: Callable[[Any], Any], state_of: Callable[[], State], label: str = "for") -> bool:
+def rolled(
+    items: Items, body: Callable[[Any], Any], state_of: Callable[[], State], label: str = "for",
+    appended: Appended = None,
+) -> bool:  # fmt: skip
     """Try to make a long loop one region; what it did is undone where it cannot be."""
     trace = current_trace()
     assert isinstance(items.count, int)
@@ -163,7 +168,8 @@ def rolled(items: Items, body: Callable[[Any], Any], state_of: Callable[[], Stat
     lifted, overlay = dict(trace.lifted), dict(trace.overlay)
     asked = [found.needed for found in around(trace)]
     try:
-        for_region(items.count, lambda k: body(items.at(index_of(checked(k), items.count))), state_of(), label)
+        lists = Appending(appended)
+        for_region(items.count, lambda k: body(items.at(index_of(checked(k), items.count))), state_of(), label, lists)
     except MustRetrace:
         raise
     except (SrcgradError, TypeError, ValueError, IndexError, KeyError, AttributeError, Inside) as error:
@@ -200,7 +206,7 @@ def around(trace: Trace) -> Iterator[Trace]:
 
 def run_through(
     iterable: Iterable[Any], items: Items | None, body: Callable[[Any], Any], go_on: Callable[[], Any] | None,
-    get: Any, put: Any, names: tuple[str, ...], visible: Any,
+    get: Any, put: Any, names: tuple[str, ...], visible: Any, appended: Appended = None,
 ) -> None:  # fmt: skip
     """Trip by trip, until a traced condition decides whether the loop goes on, or there is much to write out."""
     trace = current_trace()
@@ -215,7 +221,8 @@ def run_through(
             if go_on is None:
                 if position == 0 and is_short(items):
                     much = size_of(operations[start:]) * trace.copies > MOST_WRITTEN_OUT
-                    if much and rolled(items.after_first(), body, lambda: State(get, put, names, visible)):
+                    rest = lambda: State(get, put, names, visible)  # noqa: E731
+                    if much and rolled(items.after_first(), body, rest, appended=appended):
                         exhaust(iterable)
                         return
                 continue

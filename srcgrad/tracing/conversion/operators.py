@@ -10,7 +10,7 @@ from srcgrad.tracing.conversion.branches import and_, assert_, choose, compare, 
 from srcgrad.tracing.conversion.calls import call, getitem, lifted, target
 from srcgrad.tracing.conversion.loops import for_, while_
 from srcgrad.tracing.conversion.masked import augmented
-from srcgrad.tracing.conversion.reductions import reduced
+from srcgrad.tracing.conversion.reductions import listed, reduced
 from srcgrad.tracing.conversion.state import UNBOUND, UNSET, Passing, read
 from srcgrad.tracing.conversion.texts import percent, text
 
@@ -32,6 +32,7 @@ __all__ = [
     "getitem",
     "if_",
     "lifted",
+    "listed",
     "not_",
     "numbers",
     "or_",

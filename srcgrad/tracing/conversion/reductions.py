@@ -73,6 +73,21 @@ def reduced(
     return Accumulation(reduction, test, element).over(iterable, function, is_list, options)
 
 
+def listed(iterable: Any, element: Callable[[Any], Any]) -> list[Any]:
+    """``[element(item) for item in iterable]``."""
+    trace = CURRENT.get()
+    if trace is None or trace.concrete:
+        return [element(item) for item in iterable]
+    found: list[Any] = []
+
+    def take(item: Any) -> None:
+        found.append(element(item))
+
+    state = (lambda: (), lambda values: None, (), lambda: closure_values(element))
+    for_(iterable, take, None, *state, appended=lambda: ((found, False),))
+    return found
+
+
 def accepted(function: Any, rest: tuple[Any, ...], options: dict[str, Any]) -> bool:
     """Whether the other arguments of the call have a meaning here."""
     if function is sum and len(rest) + len(options) <= 1:

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from srcgrad.tracing.conversion.appends import appended_to
 from srcgrad.tracing.conversion.counters import counter_of, numbers_in, rebound_inside
 from srcgrad.tracing.conversion.expressions import ExpressionConverter
 from srcgrad.tracing.conversion.jumps import Lowering
@@ -211,9 +212,10 @@ class StatementConverter(NestedFunctions):
         placed(given, node.target)
         statements = [given, *node.body]
         iterated = self.visit(node.iter)
+        appended = appended_to(node.body, self.binds_alone) if exits is None else None
         functions.append(self.function(body, self.block(statements), changed, node, ["_sg_item"]))
         go_on: ast.expr = ast.Constant(None) if exits is None else thunk(self.visit(exits))
-        made = ast.Expr(operator("for_", iterated, load(body), go_on, *state))
+        made = ast.Expr(operator("for_", iterated, load(body), go_on, *state, appended or ast.Constant(None)))
         placed(made, node.iter)
         ast.copy_location(made, node)
         return [*functions, made]

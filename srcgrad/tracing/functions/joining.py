@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from srcgrad.errors import DTypeError, IndexingError, ShapeError
+from srcgrad.tracing import rows
 from srcgrad.tracing.functions.registry import (
     as_array,
     axis_of,
@@ -20,7 +21,7 @@ from srcgrad.tracing.functions.registry import (
     prefix,
 )
 from srcgrad.tracing.functions.shapes import atleast_1d, atleast_2d, atleast_3d, broadcast_to, expand_dims, moveaxis
-from srcgrad.tracing.tracer import as_tracer, emit
+from srcgrad.tracing.tracer import Tracer, as_tracer, emit
 from srcgrad.tracing.ufuncs import result_dtype
 
 
@@ -84,6 +85,11 @@ def laid_out(joined: Any, pieces: Sequence[Any], axis: int) -> Any:
 
 @numpy_rule("stack")
 def stack(arrays: Any, axis: int = 0, out: Any = None, *, dtype: Any = None, casting: str = "same_kind") -> Any:
+    runs = rows.pieces(arrays) if axis == 0 and isinstance(arrays, (list, tuple)) else None
+    if runs is not None:
+        found = [run if isinstance(run, Tracer) else stack(run) for run in runs]
+        if all(run.shape[1:] == found[0].shape[1:] for run in found):
+            return concatenate(found, 0, out, dtype=dtype, casting=casting)
     pieces = common(arrays, dtype, casting)
     if any(piece.shape != pieces[0].shape for piece in pieces):
         raise ShapeError(f"all input arrays must have the same shape, not {[piece.shape for piece in pieces]}")

@@ -1,0 +1,63 @@
+"""Variables that the statements of a loop append to, and whose last item they read at most; see `appending`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+
+from srcgrad.tracing.conversion.names import load, operator, placed, thunk
+
+
+def appended_to(body: Sequence[ast.stmt], allowed: Callable[[str], bool]) -> ast.expr | None:
+    """The variables, and whether the last item of each is read, as an expression; None if there are none."""
+    names = {node.func.value.id for node in walk(body) if is_append(node)}  # type: ignore[attr-defined]
+    found = [name for name in sorted(names) if allowed(name) and nothing_else(body, name)]
+    if not found:
+        return None
+    parts = [
+        ast.Tuple([operator("read", thunk(load(name))), ast.Constant(reads_last(body, name))], ast.Load())
+        for name in found
+    ]
+    made = thunk(ast.Tuple(list(parts), ast.Load()))
+    placed(made, body[0])
+    return made
+
+
+def walk(body: Sequence[ast.stmt]) -> list[ast.AST]:
+    return [node for statement in body for node in ast.walk(statement)]
+
+
+def is_append(node: ast.AST) -> bool:
+    """``name.append(value)``."""
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "append"
+        and isinstance(node.func.value, ast.Name)
+        and len(node.args) == 1
+        and not isinstance(node.args[0], ast.Starred)
+        and not node.keywords
+    )
+
+
+def is_last(node: ast.AST, name: str) -> bool:
+    """``name[-1]``, read."""
+    if not isinstance(node, ast.Subscript) or not isinstance(node.value, ast.Name) or node.value.id != name:
+        return False
+    index = node.slice
+    minus = (
+        isinstance(index, ast.UnaryOp) and isinstance(index.op, ast.USub) and isinstance(index.operand, ast.Constant)
+    )
+    return minus and index.operand.value == 1 and isinstance(node.ctx, ast.Load)  # type: ignore[attr-defined]
+
+
+def reads_last(body: Sequence[ast.stmt], name: str) -> bool:
+    return any(is_last(node, name) for node in walk(body))
+
+
+def nothing_else(body: Sequence[ast.stmt], name: str) -> bool:
+    """Whether the statements append to a list and read its last item, and do nothing else with it."""
+    nodes = walk(body)
+    known = {id(node.func.value) for node in nodes if is_append(node)}  # type: ignore[attr-defined]
+    known |= {id(node.value) for node in nodes if is_last(node, name)}  # type: ignore[attr-defined]
+    return all(id(node) in known for node in nodes if isinstance(node, ast.Name) and node.id == name)

@@ -1,0 +1,72 @@
+"""Items of a list that are the rows of one array, in order: what a loop appends is kept so, and found again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from srcgrad.ir.types import ArrayType
+from srcgrad.tracing.tracer import Tracer, from_value
+from srcgrad.tracing.views import ReshapeView, SliceView
+
+
+def row(source: Tracer, place: int, scalar: bool, weak: bool) -> Tracer:
+    """A row of an array that nothing else views: a scalar is read where it is used."""
+    rest = source.shape[1:]
+    starts, limits = (place, *(0 for _ in rest)), (place + 1, *rest)
+    views = (SliceView(starts, limits, (1,) * (len(rest) + 1)), ReshapeView(rest))
+    return Tracer(source.storage, (*source.chain, *views), ArrayType(source.dtype, rest), scalar, weak)
+
+
+def viewed(item: Any) -> Tracer | None:
+    """The array that an item may be a row of."""
+    if not isinstance(item, Tracer) or len(item.chain) < 2 or not isinstance(item.chain[-2], SliceView):
+        return None
+    before = item.chain[:-2]
+    if not before:
+        return Tracer(item.storage, (), item.storage.value.type)
+    last = before[-1]
+    if not isinstance(last, ReshapeView):
+        return None
+    return Tracer(item.storage, before, ArrayType(item.dtype, last.shape))
+
+
+def run_of_rows(items: Sequence[Any], first: int) -> int:
+    """How many items from one on are all rows of one array, in order; 0 if they are not."""
+    source = viewed(items[first])
+    count = source.shape[0] if source is not None and source.ndim else 0
+    if source is None or first + count > len(items):
+        return 0
+    for k in range(count):
+        other = items[first + k]
+        if not isinstance(other, Tracer) or other.storage is not source.storage:
+            return 0
+        if other.chain != row(source, k, False, False).chain:
+            return 0
+    return count
+
+
+def source_of(items: Sequence[Any]) -> Tracer | None:
+    """The array that items are all rows of, in order."""
+    if not items or run_of_rows(items, 0) != len(items):
+        return None
+    return viewed(items[0])
+
+
+def pieces(items: Sequence[Any]) -> list[Any] | None:
+    """The items with a new array for each run of rows, and lists of what is between; None without runs."""
+    found: list[Any] = []
+    k, runs = 0, 0
+    while k < len(items):
+        count = run_of_rows(items, k)
+        source = viewed(items[k])
+        if count > 1 and source is not None:
+            found.append(from_value(source.read()))
+            runs += 1
+            k += count
+            continue
+        if not found or isinstance(found[-1], Tracer):
+            found.append([])
+        found[-1].append(items[k])
+        k += 1
+    return found if runs else None
