@@ -10,13 +10,15 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 from srcgrad.ir.core import Literal, Value
+from srcgrad.ir.types import ArrayType
 from srcgrad.tracing.conversion.classes import noted
 from srcgrad.tracing.conversion.identity import containers_kept_elsewhere, held
 from srcgrad.tracing.conversion.state import Kind, kind_of, tree_of
 from srcgrad.tracing.pytree import TreeDef
 from srcgrad.tracing.rows import row, source_of
-from srcgrad.tracing.trace import Refused, Storage, Trace
+from srcgrad.tracing.trace import Refused, Storage, Trace, current_trace
 from srcgrad.tracing.tracer import Tracer
+from srcgrad.tracing.views import ReshapeView
 
 MOST: Final = 16
 """Of so many arrays and numbers a trip may append at most: each is a column."""
@@ -30,6 +32,15 @@ class Item(NamedTuple):
     kinds: list[Kind | None]
     rows: Kind | None = None
     """What the items of a list are that is the rows of the one leaf."""
+    spread: bool = False
+    """Whether these are what is appended, one by one, by a loop inside, and not their list."""
+
+
+def items_of_trip(added: list[Any]) -> list[Item]:
+    source = source_of(added) if len(added) > 1 else None
+    if source is not None:
+        return [Item(None, [source], [kind_of(source)], kind_of(added[0]), True)]
+    return [item_of(item) for item in added]
 
 
 def item_of(x: Any) -> Item:
@@ -62,6 +73,8 @@ class Appending:
             if held(holder, k) == 1:  # by the variable
                 self.lists.append(holder[k])
                 self.start.append(1 if reads and holder[k] else 0)
+        self.containers = self.lists
+        current_trace().states.add(self)  # which tells what the program holds from what this does
 
     def open(self) -> None:
         for x, count in zip(self.lists, self.start, strict=True):
@@ -81,7 +94,7 @@ class Appending:
             x.clear()
             if not last and containers_kept_elsewhere(items):
                 raise Refused("a list or an object that is appended to a list in a loop is held in another way too")
-            self.added.append([item_of(item) for item in items])
+            self.added.append(items_of_trip(items))
             if last and any(item.tree is not None or item.rows is not None for item in self.added[-1]):
                 raise Refused("the last one of lists or objects that are appended to a list in a loop is read")
             x += last
@@ -138,6 +151,9 @@ class Appending:
         for x, kept, items in zip(self.lists, self.kept, self.added, strict=True):
             arrays = [[None if kind is None else next(left) for kind in item.kinds] for item in items]
             x[:] = kept
+            if items and items[0].spread:
+                x += spread(items[0], arrays[0][0], trips)
+                continue
             for place in range(trips):
                 x += [built(item, rows, place) for item, rows in zip(items, arrays, strict=True)]
 
@@ -149,6 +165,14 @@ def of_index(trace: Trace, index: Value | None) -> set[Value]:
         if not operation.regions and all(isinstance(x, Literal) or x in known for x in operation.operands):
             known.update(operation.results)
     return known
+
+
+def spread(item: Item, rows: Tracer | None, trips: int) -> list[Any]:
+    """The rows of all trips, one after the other."""
+    assert rows is not None and item.rows is not None
+    shape = (trips * rows.shape[1], *rows.shape[2:])
+    flat = Tracer(rows.storage, (ReshapeView(shape),), ArrayType(rows.dtype, shape))
+    return [row(flat, k, item.rows.scalar, item.rows.weak) for k in range(shape[0])]
 
 
 def built(item: Item, arrays: Sequence[Tracer | None], place: int) -> Any:
