@@ -115,13 +115,16 @@ class Appending:
             Refused: an array that is appended may be changed later, or is another one's memory; or what is appended
                 is known in Python, and would not be any longer.
         """
+        leaves = self.leaves()
+        if not leaves:
+            return []
         known = of_index(trace, index)
-        values = [leaf.read() for leaf in self.leaves()]
-        for leaf, value in zip(self.leaves(), values, strict=True):
+        values = [leaf.read() for leaf in leaves]
+        for leaf, value in zip(leaves, values, strict=True):
             if (leaf.scalar and leaf.dtype.kind in "biu") or isinstance(value, Literal) or value in known:
                 raise Refused("numbers that are known are appended to a list in a loop")
         seen: set[Storage] = set()
-        for leaf in self.leaves():
+        for leaf in leaves:
             if leaf.scalar:
                 continue
             storage = leaf.storage

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
 from srcgrad.ir.core import Value
 from srcgrad.tracing.affine import ZERO, Affine, affine_of, between
-from srcgrad.tracing.conversion.numbers import DynamicRange, Series
+from srcgrad.tracing.conversion.numbers import UNROLLED, DynamicRange, Series
 from srcgrad.tracing.magnitude import TRIPS
 from srcgrad.tracing.rows import source_of
 from srcgrad.tracing.tracer import Deferring, Tracer, from_value
-
-MOST_ALONE: Final = 16
-"""The items of a list of so many are taken one by one."""
 
 
 class Items:
@@ -45,7 +42,7 @@ def items_of(thing: Any) -> Items | None:
         return (
             Items(len(thing), lambda k: constant_item(thing, k)) if thing.ndim and thing.dtype.kind in "biufc" else None
         )
-    if type(thing) is list and len(thing) > MOST_ALONE and (source := source_of(thing)) is not None:
+    if type(thing) is list and len(thing) > UNROLLED and (source := source_of(thing)) is not None:
         scalar, weak = thing[0].scalar, thing[0].weak
         return Items(len(thing), lambda k: from_value(source[k].read(), True, weak) if scalar else source[k])
     if not isinstance(thing, Series) or thing.used:

@@ -221,8 +221,8 @@ def run_through(
             if go_on is None:
                 if position == 0 and is_short(items):
                     much = size_of(operations[start:]) * trace.copies > MOST_WRITTEN_OUT
-                    rest = lambda: State(get, put, names, visible)  # noqa: E731
-                    if much and rolled(items.after_first(), body, rest, appended=appended):
+                    state_of = functools.partial(State, get, put, names, visible)
+                    if much and rolled(items.after_first(), body, state_of, appended=appended):
                         exhaust(iterable)
                         return
                 continue
