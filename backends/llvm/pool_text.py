@@ -25,8 +25,16 @@ _MAPPED: Final = 1 << 20
 """The bytes from which a block is its own mapping, which goes back to the system as a whole."""
 _HUGE: Final = 1 << 21
 """The size of a huge page: blocks of this and more begin at one and ask for them."""
-_AHEAD: Final = 1024
-"""Blocks begin at differing cache lines of so many bytes, so that arrays that are read together do not share sets."""
+_TURNS: Final = 16
+"""Blocks begin at so many places in turn, so that arrays that are read together do not share sets of the caches."""
+_STEP: Final = 64
+_STEP_OF_PAGES: Final = 256
+"""The bytes between these places. Those of large blocks are placed in their page, and further apart: processors take a
+load for one of what a store shortly before it writes where the addresses have the last twelve bits in common, so a loop
+whose results begin one or two lines after its operands, modulo pages, waits for each store and takes twice the time."""
+_PAGED: Final = 1 << 16
+"""The bytes from which a block is placed in its page."""
+_PAGE: Final = 4096
 _ADVICE_HUGE: Final = 14
 _OWNED, _PLAIN = 0x4, 0x501
 """Flags of arrays: that it owns its data; that it is contiguous, aligned and writeable."""
@@ -53,8 +61,13 @@ def pool_text(arrays: bool, whole: bool = False) -> str:
         most=1 << 62,
         mapped=_MAPPED,
         huge=_HUGE,
-        slack=_AHEAD + 64,
-        turns=_AHEAD // 64 - 1,
+        paged=_PAGED,
+        page=_PAGE,
+        slack=_TURNS * _STEP + 64,
+        slack_of_pages=_TURNS * _STEP_OF_PAGES + _PAGE,
+        step=_STEP,
+        step_of_pages=_STEP_OF_PAGES,
+        turns=_TURNS - 1,
         data=DATA_FIELD,
         rank=RANK_FIELD,
         dims=DIMS_FIELD,
@@ -122,11 +135,15 @@ entry:
   %impossible = icmp ugt i64 %capacity, $most
   br i1 %impossible, label %none, label %possible
 possible:
-  %wanted = add i64 %capacity, $slack
+  %paged = icmp uge i64 %capacity, $paged
+  %slack = select i1 %paged, i64 $slack_of_pages, i64 $slack
+  %step = select i1 %paged, i64 $step_of_pages, i64 $step
+  %place = select i1 %paged, i64 $page, i64 64
+  %wanted = add i64 %capacity, %slack
   %turn = atomicrmw add ptr @colour, i64 1 monotonic
   %some = and i64 %turn, $turns
-  %line = add i64 %some, 1
-  %ahead = mul i64 %line, 64
+  %count = add i64 %some, 1
+  %ahead = mul i64 %count, %step
   %large = icmp uge i64 %capacity, $mapped
   br i1 %large, label %mapping, label %heap
 heap:
@@ -141,7 +158,7 @@ mapping:
 had:
   %base = phi ptr [ %room, %heap ], [ %mapped, %mapping ]
   %length = phi i64 [ 0, %heap ], [ %long, %mapping ]
-  %unit = phi i64 [ 64, %heap ], [ %alone, %mapping ]
+  %unit = phi i64 [ %place, %heap ], [ %alone, %mapping ]
   %missing = icmp eq ptr %base, null
   br i1 %missing, label %none, label %there
 there:
