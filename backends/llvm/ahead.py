@@ -13,11 +13,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from srcgrad.backends.llvm.chunks import moved
 from srcgrad.backends.llvm.loops import Group, Load
 from srcgrad.backends.llvm.nests import Nest
 from srcgrad.backends.llvm.planning import bytes_of
-from srcgrad.backends.llvm.shapes import Shape
+from srcgrad.backends.llvm.shapes import Shape, moved
 from srcgrad.backends.llvm.target import Target
 from srcgrad.ir.core import Value
 
@@ -29,7 +28,7 @@ _WAITS: Final = 3
 """The cost in additions, for each array that is read, from which loops wait: products of arrays take 1.1 of the time
 where they ask, minima and maxima, which keep nan and so have this cost, 0.7."""
 _AHEAD: Final = 4096
-_AHEAD_OF_ROWS: Final = 1024
+_AHEAD_OF_ROWS: Final = 256
 """Where several rows are read at once."""
 _VECTOR: Final = 32
 """The bytes of vectors, from which there are two at most to each cache line."""

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from srcgrad.backends.llvm.loops import Fold, Group
 from srcgrad.backends.llvm.nests import Nest
 from srcgrad.backends.llvm.planning import bytes_of
-from srcgrad.backends.llvm.shapes import shape_of
+from srcgrad.backends.llvm.shapes import moved, shape_of
 from srcgrad.backends.llvm.target import Target
 from srcgrad.ir.core import Value
 
@@ -99,8 +99,3 @@ def divided(axis: int, size: int, step: int, wanted: int) -> Chunks | None:
 def duration(group: Group | Nest) -> float:
     """About how many nanoseconds a kernel takes on one thread."""
     return max(PER_ADDITION * group.work(), PER_BYTE * moved(group))
-
-
-def moved(item: Group | Nest) -> int:
-    """The bytes of all arrays that loops read and write."""
-    return sum([bytes_of(value.type) for value in (*item.inputs, *item.outputs)])

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from srcgrad.backends.llvm import scalars
 from srcgrad.backends.llvm.emitter import DType
 from srcgrad.backends.llvm.loops import Group, Load
+from srcgrad.backends.llvm.planning import bytes_of
 from srcgrad.backends.llvm.target import Target
+
+if TYPE_CHECKING:
+    from srcgrad.backends.llvm.nests import Nest
 
 HEAVY: Final = 200
 """The cost of a body, in additions, from which there is one copy of it, under a mask."""
@@ -15,7 +19,12 @@ TILED: Final = 200
 """The cost of all rows of a tile up to which it is written out; dearer bodies gather."""
 ROWS: Final = 8
 """How many rows a fold over the axis before the last takes at once."""
-
+FAR: Final = 16 << 20
+"""The bytes of all arrays together from which they come from memory, at its own pace."""
+SHORT_ROWS: Final = range(256, 4097)
+"""The bytes of rows that come from memory one by one. What is fetched ahead follows one row to its end: of eight at
+once that are as short as this it fetches little, so their columns are added up at a third of the pace. Accumulators of
+longer rows leave the nearest cache, and those of shorter ones are as long as their rows."""
 
 LONGEST_OF_SHORT: Final = 4
 """The elements of rows up to which all of them are read for columns of them."""
@@ -59,10 +68,17 @@ def shape_of(group: Group, target: Target, partial: frozenset[int] = frozenset()
         ):
             return Shape(lanes, 1, lanes, False, turned, same)
         if any(rank - 2 in fold.axes and rank - 1 not in fold.axes for fold in group.folds) and cost <= 10:
-            return Shape(lanes, 1, min(ROWS, group.domain[-2]), False, frozenset(), same)
+            size = group.domain[-1] * max(sizes)
+            alone = size in SHORT_ROWS and moved(group) >= FAR
+            return Shape(lanes, 1, 1 if alone else min(ROWS, group.domain[-2]), False, frozenset(), same)
     size = group.domain[-1] if rank else 0
     heavy = target.masked and cost > HEAVY and unroll == 1 and size % lanes > 0 and rank - 1 not in partial
     return Shape(lanes, unroll, rows, heavy, turned, same)
+
+
+def moved(item: Group | Nest) -> int:
+    """The bytes of all arrays that loops read and write."""
+    return sum([bytes_of(value.type) for value in (*item.inputs, *item.outputs)])
 
 
 def columns_of(group: Group) -> dict[int, list[int]]:

@@ -172,6 +172,30 @@ def test_rows_of_a_group_are_asked_for_nearer() -> None:
     assert isinstance(group, Group)
     shape = shape_of(group, machine)
     assert shape.rows > 1
-    assert list(ahead_of_group(group, shape, machine).values()) == [1024]
+    assert list(ahead_of_group(group, shape, machine).values()) == [256]
     arm = target.Target("aarch64-unknown-linux-gnu", "generic", frozenset({"neon"}))
     assert not ahead_of_group(group, shape_of(group, arm), arm)
+
+
+@pytest.mark.parametrize(
+    ("shape", "rows"),
+    [((70_000, 32), 1), ((9_000, 301), 1), ((5_000, 512), 1), ((9_000, 29), 8), ((4_500, 513), 8), ((2_000, 301), 8)],
+)
+def test_short_rows_come_from_memory_one_by_one(shape: tuple[int, int], rows: int) -> None:
+    """From caches eight at once are sooner, and those as long as caches are too."""
+    x = np.broadcast_to(1.0, shape)
+    (group,) = groups(lambda x: total(x, 0), x).groups
+    assert isinstance(group, Group)
+    machine = target.Target("x86_64-unknown-linux-gnu", "x86-64-v4", LEVELS["x86-64-v4"])
+    assert shape_of(group, machine).rows == rows
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_columns_of_short_rows_from_memory(dtype: str) -> None:
+    x = normal(17 * (1 << 20) // 203 // np.dtype(dtype).itemsize, 203).astype(dtype)
+    rules = [lambda x: total(x, 0), lambda x: (OPS["reduce_max"](x, axes=(0,)), total(x * x, 0), OPS["exp"](x))]
+    for rule in rules:
+        agree(rule, x, rtol=1e-12 if dtype == "float64" else 1e-3)
+    x[-1, -1] = np.nan
+    (found,) = run(lambda x: OPS["reduce_max"](x, axes=(0,)), x)
+    np.testing.assert_array_equal(found, x.max(0))

@@ -123,6 +123,19 @@ def test_a_block_is_used_again(size: int) -> None:
     assert POOL.waiting == 0
 
 
+@pytest.mark.parametrize("size", [1 << 16, 100_000, MEGABYTE + 100, 5 * MEGABYTE])
+def test_results_do_not_begin_a_line_or_two_after_other_arrays(size: int) -> None:
+    """Modulo pages: loads would wait for the stores before. Large arrays of NumPy begin at the 16th byte of a page."""
+    places = [POOL.take(size) for _ in range(16)]
+    try:
+        assert all(place % 256 == 0 for place in places)
+        assert len({place % 4096 for place in places}) == 16
+    finally:
+        for place in places:
+            POOL.give(place)
+        POOL.release()
+
+
 def test_small_blocks_do_not_wait() -> None:
     POOL.give(POOL.take(100))
     assert POOL.waiting == 0
