@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import bisect
 import collections
+import contextlib
 import copy
 import dataclasses
 import functools
@@ -15,6 +16,7 @@ import itertools
 import math
 import operator
 import types
+import warnings
 from collections import OrderedDict
 from collections.abc import Hashable
 from typing import Any, NamedTuple
@@ -55,6 +57,13 @@ SEQUENCE_TOOLS = frozenset(
     }
 )  # fmt: skip
 """What works on lists, dicts and records by the operators of what is in them."""
+CONTEXTS = frozenset(
+    {
+        contextlib.suppress, contextlib.nullcontext, warnings.catch_warnings, warnings.simplefilter,
+        warnings.filterwarnings,
+    }
+)  # fmt: skip
+"""What a with statement enters, and what is set within: it matters while the function is traced, and later nothing."""
 ARITHMETIC = frozenset(
     getattr(operator, name)
     for name in (
@@ -89,7 +98,7 @@ def is_pure(thing: object) -> bool:
             load_scipy_rules(thing)
         if any(thing in known for known in (SAFE_BUILTINS, FUNCTIONS, CONSTRUCTORS, PURE_FUNCTIONS)):
             return True
-        if thing in ARITHMETIC or thing in SEQUENCE_TOOLS or thing in ITERATORS:
+        if any(thing in known for known in (ARITHMETIC, SEQUENCE_TOOLS, ITERATORS, CONTEXTS)):
             return True
     except TypeError:
         return False

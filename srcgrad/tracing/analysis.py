@@ -7,6 +7,7 @@ a value that a guard compares. What can be none of them is refused. `capture` sa
 from __future__ import annotations
 
 import functools
+import importlib
 import sys
 import types
 import warnings
@@ -18,6 +19,7 @@ import numpy as np
 from srcgrad.tracing.aliasing import alias_groups
 from srcgrad.tracing.bytecode import Refusal, Scope, Step
 from srcgrad.tracing.purity import (
+    TRUSTED_ROOTS,
     class_reason,
     hidden_kind,
     impurity,
@@ -310,29 +312,33 @@ class Analysis:
                 if step.name in scope.code.co_freevars and scope.owner(step.name) is None:
                     raise scope.refuse(f"assigns '{step.name}' of an enclosing function", step)
             elif step.kind in ("local", "free", "global"):
-                position = self._follow(index, scope, position, *self._find(index, scope, step))
+                position = self._follow(index, scope, position, step)
         for code in scope.nested():
             self._scan(index, Scope(code, scope, self.is_trusted_name, scope.deep, scope.stores))
 
     def _find(self, index: int, scope: Scope, step: Step) -> tuple[Any, str]:
         """What the name of `step` stands for (_MISSING for a local value or an unbound name) and how to call it."""
         name = step.name
-        if step.kind == "local":
-            return scope.aliases.get(name, _MISSING), name
+        alias = scope.alias(step)
+        if alias is not None:
+            return alias, name
         try:
             if step.kind == "global":
                 return self._global(index, self.plan.nodes[index].namespace, name), name
-            owner = scope.owner(name)
-            if owner is not None:
-                return owner.aliases.get(name, _MISSING), name
+            if step.kind == "local" or scope.owner(name) is not None:
+                return _MISSING, name
             if name == "__class__" and not self.deep:
                 raise scope.refuse("uses super() or __class__", step)
             return self._cell(index, name), name
         except Refusal as refusal:
             raise refusal if refusal.placed else scope.refuse(str(refusal), step) from None
 
-    def _follow(self, index: int, scope: Scope, position: int, value: Any, name: str) -> int:
-        """Resolve the attributes taken of `value` by the steps from `position` on; returns the position behind them."""
+    def _follow(self, index: int, scope: Scope, position: int, read: Step) -> int:
+        """Resolve the attributes taken of what `read` stands for by the steps from `position` on; returns the position
+        behind them.
+        """
+        value, name = self._find(index, scope, read)
+        imported = scope.alias(read) is not None
         while isinstance(value, types.ModuleType):
             step = scope.steps[position] if position < len(scope.steps) else None
             if step is None or step.kind != "attribute":
@@ -344,7 +350,7 @@ class Analysis:
                 self._check_attribute(step, scope)
             module, name = value, f"{name}.{step.name}"
             position += 1
-            if is_trusted_module(module, self.is_pure):
+            if imported or is_trusted_module(module, self.is_pure):
                 value = _module_attribute(module, step.name)
                 if value is _MISSING and step.optional:
                     return position
@@ -367,8 +373,17 @@ class Analysis:
         """Refuse what only converted code may use, in code that is run as it is: `reach`."""
 
     def is_trusted_name(self, name: str) -> bool:
+        """Whether functions may import the module of that name: a trusted one, or one of Python's that is there."""
         module = sys.modules.get(name)
-        return module is not None and is_trusted_module(module, self.is_pure)
+        if module is not None:
+            return name.partition(".")[0] in sys.stdlib_module_names or is_trusted_module(module, self.is_pure)
+        if name.partition(".")[0] not in TRUSTED_ROOTS:
+            return False
+        try:
+            importlib.import_module(name)
+        except ImportError:
+            return False
+        return True
 
     def _check_trusted(self, value: Any, name: str, scope: Scope, step: Step) -> None:
         if hidden_kind(value) in ("float", "complex", "numpy scalar") or static_key(value, self.is_pure) is not None:

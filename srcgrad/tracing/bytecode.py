@@ -234,6 +234,13 @@ class Scope:
             scope = scope.parent
         return None
 
+    def alias(self, step: Step) -> types.ModuleType | None:
+        """The module that is imported under the name that a step reads, if one is."""
+        if step.kind == "local":
+            return self.aliases.get(step.name)
+        owner = self.owner(step.name) if step.kind == "free" else None
+        return None if owner is None else owner.aliases.get(step.name)
+
     def refuse(self, reason: str, step: Step | None = None) -> Refusal:
         return Refusal(reason, self.code, None if step is None else step.line)
 

@@ -23,6 +23,7 @@ from srcgrad.tracing.hosts import is_host_function, is_host_object
 from srcgrad.tracing.jax_arrays import is_jax_value
 
 __all__ = [
+    "TRUSTED_ROOTS",
     "class_reason",
     "hidden_kind",
     "impurity",
@@ -37,7 +38,7 @@ __all__ = [
 IsPure = Callable[[object], bool]
 
 # Their attributes do not change while a program runs, so that only the name bound to the module is guarded.
-_TRUSTED_ROOTS: Final = frozenset({"numpy", "scipy", "math", "cmath"})
+TRUSTED_ROOTS: Final = frozenset({"numpy", "scipy", "math", "cmath"})
 _PLACEHOLDER: Final = getattr(functools, "Placeholder", None)
 """What stands in a partial for an argument of the call, from Python 3.14 on."""
 _STATIC_TYPES: Final = (
@@ -84,7 +85,7 @@ _GENERATING_MODULES: Final = frozenset({"collections", "dataclasses", "typing", 
 
 def is_trusted_module(module: types.ModuleType, is_pure: IsPure) -> bool:
     """Whether `module` is numpy, scipy, math, a submodule of them, or one that the caller vouches for."""
-    return module.__name__.partition(".")[0] in _TRUSTED_ROOTS or is_pure(module)
+    return module.__name__.partition(".")[0] in TRUSTED_ROOTS or is_pure(module)
 
 
 def hidden_kind(value: object) -> str | None:
