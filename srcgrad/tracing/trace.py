@@ -154,6 +154,8 @@ class Trace:
         """Whether this is a block of the parent's function: a branch or the body of a loop."""
         self.converting: bool = parent is not None and parent.converting
         """Whether user functions are converted when they are called."""
+        self.loop: Any = None
+        """The loop of which this is a trip."""
         self.attempts: list[Any] = []
         """The ``try`` statements with handlers whose bodies are in progress here."""
         self.cautious: bool = parent is not None and parent.cautious

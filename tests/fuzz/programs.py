@@ -171,7 +171,9 @@ class Writer:
             self.env.pop(target, None)
             self.env.update(rebound)
             for name, value in before.items():
-                if self.env[name].flags.writeable:
+                if self.env[name].shape != value.shape:  # a block has bound the name to another array
+                    self.env[name] = value
+                elif self.env[name].flags.writeable:
                     self.env[name][...] = value
             return
         self.lines.append(text)

@@ -77,6 +77,7 @@ class Appending:
         current_trace().states.add(self)  # which tells what the program holds from what this does
 
     def open(self) -> None:
+        self.kept = []
         for x, count in zip(self.lists, self.start, strict=True):
             self.kept.append(list(x))
             x[:] = x[-1:] if count else []

@@ -28,6 +28,7 @@ from srcgrad.tracing.conversion.convert import (
     library_code,
 )
 from srcgrad.tracing.conversion.draws import drawn, is_draw
+from srcgrad.tracing.conversion.filled import filled_of
 from srcgrad.tracing.conversion.sources import Unconvertible
 from srcgrad.tracing.functions.registry import as_array, broadcast_shape
 from srcgrad.tracing.guards import answer
@@ -320,7 +321,12 @@ def constant_array(array: Any) -> Tracer:
 
 def getitem(container: Any, index: Any) -> Any:
     """``container[index]``: a real array or a list may be indexed by traced integers."""
-    if isinstance(container, Tracer) or not traced_index(index):
+    if isinstance(container, Tracer):
+        return container[index]
+    filled = filled_of(container)
+    if filled is not None:
+        return filled[index]
+    if not traced_index(index):
         return container[index]
     if type(container) is np.ndarray:
         return constant_array(container)[index]

@@ -13,6 +13,7 @@ from srcgrad.ir.opdef import REGISTRY
 from srcgrad.tracing.conversion.aliases import link, outlasting, predicate_here, settled
 from srcgrad.tracing.conversion.branches import choose
 from srcgrad.tracing.conversion.calls import getitem, unknown_place
+from srcgrad.tracing.conversion.filled import fill, filled_of
 from srcgrad.tracing.conversion.numbers import itself
 from srcgrad.tracing.conversion.state import (
     Kind,
@@ -24,6 +25,7 @@ from srcgrad.tracing.conversion.state import (
     kind_of,
 )
 from srcgrad.tracing.guards import answer
+from srcgrad.tracing.rows import source_of
 from srcgrad.tracing.trace import RaisingSite, Refused, Storage, current_trace
 from srcgrad.tracing.tracer import Tracer, as_tracer, from_value
 
@@ -40,6 +42,10 @@ class ListTarget:
         return getitem(self.items, index)
 
     def __setitem__(self, index: Any, value: Any) -> None:
+        filled = filled_of(self.items)
+        if filled is not None:
+            filled[index] = value
+            return
         if not unknown_place(index):
             self.items[index] = value
             return
@@ -47,6 +53,7 @@ class ListTarget:
         if number is not None:
             self.items[np.asarray(number).item()] = value
             return
+        fill(self.items, value)
         count = len(self.items)
         inside = np.logical_and(index >= -count, index < count)
         emit_check(inside, "IndexError", "list assignment index out of range")
@@ -100,8 +107,8 @@ def among(values: list[Any], place: Any, container: str) -> Any:
         if kind is None or (other is not None and other.scalar != kind.scalar):
             raise Refused(f"a {container} with values of different kinds is indexed by a traced value")
     assert kind is not None
-    items: list[Any] = [as_tracer(value) for value in values]
-    stacked: Any = as_tracer(np.stack(items))
+    source = source_of(values)
+    stacked: Any = np.stack([as_tracer(value) for value in values]) if source is None else source
     result = from_value(stacked[place].copy().read(), kind.scalar, kind.weak)
     if not kind.scalar:
         settled(result, "_sg_value", values)

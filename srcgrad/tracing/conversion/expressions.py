@@ -126,7 +126,7 @@ class ExpressionConverter(ast.NodeTransformer):
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
         self.generic_visit(node)
-        if isinstance(node.slice, ast.Constant):
+        if isinstance(node.slice, ast.Constant) and type(node.slice.value) is not int:
             return node
         if isinstance(node.ctx, ast.Store) and not isinstance(node.slice, (ast.Slice, ast.Tuple)):
             base = node.value

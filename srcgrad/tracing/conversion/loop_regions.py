@@ -17,6 +17,7 @@ from srcgrad.tracing.conversion.aliases import TRUTH, Leaf, Memory, Shared, Shar
 from srcgrad.tracing.conversion.appending import Appending
 from srcgrad.tracing.conversion.binding import flag_of, is_pending, unchecked
 from srcgrad.tracing.conversion.classes import noted
+from srcgrad.tracing.conversion.filled import Filled, Fills
 from srcgrad.tracing.conversion.identity import changed, kept_elsewhere
 from srcgrad.tracing.conversion.state import (
     UNBOUND,
@@ -91,6 +92,7 @@ class Trip:
     def __init__(self, loop: LoopRegion, label: str, indexed: bool) -> None:
         parent = current_trace()
         self.trace = Trace(parent, False, f"{parent.name}: {label}", region=True)
+        self.trace.loop = loop
         self.index = Value(ArrayType(INT64)) if indexed else None
         self.params: dict[int, list[Value]] = {
             cell: [Value(kind.type) for kind in carry.kinds] for cell, carry in loop.carries.items()
@@ -137,9 +139,15 @@ class Trip:
 class LoopRegion:
     """A loop becoming one operation."""
 
-    def __init__(self, state: State, label: str, appending: Appending | None = None) -> None:
+    def __init__(
+        self, state: State, label: str, appending: Appending | None = None, arrays: Sequence[Filled] = ()
+    ) -> None:  # fmt: skip
+        """``arrays``: what stands for the lists of which a trip assigns items."""
         self.state = state
         self.label = label
+        self.arrays = arrays
+        for filled in arrays:
+            filled.open(self)
         self.appending = Appending(None) if appending is None else appending
         self.appending.open()
         self.start = state.capture()
@@ -169,6 +177,8 @@ class LoopRegion:
                 except Raised:
                     raise Refused("every trip of a loop raises an error") from None
                 self.appending.take()
+                for filled in self.arrays:
+                    filled.require_held()
                 after = self.state.capture()
             if after.structures != self.start.structures:
                 raise Refused(
@@ -379,14 +389,53 @@ class LoopRegion:
         """Undo what tracing the loop did to variables and memory."""
         self.state.restore(self.start)
         self.appending.restore()
+        for filled in self.arrays:
+            filled.restore()
+
+
+def withdraw(trace: Trace, mark: int, sites: int, lifted: dict[Value, Value], overlay: dict[Storage, Value]) -> None:
+    """Take back what was emitted into a trace since a mark."""
+    del trace.builder.operations[mark:]
+    del trace.sites[sites:]
+    trace.builder.memo.clear()
+    trace.lifted.clear()
+    trace.lifted.update(lifted)
+    trace.overlay.clear()
+    trace.overlay.update(overlay)
+
+
+def attempted(make: Callable[[LoopRegion], None], state: State, label: str, appending: Appending | None = None) -> None:
+    """Make a loop a region; once more for each list of which it turns out to assign items, as one array."""
+    trace, arrays = current_trace(), list[Filled]()
+    mark, sites, lifted, overlay = (
+        len(trace.builder.operations),
+        len(trace.sites),
+        dict(trace.lifted),
+        dict(trace.overlay),
+    )
+    while True:
+        loop = LoopRegion(state, label, appending, arrays)
+        try:
+            make(loop)
+        except BaseException as error:
+            loop.abandon()
+            if not isinstance(error, Fills) or error.owner is not loop:
+                raise
+            withdraw(trace, mark, sites, lifted, overlay)
+            arrays = [filled for filled in arrays if filled.items is not error.items]
+            arrays.append(Filled(error.items, error.kind))
+            continue
+        for filled in arrays:
+            filled.leave()
+        return
 
 
 def while_region(
     test: Callable[[], Any], body: Callable[[Value | None], Any], state: State, rebinds: bool, label: str
 ) -> None:
     """A loop as long as a traced test holds."""
-    loop = LoopRegion(state, label)
-    try:
+
+    def make(loop: LoopRegion) -> None:
         asked, trip, after = loop.settle(test, body, rebinds)
         checked, predicate = asked
         if rebinds and has_effects(checked.trace.builder.operations):
@@ -404,9 +453,8 @@ def while_region(
         checked.end()
         trip.end()
         loop.leave(operation.results[: len(starts)], ran, after)
-    except BaseException:
-        loop.abandon()
-        raise
+
+    attempted(make, state, label)
     if rebinds:
         test()
 
@@ -416,8 +464,8 @@ def for_region(
     appending: Appending | None = None,
 ) -> None:  # fmt: skip
     """A loop of a number of trips."""
-    loop = LoopRegion(state, label, appending)
-    try:
+
+    def make(loop: LoopRegion) -> None:
         _, trip, after = loop.settle(None, body, False)
         results = loop.results(trip, after)
         with entered(trip.trace):
@@ -441,6 +489,5 @@ def for_region(
         last = trips - 1 if isinstance(trips, int) else 0
         loop.leave(carried, ran, after, {cell: row(arrays[k], last, False, False) for cell, k in shared.items()})
         loop.appending.leave(arrays, last + 1)
-    except BaseException:
-        loop.abandon()
-        raise
+
+    attempted(make, state, label, appending)

@@ -14,7 +14,7 @@ from srcgrad.tracing.conversion.appending import Appending
 from srcgrad.tracing.conversion.branches import if_
 from srcgrad.tracing.conversion.counting import Counter, counted
 from srcgrad.tracing.conversion.items import Items, index_of, items_of
-from srcgrad.tracing.conversion.loop_regions import for_region, while_region
+from srcgrad.tracing.conversion.loop_regions import for_region, while_region, withdraw
 from srcgrad.tracing.conversion.numbers import UNROLLED, DynamicRange, Series
 from srcgrad.tracing.conversion.state import (
     Inside,
@@ -25,7 +25,7 @@ from srcgrad.tracing.conversion.state import (
     truth,
     unknown,
 )
-from srcgrad.tracing.trace import CURRENT, Refused, Storage, Trace, current_span, current_trace
+from srcgrad.tracing.trace import CURRENT, Refused, Trace, current_span, current_trace
 from srcgrad.tracing.tracer import Deferring, Tracer, from_value
 
 Appended = Callable[[], tuple[tuple[Any, bool], ...]] | None
@@ -183,17 +183,6 @@ def rolled(
         return False
     trace.rolled.append(f"the loop of {items.count} trips{where}: one region")
     return True
-
-
-def withdraw(trace: Trace, mark: int, sites: int, lifted: dict[Value, Value], overlay: dict[Storage, Value]) -> None:
-    """Take back what was emitted into a trace since a mark."""
-    del trace.builder.operations[mark:]
-    del trace.sites[sites:]
-    trace.builder.memo.clear()
-    trace.lifted.clear()
-    trace.lifted.update(lifted)
-    trace.overlay.clear()
-    trace.overlay.update(overlay)
 
 
 def around(trace: Trace) -> Iterator[Trace]:

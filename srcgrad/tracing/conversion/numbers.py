@@ -17,6 +17,7 @@ from srcgrad.tracing.asked import concrete_class
 from srcgrad.tracing.conversion.calls import call_rule, ruled
 from srcgrad.tracing.conversion.classes import original
 from srcgrad.tracing.conversion.state import emit_check, unknown
+from srcgrad.tracing.rows import pieces, source_of
 from srcgrad.tracing.tracer import Deferring, Tracer, as_tracer, cast_value, contains_tracer, from_value
 
 FLOAT64 = np.dtype(np.float64)
@@ -142,6 +143,9 @@ def extreme(builtin: Any, reduction: Any, position: Any, larger: Any) -> Any:
             items = list(items)
         elif not isinstance(items, (list, tuple)):
             items = list(items)
+        rows = source_of(items) if len(items) > UNROLLED and key is None else None
+        if rows is not None and rows.ndim == 1:
+            return from_value(rows[position(rows)].copy().read(), items[0].scalar, items[0].weak)
         if key is not None:
             return extreme_by_key(builtin, items, ruled(key), larger, options)
         if not items or not any(isinstance(item, Tracer) for item in items):
@@ -183,7 +187,18 @@ def sum_(iterable: Any, /, start: Any = 0) -> Any:
     long = isinstance(iterable, Tracer) and iterable.ndim and iterable.shape[0] > UNROLLED
     if long or isinstance(iterable, Deferring):
         return start + np.sum(iterable, axis=0)
-    return sum(iterable, start)
+    parts = pieces(iterable) if isinstance(iterable, (list, tuple)) and len(iterable) > UNROLLED else None
+    if parts is None:
+        return sum(iterable, start)
+    place = 0
+    for part in parts:
+        count, item = len(part), iterable[place]
+        if isinstance(part, Tracer):
+            start = start + from_value(np.sum(part, axis=0).read(), item.scalar, item.weak)
+        else:
+            start = sum(part, start)
+        place += count
+    return start
 
 
 def quantifier(builtin: Any, combine: Any) -> Any:
