@@ -156,6 +156,8 @@ class Trace:
         """Whether user functions are converted when they are called."""
         self.loop: Any = None
         """The loop of which this is a trip."""
+        self.counter: Any = None
+        """That loop's index as a sum: `affine`."""
         self.attempts: list[Any] = []
         """The ``try`` statements with handlers whose bodies are in progress here."""
         self.cautious: bool = parent is not None and parent.cautious

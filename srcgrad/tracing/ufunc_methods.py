@@ -24,6 +24,8 @@ ASSOCIATIVE = frozenset(
     }
 )  # fmt: skip
 """Ufuncs whose operands may be bracketed in any way, but for rounding."""
+MAGNITUDES = (np.hypot, np.gcd)
+"""Ufuncs of which the fold of one number is its magnitude: what they make of it and their identity."""
 
 RUNNING: dict[np.ufunc, tuple[str, str]] = {
     np.maximum: ("cummax", "biuf"),
@@ -88,7 +90,8 @@ def reduce(ufunc: np.ufunc, array: Any, where: Any, dtype: Any, options: dict[st
         if where is not True:
             given["where"] = where
         return reduction(array, axis=axis, **given)
-    return fold(ufunc, prepared(ufunc, array, dtype), axis, where, **given)
+    found = fold(ufunc, prepared(ufunc, array, dtype), axis, where, **given)
+    return np.abs(found) if ufunc in MAGNITUDES else found
 
 
 def fold(ufunc: np.ufunc, x: Any, axis: Any, where: Any, keepdims: bool = False, initial: Any = None) -> Any:
@@ -168,7 +171,7 @@ def reduceat(ufunc: np.ufunc, array: Any, dtype: Any, indices: Any, axis: Any = 
     rows = np.moveaxis(x, axis, 0)
     ends = [*starts[1:].tolist(), length]
     parts = [
-        reduce(ufunc, rows[start:end], True, None, {}) if end > start else rows[start]
+        reduce(ufunc, rows[start:end], True, None, {}) if end > start + 1 else rows[start]
         for start, end in zip(starts.tolist(), ends, strict=True)
     ]
     return np.moveaxis(np.stack(parts), 0, axis) if parts else x[(slice(None),) * axis + (slice(0, 0),)]

@@ -149,6 +149,14 @@ def complex_numbers(k: Any) -> Any:
     return abs(sum(h))
 
 
+def of_two_kinds(k: Any) -> Any:
+    h: list[Any] = [0.0] * N
+    for i in range(N):
+        h[i] = k * i
+        h[i - 1] = h[i] * 1j + h[i - 1]
+    return abs(sum(h))
+
+
 def at_places_of_another_list(k: Any) -> Any:
     p, h = [(7 * i + 3) % N for i in range(N)], [0.0] * N
     for i in range(N):
@@ -169,7 +177,7 @@ def changed_afterwards(k: Any) -> Any:
 
 FILLED = [
     backwards, from_integers, tridiagonal, with_another_name, in_a_dict, in_an_object, by_a_function, exchanged, nested,
-    on_a_condition, in_a_while, with_fixed_places, while_another_grows, by_truth_values, complex_numbers,
+    on_a_condition, in_a_while, with_fixed_places, while_another_grows, by_truth_values, complex_numbers, of_two_kinds,
     at_places_of_another_list, changed_afterwards,
 ]  # fmt: skip
 
@@ -268,6 +276,11 @@ def test_a_loop_that_fills_a_list_is_one_region(f: Callable[[Any], Any]) -> None
     said = sg.explain(sg.grad(f, backend="numpy"))(1.3)["how it runs"]
     assert all("numbers that are known" in line for line in said.splitlines() if "unrolled" in line)
     assert len(sg.explain(sg.jit(f, backend="numpy"))(1.3)["optimised ir"].splitlines()) < 200
+
+
+def test_the_outermost_loop_that_has_the_list_fills_it() -> None:
+    """Or all items would be carried by it."""
+    assert len(sg.explain(sg.jit(nested, backend="numpy"))(1.3)["optimised ir"].splitlines()) < 50
 
 
 @pytest.mark.parametrize("backend", ["numpy", "llvm"])

@@ -54,7 +54,7 @@ def grows(x: Any) -> Any:
     parts, total = [], 0.0
     for k in range(40):
         total = total + x[k % 3]
-        parts += [total * k]
+        parts.insert(0, total * k)
     return sum(parts)
 
 

@@ -321,6 +321,12 @@ def test_methods_of_any_ufunc(program: Callable[..., Any]) -> None:
     directional(program, (X,))
 
 
+def test_the_hypot_of_one_number_is_its_magnitude_where_it_is_reduced() -> None:
+    compare(
+        lambda x: (np.hypot.reduce(x[:1], axis=0), np.hypot.reduceat(x[0], [0, 1]), np.hypot.reduce(x[0, 1:2])), (X,)
+    )
+
+
 def test_methods_of_ufuncs_of_integers_and_of_nothing() -> None:
     x = np.array([[3, 5, 250], [7, 0, 12]], np.uint8)
     compare(lambda x: (np.logaddexp2.reduce(x[:0]), np.hypot.reduce(x[:, :0], axis=1)), (X,))

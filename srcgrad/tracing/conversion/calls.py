@@ -28,7 +28,7 @@ from srcgrad.tracing.conversion.convert import (
     library_code,
 )
 from srcgrad.tracing.conversion.draws import drawn, is_draw
-from srcgrad.tracing.conversion.filled import filled_of
+from srcgrad.tracing.conversion.filled import filled_of, require_fixed
 from srcgrad.tracing.conversion.sources import Unconvertible
 from srcgrad.tracing.functions.registry import as_array, broadcast_shape
 from srcgrad.tracing.guards import answer
@@ -142,6 +142,8 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     if kind is type:
         load_scipy_rules(function)
     args = handed_on(args)
+    if function is not len:
+        require_whole(function, args)
     if kind in PLAIN_KINDS or is_multimethod(function):
         rule = CALLS.get(function)
         if rule is not None:
@@ -166,6 +168,16 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
             return getattr(constant_array(owner), function.__name__)(*args, **kwargs)
         return function(*args, **kwargs)
     return call_object(function, args, kwargs)
+
+
+def require_whole(function: Any, args: tuple[Any, ...]) -> None:
+    """Refuse what a function that is run as it is would not find in a list: its items, in a loop that appends some."""
+    for argument in args:
+        if type(argument) is list:
+            require_fixed(argument)
+    owner = getattr(function, "__self__", None)
+    if type(owner) is list and function.__name__ not in ("append", "extend"):
+        require_fixed(owner)
 
 
 def handed_on(args: tuple[Any, ...]) -> tuple[Any, ...]:

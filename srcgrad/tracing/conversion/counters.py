@@ -114,3 +114,10 @@ def rebound_inside(body: Sequence[ast.stmt]) -> frozenset[str]:
     inner = (node for statement in body for node in ast.walk(statement) if isinstance(node, ast.Nonlocal))
     own = {id(node) for node in own_nodes(body) if isinstance(node, ast.Nonlocal)}
     return frozenset(name for node in inner if id(node) not in own for name in node.names)
+
+
+def read_inside(body: Sequence[ast.stmt]) -> frozenset[str]:
+    """The variables that functions inside of a function may read, whenever they are called."""
+    later = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef, ast.GeneratorExp)
+    inner = [node for statement in body for node in ast.walk(statement) if isinstance(node, later)]
+    return frozenset(found.id for node in inner for found in ast.walk(node) if isinstance(found, ast.Name))

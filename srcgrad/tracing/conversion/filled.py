@@ -1,20 +1,30 @@
-"""Lists of numbers whose items a loop assigns at places that are known in its trips only: ``x[i] = v``.
+"""Lists of numbers whose items a loop assigns, ``x[i] = v``, or to which it appends and whose items it reads.
 
-While the loop is traced, an array stands for such a list: a trip writes one element of it. In the list itself are
-`Held` items, so that what knows nothing of this is refused, and the loop unrolled. Afterwards the list has the rows of
-the array.
+While the loop is traced, an array stands for such a list: a trip writes one element of it, and those that are appended
+are behind the others, as many in each trip. In the list itself are `Held` items, so that what knows nothing of this is
+refused, and the loop unrolled. Afterwards the list has the rows of the array.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
 
-from srcgrad.ir.types import ArrayType
-from srcgrad.tracing.conversion.state import Kind, Passing, Undefined, join_kinds, kind_of
+from srcgrad.ir.core import Value
+from srcgrad.tracing.affine import affine_of
+from srcgrad.tracing.conversion.state import (
+    Kind,
+    Passing,
+    Snapshot,
+    Undefined,
+    emit_check,
+    join_kinds,
+    kind_of,
+)
 from srcgrad.tracing.rows import row, source_of
-from srcgrad.tracing.trace import CURRENT, Refused, current_trace
+from srcgrad.tracing.trace import CURRENT, Refused, Trace, current_trace
 from srcgrad.tracing.tracer import Tracer, as_tracer, from_value
 
 SHORT: Final = 8
@@ -24,11 +34,14 @@ FEW: Final = 16
 
 
 class Fills(Passing):
-    """A loop that is being traced assigns an item of a list at a place that is not known, of this kind from now on."""
+    """A loop that is being traced assigns an item of a list at a place that is not known, or appends some to it.
 
-    def __init__(self, owner: Any, items: list[Any], kind: Kind) -> None:
+    ``kind``: of what kind its items are from now on; ``each``: how many a trip appends.
+    """
+
+    def __init__(self, owner: Any, items: list[Any], kind: Kind, each: int = 0) -> None:
         super().__init__()
-        self.owner, self.items, self.kind = owner, items, kind
+        self.owner, self.items, self.kind, self.each = owner, items, kind, each
 
 
 class Held(Undefined):
@@ -46,58 +59,124 @@ class Held(Undefined):
 class Filled:
     """One list, and the array that stands for it while a loop is traced."""
 
-    def __init__(self, items: list[Any], kind: Kind) -> None:
-        self.items, self.kind = items, kind
+    def __init__(self, items: list[Any], kind: Kind, each: int, trips: int) -> None:
+        """``each``: how many items each of the ``trips`` appends."""
+        self.items, self.kind, self.each, self.trips = items, kind, each, trips
         self.owner: Any = None
         """The loop that is being traced."""
+        self.trace: Trace | None = None
+        """The trip."""
         self.kept: list[Any] = []
+        self.shown = 0
+        """How many items the list has where a trip begins: one at least, which says that this stands for it."""
+        self.before: Any = 0
+        """How many items there are where a trip begins."""
+        self.appended = 0
+        """How many the trip has appended so far."""
 
     def open(self, owner: Any) -> None:
         self.owner, self.kept = owner, list(self.items)
-        self.array = array_of(self.kept, self.kind.type.dtype)
-        self.items[:] = [Held(self, k) for k in range(len(self.kept))]
+        self.array = array_of(self.kept, self.kind.type.dtype, self.each * self.trips)
+        self.shown = max(1, len(self.kept))
+        self.items[:] = [Held(self, k) for k in range(self.shown)]
 
-    def require_held(self) -> None:
-        """Refuse a trip that has changed the list in another way."""
+    def begin(self, index: Value | None) -> None:
+        """A trip begins."""
+        from srcgrad.tracing.conversion.items import index_of  # which is written with this module
+
+        self.trace, self.appended, self.before = current_trace(), 0, len(self.kept)
+        if self.each:
+            assert index is not None
+            self.before = self.before + self.each * index_of(index, self.trips)
+
+    def end(self) -> None:
+        """A trip ends.
+
+        Raises:
+            Refused: it has changed the list in another way.
+            Fills: it appends another number of items than was thought.
+        """
+        self.take()
         own = [type(x) is Held and x.filled is self and x.place == k for k, x in enumerate(self.items)]
-        if len(own) != len(self.kept) or not all(own):
+        if len(own) != self.shown or not all(own):
             raise Refused("a loop that assigns items of a list changes it in another way too")
+        if self.appended != self.each:
+            raise Fills(self.owner, self.items, self.kind, self.appended)
 
     def restore(self) -> None:
         self.items[:] = self.kept
 
     def leave(self) -> None:
         """Give the list what the loop has left in the array."""
-        self.items[:] = [row(self.array, k, True, self.kind.weak) for k in range(len(self.kept))]
+        self.items[:] = [row(self.array, k, True, self.kind.weak) for k in range(len(self.array))]
+
+    def take(self) -> None:
+        """Write what was appended to the list into the array."""
+        new = self.items[self.shown :]
+        if not new:
+            return
+        if CURRENT.get() is not self.trace:
+            raise Refused("a list gets another size in a block or in a loop inside of a loop")
+        del self.items[self.shown :]
+        for item in new:
+            place = self.before + self.appended
+            self.require_kind(item)
+            self.appended += 1
+            if self.appended <= self.each:
+                self.array[place] = item
+
+    def count(self) -> Any:
+        """How many items there are: a traced number where each trip appends some."""
+        self.take()
+        return self.before + self.appended
 
     def __getitem__(self, index: Any) -> Any:
         return from_value(self.array[self.place(index)].copy().read(), True, self.kind.weak)
 
     def __setitem__(self, index: Any, value: Any) -> None:
+        self.require_kind(value)
+        self.array[self.place(index)] = value
+
+    def require_kind(self, value: Any) -> None:
         kind = joined(self.kind, kind_of(value))
         if kind != self.kind:
-            raise Fills(self.owner, self.items, kind)
-        self.array[self.place(index)] = value
+            raise Fills(self.owner, self.items, kind, self.each)
 
     def place(self, index: Any) -> Any:
         """An index as one of a list, for which truth values are numbers."""
+        self.take()
         if isinstance(index, (int, np.integer, np.bool_)):
-            return int(index)
-        if not isinstance(index, Tracer) or index.dtype.kind not in "iub" or index.size != 1:
+            found: Any = int(index)
+        elif isinstance(index, Tracer) and index.dtype.kind in "iub" and index.size == 1:
+            found = index if index.scalar and index.dtype == np.int64 else index.astype(np.int64).reshape(())
+        else:
             raise Refused("a list is indexed by more than a number in a loop that assigns its items")
-        return index.astype(np.int64).reshape(())
+        return self.inside(found) if self.each else found
+
+    def inside(self, index: Any) -> Any:
+        """A place in a list that grows, of whose array the end is not filled yet."""
+        count = self.before + self.appended
+        number = affine_of(index)
+        if number is None or number.least() < 0:
+            below = number is not None and number.most() < 0
+            index = index + count if below else np.where(index < 0, index + count, index)[()]
+        number, rest = affine_of(index), affine_of(count - 1 - index)
+        if number is None or rest is None or min(number.least(), rest.least()) < 0:
+            emit_check(np.logical_and(index >= 0, index < count), "IndexError", "list index out of range")
+        return index
 
 
-def array_of(items: list[Any], dtype: Any) -> Tracer:
-    """New memory that holds numbers."""
-    source = source_of(items)
+def array_of(items: list[Any], dtype: Any, more: int) -> Tracer:
+    """New memory that holds numbers, and room for more."""
+    source, rest = source_of(items), np.zeros(more, dtype)
     if source is not None:
-        return from_value(source.astype(dtype).read())
+        whole: Any = np.concatenate([source.astype(dtype), rest])
+        return from_value(whole.read())
     traced = [k for k, item in enumerate(items) if isinstance(item, Tracer)]
     if len(traced) > FEW:
-        stacked: Any = np.stack([as_tracer(item).astype(dtype) for item in items])
+        stacked: Any = np.stack([as_tracer(item).astype(dtype) for item in (*items, *rest)])
         return from_value(stacked.read())
-    numbers = np.array([0 if isinstance(item, Tracer) else item for item in items], dtype)
+    numbers = np.array([*(0 if isinstance(item, Tracer) else item for item in items), *rest], dtype)
     found = from_value(current_trace().constant(numbers))
     for k in traced:
         found[k] = items[k]
@@ -117,11 +196,24 @@ def joined(one: Kind, other: Kind | None) -> Kind:
 
 
 def filled_of(container: Any) -> Filled | None:
-    """What stands for a list in the loop that is being traced, if anything does."""
-    if type(container) is list and container and type(container[0]) is Held:
-        found: Filled = container[0].filled
-        return found
-    return None
+    """What stands for a list in the loop that is being traced, if anything does.
+
+    Raises:
+        Refused: it is a copy of such a list.
+    """
+    if type(container) is not list or not container or type(container[0]) is not Held:
+        return None
+    found: Filled = container[0].filled
+    if found.items is not container:
+        raise Refused("a list of which a loop assigns items is copied in it")
+    return found
+
+
+def require_fixed(container: Any) -> None:
+    """Refuse what asks for all items of a list that grows in the loop that is being traced."""
+    found = filled_of(container)
+    if found is not None and found.each:
+        raise Refused("a list is read or changed as a whole in a loop that appends to it")
 
 
 def fill(items: list[Any], value: Any) -> None:
@@ -137,10 +229,34 @@ def fill(items: list[Any], value: Any) -> None:
         trace = trace.parent
     if owner is None or len(items) <= SHORT:
         return
-    kinds = [kind_of(item) for item in {id(item): item for item in (value, *items)}.values()]
+    found = kind_of_all([value, *items])
+    if found is not None:
+        raise Fills(owner, items, found)
+
+
+def kind_of_all(items: Sequence[Any]) -> Kind | None:
+    """The kind of numbers that all items are; None where there is none, or where Python may know them: integers."""
+    kinds = [kind_of(item) for item in {id(item): item for item in items}.values()]
     found = kinds[0]
     for kind in kinds:
         both = "" if found is None or kind is None else join_kinds("[k]", found, kind)
         found = both if isinstance(both, Kind) else None
-    if found is not None and found.type == ArrayType(found.type.dtype) and found.type.dtype.kind in "fc":
-        raise Fills(owner, items, found._replace(scalar=True))
+    if found is None or found.type.shape or found.type.dtype.kind not in "fc":
+        return None
+    return found._replace(scalar=True)
+
+
+def growing(loop: Any, before: Snapshot, after: Snapshot) -> None:
+    """Let an array stand for a list to which a trip has appended numbers.
+
+    Raises:
+        Fills: it may; the loop is to be traced again.
+    """
+    each = zip(loop.state.containers, before.elements, after.elements, strict=True)
+    for container, old, new in each:
+        count = len(new) - len(old)
+        if type(container) is not list or count <= 0 or (old and type(old[0]) is Held):
+            continue
+        found = kind_of_all(new)
+        if found is not None:
+            raise Fills(loop, container, found, count)

@@ -12,6 +12,7 @@ from srcgrad.tracing.affine import ZERO, Affine, affine_of, between
 from srcgrad.tracing.conversion.numbers import UNROLLED, DynamicRange, Series
 from srcgrad.tracing.magnitude import TRIPS
 from srcgrad.tracing.rows import source_of
+from srcgrad.tracing.trace import current_trace
 from srcgrad.tracing.tracer import Deferring, Tracer, from_value
 
 
@@ -99,5 +100,8 @@ def index_of(value: Value, count: int | Value) -> Tracer:
     index = from_value(value, scalar=True, weak=True)
     index.bound = count if isinstance(count, int) else TRIPS
     if isinstance(count, int):
-        index.affine = between(ZERO, Affine({}, count - 1))
+        trace = current_trace()
+        if trace.counter is None:
+            trace.counter = between(ZERO, Affine({}, count - 1))
+        index.affine = trace.counter
     return index

@@ -17,7 +17,7 @@ from srcgrad.tracing.conversion.aliases import TRUTH, Leaf, Memory, Shared, Shar
 from srcgrad.tracing.conversion.appending import Appending
 from srcgrad.tracing.conversion.binding import flag_of, is_pending, unchecked
 from srcgrad.tracing.conversion.classes import noted
-from srcgrad.tracing.conversion.filled import Filled, Fills
+from srcgrad.tracing.conversion.filled import Filled, Fills, growing
 from srcgrad.tracing.conversion.identity import changed, kept_elsewhere
 from srcgrad.tracing.conversion.state import (
     UNBOUND,
@@ -140,10 +140,12 @@ class LoopRegion:
     """A loop becoming one operation."""
 
     def __init__(
-        self, state: State, label: str, appending: Appending | None = None, arrays: Sequence[Filled] = ()
+        self, state: State, label: str, appending: Appending | None = None, arrays: Sequence[Filled] = (),
+        trips: int | None = None,
     ) -> None:  # fmt: skip
-        """``arrays``: what stands for the lists of which a trip assigns items."""
+        """``arrays``: what stands for the lists of which a trip assigns items; ``trips``: how many, where known."""
         self.state = state
+        self.trips = trips
         self.label = label
         self.arrays = arrays
         for filled in arrays:
@@ -170,6 +172,8 @@ class LoopRegion:
             seeded = trip.seed(self)
             self.state.restore(seeded)
             with entered(trip.trace):
+                for filled in self.arrays:
+                    filled.begin(trip.index)
                 try:
                     if test is not None and rebinds:
                         test()
@@ -178,8 +182,10 @@ class LoopRegion:
                     raise Refused("every trip of a loop raises an error") from None
                 self.appending.take()
                 for filled in self.arrays:
-                    filled.require_held()
+                    filled.end()
                 after = self.state.capture()
+                if after.structures != self.start.structures and self.trips is not None:
+                    growing(self, self.start, after)
             if after.structures != self.start.structures:
                 raise Refused(
                     f"a list, dict or set gets another size or other keys in a {self.label} with traced values",
@@ -404,7 +410,10 @@ def withdraw(trace: Trace, mark: int, sites: int, lifted: dict[Value, Value], ov
     trace.overlay.update(overlay)
 
 
-def attempted(make: Callable[[LoopRegion], None], state: State, label: str, appending: Appending | None = None) -> None:
+def attempted(
+    make: Callable[[LoopRegion], None], state: State, label: str, appending: Appending | None = None,
+    trips: int | None = None,
+) -> None:  # fmt: skip
     """Make a loop a region; once more for each list of which it turns out to assign items, as one array."""
     trace, arrays = current_trace(), list[Filled]()
     mark, sites, lifted, overlay = (
@@ -414,7 +423,7 @@ def attempted(make: Callable[[LoopRegion], None], state: State, label: str, appe
         dict(trace.overlay),
     )
     while True:
-        loop = LoopRegion(state, label, appending, arrays)
+        loop = LoopRegion(state, label, appending, arrays, trips)
         try:
             make(loop)
         except BaseException as error:
@@ -423,7 +432,7 @@ def attempted(make: Callable[[LoopRegion], None], state: State, label: str, appe
                 raise
             withdraw(trace, mark, sites, lifted, overlay)
             arrays = [filled for filled in arrays if filled.items is not error.items]
-            arrays.append(Filled(error.items, error.kind))
+            arrays.append(Filled(error.items, error.kind, error.each, trips or 0))
             continue
         for filled in arrays:
             filled.leave()
@@ -490,4 +499,4 @@ def for_region(
         loop.leave(carried, ran, after, {cell: row(arrays[k], last, False, False) for cell, k in shared.items()})
         loop.appending.leave(arrays, last + 1)
 
-    attempted(make, state, label, appending)
+    attempted(make, state, label, appending, trips if isinstance(trips, int) else None)

@@ -13,6 +13,7 @@ from srcgrad.tracing.affine import Affine, between
 from srcgrad.tracing.conversion.appending import Appending
 from srcgrad.tracing.conversion.branches import if_
 from srcgrad.tracing.conversion.counting import Counter, counted
+from srcgrad.tracing.conversion.filled import require_fixed
 from srcgrad.tracing.conversion.items import Items, index_of, items_of
 from srcgrad.tracing.conversion.loop_regions import for_region, while_region, withdraw
 from srcgrad.tracing.conversion.numbers import UNROLLED, DynamicRange, Series
@@ -132,6 +133,7 @@ def for_(
             if go_on is not None and not go_on():
                 return
         return
+    require_fixed(iterable)
     items = items_of(iterable)
 
     def state_of() -> State:

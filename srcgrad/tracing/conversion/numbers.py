@@ -16,6 +16,7 @@ from srcgrad.tracing.affine import combined
 from srcgrad.tracing.asked import concrete_class
 from srcgrad.tracing.conversion.calls import call_rule, ruled
 from srcgrad.tracing.conversion.classes import original
+from srcgrad.tracing.conversion.filled import filled_of
 from srcgrad.tracing.conversion.state import emit_check, unknown
 from srcgrad.tracing.rows import pieces, source_of
 from srcgrad.tracing.tracer import Deferring, Tracer, as_tracer, cast_value, contains_tracer, from_value
@@ -91,6 +92,9 @@ def class_of(thing: Tracer | Deferring) -> type:
 
 @call_rule(len)
 def len_(thing: Any, /) -> Any:
+    filled = filled_of(thing)
+    if filled is not None:
+        return filled.count()
     return thing.shape[0] if isinstance(thing, Deferring) and thing.ndim else len(thing)
 
 

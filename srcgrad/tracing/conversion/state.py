@@ -96,7 +96,11 @@ def read(variable: Callable[[], Any]) -> Any:
 
 def unknown(x: Any) -> bool:
     """Whether this is traced and its number not known, and not a question that the path in progress answers."""
-    if not isinstance(x, Tracer) or x.number() is not None:
+    if not isinstance(x, Tracer):
+        if type(x) is list and x and isinstance(x[0], Undefined):
+            raise Refused("whether a list is empty is asked in a loop that assigns its items")
+        return False
+    if x.number() is not None:
         return False
     return x.dtype.kind not in "biu" or x.size != 1 or answer(x, "a condition") is None
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from srcgrad.tracing.conversion.appends import appended_to
-from srcgrad.tracing.conversion.counters import counter_of, numbers_in, rebound_inside
+from srcgrad.tracing.conversion.counters import counter_of, numbers_in, read_inside, rebound_inside
 from srcgrad.tracing.conversion.expressions import ExpressionConverter
 from srcgrad.tracing.conversion.jumps import Lowering
 from srcgrad.tracing.conversion.names import (
@@ -97,10 +97,15 @@ class StatementConverter(NestedFunctions):
         self.variables = {*self.locals, *outer}
         self.written = written_names(body)
         self.rebound_inside = rebound_inside(body)
+        self.read_inside = read_inside(body)
 
     def binds_alone(self, name: str) -> bool:
         """Whether no function but this one binds a variable."""
         return name in self.locals and name not in self.rebound_inside
+
+    def reads_alone(self, name: str) -> bool:
+        """Whether no function but this one knows a variable."""
+        return self.binds_alone(name) and name not in self.read_inside
 
     def fresh(self, what: str) -> str:
         self.count += 1
@@ -212,7 +217,7 @@ class StatementConverter(NestedFunctions):
         placed(given, node.target)
         statements = [given, *node.body]
         iterated = self.visit(node.iter)
-        appended = appended_to(node.body, self.binds_alone) if exits is None else None
+        appended = appended_to(node.body, self.reads_alone) if exits is None else None
         functions.append(self.function(body, self.block(statements), changed, node, ["_sg_item"]))
         go_on: ast.expr = ast.Constant(None) if exits is None else thunk(self.visit(exits))
         made = ast.Expr(operator("for_", iterated, load(body), go_on, *state, appended or ast.Constant(None)))
