@@ -272,6 +272,20 @@ def test_a_loop_that_reads_what_it_appended_is_one_region(f: Callable[[Any], Any
     assert len(sg.explain(sg.jit(f, backend="numpy"))(1.3)["optimised ir"].splitlines()) < 200
 
 
+def test_numbers_that_python_knows_stay_so() -> None:
+    class Steps:
+        def __init__(self) -> None:
+            self.numbers: list[Any] = []
+
+    def f(x: Any) -> Any:
+        steps = Steps()
+        for i in range(N):
+            steps.numbers.append(i * 0.5)
+        return x * sum(len(np.zeros(int(number))) for number in steps.numbers)
+
+    assert sg.jit(f, strict=True)(1.0) == f(1.0)
+
+
 @pytest.mark.parametrize("backend", ["numpy", "llvm"])
 @pytest.mark.parametrize("place", ["i + 1", "-i - 3", "(7 * i) % 40"])
 def test_a_place_that_is_not_filled_yet_raises(place: str, backend: str, tmp_path: Any) -> None:

@@ -12,8 +12,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from srcgrad.ir.core import Value
+from srcgrad.ir.core import Literal, Value, zeros
+from srcgrad.ir.types import ArrayType
 from srcgrad.tracing.affine import affine_of
+from srcgrad.tracing.conversion.appending import of_index
 from srcgrad.tracing.conversion.state import (
     Kind,
     Passing,
@@ -73,10 +75,18 @@ class Filled:
         """How many items there are where a trip begins."""
         self.appended = 0
         """How many the trip has appended so far."""
+        self.index: Value | None = None
+        """The number of the trip."""
+        self.values: list[Value] = []
+        """What the trip has appended so far."""
 
     def open(self, owner: Any) -> None:
         self.owner, self.kept = owner, list(self.items)
-        self.array = array_of(self.kept, self.kind.type.dtype, self.each * self.trips)
+        self.array = array_of(self.kept, self.kind.type.dtype)
+        if self.each:
+            room = from_value(zeros(ArrayType(self.array.dtype, (self.each * self.trips,))))
+            whole: Any = np.concatenate([self.array, room])
+            self.array = from_value(whole.read())
         self.shown = max(1, len(self.kept))
         self.items[:] = [Held(self, k) for k in range(self.shown)]
 
@@ -85,6 +95,7 @@ class Filled:
         from srcgrad.tracing.conversion.items import index_of  # which is written with this module
 
         self.trace, self.appended, self.before = current_trace(), 0, len(self.kept)
+        self.index, self.values = index, []
         if self.each:
             assert index is not None
             self.before = self.before + self.each * index_of(index, self.trips)
@@ -102,6 +113,13 @@ class Filled:
             raise Refused("a loop that assigns items of a list changes it in another way too")
         if self.appended != self.each:
             raise Fills(self.owner, self.items, self.kind, self.appended)
+
+    def require_unknown(self) -> None:
+        """Refuse a trip that has appended nothing but what is known in Python, and would not be any longer."""
+        if self.values:
+            known = of_index(current_trace(), self.index)
+            if all(isinstance(value, Literal) or value in known for value in self.values):
+                raise Refused("numbers that are known are appended to a list in a loop")
 
     def restore(self) -> None:
         self.items[:] = self.kept
@@ -124,6 +142,7 @@ class Filled:
             self.appended += 1
             if self.appended <= self.each:
                 self.array[place] = item
+                self.values.append(as_tracer(item).read())
 
     def count(self) -> Any:
         """How many items there are: a traced number where each trip appends some."""
@@ -166,17 +185,16 @@ class Filled:
         return index
 
 
-def array_of(items: list[Any], dtype: Any, more: int) -> Tracer:
-    """New memory that holds numbers, and room for more."""
-    source, rest = source_of(items), np.zeros(more, dtype)
+def array_of(items: list[Any], dtype: Any) -> Tracer:
+    """New memory that holds numbers."""
+    source = source_of(items)
     if source is not None:
-        whole: Any = np.concatenate([source.astype(dtype), rest])
-        return from_value(whole.read())
+        return from_value(source.astype(dtype).read())
     traced = [k for k, item in enumerate(items) if isinstance(item, Tracer)]
     if len(traced) > FEW:
-        stacked: Any = np.stack([as_tracer(item).astype(dtype) for item in (*items, *rest)])
+        stacked: Any = np.stack([as_tracer(item).astype(dtype) for item in items])
         return from_value(stacked.read())
-    numbers = np.array([*(0 if isinstance(item, Tracer) else item for item in items), *rest], dtype)
+    numbers = np.array([0 if isinstance(item, Tracer) else item for item in items], dtype)
     found = from_value(current_trace().constant(numbers))
     for k in traced:
         found[k] = items[k]

@@ -479,6 +479,8 @@ def for_region(
         results = loop.results(trip, after)
         with entered(trip.trace):
             columns = loop.appending.columns(trip.trace, trip.index)
+            for filled in loop.arrays:
+                filled.require_unknown()
         shared = loop.shared_columns(trip, after)
         outer = lifted_by(trip.trace)
         region = region_of(trip.trace, trip.front(), outer, [*results, *columns])
