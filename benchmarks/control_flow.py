@@ -151,12 +151,50 @@ def factorised_scan() -> Function:
     return lambda a: jnp.sum(jnp.log(jnp.diag(lax.fori_loop(0, 48, step, a))))
 
 
+def tridiagonal(xp: Any) -> Function:
+    """A system of 200 equations, eliminated into Python's lists and solved backwards."""
+
+    def f(x: Any) -> Any:
+        c, d = [0.0] * 200, [0.0] * 200
+        c[0], d[0] = 1.0 / (4.0 + x[0]), 1.0 / (4.0 + x[0])
+        for i in range(1, 200):
+            pivot = 4.0 + x[i] - c[i - 1]
+            c[i], d[i] = 1.0 / pivot, (x[i] + d[i - 1]) / pivot
+        for i in range(198, -1, -1):
+            d[i] = d[i] + c[i] * d[i + 1]
+        return sum(d)
+
+    return f
+
+
+def tridiagonal_scan() -> Function:
+    def eliminate(carry: Any, x: Any) -> Any:
+        c, d = carry
+        pivot = 4.0 + x - c
+        now = 1.0 / pivot, (x + d) / pivot
+        return now, now
+
+    def substitute(above: Any, row: Any) -> Any:
+        c, d = row
+        return d + c * above, d + c * above
+
+    def f(x: Any) -> Any:
+        first = 1.0 / (4.0 + x[0]), 1.0 / (4.0 + x[0])
+        last, (c, d) = lax.scan(eliminate, first, x[1:])
+        c, d = (jnp.concatenate([jnp.stack([a]), b]) for a, b in zip(first, (c, d), strict=True))
+        _, solved = lax.scan(substitute, last[1], (c[:-1], d[:-1]), reverse=True)
+        return last[1] + jnp.sum(solved)
+
+    return f
+
+
 MATRIX = np.exp(-0.1 * np.subtract.outer(np.arange(48.0), np.arange(48.0)) ** 2) + np.eye(48)
 CASES: list[tuple[Callable[[Any], Function], Callable[[], Function], Any]] = [
     (pendulum, pendulum_scan, np.array([1.0, 0.0])),
     (recurrence, recurrence_scan, np.linspace(0.1, 2.0, 16)),
     (recurrent, recurrent_scan, np.random.default_rng(1).standard_normal((16, 16)) / 4),
     (factorised, factorised_scan, MATRIX),
+    (tridiagonal, tridiagonal_scan, np.linspace(0.0, 1.0, 200)),
 ]
 
 
