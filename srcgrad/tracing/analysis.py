@@ -386,9 +386,13 @@ class Analysis:
         return True
 
     def _check_trusted(self, value: Any, name: str, scope: Scope, step: Step) -> None:
+        home = name.rpartition(".")[0]
         if hidden_kind(value) in ("float", "complex", "numpy scalar") or static_key(value, self.is_pure) is not None:
-            return
-        raise scope.refuse(impurity(value, name, home=name.rpartition(".")[0]), step)
+            module = sys.modules.get(home)
+            if callable(value) or module is None or is_trusted_module(module, self.is_pure):
+                return
+            raise scope.refuse(f"reads '{name}', which can change", step)
+        raise scope.refuse(impurity(value, name, home=home), step)
 
     def _check_attribute(self, step: Step, scope: Scope) -> None:
         if step.name == "rvs":

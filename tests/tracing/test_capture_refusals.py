@@ -50,6 +50,8 @@ REFUSED = [
     ("import os\n    return os.environ", "reads the _Environ 'os.environ'"),
     ("import os as o\n    return (lambda: o)()", "passes the module 'os' around"),
     ("from os import getcwd\n    return getcwd()", "os.getcwd is not known to be pure"),
+    ("import sys\n    return x * sys.maxsize", "reads 'sys.maxsize', which can change"),
+    ("from string import digits\n    return x * len(digits)", "reads 'string.digits', which can change"),
     ("import numpy.nothing", "imports 'numpy.nothing'"),
     ("from . import other", "imports ''"),
     ("class C: pass", "defines a class"),
