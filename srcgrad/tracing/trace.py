@@ -89,6 +89,8 @@ class UnboundSite(RaisingSite):
 
     def __call__(self, bound: Any) -> None:
         if not bound:
+            if self.name.endswith("]"):  # see `conversion.histories`
+                raise IndexError("list index out of range")
             raise UnboundLocalError(
                 f"cannot access local variable {self.name!r} where it is not associated with a value"
             )

@@ -17,12 +17,22 @@ REDUCING = ("sum", "max", "min", "any", "all", "len", "fsum", "prod", "amax", "a
 """How functions are called that reduce the items of a comprehension."""
 LAZY = (ast.NamedExpr, ast.Yield, ast.YieldFrom, ast.Await)
 """What cannot move into a function of its own."""
+HISTORIES = {"]": "item", ")": "length"}
+"""The operators that read variables which stand for items and lengths of lists, by how their names end."""
 
 
 class ExpressionConverter(ast.NodeTransformer):
     """Rewrites the expressions of one function."""
 
     first_parameter: str | None = None
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        kind = HISTORIES.get(node.id[-1]) if isinstance(node.ctx, ast.Load) else None
+        if kind is None:
+            return node
+        made = operator(kind, thunk(node), *([load("len")] if kind == "length" else []))
+        placed(made, node)
+        return made
 
     def visit_expressions(self, nodes: Sequence[ast.expr]) -> list[ast.expr]:
         return [self.visit(node) for node in nodes]

@@ -8,6 +8,7 @@ from srcgrad.tracing.conversion import arrays, numbers
 from srcgrad.tracing.conversion.attempts import attempt
 from srcgrad.tracing.conversion.branches import and_, assert_, choose, compare, if_, not_, or_, raise_
 from srcgrad.tracing.conversion.calls import call, getitem, lifted, target
+from srcgrad.tracing.conversion.history_items import item, length
 from srcgrad.tracing.conversion.loops import for_, while_
 from srcgrad.tracing.conversion.masked import augmented
 from srcgrad.tracing.conversion.reductions import listed, reduced
@@ -31,6 +32,8 @@ __all__ = [
     "for_",
     "getitem",
     "if_",
+    "item",
+    "length",
     "lifted",
     "listed",
     "not_",

@@ -10,6 +10,7 @@ from typing import Any
 from srcgrad.tracing.conversion.appends import appended_to
 from srcgrad.tracing.conversion.counters import counter_of, numbers_in, read_inside, rebound_inside
 from srcgrad.tracing.conversion.expressions import ExpressionConverter
+from srcgrad.tracing.conversion.histories import without_histories
 from srcgrad.tracing.conversion.jumps import Lowering
 from srcgrad.tracing.conversion.names import (
     assign,
@@ -50,7 +51,8 @@ def convert_function(node: ast.FunctionDef, outer: StatementConverter | None = N
         return node
     body = node.body
     documentation = body[:1] if ast.get_docstring(node, clean=False) is not None else []
-    body = Lowering().function(body[len(documentation) :] or [ast.copy_location(ast.Pass(), body[0])])
+    body = without_histories(body[len(documentation) :] or [ast.copy_location(ast.Pass(), body[0])], names)
+    body = Lowering().function(body)
     scope = StatementConverter(names, body, first)
     converted = scope.block(body)
     node.body = [*documentation, *scope.declarations(body[0]), *converted]
