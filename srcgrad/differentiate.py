@@ -226,6 +226,7 @@ class Grad(Derivative):
         out_tree, outputs, aux_tree, aux = self.split_aux(traced)
         position = self.require_scalar(traced, out_tree, outputs)
         function = first_result(traced.function, position)
+        self.require_real_output(function, active)
         self.require_holomorphic(function, active, [0])
         transformed = value_and_grad(function, active)
         count, trees, arranged = len(traced.function.results), job.trees, self.arrangement(job)
@@ -256,6 +257,18 @@ class Grad(Derivative):
 
         plain = aux_tree is None and isinstance(self.argnums, int) and trees[0].kind is None
         return Built(transformed, finish_array if plain else finish, arranges=are_plain(*trees, aux_tree))
+
+    def require_real_output(self, function: Function, active: Sequence[bool]) -> None:
+        """Of a complex output and a real input, one cotangent gives the derivative of the real part alone."""
+        inputs = [p.type for p, flag in zip(function.params, active, strict=True) if flag]
+        real = next((type_ for type_ in inputs if type_.dtype.kind != "c"), None)
+        result = function.results[0].type
+        if result.dtype.kind == "c" and real is not None and not self.holomorphic:
+            raise HolomorphicError(
+                f"{self.kind}({self.name}) has a complex output, {result}, and a real input, {real}: the gradient "
+                "would be that of the real part",
+                hint="return what is to be differentiated (.real, abs(…)), or use jacobian, jacrev or jvp",
+            )
 
     def require_scalar(self, traced: Traced, out_tree: TreeDef, outputs: Sequence[Any]) -> int:
         """The position of the function's scalar output."""

@@ -299,6 +299,16 @@ def holomorphic_of_reals() -> Any:
     return sg.grad(total, holomorphic=True)(X)
 
 
+@case("HolomorphicError", TypeError, at="sg.value_and_grad(lambda x: np.sum(np.exp(1j * x)))(X)")
+def complex_output_of_reals() -> Any:
+    return sg.value_and_grad(lambda x: np.sum(np.exp(1j * x)))(X)
+
+
+@case("HolomorphicError", TypeError, at="sg.grad(lambda z, x: z * x, argnums=(0, 1))(1j, 2.0)")
+def complex_output_of_both() -> Any:
+    return sg.grad(lambda z, x: z * x, argnums=(0, 1))(1j, 2.0)
+
+
 # --- tangents and cotangents -----------------------------------------------------------------------------------------
 @case("ShapeError", ValueError, at="sg.vjp(np.sin, X)[1](np.ones(4))")
 def cotangent_shape() -> Any:
