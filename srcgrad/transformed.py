@@ -16,6 +16,7 @@ import functools
 import sys
 import types
 from collections.abc import Callable, Hashable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -54,6 +55,8 @@ from srcgrad.ways import (
 
 FAST_ENTRIES = 16
 """How many signatures of plain arrays and floats an object remembers."""
+COUNTED = 64
+"""Of how many programs an object counts the calls; it holds their code."""
 SERVED_FROM = 4
 """From which call on machine code answers the calls of one signature, where it can; a power of two."""
 MACHINE: list[int] = []
@@ -196,17 +199,13 @@ class Transformed(VectorCalled, Building):  # type: ignore[misc]
 
         The first calls of objects that are made for a call each count together.
         """
-        calls = self.calls
-        number = calls[program.run] = calls.get(program.run, 0) + 1
+        number = one_more(self.calls, program.run)
         if number == 1:
-            number = self.learned.calls[program.run] = self.learned.calls.get(program.run, 0) + 1
-            calls = self.learned.calls
+            number = one_more(self.learned.calls, program.run)
         if number >= SERVED_FROM and not number & (number - 1):
             from srcgrad.front import serve  # which is written with this module
 
             serve(self, args, kwargs, job or self.job(args, kwargs), captures, program)
-        elif len(calls) > FAST_ENTRIES:
-            calls.clear()
 
     def inline(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Put the transformed function into the trace in progress."""
@@ -317,6 +316,15 @@ def debugged(transformed: Transformed, args: tuple[Any, ...], kwargs: dict[str, 
     from srcgrad.debugging import run_debugged  # which is written with this module
 
     return run_debugged(transformed, args, kwargs)
+
+
+def one_more(calls: dict[Runner, int], program: Runner) -> int:
+    """Count a call; of many programs the counts of those that were called first long ago go."""
+    number = calls[program] = calls.get(program, 0) + 1
+    if len(calls) > COUNTED:
+        with suppress(StopIteration, KeyError, RuntimeError):  # another thread counts too
+            del calls[next(iter(calls))]
+    return number
 
 
 def global_name(thing: Any) -> str | None:

@@ -1,9 +1,10 @@
 """Machine code kept on disk, so that a program is compiled once on a machine and not in every process.
 
 An entry is a file whose name is a digest of the module's text and of all else that its code depends on (`fingerprint`);
-it holds a digest of its content, so that what is not whole is not read, but removed. It is written beside its place and
-renamed, so processes may read and write at once. The least recently used go when there is more than ``LIMIT``; how much
-there is, a *ledger* says, to which each that writes an entry adds its bytes, so that nobody has to look at all files.
+it holds a digest of its name and content, so that what is not whole, or another one, is not read, but removed. It is
+written beside its place and renamed, so processes may read and write at once. The least recently used go when there is
+more than ``LIMIT``; how much there is, a *ledger* says, to which each that writes an entry adds its bytes, so that
+nobody has to look at all files.
 
 ``SRCGRAD_CACHE_DIR`` names the directory (empty: nothing is kept); without it, it is ``srcgrad`` in the user's cache
 directory. A directory that cannot be written is no error, and another user's files are not read.
@@ -14,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import stat
 import struct
 import sys
 import threading
@@ -32,7 +34,7 @@ from srcgrad.backends.llvm.target import LONG_TEXT, OPTIONS, Target
 VARIABLE: Final = "SRCGRAD_CACHE_DIR"
 LIMIT: Final = 256 << 20
 """The bytes that entries may take."""
-FORMAT: Final = b"srcgrad object 1\n"
+FORMAT: Final = b"srcgrad object 2\n"
 SUFFIX: Final = ".object"
 PART: Final = ".part"
 LEDGER: Final = "ledger"
@@ -103,8 +105,10 @@ class Store:
             return None
         path = self.place / (key + SUFFIX)
         try:
-            with path.open("rb") as file:
+            with open(path, "rb", opener=_at_once) as file:
                 status = os.fstat(file.fileno())
+                if not stat.S_ISREG(status.st_mode):
+                    return None
                 found = file.read()
         except OSError:
             return None
@@ -112,7 +116,7 @@ class Store:
             return None
         head = len(FORMAT) + _DIGEST
         content = found[head:]
-        if found[:head] != FORMAT + _digest(content):
+        if found[:head] != FORMAT + _digest(key, content):
             _remove(path)
             return None
         if time.time() - status.st_mtime > _FRESH:
@@ -124,7 +128,7 @@ class Store:
         """Keep an entry, if that can be done."""
         if self.place is None:
             return
-        whole = FORMAT + _digest(content) + content
+        whole = FORMAT + _digest(key, content) + content
         if len(whole) > self.limit:
             return
         part = self.place / f"{key}.{os.getpid()}.{threading.get_ident()}{PART}"
@@ -208,8 +212,13 @@ class Store:
         return gone
 
 
-def _digest(content: bytes) -> bytes:
-    return hashlib.blake2b(content, digest_size=_DIGEST).digest()
+def _digest(key: str, content: bytes) -> bytes:
+    return hashlib.blake2b(content, digest_size=_DIGEST, key=key.encode()).digest()
+
+
+def _at_once(path: str, flags: int) -> int:
+    """Opens a file; a pipe in its place is not waited for."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def _remove(path: Path) -> bool:

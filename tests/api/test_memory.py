@@ -14,6 +14,7 @@ import pytest
 import srcgrad as sg
 from srcgrad.tracing.trace import Trace
 from srcgrad.tracing.tracer import Tracer
+from srcgrad.transformed import COUNTED
 
 pytestmark = pytest.mark.usefixtures("older_objects_left_alone")
 
@@ -102,6 +103,14 @@ def test_fresh_functions_leave_nothing_behind() -> None:
     finally:
         tracemalloc.stop()
     assert grown < BOUND
+
+
+def test_old_signatures_let_their_code_go() -> None:
+    """One object called with ever new shapes: it held each program, its machine code and two mappings of memory."""
+    g = sg.grad(lambda x: np.sum(np.sin(x)))
+    for count in range(1, 3 * COUNTED):
+        g(np.ones(count))
+    assert len(g.calls) == COUNTED == len(g.learned.calls)
 
 
 def test_failed_calls_leave_nothing_behind() -> None:

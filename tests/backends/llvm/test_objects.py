@@ -84,6 +84,24 @@ def test_what_is_damaged_is_removed(how: str, store: Store) -> None:
     assert store.load(KEY) == CONTENT
 
 
+def test_what_is_under_another_name_is_removed(store: Store) -> None:
+    """Its code would be run for another program's."""
+    assert store.place is not None
+    store.save(KEY, CONTENT)
+    (store.place / (KEY + SUFFIX)).rename(store.place / (OTHER + SUFFIX))
+    assert store.load(OTHER) is None
+    assert entries(store.place) == []
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
+def test_a_pipe_in_the_place_of_an_entry(store: Store) -> None:
+    """Nothing is written into it: who reads it would wait for ever."""
+    assert store.place is not None
+    store.place.mkdir(parents=True, exist_ok=True)
+    os.mkfifo(store.place / (KEY + SUFFIX))
+    assert store.load(KEY) is None
+
+
 def test_a_directory_in_the_place_of_an_entry(store: Store) -> None:
     assert store.place is not None
     (store.place / (KEY + SUFFIX)).mkdir(parents=True)
