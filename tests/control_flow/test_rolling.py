@@ -317,3 +317,37 @@ def test_a_while_of_very_many_trips_that_is_no_region_is_traced_again() -> None:
 
     with pytest.raises(sg.errors.ArgumentError, match="a while makes more than 20000 trips that are no region"):
         sg.jit(f, strict=True)(X)
+
+
+def trained(w: Any) -> Any:
+    p = {"a": w.copy()}
+    for _ in range(20):
+        g = {"a": 2 * p["a"]}
+        for k in p:
+            p[k] -= 0.1 * g[k]
+    return np.sum(p["a"] ** 3)
+
+
+def trained_with_what_is_kept(w: Any) -> Any:
+    p, g = {"a": w.copy()}, {"a": w}
+    kept = g
+    for _ in range(20):
+        g = {"a": 2 * p["a"]}
+        p["a"] -= 0.1 * g["a"]
+    return np.sum(p["a"] ** 3) + np.sum(kept["a"])
+
+
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+@pytest.mark.parametrize("f", [trained, trained_with_what_is_kept])
+def test_memory_is_what_it_was_where_a_loop_is_given_up_at_its_end(f: Any, backend: str) -> None:
+    """Containers made in the loop beside arrays that it changes in place: an operation of the trial stayed in them."""
+    x, h = np.array([1.5, -0.5]), 1e-6
+    value, slope = sg.value_and_grad(f, backend=backend)(x)
+    assert value == pytest.approx(f(x), rel=1e-13)
+    differences = [(f(x + h * e) - f(x - h * e)) / (2 * h) for e in np.eye(2)]
+    np.testing.assert_allclose(slope, differences, rtol=1e-7)
+
+
+def test_a_container_that_is_made_in_a_loop_leaves_it_a_region() -> None:
+    assert "20 trips" in (said := sg.explain(sg.grad(trained))(np.ones(2))["how it runs"])
+    assert "unrolled" not in said

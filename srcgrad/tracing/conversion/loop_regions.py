@@ -161,6 +161,8 @@ class LoopRegion:
         """Carried variables that may be unbound from trip to trip."""
         self.lost: set[int] = set()
         """Variables that have no value from the second trip on: not to be read before they are set."""
+        self.written: list[tuple[Storage, Value]] = []
+        """Memory that has its value after the loop, and the one before."""
 
     def settle(self, test: Callable[[], Any] | None, body: Callable[[Value | None], Any], rebinds: bool) -> Any:
         """Trace test and body until the carries are known; returns both trips, the predicate and the last values."""
@@ -379,6 +381,7 @@ class LoopRegion:
                 cells[cell] = Undefined(self.names[cell], f"is set in a {self.label} with traced values only")
         trace = current_trace()
         for storage in self.storages:
+            self.written.append((storage, trace.content(storage)))
             trace.write(storage, next(given))
         left = self.state.rebuilt(self.start, cells)
         rest = list(given)
@@ -388,11 +391,14 @@ class LoopRegion:
         self.sharing.link(self.names, self.leaves(left), flags)
         self.state.restore(left)
         for cell, carry in self.carries.items():
-            if carry.tree is not None and kept_elsewhere([self.start.cells()[cell]]):
+            holder = [self.start.cells()[cell]]  # which alone may hold it
+            if carry.tree is not None and not isinstance(holder[0], Marker) and kept_elsewhere(holder):
                 raise changed(carry.name)
 
     def abandon(self) -> None:
         """Undo what tracing the loop did to variables and memory."""
+        for storage, value in self.written:
+            current_trace().write(storage, value)
         self.state.restore(self.start)
         self.appending.restore()
         for filled in self.arrays:
