@@ -15,7 +15,7 @@ import numpy as np
 from srcgrad.backends.llvm.emitter import BOOL, F32, F64, NAMES, DType, Emitter, Number
 from srcgrad.backends.llvm.target import TARGET
 from srcgrad.backends.llvm.vector_math import FUNCTIONS
-from srcgrad.ir.core import Operation
+from srcgrad.ir.core import Attrs, Operation
 
 F16: Final = np.dtype(np.float16)
 _LARGEST_POWER: Final = 4
@@ -175,6 +175,12 @@ ROUNDED_ONCE: Final[dict[str, Callable[..., Number]]] = {
 EMITTED: Final = {**FUNCTIONS, **ROUNDED_ONCE, **TABLE}
 BELLS: Final = {1.0: "bell", 0.5: "half_bell"}
 """The functions that a `gaussian` is which is no derivative, by its factor."""
+_MEMBERS: Final[dict[str, Callable[[Attrs], str | None]]] = {
+    "gaussian": lambda attrs: None if attrs["n"] else BELLS.get(attrs["a"]),
+    "polygamma": lambda attrs: "trigamma" if attrs["n"] == 1 else None,
+    "bessel_slope": lambda attrs: f"i{attrs['order']}e_slope" if attrs["n"] == 1 and attrs["kind"] == "i" else None,
+}
+"""The functions of `vector_math` that members of families are."""
 _FREE: Final = frozenset({"identity", "stop_gradient", "cast"})
 _SLOW: Final = frozenset({"div", "reciprocal", "sqrt"})
 _IN_HALVES: Final = frozenset({"select", "neg", "abs", "identity", "stop_gradient", "sign_bit"})
@@ -196,8 +202,8 @@ def supports(operation: Operation) -> bool:
         return 0 <= operation.attrs["y"] <= _LARGEST_POWER or (first.kind in "iu" and operation.attrs["y"] >= 0)
     if name in TABLE:
         return not operation.attrs
-    if name == "gaussian":
-        return first.kind == "f" and not operation.attrs["n"] and operation.attrs["a"] in BELLS
+    if name in _MEMBERS:
+        return first.kind == "f" and _MEMBERS[name](operation.attrs) is not None
     # float16 has no functions of its own: it is computed in float32, as NumPy does.
     return name in FUNCTIONS and first.kind == "f" and not operation.attrs
 
@@ -222,7 +228,7 @@ def supports_fold(operation: Operation) -> bool:
 def is_function(operation: Operation, function: str = "") -> bool:
     """Whether it is one of the functions of `vector_math`, which are long."""
     name = function or operation.op.name
-    return (name in FUNCTIONS and name not in TABLE) or name == "gaussian"
+    return (name in FUNCTIONS and name not in TABLE) or name in _MEMBERS
 
 
 def cost(operation: Operation, function: str = "") -> int:
@@ -253,11 +259,8 @@ def emit(e: Emitter, operation: Operation, operands: list[Number], function: str
             return operands[0]
         if name == "cast":
             return cast(e, operands[0], operation.attrs["dtype"])
-        made = (
-            FUNCTIONS[BELLS[operation.attrs["a"]]]
-            if name == "gaussian"
-            else partial(power, exponent=operation.attrs["y"])
-        )
+        member = _MEMBERS[name](operation.attrs) if name in _MEMBERS else None
+        made = partial(power, exponent=operation.attrs["y"]) if member is None else FUNCTIONS[member]
     if operands[-1].dtype != F16 or name in _IN_HALVES:
         return made(e, *operands)
     found = made(e, *[e.convert("fpext", a, F32) if a.dtype == F16 else a for a in operands])

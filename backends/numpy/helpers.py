@@ -42,6 +42,7 @@ from srcgrad.backends.numpy.special_helpers import (  # noqa: F401
     log_ratio,
     rgamma_derivative,
     scaled_bessel_derivative,
+    second_bessel,
 )
 
 

@@ -127,6 +127,15 @@ def log1p_ratio(x: Any, n: int) -> Any:
     return np.where(inner, sign * value, closed).astype(dtype)[()]
 
 
+def second_bessel(x: Any) -> Any:
+    """I(2, x), which is even; where x is so small that SciPy's is nan, the first term of its series."""
+    import scipy.special
+
+    size = np.abs(x)
+    small = size < 1e-7
+    return np.where(small, size * size * 0.125, scipy.special.iv(2.0, np.where(small, 1.0, size))).astype(x.dtype)[()]
+
+
 def scaled_bessel_derivative(v: Any, x: Any, n: int, kind: str) -> Any:
     """The n-th derivative in x of exp(-x) I(v, x) (kind "i") or exp(x) K(v, x) (kind "k"), x > 0.
 

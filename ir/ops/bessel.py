@@ -14,7 +14,7 @@ import numpy as np
 
 from srcgrad.ir.core import Attrs
 from srcgrad.ir.opdef import REGISTRY, Operand, Sample, Term, Unary
-from srcgrad.ir.ops.special import Parametric, Special, scaled
+from srcgrad.ir.ops.special import Parametric, Special, SpecialFamily, scaled
 from srcgrad.ir.types import ArrayType
 
 
@@ -153,7 +153,17 @@ class I1(BesselOfOrder):
     meaning = "scipy.special.i1"
 
     def derivative(self, result: Term, operand: Term) -> Operand:
-        return 0.5 * REGISTRY["i0"](operand) + 0.5 * REGISTRY["iv"](2.0, operand)
+        return 0.5 * REGISTRY["i0"](operand) + 0.5 * REGISTRY["i2"](operand)
+
+
+class I2(BesselOfOrder):
+    """iv of order 2; SciPy's is nan of the smallest numbers."""
+
+    meaning = "second_bessel({0})"
+    helpers: ClassVar[tuple[str, ...]] = ("second_bessel",)
+
+    def derivative(self, result: Term, operand: Term) -> Operand:
+        return 0.5 * REGISTRY["i1"](operand) + 0.5 * REGISTRY["iv"](3.0, operand)
 
 
 class K0(BesselOfOrder):
@@ -178,10 +188,24 @@ class ScaledBesselOfOrder(BesselOfOrder, abstract=True):
     """ive or kve for a fixed order."""
 
     kind: ClassVar[str] = "i"
-    order: ClassVar[float] = 0.0
+    order: ClassVar[int] = 0
 
     def derivative(self, result: Term, operand: Term) -> Operand:
-        return REGISTRY["scaled_bessel_derivative"](self.order, operand, n=1, kind=self.kind)
+        return REGISTRY["bessel_slope"](operand, n=1, order=self.order, kind=self.kind)
+
+
+class BesselSlope(SpecialFamily):
+    """`scaled_bessel_derivative` for a fixed order."""
+
+    kinds = "f"
+    intervals = ((0.5, 3.0),)
+    meaning = "scaled_bessel_derivative({order}.0, {0}, {n}, {kind!r})"
+    helpers: ClassVar[tuple[str, ...]] = ("scaled_bessel_derivative",)
+
+    def samples(self) -> Iterator[Sample]:
+        for k, sample in enumerate(super().samples()):
+            yield replace(sample, attrs={"n": 1 + k % 2, "order": k // 2 % 2, "kind": "i"})
+            yield replace(sample, attrs={"n": 1 + k % 2, "order": k // 2 % 2, "kind": "k"})
 
 
 class I0e(ScaledBesselOfOrder):
@@ -194,7 +218,7 @@ class I1e(ScaledBesselOfOrder):
     """ive of order 1."""
 
     meaning = "scipy.special.i1e"
-    order = 1.0
+    order = 1
 
 
 class K0e(ScaledBesselOfOrder):
@@ -209,7 +233,7 @@ class K1e(ScaledBesselOfOrder):
 
     meaning = "scipy.special.k1e"
     kind = "k"
-    order = 1.0
+    order = 1
 
 
 # --- spherical Bessel functions ---------------------------------------------------------------------

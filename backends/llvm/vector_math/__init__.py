@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from srcgrad.backends.llvm.emitter import F32, F64, Emitter, Number
 from srcgrad.backends.llvm.vector_math import (
+    bessel,
     error,
     exponential,
     gamma,
@@ -90,9 +91,16 @@ _COMPUTED: Final[dict[str, Any]] = {
     "half_bell": error.half_bell,
     "gammaln": gamma.lgamma,
     "digamma": gamma.digamma,
+    "trigamma": gamma.trigamma,
+    **{f"i{order}": bessel.modified(order, False) for order in (0, 1, 2)},
+    **{f"i{order}e": bessel.modified(order, True) for order in (0, 1)},
+    **{f"i{order}e_slope": bessel.slope(order) for order in (0, 1)},
 }
 
-_WIDENED: Final = frozenset({"logaddexp", "logaddexp2", "hypot", "erfc", "bell", "half_bell", "gammaln", "digamma"})
+_WIDENED: Final = frozenset(
+    {"logaddexp", "logaddexp2", "hypot", "erfc", "bell", "half_bell", "gammaln", "digamma", "trigamma"}
+    | {"i0", "i1", "i2", "i0e", "i1e", "i0e_slope", "i1e_slope"}
+)
 """What of float32 numbers is computed in float64: their terms cancel, or overflow, or are raised to powers."""
 
 FUNCTIONS: Final[dict[str, Function]] = {

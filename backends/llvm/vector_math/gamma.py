@@ -1,4 +1,4 @@
-"""log|Γ| and digamma.
+"""log|Γ|, digamma and its derivative.
 
 Near the zeros of positive arguments polynomials that have them keep the relative error small; the zeros of negative
 arguments are differences, and there the error is small beside the terms only. Source: DLMF chapter 5.
@@ -80,6 +80,29 @@ def digamma(e: Emitter, x: Number, form: Format) -> Number:
     found = e.select(e.integer("and", left, e.compare("oeq", r, 0.0)), NAN, found)
     infinite = e.select(negative(e, x), INFINITY, e.like(-INFINITY, x))
     return e.select(e.compare("oeq", x, 0.0), infinite, found)
+
+
+def trigamma(e: Emitter, x: Number, form: Format) -> Number:
+    """The derivative of digamma: a polynomial on [1, 2], the asymptotic series from 2 on; reflected below 0."""
+    left = e.compare("olt", x, 0.0)
+    a = magnitude(e, x)
+    large, small = e.compare("oge", a, 2.0), e.compare("olt", a, 1.0)
+    t = e.sub(a, e.select(small, 0.5, e.like(1.5, x)))
+    middle = e.polynomial(e.select(large, 0.0, t), form.terms(c.TRIGAMMA))
+    inverse = e.div(1.0, a)
+    z = e.mul(inverse, inverse)
+    series = e.fma(z, e.fma(e.polynomial(e.select(large, z, 0.25), form.terms(c.TRIGAMMA_TAIL)), inverse, 0.5), inverse)
+    beyond = e.select(large, series, middle)
+    # psi'(a) = psi'(1 + a) + 1/a²
+    found = e.select(small, e.add(middle, z), beyond)
+    # psi'(-a) = (π/sin(π a))² - psi'(1 + a)
+    r = e.sub(a, e.intrinsic("rint", a))
+    sine = e.mul(r, e.polynomial(e.mul(r, r), form.terms(c.SINPI)))
+    cosecant = e.div(math.pi, sine)
+    after = e.select(small, middle, e.sub(beyond, z))
+    mirrored = e.sub(e.mul(cosecant, cosecant), after)
+    found = e.select(left, mirrored, found)
+    return e.select(e.compare("oeq", x, -INFINITY), INFINITY, found)
 
 
 def _cotangent(e: Emitter, r: Number, form: Format) -> Number:

@@ -84,7 +84,7 @@ NO_SUCH: Final = """
     ellipeinc ellipk ellipkinc ellipkm1 erfcinv erfcx erfi eval_chebyt eval_chebyu eval_gegenbauer eval_genlaguerre
     eval_hermite eval_hermitenorm eval_jacobi eval_laguerre eval_legendre expn exprel frexp_exponent fresnel_cosine
     fresnel_sine gammainccinv gammaincinv hyp0f1 hyperbolic_cosine_integral hyperbolic_sine_integral hyperu inv_boxcox
-    inv_boxcox1p iv ive j0 j1 jv k0 k0e k1 k1e kv kve lambertw ndtri_exp owens_t powm1 sine_integral spacing
+    inv_boxcox1p i2 iv ive j0 j1 jv k0 k0e k1 k1e kv kve lambertw ndtri_exp owens_t powm1 sine_integral spacing
     spherical_in spherical_jn spherical_kn spherical_yn stdtr y0 y1 yv
 """
 INEXACT: Final = """
@@ -94,7 +94,7 @@ INEXACT: Final = """
 DERIVATIVES: Final = """
     beta_density betainc_derivative boxcox_derivative dawsn_derivative digamma_difference elliptic_derivative
     elliptic_incomplete_derivative erfcx_derivative exprel_derivative fresnel_phase gamma_density gammainc_derivative
-    log1p_ratio log_ratio rgamma_derivative scaled_bessel_derivative
+    bessel_slope log1p_ratio log_ratio rgamma_derivative scaled_bessel_derivative
 """
 
 CALLED_BACK: Final[dict[str, str]] = {

@@ -121,6 +121,12 @@ def digamma_series(z: Any) -> Any:
     return x * x * (mp.log(x) - 1 / (2 * x) - mp.digamma(x))
 
 
+def trigamma_series(z: Any) -> Any:
+    """x³ (ψ'(x) - 1/x - 1/(2x²)) at x = 1/√z."""
+    x = 1 / mp.sqrt(z)
+    return x**3 * (mp.psi(1, x) - 1 / x - 1 / (2 * x * x))
+
+
 def lgamma_middle(t: Any) -> Any:
     """log Γ(2 + t) / (t (1 + t))."""
     return mp.loggamma(2 + t) / (t * (1 + t))
@@ -352,11 +358,73 @@ def gammas() -> list[Problem]:
             23,
             10,
         ),
+        Problem(
+            "TRIGAMMA_TAIL",
+            "ψ'(x) = 1/x + 1/(2x²) + p(1/x²)/x³, x >= 2",
+            lambda z: trigamma_series(z) if z > mp.mpf(10) ** -12 else mp.mpf(1) / 6 - z / 30,
+            (0, mp.mpf(1) / 4),
+            20,
+            10,
+        ),
+        Problem(
+            "TRIGAMMA", "ψ'(3/2 + t) = p(t), |t| <= 1/2", lambda t: mp.psi(1, mp.mpf(1.5) + t), (-0.5, 0.5), 24, 13
+        ),
     ]
 
 
+def bessel_series(order: int) -> Callable[[Any], Any]:
+    """(n! I_n(x)/(x/2)ⁿ - 1)/z at z = (x/2)²."""
+
+    def function(z: Any) -> Any:
+        return sum(z**k * mp.factorial(order) / (mp.factorial(k + 1) * mp.factorial(k + 1 + order)) for k in range(60))
+
+    return function
+
+
+def bessel_tail(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """A function of x = 16/(1 + t) >= 8, as one of t; its limit at infinity is that of a large number."""
+    return lambda t: function(16 / max(1 + t, mp.mpf(10) ** -5))
+
+
+def scaled_slope(order: int, x: Any) -> Any:
+    """Less the derivative of exp(-x) I_n(x), x > 0."""
+    between = mp.besseli(1, x) if order == 0 else (mp.besseli(0, x) + mp.besseli(2, x)) / 2
+    return mp.exp(-x) * (mp.besseli(order, x) - between)
+
+
+SLOPE_ROOT = mp.mpf(0)
+
+
+def scaled_slope_near(order: int) -> Callable[[Any], Any]:
+    """That times (1 + x)√(1 + x), over x - x0 if it is 0 at x0, as a function of (x - 2)/(x + 4)."""
+
+    def function(t: Any) -> Any:
+        x = (2 + 4 * t) / (1 - t)
+        found = scaled_slope(order, x) * (1 + x) * mp.sqrt(1 + x)
+        return found / (x - SLOPE_ROOT) if order else found
+
+    return function
+
+
+def bessels() -> list[Problem]:
+    """Modified Bessel functions, and the derivatives of the scaled ones."""
+    found = []
+    for n in range(3):
+        text = f"I_{n}(x) = (x/2)**{n}/{n}! (1 + z p(z)), z = (x/2)² <= 16"
+        found.append(Problem(f"I{n}", text, bessel_series(n), (0, 16), 16, 10))
+        tail = bessel_tail(lambda x, n=n: mp.sqrt(x) * mp.exp(-x) * mp.besseli(n, x))
+        found.append(Problem(f"I{n}_TAIL", f"I_{n}(x) = exp(x)/√x p(16/x - 1), x >= 8", tail, (-1, 1), 24, 11))
+    for n in range(2):
+        derivative = f"-d/dx (exp(-x) I_{n}(x))"
+        text = f"{derivative} = {'(x - x0) ' * n}p((x - 2)/(x + 4))/(1 + x)**1.5, x <= 8"
+        found.append(Problem(f"I{n}E_SLOPE", text, scaled_slope_near(n), (-0.5, 0.5), 31, 16))
+        tail = bessel_tail(lambda x, n=n: x * mp.sqrt(x) * scaled_slope(n, x))
+        found.append(Problem(f"I{n}E_SLOPE_TAIL", f"{derivative} = p(16/x - 1)/x**1.5, x >= 8", tail, (-1, 1), 28, 14))
+    return found
+
+
 def problems() -> list[Problem]:
-    return [*exponentials(), *logarithms(), *trigonometric(), *powers(), *error_functions(), *gammas()]
+    return [*exponentials(), *logarithms(), *trigonometric(), *powers(), *error_functions(), *gammas(), *bessels()]
 
 
 def parts(value: Any, *bits: int) -> tuple[float, ...]:
@@ -445,6 +513,7 @@ def constants() -> list[tuple[str, str, tuple[float, ...]]]:
         ("LOG2_TABLE", "-log2(i/32), i = 21 … 43, at the last five bits of i: the first part", log2_table(0)),
         ("LOG2_TABLE_LOW", "the second part", log2_table(1)),
         ("DIGAMMA_ROOT", "the positive root of ψ", parts(ROOT, 53)),
+        ("I1E_SLOPE_ROOT", "where the derivative of exp(-x) I_1(x) is 0", parts(SLOPE_ROOT, 53)),
         ("CUBE_ROOTS", "2**(-r/3) for r = -1, 0, 1", tuple(float(mp.power(2, -mp.mpf(r) / 3)) for r in (-1, 0, 1))),
     ]
 
@@ -463,10 +532,11 @@ def fit_text(name: str, double: str, single: str) -> str:
 
 def generated() -> str:
     """The text of coefficients.py."""
-    global ROOT
+    global ROOT, SLOPE_ROOT
     with mp.workdps(60), warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # of mpmath's own calls
         ROOT = mp.findroot(mp.digamma, mp.mpf("1.46163214496836234126"))
+        SLOPE_ROOT = mp.findroot(lambda x: scaled_slope(1, x), mp.mpf("1.545"))
         lines = [HEADER]
         for problem in problems():
             texts, errors = [], []

@@ -126,3 +126,27 @@ def test_values_and_gradients_are_one_pass(name: str) -> None:
     found = gradient(*arguments)
     np.testing.assert_allclose(found[0], known[0], rtol=1e-13)
     np.testing.assert_allclose(found[1], known[1], rtol=1e-11)
+
+
+@pytest.mark.parametrize("name", ["i0", "i1", "i0e", "i1e", "k0e", "k1e", "digamma", "gammaln"])
+def test_derivatives_of_bessel_and_gamma_functions_are_numpys(name: str) -> None:
+    """To the third order, of which the first are computed in loops."""
+    function = getattr(scipy.special, name)
+    positive = [1e-3, 0.7, 1.5451, 7.99, 8.01, 40.0, 600.0]
+    x = np.array(positive if name.startswith("k") else [*positive, -0.3, -2.7])
+
+    def derivative(order: int, backend: str) -> Any:
+        found: Any = function
+        for _ in range(order):
+            found = (lambda inner: lambda x: sg.jvp(inner, (x,), (np.ones_like(x),))[1])(found)
+        return sg.jit(found, backend=backend)(x)
+
+    for order in (1, 2, 3):
+        np.testing.assert_allclose(derivative(order, "llvm"), derivative(order, "numpy"), rtol=1e-9)
+
+
+def test_of_i1_at_the_smallest_numbers_the_derivative_is_a_half() -> None:
+    """By the function of order 2, which SciPy does not have there."""
+    for backend in ("numpy", "llvm"):
+        for x in (5e-324, -1e-320, 1e-200):
+            assert sg.grad(scipy.special.i1, backend=backend)(x) == 0.5

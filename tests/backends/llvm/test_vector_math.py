@@ -13,6 +13,7 @@ import pytest
 import scipy.special
 
 from srcgrad.backends.llvm.vector_math import FUNCTIONS
+from srcgrad.backends.numpy.helpers import second_bessel
 from tests.backends.llvm import fit_coefficients
 from tests.backends.llvm.kernels import Kernel, host, plain, with_fma
 
@@ -38,6 +39,52 @@ class Case(NamedTuple):
 
 
 INF = np.inf
+
+
+def scaled_bessel(order: int, x: Any) -> Any:
+    """exp(-|x|) I_n(x); of large numbers by the asymptotic series (DLMF 10.40.1)."""
+    if abs(x) < 1e4:
+        return mp.besseli(order, x) * mp.exp(-abs(x))
+    total = term = mp.mpf(1)
+    for k in range(1, 20):
+        term *= -mp.mpf(4 * order**2 - (2 * k - 1) ** 2) / (8 * k * abs(x))
+        total += term
+    return total * (mp.sign(x) if order % 2 else 1) / mp.sqrt(2 * mp.pi * abs(x))
+
+
+def bessel_slope(order: int) -> Callable[[Any], Any]:
+    """The derivative of `scaled_bessel`: I_0' = I_1, I_1' = (I_0 + I_2)/2."""
+
+    def exact(x: Any) -> Any:
+        if abs(x) > 1e30:  # the leading term
+            return -scaled_bessel(order, x) / (2 * x)
+        sides = scaled_bessel(1, x) if order == 0 else (scaled_bessel(0, x) + scaled_bessel(2, x)) / 2
+        return sides - mp.sign(x) * scaled_bessel(order, x)
+
+    return exact
+
+
+def slope_of(order: int) -> Callable[[Any], Any]:
+    """With the sign that zeros have where numbers vanish: the functions fall."""
+
+    def known(x: Any) -> Any:
+        finite = np.isfinite(x) & (x != 0)
+        with mp.workprec(200):
+            exact = [
+                bessel_slope(order)(mp.mpf(float(v))) if given else v * 0 for given, v in zip(finite, x, strict=True)
+            ]
+        found = np.array(exact, float)
+        found = np.where(np.isinf(x), -0.0, found)
+        return (np.copysign(found, -x) if order == 0 else np.where(x == 0, 0.5, found)).astype(x.dtype)
+
+    return known
+
+
+def finite_bessel(x: Any) -> Any:
+    """SciPy's gives nan of what is finite and very large."""
+    return np.where(np.isfinite(x) & (np.abs(x) > 1e5), np.inf, second_bessel(x)).astype(x.dtype)
+
+
 CASES = {
     "exp": Case(mp.exp, np.exp, (-745.1, 709.7), 1, 1, (-103.9, 88.7)),
     "exp2": Case(lambda x: mp.power(2, x), np.exp2, (-1074, 1023.99), 1.5, 1.5, (-149, 127.99)),
@@ -68,6 +115,14 @@ CASES = {
     "half_bell": Case(lambda x: mp.exp(-x * x / 2), lambda x: np.exp(-x * x / 2), (-37, 37), 1.5, 0.75, (-14, 14)),
     "gammaln": Case(lambda x: mp.log(abs(mp.gamma(x))), scipy.special.gammaln, (0, 170), 5, 0.75, (0, 30)),
     "digamma": Case(mp.digamma, scipy.special.psi, (0, INF), 4, 1),
+    "trigamma": Case(lambda x: mp.psi(1, x), lambda x: scipy.special.zeta(2, x), (-1e4, INF), 5, 1),
+    "i0": Case(lambda x: mp.besseli(0, x), scipy.special.i0, (-700, 700), 4, 1, (-90, 90)),
+    "i1": Case(lambda x: mp.besseli(1, x), scipy.special.i1, (-700, 700), 4, 1, (-90, 90)),
+    "i2": Case(lambda x: mp.besseli(2, x), finite_bessel, (-700, 700), 4, 1, (-90, 90)),
+    "i0e": Case(lambda x: scaled_bessel(0, x), scipy.special.i0e, (-INF, INF), 4, 1),
+    "i1e": Case(lambda x: scaled_bessel(1, x), scipy.special.i1e, (-INF, INF), 4, 1),
+    "i0e_slope": Case(bessel_slope(0), slope_of(0), (-INF, INF), 4, 1),
+    "i1e_slope": Case(bessel_slope(1), slope_of(1), (-INF, INF), 4, 1),
 }
 
 
@@ -222,7 +277,8 @@ def assert_as_known(found: Any, known: Any, bound: float, x: Any, cancels: bool 
 
 
 # NumPy's or SciPy's value is 0 where the exact one is a subnormal number, or has an error of some ULP more.
-INACCURATE = {"sech", "sech_squared", "expit", "erfc", "bell", "half_bell", "gammaln", "digamma"}
+INACCURATE = {"sech", "sech_squared", "expit", "erfc", "bell", "half_bell", "gammaln", "digamma", "trigamma",
+              "i0", "i1", "i2", "i0e", "i1e", "i0e_slope", "i1e_slope"}  # fmt: skip
 
 
 @pytest.mark.parametrize("machine", MACHINES)
@@ -360,3 +416,12 @@ def test_coefficients_are_what_the_fit_gives() -> None:
 def test_machines_differ() -> None:
     """The plain machine is one without the host's instructions, so that both ways are tested."""
     assert "fma" not in MACHINES["plain"].features
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("order", [0, 1, 2])
+def test_modified_bessel_functions_are_finite_a_little_longer_than_exp(order: int, machine: str) -> None:
+    x = np.array([700.0, 709.5, 709.9, 712.0, 713.9, -713.9])
+    with mp.workprec(200):
+        exact = [mp.besseli(order, mp.mpf(value)) for value in x]
+    assert ulps(kernel(f"i{order}", np.float64, 8, machine)(x), exact, np.float64).max() <= 4
