@@ -16,6 +16,7 @@ from srcgrad.backends.llvm.loops import REDUCTIONS
 from srcgrad.backends.llvm.parts import joined
 from srcgrad.backends.llvm.planning import bytes_of
 from srcgrad.backends.llvm.special import SPECIAL, Expansion, as_dtype
+from srcgrad.backends.llvm.steps.formulas import FORMULAS, OF_FORMULAS
 from srcgrad.ir.core import Attrs, Builder, Function, Literal, Operation, Region, Value, literal
 from srcgrad.ir.opdef import REGISTRY, Term, broadcast_to
 from srcgrad.ir.ops.dot import permuted, sides
@@ -261,9 +262,16 @@ def written_out(function: Function) -> Function:
     found = [operation for operation in function.walk() if operation.op.name not in _IN_LOOPS]
     if any(operation.op.name == "slice_set" for operation in found):
         function = joined(function)
-    if any(is_filled(value) for operation in found for value in operation.operands):
+    if any(is_filled(value) for operation in found for value in operation.operands if reads_memory(operation)):
         function = filled(function)
     return expanded(function) if any(map(expands, found)) else function
+
+
+def reads_memory(operation: Operation) -> bool:
+    """Whether it reads what is many times one number from memory, as the steps do that are no formulas."""
+    if operation.op.name in FORMULAS:
+        return any(value.type.dtype not in OF_FORMULAS for value in operation.operands)
+    return operation.op.name not in _IN_LOOPS
 
 
 def is_filled(value: Value) -> bool:
@@ -283,7 +291,7 @@ def filled(region: AnyRegion) -> AnyRegion:
     """The region with loops that fill arrays for what is no loop, in its regions too."""
 
     def emit(builder: Builder, operation: Operation, operands: list[Value]) -> Sequence[Value]:
-        if operation.op.name not in _IN_LOOPS:
+        if reads_memory(operation):
             operands = [loop_of(builder, value) if is_filled(value) else value for value in operands]
         regions: tuple[Region, ...] = tuple([filled(inner) for inner in operation.regions])
         return builder.emit_operation(operation.op, operands, operation.attrs, regions).results

@@ -22,13 +22,17 @@ from srcgrad.backends.llvm.steps.ufuncs import UfuncCall, hidden, loop_for
 from srcgrad.backends.llvm.target import Target
 from srcgrad.backends.llvm.vector_math import FUNCTIONS
 from srcgrad.backends.numpy.expressions import HELPERS, expression, helper
-from srcgrad.ir.core import Operation
+from srcgrad.ir.core import Literal, Operation
 from srcgrad.ir.types import INT64, DType
 
 INLINED: Final = 1500
 """The instructions up to which a formula holds copies of the functions that it calls."""
 LONGEST: Final = 8000
 """The instructions at which a formula is left to NumPy: LLVM takes ever longer per instruction of a long block."""
+
+
+OF_FORMULAS: Final = (F64, F32, INT64)
+"""The dtypes of which formulas are written."""
 
 
 class NotNative(Exception):
@@ -88,8 +92,12 @@ class Traced:
         return self.run.apply("logical_not", self)
 
 
-def _operator(op: str, flipped: bool = False) -> Callable[[Traced, Any], Traced]:
-    def run(self: Traced, other: Any) -> Traced:
+def _operator(op: str, flipped: bool = False) -> Callable[[Traced, Any], Any]:
+    decides = {"logical_and": False, "logical_or": True}.get(op)
+
+    def run(self: Traced, other: Any) -> Any:
+        if decides is not None and not isinstance(other, Traced):
+            return np.bool_(decides) if bool(other) is decides else self
         return self.run.apply(op, other, self) if flipped else self.run.apply(op, self, other)
 
     return run
@@ -244,7 +252,13 @@ _SAME: Final = (
     "minimum", "rint", "floor", "ceil", "square", "hypot",
 )  # fmt: skip
 """Functions of NumPy that are ops of the same name."""
-_FROM_SCIPY: Final = {"gammaln": "gammaln", "psi": "digamma", "erf": "erf", "erfc": "erfc", "expit": "expit"}
+_FROM_SCIPY: Final = {
+    "gammaln": "gammaln",
+    "psi": "digamma",
+    "erf": "erf",
+    "erfc": "erfc",
+    "expit": "expit",
+}
 """Functions of SciPy that ``vector_math`` has, by the name of the op."""
 
 
@@ -308,6 +322,17 @@ def _scipy(run: _Run) -> Any:
         functions["zeta"] = lambda s, q: run.ufunc(zeta, s, q)
     for name, op in _FROM_SCIPY.items():
         functions[name] = lambda *values, op=op: run.apply(op, *values)
+
+    def times_logarithm(op: str) -> Callable[..., Any]:
+        def product(x: Any, y: Any) -> Any:
+            found = x * run.apply(op, y)
+            if not isinstance(x, Traced) and x != 0:
+                return found
+            return run.where((x == 0) & (y == y), 0.0, found)
+
+        return product
+
+    functions["xlogy"], functions["xlog1py"] = times_logarithm("log"), times_logarithm("log1p")
     return SimpleNamespace(special=_Library(scipy.special, run, functions))
 
 
@@ -329,7 +354,7 @@ def _names(run: _Run) -> dict[str, Any]:
 
 def formula(operation: Operation, name: str, target: Target) -> Step | None:
     """The op's text, on vectors of elements."""
-    if any(value.type.dtype not in (F64, F32, INT64) for value in (*operation.operands, *operation.results)):
+    if any(value.type.dtype not in OF_FORMULAS for value in (*operation.operands, *operation.results)):
         return None
     for outlined in (False, True):
         w = Body(operation, name, target)
@@ -341,6 +366,17 @@ def formula(operation: Operation, name: str, target: Target) -> Step | None:
     return None
 
 
+def _given(run: _Run, operand: int, place: Number, lanes: int) -> Any:
+    """An operand; a literal as the plain number, so that what is made of it alone is computed once, here.
+
+    Not whole numbers: which loop of a ufunc is called depends on their dtype.
+    """
+    value = run.w.operation.operands[operand]
+    if isinstance(value, Literal) and value.splat and value.type.dtype.kind == "f":
+        return value.type.dtype.type(value.value)
+    return Traced(run, run.w.read(operand, place, lanes))
+
+
 def _written(w: Body, lanes: int) -> Step:
     operands = [f"operand_{k}" for k in range(len(w.types))]
     text = expression(w.operation.op, operands, w.types, w.results, w.operation.attrs)
@@ -348,8 +384,8 @@ def _written(w: Body, lanes: int) -> Step:
 
     def element(k: Number, n: int) -> None:
         run = _Run(w, n)
-        values = {operand: Traced(run, w.read(j, k, n)) for j, operand in enumerate(operands)}
-        with w.e.strict():
+        values = {operand: _given(run, j, k, n) for j, operand in enumerate(operands)}
+        with w.e.strict(), np.errstate(all="ignore"):
             found = eval(code, _names(run), values)
         if not isinstance(found, Traced):
             raise NotNative

@@ -1,4 +1,4 @@
-"""The error function, its complement, and the exponential of a square, which is the derivative of both."""
+"""The error function, its complement, scaled too, and the exponential of a square, which is the derivative of both."""
 
 from __future__ import annotations
 
@@ -37,6 +37,16 @@ def erfc(e: Emitter, x: Number, form: Format) -> Number:
     tail = e.mul(e.div(q, e.fma(far, 2.0, 1.0)), exp_of_square(e, far, form))
     tail = e.select(negative(e, x), e.sub(2.0, tail), tail)
     return e.select(e.compare("olt", a, 0.5), inner, tail)
+
+
+def erfcx(e: Emitter, x: Number, form: Format) -> Number:
+    """exp(x²) erfc(x): q/(1 + 2x), and 2 exp(x²) less that of -x where x is negative."""
+    a = magnitude(e, x)
+    near = at_most(e, a, 1e30)
+    q = e.horner(e.div(e.sub(near, 4.0), e.add(near, 4.0)), form.terms(c.ERFC))
+    found = e.div(e.mul(q, 0.5), e.add(a, 0.5))
+    square = exp_of_square(e, at_most(e, a, 30.0), form, -1.0)
+    return e.select(negative(e, x), e.sub(e.add(square, square), found), found)
 
 
 def bell(e: Emitter, x: Number, form: Format) -> Number:

@@ -150,3 +150,24 @@ def test_of_i1_at_the_smallest_numbers_the_derivative_is_a_half() -> None:
     for backend in ("numpy", "llvm"):
         for x in (5e-324, -1e-320, 1e-200):
             assert sg.grad(scipy.special.i1, backend=backend)(x) == 0.5
+
+
+@pytest.mark.parametrize("parameters", [(2.0, 3.0), (1.0, 1.0), (0.5, 12.0), (30.0, 12.0)])
+def test_densities_of_known_parameters_are_numpys(parameters: tuple[float, float]) -> None:
+    """What is made of parameters that are known is computed once: short arrays, and ones that are filled elsewhere."""
+    a, b = parameters
+    random = np.random.default_rng(3)
+    for count in (7, 5000):
+        x = np.concatenate([[0.0, 1.0], random.uniform(0, 1, count)])
+        for f in (
+            lambda x: scipy.special.betainc(a, b, x),
+            lambda x: scipy.special.gammainc(a, 9 * x),
+            lambda x: scipy.special.ive(a, 3 * x) + scipy.special.zeta(a + 1.5, 1 + x),
+        ):
+            for order in (1, 2):
+                found: Any = f
+                for _ in range(order):
+                    found = (lambda inner: lambda x: sg.jvp(inner, (x,), (np.ones_like(x),))[1])(found)
+                ours, theirs = (sg.jit(found, backend=backend)(x) for backend in ("llvm", "numpy"))
+                np.testing.assert_allclose(ours[2:], theirs[2:], rtol=1e-10, atol=1e-300)
+                np.testing.assert_array_equal(np.isfinite(ours[:2]), np.isfinite(theirs[:2]))

@@ -41,6 +41,14 @@ class Case(NamedTuple):
 INF = np.inf
 
 
+def scaled_erfc(x: Any) -> Any:
+    """exp(x²) erfc(x); of large numbers by the asymptotic series (DLMF 7.12.1)."""
+    if x < 1e3:
+        return mp.exp(x * x) * mp.erfc(x)
+    series = sum((-1) ** k * mp.fac2(2 * k - 1) / (2 * x * x) ** k for k in range(12))
+    return series / (x * mp.sqrt(mp.pi))
+
+
 def scaled_bessel(order: int, x: Any) -> Any:
     """exp(-|x|) I_n(x); of large numbers by the asymptotic series (DLMF 10.40.1)."""
     if abs(x) < 1e4:
@@ -111,6 +119,7 @@ CASES = {
     "cbrt": Case(lambda x: mp.sign(x) * mp.cbrt(abs(x)), np.cbrt, (-INF, INF), 0.75),
     "erf": Case(mp.erf, scipy.special.erf, (-INF, INF), 1.5, 1.5),
     "erfc": Case(mp.erfc, scipy.special.erfc, (-INF, 26.54), 4, 0.75, (-INF, 10.05)),
+    "erfcx": Case(scaled_erfc, scipy.special.erfcx, (-26.6, INF), 4, 1, (-9.3, INF)),
     "bell": Case(lambda x: mp.exp(-x * x), lambda x: np.exp(-x * x), (-26.6, 26.6), 1.75, 0.75, (-10.1, 10.1)),
     "half_bell": Case(lambda x: mp.exp(-x * x / 2), lambda x: np.exp(-x * x / 2), (-37, 37), 1.5, 0.75, (-14, 14)),
     "gammaln": Case(lambda x: mp.log(abs(mp.gamma(x))), scipy.special.gammaln, (0, 170), 5, 0.75, (0, 30)),
@@ -277,7 +286,7 @@ def assert_as_known(found: Any, known: Any, bound: float, x: Any, cancels: bool 
 
 
 # NumPy's or SciPy's value is 0 where the exact one is a subnormal number, or has an error of some ULP more.
-INACCURATE = {"sech", "sech_squared", "expit", "erfc", "bell", "half_bell", "gammaln", "digamma", "trigamma",
+INACCURATE = {"sech", "sech_squared", "expit", "erfc", "erfcx", "bell", "half_bell", "gammaln", "digamma", "trigamma",
               "i0", "i1", "i2", "i0e", "i1e", "i0e_slope", "i1e_slope"}  # fmt: skip
 
 
