@@ -26,7 +26,7 @@ from srcgrad.ir.opdef import REGISTRY
 from srcgrad.ir.types import ArrayType, DType
 from srcgrad.tracing.asked import Asked
 from srcgrad.tracing.jax_arrays import is_jax_array
-from srcgrad.tracing.layout import elementwise_strides, uninitialised
+from srcgrad.tracing.layout import elementwise_strides, strides_of, uninitialised
 from srcgrad.tracing.trace import (
     CURRENT,
     Refused,
@@ -197,9 +197,12 @@ class Tracer(Asked):
             ghost = view.apply(ghost)
         return Tracer(self.storage, self.chain + views, ArrayType(ghost.dtype, ghost.shape))
 
-    def ghost(self) -> np.ndarray[Any, Any]:
-        """An uninitialised array laid out as this one: NumPy itself says what is a view of it and what a copy."""
-        ghost = uninitialised(self.storage.value.type, self.storage.strides)
+    def ghost(self, memory: np.ndarray[Any, Any] | None = None) -> np.ndarray[Any, Any]:
+        """An uninitialised array laid out as this one: NumPy itself says what is a view of it and what a copy.
+
+        It is a view of ``memory``, where that stands for all of the array that this one views.
+        """
+        ghost = uninitialised(self.storage.value.type, self.storage.strides) if memory is None else memory
         for view in self.chain:
             ghost = view.apply(ghost)
         return ghost
@@ -208,6 +211,22 @@ class Tracer(Asked):
         """Whether its elements stand in memory one after the other, in C order."""
         self.require_layout()
         return (not self.chain and self.storage.strides is None) or self.ghost().flags.c_contiguous
+
+    def stands_in(self, order: str) -> bool:
+        """Whether its elements stand in memory in this order: NumPy then makes no copy to have them so."""
+        if order == "K" or (not self.chain and self.storage.strides is None and (order != "F" or self.ndim < 2)):
+            return True
+        self.require_layout()
+        flags = self.ghost().flags
+        return {"C": flags.c_contiguous, "F": flags.f_contiguous, "A": flags.forc}[order]
+
+    def ordered_like(self, x: Tracer, order: str) -> Tracer:
+        """This fresh result, laid out as NumPy lays out a copy of ``x`` in this order."""
+        if order == "K":
+            return self.like_ufunc(x)
+        if order == "F" or (order == "A" and not x.in_c_order() and x.ghost().flags.fnc):
+            self.storage.strides = strides_of(np.empty(self.shape, self.dtype, "F"))
+        return self
 
     def like_ufunc(self, *operands: Tracer) -> Tracer:
         """This fresh result, laid out as NumPy lays out an elementwise result of the operands."""
@@ -394,9 +413,8 @@ class Tracer(Asked):
         return Tracer(self.storage, (*self.chain, ReshapeView(shape)), ArrayType(self.dtype, shape))
 
     # --- copies ------------------------------------------------------------------------------------
-    def copy(self, order: str = "C") -> Tracer:
-        result = from_value(self.read())
-        return result.like_ufunc(self) if order in "KA" else result
+    def copy(self, order: str | None = "C") -> Tracer:
+        return from_value(self.read()).ordered_like(self, order_name(order or "C"))
 
     def __copy__(self) -> Tracer:
         return self.copy()
@@ -405,15 +423,14 @@ class Tracer(Asked):
         return self.copy()
 
     def astype(
-        self, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True
+        self, dtype: Any, order: str | None = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True
     ) -> Tracer:
-        target = np.dtype(dtype)
+        target, order = np.dtype(dtype), order_name(order)
         if not np.can_cast(self.dtype, target, casting):  # type: ignore[arg-type]
             raise UnsupportedError(f"cannot cast {self.dtype} to {target} with casting={casting!r}")
         if target == self.dtype and not self.weak:
-            return self.copy(order) if copy else self
-        result = from_value(cast_value(self.read(), target), scalar=self.scalar)
-        return result.like_ufunc(self) if order in "KA" else result
+            return self.copy(order) if copy or not self.stands_in(order) else self
+        return from_value(cast_value(self.read(), target), scalar=self.scalar).ordered_like(self, order)
 
     def item(self, *index: Any) -> Tracer:
         if not index:
@@ -486,6 +503,18 @@ class Tracer(Asked):
                 or "write it with functions that have one, or give it a rule with custom_jvp or custom_vjp",
             )
         return rule(*args, **kwargs)
+
+
+def order_name(order: str | None) -> str:
+    """An order of elements in memory: ``K`` where none is given.
+
+    Raises:
+        ShapeError: there is no such order.
+    """
+    name = "K" if order is None else str(order).upper()
+    if name not in ("C", "F", "A", "K"):
+        raise ShapeError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})")
+    return name
 
 
 class Flat(Tracer):

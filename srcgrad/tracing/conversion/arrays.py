@@ -8,12 +8,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from srcgrad.errors import IndexingError, ShapeError
+from srcgrad.errors import IndexingError, ShapeError, UnsupportedError
 from srcgrad.tracing.conversion.calls import CALLS, call, call_rule, lifted, traced_among
 from srcgrad.tracing.functions.registry import as_array, cast
 from srcgrad.tracing.functions.shapes import broadcast_to
 from srcgrad.tracing.ragged import sized
-from srcgrad.tracing.tracer import FUNCTIONS, Deferring, Tracer, as_tracer, contains_tracer
+from srcgrad.tracing.tracer import FUNCTIONS, Deferring, Tracer, as_tracer, contains_tracer, order_name
 
 
 def made(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -66,27 +66,62 @@ def array(
         return object.copy() if copy else object
     if not contains_tracer(object):
         return np.array(object, dtype, copy=copy, order=order, subok=subok, ndmin=ndmin, **options)  # type: ignore[call-overload]
-    found = as_real_array(object, dtype)
-    if copy and isinstance(object, Tracer) and found.storage is object.storage:
-        found = found.copy()
+    found = as_real_array(object, dtype, order, copy)
     while found.ndim < ndmin:
         found = found[None]
     return found
 
 
-def as_real_array(x: Any, dtype: Any) -> Any:
-    """What ``np.asarray`` makes of traced values: an array, never a scalar."""
-    found: Any = as_array(x)
-    return found if dtype is None or found.dtype == np.dtype(dtype) else cast(found, dtype)
+def as_real_array(x: Any, dtype: Any, order: str | None = "K", copy: bool | None = None) -> Any:
+    """What ``np.array`` makes of traced values: an array, never a scalar, and a copy where NumPy makes one.
+
+    Raises:
+        ShapeError: it would be a copy, and ``copy`` is false.
+    """
+    own = isinstance(x, Tracer) and not x.scalar
+    array: Any = as_array(x)
+    target = np.dtype(dtype or array.dtype)
+    name = order_name(order)
+    if own and not copy and target == array.dtype and name == "A":  # any order will do
+        name = "K"
+    found = array.astype(target, name, copy=copy if own else not array.stands_in(name))
+    if copy is not None and not copy and (found is not array or not own):
+        raise ShapeError("Unable to avoid creating a copy while creating an array as requested.")
+    return found
 
 
-@call_rule(np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray, np.asarray_chkfinite)
-def asarray(a: Any, dtype: Any = None, *args: Any, **options: Any) -> Any:
+@call_rule(np.asarray)
+def asarray(a: Any, dtype: Any = None, order: Any = None, *, copy: Any = None, **options: Any) -> Any:
     if isinstance(a, Deferring) and dtype is None:
-        return a
+        return a.copy() if copy else a
     if not contains_tracer(a):
-        return np.asarray(a, dtype)
-    return as_real_array(a, dtype)
+        return np.asarray(a, dtype, order, copy=copy, **options)
+    return as_real_array(a, dtype, order, copy)
+
+
+@call_rule(np.asanyarray)
+def asanyarray(a: Any, dtype: Any = None, order: Any = None, **options: Any) -> Any:
+    if not (contains_tracer(a) or isinstance(a, Deferring)):
+        return np.asanyarray(a, dtype, order, **options)
+    return asarray(a, dtype, order, **options)
+
+
+@call_rule(np.asarray_chkfinite)
+def asarray_chkfinite(a: Any, dtype: Any = None, order: Any = None) -> Any:
+    traced = contains_tracer(a) or isinstance(a, Deferring)
+    return asarray(a, dtype, order) if traced else np.asarray_chkfinite(a, dtype, order)
+
+
+@call_rule(np.ascontiguousarray)
+def ascontiguousarray(a: Any, dtype: Any = None, **options: Any) -> Any:
+    found = asarray(a, dtype, "C", **options)
+    return found if found.ndim else found.reshape(1)
+
+
+@call_rule(np.asfortranarray)
+def asfortranarray(a: Any, dtype: Any = None, **options: Any) -> Any:
+    found = asarray(a, dtype, "F", **options)
+    return found if found.ndim else found.reshape(1)
 
 
 @call_rule(np.arange)
@@ -144,7 +179,30 @@ def fromiter(iter: Any, dtype: Any, count: int = -1, **options: Any) -> Any:
 
 @call_rule(np.require)
 def require(a: Any, dtype: Any = None, requirements: Any = None, *, like: Any = None) -> Any:
-    return as_real_array(a, dtype) if contains_tracer(a) else np.require(a, dtype, requirements)
+    """
+    Raises:
+        UnsupportedError: it asks for an array that owns its memory: of an argument that is not known.
+    """
+    if not contains_tracer(a):
+        return np.require(a, dtype, requirements)
+    asked = {str(name).upper() for name in requirements or ()}
+    order = "C" if asked & CONTIGUOUS else "F" if asked & FORTRAN else "A" if asked else "K"
+    if asked & CONTIGUOUS and asked & FORTRAN:
+        raise ShapeError('Cannot specify both "C" and "F" order')
+    found = as_real_array(a, dtype, order)
+    if isinstance(a, Tracer) and found.storage is a.storage:
+        if asked & {"O", "OWNDATA"}:
+            raise UnsupportedError(
+                "np.require of an array that owns its memory is not supported on traced arrays",
+                hint="make a copy: x.copy()",
+            )
+        if asked & {"W", "WRITEABLE"} and not (found.storage.writable and found.flags.writeable):
+            return found.copy(order)
+    return found
+
+
+CONTIGUOUS: Final = {"C", "C_CONTIGUOUS", "CONTIGUOUS"}
+FORTRAN: Final = {"F", "F_CONTIGUOUS", "FORTRAN"}
 
 
 def offsets(shape: Sequence[int], strides: Sequence[int]) -> Any:

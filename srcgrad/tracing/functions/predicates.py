@@ -19,6 +19,8 @@ from srcgrad.tracing.functions.registry import (
     numpy_rule,
     scalar_if_rank0,
 )
+from srcgrad.tracing.indexing import IndexView
+from srcgrad.tracing.layout import uninitialised
 from srcgrad.tracing.tracer import Tracer, as_tracer
 from srcgrad.tracing.ufuncs import weak_type
 
@@ -173,10 +175,24 @@ def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
     return np.can_cast(source, to.dtype if isinstance(to, Tracer) else to, casting)
 
 
-@numpy_rule("may_share_memory", "shares_memory")
+def overlaps(overlap: Any, a: Any, b: Any, max_work: Any) -> bool:
+    """Whether both view the same traced memory; of what a traced index names, any part of it counts."""
+    if not isinstance(a, Tracer) or not isinstance(b, Tracer) or a.storage is not b.storage or a.scalar or b.scalar:
+        return False
+    if any(isinstance(view, IndexView) for view in (*a.chain, *b.chain)):
+        return bool(a.size and b.size)
+    memory = uninitialised(a.storage.value.type, a.storage.strides)
+    return bool(overlap(a.ghost(memory), b.ghost(memory), max_work=max_work))
+
+
+@numpy_rule("shares_memory")
 def shares_memory(a: Any, b: Any, /, max_work: Any = None) -> bool:
-    """Whether both view the same traced memory; views of disjoint parts of it count too."""
-    return isinstance(a, Tracer) and isinstance(b, Tracer) and a.storage is b.storage
+    return overlaps(np.shares_memory, a, b, max_work)
+
+
+@numpy_rule("may_share_memory")
+def may_share_memory(a: Any, b: Any, /, max_work: Any = None) -> bool:
+    return overlaps(np.may_share_memory, a, b, max_work)
 
 
 @numpy_rule("array_repr", "array_str", "array2string")
