@@ -15,7 +15,7 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from srcgrad.errors import AxisError, DTypeError, IndexingError, ShapeError, UnsupportedError
 from srcgrad.tracing.tracer import Tracer, as_tracer, broadcast_tracer, emit, from_value
-from srcgrad.tracing.ufuncs import REDUCTIONS, call, require_traced_out, resolve, store
+from srcgrad.tracing.ufuncs import REDUCTIONS, call, require_traced_out, store
 
 ASSOCIATIVE = frozenset(
     {
@@ -63,11 +63,16 @@ def apply_method(
 
 
 def prepared(ufunc: np.ufunc, array: Any, dtype: Any) -> Any:
-    """The array in the dtype in which the ufunc applied to its own results computes."""
+    """The array in the dtype in which the ufunc applied to its own results computes.
+
+    Raises:
+        DTypeError: it cannot be applied to its own results.
+    """
     x = as_tracer(array)
-    if dtype is None and ufunc in (np.add, np.multiply):
-        dtype = ufunc.reduce(np.ones(1, x.dtype)).dtype  # sums and products of small integers are wider
-    return x.astype(resolve(ufunc, (x.dtype, x.dtype))[1][0] if dtype is None else dtype, copy=False)
+    try:
+        return x.astype(ufunc.reduce(np.ones(1, x.dtype), dtype=dtype).dtype, copy=False)
+    except TypeError as error:
+        raise DTypeError(str(error)) from None
 
 
 def axis_index(axis: Any, ndim: int) -> int:
@@ -84,37 +89,67 @@ def reduce(ufunc: np.ufunc, array: Any, where: Any, dtype: Any, options: dict[st
     given = {name: value for name, value in options.items() if value is not np._NoValue}
     axis = given.pop("axis", 0)
     reduction = REDUCTIONS.get(ufunc)
-    if reduction is not None:
-        if dtype is not None:
-            given["dtype"] = dtype
+    if reduction is not None and not unlike(ufunc, where, given):
         if where is not True:
             given["where"] = where
-        return reduction(array, axis=axis, **given)
+        if ufunc in (np.add, np.multiply):
+            return reduction(array, axis=axis, dtype=dtype, **given)
+        return reduction(prepared(ufunc, array, dtype), axis=axis, **given)
     found = fold(ufunc, prepared(ufunc, array, dtype), axis, where, **given)
-    return np.abs(found) if ufunc in MAGNITUDES else found
+    return np.abs(found) if ufunc in MAGNITUDES and given.get("initial") is None else found
 
 
-def fold(ufunc: np.ufunc, x: Any, axis: Any, where: Any, keepdims: bool = False, initial: Any = None) -> Any:
-    """The ufunc between all elements along the axes, from ``initial``, or the ufunc's identity where it needs one."""
-    axes = range(x.ndim) if axis is None else (axis,) if not isinstance(axis, tuple) else axis
+def unlike(ufunc: np.ufunc, where: Any, options: dict[str, Any]) -> bool:
+    """Whether the NumPy function that is the ufunc's ``reduce`` lacks what is asked for."""
+    return ("initial" in options and ufunc in STARTLESS) or (where is not True and ufunc is np.logaddexp)
+
+
+STARTLESS = (np.logical_and, np.logical_or, np.logaddexp)
+
+
+def reduced(ufunc: np.ufunc, x: Any, axis: Any) -> list[int]:
+    """The axes that a fold is along.
+
+    Raises:
+        ShapeError: the order of several axes matters, or one is given twice.
+    """
+    axes = tuple(range(x.ndim)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    if not x.ndim and axis in (0, -1):
+        return []
     chosen = sorted(axis_index(one, x.ndim) for one in axes)
+    if len(set(chosen)) < len(chosen):
+        raise ShapeError("duplicate value in 'axis'")
+    try:
+        ufunc.reduce(np.ones((1,) * len(chosen), x.dtype), tuple(range(len(chosen))))
+    except ValueError as error:
+        raise ShapeError(str(error)) from None
+    return chosen
+
+
+def fold(
+    ufunc: np.ufunc, x: Any, axis: Any, where: Any, keepdims: bool = False, initial: Any = np._NoValue
+) -> Any:  # fmt: skip
+    """The ufunc between all elements along the axes, from ``initial``, or the ufunc's identity where it needs one."""
+    chosen = reduced(ufunc, x, axis)
     kept = [k for k in range(x.ndim) if k not in chosen]
     shape = tuple(x.shape[k] for k in kept)
     size = int(np.prod([x.shape[k] for k in chosen], dtype=int))
     rows = x.transpose([*chosen, *kept]).reshape((size, *shape))
-    start = ufunc.identity if initial is None and (where is not True or not size) else initial
-    if start is None and (where is not True or not size):
+    needed = where is not True or not size
+    start = initial if initial is not np._NoValue else ufunc.identity if needed else None
+    if start is None and needed:
         raise ShapeError(f"np.{ufunc.__name__}.reduce of no elements has no identity", hint="pass initial=")
+    if start is not None:
+        start = as_tracer(start if isinstance(start, Tracer) else x.dtype.type(start)).astype(x.dtype)
     if where is not True:
-        chosen_rows = broadcast_tracer(as_tracer(where), x.shape).transpose([*chosen, *kept]).reshape(rows.shape)
-        rows = np.where(chosen_rows, rows, x.dtype.type(ufunc.identity if ufunc.identity is not None else start))
         if ufunc not in ASSOCIATIVE:
             raise UnsupportedError(f"np.{ufunc.__name__}.reduce with where= is not supported on traced arrays")
-    result: Any = bracketed(ufunc, rows) if size else None
+        chosen_rows = broadcast_tracer(as_tracer(where), x.shape).transpose([*chosen, *kept]).reshape(rows.shape)
+        rows = np.where(chosen_rows, rows, start if ufunc.identity is None else x.dtype.type(ufunc.identity))
     if start is not None:
-        first = np.zeros_like(result if result is not None else rows.sum(axis=0)) + x.dtype.type(start)
-        result = first if result is None else call(ufunc, first, result)
+        rows = np.concatenate([broadcast_tracer(start, (1, *shape)), rows])
     full = tuple(1 if k in chosen else x.shape[k] for k in range(x.ndim))
+    result = bracketed(ufunc, rows)
     result = result.reshape(full) if keepdims else result
     return from_value(result.read(), scalar=not result.ndim)
 

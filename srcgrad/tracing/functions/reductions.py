@@ -72,11 +72,13 @@ def fold(
     x = as_tracer(a)
     x = masked(cast(x, accumulator(x.dtype, dtype, out)), where, identity)
     axes = reduced_axes(axis, x.ndim)
+    if initial is None and (given(where, True) is not True or not all(x.shape[axis] for axis in axes)):
+        raise ShapeError(f"reduction operation '{ufunc.__name__}' does not have an identity where initial is None")
     if x.dtype.kind == "b":  # asked for with dtype=bool: a disjunction or conjunction
         op = "reduce_or" if op == "reduce_sum" else "reduce_and"
     result = restored(emit(op, x, axes=axes), x.shape, axes, keepdims)
     if given(initial, None) is not None:
-        result = cast(ufunc(result, initial), x.dtype)
+        result = cast(ufunc(result, cast(initial, x.dtype)), x.dtype)
     return finish(result, out)
 
 
@@ -168,15 +170,11 @@ def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = np._NoValue) 
     return finish(max(a, axis, None, keepdims) - min(a, axis, None, keepdims), out)
 
 
-def logaddexp_reduce(
-    a: Any, axis: Any = 0, dtype: Any = None, out: Any = None, keepdims: Any = False, **options: Any
-) -> Any:
+def logaddexp_reduce(a: Any, axis: Any = 0, dtype: Any = None, out: Any = None, keepdims: Any = False) -> Any:
     """``np.logaddexp.reduce``: the logarithm of a sum of exponentials, none of which overflows.
 
     Their common factor is a constant, which leaves the derivatives as they are.
     """
-    if options:
-        raise UnsupportedError(f"np.logaddexp.reduce with {', '.join(options)}= is not supported on traced arrays")
     x: Any = as_tracer(a) if dtype is None else cast(a, dtype)
     x = cast(x, np.float64) if x.dtype.kind in "biu" else x
     largest: Any = emit("stop_gradient", as_array(max(x, axis, None, True)))
