@@ -125,15 +125,33 @@ class Located(NamedTuple):
     """Whether NumPy gives a copy although the index is basic: a 0-d array is in it."""
 
 
-def normalise(x: Tracer, index: Any) -> list[Any]:
-    """One entry per axis or new axis: slices, ints, None and integer arrays (as tracers or ndarrays)."""
+@dataclass(frozen=True, eq=False)
+class Whole:
+    """A 0-d boolean index: all of the array once, or not at all, along a new axis."""
+
+    places: np.ndarray[Any, Any]
+
+
+class Entries(NamedTuple):
+    """An index, one entry per axis or new axis: slices, ints, None, `Whole`, integer arrays (tracers or ndarrays)."""
+
+    entries: list[Any]
+    gap: int | None
+    """Before which of them an ellipsis stands that is no axis: NumPy takes the indices around it for separated."""
+
+
+def normalise(x: Tracer, index: Any) -> Entries:
     entries = list(index) if isinstance(index, tuple) else [index]
     expanded: list[Any] = []
     for entry in entries:
         if is_array_index(entry):
             places = entry if isinstance(entry, (Tracer, np.ndarray)) else as_index_array(entry)
+            if places.dtype == np.bool_ and not places.ndim:
+                number = places.concrete("a boolean index") if isinstance(places, Tracer) else places
+                expanded.append(Whole(np.arange(int(number))))
+                continue
             if places.dtype == np.bool_:
-                expanded.extend(nonzero(places, x, len([e for e in expanded if e is not None and e is not Ellipsis])))
+                expanded.extend(nonzero(places, x, sum(map(is_axis, expanded))))
                 continue
             if places.dtype.kind not in "iu":
                 if places.size == 0 and not isinstance(places, Tracer):
@@ -147,7 +165,7 @@ def normalise(x: Tracer, index: Any) -> list[Any]:
             expanded.append(entry)
         else:
             expanded.append(index_number(entry))
-    used = sum(entry is not None and entry is not Ellipsis for entry in expanded)
+    used = sum(map(is_axis, expanded))
     if used > x.ndim:
         raise IndexingError(f"too many indices for array: array is {x.ndim}-dimensional, but {used} were indexed")
     fill = [slice(None)] * (x.ndim - used)
@@ -155,7 +173,13 @@ def normalise(x: Tracer, index: Any) -> list[Any]:
     if len(places) > 1:
         raise IndexingError("an index can only have a single ellipsis ('...')")
     at = places[0] if places else len(expanded)
-    return expanded[:at] + fill + expanded[at + bool(places) :]
+    entries = expanded[:at] + fill + expanded[at + bool(places) :]
+    return Entries(entries, at if places and not fill else None)
+
+
+def is_axis(entry: Any) -> bool:
+    """Whether an entry indexes one axis of the array."""
+    return entry is not None and entry is not Ellipsis and not isinstance(entry, Whole)
 
 
 def as_index_array(entry: Any) -> Any:
@@ -179,8 +203,6 @@ def is_array_index(entry: Any) -> bool:
 
 def nonzero(mask: Any, x: Tracer, axis: int) -> list[np.ndarray[Any, Any]]:
     """The indices of a boolean index: their number must be known while tracing."""
-    if isinstance(mask, (bool, np.bool_)) or mask.ndim == 0:
-        raise UnsupportedError("a 0-d boolean index is not supported on traced arrays", hint="use np.where")
     if tuple(mask.shape) != x.shape[axis : axis + mask.ndim]:
         raise IndexingError(
             f"boolean index of shape {mask.shape} does not match indexed array {x.shape} at axis {axis}"
@@ -190,7 +212,11 @@ def nonzero(mask: Any, x: Tracer, axis: int) -> list[np.ndarray[Any, Any]]:
 
 
 def locate(x: Tracer, index: Any) -> Located:
-    entries = with_windows(x, [known_integer(entry) for entry in normalise(x, index)])
+    entries, gap = normalise(x, index)
+    if any(isinstance(entry, Whole) for entry in entries):
+        x = basic(x, [None if isinstance(entry, Whole) else slice(None) for entry in entries if entry is not None])
+        entries = [entry.places if isinstance(entry, Whole) else entry for entry in entries]
+    entries = with_windows(x, [known_integer(entry) for entry in entries])
     arrays = [entry for entry in entries if isinstance(entry, (Tracer, np.ndarray))]
     if not any(array.ndim for array in arrays):
         copied = any(not isinstance(array, Tracer) or not array.scalar for array in arrays)
@@ -201,7 +227,8 @@ def locate(x: Tracer, index: Any) -> Located:
         )
         return Located(basic(x, entries), 0, [], element, copied)
     picked = [k for k, entry in enumerate(entries) if isinstance(entry, (Tracer, np.ndarray, int))]
-    consecutive = picked == list(range(picked[0], picked[-1] + 1))
+    separated = gap is not None and picked[0] < gap <= picked[-1]
+    consecutive = picked == list(range(picked[0], picked[-1] + 1)) and not separated
     indices = [index_tracer(entries[k]) for k in picked]
     try:
         shape = np.broadcast_shapes(*[i.shape for i in indices])
@@ -406,7 +433,7 @@ def setitem(self: Tracer, index: Any, value: Any) -> None:
 
 def is_unknown_mask(x: Tracer, index: Any) -> bool:
     """Whether the index is a traced mask of x's leading axes whose value is not known."""
-    if not isinstance(index, Tracer) or index.dtype != np.bool_ or not index.ndim:
+    if not isinstance(index, Tracer) or index.dtype != np.bool_:
         return False
     return index.shape == x.shape[: index.ndim] and index.number() is None
 

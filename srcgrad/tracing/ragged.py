@@ -17,7 +17,7 @@ import numpy as np
 
 from srcgrad.errors import DTypeError, ShapeError
 from srcgrad.tracing.affine import ZERO, Affine, affine_of
-from srcgrad.tracing.indexing import IndexView, Window, known_integer, normalise, stored, with_windows
+from srcgrad.tracing.indexing import IndexView, Whole, Window, known_integer, normalise, stored, with_windows
 from srcgrad.tracing.trace import Refused
 from srcgrad.tracing.tracer import Deferring, Tracer, as_tracer
 from srcgrad.tracing.ufuncs import BINARY, COMPARE, UNARY, call
@@ -146,7 +146,9 @@ def part_of(x: Tracer, index: Any) -> Ragged | None:
     Raises:
         Refused: a slice is one of these, beside an array that picks elements.
     """
-    given = normalise(x, index)
+    given = normalise(x, index).entries
+    if any(isinstance(entry, Whole) for entry in given):
+        return None
     entries = with_windows(x, given)
     if not any(map(is_traced, entries)):
         return None
