@@ -67,6 +67,7 @@ class IndexView(View):
     It is one view for all of them: of ``base[i][j]`` one element is read or written, not a row that it is in.
     """
 
+    varies = True
     axis: int
     indices: tuple[Tracer | int | Window, ...]
 

@@ -52,7 +52,7 @@ class Refused(NeedsConcrete):
 class Storage:
     """Memory that tracers view: its current SSA value in the trace that made it."""
 
-    __slots__ = ("__weakref__", "aliases", "doubt", "pending", "strides", "trace", "value", "writable")
+    __slots__ = ("__weakref__", "aliases", "doubt", "pending", "shown", "strides", "trace", "value", "writable")
 
     def __init__(self, trace: Trace, value: Value, writable: bool = True, strides: Strides | None = None) -> None:
         self.trace = trace
@@ -65,6 +65,8 @@ class Storage:
         self.doubt: Doubt | None = None
         self.pending: tuple[str, Value] | None = None
         """A variable that is bound only where the value, a predicate, holds: checked when it is first read."""
+        self.shown: dict[Any, Any] | None = None
+        """What views that gather show of it: `views.seen_of`."""
 
 
 class Doubt(NamedTuple):
@@ -236,6 +238,15 @@ class Trace:
         if self.parent is None:
             raise leaked(storage.trace)
         return self.lift(self.parent.content(storage))
+
+    def writer(self, storage: Storage) -> Trace:
+        """The trace, this one or one around it, that the storage's current value is a value of."""
+        trace: Trace = self
+        while storage.trace is not trace and storage not in trace.overlay:
+            if trace.parent is None:
+                raise leaked(storage.trace)
+            trace = trace.parent
+        return trace
 
     def reached(self, value: Value, home: Trace) -> Value:
         """A value of a trace around this one, as a value of this one."""

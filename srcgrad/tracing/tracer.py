@@ -35,7 +35,7 @@ from srcgrad.tracing.trace import (
     current_trace,
     leaked,
 )
-from srcgrad.tracing.views import Chain, PartView, ReshapeView, TransposeView, View, put_through, seen_through
+from srcgrad.tracing.views import Chain, PartView, ReshapeView, TransposeView, View, put_through, seen_of
 
 if TYPE_CHECKING:
     from srcgrad.tracing.affine import Affine
@@ -144,7 +144,7 @@ class Tracer(Asked):
         cache = self.cache
         if cache is not None and cache[0] is base and cache[1] is trace:
             return cache[2]
-        value = seen_through(trace, base, self.chain)
+        value = seen_of(trace, storage, base, self.chain)
         self.cache = (base, trace, value)
         return value
 

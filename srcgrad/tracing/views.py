@@ -7,19 +7,24 @@ view back to the storage. So aliasing, in-place assignment and ``out=`` have Num
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from srcgrad.errors import MutationError
 from srcgrad.ir.core import Value
 from srcgrad.ir.opdef import REGISTRY
-from srcgrad.tracing.trace import Trace
+from srcgrad.tracing.trace import Storage, Trace
 
 
 class View(ABC):
     """One step from a base to a view of it."""
+
+    gathers: ClassVar[bool] = False
+    """Whether it shows elements more than once, so that all that it shows is much more than the base."""
+    varies: ClassVar[bool] = False
+    """Whether traced numbers decide what it shows."""
 
     @abstractmethod
     def forward(self, trace: Trace, base: Value) -> Value:
@@ -168,6 +173,45 @@ class DiagonalView(ReadOnlyView):
         return array.diagonal(self.offset, self.axis1, self.axis2)
 
 
+@dataclass(frozen=True)
+class WindowsView(ReadOnlyView):
+    """The windows of some sizes along axes, as new last axes."""
+
+    gathers = True
+    sizes: tuple[int, ...]
+    axes: tuple[int, ...]
+
+    def forward(self, trace: Trace, base: Value) -> Value:
+        for size, axis in zip(self.sizes, self.axes, strict=True):
+            places = np.arange(base.type.static_shape[axis] - size + 1)[:, None] + np.arange(size)
+            base = trace.emit(REGISTRY["gather"], [base, trace.constant(places)], {"axis": axis})
+            kept = [k for k in range(base.type.rank) if k != axis + 1]
+            if kept[-1] != axis:
+                base = trace.emit(REGISTRY["transpose"], [base], {"perm": (*kept, axis + 1)})
+        return base
+
+    def apply(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        return np.lib.stride_tricks.sliding_window_view(array, self.sizes, self.axes)
+
+
+@dataclass(frozen=True)
+class StridedView(ReadOnlyView):
+    """The elements at some strides in memory; NumPy lets one write through it, of which the order would matter."""
+
+    gathers = True
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    places: np.ndarray[Any, Any] = field(compare=False)
+    """Which of the base's elements, in C order, each is: the strides and the base's layout decide."""
+
+    def forward(self, trace: Trace, base: Value) -> Value:
+        flat = trace.emit(REGISTRY["reshape"], [base], {"shape": (base.type.size,)})
+        return trace.emit(REGISTRY["gather"], [flat, trace.constant(self.places)], {"axis": 0})
+
+    def apply(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        return np.lib.stride_tricks.as_strided(array, self.shape, self.strides)
+
+
 Chain = tuple[View, ...]
 
 
@@ -176,6 +220,41 @@ def seen_through(trace: Trace, base: Value, chain: Chain) -> Value:
     for view in chain:
         base = view.forward(trace, base)
     return base
+
+
+def seen_of(trace: Trace, storage: Storage, base: Value, chain: Chain) -> Value:
+    """What the views show of memory whose value is ``base``.
+
+    What views that gather show is kept, in the trace that wrote the memory last: a loop that reads parts of it gathers
+    once, before it begins.
+    """
+    last = max((k + 1 for k, view in enumerate(chain) if view.gathers), default=0)
+    first, rest = chain[:last], chain[last:]
+    if not last or any(view.varies for view in first):
+        return seen_through(trace, base, chain)
+    home = trace.writer(storage)
+    own, operations = home.content(storage), home.builder.operations
+    kept = storage.shown.get(first) if storage.shown else None
+    if kept is None or kept.base is not own or kept.trace is not home or not kept.lasts():
+        value = seen_through(home, own, first)
+        kept = Shown(own, home, value, len(operations), operations[-1] if operations else None)
+        storage.shown = {**(storage.shown or {}), first: kept}
+    return seen_through(trace, trace.reached(kept.value, home), rest)
+
+
+class Shown(NamedTuple):
+    """What views show of a value of memory, in a trace."""
+
+    base: Value
+    trace: Trace
+    value: Value
+    length: int
+    last: Any
+    """The number of operations of the trace at that time, and the last of them: some may be taken back since."""
+
+    def lasts(self) -> bool:
+        operations = self.trace.builder.operations
+        return not self.length or (self.length <= len(operations) and operations[self.length - 1] is self.last)
 
 
 def put_through(trace: Trace, base: Value, chain: Chain, new: Value) -> Value:

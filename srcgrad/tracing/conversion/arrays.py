@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -14,6 +15,7 @@ from srcgrad.tracing.functions.registry import as_array, cast
 from srcgrad.tracing.functions.shapes import broadcast_to
 from srcgrad.tracing.ragged import sized
 from srcgrad.tracing.tracer import FUNCTIONS, Deferring, Tracer, as_tracer, contains_tracer, order_name
+from srcgrad.tracing.views import StridedView
 
 
 def made(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -215,15 +217,17 @@ def offsets(shape: Sequence[int], strides: Sequence[int]) -> Any:
 
 @call_rule(np.lib.stride_tricks.as_strided)
 def as_strided(x: Any, shape: Any = None, strides: Any = None, subok: bool = False, writeable: bool = True) -> Any:
-    """The elements that such a view would show. It is a copy, and read-only: a write would have to change ``x`` too.
+    """A view, but one that is not written through.
 
     Raises:
         IndexingError: it would show memory outside of the array.
     """
     if not isinstance(x, Tracer):
         return np.lib.stride_tricks.as_strided(x, shape, strides, subok, writeable)
-    own = offsets(x.shape, x.strides).ravel()
-    asked = offsets(x.shape if shape is None else tuple(shape), x.strides if strides is None else tuple(strides))
+    x.require_layout()
+    sizes = x.shape if shape is None else tuple(map(operator.index, shape))
+    steps = x.strides if strides is None else tuple(map(operator.index, strides))
+    own, asked = offsets(x.shape, x.strides).ravel(), offsets(sizes, steps)
     order = np.argsort(own, kind="stable")
     places = order[np.minimum(np.searchsorted(own[order], asked), max(own.size - 1, 0))] if own.size else asked
     if asked.size and (not own.size or not np.array_equal(own[places], asked)):
@@ -231,9 +235,7 @@ def as_strided(x: Any, shape: Any = None, strides: Any = None, subok: bool = Fal
             "as_strided shows memory that is not the array's own",
             hint="strides are in bytes: multiply by x.itemsize; or use np.lib.stride_tricks.sliding_window_view",
         )
-    found: Any = np.take(x.reshape(-1), places)
-    found.storage.writable = False
-    return found
+    return as_array(x).viewed(StridedView(sizes, steps, places))
 
 
 @call_rule(np.isscalar)

@@ -10,9 +10,9 @@ import numpy as np
 from srcgrad.errors import ShapeError
 from srcgrad.ir.ops.convolution import native_window
 from srcgrad.tracing.functions.products import conjugated, promoted
-from srcgrad.tracing.functions.registry import as_array, axis_of, numpy_rule, prefix, refuse
-from srcgrad.tracing.functions.shapes import moveaxis
+from srcgrad.tracing.functions.registry import as_array, axis_of, numpy_rule, refuse
 from srcgrad.tracing.tracer import emit
+from srcgrad.tracing.views import WindowsView
 
 MODES = ("valid", "same", "full")
 
@@ -61,7 +61,7 @@ def correlate(a: Any, v: Any, mode: Any = "valid") -> Any:
 def sliding_window_view(
     x: Any, window_shape: Any, axis: Any = None, *, subok: bool = False, writeable: bool = False
 ) -> Any:
-    """The windows, along new last axes; a copy, where NumPy has a read-only view."""
+    """The windows, along new last axes: a read-only view."""
     refuse("np.lib.stride_tricks.sliding_window_view", writeable=(writeable, False))
     array: Any = as_array(x)
     sizes = tuple(map(operator.index, window_shape)) if np.iterable(window_shape) else (operator.index(window_shape),)
@@ -75,12 +75,10 @@ def sliding_window_view(
             raise ShapeError(f"Must provide matching length window_shape and axis; got {sizes} and {axes}")
     if any(size < 0 for size in sizes):
         raise ShapeError("`window_shape` cannot contain negative values")
+    shape = list(array.shape)
     for size, place in zip(sizes, axes, strict=True):
-        count = array.shape[place] - size + 1
+        count = shape[place] - size + 1
         if count < 1:
             raise ShapeError("window shape cannot be larger than input array shape")
-        windows = np.arange(count)[:, None] + np.arange(size)
-        array = moveaxis(array[prefix(place, windows)], place + 1, -1)
-    if axes:
-        array.storage.writable = False
-    return array
+        shape[place] = count
+    return array.viewed(WindowsView(sizes, axes))
