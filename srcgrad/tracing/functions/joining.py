@@ -196,7 +196,9 @@ def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
     if axis is None:
         x, axis = x.ravel(), 0
     axis = axis_of(axis, x.ndim)
-    removed = obj if isinstance(obj, slice) else concrete_array(obj, "np.delete's obj")
+    removed: Any = obj if isinstance(obj, slice) else concrete_array(obj, "np.delete's obj")
+    if not isinstance(obj, (slice, np.ndarray, Tracer)) and not removed.size:  # an array of an empty list is of floats
+        removed = removed.astype(np.intp)
     return x[prefix(axis, np.delete(np.arange(x.shape[axis]), removed))]
 
 

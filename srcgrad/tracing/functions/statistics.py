@@ -19,6 +19,7 @@ from srcgrad.tracing.functions.registry import (
     given,
     inexact_dtype,
     numpy_rule,
+    reduced_axes,
     scalar_if_rank0,
 )
 from srcgrad.tracing.functions.shapes import broadcast_to
@@ -170,7 +171,13 @@ def nanmean(
     *,
     where: Any = np._NoValue,
 ) -> Any:
-    return mean(a, axis, dtype, out, keepdims, where=present(a, where))
+    return mean(a, axis_of_numbers(a, axis), dtype, out, keepdims, where=present(a, where))
+
+
+def axis_of_numbers(a: Any, axis: Any) -> Any:
+    """The axis of a function that leaves nan out: of a 0-d array, unlike ``np.mean``'s, it may be 0."""
+    x = as_tracer(a)
+    return reduced_axes(axis, x.ndim) if x.dtype.kind in "fc" else axis
 
 
 def present(a: Any, where: Any) -> Any:
@@ -202,7 +209,7 @@ def nanvar(
     mean: Any = np._NoValue,
     correction: Any = np._NoValue,
 ) -> Any:
-    valid = present(a, where)
+    valid, axis = present(a, where), axis_of_numbers(a, axis)
     found = var(without_nan(a, 0), axis, dtype, None, ddof, keepdims, where=valid, mean=mean, correction=correction)
     return finish(with_freedom(found, a, valid, axis, given(correction, ddof), keepdims), out)
 
@@ -220,7 +227,7 @@ def nanstd(
     mean: Any = np._NoValue,
     correction: Any = np._NoValue,
 ) -> Any:
-    valid = present(a, where)
+    valid, axis = present(a, where), axis_of_numbers(a, axis)
     found = std(without_nan(a, 0), axis, dtype, None, ddof, keepdims, where=valid, mean=mean, correction=correction)
     return finish(with_freedom(found, a, valid, axis, given(correction, ddof), keepdims), out)
 
