@@ -135,7 +135,7 @@ class Level:
         if not self.spectrum.is_constant(self.order):
             mean, fewer, scale = self.means()
             converged = related & (size_of(mean - fewer) <= eps**0.5 * scale)
-        difference = size_of(mean - quotient) * distance
+        difference = size_of(mean - quotient) * like_dtype(distance, extent)
         noise = (FACTOR * eps) * extent
         near = distance <= NEAR * REGISTRY["maximum"](size_of(self.at[0]), size_of(self.at[-1]))
         agrees = (difference <= noise) | (near & (difference <= eps**0.5 * extent))
@@ -227,8 +227,8 @@ def combined(values: Term, weights: Any) -> Term:
     return REGISTRY["dot_general"](values, row, contract=((values.rank - 1,), (0,)), batch=((), ()))
 
 
-def like_dtype(term: Term, other: Term) -> Term:
-    return term if term.dtype == other.dtype else REGISTRY["cast"](term, dtype=other.dtype)
+def like_dtype(term: Term, other: Term | Tangent) -> Term:
+    return term if term.dtype == other.type.dtype else REGISTRY["cast"](term, dtype=other.type.dtype)
 
 
 def symmetric_polynomials(variables: Sequence[Term], count: int) -> list[Term]:

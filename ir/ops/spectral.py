@@ -335,14 +335,19 @@ class SpectralSum(MatrixFunction):
 
 
 def traced(s: LinearEmitter, tangent: Tangent, factor: Term, result: ArrayType) -> Tangent:
-    """The sum over each matrix of the products with ``factor``, whose stack may be larger; real if the result is."""
+    """The sum over each matrix of the products with ``factor``, whose stack may be larger, in the result's dtype.
+
+    The factor has the dtype of g(A): g may have parameters of a wider one than the matrix.
+    """
+    tangent = as_dtype(s, tangent, np.result_type(tangent.type.dtype, factor.dtype))
+    factor = like_dtype(factor, tangent)
     if tangent.type.shape != factor.shape:
         dims = tuple(range(factor.rank - tangent.type.rank, factor.rank))
         tangent = s.apply(REGISTRY["broadcast"], [tangent], {"shape": factor.shape, "dims": dims})
     axes = (factor.rank - 2, factor.rank - 1)
     stack = tuple(range(factor.rank - 2))
     total = s.apply(REGISTRY["dot_general"], [tangent, factor], {"contract": (axes, axes), "batch": (stack, stack)})
-    return total if result.dtype.kind == "c" else real_part(s, total)
+    return as_dtype(s, total if result.dtype.kind == "c" else real_part(s, total), result.dtype)
 
 
 def value_sum(values: Term, own: Parts, region: Region) -> Term:

@@ -484,6 +484,28 @@ def test_single_precision(dtype: Any) -> None:
     np.testing.assert_allclose(found, 1.5 * np.eye(3), atol=1e-5)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.complex64])
+@pytest.mark.parametrize("values", [la.svdvals, la.eigvalsh, lambda x: la.svd(x, compute_uv=False)])
+def test_values_of_single_precision_meet_wider_numbers(values: Any, dtype: Any) -> None:
+    a = (hermitian(3) + 2 * np.eye(3)).astype(dtype)
+    weights = np.array([1.0, 2.0, 3.0])
+
+    for f in (
+        lambda x: np.sum(values(x) * weights),
+        lambda x: np.sum(np.exp(values(x).astype(float))),
+        lambda x: np.sum(values(x) * weights) ** 2,
+    ):
+        wide = a.astype(np.result_type(dtype, float))
+        for backend in ("numpy", "llvm"):
+            found = sg.grad(f, backend=backend)(a)
+            assert found.dtype == dtype
+            np.testing.assert_allclose(found, sg.grad(f)(wide), rtol=2e-5, atol=2e-4)
+            tangents = [sg.jvp(f, (x,), (x,))[1] for x in (a, wide)]
+            np.testing.assert_allclose(tangents[0], tangents[1], rtol=2e-5)
+            seconds = [sg.hvp(f, (x,), (x,)) for x in (a, wide)]
+            np.testing.assert_allclose(seconds[0], seconds[1], rtol=2e-4, atol=2e-3)
+
+
 def test_empty_matrices() -> None:
     def f(a: Any) -> Any:
         w, v = la.eigh(a)
