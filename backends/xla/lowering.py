@@ -57,6 +57,7 @@ EXPANDED: Final[dict[str, str]] = {
     "linear_cond": "the linear part of a cond, expanded when it is transposed or pushed forward",
     "linear_for": "the linear part of a loop, expanded when it is transposed or pushed forward",
     "custom_linear": "the linear part of a custom rule, expanded when it is transposed or pushed forward",
+    "coupling": "written out as svd and ordinary ops before a program is compiled",
     "singular": "written out as svd and ordinary ops before a program is compiled",
     "singular_sum": "written out as svdvals and ordinary ops before a program is compiled",
     "spectral": "written out as eigh and ordinary ops before a program is compiled",

@@ -13,6 +13,7 @@ import srcgrad as sg
 from srcgrad.backends.numpy.evaluate import evaluate
 from srcgrad.errors import ShapeError, UnsupportedError
 from srcgrad.ir.transforms.linearize import jvp
+from srcgrad.testing import check_grads
 from srcgrad.tracing.tracer import FUNCTIONS
 from tests.tracing.linalg_cases import EMPTY, HERMITIAN, NUMPY, PC, SCIPY, STRUCTURES, A, B, C, L
 from tests.tracing.trace_support import Case, compare, compare_result, directional, run, trace_function
@@ -69,6 +70,25 @@ def test_derivative_on_hermitian_matrices(kind: str, lower: bool) -> None:
     found = evaluate(jvp(function, [True]), [PC, change])[1]
     step = 1e-6
     np.testing.assert_allclose(found, (f(PC + step * change) - f(PC - step * change)) / (2 * step), atol=1e-6)
+
+
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+@pytest.mark.parametrize("shape", ["tall", "wide"])
+def test_singular_values_that_are_cut_off_have_the_derivative_of_the_function(shape: str, backend: str) -> None:
+    tall = np.array([[3.0, 1.0, 0.2], [0.4, 0.7, 0.1], [0.2, 0.9, -0.5], [1.0, 0.3, 0.5]])
+    a = tall if shape == "tall" else tall.T
+    right = np.arange(1.0, 1.0 + len(a))
+    programs: list[Any] = [
+        lambda x: np.linalg.pinv(x, rcond=0.3),
+        lambda x: L.pinv(x, rtol=0.3),
+        lambda x: np.linalg.pinv(np.stack([x, 2 * x + 0.1]), rcond=0.3),
+        lambda x: np.linalg.pinv(x @ x.T - np.eye(len(x)), rcond=0.3, hermitian=True),
+        lambda x: np.linalg.lstsq(x, right, rcond=0.3)[0],
+        lambda x: L.lstsq(x, x[:, :2] ** 2, cond=0.3)[0],
+    ]
+    with sg.use_backend(backend):
+        for f in programs:
+            check_grads(f, (a,), order=2)
 
 
 def test_scipys_determinant_of_float32_is_float64() -> None:

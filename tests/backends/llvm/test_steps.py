@@ -106,6 +106,7 @@ LEFT: dict[str, str] = {
     "spectral_sum": "written out before a program runs",
     "singular": "written out before a program runs",
     "singular_sum": "written out before a program runs",
+    "coupling": "written out before a program runs",
     "dct": "SciPy has no function for C",
     "dst": "SciPy has no function for C",
     "rgamma_derivative": "the number of its factors depends on the numbers",

@@ -23,6 +23,7 @@ CONTROL = "control flow, whose regions a sample cannot say: tested in tests/ir/c
 WITHOUT_SAMPLES: dict[str, str] = {
     "checkpoint": HOLDS_REGIONS,
     "cond": CONTROL,
+    "coupling": "no backend runs it: tested by the samples of pinv and lstsq",
     "custom_jvp": HOLDS_REGIONS,
     "custom_linear": HOLDS_REGIONS,
     "custom_vjp": HOLDS_REGIONS,
