@@ -227,8 +227,8 @@ def combined(values: Term, weights: Any) -> Term:
     return REGISTRY["dot_general"](values, row, contract=((values.rank - 1,), (0,)), batch=((), ()))
 
 
-def like_dtype(term: Term, other: Term | Tangent) -> Term:
-    return term if term.dtype == other.type.dtype else REGISTRY["cast"](term, dtype=other.type.dtype)
+def like_dtype(term: Term, other: Term) -> Term:
+    return term if term.dtype == other.dtype else REGISTRY["cast"](term, dtype=other.dtype)
 
 
 def symmetric_polynomials(variables: Sequence[Term], count: int) -> list[Term]:

@@ -339,8 +339,7 @@ def traced(s: LinearEmitter, tangent: Tangent, factor: Term, result: ArrayType) 
 
     The factor has the dtype of g(A): g may have parameters of a wider one than the matrix.
     """
-    tangent = as_dtype(s, tangent, np.result_type(tangent.type.dtype, factor.dtype))
-    factor = like_dtype(factor, tangent)
+    tangent = as_dtype(s, tangent, factor.dtype)
     if tangent.type.shape != factor.shape:
         dims = tuple(range(factor.rank - tangent.type.rank, factor.rank))
         tangent = s.apply(REGISTRY["broadcast"], [tangent], {"shape": factor.shape, "dims": dims})

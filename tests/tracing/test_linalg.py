@@ -159,6 +159,25 @@ def test_refusal(case: tuple[str, Any, type[Exception]]) -> None:
         run(f, (A,))
 
 
+@pytest.mark.parametrize(
+    "dtypes", [("c16", "f8"), ("f8", "c16"), ("f4", "f8"), ("f8", "f4"), ("i8", "f4"), ("f4", "f4")]
+)
+def test_a_pencil_of_two_dtypes_has_the_wider_one(dtypes: tuple[str, str]) -> None:
+    a, b = (
+        m.astype(d) for m, d in zip(([[2.0, 1.0], [1.0, 1.0]] * np.ones(1), np.diag([2.0, 3.0])), dtypes, strict=True)
+    )
+    compare(lambda x, y: L.eigvalsh(x, y), (a, b))
+    compare(lambda x, y: L.eigh(x, y)[0], (a, b))
+    if a.dtype.kind != "i":
+        slope = sg.grad(lambda x, y: np.sum(L.eigvalsh(x, y) ** 2), argnums=(0, 1))(a, b)
+        wide = sg.grad(lambda x, y: np.sum(L.eigvalsh(x, y) ** 2), argnums=(0, 1))(
+            *(m.astype(float) for m in (a.real, b.real))
+        )
+        assert [found.dtype for found in slope] == [a.dtype, b.dtype]
+        for found, expected in zip(slope, wide, strict=True):
+            np.testing.assert_allclose(found, expected, rtol=1e-4)
+
+
 def test_structures_are_those_of_scipy() -> None:
     text = inspect.getdoc(scipy.linalg.solve) or ""
     assert all(kind is None or kind in text for kind in STRUCTURES)

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.linalg
 
 from srcgrad.errors import ShapeError
-from srcgrad.tracing.functions.linear_algebra import cholesky, rectangular_matrices
+from srcgrad.tracing.functions.linear_algebra import cholesky, linalg_dtype, rectangular_matrices
 from srcgrad.tracing.functions.registry import as_array, cast, inexact_dtype, refuse
 from srcgrad.tracing.functions.scipy_linalg import SINCE_1_18, scipy_rule
 from srcgrad.tracing.tracer import as_tracer, emit
@@ -44,7 +44,9 @@ def eigh(
     w: Any
     v: Any
     if b is not None:
-        factor = cholesky(lowered(b, lower))
+        dtype = linalg_dtype(matrix, as_tracer(b))
+        matrix = cast(matrix, dtype)
+        factor = cholesky(lowered(cast(b, dtype), lower))
         matrix = congruent(hermitian(matrix), factor)
     if eigvals_only:
         return picked(np.linalg.eigvalsh(matrix), subset_by_index)
