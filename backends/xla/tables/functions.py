@@ -101,9 +101,10 @@ def sinc_derivative(x: Array, n: int) -> Array:
     With f(u) = sin(u)/u, u f⁽ⁿ⁾ = sin⁽ⁿ⁾(u) - n f⁽ⁿ⁻¹⁾. Near 0, where the division loses accuracy, the Taylor series
     is summed: the sum over 2k >= n of (-1)ᵏ uᵐ / ((2k + 1) m!), m = 2k - n.
     """
-    wide = cast(x, np.dtype(np.float64))
+    wide = cast(x, np.promote_types(x.dtype, np.float64))
     u = lax.mul(wide, full_like(wide, math.pi))
-    near = lax.lt(lax.abs(u), full_like(u, 1 + n / 4))
+    size = lax.abs(u)
+    near = lax.lt(size, full_like(size, 1 + n / 4))
     zero = full_like(u, 0)
     small, large = lax.select(near, u, zero), lax.select(near, full_like(u, np.inf), u)
     squared = lax.mul(small, small)
