@@ -113,7 +113,6 @@ def prod(
 
 def extreme(name: str, ufunc: np.ufunc, a: Any, axis: Any, out: Any, keepdims: Any, initial: Any, where: Any) -> Any:
     x = as_tracer(a)
-    require_ordered(f"np.{name}", x)
     start = given(initial, None)
     if start is None and given(where, True) is not True:
         raise ShapeError(f"reduction operation '{ufunc.__name__}' does not have an identity: where= takes initial=")
@@ -129,16 +128,35 @@ def extreme(name: str, ufunc: np.ufunc, a: Any, axis: Any, out: Any, keepdims: A
         shape = tuple(size for k, size in enumerate(x.shape) if k not in axes)
         result: Any = np.broadcast_to(start, shape).copy() if shape else start
     else:
-        result = emit(f"reduce_{name}", x, axes=axes)
+        result = complex_extreme(name, x, axes) if x.dtype.kind == "c" else emit(f"reduce_{name}", x, axes=axes)
         result = result if start is None else ufunc(result, start)
     return finish(restored(result, x.shape, axes, keepdims), out)
 
 
-def require_ordered(function: str, x: Tracer) -> None:
-    if x.dtype.kind == "c":
-        raise UnsupportedError(
-            f"{function} of complex numbers is not supported on traced arrays", hint="use np.abs(x), x.real or x.imag"
-        )
+def complex_extreme(name: str, x: Any, axes: tuple[int, ...]) -> Any:
+    """Complex numbers are ordered by their real parts, and where those are equal by their imaginary ones."""
+    order = [k for k in range(x.ndim) if k not in axes] + list(axes)
+    moved = np.transpose(x, order)
+    flat = moved.reshape((*moved.shape[: x.ndim - len(axes)], -1))
+    chosen, last = extremal(name, flat), flat.ndim - 1
+    worst = flat.real.dtype.type(-np.inf if name == "max" else np.inf)
+    among: list[Any] = [np.where(chosen, part, worst) for part in (flat.real, flat.imag)]
+    return emit("complex", *[emit(f"reduce_{name}", part, axes=(last,)) for part in among])
+
+
+def extremal(name: str, x: Any) -> Any:
+    """Where in each row of complex numbers the extremes stand; if there is a nan, where the first one stands."""
+    last = x.ndim - 1
+    worst = x.real.dtype.type(-np.inf if name == "max" else np.inf)
+
+    def best(part: Any, among: Any) -> Any:
+        candidates: Any = np.where(among, part, worst)
+        return among & (part == as_array(emit(f"reduce_{name}", candidates, axes=(last,)))[..., None])
+
+    is_nan = np.isnan(x)
+    first = np.arange(x.shape[-1]) == as_array(emit("argmax", is_nan, axis=last))[..., None]
+    has_nan = as_array(emit("reduce_or", is_nan, axes=(last,)))[..., None]
+    return np.where(has_nan, first, best(x.imag, best(x.real, ~is_nan)))
 
 
 @numpy_rule("max", "amax", method="max")
@@ -176,11 +194,12 @@ def logaddexp_reduce(a: Any, axis: Any = 0, dtype: Any = None, out: Any = None, 
     Their common factor is a constant, which leaves the derivatives as they are.
     """
     x: Any = as_tracer(a) if dtype is None else cast(a, dtype)
+    dtype = np.result_type(x.dtype, np.float16) if x.dtype.kind in "biu" else x.dtype
     x = cast(x, np.float64) if x.dtype.kind in "biu" else x
     largest: Any = emit("stop_gradient", as_array(max(x, axis, None, True)))
     largest = np.where(np.isfinite(largest), largest, x.dtype.type(0))
     total = np.log(sum(np.exp(x - largest), axis, None, None, keepdims))
-    return finish(total + (largest if keepdims else largest.reshape(total.shape)), out)
+    return finish(cast(total + (largest if keepdims else largest.reshape(total.shape)), dtype), out)
 
 
 REDUCTIONS[np.logaddexp] = logaddexp_reduce
@@ -188,7 +207,6 @@ REDUCTIONS[np.logaddexp] = logaddexp_reduce
 
 def position(op: str, a: Any, axis: Any, out: Any, keepdims: Any) -> Any:
     x: Any = as_array(a)
-    require_ordered(f"np.{op}", x)
     axes = reduced_axes(axis, x.ndim)
     shape = x.shape
     if axis is None or not x.ndim:
@@ -196,6 +214,8 @@ def position(op: str, a: Any, axis: Any, out: Any, keepdims: Any) -> Any:
     axis = axis_of(axis, x.ndim)
     if not x.shape[axis]:
         raise ShapeError(f"attempt to get {op} of an empty sequence")
+    if x.dtype.kind == "c":
+        x, op = np.moveaxis(extremal(op.removeprefix("arg"), np.moveaxis(x, axis, -1)), -1, axis), "argmax"
     return finish(restored(emit(op, x, axis=axis), shape, axes, keepdims), out)
 
 
@@ -237,6 +257,8 @@ def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
 def cumulate(op: str, a: Any, axis: Any, dtype: Any, out: Any) -> Any:
     x, axis = along_axis(as_array(a), axis)
     x = cast(x, accumulator(x.dtype, dtype, out))
+    if x.dtype.kind == "b":  # asked for with dtype=bool: disjunctions or conjunctions
+        return finish(as_bool(cumulate(op, cast(x, np.int_), axis, None, None)), out)
     if op == "cumsum":
         return finish(emit("cumsum", x, axis=axis, reverse=False), out)
     return finish(emit("cumprod", x, axis=axis), out)
@@ -319,8 +341,8 @@ def nanprod(
 def nan_extreme(rule: Any, worst: float, a: Any, axis: Any, out: Any, keepdims: Any, initial: Any, where: Any) -> Any:
     """An extreme of what is not nan; nan where nothing else is."""
     x = as_tracer(a)
-    result = rule(without_nan(x, worst) if x.dtype.kind == "f" else x, axis, None, keepdims, initial, where)
-    if x.dtype.kind == "f" and given(initial, None) is None:
+    result = rule(without_nan(x, worst), axis, None, keepdims, initial, where)
+    if x.dtype.kind in "fc" and given(initial, None) is None:
         result = np.where(all(np.isnan(x), axis, None, keepdims), x.dtype.type(np.nan), result)
         result = result if result.ndim else result[()]
     return finish(result, out)
