@@ -340,6 +340,8 @@ def integer_power(base: Tracer, exponent: int, weak: bool) -> Any:
     """``x ** n`` for a Python int: exact at 0 to all orders, and defined for negative bases."""
     if base.dtype.kind in "fc" and (abs(exponent) < 2**31):
         return finished(emit("integer_pow", base, y=exponent), base.dtype, weak)
+    if exponent == 2 and base.dtype.kind == "b" and not base.scalar:  # which NumPy squares, in int8
+        return call(np.square, base)
     return call(np.power, base, exponent, weak=weak)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from srcgrad.errors import ShapeError
+from srcgrad.errors import DTypeError, ShapeError
 from srcgrad.tracing.functions.reductions import sum as sum_of
 from srcgrad.tracing.functions.registry import (
     as_array,
@@ -53,9 +53,12 @@ def end_piece(x: Any, end: Any, axis: int) -> list[Any]:
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     x: Any = as_array(ary).ravel()
     pieces = [x[1:] - x[:-1]]
-    for end, at in ((to_begin, 0), (to_end, len(pieces) + 1)):
+    for name, end, at in (("to_begin", to_begin, 0), ("to_end", to_end, len(pieces) + 1)):
         if end is not None:
-            pieces.insert(at, cast(as_array(end).ravel(), x.dtype))
+            joined: Any = as_array(end)
+            if not np.can_cast(joined.dtype, x.dtype, casting="same_kind"):
+                raise DTypeError(f"dtype of `{name}` must be compatible with input `ary` under the `same_kind` rule.")
+            pieces.insert(at, cast(joined.ravel(), x.dtype))
     return np.concatenate(pieces) if len(pieces) > 1 else pieces[0]
 
 

@@ -17,6 +17,7 @@ from srcgrad.tracing.functions.ranges import linspace
 from srcgrad.tracing.functions.registry import as_array, cast, concrete_array, filled, numpy_rule
 from srcgrad.tracing.functions.sorting import searchsorted
 from srcgrad.tracing.tracer import as_tracer, contains_tracer
+from srcgrad.tracing.ufuncs import result_dtype
 
 
 @numpy_rule("bincount")
@@ -81,7 +82,7 @@ def bin_edges(x: Any, bins: Any, range: Any, weights: Any) -> Any:
         if count < 1:
             raise ShapeError("`bins` must be positive, when an integer")
         first, last = outer_edges(x, range)
-        dtype = np.result_type(as_tracer(first).dtype, as_tracer(last).dtype, x.dtype)
+        dtype = result_dtype(as_tracer(first), as_tracer(last), x)
         if dtype.kind in "iu":
             dtype = np.result_type(dtype, float)
         if not contains_tracer([first, last]):

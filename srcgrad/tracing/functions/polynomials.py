@@ -119,7 +119,7 @@ def poly(seq_of_zeros: Any) -> Any:
         return value + (exact - emit("stop_gradient", exact)).astype(value.dtype)
     if x.ndim != 1:
         raise ShapeError("input must be 1d or non-empty square 2d array.")
-    return from_roots(x) if x.size else 1.0
+    return from_roots(cast(x, np.float64) if x.dtype.kind in "biu" else x) if x.size else 1.0
 
 
 def characteristic(a: Any) -> Any:

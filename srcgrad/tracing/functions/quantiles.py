@@ -357,7 +357,7 @@ def nanmedian(
 ) -> Any:
     """The mean of the two middle elements that are not nan; nan where there is none."""
     x = as_array(a)
-    if x.dtype.kind != "f" or not x.size:
+    if x.dtype.kind not in "fc" or not x.size:
         return median(x, axis, out, False, given(keepdims, False))
     ordered, _, axes = sorted_last(x, axis)
     count: Any = sum_of(~np.isnan(ordered), -1, None, None, True)

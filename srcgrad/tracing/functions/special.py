@@ -125,7 +125,8 @@ def chdtrc(v: Any, x: Any) -> Any:
 
 @ufunc_rule(scipy.special.chdtri)
 def chdtri(v: Any, p: Any) -> Any:
-    return 2 * emit("gammainccinv", v / 2, p)
+    """nan above 1, where SciPy's gammainccinv gives some number."""
+    return 2 * emit("gammainccinv", v / 2, p) * np.where(p > 1, p.dtype.type(np.nan), p.dtype.type(1))
 
 
 @ufunc_rule(scipy.special.gdtr)

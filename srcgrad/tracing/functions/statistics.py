@@ -45,9 +45,11 @@ def number_of(x: Tracer, axes: tuple[int, ...], keepdims: Any, where: Any) -> An
 
 
 def quotient(total: Any, count: Any, dtype: DType) -> Any:
-    """``total / count`` in the total's dtype, as NumPy divides with ``casting="unsafe"``."""
-    divisor = total.dtype.type(count) if isinstance(count, int) else cast(count, total.dtype)
-    return cast(total / divisor if total.dtype.kind in "fc" else total // divisor, dtype)
+    """``total / count`` in the total's dtype, as NumPy divides with ``casting="unsafe"``: integers are truncated."""
+    if total.dtype.kind not in "fc":
+        return cast(total / count, dtype)
+    divisor = total.dtype.type(count) if isinstance(count, (int, float)) else cast(count, total.dtype)
+    return cast(total / divisor, dtype)
 
 
 @numpy_rule("mean", method="mean")
@@ -70,7 +72,10 @@ def mean(
 def deviation(
     a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: Any, where: Any, known_mean: Any, correction: Any
 ) -> tuple[Any, tuple[int, ...], Any, DType]:
-    """The deviations from the mean, 0 where ``where`` is false; the axes, the divisor, the dtype of the result."""
+    """The deviations from the mean, 0 where ``where`` is false; the axes, the divisor, the dtype of the result.
+
+    A dtype that is asked for is that of the sums: the elements themselves are not cast.
+    """
     if given(correction, None) is not None:
         if ddof != 0:
             raise ShapeError("ddof and correction can't be provided simultaneously.")
@@ -84,11 +89,12 @@ def deviation(
         total = sum_of(x, axes, inner, None, True, where=where)
         full = number_of(x, axes, True, where)
         centre = quotient(total, full, total.dtype)
-    difference = cast(cast(x, inner) - centre, inner)
+    asked = given(dtype, None) is not None
+    difference: Any = as_tracer(x - centre) if asked else cast(cast(x, inner) - centre, inner)
     if given(where, True) is not True:
-        difference = np.where(where, difference, inner.type(0))
+        difference = np.where(where, difference, difference.dtype.type(0))
     divisor = float(np.maximum(count - ddof, 0)) if isinstance(count, int) else np.maximum(count - ddof, 0)
-    return difference, axes, divisor, real_dtype(result)
+    return difference, axes, divisor, result if asked else real_dtype(result)
 
 
 @numpy_rule("var", method="var")
@@ -104,10 +110,11 @@ def var(
     mean: Any = np._NoValue,
     correction: Any = np._NoValue,
 ) -> Any:
+    sums = given(dtype, None)
     difference, axes, divisor, dtype = deviation(a, axis, dtype, ddof, keepdims, where, mean, correction)
     square = (difference * np.conjugate(difference)).real if difference.dtype.kind == "c" else difference * difference
-    total = sum_of(square, axes, None, None, keepdims)
-    return finish(cast(total / cast(divisor, total.dtype), dtype), out)
+    total = sum_of(square, axes, sums, None, keepdims)
+    return finish(quotient(total, divisor, dtype), out)
 
 
 @numpy_rule("std", method="std")
@@ -124,6 +131,9 @@ def std(
     correction: Any = np._NoValue,
 ) -> Any:
     """A norm divided by a number: at equal elements its derivative is 0, the policy at the kink of a norm."""
+    if given(dtype, None) is not None and np.dtype(dtype).kind not in "fc":  # the root of an integer
+        found: Any = var(a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction)
+        return finish(cast(np.sqrt(cast(found, np.float64)), dtype), out)
     difference, axes, divisor, dtype = deviation(a, axis, dtype, ddof, keepdims, where, mean, correction)
     norm = restored(emit("reduce_norm", difference, axes=axes), difference.shape, axes, keepdims)
     return finish(cast(norm / cast(np.sqrt(divisor), norm.dtype), dtype), out)

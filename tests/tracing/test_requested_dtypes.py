@@ -1,0 +1,70 @@
+"""Reductions in a dtype that is asked for, and dtypes that are not those of the operands: NumPy's, and its numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.special
+
+import srcgrad as sg
+from srcgrad.testing import check_grads
+
+C = np.array([[1 + 2j, 3 - 1j], [0.5j, 3 + 2j]])
+X = np.array([[-0.9, -0.9], [0.6, 2.25]])
+N = np.array([[-1, -2], [-2, 4]])
+B = np.array([True, False, True])
+SINGLE = np.array([0.1, 0.5, 0.9], np.float32)
+NAN = np.array([[1 + 2j, np.nan], [3 + 0j, 1j], [2.0, 2.0]])
+
+CASES: dict[str, tuple[Any, tuple[Any, ...]]] = {
+    "mean, int": (lambda x: np.mean(x, dtype=int), (X, N, -N, N[:, :1])),
+    "mean, int, axis": (lambda x: np.mean(x, axis=0, dtype=int), (3 * X, N)),
+    "mean, bool": (lambda x: np.mean(x, dtype=bool), (X, N)),
+    **{
+        f"{f.__name__}, {np.dtype(dtype)}": (lambda x, f=f, dtype=dtype: f(x, dtype=dtype), (X, N, C))
+        for f in (np.var, np.std)
+        for dtype in (float, complex, int, bool, np.float32)
+    },
+    "var, float, axis": (lambda x: np.var(x, axis=0, dtype=float, ddof=1, keepdims=True), (X, N, C)),
+    "var, complex, where": (lambda x: np.var(x, dtype=complex, where=x.real > 0), (X, N, C)),
+    "nanmedian": (np.nanmedian, (NAN, X)),
+    "nanmedian, axis": (lambda x: np.nanmedian(x, axis=0), (NAN,)),
+    "square of booleans": (lambda b: b**2, (B,)),
+    "powers of booleans": (lambda b: (b**1, b**3, b[0] ** 2), (B,)),
+    "logaddexp.reduce": (np.logaddexp.reduce, tuple(B.astype(kind) for kind in "?bBhil")),
+    "histogram, range": (lambda x: np.histogram(x, weights=x, range=(0.0, 1.0)), (SINGLE,)),
+    "histogram": (lambda x: np.histogram(x, bins=4), (SINGLE,)),
+    "poly": (np.poly, (np.array([1, 2, 3]), SINGLE)),
+    "cumprod, bool": (lambda x: np.cumprod(x, dtype=bool), (X[0], X[0] * 0, np.array([1.0, 2.0, 0.0, 3.0]))),
+    "cumsum, bool": (lambda x: np.cumsum(x, dtype=bool), (np.array([0.0, 2.0, 0.0]),)),
+    "chdtri above 1": (lambda p: scipy.special.chdtri(1.0, p), (np.array([0.5, 1.0, 1.5, 2.2, np.nan]),)),
+}
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore::numpy.exceptions.ComplexWarning")
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+@pytest.mark.parametrize("name", CASES)
+def test_requested_dtype(name: str, backend: str) -> None:
+    f, arrays = CASES[name]
+    for x in arrays:
+        found, expected = sg.jit(f, backend=backend)(x), f(x)
+        pairs = zip(found, expected, strict=True) if isinstance(expected, tuple) else [(found, expected)]
+        for part, wanted in pairs:
+            assert part.dtype == wanted.dtype and part.shape == wanted.shape
+            np.testing.assert_allclose(part, wanted, rtol=1e-3 if wanted.dtype.itemsize == 2 else 1e-6, atol=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore::numpy.exceptions.ComplexWarning")
+def test_derivatives_of_sums_in_another_dtype() -> None:
+    for f in (np.var, np.std):
+        check_grads(lambda x, f=f: f(x, dtype=float), (C,), order=2)
+        check_grads(lambda x, f=f: f(x, dtype=complex).real, (X,), order=2)
+    check_grads(lambda x: np.nanmedian(x[..., 1] ** 2), (np.stack([C, 1.5 * C + 0.1]) - 0.5,), order=2)
+
+
+def test_ends_that_do_not_fit_differences_are_refused() -> None:
+    for end in ("to_begin", "to_end"):
+        with pytest.raises(TypeError, match=f"dtype of `{end}` must be compatible"):
+            sg.jit(lambda x, end=end: np.ediff1d(x, **{end: np.array([0.5])}))(np.arange(3))
