@@ -15,6 +15,7 @@ from typing import Any, Final
 from srcgrad.backends.llvm import layout
 from srcgrad.backends.llvm.front import Table
 from srcgrad.ir.parsing import parse
+from srcgrad.tracing.alike import value_key
 from srcgrad.tracing.capture import Captures
 from srcgrad.tracing.resolution import Resolution
 from srcgrad.transformed import Transformed
@@ -206,6 +207,9 @@ class Guards:
                 if place.kind is not dict or tuple(place.object) != self.constants[name]:
                     raise UnknownGuard(f"the keys of {place.kind}")
                 self.table.require_keys(place.register, tuple(place.object))
+            case ast.Call(func=ast.Name(id="value_key"), args=[ast.Call(args=[mapping])]), ast.Eq(), ast.Name(id=name):
+                if value_key(tuple(self.place(mapping).object)) != self.constants[name]:
+                    raise UnknownGuard("keys that are equal only")  # of others the very objects have been required
             case ast.Attribute(value=ast.Name() as name, attr="__srcgrad_static__"), ast.Eq(), _:
                 self.require_transform(ast.Compare(left, [operator], [right]), name)
             case ast.Constant(value=str(key)), ast.NotIn(), mapping:

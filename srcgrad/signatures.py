@@ -14,7 +14,7 @@ from srcgrad.compiler import backend_name
 from srcgrad.tracing.hosts import is_host_object
 from srcgrad.tracing.jax_arrays import JAX_TYPES, is_jax_array
 from srcgrad.tracing.layout import strides_of
-from srcgrad.tracing.purity import is_trusted_module, module_reason
+from srcgrad.tracing.purity import is_trusted_module, module_reason, static_key
 from srcgrad.tracing.pytree import TreeDef
 
 
@@ -37,7 +37,7 @@ def plain_key(backend: str | None, args: tuple[Any, ...]) -> tuple[Any, ...] | N
 
 
 UNKEYED = object()
-STATIC_TYPES = frozenset({int, bool, str, bytes, type(None), type(Ellipsis), slice, range, np.dtype})
+STATIC_TYPES = frozenset({int, bool, str, bytes, type(None), type(Ellipsis), np.dtype})
 
 
 def leaf_key(leaf: Any) -> Any:
@@ -48,11 +48,12 @@ def leaf_key(leaf: Any) -> Any:
     if kind is float or kind is complex:
         return kind
     if kind in STATIC_TYPES:
-        return (kind, (leaf.start, leaf.stop, leaf.step)) if kind is slice else (kind, leaf)
-    if isinstance(leaf, (np.integer, np.bool_)):
         return (kind, leaf)
-    if isinstance(leaf, np.generic):
+    if isinstance(leaf, np.inexact):
         return kind
+    if isinstance(leaf, np.generic) or kind is slice or kind is range:
+        key = static_key(leaf, is_pure, floats=True)
+        return UNKEYED if key is None else key
     if isinstance(leaf, np.ndarray):
         return (kind, leaf.dtype, leaf.shape, strides_of(leaf))
     if kind in JAX_TYPES or is_jax_array(leaf):

@@ -17,6 +17,7 @@ from typing import Any, Final
 import numpy as np
 
 from srcgrad.tracing.aliasing import alias_groups
+from srcgrad.tracing.alike import value_key
 from srcgrad.tracing.bytecode import Refusal, Scope, Step
 from srcgrad.tracing.purity import (
     TRUSTED_ROOTS,
@@ -58,6 +59,7 @@ class Analysis:
             "alias_groups": alias_groups,
             "is_unbound_cell": _is_unbound_cell,
             "same_code": _same_code,
+            "value_key": value_key,
             "wrapped_functions": wrapped_functions,
             "static_key": functools.partial(static_key, is_pure=is_pure, floats=floats_static),
         }

@@ -19,6 +19,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from srcgrad.tracing.alike import parts_of
 from srcgrad.tracing.hosts import is_host_function, is_host_object
 from srcgrad.tracing.jax_arrays import is_jax_value
 
@@ -42,7 +43,7 @@ TRUSTED_ROOTS: Final = frozenset({"numpy", "scipy", "math", "cmath"})
 _PLACEHOLDER: Final = getattr(functools, "Placeholder", None)
 """What stands in a partial for an argument of the call, from Python 3.14 on."""
 _STATIC_TYPES: Final = (
-    *(int, bool, str, bytes, range),
+    *(int, bool, str, bytes),
     *(type(None), type(Ellipsis), type(NotImplemented), type(_PLACEHOLDER)),
 )
 # Those that NumPy makes are pure: ``np.r_[x, 1.0]``, ``np.s_[1:]``.
@@ -128,8 +129,8 @@ def static_key(value: object, is_pure: IsPure, floats: bool = False) -> Hashable
         return kind, value.dtype, value.item() if value.dtype.kind in "biu" else repr(value)
     if floats and hidden_kind(value) in ("float", "complex", "numpy scalar"):
         return kind, repr(value)
-    if isinstance(value, (tuple, frozenset, slice)) and kind in (tuple, frozenset, slice):
-        items = (value.start, value.stop, value.step) if isinstance(value, slice) else tuple(value)
+    if isinstance(value, (tuple, frozenset, slice, range)) and kind in (tuple, frozenset, slice, range):
+        items = parts_of(value) if isinstance(value, (slice, range)) else tuple(value)
         keys = [static_key(item, is_pure, floats) for item in items]
         if any(key is None for key in keys):
             return None

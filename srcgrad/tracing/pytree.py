@@ -23,6 +23,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from srcgrad.errors import StructureError
+from srcgrad.tracing.alike import value_key
 
 __all__ = [
     "TreeDef",
@@ -39,6 +40,7 @@ __all__ = [
 
 IsLeaf = Callable[[Any], bool]
 ClassT = TypeVar("ClassT", bound=type)
+_TEXT: Final = frozenset({str})
 
 
 class _Handler(NamedTuple):
@@ -52,16 +54,18 @@ class _Handler(NamedTuple):
 class TreeDef:
     """The structure of a pytree: a container class, its auxiliary data and the structures of its children.
 
-    Immutable, hashable, and equal to every structure of the same classes, keys and arity; `repr` shows leaves as `*`.
+    Immutable, hashable, and equal to every structure of the same classes, keys and arity; keys 1 and True are not the
+    same. `repr` shows leaves as `*`.
     """
 
-    __slots__ = ("_hash", "auxiliary", "children", "kind", "num_leaves")
+    __slots__ = ("_hash", "_key", "auxiliary", "children", "kind", "num_leaves")
 
     kind: type | None
     auxiliary: Hashable
     children: tuple[TreeDef, ...]
     num_leaves: int
     _hash: int | None
+    _key: Hashable
 
     def __init__(self, kind: type | None, auxiliary: Hashable, children: tuple[TreeDef, ...], num_leaves: int) -> None:
         self.kind = kind
@@ -69,6 +73,7 @@ class TreeDef:
         self.children = children
         self.num_leaves = num_leaves
         self._hash = None
+        self._key = None
 
     def unflatten(self, leaves: Iterable[Any]) -> Any:
         """The pytree of this structure that holds `leaves`, left to right; StructureError unless there are `num_leaves`
@@ -101,6 +106,14 @@ class TreeDef:
         found = {self.kind} if self.kind is not None and self.kind not in _BUILTIN_KINDS else set()
         return frozenset(found).union(*(child.node_types() for child in self.children))
 
+    def key(self) -> Hashable:
+        """The auxiliary data as they are compared."""
+        if self._key is None and self.auxiliary is not None:
+            names = self.auxiliary
+            plain = type(names) is tuple and _TEXT.issuperset(map(type, names))
+            self._key = names if plain else value_key(names)
+        return self._key
+
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
@@ -109,13 +122,13 @@ class TreeDef:
         return (
             self.kind is other.kind
             and self.num_leaves == other.num_leaves
-            and self.auxiliary == other.auxiliary
+            and self.key() == other.key()
             and self.children == other.children
         )
 
     def __hash__(self) -> int:
         if self._hash is None:
-            self._hash = hash((self.kind, self.auxiliary, self.children))
+            self._hash = hash((self.kind, self.key(), self.children))
         return self._hash
 
     def __reduce__(self) -> tuple[Any, ...]:

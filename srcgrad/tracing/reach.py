@@ -18,6 +18,7 @@ from typing import Any, Final, Generic, NamedTuple
 
 from srcgrad.annotations import ANNOTATE, ASKING
 from srcgrad.ir.source import internal
+from srcgrad.tracing.alike import value_key
 from srcgrad.tracing.analysis import Analysis
 from srcgrad.tracing.bytecode import Refusal, Scope, Step
 from srcgrad.tracing.conversion.calls import is_distribution
@@ -146,6 +147,8 @@ class ObjectAnalysis(Analysis):
             if any(static_key(key, self.is_pure, True) is None for key in keys):
                 raise Refusal(f"reads the dict '{node.label}', whose keys can change")
             self.require(f"type({name}) is dict and tuple({name}) == {self.constant(keys)}")
+            if any(type(key) is not str for key in keys):
+                self.require(f"value_key(tuple({name})) == {self.constant(value_key(keys))}")
             self.report.append(f"{node.label}: guard, a dict of {len(keys)}")
         else:
             kind = self.constant(type(value))

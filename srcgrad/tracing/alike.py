@@ -1,0 +1,46 @@
+"""Keys of static values that are equal only where no program can tell the values apart.
+
+``==`` does not say that: 1, True and 1.0 are equal, and so are 0.0 and -0.0, and ranges of the same numbers whose ends
+differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any, Final
+
+import numpy as np
+
+__all__ = ["parts_of", "value_key"]
+
+_WHOLE: Final = frozenset({str, bytes, int, bool, type(None), type(Ellipsis)})
+
+
+def parts_of(value: slice | range) -> tuple[Any, Any, Any]:
+    """What a slice or a range was made of."""
+    return value.start, value.stop, value.step
+
+
+def value_key(value: Any) -> Hashable:
+    """A key of a value that stands in a structure: a dict's key, or what a registered class keeps beside its children.
+
+    Numbers, texts and tuples of them are told apart as programs do; of other classes their own ``==`` says what is
+    equal.
+
+    >>> value_key((1, 0.0)) == value_key((True, 0.0)), value_key(0.0) == value_key(-0.0), value_key(2) == value_key(2)
+    (False, False, True)
+    """
+    kind = type(value)
+    if kind in _WHOLE:
+        return kind, value
+    if kind is float or kind is complex:
+        return kind, repr(value)
+    if isinstance(value, np.generic) and not value.dtype.hasobject:
+        return kind, value.dtype, repr(value)
+    if kind is slice or kind is range:
+        return kind, tuple(map(value_key, parts_of(value)))
+    if kind is frozenset:
+        return kind, frozenset(map(value_key, value))
+    if isinstance(value, tuple) and getattr(kind, "__eq__") is tuple.__eq__:  # noqa: B009
+        return kind, tuple(map(value_key, value))
+    return kind, value
