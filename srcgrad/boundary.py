@@ -114,6 +114,28 @@ def is_fault(error: Exception) -> bool:
     )
 
 
+class Changed(RuntimeError):
+    """What a function reads was changed by another thread between the look at it and the copy that is traced."""
+
+
+def from_outside(error: BaseException) -> bool:
+    """Whether what raised the error was neither the traced function nor srcgrad: it says nothing of the function, so it
+    goes on to the caller, and no verdict is kept.
+    """
+    # A handler of a signal runs between any two instructions, and Python gives it the frame that it interrupts: the one
+    # before it in the traceback. Memory and time run out of the process, whoever is at work.
+    if isinstance(error, (MemoryError, TimeoutError, Changed)):
+        return True
+    entry = error.__traceback__
+    while entry is not None and entry.tb_next is not None:
+        interrupted, entry = entry.tb_frame, entry.tb_next
+        for value in () if internal_frame(entry.tb_frame) else entry.tb_frame.f_locals.values():
+            given = value if type(value) is tuple else (value,)
+            if any(item is interrupted for item in given):
+                return True
+    return False
+
+
 def raised_by_program(error: BaseException) -> bool:
     """Whether a program raised this error because the user's code says so: a ``raise`` or ``assert`` in it."""
     entry = error.__traceback__

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from srcgrad.boundary import is_fault, user_stack_level
+from srcgrad.boundary import from_outside, is_fault, user_stack_level
 from srcgrad.cache import CODES, PROGRAMS, Known, code_of
 from srcgrad.compiler import Runner, backend_name, compiled, interpreted, prepared
 from srcgrad.errors import ConcretizationError, SrcgradError, UnsupportedError
@@ -158,8 +158,10 @@ class Building(ABC):
             error.with_traceback(None)  # its frames hold the trace, and the trace holds it
             program = Failed(first_lines(error), isinstance(error, Refused), way.converted)
         except Exception as error:
-            if not way.converted or is_fault(error):
+            if not way.converted or is_fault(error) or from_outside(error):
                 raise
+            if isinstance(error, RecursionError):  # a call with less of the stack in use may do
+                return failed(error)
             program = failed(error)
         PROGRAMS.put(key, program)
         return program
@@ -281,7 +283,7 @@ class Building(ABC):
                 if refused is None or isinstance(error, UnsupportedError):  # which says what there is no rule for
                     refused = error
             except Exception as error:
-                if WATCH.get() is not None or is_fault(error):
+                if WATCH.get() is not None or is_fault(error) or from_outside(error):
                     raise
                 if not converting and refused is None:
                     raise

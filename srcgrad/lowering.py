@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from srcgrad.boundary import described, reported
+from srcgrad.boundary import described, from_outside, reported
 from srcgrad.building import Built, Job
 from srcgrad.cache import Known, find_captures
 from srcgrad.errors import ArgumentError, ConcretizationError, SrcgradError, UnsupportedError
@@ -156,7 +156,7 @@ def decide(transformed: Transformed, job: Job) -> tuple[Verdict, Lowered | None]
             else:
                 unsupported = error
         except Exception as error:
-            if not way.converted:
+            if not way.converted or from_outside(error):
                 raise
             failures.append(failed(error))
     if unsupported is not None and all(failure.raised for failure in failures):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from srcgrad.boundary import is_fault
+from srcgrad.boundary import from_outside, is_fault
 from srcgrad.cache import PROGRAMS, Known, Trivial, code_of, find_captures
 from srcgrad.compiler import Runner, compiled
 from srcgrad.errors import SrcgradError
@@ -55,7 +55,9 @@ class Path(NamedTuple):
             return True
         try:
             found = self.asked(inputs[: len(self.program.traced)])
-        except Exception:  # what this path computes may fail where another path is taken
+        except Exception as error:  # what this path computes may fail where another path is taken
+            if from_outside(error) and not isinstance(error, MemoryError):
+                raise
             return False
         return all(map(np.array_equal, found, self.answers))
 
@@ -189,10 +191,10 @@ def new_path(transformed: Transformed, job: Job, entry: Entry, number: int) -> P
         paths.closed, paths.final = error.message, isinstance(error, MustRetrace)
         return None
     except Exception as error:  # the user's own, which tracing again raises
-        if is_fault(error):
+        if is_fault(error) or from_outside(error):
             raise
         error.with_traceback(None)
-        paths.errors += 1
+        paths.errors += not isinstance(error, RecursionError)  # which is about the stack of this call
         return None
     answers = tuple(guard.answer for guard in guards)
     identity = (str(function), *(np.asarray(answer).tobytes() for answer in answers))
@@ -251,7 +253,7 @@ def describe_path(transformed: Transformed, job: Job) -> Described | None:
             error.with_traceback(None)
             return None
         except Exception as error:  # a way in which this call has no path
-            if is_fault(error):
+            if is_fault(error) or from_outside(error):
                 raise
             error.with_traceback(None)
             continue

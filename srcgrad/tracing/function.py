@@ -11,6 +11,7 @@ import srcgrad.ir.ops
 import srcgrad.tracing.functions
 import srcgrad.tracing.indexing
 import srcgrad.tracing.ufuncs  # noqa: F401  the rules register themselves
+from srcgrad.boundary import from_outside
 from srcgrad.errors import DTypeError, LeakedTracerError, SrcgradError
 from srcgrad.ir.core import Function, Value
 from srcgrad.ir.source import Span, internal_frame
@@ -219,6 +220,8 @@ def call_user(call: Callable[[list[Any]], Any], given: list[Any], trace: Trace) 
     except NeedsConcrete:
         raise
     except Exception as error:
+        if from_outside(error):
+            raise
         if trace.needed is not None:
             raise trace.needed from None
         if trace.refused is not None and hides(error, trace.refused):

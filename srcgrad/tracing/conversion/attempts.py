@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from srcgrad.boundary import from_outside
 from srcgrad.ir.core import Attrs, Value
 from srcgrad.ir.opdef import Op
 from srcgrad.tracing.conversion.branches import if_
@@ -72,7 +73,7 @@ class Attempt:
         trace = self.trace
         trace.attempts.remove(self)
         trace.cautious = self.cautious
-        if isinstance(error, Passing):
+        if isinstance(error, Passing) or (error is not None and from_outside(error)):
             return
         for operation in trace.builder.operations[self.start :]:
             if may_raise(operation) and not all(result in trace.cleared for result in operation.results):

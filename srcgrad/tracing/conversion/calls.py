@@ -14,6 +14,7 @@ import types
 import warnings
 from abc import ABCMeta
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 import numpy as np
@@ -202,7 +203,9 @@ def run_converted(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) ->
     while isinstance(function, functools._lru_cache_wrapper):  # which would keep traced values
         function = function.__wrapped__
     if trace is not None and not trace.converting and is_user_function(plain):
-        why = asks_in_vain(plain.__code__)
+        why = None
+        with suppress(RecursionError):
+            why = asks_in_vain(plain.__code__)
         if why is not None:
             warnings.warn(
                 f"{plain.__name__} is run as it is: {why}; type() does not take a traced array for an ndarray there: "

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from srcgrad.boundary import from_outside
 from srcgrad.ir.source import internal
 from srcgrad.tracing.bytecode import opnames
 from srcgrad.tracing.conversion.names import OPERATORS
@@ -112,7 +113,11 @@ def operators_cell() -> types.CellType:
 
 @lru_cache(maxsize=KEPT)
 def convert_code(code: types.CodeType, file: str) -> types.CodeType | str:
-    """The converted code, or why there is none. ``file`` tells codes apart that are equal but for their files."""
+    """The converted code, or why there is none. ``file`` tells codes apart that are equal but for their files.
+
+    Raises:
+        RecursionError: so much of the stack is in use that this says nothing of the code.
+    """
     if code.co_flags & (inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
         return "it is asynchronous"
     try:
@@ -120,7 +125,17 @@ def convert_code(code: types.CodeType, file: str) -> types.CodeType | str:
     except Unconvertible as error:
         return str(error)
     except (SyntaxError, RecursionError, ValueError) as error:
+        if from_outside(error) or (isinstance(error, RecursionError) and crowded()):
+            raise  # which is not remembered
         return f"{type(error).__name__}: {error}"
+
+
+def crowded() -> bool:
+    """Whether more than half of the stack is in use, so that an overflow may be of what called and not of what ran."""
+    depth, frame = 0, sys._getframe(1)
+    while frame.f_back is not None:
+        depth, frame = depth + 1, frame.f_back
+    return 2 * depth > sys.getrecursionlimit()
 
 
 @lru_cache(maxsize=KEPT)
