@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from srcgrad.backends.base import backend as find_backend
-from srcgrad.boundary import described, reported
+from srcgrad.boundary import Changed, described, reported
 from srcgrad.building import Building, Job, Program
 from srcgrad.cache import PROGRAMS, Known, code_of, find_captures, learned, the_same
 from srcgrad.compiler import Runner, backend_name, inlined
@@ -57,6 +57,8 @@ FAST_ENTRIES = 16
 """How many signatures of plain arrays and floats an object remembers."""
 COUNTED = 64
 """Of how many programs an object counts the calls; it holds their code."""
+LOOKS = 4
+"""How often a call looks at what its function reads while another thread changes that."""
 SERVED_FROM = 4
 """From which call on machine code answers the calls of one signature, where it can; a power of two."""
 MACHINE: list[int] = []
@@ -227,6 +229,14 @@ class Transformed(VectorCalled, Building):  # type: ignore[misc]
         return built.finish(results, [inlined(stage) for stage in built.stages])
 
     def dispatch(self, job: Job, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        for _ in range(LOOKS):
+            try:
+                return self.dispatched(job, args, kwargs)
+            except Changed:
+                continue
+        return self.retrace(job, args, kwargs, "what the function reads changes while it is looked at")
+
+    def dispatched(self, job: Job, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         failures: list[Failed] = []
         unsupported: UnsupportedError | None = None
         for way in self.ways():

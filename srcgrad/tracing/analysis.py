@@ -510,7 +510,7 @@ class Analysis:
             ]
         body = ["try:", *(f"    {line}" for line in self.lines)]
         # What a guard reads may be gone by now: a name, the contents of a cell, an attribute of a module.
-        body += ["except (AttributeError, KeyError, ValueError):", "    return None", *result]
+        body += ["except (AttributeError, IndexError, KeyError, ValueError):", "    return None", *result]
         return "def bind(function):\n" + "\n".join(f"    {line}" for line in body) + "\n"
 
 

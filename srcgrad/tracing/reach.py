@@ -79,7 +79,7 @@ def is_user_class(cls: type) -> bool:
     for base in cls.__mro__[:-1]:
         if base is ABC or base is Generic:
             continue
-        functions = [found for found in map(wrapped, vars(base).values()) if found is not None]
+        functions = [found for found in map(wrapped, list(vars(base).values())) if found is not None]
         codes = [found.function.__code__ for found in functions if not is_generated(found.function)]
         if base.__module__.partition(".")[0] in ("builtins", "numpy", "scipy", "jax", "srcgrad", "typing", "abc"):
             return False
@@ -182,7 +182,7 @@ class ObjectAnalysis(Analysis):
             self.read(index, "func", None, value.__func__, f"{name}.__func__", f"function of {node.label}")
             self.read(index, "self", None, value.__self__, f"{name}.__self__", f"object of {node.label}")
         elif node.kind == "container":
-            for key, element in value.items() if isinstance(value, dict) else enumerate(value):
+            for key, element in list(value.items()) if isinstance(value, dict) else enumerate(value):
                 place = f"{name}[{self.constant(key) if not isinstance(key, (int, str)) else repr(key)}]"
                 self.read(index, "item", key, element, place, f"{node.label}[{key!r}]")
         elif node.kind == "object":
@@ -196,7 +196,7 @@ class ObjectAnalysis(Analysis):
         for number, base in enumerate(cls.__mro__[:-1]):
             if base is ABC or base is Generic:
                 continue
-            for name, member in vars(base).items():
+            for name, member in list(vars(base).items()):
                 found = wrapped(member)
                 if found is None or is_generated(member) or is_generated(found.function):
                     if name in ("__getattr__", "__getattribute__", "__setattr__") and not is_generated(member):
@@ -239,7 +239,7 @@ class ObjectAnalysis(Analysis):
             return True
         if id(type) in self.constant_of or dataclasses.is_dataclass(cls):
             return True
-        for name, member in [item for base in cls.__mro__[:-1] for item in vars(base).items()]:
+        for name, member in [item for base in cls.__mro__[:-1] for item in list(vars(base).items())]:
             found = wrapped(member)
             if isinstance(member, classmethod):
                 return True

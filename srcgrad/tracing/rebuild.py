@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
+from srcgrad.boundary import Changed
 from srcgrad.tracing.conversion.classes import adopt
 from srcgrad.tracing.trace import CURRENT
 
@@ -266,5 +267,11 @@ class _Copier:
 def rebuild(plan: Plan, function: Any, replacements: Sequence[object]) -> Any:
     """A copy of `function` whose hidden inputs are `replacements`; what reaches none of them is shared with the
     original.
+
+    Raises:
+        Changed: another thread has taken away what was found.
     """
-    return _Copier(plan, function, replacements).run()
+    try:
+        return _Copier(plan, function, replacements).run()
+    except (AttributeError, IndexError, KeyError, ValueError) as error:
+        raise Changed("what the function reads changes while it is looked at") from error
