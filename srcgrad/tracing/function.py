@@ -147,7 +147,7 @@ def trace_function(
                 continue
             value = trace.param(spec.type, label, next(known))
             tracer = from_value(value, spec.scalar, spec.weak)
-            tracer.storage.strides = spec.strides
+            tracer.storage.strides, tracer.storage.given = spec.strides, True
             if writes and type(leaves[position]) in JAX_TYPES:  # what could not be changed for the caller
                 tracer.storage.writable = False
             if spec.host is None:

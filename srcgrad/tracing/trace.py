@@ -52,12 +52,16 @@ class Refused(NeedsConcrete):
 class Storage:
     """Memory that tracers view: its current SSA value in the trace that made it."""
 
-    __slots__ = ("__weakref__", "aliases", "doubt", "pending", "shown", "strides", "trace", "value", "writable")
+    __slots__ = (
+        "__weakref__", "aliases", "doubt", "given", "pending", "shown", "strides", "trace", "value", "writable",
+    )  # fmt: skip
 
     def __init__(self, trace: Trace, value: Value, writable: bool = True, strides: Strides | None = None) -> None:
         self.trace = trace
         self.value = value
         self.writable = writable
+        self.given = False
+        """Whether this stands for an array of the caller's, which may share its memory with others."""
         self.strides = strides
         """Where it is not laid out in C order, how; the IR knows no layout."""
         self.aliases: weakref.WeakKeyDictionary[Storage, Any] | None = None

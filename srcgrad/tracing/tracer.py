@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -29,6 +30,7 @@ from srcgrad.tracing.jax_arrays import is_jax_array
 from srcgrad.tracing.layout import elementwise_strides, strides_of, uninitialised
 from srcgrad.tracing.trace import (
     CURRENT,
+    NeedsConcrete,
     Refused,
     Storage,
     Trace,
@@ -280,7 +282,8 @@ class Tracer(Asked):
 
     @property
     def flags(self) -> Any:
-        return self.ghost().flags
+        flags = self.ghost().flags
+        return GivenFlags(flags) if self.storage.given else flags
 
     @property
     def T(self) -> Tracer:
@@ -515,6 +518,25 @@ def order_name(order: str | None) -> str:
     if name not in ("C", "F", "A", "K"):
         raise ShapeError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})")
     return name
+
+
+class GivenFlags:
+    """``x.flags`` of an array of the caller's: the order is known here, and whose memory it is only there."""
+
+    KNOWN: Final = frozenset({"aligned", "c_contiguous", "contiguous", "f_contiguous", "fnc", "forc", "fortran"})
+    LETTERS: Final = MappingProxyType({"O": "owndata", "W": "writeable", "X": "writebackifcopy", "B": "behaved"})
+
+    def __init__(self, flags: Any) -> None:
+        self._flags = flags
+
+    def __getattr__(self, name: str) -> Any:
+        if name in self.KNOWN or not hasattr(self._flags, name):
+            return getattr(self._flags, name)
+        raise NeedsConcrete(f"ndarray.flags.{name} of an argument is not known while it is traced", hint=BYTES_HINT)
+
+    def __getitem__(self, name: str) -> Any:
+        found = self._flags[name]
+        return found if name in ("A", "C", "F") else getattr(self, self.LETTERS.get(name, name.lower()))
 
 
 class Flat(Tracer):

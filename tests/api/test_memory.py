@@ -261,3 +261,33 @@ def test_results_are_writable_and_alias_nothing() -> None:
     assert np.array_equal(captured, V)
     assert np.array_equal(sg.jit(lambda x: np.ones(3))(x), np.ones(3))
     assert np.array_equal(sg.jit(lambda x: captured)(x), V)
+
+
+@pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
+def test_whose_memory_an_argument_is_is_asked_of_the_caller() -> None:
+    both, read_only = np.ones(4), np.ones(4)
+    read_only.flags.writeable = False
+    asked: list[tuple[Any, tuple[Any, ...]]] = [
+        (lambda a, b: a * (2 if np.shares_memory(a, b) else 1), (both, both)),
+        (lambda a, b: a * (2 if np.may_share_memory(a, b) else 1), (both, both[::2])),
+        (lambda a, b: a * (2 if np.shares_memory(a, b) else 1), (both, read_only)),
+        (lambda a: a * (2 if a.flags.writeable else 1), (read_only,)),
+        (lambda a: a * (2 if a.flags["W"] else 1), (read_only,)),
+        (lambda a: a * (2 if a.flags.owndata else 1), (both[:2],)),
+    ]
+    for function, arguments in asked:
+        with pytest.warns(sg.RetraceWarning, match="is not known while"):
+            assert np.array_equal(sg.jit(function)(*arguments), function(*arguments))
+        with pytest.raises(sg.errors.ConcretizationError, match="is not known while"):
+            sg.grad(lambda *given, function=function: np.sum(function(*given)))(*arguments)
+
+
+def test_whose_memory_a_result_is_is_known() -> None:
+    def known(a: Any) -> Any:
+        flags = a.flags
+        assert flags.c_contiguous and flags["C"] and not flags["F_CONTIGUOUS"] and flags.forc
+        double = a * 2.0
+        assert np.shares_memory(a, a[1:]) and not np.shares_memory(a, double) and double.flags.owndata
+        return np.sum(double)
+
+    assert np.array_equal(sg.grad(known)(np.ones((2, 2))), np.full((2, 2), 2.0))

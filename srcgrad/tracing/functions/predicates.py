@@ -21,7 +21,8 @@ from srcgrad.tracing.functions.registry import (
 )
 from srcgrad.tracing.indexing import IndexView
 from srcgrad.tracing.layout import uninitialised
-from srcgrad.tracing.tracer import Tracer, as_tracer
+from srcgrad.tracing.trace import NeedsConcrete
+from srcgrad.tracing.tracer import BYTES_HINT, Tracer, as_tracer
 from srcgrad.tracing.ufuncs import weak_type
 
 
@@ -176,7 +177,14 @@ def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
 
 
 def overlaps(overlap: Any, a: Any, b: Any, max_work: Any) -> bool:
-    """Whether both view the same traced memory; of what a traced index names, any part of it counts."""
+    """Whether both view the same traced memory; of what a traced index names, any part of it counts.
+
+    Raises:
+        NeedsConcrete: they are two arrays of the caller's, who may have given one twice.
+    """
+    one_memory = isinstance(a, Tracer) and isinstance(b, Tracer) and a.storage is b.storage
+    if not one_memory and all(x.storage.given if isinstance(x, Tracer) else isinstance(x, np.ndarray) for x in (a, b)):
+        raise NeedsConcrete("whether two arguments share memory is not known while they are traced", hint=BYTES_HINT)
     if not isinstance(a, Tracer) or not isinstance(b, Tracer) or a.storage is not b.storage or a.scalar or b.scalar:
         return False
     if any(isinstance(view, IndexView) for view in (*a.chain, *b.chain)):
