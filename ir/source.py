@@ -204,6 +204,13 @@ _spans: dict[tuple[int, int], Span] = {}
 _placed: dict[_Place, Span] = {}
 
 
+def forget_places() -> None:
+    """Let go of the code whose places are known: a place that is asked for later is found again."""
+    _spans.clear()
+    _placed.clear()
+    _tables.clear()
+
+
 def _intern(code: CodeType, key: tuple[int, int]) -> Span:
     # Keyed by identity: code objects that differ in nothing but their file compare equal. The span keeps its code
     # alive, so an id in the table is never reused. The limit is for programs that compile code without end.

@@ -26,9 +26,17 @@ import numpy as np
 from srcgrad.backends.base import release_memory
 from srcgrad.ir.collector import without_gc
 from srcgrad.ir.locks import new_lock
+from srcgrad.ir.source import forget_places
 from srcgrad.tracing.capture import Captures, Uncacheable, analyze
 from srcgrad.tracing.conversion.calls import CALLS, is_distribution, is_multimethod, load_scipy_rules
-from srcgrad.tracing.conversion.convert import convert_code, library_code, operators_cell
+from srcgrad.tracing.conversion.classes import TWINS
+from srcgrad.tracing.conversion.convert import (
+    asks_in_vain,
+    convert_code,
+    library_code,
+    needs_conversion,
+    operators_cell,
+)
 from srcgrad.tracing.hosts import is_host_function
 from srcgrad.tracing.purity import is_ufunc_method
 from srcgrad.tracing.reach import ObjectAnalysis
@@ -231,7 +239,10 @@ def clear_caches() -> None:
     CODES.clear()
     PROGRAMS.clear()
     LEARNED.clear()
-    convert_code.cache_clear()
+    for remembered in (convert_code, asks_in_vain, needs_conversion):
+        remembered.cache_clear()
+    TWINS.clear()
+    forget_places()
     release_memory()
 
 

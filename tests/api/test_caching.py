@@ -24,6 +24,7 @@ import pytest
 import srcgrad as sg
 from srcgrad import building, cache
 from srcgrad.errors import ArgumentError, SrcgradError
+from srcgrad.tracing.conversion.classes import TWINS, twin_of
 from srcgrad.tracing.trace import CURRENT, Trace
 from srcgrad.tracing.tracer import Tracer
 
@@ -598,3 +599,20 @@ def test_an_unknown_backend_in_the_environment() -> None:
     bad = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
     assert bad.returncode != 0
     assert "there is no backend 'nunpy'" in bad.stderr
+
+
+def test_clearing_the_caches_lets_go_of_classes_and_code() -> None:
+    def traced() -> tuple[weakref.ref[Any], weakref.ref[Any]]:
+        made = module(
+            "class Scale:\n    @property\n    def twice(self):\n        return 2.0\n\n"
+            "def f(x):\n    return np.sum(x * x)\n"
+        )
+        twin_of(made.Scale)
+        assert made.Scale in TWINS
+        sg.grad(made.f)(X)
+        return weakref.ref(made.Scale), weakref.ref(made.f.__code__)
+
+    kept = traced()
+    sg.clear_caches()
+    gc.collect()
+    assert [found() for found in kept] == [None, None]
