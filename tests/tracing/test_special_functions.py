@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 import scipy.special
 
-import srcgrad.tracing.functions.special  # noqa: F401  registers the rules
+import srcgrad
+import srcgrad.tracing.functions.special  # registers the rules
 from srcgrad.errors import UnsupportedError
+from srcgrad.testing import check_grads
 from srcgrad.tracing.tracer import FUNCTIONS, Tracer
 from tests.tracing.trace_support import compare, directional, leaves, run
 
@@ -101,3 +103,51 @@ def test_what_is_not_traced(name: str, arguments: tuple[Any, ...], options: dict
 def test_scipy_is_not_imported_before_it_is_needed() -> None:
     code = "import sys, srcgrad, srcgrad.tracing.functions; sys.exit('scipy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+INFINITIES = {
+    "all of them -inf": ([-np.inf, -np.inf, -np.inf], [1 / 3, 1 / 3, 1 / 3]),
+    "two +inf": ([np.inf, 1.0, np.inf], [0.5, 0.0, 0.5]),
+    "both": ([np.inf, -np.inf, 0.0], [1.0, 0.0, 0.0]),
+    "one -inf": ([-np.inf, 0.0, 0.0], [0.0, 0.5, 0.5]),
+}
+
+
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+@pytest.mark.parametrize(("place", "shares"), INFINITIES.values(), ids=list(INFINITIES))
+@pytest.mark.parametrize("function", [scipy.special.logsumexp, np.logaddexp.reduce], ids=["logsumexp", "reduce"])
+def test_what_ties_for_an_infinite_logarithm_of_a_sum_shares_its_derivative(
+    function: Callable[[Any], Any], place: list[float], shares: list[float], backend: str
+) -> None:
+    x = np.array([place, [0.0, 1.0, 2.0]])
+
+    def first(y: Any) -> Any:
+        return function(y, axis=1)[0]
+
+    assert srcgrad.jit(first, backend=backend)(x) == first(x)
+    for derivative in (srcgrad.grad, srcgrad.jacfwd):
+        np.testing.assert_allclose(derivative(first, backend=backend)(x), [shares, [0.0, 0.0, 0.0]], rtol=1e-15)
+    second = np.asarray(srcgrad.hessian(first, backend=backend)(x))
+    assert np.isfinite(second).all() and (place == INFINITIES["one -inf"][0]) == bool(second.any())
+
+
+def test_a_weighted_sum_of_nothing_but_zeros_has_finite_derivatives() -> None:
+    def total(x: Any) -> Any:
+        return np.logaddexp(scipy.special.logsumexp(x - np.inf, b=WEIGHTS), x[0])
+
+    np.testing.assert_array_equal(srcgrad.grad(total)(V), [1.0, 0.0, 0.0])
+    np.testing.assert_array_equal(srcgrad.jacfwd(total)(V), [1.0, 0.0, 0.0])
+
+
+def test_forbidden_transitions_leave_the_gradient_of_a_hidden_markov_model_finite() -> None:
+    allowed = np.tri(3, k=0) > 0
+
+    def likelihood(transitions: Any) -> Any:
+        steps = np.where(allowed, transitions, -np.inf)
+        steps = steps - scipy.special.logsumexp(steps, axis=1, keepdims=True)
+        state = np.array([-np.inf, 0.0, -np.inf])
+        for seen in range(3):
+            state = scipy.special.logsumexp(state[:, None] + steps, axis=0) + 0.1 * seen * np.arange(3.0)
+        return scipy.special.logsumexp(state)
+
+    check_grads(likelihood, (np.random.default_rng(0).standard_normal((3, 3)),), order=2)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from srcgrad.errors import ShapeError, UnsupportedError
+from srcgrad.errors import ShapeError
 from srcgrad.ir.types import DType
 from srcgrad.tracing.functions.registry import (
     along_axis,
@@ -18,6 +18,7 @@ from srcgrad.tracing.functions.registry import (
     given,
     numpy_rule,
     reduced_axes,
+    scalar_if_rank0,
 )
 from srcgrad.tracing.tracer import Tracer, as_tracer, emit
 from srcgrad.tracing.ufuncs import REDUCTIONS, as_bool
@@ -188,18 +189,25 @@ def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = np._NoValue) 
     return finish(max(a, axis, None, keepdims) - min(a, axis, None, keepdims), out)
 
 
+def finite_constant(maxima: Any) -> Any:
+    """The maxima as constants, 0 where they are not finite."""
+    return np.where(np.isfinite(maxima), emit("stop_gradient", maxima), maxima.dtype.type(0))
+
+
 def logaddexp_reduce(a: Any, axis: Any = 0, dtype: Any = None, out: Any = None, keepdims: Any = False) -> Any:
     """``np.logaddexp.reduce``: the logarithm of a sum of exponentials, none of which overflows.
 
-    Their common factor is a constant, which leaves the derivatives as they are.
+    Their common factor is a constant, which leaves the derivatives as they are. An infinite one is the largest element,
+    so that those that tie share the derivative, as in logaddexp.
     """
     x: Any = as_tracer(a) if dtype is None else cast(a, dtype)
     dtype = np.result_type(x.dtype, np.float16) if x.dtype.kind in "biu" else x.dtype
     x = cast(x, np.float64) if x.dtype.kind in "biu" else x
-    largest: Any = emit("stop_gradient", as_array(max(x, axis, None, True)))
-    largest = np.where(np.isfinite(largest), largest, x.dtype.type(0))
-    total = np.log(sum(np.exp(x - largest), axis, None, None, keepdims))
-    return finish(cast(total + (largest if keepdims else largest.reshape(total.shape)), dtype), out)
+    maxima: Any = as_array(max(x, axis, None, True))
+    shift = finite_constant(maxima)
+    total = np.where(np.isinf(maxima), maxima, np.log(sum(np.exp(x - shift), axis, None, None, True)) + shift)
+    found = total if keepdims else scalar_if_rank0(total.squeeze(axis))
+    return finish(cast(found, dtype), out)
 
 
 REDUCTIONS[np.logaddexp] = logaddexp_reduce

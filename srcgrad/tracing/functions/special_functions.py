@@ -10,6 +10,7 @@ import numpy as np
 import scipy.special
 
 from srcgrad.errors import ShapeError, UnsupportedError
+from srcgrad.tracing.functions.reductions import finite_constant
 from srcgrad.tracing.functions.registry import Rule, as_array, axes_of, finish, scalar_if_rank0
 from srcgrad.tracing.tracer import FUNCTIONS, Tracer, as_tracer, broadcast_tracer, emit
 from srcgrad.tracing.ufuncs import call, common_shape, result_dtype
@@ -164,18 +165,9 @@ def perm(N: Any, k: Any, exact: bool = False) -> Any:
 # --- logarithms of sums of exponentials -----------------------------------------------------------------------------
 
 
-def largest(x: Any, axis: Any) -> Any:
-    """The maxima as constants, 0 where they are not finite; with the axes kept."""
-    maxima: Any = emit("stop_gradient", as_array(np.max(x, axis=axis, keepdims=True)))
-    return np.where(np.isfinite(maxima), maxima, x.dtype.type(0))
-
-
 @scipy_rule("logsumexp")
 def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, return_sign: bool = False) -> Any:
-    """With a constant m near the maximum, m + log(sum(exp(a - m))), so that nothing overflows.
-
-    One of the largest terms is written expm1(a - m), and the logarithm log1p: small terms beside it are not lost.
-    """
+    """With a constant m near the maximum, m + log(sum(exp(a - m))), so that nothing overflows."""
     if b is None:
         x: Any = as_array(floating(a)[0])
     else:
@@ -185,20 +177,35 @@ def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, r
         x = np.where(weights == 0, x.dtype.type(-np.inf), x)
     x = x if x.ndim else x.reshape(1)  # so SciPy too: a number has the axes 0 and -1
     axes = axes_of(axis, x.ndim)
-    shift = largest(x, axes)
-    terms = np.exp(x - shift)
     if b is None:
-        terms = np.where(first_largest(x, axes), np.expm1(x - shift), terms)
-        total = np.log1p(np.sum(terms, axis=axes, keepdims=True)) + shift
-        sign = np.sign(np.exp(total - shift))
+        total, sign = log_of_sum(x, axes)
     else:
-        weighted = np.sum(weights * terms, axis=axes, keepdims=True)
-        sign = np.sign(weighted)
-        total = np.log(np.abs(weighted) if return_sign else weighted) + shift
+        total, sign = log_of_weighted_sum(x, weights, axes, return_sign)
     kept = x.shape if not axes else tuple(1 if k in axes else size for k, size in enumerate(x.shape))
     shape = kept if keepdims else tuple(size for k, size in enumerate(x.shape) if k not in axes)
     total, sign = (scalar_if_rank0(part.reshape(shape)) for part in (total, sign))
     return (total, sign) if return_sign else total
+
+
+def log_of_sum(x: Any, axes: tuple[int, ...]) -> tuple[Any, Any]:
+    """log(sum(exp(x))) over the axes, which are kept, and the sum's sign.
+
+    One of the largest terms is written expm1(x - m), and the logarithm log1p: small terms beside it are not lost. An
+    infinite logarithm is the largest element, so that those that tie share the derivative, as in logaddexp.
+    """
+    maxima: Any = as_array(np.max(x, axis=axes, keepdims=True))
+    shift = finite_constant(maxima)
+    terms = np.where(first_largest(x, axes), np.expm1(x - shift), np.exp(x - shift))
+    total = np.where(np.isinf(maxima), maxima, np.log1p(np.sum(terms, axis=axes, keepdims=True)) + shift)
+    return total, np.sign(np.exp(total - shift))
+
+
+def log_of_weighted_sum(x: Any, weights: Any, axes: tuple[int, ...], return_sign: bool) -> tuple[Any, Any]:
+    maxima: Any = as_array(np.max(x, axis=axes, keepdims=True))
+    shift = finite_constant(maxima)
+    weighted = np.sum(weights * np.exp(x - shift), axis=axes, keepdims=True)
+    total = np.log(np.abs(weighted) if return_sign else weighted) + shift
+    return np.where(np.isneginf(maxima), maxima, total), np.sign(weighted)
 
 
 def first_largest(x: Any, axes: tuple[int, ...]) -> Any:
@@ -221,7 +228,7 @@ def softmax(x: Any, axis: Any = None) -> Any:
 @scipy_rule("log_softmax")
 def log_softmax(x: Any, axis: Any = None) -> Any:
     array: Any = as_array(floating(x)[0])
-    centred = array - largest(array, axis)
+    centred = array - finite_constant(as_array(np.max(array, axis=axis, keepdims=True)))
     return centred - np.log(np.sum(np.exp(centred), axis=axis, keepdims=True))
 
 
