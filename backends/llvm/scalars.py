@@ -136,6 +136,7 @@ TABLE: Final[dict[str, Callable[..., Number]]] = {
     "square": _square,
     "reciprocal": lambda e, a: e.div(1.0, a),
     "sqrt": lambda e, a: e.intrinsic("sqrt", a),
+    "kinked_sqrt": lambda e, a: e.intrinsic("sqrt", a),
     "one_minus_square": _one_minus_square,
     "abs": _abs,
     "sign": _sign,
@@ -182,7 +183,7 @@ _MEMBERS: Final[dict[str, Callable[[Attrs], str | None]]] = {
 }
 """The functions of `vector_math` that members of families are."""
 _FREE: Final = frozenset({"identity", "stop_gradient", "cast"})
-_SLOW: Final = frozenset({"div", "reciprocal", "sqrt"})
+_SLOW: Final = frozenset({"div", "kinked_sqrt", "reciprocal", "sqrt"})
 _IN_HALVES: Final = frozenset({"select", "neg", "abs", "identity", "stop_gradient", "sign_bit"})
 """Ops that are exact on float16 itself."""
 

@@ -139,6 +139,17 @@ class Sqrt(Unary):
         return 0.5 / result
 
 
+class KinkedSqrt(Unary):
+    """The square root of what is the square of a length; at the kink 0 the derivative is 0."""
+
+    meaning = "np.sqrt"
+    kinds = "f"
+    intervals = ((0.5, 3.0),)
+
+    def derivative(self, result: Term, operand: Term) -> Operand:
+        return REGISTRY["select"](result == 0.0, 0.0, 0.5 / result)
+
+
 class Cbrt(Unary):
     """The real cube root; its derivative at 0 is inf."""
 

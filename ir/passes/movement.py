@@ -240,23 +240,25 @@ def reduce_repeated(operation: Operation, builder: Builder) -> Value | None:
 
 
 def squared_norm(value: Value, builder: Builder) -> Value | None:
-    """The square of a Euclidean norm or an absolute value as a sum of squares, which is smooth at 0; what is squared
-    may have been reshaped.
+    """The square of a Euclidean norm, an absolute value or a root as a sum of squares, which is smooth at 0; what is
+    squared may have been reshaped.
     """
     moves = []
     norm = value.producer
     while norm is not None and norm.op.name in ("reshape", "broadcast"):
         moves.append(norm)
         norm = norm.operands[0].producer
-    if norm is None or norm.op.name not in ("reduce_norm", "abs"):
+    if norm is None or norm.op.name not in ("reduce_norm", "abs", "kinked_sqrt"):
         return None
     x = norm.operands[0]
-    if x.type.dtype.kind == "c":
+    if norm.op.name == "kinked_sqrt":
+        square = x
+    elif x.type.dtype.kind == "c":
         real, imag = emit(builder, "real", x), emit(builder, "imag", x)
         square = emit(builder, "add", emit(builder, "mul", real, real), emit(builder, "mul", imag, imag))
     else:
         square = emit(builder, "mul", x, x)
-    total = square if norm.op.name == "abs" else emit(builder, "reduce_sum", square, **norm.attrs)
+    total = emit(builder, "reduce_sum", square, **norm.attrs) if norm.op.name == "reduce_norm" else square
     for move in reversed(moves):
         total = emit(builder, move.op.name, total, **move.attrs)
     return total

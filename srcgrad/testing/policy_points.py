@@ -161,6 +161,7 @@ POLICIES: Final[dict[str, Policy]] = {
     "abs": Policy(KINK, zero),
     "hypot": Policy(KINK, both_zero),
     "reduce_norm": Policy(KINK, zero_slice),
+    "kinked_sqrt": Policy(KINK, zero),
     "maximum": Policy(TIE, same),
     "minimum": Policy(TIE, same),
     "reduce_max": Policy(TIE, several_extremes(np.max)),

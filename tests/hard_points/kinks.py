@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import scipy.special
+from scipy.spatial import distance
 
 from tests.hard_points.points import Case
 
@@ -71,10 +72,43 @@ SCALARS: dict[str, Case] = {
 
 
 EYE = np.eye(3)
+METRIC = np.array([[2.0, 0.5, 0.0], [0.5, 1.0, 0.25], [0.0, 0.25, 3.0]])
 ARRAYS: dict[str, Case] = {
     "norm": (np.linalg.norm, np.zeros(3), (np.zeros(3), np.zeros((3, 3)))),
     "norm**2": (lambda x: np.linalg.norm(x) ** 2, np.zeros(3), (np.zeros(3), 2 * EYE)),
     "norm of rows": (lambda x: np.linalg.norm(x, axis=1), np.zeros((2, 1)), (np.zeros((2, 2, 1)),)),
+    "norm of order 3": (lambda x: np.linalg.norm(x, 3), np.zeros(3), (np.zeros(3), np.zeros((3, 3)))),
+    "norm of order 4, cubed": (lambda x: np.linalg.norm(x, 4) ** 3, np.zeros(3), (np.zeros(3), np.zeros((3, 3)))),
+    "norm of order 1.5 of rows": (
+        lambda x: np.linalg.norm(x, 1.5, axis=1),
+        np.array([[0.0, 0.0], [2.0, 2.0]]),
+        (np.array([[[0, 0], [0, 0]], [[0, 0], [2 ** (-1 / 3)] * 2]]),),
+    ),
+    "minkowski distance of equals": (
+        lambda x: np.exp(-(distance.minkowski(x, [1.0, 2.0, 3.0], 3) ** 3)),
+        np.arange(1.0, 4.0),
+        (np.zeros(3), np.zeros((3, 3))),
+    ),
+    "mahalanobis distance of equals": (
+        lambda x: distance.mahalanobis(x, [1.0, 2.0, 3.0], METRIC),
+        np.arange(1.0, 4.0),
+        (np.zeros(3), np.zeros((3, 3))),
+    ),
+    "square of a mahalanobis distance": (
+        lambda x: distance.mahalanobis(x, [1.0, 2.0, 3.0], METRIC) ** 2,
+        np.arange(1.0, 4.0),
+        (np.zeros(3), 2 * METRIC),
+    ),
+    "mahalanobis distances of points to themselves": (
+        lambda x: np.sum(np.exp(-(distance.cdist(x, x, "mahalanobis", VI=np.diag([1.0, 4.0])) ** 2))),
+        np.array([[0.0, 0.0], [0.5, 0.0]]),
+        (2 * np.exp(-0.25) * np.array([[1.0, 0.0], [-1.0, 0.0]]),),
+    ),
+    "mahalanobis distances, by the metric": (
+        lambda v: np.sum(distance.cdist([[1.0, 1.0], [2.0, 3.0]], [[1.0, 1.0]], "mahalanobis", VI=v)),
+        np.eye(2),
+        (np.array([[1.0, 2.0], [2.0, 4.0]]) / np.sqrt(20),),
+    ),
     "frobenius**2": (
         lambda x: np.linalg.norm(x) ** 2,
         np.zeros((1, 2)),

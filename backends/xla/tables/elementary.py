@@ -314,6 +314,7 @@ TABLE: Final[dict[str, Callable[..., Any]]] = {
     "expm1": lax.expm1,
     "hypot": hypot,
     "integer_pow": integer_power,
+    "kinked_sqrt": sqrt,
     "log": log,
     "log10": scaled(log, 1.0 / math.log(10.0)),
     "log1p": log1p,

@@ -22,6 +22,7 @@ from srcgrad.tracing.functions.registry import (
     finish,
     numpy_rule,
     ordered_axes,
+    scalar_if_rank0,
 )
 from srcgrad.tracing.functions.shapes import broadcast_to, expand_dims
 from srcgrad.tracing.trace import current_span, current_trace
@@ -106,7 +107,11 @@ def vector_norm_along(a: Any, ord: Any, axes: tuple[int, ...], keepdims: Any) ->
         return np.min(size, axis=axes, keepdims=keepdims)
     if ord == 1:
         return np.sum(size, axis=axes, keepdims=keepdims)
-    return np.sum(size**ord, axis=axes, keepdims=keepdims) ** (1.0 / ord)
+    total: Any = np.sum(size**ord, axis=axes, keepdims=keepdims)
+    if ord < 0:
+        return total ** (1.0 / ord)
+    apart = total == 0  # the kink, where the derivative is 0
+    return scalar_if_rank0(np.where(apart, total, np.where(apart, total.dtype.type(1), total) ** (1.0 / ord)))
 
 
 def matrix_norm_along(a: Any, ord: Any, axes: tuple[int, ...], keepdims: Any) -> Any:

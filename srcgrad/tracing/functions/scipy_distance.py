@@ -13,6 +13,7 @@ from scipy.spatial import distance
 
 from srcgrad.errors import ShapeError, UnsupportedError
 from srcgrad.tracing.functions.registry import as_array, cast, function_rule, refuse, scalar_if_rank0
+from srcgrad.tracing.tracer import emit
 
 Metric = Callable[..., Any]
 
@@ -64,7 +65,7 @@ def minkowski(u: Any, v: Any, p: Any = 2, w: Any = None) -> Any:
 
 def mahalanobis(u: Any, v: Any, VI: Any) -> Any:
     away = u - v
-    return np.sqrt(np.sum(away @ as_array(VI) * away, axis=-1))
+    return emit("kinked_sqrt", as_array(np.sum(away @ as_array(VI) * away, axis=-1)))
 
 
 METRICS: Final[dict[str, Metric]] = {
