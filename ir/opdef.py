@@ -579,6 +579,10 @@ class Linear(Op, abstract=True):
                 total = s.add(total, s.apply(self, mixed, attrs))
         return (total,)
 
+    def leaves_zeros(self, operands: Sequence[LinearOperand], attrs: Attrs) -> bool:
+        """For ``mix``: whether results may have no contribution where all elements of the linear operands have one."""
+        return False
+
     def mask(self, operands: Sequence[Term], attrs: Attrs) -> Term:
         """For ``mix``: the result's mask, given the operands with the linear ones replaced by their full bool masks."""
         masks = [operands[k] for k in self.linear_positions(len(operands), attrs) if operands[k].dtype == BOOL]

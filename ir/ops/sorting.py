@@ -13,6 +13,7 @@ from srcgrad.ir.opdef import (
     REGISTRY,
     Linear,
     LinearEmitter,
+    LinearOperand,
     NonDifferentiable,
     Op,
     Sample,
@@ -153,6 +154,11 @@ class AddAlongAxis(Linear):
         if isinstance(indices, Zero):
             return (None, None)
         return (s.apply(REGISTRY["take_along_axis"], [cotangents[0], indices], {"axis": attrs["axis"]}), None)
+
+    def leaves_zeros(self, operands: Sequence[LinearOperand], attrs: Attrs) -> bool:
+        """Not those of a permutation, as in the derivative of ``sort``."""
+        order = operands[1].value.producer if isinstance(operands[1], Term) else None
+        return order is None or order.op is not REGISTRY["argsort"] or order.attrs["axis"] != attrs["axis"]
 
     def mask(self, operands: Sequence[Term], attrs: Attrs) -> Term:
         return self(operands[0], operands[1], **attrs)

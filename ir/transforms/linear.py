@@ -284,7 +284,7 @@ class Masked(LinearEmitter):
         return self.builder.emit(op, moved, attrs)
 
     def mix(self, op: Linear, operands: Sequence[LinearOperand], attrs: Attrs) -> Tangent:
-        values, masks, masked = [], [], False
+        values, masks, masked = [], [], op.leaves_zeros(operands, attrs)
         for operand in operands:
             if isinstance(operand, Term):
                 values.append(operand.value)

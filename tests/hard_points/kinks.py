@@ -109,6 +109,21 @@ ARRAYS: dict[str, Case] = {
         np.eye(2),
         (np.array([[1.0, 2.0], [2.0, 4.0]]) / np.sqrt(20),),
     ),
+    "take_along_axis beside an infinite slope": (
+        lambda x: np.sum(np.take_along_axis(np.sqrt(x), np.array([2, 1]), 0)),
+        np.array([0.0, 1.0, 4.0]),
+        (np.array([0.0, 0.5, 0.25]), np.diag([0.0, -0.25, -1 / 32])),
+    ),
+    "nanquantile beside a nan": (
+        lambda x: np.nanquantile(x * x * np.array([np.nan, 1.0, 2.0, 4.0]), 0.25),
+        np.ones(4),
+        (np.array([0.0, 1.0, 2.0, 0.0]), np.diag([0.0, 1.0, 2.0, 0.0])),
+    ),
+    "nanpercentile beside a nan": (
+        lambda x: np.nanpercentile(x * np.array([[np.nan, 1.0, 2.0], [3.0, 5.0, 4.0]]), 50, axis=1)[0],
+        np.ones((2, 3)),
+        (np.array([[0.0, 0.5, 1.0], [0.0, 0.0, 0.0]]),),
+    ),
     "frobenius**2": (
         lambda x: np.linalg.norm(x) ** 2,
         np.zeros((1, 2)),
