@@ -175,9 +175,20 @@ class Binom(Special):
 
     def partial(self, index: int, result: Term, *operands: Term) -> Operand:
         n, k = operands
+        digamma = REGISTRY["digamma"]
         if index == 0:
-            return -(result * digamma_difference(n - k + 1.0, k))
-        return result * (REGISTRY["digamma"](n - k + 1.0) - REGISTRY["digamma"](k + 1.0))
+            slope = -(result * digamma_difference(n - k + 1.0, k))
+        else:
+            slope = result * (digamma(n - k + 1.0) - digamma(k + 1.0))
+        return REGISTRY["select"](result == 0.0, self.slope_at_zero(index, n, k), slope)
+
+    def slope_at_zero(self, index: int, n: Term, k: Term) -> Term:
+        """Of Gamma(n + 1) r(k + 1) r(n - k + 1), with r = 1/Gamma: digamma is infinite where r is 0."""
+        gamma, r, slope = REGISTRY["gamma"], REGISTRY["rgamma"], REGISTRY["rgamma_derivative"]
+        high, low, rest = n + 1.0, k + 1.0, n - k + 1.0
+        if index == 0:
+            return gamma(high) * r(low) * (REGISTRY["digamma"](high) * r(rest) + slope(rest, n=1))
+        return gamma(high) * (slope(low, n=1) * r(rest) - r(low) * slope(rest, n=1))
 
 
 class Poch(Special):
@@ -190,8 +201,13 @@ class Poch(Special):
     intervals = POSITIVE
 
     def partial(self, index: int, result: Term, *operands: Term) -> Operand:
+        """Where 1/Gamma(z) is 0, digamma(z) is infinite, but the slope of Gamma(z + m)/Gamma(z) is not."""
         z, m = operands
-        return result * (-digamma_difference(z, m) if index == 0 else REGISTRY["digamma"](z + m))
+        if index == 1:
+            return result * REGISTRY["digamma"](z + m)
+        inner = REGISTRY["digamma"](z + m) * REGISTRY["rgamma"](z) + REGISTRY["rgamma_derivative"](z, n=1)
+        slope = -(result * digamma_difference(z, m))
+        return REGISTRY["select"](result == 0.0, REGISTRY["gamma"](z + m) * inner, slope)
 
 
 # --- incomplete functions ---------------------------------------------------------------------------
@@ -323,11 +339,20 @@ class BetaDensity(BetaFamily):
             return super().member_partial(index, attrs, result, *operands)
         (a, b, x), n, m = operands, attrs["n"], attrs["m"]
         slope = result * ((a - 1.0) * (1.0 - x) - (b - 1.0) * x) / (x * (1.0 - x))
+        if not n and not m:
+            return REGISTRY["select"]((x == 0.0) | (x == 1.0), self.slope_at_end(a, b, x), slope)
         if n:
             slope = slope + float(n) * self(a, b, x, n=n - 1, m=m) / x
         if m:
             slope = slope - float(m) * self(a, b, x, n=n, m=m - 1) / (1.0 - x)
         return slope
+
+    def slope_at_end(self, a: Term, b: Term, x: Term) -> Term:
+        """With f the density, (a + b - 1) (f(a - 1, b) - f(a, b - 1)), of which f(0, b) and f(a, 0) are 0."""
+        select = REGISTRY["select"]
+        left = select(a == 1.0, 0.0, self(a - 1.0, b, x, n=0, m=0))
+        right = select(b == 1.0, 0.0, self(a, b - 1.0, x, n=0, m=0))
+        return (a + b - 1.0) * (left - right)
 
 
 class BetaincDerivative(BetaFamily):

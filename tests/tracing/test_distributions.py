@@ -5,10 +5,12 @@ that are not allowed, and derivatives in the place and the parameters.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+import scipy.special
 import scipy.stats as st
 from scipy.stats import norm
 
@@ -182,3 +184,43 @@ def test_refusals(f: Any, error: type[Exception], words: str) -> None:
 
 def test_every_distribution_is_one_of_scipys() -> None:
     assert all(hasattr(st, name) for name in (*LAWS, *MULTIVARIATE))
+
+
+EDGES: list[tuple[Callable[[Any], Any], float, float, float]] = [
+    (lambda mu: st.poisson.logpmf(0, mu), 0.0, -1.0, 0.0),
+    (lambda mu: st.poisson.pmf(0, mu), 0.0, -1.0, 1.0),
+    (lambda mu: st.poisson.pmf(1, mu), 0.0, 1.0, -2.0),
+    (lambda mu: st.poisson.cdf(1, mu), 0.0, 0.0, -1.0),
+    (lambda x: st.rayleigh.pdf(x), 0.0, 1.0, 0.0),
+    (lambda x: st.rayleigh.cdf(x), 0.0, 0.0, 1.0),
+    (lambda x: st.gamma.pdf(x, 2.0), 0.0, 1.0, -2.0),
+    (lambda x: st.gamma.pdf(x, 3.0, scale=2.0), 0.0, 0.0, 0.125),
+    (lambda x: st.beta.pdf(x, 2.0, 3.0), 0.0, 12.0, -48.0),
+    (lambda x: st.beta.pdf(x, 2.0, 3.0), 1.0, 0.0, 24.0),
+    (lambda x: st.beta.cdf(x, 2.0, 3.0), 0.0, 0.0, 12.0),
+    (lambda x: st.beta.cdf(x, 1.0, 3.0), 0.0, 3.0, -6.0),
+    (lambda x: st.beta.cdf(x, 3.0, 1.0), 1.0, 3.0, 6.0),
+    (lambda x: st.chi2.pdf(x, 4.0), 0.0, 0.25, -0.25),
+    (lambda x: st.weibull_min.pdf(x, 2.0), 0.0, 2.0, 0.0),
+    (lambda p: st.binom.pmf(1, 3, p), 0.0, 3.0, -12.0),
+    (lambda p: st.binom.cdf(0, 3, p), 0.0, -3.0, 6.0),
+    (lambda p: st.bernoulli.pmf(1, p), 0.0, 1.0, 0.0),
+    (lambda p: st.geom.pmf(2, p), 1.0, -1.0, -2.0),
+    (lambda p: st.nbinom.pmf(1, 2, p), 1.0, -2.0, -8.0),
+    (lambda x: scipy.special.poch(x, 2.0), 0.0, 1.0, 2.0),
+    (lambda x: scipy.special.poch(x, 3.0), -1.0, -1.0, 0.0),
+    (lambda x: scipy.special.binom(x, 2.0), 0.0, -0.5, 1.0),
+    (lambda x: scipy.special.binom(x, 2.0), 1.0, 0.5, 1.0),
+]
+
+
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+@pytest.mark.parametrize(("function", "place", "slope", "curvature"), EDGES)
+def test_derivatives_at_the_edge_of_what_is_allowed_are_one_sided_limits(
+    function: Callable[[Any], Any], place: float, slope: float, curvature: float, backend: str
+) -> None:
+    assert sg.jit(function, backend=backend)(place) == pytest.approx(function(place), abs=1e-15)
+    for derivative in (sg.grad, sg.jacfwd):
+        assert derivative(function, backend=backend)(place) == pytest.approx(slope, rel=1e-14)
+    for second in (sg.hessian, lambda f, backend: sg.jacrev(sg.grad(f, backend=backend))):
+        assert second(function, backend=backend)(place) == pytest.approx(curvature, rel=1e-14)

@@ -47,6 +47,8 @@ class Law(NamedTuple):
     """Which shapes there may be; else positive ones, and probabilities between 0 and 1."""
     support: Formula | None = None
     """The lowest and the highest place, where the shapes say them."""
+    powers: Formula | None = None
+    """The density as a product of powers, where its logarithm may be infinite: its derivatives are finite there."""
 
 
 def laplace_below(y: Any) -> Any:
@@ -68,13 +70,28 @@ def beta_log_density(y: Any, a: Any, b: Any) -> Any:
     return sc.xlog1py(b - 1.0, -y) + sc.xlogy(a - 1.0, y) - sc.betaln(a, b)
 
 
+def beta_powers(y: Any, a: Any, b: Any) -> Any:
+    return y ** (a - 1.0) * (1.0 - y) ** (b - 1.0) * np.exp(-sc.betaln(a, b))
+
+
+def chi2_powers(y: Any, df: Any) -> Any:
+    return y ** (df / 2.0 - 1.0) * np.exp(-y / 2.0 - sc.gammaln(df / 2.0) - np.log(2.0) * df / 2.0)
+
+
 def chi2_log_density(y: Any, df: Any) -> Any:
     return sc.xlogy(df / 2.0 - 1, y) - y / 2.0 - sc.gammaln(df / 2.0) - np.log(2.0) * df / 2.0
 
 
+def log_ways(k: Any, n: Any) -> Any:
+    return sc.gammaln(n + 1) - (sc.gammaln(k + 1) + sc.gammaln(n - k + 1))
+
+
 def binomial_log_density(k: Any, n: Any, p: Any) -> Any:
-    ways = sc.gammaln(n + 1) - (sc.gammaln(k + 1) + sc.gammaln(n - k + 1))
-    return ways + sc.xlogy(k, p) + sc.xlog1py(n - k, -p)
+    return log_ways(k, n) + sc.xlogy(k, p) + sc.xlog1py(n - k, -p)
+
+
+def binomial_powers(k: Any, n: Any, p: Any) -> Any:
+    return np.exp(log_ways(k, n)) * p**k * (1.0 - p) ** (n - k)
 
 
 def binomial_below(k: Any, n: Any, p: Any) -> Any:
@@ -84,6 +101,10 @@ def binomial_below(k: Any, n: Any, p: Any) -> Any:
 
 def negative_binomial_log_density(k: Any, n: Any, p: Any) -> Any:
     return sc.gammaln(n + k) - sc.gammaln(k + 1) - sc.gammaln(n) + n * np.log(p) + sc.xlog1py(k, -p)
+
+
+def negative_binomial_powers(k: Any, n: Any, p: Any) -> Any:
+    return np.exp(sc.gammaln(n + k) - sc.gammaln(k + 1) - sc.gammaln(n)) * p**n * (1.0 - p) ** k
 
 
 def generalized_normal_above(y: Any, beta: Any) -> Any:
@@ -120,14 +141,15 @@ LAWS: Final[dict[str, Law]] = {
     "gamma": Law(
         ("a",), 0.0, INF, 1.0, lambda y, a: sc.xlogy(a - 1.0, y) - y - sc.gammaln(a), lambda y, a: sc.gammainc(a, y),
         lambda y, a: sc.gammaincc(a, y), lambda q, a: sc.gammaincinv(a, q),
+        powers=lambda y, a: y ** (a - 1.0) * np.exp(-y - sc.gammaln(a)),
     ),
     "chi2": Law(
         ("df",), 0.0, INF, 1.0, chi2_log_density, lambda y, df: sc.gammainc(df / 2, y / 2),
-        lambda y, df: sc.gammaincc(df / 2, y / 2), lambda q, df: 2 * sc.gammaincinv(df / 2, q),
+        lambda y, df: sc.gammaincc(df / 2, y / 2), lambda q, df: 2 * sc.gammaincinv(df / 2, q), powers=chi2_powers,
     ),
     "beta": Law(
         ("a", "b"), 0.0, 1.0, 0.5, beta_log_density, lambda y, a, b: sc.betainc(a, b, y),
-        lambda y, a, b: sc.betainc(b, a, 1.0 - y), lambda q, a, b: sc.betaincinv(a, b, q),
+        lambda y, a, b: sc.betainc(b, a, 1.0 - y), lambda q, a, b: sc.betaincinv(a, b, q), powers=beta_powers,
     ),
     "expon": Law(
         (), 0.0, INF, 1.0, lambda y: -y, lambda y: -np.expm1(-y), lambda y: np.exp(-y), lambda q: -np.log1p(-q),
@@ -155,11 +177,12 @@ LAWS: Final[dict[str, Law]] = {
     "weibull_min": Law(
         ("c",), 0.0, INF, 1.0, lambda y, c: np.log(c) + sc.xlogy(c - 1, y) - y**c, lambda y, c: -np.expm1(-(y**c)),
         lambda y, c: np.exp(-(y**c)), lambda q, c: (-np.log1p(-q)) ** (1.0 / c), None, lambda y, c: -(y**c),
+        powers=lambda y, c: c * y ** (c - 1.0) * np.exp(-(y**c)),
     ),
     "rayleigh": Law(
         (), 0.0, INF, 1.0, lambda y: np.log(y) - 0.5 * y * y, lambda y: -np.expm1(-0.5 * y**2),
         lambda y: np.exp(-0.5 * y * y), lambda q: np.sqrt(-2 * np.log1p(-q)), None, lambda y: -0.5 * y * y,
-        positive=True,
+        powers=lambda y: y * np.exp(-0.5 * y * y),
     ),
     "halfnorm": Law(
         (), 0.0, INF, 1.0, lambda y: 0.5 * np.log(2.0 / np.pi) - y * y / 2.0, lambda y: sc.erf(y / SQRT_2),
@@ -181,22 +204,25 @@ LAWS: Final[dict[str, Law]] = {
     "poisson": Law(
         ("mu",), 0.0, INF, 1.0, lambda k, mu: sc.xlogy(k, mu) - sc.gammaln(k + 1) - mu,
         lambda k, mu: sc.gammaincc(k + 1.0, mu), lambda k, mu: sc.gammainc(k + 1.0, mu), discrete=True,
+        allowed=lambda mu: mu >= 0, powers=lambda k, mu: mu**k * np.exp(-mu - sc.gammaln(k + 1)),
     ),
     "bernoulli": Law(
         ("p",), 0.0, 1.0, 0.0, lambda k, p: binomial_log_density(k, 1, p), lambda k, p: binomial_below(k, 1, p),
         lambda k, p: 1.0 - binomial_below(k, 1, p), discrete=True,
+        powers=lambda k, p: binomial_powers(k, 1, p),
     ),
     "binom": Law(
         ("n", "p"), 0.0, INF, 0.0, binomial_log_density, binomial_below,
-        lambda k, n, p: 1.0 - binomial_below(k, n, p), discrete=True, bounded=True,
+        lambda k, n, p: 1.0 - binomial_below(k, n, p), discrete=True, bounded=True, powers=binomial_powers,
     ),
     "geom": Law(
         ("p",), 1.0, INF, 1.0, lambda k, p: sc.xlog1py(k - 1, -p) + np.log(p),
         lambda k, p: -np.expm1(np.log1p(-p) * k), lambda k, p: np.exp(np.log1p(-p) * k), discrete=True,
+        powers=lambda k, p: (1.0 - p) ** (k - 1.0) * p,
     ),
     "nbinom": Law(
         ("n", "p"), 0.0, INF, 1.0, negative_binomial_log_density, lambda k, n, p: sc.betainc(n, k + 1.0, p),
-        lambda k, n, p: sc.betainc(k + 1.0, n, 1.0 - p), discrete=True,
+        lambda k, n, p: sc.betainc(k + 1.0, n, 1.0 - p), discrete=True, powers=negative_binomial_powers,
     ),
     "betabinom": Law(
         ("n", "a", "b"), 0.0, INF, 0.0, beta_binomial_log_density, None, None, discrete=True, bounded=True,
@@ -297,15 +323,22 @@ def evaluated(law: Law, kind: str, name: str, x: Any, /, *args: Any, **kwargs: A
     safe = np.where(within & given.proper, y, law.inside)
     shapes = tuple(np.where(given.proper, shape, 0.5) for shape in given.shapes)
     if mass:
-        found = law.log_density(safe, *shapes) - np.log(np.where(given.proper, given.scale, 1.0))
-        below, above = -INF, -INF
-        if not kind.startswith("log"):
-            found, below, above = np.exp(found), 0.0, 0.0
+        found = density(law, kind, safe, shapes, np.where(given.proper, given.scale, 1.0))
+        below = above = -INF if kind.startswith("log") else 0.0
     else:
         found, below, above = cumulative(law, kind, safe, shapes)
     beyond = y > (law.inside if law.support is None else high)
     found = np.where(within, found, np.where(beyond, above, below))
     return scalar_if_rank0(np.where(given.proper & ~np.isnan(y), found, np.nan))
+
+
+def density(law: Law, kind: str, y: Any, shapes: tuple[Any, ...], scale: Any) -> Any:
+    """The density or its logarithm; where that is infinite, the density as a product of powers."""
+    logarithm: Any = law.log_density(y, *shapes) - np.log(scale)
+    if kind.startswith("log"):
+        return logarithm
+    found = np.exp(logarithm)
+    return found if law.powers is None else np.where(np.isinf(logarithm), law.powers(y, *shapes) / scale, found)
 
 
 def cumulative(law: Law, kind: str, y: Any, shapes: tuple[Any, ...]) -> tuple[Any, Any, Any]:
