@@ -13,7 +13,7 @@ import functools
 import sys
 import types
 from abc import ABC, ABCMeta, get_cache_token
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any, Final, Generic, NamedTuple
 
 from srcgrad.annotations import ANNOTATE, ASKING
@@ -26,6 +26,7 @@ from srcgrad.tracing.conversion.convert import convert_code, is_user_function, l
 from srcgrad.tracing.frozen import contents
 from srcgrad.tracing.hosts import is_host_function
 from srcgrad.tracing.purity import impurity, is_generated, is_trusted_module, static_key
+from srcgrad.tracing.pytree import record_fields
 from srcgrad.tracing.rebuild import member_function
 from srcgrad.tracing.resolution import Resolution, version_cell
 
@@ -72,6 +73,22 @@ def wrapped(member: Any) -> Wrapped | None:
     return None
 
 
+def held(value: Any) -> Hashable | None:
+    """What decides the results of an object of SciPy's, or of the method of a distribution that is no draw."""
+    if not isinstance(value, types.MethodType):
+        return contents(value)
+    owner = value.__self__
+    if value.__name__ not in DETERMINED or not is_distribution(owner):
+        return None
+    found = contents(owner) if hasattr(owner, "dist") else type(owner)
+    return None if found is None else (value.__name__, found)
+
+
+def is_named_tuple(value: Any) -> bool:
+    """Whether a value is a tuple with names, which holds nothing else; what its class may run is asked at the end."""
+    return isinstance(value, tuple) and record_fields(type(value)) is not None and not hasattr(value, "__dict__")
+
+
 def is_user_class(cls: type) -> bool:
     """Whether a class and its bases are plain classes of the user's, whose code can be looked at."""
     if type(cls) not in (type, ABCMeta):
@@ -109,14 +126,14 @@ class ObjectAnalysis(Analysis):
         kind = super().node_kind(value)
         if kind is not None:
             return kind
+        if held(value) is not None:
+            return "frozen"
         if isinstance(value, types.MethodType):
             return "method" if isinstance(value.__func__, types.FunctionType) else None
-        if type(value) in CONTAINERS:
+        if type(value) in CONTAINERS or is_named_tuple(value):
             return "container"
         if isinstance(value, type):
             return "class" if is_user_class(value) else None
-        if contents(value) is not None:
-            return "frozen"
         attributes = getattr(value, "__dict__", None)
         return "object" if type(attributes) is dict and is_user_class(type(value)) else None
 
@@ -128,8 +145,8 @@ class ObjectAnalysis(Analysis):
             return
         self.lines.append(f"{name} = {expression}")
         if node.kind == "frozen":
-            held = f"{self.constant(contents)}({name}) == {self.constant(contents(value))}"
-            self.require(f"type({name}) is {self.constant(type(value))} and {held}")
+            same = f"{self.constant(held)}({name}) == {self.constant(held(value))}"
+            self.require(f"type({name}) is {self.constant(type(value))} and {same}")
             self.report.append(f"{type(value).__name__}: compiled in, as long as it holds the same")
             return
         if node.kind == "method":
@@ -152,6 +169,8 @@ class ObjectAnalysis(Analysis):
             self.report.append(f"{node.label}: guard, a dict of {len(keys)}")
         else:
             kind = self.constant(type(value))
+            if type(value) not in CONTAINERS:
+                self.classes.add(type(value))
             self.require(f"type({name}) is {kind} and len({name}) == {len(value)}")
             self.report.append(f"{node.label}: guard, a {type(value).__name__} of {len(value)}")
         self.identity.append((node.kind, type(value)))

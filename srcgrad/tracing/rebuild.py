@@ -241,7 +241,7 @@ class _Copier:
             self.copies[index] = types.MethodType(self._value(parts["func"]), self._value(parts["self"]))
             return self.copies[index]
         if isinstance(original, tuple):
-            self.copies[index] = tuple(self._held(index, "item", original, node).values())
+            self.copies[index] = tuple.__new__(type(original), self._held(index, "item", original, node).values())
             return self.copies[index]
         if node.kind == "object":
             copy = object.__new__(type(original))

@@ -4,7 +4,8 @@ they have been changed.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -73,3 +74,65 @@ def test_made_of_traced_values_an_interpolant_is_differentiated_in_them() -> Non
         return scipy.interpolate.CubicSpline(NODES, y, bc_type="natural").integrate(0.0, 5.0)
 
     np.testing.assert_allclose(sg.grad(area)(np.sin(NODES)) @ np.ones(6), 5.0, rtol=1e-12)
+
+
+class Pair(NamedTuple):
+    weights: Any
+    shift: Any
+
+
+class Shifted(NamedTuple):
+    weights: Any
+
+    def doubled(self) -> Any:
+        return FACTOR * self.weights
+
+
+FACTOR = np.array([2.0, 2.0])
+GLOBAL_PAIR = Pair(np.array([1.0, 2.0]), 0.5)
+
+
+@pytest.mark.filterwarnings("error::srcgrad.RetraceWarning")
+@pytest.mark.parametrize("wrap", [lambda pair: (pair,), lambda pair: [pair], lambda pair: {0: pair}])
+def test_captured_named_tuples_of_arrays_are_read_at_each_call(wrap: Callable[[Any], Any]) -> None:
+    held = wrap(Pair(np.array([1.0, 2.0]), 0.5))
+
+    def f(x: Any) -> Any:
+        pair, other = held[0], GLOBAL_PAIR
+        weights, _ = pair
+        return np.sum(x * weights * pair.shift + x * other.weights) + len(pair)
+
+    slope = sg.grad(f)
+    x = np.ones(2)
+    np.testing.assert_array_equal(slope(x), [1.5, 3.0])
+    program = sg.explain(slope)(x)["how it runs"]
+    assert program.startswith("One program")
+    held[0].weights[0] = 3.0
+    np.testing.assert_array_equal(slope(x), [2.5, 3.0])
+    if not isinstance(held, tuple):
+        held[0] = Pair(np.zeros(2), 0.5)
+        np.testing.assert_array_equal(slope(x), [1.0, 2.0])
+        held[0] = (np.ones(2), 0.5)
+        with pytest.raises(AttributeError):
+            slope(x)
+
+
+def test_a_method_of_a_captured_named_tuple_is_run() -> None:
+    captured = Shifted(np.array([1.0, 2.0]))
+    slope = sg.grad(lambda x: np.sum(x * captured.doubled()))
+    for factor in (2.0, 3.0):
+        FACTOR[:] = factor
+        np.testing.assert_array_equal(slope(np.ones(2)), factor * np.array([1.0, 2.0]))
+
+
+@pytest.mark.filterwarnings("error::srcgrad.RetraceWarning")
+def test_captured_methods_of_distributions_are_compiled_in() -> None:
+    density, frozen = scipy.stats.norm.logpdf, scipy.stats.norm(0.5, 2.0)
+    own = frozen.logpdf
+    slope = sg.grad(lambda x: density(x) + own(x))
+    assert slope(0.25) == pytest.approx(-0.25 + 0.25 / 4)
+    assert sg.explain(slope)(0.25)["how it runs"].startswith("One program")
+    frozen.args = (1.25, 2.0)
+    assert slope(0.25) == pytest.approx(-0.25 + 1.0 / 4)
+    assert sg.grad(scipy.stats.norm.logpdf)(0.25) == pytest.approx(-0.25)
+    assert sg.hessian(scipy.stats.norm.logpdf)(0.25) == pytest.approx(-1.0)
