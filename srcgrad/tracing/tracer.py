@@ -442,7 +442,11 @@ class Tracer(Asked):
             element = self.reshape(())
         else:
             element = self.ravel()[index[0]] if len(index) == 1 and self.ndim != 1 else self[index]
-        return from_value(element.read(), scalar=True, weak=element.dtype in (np.float64, np.complex128))
+        wide = {"f": np.dtype(np.float64), "c": np.dtype(np.complex128)}.get(element.dtype.kind, element.dtype)
+        if element.dtype.itemsize > wide.itemsize:  # a long double is no Python number
+            wide = element.dtype
+        value = cast_value(element.read(), wide)
+        return from_value(value, scalar=True, weak=wide in (np.float64, np.complex128))
 
     def tolist(self) -> Any:
         return self.item() if self.ndim == 0 else [element.tolist() for element in self]

@@ -415,3 +415,17 @@ def test_results_are_c_ordered_as_a_trace_takes_them_to_be(backend: str) -> None
 def test_tensorsolve_of_nothing():
     empty = np.zeros((0, 0))
     assert sg.jit(np.linalg.tensorsolve)(empty, np.zeros(0)).shape == (0,)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.longdouble, np.complex64])
+@pytest.mark.parametrize(
+    "function",
+    [lambda v: v[0].item() / 3, lambda v: v.tolist()[0] / 3, lambda v: v.item(1) * v, lambda v: v[1].item() * 1j],
+)
+def test_the_item_of_a_narrow_array_is_a_python_number(function: Callable[[Any], Any], dtype: Any) -> None:
+    """That of a float32 stayed one, so that results had fewer digits than NumPy's."""
+    v = np.array([1, 2.1], dtype)
+    expected = np.asarray(function(v))
+    found = np.asarray(sg.jit(function)(v))
+    assert found.dtype == expected.dtype
+    np.testing.assert_array_equal(found, expected)
