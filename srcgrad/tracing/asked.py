@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import operator
+import re
 import sys
+import types
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
@@ -29,6 +31,50 @@ TO_SCIPY: Final = "SciPy takes numbers only here: compute it outside, or give it
 def asked_by_scipy() -> bool:
     """Whether the caller's caller is code of SciPy's."""
     return str(sys._getframe(2).f_globals.get("__name__")).startswith("scipy.")
+
+
+def library_function(ruled: bool = False) -> str | None:
+    """The public name of the function of NumPy's or SciPy's, written in Python, that the user's code has called; if not
+    ``ruled``, one without a rule.
+    """
+    frame, found = sys._getframe(1), None
+    while frame is not None:
+        module = str(frame.f_globals.get("__name__"))
+        package = module.partition(".")[0]
+        if package in ("numpy", "scipy"):
+            wrapped = [frame.f_locals.get(name) for name in frame.f_code.co_freevars]  # by a decorator
+            functions = [item for item in wrapped if isinstance(item, types.FunctionType)]
+            names = [(module, frame.f_code.co_qualname), *((item.__module__, item.__qualname__) for item in functions)]
+            found = next(filter(None, (public_name(*name, ruled) for name in names)), found)
+        elif package != "srcgrad":
+            break
+        frame = frame.f_back  # type: ignore[assignment]
+    return found
+
+
+def public_name(module: str, name: str, ruled: bool) -> str | None:
+    """What users call a function by; None for what is inside others, and where its package does not have it."""
+    package = re.split(r"\._", module)[0]
+    owner, _, method = name.rpartition(".")
+    parts = [*filter(None, [re.sub("_(gen|frozen)$", "", owner), method])]
+    found: Any = sys.modules.get(package)
+    for part in parts:
+        found = getattr(found, part, None)
+    if not callable(found) or method.startswith("_") or (not ruled and has_rule(found)):
+        return None
+    return f"{package}.{'.'.join(parts)}".replace("numpy", "np", 1)
+
+
+def has_rule(function: Any) -> bool:
+    """Whether code that is converted finds a rule for a function, which here was run as it is."""
+    from srcgrad.tracing.conversion.calls import load_scipy_rules  # which is written with traced values
+    from srcgrad.tracing.tracer import FUNCTIONS
+
+    load_scipy_rules(function)
+    try:
+        return function in FUNCTIONS
+    except TypeError:  # it has no hash
+        return False
 
 
 def concrete_class(x: Any) -> type:
@@ -135,6 +181,12 @@ class Asked:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         if self.dtype.kind in "biu" or asked_by_debugger():
             return np.array(self.concrete("an array"), dtype)
+        name = library_function()
+        if name is not None:
+            raise self.escape(
+                f"{name} has no derivative rule in srcgrad",
+                "write it with functions that have one, or give it a rule with custom_jvp or custom_vjp",
+            )
         raise self.escape(
             "a traced value cannot become a concrete ndarray (np.array, np.asarray, or code in C)",
             TO_SCIPY

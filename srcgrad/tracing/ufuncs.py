@@ -15,6 +15,7 @@ from srcgrad.ir.core import Literal
 from srcgrad.ir.errors import nearest_hint
 from srcgrad.ir.types import INT64, ArrayType, DType
 from srcgrad.tracing.affine import combined
+from srcgrad.tracing.asked import library_function
 from srcgrad.tracing.jax_arrays import is_jax_array
 from srcgrad.tracing.magnitude import bounded
 from srcgrad.tracing.tracer import (
@@ -196,10 +197,12 @@ def find_rule(ufunc: np.ufunc) -> Callable[..., Any] | None:
         )
     module = "np" if getattr(np, ufunc.__name__, None) is ufunc else "scipy.special"
     name = f"{module}.{ufunc.__name__}"
+    if ufunc.__name__.startswith("_"):
+        name = library_function(ruled=True) or name
     reason = UNTRACED.get(ufunc)
     if reason is not None:
         raise UnsupportedError(f"{name} has no derivative rule in srcgrad: {reason}")
-    known = [f"np.{known.__name__}" for known in (*ELEMENTWISE, *UFUNCS)]
+    known = [f"np.{known.__name__}" for known in (*ELEMENTWISE, *UFUNCS) if known.__name__[0] != "_"]
     raise UnsupportedError(f"{name} has no derivative rule in srcgrad", hint=nearest_hint(name, known))
 
 

@@ -5,12 +5,13 @@ program for all calls.
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
-from scipy import integrate, interpolate, linalg, ndimage, signal, stats
+from scipy import integrate, interpolate, linalg, ndimage, signal, special, stats
 from scipy.spatial import distance
 
 import srcgrad as sg
@@ -126,3 +127,24 @@ REFUSED: list[tuple[Callable[[Any], Any], type[Exception], str]] = [
 def test_what_is_refused_says_so(program: Program, kind: type[Exception], words: str) -> None:
     with pytest.raises(kind, match=words):
         sg.grad(lambda x: total(program, x))(X)
+
+
+WITHOUT_A_RULE: dict[str, Program] = {
+    "scipy.stats.wishart.logpdf": lambda x: stats.wishart.logpdf(np.eye(2) + x[0], 4, np.eye(2)),
+    "scipy.linalg.schur": lambda x: linalg.schur(np.eye(2) * x[0])[0],
+    "scipy.linalg.ldl": lambda x: linalg.ldl(np.eye(2) * x[0])[0],
+    "scipy.ndimage.zoom": lambda x: ndimage.zoom(x, 2),
+    "scipy.signal.resample": lambda x: signal.resample(x, 3),
+    "scipy.special.zeta": lambda x: special.zeta(x),
+    "scipy.stats.ks_2samp": lambda x: stats.ks_2samp(x, x)[0],
+    "np.testing.assert_allclose": lambda x: (np.testing.assert_allclose(x, x), x)[1],
+}
+
+
+@pytest.mark.parametrize("name", WITHOUT_A_RULE)
+def test_a_function_without_a_rule_is_named_as_it_was_called(name: str) -> None:
+    with pytest.raises(sg.SrcgradError, match=f"^{re.escape(name)} has no derivative rule in srcgrad"):
+        sg.grad(lambda x: np.sum(WITHOUT_A_RULE[name](x)))(X)
+    if name != "scipy.special.zeta":
+        with pytest.raises(sg.SrcgradError, match=f"^{re.escape(name)} has no derivative rule in srcgrad"):
+            sg.grad(lambda x: np.sum(WITHOUT_A_RULE[name](x)) if len(x) else x[0])(X)
