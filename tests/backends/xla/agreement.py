@@ -18,6 +18,7 @@ from srcgrad.backends.xla.backend import OPTIONS
 from srcgrad.backends.xla.lowering import lower
 from srcgrad.ir.core import Function
 from srcgrad.ir.opdef import Elementwise
+from srcgrad.ir.passes.expand import expand
 from srcgrad.ir.transforms.batch import batch
 from tests.ir.ops.harness import (
     HOLES,
@@ -90,7 +91,7 @@ def programs(case: Case) -> Iterator[Program]:
 
 def run_xla(wanted: Sequence[Program]) -> list[list[Array]]:
     """The results of programs that are compiled as one."""
-    lowered = [lower(program.function, SITES, checks=True) for program in wanted]
+    lowered = [lower(expand(program.function), SITES, checks=True) for program in wanted]
 
     def together(*arguments: Any) -> list[tuple[Any, ...]]:
         results, start = [], 0
