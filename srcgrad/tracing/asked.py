@@ -80,7 +80,7 @@ def has_rule(function: Any) -> bool:
 def concrete_class(x: Any) -> type:
     """The class of the object that a traced value stands for."""
     if x.weak:
-        return {"f": float, "c": complex, "i": int}[x.dtype.kind]
+        return {"f": float, "c": complex, "i": int, "b": bool}[x.dtype.kind]
     found: type = x.dtype.type if x.scalar else np.ndarray
     return found
 

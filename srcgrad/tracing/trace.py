@@ -53,7 +53,7 @@ class Storage:
     """Memory that tracers view: its current SSA value in the trace that made it."""
 
     __slots__ = (
-        "__weakref__", "aliases", "doubt", "given", "pending", "shown", "strides", "trace", "value", "writable",
+        "__weakref__", "aliases", "decided", "doubt", "given", "pending", "shown", "strides", "trace", "value", "writable",
     )  # fmt: skip
 
     def __init__(self, trace: Trace, value: Value, writable: bool = True, strides: Strides | None = None) -> None:
@@ -67,6 +67,8 @@ class Storage:
         self.aliases: weakref.WeakKeyDictionary[Storage, Any] | None = None
         """Memory that may be shared with this one, depending on a traced condition, and how: `conversion.aliases`."""
         self.doubt: Doubt | None = None
+        self.decided = False
+        """Whether it stands for one object or another, depending on a traced condition."""
         self.pending: tuple[str, Value] | None = None
         """A variable that is bound only where the value, a predicate, holds: checked when it is first read."""
         self.shown: dict[Any, Any] | None = None

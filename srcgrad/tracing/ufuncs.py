@@ -74,7 +74,7 @@ def weak_type(x: Any) -> Any:
     if type(x) in (int, float, complex):
         return type(x)
     if isinstance(x, Tracer):
-        if x.weak:
+        if x.weak and x.dtype.kind in WEAK_TYPES:
             return WEAK_TYPES[x.dtype.kind]
         return x.dtype
     return x.dtype if isinstance(x, (np.ndarray, np.generic)) else np.asarray(x).dtype
@@ -172,7 +172,7 @@ def finished(result: Tracer, dtype: DType, weak: bool) -> Tracer:
     """A result in its loop's dtype; of rank 0 it is a NumPy scalar."""
     if result.dtype != dtype or result.scalar != (not result.type.shape):
         result = from_value(cast_value(result.read(), dtype), scalar=not result.type.shape)
-    result.weak = weak and dtype.kind in WEAK_TYPES
+    result.weak = weak and dtype.kind in "bifc"
     return result
 
 
@@ -311,9 +311,26 @@ def binary(ufunc: np.ufunc, left: Any, right: Any) -> Any:
         if not isinstance(other, Tracer) and not is_operand(other):
             return no_operand(ufunc, left, right, other)
     weak = is_weak(left) and is_weak(right)
+    if weak and ufunc in COUNTING:
+        left, right = counted(left), counted(right)
     if ufunc is np.power and type(right) is int and not isinstance(left, int):
         return integer_power(left, right, weak)
     return call(ufunc, left, right, weak=weak)
+
+
+COUNTING = frozenset({np.add, np.subtract, np.multiply, np.true_divide, np.floor_divide, np.remainder, np.power})
+"""Operators for which Python's truth values are the integers 0 and 1, while NumPy's stay truth values."""
+
+
+def counted(x: Any) -> Any:
+    """A number of Python's as an operand of arithmetic."""
+    if not isinstance(x, Tracer):
+        return int(x) if type(x) is bool else x
+    if x.dtype.kind != "b":
+        return x
+    found = from_value(cast_value(x.read(), INT64), scalar=True, weak=True)
+    found.bound = 1
+    return found
 
 
 NO_OPERANDS = (str, bytes, type(None), dict, set, type, FunctionType)

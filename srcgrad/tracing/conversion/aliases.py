@@ -326,6 +326,7 @@ class Memory:
 
     def settle(self, result: Tracer, name: str) -> None:
         """Tell the array that stands for all of them what depends on the condition."""
+        result.storage.decided = True
         if result.scalar:
             return
         dtype = len(self.dtypes) > 1 or any(doubt.dtype for doubt in self.doubts)

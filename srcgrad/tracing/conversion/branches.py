@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -55,16 +53,6 @@ DEEPEST: Final = 100
 """How deep conditionals are nested at most: a recursion that a traced condition ends has no end in a trace."""
 CHEAP: Final = 16
 """The second operand of ``and`` and ``or`` is computed in any case if it is at most so many elementwise operations."""
-COMPARISONS: Final[dict[str, Callable[[Any, Any], Any]]] = {
-    "Lt": operator.lt,
-    "LtE": operator.le,
-    "Gt": operator.gt,
-    "GtE": operator.ge,
-    "Eq": operator.eq,
-    "NotEq": operator.ne,
-    "Is": operator.is_,
-    "IsNot": operator.is_not,
-}
 
 
 class Block:
@@ -484,39 +472,9 @@ def not_(test: Any) -> Any:
     """``not test``."""
     if not unknown(test):
         return not test
-    return np.logical_not(from_value(truth(test), scalar=True))
-
-
-def compared(name: str, left: Any, right: Any) -> Any:
-    if name in ("In", "NotIn"):
-        found = contains(right, left)
-        return found if name == "In" else not_(found)
-    return COMPARISONS[name](left, right)
-
-
-def contains(container: Any, item: Any) -> Any:
-    """``item in container``."""
-    if isinstance(container, Tracer):
-        return np.any(container == item)
-    if type(container) in (list, tuple) and (isinstance(item, Tracer) or any(map(unknown, container))):
-        found: Any = False
-        for other in container:
-            found = or_(found, functools.partial(same_item, item, other))
-        return found
-    return item in container
-
-
-def same_item(item: Any, other: Any) -> Any:
-    return other is item or other == item
-
-
-def compare(names: tuple[str, ...], left: Any, *operands: Callable[[], Any]) -> Any:
-    """A chain of comparisons, each operand evaluated once."""
-    right = operands[0]()
-    result = compared(names[0], left, right)
-    if len(operands) == 1:
-        return result
-    return and_(result, lambda: compare(names[1:], right, *operands[1:]))
+    found: Tracer = np.logical_not(from_value(truth(test), scalar=True))  # type: ignore[assignment]
+    found.weak = True
+    return found
 
 
 # --- errors -----------------------------------------------------------------------------

@@ -377,7 +377,7 @@ def joined(builder: Any, key: Any) -> Any:
 def zero_like(x: Any) -> Any:
     """What a number or an array says of the dtype of a result."""
     if isinstance(x, Tracer):
-        return {"f": 0.0, "c": 0j, "i": 0}[x.dtype.kind]
+        return {"f": 0.0, "c": 0j, "i": 0, "b": False}[x.dtype.kind]
     return x if isinstance(x, (int, float, complex)) else np.asarray(x).dtype
 
 

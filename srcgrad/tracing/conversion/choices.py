@@ -110,6 +110,7 @@ def among(values: list[Any], place: Any, container: str) -> Any:
     source = source_of(values)
     stacked: Any = np.stack([as_tracer(value) for value in values]) if source is None else source
     result = from_value(stacked[place].copy().read(), kind.scalar, kind.weak)
+    result.storage.decided = True
     if not kind.scalar:
         settled(result, "_sg_value", values)
         for k, value in enumerate(values):

@@ -68,10 +68,10 @@ def library_code(thing: Any) -> types.FunctionType | None:
 
 @lru_cache(maxsize=4096)
 def needs_conversion(code: types.CodeType) -> bool:
-    """Whether the code has loops or ``try``, or asks what its values are: then it is converted first."""
+    """Whether the code has loops or ``try``, or asks what its values are, by ``is`` too: then it is converted first."""
     if code.co_exceptiontable or ASKING.intersection(code.co_names):
         return True
-    if any("JUMP_BACKWARD" in name for name in opnames(code)):
+    if any("JUMP_BACKWARD" in name or name == "IS_OP" for name in opnames(code)):
         return True
     inner = [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
     return any(needs_conversion(constant) for constant in inner if constant.co_name != "<genexpr>")

@@ -17,6 +17,8 @@ REDUCING = ("sum", "max", "min", "any", "all", "len", "fsum", "prod", "amax", "a
 """How functions are called that reduce the items of a comprehension."""
 LAZY = (ast.NamedExpr, ast.Yield, ast.YieldFrom, ast.Await)
 """What cannot move into a function of its own."""
+IDENTITY: dict[type, str] = {ast.Is: "is_", ast.IsNot: "is_not"}
+"""The comparisons that Python makes without asking the operands."""
 HISTORIES = {"]": "item", ")": "length"}
 """The operators that read variables which stand for items and lengths of lists, by how their names end."""
 
@@ -127,6 +129,11 @@ class ExpressionConverter(ast.NodeTransformer):
             return self.generic_visit(node)  # type: ignore[return-value]
         contains = any(isinstance(op, (ast.In, ast.NotIn)) for op in node.ops)
         self.generic_visit(node)
+        identity = IDENTITY.get(type(node.ops[0])) if not chained else None
+        if identity is not None:
+            made = operator(identity, node.left, *node.comparators)
+            placed(made, node)
+            return made
         if not chained and not contains:
             return node
         names = ast.Tuple([ast.Constant(type(op).__name__) for op in node.ops], ast.Load())

@@ -17,7 +17,7 @@ from srcgrad.tracing.asked import concrete_class
 from srcgrad.tracing.conversion.calls import call_rule, ruled
 from srcgrad.tracing.conversion.classes import original
 from srcgrad.tracing.conversion.filled import filled_of
-from srcgrad.tracing.conversion.state import emit_check, unknown
+from srcgrad.tracing.conversion.state import emit_check, require_defined, unknown
 from srcgrad.tracing.rows import pieces, source_of
 from srcgrad.tracing.tracer import Deferring, Tracer, as_tracer, cast_value, contains_tracer, from_value
 
@@ -68,7 +68,7 @@ def bool_(x: Any = False, /) -> Any:
         return bool(x)
     if x.size != 1:
         return bool(x)  # which raises NumPy's error
-    return from_value(cast_value((x if x.scalar else x.reshape(())).read(), np.dtype(np.bool_)), scalar=True)
+    return from_value(cast_value((x if x.scalar else x.reshape(())).read(), np.dtype(np.bool_)), True, True)
 
 
 @call_rule(round)
@@ -81,6 +81,7 @@ def round_(x: Any, ndigits: Any = None) -> Any:
 @call_rule(isinstance)
 def isinstance_(thing: Any, classes: Any) -> bool:
     """As the object that a traced value stands for would answer."""
+    require_defined(thing)
     if not isinstance(thing, (Tracer, Deferring)):
         return isinstance(thing, classes)
     return issubclass(class_of(thing), classes)
@@ -104,6 +105,18 @@ def hasattr_(thing: Any, name: str, /) -> bool:
     return hasattr(class_of(thing) if isinstance(thing, (Tracer, Deferring)) else thing, name)
 
 
+@call_rule(callable)
+def callable_(thing: Any, /) -> bool:
+    require_defined(thing)
+    return callable(thing)
+
+
+@call_rule(id)
+def id_(thing: Any, /) -> int:
+    require_defined(thing)
+    return id(thing)
+
+
 @call_rule(getattr)
 def getattr_(thing: Any, name: str, /, *default: Any) -> Any:
     if isinstance(thing, (Tracer, Deferring)) and not hasattr(class_of(thing), name):
@@ -113,6 +126,8 @@ def getattr_(thing: Any, name: str, /, *default: Any) -> Any:
 
 @call_rule(type)
 def type_(*args: Any, **kwargs: Any) -> Any:
+    if len(args) == 1:
+        require_defined(args[0])
     if len(args) == 1 and isinstance(args[0], (Tracer, Deferring)):
         return class_of(args[0])
     return original(type(args[0])) if len(args) == 1 and not kwargs else type(*args, **kwargs)
@@ -350,7 +365,7 @@ SPECIAL = {math.erf: "erf", math.erfc: "erfc", math.gamma: "gamma", math.lgamma:
 def weak(result: Any) -> Any:
     """A fresh result as a Python number."""
     if isinstance(result, Tracer):
-        result.weak = result.dtype.kind in "ifc"
+        result.weak = True
     return result
 
 
@@ -387,7 +402,7 @@ for _function, _meaning in ROUNDING.items():
     )
 for _function, _meaning in QUESTIONS.items():
     call_rule(_function)(
-        lambda x, _function=_function, _meaning=_meaning: _meaning(x) if isinstance(x, Tracer) else _function(x)
+        lambda x, _function=_function, _meaning=_meaning: weak(_meaning(x)) if isinstance(x, Tracer) else _function(x)
     )
 for _function, _name in SPECIAL.items():
 

@@ -6,8 +6,9 @@ import builtins
 
 from srcgrad.tracing.conversion import arrays, numbers
 from srcgrad.tracing.conversion.attempts import attempt
-from srcgrad.tracing.conversion.branches import and_, assert_, choose, compare, if_, not_, or_, raise_
+from srcgrad.tracing.conversion.branches import and_, assert_, choose, if_, not_, or_, raise_
 from srcgrad.tracing.conversion.calls import call, getitem, lifted, target
+from srcgrad.tracing.conversion.comparisons import compare, is_, is_not, matched
 from srcgrad.tracing.conversion.history_items import item, length
 from srcgrad.tracing.conversion.loops import for_, while_
 from srcgrad.tracing.conversion.masked import augmented
@@ -32,10 +33,13 @@ __all__ = [
     "for_",
     "getitem",
     "if_",
+    "is_",
+    "is_not",
     "item",
     "length",
     "lifted",
     "listed",
+    "matched",
     "not_",
     "numbers",
     "or_",

@@ -83,7 +83,15 @@ class Undefined:
     __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = __matmul__ = __rmatmul__ = _refuse
     __neg__ = __pos__ = __abs__ = __invert__ = __lt__ = __le__ = __gt__ = __ge__ = __float__ = __int__ = _refuse
     __eq__ = __ne__ = __str__ = __format__ = __index__ = __array_ufunc__ = __array_function__ = __array__ = _refuse
-    __hash__ = object.__hash__
+    __hash__ = _refuse
+
+
+def require_defined(x: Any) -> None:
+    """Refuse what is one kind of object or another, depending on a traced condition."""
+    if isinstance(x, Undefined):
+        x._refuse()
+    if isinstance(x, Tracer) and x.storage.pending is not None:
+        x.read()  # which checks that the variable is bound
 
 
 def read(variable: Callable[[], Any]) -> Any:
@@ -296,7 +304,7 @@ class Kind(NamedTuple):
 
 
 PYTHON_KINDS: Final = {
-    bool: Kind(ArrayType(BOOL), True, False),
+    bool: Kind(ArrayType(BOOL), True, True),
     int: Kind(ArrayType(np.dtype(np.int64)), True, True),
     float: Kind(ArrayType(np.dtype(np.float64)), True, True),
     complex: Kind(ArrayType(np.dtype(np.complex128)), True, True),

@@ -233,6 +233,9 @@ class StatementConverter(NestedFunctions):
         tests = [case_test(case, subject) for case in node.cases]
         if any(test is None for test in tests):
             self.generic_visit(node)
+            subject_of_python = operator("matched", node.subject)
+            placed(subject_of_python, node.subject)
+            node.subject = subject_of_python
             for case in node.cases:
                 case.body = flat(case.body)
             return node

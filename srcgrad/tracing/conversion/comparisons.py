@@ -1,0 +1,149 @@
+"""Comparisons of converted code: chains, ``in``, and ``is``, which Python answers without asking its operands."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+
+from srcgrad.ir.types import BOOL
+from srcgrad.tracing.conversion.branches import and_, not_, or_
+from srcgrad.tracing.conversion.state import kind_of, require_defined, shown, unknown
+from srcgrad.tracing.trace import CURRENT, Refused
+from srcgrad.tracing.tracer import Tracer
+
+CACHED: Final = range(-5, 257)
+"""The integers of which Python has one object each."""
+
+
+# --- identity -----------------------------------------------------------------------------
+
+
+def is_(one: Any, other: Any) -> Any:
+    """``one is other``, as the objects that traced values stand for would answer."""
+    if one is other:
+        return True
+    for x in (one, other):
+        require_defined(x)
+    if isinstance(one, Tracer):
+        return same_object(one, other)
+    if isinstance(other, Tracer):
+        return same_object(other, one)
+    if one is not None and type(one) is type(other):
+        require_own(one)
+        require_own(other)
+    return False
+
+
+def is_not(one: Any, other: Any) -> Any:
+    """``one is not other``."""
+    return not_(is_(one, other))
+
+
+def matched(subject: Any) -> Any:
+    """The subject of a ``match`` that Python runs: it asks for identity and kind, of the items of a sequence too."""
+    for x in subject if type(subject) in (tuple, list) else (subject,):
+        require_defined(x)
+        if isinstance(x, Tracer) and x.scalar and x.dtype == BOOL:
+            bool(x)
+    return subject
+
+
+def require_own(x: Any) -> None:
+    """Refuse a container or record that stands for one or another, depending on a traced condition."""
+    if isinstance(x, tuple):
+        for item in x:
+            if isinstance(item, Tracer) and item.storage.decided:
+                raise undecided("a tuple")
+            require_own(item)
+        return
+    trace = CURRENT.get()
+    while trace is not None and trace.region and trace.parent is not None:
+        trace = trace.parent
+    attributes = getattr(x, "__dict__", None)
+    for container, _, name in trace.chosen if trace is not None else ():
+        if container is x or (attributes is not None and container is attributes):
+            raise undecided(shown(name))
+
+
+def undecided(what: str) -> Refused:
+    return Refused(
+        f"{what} is one object or another, depending on a traced condition, and compared by 'is'",
+        hint="compare what the objects hold, or set a flag where the object is chosen",
+    )
+
+
+def same_object(x: Tracer, other: Any) -> Any:
+    """Whether a traced value stands for an object; truth values of one kind are one object each.
+
+    Raises:
+        Refused: a traced condition decides which object it is.
+    """
+    kind, asked = kind_of(x), kind_of(other)
+    if kind is None or asked is None or kind.type != asked.type:
+        return False
+    truths = kind.scalar and asked.scalar and x.dtype == BOOL
+    if not (truths and kind.weak and asked.weak) and any(
+        isinstance(one, Tracer) and one.storage.decided for one in (x, other)
+    ):
+        raise undecided("a number" if kind.scalar else "an array")
+    if kind.weak != asked.weak or not kind.scalar:
+        return False
+    if truths:
+        if isinstance(other, Tracer):
+            return x == other
+        return x if other else not_(x)
+    if kind.weak and x.dtype.kind == "i":
+        if unknown(x) or unknown(other):
+            raise Refused("an integer from traced values is compared by 'is'", hint="use ==")
+        return int(x) == int(other) and int(x) in CACHED
+    return False
+
+
+# --- chains and containment -----------------------------------------------------------------
+
+COMPARISONS: Final[dict[str, Callable[[Any, Any], Any]]] = {
+    "Lt": operator.lt,
+    "LtE": operator.le,
+    "Gt": operator.gt,
+    "GtE": operator.ge,
+    "Eq": operator.eq,
+    "NotEq": operator.ne,
+    "Is": is_,
+    "IsNot": is_not,
+}
+
+
+def compared(name: str, left: Any, right: Any) -> Any:
+    if name in ("In", "NotIn"):
+        found = contains(right, left)
+        return found if name == "In" else not_(found)
+    return COMPARISONS[name](left, right)
+
+
+def contains(container: Any, item: Any) -> Any:
+    """``item in container``."""
+    if isinstance(container, Tracer):
+        return np.any(container == item)
+    if type(container) in (list, tuple) and (isinstance(item, Tracer) or any(map(unknown, container))):
+        found: Any = False
+        for other in container:
+            found = or_(found, functools.partial(same_item, item, other))
+        return found
+    return item in container
+
+
+def same_item(item: Any, other: Any) -> Any:
+    return other is item or other == item
+
+
+def compare(names: tuple[str, ...], left: Any, *operands: Callable[[], Any]) -> Any:
+    """A chain of comparisons, each operand evaluated once."""
+    right = operands[0]()
+    result = compared(names[0], left, right)
+    if len(operands) == 1:
+        return result
+    return and_(result, lambda: compare(names[1:], right, *operands[1:]))
