@@ -53,7 +53,8 @@ class Storage:
     """Memory that tracers view: its current SSA value in the trace that made it."""
 
     __slots__ = (
-        "__weakref__", "aliases", "decided", "doubt", "given", "pending", "shown", "strides", "trace", "value", "writable",
+        "__weakref__", "aliases", "decided", "doubt", "given", "pending", "shown", "strides", "trace", "value",
+        "writable",
     )  # fmt: skip
 
     def __init__(self, trace: Trace, value: Value, writable: bool = True, strides: Strides | None = None) -> None:

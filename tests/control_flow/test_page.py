@@ -329,9 +329,12 @@ def draws(x: Any) -> Any:
     return np.sum(x * rng.normal(size=3))
 
 
-@converted("`float`, `int`, `abs`, `min`, `max`, `sum`, `round`, `any`, `all`, `sorted`, `math`")
+@converted(
+    "`float`, `int`, `abs`, `min`, `max`, `sum`, `round`, `any`, `all`, `sorted`, `math`, `np.allclose`, `is True`"
+)
 def numbers(x: Any) -> Any:
     y = float(x[0]) * int(x[2]) + abs(x[1]) + min(x) * max(x[0], x[1]) + sum(x) + round(x[2]) * x[0]
+    y += 1.0 if np.allclose(x, x[0]) is True else x[1]
     y += (1.0 if any(x > 3) else 2.0) * sorted(x)[1] + (x[0] if all(x > -1) else x[1])
     return y + math.exp(x[1]) + math.atan2(x[0], x[1]) + math.floor(x[2]) * x[2] + math.hypot(*x)
 
@@ -342,13 +345,15 @@ def arrays(x: Any) -> Any:
     return y @ np.linspace(x[0], 1.0, 2) * np.float64(x[1])
 
 
-@converted("`np.zeros(n)`, then `a[i] = x`")
+@converted("`np.zeros(n)` or what is computed from constants, as `np.sin(np.linspace(0, 3, 9))`, then `a[i] = x`")
 def filled(x: Any) -> Any:
     y, z = np.zeros(3), np.eye(3)
+    w = np.sin(np.linspace(0, 3, 9))
+    w[1] = x[2]
     for i in range(3):
         y[i] = x[i] * i
         z[i, 0] += x[i]
-    return y @ z @ y
+    return y @ z @ y * np.sum(w)
 
 
 @converted("`isinstance` and `type`")

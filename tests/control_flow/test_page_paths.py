@@ -82,6 +82,16 @@ def texts(x: Any) -> Any:
 
 
 @several(
+    "`c is a` where a condition chose `c`",
+    "is one object or another, depending on a traced condition, and compared by 'is'",
+)
+def identity(x: Any) -> Any:
+    a, b = np.sin(x), np.cos(x)
+    c = a if x[0] > 0 else b
+    return np.sum(c) if c is a else np.prod(c)
+
+
+@several(
     "a list that grows on one path",
     "a list, dict or set gets another size or other keys, depending on a traced condition",
 )

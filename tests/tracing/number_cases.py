@@ -523,6 +523,11 @@ DIFFERENCES: list[Case] = [
 ]
 
 PREDICATES: list[Case] = [
+    (
+        "allclose",
+        lambda x: (np.allclose(x, x), np.array_equal(x, x + 1), np.array_equiv(x, x[None]), np.array_equal(x, x[0])),
+        (M,),
+    ),
     ("isclose", lambda x, y: (np.isclose(x, y), np.isclose(x, x + 1e-9), np.isclose(x, 1.0, atol=1.0)), (V, W)),
     ("isclose nan", lambda x: (np.isclose(x, x), np.isclose(x, x, equal_nan=True)), (INF,)),
     ("isposinf", lambda x: (np.isposinf(x), np.isneginf(x), np.isreal(x), np.iscomplex(x)), (INF,)),
@@ -564,11 +569,6 @@ CONCRETE: list[Case] = [
         "unique",
         lambda x: (np.unique(np.round(x)), *np.unique(np.round(x), return_index=True, return_counts=True)),
         (V,),
-    ),
-    (
-        "allclose",
-        lambda x: (np.allclose(x, x), np.array_equal(x, x + 1), np.array_equiv(x, x[None]), np.array_equal(x, x[0])),
-        (M,),
     ),
     ("choose", lambda i, x: np.choose(i, [x, x * 2]), (np.array([0, 1, 0, 0, 1]), V)),
     ("place", writes(lambda y: np.place(y, y > 0, [1.0, 2.0])), (V,)),

@@ -420,3 +420,46 @@ def lifted(array: Any) -> Any:
     if trace is None:
         return array
     return from_value(trace.constant(array))
+
+
+def references(array: Any) -> int:
+    """What Python counts for an argument that its caller has not kept."""
+    return sys.getrefcount(array)
+
+
+def references_of_base(array: Any) -> int:
+    return sys.getrefcount(array.base)
+
+
+UNKEPT: Final = references(np.zeros(2) + 1)
+UNKEPT_BASE: Final = references_of_base((np.zeros(2) + 1).reshape(2, 1))
+
+
+def fresh(array: Any, sources: Callable[[], tuple[Any, ...]]) -> Any:
+    """`lifted`, of an array of floats that nothing else holds, if any of the sources is traced; else as it is."""
+    if type(array) is not np.ndarray or array.dtype.kind not in "fc" or sys.getrefcount(array) > UNKEPT:
+        return array
+    if array.base is None:
+        own = array.flags.owndata
+    else:
+        own = type(array.base) is np.ndarray and array.base.flags.owndata and references_of_base(array) <= UNKEPT_BASE
+    if not own or not array.flags.writeable or not any(may_be_traced(source, 3) for source in sources()):
+        return array
+    return lifted(array)
+
+
+def may_be_traced(x: Any, depth: int) -> bool:
+    """Whether a value is traced, or leads to one that is."""
+    if isinstance(x, (Tracer, Deferring)) or hasattr(type(x), "__srcgrad_unfinished__"):
+        return True
+    if depth == 0 or isinstance(x, (np.ndarray, np.generic, str, int, float, complex, type, types.ModuleType)):
+        return False
+    if isinstance(x, dict):
+        x = list(x.values())
+    elif isinstance(x, types.FunctionType):
+        x = [cell.cell_contents for cell in x.__closure__ or () if cell != types.CellType()]
+    elif isinstance(x, types.MethodType):
+        x = [x.__self__]
+    elif not isinstance(x, (list, tuple, set)):
+        x = list(getattr(x, "__dict__", {}).values())
+    return any(may_be_traced(part, depth - 1) for part in x)

@@ -26,12 +26,11 @@ from srcgrad.tracing.conversion.names import (
     thunk,
 )
 from srcgrad.tracing.conversion.sources import Unconvertible
+from srcgrad.tracing.conversion.written import MAKING, Sources, fresh, written_names
 
 CREATORS = frozenset({"array", "eye", "identity", "arange", "linspace", "copy", "asarray", "tile", "diag", "repeat"})
 """Functions of NumPy whose results are lifted into the trace where the function writes into them."""
 ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow, ast.Mod, ast.FloorDiv)
-WRITERS = frozenset({"at", "copyto", "put", "place", "putmask", "fill_diagonal", "shuffle"})
-"""Functions that write into their first argument."""
 
 
 def convert_function(node: ast.FunctionDef, outer: StatementConverter | None = None) -> ast.FunctionDef:
@@ -98,6 +97,7 @@ class StatementConverter(NestedFunctions):
         self.locals = [name for name in dict.fromkeys([*names, *assigned]) if name not in self.globals | outer]
         self.variables = {*self.locals, *outer}
         self.written = written_names(body)
+        self.sources = Sources(body) if self.written else None
         self.rebound_inside = rebound_inside(body)
         self.read_inside = read_inside(body)
 
@@ -308,12 +308,16 @@ class StatementConverter(NestedFunctions):
 
     def visit_Assign(self, node: ast.Assign) -> ast.Assign:
         lift = any(self.creates(target, node.value) for target in node.targets)
+        making = [(target, node.value) for target in node.targets if isinstance(target, ast.Name)]
         values = node.value.elts if isinstance(node.value, ast.Tuple) else []
         tuples = [t.elts for t in node.targets if isinstance(t, ast.Tuple) and len(t.elts) == len(values)]
         pairs = [any(self.creates(elements[k], value) for elements in tuples) for k, value in enumerate(values)]
+        written = [target.id for target, value in making if target.id in self.written and isinstance(value, MAKING)]
         self.generic_visit(node)
         if lift:
             node.value = lifted(node.value)
+        elif written and self.sources is not None:
+            node.value = fresh(node.value, self.sources.of(written[0]))
         if any(pairs) and isinstance(node.value, ast.Tuple):
             node.value.elts = [lifted(x) if k else x for k, x in zip(pairs, node.value.elts, strict=True)]
         return node
@@ -359,35 +363,6 @@ def flat(statements: list[Any]) -> list[ast.stmt]:
     for statement in statements:
         found += statement if isinstance(statement, list) else [statement]
     return found
-
-
-def written_names(body: Sequence[ast.stmt]) -> frozenset[str]:
-    """The variables into whose arrays the function writes: ``x[i] = v``, ``x += v``, ``out=x``, ``x.sort()``."""
-    found: set[str] = set()
-    for node in (inner for statement in body for inner in ast.walk(statement)):
-        if isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
-            found |= base_name(node)
-        elif isinstance(node, ast.AugAssign):
-            found |= base_name(node.target)
-        elif isinstance(node, ast.Call):
-            for keyword in node.keywords:
-                if keyword.arg == "out":
-                    found |= {inner.id for inner in ast.walk(keyword.value) if isinstance(inner, ast.Name)}
-            if isinstance(node.func, ast.Attribute):
-                if node.func.attr in ("sort", "fill", "put", "partition"):
-                    found |= base_name(node.func.value)
-                if node.func.attr in WRITERS and node.args:
-                    found |= base_name(node.args[0])
-            elif isinstance(node.func, ast.Name):  # a function that may write into its argument
-                found |= {argument.id for argument in node.args if isinstance(argument, ast.Name)}
-    return frozenset(found)
-
-
-def base_name(node: ast.expr) -> set[str]:
-    """The variable at the root of ``x[i].T[j]``."""
-    while isinstance(node, (ast.Subscript, ast.Attribute)):
-        node = node.value
-    return {node.id} if isinstance(node, ast.Name) else set()
 
 
 def case_test(case: ast.match_case, subject: str) -> ast.expr | None:

@@ -22,7 +22,7 @@ from srcgrad.tracing.functions.registry import (
 from srcgrad.tracing.indexing import IndexView
 from srcgrad.tracing.layout import uninitialised
 from srcgrad.tracing.trace import NeedsConcrete
-from srcgrad.tracing.tracer import BYTES_HINT, Tracer, as_tracer
+from srcgrad.tracing.tracer import BYTES_HINT, Tracer, as_tracer, from_value
 from srcgrad.tracing.ufuncs import weak_type
 
 
@@ -47,25 +47,32 @@ def is_integer(x: Any) -> Any:
     return np.isfinite(x) & (np.floor(x) == x)
 
 
+def truth_of(found: Any) -> Any:
+    """A truth value as one of Python's, which stays traced where it is not known."""
+    if not isinstance(found, Tracer) or found.number() is not None:
+        return bool(found)
+    return from_value(found.read(), scalar=True, weak=True)
+
+
 @numpy_rule("allclose")
-def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> bool:
-    return bool(all_of(isclose(a, b, rtol, atol, equal_nan)))
+def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
+    return truth_of(all_of(isclose(a, b, rtol, atol, equal_nan)))
 
 
 @numpy_rule("array_equal")
-def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> bool:
+def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
     x, y = as_array(a1), as_array(a2)
-    return x.shape == y.shape and bool(all_of(same_elements(x, y, equal_nan)))
+    return x.shape == y.shape and truth_of(all_of(same_elements(x, y, equal_nan)))
 
 
 @numpy_rule("array_equiv")
-def array_equiv(a1: Any, a2: Any) -> bool:
+def array_equiv(a1: Any, a2: Any) -> Any:
     x, y = as_array(a1), as_array(a2)
     try:
         np.broadcast_shapes(x.shape, y.shape)
     except ValueError:
         return False
-    return bool(all_of(same_elements(x, y, False)))
+    return truth_of(all_of(same_elements(x, y, False)))
 
 
 def same_elements(x: Any, y: Any, equal_nan: bool) -> Any:

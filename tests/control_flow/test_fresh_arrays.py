@@ -1,0 +1,174 @@
+"""Arrays computed from constants, into which a function writes traced values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import srcgrad as sg
+from srcgrad.errors import ConcretizationError
+
+
+def element(p: Any) -> Any:
+    u = np.arange(5) * 0.1
+    u[0] = p
+    return np.sum(u**3)
+
+
+def part(p: Any) -> Any:
+    u = np.sin(np.linspace(0, 3, 50))
+    u[1:3] = p
+    return np.sum(u**3)
+
+
+def in_place(p: Any) -> Any:
+    u = np.linspace(0, 1, 5) ** 2
+    u += p
+    return np.sum(u**3)
+
+
+def filled(p: Any) -> Any:
+    u = np.arange(5) * 0.1
+    u.fill(p)
+    return np.sum(u**3)
+
+
+def added_at(p: Any) -> Any:
+    u = np.exp(np.linspace(0, 1, 5))
+    np.add.at(u, [0, 0], p)
+    return np.sum(u**3)
+
+
+def alias(p: Any) -> Any:
+    u = np.sin(np.linspace(0, 1, 5))
+    v, w = u, u[1:]
+    u[1] = p
+    return np.sum(v * w[0]) + np.sum(v**3)
+
+
+def of_which_a_view_is_written(p: Any) -> Any:
+    b = np.linspace(0, 1, 5) * 2
+    u = b.reshape(5)
+    u[0] = p
+    return np.sum(b**3)
+
+
+def a_view_that_nothing_else_holds(p: Any) -> Any:
+    u = (np.linspace(0, 1, 6) * 2).reshape(2, 3)
+    v = u.T
+    u[0] = p
+    return np.sum(v[:, 0] ** 3)
+
+
+def in_another_function(p: Any) -> Any:
+    u = np.linspace(0, 1, 5) ** 2
+
+    def write() -> None:
+        u[0] = p
+
+    write()
+    return np.sum(u**3)
+
+
+def under_a_condition(p: Any) -> Any:
+    u = np.sin(np.linspace(0, 1, 5))
+    if p > 1:
+        u[0] = 5.0
+    return p**3 * np.sum(u)
+
+
+def relaxed(p: Any) -> Any:
+    x = np.exp(-(np.linspace(-3, 3, 20) ** 2))
+    for _ in range(10):
+        for i in range(1, 19):
+            x[i] += 0.5 * p * (x[i - 1] - 2 * x[i] + x[i + 1])
+    return np.sum(x)
+
+
+CASES = (
+    element, part, in_place, filled, added_at, alias, of_which_a_view_is_written, a_view_that_nothing_else_holds,
+    in_another_function, under_a_condition, relaxed,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+@pytest.mark.parametrize("f", CASES, ids=lambda f: f.__name__)
+def test_arrays_computed_from_constants_take_traced_values(f: Callable[[Any], Any], backend: str) -> None:
+    for p in (0.3, 2.0):
+        value, slope = sg.value_and_grad(f, backend=backend)(p)
+        assert value == pytest.approx(f(p), rel=1e-12)
+        assert slope == pytest.approx((f(p + 1e-6) - f(p - 1e-6)) / 2e-6, rel=1e-6)
+        assert sg.jvp(f, (p,), (1.0,), backend=backend)[1] == pytest.approx(slope, rel=1e-12)
+        derivative = sg.grad(f, backend=backend)
+        second = (derivative(p + 1e-6) - derivative(p - 1e-6)) / 2e-6
+        assert sg.grad(derivative, backend=backend)(p) == pytest.approx(second, rel=1e-6, abs=1e-6)
+
+
+def nodes(n: int) -> Any:
+    x = np.cos(np.pi * (np.arange(n) + 0.75) / (n + 0.5))
+    for _ in range(100):
+        one, other = np.ones(n), x
+        for k in range(2, n + 1):
+            one, other = other, ((2 * k - 1) * x * other - (k - 1) * one) / k
+        step = other * (x * x - 1) / (n * (x * other - one))
+        x -= step
+        if float(np.max(np.abs(step))) < 1e-14:
+            break
+    return x
+
+
+def test_arrays_that_no_traced_value_is_written_into_stay_known() -> None:
+    def f(p: Any) -> Any:
+        weights = np.exp(np.linspace(0, 1, 80))
+        weights[0] = 3.0
+        count = len([w for w in weights.tolist() if w > 2])
+        return count * np.sum(np.sin(p * np.polynomial.legendre.leggauss(count)[0])) + p * weights[0]
+
+    derivative = sg.value_and_grad(f)
+    assert derivative(2.0)[0] == pytest.approx(f(2.0), rel=1e-12)
+    assert "Why" not in sg.explain(derivative)(2.0)["how it runs"]
+
+
+def test_iterations_on_constants_run_while_tracing() -> None:
+    def f(p: Any) -> Any:
+        return np.sum(np.cos(p * nodes(6)))
+
+    derivative = sg.value_and_grad(f)
+    assert derivative(2.0)[0] == pytest.approx(f(2.0), rel=1e-12)
+    assert "Why" not in sg.explain(derivative)(2.0)["how it runs"]
+
+
+def test_what_something_else_holds_is_not_replaced_by_a_copy() -> None:
+    def f(p: Any) -> Any:
+        held = {"table": np.linspace(0.0, 1.0, 4) ** 2}
+        u = held.get("table")
+        u[0] = p  # type: ignore[index]
+        return np.sum(held["table"] ** 2)
+
+    with pytest.raises(ConcretizationError):
+        sg.grad(f)(2.0)
+
+
+def test_a_comparison_of_whole_arrays_is_a_test_of_one_program() -> None:
+    def settled(p: Any) -> Any:
+        x = np.eye(2)
+        for _ in range(500):
+            new = 0.5 * x + p * np.eye(2)
+            if np.allclose(new, x, rtol=1e-12, atol=1e-12):
+                break
+            x = new
+        return np.sum(x**2)
+
+    def equal(p: Any) -> Any:
+        x = p * np.ones(2)
+        return np.sum(x) if np.array_equal(x, np.abs(x)) is True else np.sum(x * x)
+
+    for f in (settled, equal):
+        for p in (1.0, -2.0):
+            value, slope = sg.value_and_grad(f)(p)
+            assert value == pytest.approx(f(p), rel=1e-12)
+            assert slope == pytest.approx((f(p + 1e-5) - f(p - 1e-5)) / 2e-5, rel=1e-6)
+        assert "Why" not in sg.explain(sg.grad(f))(1.0)["how it runs"]
