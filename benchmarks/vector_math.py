@@ -58,13 +58,18 @@ RANGES: dict[str, tuple[tuple[float, float], ...]] = {
     "maximum": ((-5, 5), (-5, 5)),
     "gammaln": ((0.1, 20),),
     "digamma": ((0.1, 20),),
+    "i0": ((-20, 20),),
+    "i1": ((-20, 20),),
+    "i0e": ((-20, 20),),
+    "i1e": ((-20, 20),),
 }
-SCIPY = {"digamma": "psi"}
+SCIPY = {"digamma": "psi", "i0": "i0"}
 JAX = {"pow": "power"}
 
 
 def rivals(name: str, arrays: list[Any], with_jax: bool) -> dict[str, Callable[[], Any]]:
-    known = getattr(np, JAX.get(name, name), None) or getattr(scipy.special, SCIPY.get(name, name))
+    ours = None if name in SCIPY else getattr(np, JAX.get(name, name), None)
+    known = ours or getattr(scipy.special, SCIPY.get(name, name))
     result = np.empty_like(arrays[0])
     found: dict[str, Callable[[], Any]] = {"numpy": lambda: known(*arrays, out=result)}
     if with_jax:
