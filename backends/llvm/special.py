@@ -10,6 +10,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Final
 
+import numpy as np
+
 from srcgrad.backends.llvm import scalars
 from srcgrad.backends.llvm.emitter import F32, F64
 from srcgrad.ir.core import Attrs, Operation
@@ -17,6 +19,7 @@ from srcgrad.ir.opdef import REGISTRY, Term
 from srcgrad.ir.types import DType
 
 Expansion = Callable[[Sequence[Term], Attrs], Term]
+C128: Final = np.dtype(np.complex128)
 LARGEST_ORDER: Final = 4
 """The derivatives that are written out: of higher ones the polynomials are long."""
 TERMS: Final = 13
@@ -28,10 +31,11 @@ def as_dtype(a: Term, dtype: DType) -> Term:
 
 
 def in_float64(function: Expansion) -> Expansion:
-    """The same of the operands as float64, in the operands' type."""
+    """The same of the operands as float64, or complex128, in the operands' type."""
 
     def widened(operands: Sequence[Term], attrs: Attrs) -> Term:
-        return as_dtype(function([as_dtype(x, F64) for x in operands], attrs), operands[0].dtype)
+        wide = [as_dtype(x, C128 if x.dtype.kind == "c" else F64) for x in operands]
+        return as_dtype(function(wide, attrs), operands[0].dtype)
 
     return widened
 
@@ -148,8 +152,12 @@ def is_power(operation: Operation) -> bool:
     return operation.results[0].type.dtype.kind == "c" or of_floats(operation)
 
 
+def of_numbers(operation: Operation) -> bool:
+    return operation.operands[0].type.dtype.kind == "c" or of_floats(operation)
+
+
 def is_low(operation: Operation) -> bool:
-    return of_floats(operation) and operation.attrs["n"] <= LARGEST_ORDER
+    return of_numbers(operation) and operation.attrs["n"] <= LARGEST_ORDER
 
 
 SPECIAL: Final[dict[str, tuple[Callable[[Operation], bool], Expansion]]] = {
@@ -159,7 +167,7 @@ SPECIAL: Final[dict[str, tuple[Callable[[Operation], bool], Expansion]]] = {
     "pow_log": (is_power, power_with_logarithm),
     "ndtr": (of_floats, in_float64(ndtr)),
     "rel_entr": (of_floats, in_float64(rel_entr)),
-    "sinc": (of_floats, in_float64(sinc)),
+    "sinc": (of_numbers, in_float64(sinc)),
     "sinc_derivative": (is_low, in_float64(sinc_derivative)),
     "xlogy": (of_floats, in_float64(xlogy)),
 }

@@ -46,15 +46,16 @@ def test_reduce_is_numpys(ufunc: Any) -> None:
             def f(x: Any, given: dict[str, Any] = given) -> Any:
                 return ufunc.reduce(x, **given)
 
-            try:
-                expected = f(x)
-            except (TypeError, ValueError):
-                with pytest.raises((TypeError, ValueError)):
-                    sg.jit(f)(x)
-                continue
-            if ufunc in MISREAD and name == "last axis":
-                continue
-            found = sg.jit(f)(x)
+            with np.errstate(all="ignore"):
+                try:
+                    expected = f(x)
+                except (TypeError, ValueError):
+                    with pytest.raises((TypeError, ValueError)):
+                        sg.jit(f)(x)
+                    continue
+                if ufunc in MISREAD and name == "last axis":
+                    continue
+                found = sg.jit(f)(x)
             assert found.dtype == expected.dtype and np.shape(found) == np.shape(expected), (name, x)
             np.testing.assert_allclose(found, expected, 2e-3 if found.dtype == np.float16 else 1e-6, err_msg=name)
 
