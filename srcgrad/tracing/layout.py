@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from srcgrad.errors import ShapeError
 from srcgrad.ir.types import ArrayType, DType
 
 Strides = tuple[int, ...]
@@ -45,3 +46,15 @@ def elementwise_strides(operands: Sequence[Array], dtype: DType) -> Strides | No
         order="K",
     )
     return strides_of(iterator.operands[-1])
+
+
+def order_name(order: str | None) -> str:
+    """An order of elements in memory: ``K`` where none is given.
+
+    Raises:
+        ShapeError: there is no such order.
+    """
+    name = "K" if order is None else str(order).upper()
+    if name not in ("C", "F", "A", "K"):
+        raise ShapeError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})")
+    return name

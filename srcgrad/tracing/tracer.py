@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,11 +25,16 @@ from srcgrad.ir.errors import nearest_hint
 from srcgrad.ir.opdef import REGISTRY
 from srcgrad.ir.types import ArrayType, DType
 from srcgrad.tracing.asked import Asked
+from srcgrad.tracing.flags import BYTES_HINT, GivenFlags
 from srcgrad.tracing.jax_arrays import is_jax_array
-from srcgrad.tracing.layout import elementwise_strides, strides_of, uninitialised
+from srcgrad.tracing.layout import (
+    elementwise_strides,
+    order_name,
+    strides_of,
+    uninitialised,
+)
 from srcgrad.tracing.trace import (
     CURRENT,
-    NeedsConcrete,
     Refused,
     Storage,
     Trace,
@@ -62,9 +66,6 @@ class Deferring:
         @property
         def shape(self) -> tuple[Any, ...]: ...
         def copy(self) -> Any: ...
-
-
-BYTES_HINT = "a traced array has no memory of its own: leave what reads or writes its bytes out of the function"
 
 
 class Tracer(Asked):
@@ -510,37 +511,6 @@ class Tracer(Asked):
                 or "write it with functions that have one, or give it a rule with custom_jvp or custom_vjp",
             )
         return rule(*args, **kwargs)
-
-
-def order_name(order: str | None) -> str:
-    """An order of elements in memory: ``K`` where none is given.
-
-    Raises:
-        ShapeError: there is no such order.
-    """
-    name = "K" if order is None else str(order).upper()
-    if name not in ("C", "F", "A", "K"):
-        raise ShapeError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})")
-    return name
-
-
-class GivenFlags:
-    """``x.flags`` of an array of the caller's: the order is known here, and whose memory it is only there."""
-
-    KNOWN: Final = frozenset({"aligned", "c_contiguous", "contiguous", "f_contiguous", "fnc", "forc", "fortran"})
-    LETTERS: Final = MappingProxyType({"O": "owndata", "W": "writeable", "X": "writebackifcopy", "B": "behaved"})
-
-    def __init__(self, flags: Any) -> None:
-        self._flags = flags
-
-    def __getattr__(self, name: str) -> Any:
-        if name in self.KNOWN or not hasattr(self._flags, name):
-            return getattr(self._flags, name)
-        raise NeedsConcrete(f"ndarray.flags.{name} of an argument is not known while it is traced", hint=BYTES_HINT)
-
-    def __getitem__(self, name: str) -> Any:
-        found = self._flags[name]
-        return found if name in ("A", "C", "F") else getattr(self, self.LETTERS.get(name, name.lower()))
 
 
 class Flat(Tracer):

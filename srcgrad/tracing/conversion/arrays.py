@@ -13,8 +13,9 @@ from srcgrad.errors import IndexingError, ShapeError, UnsupportedError
 from srcgrad.tracing.conversion.calls import CALLS, call, call_rule, lifted, traced_among
 from srcgrad.tracing.functions.registry import as_array, cast
 from srcgrad.tracing.functions.shapes import broadcast_to
+from srcgrad.tracing.layout import order_name
 from srcgrad.tracing.ragged import sized
-from srcgrad.tracing.tracer import FUNCTIONS, Deferring, Tracer, as_tracer, contains_tracer, order_name
+from srcgrad.tracing.tracer import FUNCTIONS, Deferring, Tracer, as_tracer, contains_tracer
 from srcgrad.tracing.views import StridedView
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from srcgrad.errors import DTypeError, NoAttributeError
 from srcgrad.ir.types import DType
+from srcgrad.tracing.flags import BYTES_HINT
 from srcgrad.tracing.functions.reductions import all as all_of
 from srcgrad.tracing.functions.registry import (
     as_array,
@@ -22,7 +23,7 @@ from srcgrad.tracing.functions.registry import (
 from srcgrad.tracing.indexing import IndexView
 from srcgrad.tracing.layout import uninitialised
 from srcgrad.tracing.trace import NeedsConcrete
-from srcgrad.tracing.tracer import BYTES_HINT, Tracer, as_tracer, from_value
+from srcgrad.tracing.tracer import Tracer, as_tracer, from_value
 from srcgrad.tracing.ufuncs import weak_type
 
 
