@@ -13,7 +13,7 @@ import re
 import sys
 from collections.abc import Callable
 from types import FrameType, TracebackType
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, Final, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -86,6 +86,11 @@ def translated(error: Exception) -> SrcgradError | None:
     )
 
 
+UNHASHABLE: Final = "unhashable type: 'Tracer'"
+"""What Python says of a traced value that it is to find in a table."""
+AS_A_KEY: Final = "a traced value is no key of a dict and no item of a set"
+
+
 def of_a_tracer(error: TypeError) -> SrcgradError:
     """srcgrad's error for one of Python or a library, which was given a traced value and says what it is not."""
     from srcgrad.tracing.conversion.convert import library_file  # which is written with this module
@@ -95,9 +100,16 @@ def of_a_tracer(error: TypeError) -> SrcgradError:
         if not internal_frame(entry.tb_frame) and not library_file(entry.tb_frame.f_code.co_filename):
             found = entry
         entry = entry.tb_next
+    span = user_span(2) if found is None else Span.of(found.tb_frame.f_code, found.tb_lasti)
+    if str(error) == UNHASHABLE:
+        return UnsupportedError(
+            f"{AS_A_KEY}: which number it is, is not known while the function is traced",
+            span=span,
+            hint="take a key that Python knows, such as an index or a name, or keep what belongs together in a list",
+        )
     return UnsupportedError(
         str(error),
-        span=user_span(2) if found is None else Span.of(found.tb_frame.f_code, found.tb_lasti),
+        span=span,
         hint="a Tracer stands for an array or a number while srcgrad traces the function: call NumPy's functions on "
         "it, or give the function that fails a rule with custom_vjp",
     )

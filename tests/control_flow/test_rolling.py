@@ -351,3 +351,16 @@ def test_memory_is_what_it_was_where_a_loop_is_given_up_at_its_end(f: Any, backe
 def test_a_container_that_is_made_in_a_loop_leaves_it_a_region() -> None:
     assert "20 trips" in (said := sg.explain(sg.grad(trained))(np.ones(2))["how it runs"])
     assert "unrolled" not in said
+
+
+def test_a_traced_key_is_told_as_the_reason_to_unroll() -> None:
+    def f(x: Any) -> Any:
+        kept = {}
+        for k in range(100):
+            x = x * 0.99
+            if k in (9, 99):
+                kept[k] = x
+        return kept[9] + kept[99]
+
+    assert "a traced value is no key of a dict" in sg.explain(sg.grad(f))(1.0)["how it runs"]
+    assert sg.grad(f)(1.0) == pytest.approx(0.99**10 + 0.99**100)

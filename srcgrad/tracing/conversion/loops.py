@@ -7,6 +7,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Sized
 from typing import Any, Final, TypeGuard
 
+from srcgrad.boundary import AS_A_KEY, UNHASHABLE
 from srcgrad.errors import SrcgradError
 from srcgrad.ir.core import Operation, Value
 from srcgrad.tracing.affine import Affine, between
@@ -176,6 +177,7 @@ def rolled(
         raise
     except (SrcgradError, TypeError, ValueError, IndexError, KeyError, AttributeError, Inside) as error:
         why = (getattr(error, "message", str(error)) or "a try is around it").splitlines()[0]
+        why = AS_A_KEY if why == UNHASHABLE else why
         if items.count > MOST_UNROLLED:
             raise MustRetrace(f"a loop of {items.count} trips cannot be one region: {why}") from None
         withdraw(trace, mark, sites, lifted, overlay)
