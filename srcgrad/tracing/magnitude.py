@@ -11,8 +11,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from srcgrad.ir.types import INT64
 from srcgrad.tracing.trace import Refused
-from srcgrad.tracing.tracer import Tracer
+from srcgrad.tracing.tracer import Tracer, cast_value, from_value
 
 USUAL: Final = 2**31
 TRIPS: Final = 2**24
@@ -63,3 +64,18 @@ def bounded(ufunc: np.ufunc, inputs: Sequence[Any], result: Any) -> Any:
 def grows(x: Any) -> bool:
     """Whether an integer at the end of a trip may be more than a sum of what it was and something usual."""
     return isinstance(x, Tracer) and x.weak and x.bound is not None and x.bound >= 2 * USUAL
+
+
+COUNTING: Final = frozenset({np.add, np.subtract, np.multiply, np.true_divide, np.floor_divide, np.remainder, np.power})
+"""Operators for which Python's truth values are the integers 0 and 1, while NumPy's stay truth values."""
+
+
+def counted(x: Any) -> Any:
+    """A number of Python's as an operand of arithmetic."""
+    if not isinstance(x, Tracer):
+        return int(x) if type(x) is bool else x
+    if x.dtype.kind != "b":
+        return x
+    found = from_value(cast_value(x.read(), INT64), scalar=True, weak=True)
+    found.bound = 1
+    return found

@@ -17,7 +17,7 @@ from srcgrad.ir.types import INT64, ArrayType, DType
 from srcgrad.tracing.affine import combined
 from srcgrad.tracing.asked import library_function
 from srcgrad.tracing.jax_arrays import is_jax_array
-from srcgrad.tracing.magnitude import bounded
+from srcgrad.tracing.magnitude import COUNTING, bounded, counted
 from srcgrad.tracing.tracer import (
     FUNCTIONS,
     Deferring,
@@ -316,21 +316,6 @@ def binary(ufunc: np.ufunc, left: Any, right: Any) -> Any:
     if ufunc is np.power and type(right) is int and not isinstance(left, int):
         return integer_power(left, right, weak)
     return call(ufunc, left, right, weak=weak)
-
-
-COUNTING = frozenset({np.add, np.subtract, np.multiply, np.true_divide, np.floor_divide, np.remainder, np.power})
-"""Operators for which Python's truth values are the integers 0 and 1, while NumPy's stay truth values."""
-
-
-def counted(x: Any) -> Any:
-    """A number of Python's as an operand of arithmetic."""
-    if not isinstance(x, Tracer):
-        return int(x) if type(x) is bool else x
-    if x.dtype.kind != "b":
-        return x
-    found = from_value(cast_value(x.read(), INT64), scalar=True, weak=True)
-    found.bound = 1
-    return found
 
 
 NO_OPERANDS = (str, bytes, type(None), dict, set, type, FunctionType)
