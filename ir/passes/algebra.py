@@ -150,7 +150,7 @@ def softplus_by_log1p(operation: Operation, builder: Builder) -> Value | None:
     limit=True,
 )
 def power_of_square(operation: Operation, builder: Builder) -> Value | None:
-    """At 0 the inner power of a derivative would be infinite, and times 0. A sum of squares is that of a norm."""
+    """At 0 the inner power of a derivative would be infinite, and times 0. The root of a sum of squares is a norm."""
     base, exponent = operation.operands
     total = made_by(base, "reduce_sum")
     square = (base if total is None else total.operands[0]).producer
@@ -159,8 +159,8 @@ def power_of_square(operation: Operation, builder: Builder) -> Value | None:
     literal = float(exponent.value) if isinstance(exponent, Literal) and exponent.splat else 0.0
     if not 1.0 < literal < float("inf") or literal.is_integer():
         return None
-    x = Term(builder, square.operands[0])
-    length = apply("abs", x) if total is None else apply("reduce_norm", x, **total.attrs)
+    root, inner = ("abs", square.operands[0]) if total is None else ("kinked_sqrt", base)
+    length = apply(root, Term(builder, inner))
     return apply("pow", length, 2.0 * literal).value
 
 
