@@ -10,7 +10,6 @@ from itertools import permutations
 from string import ascii_lowercase
 
 from srcgrad.ir.opdef import REGISTRY, Term, broadcast_to
-from srcgrad.ir.ops.divided import at_end
 from srcgrad.ir.ops.linalg import transposed
 
 
@@ -49,27 +48,40 @@ def product(left: Term, right: Term) -> Term:
 
 def chains(kernel: Term, matrices: Sequence[Term]) -> Term:
     """The sum over all orders of the matrices of the chains of products, weighted with the kernel."""
-    total: Term | None = None
-    for order in permutations(matrices):
-        if order[0].rank > order[-1].rank:  # the smaller stack first, so that the tensor in between is small
-            found = transposed(chain(kernel, [transposed(matrix) for matrix in order[::-1]]))
-        else:
-            found = chain(kernel, order)
-        total = found if total is None else total + found
-    assert total is not None
-    return total
+    every = (False,) * (len(matrices) + 1)
+    return total([chain(kernel, order, every) for order in permutations(matrices)])
 
 
-def chain(kernel: Term, matrices: Sequence[Term]) -> Term:
-    """The sum over i_1 … i_(n-1) of kernel[i0, …, in] M_1[i0, i1] … M_n[i_(n-1), i_n]; the kernel is symmetric."""
+def total(terms: Sequence[Term]) -> Term:
+    found, *others = terms
+    for other in others:
+        found = found + other
+    return found
+
+
+def chain(kernel: Term, matrices: Sequence[Term], shared: Sequence[bool]) -> Term:
+    """The sum over i_1 … i_(n-1) of kernel[i0, …, in] M_1[i0, i1] … M_n[i_(n-1), i_n]; the kernel is symmetric.
+
+    For indices that are ``shared`` the kernel has no axis: it is the same for all of their values.
+    """
+    if matrices[0].rank > matrices[-1].rank:  # the smaller stack first, so that the tensor in between is small
+        return transposed(chain(kernel, [transposed(matrix) for matrix in matrices[::-1]], shared[::-1]))
     count = len(matrices)
     first = matrices[0]
-    tensor = kernel.shape[kernel.rank - count - 1 :]
-    stack = max(kernel.shape[: kernel.rank - count - 1], first.shape[:-2], key=len)
-    shape, last = (*stack, *tensor), len(stack)
-    placed = broadcast_to(first, shape, (*range(last - first.rank + 2, last), last, last + 1))
-    found = at_end(kernel, shape) * placed
-    for matrix, left in zip(matrices[1:], range(count - 1, 0, -1), strict=True):
-        rest = ascii_lowercase[2 : 2 + left]
-        found = contracted(found, matrix, "ab" + rest, "b" + rest[0], "a" + rest)
+    names = ascii_lowercase[: count + 1]
+    own = [name for name, flag in zip(names, shared, strict=True) if not flag]
+    stack = max(kernel.shape[: kernel.rank - len(own)], first.shape[:-2], key=len)
+    sizes = dict(zip(own, kernel.shape[kernel.rank - len(own) :], strict=True))
+    sizes |= dict(zip("ab", first.shape[-2:], strict=True))
+    axes = [name for name in names if name in sizes]
+    last = len(stack)
+    shape = (*stack, *(sizes[name] for name in axes))
+    kernel_stack = range(last - (kernel.rank - len(own)), last)
+    weights = broadcast_to(kernel, shape, (*kernel_stack, *(last + axes.index(name) for name in own)))
+    found = weights * broadcast_to(first, shape, (*range(last - first.rank + 2, last), last, last + 1))
+    for k, matrix in enumerate(matrices[1:], start=1):
+        before, after = names[k], names[k + 1]
+        left = "".join(axes)
+        axes = ["a", after, *(name for name in axes if name not in ("a", before, after))]
+        found = contracted(found, matrix, left, before + after, "".join(axes))
     return found

@@ -11,13 +11,15 @@ taken from that of A. Directions and results are blocks of matrices like B: ``cr
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from itertools import permutations
+from itertools import product as cartesian
+from typing import Final
 
 import numpy as np
 
 from srcgrad.ir.core import Attrs, Builder, Operation, Region, is_splat, literal, zeros
-from srcgrad.ir.opdef import REGISTRY, LinearEmitter, LinearOperand, Tangent, Term, Zero, broadcast_to
-from srcgrad.ir.ops.chains import chains, product
+from srcgrad.ir.opdef import REGISTRY, LinearEmitter, LinearOperand, Tangent, Term, Zero
+from srcgrad.ir.ops.chains import chain, product, total
 from srcgrad.ir.ops.divided import Spectrum, at_end, differentiated, lift, like_dtype
 from srcgrad.ir.ops.eigen import adjoint, along, columns_of, emit_all, hermitian_part, require_stack, rounding
 from srcgrad.ir.ops.linalg import transposed
@@ -95,27 +97,107 @@ class Singular(MatrixFunction):
         (result,) = self.result_types([operand.type for operand in operands], attrs, regions)
         if not result.size or not own.matrix.type.size:
             return [Term(operands[0].builder, zeros(result))]
-        rows, columns = own.matrix.type.static_shape[-2:]
-        full = bool(own.directions) and rows != columns
-        u, values, vh = emit_all("svd", own.matrix, full_matrices=full)
-        sides = {"cross": (u, vh), "left": (u, adjoint(u)), "right": (adjoint(vh), vh)}
-        left, right = sides[attrs["block"]]
+        u, values, vh = emit_all("svd", own.matrix, full_matrices=False)
         if not own.directions:
+            sides = {"cross": (u, vh), "left": (u, adjoint(u)), "right": (adjoint(vh), vh)}
+            left, right = sides[attrs["block"]]
             shape = (*longest_stack(values, own), values.shape[-1])
             weights = lift(region, [at_end(values, shape), *spread_params(own, shape)])
             wide = at_end(left, (*shape[:-1], *left.shape[-2:]))
             return [product(wide * along(weights, wide, -1), right)]
         kernel = like_dtype(spectrum(values, own, region, attrs["even"]).differences(len(own.directions)), u)
-        turn = Term(u.builder, literal(rotation(rows, columns), ArrayType(u.dtype, (rows + columns,) * 2)))
-        inner = []
-        for direction, kind in zip(own.directions, attrs["kinds"], strict=True):
-            before, after = sides[kind]
-            small = product(product(adjoint(before), direction), adjoint(after))
-            inner.append(product(product(transposed(turn), embedded(small, kind, rows, columns)), turn))
-        upper, lower = rows_of(turn, 0, rows), rows_of(turn, rows, rows + columns)
-        first, second = {"cross": (upper, lower), "left": (upper, upper), "right": (lower, lower)}[attrs["block"]]
-        block = product(product(first, chains(kernel, inner)), transposed(second))
-        return [product(product(left, block), right)]
+        directions = list(zip(own.directions, attrs["kinds"], strict=True))
+        return [Doubled(u, adjoint(vh)).summed(kernel, directions, attrs["block"])]
+
+
+CORNERS: Final = {"cross": (0, 1), "left": (0, 0), "right": (1, 1)}
+"""Where a block stands in the doubled matrix: its rows and its columns. A cross block stands there twice."""
+
+Direction = tuple[Term, str]
+"""A block of a doubled matrix, and its kind."""
+
+
+class Doubled:
+    """The eigenvectors of [[0, A], [A^H, 0]]: those of s and of -s are [u, v] and [u, -v] over the root of 2.
+
+    Those of its null space, which has the dimensions that the longer side of A has more, are not computed: on that side
+    their sum over n n^H is I - W W^H with the side's singular vectors W, and the kernel is the same for all of them.
+    """
+
+    def __init__(self, u: Term, v: Term) -> None:
+        self.vectors = (u, v)
+        rows, columns = u.type.static_shape[-2], v.type.static_shape[-2]
+        self.null = None if rows == columns else int(columns > rows)
+        self.count = min(rows, columns)
+
+    def summed(self, kernel: Term, directions: Sequence[Direction], block: str) -> Term:
+        """The block of the sum over all orders of the directions, and over the eigenvectors of s and -s or of 0."""
+        kinds = (False,) if self.null is None else (False, True)
+        found = []
+        for shared in cartesian(kinds, repeat=len(directions) + 1):
+            if all(shared) or not self.has_place(block, shared[0], shared[-1]):
+                continue
+            weights = kernel if self.null is None else part(kernel, shared)
+            for order in permutations(directions):
+                places = list(zip(order, shared, shared[1:], strict=False))
+                if all(self.has_place(kind, *ends) or self.has_place(kind, *ends[::-1]) for (_, kind), *ends in places):
+                    inner = [self.inner(direction, *ends) for direction, *ends in places]
+                    found.append(self.outer(chain(weights, inner, shared), block, shared[0], shared[-1]))
+        return total(found)
+
+    def has_place(self, kind: str, before: bool, after: bool) -> bool:
+        """Whether the null space, where an end is in it, is on the side on which the block is."""
+        rows, columns = CORNERS[kind]
+        return (not before or rows == self.null) and (not after or columns == self.null)
+
+    def inner(self, direction: Direction, before: bool, after: bool) -> Term:
+        """A direction in the basis of the eigenvectors; in the null space, projected."""
+        block, kind = direction
+        found = []
+        if self.has_place(kind, before, after):
+            found.append(self.turned(block, kind, before, after))
+        if kind == "cross" and self.has_place(kind, after, before):
+            found.append(adjoint(found[0] if before == after else self.turned(block, kind, after, before)))
+        return total(found)
+
+    def turned(self, block: Term, kind: str, before: bool, after: bool) -> Term:
+        rows, columns = CORNERS[kind]
+        found = adjoint(self.applied(columns, after, adjoint(block)))
+        return self.applied(rows, before, found)
+
+    def applied(self, side: int, null: bool, matrix: Term) -> Term:
+        """The adjoint of the eigenvectors, or the projector, times a matrix."""
+        vectors = self.vectors[side]
+        small = product(adjoint(vectors), matrix)
+        if null:
+            own = product(vectors, small)
+            return at_end(matrix, own.shape) - own
+        small = small * np.sqrt(0.5)
+        return REGISTRY["concatenate"](small, -small if side else small, axis=small.rank - 2)
+
+    def outer(self, inner: Term, block: str, before: bool, after: bool) -> Term:
+        """The block of the doubled matrix, from its numbers in the basis."""
+        rows, columns = CORNERS[block]
+        found = inner if before else self.restored(rows, inner)
+        return found if after else adjoint(self.restored(columns, adjoint(found)))
+
+    def restored(self, side: int, inner: Term) -> Term:
+        """The part on one side of the eigenvectors times a matrix."""
+        first, second = rows_of(inner, 0, self.count), rows_of(inner, self.count, 2 * self.count)
+        both = first - second if side else first + second
+        return product(self.vectors[side], both * np.sqrt(0.5))
+
+
+def part(kernel: Term, shared: Sequence[bool]) -> Term:
+    """The kernel at its last row for the indices that are shared, and without that row for the others."""
+    first = kernel.rank - len(shared)
+    sizes = kernel.type.static_shape
+    last = [sizes[-1] - 1] * len(shared)
+    starts = (*(0 for _ in sizes[:first]), *(end * flag for end, flag in zip(last, shared, strict=True)))
+    limits = (*sizes[:first], *(end + flag for end, flag in zip(last, shared, strict=True)))
+    found = REGISTRY["slice"](kernel, starts=starts, limits=limits, strides=(1,) * kernel.rank)
+    kept = (*sizes[:first], *(end for end, flag in zip(last, shared, strict=True) if not flag))
+    return REGISTRY["reshape"](found, shape=kept)
 
 
 def conjugated(s: LinearEmitter, tangent: Tangent) -> Tangent:
@@ -123,9 +205,9 @@ def conjugated(s: LinearEmitter, tangent: Tangent) -> Tangent:
 
 
 def spectrum(values: Term, own: Parts, region: Region, even: bool) -> Spectrum:
-    """The eigenvalues of the doubled matrix; those of its null space belong to no value of A."""
+    """The eigenvalues of the doubled matrix; that of its null space, which stands once, belongs to no value of A."""
     rows, columns = own.matrix.type.static_shape[-2:]
-    null = abs(rows - columns)
+    null = rows != columns
     shape = (*longest_stack(values, own), values.shape[-1])
     params = [
         joined([wide, wide], null) if is_indexed else param
@@ -212,48 +294,16 @@ def only_where(region: Region) -> Region:
     return builder.region([builder.emit(REGISTRY["select"], [predicate, found, zeros(found.type)])])
 
 
-def joined(pieces: Sequence[Term], null: int, fill: Term | None = None) -> Term:
-    """Numbers for s, for -s, and for ``null`` zeros: those are 0, or ``fill``, one number for each matrix."""
+def joined(pieces: Sequence[Term], null: bool, fill: Term | None = None) -> Term:
+    """Numbers for s, for -s, and for the null space: that is 0, or ``fill``, one number for each matrix."""
     found = list(pieces)
     first = found[0]
     if null:
-        type = first.type.with_shape((*first.shape[:-1], null))
         found.append(
-            Term(first.builder, zeros(type))
-            if fill is None
-            else broadcast_to(fill, type.shape, tuple(range(first.rank)))
+            Term(first.builder, zeros(first.type.with_shape((*first.shape[:-1], 1)))) if fill is None else fill
         )
     return REGISTRY["concatenate"](*found, axis=first.rank - 1)
 
 
 def rows_of(matrix: Term, start: int, limit: int) -> Term:
     return transposed(columns_of(transposed(matrix), start, limit))
-
-
-def embedded(block: Term, kind: str, rows: int, columns: int) -> Term:
-    """A block in a matrix like the doubled one."""
-    stack, last = block.type.static_shape[:-2], block.rank - 1
-
-    def empty(height: int, width: int) -> Term:
-        return Term(block.builder, zeros(block.type.with_shape((*stack, height, width))))
-
-    corners = [[empty(rows, rows), empty(rows, columns)], [empty(columns, rows), empty(columns, columns)]]
-    if kind == "cross":
-        corners[0][1], corners[1][0] = block, adjoint(block)
-    else:
-        place = int(kind == "right")
-        corners[place][place] = block
-    both = [REGISTRY["concatenate"](*row, axis=last) for row in corners]
-    return REGISTRY["concatenate"](*both, axis=last - 1)
-
-
-def rotation(rows: int, columns: int) -> np.ndarray[Any, Any]:
-    """The eigenvectors of [[0, I], [I, 0]] with blocks of these sizes: those of 1, of -1, of 0."""
-    count, size = min(rows, columns), rows + columns
-    found = np.zeros((size, size))
-    k = np.arange(count)
-    found[k, k] = found[rows + k, k] = found[k, count + k] = np.sqrt(0.5)
-    found[rows + k, count + k] = -np.sqrt(0.5)
-    rest = np.arange(count, max(rows, columns))
-    found[rest if rows > columns else rows + rest, count + rest] = 1
-    return found
