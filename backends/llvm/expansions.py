@@ -10,6 +10,7 @@ import numpy as np
 
 from srcgrad.backends.llvm import scalars
 from srcgrad.backends.llvm.emitter import F32, F64
+from srcgrad.backends.llvm.factors import FACTORED, factored_once
 from srcgrad.backends.llvm.indices import VIEWS
 from srcgrad.backends.llvm.kinds import is_loop_type, is_plain, is_zero
 from srcgrad.backends.llvm.loops import REDUCTIONS
@@ -264,7 +265,9 @@ def written_out(function: Function) -> Function:
         function = joined(function)
     if any(is_filled(value) for operation in found for value in operation.operands if reads_memory(operation)):
         function = filled(function)
-    return expanded(function) if any(map(expands, found)) else function
+    if any(map(expands, found)):
+        function = expanded(function)
+    return factored_once(function) if sum([operation.op.name in FACTORED for operation in found]) > 1 else function
 
 
 def reads_memory(operation: Operation) -> bool:

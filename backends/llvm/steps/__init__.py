@@ -55,6 +55,7 @@ def writers() -> dict[str, tuple[StepWriter, ...]]:
         determinants,
         exponential_derivatives,
         extremes,
+        factors,
         formulas,
         indexing,
         integers,
@@ -82,6 +83,7 @@ def writers() -> dict[str, tuple[StepWriter, ...]]:
         determinants,
         cofactors,
         systems,
+        factors,
         exponential_derivatives,
         schur_forms,
     ):

@@ -37,12 +37,13 @@ class Determinant(Lapack):
 
     def __init__(self, operation: Operation, target: Target) -> None:
         super().__init__(operation, target)
-        self.matrix_place = self.space(self.rows**2)
-        self.pivots = self.space(self.rows, INT32)
+        self.matrix_place = self.pivots = ""
 
     def factored(self, example: Number) -> Number:
         """Factor a matrix: 1.0 or -1.0, by the number of rows exchanged."""
         n, size = self.rows, self.integer_at(self.rows)
+        self.matrix_place = self.matrix_place or self.space(n**2)
+        self.pivots = self.pivots or self.space(n, INT32)
         self.take(self.matrix_place, self.matrix("%in0", self.given, example), n, n)
         if n:
             self.run("getrf", size, size, self.matrix_place, size, self.pivots)
@@ -90,7 +91,6 @@ class Determinant(Lapack):
 
 
 def write_det(operation: Operation, name: str, target: Target) -> Step | None:
-    """The product of the diagonal, with a power of two apart, so that no partial product overflows."""
     w = Determinant(operation, target)
     if not w.fits:
         return None
@@ -98,6 +98,11 @@ def write_det(operation: Operation, name: str, target: Target) -> Step | None:
         w.attempt(lambda: small_systems.write_determinant(w))
     elif stacked_systems.is_stacked(w):
         w.attempt(lambda: stacked_systems.write_determinant(w))
+    return write_det_of(w, name)
+
+
+def write_det_of(w: Determinant, name: str) -> Step:
+    """The product of the diagonal, with a power of two apart, so that no partial product overflows."""
 
     def multiply(k: Number, carried: list[Number]) -> list[Number]:
         *parts, total = carried
@@ -116,7 +121,7 @@ def write_det(operation: Operation, name: str, target: Target) -> Step | None:
         w.put([w.select(succeeded, part, 0.0) for part in parts], w.result(example))
 
     w.each(body)
-    return w.step(name, operation)
+    return w.step(name, w.operation)
 
 
 def clamped(w: Lapack, power: Number) -> Number:
@@ -125,7 +130,6 @@ def clamped(w: Lapack, power: Number) -> Number:
 
 
 def write_slogdet(operation: Operation, name: str, target: Target) -> Step | None:
-    """The signs multiplied and the logarithms added, in order; of a singular matrix 0 and -inf."""
     w = Determinant(operation, target)
     if not w.fits:
         return None
@@ -133,6 +137,11 @@ def write_slogdet(operation: Operation, name: str, target: Target) -> Step | Non
         w.attempt(lambda: small_systems.write_determinant(w))
     elif stacked_systems.is_stacked(w):
         w.attempt(lambda: stacked_systems.write_determinant(w))
+    return write_slogdet_of(w, name)
+
+
+def write_slogdet_of(w: Determinant, name: str) -> Step:
+    """The signs multiplied and the logarithms added, in order; of a singular matrix 0 and -inf."""
 
     def accumulate(k: Number, carried: list[Number]) -> list[Number]:
         *sign, total = carried
@@ -153,7 +162,7 @@ def write_slogdet(operation: Operation, name: str, target: Target) -> Step | Non
         w.put([w.select(succeeded, total, float("-inf"))], w.result(example, 1))
 
     w.each(body)
-    return w.step(name, operation)
+    return w.step(name, w.operation)
 
 
 WRITERS: Final[Mapping[str, StepWriter]] = {

@@ -24,6 +24,11 @@ from srcgrad.ir.types import ArrayType, real_dtype
 C128: Final = np.dtype(np.complex128)
 
 
+def widened(dtype: DType) -> DType:
+    """What NumPy computes in."""
+    return C128 if dtype.kind == "c" else F64
+
+
 class Lapack(Writer):
     """A step over a stack of matrices; ``given`` is the type of the first operand, ``rows`` by ``columns``."""
 
@@ -35,7 +40,7 @@ class Lapack(Writer):
         *stack, self.rows, self.columns = self.given.static_shape
         self.examples = prod(stack)
         self.own = self.given.dtype
-        self.dtype = (C128 if self.own.kind == "c" else F64) if wide else self.own
+        self.dtype = widened(self.own) if wide else self.own
         self.real = real_dtype(self.dtype)
         self.size = self.dtype.itemsize
         self.information = ""

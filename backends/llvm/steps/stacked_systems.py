@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from srcgrad.backends.llvm.emitter import F64, Number
+from srcgrad.backends.llvm.emitter import F64, DType, Number
 from srcgrad.backends.llvm.steps.lapack import Lapack
 from srcgrad.backends.llvm.steps.matrices import Matrix, copy_transposed
 from srcgrad.backends.llvm.steps.small_systems import Stack, least_pivot, magnitude, require_pivots, store_determinant
+from srcgrad.backends.llvm.target import Target
 from srcgrad.backends.llvm.vector_math import FUNCTIONS
 
 MOST_ROWS: Final = 24
@@ -22,10 +23,14 @@ Index = Number | int
 
 
 def is_stacked(w: Lapack, columns: int = 1) -> bool:
+    return are_stacked(w.target, w.own, w.rows, columns, w.examples)
+
+
+def are_stacked(target: Target, dtype: DType, rows: int, columns: int, examples: int) -> bool:
     """Whether there are enough matrices to be worth the code, which takes longer to compile than a call of LAPACK."""
-    lanes = w.target.vector_bytes // 8
+    lanes = target.vector_bytes // 8
     most = MOST_ROWS if lanes > 2 else MOST_ROWS // 2
-    return w.own.kind == "f" and 0 < w.rows <= most and 0 < columns <= most and w.examples >= 2 * lanes
+    return dtype.kind == "f" and 0 < rows <= most and 0 < columns <= most and examples >= 2 * lanes
 
 
 class Grid:
