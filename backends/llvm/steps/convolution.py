@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Final
 
 from srcgrad.backends.llvm import scalars
@@ -15,6 +16,9 @@ from srcgrad.backends.llvm.target import Target
 from srcgrad.ir.core import Operation
 from srcgrad.ir.types import real_dtype
 
+TAPS: Final = 4
+"""How many elements of the shorter operand meet the row that is in registers."""
+
 
 def convolve(operation: Operation, name: str, target: Target) -> Step | None:
     """Element o of the window is the sum over j of long[start + o - j] short[j]."""
@@ -25,7 +29,7 @@ def convolve(operation: Operation, name: str, target: Target) -> Step | None:
     walk = _Window(w)
     w.zero("%out0", w.results[0].size * dtype.itemsize)
     if w.results[0].size:
-        w.each(walk.examples, lambda a: w.nest(walk.short, lambda j: walk.gain(a, j, [])))
+        w.each(walk.examples, lambda a: w.nest(walk.short[:-1], lambda j: walk.gain(a, j, [])))
     return w.finish()
 
 
@@ -53,31 +57,23 @@ class _Window:
         return low, e.select(e.compare("slt", last, self.window[axis]), last, w.i64(self.window[axis]))
 
     def gain(self, a: Number, j: list[Number], outer: list[Number]) -> None:
-        """Add what element ``j`` of the shorter operand gives, in the rows of the window from ``outer`` on."""
+        """Add what a row ``j`` of the shorter operand gives, in the rows of the window from ``outer`` on."""
         w, axis = self.w, len(outer)
-        low, high = self.bounds(axis, j[axis])
         if axis < self.rank - 1:
+            low, high = self.bounds(axis, j[axis])
             w.each(high, lambda o: self.gain(a, j, [*outer, o]), low)
             return
-        short = w.flat((a, math.prod(self.short)), *zip(j, strides_of(self.short), strict=True))
-        factor = w.read_parts(self.which[1], short)
         here = w.flat((a, math.prod(self.window)), *zip(outer, strides_of(self.window), strict=False))
+        short = w.flat((a, math.prod(self.short)), *zip(j, strides_of(self.short), strict=False))
         there = w.times(a, math.prod(self.long))
-        for k, step in enumerate(strides_of(self.long)):
-            shift = w.plus(self.starts[k], w.times(j[k], -1))
-            place = w.plus(shift, outer[k]) if k < axis else shift
-            there = w.plus(there, w.times(place, step))
-
-        def add(o: Number, lanes: int) -> None:
-            place, source = w.plus(here, o), w.plus(there, o)
-            if self.dtype.kind == "c":
-                self.add_complex(place, source, factor)
-                return
-            value = w.e.splat(factor[0], lanes)
-            before, more = w.load("%out0", place, self.dtype, lanes), w.read(self.which[0], source, lanes)
-            w.write(place, scalars.TABLE["add"](w.e, before, scalars.TABLE["mul"](w.e, more, value)))
-
-        w.strip(high, self.lanes, add, low)
+        strides = strides_of(self.long)
+        for start, stride, place, index in zip(self.starts, strides, outer, j, strict=False):
+            there = w.plus(there, w.times(w.plus(w.plus(place, start), w.times(index, -1)), stride))
+        row = _Row(self, here, w.plus(there, self.starts[-1]), short)
+        count = self.short[-1]
+        whole = 0 if self.dtype.kind == "c" else count - count % TAPS
+        w.each(whole, row.gain_several, step=TAPS)
+        w.each(count, row.gain, whole)
 
     def add_complex(self, place: Number, source: Number, factor: list[Number]) -> None:
         w, e, part = self.w, self.w.e, real_dtype(self.dtype)
@@ -85,6 +81,58 @@ class _Window:
         before = [w.load("%out0", w.plus(w.times(place, 2), k), part) for k in range(2)]
         real, imaginary = e.sub(e.mul(a, c), e.mul(b, d)), e.add(e.mul(a, d), e.mul(b, c))
         w.write_parts(place, [e.add(before[0], real), e.add(before[1], imaginary)])
+
+
+class _Row:
+    """A row of the window from ``here`` on, of the longer operand from ``there``, and of the shorter from ``short``."""
+
+    def __init__(self, window: _Window, here: Number, there: Number, short: Number) -> None:
+        self.window, self.w = window, window.w
+        self.here, self.there, self.short = here, there, short
+
+    def factor(self, j: Number) -> list[Number]:
+        return self.w.read_parts(self.window.which[1], self.w.plus(self.short, j))
+
+    def gain(self, j: Number) -> None:
+        """Add what one element gives."""
+        low, high = self.window.bounds(-1, j)
+        self.add([j], low, high)
+
+    def gain_several(self, first: Number) -> None:
+        """Add what elements from ``first`` on give: where all of them do, in one pass; then where only some do."""
+        w, e = self.w, self.w.e
+        several = [w.plus(first, k) for k in range(TAPS)]
+        begin, _ = self.window.bounds(-1, several[-1])
+        _, end = self.window.bounds(-1, first)
+        end = e.select(e.compare("slt", end, begin), begin, end)
+
+        def edges(k: Number) -> None:
+            low, high = self.window.bounds(-1, w.plus(first, k))
+            self.add([w.plus(first, k)], low, e.select(e.compare("slt", high, begin), high, begin))
+            self.add([w.plus(first, k)], end, high)
+
+        w.each(TAPS, edges)
+        self.add(several, begin, end)
+
+    def add(self, elements: Sequence[Number], low: Number, high: Number) -> None:
+        """Add what elements give to the row from ``low`` to ``high``, one after another."""
+        w, dtype = self.w, self.window.dtype
+        factors = [self.factor(j) for j in elements]
+        sources = [w.plus(self.there, w.times(j, -1)) for j in elements]
+
+        def gain(o: Number, lanes: int) -> None:
+            place = w.plus(self.here, o)
+            if dtype.kind == "c":
+                self.window.add_complex(place, w.plus(sources[0], o), factors[0])
+                return
+            total = w.load("%out0", place, dtype, lanes)
+            for factor, source in zip(factors, sources, strict=True):
+                more = w.read(self.window.which[0], w.plus(source, o), lanes)
+                more = scalars.TABLE["mul"](w.e, more, w.e.splat(factor[0], lanes))
+                total = scalars.TABLE["add"](w.e, total, more)
+            w.write(place, total)
+
+        w.strip(high, self.window.lanes, gain, low)
 
 
 WRITERS: Final[dict[str, StepWriter]] = {"convolve": convolve}

@@ -571,6 +571,17 @@ def test_convolution_of_long_rows(dtype: Any) -> None:
         require_close("convolve", y, x, starts=(start,), sizes=(size,))
 
 
+@pytest.mark.parametrize("seed", range(24))
+def test_convolution_of_windows_of_planes(seed: int) -> None:
+    """Of every size against the number of elements that meet a row at a time."""
+    random = np.random.default_rng(seed)
+    shapes = random.integers(1, 14, (2, 2))
+    starts = [int(random.integers(0, total)) for total in shapes.sum(axis=0) - 1]
+    sizes = [int(random.integers(1, total - at + 1)) for total, at in zip(shapes.sum(axis=0) - 1, starts, strict=True)]
+    x, y = (random.normal(size=shape) for shape in shapes)
+    require_close("convolve", x, y, starts=tuple(starts), sizes=tuple(sizes))
+
+
 @pytest.mark.parametrize("size", [1, 2, 3, 8, 30, 97])
 def test_transforms_along_every_axis(size: int) -> None:
     random = np.random.default_rng(9)
