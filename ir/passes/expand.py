@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final
 
 from srcgrad.ir.core import Builder, Function, Literal, Operation, Region, Value
-from srcgrad.ir.opdef import REGISTRY, Term
+from srcgrad.ir.opdef import Term
 from srcgrad.ir.passes.rewrite import AnyRegion, rebuilt
-
-WHOLE: Final = {"eigvalsh": ("eigh", 0, {}), "svdvals": ("svd", 1, {"full_matrices": False})}
-"""The decompositions without their vectors: with them, which result of those, and with which attributes."""
 
 
 def is_expanded(operation: Operation) -> bool:
@@ -24,8 +20,7 @@ def needs_expansion(function: Region) -> bool:
 def expand(function: Function) -> Function:
     """The function without ops that are `expanded`, in regions too; itself if it has none.
 
-    Equal decompositions are computed once, and values alone are taken from a decomposition of the same matrix that is
-    computed anyway.
+    Equal decompositions are computed once.
 
     >>> import srcgrad.ir.ops
     >>> from srcgrad.ir.core import Builder
@@ -41,7 +36,7 @@ def expand(function: Function) -> Function:
     """
     if not needs_expansion(function):
         return function
-    return merged(expanded(function))
+    return expanded(function)
 
 
 def emitted(region: AnyRegion, emit: Callable[[Builder, Operation, list[Value]], Sequence[Value]]) -> AnyRegion:
@@ -71,25 +66,5 @@ def expanded(region: AnyRegion) -> AnyRegion:
             return [term.value for term in operation.op.expand(terms, operation.attrs, operation.regions)]
         regions = tuple([expanded(inner) for inner in operation.regions])
         return builder.emit_operation(operation.op, operands, operation.attrs, regions).results
-
-    return emitted(region, emit)
-
-
-def merged(region: AnyRegion) -> AnyRegion:
-    """Values alone, where a decomposition of the same matrix is computed too, become its values."""
-    known = {(operation.op.name, operation.operands[0]) for operation in region.operations if operation.operands}
-    chosen = {
-        operation: WHOLE[operation.op.name]
-        for operation in region.operations
-        if operation.op.name in WHOLE and (WHOLE[operation.op.name][0], operation.operands[0]) in known
-    }
-    if not chosen:
-        return region
-
-    def emit(builder: Builder, operation: Operation, operands: list[Value]) -> Sequence[Value]:
-        if operation not in chosen:
-            return builder.emit_operation(operation.op, operands, operation.attrs, operation.regions).results
-        name, position, attrs = chosen[operation]
-        return builder.emit_operation(REGISTRY[name], operands, attrs).results[position : position + 1]
 
     return emitted(region, emit)

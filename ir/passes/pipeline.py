@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
 from srcgrad.ir.core import Function
+from srcgrad.ir.passes.contained import has_parts, taken_from_others
 from srcgrad.ir.passes.dce import dce
 from srcgrad.ir.passes.expand import expand, needs_expansion
 from srcgrad.ir.passes.fold import Evaluator, make_folder
@@ -103,6 +104,8 @@ def count(function: Function) -> int:
 DCE: Final = Pass("dce", lambda function, fired: dce(function))
 EXPAND: Final = Pass("expand", lambda function, fired: expand(function), needs_expansion)
 """Ops that no backend runs are written out."""
+PARTS: Final = Pass("parts", lambda function, fired: taken_from_others(function), has_parts)
+"""What is part of another result is taken from it."""
 LOOPS: Final = Pass("loops", lambda function, fired: tidy(function), has_control)
 """What the regions of control flow need not do leaves them."""
 LITERALS: Final = Pass("literals", lambda function, fired: tidy(function), has_literals)
@@ -132,4 +135,4 @@ PREPARE: Final = (DCE, LOOPS, LIMITS, DCE)
 
 def optimisation(evaluate_operation: Evaluator | None = None) -> tuple[Pass, ...]:
     """The passes of `optimise`; dead code leaves first too, so that no time goes into it."""
-    return (DCE, EXPAND, LOOPS, simplification(evaluate_operation), LITERALS, DCE)
+    return (DCE, EXPAND, PARTS, LOOPS, simplification(evaluate_operation), LITERALS, DCE)
