@@ -6,7 +6,8 @@ Each row times the same work by every peer that is installed. Rounds are interle
 in an order that moves on by one), so that what else the machine does falls on all alike; the median over the rounds is
 printed, and its ratio to srcgrad's (above 1: slower than srcgrad). A dash is a peer that is not installed or has no
 such row; a row that fails prints its error and the others go on. All run on one thread, in float64 unless their names
-say more. Without ``--only`` all run but the many of matrices and linear algebra: ``matrix-*`` and ``algebra-*``.
+say more. Without ``--only`` all run but the many of matrices and linear algebra: ``matrix-*``, ``algebra-*`` and
+``gradients-*``.
 
 Peers: NumPy with the gradient written by hand, HIPS autograd, JAX (jit, x64), PyTorch.
 """
@@ -45,7 +46,7 @@ from benchmarks.measure import (  # and sets one thread, before NumPy is importe
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.rows import algebra, calls, compiling, fused, in_place, loops, masks, matrices, threads
+from benchmarks.rows import algebra, calls, compiling, fused, gradients, in_place, loops, masks, matrices, threads
 
 Array = NDArray[np.float64]
 
@@ -232,7 +233,7 @@ ROWS: dict[str, Callable[[int], Row]] = {
     **masks.ROWS,
     **threads.ROWS,
 }
-DETAILED: dict[str, Callable[[int], Row]] = {**matrices.ROWS, **algebra.ROWS}
+DETAILED: dict[str, Callable[[int], Row]] = {**matrices.ROWS, **algebra.ROWS, **gradients.ROWS}
 """What runs only where it is asked for."""
 
 

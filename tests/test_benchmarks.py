@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from benchmarks import measure, run
-from benchmarks.rows import algebra, matrices
+from benchmarks.rows import algebra, gradients, matrices
 
 
 def test_patterns_choose_rows() -> None:
@@ -16,7 +16,7 @@ def test_patterns_choose_rows() -> None:
         *(name for name in run.ROWS if name.startswith("fused-1")),
         "chain",
     ]
-    assert set(run.chosen(["matrix-*", "algebra-*"])) == set(run.DETAILED)
+    assert set(run.chosen(["matrix-*", "algebra-*", "gradients-*"])) == set(run.DETAILED)
     assert not set(run.ROWS) & set(run.DETAILED)
     with pytest.raises(ValueError, match="no row is named nothing-"):
         run.chosen(["chain", "nothing-*"])
@@ -60,10 +60,13 @@ def test_medians_are_of_turns(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("jax_as_it_was")
-@pytest.mark.parametrize("name", ["matrix-layer-norm-64-float32", "matrix-logsumexp-64-float64", "algebra-slogdet-64"])
+@pytest.mark.parametrize(
+    "name",
+    ["matrix-layer-norm-64-float32", "matrix-logsumexp-64-float64", "algebra-slogdet-64", "gradients-log-density-40"],
+)
 def test_rows_check_their_results(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("llvmlite")
-    for rows in (matrices, algebra):
+    for rows in (matrices, algebra, gradients):
         monkeypatch.setattr(rows, "measured", lambda row, calls, rounds, scale: row)
     assert not run.DETAILED[name](1).notes
     monkeypatch.setitem(matrices.CASES, "softmax", lambda xp: lambda x, v: x + (xp.__name__ != "numpy"))
