@@ -195,6 +195,18 @@ class Signature:
         return self._jvp
 
 
+def analytic(pullback: Callable[..., Any]) -> Callable[..., Any]:
+    """A pullback written as for real numbers, as PyTorch takes it of complex ones: with conjugated partials."""
+
+    def pull(cotangent: Any, *values: Any) -> Any:
+        if cotangent.dtype.kind != "c":
+            return pullback(cotangent, *values)
+        found = pullback(np.conjugate(cotangent), *values)
+        return tuple(np.conjugate(x) for x in found) if isinstance(found, tuple) else np.conjugate(found)
+
+    return pull
+
+
 def conjugated(builder: Builder, value: Value) -> Value:
     return builder.emit(REGISTRY["conj"], [value]) if value.type.dtype.kind == "c" else value
 

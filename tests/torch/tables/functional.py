@@ -65,6 +65,9 @@ for name in ("softmax", "log_softmax", "softmin"):
 for shape in ((4,), (2, 4), (2, 3, 4), (2, 1, 2, 4), (0, 4)):
     add(f"linear of {shape}", "F.linear(a, w, b)", a=shape, w=(3, 4), b=(3,), second=shape != (0, 4))
     add(f"linear of {shape} without bias", "F.linear(a, w)", a=shape, w=(3, 4), second=shape != (0, 4))
+for shape in ((4,), (2, 4), (2, 3, 4)):
+    add(f"linear of complex {shape}", "F.linear(a, w, b)", a=(shape, "complex"), w=((3, 4), "complex"),
+        b=((3,), "complex"))  # fmt: skip
 add("linear of wrong sizes", "F.linear(a, w)", a=(2, 5), w=(3, 4))
 add("linear of two dtypes", "F.linear(a, w.float())", a=(2, 4), w=(3, 4))
 add("linear of 0-d", "F.linear(a, w)", a=(), w=(3, 4))
@@ -240,6 +243,12 @@ for name, (image, kernel, more) in CONVOLUTIONS.items():
     add(name, f"F.{function}(a, w, b{tail})", a=image, w=kernel, b=(outputs,), second=False)
     add(f"{name} without bias", f"F.{function}(a, w{tail})", a=image, w=kernel, second=True)
 add("conv2d of float32", "F.conv2d(a.float(), w.float())", a=(1, 1, 3, 3), w=(1, 1, 2, 2), second=False, rtol=2e-6)
+for image, weight, more in (((1, 2, 4, 3), (4, 1, 2, 2), "groups=2, padding=1"), ((2, 3, 3), (3, 2, 2, 2), "stride=2")):
+    add(f"conv2d of complex {image}", f"F.conv2d(a, w, b, {more}) * 1", a=(image, "complex"), w=(weight, "complex"),
+        b=((weight[0],), "complex"))  # fmt: skip
+    back = (weight[0], *image[-2:]) if len(image) == 3 else (1, weight[0], *image[-2:])
+    add(f"conv_transpose2d of complex {image}", f"F.conv_transpose2d(a, w, {more}) * 1", a=(back, "complex"),
+        w=(weight, "complex"))  # fmt: skip
 add("conv2d of wrong channels", "F.conv2d(a, w)", a=(1, 3, 3, 3), w=(1, 1, 2, 2))
 add("conv2d too small", "F.conv2d(a, w)", a=(1, 1, 1, 3), w=(1, 1, 2, 2))
 add("conv2d of wrong rank", "F.conv2d(a, w)", a=(3, 3), w=(1, 1, 2, 2))

@@ -11,7 +11,7 @@ from srcgrad.torch.dispatch import apply, named
 from srcgrad.torch.errors import TensorError
 from srcgrad.torch.nn.functional.padding import pad
 from srcgrad.torch.nn.functional.windows import Layout, Sizes, columns, gathered, sizes_of
-from srcgrad.torch.operation import Op
+from srcgrad.torch.operation import Op, analytic
 from srcgrad.torch.tensor import Tensor
 
 __all__ = [
@@ -123,16 +123,19 @@ def without_batch_backward(function: Any) -> Any:
     return pull
 
 
-CONVOLUTION = Op("convolution", "ConvolutionBackward0", convolved, pullback=convolved_backward)
-TRANSPOSED = Op("conv_transpose", "ConvolutionBackward0", transposed, pullback=transposed_backward)
+CONVOLUTION = Op("convolution", "ConvolutionBackward0", convolved, pullback=analytic(convolved_backward))
+TRANSPOSED = Op("conv_transpose", "ConvolutionBackward0", transposed, pullback=analytic(transposed_backward))
 SQUEEZED = Op(
-    "convolution", "SqueezeBackward1", without_batch(convolved), pullback=without_batch_backward(convolved_backward)
+    "convolution",
+    "SqueezeBackward1",
+    without_batch(convolved),
+    pullback=analytic(without_batch_backward(convolved_backward)),
 )
 SQUEEZED_TRANSPOSED = Op(
     "conv_transpose",
     "SqueezeBackward1",
     without_batch(transposed),
-    pullback=without_batch_backward(transposed_backward),
+    pullback=analytic(without_batch_backward(transposed_backward)),
 )
 
 

@@ -10,7 +10,7 @@ from srcgrad.torch.dispatch import apply, named
 from srcgrad.torch.errors import TensorError, TensorIndexError, TensorNotImplementedError, TensorTypeError
 from srcgrad.torch.graph import moved_on
 from srcgrad.torch.modes import MODE
-from srcgrad.torch.operation import Op
+from srcgrad.torch.operation import Op, analytic
 from srcgrad.torch.tensor import Tensor, wrapped
 
 __all__ = ["bilinear", "embedding", "linear", "one_hot"]
@@ -36,11 +36,11 @@ def affine_backward(cotangent: Any, result: Any, bias: Any, x: Any, weight: Any)
     return by_bias, *product_backward(cotangent, None, x, weight)
 
 
-ADDMM = Op("addmm", "AddmmBackward0", affine, pullback=affine_backward)
-MM = Op("mm", "MmBackward0", product, pullback=product_backward)
-ADDMM_VIEW = Op("linear", "ViewBackward0", affine, pullback=affine_backward)
-MM_VIEW = Op("linear", "UnsafeViewBackward0", product, pullback=product_backward)
-MV = Op("linear", "SqueezeBackward4", product, pullback=product_backward)
+ADDMM = Op("addmm", "AddmmBackward0", affine, pullback=analytic(affine_backward))
+MM = Op("mm", "MmBackward0", product, pullback=analytic(product_backward))
+ADDMM_VIEW = Op("linear", "ViewBackward0", affine, pullback=analytic(affine_backward))
+MM_VIEW = Op("linear", "UnsafeViewBackward0", product, pullback=analytic(product_backward))
+MV = Op("linear", "SqueezeBackward4", product, pullback=analytic(product_backward))
 
 
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
