@@ -260,7 +260,7 @@ def loaded(name: str, value: Any, parameter: Tensor) -> Any:
     """One entry of a saved state, in the dtype of its parameter; how many steps there were keeps its own."""
     if not isinstance(value, Tensor):
         return copy.deepcopy(value)
-    cast = name != "step" and parameter._data.dtype.kind in "fc"
+    cast = name != "step" and parameter._data.dtype.kind == "f"
     return wrapped(value._data.astype(parameter._data.dtype if cast else value._data.dtype))
 
 
@@ -279,7 +279,7 @@ def counted(state: dict[str, Any]) -> int:
     return int(step._data)
 
 
-def buffer(state: dict[str, Any], name: str, like: Any, start: float = 0) -> Any:
+def buffer(state: dict[str, Any], name: str, like: Any, start: complex = 0) -> Any:
     """A parameter's running array of this name, at first filled with ``start``; complex ones as pairs."""
     found = state.get(name)
     if found is None:

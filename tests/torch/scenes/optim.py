@@ -71,6 +71,51 @@ PATHS: dict[str, Scene] = {
     "adagrad": path_of("Adagrad", lr=0.1),
     "adagrad decay": path_of("Adagrad", lr=0.1, lr_decay=0.2, weight_decay=0.1),
     "adagrad start": path_of("Adagrad", lr=0.1, initial_accumulator_value=0.5, eps=1e-3, maximize=True),
+    "adadelta": path_of("Adadelta"),
+    "adadelta all": path_of("Adadelta", lr=0.5, rho=0.8, weight_decay=0.1, maximize=True),
+    "adamax": path_of("Adamax", lr=0.05),
+    "adamax weight decay": path_of("Adamax", "float64", lr=0.05, betas=(0.5, 0.6), weight_decay=0.1),
+    "nadam": path_of("NAdam", lr=0.05),
+    "nadam decoupled": path_of("NAdam", lr=0.05, weight_decay=0.1, momentum_decay=0.1, decoupled_weight_decay=True),
+    "radam": path_of("RAdam", lr=0.05),
+    "radam decoupled": path_of("RAdam", lr=0.05, betas=(0.9, 0.7), weight_decay=0.1, decoupled_weight_decay=True),
+    "rprop": path_of("Rprop"),
+    "rprop bounded": path_of("Rprop", lr=0.1, etas=(0.3, 1.5), step_sizes=(1e-3, 0.2)),
+    "asgd": path_of("ASGD", lr=0.01),
+    "asgd averaged": path_of("ASGD", lr=0.01, t0=3, lambd=0.1, alpha=0.5, weight_decay=0.1),
+}
+
+
+def searched(**options: Any) -> Scene:
+    """L-BFGS on a curved valley: the losses of all evaluations, where it ends, and how often it looked."""
+
+    def scene(torch: Any) -> Any:
+        given = parameters(torch, torch.float64)
+        optimizer = torch.optim.LBFGS(given, **options)
+        losses: list[float] = []
+
+        def closure() -> Any:
+            optimizer.zero_grad()
+            first, second = given
+            loss = ((1 - first) ** 2 + 10 * (first.roll(1) - first**2) ** 2).sum() + ((second - 1) ** 4).sum()
+            loss.backward()
+            losses.append(float(loss))
+            return loss
+
+        ends = [optimizer.step(closure) for _ in range(3)]
+        state = next(iter(optimizer.state.values()))
+        return {"losses": losses, "ends": ends, "given": given, "counts": [state["func_evals"], state["n_iter"]]}
+
+    return scene
+
+
+SEARCHED: dict[str, Scene] = {
+    "lbfgs": searched(lr=0.1),
+    "lbfgs few steps": searched(lr=0.05, max_iter=3, history_size=2),
+    "lbfgs one step": searched(max_iter=1),
+    "lbfgs strong wolfe": searched(line_search_fn="strong_wolfe", max_iter=8),
+    "lbfgs long steps": searched(line_search_fn="strong_wolfe", lr=5.0, max_iter=4),
+    "lbfgs short steps": searched(line_search_fn="strong_wolfe", lr=1e-3, max_iter=3, max_eval=4),
 }
 
 
@@ -94,6 +139,12 @@ COMPLEX: dict[str, Scene] = {
     "complex adamw": complex_path("AdamW", lr=0.1),
     "complex rmsprop": complex_path("RMSprop", lr=0.1, momentum=0.5, centered=True),
     "complex adagrad": complex_path("Adagrad", lr=0.1, initial_accumulator_value=0.2),
+    "complex adadelta": complex_path("Adadelta", weight_decay=0.1),
+    "complex adamax": complex_path("Adamax", lr=0.1),
+    "complex nadam": complex_path("NAdam", lr=0.1),
+    "complex radam": complex_path("RAdam", lr=0.1),
+    "complex rprop": complex_path("Rprop", lr=0.1),
+    "complex asgd": complex_path("ASGD", lr=0.1),
 }
 
 
@@ -234,6 +285,13 @@ ERRORS: dict[str, Callable[[Any, Any, list[Any]], Any]] = {
     "rmsprop momentum": lambda torch, o, p: o.RMSprop(p, momentum=-0.1),
     "lr_decay": lambda torch, o, p: o.Adagrad(p, lr_decay=-1),
     "start": lambda torch, o, p: o.Adagrad(p, initial_accumulator_value=-1),
+    "rho": lambda torch, o, p: o.Adadelta(p, rho=1.1),
+    "eta values": lambda torch, o, p: o.Rprop(p, etas=(1.1, 0.5)),
+    "momentum_decay": lambda torch, o, p: o.NAdam(p, momentum_decay=-1),
+    "lbfgs groups": lambda torch, o, p: o.LBFGS([{"params": [x]} for x in p]),
+    "lbfgs search": lambda torch, o, p: o.LBFGS(p, line_search_fn="armijo").step(
+        lambda: [setattr(x, "grad", torch.ones_like(x)) for x in p] and torch.tensor(1.0)
+    ),
 }
 
 
@@ -257,11 +315,14 @@ def doubled(torch: Any) -> Any:
 SCENES: dict[str, Scene] = {
     **PATHS,
     **COMPLEX,
+    **SEARCHED,
     "groups": groups,
     "resumed sgd": resumed("SGD", lr=0.02, momentum=0.9),
     "resumed adam": resumed("Adam", lr=0.05, amsgrad=True),
     "resumed rmsprop": resumed("RMSprop", lr=0.01, centered=True, momentum=0.5),
     "resumed adagrad": resumed("Adagrad", lr=0.1, lr_decay=0.1),
+    "resumed nadam": resumed("NAdam", lr=0.05),
+    "resumed rprop": resumed("Rprop", lr=0.05),
     "closure": closure,
     "zeroed": zeroed,
     "hooks": hooks,
