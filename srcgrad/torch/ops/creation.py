@@ -379,9 +379,20 @@ def arange(start: Any = 0, end: Any = None, step: Any = 1, *, out: Any = None, d
         raise TensorError("upper bound and larger bound inconsistent with step sign")
     whole = all(isinstance(number, int) for number in (start, end, step))
     kind = numpy_dtype(dtype, np.dtype(np.int64) if whole else None)
+    if kind == np.int64 and not whole and int(step):
+        start, end, step, whole = int(start), int(end), int(step), True
     count = math.ceil((end - start) / step) if not whole else max(0, -((start - end) // step))
+    if kind.kind in "iu" and int(step):
+        start, step = int(start), int(step)
     values = start + np.arange(count) * step
     return finished(values.astype(kind), requires_grad, device, out)
+
+
+def evenly_spaced(start: Any, end: Any, steps: int, kind: np.dtype[Any]) -> Any:
+    """Numbers from ``start`` to ``end``, which are first made integers where the result is of integers."""
+    if kind.kind in "iu":
+        start, end = int(start), int(end)
+    return np.linspace(start, end, steps)
 
 
 def linspace(start: Any, end: Any, steps: int, *, out: Any = None, dtype: Any = None, layout: Any = None,
@@ -396,7 +407,7 @@ def linspace(start: Any, end: Any, steps: int, *, out: Any = None, dtype: Any = 
         raise TensorError("number of steps must be non-negative")
     default = np.dtype(np.complex64) if isinstance(start, complex) or isinstance(end, complex) else None
     kind = numpy_dtype(dtype, default)
-    values = np.linspace(start, end, steps)
+    values = evenly_spaced(start, end, steps, kind)
     if kind.kind in "iu":
         values = np.trunc(values)
     return finished(values.astype(kind), requires_grad, device, out)
@@ -412,9 +423,8 @@ def logspace(start: Any, end: Any, steps: int, base: float = 10.0, *, out: Any =
     start, end = plain(start, end)
     if steps < 0:
         raise TensorError("number of steps must be non-negative")
-    return finished(
-        np.power(base, np.linspace(start, end, steps)).astype(numpy_dtype(dtype)), requires_grad, device, out
-    )
+    kind = numpy_dtype(dtype)
+    return finished(np.power(base, evenly_spaced(start, end, steps, kind)).astype(kind), requires_grad, device, out)
 
 
 # --- of a tensor's dtype ----------------------------------------------------------------------------

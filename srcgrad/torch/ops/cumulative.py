@@ -18,7 +18,11 @@ from srcgrad.torch.tensor import Tensor
 
 def running_function(name: str, node: str, function: Callable[..., Any]) -> Callable[..., Tensor]:
     """``cumsum`` or ``cumprod``."""
-    op = Op(name, node, in_single(lambda x, axis: function(x, axis=axis) if x.ndim else np.copy(x)), saves_result=True)
+
+    def running(x: Any, axis: int) -> Any:
+        return function(x, axis=axis, dtype=x.dtype) if x.ndim else np.copy(x)
+
+    op = Op(name, node, in_single(running), saves_result=True)
 
     def call(input: Tensor, dim: int, *, dtype: Any = None, out: Any = None) -> Tensor:
         need_tensor(name, input)
@@ -99,6 +103,8 @@ def diff(
     if n < 0:
         raise TensorError(f"order must be non-negative but got {n}")
     axis = one_axis(dim, input._data.ndim, "diff")
+    if not n:
+        prepend = append = None
     ends = [end for end in (prepend, append) if end is not None]
     count = min(n, input._data.shape[axis] + sum(end._data.shape[axis] for end in ends))
     statics = (count, axis, prepend is not None, append is not None)
@@ -131,6 +137,7 @@ def gradient(input: Tensor, *, spacing: Any = 1, dim: Any = None, edge_order: in
         axes = list(range(rank))
     else:
         axes = [one_axis(d, rank, "gradient") for d in (dim if isinstance(dim, Sequence) else (dim,))]
+    spacing = 1 if spacing is None else spacing
     steps = list(spacing) if isinstance(spacing, Sequence) else [spacing] * len(axes)
     if len(steps) != len(axes):
         raise TensorError(

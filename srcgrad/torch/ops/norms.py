@@ -16,8 +16,15 @@ from srcgrad.torch.tensor import Tensor
 
 
 def magnitudes(x: Any, order: float) -> Any:
-    """The norm of the given order along the last axis."""
-    return np.linalg.norm(x, ord=order, axis=-1)
+    """The norm of the given order along the last axis.
+
+    Orders below 1 have an infinite slope at an element of 0: PyTorch takes the gradient 0 there.
+    """
+    if order >= 1 or order in (0, -inf) or not x.shape[-1]:
+        return np.linalg.norm(x, ord=order, axis=-1)
+    sizes = np.abs(x)
+    at_zero = sizes.dtype.type(0 if order > 0 else inf)
+    return np.sum(np.where(sizes == 0, at_zero, sizes**order), axis=-1) ** (1 / order)
 
 
 @in_single

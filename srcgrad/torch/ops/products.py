@@ -249,7 +249,7 @@ def scaled_by(product: Callable[[Any, Any], Any]) -> Callable[..., Any]:
 
 added_matmul = scaled_by(np.matmul)
 added_outer = scaled_by(lambda a, b: a[:, None] * b[None, :])
-added_sum = scaled_by(lambda a, b: np.sum(np.matmul(a, b), axis=0))
+added_sum = scaled_by(lambda a, b: np.sum(np.matmul(a, b), axis=0, dtype=a.dtype))
 
 
 def check_factors(name: str, m: Tensor, beta: Any, alpha: Any) -> None:

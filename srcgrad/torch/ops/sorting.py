@@ -25,7 +25,7 @@ def order_of(x: Any, axis: int, descending: bool) -> Any:
     if not descending:
         return np.argsort(x, axis=axis, kind="stable")
     flipped = np.argsort(np.flip(x, axis), axis=axis, kind="stable")
-    return np.flip(x.shape[axis] - 1 - flipped, axis)
+    return np.copy(np.flip(x.shape[axis] - 1 - flipped, axis))  # a tensor has no negative strides
 
 
 def sorted_values(x: Any, axis: int, descending: bool) -> Any:

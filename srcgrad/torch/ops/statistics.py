@@ -21,8 +21,8 @@ def covariance(x: Any, *weights_and_statics: Any) -> Any:
     rows = x.reshape((1, -1)) if x.ndim < 2 else x
     count: Any = rows.shape[1]
     weight = None
-    if repeats:
-        weight = weights[0]
+    if repeats:  # integers next to a tensor of another category do not widen it
+        weight = weights[0].astype(x.real.dtype)
         count = np.sum(weight)
     if weighs:
         weight = weights[-1] if weight is None else weight * weights[-1]

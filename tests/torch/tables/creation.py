@@ -162,7 +162,15 @@ LIKE = {
     "full_like negative": "torch.full_like(x, -0.5, dtype=torch.float32)",
 }
 
+WHOLE = {
+    "arange of integers from floats": "torch.arange(-0.9, 2.1, 2.0, dtype=torch.int64)",
+    "arange of integers up to a float": "torch.arange(0.0, -8.000001, -4.0, dtype=torch.int64)",
+    "arange of int32 from floats": "torch.arange(-0.9, 2.1, 2.0, dtype=torch.int32)",
+    "linspace of integers from floats": "torch.linspace(4.3, -3, 6, dtype=torch.int64)",
+    "logspace of integers from floats": "torch.logspace(1.2, 3, 3, dtype=torch.int64)",
+}
+
 CASES = [
-    *(Case(name, code, grad=False) for name, code in {**TENSOR, **FILLED, **RANGES}.items()),
+    *(Case(name, code, grad=False) for name, code in {**TENSOR, **FILLED, **RANGES, **WHOLE}.items()),
     *(Case(name, code, {"x": (2, 3)}, grad=False) for name, code in LIKE.items()),
 ]

@@ -340,7 +340,41 @@ HALF = [
     )
 ]
 
+KINDS = [
+    *(
+        Case(f"norm of order {order} at {name}", f"torch.linalg.vector_norm(x, {order})", {"x": x}, second=False)
+        for order in (0.5, -1, -3.5)
+        for name, x in (("zero", [0.0, 0.0]), ("a zero", [0.0, 2.0, -1.0]))
+    ),
+    Case(
+        "cov of single and counts", "torch.cov(x.float(), fweights=torch.tensor([1, 2, 1]))", {"x": (2, 3)}, rtol=1e-5
+    ),
+    Case("cumsum of bytes", "torch.cumsum(n.to(torch.uint8), 0, dtype=torch.uint8)", {"n": ((3,), "int")}),
+    Case("cumprod of bytes", "torch.cumprod(n.to(torch.uint8), 0, dtype=torch.uint8)", {"n": ((3,), "int")}),
+    Case(
+        "addbmm of bytes",
+        "torch.addbmm(n[0].to(torch.uint8), n.to(torch.uint8), n.to(torch.uint8))",
+        {"n": ((2, 3, 3), "int")},
+    ),
+    *(
+        Case(
+            f"{name} of large half",
+            f"torch.nn.functional.{call}",
+            {"x": [[[300.0, -400.0, 1000.0, 200.0]]]},
+            grad=False,
+        )
+        for name, call in {
+            "rms_norm": "rms_norm(x.half(), (4,))",
+            "layer_norm": "layer_norm(x.half(), (4,))",
+            "group_norm": "group_norm(x.half(), 1)",
+        }.items()
+    ),
+    Case("diff of order 0 with ends", "torch.diff(x, 0, prepend=x, append=x) * 1", {"x": (3,)}),
+    Case("gradient without a spacing", "torch.gradient(x, spacing=None)", {"x": (4,)}),
+]
+
 CASES: list[Case] = [
+    *KINDS,
     *COMPLEX,
     *HALF,
     *several(),

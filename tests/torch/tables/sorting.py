@@ -130,4 +130,9 @@ SETS = [
     Case("isin of a number in elements", "torch.isin(1, i)", {"i": ((2, 3), "int")}),
 ]
 
-CASES: list[Case] = [*orders(), *SORTS, *RANKS, *QUANTILES, *SETS]
+STRIDES = [
+    Case(f"strides of {code}", f"x.{code}.stride()", {"x": (2, 3)}, grad=False, text=True)
+    for code in ("sort(1, descending=True)[0]", "sort(1, True)[1]", "argsort(0, True)", "topk(2)[0]")
+]
+
+CASES: list[Case] = [*STRIDES, *orders(), *SORTS, *RANKS, *QUANTILES, *SETS]

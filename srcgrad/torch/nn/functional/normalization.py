@@ -13,6 +13,7 @@ from srcgrad.torch.errors import TensorError, TensorValueError
 from srcgrad.torch.graph import moved_on
 from srcgrad.torch.modes import no_grad
 from srcgrad.torch.operation import Op
+from srcgrad.torch.ops.arguments import in_single
 from srcgrad.torch.tensor import Tensor, constant_of, wrapped
 from srcgrad.tracing.tracer import Tracer
 
@@ -174,12 +175,14 @@ INSTANCE_NORM = Op("instance_norm", "ViewBackward0", instance_norm_of, outputs=1
 
 
 # --- layers and groups --------------------------------------------------------------------------------
+@in_single
 def layer_norm_of(x: Any, *rest: Any) -> Any:
     *factors, has_weight, rank, eps = rest
     found, _, _ = normalised(x, tuple(range(x.ndim - rank, x.ndim)), eps)
     return scaled(found, factors, has_weight, x.shape[x.ndim - rank :])
 
 
+@in_single
 def rms_norm_of(x: Any, *rest: Any) -> Any:
     *factors, rank, eps = rest
     axes = tuple(range(x.ndim - rank, x.ndim))
@@ -187,6 +190,7 @@ def rms_norm_of(x: Any, *rest: Any) -> Any:
     return scaled(x / np.sqrt((x * x).sum(axes, keepdims=True) / size + eps), factors, bool(factors), x.shape[-rank:])
 
 
+@in_single
 def group_norm_of(x: Any, *rest: Any) -> Any:
     *factors, has_weight, groups, eps = rest
     parts = x.reshape(x.shape[0], groups, -1)
