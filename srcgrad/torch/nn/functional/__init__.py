@@ -14,3 +14,4 @@ from srcgrad.torch.nn.functional.normalization import *  # noqa: F403
 from srcgrad.torch.nn.functional.padding import *  # noqa: F403
 from srcgrad.torch.nn.functional.pooling import *  # noqa: F403
 from srcgrad.torch.nn.functional.recurrent import *  # noqa: F403
+from srcgrad.torch.nn.functional.sampling import *  # noqa: F403

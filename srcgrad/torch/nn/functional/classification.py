@@ -374,5 +374,8 @@ def multi_margin_loss(
     reduction = reduction_of(reduction, size_average, reduce)
     if p not in (1, 2):
         raise TensorValueError("only p == 1 and p == 2 supported")
+    if input._data.ndim < 2:
+        found = multi_margin_loss(input.reshape(1, -1), target.reshape(1), p, margin, weight, reduction=reduction)
+        return found if target._data.ndim else found.reshape(())
     operands = [input, target] if weight is None else [input, target, weight.detach()]
     return apply(MULTI_MARGIN, operands, (p, margin, reduction))  # type: ignore[no-any-return]

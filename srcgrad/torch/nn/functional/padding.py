@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from srcgrad.torch.dispatch import apply
 from srcgrad.torch.errors import TensorError, TensorNotImplementedError, TensorValueError
+from srcgrad.torch.nn.functional.pooling import adaptive_avg_pool
 from srcgrad.torch.operation import Op
+from srcgrad.torch.ops.define import refused
 from srcgrad.torch.tensor import Tensor
 
 __all__ = ["interpolate", "pad", "pixel_shuffle", "pixel_unshuffle", "upsample"]
@@ -27,6 +29,9 @@ def pad_of(x: Any, widths: Widths, mode: str, value: Any) -> Any:
     if mode == "constant":
         return np.pad(x[cut], wider, constant_values=value)
     mirror: Any = MODES[mode]
+    if mode == "replicate":  # the border repeats the tensor's elements, also those that are cut off
+        whole = np.pad(x, wider, mode=mirror)
+        return whole[tuple(slice(max(0, -a), n - max(0, -b)) for (a, b), n in zip(widths, whole.shape, strict=True))]
     return np.pad(x[cut], wider, mode=mirror)
 
 
@@ -132,19 +137,52 @@ def linear_weights(given: int, wanted: int, scale: float | None, align: bool) ->
     return found
 
 
-def linear_of(x: Any, out: tuple[int, ...], scales: tuple[float | None, ...], align: bool) -> Any:
+CUBIC: Final = -0.75
+"""The slope at 1 of the kernel of cubic convolution (Keys 1981), PyTorch's."""
+
+
+def cubic_weights(given: int, wanted: int, scale: float | None, align: bool) -> Any:
+    """The matrix of cubic convolution; places outside are those at the border."""
+    if align:
+        places = np.arange(wanted) * ((given - 1) / (wanted - 1) if wanted > 1 else 0.0)
+    else:
+        places = (np.arange(wanted) + 0.5) * (1 / scale if scale else given / wanted) - 0.5
+    low = np.floor(places).astype(np.int64)
+    found = np.zeros((wanted, given))
+    for tap in (-1, 0, 1, 2):
+        far = np.abs(places - low - tap)
+        near = ((CUBIC + 2) * far - (CUBIC + 3)) * far * far + 1
+        outer = ((CUBIC * far - 5 * CUBIC) * far + 8 * CUBIC) * far - 4 * CUBIC
+        np.add.at(found, (np.arange(wanted), np.clip(low + tap, 0, given - 1)), np.where(far <= 1, near, outer))
+    return found
+
+
+def resized(x: Any, out: tuple[int, ...], scales: tuple[float | None, ...], align: bool, weights_of: Any) -> Any:
+    """Each dimension in turn, by a matrix product; bytes are computed in single precision and rounded."""
+    if x.dtype == np.uint8:
+        found = np.rint(resized(x.astype(np.float32), out, scales, align, weights_of))
+        return np.clip(found, 0, 255).astype(np.uint8)
     first = x.ndim - len(out)
     for k, (wanted, scale) in enumerate(zip(out, scales, strict=True)):
-        weights = linear_weights(x.shape[first + k], wanted, scale, align).astype(x.dtype)
+        weights = weights_of(x.shape[first + k], wanted, scale, align).astype(x.dtype)
         x = np.moveaxis(np.moveaxis(x, first + k, -1) @ weights.T, -1, first + k)
     return x
 
 
+def cubic_of(x: Any, out: tuple[int, ...], scales: tuple[float | None, ...], align: bool) -> Any:
+    return resized(x, out, scales, align, cubic_weights)
+
+
+def linear_of(x: Any, out: tuple[int, ...], scales: tuple[float | None, ...], align: bool) -> Any:
+    return resized(x, out, scales, align, linear_weights)
+
+
+BICUBIC = Op("upsample", "UpsampleBicubic2DBackward0", cubic_of)
 LINEAR = {
     rank: Op("upsample", f"Upsample{name}{rank}DBackward0", linear_of)
     for rank, name in ((1, "Linear"), (2, "Bilinear"), (3, "Trilinear"))
 }
-LINEAR_MODES = {"linear": 1, "bilinear": 2, "trilinear": 3}
+LINEAR_MODES = {"linear": 1, "bilinear": 2, "bicubic": 2, "trilinear": 3}
 
 
 def interpolate(
@@ -159,7 +197,7 @@ def interpolate(
     """An image (N, C, ...) in another size: ``size``, or that times ``scale_factor``.
 
     Args:
-        mode: nearest, nearest-exact, linear, bilinear or trilinear.
+        mode: nearest, nearest-exact, linear, bilinear, trilinear, bicubic or area (the means of windows).
         align_corners: the first and last elements stay where they are (of the linear modes).
 
     Raises:
@@ -186,11 +224,18 @@ def interpolate(
     if mode in ("nearest", "nearest-exact") and rank in (1, 2, 3):
         exact = mode == "nearest-exact"
         return apply(NEAREST[rank, exact], (input,), (out, scales, exact))  # type: ignore[no-any-return]
+    if mode == "area" and rank in (1, 2, 3):
+        return adaptive_avg_pool(input, out, rank)
     if LINEAR_MODES.get(mode) == rank and not antialias:
+        kind = input._data.dtype
+        if kind.kind not in "fc" and kind != np.uint8:
+            raise refused(f"upsample_{mode}{rank}d", kind)
+        if mode == "bicubic":
+            return apply(BICUBIC, (input,), (out, scales, bool(align_corners)))  # type: ignore[no-any-return]
         return apply(LINEAR[rank], (input,), (out, scales, bool(align_corners)))  # type: ignore[no-any-return]
     raise TensorNotImplementedError(
         f"Got {len(shape)}D input, but {mode} mode needs another, or is not available here",
-        hint="nearest, nearest-exact; linear for 3D, bilinear for 4D, trilinear for 5D inputs",
+        hint="nearest, nearest-exact; linear for 3D, bilinear and bicubic for 4D, trilinear for 5D inputs",
     )
 
 

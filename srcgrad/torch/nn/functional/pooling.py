@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,9 @@ from srcgrad.torch.operation import Op
 from srcgrad.torch.tensor import Tensor, wrapped
 
 __all__ = [
-    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_max_pool1d", "adaptive_max_pool2d", "avg_pool1d",
-    "avg_pool2d", "max_pool1d", "max_pool2d",
+    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d", "adaptive_max_pool2d",
+    "adaptive_max_pool3d", "avg_pool1d", "avg_pool2d", "avg_pool3d", "lp_pool1d", "lp_pool2d", "lp_pool3d",
+    "max_pool1d", "max_pool2d", "max_pool3d",
 ]  # fmt: skip
 
 
@@ -92,6 +94,7 @@ def max_pool_backward(cotangent: Any, result: Any, x: Any, *windows: Any) -> Any
 
 
 MAX_POOL = {
+    3: Op("max_pool3d", "MaxPool3DWithIndicesBackward0", max_pool_of, pullback=max_pool_backward),
     2: Op("max_pool2d", "MaxPool2DWithIndicesBackward0", max_pool_of, pullback=max_pool_backward),
     1: Op("max_pool1d", "SqueezeBackward1", max_pool_of, pullback=max_pool_backward),
 }
@@ -104,7 +107,7 @@ def max_pool(
     name = f"max_pool{rank}d"
     check_rank(x, rank, name)
     kernel = sizes_of(kernel, rank, "kernel_size")
-    stride = kernel if stride is None or stride == [] else sizes_of(stride, rank, "stride")
+    stride = kernel if stride is None or stride in ([], ()) else sizes_of(stride, rank, "stride")
     padding, dilation = sizes_of(padding, rank, "padding"), sizes_of(dilation, rank, "dilation")
     if any(s < 1 for s in stride):
         raise TensorError(f"{name}() stride must be greater than zero, but got {stride[0]}")
@@ -164,6 +167,19 @@ def max_pool2d(
     return max_pool(input, kernel_size, stride, padding, dilation, ceil_mode, return_indices, 2)
 
 
+def max_pool3d(
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:
+    """The maximum of each window of (N, C, D, H, W) or (C, D, H, W); with ``return_indices``, where it lies too."""
+    return max_pool(input, kernel_size, stride, padding, dilation, ceil_mode, return_indices, 3)
+
+
 # --- means --------------------------------------------------------------------------------------------
 def divisors(
     size: Sizes, kernel: Sizes, stride: Sizes, padding: Sizes, out: Sizes, include_pad: bool, override: int | None
@@ -206,6 +222,7 @@ def avg_pool_backward(cotangent: Any, result: Any, x: Any, *rest: Any) -> Any:
 
 
 AVG_POOL = {
+    3: Op("avg_pool3d", "AvgPool3DBackward0", avg_pool_of, pullback=avg_pool_backward),
     2: Op("avg_pool2d", "AvgPool2DBackward0", avg_pool_of, pullback=avg_pool_backward),
     1: Op("avg_pool1d", "SqueezeBackward1", avg_pool_of, pullback=avg_pool_backward),
 }
@@ -217,7 +234,7 @@ def avg_pool(
     x = input._data
     check_rank(x, rank, f"avg_pool{rank}d")
     kernel = sizes_of(kernel, rank, "kernel_size")
-    stride = kernel if stride is None or stride == [] else sizes_of(stride, rank, "stride")
+    stride = kernel if stride is None or stride in ([], ()) else sizes_of(stride, rank, "stride")
     padding = sizes_of(padding, rank, "padding")
     if any(p > k / 2 for p, k in zip(padding, kernel, strict=True)):
         raise TensorError(
@@ -254,6 +271,42 @@ def avg_pool2d(
     return avg_pool(input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, 2)
 
 
+def avg_pool3d(
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Tensor:
+    """The mean of each window of (N, C, D, H, W) or (C, D, H, W)."""
+    return avg_pool(input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, 3)
+
+
+# --- of powers ----------------------------------------------------------------------------------------
+def lp_pool(input: Tensor, norm_type: float, kernel: Any, stride: Any, ceil: bool, rank: int) -> Tensor:
+    """sum(x^p)^(1/p) of each window; no gradient where the sum is not positive."""
+    kernel = sizes_of(kernel, rank, "kernel_size")
+    means = avg_pool(input**norm_type, kernel, stride, 0, ceil, True, None, rank)
+    return ((means.sign() * means.abs().relu()) * math.prod(kernel)) ** (1.0 / norm_type)  # type: ignore[no-any-return]
+
+
+def lp_pool1d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:
+    """The sum of each window's powers, and of that the root."""
+    return lp_pool(input, norm_type, kernel_size, stride, ceil_mode, 1)
+
+
+def lp_pool2d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:
+    """The sum of each window's powers, and of that the root."""
+    return lp_pool(input, norm_type, kernel_size, stride, ceil_mode, 2)
+
+
+def lp_pool3d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:
+    """The sum of each window's powers, and of that the root."""
+    return lp_pool(input, norm_type, kernel_size, stride, ceil_mode, 3)
+
+
 # --- of a given number of windows ---------------------------------------------------------------------
 def spans(given: int, wanted: int) -> list[tuple[int, int]]:
     """The windows that cut a dimension into a number of parts, which overlap where it does not divide."""
@@ -279,12 +332,10 @@ def adaptive_avg_of(x: Any, out: Sizes) -> Any:
 
 def adaptive_parts(x: Any, out: Sizes) -> list[Any]:
     """The windows, per window its elements one after the other."""
-    if len(out) == 1:
-        return [x[..., start:end] for start, end in spans(x.shape[-1], out[0])]
+    lead, size = x.shape[: x.ndim - len(out)], x.shape[x.ndim - len(out) :]
     return [
-        x[..., top:bottom, start:end].reshape(*x.shape[:-2], -1)
-        for top, bottom in spans(x.shape[-2], out[0])
-        for start, end in spans(x.shape[-1], out[1])
+        x[(..., *(slice(start, end) for start, end in window))].reshape(*lead, -1)
+        for window in product(*(spans(given, wanted) for given, wanted in zip(size, out, strict=True)))
     ]
 
 
@@ -297,11 +348,13 @@ def adaptive_max_of(x: Any, out: Sizes) -> Any:
 
 
 ADAPTIVE_AVG = {
+    3: Op("adaptive_avg_pool3d", "AdaptiveAvgPool3DBackward0", adaptive_avg_of),
     2: Op("adaptive_avg_pool2d", "AdaptiveAvgPool2DBackward0", adaptive_avg_of),
     1: Op("adaptive_avg_pool1d", "SqueezeBackward1", adaptive_avg_of),
 }
-GLOBAL_AVG = Op("adaptive_avg_pool2d", "MeanBackward1", adaptive_avg_of)
+GLOBAL_AVG = {rank: Op(f"adaptive_avg_pool{rank}d", "MeanBackward1", adaptive_avg_of) for rank in (2, 3)}
 ADAPTIVE_MAX = {
+    3: Op("adaptive_max_pool3d", "AdaptiveMaxPool3DBackward0", adaptive_max_of),
     2: Op("adaptive_max_pool2d", "AdaptiveMaxPool2DBackward0", adaptive_max_of),
     1: Op("adaptive_max_pool1d", "SqueezeBackward1", adaptive_max_of),
 }
@@ -318,14 +371,23 @@ def wanted_size(x: Any, size: Any, rank: int, name: str) -> Sizes:
 
 def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
     """The means of so many windows of (N, C, L) or (C, L)."""
-    out = wanted_size(input._data, output_size, 1, "adaptive_avg_pool1d")
-    return apply(ADAPTIVE_AVG[1], (input,), (out,))  # type: ignore[no-any-return]
+    return adaptive_avg_pool(input, output_size, 1)
 
 
 def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
     """The means of so many windows of (N, C, H, W) or (C, H, W); a size of None keeps its dimension."""
-    out = wanted_size(input._data, output_size, 2, "adaptive_avg_pool2d")
-    return apply(GLOBAL_AVG if out == (1, 1) else ADAPTIVE_AVG[2], (input,), (out,))  # type: ignore[no-any-return]
+    return adaptive_avg_pool(input, output_size, 2)
+
+
+def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
+    """The means of so many windows of (N, C, D, H, W) or (C, D, H, W); a size of None keeps its dimension."""
+    return adaptive_avg_pool(input, output_size, 3)
+
+
+def adaptive_avg_pool(input: Tensor, output_size: Any, rank: int) -> Tensor:
+    out = wanted_size(input._data, output_size, rank, f"adaptive_avg_pool{rank}d")
+    op = GLOBAL_AVG[rank] if rank > 1 and set(out) == {1} else ADAPTIVE_AVG[rank]
+    return apply(op, (input,), (out,))  # type: ignore[no-any-return]
 
 
 def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
@@ -336,6 +398,11 @@ def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: bool = 
 def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
     """The maxima of so many windows of (N, C, H, W) or (C, H, W)."""
     return adaptive_max_pool(input, output_size, return_indices, 2)
+
+
+def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+    """The maxima of so many windows of (N, C, D, H, W) or (C, D, H, W)."""
+    return adaptive_max_pool(input, output_size, return_indices, 3)
 
 
 def adaptive_max_pool(input: Tensor, size: Any, indices: bool, rank: int) -> Any:
