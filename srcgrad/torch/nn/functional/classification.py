@@ -345,6 +345,8 @@ def multilabel_soft_margin_loss(
 
 def multi_margin_of(x: Any, target: Any, *rest: Any) -> Any:
     *weight, p, margin, reduction = rest
+    each = target.shape
+    x, target = x.reshape(-1, x.shape[-1] if x.ndim else 1), target.reshape(-1)
     places = target[..., None]
     chosen = np.take_along_axis(x, places, -1)
     gaps = margin - chosen + x
@@ -354,7 +356,7 @@ def multi_margin_of(x: Any, target: Any, *rest: Any) -> Any:
         losses = losses * losses
     if weight:
         losses = losses * weight[0][target][..., None]
-    return reduced(losses.sum(-1) / x.shape[-1], reduction)
+    return reduced((losses.sum(-1) / x.shape[-1]).reshape(each), reduction)
 
 
 MULTI_MARGIN = Op("multi_margin_loss", "MultiMarginLossBackward0", multi_margin_of)
@@ -374,8 +376,5 @@ def multi_margin_loss(
     reduction = reduction_of(reduction, size_average, reduce)
     if p not in (1, 2):
         raise TensorValueError("only p == 1 and p == 2 supported")
-    if input._data.ndim < 2:
-        found = multi_margin_loss(input.reshape(1, -1), target.reshape(1), p, margin, weight, reduction=reduction)
-        return found if target._data.ndim else found.reshape(())
     operands = [input, target] if weight is None else [input, target, weight.detach()]
     return apply(MULTI_MARGIN, operands, (p, margin, reduction))  # type: ignore[no-any-return]
