@@ -18,3 +18,4 @@ from srcgrad.torch.nn.parameter import Buffer as Buffer
 from srcgrad.torch.nn.parameter import Parameter as Parameter
 from srcgrad.torch.nn.pooling import *  # noqa: F403
 from srcgrad.torch.nn.recurrent import *  # noqa: F403
+from srcgrad.torch.nn.transformer import *  # noqa: F403

@@ -109,6 +109,37 @@ for made, shape in COMPUTED.items():
             grad=False,
         )
     )
+DECODED = {
+    "TransformerDecoderLayer(4, 2, 3, 0.0)": "m(x, y)",
+    "TransformerDecoderLayer(4, 2, 3, 0.0, 'gelu', norm_first=True, batch_first=True)":
+        "m(x, y, torch.ones(2, 2).triu(1).bool())",
+    "TransformerDecoder(torch.nn.TransformerDecoderLayer(4, 2, 3, 0.0), 2, torch.nn.LayerNorm(4))": "m(x, y)",
+    "Transformer(4, 2, 1, 1, 3, 0.0, batch_first=True)":
+        "m(y, x, tgt_mask=m.generate_square_subsequent_mask(2).double(), "
+        "memory_key_padding_mask=torch.tensor([[False, True, False], [False, False, True]]))",
+    "Transformer(4, 2, 2, 1, 3, 0.0, bias=False)": "m(y.transpose(0, 1), x.transpose(0, 1))",
+    "Transformer(4, 2, 1, 1, 3)": "m(x, torch.zeros(2, 1, 4))",
+    "Transformer(3, 1, 1, 1, 3)": "m(y, y)",
+}  # fmt: skip
+for made, call in DECODED.items():
+    shapes = {"x": (2, 2, 4), "y": (2, 3, 4) if "batch_first" in made or "bias" in made else (3, 2, 4)}
+    code = f"m = torch.nn.{made}\n{FILL}z = {call}\n"
+    CASES.append(Case(f"value of {made}", code + "result = z * 1", shapes, second=False))
+    CASES.append(
+        Case(
+            f"parameters of {made}",
+            code + "(z * z).sum().backward()\nresult = [p.grad for p in m.parameters()]",
+            shapes,
+            grad=False,
+        )
+    )
+    CASES.append(
+        Case(f"state of {made}", f"[(k, tuple(v.shape)) for k, v in torch.nn.{made}.state_dict().items()]", text=True)
+    )
+CASES += [
+    Case(f"text of {made}", f"torch.nn.{made}", text=True)
+    for made in ("TransformerDecoderLayer(4, 2, 3)", "Transformer(4, 2, 1, 1, 3)")
+]
 ATTENTION: dict[str, str] = {
     "plain": "MultiheadAttention(4, 2)|",
     "per head": "MultiheadAttention(4, 2)|, average_attn_weights=False",
