@@ -397,7 +397,9 @@ class Tensor:
         return described(self)
 
     def __format__(self, spec: str) -> str:
-        return format(self.item(), spec) if spec and self._data.ndim == 0 else object.__format__(self, spec)
+        """Of one number without dimensions, the number's; a tracer has none unless digits are asked for."""
+        alone = self._data.ndim == 0 and type(self) is Tensor and (bool(spec) or isinstance(self._data, np.ndarray))
+        return format(self.item(), spec) if alone else object.__format__(self, spec)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
         if not self.is_leaf:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import srcgrad.torch as torch
 from srcgrad.errors import DTypeError, SrcgradError
 from srcgrad.torch import dtypes
 from srcgrad.torch.printing import PRINT_OPTS, get_printoptions, printoptions, set_printoptions, tensor_text
@@ -152,3 +153,15 @@ def test_the_default_dtype_in_force_goes_without_saying() -> None:
 def test_an_array_that_no_tensor_has_is_an_error() -> None:
     with pytest.raises(DTypeError, match="no tensor has NumPy's dtype"):
         tensor_text(np.ones(2, np.longdouble))
+
+
+def test_a_number_without_dimensions_is_formatted_as_the_number() -> None:
+    x = torch.tensor(1.5, requires_grad=True)
+    assert f"{x} {x * 2} {torch.tensor(3)} {torch.tensor(True)}" == "1.5 3.0 3 True"
+    assert f"{x:.2f} {x!s}" == "1.50 tensor(1.5000, requires_grad=True)"
+    assert f"{torch.tensor([1.0])} {torch.nn.Parameter(torch.tensor(1.0))}" == (
+        "tensor([1.]) Parameter containing:\ntensor(1., requires_grad=True)"
+    )
+    shown = []
+    torch.func.grad(lambda y: (shown.append(f"{y}"), y * y)[1])(torch.tensor(2.0))
+    assert len(shown) == 1
