@@ -40,6 +40,7 @@ NAMESPACES = (
     "linalg",
     "fft",
     "special",
+    "distributions",
     "utils.data",
 )
 ELSEWHERE = re.compile(

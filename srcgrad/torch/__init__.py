@@ -104,7 +104,7 @@ newaxis = None
 int = int32  # noqa: A001
 long = int64
 
-from srcgrad.torch import autograd, cuda, fft, func, linalg, nn, optim, profiler, special, utils  # noqa: E402  # noqa: E402  they read the names above
+from srcgrad.torch import autograd, cuda, distributions, fft, func, linalg, nn, optim, profiler, special, utils  # noqa: E402  # noqa: E402  they read the names above
 from srcgrad.torch.autograd.anomaly_mode import is_anomaly_check_nan_enabled, is_anomaly_enabled  # noqa: E402
 from srcgrad.torch.func import vmap  # noqa: E402
 from srcgrad.torch.nn.functional import (  # noqa: E402

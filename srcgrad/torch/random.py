@@ -389,6 +389,14 @@ def poisson(rate: Array, *, generator: Generator | None = None) -> Array:
     return np.asarray(_source(generator).poisson(rate.astype(np.float64))).astype(rate.dtype)
 
 
+def gamma(shape: Array, *, generator: Generator | None = None) -> Array:
+    """Gamma numbers of rate 1, of a shape parameter each, all above zero; of the dtype of `shape`."""
+    shape = np.asarray(shape)
+    _require(shape.dtype, "f", "the gamma distribution")
+    drawn = np.asarray(_source(generator).standard_gamma(shape.astype(np.float64))).astype(shape.dtype)
+    return np.asarray(np.maximum(drawn, np.finfo(shape.dtype).smallest_normal), shape.dtype)
+
+
 def binomial(count: Array, probability: Array, *, generator: Generator | None = None) -> Array:
     """How many of `count` trials succeed, element by element; of the dtype of `count`."""
     count, probability = np.asarray(count), np.asarray(probability)
