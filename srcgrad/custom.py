@@ -332,7 +332,7 @@ class custom_jvp(Ruled[P, R]):
             )
         out, out_tree = flatten(found[0])
         dots, dot_tree = flatten(found[1])
-        if out_tree != traced.out_tree or dot_tree != traced.out_tree:
+        if not (out_tree.fits(traced.out_tree) and dot_tree.fits(traced.out_tree)):
             raise CustomRuleError(
                 f"the jvp rule of {self.name} returns {returned(found[0])} and {returned(found[1])}; "
                 f"{self.name} returns {tree_text(traced.out_tree)}",
@@ -463,7 +463,7 @@ class custom_vjp(Ruled[P, R]):
                 hint="return (out, None) where bwd needs nothing",
             )
         out, tree = flatten(found[0])
-        if tree != traced.out_tree:
+        if not tree.fits(traced.out_tree):
             raise CustomRuleError(
                 f"fwd of {self.name} returns the output {returned(found[0])}; "
                 f"{self.name} returns {tree_text(traced.out_tree)}",

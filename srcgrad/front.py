@@ -192,8 +192,7 @@ def taken_apart(table: Table, register: int, value: Any, tree: TreeDef) -> Itera
     elif kind is dict:
         if not all(type(key) is str for key in value):
             raise Unserved
-        table.require_type(register, dict)
-        table.require_word(register, layout.SIZE, len(value))
+        table.require_keys(register, tuple(value))
         for key, child in zip(sorted(value), tree.children, strict=True):
             yield from taken_apart(table, table.item(register, key), value[key], child)
     elif kind is tuple or kind is list or (isinstance(value, tuple) and record_fields(kind) is not None):

@@ -328,7 +328,7 @@ KNOWN_DTYPES: Final = frozenset(map(id, DTYPES.values()))
 _FUNCTIONS: Final = (
     "PyThreadState_Get", "_PyObject_MakeTpCall", "PyDict_GetItem", "PyDict_New", "PyDict_SetItem", "PyList_New",
     "PyErr_Fetch", "PyErr_NormalizeException", "PyException_SetTraceback", "PyErr_Clear", "_Py_Dealloc",
-    "PyType_GenericAlloc", "PyObject_GenericSetAttr", "PyDict_Next",
+    "PyType_GenericAlloc", "PyObject_GenericSetAttr", "PyDict_Next", "PyUnicode_Compare",
 )  # fmt: skip
 _LOCK: Final = new_lock()
 _addresses: Final[dict[int, int]] = {}
@@ -352,7 +352,8 @@ def machine(place: Place) -> int:
     with _LOCK:
         for name in _FUNCTIONS:
             llvm.add_symbol(name, ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value)
-        found = {"active": place.active, "failed": place.failed, "none": None, "dict": dict, "empty": ()}
+        found = {"active": place.active, "failed": place.failed, "none": None, "dict": dict, "text": str}
+        found["empty"] = ()
         for symbol, object in found.items():
             llvm.add_symbol(f"srcgrad_front_{symbol}", id(object))
         needed = native.Library(text(place.slot)), place

@@ -242,7 +242,13 @@ class Reader(Writer):
             self.set(f"call i32 @PyDict_Next(ptr {dict}, ptr %position, ptr %key, ptr null)")
             key = self.set(f"load ptr, ptr {self.set(f'getelementptr ptr, ptr {keys}, i64 %order.k')}, align 8")
             fits = self.set(f"icmp eq ptr {key}, {self.set('load ptr, ptr %key, align 8')}")
-            self.do(f"br i1 {fits}, label %order.fits, label %unfit")
+            self.do(f"br i1 {fits}, label %order.fits, label %order.apart")
+            self.label("order.apart")  # texts that a program makes at each call are no longer the same objects
+            own = self.set("load ptr, ptr %key, align 8")
+            for text in (key, own):
+                self.unless(self.set(f"icmp eq ptr {self.field(text, layout.TYPE)}, @srcgrad_front_text"))
+            alike = self.set(f"icmp eq i32 {self.set(f'call i32 @PyUnicode_Compare(ptr {key}, ptr {own})')}, 0")
+            self.do(f"br i1 {alike}, label %order.fits, label %unfit")
             self.label("order.fits")
             self.do("%order.next = add i64 %order.k, 1")
             self.do("br label %ordering")

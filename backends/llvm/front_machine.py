@@ -24,6 +24,7 @@ declare ptr @PyDict_GetItem(ptr, ptr)
 declare ptr @PyDict_New()
 declare i32 @PyDict_SetItem(ptr, ptr, ptr)
 declare i32 @PyDict_Next(ptr, ptr, ptr, ptr)
+declare i32 @PyUnicode_Compare(ptr, ptr)
 declare ptr @PyTuple_New(i64)
 declare ptr @PyList_New(i64)
 declare ptr @PyType_GenericAlloc(ptr, i64)
@@ -39,6 +40,7 @@ declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 @srcgrad_front_failed = external global i8
 @srcgrad_front_none = external global i8
 @srcgrad_front_dict = external global i8
+@srcgrad_front_text = external global i8
 @srcgrad_front_empty = external global i8
 """
 

@@ -234,7 +234,7 @@ class Pullback:
             TensorError: the structure is not the output's.
         """
         given = taken(cotangents)
-        if given.tree != self.output.tree:
+        if not given.tree.fits(self.output.tree):
             raise TensorError(
                 "Expected pytree structure of cotangents to be the same as pytree structure of outputs to the "
                 "function. "
@@ -320,7 +320,7 @@ def jvp(func: Fn, primals: Any, tangents: Any, *, strict: bool = False, has_aux:
     def run() -> Any:
         call = Call(func, lifted_args(primals), {}, range(len(primals)))
         given = taken(lifted_args(tangents))
-        if given.tree != flat(primals)[1]:
+        if not given.tree.fits(flat(primals)[1]):
             raise TensorError(
                 "jvp(f, primals, tangents): Expected primals and tangents to have the same python structure. For "
                 "example, "
@@ -354,7 +354,7 @@ def linearize(func: Fn, *primals: Any) -> tuple[Any, Fn]:
 
     def push(*tangents: Any) -> Any:
         given = taken(tangents)
-        if given.tree != structure:
+        if not given.tree.fits(structure):
             raise TensorError(
                 f"Expected the tangents {given.tree!r} to have the same argspec as the primals {structure!r}"
             )

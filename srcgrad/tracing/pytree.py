@@ -1,22 +1,22 @@
 """Pytrees: nested containers of leaves, taken apart and put together again.
 
-Containers are `dict` (keys sorted where they can be), `OrderedDict`, `defaultdict`, `list`, `tuple`, namedtuples,
-dataclass instances
-(every field, by name), `None` (a container without leaves) and registered classes. Everything else is a leaf,
-subclasses of the containers included.
+Containers are `dict` and `defaultdict` (leaves by sorted key where keys can be sorted; built again they have their
+own order), `OrderedDict`, `list`, `tuple`, namedtuples, dataclass instances (every field, by name), `None` (a container
+without leaves) and registered classes. Everything else is a leaf, subclasses of the containers
+included.
 
 >>> leaves, definition = flatten({"w": [1.0, 2.0], "b": None})
 >>> leaves, definition
-([1.0, 2.0], {'b': None, 'w': [*, *]})
+([1.0, 2.0], {'w': [*, *], 'b': None})
 >>> definition.unflatten([3.0, 4.0])
-{'b': None, 'w': [3.0, 4.0]}
+{'w': [3.0, 4.0], 'b': None}
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -54,8 +54,8 @@ class _Handler(NamedTuple):
 class TreeDef:
     """The structure of a pytree: a container class, its auxiliary data and the structures of its children.
 
-    Immutable, hashable, and equal to every structure of the same classes, keys and arity; keys 1 and True are not the
-    same. `repr` shows leaves as `*`.
+    Immutable, hashable, and equal to every structure of the same classes, keys in the same order, and arity; keys 1 and
+    True are not the same. `repr` shows leaves as `*`.
     """
 
     __slots__ = ("_hash", "_key", "auxiliary", "children", "kind", "num_leaves")
@@ -109,10 +109,23 @@ class TreeDef:
     def key(self) -> Hashable:
         """The auxiliary data as they are compared."""
         if self._key is None and self.auxiliary is not None:
-            names = self.auxiliary
+            names: Any = self.auxiliary
+            if self.kind is dict:
+                names = _order(names)
+            elif self.kind is defaultdict:
+                names = names[0], _order(names[1])
             plain = type(names) is tuple and _TEXT.issuperset(map(type, names))
             self._key = names if plain else value_key(names)
         return self._key
+
+    def fits(self, other: TreeDef) -> bool:
+        """Whether what one structure has at its leaves can stand at the other's: dicts may differ in their order."""
+        if self == other:
+            return True
+        if self.kind is not other.kind or len(self.children) != len(other.children):
+            return False
+        same = self.auxiliary == other.auxiliary if self.kind in (dict, defaultdict) else self.key() == other.key()
+        return same and all(one.fits(another) for one, another in zip(self.children, other.children, strict=True))
 
     def __eq__(self, other: object) -> bool:
         if self is other:
@@ -160,7 +173,7 @@ def _text(definition: TreeDef) -> str:
         return f"[{', '.join(map(_text, children))}]"
     if kind is dict:
         names: Any = definition.auxiliary
-        return "{" + ", ".join(f"{name!r}: {_text(child)}" for name, child in zip(names, children, strict=True)) + "}"
+        return "{" + ", ".join(f"{name!r}: {_text(child)}" for name, child in _items(names, children)) + "}"
     parts = [
         f"{step.removeprefix('.')}{'=' if step.startswith('.') else ': '}{_text(child)}"
         for step, child in zip(_steps(definition), children, strict=True)
@@ -189,11 +202,35 @@ def _build(definition: TreeDef, leaves: Iterator[Any]) -> Any:
 # ---- the container classes
 
 
+class _Keys(tuple[Any, ...]):
+    """The sorted keys of a dict that holds them in another order."""
+
+    order: tuple[Any, ...]
+
+
 def _sorted_keys(mapping: dict[Any, Any]) -> tuple[Any, ...]:
+    order = tuple(mapping)
     try:
-        return tuple(sorted(mapping))
+        names = tuple(sorted(order))
     except TypeError:
-        return tuple(mapping)
+        return order
+    if names == order:
+        return order
+    found = _Keys(names)
+    found.order = order
+    return found
+
+
+def _order(names: tuple[Any, ...]) -> tuple[Any, ...]:
+    return names.order if isinstance(names, _Keys) else names
+
+
+def _items(names: tuple[Any, ...], children: Sequence[Any]) -> Iterable[tuple[Any, Any]]:
+    """The keys of a dict in its own order, each with its child."""
+    if not isinstance(names, _Keys):
+        return zip(names, children, strict=True)
+    values = dict(zip(names, children, strict=True))
+    return [(name, values[name]) for name in names.order]
 
 
 def _flatten_dict(tree: dict[Any, Any]) -> tuple[Iterable[Any], Hashable]:
@@ -249,7 +286,7 @@ _HANDLERS: Final[dict[Any, _Handler | None]] = {
     type(None): _Handler(lambda tree: ((), None), lambda auxiliary, children: None, _index_steps),
     tuple: _Handler(lambda tree: (tree, None), lambda auxiliary, children: tuple(children), _index_steps),
     list: _Handler(lambda tree: (tree, None), lambda auxiliary, children: children, _index_steps),
-    dict: _Handler(_flatten_dict, lambda names, children: dict(zip(names, children, strict=True)), _key_steps),
+    dict: _Handler(_flatten_dict, lambda names, children: dict(_items(names, children)), _key_steps),
     OrderedDict: _Handler(
         lambda tree: (tree.values(), tuple(tree)),
         lambda names, children: OrderedDict(zip(names, children, strict=True)),
@@ -257,7 +294,7 @@ _HANDLERS: Final[dict[Any, _Handler | None]] = {
     ),
     defaultdict: _Handler(
         _flatten_default_dict,
-        lambda auxiliary, children: defaultdict(auxiliary[0], zip(auxiliary[1], children, strict=True)),
+        lambda auxiliary, children: defaultdict(auxiliary[0], _items(auxiliary[1], children)),
         lambda auxiliary, count: _key_steps(auxiliary[1], count),
     ),
 }
@@ -372,7 +409,7 @@ def flatten(tree: Any, is_leaf: IsLeaf | None = None) -> tuple[list[Any], TreeDe
     otherwise.
 
     >>> flatten((1, None, {"b": 2, "a": 3}))
-    ([1, 3, 2], (*, None, {'a': *, 'b': *}))
+    ([1, 3, 2], (*, None, {'b': *, 'a': *}))
     """
     leaves: list[Any] = []
     if is_leaf is not None:

@@ -4,6 +4,7 @@ import copy
 import pickle
 from collections import OrderedDict, defaultdict
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -87,9 +88,23 @@ def test_equal_structures_are_those_that_print_alike(one: Any, other: Any) -> No
 def test_repr_and_order_of_keys() -> None:
     leaves, definition = flatten({"b": (2, None), "a": 1, "c": Layer(3, [4]), "d": (5,)})
     assert leaves == [1, 2, 3, 4, 5]
-    assert repr(definition) == "{'a': *, 'b': (*, None), 'c': Layer(weight=*, bias=[*]), 'd': (*,)}"
+    assert repr(definition) == "{'b': (*, None), 'a': *, 'c': Layer(weight=*, bias=[*]), 'd': (*,)}"
+    assert definition.paths() == ["['a']", "['b'][0]", "['c'].weight", "['c'].bias[0]", "['d'][0]"]
     assert repr(tree_structure(OrderedDict(z=1, a=2))) == "OrderedDict(['z']: *, ['a']: *)"
     assert tree_structure(OrderedDict(z=1, a=2)) != tree_structure(OrderedDict(a=2, z=1))
+
+
+@pytest.mark.parametrize("kind", [dict, partial(defaultdict, list)])
+def test_a_dict_has_its_own_order_again(kind: Any) -> None:
+    one, other = kind({"b": 1, "a": 2}), kind({"a": 2, "b": 1})
+    definition = tree_structure(one)
+    for same in (definition, copy.deepcopy(definition), pickle.loads(pickle.dumps(definition))):
+        assert same == definition and hash(same) == hash(definition)
+        assert list(same.unflatten([3, 4]).items()) == [("b", 4), ("a", 3)]
+    assert definition != tree_structure(other) and definition.fits(tree_structure(other))
+    assert not definition.fits(tree_structure(kind({"a": 1, "c": 2})))
+    assert not definition.fits(tree_structure(kind({"a": [1], "b": 2})))
+    assert flatten_up_to(definition, other) == [2, 1]
 
 
 def test_keys_that_cannot_be_sorted_keep_their_order() -> None:
