@@ -11,7 +11,7 @@ import copy
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from srcgrad.tracing.conversion.names import bound, own_nodes, placed, thunk
+from srcgrad.tracing.conversion.names import bound, own_nodes, parameters, placed, thunk
 
 PARTS: Final = (
     *(ast.Compare, ast.BoolOp, ast.boolop, ast.cmpop, ast.BinOp, ast.operator, ast.UnaryOp, ast.unaryop, ast.Constant),
@@ -109,11 +109,15 @@ def addend(statement: ast.stmt, name: str) -> ast.expr | None:
     return added if isinstance(sign, ast.Add) else ast.UnaryOp(ast.USub(), added)
 
 
-def rebound_inside(body: Sequence[ast.stmt]) -> frozenset[str]:
-    """The variables that functions inside of a function may bind."""
-    inner = (node for statement in body for node in ast.walk(statement) if isinstance(node, ast.Nonlocal))
-    own = {id(node) for node in own_nodes(body) if isinstance(node, ast.Nonlocal)}
-    return frozenset(name for node in inner if id(node) not in own for name in node.names)
+def rebound_inside(body: Sequence[ast.AST]) -> frozenset[str]:
+    """The variables, of a function or from around it, that functions inside of it may bind."""
+    found: set[str] = set()
+    for node in own_nodes(body):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            outer = {name for inner in own_nodes(node.body) if isinstance(inner, ast.Nonlocal) for name in inner.names}
+            own = set() if isinstance(node, ast.ClassDef) else {*parameters(node.args), *bound(node.body)} - outer
+            found |= (outer | rebound_inside(node.body)) - own
+    return frozenset(found)
 
 
 def read_inside(body: Sequence[ast.stmt]) -> frozenset[str]:

@@ -95,10 +95,10 @@ class StatementConverter(NestedFunctions):
         outer = {name for node in declared if isinstance(node, ast.Nonlocal) for name in node.names}
         assigned = bound(body)
         self.locals = [name for name in dict.fromkeys([*names, *assigned]) if name not in self.globals | outer]
-        self.variables = {*self.locals, *outer}
+        self.rebound_inside = rebound_inside(body)
+        self.variables = {*self.locals, *outer, *self.rebound_inside}
         self.written = written_names(body)
         self.sources = Sources(body) if self.written else None
-        self.rebound_inside = rebound_inside(body)
         self.read_inside = read_inside(body)
 
     def binds_alone(self, name: str) -> bool:
@@ -147,8 +147,11 @@ class StatementConverter(NestedFunctions):
     def state(
         self, changed: Sequence[str], seen: Sequence[ast.AST], place: ast.AST
     ) -> tuple[list[ast.stmt], list[ast.expr]]:
-        """Functions that read and set the variables a block assigns, and one that reads those it sees besides."""
-        own = [name for name in changed if name in self.variables]
+        """Functions that read and set the variables a block assigns, and one that reads those it sees besides.
+
+        What a function that the block defines assigns (``nonlocal``) is the block's too: nobody else can reach it yet.
+        """
+        own = [name for name in dict.fromkeys([*changed, *sorted(rebound_inside(seen))]) if name in self.variables]
         get, put = self.fresh("get"), self.fresh("set")
         reads: list[ast.expr] = [operator("read", thunk(load(name))) for name in own]
         getter = self.function(get, [ast.Return(ast.Tuple(reads, ast.Load()))], [], place)
