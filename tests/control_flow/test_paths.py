@@ -330,3 +330,18 @@ def test_a_fault_of_srcgrad_is_not_hidden_by_tracing_again(monkeypatch: pytest.M
     with pytest.raises(sg.errors.InternalError, match="no such rule"):
         sg.grad(without_source(SOURCES["mask"]))(np.ones(3))
     sg.clear_caches()
+
+
+@pytest.mark.parametrize("one", [np.uint8, np.float32])
+@pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
+def test_an_array_has_the_dtype_of_its_path(one: Any) -> None:
+    """What wraps around at 256, or is rounded to 24 bits, does so on its path only."""
+
+    def f(x: Any) -> Any:
+        y = (x * 100.7).astype(one) if x[0] > 0.0 else (x * 100.7).astype(np.int64)
+        return y * y
+
+    for x in (np.array([2.0, 1.0]), np.array([-2.0, 1.0])):
+        found = sg.jit(f)(x)
+        assert found.dtype == f(x).dtype
+        np.testing.assert_array_equal(found, f(x))

@@ -364,10 +364,12 @@ def join_kinds(name: str, one: Kind, other: Kind) -> Kind | str:
     elif one.weak != other.weak:
         strong, number = (second, WEAK_NUMBERS[first.kind]) if one.weak else (first, WEAK_NUMBERS[second.kind])
         dtype = np.result_type(strong, number)
-    elif first.kind == second.kind and not one.weak:
-        return f"the dtype of {shown(name)} depends on a traced condition: {first} or {second}"
     else:
         dtype = np.promote_types(first, second)
+        # Whole numbers of another size overflow elsewhere; what is neither dtype would round unlike both.
+        if not one.weak and (first.kind == second.kind or {first.kind, second.kind} == {"i", "u"}
+                             or dtype not in (first, second)):  # fmt: skip
+            return f"the dtype of {shown(name)} depends on a traced condition: {first} or {second}"
     return Kind(ArrayType(dtype, one.type.shape), one.scalar or other.scalar, one.weak and other.weak)
 
 
