@@ -11,7 +11,14 @@ from srcgrad.boundary import checked, described
 from srcgrad.building import Built, Job, own
 from srcgrad.compiler import Runner, inlined
 from srcgrad.differentiate import TakesAux, are_plain, plural, rebuild, tree_text
-from srcgrad.errors import ArgumentError, DTypeError, NonScalarOutputError, ShapeError, StructureError
+from srcgrad.errors import (
+    ArgumentError,
+    DTypeError,
+    IntegerInputError,
+    NonScalarOutputError,
+    ShapeError,
+    StructureError,
+)
 from srcgrad.ir.core import Builder, Function
 from srcgrad.ir.opdef import Lin, Tangent, Term
 from srcgrad.ir.transforms.derivatives import hvp
@@ -63,6 +70,9 @@ class Pushed(Directional):
             for leaf, value in zip(flatten(primal)[0], values, strict=True):
                 spec = leaf_spec(leaf)
                 if spec is None or not spec.type.differentiable:
+                    if moves(value):
+                        path = job.treedef.paths()[len(extras)].removeprefix("[0]")
+                        raise immovable(f"{self.kind}: primals{path}, which is {described(leaf)},")
                     extras.append(None)
                 elif fits(value, spec.type):
                     extras.append(value)
@@ -77,6 +87,22 @@ def has_tangent(leaf: Any) -> bool:
     """Whether a leaf of the primals is differentiated."""
     spec = leaf_spec(leaf)
     return spec is not None and spec.type.differentiable
+
+
+def moves(tangent: Any) -> bool:
+    """Whether this is known to be a tangent other than 0."""
+    if not isinstance(tangent, (int, float, complex, np.generic, np.ndarray)):
+        return False
+    given = np.asarray(tangent)
+    return given.dtype.kind in "biufc" and bool(given.any())
+
+
+def immovable(what: str) -> IntegerInputError:
+    """What is raised where a tangent other than 0 is given for an integer."""
+    return IntegerInputError(
+        f"{what} has a tangent other than 0: only floats and complex numbers have derivatives",
+        hint="pass a float (2.0, x.astype(float)), or the tangent 0",
+    )
 
 
 def matched(tree: TreeDef, value: Any, what: str) -> list[Any]:
@@ -275,6 +301,8 @@ class LinearFunction:
             for tree, tangent in zip(self._trees, tangents, strict=True)
             for leaf in matched(tree, tangent, "linearize: a tangent")
         ]
+        if any(type is None and moves(leaf) for leaf, type in zip(leaves, self._types, strict=True)):
+            raise immovable("linearize: a primal that is no float or complex number")
         given = [
             leaf if fits(leaf, type) else tangent_like(leaf, type, "linearize: a tangent")
             for leaf, type in zip(leaves, self._types, strict=True)

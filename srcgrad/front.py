@@ -159,7 +159,14 @@ def arguments(table: Table, transformed: Transformed, call: Call) -> tuple[list[
         leaves = list(taken_apart(table, 1, flat(primals), tree))
         moved = list(taken_apart(table, 2, flat(tangents), tree))
         extras = iter(call.job.extras)
-        inputs = [pair for pair, leaf in zip(moved, call.job.leaves, strict=True) if has_tangent(leaf)]
+        inputs = []
+        for pair, leaf in zip(moved, call.job.leaves, strict=True):
+            if has_tangent(leaf):
+                inputs.append(pair)
+            else:
+                if isinstance(pair[1], np.ndarray):
+                    raise Unserved  # it may come to hold something else than zeros
+                table.require_is(*pair)
         if any(value is not extra for (_, value), extra in zip(inputs, extras, strict=True)):
             raise Unserved  # it is cast
         return leaves, inputs

@@ -150,7 +150,7 @@ class Vmap(Transformed):
             ]
             given_args, given_kwargs = job.treedef.unflatten(example)
             leaves, found = flatten(self.f(*given_args, **given_kwargs))
-            if tree is not None and found != tree:
+            if tree is not None and not found.fits(tree):
                 raise ShapeError(f"vmap: {self.name} returns different structures for different examples")
             tree = found
             outputs.append(leaves)

@@ -103,6 +103,31 @@ def test_tangents_and_cotangents_of_what_has_none() -> None:
         assert narrow.dtype == np.float32
 
 
+def test_an_integer_does_not_move() -> None:
+    """A tangent other than 0 of what has none was dropped, unsaid; grad refuses such an argument."""
+
+    def scaled(x: Any, n: Any) -> Any:
+        return x * n
+
+    for still in (0, 0.0, None):
+        for _ in range(7):
+            assert sg.jvp(scaled, (2.0, 3), (1.0, still))[1] == 3.0
+        assert sg.linearize(scaled, 2.0, 3)[1](1.0, still) == 3.0
+    whole, moved = np.arange(3), np.zeros(3)
+    for _ in range(7):
+        assert sg.jvp(lambda x, n: np.sum(x * n), (2.0, whole), (1.0, moved))[1] == 3.0
+    moved[0] = 1.0
+    for call in (
+        lambda: sg.jvp(scaled, (2.0, 3), (1.0, 1.0)),
+        lambda: sg.jvp(lambda x, n: np.sum(x * n), (2.0, whole), (1.0, moved)),
+        lambda: sg.jvp(lambda table: table["x"] * table["n"], ({"x": 2.0, "n": 3},), ({"x": 1.0, "n": 1},)),
+        lambda: sg.hvp(lambda x: x * x, (3,), (1.0,)),
+        lambda: sg.linearize(scaled, 2.0, 3)[1](1.0, 1.0),
+    ):
+        with pytest.raises(sg.errors.IntegerInputError, match=r"has a tangent other than 0"):
+            call()
+
+
 @pytest.mark.parametrize("branching", [False, True])
 @pytest.mark.parametrize(("in_axis", "out_axis"), [(0, 0), (1, 0), (2, 1), (-1, -1), (0, 2)])
 def test_mapped_axes(in_axis: int, out_axis: int, branching: bool) -> None:
