@@ -354,10 +354,8 @@ class Analysis:
             position += 1
             if imported or is_trusted_module(module, self.is_pure):
                 value = _module_attribute(module, step.name)
-                if value is _MISSING and step.optional:
+                if value is _MISSING:  # it raises where it is reached: code for another version may read it
                     return position
-                if value is _MISSING:
-                    raise scope.refuse(f"{module.__name__} has no attribute '{step.name}'", step)
                 if not isinstance(value, types.ModuleType):
                     self._check_trusted(value, f"{module.__name__}.{step.name}", scope, step)
             else:

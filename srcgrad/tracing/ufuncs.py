@@ -77,6 +77,8 @@ def weak_type(x: Any) -> Any:
         if x.weak and x.dtype.kind in WEAK_TYPES:
             return WEAK_TYPES[x.dtype.kind]
         return x.dtype
+    if isinstance(x, (list, tuple)) and contains_tracer(x):
+        return as_tracer(x).dtype
     return x.dtype if isinstance(x, (np.ndarray, np.generic)) else np.asarray(x).dtype
 
 
@@ -216,12 +218,12 @@ def array_ufunc(self: Tracer, ufunc: np.ufunc, method: str, *inputs: Any, out: A
         kwargs.pop(name, None)
     outs = out if isinstance(out, tuple) else (out,)
     if method == "__call__":
+        if dtype is not None:
+            inputs = tuple(as_tracer(x).astype(dtype) for x in inputs)
         if ufunc in FUNCTIONS:  # np.matmul and the other generalised ufuncs
             results = FUNCTIONS[ufunc](*inputs, **kwargs)
         else:
             refuse_options(ufunc, kwargs)
-            if dtype is not None:
-                inputs = tuple(as_tracer(x).astype(dtype) for x in inputs)
             results = call(ufunc, *inputs)
         return store(results, outs, where)
     if method == "outer":

@@ -33,7 +33,6 @@ REFUSED = [
     ("return [np][0].random.normal()", "passes the module 'numpy' around: numpy.random.normal draws at each call"),
     ("y = (np if x else math).frexp(x)\n    return y", "numpy.frexp is not known to be pure"),
     ("return np.frexp(x)", "numpy.frexp is not known to be pure"),
-    ("return np.nothing(x)", "numpy has no attribute 'nothing'"),
     ("return time.time()", "time.time reads the clock"),
     ("print(x)", "print writes at each call"),
     ("return input()", "input reads at each call"),

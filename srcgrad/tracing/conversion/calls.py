@@ -156,7 +156,7 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
         if isinstance(function, type):
             return construct(function, args, kwargs)
         if kind is np.ufunc:
-            args = tuple(as_tracer(x) if isinstance(x, (list, tuple)) and contains_tracer(x) else x for x in args)
+            args = tuple(as_tracer(x) if listed(x) else x for x in args)
         dispatches = kind in DISPATCHING or is_multimethod(function)
         if dispatches and not any(isinstance(x, Deferring) for x in args) and traced_among(args, kwargs):
             if function in FUNCTIONS:
@@ -341,12 +341,12 @@ def getitem(container: Any, index: Any) -> Any:
     filled = filled_of(container)
     if filled is not None:
         return filled[index]
+    if type(container) in CONCATENATORS and contains_tracer(index):
+        return joined(container, index)
     if not traced_index(index):
         return container[index]
     if type(container) is np.ndarray:
         return constant_array(container)[index]
-    if type(container) in CONCATENATORS:
-        return joined(container, index)
     unknown = isinstance(container, (list, tuple, dict)) and unknown_place(index)
     if unknown and index.size == 1:
         number = answer(index, "an index")
@@ -369,9 +369,14 @@ def joined(builder: Any, key: Any) -> Any:
             raise UnsupportedError(f"np.r_[{directive!r}, …] makes a matrix", hint="leave the text out")
         said = [int(part) for part in directive.split(",")]
         axis, ndmin, placed = said + [axis, ndmin, placed][len(said) :]
-    plain = [builder[item] if isinstance(item, slice) else item for item in items]
+    plain = [builder[item] if isinstance(item, slice) else as_tracer(item) if listed(item) else item for item in items]
     dtype = np.result_type(*[x.dtype if isinstance(x, Tracer) and not x.weak else zero_like(x) for x in plain])
     return np.concatenate([raised(as_tracer(x).astype(dtype), ndmin, placed) for x in plain], axis)
+
+
+def listed(x: Any) -> bool:
+    """Whether this is a list with traced values."""
+    return isinstance(x, (list, tuple)) and contains_tracer(x)
 
 
 def zero_like(x: Any) -> Any:
