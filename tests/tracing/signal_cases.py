@@ -271,6 +271,8 @@ HISTOGRAMS: list[Case] = [
         lambda x, w: (
             *np.histogram2d(x, w),
             *np.histogram2d(x, w, [2, 3], weights=w),
+            *np.histogram2d(x, w, [2, [0.0, 0.5, 2.0]], weights=w),
+            *np.histogram2d(x, w, ([-1.0, 0.0, 1.0], 4)),
             *np.histogram2d(x, w, [[-1.0, 0.0, 1.0], [0.0, 0.5, 2.0]], density=True),
             *np.histogram2d(x, w, [-1.0, 0.0, 1.0, 2.0], range=[[0, 1], [0, 1]]),
         ),

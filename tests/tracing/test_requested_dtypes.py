@@ -29,6 +29,22 @@ CASES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     },
     "var, float, axis": (lambda x: np.var(x, axis=0, dtype=float, ddof=1, keepdims=True), (X, N, C)),
     "var, complex, where": (lambda x: np.var(x, dtype=complex, where=x.real > 0), (X, N, C)),
+    **{
+        f"cov, {np.dtype(dtype)}": (
+            lambda x, dtype=dtype: (
+                np.cov(x, dtype=dtype),
+                np.cov(x, dtype=dtype, fweights=[1, 2]),
+                np.cov(x, dtype=dtype, aweights=[1.0, 2.0]),
+                np.corrcoef(x, dtype=dtype),
+            ),
+            (X, X.astype(np.float32)),
+        )
+        for dtype in (np.float32, float, np.complex64)
+    },
+    "matmul": (lambda x: np.matmul(x, x.T, dtype=np.float32), (X, N)),
+    "matmul, complex": (lambda x: np.matmul(x, x[0], dtype=complex), (X, N)),
+    "vecdot": (lambda x: np.vecdot(x, x[0], dtype=np.float32), (X,)),
+    "angle": (np.angle, tuple(B.astype(kind) for kind in "?bhilefd")),
     "nanmedian": (np.nanmedian, (NAN, X)),
     "nanmedian, axis": (lambda x: np.nanmedian(x, axis=0), (NAN,)),
     "square of booleans": (lambda b: b**2, (B,)),

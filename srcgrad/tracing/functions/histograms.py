@@ -142,6 +142,11 @@ def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, we
     return counts, edges
 
 
+def is_several(bins: Any) -> bool:
+    """Whether this is no number. A number beside edges makes no array: ``[2, [0.0, 1.0]]``."""
+    return isinstance(bins, (list, tuple)) or np.ndim(bins) > 0
+
+
 @numpy_rule("histogramdd")
 def histogramdd(
     sample: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
@@ -149,7 +154,7 @@ def histogramdd(
     columns = columns_of(sample)
     rank = len(columns)
     w = matching_weights(weights, columns[0].shape) if columns else None
-    per_axis = [bins] * rank if np.ndim(bins) == 0 else list(bins)
+    per_axis = list(bins) if is_several(bins) else [bins] * rank
     ranges = [None] * rank if range is None else list(range)
     if len(per_axis) != rank:
         raise ShapeError("The dimension of bins must be equal to the dimension of the sample x.")
@@ -209,6 +214,6 @@ def histogram2d(
 ) -> tuple[Any, Any, Any]:
     if len(x) != len(y):
         raise ShapeError("x and y must have the same length.")
-    shared = np.ndim(bins) == 1 and len(bins) not in (1, 2)
+    shared = is_several(bins) and len(bins) not in (1, 2)
     counts, (first, second) = histogramdd([x, y], [bins, bins] if shared else bins, range, density, weights)
     return counts, first, second

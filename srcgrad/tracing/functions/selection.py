@@ -192,7 +192,7 @@ method_rule("conjugate")(conj_method)
 @numpy_rule("angle")
 def angle(z: Any, deg: bool = False) -> Any:
     x: Any = as_tracer(z)
-    result = np.arctan2(x.imag, x.real) if x.dtype.kind == "c" else np.arctan2(np.zeros((), x.dtype)[()], x)
+    result = np.arctan2(x.imag, x.real) if x.dtype.kind == "c" else np.arctan2(0, x)
     return result * (180 / np.pi) if deg else result
 
 

@@ -278,10 +278,10 @@ def cov(
             divisor = total - freedom
         else:
             divisor = total - freedom * (w * weights[-1]).sum() / total
-        centred = x - average(x, 1, w, keepdims=True)
+        centred = cast(x - average(x, 1, w, keepdims=True), x.dtype)
         spread = centred * w
-    result = np.matmul(centred, np.conjugate(spread.T)) * np.true_divide(1, divisor)
-    return np.squeeze(result)
+    products = np.matmul(centred, np.conjugate(spread.T))
+    return np.squeeze(cast(products * np.true_divide(1, divisor), products.dtype))
 
 
 def cov_weights(weights: Any, size: int) -> Any:
