@@ -117,6 +117,22 @@ def with_short_loops(x: Any) -> Any:
     return np.array(found)
 
 
+def read_by_functions_behind(x: Any) -> Any:
+    """What goes through a list when the loop is over: generators, and functions that are made there."""
+    y, t, states, times = x * 1.0, 0.0, [], []
+    for k in range(30):
+        y = y + 0.05 * np.sin(y[::-1])
+        t += 0.05
+        states.append((t, y.copy()))
+        times.append(y[0] * k)
+    first = sum(t * np.sum(state**2) for t, state in states)
+
+    def middle(k: int) -> Any:
+        return states[k][1] * times[k]
+
+    return first + np.sum(middle(15)) + sum(time for time in times if time > 1.0)
+
+
 CASES: list[tuple[Function, Any]] = [
     (f, np.array([0.7, -0.4, 1.1, 0.3]))
     for f in (
@@ -128,6 +144,7 @@ CASES: list[tuple[Function, Any]] = [
         gone_through,
         changed_afterwards,
         in_both_loops,
+        read_by_functions_behind,
         with_short_loops,
     )
 ]
@@ -192,6 +209,21 @@ def changed_in_the_next_trip(x: Any) -> Any:
         h = np.sin(h)
         states.append(h)
     return np.stack(states)
+
+
+def read_by_functions_within(x: Any) -> Any:
+    """Functions that the next trip calls, made before the loop, behind it in the text, or of a generator."""
+    y, states, total, first = x[0], [], 0.0, float
+    for _ in range(2):
+        for _ in range(20):
+            y = np.sin(y) * (0.9 + first())
+            states.append(y)
+
+        def first() -> float:
+            return 0.001 * len(states)
+
+        total = total + sum(state * len(states) for state in (first() * y for _ in range(2)))
+    return total + len(states)
 
 
 def last_one_changed(x: Any) -> Any:
@@ -340,7 +372,7 @@ def in_a_function(x: Any) -> Any:
 OTHERS = [
     same_array, changed_in_the_next_trip, last_one_changed, part_of_what_goes_on, in_two_lists, known_by_another_name,
     other_items_read, comprehensions, printed, one_record, transposed, on_a_condition, left_early, known_numbers,
-    in_an_attribute, in_a_function,
+    in_an_attribute, in_a_function, read_by_functions_within,
 ]  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from srcgrad.tracing.conversion.names import bound, own_nodes, parameters, placed, thunk
@@ -120,8 +120,32 @@ def rebound_inside(body: Sequence[ast.AST]) -> frozenset[str]:
     return frozenset(found)
 
 
-def read_inside(body: Sequence[ast.stmt]) -> frozenset[str]:
-    """The variables that functions inside of a function may read, whenever they are called."""
+def read_inside(body: Sequence[ast.stmt]) -> dict[str, tuple[int, int]]:
+    """The variables that functions inside of a function may read whenever they are called, and where the first stands.
+
+    A generator has what it goes through first from where it is made.
+    """
     later = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef, ast.GeneratorExp)
     inner = [node for statement in body for node in ast.walk(statement) if isinstance(node, later)]
-    return frozenset(found.id for node in inner for found in ast.walk(node) if isinstance(found, ast.Name))
+    found: dict[str, tuple[int, int]] = {}
+    for node in inner:
+        first = node.generators[0].iter if isinstance(node, ast.GeneratorExp) else None
+        own = [x for child in ast.iter_child_nodes(node) for x in without(child, first)]
+        for name in (x.id for x in own if isinstance(x, ast.Name)):
+            place = (node.lineno, node.col_offset)
+            found[name] = min(found.get(name, place), place)
+    return found
+
+
+def without(node: ast.AST, part: ast.AST | None) -> Iterator[ast.AST]:
+    """The nodes in one, but for a part of it."""
+    if node is not part:
+        yield node
+        for child in ast.iter_child_nodes(node):
+            yield from without(child, part)
+
+
+def repeated(body: Sequence[ast.stmt]) -> frozenset[int]:
+    """What stands in loops, by identity."""
+    loops = [node for node in own_nodes(body) if isinstance(node, (ast.While, ast.For))]
+    return frozenset(id(inner) for node in loops for part in (*node.body, *node.orelse) for inner in ast.walk(part))

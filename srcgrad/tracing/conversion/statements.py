@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from srcgrad.tracing.conversion.appends import appended_to
-from srcgrad.tracing.conversion.counters import counter_of, numbers_in, read_inside, rebound_inside
+from srcgrad.tracing.conversion.counters import counter_of, numbers_in, read_inside, rebound_inside, repeated
 from srcgrad.tracing.conversion.expressions import ExpressionConverter
 from srcgrad.tracing.conversion.histories import without_histories
 from srcgrad.tracing.conversion.jumps import Lowering
@@ -100,14 +100,19 @@ class StatementConverter(NestedFunctions):
         self.written = written_names(body)
         self.sources = Sources(body) if self.written else None
         self.read_inside = read_inside(body)
+        self.repeated = repeated(body)
 
     def binds_alone(self, name: str) -> bool:
         """Whether no function but this one binds a variable."""
         return name in self.locals and name not in self.rebound_inside
 
-    def reads_alone(self, name: str) -> bool:
-        """Whether no function but this one knows a variable."""
-        return self.binds_alone(name) and name not in self.read_inside
+    def reads_alone(self, name: str, loop: ast.For) -> bool:
+        """Whether no function but this one knows a variable, or only ones that are made when a loop is over."""
+        if not self.binds_alone(name):
+            return False
+        place = self.read_inside.get(name)
+        end = (loop.end_lineno or loop.lineno, loop.end_col_offset or 0)
+        return place is None or (place >= end and id(loop) not in self.repeated)
 
     def fresh(self, what: str) -> str:
         self.count += 1
@@ -222,7 +227,7 @@ class StatementConverter(NestedFunctions):
         placed(given, node.target)
         statements = [given, *node.body]
         iterated = self.visit(node.iter)
-        appended = appended_to(node.body, self.reads_alone) if exits is None else None
+        appended = appended_to(node.body, lambda name: self.reads_alone(name, node)) if exits is None else None
         functions.append(self.function(body, self.block(statements), changed, node, ["_sg_item"]))
         go_on: ast.expr = ast.Constant(None) if exits is None else thunk(self.visit(exits))
         made = ast.Expr(operator("for_", iterated, load(body), go_on, *state, appended or ast.Constant(None)))
