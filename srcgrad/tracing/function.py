@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -182,11 +183,21 @@ def collected(trace: Trace, leaves: Sequence[Any]) -> tuple[list[Any], list[Valu
         if result is None:
             if hasattr(type(leaf), "__srcgrad_unfinished__"):
                 str(leaf)  # which says what it is and raises
+            if not trace.concrete and keeps_traced(leaf, 3):
+                raise Refused(f"returns a {type(leaf).__name__} that holds traced values")
             outputs.append(StaticLeaf(leaf))
         else:
             outputs.append(len(results))
             results.append(result)
     return outputs, results
+
+
+def keeps_traced(x: Any, depth: int) -> bool:
+    """Whether the attributes of an object are traced, or lead to what is."""
+    attributes = getattr(x, "__dict__", None)
+    if type(attributes) is not dict or depth == 0 or callable(x) or isinstance(x, ModuleType):
+        return False
+    return any(isinstance(leaf, Tracer) or keeps_traced(leaf, depth - 1) for leaf in flatten(attributes)[0])
 
 
 def require_unchanged(trace: Trace) -> None:

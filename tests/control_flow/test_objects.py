@@ -9,6 +9,7 @@ import heapq
 import itertools
 import math
 import operator
+import types
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -129,6 +130,18 @@ def own_record_rebound_in_a_loop(x: Any) -> Any:
     return best.value * best.count + other.count
 
 
+def namespaces(x: Any) -> Any:
+    state = types.SimpleNamespace(x=x[0], v=0.0, trips=0, options=types.SimpleNamespace(step=0.01), log=[])
+    for _ in range(30):
+        state.v -= state.options.step * x[1] * np.sin(state.x)
+        if state.v < -0.001:
+            state.v = state.v * 0.5
+        state.x += state.options.step * state.v
+        state.trips += 1
+        state.log.append(state.x)
+    return state.x + state.v * state.trips + np.mean(state.log)
+
+
 def replaced_records(x: Any) -> Any:
     spring = Spring(x[1], 1.0)
     for _ in range(40):
@@ -163,6 +176,7 @@ ONE_PROGRAM = (
     own_dict_rebound,
     own_record_rebound_in_a_loop,
     replaced_records,
+    namespaces,
     modes,
     library_tools,
     nearest,
@@ -287,3 +301,19 @@ def test_properties_of_captured_objects_are_converted() -> None:
     assert type(robot) is Vector
     robot.parts = (3.0, 4.0)
     assert sg.grad(scaled)(2.0) == 5.0
+
+
+def test_an_object_with_traced_values_that_is_returned_is_pythons() -> None:
+    def namespace(x: Any) -> Any:
+        return types.SimpleNamespace(inner=types.SimpleNamespace(y=x * 2.0), n=3)
+
+    def own(x: Any) -> Any:
+        made: Any = Plain(x)
+        made.inner = types.SimpleNamespace(y=[x * 2.0])
+        return made
+
+    x = np.ones(2)
+    with pytest.warns(sg.RetraceWarning, match="holds traced values"):
+        assert sg.jit(namespace)(x).inner.y.tolist() == [2.0, 2.0]
+    with pytest.warns(sg.RetraceWarning, match="holds traced values"):
+        assert sg.jit(own)(x).inner.y[0].tolist() == [2.0, 2.0]
