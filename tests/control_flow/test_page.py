@@ -100,6 +100,20 @@ def long_ranges(x: Any) -> Any:
 
 
 @converted(
+    "a long loop whose first trips change what kind a variable is, or fill a window: `last = None` before it, "
+    "`deque(maxlen=5)`"
+)
+def settling(x: Any) -> Any:
+    last, total = None, 0.0
+    for k in range(40):
+        y = np.sin(x * k)
+        if last is not None:
+            total = total + np.sum((y - last) ** 2)
+        last = y
+    return total
+
+
+@converted(
     "a long `while` that counts: `while i < n` with one `i += c` among its statements, Python's numbers, "
     "`n` and `c` left alone"
 )

@@ -22,10 +22,10 @@ class Items:
     def __init__(self, count: int | Value, at: Callable[[Any], Any]) -> None:
         self.count, self.at = count, at
 
-    def after_first(self) -> Items:
-        """All but the first of a known number of items."""
+    def after(self, first: int) -> Items:
+        """All but the first ones of a known number of items."""
         assert isinstance(self.count, int)
-        return Items(self.count - 1, lambda k: self.at(k + 1))
+        return Items(self.count - first, lambda k: self.at(k + first))
 
 
 def items_of(thing: Any) -> Items | None:

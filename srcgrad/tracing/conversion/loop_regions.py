@@ -18,7 +18,7 @@ from srcgrad.tracing.conversion.appending import Appending
 from srcgrad.tracing.conversion.binding import flag_of, is_pending, unchecked
 from srcgrad.tracing.conversion.classes import noted
 from srcgrad.tracing.conversion.filled import Filled, Fills, growing
-from srcgrad.tracing.conversion.identity import changed, kept_elsewhere
+from srcgrad.tracing.conversion.identity import changed, containers_kept_elsewhere, kept_elsewhere
 from srcgrad.tracing.conversion.state import (
     UNBOUND,
     UNSET,
@@ -367,9 +367,10 @@ class LoopRegion:
         given = iter(values)
         cells = self.start.cells()
         ends = after.cells()
+        leaves_of = {}
         for cell, carry in self.carries.items():
             unbound = cells[cell] is UNBOUND
-            leaves = carry.handles([next(given) for _ in carry.kinds])
+            leaves = leaves_of[cell] = carry.handles([next(given) for _ in carry.kinds])
             if unbound and ran is not None:
                 for handle in leaves:
                     handle.storage.pending = (carry.name, ran)
@@ -393,7 +394,10 @@ class LoopRegion:
         for cell, carry in self.carries.items():
             holder = [self.start.cells()[cell]]  # which alone may hold it
             if carry.tree is not None and not isinstance(holder[0], Marker) and kept_elsewhere(holder):
-                raise changed(carry.name)
+                if not isinstance(holder[0], tuple) or containers_kept_elsewhere(holder):
+                    raise changed(carry.name)
+                for handle in leaves_of[cell]:
+                    handle.storage.decided = True  # by `is` alone could it be told from the tuple before the loop
 
     def abandon(self) -> None:
         """Undo what tracing the loop did to variables and memory."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sized
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from typing import Any, Final, TypeGuard
 
 from srcgrad.boundary import AS_A_KEY, UNHASHABLE
@@ -23,7 +23,9 @@ from srcgrad.tracing.conversion.state import (
     MustRetrace,
     State,
     has_effects,
+    kind_of,
     same_handle,
+    tree_of,
     truth,
     unknown,
 )
@@ -38,6 +40,9 @@ MOST_WRITTEN_OUT: Final = 512
 
 The trips of loops around it that are written out count too.
 """
+
+MOST_SETTLING: Final = 32
+"""After so many trips of a loop it is not looked any longer whether their kinds settle."""
 
 
 # --- while -----------------------------------------------------------------------------
@@ -206,6 +211,8 @@ def run_through(
     length = len(iterable) if isinstance(iterable, Sized) else 1
     copies, operations = trace.copies, trace.builder.operations
     iterator: Iterator[Any] = iter(iterable)
+    state_of = functools.partial(State, get, put, names, visible)
+    settling = Settling(items, state_of, appended) if go_on is None else None
     try:
         trace.copies = copies * max(length if items is None or not isinstance(items.count, int) else items.count, 1)
         for position, item in enumerate(iterator):
@@ -214,10 +221,15 @@ def run_through(
             if go_on is None:
                 if position == 0 and is_short(items):
                     much = size_of(operations[start:]) * trace.copies > MOST_WRITTEN_OUT
-                    state_of = functools.partial(State, get, put, names, visible)
-                    if much and rolled(items.after_first(), body, state_of, appended=appended):
+                    if much and rolled(items.after(1), body, state_of, appended=appended):
                         exhaust(iterable)
                         return
+                elif settling is not None and settling.settled():
+                    trace.copies = copies
+                    if settling.rolled(position + 1, body):
+                        exhaust(iterable)
+                        return
+                    trace.copies, settling = copies * length, None
                 continue
             answer = go_on()
             if unknown(answer):
@@ -232,6 +244,63 @@ def run_through(
                 return
     finally:
         trace.copies = copies
+
+
+class Settling:
+    """A long loop whose first trips change the kinds of variables: ``last = None``, a window that is being filled.
+
+    Where a trip leaves all of the kinds that it found, the rest may be one region, as the whole was not.
+    """
+
+    def __init__(self, items: Items | None, state_of: Callable[[], State], appended: Appended) -> None:
+        self.items, self.state_of, self.appended = items, state_of, appended
+        self.trips = 0
+        self.kinds: Any = None
+        long = items is not None and isinstance(items.count, int) and items.count > UNROLLED
+        self.watched = long
+        if long:
+            self.said = len(current_trace().rolled) - 1
+            """The place of what was said of the whole."""
+            self.kinds = self.found()
+
+    def found(self) -> Any:
+        """The kinds of the variables, and of what is in containers but for the lists that columns stand for."""
+        lists = [] if self.appended is None else [given for given, _ in self.appended()]
+        state = self.state_of()
+        snapshot = state.capture()
+        held = zip(state.containers, snapshot.structures, snapshot.elements, strict=True)
+        parts = [(kept, kinds_of(items)) for x, kept, items in held if all(x is not grown for grown in lists)]
+        return kinds_of(snapshot.variables), parts
+
+    def settled(self) -> bool:
+        """Whether, after trips that did not, the last trip has left all of the kinds that it found."""
+        if not self.watched:
+            return False
+        before, self.kinds = self.kinds, self.found()
+        self.trips += 1
+        same = bool(before == self.kinds)
+        self.watched = not same and self.trips < MOST_SETTLING
+        return same and self.trips > 1
+
+    def rolled(self, done: int, body: Callable[[Any], Any]) -> bool:
+        """Try to make the other trips one region, which is then what is said of the loop."""
+        assert self.items is not None and isinstance(self.items.count, int)
+        said = current_trace().rolled
+        if self.items.count - done <= UNROLLED or not rolled(
+            self.items.after(done), body, self.state_of, appended=self.appended
+        ):
+            return False
+        del said[self.said]
+        return True
+
+
+def kinds_of(values: Sequence[Any]) -> list[Any]:
+    """What a region could tell apart of values: their structure, and the kinds of numbers and arrays in them."""
+    found: list[Any] = []
+    for value in values:
+        leaves, tree = tree_of(value)
+        found.append((tree, [kind_of(leaf) or type(leaf) for leaf in leaves]))
+    return found
 
 
 def is_short(items: Items | None) -> TypeGuard[Items]:
