@@ -24,7 +24,7 @@ from srcgrad.tracing.jax_arrays import JAX_TYPES, is_jax_array
 from srcgrad.tracing.layout import Strides, strides_of
 from srcgrad.tracing.pytree import TreeDef, flatten
 from srcgrad.tracing.trace import CURRENT, NeedsConcrete, Refused, Trace, tracing
-from srcgrad.tracing.tracer import Tracer, from_value
+from srcgrad.tracing.tracer import Deferring, Tracer, from_value
 
 TRACED = (np.ndarray, np.floating, np.complexfloating, float, complex, Tracer)
 
@@ -73,6 +73,8 @@ def leaf_spec(leaf: Any) -> LeafSpec | None:
         return LeafSpec(ArrayType(np.dtype(leaf.dtype), leaf.shape), not leaf.shape, False)
     if kind is HostObject or is_host_object(leaf):
         return LeafSpec(NUMBER, True, False, None, leaf.__class__)
+    if isinstance(leaf, Deferring):
+        str(leaf)  # which says what it is and raises
     return None
 
 

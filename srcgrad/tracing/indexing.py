@@ -18,6 +18,7 @@ from srcgrad.ir.types import INT64, ArrayType
 from srcgrad.tracing.affine import affine_of
 from srcgrad.tracing.trace import Trace, current_trace
 from srcgrad.tracing.tracer import (
+    Deferring,
     Tracer,
     as_tracer,
     broadcast_tracer,
@@ -205,11 +206,13 @@ def is_array_index(entry: Any) -> bool:
 def nonzero(mask: Any, x: Tracer, axis: int) -> list[np.ndarray[Any, Any]]:
     """The indices of a boolean index: their number must be known while tracing."""
     if tuple(mask.shape) != x.shape[axis : axis + mask.ndim]:
-        raise IndexingError(
-            f"boolean index of shape {mask.shape} does not match indexed array {x.shape} at axis {axis}"
-        )
+        raise mask_mismatch(mask, x, axis)
     number = mask.concrete("a boolean index") if isinstance(mask, Tracer) else mask
     return list(np.nonzero(number))
+
+
+def mask_mismatch(mask: Any, x: Tracer, axis: int) -> IndexingError:
+    return IndexingError(f"boolean index of shape {mask.shape} does not match indexed array {x.shape} at axis {axis}")
 
 
 def locate(x: Tracer, index: Any) -> Located:
@@ -391,6 +394,16 @@ def ragged_part(x: Tracer, index: Any) -> Any:
     return part_of(x, index)
 
 
+def masked_part(x: Tracer, index: Any) -> Any:
+    """What a mask of ``x[index]`` whose value is not known selects, else None."""
+    entries = index if isinstance(index, tuple) else (index,)
+    if not any(isinstance(entry, Tracer) and entry.dtype == np.bool_ and entry.ndim for entry in entries):
+        return None
+    from srcgrad.tracing.masks import selection_of  # which is written with this module
+
+    return selection_of(x, index)
+
+
 def holds_tracer(entry: slice) -> bool:
     return isinstance(entry.start, Tracer) or isinstance(entry.stop, Tracer) or isinstance(entry.step, Tracer)
 
@@ -400,6 +413,9 @@ def getitem(self: Tracer, index: Any) -> Any:
     ragged = ragged_part(x, index)
     if ragged is not None:
         return ragged
+    selection = masked_part(x, index)
+    if selection is not None:
+        return selection.of(selection.view)
     view, axis, indices, element, copied = locate(x, index)
     if not indices:
         if element:
@@ -417,12 +433,18 @@ def setitem(self: Tracer, index: Any, value: Any) -> None:
     if ragged is not None:
         ragged.write(value)
         return
-    new = stored(self, value)
-    if is_unknown_mask(self, index) and new.ndim <= self.ndim - index.ndim:
-        mask = index.reshape(index.shape + (1,) * (self.ndim - index.ndim))
-        chosen: Any = np.where(mask, leading_broadcast(new, self.shape), self)
-        self.write(chosen.read())
+    if is_unknown_mask(self, index) and not isinstance(value, Deferring):
+        new = stored(self, value)
+        if new.ndim <= self.ndim - index.ndim:
+            mask = index.reshape(index.shape + (1,) * (self.ndim - index.ndim))
+            chosen: Any = np.where(mask, leading_broadcast(new, self.shape), self)
+            self.write(chosen.read())
+            return
+    selection = masked_part(self, index)
+    if selection is not None:
+        selection.write(value)
         return
+    new = stored(self, value)
     view, axis, indices, _, _ = locate(self, index)
     if not indices:
         view.write(leading_broadcast(new, view.shape).read())

@@ -1,9 +1,10 @@
-"""Slices whose length changes from trip to trip of a loop, so that the loop stays one.
+"""Parts of arrays whose length is not known while tracing: slices between numbers of loops, and what masks select.
 
-``x[:i]`` is all of ``x`` and the bounds 0 and ``i``. What is computed with it is computed for the whole axis, and what
-lies outside of the bounds counts nowhere: reductions take a neutral element for it, and assignments leave it as it is.
-A slice is taken so where its bounds are sums of the loops' indices that are never negative (`affine`). What is not
-known here of such arrays is refused: then the loop is unrolled, and each slice has its own shape.
+``x[:i]`` is all of ``x`` and the bounds 0 and ``i``, ``x[x > 0]`` all of ``x`` and the mask. What is computed with it
+is computed for the whole axis, and what does not count counts nowhere: reductions take a neutral element for it, and
+assignments leave it as it is. A slice is taken so where its bounds are sums of the loops' indices that are never
+negative (`affine`). What is not known here of such arrays is refused: then a loop is unrolled, and each slice has its
+own shape; of masks there is a program for each path.
 """
 
 from __future__ import annotations
@@ -11,13 +12,15 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any, Final, NamedTuple
+from dataclasses import dataclass
+from typing import Any, Final
 
 import numpy as np
 
 from srcgrad.errors import DTypeError, ShapeError
 from srcgrad.tracing.affine import ZERO, Affine, affine_of
 from srcgrad.tracing.indexing import IndexView, Whole, Window, known_integer, normalise, stored, with_windows
+from srcgrad.tracing.parts import Part
 from srcgrad.tracing.trace import Refused
 from srcgrad.tracing.tracer import Deferring, Tracer, as_tracer
 from srcgrad.tracing.ufuncs import BINARY, COMPARE, UNARY, call
@@ -29,15 +32,16 @@ METHODS: Final[dict[str, Callable[..., Any]]] = {}
 LONG: Final = 16
 MOST_MASKED: Final = 1024
 """Of a longer axis, of which all slices have nearly the same part, each trip reads its own in the unrolled loop."""
-HINT: Final = "compute with arrays of one length: np.where(np.arange(n) < i, x, 0)"
+HINT: Final = "compute with arrays of one length: np.where(np.arange(n) < i, x, 0), np.where(mask, x, 0)"
 
 
 def refused(what: str) -> Refused:
-    return Refused(f"{what} a slice whose length changes from trip to trip", hint=HINT)
+    return Refused(f"{what} a part of an array whose length is not known", hint=HINT)
 
 
-class Extent(NamedTuple):
-    """Which part of an axis counts: ``start : stop``, cut off at ``size``, none of which is negative."""
+@dataclass(frozen=True, eq=False)
+class Extent(Part):
+    """A slice: ``start : stop``, cut off at ``size``, none of which is negative."""
 
     start: Tracer | int
     stop: Tracer | int
@@ -50,8 +54,9 @@ class Extent(NamedTuple):
         """Whether the part surely has ``stop - start`` elements."""
         return self.end.most() <= self.size and self.end.plus(self.first, -1).least() >= 0
 
-    def alike(self, other: Extent) -> bool:
-        """Whether two parts surely have as many elements."""
+    def alike(self, other: Part) -> bool:
+        if not isinstance(other, Extent):
+            return False
         if (self.first, self.end, self.size) == (other.first, other.end, other.size):
             return True
         if not (self.exact and other.exact):
@@ -59,18 +64,18 @@ class Extent(NamedTuple):
         return self.end.plus(self.first, -1) == other.end.plus(other.first, -1)
 
     def length(self) -> Any:
-        """A Python integer."""
         if self.exact:
             return self.stop - self.start
         ends = [call(np.minimum, bound, self.size, weak=True) for bound in map(whole, (self.stop, self.start))]
         return call(np.maximum, ends[0] - ends[1], 0, weak=True)
 
     def least(self) -> int:
-        """A length that it surely has."""
         return max(self.end.plus(self.first, -1).least(), 0) if self.exact else 0
 
+    def within(self, place: Any) -> Any:
+        return place - self.start
+
     def mask(self) -> Any:
-        """Whether each place of the axis is in the part."""
         places: Any = as_tracer(np.arange(self.size))
         above = None if self.first == ZERO else places >= self.start
         below = None if self.end == Affine({}, self.size) else places < self.stop
@@ -186,9 +191,10 @@ class Ragged(Deferring):
     """
 
     __slots__ = ("base", "extents")
+    __srcgrad_unfinished__ = True
     __hash__ = None  # type: ignore[assignment]
 
-    def __init__(self, base: Tracer, extents: tuple[Extent | None, ...]) -> None:
+    def __init__(self, base: Tracer, extents: tuple[Part | None, ...]) -> None:
         self.base, self.extents = base, extents
 
     # --- what it is --------------------------------------------------------------------------------
@@ -254,13 +260,13 @@ class Ragged(Deferring):
         extent = self.extents[axis]
         if extent is None:
             return Ragged(self.base[(*[slice(None)] * axis, slice(None, None, -1))], self.extents)
-        if not extent.exact:
+        if not isinstance(extent, Extent) or not extent.exact:
             raise refused("the other order of")
         last = Window(whole(extent.start + extent.stop - 1), extent.size, -1, turns=True)
         return Ragged(IndexView(axis, (last,)).of(self.base), self.extents)
 
     # --- parts -------------------------------------------------------------------------------------
-    def located(self, index: Any) -> tuple[tuple[Any, ...], list[Extent | None], list[int]]:
+    def located(self, index: Any) -> tuple[tuple[Any, ...], list[Part | None], list[int]]:
         """An index into this as one into the base, the parts of the axes that are left, and those turned round."""
         given = list(index) if isinstance(index, tuple) else [index]
         used = sum(entry is not None and entry is not Ellipsis for entry in given)
@@ -270,7 +276,7 @@ class Ragged(Deferring):
         at = next((k for k, entry in enumerate(given) if entry is Ellipsis), None)
         entries = [*given, *fill] if at is None else [*given[:at], *fill, *given[at + 1 :]]
         places: list[Any] = []
-        left: list[Extent | None] = []
+        left: list[Part | None] = []
         turned: list[int] = []
         axis = 0
         for entry in entries:
@@ -330,11 +336,8 @@ class Ragged(Deferring):
         mine, others = self.base, other.base
         if mine.storage is not others.storage or len(mine.chain) != len(others.chain):
             return False
-        same = all(map(same_view, mine.chain, others.chain))
-        bounds = [
-            [None if extent is None else (extent.first, extent.end) for extent in x.extents] for x in (self, other)
-        ]
-        return same and bounds[0] == bounds[1]
+        pairs = zip(self.extents, other.extents, strict=True)
+        return all(map(same_view, mine.chain, others.chain)) and all(same_part(*pair) for pair in pairs)
 
     # --- NumPy's protocols ---------------------------------------------------------------------------
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
@@ -360,7 +363,10 @@ class Ragged(Deferring):
         raise refused("what Python asks of")
 
     __array__ = __iter__ = __len__ = __bool__ = __float__ = __int__ = __complex__ = __index__ = __contains__ = _refuse
-    __str__ = __format__ = __divmod__ = __rdivmod__ = __round__ = _refuse
+    __format__ = __divmod__ = __rdivmod__ = __round__ = _refuse
+
+    def __str__(self) -> str:
+        raise refused("an argument, a result or a text that is")
 
 
 def sized(count: Any, make: Callable[[int], Any]) -> Ragged | None:
@@ -379,17 +385,19 @@ def with_options(rule: Callable[..., Any], name: str, *args: Any, **kwargs: Any)
         raise refused(f"np.{name} with these options of") from error
 
 
-def taken(entry: Any, extent: Extent | None) -> tuple[Any, Extent | None]:
+def taken(entry: Any, extent: Part | None) -> tuple[Any, Part | None]:
     """An index along one axis as one into the base, and the part that it leaves of that axis."""
     if extent is None:
         if is_traced(entry) or not isinstance(entry, (slice, int, np.integer, Tracer)):
             raise refused("such an index of")
         return entry, None
+    if isinstance(entry, slice) and entry.start is entry.stop is None and known_integer(entry.step) in (None, 1, -1):
+        return slice(None), extent
+    if not isinstance(extent, Extent):
+        raise refused("an index of")
     if isinstance(entry, slice):
         found = cut(entry, extent)
-        if (
-            found is not extent and not found.end.plus(found.first, -1).terms
-        ):  # it lies within a part, and is no longer one
+        if not found.end.plus(found.first, -1).terms:  # it lies within a part, and is no longer one
             return slice(found.start, found.stop), None
         return slice(None), found
     place = known_integer(entry)
@@ -410,8 +418,6 @@ def cut(entry: slice, extent: Extent) -> Extent:
     Raises:
         Refused: it is not sure that it lies within.
     """
-    if entry.start is None and entry.stop is None and known_integer(entry.step) in (None, 1, -1):
-        return extent
     if known_integer(entry.step) not in (None, 1) or not extent.exact:
         raise refused("such steps through")
     ends = []
@@ -433,6 +439,13 @@ def cut(entry: slice, extent: Extent) -> Extent:
     return found
 
 
+def same_part(one: Part | None, other: Part | None) -> bool:
+    """Whether two parts of an axis surely are the same."""
+    if isinstance(one, Extent) and isinstance(other, Extent):
+        return (one.first, one.end) == (other.first, other.end)
+    return one is None if other is None else one is not None and one.alike(other)
+
+
 def same_view(one: View, other: View) -> bool:
     """Whether two views of the same memory surely are the same part of it."""
     if isinstance(one, IndexView) and isinstance(other, IndexView):
@@ -445,7 +458,7 @@ def same_view(one: View, other: View) -> bool:
 # --- operations on several ----------------------------------------------------------------------------------------
 
 
-def aligned(operands: Sequence[Any]) -> tuple[list[Any], list[Extent | None]]:
+def aligned(operands: Sequence[Any]) -> tuple[list[Any], list[Part | None]]:
     """Operands as arrays of whole axes whose parts stand at the same places, and these parts.
 
     Raises:
@@ -453,7 +466,7 @@ def aligned(operands: Sequence[Any]) -> tuple[list[Any], list[Extent | None]]:
     """
     ranks = [np.ndim(x) if not isinstance(x, (Tracer, Ragged)) else x.ndim for x in operands]
     rank = max(ranks)
-    extents: list[Extent | None] = [None] * rank
+    extents: list[Part | None] = [None] * rank
     for x, own in zip(operands, ranks, strict=True):
         for axis, extent in enumerate(x.extents if isinstance(x, Ragged) else ()):
             place = axis + rank - own
@@ -475,8 +488,10 @@ def aligned(operands: Sequence[Any]) -> tuple[list[Any], list[Extent | None]]:
     return found, extents
 
 
-def moved(base: Tracer, axis: int, extent: Extent, wanted: Extent) -> Tracer:
+def moved(base: Tracer, axis: int, extent: Part, wanted: Part) -> Tracer:
     """An array whose part along an axis stands where another one's does."""
+    if not isinstance(extent, Extent) or not isinstance(wanted, Extent):
+        return base
     if extent.first == wanted.first and extent.size == wanted.size:
         return base
     places: Any = np.arange(wanted.size) + (extent.start - wanted.start)

@@ -63,7 +63,7 @@ def recursion(x: Any) -> Any:
 
 
 def chosen_elements(x: Any) -> Any:
-    return np.sum(x[x > 0] ** 2)
+    return np.sum(np.sort(x[x > 0]) ** 2)
 
 
 def chosen_assignment(x: Any) -> Any:

@@ -310,6 +310,13 @@ def masked(x: Any) -> Any:
     return np.sum(y * np.arange(9.0).reshape(3, 3))
 
 
+@converted("what a mask selects: `y[mask] = np.sqrt(x[mask])`, `x[mask].mean()`")
+def selected(x: Any) -> Any:
+    y = np.outer(x, x)
+    y[y > 0.2] = np.sqrt(y[y > 0.2]) * x[1]
+    return np.sum(y * np.arange(9.0).reshape(3, 3)) + x[x > -9.0].mean() * len(x[x > 0])
+
+
 @converted("a list, assigned to at a traced integer")
 def assigned(x: Any) -> Any:
     free, k = [x[0], x[1], 3.0], int(np.argmin(x))

@@ -10,7 +10,7 @@ import numpy as np
 
 from srcgrad.tracing.indexing import is_unknown_mask
 from srcgrad.tracing.trace import CURRENT
-from srcgrad.tracing.tracer import Tracer
+from srcgrad.tracing.tracer import Deferring, Tracer
 
 
 def augmented(container: Any) -> Any:
@@ -38,7 +38,7 @@ class MaskedTarget:
 def changed(operation: Callable[[Any, Any], Any]) -> Callable[[Selected, Any], Any]:
     def change(selected: Selected, value: Any) -> Any:
         array, mask = selected.array, selected.mask
-        if np.size(value) == 1 and array.dtype.kind in "fc":
+        if not isinstance(value, Deferring) and np.size(value) == 1 and array.dtype.kind in "fc":
             number: Any = np.reshape(value, ()) if np.ndim(value) else value
             new = operation(np.where(mask, array, np.ones((), array.dtype)), number)  # a 1 fails nowhere
             if new.dtype == array.dtype:
@@ -50,7 +50,7 @@ def changed(operation: Callable[[Any, Any], Any]) -> Callable[[Selected, Any], A
 
 
 class Selected:
-    """The elements where a mask holds, to be changed by a number."""
+    """The elements where a mask holds, to be changed by a number or by elements that it selects too."""
 
     __slots__ = ("array", "mask")
 

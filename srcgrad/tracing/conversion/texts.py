@@ -11,7 +11,7 @@ import numpy as np
 from srcgrad.tracing.conversion.calls import call_rule
 from srcgrad.tracing.conversion.state import emit_call, unknown
 from srcgrad.tracing.trace import CURRENT, NeedsConcrete
-from srcgrad.tracing.tracer import Tracer
+from srcgrad.tracing.tracer import Deferring, Tracer
 
 CONVERSIONS: dict[int, Callable[[Any], str]] = {ord("s"): str, ord("r"): repr, ord("a"): ascii}
 METHODS: Final = frozenset(
@@ -98,6 +98,8 @@ def tracers_in(things: Sequence[Any]) -> list[Tracer]:
     for thing in things:
         if isinstance(thing, Tracer):
             found.append(thing)
+        elif isinstance(thing, Deferring):
+            str(thing)  # which refuses
         elif isinstance(thing, Text):
             found += tracers_in([part for part in thing.parts if not isinstance(part, str)])
         elif isinstance(thing, (list, tuple)):

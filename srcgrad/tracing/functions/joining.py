@@ -237,7 +237,9 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
 @numpy_rule("ix_")
 def ix_(*args: Any) -> tuple[Any, ...]:
     count = len(args)
-    return tuple(as_array(x).reshape([-1 if axis == k else 1 for axis in range(count)]) for k, x in enumerate(args))
+    arrays = [as_array(x) for x in args]
+    places: list[Any] = [np.nonzero(x)[0] if x.dtype == np.bool_ else x for x in arrays]
+    return tuple(x.reshape([-1 if axis == k else 1 for axis in range(count)]) for k, x in enumerate(places))
 
 
 @numpy_rule("apply_along_axis")

@@ -1,4 +1,4 @@
-"""NumPy's functions of slices whose length changes from trip to trip of a loop (`srcgrad.tracing.ragged`)."""
+"""NumPy's functions of parts of arrays whose length is not known (`srcgrad.tracing.ragged`)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from srcgrad.tracing.ragged import METHODS, RULES, Extent, Ragged, aligned, elementwise, moved, refused
+from srcgrad.tracing.parts import Part
+from srcgrad.tracing.ragged import METHODS, RULES, Ragged, aligned, elementwise, moved, refused
 from srcgrad.tracing.tracer import Tracer, as_tracer
 
 
@@ -33,11 +34,11 @@ def base_of(x: Any) -> Any:
     return x.base if isinstance(x, Ragged) else x
 
 
-def extents_of(x: Any) -> tuple[Extent | None, ...]:
+def extents_of(x: Any) -> tuple[Part | None, ...]:
     return x.extents if isinstance(x, Ragged) else (None,) * x.ndim
 
 
-def built(base: Any, extents: Sequence[Extent | None]) -> Any:
+def built(base: Any, extents: Sequence[Part | None]) -> Any:
     """An array of which these parts count: a plain one if all counts."""
     return Ragged(base, tuple(extents)) if any(extent is not None for extent in extents) else base
 
@@ -51,7 +52,7 @@ def axes_of(a: Ragged, axis: Any) -> tuple[int, ...]:
     return tuple(k % a.ndim for k in (axis if isinstance(axis, tuple) else (axis,)))
 
 
-def left(a: Ragged, axes: Sequence[int], keepdims: bool) -> list[Extent | None]:
+def left(a: Ragged, axes: Sequence[int], keepdims: bool) -> list[Part | None]:
     """The parts of the axes that a reduction leaves."""
     kept = [None if axis in axes else extent for axis, extent in enumerate(a.extents)]
     return kept if keepdims else [extent for axis, extent in enumerate(kept) if axis not in axes]
@@ -130,7 +131,7 @@ def extreme(name: str, function: Any, place: Any) -> None:
         if extent is None:
             return built(place(a.base, axis=axis), left(a, axes, False))
         require_elements(a, axes, f"attempt to get arg{name} of an empty sequence")
-        found = place(a.filled(outermost(a)), axis=axis) - extent.start
+        found = extent.within(place(a.filled(outermost(a)), axis=axis))
         return built(np.maximum(found, 0), left(a, axes, False))  # where all elements are as far out as can be
 
     rule(function, method=name)(of)
@@ -213,7 +214,7 @@ def matmul(a: Any, b: Any) -> Any:
     return built(np.matmul(*bases), (*extents_of(a)[:-1], *extents_of(b)[1:]))
 
 
-def moved_zeros(base: Any, extent: Extent, wanted: Extent) -> Any:
+def moved_zeros(base: Any, extent: Part, wanted: Part) -> Any:
     """`moved` for an array of zeros but for its part: what is repeated at the ends is covered again."""
     found = moved(base, 0, extent, wanted)
     if found is base:
