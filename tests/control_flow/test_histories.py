@@ -120,6 +120,23 @@ def two_lists_and_a_number(k: Any) -> Any:
     return xs[-1] * k + fs[-1] * n + xs[0] ** 2
 
 
+def on_a_condition(k: Any) -> Any:
+    """What happens at times that values decide, and at times that are known."""
+    y, speed, bounces, speeds, kept, ends = 1.0 * k, 0.0, [], [0.0], [k], []
+    for step in range(60):
+        speed = speed - 0.02
+        y = y + 0.1 * speed
+        if y < 0:
+            y, speed = -y, -0.5 * speed
+            bounces.append(step)
+            speeds.append(speed)
+        elif step % 7 == 3:
+            kept.append(y * k)
+        if step % 20 == 5:
+            ends.append(np.sin(y))
+    return y + speeds[-1] * speeds[0] + 0.1 * len(bounces) + kept[-1] * kept[0] + ends[-1] * len(ends)
+
+
 def returned_from_the_loop(k: Any) -> Any:
     log = [1.0]
     for i in range(60):
@@ -130,7 +147,7 @@ def returned_from_the_loop(k: Any) -> Any:
 
 
 ONE_PROGRAM = [adaptive, unread, counted, relative, three_back, empty_at_first, made_anew, made_empty_anew, in_place,
-               two_lists_and_a_number, returned_from_the_loop]  # fmt: skip
+               two_lists_and_a_number, on_a_condition, returned_from_the_loop]  # fmt: skip
 
 
 @pytest.mark.parametrize("backend", ["numpy", "llvm", pytest.param("xla", marks=pytest.mark.slow)])

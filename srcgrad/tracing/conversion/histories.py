@@ -88,9 +88,11 @@ def histories(body: Sequence[ast.stmt], parameters: Sequence[str]) -> dict[str, 
 
 
 def grown(body: Sequence[ast.stmt]) -> set[str]:
-    """The variables to which loops append that may end where values say so."""
-    loops = [node for node in own_nodes(body) if isinstance(node, ast.While) or may_stop(node)]
-    calls = [appending(node) for loop in loops for node in own_nodes([loop])]
+    """The variables to which loops append that may end where values say so, or may do so where values say so."""
+    blocks = [node for node in own_nodes(body) if isinstance(node, ast.While) or may_stop(node)]
+    loops = [node for node in own_nodes(body) if isinstance(node, ast.For)]
+    blocks += [node for loop in loops for node in own_nodes(loop.body) if isinstance(node, ast.If)]
+    calls = [appending(node) for block in blocks for node in own_nodes([block])]
     return {call[0].id for call in calls if call is not None}
 
 
