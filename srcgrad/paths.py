@@ -104,11 +104,11 @@ class Entry(NamedTuple):
     key: Hashable
 
 
-def entries(transformed: Transformed, job: Job) -> Iterator[Entry]:
-    """The ways in which paths of this call may be traced, the preferred one first."""
+def entries(transformed: Transformed, job: Job, ways: Sequence[Way]) -> Iterator[Entry]:
+    """Those of the ways in which paths of this call may be traced."""
     if not transformed.takes_paths():
         return
-    for way in transformed.ways():
+    for way in ways:
         found = find_captures(transformed.f, way.floats_static, way.converted)
         if isinstance(found, Uncacheable):
             continue
@@ -138,10 +138,13 @@ def inputs_of(job: Job, hidden: Sequence[Any]) -> list[Any]:
     return [to_numpy(as_array(leaf)) for leaf in leaves if leaf_spec(leaf) is not None]
 
 
-def run_path(transformed: Transformed, job: Job) -> Any:
-    """The result by a compiled path, traced and compiled now if need be; `NO_PATH` where there can be none."""
+def run_path(transformed: Transformed, job: Job, ways: Sequence[Way]) -> Any:
+    """The result by a compiled path, traced and compiled now if need be; `NO_PATH` where there can be none.
+
+    ``ways``: those in which what the function reads can be watched, the preferred one first.
+    """
     known: list[Entry] = []
-    for entry in entries(transformed, job):
+    for entry in entries(transformed, job, ways):
         path = entry.paths.hit(inputs_of(job, entry.hidden))
         if path is not None:
             return transformed.execute(path.program, job, entry.hidden)
@@ -169,9 +172,9 @@ def openings(known: Sequence[Entry]) -> Iterator[Entry]:
                 return
 
 
-def failing(transformed: Transformed, job: Job) -> bool:
+def failing(transformed: Transformed, job: Job, ways: Sequence[Way]) -> bool:
     """Whether tracing a path raised an error of the user's: the re-trace of this call is no verdict on others."""
-    return any(entry.paths.errors for entry in openings(list(entries(transformed, job))))
+    return any(entry.paths.errors for entry in openings(list(entries(transformed, job, ways))))
 
 
 def new_path(transformed: Transformed, job: Job, entry: Entry, number: int) -> Path | None:
@@ -243,7 +246,7 @@ class Described(NamedTuple):
 
 def describe_path(transformed: Transformed, job: Job) -> Described | None:
     """The path that a call takes; nothing is compiled or kept. None where it would be traced again."""
-    known = list(entries(transformed, job))
+    known = list(entries(transformed, job, transformed.ways()))
     hits = [(entry, path) for entry in known if (path := entry.paths.hit(inputs_of(job, entry.hidden))) is not None]
     chosen = [entry for entry, _ in hits[:1]] or list(openings(known))
     for entry in chosen:

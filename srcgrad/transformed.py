@@ -239,11 +239,13 @@ class Transformed(VectorCalled, Building):  # type: ignore[misc]
     def dispatched(self, job: Job, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         failures: list[Failed] = []
         unsupported: UnsupportedError | None = None
+        watched: list[Way] = []
         for way in self.ways():
             found = find_captures(self.f, way.floats_static, way.converted)
             if isinstance(found, Uncacheable):
                 failures.append(Failed(found.reason))
                 continue
+            watched.append(way)
             captures, (hidden, aliases) = found
             if aliases is not None and aliases.overlapping:
                 return self.retrace(job, args, kwargs, "captured arrays share memory")
@@ -274,11 +276,11 @@ class Transformed(VectorCalled, Building):  # type: ignore[misc]
             raise unsupported
         from srcgrad.paths import NO_PATH, failing, run_path  # which is written with this module
 
-        result = run_path(self, job)
+        result = run_path(self, job, watched)
         if result is not NO_PATH:
             return result
         reason = why_retraced(failures)
-        result = self.retrace(job, args, kwargs, reason, unsupported is not None or failing(self, job))
+        result = self.retrace(job, args, kwargs, reason, unsupported is not None or failing(self, job, watched))
         if unsupported is not None:  # which tracing again may have met too
             self.warn_retrace(reason)
         return result

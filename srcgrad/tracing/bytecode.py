@@ -7,8 +7,8 @@ import importlib
 import inspect
 import sys
 import types
-from collections.abc import Callable, Iterator
-from functools import cache
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache, lru_cache
 from typing import Any, Final, NamedTuple
 
 __all__ = ["Refusal", "Scope", "Step"]
@@ -81,6 +81,9 @@ _EXTENDED: Final = dis.opmap["EXTENDED_ARG"]
 _JUMPS: Final = frozenset(dis.hasjrel) | frozenset(dis.hasjabs)
 _MOST_CACHES: Final = 16
 """More code units than any instruction has of its own for what it caches."""
+_MOST_KEPT: Final = 8192
+"""The most bytes of code whose instructions are kept."""
+Instruction = tuple[str, Any, int | None, bool]
 
 
 def opnames(code: types.CodeType) -> frozenset[str]:
@@ -88,11 +91,19 @@ def opnames(code: types.CodeType) -> frozenset[str]:
     return frozenset([dis.opname[number] for number in set(code.co_code[::2])])
 
 
-def instructions(code: types.CodeType) -> Iterator[tuple[str, Any, int | None, bool]]:
-    """Of each instruction the operation, its argument, the line, and whether it is jumped to.
+def instructions(code: types.CodeType) -> Iterable[Instruction]:
+    """Of each instruction the operation, its argument, the line, and whether it is jumped to."""
+    return _kept(code) if len(code.co_code) <= _MOST_KEPT else _decoded(code)
 
-    Instructions of code without jumps are decoded once for all that are the same.
-    """
+
+@lru_cache(maxsize=1024)
+def _kept(code: types.CodeType) -> tuple[Instruction, ...]:
+    """What a call of a function that has no program looks at each time, for all of its callees."""
+    return tuple(_decoded(code))
+
+
+def _decoded(code: types.CodeType) -> Iterator[Instruction]:
+    """Instructions of code without jumps are decoded once for all that are the same."""
     raw = code.co_code
     if code.co_exceptiontable or not _JUMPS.isdisjoint(raw[::2]):
         for found in dis.get_instructions(code):

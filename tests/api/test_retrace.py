@@ -428,3 +428,30 @@ def test_memory_and_time_of_a_long_loop_stay_linear() -> None:
         return x
 
     np.testing.assert_allclose(sg.grad(f)(1.0), 1.0001**3000, rtol=1e-10)
+
+
+# --- what a call costs that has no program ---------------------------------------------------------------------------
+def counts_its_calls(x: Any) -> Any:
+    counts_its_calls.count += 1  # type: ignore[attr-defined]
+    return np.sum(x**2)
+
+
+counts_its_calls.count = 0  # type: ignore[attr-defined]
+
+
+def test_a_function_that_cannot_be_watched_is_looked_at_once_for_each_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was three times, and each time all of its bytecode was decoded: 300 times what the function itself took."""
+    looked: list[bool] = []
+    analyse = sg.cache.analyse
+
+    def counted(function: Any, floats_static: bool, converted: bool) -> Any:
+        looked.append(converted)
+        return analyse(function, floats_static, converted)
+
+    value = sg.jit(counts_its_calls)
+    assert value(X) == counts_its_calls(X)
+    monkeypatch.setattr(sg.cache, "analyse", counted)
+    monkeypatch.setattr(sg.tracing.bytecode.dis, "get_instructions", None)
+    before = counts_its_calls.count  # type: ignore[attr-defined]
+    assert value(X) == 8.75
+    assert len(looked) <= 5 and counts_its_calls.count == before + 1  # type: ignore[attr-defined]
