@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from types import FunctionType
 from typing import Any
 
@@ -16,6 +17,7 @@ from srcgrad.ir.errors import nearest_hint
 from srcgrad.ir.types import INT64, ArrayType, DType
 from srcgrad.tracing.affine import combined
 from srcgrad.tracing.asked import library_function
+from srcgrad.tracing.comparing import COMPARISONS, compared_kinds, of_two_signs
 from srcgrad.tracing.jax_arrays import is_jax_array
 from srcgrad.tracing.magnitude import COUNTING, bounded, counted
 from srcgrad.tracing.tracer import (
@@ -145,6 +147,7 @@ def call(ufunc: np.ufunc, *inputs: Any, weak: bool = False) -> Any:
         if weak and isinstance(found, Tracer):
             found.affine = combined(ufunc, inputs)
         return found
+    kinds = compared_kinds(kinds, inputs) if ufunc in COMPARISONS else kinds
     return apply_loop(ufunc, name, rule, kinds, inputs, weak)
 
 
@@ -161,6 +164,8 @@ def apply_loop(
     operands = [operand(x, dtype) for x, dtype in zip(inputs, loop, strict=True)]
     shape = common_shape(operands)
     full = [broadcast_tracer(x, shape) for x in operands] if len(operands) > 1 else operands
+    if ufunc in COMPARISONS and loop[0] != loop[1]:
+        rule = partial(of_two_signs, ufunc)
     if rule is None:
         return finished(emit(name or "", *full), results[0], weak).like_ufunc(*operands)
     found = rule(*full)

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import scipy.special
 
+import srcgrad as sg
 from srcgrad.errors import DTypeError, ShapeError, SrcgradError, UnsupportedError
 from srcgrad.tracing.tracer import FUNCTIONS
 from srcgrad.tracing.ufuncs import ELEMENTWISE, UFUNCS, UNTRACED
@@ -197,6 +198,42 @@ def test_integer_powers_are_exact() -> None:
     compare(lambda x: (x**2, x**3, x**0, x**1, (x + 1) ** -2), (x,))
     compare(lambda x: (x**2, x**3, x**0), (np.array([2, -3], np.int8),))
     compare(lambda x: (x**2, x**-1, x**0.5), (left("complex128"),))
+
+
+COMPARISONS = (np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal)
+
+
+@pytest.mark.parametrize("backend", ["llvm", "numpy"])
+@pytest.mark.parametrize("ufunc", COMPARISONS)
+def test_comparisons_of_integers_are_exact(ufunc: np.ufunc, backend: str) -> None:
+    """Of signed with unsigned ones, and with numbers of Python's that their dtype does not hold."""
+    small = np.array([0, 1, 127, 255], np.uint8)
+    signed = np.array([-(2**63), -1, 5, 2**63 - 1])
+    unsigned = np.array([2**63, 2**64 - 1, 5, 2**63 - 1], np.uint64)
+    numbers = (-1, 255, 256, 2**40, 2**63, 2**64 - 1, -(2**63))
+    cases: list[tuple[Any, tuple[Any, ...]]] = [
+        (lambda x, y: (ufunc(x, y), ufunc(y, x), ufunc(x[1], y)), (signed, unsigned)),
+        (lambda x, y: (ufunc(x, y), ufunc(y, x)), (signed.astype(np.int8), unsigned)),
+        (lambda x: [f for n in numbers for f in (ufunc(x, n), ufunc(n, x), ufunc(x[0], n))], (small,)),
+        (lambda x: [f for n in numbers for f in (ufunc(x, n), ufunc(n, x))], (unsigned,)),
+        (lambda x: [ufunc(x, n) for n in numbers], (signed,)),
+    ]
+    for f, arrays in cases:
+        for found, expected in zip(sg.jit(f, backend=backend)(*arrays), f(*arrays), strict=True):
+            assert type(found) is type(expected) and found.dtype == expected.dtype
+            np.testing.assert_array_equal(found, expected)
+
+
+def test_a_traced_counter_is_compared_as_pythons() -> None:
+    def hits(x: Any, y: Any) -> Any:
+        k = 0
+        while y < 100.0:
+            y, k = y * 2.0, k + 64
+        return np.sum(x == k) + y
+
+    labels = np.array([0, 128, 255], np.uint8)
+    for y in (50.0, 2.0, 0.3):
+        assert sg.jit(hits)(labels, y) == hits(labels, y)
 
 
 def test_in_place() -> None:
