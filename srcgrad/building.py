@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
+from types import TracebackType
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -272,6 +273,7 @@ class Building(ABC):
         specs = [leaf_spec(leaf) if flag else None for leaf, flag in zip(job.leaves, job.active, strict=True)]
         refused: SrcgradError | None = None
         raised: Exception | None = None
+        place: TracebackType | None = None
         by_user = False
         ways = (True, False) if WATCH.get() is None else (False, True)  # what is watched runs in the user's own code
         for converting in ways if is_user_function(function_of(self.f)) else (False,):
@@ -289,10 +291,12 @@ class Building(ABC):
                     raise
                 if converting:
                     by_user = isinstance(error, SrcgradError) or not raised_by_callee(error)
-                    raised = error.with_traceback(None)  # the same error may be raised again
-        failure = raised if raised is not None and (by_user or refused is None) else refused
-        assert failure is not None
-        raise failure
+                    raised, place = error, error.__traceback__
+                    error.with_traceback(None)  # the same error may be raised again
+        if raised is not None and (by_user or refused is None):
+            raise raised.with_traceback(place)
+        assert refused is not None
+        raise refused
 
     def warn_retrace(self, reason: str) -> None:
         key = ("warned", code_of(self.f) or type(self.f))

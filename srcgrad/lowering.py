@@ -159,7 +159,7 @@ def decide(transformed: Transformed, job: Job) -> tuple[Verdict, Lowered | None]
             if not way.converted or from_outside(error):
                 raise
             failures.append(failed(error))
-    if unsupported is not None and all(failure.raised for failure in failures):
+    if unsupported is not None and all(failure.unsupported for failure in failures):
         raise unsupported
     return Verdict(why_retraced(failures), paths=True), None
 

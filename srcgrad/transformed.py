@@ -272,7 +272,7 @@ class Transformed(VectorCalled, Building):  # type: ignore[misc]
                 if program.native:
                     self.count(args, kwargs, job, captures, program)
             return self.execute(program, job, hidden)
-        if unsupported is not None and all(failure.raised for failure in failures):
+        if unsupported is not None and all(failure.unsupported for failure in failures):
             raise unsupported
         from srcgrad.paths import NO_PATH, failing, run_path  # which is written with this module
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from srcgrad.cache import Known, Trivial, code_of, find_captures
-from srcgrad.errors import SrcgradError
+from srcgrad.errors import SrcgradError, UnsupportedError
 from srcgrad.tracing.capture import Uncacheable
 from srcgrad.tracing.conversion.convert import needs_conversion
 from srcgrad.tracing.trace import Refused
@@ -27,8 +27,8 @@ class Failed(NamedTuple):
     refused: bool = False
     """Whether a construct was met that conversion knows and refuses."""
     converted: bool = False
-    raised: bool = False
-    """Whether the function raised an error, and was not refused a value."""
+    unsupported: bool = False
+    """Whether what was met has no rule on any path: other errors may be raised on a path that no call takes."""
 
 
 class Way(NamedTuple):
@@ -46,7 +46,7 @@ CONVERTED_LAST = (Way(False, False), Way(True, False), Way(True, True), Way(Fals
 def failed(error: Exception) -> Failed:
     """The verdict on a way in which tracing raised an error."""
     text = first_lines(error) if isinstance(error, SrcgradError) else str(error).partition("\n")[0]
-    return Failed(f"{type(error).__name__}: {text}", converted=True, raised=True)
+    return Failed(f"{type(error).__name__}: {text}", converted=True, unsupported=isinstance(error, UnsupportedError))
 
 
 def require_no_handlers(function: Any, captures: Known) -> None:

@@ -345,3 +345,34 @@ def test_an_array_has_the_dtype_of_its_path(one: Any) -> None:
         found = sg.jit(f)(x)
         assert found.dtype == f(x).dtype
         np.testing.assert_array_equal(found, f(x))
+
+
+@pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
+def test_an_error_on_a_path_that_no_call_takes() -> None:
+    """Tracing meets it; what cannot be written as the function is run as it is (``out=``) is no reason to give up."""
+
+    def f(x: Any) -> Any:
+        y = np.ones(1)
+        np.maximum(x, 2.0 * x, out=y)
+        if x[0] > 9.0:
+            y[0] = y[1]
+        return y[0] * x[0]
+
+    np.testing.assert_array_equal(sg.grad(f)(np.array([0.5])), [2.0])
+    with pytest.raises(IndexError, match="index 1 is out of bounds"):
+        sg.grad(f)(np.array([10.0]))
+
+
+@pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
+def test_an_error_of_the_users_on_a_path_shows_their_line() -> None:
+    def f(x: Any, n: int) -> Any:
+        y = np.zeros(2)
+        y[:] = x[0]
+        if x[0] > 9.0:
+            y[0] = 7 % n
+        return np.sum(y)
+
+    assert sg.grad(f)(np.array([0.5]), 0) == [2.0]
+    with pytest.raises(ZeroDivisionError) as caught:
+        sg.grad(f)(np.array([10.0]), 0)
+    assert caught.traceback[-1].name == "f"
