@@ -62,6 +62,7 @@ from srcgrad.torch.modes import (
     no_grad,
     set_grad_enabled,
 )
+from srcgrad.torch.ops.arguments import numpy_named as _numpy_named
 from srcgrad.torch.ops.arithmetic import *  # noqa: F403
 from srcgrad.torch.ops.bounds import *  # noqa: F403
 from srcgrad.torch.ops.comparison import *  # noqa: F403
@@ -137,6 +138,16 @@ from srcgrad.torch.nn.functional import (  # noqa: E402
     threshold,
     threshold_,
 )
+
+for _space in (globals(), dict(vars(Tensor))):  # PyTorch takes axis= wherever it takes dim=
+    for _name, _known in list(_space.items()):
+        _named = _known if isinstance(_known, type) else _numpy_named(_known)
+        if _named is _known:
+            continue
+        if _space is globals():
+            _space[_name] = _named
+        else:
+            setattr(Tensor, _name, _named)
 
 
 def __getattr__(name: str) -> _NoReturn:

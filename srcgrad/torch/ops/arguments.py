@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import namedtuple
 from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
+from inspect import CO_VARKEYWORDS
 from typing import Any, Final
 
 import numpy as np
@@ -85,6 +86,26 @@ def numpy_names(function: str, names: dict[str, Any], dim: Any, keepdim: Any) ->
         else:
             raise TensorTypeError(f"{function}() got an unexpected keyword argument '{name}'")
     return dim, keepdim
+
+
+def numpy_named(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function with `numpy_names`; itself if it has no ``dim``, or takes them already."""
+    code = getattr(function, "__code__", None)
+    if code is None or code.co_flags & CO_VARKEYWORDS:
+        return function
+    known = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    if "dim" not in known or "axis" in known:
+        return function
+
+    @wraps(function)
+    def call(*args: Any, **names: Any) -> Any:
+        if "axis" in names and "dim" not in names:
+            names["dim"] = names.pop("axis")
+        if "keepdims" in names and "keepdim" not in names:
+            names["keepdim"] = names.pop("keepdims")
+        return function(*args, **names)
+
+    return call
 
 
 def numpy_dtype(dtype: Any) -> np.dtype[Any] | None:

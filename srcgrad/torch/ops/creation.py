@@ -439,21 +439,30 @@ def new_tensor(
 
 
 @method("new_zeros")
-def new_zeros(self: Tensor, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def new_zeros(
+    self: Tensor, *sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
     """Zeros in this tensor's dtype."""
-    return zeros(*size, dtype=self.dtype if dtype is None else dtype, device=device, requires_grad=requires_grad)
+    sizes = sizes if size is None else (size,)
+    return zeros(*sizes, dtype=self.dtype if dtype is None else dtype, device=device, requires_grad=requires_grad)
 
 
 @method("new_ones")
-def new_ones(self: Tensor, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def new_ones(
+    self: Tensor, *sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
     """Ones in this tensor's dtype."""
-    return ones(*size, dtype=self.dtype if dtype is None else dtype, device=device, requires_grad=requires_grad)
+    sizes = sizes if size is None else (size,)
+    return ones(*sizes, dtype=self.dtype if dtype is None else dtype, device=device, requires_grad=requires_grad)
 
 
 @method("new_empty")
-def new_empty(self: Tensor, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def new_empty(
+    self: Tensor, *sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
     """An uninitialised tensor in this tensor's dtype."""
-    return empty(*size, dtype=self.dtype if dtype is None else dtype, device=device, requires_grad=requires_grad)
+    sizes = sizes if size is None else (size,)
+    return empty(*sizes, dtype=self.dtype if dtype is None else dtype, device=device, requires_grad=requires_grad)
 
 
 @method("new_full")

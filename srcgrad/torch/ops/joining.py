@@ -261,9 +261,9 @@ REPEAT_EACH: Final = Op(
 
 
 @method("repeat")
-def repeat(self: Tensor, *repeats: Any) -> Any:
+def repeat(self: Tensor, *counts: Any, repeats: Any = None) -> Any:
     """The tensor repeated so often along each dimension; further ones stand first."""
-    counts = ints("repeat", repeats, "repeats")
+    counts = ints("repeat", counts if repeats is None else (repeats,), "repeats")
     if len(counts) < self._data.ndim:
         raise TensorError(
             "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor",
@@ -281,9 +281,9 @@ def tile(input: Tensor, dims: Any) -> Any:
 
 
 @method("tile")
-def tile_method(self: Tensor, *dims: Any) -> Any:
+def tile_method(self: Tensor, *counts: Any, dims: Any = None) -> Any:
     """`repeat`, where missing leading counts are 1."""
-    return tile(self, ints("tile", dims, "dims"))
+    return tile(self, ints("tile", counts if dims is None else (dims,), "dims"))
 
 
 @method("repeat_interleave")
@@ -345,9 +345,9 @@ def flip(input: Tensor, dims: Any) -> Any:
 
 
 @method("flip")
-def flip_method(self: Tensor, *dims: Any) -> Any:
+def flip_method(self: Tensor, *axes: Any, dims: Any = None) -> Any:
     """The elements along these dimensions in reverse order, as a copy."""
-    return flip(self, ints("flip", dims, "dims"))
+    return flip(self, ints("flip", axes if dims is None else (dims,), "dims"))
 
 
 @method("fliplr")

@@ -142,7 +142,6 @@ def unbind(input: Tensor, dim: int = 0) -> Any:
     return apply_view(UNBIND, input, (axis,)) if input._data.shape[axis] else ()
 
 
-@method("split")
 def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> Any:
     """Pieces of a size along a dimension (the last may be smaller), or of the sizes of a list."""
     need_tensor("split", tensor)
@@ -162,6 +161,12 @@ def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> Any:
     if not size and length:
         raise TensorError(f"split_size can only be 0 if dimension size is 0, but got dimension size of {length}")
     return apply_view(SPLIT, tensor, (axis, sizes_up_to(length, size)))
+
+
+@method("split")
+def split_method(self: Tensor, split_size: Any, dim: int = 0) -> Any:
+    """Pieces of a size along a dimension (the last may be smaller), or of the sizes of a list."""
+    return split(self, split_size, dim)
 
 
 def sizes_up_to(length: int, size: int) -> tuple[int, ...]:

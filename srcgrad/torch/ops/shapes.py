@@ -244,9 +244,9 @@ def reshaped(x: Tensor, shape: tuple[int, ...]) -> Any:
 
 
 @method("reshape")
-def reshape_method(self: Tensor, *shape: Any) -> Any:
+def reshape_method(self: Tensor, *sizes: Any, shape: Any = None) -> Any:
     """The same elements in another shape: a view where that is possible, else a copy."""
-    return reshaped(self, ints("reshape", shape, "shape"))
+    return reshaped(self, ints("reshape", sizes if shape is None else (shape,), "shape"))
 
 
 @method("reshape_as")
@@ -315,7 +315,7 @@ def refuse_rank(function: str, x: Tensor) -> None:
         raise TensorError(f"{function}() expects a tensor with <= 2 dimensions, but self is {x._data.ndim}D")
 
 
-@method("transpose", "swapaxes", "swapdims")
+@method("transpose", "swapdims")
 def transpose(input: Tensor, dim0: int, dim1: int) -> Any:
     """Two dimensions swapped."""
     need_tensor("transpose", input)
@@ -324,6 +324,7 @@ def transpose(input: Tensor, dim0: int, dim1: int) -> Any:
     return apply_view(TRANSPOSE, input, (a, b))
 
 
+@method("swapaxes")
 def swapaxes(input: Tensor, axis0: int, axis1: int) -> Any:
     """`transpose` under NumPy's name."""
     return transpose(input, axis0, axis1)
@@ -341,9 +342,9 @@ def permute(input: Tensor, dims: Any) -> Any:
 
 
 @method("permute")
-def permute_method(self: Tensor, *dims: Any) -> Any:
+def permute_method(self: Tensor, *order: Any, dims: Any = None) -> Any:
     """The dimensions in another order."""
-    return permuted(self, ints("permute", dims, "dims"))
+    return permuted(self, ints("permute", order if dims is None else (dims,), "dims"))
 
 
 def permuted(x: Tensor, dims: tuple[int, ...]) -> Any:
@@ -501,9 +502,9 @@ def expand_target(x: Tensor, sizes: tuple[int, ...]) -> tuple[int, ...]:
 
 
 @method("expand")
-def expand(self: Tensor, *sizes: Any, implicit: bool = False) -> Any:
+def expand(self: Tensor, *sizes: Any, size: Any = None, implicit: bool = False) -> Any:
     """Broadcast to these sizes without a copy; -1 keeps a size."""
-    return apply_view(EXPAND, self, (expand_target(self, ints("expand", sizes)),))
+    return apply_view(EXPAND, self, (expand_target(self, ints("expand", sizes if size is None else (size,))),))
 
 
 @method("expand_as")
