@@ -102,6 +102,8 @@ cdouble = complex128
 short = int16
 e, inf, nan, pi = _math.e, _math.inf, _math.nan, _math.pi
 newaxis = None
+detach, detach_, is_inference = Tensor.detach, Tensor.detach_, Tensor.is_inference
+gcd_, lcm_, ldexp_, square_ = (getattr(Tensor, name) for name in ("gcd_", "lcm_", "ldexp_", "square_"))
 int = int32  # noqa: A001
 long = int64
 
@@ -110,6 +112,7 @@ from srcgrad.torch.autograd.anomaly_mode import is_anomaly_check_nan_enabled, is
 from srcgrad.torch.func import vmap  # noqa: E402
 from srcgrad.torch.nn.functional import (  # noqa: E402
     adaptive_avg_pool1d,
+    adaptive_max_pool1d,
     avg_pool1d,
     bilinear,
     celu,
@@ -126,6 +129,7 @@ from srcgrad.torch.nn.functional import (  # noqa: E402
     layer_norm,
     max_pool1d,
     max_pool2d,
+    max_pool3d,
     pairwise_distance,
     pixel_shuffle,
     pixel_unshuffle,

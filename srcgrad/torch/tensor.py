@@ -93,6 +93,8 @@ class Tensor:
     def dim(self) -> int:
         return int(self._data.ndim)
 
+    ndimension = dim
+
     def numel(self) -> int:
         """How many elements it has."""
         return int(self._data.size)

@@ -415,3 +415,20 @@ def index_put(input: Tensor, indices: Any, values: Any, accumulate: bool = False
     require_fit(input, places, values)
     check_places(input, places)
     return apply(INDEX_PUT, (input, values, *places.values()), (tuple(places), bool(accumulate)))
+
+
+@method("fill_diagonal_")
+def fill_diagonal_(self: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
+    """A number written on the main diagonal; with ``wrap``, on and on in tall matrices, after a row without."""
+    shape = self._data.shape
+    if len(shape) < 2:
+        raise TensorError("dimensions must larger than 1")
+    if len(shape) > 2 and len(set(shape)) > 1:
+        raise TensorError("all dimensions of input must be of equal length")
+    if wrap and len(shape) == 2:
+        places = np.arange(0, shape[0] * shape[1], shape[1] + 1)
+        index = tuple(wrapped(part) for part in np.unravel_index(places, shape))
+    else:
+        index = (wrapped(np.arange(min(shape))),) * len(shape)
+    self[index] = fill_value
+    return self

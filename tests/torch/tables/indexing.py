@@ -264,3 +264,11 @@ CASES += [
     Case("set-leaf", "a[0] = 1.0", V),
     Case("set-overlap", "y = a.clone()\ny[1:] = y[:3]\nresult = y", V),
 ]
+CASES += [
+    Case(
+        f"fill_diagonal_ of {shape} {more}",
+        f"y = a * 1\nresult = y.fill_diagonal_(2.5{more}) * 1",
+        {"a": shape},
+    )
+    for shape, more in (((2, 3), ""), ((3, 3), ""), ((7, 2), ", wrap=True"), ((7, 2), ""), ((2, 2, 2), ""), ((3,), ""))
+]

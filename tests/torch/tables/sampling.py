@@ -1,4 +1,4 @@
-"""Poolings of three dimensions and of powers, images resized, and images read at the places of a grid."""
+"""Bags of rows, poolings of three dimensions and of powers, images resized, and images read at the places of a grid."""
 
 from __future__ import annotations
 
@@ -86,3 +86,26 @@ for name, code in {
     "affine_grid of other maps": "F.affine_grid(g[0], (2, 1, 3, 4))",
 }.items():
     add(name, code, a=(2, 2, 3, 4), g=(2, 2, 3, 2))
+
+# --- bags of rows -------------------------------------------------------------------------------------
+BAGS = "i = torch.tensor([[0, 2, 2], [3, 1, 0]])\nj = i.reshape(-1)\no = torch.tensor([0, 2, 2])\nresult = "
+for mode in ("sum", "mean", "max"):
+    for name, code in {
+        "": "F.embedding_bag(i, w, mode=M)",
+        " with offsets": "F.embedding_bag(j, w, o, mode=M)",
+        " with the last offset": "F.embedding_bag(j, w, torch.tensor([0, 4, 6]), mode=M, include_last_offset=True)",
+        " with padding": "F.embedding_bag(i, w, mode=M, padding_idx=2)",
+    }.items():
+        add(f"embedding_bag {mode}{name}", BAGS + code.replace("M", f"'{mode}'") + " * 1", second=False, w=(4, 3))
+add("embedding_bag weighted", BAGS + "F.embedding_bag(i, w, mode='sum', per_sample_weights=p) * 1", second=False,
+    w=(4, 3), p=(2, 3))  # fmt: skip
+for name, code in {
+    "without offsets": "F.embedding_bag(j, w)",
+    "with too many offsets": "F.embedding_bag(i, w, o)",
+    "of another mode": "F.embedding_bag(i, w, mode='min')",
+}.items():
+    add(f"embedding_bag {name}", BAGS + code, w=(4, 3))
+for made in ("EmbeddingBag(4, 3)", "EmbeddingBag(4, 3, mode='max', padding_idx=1)"):
+    CASES.append(Case(f"text of {made}", f"torch.nn.{made}", text=True))
+BAG = "m = torch.nn.EmbeddingBag(4, 3, _weight=w.detach())\nresult = m(torch.tensor([[0, 1], [2, 2]])) * 1"
+add("EmbeddingBag", BAG, grad=False, second=False, w=(4, 3))

@@ -7,13 +7,19 @@ from typing import Any
 import numpy as np
 
 from srcgrad.torch.dispatch import apply, named
-from srcgrad.torch.errors import TensorError, TensorIndexError, TensorNotImplementedError, TensorTypeError
+from srcgrad.torch.errors import (
+    TensorError,
+    TensorIndexError,
+    TensorNotImplementedError,
+    TensorTypeError,
+    TensorValueError,
+)
 from srcgrad.torch.graph import moved_on
 from srcgrad.torch.modes import MODE
 from srcgrad.torch.operation import Op, analytic
 from srcgrad.torch.tensor import Tensor, wrapped
 
-__all__ = ["bilinear", "embedding", "linear", "one_hot"]
+__all__ = ["bilinear", "embedding", "embedding_bag", "linear", "one_hot"]
 
 
 def affine(bias: Any, x: Any, weight: Any) -> Any:
@@ -203,3 +209,63 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     elif index.max() >= num_classes:
         raise TensorError("Class values must be smaller than num_classes.")
     return wrapped((index[..., None] == np.arange(num_classes)).astype(np.int64))
+
+
+def embedding_bag(
+    input: Tensor,
+    weight: Tensor,
+    offsets: Tensor | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2,
+    scale_grad_by_freq: bool = False,
+    mode: str = "mean",
+    sparse: bool = False,
+    per_sample_weights: Tensor | None = None,
+    include_last_offset: bool = False,
+    padding_idx: int | None = None,
+) -> Tensor:
+    """The sums, means or maxima of bags of rows; an empty bag gives zeros.
+
+    Args:
+        input: integers (bags, length), or of all bags one after the other, with ``offsets`` where each begins.
+        mode: sum, mean or max.
+        per_sample_weights: factors of the rows, of the shape of ``input``; with sum only.
+        include_last_offset: the last offset is where the last bag ends.
+        padding_idx: rows of this number are left out.
+    """
+    if mode not in ("sum", "mean", "max"):
+        raise TensorValueError("mode has to be one of sum, mean or max")
+    if per_sample_weights is not None and mode != "sum":
+        raise TensorNotImplementedError(
+            "embedding_bag: per_sample_weights was not None. per_sample_weights is only supported for mode='sum' "
+            f"(got mode='{mode}'). Please open a feature request on GitHub."
+        )
+    given = input._data
+    if given.ndim == 2:
+        if offsets is not None:
+            raise TensorValueError(
+                "if input is 2D, then offsets has to be None, as input is treated is a mini-batch of fixed length "
+                f"sequences. However, found offsets of type {type(offsets)}"
+            )
+        starts = np.arange(given.shape[0]) * given.shape[1]
+    elif given.ndim == 1:
+        if offsets is None:
+            raise TensorValueError("offsets has to be a 1D Tensor but got None")
+        starts = offsets._data[:-1] if include_last_offset else offsets._data
+    else:
+        raise TensorValueError(f"input has to be 1D or 2D Tensor, but got Tensor of dimension {given.ndim}")
+    kept = np.ones(given.size, bool) if padding_idx is None else given.reshape(-1) != padding_idx % len(weight._data)
+    bag = (np.searchsorted(starts, np.arange(given.size), "right") - 1)[kept]
+    flat = input.reshape(-1)[wrapped(np.flatnonzero(kept))]
+    rows: Any = embedding(flat, weight, None, max_norm, norm_type, scale_grad_by_freq, sparse)
+    if per_sample_weights is not None:
+        rows = rows * per_sample_weights.reshape(-1)[wrapped(np.flatnonzero(kept))].unsqueeze(-1)
+    found: Any = wrapped(np.zeros((len(starts), weight._data.shape[1]), weight._data.dtype))
+    places = wrapped(bag)
+    if mode == "max":
+        return found.scatter_reduce(0, places.unsqueeze(-1).expand_as(rows), rows, "amax", include_self=False)  # type: ignore[no-any-return]
+    found = found.index_add(0, places, rows)
+    if mode == "mean":
+        counts = np.maximum(np.bincount(bag, minlength=len(starts)), 1).astype(weight._data.dtype)
+        found = found / wrapped(counts).unsqueeze(-1)
+    return found  # type: ignore[no-any-return]
