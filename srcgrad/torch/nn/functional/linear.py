@@ -260,7 +260,7 @@ def embedding_bag(
     rows: Any = embedding(flat, weight, None, max_norm, norm_type, scale_grad_by_freq, sparse)
     if per_sample_weights is not None:
         rows = rows * per_sample_weights.reshape(-1)[wrapped(np.flatnonzero(kept))].unsqueeze(-1)
-    found: Any = wrapped(np.zeros((len(starts), weight._data.shape[1]), weight._data.dtype))
+    found: Any = wrapped(np.zeros_like(rows._data, shape=(len(starts), weight._data.shape[1])))
     places = wrapped(bag)
     if mode == "max":
         return found.scatter_reduce(0, places.unsqueeze(-1).expand_as(rows), rows, "amax", include_self=False)  # type: ignore[no-any-return]
