@@ -76,56 +76,6 @@ def quotient_by_cosh(operation: Operation, builder: Builder) -> Value | None:
 
 
 @rule(
-    "div(y, exp(x)) -> div(y, select(exp(x) == inf, inf, exp(x)))",
-    lambda x, y: y / apply("exp", x),
-    lambda x, y: y / apply("expm1", x),
-    lambda x, y: y / (apply("exp", x) - 1.0),
-    kinds="f",
-    limit=True,
-)
-def quotient_by_overflow(operation: Operation, builder: Builder) -> Value | None:
-    """Where the denominator is inf the quotient is 0, and its derivative would be 0 times inf: there it is constant.
-
-    So with expm1(x), 2**x, and these with a number added.
-    """
-    numerator, denominator = operation.operands
-    if not may_overflow(denominator):
-        return None
-    term = Term(builder, denominator)
-    return (Term(builder, numerator) / apply("select", term == float("inf"), float("inf"), term)).value
-
-
-def may_overflow(value: Value) -> bool:
-    """Whether this is an exponential, or one with a number added."""
-    producer = value.producer
-    if producer is not None and producer.op.name in ("add", "sub"):
-        left, right = producer.operands
-        value = left if isinstance(right, Literal) else right if isinstance(left, Literal) else value
-        producer = value.producer
-    return producer is not None and producer.op.name in ("exp", "expm1", "exp2")
-
-
-@rule(
-    "exp(neg(exp(x))) -> exp(select(neg(exp(x)) == -inf, -inf, neg(exp(x))))",
-    lambda x: apply("exp", -apply("exp", x)),
-    lambda x, y: apply("exp", -(y * apply("exp", x))),
-    lambda x, y: apply("exp", apply("exp", x) * y),
-    kinds="f",
-    limit=True,
-)
-def exp_of_minus_exp(operation: Operation, builder: Builder) -> Value | None:
-    """Where the exponent is -inf the result is 0, and its derivative would be 0 times inf: there it is constant."""
-    (exponent,) = operation.operands
-    inner = operand_of(exponent, "neg") or exponent
-    product = made_by(inner, "mul")
-    factors = product.operands if product is not None else [inner]
-    if (inner is exponent and product is None) or not any(made_by(factor, "exp") for factor in factors):
-        return None
-    term = Term(builder, exponent)
-    return apply("exp", apply("select", term == float("-inf"), float("-inf"), term)).value
-
-
-@rule(
     "log1p(exp(x)) -> select(exp(x) == inf, x + inf, log1p(exp(x)))",
     lambda x: apply("log1p", apply("exp", x)),
     kinds="f",

@@ -27,6 +27,17 @@ SCALARS: dict[str, Case] = {
     "(x**2)**2.": (lambda x: (x**2) ** 2.0, 0.0, (0.0, 0.0, 0.0, 24.0)),
     "mish where exp overflows": (lambda x: x * np.tanh(np.log1p(np.exp(x))), 800.0, (1.0, 0.0)),
     "log1p(exp(x)) where exp overflows": (lambda x: np.log1p(np.exp(x)), 800.0, (1.0, 0.0)),
+    "x * tanh(exp(x)) where exp overflows": (lambda x: x * np.tanh(np.exp(x)), 800.0, (1.0, 0.0)),
+    "expit(2 sinh(x) - 1) where sinh overflows": (
+        lambda x: scipy.special.expit(2 * np.sinh(x) - 1),
+        -800.0,
+        (0.0, 0.0),
+    ),
+    "a Gumbel density where exp overflows": (lambda x: np.exp(-(x + np.exp(-x))), -800.0, (0.0, 0.0)),
+    "1 / sinh(x) where it overflows": (lambda x: x / np.sinh(x), 800.0, (0.0, 0.0)),
+    "entropy of what underflows": (lambda x: np.sum(scipy.special.entr(np.exp(x))), -800.0, (0.0, 0.0)),
+    "root of what underflows": (lambda x: np.sqrt(2 * np.exp(x)), -800.0, (0.0, 0.0)),
+    "power of what underflows": (lambda x: scipy.special.expit(x) ** 0.25, -800.0, (0.0, 0.0)),
     "logaddexp at -inf": (lambda x: np.logaddexp(x, 1.0), -INF, (0.0, 0.0)),
     "cbrt": (np.cbrt, 0.0, (INF, -INF)),
     "xlog1py(0, x)": (lambda x: scipy.special.xlog1py(0.0, x), -1.0, (0.0, 0.0)),
@@ -129,6 +140,24 @@ ARRAYS: dict[str, Case] = {
         lambda x: np.nanpercentile(x * np.array([[np.nan, 1.0, 2.0], [3.0, 5.0, 4.0]]), 50, axis=1)[0],
         np.ones((2, 3)),
         (np.array([[0.0, 0.5, 1.0], [0.0, 0.0, 0.0]]),),
+    ),
+    "entropy of a masked softmax": (
+        lambda x: np.sum(scipy.special.entr(scipy.special.softmax(x))),
+        np.array([-INF, 0.0, 0.0, -1e9]),
+        (
+            np.zeros(4),
+            np.diag([0, -0.25, -0.25, 0]) + 0.25 * np.array([[0, 0, 0, 0], [0, 0, 1, 0], [0, 1, 0, 0], [0] * 4]),
+        ),
+    ),
+    "divergence of a masked softmax": (
+        lambda x: np.sum(scipy.special.rel_entr(np.exp(x) / np.sum(np.exp(x)), [0.25, 0.5, 0.25])),
+        np.array([-INF, 0.0, 0.0]),
+        (np.array([0.0, -0.25, 0.25]) * np.log(2),),
+    ),
+    "a weighted logsumexp of an infinite element": (
+        lambda x: scipy.special.logsumexp(x, b=np.array([1.0, 2.0, 3.0, 1.0])),
+        np.array([1.0, INF, 0.0, INF]),
+        (np.array([0.0, 0.5, 0.0, 0.5]), np.zeros((4, 4))),
     ),
     "frobenius**2": (
         lambda x: np.linalg.norm(x) ** 2,

@@ -205,7 +205,8 @@ def log_of_weighted_sum(x: Any, weights: Any, axes: tuple[int, ...], return_sign
     shift = finite_constant(maxima)
     weighted = np.sum(weights * np.exp(x - shift), axis=axes, keepdims=True)
     total = np.log(np.abs(weighted) if return_sign else weighted) + shift
-    return np.where(np.isneginf(maxima), maxima, total), np.sign(weighted)
+    infinite = np.isneginf(maxima) | (np.isposinf(maxima) & (np.isinf(weighted) if return_sign else weighted == np.inf))
+    return np.where(infinite, maxima, total), np.sign(weighted)
 
 
 def first_largest(x: Any, axes: tuple[int, ...]) -> Any:

@@ -147,6 +147,9 @@ NOT_EQUATIONS = {
     "x - -0.0": lambda x: x - -0.0,
     "x * 2.0": lambda x: x * 2.0,
     "x - x": lambda x: x - x,
+    "the root of what may be 0 itself": lambda x, y: op("sqrt")(y * op("exp")(x)),
+    "a power that is infinite at 0": lambda x: op("pow")(op("exp")(x), -0.5),
+    "the logarithm of what may underflow": lambda x: op("log")(op("exp")(x)),
     "a mask and another": lambda p, q: p & ~q,
 }
 
