@@ -24,6 +24,7 @@ def expand(function: Function) -> Function:
 
     >>> import srcgrad.ir.ops
     >>> from srcgrad.ir.core import Builder
+    >>> from srcgrad.ir.opdef import REGISTRY
     >>> from srcgrad.ir.types import FLOAT64, ArrayType
     >>> builder = Builder()
     >>> scalar = Builder()

@@ -8,8 +8,9 @@ import inspect
 import sys
 import types
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any, Final, NamedTuple
+from weakref import WeakKeyDictionary
 
 __all__ = ["Refusal", "Scope", "Step"]
 
@@ -84,6 +85,8 @@ _MOST_CACHES: Final = 16
 _MOST_KEPT: Final = 8192
 """The most bytes of code whose instructions are kept."""
 Instruction = tuple[str, Any, int | None, bool]
+_KEPT: Final[WeakKeyDictionary[types.CodeType, tuple[Instruction, ...]]] = WeakKeyDictionary()
+"""What a call of a function that has no program looks at each time, for all of its callees."""
 
 
 def opnames(code: types.CodeType) -> frozenset[str]:
@@ -93,13 +96,12 @@ def opnames(code: types.CodeType) -> frozenset[str]:
 
 def instructions(code: types.CodeType) -> Iterable[Instruction]:
     """Of each instruction the operation, its argument, the line, and whether it is jumped to."""
-    return _kept(code) if len(code.co_code) <= _MOST_KEPT else _decoded(code)
-
-
-@lru_cache(maxsize=1024)
-def _kept(code: types.CodeType) -> tuple[Instruction, ...]:
-    """What a call of a function that has no program looks at each time, for all of its callees."""
-    return tuple(_decoded(code))
+    if len(code.co_code) > _MOST_KEPT:
+        return _decoded(code)
+    found = _KEPT.get(code)
+    if found is None:
+        found = _KEPT[code] = tuple(_decoded(code))
+    return found
 
 
 def _decoded(code: types.CodeType) -> Iterator[Instruction]:

@@ -147,7 +147,7 @@ def test_derivatives_of_integers_are_zeros_under_a_transform_too(y: Any) -> None
     """Where nothing is differentiated hvp and vjp return zeros like the argument, traced or not."""
 
     def pushed(t: Any) -> Any:
-        return sg.hvp(lambda u: np.sum(np.sin(u)), (t,), (t,))
+        return sg.hvp(lambda u: np.sum(np.sin(u)), (t,), (np.zeros_like(t),))
 
     def pulled(t: Any) -> Any:
         return sg.vjp(lambda u: np.sin(u) * 2.0, t)[1](np.ones(np.shape(t)))[0]
