@@ -12,6 +12,8 @@ from difflib import SequenceMatcher
 from types import EllipsisType, TracebackType
 from typing import Self, TypeVar
 
+import numpy as np
+
 from srcgrad.ir.source import Span, internal_frame, render, user_span
 
 __all__ = [
@@ -108,7 +110,7 @@ class DTypeError(SrcgradError, TypeError):
     """A dtype that the operation or the backend does not take: `np.sin` of strings, longdouble under llvm."""
 
 
-class AxisError(SrcgradError, ValueError, IndexError):
+class AxisError(SrcgradError, np.exceptions.AxisError):
     """An axis out of bounds or given twice: `np.sum(x, axis=2)` of a matrix."""
 
 

@@ -337,8 +337,6 @@ class Tracer(Asked):
 
     # --- views -------------------------------------------------------------------------------------
     def transpose(self, *axes: Any) -> Tracer:
-        if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], (tuple, list))):
-            axes = tuple(axes[0] or ())
         try:
             from_ghost = np.broadcast_to(np.empty(()), self.shape).transpose(*axes).shape
         except np.exceptions.AxisError as error:
@@ -347,6 +345,8 @@ class Tracer(Asked):
             raise ShapeError(str(error)) from None
         if self.ndim < 2:
             return self
+        if len(axes) == 1:  # of two axes or more: a sequence, or None
+            axes = () if axes[0] is None else tuple(axes[0])
         perm = [operator.index(axis) % self.ndim for axis in axes] if axes else list(range(self.ndim))[::-1]
         return Tracer(self.storage, (*self.chain, TransposeView(tuple(perm))), ArrayType(self.dtype, from_ghost))
 

@@ -18,11 +18,21 @@ CASES: dict[str, Callable[[Any], Any]] = {
     "nanmean of a scalar": lambda x: np.nanmean(x[0, 1], axis=0) * x,
     "nanvar of a scalar": lambda x: np.nanvar(x[0, 1], axis=-1) + x,
     "nanstd of a 0-d array": lambda x: np.nanstd(x[0, 1, ...], axis=0, keepdims=True) + x,
+    "average with weights of two axes, in the order given": lambda x: (
+        np.average(np.stack([x, x**2, x + 1.0]), axis=(2, 0), weights=np.arange(9.0).reshape(3, 3)) * x[0, 0]
+    ),
+    "quantiles of no columns": lambda x: np.quantile(x[:, :0], [0.25, 0.5], axis=0).sum() + x,
+    "nanpercentile of no rows": lambda x: np.nan_to_num(np.nanpercentile(x[:0], 40, axis=0)) + x,
+    "spectral norm of no rows": lambda x: np.linalg.norm(x[:0], 2) + x,
+    "axes of a transposition in an array": lambda x: np.transpose(x, np.array([1, 0])) ** 2,
+    "the old name of a mode of qr": lambda x: np.linalg.qr(x, mode="full")[1] * x[0, 0],
+    "columns of one row are variables": lambda x: np.cov(x[:1], rowvar=False, ddof=0) + x[0],
     "whole": lambda x: x[True] ** 2,
     "nothing": lambda x: x[False].sum() + x,
 }
 
 
+@pytest.mark.filterwarnings("ignore:Mean of empty slice", "ignore:The .full. option")
 @pytest.mark.parametrize("backend", ["llvm", "numpy"])
 @pytest.mark.parametrize("name", CASES)
 def test_what_numpy_lets_pass(name: str, backend: str) -> None:
@@ -41,11 +51,43 @@ def test_what_numpy_refuses_is_refused() -> None:
         lambda x: np.mean(x[0, 1], axis=0),
         lambda x: np.nanmean(x[0, 1].astype(int), axis=0),
         lambda x: np.nanmean(x[0, 1], axis=1),
+        lambda x: np.quantile(x[:0], 0.5, axis=0),
+        lambda x: np.take_along_axis(x, x > 1.0, 1),
+        lambda x: np.put_along_axis(x.copy(), x > 1.0, 1.0, 1),
     ):
         with pytest.raises((IndexError, np.exceptions.AxisError)):
             f(X)
         with pytest.raises((IndexError, np.exceptions.AxisError)):
             sg.jvp(f, (X,), (X,))
+
+
+def test_the_classes_of_errors_are_numpys() -> None:
+    for kind, f in (
+        (TypeError, lambda x: np.select([x, x > 1.0], [x, x])),
+        (TypeError, lambda x: np.unravel_index(x, (9, 9))),
+        (TypeError, lambda x: np.ravel_multi_index((x, x), (9, 9))),
+        (TypeError, lambda x: np.gradient(x, 1.0, 2.0, 3.0)),
+        (TypeError, lambda x: np.average(x, weights=x[0])),
+        (TypeError, lambda x: np.digitize(x, x[0] * 1j)),
+        (ValueError, lambda x: np.pad(x, 1, "mean", stat_length=-2)),
+        (ValueError, lambda x: np.transpose(x, ())),
+        (np.exceptions.AxisError, lambda x: np.flip(x, 2)),
+    ):
+        with pytest.raises(kind):
+            f(X)
+        with pytest.raises(kind):
+            sg.jit(f)(X)
+
+
+def test_positions_do_not_wrap_around_in_a_narrow_dtype() -> None:
+    places = np.array([[100, 101], [102, 103]], np.int8)
+    for f in (
+        lambda i: np.ravel_multi_index(tuple(i), (200, 200)),
+        lambda i: np.unravel_index(i, (200, 4), order="F"),
+    ):
+        for found, expected in zip(np.atleast_2d(sg.jit(f)(places)), np.atleast_2d(f(places)), strict=True):
+            assert found.dtype == expected.dtype
+            np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.parametrize("name", ["ptp", "itemset", "newbyteorder", "itemsize", "mT", "clip"])

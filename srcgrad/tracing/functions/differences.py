@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from srcgrad.errors import DTypeError, ShapeError
+from srcgrad.errors import ArgumentError, DTypeError, ShapeError
 from srcgrad.tracing.functions.reductions import sum as sum_of
 from srcgrad.tracing.functions.registry import (
     as_array,
@@ -72,7 +72,7 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
     if len(spacings) == 1 and np.ndim(spacings[0]) == 0:
         spacings = spacings * len(axes)
     if len(spacings) != len(axes):
-        raise ShapeError("invalid number of arguments: np.gradient takes a spacing for each axis")
+        raise ArgumentError("invalid number of arguments: np.gradient takes a spacing for each axis")
     x = cast(x, inexact_dtype(x.dtype))
     results = tuple(gradient_along(x, spacing, k, edge_order) for k, spacing in zip(axes, spacings, strict=True))
     return results[0] if len(axes) == 1 else results

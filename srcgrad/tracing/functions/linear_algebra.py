@@ -304,6 +304,7 @@ def chain_order(sizes: list[int]) -> list[list[int]]:
 
 @numpy_rule("linalg.qr")
 def qr(a: Any, mode: str = "reduced") -> Any:
+    mode = "reduced" if mode in ("full", "f") else mode
     if mode not in ("reduced", "complete", "r"):
         raise UnsupportedError(
             f"np.linalg.qr with mode={mode!r} is not supported on traced arrays",

@@ -170,6 +170,8 @@ def statistics(x: Any, axis: int, width: Side, mode: str, stat_length: Any) -> t
     found = []
     for side in (0, 1):
         length = size if lengths[side] is None else min(int(lengths[side]), size)
+        if length < 0:
+            raise ShapeError("index can't contain negative values")
         if not length and mode in ("maximum", "minimum"):
             raise ShapeError("stat_length of 0 yields no value for padding")
         near = slice(0, length) if side == 0 else slice(size - length, size)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from srcgrad.errors import DTypeError, ShapeError
+from srcgrad.errors import DTypeError, IndexingError, ShapeError
 from srcgrad.ir.types import INT64, DType
 from srcgrad.tracing.functions.reductions import any_, restored
 from srcgrad.tracing.functions.reductions import sum as sum_of
@@ -22,7 +23,7 @@ from srcgrad.tracing.functions.registry import (
     scalar_if_rank0,
 )
 from srcgrad.tracing.functions.shapes import broadcast_to, moveaxis
-from srcgrad.tracing.functions.statistics import mean
+from srcgrad.tracing.functions.statistics import mean, nanmean
 from srcgrad.tracing.tracer import Tracer, as_tracer, contains_tracer, emit
 
 PLOTTING_POSITIONS: Final = {
@@ -49,18 +50,12 @@ class Position(NamedTuple):
 
 
 def moved_last(a: Any, axis: Any) -> tuple[Any, tuple[int, ...]]:
-    """The array with the axes that ``axis`` names as one last axis, and these axes.
-
-    Raises:
-        ShapeError: there are no elements.
-    """
+    """The array with the axes that ``axis`` names as one last axis, and these axes."""
     x: Any = as_array(a)
     axes = axes_of(axis, x.ndim)
-    if not x.size:
-        raise ShapeError("the quantile of no elements is not defined")
     kept = x.ndim - len(axes)
     moved: Any = moveaxis(x, axes, tuple(range(kept, x.ndim)))
-    return moved.reshape((*moved.shape[:kept], -1)), axes
+    return moved.reshape((*moved.shape[:kept], math.prod(moved.shape[kept:]))), axes
 
 
 def sorted_last(a: Any, axis: Any) -> tuple[Any, Any, tuple[int, ...]]:
@@ -242,6 +237,8 @@ def quantiles(
 ) -> Any:
     """Of all elements; nan where there is one. ``weak``: the levels were a Python number before they were divided."""
     levels, is_weak = checked_levels(x, q, method)
+    if not all(x.shape[k] for k in axes_of(axis, x.ndim)):
+        raise IndexingError("the quantile of no elements is not defined")
     if weights is None:
         ordered, has_nan, axes = sorted_last(x, axis)
         result = at_levels(ordered, levels, is_weak if weak is None else weak, method)
@@ -258,6 +255,8 @@ def nan_quantiles(
     x: Any, q: Any, axis: Any, out: Any, method: str, keepdims: Any, weights: Any, weak: bool | None = None
 ) -> Any:
     """Of the elements that are not nan, which are the first ones when sorted; nan where there is none."""
+    if not x.size:  # whatever the levels, as in NumPy
+        return nanmean(x, axis, None, out, keepdims)
     if x.dtype.kind != "f":
         return quantiles(x, q, axis, out, method, keepdims, weights, weak)
     levels, is_weak = checked_levels(x, q, method)

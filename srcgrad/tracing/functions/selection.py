@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from srcgrad.errors import ShapeError, UnsupportedError
+from srcgrad.errors import DTypeError, IndexingError, ShapeError, UnsupportedError
 from srcgrad.ir.types import INT64
 from srcgrad.tracing.functions.registry import (
     along_axis,
@@ -49,6 +49,9 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
         raise ShapeError("list of cases must be same length as list of conditions")
     if not condlist:
         raise ShapeError("select with an empty condition list is not possible")
+    for number, condition in enumerate(condlist):
+        if as_tracer(condition).dtype != np.bool_:
+            raise DTypeError(f"invalid entry {number} in condlist: should be boolean ndarray")
     result = default
     dtype = result_dtype(*choicelist, default)
     for condition, choice in zip(reversed(condlist), reversed(choicelist), strict=True):
@@ -233,6 +236,8 @@ def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "r
 @numpy_rule("take_along_axis")
 def take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> Any:
     x, index = as_array(arr), as_array(indices)
+    if index.dtype.kind not in "iu":
+        raise IndexingError("`indices` must be an integer array")
     if axis is None:
         x, axis = x.ravel(), 0
     axis = axis_of(axis, x.ndim)
@@ -248,6 +253,8 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None) -> Non
     if axis is None:
         arr.flat[as_array(indices).ravel()] = values
         return
+    if as_tracer(indices).dtype.kind not in "iu":
+        raise IndexingError("`indices` must be an integer array")
     axis = axis_of(axis, arr.ndim)
     grid = [
         np.arange(size).reshape([-1 if k == other else 1 for other in range(arr.ndim)])
@@ -322,7 +329,7 @@ def linalg_trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
 @numpy_rule("unravel_index")
 def unravel_index(indices: Any, shape: Any, order: str = "C") -> Any:
     """The digits of the index: traced arithmetic."""
-    rest: Any = as_tracer(indices)
+    rest: Any = position(indices)
     sizes = tuple(shape) if np.iterable(shape) else (shape,)
     digits = []
     for size in sizes if order == "F" else reversed(sizes):
@@ -336,14 +343,20 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: s
     """Indices that are not known while tracing are not checked in mode "raise"."""
     sizes = tuple(dims) if np.iterable(dims) else (dims,)
     modes = (mode,) * len(sizes) if isinstance(mode, str) else tuple(mode)
-    digits = [
-        in_bounds(as_tracer(index), size, how) for index, size, how in zip(multi_index, sizes, modes, strict=True)
-    ]
+    digits = [in_bounds(position(index), size, how) for index, size, how in zip(multi_index, sizes, modes, strict=True)]
     total: Any = 0
     pairs = list(zip(digits, sizes, strict=True))
     for digit, size in reversed(pairs) if order == "F" else pairs:
         total = total * size + digit
     return total
+
+
+def position(index: Any) -> Any:
+    """An integer in the dtype of NumPy's positions, in which products of sizes do not wrap around."""
+    found = as_tracer(index)
+    if found.dtype.kind not in "iu":
+        raise DTypeError("only int indices permitted")
+    return cast(found, np.intp)
 
 
 def in_bounds(index: Any, size: int, mode: str) -> Any:

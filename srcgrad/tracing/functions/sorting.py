@@ -105,8 +105,8 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
 def digitize(x: Any, bins: Any, right: bool = False) -> Any:
     """Unknown bins are searched in the order that their ends show: only known ones are checked."""
     values, edges = as_tracer(x), as_array(bins)
-    if values.dtype.kind == "c":
-        raise DTypeError("x may not be complex")
+    if "c" in (values.dtype.kind, edges.dtype.kind):
+        raise DTypeError("x and bins may not be complex")
     side = "left" if right else "right"
     number = edges.number()
     if number is None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from srcgrad.errors import ShapeError
+from srcgrad.errors import ArgumentError, ShapeError
 from srcgrad.ir.types import DType, real_dtype
 from srcgrad.tracing.functions.reductions import restored, without_nan
 from srcgrad.tracing.functions.reductions import sum as sum_of
@@ -19,6 +19,7 @@ from srcgrad.tracing.functions.registry import (
     given,
     inexact_dtype,
     numpy_rule,
+    ordered_axes,
     reduced_axes,
     scalar_if_rank0,
 )
@@ -161,14 +162,14 @@ def average(
 
 
 def aligned_weights(x: Tracer, weights: Any, axis: Any) -> Any:
-    """Weights along ``axis``, broadcast to the array's shape."""
+    """Weights along ``axis``, in the order of the axes given, broadcast to the array's shape."""
     if axis is None:
-        raise ShapeError("Axis must be specified when shapes of a and weights differ.")
-    axes = axes_of(axis, x.ndim)
+        raise ArgumentError("Axis must be specified when shapes of a and weights differ.")
+    axes = ordered_axes(axis, x.ndim)
     if weights.shape != tuple(x.shape[k] for k in axes):
         raise ShapeError("Shape of weights must be consistent with shape of a along specified axis.")
     shape = tuple(size if k in axes else 1 for k, size in enumerate(x.shape))
-    return broadcast_to(weights.reshape(shape), x.shape)
+    return broadcast_to(weights.transpose(np.argsort(np.array(axes))).reshape(shape), x.shape)
 
 
 @numpy_rule("nanmean")
@@ -257,7 +258,7 @@ def cov(
     *,
     dtype: Any = None,
 ) -> Any:
-    rows = [observations(part, rowvar) for part in (m, y) if part is not None]
+    rows = [observations(m, rowvar)] + ([] if y is None else [observations(y, rowvar or np.shape(y)[:1] == (1,))])
     if dtype is None:
         dtype = np.result_type(*[row.dtype for row in rows], np.float64)
     x: Any = cast(np.concatenate(rows, axis=0), dtype)
@@ -297,7 +298,7 @@ def observations(part: Any, rowvar: bool) -> Any:
         raise ShapeError("m has more than 2 dimensions")
     if x.ndim < 2:
         return x.reshape((1, -1))
-    return x if rowvar or x.shape[0] == 1 else x.T
+    return x if rowvar else x.T
 
 
 @numpy_rule("corrcoef")
