@@ -242,8 +242,10 @@ EXPANSIONS: Final[Mapping[str, tuple[Callable[[Operation], bool], Expansion]]] =
 """Ops, of which operations there is no step, and what these are."""
 
 
-_IN_LOOPS: Final = frozenset({*scalars.EMITTED, "cast", "integer_pow"} | REDUCTIONS | VIEWS) - EXPANSIONS.keys()
-"""What groups compute, wherever they can, and is written as it is."""
+_IN_LOOPS: Final = frozenset({*scalars.EMITTED, "cast", "integer_pow"} | REDUCTIONS | VIEWS)
+"""What groups compute, wherever they can."""
+_AS_IT_IS: Final = _IN_LOOPS - EXPANSIONS.keys()
+"""What of that is never written as something else."""
 FILLED: Final = 1 << 14
 """The bytes of one number over and over from which a loop writes them."""
 
@@ -260,7 +262,7 @@ def written_out(function: Function) -> Function:
 
     In its regions too.
     """
-    found = [operation for operation in function.walk() if operation.op.name not in _IN_LOOPS]
+    found = [operation for operation in function.walk() if operation.op.name not in _AS_IT_IS]
     if any(operation.op.name == "slice_set" for operation in found):
         function = joined(function)
     if any(is_filled(value) for operation in found for value in operation.operands if reads_memory(operation)):

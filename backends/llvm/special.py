@@ -14,14 +14,17 @@ import numpy as np
 
 from srcgrad.backends.llvm import scalars
 from srcgrad.backends.llvm.emitter import F32, F64
-from srcgrad.ir.core import Attrs, Operation
+from srcgrad.ir.core import Attrs, Literal, Operation
 from srcgrad.ir.opdef import REGISTRY, Term
+from srcgrad.ir.ops.power import splat_number
 from srcgrad.ir.types import DType
 
 Expansion = Callable[[Sequence[Term], Attrs], Term]
 C128: Final = np.dtype(np.complex128)
 LARGEST_ORDER: Final = 4
 """The derivatives that are written out: of higher ones the polynomials are long."""
+HALVES: Final = (0.5, 1.5, -0.5, -1.5)
+"""Exponents whose powers take a root, and at most two roundings more."""
 TERMS: Final = 13
 """The terms of the series of sinc, of arguments of at most 2 in radians: the next one is less than 1e-19."""
 
@@ -55,6 +58,16 @@ def power_with_logarithm(operands: Sequence[Term], attrs: Attrs) -> Term:
     """`pow_log` of complex numbers, or of floats."""
     function = pow_log if operands[0].dtype.kind == "c" else in_float64(pow_log)
     return function(operands, attrs)
+
+
+def half_power(operands: Sequence[Term], attrs: Attrs) -> Term:
+    """x**(k/2) for k in `HALVES`, by a root: with its values at -0.0 and -inf, where the root has others."""
+    select, exponent = REGISTRY["select"], splat_number(operands[1])
+    x = operands[0] + 0.0
+    root: Term = REGISTRY["sqrt"](x)
+    found = {0.5: lambda: root, 1.5: lambda: x * root, -0.5: lambda: 1.0 / root, -1.5: lambda: 1.0 / root / x}
+    limit = x.like(math.inf if exponent in (0.5, 1.5) else 0.0)
+    return select(x == -math.inf, limit, found[exponent]())
 
 
 def gaussian(operands: Sequence[Term], attrs: Attrs) -> Term:
@@ -152,6 +165,11 @@ def is_power(operation: Operation) -> bool:
     return operation.results[0].type.dtype.kind == "c" or of_floats(operation)
 
 
+def is_half_power(operation: Operation) -> bool:
+    exponent = operation.operands[1]
+    return of_floats(operation) and isinstance(exponent, Literal) and exponent.splat and exponent.value in HALVES
+
+
 def of_numbers(operation: Operation) -> bool:
     return operation.operands[0].type.dtype.kind == "c" or of_floats(operation)
 
@@ -164,6 +182,7 @@ SPECIAL: Final[dict[str, tuple[Callable[[Operation], bool], Expansion]]] = {
     "gaussian": (is_bell, in_float64(gaussian)),
     "log_ratio": (of_floats, in_float64(log_ratio)),
     "logit": (of_floats, in_float64(logit)),
+    "pow": (is_half_power, half_power),
     "pow_log": (is_power, power_with_logarithm),
     "ndtr": (of_floats, in_float64(ndtr)),
     "rel_entr": (of_floats, in_float64(rel_entr)),

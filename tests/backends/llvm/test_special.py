@@ -14,7 +14,7 @@ import scipy.special
 
 import srcgrad as sg
 from srcgrad.backends.llvm.expansions import written_out
-from srcgrad.backends.llvm.special import LARGEST_ORDER, SPECIAL
+from srcgrad.backends.llvm.special import HALVES, LARGEST_ORDER, SPECIAL
 from srcgrad.backends.numpy.evaluate import evaluate
 from tests.backends.llvm.support import OPS, build, names, run
 from tests.backends.llvm.support import partitioned as parts_of
@@ -44,7 +44,8 @@ def given(name: str, dtype: Any) -> list[Array]:
         return [np.concatenate([x, np.abs(many), near]).astype(dtype), np.concatenate([y, many, close]).astype(dtype)]
 
 
-CASES = [(name, attrs) for name in (*SPECIAL, "remainder", "fmod", "floor_divide") for attrs in ATTRS.get(name, [{}])]
+NAMES = (*(name for name in SPECIAL if name != "pow"), "remainder", "fmod", "floor_divide")
+CASES = [(name, attrs) for name in NAMES for attrs in ATTRS.get(name, [{}])]
 
 
 @pytest.mark.parametrize("dtype", ["f8", "f4"])
@@ -94,6 +95,30 @@ def test_errors_are_a_few_units_in_the_last_place(name: str) -> None:
         for value, *at in zip(found, *arguments, strict=True):
             wanted = exact(*map(mp.mpf, at))
             assert abs(mp.mpf(float(value)) - wanted) <= bound * mp.mpf(float(np.spacing(abs(value)))), at
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4"])
+@pytest.mark.parametrize("exponent", HALVES)
+def test_powers_by_a_root_are_those_of_numpy(exponent: float, dtype: str) -> None:
+    """Also where the root differs, at -0.0 and -inf, and where a part of them over- or underflows."""
+    big = float(np.finfo(dtype).max)
+    specials = [0.0, -0.0, np.inf, -np.inf, np.nan, -1.0, 1.0, 4.0, big, big ** (2 / 3), 1e-39, 1e-45, 5e-324]
+    with np.errstate(over="ignore", under="ignore"):
+        x = np.concatenate([specials, 10.0 ** np.random.default_rng(2).uniform(-38, 38, 400)]).astype(dtype)
+
+    def rule(base: Any) -> Any:
+        return OPS["pow"](base, base.like(exponent))
+
+    function = build(rule, x)
+    assert names(parts_of(written_out(function))) == ["fused"]
+    assert "pow" not in [operation.op.name for operation in written_out(function).walk()]
+    (found,) = run(rule, x)
+    with np.errstate(all="ignore"):
+        known = np.power(x.astype(np.longdouble), np.full(x.shape, exponent, np.longdouble)).astype(dtype)
+        close = np.abs(found - known) <= 2 * np.spacing(np.abs(known))
+    assert found.dtype == np.dtype(dtype)
+    assert np.all(close | (found == known) | (np.isnan(found) & np.isnan(known)))
+    assert np.array_equal(np.signbit(found)[~np.isnan(known)], np.signbit(known)[~np.isnan(known)])
 
 
 GRADIENTS: dict[str, tuple[Callable[..., Any], int]] = {
