@@ -13,19 +13,22 @@ import numpy as np
 from srcgrad.annotations import signature_of
 from srcgrad.boundary import described
 from srcgrad.building import Built, Job, Program
+from srcgrad.cache import PROGRAMS
 from srcgrad.differentiate import Argnums, are_plain, check_argnums, normal_argnums, plural, rebuild
 from srcgrad.errors import ArgumentError, ShapeError, StructureError
 from srcgrad.ir.core import Builder, Function, Literal, Value
 from srcgrad.ir.opdef import REGISTRY, Term
 from srcgrad.ir.transforms.batch import batch_region, each_example, with_leading_axis
+from srcgrad.signatures import plain_key
 from srcgrad.tracing.aliasing import alias_groups
 from srcgrad.tracing.conversion.calls import invoke
 from srcgrad.tracing.function import LeafSpec, StaticLeaf, Traced, as_array, leaf_spec
-from srcgrad.tracing.jax_arrays import is_jax_array
+from srcgrad.tracing.jax_arrays import JAX_TYPES, is_jax_array
 from srcgrad.tracing.pytree import TreeDef, broadcast_prefix, flatten
 from srcgrad.tracing.trace import CURRENT, NeedsConcrete, RaisingSite
 from srcgrad.tracing.tracer import Tracer
-from srcgrad.transformed import Transformed
+from srcgrad.transformed import FAST_ENTRIES, Transformed
+from srcgrad.ways import CONVERTED_FIRST, Failed, Together, Verdict
 
 Axes = Any
 
@@ -297,6 +300,10 @@ def check_static(f: Callable[..., Any], argnums: Any, argnames: Any) -> None:
         )
 
 
+def as_it_is(result: Any, stages: Any) -> Any:
+    return result
+
+
 class Jit(Transformed):
     """``jit``."""
 
@@ -342,6 +349,24 @@ class Jit(Transformed):
 
     def plainly(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return self.f(*args, **kwargs)
+
+    def settle(self, args: tuple[Any, ...], job: Job, verdicts: Sequence[Verdict]) -> None:
+        """Where the verdicts are settled, later calls on such arrays go to the function without looking for programs.
+
+        As long as what the function reads is the same.
+        """
+        from srcgrad.paths import settled  # which is written with this module
+
+        key = plain_key(self.backend, args)
+        ways = [verdict.way for verdict in verdicts]
+        if key is None or len(ways) < len(CONVERTED_FIRST) or not JAX_TYPES.isdisjoint(map(type, args)):
+            return
+        kept = all(isinstance(PROGRAMS.get(verdict.key), Failed) for verdict in verdicts)
+        if kept and settled(self, job, ways):
+            if len(self.fast) >= FAST_ENTRIES:
+                self.fast.clear()
+            program = Program(self.f, as_it_is, (), (), direct=self.f)
+            self.fast[key] = (Together(tuple(verdicts)), program)
 
     def takes_paths(self) -> bool:
         return not self.strict

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 LIMIT: Final = 8
 """How many paths of one entry are compiled."""
+PATIENCE: Final = 32
+"""After how many calls in a row that took none of all paths it counts as settled that later ones take none either."""
 LOCK: Final = new_lock()
 NO_PATH: Final = object()
 """What `run_path` returns where the call is to be traced again."""
@@ -68,6 +70,8 @@ class Paths:
     def __init__(self) -> None:
         self.found: tuple[Path, ...] = ()
         self.errors = 0
+        self.missed = 0
+        """How many calls in a row took none of these paths, and were given no new one."""
         self.closed: str | None = None
         """Why no path is traced any more."""
         self.final = False
@@ -76,6 +80,7 @@ class Paths:
     def hit(self, inputs: Sequence[Any]) -> Path | None:
         for path in self.found:
             if path.holds(inputs):
+                self.missed = 0
                 if self.found[0] is not path:
                     with LOCK:
                         self.found = (path, *(other for other in self.found if other is not path))
@@ -154,7 +159,17 @@ def run_path(transformed: Transformed, job: Job, ways: Sequence[Way]) -> Any:
         path = new_path(transformed, job, entry, 1 + count(known))
         if path is not None:
             return transformed.execute(path.program, job, entry.hidden)
+    for entry in known:
+        entry.paths.missed += 1
     return NO_PATH
+
+
+def settled(transformed: Transformed, job: Job, ways: Sequence[Way]) -> bool:
+    """Whether later calls take no path either, as far as is known."""
+    known = list(entries(transformed, job, ways))
+    if next(openings(known), None) is not None or any(entry.paths.errors for entry in known):
+        return False
+    return all(not entry.paths.found or entry.paths.missed >= PATIENCE for entry in known)
 
 
 def count(known: Sequence[Entry]) -> int:

@@ -47,6 +47,8 @@ from srcgrad.ways import (
     CONVERTED_LAST,
     Failed,
     Retrace,
+    Together,
+    Verdict,
     Way,
     function_of,
     prefers_conversion,
@@ -98,7 +100,7 @@ class Transformed(VectorCalled, Building):  # type: ignore[misc]
     def learn(self) -> None:
         """Begin with what calls of other objects with this transform of the same code have found."""
         self.learned = found = learned(code_of(self.f), type(self), self.backend, self.options)
-        self.fast: dict[tuple[Any, ...], tuple[Known, Program]] = found.fast.copy()
+        self.fast: dict[tuple[Any, ...], tuple[Known | Together, Program]] = found.fast.copy()
         self.calls: dict[Runner, int] = {}
         if found.tables:
             self.answer_by(found.tables)
@@ -171,9 +173,9 @@ class Transformed(VectorCalled, Building):  # type: ignore[misc]
                 key = plain_key(self.backend, args)
                 found = self.fast.get(key) if key is not None else None
                 if found is not None and found[0].bind(self.f) is not None:
-                    program = found[1]
-                    if program.native:
-                        self.count(args, {}, None, *found)
+                    captures, program = found
+                    if program.native and not isinstance(captures, Together):
+                        self.count(args, {}, None, captures, program)
                     direct = program.direct
                     if direct is not None:
                         return program.finish(direct(*args), program.stages)
@@ -240,6 +242,7 @@ class Transformed(VectorCalled, Building):  # type: ignore[misc]
         failures: list[Failed] = []
         unsupported: UnsupportedError | None = None
         watched: list[Way] = []
+        verdicts: list[Verdict] = []
         for way in self.ways():
             found = find_captures(self.f, way.floats_static, way.converted)
             if isinstance(found, Uncacheable):
@@ -250,6 +253,7 @@ class Transformed(VectorCalled, Building):  # type: ignore[misc]
             if aliases is not None and aliases.overlapping:
                 return self.retrace(job, args, kwargs, "captured arrays share memory")
             key = self.program_key(captures, hidden, aliases, job, way)
+            verdicts.append(Verdict(way, captures, (*map(leaf_key, hidden),), aliases, key))
             if UNKEYED in key[0]:
                 return self.retrace(job, args, kwargs, "an argument is an object that has no key")
             program = PROGRAMS.get(key)
@@ -283,6 +287,8 @@ class Transformed(VectorCalled, Building):  # type: ignore[misc]
         result = self.retrace(job, args, kwargs, reason, unsupported is not None or failing(self, job, watched))
         if unsupported is not None:  # which tracing again may have met too
             self.warn_retrace(reason)
+        elif not kwargs and not job.extras:
+            self.settle(args, job, verdicts)
         return result
 
     def program_key(
@@ -314,6 +320,9 @@ class Transformed(VectorCalled, Building):  # type: ignore[misc]
                 if len(fast) >= FAST_ENTRIES:
                     fast.clear()
                 fast[key] = (captures, program)
+
+    def settle(self, args: tuple[Any, ...], job: Job, verdicts: Sequence[Verdict]) -> None:
+        """What a transform remembers of a call that had no program, for later ones (``jit``)."""
 
     def execute(self, program: Program, job: Job, hidden: Sequence[Any]) -> Any:
         leaves = [*job.leaves, *hidden] if hidden else job.leaves

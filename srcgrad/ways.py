@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import functools
 import types
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
 
 from srcgrad.cache import Known, Trivial, code_of, find_captures
 from srcgrad.errors import SrcgradError, UnsupportedError
+from srcgrad.signatures import leaf_key
+from srcgrad.tracing.aliasing import AliasPattern
 from srcgrad.tracing.capture import Uncacheable
 from srcgrad.tracing.conversion.convert import needs_conversion
 from srcgrad.tracing.trace import Refused
@@ -36,6 +38,30 @@ class Way(NamedTuple):
 
     converted: bool
     floats_static: bool
+
+
+class Verdict(NamedTuple):
+    """Under which key the verdict on a way is kept, and on what it depends: guards, and the types of hidden inputs."""
+
+    way: Way
+    captures: Known
+    hidden: tuple[Hashable, ...]
+    aliases: AliasPattern | None
+    key: Hashable
+
+    def holds(self, function: Any) -> bool:
+        bound = self.captures.bind(function)
+        return bound is not None and bound[1] == self.aliases and (*map(leaf_key, bound[0]),) == self.hidden
+
+
+class Together(NamedTuple):
+    """Verdicts on several ways, looked at as one."""
+
+    verdicts: tuple[Verdict, ...]
+
+    def bind(self, function: Any) -> Any:
+        """None where one of them does not hold."""
+        return () if all(verdict.holds(function) for verdict in self.verdicts) else None
 
 
 CONVERTED_FIRST = (Way(True, False), Way(True, True), Way(False, False), Way(False, True))

@@ -62,12 +62,14 @@ def power_with_logarithm(operands: Sequence[Term], attrs: Attrs) -> Term:
 
 def half_power(operands: Sequence[Term], attrs: Attrs) -> Term:
     """x**(k/2) for k in `HALVES`, by a root: with its values at -0.0 and -inf, where the root has others."""
-    select, exponent = REGISTRY["select"], splat_number(operands[1])
-    x = operands[0] + 0.0
+    exponent, x = splat_number(operands[1]), operands[0] + 0.0
+    assert isinstance(exponent, float)
     root: Term = REGISTRY["sqrt"](x)
-    found = {0.5: lambda: root, 1.5: lambda: x * root, -0.5: lambda: 1.0 / root, -1.5: lambda: 1.0 / root / x}
-    limit = x.like(math.inf if exponent in (0.5, 1.5) else 0.0)
-    return select(x == -math.inf, limit, found[exponent]())
+    power = root if exponent > 0 else 1.0 / root
+    if abs(exponent) > 1:
+        power = x * power if exponent > 0 else power / x
+    found: Term = REGISTRY["select"](x == -math.inf, x.like(math.inf if exponent > 0 else 0.0), power)
+    return found
 
 
 def gaussian(operands: Sequence[Term], attrs: Attrs) -> Term:
