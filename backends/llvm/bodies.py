@@ -17,6 +17,7 @@ from srcgrad.backends.llvm.access import INT64, Bases
 from srcgrad.backends.llvm.emitter import BOOL, DType, Emitter, Number
 from srcgrad.backends.llvm.folds import BLOCK, MASKS, Folding, Rows, State
 from srcgrad.backends.llvm.loops import Compute, Constant, Fold, Group, Inside, Iota, Load, Range, Store, empty_result
+from srcgrad.backends.llvm.quotients import Divisor, divided_by, prepared, quotient
 from srcgrad.backends.llvm.shapes import HEAVY, NUMBERS, columns_of, shape_of
 from srcgrad.backends.llvm.target import Target
 from srcgrad.backends.llvm.trips import Trip, counted_loop
@@ -42,6 +43,8 @@ class _Row(NamedTuple):
     bases: Bases
     scalars: dict[int, Number]
     splats: dict[int, Number]
+    divisors: dict[int, Divisor]
+    """By statement, what is divided by in the loop."""
 
 
 class Body(Folding):
@@ -78,6 +81,8 @@ class Body(Folding):
         self.outer_folds = [fold for fold in group.folds if self.rank - 1 not in fold.axes]
         self.columned = {} if emitter.plain else columns_of(group)
         """By statement those that read columns of the same short rows; level 0 has no quick way to sort vectors."""
+        self.divisors: dict[int, Divisor] = {}
+        self.divided_by = divided_by(group, self.shape, emitter)
         self.stores: dict[int, list[Store]] = {}
         for store in group.stores:
             self.stores.setdefault(store.statement, []).append(store)
@@ -163,7 +168,7 @@ class Body(Folding):
             if position in self.slots:
                 self.store_slots(self.slots[position], self.beginning(self.inner_folds[position], self.lanes))
         if depth == self.rank - 1:
-            self.innermost([_Row(self.indices, self.bases, self.scalars, {})])
+            self.innermost([_Row(self.indices, self.bases, self.scalars, {}, {})])
         elif depth == self.rank - 2 and self.shape.rows > 1:
             if depth in self.blocked:
                 self.any_rows(self.spans[depth])
@@ -193,7 +198,7 @@ class Body(Folding):
             at = self.e.integer("add", index, row) if row else index
             self.indices, self.bases, self.scalars = [*outer, at], dict(known), dict(numbers)
             self.before(depth, depth)
-            rows.append(_Row(self.indices, self.bases, self.scalars, {}))
+            rows.append(_Row(self.indices, self.bases, self.scalars, {}, {}))
         self.innermost(rows)
         self.indices, self.bases, self.scalars = outer, known, numbers
         return carried
@@ -233,6 +238,8 @@ class Body(Folding):
             for number in self.used_inside() if row.scalars else ():
                 if number in row.scalars:
                     row.splats[number] = self.e.splat(row.scalars[number], lanes)
+            for number in self.divided_by:
+                row.divisors[number] = prepared(self.e, self.operand(number, 1, row.scalars), lanes)
         states = self.flat([self.initial(row, fold) for row, fold in self.targets])
         span = self.spans.get(self.rank - 1)
         if self.group.boxes:
@@ -448,6 +455,7 @@ class Body(Folding):
         inside = [number for number in innermost if not isinstance(statements[number], Constant)]
         for row, known in enumerate(self.rows):
             self.indices, self.bases, self.insides = known.indices, known.bases, {}
+            self.divisors = known.divisors
             values, stored = dict(known.scalars if lanes == 1 else known.splats) | same, set[Store]()
             for number in inside:
                 if number in values:
@@ -538,6 +546,13 @@ class Body(Folding):
         item = self.group.statements[number]
         if isinstance(item, Compute):
             operands = [values.get(k) or self.operand(k, lanes, values) for k in item.operands]
+            if (
+                lanes > 1
+                and item.operation.op.name == "div"
+                and not item.function
+                and item.operands[1] in self.divisors
+            ):
+                return quotient(self.e, operands[0], self.divisors[item.operands[1]])
             return scalars.emit(self.e, item.operation, operands, item.function)
         if isinstance(item, Load):
             ahead, pointer = self.ahead.get(number, 0), self.inputs[item.source]

@@ -192,6 +192,8 @@ class GroupWriter:
                 continue
             if name == "square":
                 given, function = self.squared(operation)
+            elif name == "div":
+                given, function = as_product(operation)
             operands = self.numbers(given, where, known)
             if operation in taken:
                 known[value] = self.sum(operation, operands, taken[operation])
@@ -358,6 +360,16 @@ def is_product(operation: Operation) -> bool:
     """Whether an operation is one product, of its first operand with its last."""
     name = operation.op.name
     return name in ("mul", "square") or (name == "integer_pow" and operation.attrs["y"] == 2)
+
+
+def as_product(operation: Operation) -> tuple[tuple[Value, ...], str]:
+    """The operands of a quotient, or those of the product that it is: a power of two has an exact reciprocal."""
+    divisor = operation.operands[1]
+    if isinstance(divisor, Literal) and divisor.splat and divisor.type.dtype in (F32, F64):
+        fraction, exponent = np.frexp(divisor.value)
+        if abs(fraction) == 0.5 and abs(exponent) < np.finfo(divisor.type.dtype).maxexp - 2:
+            return (operation.operands[0], literal(np.reciprocal(divisor.value), divisor.type)), "mul"
+    return operation.operands, ""
 
 
 def axes_of(item: Statement) -> int:
