@@ -240,7 +240,8 @@ def jit(
     """Compile a function: traced once per signature, simplified, and run as one program.
 
     Args:
-        f: a function of pytrees of arrays and numbers. Arrays that it changes in place are changed for the caller.
+        f: a function of pytrees of arrays and numbers. Arrays that it changes in place are changed for the caller, and
+            so are the lists, dicts and dataclasses that it lets hold something else.
         static_argnums, static_argnames: taken for JAX's sake. Integers, texts, functions and other objects are
             compiled in without being named; floats and arrays are arguments of the program, of which it may ask the
             values. They must name parameters of the function.

@@ -16,6 +16,7 @@ import numpy as np
 
 from srcgrad.boundary import from_outside, is_fault, user_stack_level
 from srcgrad.cache import CODES, PROGRAMS, Known, code_of
+from srcgrad.changes import Changes, Given, Watcher, changes_of
 from srcgrad.compiler import Runner, backend_name, compiled, interpreted, prepared
 from srcgrad.errors import ConcretizationError, SrcgradError, UnsupportedError
 from srcgrad.ir.collector import without_gc
@@ -38,7 +39,7 @@ from srcgrad.tracing.jax_arrays import (
     without_jax_arrays,
 )
 from srcgrad.tracing.pytree import TreeDef
-from srcgrad.tracing.trace import WATCH, NeedsConcrete, Refused
+from srcgrad.tracing.trace import WATCH, NeedsConcrete, RaisingSite, Refused
 from srcgrad.vectorcall import allowed
 from srcgrad.ways import Failed, Retrace, Way, failed, first_lines, function_of, require_no_handlers
 
@@ -69,6 +70,8 @@ class Job(NamedTuple):
     """What else of the call decides the program."""
     trees: tuple[TreeDef, ...] = ()
     """The structures of the differentiated arguments."""
+    given: Given = ((), {})
+    """The arguments themselves, if the function may change them."""
 
 
 class Built(NamedTuple):
@@ -92,7 +95,10 @@ class Program(NamedTuple):
     stages: tuple[Runner, ...]
     traced: tuple[int, ...]
     """The positions of the leaves that are inputs."""
-    mutated: tuple[int, ...] = ()
+    changes: Changes | None = None
+    """What it changes for the caller."""
+    acts: bool = False
+    """Whether it calls back into Python to do something."""
     direct: Callable[..., Sequence[Any]] | None = None
     """What runs the program where all its inputs are the call's arguments and jax arrays."""
     native: bool = False
@@ -131,6 +137,10 @@ class Building(ABC):
         """For transforms that mean the function itself where it cannot be one program (``jit``)."""
         return NotImplemented
 
+    def raises_as_it_is(self, error: Exception) -> bool:
+        """Whether the function itself is to raise this error of the user's, once it has done what comes before."""
+        return False
+
     # --- programs -----------------------------------------------------------------------------------
     def make_program(
         self, key: Hashable, captures: Known, hidden: Sequence[Any], aliases: AliasPattern | None, job: Job, way: Way
@@ -159,7 +169,7 @@ class Building(ABC):
             error.with_traceback(None)  # its frames hold the trace, and the trace holds it
             program = Failed(first_lines(error), isinstance(error, Refused), way.converted)
         except Exception as error:
-            if not way.converted or is_fault(error) or from_outside(error):
+            if is_fault(error) or from_outside(error) or not (way.converted or self.raises_as_it_is(error)):
                 raise
             if isinstance(error, RecursionError):  # a call with less of the stack in use may do
                 return failed(error)
@@ -183,7 +193,8 @@ class Building(ABC):
             built.finish,
             tuple(compiled(stage, backend, **placed) for stage in built.stages),
             tuple(position for position, spec in enumerate(specs) if spec is not None),
-            traced.mutated,
+            changes_of(traced) if self.writes_back else None,
+            any(not isinstance(site, RaisingSite) for site in traced.sites),
             native=native,
             arranged=len(built.function.results) if built.arranges else None,
         )
@@ -219,15 +230,18 @@ class Building(ABC):
         origins: Sequence[Value] = (),
     ) -> Traced:
         count = len(job.leaves)
+        watcher = Watcher(job.treedef) if self.writes_back else None
 
         def call(given: list[Any]) -> Any:
             f = self.f if rebuilt is None else rebuilt(given)
             args, kwargs = job.treedef.unflatten(given[:count])
+            if watcher is not None:
+                watcher.watch((args, kwargs))
             return run_converted(f, args, kwargs)
 
         names = [*leaf_names(self.f, job.treedef), *[None] * (len(leaves) - count)]
         return trace_function(
-            call, leaves, specs, names, name=self.name, concrete=concrete, numbers=numbers, writes=self.writes_back,
+            call, leaves, specs, names, name=self.name, concrete=concrete, numbers=numbers, watcher=watcher,
             converting=converting, guide=guide, origins=origins,
         )  # fmt: skip
 

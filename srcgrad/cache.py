@@ -134,6 +134,9 @@ class Trivial(NamedTuple):
     def rebuild(self, function: Any, replacements: Any) -> Any:
         return function
 
+    def containers(self, function: Any) -> list[Any]:
+        return []
+
     def class_reason(self, cls: type) -> str | None:
         return None
 

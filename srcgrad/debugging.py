@@ -18,6 +18,7 @@ import numpy as np
 from srcgrad.backends.numpy.evaluate import OBSERVER, evaluate, evaluate_operation
 from srcgrad.boundary import checked, described
 from srcgrad.building import Job, own
+from srcgrad.changes import changes_of
 from srcgrad.compiler import Runner
 from srcgrad.errors import ArgumentError, ConcretizationError, NonFiniteError, UnsupportedError
 from srcgrad.ir.collector import without_gc
@@ -28,9 +29,9 @@ from srcgrad.ir.source import Span
 from srcgrad.ir.types import ArrayType
 from srcgrad.mapped import Jit, Vmap, mapping
 from srcgrad.tracing.aliasing import alias_groups
-from srcgrad.tracing.function import as_array, leaf_spec
+from srcgrad.tracing.function import as_array
 from srcgrad.tracing.jax_arrays import is_jax_array, to_jax_results, to_numpy, without_jax_arrays
-from srcgrad.tracing.trace import WATCH, marked
+from srcgrad.tracing.trace import WATCH, Refused, marked
 from srcgrad.transformed import Transformed
 
 
@@ -432,9 +433,6 @@ def called(watch: Watch, transformed: Transformed, args: tuple[Any, ...], kwargs
         return transformed.plainly(args, kwargs)
     if not transformed.writes_back:
         return interpreted_call(watch, transformed, job)
-    changeable = [leaf for leaf in job.leaves if leaf_spec(leaf) is not None]
-    if alias_groups(changeable) is not None:  # arrays that may be changed share memory: only NumPy itself knows how
-        return transformed.plainly(args, kwargs)
     with suppress(ConcretizationError, UnsupportedError):
         return interpreted_call(watch, transformed, job)
     return transformed.plainly(args, kwargs)  # nothing is differentiated: it runs as it is
@@ -445,11 +443,14 @@ def interpreted_call(watch: Watch, transformed: Transformed, job: Job) -> Any:
     with without_gc():
         specs, inputs, traced = transformed.trace_now(job)
         built = transformed.build_checked(traced, job, specs)
+    changes = changes_of(traced) if transformed.writes_back else None
+    given = [leaf for leaf, spec in zip(job.leaves, specs, strict=True) if spec is not None]
+    containers = [] if changes is None else changes.containers(job.given, ())
+    if containers is None or (transformed.writes_back and alias_groups(given) is not None):
+        raise Refused("memory that may be changed is shared")  # only NumPy itself knows how
     flow = Flow(watch.options, frozenset(watch.excused))
     run = watch.runner(built.function, traced.sites, flow, judged=not built.stages)
     results = run([*inputs, *traced.captured, *map(as_array, job.extras)])
-    if transformed.writes_back and traced.mutated:
-        leaves_ = [leaf for leaf, spec in zip(job.leaves, specs, strict=True) if spec is not None]
-        for position, value in zip(traced.mutated, results[len(results) - len(traced.mutated) :], strict=True):
-            np.copyto(leaves_[position], value)
+    if changes is not None:
+        changes.write(job.leaves, containers, given, results)
     return built.finish(results, [watch.runner(stage, traced.sites, flow, judged=True) for stage in built.stages])

@@ -248,6 +248,8 @@ def how_it_runs(lowered: Lowered) -> str:
         lines += ["compiled in:", *(f"  {text}" for text in lowered.constants)]
     if lowered.changed:
         lines.append(f"changed in place, and written back: {', '.join(lowered.changed)}")
+    if lowered.refilled:
+        lines.append(f"given something else to hold: {', '.join(lowered.refilled)}")
     guards = guards_of(lowered)
     if guards:
         lines += ["guards and captures:", *(f"  {_FOLDER.sub('(', line)}" for line in guards)]
@@ -331,4 +333,6 @@ def returned(lowered: Lowered, name: str, called: str, results: int) -> list[str
         count = len(lowered.changed)
         places = "result" if results == 1 else ", ".join(f"result[{k}]" for k in range(results - count, results))
         lines.append(f"after writing {places} into {', '.join(lowered.changed)}.")
+    if lowered.refilled:
+        lines.append(f"What it puts into {', '.join(lowered.refilled)} is among the results too.")
     return lines

@@ -14,6 +14,7 @@ import numpy as np
 from srcgrad.boundary import described, from_outside, reported
 from srcgrad.building import Built, Job
 from srcgrad.cache import Known, find_captures
+from srcgrad.changes import changes_of
 from srcgrad.errors import ArgumentError, ConcretizationError, SrcgradError, UnsupportedError
 from srcgrad.ir.collector import without_gc
 from srcgrad.ir.core import Function, Value
@@ -21,7 +22,7 @@ from srcgrad.ir.types import ArrayType
 from srcgrad.mapped import Jit, Vmap
 from srcgrad.naming import readable
 from srcgrad.paths import LIMIT, describe_path
-from srcgrad.signatures import UNKEYED, argument_reason, leaf_key, leaf_names
+from srcgrad.signatures import UNKEYED, argument_reason, leaf_key, leaf_names, parameter_names
 from srcgrad.tracing.capture import Captures, Uncacheable
 from srcgrad.tracing.conversion.state import MustRetrace, may_raise
 from srcgrad.tracing.function import LeafSpec, Traced, as_array, leaf_spec
@@ -58,6 +59,8 @@ class Lowered(NamedTuple):
     """What of the call is compiled in."""
     changed: tuple[str, ...]
     """The inputs that the function changes in place; their new values are the last results."""
+    refilled: tuple[str, ...]
+    """The containers of the arguments that it lets hold something else."""
     retraced: str | None
     """Why the function is traced again at each call, if it is."""
     captures: Known | None
@@ -278,8 +281,12 @@ def assemble(
     ]
     seen = {item.name for item in inputs}
     constants = [f"{names[k]} = {described(leaves[k])}" for k in others if names[k] not in seen]
-    changed = tuple(labels[k][0] for k in traced.mutated) if transformed.writes_back else ()
-    return Lowered(transformed, traced.function, built, tuple(inputs), tuple(constants), changed, reason, captures)
+    changes = changes_of(traced) if transformed.writes_back else None
+    changed = () if changes is None else tuple([labels[k][0] for k in changes.arrays])
+    refilled = () if changes is None else tuple(changes.shown(parameter_names(transformed.f)))
+    return Lowered(
+        transformed, traced.function, built, tuple(inputs), tuple(constants), changed, refilled, reason, captures
+    )
 
 
 def same_array(leaf: Any, array: Any) -> bool:

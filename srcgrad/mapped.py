@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import inspect
 import operator
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
 
 from srcgrad.annotations import signature_of
-from srcgrad.boundary import described
+from srcgrad.boundary import described, from_outside, translated
 from srcgrad.building import Built, Job, Program
-from srcgrad.cache import PROGRAMS
+from srcgrad.cache import PROGRAMS, Known
 from srcgrad.differentiate import Argnums, are_plain, check_argnums, normal_argnums, plural, rebuild
-from srcgrad.errors import ArgumentError, ShapeError, StructureError
+from srcgrad.errors import ArgumentError, ShapeError, SrcgradError, StructureError
 from srcgrad.ir.core import Builder, Function, Literal, Value
 from srcgrad.ir.opdef import REGISTRY, Term
 from srcgrad.ir.transforms.batch import batch_region, each_example, with_leading_axis
 from srcgrad.signatures import plain_key
-from srcgrad.tracing.aliasing import alias_groups
 from srcgrad.tracing.conversion.calls import invoke
 from srcgrad.tracing.function import LeafSpec, StaticLeaf, Traced, as_array, leaf_spec
 from srcgrad.tracing.jax_arrays import JAX_TYPES, is_jax_array
@@ -319,7 +318,7 @@ class Jit(Transformed):
         if self.donate_argnums != ():
             self.donated_positions(len(args))
         leaves, treedef = flatten((args, kwargs))
-        return Job(leaves, treedef, (True,) * len(leaves))
+        return Job(leaves, treedef, (True,) * len(leaves), given=(args, kwargs))
 
     def donated_positions(self, count: int) -> tuple[int, ...]:
         """The donated ones of so many positional arguments, which are looked at on every backend."""
@@ -350,6 +349,9 @@ class Jit(Transformed):
     def plainly(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return self.f(*args, **kwargs)
 
+    def raises_as_it_is(self, error: Exception) -> bool:
+        return not self.strict and not isinstance(error, SrcgradError) and translated(error) is None
+
     def settle(self, args: tuple[Any, ...], job: Job, verdicts: Sequence[Verdict]) -> None:
         """Where the verdicts are settled, later calls on such arrays go to the function without looking for programs.
 
@@ -379,16 +381,35 @@ class Jit(Transformed):
             )
         super().warn_retrace(reason)
 
-    def execute(self, program: Program, job: Job, hidden: Sequence[Any]) -> Any:
-        """Run, then write what the function changed into the caller's arrays."""
-        if not program.mutated:
-            return super().execute(program, job, hidden)
+    def execute(self, program: Program, job: Job, hidden: Sequence[Any], captures: Known) -> Any:
+        """Run, then let the caller have what the function changes.
+
+        Where memory or containers are shared only Python knows how. What raises is run as it is too: it has changed
+        what comes before.
+        """
+        changes = program.changes
+        if changes is None:
+            return super().execute(program, job, hidden, captures)
         leaves = [*job.leaves, *hidden]
         inputs = [leaves[position] for position in program.traced]
-        if alias_groups(inputs) is not None:  # arrays that are changed share memory: only NumPy itself knows how
-            args, kwargs = job.treedef.unflatten(job.leaves)
+        captured = captures.containers(self.f) if changes.places and captures.copies else ()
+        containers = changes.containers(job.given, captured)
+        results = None
+        if containers is not None and changes.writable(inputs):
+            with suppress_errors(program.acts):
+                results = program.run([as_array(value) for value in inputs])
+        if containers is None or results is None:
+            args, kwargs = job.given
             return self.f(*args, **kwargs)
-        results = program.run([as_array(value) for value in inputs])
-        for position, value in zip(program.mutated, results[len(results) - len(program.mutated) :], strict=True):
-            np.copyto(inputs[position], value)
+        changes.write(leaves, containers, inputs, results)
         return program.finish(results, program.stages)
+
+
+@contextmanager
+def suppress_errors(acts: bool) -> Iterator[None]:
+    """Pass over what a program raises that may be begun again, as it has done nothing."""
+    try:
+        yield
+    except Exception as error:
+        if acts or from_outside(error):
+            raise

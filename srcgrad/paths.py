@@ -152,13 +152,13 @@ def run_path(transformed: Transformed, job: Job, ways: Sequence[Way]) -> Any:
     for entry in entries(transformed, job, ways):
         path = entry.paths.hit(inputs_of(job, entry.hidden))
         if path is not None:
-            return transformed.execute(path.program, job, entry.hidden)
+            return transformed.execute(path.program, job, entry.hidden, entry.captures)
         known.append(entry)
     for entry in openings(known):
         PROGRAMS.put(entry.key, entry.paths)
         path = new_path(transformed, job, entry, 1 + count(known))
         if path is not None:
-            return transformed.execute(path.program, job, entry.hidden)
+            return transformed.execute(path.program, job, entry.hidden, entry.captures)
     for entry in known:
         entry.paths.missed += 1
     return NO_PATH

@@ -81,12 +81,17 @@ def argument_reason(captures: Known, leaves: Sequence[Any], treedef: TreeDef) ->
     return None
 
 
+def parameter_names(f: Callable[..., Any]) -> list[str]:
+    """The names of a function's parameters, where its signature is known."""
+    try:
+        return list(signature_of(f).parameters)
+    except (TypeError, ValueError):
+        return []
+
+
 def leaf_names(f: Callable[..., Any], treedef: TreeDef) -> list[str]:
     """A name for each leaf of the arguments: the parameter's, followed by the path inside it."""
-    try:
-        parameters = list(signature_of(f).parameters)
-    except (TypeError, ValueError):
-        parameters = []
+    parameters = parameter_names(f)
     names = []
     for path in treedef.paths():
         kind, _, rest = path.lstrip("[").partition("]")

@@ -270,12 +270,12 @@ class Transformed(VectorCalled, Building):  # type: ignore[misc]
                 continue
             if isinstance(program, Retrace):
                 return self.retrace(job, args, kwargs, program.reason)
-            if not program.mutated:
+            if program.changes is None:
                 if not hidden and not kwargs and not job.extras:
                     self.remember(args, captures, program)
                 if program.native:
                     self.count(args, kwargs, job, captures, program)
-            return self.execute(program, job, hidden)
+            return self.execute(program, job, hidden, captures)
         if unsupported is not None and all(failure.unsupported for failure in failures):
             raise unsupported
         from srcgrad.paths import NO_PATH, failing, run_path  # which is written with this module
@@ -324,7 +324,7 @@ class Transformed(VectorCalled, Building):  # type: ignore[misc]
     def settle(self, args: tuple[Any, ...], job: Job, verdicts: Sequence[Verdict]) -> None:
         """What a transform remembers of a call that had no program, for later ones (``jit``)."""
 
-    def execute(self, program: Program, job: Job, hidden: Sequence[Any]) -> Any:
+    def execute(self, program: Program, job: Job, hidden: Sequence[Any], captures: Known) -> Any:
         leaves = [*job.leaves, *hidden] if hidden else job.leaves
         arguments = [as_array(leaves[position]) for position in program.traced]
         if job.extras:

@@ -20,7 +20,7 @@ from srcgrad.tracing.aliasing import AliasPattern, alias_groups
 from srcgrad.tracing.analysis import Analysis
 from srcgrad.tracing.bytecode import Refusal
 from srcgrad.tracing.purity import class_reason
-from srcgrad.tracing.rebuild import COPIED, Hidden, rebuild
+from srcgrad.tracing.rebuild import COPIED, Hidden, reached, rebuild
 
 __all__ = ["AliasPattern", "Captures", "Hidden", "Uncacheable", "alias_groups", "analyze"]
 
@@ -64,6 +64,11 @@ class Captures:
         no hidden input are shared. A transformed function is copied by its `__srcgrad_rewrap__(inner)`.
         """
         return rebuild(self._plan, function, replacements)
+
+    def containers(self, function: Any) -> list[Any]:
+        """The captured containers and objects of which a trace gets copies."""
+        objects = reached(self._plan, function)
+        return [thing for thing, node in zip(objects, self._plan.nodes, strict=True) if node.kind in COPIED]
 
     def class_reason(self, cls: type) -> str | None:
         """Why an argument of class `cls` would make this function uncacheable (its own methods or properties run); None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -108,6 +108,15 @@ class Traced(NamedTuple):
     """What the function's ``host_call`` operations call, by number."""
     rolled: tuple[str, ...] = ()
     """What became of long loops."""
+    changes: Any = None
+    """What the function put into containers of its arguments: `srcgrad.changes`."""
+
+
+class Watcher(Protocol):
+    """What sees how a traced function changes its arguments, where its caller is to have that too."""
+
+    def changes(self, trace: Trace, given: Sequence[Any]) -> tuple[Any, list[Value]]:
+        """What is put into containers, and the results that this takes; ``given``: the leaves in the trace."""
 
 
 class StaticLeaf(NamedTuple):
@@ -125,15 +134,16 @@ def trace_function(
     name: str,
     concrete: bool,
     numbers: Sequence[Any],
-    writes: bool = False,
+    watcher: Watcher | None = None,
     converting: bool = False,
     guide: Guide | None = None,
     origins: Sequence[Value] = (),
 ) -> Traced:
     """Trace ``call``, which takes the list of leaves with the traced ones replaced by tracers.
 
-    ``numbers`` are the traced leaves' values, used if ``concrete``; ``writes``: the new values of changed inputs are
-    results; ``converting``: user functions are converted when they are called, here and in the traces inside.
+    ``numbers`` are the traced leaves' values, used if ``concrete``; ``watcher``: if there is one, the new values of
+    changed inputs, and before them of what is put into containers, are results; ``converting``: user functions are
+    converted when they are called, here and in the traces inside.
     ``guide``: what answers the questions of one path; ``origins``: the values of the trace around this one that the
     parameters stand for.
     """
@@ -151,7 +161,7 @@ def trace_function(
             value = trace.param(spec.type, label, next(known))
             tracer = from_value(value, spec.scalar, spec.weak)
             tracer.storage.strides, tracer.storage.given = spec.strides, True
-            if writes and type(leaves[position]) in JAX_TYPES:  # what could not be changed for the caller
+            if watcher is not None and type(leaves[position]) in JAX_TYPES:  # what could not be changed for the caller
                 tracer.storage.writable = False
             if spec.host is None:
                 given[position] = tracer
@@ -165,15 +175,17 @@ def trace_function(
         out_leaves, out_tree = flatten(output)
         outputs, results = collected(trace, out_leaves)
         mutated = tuple(k for k, (storage, first) in enumerate(storages) if storage.value is not first)
-        if writes:
-            results += [storages[k][0].value for k in mutated]
+        changes = None
+        if watcher is not None:
+            changes, stored = watcher.changes(trace, given)
+            results += [*stored, *(storages[k][0].value for k in mutated)]
         numbers = [trace.number(value) for value in results]
     lifted = list(trace.lifted)
     params = [*trace.builder.params, *trace.lifted.values(), *(value for value, _ in trace.captured)]
     function = Function(name, params, trace.builder.operations, results)
     captured = [array for _, array in trace.captured]
     sites, rolled = tuple(trace.sites), tuple(trace.rolled)
-    return Traced(function, inputs, lifted, captured, out_tree, outputs, mutated, numbers, sites, rolled)
+    return Traced(function, inputs, lifted, captured, out_tree, outputs, mutated, numbers, sites, rolled, changes)
 
 
 def collected(trace: Trace, leaves: Sequence[Any]) -> tuple[list[Any], list[Value]]:

@@ -143,16 +143,22 @@ def wrapped_functions(transformed: Any) -> tuple[Any, ...]:
     return wrapped if isinstance(wrapped, tuple) else (wrapped,)
 
 
+def reached(plan: Plan, function: Any) -> list[Any]:
+    """The object of each node, beginning with the function itself."""
+    objects: list[Any] = [None] * len(plan.nodes)
+    objects[0] = function
+    for edge in plan.edges:
+        if edge.node is not None and objects[edge.node] is None:
+            objects[edge.node] = read_edge(plan, edge, objects)
+    return objects
+
+
 class _Copier:
     def __init__(self, plan: Plan, function: Any, replacements: Sequence[object]) -> None:
         self.plan = plan
         self.replacements = replacements
         self.dirty = plan.dirty()
-        self.objects: list[Any] = [None] * len(plan.nodes)
-        self.objects[0] = function
-        for edge in plan.edges:
-            if edge.node is not None and self.objects[edge.node] is None:
-                self.objects[edge.node] = read_edge(plan, edge, self.objects)
+        self.objects = reached(plan, function)
         self.copies: dict[int, Any] = {}
         changed = {edge.holder for edge in plan.edges if edge.source == "global" and self._replaced(edge)}
         originals = [_namespace(self.objects[owner]) for owner in plan.namespaces]
