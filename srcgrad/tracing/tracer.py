@@ -23,7 +23,7 @@ from srcgrad.errors import (
 from srcgrad.ir.core import Literal, Value
 from srcgrad.ir.errors import nearest_hint
 from srcgrad.ir.opdef import REGISTRY
-from srcgrad.ir.types import ArrayType, DType
+from srcgrad.ir.types import ArrayType, DType, dtype_name
 from srcgrad.tracing.asked import Asked
 from srcgrad.tracing.flags import BYTES_HINT, GivenFlags
 from srcgrad.tracing.jax_arrays import is_jax_array
@@ -562,6 +562,7 @@ def contains_tracer(x: Any) -> bool:
 def cast_value(value: Value, dtype: DType) -> Value:
     if value.type.dtype == dtype:
         return value
+    dtype_name(dtype)  # raises for one that is no number's
     if isinstance(value, Literal) or value.type.dtype.kind != "c" or dtype.kind in "cb":
         return current_trace().emit(REGISTRY["cast"], [value], {"dtype": dtype})
     real = current_trace().emit(REGISTRY["real"], [value])

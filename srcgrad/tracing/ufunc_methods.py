@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
-from srcgrad.errors import AxisError, DTypeError, IndexingError, ShapeError, UnsupportedError
+from srcgrad.errors import ArgumentError, AxisError, DTypeError, IndexingError, ShapeError, UnsupportedError
 from srcgrad.tracing.tracer import Tracer, as_tracer, broadcast_tracer, emit, from_value
 from srcgrad.tracing.ufuncs import REDUCTIONS, call, require_traced_out, store
 
@@ -93,7 +93,7 @@ def reduce(ufunc: np.ufunc, array: Any, where: Any, dtype: Any, options: dict[st
         if where is not True:
             given["where"] = where
         if ufunc in (np.add, np.multiply):
-            return reduction(array, axis=axis, dtype=dtype, **given)
+            return reduction(as_tracer(array), axis=axis, dtype=dtype, **given)
         return reduction(prepared(ufunc, array, dtype), axis=axis, **given)
     found = fold(ufunc, prepared(ufunc, array, dtype), axis, where, **given)
     return np.abs(found) if ufunc in MAGNITUDES and given.get("initial") is None else found
@@ -173,6 +173,8 @@ def bracketed(ufunc: np.ufunc, rows: Any) -> Any:
 
 def accumulate(ufunc: np.ufunc, array: Any, dtype: Any, axis: Any = 0) -> Any:
     """The folds of the first element, the first two, the first three, …"""
+    if not as_tracer(array).ndim:
+        raise ArgumentError("cannot accumulate on a scalar")
     if ufunc in (np.add, np.multiply):
         return (np.cumsum if ufunc is np.add else np.cumprod)(array, axis=axis, dtype=dtype)
     x = prepared(ufunc, array, dtype)

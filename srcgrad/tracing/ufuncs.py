@@ -31,8 +31,7 @@ from srcgrad.tracing.tracer import (
     emit,
     from_value,
 )
-
-Loop = tuple[tuple[DType, ...], tuple[DType, ...]]
+from srcgrad.tracing.ufunc_loops import ANY, Loop, Request, resolve
 
 ELEMENTWISE: dict[np.ufunc, str] = {}
 """Ufuncs that are one op, by name; the op's operands have the dtype of the ufunc's loop."""
@@ -52,8 +51,6 @@ REDUCTIONS: dict[np.ufunc, Callable[..., Any]] = {
 
 UNTRACED: dict[np.ufunc, str] = {np.isnat: "it asks about dates, which are never traced"}
 """Ufuncs that no rule is written for, and why."""
-
-LOOPS: dict[Any, Loop] = {}
 
 
 def ufunc_rule(*ufuncs: np.ufunc) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -91,23 +88,6 @@ def result_dtype(*operands: Any) -> DType:
     return np.result_type(*[representative[kind] if isinstance(kind, type) else kind for kind in kinds])
 
 
-def resolve(ufunc: np.ufunc, kinds: tuple[Any, ...]) -> Loop:
-    """The loop NumPy chooses for operands of these dtypes (Python types are weak).
-
-    Raises:
-        DTypeError: the ufunc has no loop for them.
-    """
-    key = (ufunc, kinds)
-    loop = LOOPS.get(key)
-    if loop is None:
-        try:
-            resolved = ufunc.resolve_dtypes((*kinds, *[None] * ufunc.nout))
-        except TypeError as error:
-            raise DTypeError(str(error)) from None
-        loop = LOOPS[key] = (resolved[: ufunc.nin], resolved[ufunc.nin :])
-    return loop
-
-
 def operand(x: Any, dtype: DType) -> Tracer:
     """An operand of the ufunc, cast to its loop's dtype; weak numbers become literals of it."""
     if isinstance(x, Tracer):
@@ -135,32 +115,36 @@ def common_shape(operands: Sequence[Tracer]) -> tuple[int, ...]:
         raise ShapeError(f"operands could not be broadcast together with shapes {shapes}") from None
 
 
-def call(ufunc: np.ufunc, *inputs: Any, weak: bool = False) -> Any:
+def call(ufunc: np.ufunc, *inputs: Any, weak: bool = False, asked: Request = ANY) -> Any:
     """Apply a ufunc; with ``weak`` the result is a Python number's (operators between Python numbers)."""
     name = ELEMENTWISE.get(ufunc)
     rule = None if name is not None else find_rule(ufunc)
     if rule is None and name is None:
         name = ELEMENTWISE[ufunc]
     kinds = tuple([weak_type(x) for x in inputs])
+    if asked != ANY:
+        return apply_loop(ufunc, name, rule, resolve(ufunc, kinds, asked), inputs, weak)
     if kinds[0] is int and all(kind is int for kind in kinds):  # NumPy would take Python's own unbounded integers
-        found = bounded(ufunc, inputs, apply_loop(ufunc, name, rule, (INT64,) * len(kinds), inputs, weak))
+        found = bounded(
+            ufunc, inputs, apply_loop(ufunc, name, rule, resolve(ufunc, (INT64,) * len(kinds)), inputs, weak)
+        )
         if weak and isinstance(found, Tracer):
             found.affine = combined(ufunc, inputs)
         return found
     kinds = compared_kinds(kinds, inputs) if ufunc in COMPARISONS else kinds
-    return apply_loop(ufunc, name, rule, kinds, inputs, weak)
+    return apply_loop(ufunc, name, rule, resolve(ufunc, kinds), inputs, weak)
 
 
 def apply_loop(
     ufunc: np.ufunc,
     name: str | None,
     rule: Callable[..., Any] | None,
-    kinds: tuple[Any, ...],
+    chosen: Loop,
     inputs: Sequence[Any],
     weak: bool,
 ) -> Any:
-    """The ufunc's loop for operands of these kinds, as an op or a rule."""
-    loop, results = resolve(ufunc, kinds)
+    """A loop of the ufunc, as an op or a rule."""
+    loop, results = chosen
     operands = [operand(x, dtype) for x, dtype in zip(inputs, loop, strict=True)]
     shape = common_shape(operands)
     full = [broadcast_tracer(x, shape) for x in operands] if len(operands) > 1 else operands
@@ -219,22 +203,21 @@ def array_ufunc(self: Tracer, ufunc: np.ufunc, method: str, *inputs: Any, out: A
         return NotImplemented
     where = kwargs.pop("where", True)
     dtype = kwargs.pop("dtype", None)
-    for name in ("order", "subok", "casting"):
+    for name in ("order", "subok"):
         kwargs.pop(name, None)
     outs = out if isinstance(out, tuple) else (out,)
-    if method == "__call__":
+    if method == "__call__" and ufunc in FUNCTIONS:  # np.matmul and the other generalised ufuncs
+        casting = kwargs.pop("casting", "same_kind")
         if dtype is not None:
             inputs = tuple(as_tracer(x).astype(dtype) for x in inputs)
-        if ufunc in FUNCTIONS:  # np.matmul and the other generalised ufuncs
-            results = FUNCTIONS[ufunc](*inputs, **kwargs)
-        else:
-            refuse_options(ufunc, kwargs)
-            results = call(ufunc, *inputs)
-        return store(results, outs, where)
-    if method == "outer":
+        return store(FUNCTIONS[ufunc](*inputs, **kwargs), outs, where, casting)
+    if method in ("__call__", "outer"):
+        asked = Request.of(ufunc, dtype, kwargs)
         refuse_options(ufunc, kwargs)
-        left, right = (from_value(as_tracer(x).read()) for x in inputs)  # arrays: no number is weak
-        return store(call(ufunc, left.reshape(left.shape + (1,) * right.ndim), right), outs, where)
+        if method == "outer":
+            left, right = (from_value(as_tracer(x).read()) for x in inputs)  # arrays: no number is weak
+            inputs = (left.reshape(left.shape + (1,) * right.ndim), right)
+        return store(call(ufunc, *inputs, asked=asked), outs, where, asked.casting)
     from srcgrad.tracing.ufunc_methods import apply_method  # its rules call NumPy functions, which are built on this
 
     return apply_method(ufunc, method, inputs, outs, where, dtype, kwargs)
@@ -245,7 +228,7 @@ def refuse_options(ufunc: np.ufunc, options: dict[str, Any]) -> None:
         raise UnsupportedError(f"np.{ufunc.__name__} with {', '.join(options)}= is not supported on traced arrays")
 
 
-def store(results: Any, outs: tuple[Any, ...], where: Any) -> Any:
+def store(results: Any, outs: tuple[Any, ...], where: Any, casting: str = "same_kind") -> Any:
     """Write results into ``out=`` where ``where=`` holds, as NumPy does; return them if there is no ``out``."""
     if all(target is None for target in outs):
         if where is not True:
@@ -258,7 +241,7 @@ def store(results: Any, outs: tuple[Any, ...], where: Any) -> Any:
             written.append(value)
             continue
         require_traced_out(target)
-        assign(target, value, where)
+        assign(target, value, where, casting)
         written.append(target)
     return tuple(written) if isinstance(results, tuple) else written[0]
 
@@ -568,9 +551,11 @@ def divmod_(left: Tracer, right: Tracer) -> Any:
 
 @ufunc_rule(np.modf)
 def modf(x: Tracer) -> Any:
-    """The fraction of an infinite number is 0."""
+    """The fraction has the sign of x, also where it is 0, as that of an infinite number is."""
     whole: Any = np.trunc(x)
-    return np.where(np.isinf(x), x.dtype.type(0), x - whole), whole
+    below, zero = np.signbit(x), x.dtype.type(0)
+    fraction = np.where(np.isinf(x), np.where(below, -zero, zero), np.where(below, -(whole - x), x - whole))
+    return fraction, whole
 
 
 @ufunc_rule(np.frexp)

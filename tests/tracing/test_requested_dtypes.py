@@ -55,6 +55,23 @@ CASES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "poly": (np.poly, (np.array([1, 2, 3]), SINGLE)),
     "cumprod, bool": (lambda x: np.cumprod(x, dtype=bool), (X[0], X[0] * 0, np.array([1.0, 2.0, 0.0, 3.0]))),
     "cumsum, bool": (lambda x: np.cumsum(x, dtype=bool), (np.array([0.0, 2.0, 0.0]),)),
+    "comparison": (lambda x: (np.greater(x, 1.0, dtype=bool), np.less_equal.outer(x, x, dtype=bool)), (X, N)),
+    "sign": (lambda x: np.signbit(x, dtype=bool), (X,)),
+    "magnitude of complex numbers": (lambda x: np.absolute(x, dtype=float), (C, X)),
+    "loop by name": (
+        lambda x: (np.add(x, 2, signature="ff->f"), np.hypot(x, x, sig=(None, None, np.float32))),
+        (X.astype(np.float32), N.astype(np.int16)),
+    ),
+    "outer": (lambda x: np.multiply.outer(x, x[0], dtype=np.float32), (X,)),
+    "any casting": (
+        lambda x: (
+            np.add(x, 1, dtype=int, casting="unsafe"),
+            np.multiply(x, 2, casting="safe"),
+            np.add(1, x, casting="no"),
+        ),
+        (X, N),
+    ),
+    "fractions": (lambda x: np.modf(x, dtype=np.float32), (X,)),
     "chdtri above 1": (lambda p: scipy.special.chdtri(1.0, p), (np.array([0.5, 1.0, 1.5, 2.2, np.nan]),)),
 }
 
@@ -84,3 +101,61 @@ def test_ends_that_do_not_fit_differences_are_refused() -> None:
     for end in ("to_begin", "to_end"):
         with pytest.raises(TypeError, match=f"dtype of `{end}` must be compatible"):
             sg.jit(lambda x, end=end: np.ediff1d(x, **{end: np.array([0.5])}))(np.arange(3))
+
+
+def test_a_loop_that_is_not_there_is_refused() -> None:
+    for f in (
+        lambda x: np.add(x, x.astype(np.float32), casting="no"),
+        lambda x: np.add(x, x.astype(np.float32), casting="safe", dtype=np.float32),
+        lambda x: np.add(x, x, dtype=int),
+        lambda x: np.arctan2(x * 1j, x, dtype=float),
+        lambda x: np.frexp(x, dtype=np.float32),
+        lambda x: np.add(x, 1, out=np.zeros_like(x, dtype=int)),
+        lambda x: np.multiply.accumulate(x[0, 0]),
+    ):
+        with pytest.raises(TypeError):
+            f(X)
+        with pytest.raises(sg.SrcgradError) as caught:
+            sg.jit(f)(X)
+        assert isinstance(caught.value, TypeError)
+
+
+def test_numbers_of_pythons_are_cast_by_any_rule() -> None:
+    """NumPy's ``resolve_dtypes`` crashes where a rule refuses one."""
+    np.testing.assert_array_equal(sg.jit(lambda x: np.minimum(x, 2, casting="equiv"))(N), np.minimum(N, 2))
+
+
+def test_dtypes_of_objects_are_refused() -> None:
+    for f in (
+        lambda x: np.zeros_like(x, dtype=object),
+        lambda x: np.concatenate([x, x], dtype=object),
+        lambda x: np.equal(x, 1, dtype=object),
+        lambda x: np.full_like(x, 1, dtype="U3"),
+    ):
+        with pytest.raises(sg.errors.DTypeError, match="no type for dtype"):
+            sg.jit(f)(X)
+
+
+def test_a_traced_mask_of_a_known_array() -> None:
+    for reduction in (np.sum, np.prod, np.any, np.all):
+        for mask in (X > 0.0, X[0, 0] > 0.0):
+            np.testing.assert_array_equal(
+                sg.jit(lambda m, f=reduction: f(np.arange(1.0, 5.0).reshape(2, 2), where=m))(mask),
+                reduction(np.arange(1.0, 5.0).reshape(2, 2), where=mask),
+            )
+    slope = sg.grad(lambda x: np.sum(np.arange(4.0).reshape(2, 2), where=x > 0.0) * x[1, 1])(X)
+    np.testing.assert_array_equal(slope, [[0.0, 0.0], [0.0, 5.0]])
+
+
+def test_fractions_have_the_sign_of_their_number() -> None:
+    points = np.array([-0.0, 0.0, -2.0, 2.0, -0.5, np.inf, -np.inf, np.nan])
+    for backend in ("numpy", "llvm"):
+        fraction = sg.jit(np.modf, backend=backend)(points)[0]
+        np.testing.assert_array_equal(fraction, np.modf(points)[0])
+        np.testing.assert_array_equal(np.signbit(fraction), np.signbit(np.modf(points)[0]))
+    np.testing.assert_array_equal(sg.vmap(sg.grad(lambda x: np.modf(x)[0]))(points[:5]), np.ones(5))
+
+
+def test_complex_extremes_along_no_axis() -> None:
+    for points in (C, C[:, :0]):
+        np.testing.assert_array_equal(sg.jit(lambda x: np.max(x, axis=()))(points), np.max(points, axis=()))

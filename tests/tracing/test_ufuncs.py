@@ -436,7 +436,7 @@ def test_errors() -> None:
         (lambda a, b: np.add.reduceat(a, [0, 9]), (x, x), IndexError),
         (lambda a, b: np.divide.at(np.arange(3), [0], a[:1]), (x, x), UnsupportedError),
         (lambda a, b: np.negative(a > 0), (x, x), DTypeError),
-        (lambda a, b: np.add(a, b, signature="ff->f"), (x, x), UnsupportedError),
+        (lambda a, b: np.add(a, b, signature="ii->i"), (x, x), DTypeError),
         (lambda a, b: a < 1j, (x, x), DTypeError)
         if not numpy_takes(np.less, (x, 1j))
         else (lambda a, b: a @ b, (x, y), ShapeError),

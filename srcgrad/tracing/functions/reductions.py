@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -138,7 +139,8 @@ def complex_extreme(name: str, x: Any, axes: tuple[int, ...]) -> Any:
     """Complex numbers are ordered by their real parts, and where those are equal by their imaginary ones."""
     order = [k for k in range(x.ndim) if k not in axes] + list(axes)
     moved = np.transpose(x, order)
-    flat = moved.reshape((*moved.shape[: x.ndim - len(axes)], -1))
+    kept = moved.shape[: x.ndim - len(axes)]
+    flat = moved.reshape((*kept, math.prod(moved.shape[len(kept) :])))
     chosen, last = extremal(name, flat), flat.ndim - 1
     worst = flat.real.dtype.type(-np.inf if name == "max" else np.inf)
     among: list[Any] = [np.where(chosen, part, worst) for part in (flat.real, flat.imag)]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
 from srcgrad.errors import AxisError, ShapeError, UnsupportedError
-from srcgrad.ir.types import DType
+from srcgrad.ir.types import DType, dtype_name
 from srcgrad.tracing.trace import current_trace
 from srcgrad.tracing.tracer import FUNCTIONS, METHODS, Tracer, as_tracer, cast_value, from_value
 from srcgrad.tracing.ufuncs import store
@@ -119,6 +119,7 @@ def cast(x: Any, dtype: Any) -> Any:
 
 def filled(shape: Shape, value: Any, dtype: Any) -> Tracer:
     """A new array of one number."""
+    dtype_name(np.dtype(dtype))
     scalar = np.asarray(value, dtype)[()]
     return from_value(current_trace().constant(np.broadcast_to(scalar, shape) if shape else scalar))
 
