@@ -16,10 +16,10 @@ from srcgrad.backends.llvm.vector_math.basics import (
     SINGLE,
     Format,
     at_least,
-    exact_product,
     magnitude,
     negative,
     quick_sum,
+    root_pair,
     where_rare,
     with_sign,
 )
@@ -39,15 +39,10 @@ def _arcsin_parts(e: Emitter, a: Number, form: Format) -> tuple[Number, Number, 
     large = e.compare("ogt", a, 0.5)
     half = e.fma(a, -0.5, 0.5)
     z = e.select(large, half, e.mul(a, a))
-    root = _root(e, half)
+    root, error = (_root(e, half), e.like(0.0, a)) if form.short else root_pair(e, half)
     r = e.select(large, root, a)
     p = e.mul(e.mul(r, z), e.polynomial(z, form.terms(c.ARCSIN)))
-    if form.short:
-        return large, r, e.like(0.0, a), p
-    # half - root², over 2 root.
-    square, low = exact_product(e, root, root)
-    error = e.div(e.sub(e.sub(half, square), low), e.add(root, root))
-    return large, r, e.select(e.compare("ogt", root, 0.0), error, 0.0), p
+    return large, r, error, p
 
 
 def arcsin(e: Emitter, x: Number, form: Format) -> Number:

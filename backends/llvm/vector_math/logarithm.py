@@ -1,7 +1,8 @@
 """Logarithms: log, log2, log10, log1p, and of a sum of exponentials.
 
 x = 2**k m with 3/4 <= m < 3/2; with f = m - 1 and s = f/(2 + f), log(m) = 2 artanh(s) = f - (h - s (h + R(s²))),
-h = f²/2: the leading terms are exact or nearly so. Source: the Sun Microsystems library fdlibm, e_log.c.
+h = f²/2: the leading terms are exact or nearly so. Source: the Sun Microsystems library fdlibm, e_log.c. For float32 a
+polynomial in f takes less time than the quotient.
 """
 
 from __future__ import annotations
@@ -66,12 +67,18 @@ def tail_of(e: Emitter, f: Number, form: Format) -> tuple[Number, Number]:
     return half, e.mul(s, e.fma(z, e.polynomial(z, form.terms(c.LOG)), half))
 
 
+def excess_of(e: Emitter, f: Number, form: Format) -> Number:
+    """log(1 + f)/f - 1, for float32."""
+    return e.mul(f, e.polynomial(f, form.terms(c.LOG_SHORT)))
+
+
 def log_of_parts(e: Emitter, k: Number, f: Number, form: Format) -> Number:
     """k log(2) + log(1 + f)."""
-    half, rest = tail_of(e, f, form)
     first, second = form.parts(c.LOG2)
-    if form.spare:
-        return e.fma(k, first + second, e.sub(f, e.sub(half, rest)))
+    if form.short:
+        found = e.fma(f, excess_of(e, f, form), f)
+        return e.fma(k, first + second, found) if form.spare else e.fma(k, first, e.fma(k, second, found))
+    half, rest = tail_of(e, f, form)
     return e.fma(k, first, e.sub(f, e.sub(half, e.fma(k, second, rest))))
 
 
@@ -87,13 +94,13 @@ def log_to_base(e: Emitter, x: Number, form: Format, inverse: tuple[float, ...],
     """
     k, m = parts_of(e, x, not form.spare)
     f = e.sub(m, 1.0)
-    half, rest = tail_of(e, f, form)
-    rest = e.sub(rest, half)
     if form.short:
-        found = e.fma(f, inverse[0], e.fma(rest, inverse[0], e.mul(f, inverse[1])))
+        found = e.fma(f, inverse[0], e.mul(f, e.fma(excess_of(e, f, form), inverse[0], inverse[1])))
         if len(step) == 1:
             return e.add(k, found)
         return e.fma(k, step[0], e.fma(k, step[1], found))
+    half, rest = tail_of(e, f, form)
+    rest = e.sub(rest, half)
     first, error = exact_product(e, f, e.like(inverse[0], f))
     base = e.mul(k, step[0])
     total = e.add(base, first)

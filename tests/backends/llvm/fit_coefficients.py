@@ -202,6 +202,15 @@ def logarithms() -> list[Problem]:
             4,
         ),
         Problem(
+            "LOG_SHORT",
+            "log(1 + f) = f + f² p(f), 3/4 <= 1 + f <= 3/2, for float32",
+            near_zero(lambda f: (mp.log1p(f) - f) / f**2, -mp.mpf(1) / 2),
+            (-0.25, 0.5),
+            9,
+            9,
+            abs,
+        ),
+        Problem(
             "RECIPROCAL",
             "1/(1 + f) = 1 - f p(f), 3/4 <= 1 + f <= 3/2, roughly",
             lambda f: 1 / (1 + f),
