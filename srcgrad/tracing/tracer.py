@@ -8,8 +8,9 @@ of what it meets).
 from __future__ import annotations
 
 import operator
+from collections import deque
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -51,6 +52,10 @@ FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {}
 
 METHODS: dict[str, Callable[..., Any]] = {}
 """ndarray methods that are functions of the array: ``sum``, ``mean``, ``clip``, …"""
+
+
+SEQUENCES: Final = (list, tuple, deque)
+"""What NumPy makes an array of, item by item."""
 
 
 class Deferring:
@@ -536,7 +541,7 @@ def as_tracer(x: Any, dtype: Any = None) -> Tracer:
     """
     if isinstance(x, Tracer):
         return x if dtype is None or x.dtype == dtype else x.astype(dtype)
-    if isinstance(x, (list, tuple)) and contains_tracer(x):
+    if isinstance(x, SEQUENCES) and contains_tracer(x):
         rows = [as_tracer(item) for item in x]
         stacked: Tracer = FUNCTIONS[np.stack](rows)
         return stacked if dtype is None else stacked.astype(dtype)
@@ -554,7 +559,7 @@ def as_tracer(x: Any, dtype: Any = None) -> Tracer:
 
 
 def contains_tracer(x: Any) -> bool:
-    if isinstance(x, (list, tuple)):
+    if isinstance(x, SEQUENCES):
         return any(contains_tracer(item) for item in x)
     return isinstance(x, Tracer)
 

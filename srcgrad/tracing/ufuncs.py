@@ -22,6 +22,7 @@ from srcgrad.tracing.jax_arrays import is_jax_array
 from srcgrad.tracing.magnitude import COUNTING, bounded, counted
 from srcgrad.tracing.tracer import (
     FUNCTIONS,
+    SEQUENCES,
     Deferring,
     Tracer,
     as_tracer,
@@ -76,7 +77,7 @@ def weak_type(x: Any) -> Any:
         if x.weak and x.dtype.kind in WEAK_TYPES:
             return WEAK_TYPES[x.dtype.kind]
         return x.dtype
-    if isinstance(x, (list, tuple)) and contains_tracer(x):
+    if isinstance(x, SEQUENCES) and contains_tracer(x):
         return as_tracer(x).dtype
     return x.dtype if isinstance(x, (np.ndarray, np.generic)) else np.asarray(x).dtype
 

@@ -59,7 +59,10 @@ def whiles(x: Any) -> Any:
     return y * n
 
 
-@converted("`for` over an array, `zip`, `enumerate`, `reversed`")
+@converted(
+    "`for` over an array, a list of numbers or arrays or of tuples of them, `zip`, `enumerate`, `reversed`, `product`, "
+    "`combinations`, `permutations`, `pairwise`"
+)
 def fors(x: Any) -> Any:
     total = 0.0
     long = np.concatenate([np.sin(k * x) for k in range(1, 14)])
@@ -68,6 +71,14 @@ def fors(x: Any) -> Any:
     for v in reversed(long):
         total = 0.9 * total + v
     return total
+
+
+@converted("a generator in `sum`, `math.prod`, `math.fsum`, `list`, `tuple`, `sorted`, `max` or `min`")
+def generators(x: Any) -> Any:
+    pairs = [(k % 3, 0.1 * k) for k in range(40)]
+    total = sum(x[i] * w for i, w in pairs) + sum(v * w for v in x for w in x) + math.fsum(w * x[0] for _, w in pairs)
+    total += math.prod(1 + w * x[i] * 0.01 for i, w in pairs) + max(np.sin(v * k) for k, v in enumerate(x))
+    return total + list(v * v for v in x)[1] + tuple(v + 1 for v in x)[-1] * sorted(-v for v in x)[2]  # noqa: C400
 
 
 @converted("short loops in each other")

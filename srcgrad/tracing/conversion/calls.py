@@ -36,7 +36,7 @@ from srcgrad.tracing.guards import answer
 from srcgrad.tracing.hosts import later, runs_later
 from srcgrad.tracing.purity import is_generated
 from srcgrad.tracing.trace import CURRENT, NeedsConcrete
-from srcgrad.tracing.tracer import FUNCTIONS, Deferring, Tracer, as_tracer, contains_tracer, from_value
+from srcgrad.tracing.tracer import FUNCTIONS, SEQUENCES, Deferring, Tracer, as_tracer, contains_tracer, from_value
 
 Rule = Callable[..., Any]
 CALLS: Final[dict[Any, Rule]] = {}
@@ -376,7 +376,7 @@ def joined(builder: Any, key: Any) -> Any:
 
 def listed(x: Any) -> bool:
     """Whether this is a list with traced values."""
-    return isinstance(x, (list, tuple)) and contains_tracer(x)
+    return isinstance(x, SEQUENCES) and contains_tracer(x)
 
 
 def zero_like(x: Any) -> Any:

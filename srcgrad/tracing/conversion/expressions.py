@@ -15,6 +15,10 @@ NAMESPACE_FUNCTIONS = ("locals", "vars", "dir", "eval", "exec")
 """Built-ins that look at the variables of their caller, which converted code keeps in functions of its own."""
 REDUCING = ("sum", "max", "min", "any", "all", "len", "fsum", "prod", "amax", "amin")
 """How functions are called that reduce the items of a comprehension."""
+GATHERING = ("list", "tuple", "sorted")
+"""How functions are called that take all items of a generator."""
+TAKER = "_sg_taker"
+"""The parameter of a comprehension's loops: what takes its items."""
 LAZY = (ast.NamedExpr, ast.Yield, ast.YieldFrom, ast.Await)
 """What cannot move into a function of its own."""
 IDENTITY: dict[type, str] = {ast.Is: "is_", ast.IsNot: "is_not"}
@@ -48,9 +52,9 @@ class ExpressionConverter(ast.NodeTransformer):
                 node.args = [load("__class__"), load(self.first_parameter)]
                 placed(node, node)
             return node
-        filtered = filtered_argument(node)
-        if filtered is not None:
-            return self.reduction(node, filtered)
+        items = comprehended(node)
+        if items is not None:
+            return self.reduction(node, items)
         self.generic_visit(node)
         if name in FRAME_FUNCTIONS:
             return node
@@ -59,28 +63,40 @@ class ExpressionConverter(ast.NodeTransformer):
         return ast.copy_location(made, node)
 
     def reduction(self, node: ast.Call, items: ast.ListComp | ast.GeneratorExp) -> ast.expr:
-        """``sum(v for v in x if v > 0)``: the test and the element as functions of the item."""
-        (part,) = items.generators
-        test = part.ifs[0] if len(part.ifs) == 1 else ast.copy_location(ast.BoolOp(ast.And(), part.ifs), part.ifs[0])
-        asked, element = (of_item(part.target, self.visit(x)) for x in (test, items.elt))
+        """``sum(f(v) for v in x if v > 0)``: the items as loops that hand them on, and as Python has them."""
+        flow = self.flow(items)
+        function, python = self.visit(node.func), thunk(self.generic_visit(items))  # type: ignore[arg-type]
         rest = self.visit_expressions(node.args[1:])
         for keyword in node.keywords:
             keyword.value = self.visit(keyword.value)
-        kind = ast.Constant(isinstance(items, ast.ListComp))
-        given = [self.visit(node.func), self.visit(part.iter), asked, element, kind, *rest]
+        filtered = ast.Constant(any(part.ifs for part in items.generators))
+        given = [function, flow, python, filtered, ast.Constant(isinstance(items, ast.ListComp)), *rest]
         made = operator("reduced", *given, keywords=node.keywords)
         placed(made, node)
         return made
 
     def visit_ListComp(self, node: ast.ListComp) -> ast.expr:
-        """``[f(x) for x in y]``: a loop that appends."""
-        part = node.generators[0]
-        plain = len(node.generators) == 1 and not part.ifs and not part.is_async and not holds([node], *LAZY)
-        if not plain or keeps_variables(node.elt):
+        """``[f(x) for x in y]``: loops that append."""
+        if not movable(node) or keeps_variables(node.elt):
             return self.generic_visit(node)  # type: ignore[return-value]
-        made = operator("listed", self.visit(part.iter), of_item(part.target, self.visit(node.elt)))
+        flow = self.flow(node)
+        made = operator("listed", flow, thunk(self.generic_visit(node)))  # type: ignore[arg-type]
         placed(made, node)
         return made
+
+    def flow(self, node: ast.ListComp | ast.GeneratorExp) -> ast.expr:
+        """The loops and conditions of a comprehension, as a function of what takes its items."""
+
+        def told(method: str, *args: ast.expr) -> ast.expr:
+            return ast.Call(ast.Attribute(load(TAKER), method, ast.Load()), list(args), [])
+
+        node = copy.deepcopy(node)
+        found = told("take", self.visit(node.elt))
+        for part in reversed(node.generators):
+            for test in reversed(part.ifs):
+                found = told("where", self.visit(test), thunk(found))
+            found = told("over", self.visit(part.iter), of_item(part.target, found))
+        return ast.Lambda(ast.arguments([], [ast.arg(TAKER)], None, [], [], None, []), found)
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
         lazy = holds(node.values[1:], *LAZY)
@@ -185,21 +201,26 @@ def index_of(node: ast.expr) -> ast.expr:
     return node
 
 
-def filtered_argument(node: ast.Call) -> ast.ListComp | ast.GeneratorExp | None:
-    """The comprehension with a filter that a call of a reduction takes."""
+def comprehended(node: ast.Call) -> ast.ListComp | ast.GeneratorExp | None:
+    """The generator, or the comprehension with a filter, whose items a call reduces or gathers."""
+    name = name_of(node)
     if (
-        name_of(node) not in REDUCING
+        name not in (*REDUCING, *GATHERING)
         or not node.args
         or any(isinstance(argument, ast.Starred) for argument in node.args)
+        or any(keyword.arg is None for keyword in node.keywords)
     ):
         return None
     items = node.args[0]
-    if not isinstance(items, (ast.ListComp, ast.GeneratorExp)) or len(items.generators) != 1:
-        return None
-    (part,) = items.generators
-    if not part.ifs or part.is_async or holds([items], *LAZY) or any(keyword.arg is None for keyword in node.keywords):
-        return None
-    return items
+    if isinstance(items, ast.ListComp):
+        filtered = name in REDUCING and any(part.ifs for part in items.generators)
+        return items if filtered and movable(items) else None
+    return items if isinstance(items, ast.GeneratorExp) and movable(items) and not keeps_variables(items.elt) else None
+
+
+def movable(node: ast.ListComp | ast.GeneratorExp) -> bool:
+    """Whether the parts of a comprehension can become functions."""
+    return not any(part.is_async for part in node.generators) and not holds([node], *LAZY)
 
 
 def keeps_variables(node: ast.expr) -> bool:

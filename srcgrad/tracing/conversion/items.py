@@ -1,31 +1,43 @@
-"""What a ``for`` runs over, by index: the items of a range, an array, ``zip``, ``enumerate`` or ``reversed``."""
+"""What a ``for`` runs over, by index: the items of a range, an array, a list, ``zip``, ``enumerate``, ``product``."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from srcgrad.ir.core import Value
 from srcgrad.tracing.affine import ZERO, Affine, affine_of, between
-from srcgrad.tracing.conversion.numbers import UNROLLED, DynamicRange, Series
-from srcgrad.tracing.magnitude import TRIPS
+from srcgrad.tracing.conversion.numbers import UNROLLED, DynamicRange
+from srcgrad.tracing.conversion.series import Series
+from srcgrad.tracing.conversion.state import Kind, kind_of, tree_of
+from srcgrad.tracing.magnitude import MOST, TRIPS
+from srcgrad.tracing.pytree import TreeDef
 from srcgrad.tracing.rows import source_of
-from srcgrad.tracing.trace import current_trace
-from srcgrad.tracing.tracer import Deferring, Tracer, from_value
+from srcgrad.tracing.trace import Refused, current_trace
+from srcgrad.tracing.tracer import Deferring, Tracer, as_tracer, from_value
 
 
 class Items:
     """What a ``for`` runs over, by index; ``count`` is the number of items."""
 
-    def __init__(self, count: int | Value, at: Callable[[Any], Any]) -> None:
-        self.count, self.at = count, at
+    def __init__(
+        self, count: int | Value, at: Callable[[Any], Any], lists: Sequence[tuple[list[Any], list[Any]]] = ()
+    ) -> None:
+        """``lists``: those that the items are found in, and what they held when this was made."""
+        self.count, self.at, self.lists = count, at, lists
 
     def after(self, first: int) -> Items:
         """All but the first ones of a known number of items."""
         assert isinstance(self.count, int)
-        return Items(self.count - first, lambda k: self.at(k + first))
+        return Items(self.count - first, lambda k: self.at(k + first), self.lists)
+
+    def require_unchanged(self) -> None:
+        """Refuse a loop that changes a list that it runs over: Python reads each item when its trip begins."""
+        for now, before in self.lists:
+            if len(now) != len(before) or any(a is not b for a, b in zip(now, before, strict=True)):
+                raise Refused("a list is changed in a loop over its items")
 
 
 def items_of(thing: Any) -> Items | None:
@@ -43,21 +55,93 @@ def items_of(thing: Any) -> Items | None:
         return (
             Items(len(thing), lambda k: constant_item(thing, k)) if thing.ndim and thing.dtype.kind in "biufc" else None
         )
-    if type(thing) is list and len(thing) > UNROLLED and (source := source_of(thing)) is not None:
-        scalar, weak = thing[0].scalar, thing[0].weak
-        return Items(len(thing), lambda k: from_value(source[k].read(), True, weak) if scalar else source[k])
-    if not isinstance(thing, Series) or thing.used:
+    if type(thing) in (list, tuple):
+        return listed_items(thing) if len(thing) > UNROLLED else None
+    return series_items(thing) if isinstance(thing, Series) and not thing.used else None
+
+
+def series_items(thing: Series) -> Items | None:
+    """The items of ``zip``, ``enumerate``, ``reversed`` and the functions of ``itertools`` that pair items."""
+    if thing.kind == "picked" and thing.picked.number <= UNROLLED:
         return None
-    parts = [items_of(part) for part in thing.parts]
+    some = listed_items if thing.kind == "picked" else items_of
+    parts = [some(part) if type(part) in (list, tuple) else items_of(part) for part in thing.parts]
     found = [part for part in parts if part is not None and isinstance(part.count, int)]
     if len(found) != len(parts):
         return None
+    lists = [pair for part in found for pair in part.lists]
+    if thing.kind == "picked":
+        number, places = thing.picked
+        return Items(number, lambda k: tuple(x.at(i) for x, i in zip(found, places(k), strict=True)), lists)
     count = min(part.count for part in found if isinstance(part.count, int))
     if thing.kind == "zip":
-        return Items(count, lambda k: tuple(part.at(k) for part in found))
+        return Items(count, lambda k: tuple(part.at(k) for part in found), lists)
     if thing.kind == "enumerate":
-        return Items(count, lambda k: (thing.start + k, found[0].at(k)))
-    return Items(count, lambda k: found[0].at(count - 1 - k))
+        return Items(count, lambda k: (thing.start + k, found[0].at(k)), lists)
+    return Items(count, lambda k: found[0].at(count - 1 - k), lists)
+
+
+def listed_items(things: Sequence[Any]) -> Items | None:
+    """The items of a list that are numbers or arrays of one kind, or tuples of such, all of one structure."""
+    if not things:
+        return None
+    flat = [tree_of(thing) for thing in things]
+    tree = flat[0][1]
+    if not frozen(tree) or any(other != tree for _, other in flat):
+        return None
+    columns = [column_of([leaves[k] for leaves, _ in flat]) for k in range(len(flat[0][0]))]
+    known = [column for column in columns if column is not None]
+    if len(known) != len(columns):
+        return None
+    lists = [(things, list(things))] if isinstance(things, list) else []
+    if tree is None:
+        return Items(len(things), known[0], lists)
+    return Items(len(things), lambda k: tree.unflatten([column(k) for column in known]), lists)
+
+
+def frozen(tree: TreeDef | None) -> bool:
+    """Whether nobody can change a container of this structure, so that another one may stand for it."""
+    if tree is None or tree.kind is None:
+        return True
+    return issubclass(tree.kind, tuple) and all(map(frozen, tree.children))
+
+
+def column_of(leaves: list[Any]) -> Callable[[Any], Any] | None:
+    """Numbers or arrays of one kind by their place; None where they have none, or are arrays that may be changed."""
+    source = source_of(leaves)
+    if source is not None:
+        scalar, weak = leaves[0].scalar, leaves[0].weak
+        return lambda k: from_value(source[k].read(), True, weak) if scalar else source[k]
+    kinds = {kind_of(leaf) for leaf in leaves}
+    kind = next(iter(kinds))
+    if kind is None or len(kinds) > 1 or kind.type.dtype.kind == "b":
+        return None
+    if not any(isinstance(leaf, Tracer) for leaf in leaves):
+        return constant_column(leaves, kind)
+    if not kind.scalar:
+        return None
+    stacked: Any = np.stack([as_tracer(leaf) for leaf in leaves])
+    return lambda k: from_value(stacked[k].read(), True, kind.weak)
+
+
+def constant_column(leaves: list[Any], kind: Kind) -> Callable[[Any], Any] | None:
+    """Numbers or arrays that are known, by their place."""
+    if kind.weak and kind.type.dtype.kind == "i" and any(abs(leaf) > MOST for leaf in leaves):
+        return None
+    array = np.stack([np.asarray(leaf, kind.type.dtype) for leaf in leaves])
+    if not kind.scalar:
+        return lambda k: constant_item(array, k)
+    if not (kind.weak and kind.type.dtype.kind == "i"):
+        return lambda k: from_value(constant_item(array, k).read(), True, kind.weak)
+    least, most = int(array.min()), int(array.max())
+
+    def integer(k: Any) -> Tracer:
+        found = from_value(constant_item(array, k).read(), True, True)
+        found.bound = max(abs(least), abs(most))
+        found.affine = between(Affine({}, least), Affine({}, most))
+        return found
+
+    return integer
 
 
 def dynamic_item(thing: DynamicRange, k: Tracer) -> Any:

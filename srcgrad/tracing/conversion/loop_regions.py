@@ -49,7 +49,7 @@ from srcgrad.tracing.tracer import Tracer, from_value
 
 ROUNDS: Final = 12
 """How often a body is traced at most until its carries are known."""
-NOTHING: Final[Mapping[int, Tracer]] = {}
+NOTHING: Final[Mapping[Leaf, Tracer]] = {}
 COUNT: Final = Kind(ArrayType(INT64), True, True)
 
 
@@ -336,8 +336,8 @@ class LoopRegion:
             found += self.sharing.values(shared)
             return [*found, *(flag_of(cells[cell]) for cell in self.maybe)]
 
-    def shared_columns(self, trip: Trip, after: Snapshot) -> dict[int, int]:
-        """The variables whose memory is that of what is appended last, and the places of that among the columns.
+    def shared_columns(self, trip: Trip, after: Snapshot) -> dict[Leaf, int]:
+        """The carried arrays whose memory is that of what is appended last, and the places of that among the columns.
 
         Raises:
             Refused: the next trip writes into it, and so into what is in the list.
@@ -345,24 +345,24 @@ class LoopRegion:
         found = {}
         starts, ends = trip.seeded.cells(), after.cells()
         for cell, carry in self.carries.items():
+            params = tree_of(starts[cell])[0]
             for k, leaf in enumerate(tree_of(ends[cell])[0]):
                 place = self.appending.shared_with(leaf)
                 if place is None:
                     continue
-                param = starts[cell]
-                if carry.tree is not None or not isinstance(param, Tracer):
+                if len(params) != len(carry.kinds):
                     raise Refused(f"{shown(carry.name)} is appended to a list and goes on to the next trip of a loop")
-                if param.storage.value is not trip.params[cell][k]:
+                if params[k].storage.value is not trip.params[cell][k]:
                     raise Refused(f"{shown(carry.name)} is appended to a list and changed in the next trip of a loop")
-                found[cell] = place
+                found[cell, k] = place
         return found
 
     def leave(
-        self, values: Sequence[Value], ran: Value | None, after: Snapshot, appended: Mapping[int, Tracer] = NOTHING
+        self, values: Sequence[Value], ran: Value | None, after: Snapshot, appended: Mapping[Leaf, Tracer] = NOTHING
     ) -> None:
         """Give variables and memory their values after the loop. ``ran``: whether there was a trip, if not sure.
 
-        ``appended``: the rows of what a list has got that variables are.
+        ``appended``: the rows of what a list has got that carried arrays are.
         """
         given = iter(values)
         cells = self.start.cells()
@@ -374,7 +374,13 @@ class LoopRegion:
             if unbound and ran is not None:
                 for handle in leaves:
                     handle.storage.pending = (carry.name, ran)
-            cells[cell] = appended[cell] if cell in appended else carry.build(leaves)
+            rows = [appended.get((cell, k)) for k in range(len(leaves))]
+            for shared in rows if carry.tree is not None else ():
+                if shared is not None:
+                    shared.storage.decided = True  # by `is` alone could the last item be told from the variable
+            cells[cell] = carry.build(
+                [leaf if found is None else found for leaf, found in zip(leaves, rows, strict=True)]
+            )
         for cell, (before, end) in enumerate(zip(self.start.cells(), ends, strict=True)):
             if cell in self.lost:
                 cells[cell] = self.undefined(cell)
@@ -389,7 +395,8 @@ class LoopRegion:
         flags, bound = rest[: len(rest) - len(self.maybe)], rest[len(rest) - len(self.maybe) :]
         for cell, flag in zip(self.maybe, bound, strict=True):
             cells[cell].storage.pending = (self.names[cell], flag)
-        self.sharing.link(self.names, self.leaves(left), flags)
+        own = {leaf: x for leaf, x in self.leaves(left).items() if leaf not in appended}  # rows are new memory
+        self.sharing.link(self.names, own, flags)
         self.state.restore(left)
         for cell, carry in self.carries.items():
             holder = [self.start.cells()[cell]]  # which alone may hold it
@@ -508,7 +515,7 @@ def for_region(
         carried, stacked = operation.results[: len(starts)], operation.results[len(starts) :]
         arrays = [from_value(column) for column in stacked]
         last = trips - 1 if isinstance(trips, int) else 0
-        loop.leave(carried, ran, after, {cell: row(arrays[k], last, False, False) for cell, k in shared.items()})
+        loop.leave(carried, ran, after, {leaf: row(arrays[k], last, False, False) for leaf, k in shared.items()})
         loop.appending.leave(arrays, last + 1)
 
     attempted(make, state, label, appending, trips if isinstance(trips, int) else None)

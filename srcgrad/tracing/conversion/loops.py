@@ -17,7 +17,8 @@ from srcgrad.tracing.conversion.counting import Counter, counted
 from srcgrad.tracing.conversion.filled import require_fixed
 from srcgrad.tracing.conversion.items import Items, index_of, items_of
 from srcgrad.tracing.conversion.loop_regions import for_region, while_region, withdraw
-from srcgrad.tracing.conversion.numbers import UNROLLED, DynamicRange, Series
+from srcgrad.tracing.conversion.numbers import UNROLLED, DynamicRange
+from srcgrad.tracing.conversion.series import Series
 from srcgrad.tracing.conversion.state import (
     Inside,
     MustRetrace,
@@ -175,9 +176,14 @@ def rolled(
     where = "" if place is None else f" at {place.label()}"
     lifted, overlay = dict(trace.lifted), dict(trace.overlay)
     asked = [found.needed for found in around(trace)]
+
+    def trip(k: Value | None) -> None:
+        items.require_unchanged()
+        body(items.at(index_of(checked(k), items.count)))
+        items.require_unchanged()
+
     try:
-        lists = Appending(appended)
-        for_region(items.count, lambda k: body(items.at(index_of(checked(k), items.count))), state_of(), label, lists)
+        for_region(items.count, trip, state_of(), label, Appending(appended))
     except MustRetrace:
         raise
     except (SrcgradError, TypeError, ValueError, IndexError, KeyError, AttributeError, Inside) as error:

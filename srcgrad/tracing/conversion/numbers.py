@@ -12,7 +12,7 @@ import numpy as np
 
 from srcgrad.errors import ShapeError, UnsupportedError
 from srcgrad.ir.types import INT64
-from srcgrad.tracing.affine import combined
+from srcgrad.tracing.affine import affine_of, combined
 from srcgrad.tracing.asked import concrete_class
 from srcgrad.tracing.conversion.calls import call_rule, ruled
 from srcgrad.tracing.conversion.classes import original
@@ -264,7 +264,7 @@ def sorted_(iterable: Any, /, *, key: Any = None, reverse: Any = False) -> Any:
     return [chosen(items, order[k]) for k in range(len(items))]
 
 
-# --- ranges and other iterables -----------------------------------------------------------------------------
+# --- ranges -----------------------------------------------------------------------------
 
 
 class DynamicRange:
@@ -294,46 +294,17 @@ def range_(*args: Any) -> Any:
     for bound in args:
         if isinstance(bound, Tracer) and (bound.dtype.kind not in "iu" or bound.ndim):
             raise UnsupportedError(f"'{bound.dtype}' object cannot be interpreted as an integer")
-    return DynamicRange(start, stop, int(step))
+    return DynamicRange(whole_number(start), whole_number(stop), int(step))
 
 
-class Series:
-    """``zip``, ``enumerate`` or ``reversed`` of what can be indexed: iterates as Python's, and by a traced index."""
-
-    def __init__(self, made: Iterable[Any], kind: str, parts: tuple[Any, ...], start: Any = 0) -> None:
-        self.made = iter(made)
-        self.kind, self.parts, self.start = kind, parts, start
-        self.used = False
-        """Whether items were taken out of it: then only Python knows where it stands."""
-
-    def __iter__(self) -> Any:
-        return self
-
-    def __next__(self) -> Any:
-        self.used = True
-        return next(self.made)
-
-
-def indexable(thing: Any) -> bool:
-    return isinstance(thing, (Tracer, range, np.ndarray, Series))
-
-
-@call_rule(enumerate)
-def enumerate_(iterable: Any, start: Any = 0) -> Any:
-    made = enumerate(iterable, start)
-    return Series(made, "enumerate", (iterable,), start) if indexable(iterable) else made
-
-
-@call_rule(zip)
-def zip_(*iterables: Any, strict: bool = False) -> Any:
-    made = zip(*iterables, strict=strict)
-    return Series(made, "zip", iterables) if iterables and all(map(indexable, iterables)) and not strict else made
-
-
-@call_rule(reversed)
-def reversed_(sequence: Any) -> Any:
-    made = reversed(sequence)
-    return Series(made, "reversed", (sequence,)) if isinstance(sequence, (Tracer, range, np.ndarray)) else made
+def whole_number(x: Any) -> Any:
+    """An integer of any dtype as Python's, which a range makes of its bounds."""
+    if not isinstance(x, Tracer) or (x.scalar and x.weak and x.dtype == INT64):
+        return x
+    found = int_(x)
+    if isinstance(found, Tracer):
+        found.affine = affine_of(x)
+    return found
 
 
 # --- math -----------------------------------------------------------------------------

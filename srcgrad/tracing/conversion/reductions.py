@@ -1,4 +1,7 @@
-"""Comprehensions that filter by traced values, where a reduction takes them: a conditional step for each item."""
+"""Comprehensions and generators: loops that hand on their items, to a list or to a reduction.
+
+What filters by traced values is a conditional step for each item.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +21,15 @@ from srcgrad.tracing.trace import CURRENT
 from srcgrad.tracing.tracer import Tracer, as_tracer, contains_tracer
 
 Step = Callable[[Any, Any], Any]
+NAMES: Final = ("_sg_value", "_sg_taken")
+"""The variables of a reduction, in messages."""
 GENERATORS: Final = frozenset({sum, max, min, any, all, math.fsum, math.prod})
 """Reductions that take a generator."""
+ONE_BY_ONE: Final = frozenset({sum, math.fsum, math.prod})
+"""Those that take one item after the other where nothing is filtered too."""
+QUANTIFIERS: Final = frozenset({any, all})
+GATHERERS: Final = frozenset({list, tuple, sorted, max, min})
+"""Functions of a generator to which a list of its items is the same."""
 
 
 class Reduction(NamedTuple):
@@ -56,36 +66,60 @@ REDUCTIONS: Final[dict[Any, Reduction]] = {
 
 
 def reduced(
-    function: Any, iterable: Any, test: Callable[[Any], Any], element: Callable[[Any], Any], is_list: bool,
+    function: Any, flow: Callable[[Any], Any], python: Callable[[], Any], filtered: bool, is_list: bool,
     *rest: Any, **options: Any,
 ) -> Any:  # fmt: skip
-    """``function([element(item) for item in iterable if test(item)], *rest, **options)``, or of a generator."""
+    """``function(items, *rest, **options)``: ``flow`` hands the items on, ``python`` has them as Python does."""
     trace = CURRENT.get()
-    reduction = REDUCTIONS.get(function) if isinstance(function, Hashable) else None
-    fits = reduction is not None and (is_list or function in GENERATORS)
-    if reduction is None or not fits or trace is None or trace.concrete or not accepted(function, rest, options):
-        kept = (element(item) for item in iterable if test(item))
-        return call(function, list(kept) if is_list else kept, *rest, **options)
-    if rest:
-        reduction = reduction._replace(start=rest[0])
-    elif "start" in options:
-        reduction = reduction._replace(start=options["start"])
-    return Accumulation(reduction, test, element).over(iterable, function, is_list, options)
+    if trace is None or trace.concrete or not isinstance(function, Hashable):
+        return call(function, python(), *rest, **options)
+    reduction = REDUCTIONS.get(function)
+    fits = reduction is not None and (is_list or function in GENERATORS) and accepted(function, rest, options)
+    if fits and reduction is not None and (filtered or function in ONE_BY_ONE):
+        if rest or "start" in options:
+            reduction = reduction._replace(start=rest[0] if rest else options["start"])
+        taker = Accumulation(reduction, function in QUANTIFIERS and not is_list)
+        flow(taker)
+        return taker.found(function, options)
+    gathers = function in GATHERERS and not filtered and not is_list
+    return call(function, gathered(flow) if gathers else python(), *rest, **options)
 
 
-def listed(iterable: Any, element: Callable[[Any], Any]) -> list[Any]:
-    """``[element(item) for item in iterable]``."""
+def listed(flow: Callable[[Any], Any], python: Callable[[], list[Any]]) -> list[Any]:
+    """``[element for item in iterable ...]``."""
     trace = CURRENT.get()
-    if trace is None or trace.concrete:
-        return [element(item) for item in iterable]
-    found: list[Any] = []
+    return python() if trace is None or trace.concrete else gathered(flow)
 
-    def take(item: Any) -> None:
-        found.append(element(item))
 
-    state = (lambda: (), lambda values: None, (), lambda: closure_values(element))
-    for_(iterable, take, None, *state, appended=lambda: ((found, False),))
-    return found
+def gathered(flow: Callable[[Any], Any]) -> list[Any]:
+    taker = Gathering()
+    flow(taker)
+    return taker.items
+
+
+class Gathering:
+    """A list of the items in progress."""
+
+    __slots__ = ("items",)  # not an object of the program's, whose attributes loops may change
+
+    def __init__(self) -> None:
+        self.items: list[Any] = []
+
+    def take(self, item: Any) -> None:
+        self.items.append(item)
+
+    def where(self, test: Any, then: Callable[[], Any]) -> None:
+        if_(test, then, lambda: None, tuple, ignored, (), lambda: (self.items, *closure_values(then)))
+
+    def over(self, iterable: Any, trip: Callable[[Any], Any]) -> None:
+        for_(
+            iterable, trip, None, tuple, ignored, (), lambda: (self.items, *closure_values(trip)),
+            appended=lambda: ((self.items, False),),
+        )  # fmt: skip
+
+
+def ignored(values: tuple[Any, ...]) -> None:
+    """Sets no variables."""
 
 
 def accepted(function: Any, rest: tuple[Any, ...], options: dict[str, Any]) -> bool:
@@ -99,8 +133,11 @@ def accepted(function: Any, rest: tuple[Any, ...], options: dict[str, Any]) -> b
 class Accumulation:
     """A reduction in progress: the result so far, and whether an item was taken."""
 
-    def __init__(self, reduction: Reduction, test: Callable[[Any], Any], element: Callable[[Any], Any]) -> None:
-        self.reduction, self.test, self.element = reduction, test, element
+    __slots__ = ("reduction", "result", "stops", "taken")
+
+    def __init__(self, reduction: Reduction, stops: bool) -> None:
+        """``stops``: whether no more items are asked for once the result is known."""
+        self.reduction, self.stops = reduction, stops
         self.result: Any = reduction.start
         self.taken: Any = reduction.start is not UNSET
 
@@ -110,11 +147,7 @@ class Accumulation:
     def put(self, values: tuple[Any, Any]) -> None:
         self.result, self.taken = values
 
-    def visible(self) -> tuple[Any, ...]:
-        return closure_values(self.test, self.element)
-
-    def take(self, item: Any) -> None:
-        value = self.element(item)
+    def take(self, value: Any) -> None:
         whole = self.reduction.of_arrays
         if whole is not None and isinstance(value, (Tracer, np.ndarray)) and value.ndim:
             value = whole(value)
@@ -123,18 +156,18 @@ class Accumulation:
         if self.taken is not True:
             self.taken = True
 
-    def trip(self, item: Any) -> None:
-        state = (self.get, self.put, ("_sg_value", "_sg_taken"), self.visible)
-        if_(self.test(item), lambda: self.take(item), lambda: None, *state)
+    def where(self, test: Any, then: Callable[[], Any]) -> None:
+        if_(test, then, lambda: None, self.get, self.put, NAMES, lambda: closure_values(then))
 
     def open(self) -> Any:
         """Whether ``any`` or ``all`` asks for another item."""
         return unknown(self.result) or bool(self.result) is self.reduction.start
 
-    def over(self, iterable: Any, function: Any, is_list: bool, options: dict[str, Any]) -> Any:
-        go_on = self.open if function in (any, all) and not is_list else None
-        names = ("_sg_value", "_sg_taken")
-        for_(iterable, self.trip, go_on, self.get, self.put, names, self.visible)
+    def over(self, iterable: Any, trip: Callable[[Any], Any]) -> None:
+        go_on = self.open if self.stops else None
+        for_(iterable, trip, go_on, self.get, self.put, NAMES, lambda: closure_values(trip))
+
+    def found(self, function: Any, options: dict[str, Any]) -> Any:
         if self.taken is True:
             result = self.result
         elif "default" in options:

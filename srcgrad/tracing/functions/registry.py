@@ -11,7 +11,7 @@ from numpy.lib.array_utils import normalize_axis_tuple
 from srcgrad.errors import AxisError, ShapeError, UnsupportedError
 from srcgrad.ir.types import DType, dtype_name
 from srcgrad.tracing.trace import current_trace
-from srcgrad.tracing.tracer import FUNCTIONS, METHODS, Tracer, as_tracer, cast_value, from_value
+from srcgrad.tracing.tracer import FUNCTIONS, METHODS, SEQUENCES, Tracer, as_tracer, cast_value, from_value
 from srcgrad.tracing.ufuncs import store
 
 Rule = TypeVar("Rule", bound=Callable[..., Any])
@@ -143,7 +143,7 @@ def concrete_array(x: Any, what: str) -> Any:
     """
     if isinstance(x, Tracer):
         return np.asarray(x.concrete(what))
-    if isinstance(x, (list, tuple)):
+    if isinstance(x, SEQUENCES):
         return np.asarray([concrete_array(item, what) for item in x]) if x else np.asarray(x)
     return np.asarray(x)
 
