@@ -193,6 +193,15 @@ def sinc_derivative(x: Any, n: int) -> Any:
     return (np.where(near, series, closed) * np.pi**n).astype(dtype)[()]
 
 
+def argpartition(x: Any, kth: int, axis: int) -> Any:
+    """Where what is less than the element of rank ``kth`` is, then its equals, then the rest; each in its order."""
+    pivot = np.take(np.partition(x, kth, axis=axis), [kth], axis=axis)
+    nan, last = x != x, pivot != pivot
+    equal = (x == pivot) | (nan & last)
+    side = np.where(equal, 1, np.where((x < pivot) | last, 0, 2))
+    return np.argsort(side.astype(np.int8), axis=axis, kind="stable")
+
+
 def add_along_axis(updates: Any, indices: Any, axis: int, size: int) -> Any:
     """Zeros to which ``updates`` are added at ``indices`` along ``axis``; of booleans, the disjunction."""
     shape = list(indices.shape)

@@ -26,6 +26,9 @@ from srcgrad.ir.opdef import (
 from srcgrad.ir.ops.shapes import require_axes, without_axes
 from srcgrad.ir.types import INT64, ArrayType, Size
 
+PERMUTATIONS = ("argsort", "argpartition")
+"""Ops that give each position along an axis once."""
+
 
 class AlongAxis(Op, abstract=True):
     """An op along ``axis`` that keeps the shape."""
@@ -158,7 +161,7 @@ class AddAlongAxis(Linear):
     def leaves_zeros(self, operands: Sequence[LinearOperand], attrs: Attrs) -> bool:
         """Not those of a permutation, as in the derivative of ``sort``."""
         order = operands[1].value.producer if isinstance(operands[1], Term) else None
-        return order is None or order.op is not REGISTRY["argsort"] or order.attrs["axis"] != attrs["axis"]
+        return order is None or order.op.name not in PERMUTATIONS or order.attrs["axis"] != attrs["axis"]
 
     def mask(self, operands: Sequence[Term], attrs: Attrs) -> Term:
         return self(operands[0], operands[1], **attrs)

@@ -20,13 +20,15 @@ Taken = Callable[[Builder, Value, Sequence[Value], Attrs], Value]
 """The part, from the operand, the results of that op, and the attributes of the operation that asks for the part."""
 
 
-def sorted_by(builder: Builder, x: Value, results: Sequence[Value], attrs: Attrs) -> Value:
-    return builder.emit(REGISTRY["take_along_axis"], (x, results[0]), attrs)
+def ordered_by(builder: Builder, x: Value, results: Sequence[Value], attrs: Attrs) -> Value:
+    return builder.emit(REGISTRY["take_along_axis"], (x, results[0]), {"axis": attrs["axis"]})
 
 
 PARTS: Final[Mapping[str, tuple[Callable[[Attrs], Whole], Taken]]] = {
     "eigvalsh": (lambda attrs: ("eigh", {}), lambda builder, x, results, attrs: results[0]),
-    "sort": (lambda attrs: ("argsort", attrs), sorted_by),
+    "order_statistics": (lambda attrs: ("order_positions", attrs), ordered_by),
+    "partition": (lambda attrs: ("argpartition", attrs), ordered_by),
+    "sort": (lambda attrs: ("argsort", attrs), ordered_by),
     "svdvals": (lambda attrs: ("svd", {"full_matrices": False}), lambda builder, x, results, attrs: results[1]),
 }
 """Ops of one operand whose results are parts, by what they are parts of, and how they are taken from it."""

@@ -107,7 +107,7 @@ def row_of(index: Value, axis: int) -> Value | None:
 
 
 def picks_once(index: Value, size: Any) -> bool:
-    """Whether no element is picked twice: distinct constants, or (a part of) the result of a sort."""
+    """Whether no element is picked twice: distinct constants, or (a part of) what a sort or a selection gives."""
     for _ in range(MOST_NESTED):
         if isinstance(index, Literal):
             rows = np.broadcast_to(index.value, index.type.static_shape)
@@ -118,7 +118,7 @@ def picks_once(index: Value, size: Any) -> bool:
         producer = index.producer
         if producer is None:
             return False
-        if producer.op.name == "argsort":
+        if producer.op.name in ("argsort", "argpartition", "order_positions"):
             return bool(producer.attrs["axis"] == index.type.rank - 1)
         if producer.op.name not in ("slice", "reverse", "identity"):
             return False

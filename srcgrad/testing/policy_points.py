@@ -170,6 +170,10 @@ POLICIES: Final[dict[str, Policy]] = {
     "cummin": Policy(TIE, has_equal),
     "sort": Policy(TIE, equal_neighbours),
     "argsort": Policy(STEP, has_equal),
+    "order_statistics": Policy(TIE, has_equal),
+    "order_positions": Policy(STEP, has_equal),
+    "partition": Policy(TIE, has_equal),
+    "argpartition": Policy(STEP, has_equal),
     "argmax": Policy(STEP, has_equal),
     "argmin": Policy(STEP, has_equal),
     "pow": Policy(LIMIT, lambda x, y: x == 0),
@@ -204,7 +208,7 @@ POLICIES: Final[dict[str, Policy]] = {
 ONE_TRIANGLE: Final = {"eigh": equal_eigenvalues, "eigvalsh": equal_eigenvalues}
 """Ops that read one triangle of a matrix that stands for a Hermitian one, and where they are degenerate too."""
 
-PERMUTING: Final = frozenset({"sort"})
+PERMUTING: Final = frozenset({"sort", "order_statistics", "partition"})
 """Ops in which another order of ties has its derivative in other entries."""
 
 

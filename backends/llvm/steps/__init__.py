@@ -63,6 +63,7 @@ def writers() -> dict[str, tuple[StepWriter, ...]]:
         ordering,
         reductions,
         schur_forms,
+        selection,
         sorts,
         special,
         systems,
@@ -70,10 +71,11 @@ def writers() -> dict[str, tuple[StepWriter, ...]]:
         ufuncs,
     )
 
-    elements = (indexing, movement, cumulative, extremes, sorts, ordering, integers, special, complexes, reductions)
+    elements = (indexing, movement, cumulative, extremes, sorts, selection, ordering, integers, special, complexes)
     found: dict[str, tuple[StepWriter, ...]] = {}
     for module in (
         *elements,
+        reductions,
         ufuncs,
         formulas,
         transforms,

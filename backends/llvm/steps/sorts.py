@@ -54,8 +54,8 @@ def _does_sort(address: int, dtype: DType) -> bool:
     return function(numbers.ctypes.data, numbers.size, None) == 0 and np.array_equal(numbers, known)
 
 
-class _Sort:
-    """The rows of an operand along one axis, sorted one by one."""
+class Rows:
+    """The rows of an operand along one axis, taken one by one, and sorted."""
 
     def __init__(self, operation: Operation, name: str, target: Target) -> None:
         self.w = w = Body(operation, name, target)
@@ -83,20 +83,20 @@ class _Sort:
         """Whole numbers in the order of the elements; zeros are equal, and so are nans."""
         return rank(self.w.e, self.w.load(pointer, place, UINT8 if self.dtype == BOOL else self.dtype, lanes))
 
-    def rows(self, row: Callable[[Number, str], None], itemsize: int) -> None:
-        """``row(first, work)`` for each row, whose elements are at ``self.row``, those of ``%in0`` or copies.
+    def rows(self, row: Callable[[Number, Number, str], None], itemsize: int) -> None:
+        """``row(a, b, work)`` for each row: the b-th of those side by side in the a-th block.
 
         ``work``: where a copy of it is that may change, or "". Columns are copied some at a time, as they lie in the
         same cache lines.
         """
         w, size = self.w, self.size
         if self.inner == 1:
-            w.each(self.outer, lambda a: row(w.times(a, size), ""))
+            w.each(self.outer, lambda a: row(a, w.i64(0), ""))
             return
         room = w.take_scratch(min(_COLUMNS, self.inner) * size * itemsize)
 
         def columns(a: Number, b: Number, count: int) -> None:
-            first = w.plus(w.times(a, size * self.inner), b)
+            first = self.first(a, b)
 
             def copy(k: Number) -> None:
                 place = w.plus(first, w.times(k, self.inner))
@@ -105,7 +105,7 @@ class _Sort:
 
             w.each(size, copy)
             for column in range(count):
-                row(w.plus(first, column), w.address(room, column * size, itemsize))
+                row(a, w.plus(b, column), w.address(room, column * size, itemsize))
 
         w.each(self.outer, lambda a: w.strip(self.inner, _COLUMNS, lambda b, n: columns(a, b, n)))
 
@@ -113,7 +113,8 @@ class _Sort:
     def numbers(self) -> Step:
         w, itemsize = self.w, self.dtype.itemsize
 
-        def row(first: Number, work: str) -> None:
+        def row(a: Number, b: Number, work: str) -> None:
+            first = self.first(a, b)
             self.row = work or w.address("%out0", first, itemsize)
             if not work:
                 w.copy(self.row, w.address("%in0", first, itemsize), self.size * itemsize)
@@ -126,6 +127,10 @@ class _Sort:
 
         self.rows(row, itemsize)
         return w.finish()
+
+    def first(self, a: Number, b: Number) -> Number:
+        """Where the first element of a row is."""
+        return self.w.plus(self.w.times(a, self.size * self.inner), b)
 
     def place(self, first: Number, k: Number) -> Number:
         return self.w.plus(first, self.w.times(k, self.inner))
@@ -170,7 +175,8 @@ class _Sort:
         w, itemsize = self.w, self.dtype.itemsize
         packed = w.take_scratch(8 * self.size)
 
-        def row(first: Number, work: str) -> None:
+        def row(a: Number, b: Number, work: str) -> None:
+            first = self.first(a, b)
             self.row = work or w.address("%in0", first, itemsize)
             self.order(packed)
 
@@ -334,13 +340,13 @@ class _Sort:
 
 def sort(operation: Operation, name: str, target: Target) -> Step | None:
     """``sort`` of real numbers."""
-    found = _Sort(operation, name, target)
+    found = Rows(operation, name, target)
     return found.numbers() if found.can(found.dtype) else None
 
 
 def argsort(operation: Operation, name: str, target: Target) -> Step | None:
     """``argsort`` of real numbers."""
-    found = _Sort(operation, name, target)
+    found = Rows(operation, name, target)
     return found.positions() if found.can(UINT64) else None
 
 

@@ -170,9 +170,30 @@ def sort(x: Array, axis: int) -> Array:
     return lax.complex(both[1], both[2])
 
 
+def at_ranks(ordered: Array, axis: int, ranks: Sequence[int]) -> Array:
+    return lax.concatenate([lax.slice_in_dim(ordered, rank, rank + 1, axis=axis) for rank in ranks], axis)
+
+
+def sides(x: Array, axis: int, kth: int) -> Array:
+    """0 for what is less than the element of rank ``kth``, 1 for its equals, 2 for the rest; nan is last."""
+    pivot = at_ranks(sort(x, axis), axis, [kth])
+    pivot = lax.broadcast_in_dim(pivot, x.shape, tuple(range(x.ndim)))
+    nan, last = lax.ne(x, x), lax.ne(pivot, pivot)
+    equal = lax.bitwise_or(lax.eq(x, pivot), lax.bitwise_and(nan, last))
+    less = lax.bitwise_or(lax.lt(x, pivot), last)
+    numbers = [lax.full(x.shape, k, np.int32) for k in range(3)]
+    return lax.select(equal, numbers[1], lax.select(less, numbers[0], numbers[2]))
+
+
+def partition(x: Array, axis: int, kth: int) -> Array:
+    both: Sequence[Array] = lax.sort((sides(x, axis, kth), x), dimension=axis, is_stable=True, num_keys=1)
+    return both[1]
+
+
 TABLE: Final[dict[str, Callable[..., Any]]] = {
     "argmax": extreme_index(lax.argmax),
     "argmin": extreme_index(lax.argmin),
+    "argpartition": lambda x, axis, kth: argsort(sides(x, axis, kth), axis),
     "argsort": argsort,
     "broadcast": lambda x, shape, dims: lax.broadcast_in_dim(x, shape, dims),
     "concatenate": lambda *operands, axis: lax.concatenate(operands, axis),
@@ -180,6 +201,9 @@ TABLE: Final[dict[str, Callable[..., Any]]] = {
     "cumsum": cumsum,
     "dot_general": dot_general,
     "iota": iota,
+    "order_positions": lambda x, axis, ranks: at_ranks(argsort(x, axis), axis, ranks),
+    "order_statistics": lambda x, axis, ranks: at_ranks(sort(x, axis), axis, ranks),
+    "partition": partition,
     "reduce_and": lambda x, axes: lax.reduce_and(x, axes),
     "reduce_max": lambda x, axes: lax.reduce_max(x, axes),
     "reduce_min": lambda x, axes: lax.reduce_min(x, axes),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -38,6 +39,9 @@ PLOTTING_POSITIONS: Final = {
 DISCRETE: Final = ("inverted_cdf", "closest_observation", "lower", "higher", "nearest")
 """Methods whose results are elements."""
 
+MOST_SELECTED: Final = 6
+"""Of how many ranks elements are selected: each that is not near another one takes some passes."""
+
 METHODS: Final = (*DISCRETE, *PLOTTING_POSITIONS, "averaged_inverted_cdf", "linear", "midpoint")
 
 
@@ -58,11 +62,22 @@ def moved_last(a: Any, axis: Any) -> tuple[Any, tuple[int, ...]]:
     return moved.reshape((*moved.shape[:kept], math.prod(moved.shape[kept:]))), axes
 
 
-def sorted_last(a: Any, axis: Any) -> tuple[Any, Any, tuple[int, ...]]:
-    """The elements along ``axis`` sorted and moved last; whether there is a nan among them; the axes."""
+def examined_last(a: Any, axis: Any) -> tuple[Any, Any, tuple[int, ...]]:
+    """The elements along ``axis`` moved last; whether there is a nan among them; the axes."""
     flat, axes = moved_last(a, axis)
-    has_nan = any_(np.isnan(flat), -1) if flat.dtype.kind in "fc" else None
-    return emit("sort", flat, axis=flat.ndim - 1), has_nan, axes
+    return flat, any_(np.isnan(flat), -1) if flat.dtype.kind in "fc" else None, axes
+
+
+def sorted_last(flat: Any) -> Any:
+    return emit("sort", flat, axis=flat.ndim - 1)
+
+
+def at_ranks(flat: Any, ranks: Sequence[int]) -> Any:
+    """The elements of the last axis that have these ranks, by selection where they are few."""
+    different = sorted(set(ranks))
+    if flat.dtype.kind == "c" or len(different) > MOST_SELECTED:
+        return sorted_last(flat)[..., different]
+    return emit("order_statistics", flat, axis=flat.ndim - 1, ranks=tuple(different))
 
 
 def with_nan(result: Any, has_nan: Any) -> Any:
@@ -76,9 +91,9 @@ def median(a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = Fa
     x = as_array(a)
     if not x.size:  # nan, as the mean of no elements
         return mean(x, axis, out=out, keepdims=keepdims)
-    ordered, has_nan, axes = sorted_last(x, axis)
-    size = ordered.shape[-1]
-    middle = ordered[..., (size - 1) // 2 : size // 2 + 1]
+    flat, has_nan, axes = examined_last(x, axis)
+    size = flat.shape[-1]
+    middle = at_ranks(flat, ((size - 1) // 2, size // 2))
     result = with_nan(mean(middle, -1), has_nan)
     return finish(restored(result, x.shape, axes, keepdims), out)
 
@@ -174,10 +189,17 @@ def picked(ordered: Any, index: Any, rank: int) -> Any:
     return moveaxis(found, tuple(range(-rank, 0)), tuple(range(rank))) if rank else found
 
 
-def at_levels(ordered: Any, levels: Any, weak: bool, method: str) -> Any:
-    """The quantiles of the sorted last axis; the levels' axes come first."""
+def at_levels(flat: Any, levels: Any, weak: bool, method: str) -> Any:
+    """The quantiles along the last axis; the levels' axes come first."""
     rank = np.ndim(levels)
-    below, above, weight = position(method, ordered.shape[-1], levels)
+    below, above, weight = position(method, flat.shape[-1], levels)
+    if isinstance(below, Tracer):
+        ordered = sorted_last(flat)
+    else:
+        ranks = np.unique(below if above is None else [below, above])
+        ordered = at_ranks(flat, ranks.tolist())
+        below = np.searchsorted(ranks, below)
+        above = None if above is None else np.searchsorted(ranks, above)
     if rank == 0 and not isinstance(below, Tracer):
         below, above = int(below), None if above is None else int(above)
     first = picked(ordered, below, rank)
@@ -240,8 +262,8 @@ def quantiles(
     if not all(x.shape[k] for k in axes_of(axis, x.ndim)):
         raise IndexingError("the quantile of no elements is not defined")
     if weights is None:
-        ordered, has_nan, axes = sorted_last(x, axis)
-        result = at_levels(ordered, levels, is_weak if weak is None else weak, method)
+        flat, has_nan, axes = examined_last(x, axis)
+        result = at_levels(flat, levels, is_weak if weak is None else weak, method)
     else:
         flat, axes = moved_last(x, axis)
         has_nan = any_(np.isnan(flat), -1) if flat.dtype.kind == "f" else None
@@ -266,7 +288,8 @@ def nan_quantiles(
         result = weighted_at_levels(flat, levels, part)
         result = as_array(with_nan(result, np.isnan(flat).all(axis=-1)))
         return finish(result.reshape(kept_shape(x, axes, levels, keepdims)), out)
-    ordered, _, axes = sorted_last(x, axis)
+    flat, axes = moved_last(x, axis)
+    ordered = sorted_last(flat)
     count: Any = sum_of(~np.isnan(ordered), -1, None, None, True)
     flat_levels = as_array(levels).ravel()
     if flat_levels.dtype.kind == "f":
@@ -358,7 +381,8 @@ def nanmedian(
     x = as_array(a)
     if x.dtype.kind not in "fc" or not x.size:
         return median(x, axis, out, False, given(keepdims, False))
-    ordered, _, axes = sorted_last(x, axis)
+    flat, axes = moved_last(x, axis)
+    ordered = sorted_last(flat)
     count: Any = sum_of(~np.isnan(ordered), -1, None, None, True)
     low, high = np.maximum((count - 1) // 2, 0), np.minimum(count // 2, ordered.shape[-1] - 1)
     pair = np.take_along_axis(ordered, np.concatenate([low, high], axis=-1), -1)

@@ -8,19 +8,57 @@ import numpy as np
 
 from srcgrad.errors import AxisError, DTypeError, ShapeError, UnsupportedError
 from srcgrad.tracing.functions.registry import as_array, axis_of, cast, numpy_rule, refuse, scalar_if_rank0
-from srcgrad.tracing.tracer import as_tracer, emit
+from srcgrad.tracing.tracer import as_tracer, contains_tracer, emit
 
 
 def along(function: str, op: str, a: Any, axis: Any, order: Any, descending: Any = np._NoValue) -> Any:
-    refuse(function, order=(order, None))
     if descending is not np._NoValue and descending:
         raise UnsupportedError(f"{function} with descending=True is not supported", hint="np.flip(np.sort(x))")
+    x, axis = with_axis(function, a, axis, order)
+    return emit(op, x, axis=axis)
+
+
+def with_axis(function: str, a: Any, axis: Any, order: Any) -> tuple[Any, int]:
+    """The array and the axis along which it is sorted."""
+    refuse(function, order=(order, None))
     x = as_array(a)
     if axis is None:
         x, axis = x.ravel(), 0
     if not x.ndim:
         raise AxisError(f"{function}: axis {axis} is out of bounds for array of dimension 0")
-    return emit(op, x, axis=axis_of(axis, x.ndim))
+    return x, axis_of(axis, x.ndim)
+
+
+def divided(function: str, a: Any, kth: Any, axis: Any, order: Any) -> Any:
+    """At the element of one rank, or sorted where there are several: one of the arrangements that there may be."""
+    x, axis = with_axis(f"np.{function}", a, axis, order)
+    ranks = ranks_of(kth, x.shape[axis])
+    if len(ranks) == 1 and x.size and x.dtype.kind != "c":
+        return emit(function, x, axis=axis, kth=ranks.pop())
+    return emit("sort" if function == "partition" else "argsort", x, axis=axis)
+
+
+def ranks_of(kth: Any, size: Any) -> set[int]:
+    """The ranks that ``kth`` names, counted from 0; none where they or the size are not known.
+
+    Raises:
+        DTypeError: they are no whole numbers.
+        ShapeError: one is out of bounds.
+    """
+    if contains_tracer(kth) or not isinstance(size, int):
+        return set()
+    numbers = np.asarray(kth)
+    if numbers.dtype.kind == "b":
+        raise ShapeError("Booleans unacceptable as partition index")
+    if numbers.dtype.kind not in "iu":
+        raise DTypeError("Partition index must be integer")
+    if numbers.ndim > 1:
+        raise ShapeError("kth must be a number or a sequence of numbers")
+    ranks = [int(rank) for rank in numbers.ravel()]
+    for rank in ranks:
+        if not -size <= rank < size and size:
+            raise ShapeError(f"kth(={rank}) out of bounds ({size})")
+    return {rank % size for rank in ranks} if size else set()
 
 
 @numpy_rule("sort")
@@ -52,13 +90,12 @@ def argsort(
 
 @numpy_rule("partition")
 def partition(a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", order: Any = None) -> Any:
-    """Sorted: one of the arrangements that a partition may give."""
-    return along("np.partition", "sort", a, axis, order)
+    return divided("partition", a, kth, axis, order)
 
 
 @numpy_rule("argpartition", method="argpartition")
 def argpartition(a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", order: Any = None) -> Any:
-    return along("np.argpartition", "argsort", a, axis, order)
+    return divided("argpartition", a, kth, axis, order)
 
 
 @numpy_rule("sort_complex")
