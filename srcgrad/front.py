@@ -44,6 +44,8 @@ MOST_TABLES: Final = 4
 """How many signatures of an object have a table; they are tried in turn, the newest first."""
 NUMBERS: Final = (float, np.float64, np.float32, np.float16)
 """The classes of numbers that a program in machine code takes."""
+MOST_PAIRS: Final = 512
+"""Of how many pairs of arrays a table asks whether they share memory."""
 CONSTANTS: Final = (type(None), bool, int, float, complex, str, bytes)
 """What a result may hold besides arrays, and be made once."""
 
@@ -141,9 +143,15 @@ def written(transformed: Transformed, call: Call, hidden: Sequence[Any], machine
         require_leaf(table, register, value)
         leaves.append((register, value))
     given = [*[leaves[position] for position in program.traced], *extras]
+    copies = [] if program.changes is None else copied_back(table, program, given)
+    if copies is None:
+        for register in (0, *[register for register, _ in leaves], *range(1, 1 + len(call.args) + len(call.kwargs))):
+            table.give(register)
+        table.python(executed(call, len(leaves)))
+        return table
     for register, _ in given:
         table.give(register)
-    finish(table, program, [value for _, value in given])
+    finish(table, program, [value for _, value in given], copies)
     return table
 
 
@@ -261,21 +269,77 @@ def require_apart(table: Table, hidden: Sequence[tuple[int, Any]]) -> None:
             table.require_other(register, other)
 
 
-def finish(table: Table, program: Program, inputs: Sequence[Any]) -> None:
+def finish(table: Table, program: Program, inputs: Sequence[Any], copies: Sequence[tuple[int, int, int]]) -> None:
     """Run the program on what was given, and return what the caller gets."""
-    executable = getattr(program.run, "executable", None)
-    numbers = all(type(value) is np.ndarray or type(value) in NUMBERS for value in inputs)
-    if executable is None or not numbers or not is_native(executable.run):
+    run = native_run(program, inputs)
+    if run is None:
         table.python(whole(program))
         return
-    if program.arranged is not None:
-        results = [Result() for _ in range(program.arranged)]
-        template = program.finish(results, ())
-        if is_arrangement(template):
-            table.arranged(executable.run, template, results)
-            return
-    table.native(executable.run)
+    found = arrangement(program)
+    if found is not None:
+        table.arranged(run, *found, copies)
+        return
+    table.native(run)
     table.finish(program.finish, program.stages)
+
+
+def native_run(program: Program, inputs: Sequence[Any]) -> Any:
+    """The built-in function that is the program, if it takes such inputs; else None."""
+    executable = getattr(program.run, "executable", None)
+    numbers = all(type(value) is np.ndarray or type(value) in NUMBERS for value in inputs)
+    return executable.run if executable is not None and numbers and is_native(executable.run) else None
+
+
+def arrangement(program: Program) -> tuple[Any, list[Result]] | None:
+    """The structure that a call returns, and what stands in it for the program's results; None if it must be made."""
+    if program.arranged is None:
+        return None
+    results = [Result() for _ in range(program.arranged)]
+    template = program.finish(results, ())
+    return (template, results) if is_arrangement(template) else None
+
+
+def copied_back(table: Table, program: Program, given: Sequence[Leaf]) -> list[tuple[int, int, int]] | None:
+    """Check that arrays which are written can be, and share no memory; what is to be copied then, as `arranged` has it.
+
+    None where more is to be done than to copy.
+
+    Raises:
+        Unserved: now they cannot be written or share memory, so that the function runs as it is.
+    """
+    changes, inputs = program.changes, [value for _, value in given]
+    if changes is not None and not changes.writable(inputs):
+        raise Unserved
+    if changes is None or changes.places or program.acts or native_run(program, inputs) is None:
+        return None
+    arrays = [k for k, value in enumerate(inputs) if type(value) is np.ndarray and value.size]
+    written = [k for k in changes.arrays if inputs[k].size]
+    if arrangement(program) is None or any(not inputs[k].ndim for k in written):
+        return None
+    if len(written) * len(arrays) > MOST_PAIRS:
+        return None
+    for k in written:
+        table.require_writable(given[k][0])
+        for other in arrays:
+            if other not in written or other > k:
+                table.require_apart(given[k][0], inputs[k].nbytes, given[other][0], inputs[other].nbytes)
+    first = (program.arranged or 0) - len(changes.arrays)
+    return [(k, first + n, inputs[k].nbytes) for n, k in enumerate(changes.arrays) if inputs[k].size]
+
+
+def executed(call: Call, count: int) -> Any:
+    """What Python does of a call of which everything has been checked: its leaves, ``count`` of them with what is
+    captured, and its arguments follow the object that is called.
+    """
+    job, captures, program = call.job, call.captures, call.program
+    own, last, names = len(job.leaves), count + len(call.args), tuple(call.kwargs)
+
+    def run(transformed: Transformed, *things: Any) -> Any:
+        given = things[count:last], dict(zip(names, things[last:], strict=True))
+        found = Job(list(things[:own]), job.treedef, job.active, given=given)
+        return transformed.execute(program, found, things[own:count], captures)
+
+    return run
 
 
 def is_arrangement(template: Any) -> bool:

@@ -174,8 +174,11 @@ class Transformed(VectorCalled, Building):  # type: ignore[misc]
                 found = self.fast.get(key) if key is not None else None
                 if found is not None and found[0].bind(self.f) is not None:
                     captures, program = found
-                    if program.native and not isinstance(captures, Together):
-                        self.count(args, {}, None, captures, program)
+                    if not isinstance(captures, Together):
+                        if program.native:
+                            self.count(args, {}, None, captures, program)
+                        if program.changes is not None:
+                            return self.execute(program, self.job(args, {}), (), captures)
                     direct = program.direct
                     if direct is not None:
                         return program.finish(direct(*args), program.stages)
@@ -270,11 +273,10 @@ class Transformed(VectorCalled, Building):  # type: ignore[misc]
                 continue
             if isinstance(program, Retrace):
                 return self.retrace(job, args, kwargs, program.reason)
-            if program.changes is None:
-                if not hidden and not kwargs and not job.extras:
-                    self.remember(args, captures, program)
-                if program.native:
-                    self.count(args, kwargs, job, captures, program)
+            if not hidden and not kwargs and not job.extras:
+                self.remember(args, captures, program)
+            if program.native:
+                self.count(args, kwargs, job, captures, program)
             return self.execute(program, job, hidden, captures)
         if unsupported is not None and all(failure.unsupported for failure in failures):
             raise unsupported

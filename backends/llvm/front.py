@@ -65,6 +65,8 @@ class Code(IntEnum):
     MOVE = 27
     REST = 28
     NAMES = 29
+    WRITABLE = 30
+    APART = 31
 
 
 class TooLong(Exception):
@@ -187,6 +189,13 @@ class Table:
     def require_array(self, register: int, dtype: np.dtype[Any], shape: Sequence[int]) -> None:
         self.words += [Code.ARRAY, register, self.held(dtype), len(shape), *shape]
 
+    def require_writable(self, register: int) -> None:
+        self.words += [Code.WRITABLE, register]
+
+    def require_apart(self, register: int, size: int, other: int, other_size: int) -> None:
+        """Two arrays of so many bytes that have none of them in common."""
+        self.words += [Code.APART, register, size, other, other_size]
+
     def give(self, register: int) -> None:
         """One more argument of the program."""
         self.given += 1
@@ -218,10 +227,18 @@ class Table:
         code = ctypes.c_int64.from_address(definition + layout.CODE).value
         self.words += [Code.NATIVE, code, layout.word(program, layout.SELF)]
 
-    def fill(self, program: Any, count: int) -> None:
-        """Run it for its results alone, so many, without a tuple of them."""
+    def fill(self, program: Any, count: int, copies: Sequence[tuple[int, int, int]]) -> None:
+        """Run it for its results alone, so many, without a tuple of them; then copy: `arranged`."""
         self.held(program)
-        self.words += [Code.FILL, program.__self__.table, layout.word(program, layout.SELF), count]
+        own = layout.word(program, layout.SELF)
+        self.words += [
+            Code.FILL,
+            program.__self__.table,
+            own,
+            count,
+            len(copies),
+            *(n for copy in copies for n in copy),
+        ]
 
     def python(self, function: Callable[..., Any]) -> None:
         """Run a Python function, whose result is the call's."""
@@ -231,16 +248,23 @@ class Table:
         """Return what a Python function makes of the tuple of the results."""
         self.words += [Code.FINISH, self.held(function), self.held(stages)]
 
-    def arranged(self, program: Callable[..., Any], template: Any, results: Sequence[Any]) -> None:
-        """Run a built-in function; return the structure in which the objects ``results`` stand for its results."""
+    def arranged(
+        self, program: Callable[..., Any], template: Any, results: Sequence[Any],
+        copies: Sequence[tuple[int, int, int]] = (),
+    ) -> None:  # fmt: skip
+        """Run a built-in function; return the structure in which the objects ``results`` stand for its results.
+
+        ``copies``: into which of the arguments which of the results is copied, and how many bytes. With them there is
+        no fit where the program raises, or Python has made the results.
+        """
         places = {id(result): number for number, result in enumerate(results)}
-        if type(template) is tuple and tuple(map(id, template)) == tuple(places):
+        if type(template) is tuple and not copies and tuple(map(id, template)) == tuple(places):
             self.native(program)
             self.words.append(Code.RESULT)
             return
         if self._depth(template) > MOST_RESULTS:
             raise TooLong
-        self.fill(program, len(results))
+        self.fill(program, len(results), copies)
         uses = Counter(places[id(leaf)] for leaf in leaves(template) if id(leaf) in places)
         rest = len(uses) < len(results)
         self._build(template, places, uses)
@@ -328,7 +352,7 @@ KNOWN_DTYPES: Final = frozenset(map(id, DTYPES.values()))
 _FUNCTIONS: Final = (
     "PyThreadState_Get", "_PyObject_MakeTpCall", "PyDict_GetItem", "PyDict_New", "PyDict_SetItem", "PyList_New",
     "PyErr_Fetch", "PyErr_NormalizeException", "PyException_SetTraceback", "PyErr_Clear", "_Py_Dealloc",
-    "PyType_GenericAlloc", "PyObject_GenericSetAttr", "PyDict_Next", "PyUnicode_Compare",
+    "PyType_GenericAlloc", "PyObject_GenericSetAttr", "PyDict_Next", "PyUnicode_Compare", "PyErr_ExceptionMatches",
 )  # fmt: skip
 _LOCK: Final = new_lock()
 _addresses: Final[dict[int, int]] = {}
@@ -353,7 +377,7 @@ def machine(place: Place) -> int:
         for name in _FUNCTIONS:
             llvm.add_symbol(name, ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value)
         found = {"active": place.active, "failed": place.failed, "none": None, "dict": dict, "text": str}
-        found["empty"] = ()
+        found.update(empty=(), exception=Exception)
         for symbol, object in found.items():
             llvm.add_symbol(f"srcgrad_front_{symbol}", id(object))
         needed = native.Library(text(place.slot)), place

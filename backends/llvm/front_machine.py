@@ -12,6 +12,7 @@ from srcgrad.backends.llvm.front_lookups import Reader, index_text
 from srcgrad.backends.llvm.front_text import Writer, release_text
 
 _CONTIGUOUS_ALIGNED: Final = 0x101
+_WRITABLE: Final = 0x400
 _UNFIT: Final = "inttoptr (i64 1 to ptr)"
 """What a table that does not fit returns."""
 _ARGUMENTS_OFFSET: Final = 1 << 63
@@ -33,6 +34,7 @@ declare void @PyErr_Fetch(ptr, ptr, ptr)
 declare void @PyErr_NormalizeException(ptr, ptr, ptr)
 declare i32 @PyException_SetTraceback(ptr, ptr)
 declare void @PyErr_Clear()
+declare i32 @PyErr_ExceptionMatches(ptr)
 declare void @_Py_Dealloc(ptr)
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 @PyArray_Type = external global i8
@@ -42,6 +44,7 @@ declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 @srcgrad_front_dict = external global i8
 @srcgrad_front_text = external global i8
 @srcgrad_front_empty = external global i8
+@srcgrad_front_exception = external global i8
 """
 
 
@@ -203,6 +206,18 @@ class _Machine(Reader):
         self.arrivals.append((self.set("getelementptr i64, ptr %sizes, i64 %rank"), self.at))
         self.do("br label %next")
 
+    def _writable(self) -> int:
+        flags = self.set(f"and i32 {self.field(self.register(1), entry.FLAGS, 'i32')}, {_WRITABLE}")
+        self.unless(self.set(f"icmp ne i32 {flags}, 0"))
+        return 2
+
+    def _apart(self) -> int:
+        first, other = (self.field(self.register(k), entry.DATA, "i64") for k in (1, 3))
+        before = self.set(f"icmp ule i64 {self.set(f'add i64 {first}, {self.word(2)}')}, {other}")
+        behind = self.set(f"icmp ule i64 {self.set(f'add i64 {other}, {self.word(4)}')}, {first}")
+        self.unless(self.set(f"or i1 {before}, {behind}"))
+        return 5
+
     def _bind(self) -> int:
         self.do(f"store ptr {self.register(3)}, ptr %argv, align 8")
         found = self.set(f"call ptr @PyObject_Vectorcall(ptr {self.word(2, 'ptr')}, ptr %argv, i64 1, ptr null)")
@@ -227,6 +242,7 @@ class _Machine(Reader):
     def _dropped(self) -> None:
         self.do(f"call void @release_all(ptr %argv, i64 {self.given()})")
         self.do(f"call void @release(ptr {self.set('load ptr, ptr %owned, align 8')})")
+        self.do("store i64 0, ptr %owned, align 8")
 
     def _native(self) -> int:
         code, own = self.word(1, "ptr"), self.word(2, "ptr")
@@ -239,15 +255,23 @@ class _Machine(Reader):
     def _fill(self) -> int:
         """The program's results in memory of their own, with references that are given back at the end."""
         table, own, count = self.word(1, "ptr"), self.word(2, "ptr"), self.word(3)
+        self.do(f"%copies = add i64 {self.word(4)}, 0")
+        self.do("%copying.any = icmp ne i64 %copies, 0")
         room = self.set(f"alloca ptr, i64 {self.set(f'add i64 {count}, 1')}, align 16")
         given = f"ptr {own}, ptr %argv, i64 {self.given()}, ptr {table}, ptr {room}"
         found = self.set(f"call ptr @srcgrad_enter({given})")
-        self._dropped()
-        self.branch(self.set(f"icmp eq ptr {found}, null"), "failed")
-        self.do(f"store ptr {room}, ptr %results, align 8")
-        self.do(f"store i64 {count}, ptr %filled, align 8")
+        none = self.set(f"icmp eq ptr {found}, null")
+        self.do(f"br i1 {none}, label %fill.failed, label %fill.done")
+        self._fill_failed()
+        self.label("fill.done")
         self.do(f"br i1 {self.set(f'icmp eq ptr {found}, {room}')}, label %filled.all, label %unfilled")
         self.label("unfilled")  # Python has made a tuple instead
+        self.do("br i1 %copying.any, label %fill.again, label %fill.tuple")
+        self.label("fill.again")
+        self._dropped()
+        self.do(f"call void @release(ptr {found})")
+        self.do("br label %unfit")
+        self.label("fill.tuple")
         items = self.set(f"getelementptr i8, ptr {found}, i64 {layout.ITEMS}")
         with self.each("filling", count) as k:
             item = self.set(f"load ptr, ptr {self.set(f'getelementptr ptr, ptr {items}, i64 {k}')}, align 8")
@@ -256,7 +280,46 @@ class _Machine(Reader):
         self.do(f"call void @release(ptr {found})")
         self.do("br label %filled.all")
         self.label("filled.all")
-        return 4
+        self.do(f"store ptr {room}, ptr %results, align 8")
+        self.do(f"store i64 {count}, ptr %filled, align 8")
+        self._copied_back(room)
+        self._dropped()
+        self.arrivals.append((self.set("getelementptr i64, ptr %copy.words, i64 0"), self.at))
+        self.do("br label %next")
+        return 0
+
+    def _fill_failed(self) -> None:
+        """What has copied nothing yet is no fit if the error is an ordinary one: the function itself raises it."""
+        self.label("fill.failed")
+        self._dropped()
+        self.do("br i1 %copying.any, label %fill.asked, label %failed")
+        self.label("fill.asked")
+        ordinary = self.set("call i32 @PyErr_ExceptionMatches(ptr @srcgrad_front_exception)")
+        self.do(f"br i1 {self.set(f'icmp ne i32 {ordinary}, 0')}, label %cleared, label %failed")
+
+    def _copied_back(self, results: str) -> None:
+        """Results into arguments: a number of each, and how many bytes; ``%copy.words`` is behind them."""
+        self.do("%copy.first = getelementptr i64, ptr %pc, i64 5")
+        self.do("br label %copy.next")
+        self.label("copy.next")
+        self.do("%copy.words = phi ptr [%copy.first, %filled.all], [%copy.behind, %copy.one]")
+        self.do("%copy.k = phi i64 [0, %filled.all], [%copy.more, %copy.one]")
+        self.do("%copy.all = icmp eq i64 %copy.k, %copies")
+        self.do("br i1 %copy.all, label %copy.done, label %copy.one")
+        self.label("copy.one")
+        target, source = (
+            self.field(self.at_number(of, self.field("%copy.words", place, "i64")), entry.DATA)
+            for of, place in (("%argv", 0), (results, WORD))
+        )
+        size = self.field("%copy.words", 2 * WORD, "i64")
+        self.do(f"call void @llvm.memcpy.p0.p0.i64(ptr align 1 {target}, ptr align 1 {source}, i64 {size}, i1 false)")
+        self.do("%copy.behind = getelementptr i64, ptr %copy.words, i64 3")
+        self.do("%copy.more = add i64 %copy.k, 1")
+        self.do("br label %copy.next")
+        self.label("copy.done")
+
+    def at_number(self, pointers: str, number: str) -> str:
+        return self.set(f"load ptr, ptr {self.set(f'getelementptr ptr, ptr {pointers}, i64 {number}')}, align 8")
 
     def _filled_given_back(self) -> None:
         results, count = self.set("load ptr, ptr %results, align 8"), self.set("load i64, ptr %filled, align 8")
