@@ -174,34 +174,37 @@ class Level:
         for other in self.at[1:]:
             low, high = REGISTRY["minimum"](low, other), REGISTRY["maximum"](high, other)
         middle, half = 0.5 * low + 0.5 * high, 0.5 * high - 0.5 * low
-        nodes = np.concatenate([gauss(POINTS)[0], gauss(FEWER)[0]])
-        wide = (*self.shape, len(nodes))
-        dims = tuple(range(len(self.shape)))
-        steps = at_end(Term(middle.builder, literal(nodes, ArrayType(middle.dtype, (len(nodes),)))), wide)
-        at = broadcast_to(middle, wide, dims) + broadcast_to(half, wide, dims) * steps
-        params = [broadcast_to(self.placed(param, 0), wide, dims) for param in self.spectrum.params]
-        values = self.spectrum.evaluate(self.order, at, params)
-        rules = [values_of_rule(values, *rule) for rule in RULES]
-        scale = combined(REGISTRY["abs"](rules[0]), gauss(POINTS)[1] / factorial(self.order))
+        axis = len(self.stack) if self.spectrum.points.type.static_shape[-1] >= LONG else len(self.shape)
+        rules = [self.values_at(middle, half, axis, gauss(count)[0]) for count in (POINTS, FEWER)]
+        scale = combined(REGISTRY["abs"](rules[0]), axis, gauss(POINTS)[1] / factorial(self.order))
         if self.order == 1:
-            mean, fewer = (combined(part, gauss(part.type.static_shape[-1])[1]) for part in rules)
+            mean, fewer = (combined(part, axis, gauss(part.type.static_shape[axis])[1]) for part in rules)
             return mean, fewer, scale
         safe = REGISTRY["select"](half == 0.0, half.like(1), half)
         powers = symmetric_polynomials([(point - middle) / safe for point in self.at], POINTS)
         found = []
         for part in rules:
             total: Term | None = None
-            for degree, row in enumerate(interpolation(part.type.static_shape[-1])):
+            for degree, row in enumerate(interpolation(part.type.static_shape[axis])):
                 weight = factorial(degree) / factorial(degree + self.order)
-                term = combined(part, row * weight) * like_dtype(powers[degree], part)
+                term = combined(part, axis, row * weight) * like_dtype(powers[degree], part)
                 total = term if total is None else total + term
             assert total is not None
             found.append(total)
         return found[0], found[1], scale
 
+    def values_at(self, middle: Term, half: Term, axis: int, nodes: Any) -> Term:
+        """g⁽ⁿ⁾ at the points of a rule between those of each tuple, along a new axis."""
+        wide = (*self.shape[:axis], len(nodes), *self.shape[axis:])
+        dims = tuple(k for k in range(len(wide)) if k != axis)
+        row = Term(middle.builder, literal(nodes, ArrayType(middle.dtype, (len(nodes),))))
+        at = broadcast_to(middle, wide, dims) + broadcast_to(half, wide, dims) * broadcast_to(row, wide, (axis,))
+        params = [broadcast_to(self.placed(param, 0), wide, dims) for param in self.spectrum.params]
+        return self.spectrum.evaluate(self.order, at, params)
 
-RULES: Final = ((POINTS, 0), (FEWER, POINTS))
-"""The number of points of each rule, and where they start among the nodes."""
+
+LONG: Final = 8
+"""The number of points from which those of the rules are an axis before them: so the loops' vectors are full."""
 
 
 def gauss(count: int) -> tuple[Any, Any]:
@@ -215,16 +218,12 @@ def interpolation(count: int) -> Any:
     return np.linalg.inv(np.vander(gauss(count)[0], increasing=True))
 
 
-def values_of_rule(values: Term, count: int, offset: int) -> Term:
-    shape = values.type.static_shape
-    starts, limits = (*(0 for _ in shape[:-1]), offset), (*shape[:-1], offset + count)
-    return REGISTRY["slice"](values, starts=starts, limits=limits, strides=(1,) * len(shape))
-
-
-def combined(values: Term, weights: Any) -> Term:
-    """The weighted sum over the last axis."""
+def combined(values: Term, axis: int, weights: Any) -> Term:
+    """The weighted sum over an axis; over one that is not the last, in the loops that compute the values."""
     row = Term(values.builder, literal(weights, ArrayType(values.dtype, (len(weights),))))
-    return REGISTRY["dot_general"](values, row, contract=((values.rank - 1,), (0,)), batch=((), ()))
+    if axis < values.rank - 1:
+        return REGISTRY["reduce_sum"](values * broadcast_to(row, values.shape, (axis,)), axes=(axis,))
+    return REGISTRY["dot_general"](values, row, contract=((axis,), (0,)), batch=((), ()))
 
 
 def like_dtype(term: Term, other: Term) -> Term:
