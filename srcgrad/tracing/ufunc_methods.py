@@ -27,6 +27,11 @@ ASSOCIATIVE = frozenset(
 MAGNITUDES = (np.hypot, np.gcd)
 """Ufuncs of which the fold of one number is its magnitude: what they make of it and their identity."""
 
+MANY_LENGTHS = 8
+"""More lengths of segments than these are not folded length by length, where they are summed and short."""
+SHORT = 1024
+"""The longest segments whose sums are one row added to another: those of longer ones would be less exact."""
+
 RUNNING: dict[np.ufunc, tuple[str, str]] = {
     np.maximum: ("cummax", "biuf"),
     np.minimum: ("cummin", "biuf"),
@@ -205,13 +210,36 @@ def reduceat(ufunc: np.ufunc, array: Any, dtype: Any, indices: Any, axis: Any = 
     length = x.shape[axis]
     if starts.size and not (starts.min() >= 0 and starts.max() < length):
         raise IndexingError(f"index {starts.max()} out-of-bounds in {ufunc.__name__}.reduceat [0, {length})")
-    rows = np.moveaxis(x, axis, 0)
-    ends = [*starts[1:].tolist(), length]
-    parts = [
-        reduce(ufunc, rows[start:end], True, None, {}) if end > start + 1 else rows[start]
-        for start, end in zip(starts.tolist(), ends, strict=True)
-    ]
-    return np.moveaxis(np.stack(parts), 0, axis) if parts else x[(slice(None),) * axis + (slice(0, 0),)]
+    if not starts.size:
+        return x[(slice(None),) * axis + (slice(0, 0),)]
+    return np.moveaxis(segments_folded(ufunc, np.moveaxis(x, axis, 0), starts.astype(int)), 0, axis)
+
+
+def segments_folded(ufunc: np.ufunc, rows: Any, starts: Any) -> Any:
+    """The folds of the rows from each start to the next, those of one length together: all lengths are known.
+
+    So there are as many operations as there are lengths, which are few among many segments. Sums of short segments of
+    many lengths are added up where they belong, one row after the other.
+    """
+    lengths = np.maximum(np.append(starts[1:], len(rows)) - starts, 1)
+    different = np.unique(lengths)
+    if ufunc is np.add and len(different) > MANY_LENGTHS and different[-1] <= SHORT and np.all(np.diff(starts) > 0):
+        sums = np.full((len(starts), *rows.shape[1:]), rows.dtype.type(-0.0))
+        numbers = np.repeat(np.arange(len(starts)), lengths)
+        return emit("scatter_add", as_tracer(sums), rows[starts[0] :], as_tracer(numbers), axis=0)
+    parts, places = [], []
+    for length in different:
+        chosen = np.flatnonzero(lengths == length)
+        first = starts[chosen]
+        if np.all(np.diff(first) == length):
+            found = rows[first[0] : first[-1] + length].reshape((len(chosen), length, *rows.shape[1:]))
+        else:
+            found = rows[first[:, None] + np.arange(length)]
+        parts.append(reduce(ufunc, found, True, None, {"axis": 1}) if length > 1 else found[:, 0])
+        places.append(chosen)
+    order = np.argsort(np.concatenate(places))
+    joined = np.concatenate(parts) if len(parts) > 1 else parts[0]
+    return joined if np.array_equal(order, np.arange(len(order))) else joined[order]
 
 
 # --- at --------------------------------------------------------------------------------------------------------------

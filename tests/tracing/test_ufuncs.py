@@ -358,6 +358,41 @@ def test_methods_of_any_ufunc(program: Callable[..., Any]) -> None:
     directional(program, (X,))
 
 
+RAGGED = np.cumsum(np.random.default_rng(0).permutation(np.repeat(np.arange(1, 12), 3))) - 1
+"""Where segments of eleven lengths start, after one element."""
+
+
+def long_segments(x: Any) -> Any:
+    return (
+        np.add.reduceat(x, RAGGED, axis=1),
+        np.maximum.reduceat(x, RAGGED, axis=1),
+        np.add.reduceat(x, RAGGED[::-1], axis=1),
+        np.multiply.reduceat(x, np.arange(3, 200, 7), axis=-1),
+        np.add.reduceat(x.T, np.arange(0, 200, 5)),
+        np.add.reduceat(-0.0 * x[0], RAGGED),
+    )
+
+
+def test_segments_of_ufuncs_are_folded_by_their_lengths() -> None:
+    """One by one they were two operations each: of 20,000 segments the program crashed."""
+    x = np.random.default_rng(1).normal(size=(2, RAGGED[-1] + 5))
+    compare(long_segments, (x,))
+    directional(long_segments, (x,))
+    signs = np.signbit(np.add.reduceat(np.full(RAGGED[-1] + 1, -0.0), RAGGED))
+    assert np.array_equal(
+        np.signbit(sg.jit(lambda v: np.add.reduceat(v, RAGGED))(np.full(RAGGED[-1] + 1, -0.0))), signs
+    )
+    for dtype in ("f4", "i4", "c16", "?"):
+        numbers = (10 * x[0]).astype(dtype)
+        found = sg.jit(lambda v: np.add.reduceat(v, RAGGED))(numbers)
+        wanted = np.add.reduceat(numbers, RAGGED)
+        assert found.dtype == wanted.dtype
+        np.testing.assert_allclose(found, wanted, rtol=1e-5)
+    y = np.random.default_rng(2).normal(size=100_000)
+    slope = sg.grad(lambda v: np.sum(np.add.reduceat(v, np.arange(0, v.size, 5)) ** 2))(y)
+    np.testing.assert_allclose(slope, np.repeat(2 * y.reshape(-1, 5).sum(1), 5), rtol=1e-9, atol=1e-12)
+
+
 def test_the_hypot_of_one_number_is_its_magnitude_where_it_is_reduced() -> None:
     compare(
         lambda x: (np.hypot.reduce(x[:1], axis=0), np.hypot.reduceat(x[0], [0, 1]), np.hypot.reduce(x[0, 1:2])), (X,)
