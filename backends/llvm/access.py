@@ -52,6 +52,8 @@ class Access:
         self.indices: list[Number] = []
         self.streamed: frozenset[int] = frozenset()
         """Outputs that begin at a multiple of 64 bytes and are written past the caches, where vectors lie so too."""
+        self.parts: frozenset[int] = frozenset()
+        """Outputs of which a part is written: what lies beyond the end of a line is theirs."""
         self.moved: frozenset[str] = frozenset()
         """Pointers to where the first element of an array would be, of which only a part is there."""
         self.fixed: Mapping[str, Place] = {}
@@ -170,7 +172,7 @@ class Access:
         stride = line.strides[-1] if line.strides else 0
         streams = output in self.streamed and not any(k % lanes for k in (line.offset, *line.strides[:-1]))
         value = self.e.splat(value, lanes)
-        if mask is not None and self.is_padded(self.outputs[output], line):
+        if mask is not None and output not in self.parts and self.is_padded(self.outputs[output], line):
             mask = None
         self.store(output, self.place(line, index), stride, value, value.dtype, mask, streams=streams)
 

@@ -126,7 +126,7 @@ def part(group: Group, box: Sequence[Range]) -> Group:
     stores = [store._replace(statement=stored[store.statement], line=moved(store.line)) for store in group.stores]
     folds = [fold._replace(statement=numbers[fold.statement], line=moved(fold.line)) for fold in group.folds]
     found = Group(group.name, domain, group.inputs, group.outputs, statements, stores, folds)
-    found.outlined, found.separate, found.added = group.outlined, group.separate, True
+    found.outlined, found.separate, found.added, found.updates = group.outlined, group.separate, True, group.updates
     return arranged(found.needed())
 
 

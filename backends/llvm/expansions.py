@@ -15,6 +15,7 @@ from srcgrad.backends.llvm.indices import VIEWS
 from srcgrad.backends.llvm.kinds import is_loop_type, is_plain, is_zero
 from srcgrad.backends.llvm.loops import REDUCTIONS
 from srcgrad.backends.llvm.parts import joined
+from srcgrad.backends.llvm.placing import read_in_place
 from srcgrad.backends.llvm.planning import bytes_of
 from srcgrad.backends.llvm.special import SPECIAL, Expansion, as_dtype
 from srcgrad.backends.llvm.steps.formulas import FORMULAS, OF_FORMULAS
@@ -264,7 +265,7 @@ def written_out(function: Function) -> Function:
     """
     found = [operation for operation in function.walk() if operation.op.name not in _AS_IT_IS]
     if any(operation.op.name == "slice_set" for operation in found):
-        function = joined(function)
+        function = read_in_place(joined(function))
     if any(is_filled(value) for operation in found for value in operation.operands if reads_memory(operation)):
         function = filled(function)
     if any(map(expands, found)):

@@ -131,6 +131,7 @@ class _Kernel:
         ins, outs = ([self.names.get(value, "") for value in values] for values in (group.inputs, group.outputs))
         found = Body(group, self.target, self.e, ins, outs, spans, first)
         found.fixed = self.fixed
+        found.parts = places_of(frozenset(group.updates), group)
         if isinstance(self.group, Group):
             found.ahead = ahead_of_group(group, found.shape, self.target)
         steps = [0 if self.chunks is None else self.chunks.length]
@@ -298,6 +299,7 @@ def streamed_outputs(group: Group | Nest, target: Target) -> frozenset[Value]:
     """The outputs that are written past the caches: none that a later phase of a nest reads, from them."""
     phases = group.phases if isinstance(group, Nest) else [group]
     stored = {phase.outputs[store.output] for phase in phases for store in phase.stores}
+    stored.difference_update(*[phase.updates for phase in phases])
     if isinstance(group, Nest):
         stored.difference_update(group.locals, *[phase.inputs for phase in phases])
     size = sum([bytes_of(value.type) for value in stored])

@@ -77,6 +77,7 @@ def likeness_of_group(group: Group, numbers: Mapping[Value, int]) -> Hashable:
         tuple([likeness_of_statement(item) for item in group.statements]),
         tuple(group.stores),
         tuple(group.folds),
+        tuple([numbers[value] for value in group.updates]),
     )
 
 

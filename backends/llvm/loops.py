@@ -147,6 +147,8 @@ class Group:
     """Whether the product that a sum holds is rounded before it is added."""
     added: bool = False
     """Whether what is folded is added to what the outputs have."""
+    updates: dict[Value, Value] = field(default_factory=dict)
+    """Outputs of which a part is written, each with the array that it is elsewhere: it is there before."""
     boxes: tuple[tuple[Range, ...], ...] = ()
     """Parts of the domain that are left out: all boxes that have one of these ranges of each axis."""
     measured: Measure | None = None
@@ -247,9 +249,13 @@ class Group:
         folds = [fold for fold in self.folds if used[self.outputs[fold.output]]]
         found = replace(self, stores=stores, folds=folds).needed()
         items = found.statements
-        inputs = sorted({item.source for item in items if isinstance(item, Load)})
         outputs = sorted([*[store.output for store in stores], *[fold.output for fold in folds]])
-        found.inputs, found.outputs = [self.inputs[k] for k in inputs], [self.outputs[k] for k in outputs]
+        found.outputs = [self.outputs[k] for k in outputs]
+        found.updates = {value: whole for value, whole in self.updates.items() if value in found.outputs}
+        read = {item.source for item in items if isinstance(item, Load)}
+        written = set(found.updates.values())
+        inputs = [k for k, value in enumerate(self.inputs) if k in read or value in written]
+        found.inputs = [self.inputs[k] for k in inputs]
         found.statements = [
             item._replace(source=inputs.index(item.source)) if isinstance(item, Load) else item for item in items
         ]
@@ -291,7 +297,8 @@ class Group:
         """The group as nested loops, for people."""
         names = {value: f"in{k}" for k, value in enumerate(self.inputs)}
         kept = {value: f"out{k}" for k, value in enumerate(self.outputs)}
-        return "\n".join([signature(self.name, self.inputs, self.outputs), *self.loops(names, kept)])
+        parts = [f"  {kept[value]} is {names.get(whole, whole)} elsewhere" for value, whole in self.updates.items()]
+        return "\n".join([signature(self.name, self.inputs, self.outputs), *parts, *self.loops(names, kept)])
 
     def loops(self, names: Mapping[Value, str], kept: Mapping[Value, str]) -> list[str]:
         """The loops as text, with what the inputs and the outputs are called."""
@@ -446,11 +453,25 @@ def rebuilt(group: Group, domain: tuple[int, ...], line: Any, axes: Any) -> Grou
     folds = [fold._replace(line=line(fold.line), axes=axes(fold.axes)) for fold in group.folds]
     found = Group(group.name, domain, group.inputs, group.outputs, statements, stores, folds)
     found.outlined, found.separate, found.added, found.boxes = group.outlined, group.separate, group.added, group.boxes
+    found.updates = group.updates
+    return found
+
+
+def attrs_of(group: Group | Any) -> dict[str, Any]:
+    """What the operation of a group, or of several, says of it: its name, and the operands that it may write over."""
+    found: dict[str, Any] = {"kernel": group.name}
+    if isinstance(group, Group) and group.updates:
+        written = set(group.updates.values())
+        found["updates"] = tuple([k for k, value in enumerate(group.inputs) if value in written])
     return found
 
 
 def overwritable(group: Group) -> list[tuple[Value, Value]]:
-    """Outputs, each with an input that it may be written over: elements are read where they are written, and before."""
+    """Outputs, each with an input that it may be written over: elements are read where they are written, and before.
+
+    An output of which a part is written goes over the array that it is elsewhere, whose elements are read so
+    (``placing.py``).
+    """
     lines: dict[int, Line | None] = {}
     last: dict[int, int] = {}
     for number, item in enumerate(group.statements):
@@ -461,10 +482,14 @@ def overwritable(group: Group) -> list[tuple[Value, Value]]:
     for source, line in lines.items():
         if line is not None:
             sources.setdefault((line, group.inputs[source].type.dtype.itemsize), []).append(source)
-    found = []
+    found = [item for item in group.updates.items() if item[1] in group.inputs]
     for store in group.stores:
         output = group.outputs[store.output]
+        if output in group.updates:
+            continue
         for source in sources.get((store.line, output.type.dtype.itemsize), ()):
+            if group.inputs[source] in group.updates.values():
+                continue
             if group.inputs[source].type.size == output.type.size and last[source] <= store.statement:
                 found.append((output, group.inputs[source]))
     return found

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from srcgrad.backends.llvm.indices import Line, strides_of
-from srcgrad.backends.llvm.loops import Group, Load, Statement, arranged, mergeable, merged, signature
+from srcgrad.backends.llvm.loops import Group, Load, Statement, arranged, attrs_of, mergeable, merged, signature
 from srcgrad.backends.llvm.planning import bytes_of
 from srcgrad.backends.llvm.target import Target
 from srcgrad.ir.core import Operation, Value
@@ -118,7 +118,7 @@ class _Growing:
 
     def admits(self, group: Group) -> int:
         """The number of outer axes with this group too; 0 where it cannot belong here."""
-        if 0 in group.domain or group.bounds():  # what has bounds is cut where these are
+        if 0 in group.domain or group.updates or group.bounds():  # what has bounds is cut where these are
             return 0
         if not self.groups:
             return len(group.domain)
@@ -332,6 +332,6 @@ def _finished(nest: _Growing, used: Counter[Value]) -> Nest:
 
 def _fused(like: Operation, group: Group | Nest) -> Operation:
     types = [value.type for value in group.outputs]
-    made = Operation(like.op, tuple(group.inputs), {"kernel": group.name}, (), types, like.span)
+    made = Operation(like.op, tuple(group.inputs), attrs_of(group), (), types, like.span)
     made.results = tuple(group.outputs)
     return made

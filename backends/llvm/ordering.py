@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Sequence
 
-from srcgrad.backends.llvm.planning import UPDATES, in_memory
+from srcgrad.backends.llvm.planning import in_memory, overwritten
 from srcgrad.ir.core import Literal, Operation, Value
 from srcgrad.ir.types import TapeType
 
@@ -55,10 +55,9 @@ def reads_first(operations: Sequence[Operation]) -> Sequence[Operation]:
     """The operations in a valid order in which what may write over an array comes after others that read it."""
     written: dict[Value, set[int]] = {}
     for index, operation in enumerate(operations):
-        if operation.op.name in UPDATES or operation.regions:
-            for value in operation.operands if operation.regions else operation.operands[:1]:
-                if in_memory(value.type) and not isinstance(value, Literal):
-                    written.setdefault(value, set()).add(index)
+        for value in overwritten(operation):
+            if in_memory(value.type) and not isinstance(value, Literal):
+                written.setdefault(value, set()).add(index)
     if not written:
         return operations
     waiting, readers = ordered(operations)

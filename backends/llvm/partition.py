@@ -19,15 +19,17 @@ from typing import ClassVar, Final
 
 from srcgrad.backends.llvm import scalars
 from srcgrad.backends.llvm.indices import Line, Piece, View, flat, strides_of, unit, view_index, whole_view
-from srcgrad.backends.llvm.loops import REDUCTIONS, Compute, Group
+from srcgrad.backends.llvm.loops import REDUCTIONS, Compute, Group, attrs_of
 from srcgrad.backends.llvm.natives import ALIAS, Natives, fused_kind
 from srcgrad.backends.llvm.nests import Nest, is_straight, nested
 from srcgrad.backends.llvm.ordering import reads_first
 from srcgrad.backends.llvm.pieces import FEW, PIECED, pieces_of, wanted_updates
+from srcgrad.backends.llvm.placing import Placing
 from srcgrad.backends.llvm.target import TARGET
 from srcgrad.backends.llvm.writing import GroupWriter, folded, is_fold
 from srcgrad.ir.core import Attrs, Function, Literal, Operation, Region, Value
 from srcgrad.ir.opdef import Op
+from srcgrad.ir.source import Span
 from srcgrad.ir.types import ArrayType
 
 RECOMPUTED: Final = 12
@@ -109,7 +111,7 @@ def partitioned(function: Function, natives: Natives | None = None) -> Partition
     found = Partition(function, prefix=free_prefix(function), natives=natives or Natives())
     found.natives.prefix = found.prefix.replace("kernel", "step")
     operations, results = found.natives.flatten(function)
-    operations = _Planner(operations, results, found, True).operations()
+    operations = _Planner(operations, results, found, True, function.params).operations()
     found.function = Function(function.name, function.params, operations, results)
     outline(found.groups)
     if found.length() >= LONG_PROGRAM:
@@ -149,12 +151,21 @@ def replaced(operation: Operation, regions: Sequence[Region]) -> Operation:
     return found
 
 
+def operation_of(group: Group, span: Span | None) -> Operation:
+    """The operation of a group."""
+    types = [value.type for value in group.outputs]
+    operation = Operation(FUSED, tuple(group.inputs), attrs_of(group), (), types, span)
+    operation.results = tuple(group.outputs)
+    return operation
+
+
 class _Planner:
     """The state of partitioning one straight list of operations."""
 
     def __init__(
-        self, operations: Sequence[Operation], results: Sequence[Value], partition: Partition, native: bool
-    ) -> None:
+        self, operations: Sequence[Operation], results: Sequence[Value], partition: Partition, native: bool,
+        given: Collection[Value] = (),
+    ) -> None:  # fmt: skip
         self.all = operations
         self.places = {operation: place for place, operation in enumerate(operations)}
         self.results = results
@@ -178,14 +189,15 @@ class _Planner:
         """Views that are read by their place in C order."""
         self.aliases: dict[Operation, tuple[Value, int]] = {}
         """Views that are whole pieces of memory of a value, from some byte on."""
-        self.classify()
+        self.classify(given)
 
     # --- what is fused -----------------------------------------------------------------------------
     def kind(self, operation: Operation) -> str:
         return "other" if operation in self.partition.natives.left else fused_kind(operation)
 
-    def classify(self) -> None:
-        by_numpy, arrays_of_updates = self.partition.natives.left, wanted_updates(self.all, self.results, self.kind)
+    def classify(self, given: Collection[Value]) -> None:
+        by_numpy = self.partition.natives.left
+        arrays_of_updates = wanted_updates(self.all, self.results, self.kind, given)
         for operation in self.all:
             kind = self.kind(operation)
             if kind == "compute":
@@ -417,6 +429,8 @@ class _Planner:
         for position, operation in enumerate(self.left):
             order.append((runs[operation], 1, position, self.with_groups(operation)))
         ordered = [item[-1] for item in sorted(order, key=lambda item: item[:3])]
+        groups = {group.name: group for group in self.groups if isinstance(group, Group)}
+        ordered = Placing(ordered, self.results, groups, operation_of).operations()
         found = nested(ordered, self.results, self.groups)
         self.partition.groups += self.groups
         return found
@@ -545,11 +559,8 @@ class _Planner:
         group = writer.group
         group.name = f"{self.partition.prefix}_{next(self.partition.numbers)}"
         span = next((value.producer.span for value in group.outputs if value.producer is not None), None)
-        types = [value.type for value in group.outputs]
-        operation = Operation(FUSED, tuple(group.inputs), {"kernel": group.name}, (), types, span)
-        operation.results = tuple(group.outputs)
         self.groups.append(group)
-        return operation
+        return operation_of(group, span)
 
     def with_groups(self, operation: Operation) -> Operation:
         """The operation with groups in its regions; views that are aliases as such."""

@@ -8,7 +8,7 @@ is written into an array that is no more needed costs one short pass in place: t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Collection, Sequence, Set
 from typing import Final
 
 from srcgrad.backends.llvm.indices import Bound, Piece, View, unit, view_index
@@ -21,7 +21,8 @@ FEW: Final = 4
 RUN: Final = 32
 """The elements from which rows that have several pieces are loops of their own."""
 
-
+_LOOKED_AT: Final = 256
+"""The values that a part is computed from up to which it is asked whether it can be written in place."""
 SHORT: Final = 4
 """What is shorter by this factor than the array that it is written into is written in place."""
 
@@ -42,15 +43,18 @@ def is_update(operation: Operation) -> bool:
 
 
 def wanted_updates(
-    operations: Sequence[Operation], results: Sequence[Value], kind_of: Callable[[Operation], str]
-) -> Set[Operation]:
+    operations: Sequence[Operation], results: Sequence[Value], kind_of: Callable[[Operation], str],
+    given: Collection[Value] = (),
+) -> Set[Operation]:  # fmt: skip
     """Updates of arrays that something other than a loop reads: these are done in place, one after the other.
 
     ``kind_of``: whether an operation is computed in loops, shows what others are, or neither, as `fused_kind` says.
+    ``given``: arrays of the caller's, which are never written over.
     """
     if not any(map(is_update, operations)):
         return frozenset()
     found: set[Operation] = set()
+    parts = {operation.operands[1] for operation in operations if is_update(operation)}
     wanted = set(results)
     for operation in reversed(operations):
         kind = kind_of(operation)
@@ -61,7 +65,10 @@ def wanted_updates(
                 wanted.update(operation.operands)
         elif not wanted.isdisjoint(operation.results) or operation.op.name not in PIECED or kind == "view":
             wanted.update(operation.operands)
-            if is_update(operation) and not is_mostly_computed(operation, kind_of):
+            if is_update(operation) and (
+                not is_mostly_computed(operation, kind_of)
+                or (operation.operands[0] not in given and is_apart(operation, parts, kind_of))
+            ):
                 found.add(operation)
     return found
 
@@ -75,6 +82,35 @@ def is_mostly_computed(update: Operation, kind_of: Callable[[Operation], str]) -
     if part.producer is None or whole.type.rank != 1 or 2 * part.type.size < whole.type.size:
         return False
     return kind_of(part.producer) == "compute"
+
+
+def is_apart(update: Operation, parts: Set[Value], kind_of: Callable[[Operation], str]) -> bool:
+    """Whether what computes the part reads the array at most where it writes it: a loop can, then, in place.
+
+    ``parts`` are those of all updates, which are read from the arrays that they are written into.
+    """
+    whole, part = update.operands
+    stack, seen = [part], {part}
+    while stack and len(seen) <= _LOOKED_AT:
+        value = stack.pop()
+        if value is whole:
+            return False
+        producer = value.producer
+        if producer is None or (value in parts and value is not part):
+            continue
+        kind = kind_of(producer)
+        if (kind == "other" and producer.op.name != "concatenate") or is_same_place(producer, update):
+            continue
+        for operand in producer.operands:
+            if operand not in seen:
+                seen.add(operand)
+                stack.append(operand)
+    return not stack
+
+
+def is_same_place(view: Operation, update: Operation) -> bool:
+    """Whether a view shows what an update writes over."""
+    return view.op.name == "slice" and view.operands[0] is update.operands[0] and view.attrs == update.attrs
 
 
 def is_in_zeros(operation: Operation) -> bool:

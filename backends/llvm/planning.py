@@ -23,6 +23,15 @@ UPDATES: Final = frozenset({"scatter_add", "scatter_set", "slice_set"})
 """Operations that write into their first operand's memory where they may."""
 
 
+def overwritten(operation: Operation) -> Sequence[Value]:
+    """The operands that an operation may write over."""
+    if operation.regions:
+        return operation.operands
+    if operation.op.name in UPDATES:
+        return operation.operands[:1]
+    return [operation.operands[k] for k in operation.attrs.get("updates", ())]
+
+
 def in_memory(type: ArrayType) -> bool:
     """Whether values of this type lie in memory; the others are numbers in registers, or tapes."""
     return not isinstance(type, TapeType) and (bool(type.shape) or not scalars.is_register(type.dtype))
@@ -208,7 +217,7 @@ class Plan:
         self.control: dict[Operation, CondPlan | LoopPlan] = {}
         self.local: list[Root] = []
         self.operations = operations
-        self.updates = [k for k, item in enumerate(operations) if item.regions or item.op.name in UPDATES]
+        self.updates = [k for k, item in enumerate(operations) if overwritten(item)]
         """Where operations are that may write over operands."""
         self.last: dict[Value, int] = {}
         for index, operation in enumerate(operations):
@@ -270,9 +279,7 @@ class Plan:
         for update in itertools.islice(self.updates, first, None):
             if update > self.last.get(part, index):
                 return False
-            operation = self.operations[update]
-            written = operation.operands if operation.regions else operation.operands[:1]
-            if any(self.roots.get(value) is root for value in written):
+            if any(self.roots.get(value) is root for value in overwritten(self.operations[update])):
                 return True
         return False
 

@@ -424,6 +424,10 @@ class SectionWriter:
     def group(self, scope: Scope, operation: Operation) -> None:
         group = self.program.group(operation)
         assert group is not None
+        over = scope.plan.over.get(operation, APART)
+        for value, whole in group.updates.items() if isinstance(group, Group) else ():
+            if value not in over:
+                self.write(scope, self.place(scope, value), whole)
         if isinstance(group, Group) and not group.domain and not group.folds and self.inlined <= 8 * PART:
             self.inlined += self.program.length(operation) if self.depth else 0
             self.inline(scope, group)
@@ -431,7 +435,6 @@ class SectionWriter:
         places = NOWHERE
         if not self.program.likenesses.is_repeated(group):  # or one function serves for all, given other pointers
             places = self.known_places(scope, (*group.inputs, *group.outputs))
-        over = scope.plan.over.get(operation, APART)
         name = self.program.use(group, places, over)
         given = [self.pointer(scope, value) for value in group.inputs if value not in places]
         targets = [(value, self.target(scope, value)) for value in group.outputs if value not in places]
@@ -488,7 +491,8 @@ class SectionWriter:
         for store in group.stores:
             output = group.outputs[store.output]
             if in_memory(output.type):
-                self.store(self.target(scope, output), values[store.statement])
+                place = self.offset(self.target(scope, output), store.line.offset * output.type.dtype.itemsize)
+                self.store(place, values[store.statement])
             else:
                 scope.env[output] = values[store.statement]
 

@@ -162,7 +162,7 @@ class _Sectioning:
                 if value not in made and (is_large(value) or not isinstance(value, Literal)):
                     inputs[value] = None
         outputs = [value for operation in operations for value in operation.results if value in read]
-        if len(operations) == 1 and operations[0].op is FUSED:
+        if len(operations) == 1 and operations[0].op is FUSED and "updates" not in operations[0].attrs:
             return operations[0]
         return self.made(operations, list(inputs), outputs)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from srcgrad.backends.llvm import scalars
@@ -9,6 +11,7 @@ from srcgrad.backends.llvm.emitter import DType
 from srcgrad.backends.llvm.loops import Group, Load
 from srcgrad.backends.llvm.planning import bytes_of
 from srcgrad.backends.llvm.target import Target
+from srcgrad.ir.core import Value
 
 if TYPE_CHECKING:
     from srcgrad.backends.llvm.nests import Nest
@@ -77,8 +80,12 @@ def shape_of(group: Group, target: Target, partial: frozenset[int] = frozenset()
 
 
 def moved(item: Group | Nest) -> int:
-    """The bytes of all arrays that loops read and write."""
-    return sum([bytes_of(value.type) for value in (*item.inputs, *item.outputs)])
+    """The bytes of all arrays that loops read and write; of those written in part, of the part."""
+    updates: Mapping[Value, Value] = getattr(item, "updates", {})
+    parts = {*updates, *updates.values()}
+    found = sum([bytes_of(value.type) for value in (*item.inputs, *item.outputs) if value not in parts])
+    points = math.prod(item.domain)
+    return found + sum([2 * points * value.type.dtype.itemsize for value in updates])
 
 
 def columns_of(group: Group) -> dict[int, list[int]]:
