@@ -25,6 +25,8 @@ LARGEST_ORDER: Final = 4
 """The derivatives that are written out: of higher ones the polynomials are long."""
 HALVES: Final = (0.5, 1.5, -0.5, -1.5)
 """Exponents whose powers take a root, and at most two roundings more."""
+LARGEST_WHOLE: Final = 64
+"""The exponents of whole numbers whose powers are written out as products."""
 TERMS: Final = 13
 """The terms of the series of sinc, of arguments of at most 2 in radians: the next one is less than 1e-19."""
 
@@ -70,6 +72,23 @@ def half_power(operands: Sequence[Term], attrs: Attrs) -> Term:
         power = x * power if exponent > 0 else power / x
     found: Term = REGISTRY["select"](x == -math.inf, x.like(math.inf if exponent > 0 else 0.0), power)
     return found
+
+
+def whole_power(operands: Sequence[Term], attrs: Attrs) -> Term:
+    """A known power of whole numbers, by squaring from the highest bit: products wrap around as NumPy's do."""
+    exponent = splat_number(operands[1])
+    assert isinstance(exponent, float)
+    if not exponent:
+        return operands[0].like(1)
+    found = operands[0]
+    for bit in f"{int(exponent):b}"[1:]:
+        found = found * found
+        found = found * operands[0] if bit == "1" else found
+    return found
+
+
+def known_power(operands: Sequence[Term], attrs: Attrs) -> Term:
+    return (half_power if operands[0].dtype.kind == "f" else whole_power)(operands, attrs)
 
 
 def gaussian(operands: Sequence[Term], attrs: Attrs) -> Term:
@@ -167,9 +186,13 @@ def is_power(operation: Operation) -> bool:
     return operation.results[0].type.dtype.kind == "c" or of_floats(operation)
 
 
-def is_half_power(operation: Operation) -> bool:
+def is_known_power(operation: Operation) -> bool:
     exponent = operation.operands[1]
-    return of_floats(operation) and isinstance(exponent, Literal) and exponent.splat and exponent.value in HALVES
+    if not isinstance(exponent, Literal) or not exponent.splat:
+        return False
+    if of_floats(operation):
+        return exponent.value in HALVES
+    return exponent.type.dtype.kind in "iu" and 0 <= int(exponent.value) <= LARGEST_WHOLE
 
 
 def of_numbers(operation: Operation) -> bool:
@@ -184,7 +207,7 @@ SPECIAL: Final[dict[str, tuple[Callable[[Operation], bool], Expansion]]] = {
     "gaussian": (is_bell, in_float64(gaussian)),
     "log_ratio": (of_floats, in_float64(log_ratio)),
     "logit": (of_floats, in_float64(logit)),
-    "pow": (is_half_power, half_power),
+    "pow": (is_known_power, known_power),
     "pow_log": (is_power, power_with_logarithm),
     "ndtr": (of_floats, in_float64(ndtr)),
     "rel_entr": (of_floats, in_float64(rel_entr)),

@@ -18,7 +18,7 @@ from srcgrad.backends.llvm.steps.body import Body
 from srcgrad.backends.llvm.steps.elements import Function, elementwise
 from srcgrad.backends.llvm.target import Target
 from srcgrad.backends.llvm.vector_math import FUNCTIONS
-from srcgrad.ir.core import Operation
+from srcgrad.ir.core import Literal, Operation
 
 # --- division -----------------------------------------------------------------------------------------------------
 
@@ -33,6 +33,11 @@ def _safe(e: Emitter, a: Number, b: Number) -> tuple[Number, Number]:
     return e.select(fine, b, 1), fine
 
 
+def _all_bits(e: Emitter, condition: Number, a: Number) -> Number:
+    """-1 where the condition holds, else 0: LLVM makes branches of selects of scalars, which are often mispredicted."""
+    return e.convert("sext", condition, a.dtype)
+
+
 def _whole_quotient(e: Emitter, a: Number, b: Number) -> Number:
     """Rounded down; by 0 it is 0, and by 1 in the place of -1 the least number is itself."""
     divisor, _ = _safe(e, a, b)
@@ -43,7 +48,7 @@ def _whole_quotient(e: Emitter, a: Number, b: Number) -> Number:
         rest = e.integer("sub", a, e.integer("mul", found, divisor))
         opposite = e.compare("slt", e.binary("xor", rest, divisor), 0)
         down = e.binary("and", e.compare("ne", rest, 0), opposite)
-        found = e.select(down, e.integer("sub", found, e.like(1, found)), found)
+        found = e.integer("add", found, _all_bits(e, down, found))
     return e.select(e.compare("eq", b, 0), 0, found)
 
 
@@ -53,13 +58,87 @@ def _whole_rest(e: Emitter, a: Number, b: Number, floored: bool) -> Number:
     if floored and a.dtype.kind == "i":
         opposite = e.compare("slt", e.binary("xor", rest, divisor), 0)
         up = e.binary("and", e.compare("ne", rest, 0), opposite)
-        rest = e.select(up, e.integer("add", rest, divisor), rest)
+        rest = e.integer("add", rest, e.integer("and", _all_bits(e, up, rest), divisor))
     return e.select(fine, rest, 0)
 
 
 def _division(name: str, whole: Function) -> Function:
     """Of whole numbers, or of floats."""
     return lambda e, a, b: FUNCTIONS[name](e, a, b) if a.dtype.kind == "f" else whole(e, a, b)
+
+
+# --- division by a number that is known ---------------------------------------------------------------------------
+
+
+def _high_product(e: Emitter, a: Number, factor: int) -> Number:
+    """The upper 64 bits of the product with a constant, without signs, from products of halves."""
+    mask, half = 2**32 - 1, 32
+    low, high = e.integer("and", a, mask), e.integer("lshr", a, half)
+    first, second = e.like(factor & mask, a), e.like(factor >> half, a)
+    carried = e.integer("lshr", e.integer("mul", low, first), half)
+    middle = e.integer("add", e.integer("mul", high, first), carried)
+    other = e.integer("add", e.integer("mul", low, second), e.integer("and", middle, mask))
+    upper = e.integer("add", e.integer("mul", high, second), e.integer("lshr", middle, half))
+    return e.integer("add", upper, e.integer("lshr", other, half))
+
+
+def _quotient_by(e: Emitter, a: Number, divisor: int) -> Number:
+    """The quotient, rounded down: of negative numbers by positive ones ~(~a // d).
+
+    A number below 2**63 by d is the product with m = ceil(2**(63 + s) / d), shifted right by 63 + s, for 2**s >= d: m d
+    is larger than 2**(63 + s) by less than 2**s (Granlund and Montgomery 1994). m has 64 bits.
+    """
+    signed, bits = a.dtype.kind == "i", 8 * a.dtype.itemsize
+    if divisor < 0:
+        found = e.binary("sdiv", a, e.like(divisor, a))
+        rest = e.integer("sub", a, e.integer("mul", found, e.like(divisor, a)))
+        return e.integer("add", found, _all_bits(e, e.compare("sgt", rest, 0), a))
+    if divisor & (divisor - 1) == 0:
+        return e.integer("ashr" if signed else "lshr", a, divisor.bit_length() - 1)
+    if not signed:
+        return e.binary("udiv", a, e.like(divisor, a))
+    sign = e.integer("ashr", a, bits - 1)
+    size = e.integer("xor", a, sign)
+    if bits < 64:
+        found = e.binary("udiv", size, e.like(divisor, a))
+    else:
+        shift = (divisor - 1).bit_length()
+        found = e.integer("lshr", _high_product(e, size, -(-(2 ** (63 + shift)) // divisor)), shift - 1)
+    return e.integer("xor", found, sign)
+
+
+def _rest_by(e: Emitter, a: Number, divisor: int, floored: bool) -> Number:
+    rest = e.integer("sub", a, e.integer("mul", _quotient_by(e, a, divisor), e.like(divisor, a)))
+    if floored or a.dtype.kind == "u":
+        return rest
+    opposite = e.compare("slt" if divisor > 0 else "sgt", a, 0)
+    up = e.binary("and", opposite, e.compare("ne", rest, 0))
+    return e.integer("sub", rest, e.integer("and", _all_bits(e, up, a), e.like(divisor, a)))
+
+
+def by_constant(operation: Operation, name: str, target: Target) -> Step | None:
+    """Whole numbers by one that is known, and neither 0 nor -1: products, in vectors."""
+    divisor = operation.operands[1]
+    if not isinstance(divisor, Literal) or not divisor.splat or divisor.type.dtype.kind not in "iu":
+        return None
+    number, op = int(divisor.value), operation.op.name
+    if number in (0, -1) or isinstance(operation.operands[0], Literal):
+        return None
+
+    def function(e: Emitter, a: Number, _: Number) -> Number:
+        return _quotient_by(e, a, number) if op == "floor_divide" else _rest_by(e, a, number, op == "remainder")
+
+    # Of long numbers by others LLVM has no vectors.
+    scalar = number < 0 or (divisor.type.dtype == np.uint64 and number & (number - 1))
+    scalar = scalar and divisor.type.dtype.itemsize == 8
+    return elementwise(operation, name, target, function, 1 if scalar else None)
+
+
+def _divided(name: str, whole: Function) -> StepWriter:
+    def write(operation: Operation, step: str, target: Target) -> Step | None:
+        return by_constant(operation, step, target) or _loop(_division(name, whole), 1)(operation, step, target)
+
+    return write
 
 
 # --- whole numbers ------------------------------------------------------------------------------------------------
@@ -235,10 +314,10 @@ def _loop(function: Function, lanes: int | None = None, halves: bool = True) -> 
 
 
 WRITERS: Final[dict[str, StepWriter]] = {
-    # Division of whole numbers has no vectors; that of floats is a step only where there are no numbers in registers.
-    "floor_divide": _loop(_division("floor_divide", _whole_quotient), 1),
-    "remainder": _loop(_division("remainder", partial(_whole_rest, floored=True)), 1),
-    "fmod": _loop(_division("fmod", partial(_whole_rest, floored=False)), 1),
+    # Whole numbers have no vectors for others; floats are here only where registers hold no numbers of their dtype.
+    "floor_divide": _divided("floor_divide", _whole_quotient),
+    "remainder": _divided("remainder", partial(_whole_rest, floored=True)),
+    "fmod": _divided("fmod", partial(_whole_rest, floored=False)),
     "bitwise_count": _loop(_bit_count),
     "gcd": common,
     "lcm": common,

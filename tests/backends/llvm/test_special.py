@@ -121,6 +121,20 @@ def test_powers_by_a_root_are_those_of_numpy(exponent: float, dtype: str) -> Non
     assert np.array_equal(np.signbit(found)[~np.isnan(known)], np.signbit(known)[~np.isnan(known)])
 
 
+@pytest.mark.parametrize("dtype", ["i8", "i4", "i2", "u1"])
+def test_known_powers_of_whole_numbers_are_products(dtype: str) -> None:
+    x = np.arange(-40, 41).astype(dtype)
+    for exponent in (0, 1, 2, 3, 5, 10, 63, 64):
+
+        def rule(base: Any, y: int = exponent) -> Any:
+            return OPS["pow"](base, base.like(y))
+
+        assert "pow" not in [operation.op.name for operation in written_out(build(rule, x)).walk()]
+        (found,) = run(rule, x)
+        assert found.dtype == x.dtype
+        np.testing.assert_array_equal(found, x ** np.array(exponent, dtype))
+
+
 GRADIENTS: dict[str, tuple[Callable[..., Any], int]] = {
     "a power": (np.power, 2),
     "an error function": (scipy.special.erf, 1),

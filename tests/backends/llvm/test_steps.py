@@ -19,7 +19,7 @@ from srcgrad.backends.llvm.natives import fused_kind
 from srcgrad.backends.llvm.steps import formulas, step_for, ufuncs, writers
 from srcgrad.backends.llvm.target import TARGET, Target
 from srcgrad.ir.opdef import REGISTRY
-from tests.backends.llvm.steps_support import agrees, expected, make_operation, native
+from tests.backends.llvm.steps_support import agrees, expected, make_operation, native, target_of
 from tests.ir.ops.harness import Case, cases
 
 SEED = 7
@@ -360,6 +360,29 @@ def test_whole_numbers_divide_as_in_numpy(dtype: str) -> None:
     require("bitwise_count", a)
     require("pow", a, np.where(b < 0, 0, b).astype(dtype))
     require("pow", a, b)  # NumPy refuses negative exponents
+
+
+DIVISORS = (1, 2, 3, 7, 8, 10, 64, 125, 641, 10**9 + 7, 2**31 - 1, 2**40 + 1, 2**62 + 1, -2, -3, -7)
+
+
+@pytest.mark.parametrize("level", ["native", "x86-64-v3"])
+@pytest.mark.parametrize("dtype", ["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"])
+def test_whole_numbers_divide_by_known_ones_as_in_numpy(dtype: str, level: str) -> None:
+    """Beside multiples of the divisor, and at the limits of the dtype."""
+    target, limits = TARGET if level == "native" else target_of(level), np.iinfo(dtype)
+    for divisor in (d for d in (*DIVISORS, limits.max, limits.min) if d and limits.min <= d <= limits.max):
+        least, most = int(limits.min), int(limits.max)
+        multiples = [k * divisor for k in (-3, -1, 0, 1, 5, most // abs(divisor), -(-least // abs(divisor)))]
+        values = [n + j for n in (*multiples, least, most) for j in (-1, 0, 1) if least <= n + j <= most]
+        numbers = np.array(values, dtype)
+        by = np.full(numbers.shape, divisor, dtype)
+        for name in ("floor_divide", "remainder", "fmod"):
+            operation, _ = make_operation(name, numbers, by, literals={1: by[0]})
+            compiled = native(operation, target)
+            assert compiled is not None
+            status, (found,) = compiled(numbers, by)
+            assert status == 0
+            np.testing.assert_array_equal(found, getattr(np, name)(numbers, by), err_msg=f"{name} by {divisor}")
 
 
 SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 3.0, -3.0, 7.3, -7.3, np.inf, -np.inf, np.nan]
