@@ -287,6 +287,8 @@ def called_by_conversion(frame: Any) -> bool:
 
 def output_value(trace: Trace, leaf: Any) -> Value | None:
     if isinstance(leaf, Tracer):
+        if leaf.storage.pending is not None and leaf.storage.pending.none:
+            raise Refused("what the function returns is a number or None, depending on a traced condition")
         return leaf.read()
     if isinstance(leaf, (float, complex, np.floating, np.complexfloating)) or (
         isinstance(leaf, np.ndarray) and leaf.dtype.name in DTYPE_NAMES

@@ -70,10 +70,19 @@ class Storage:
         self.doubt: Doubt | None = None
         self.decided = False
         """Whether it stands for one object or another, depending on a traced condition."""
-        self.pending: tuple[str, Value] | None = None
-        """A variable that is bound only where the value, a predicate, holds: checked when it is first read."""
+        self.pending: Pending | None = None
+        """Of a variable that is bound, or is not None, on a condition: checked when it is first read."""
         self.shown: dict[Any, Any] | None = None
         """What views that gather show of it: `views.seen_of`."""
+
+
+class Pending(NamedTuple):
+    """A variable that has its value only where a predicate holds."""
+
+    name: str
+    predicate: Value
+    none: bool = False
+    """Whether it is None elsewhere, and not unbound."""
 
 
 class Doubt(NamedTuple):
@@ -266,13 +275,27 @@ class Trace:
             value = inner.lift(value)
         return value
 
+    def around(self) -> Iterator[Trace]:
+        """This trace and those around it."""
+        found: Trace | None = self
+        while found is not None:
+            yield found
+            found = found.parent
+
     def require_bound(self, storage: Storage) -> None:
-        """The check, when the program runs, that a variable is bound."""
+        """The check, when the program runs, that a variable is bound, or is not None."""
         assert storage.pending is not None
-        name, predicate = storage.pending
+        name, predicate, none = storage.pending
         predicate = self.reached(predicate, storage.trace)
+        if none and any(trace.attempts for trace in self.around()):
+            raise Refused(f"{name!r} may be None in a try")
         if storage.trace is self:
             storage.pending = None
+        if none:
+            self.builder.span = current_span()
+            said = {"message": f"{name!r} is None", "kind": "TypeError"}
+            self.builder.emit_operation(REGISTRY["check"], [predicate], said)
+            return
         self.sites.append(UnboundSite(name))
         attrs = {"site": len(self.sites) - 1, "results": ()}
         self.builder.span = current_span()

@@ -249,6 +249,16 @@ def one_path(x: Any) -> Any:
     return y + z
 
 
+@converted("a variable that is None or has a value: `best = None` before a loop")
+def none_or_a_value(x: Any) -> Any:
+    best = None
+    for k in range(40):
+        if np.sin(k * x[0]) > 0.3:
+            best = k * x[1]
+    last = x[2] if x[1] > 0 else None
+    return (x[0] if best is None else best**2) + (last or x[1])
+
+
 @converted("lists, dicts and attributes changed on one path, in the same structure")
 def containers(x: Any) -> Any:
     values, state = [0.0, x[0]], {"n": 0}

@@ -32,8 +32,10 @@ from srcgrad.tracing.conversion.state import (
     entered,
     has_effects,
     join_kinds,
+    kind_beneath,
     kind_of,
     lifted_by,
+    may_be_none,
     raised_again,
     region_of,
     same_handle,
@@ -44,7 +46,7 @@ from srcgrad.tracing.conversion.state import (
 )
 from srcgrad.tracing.conversion.texts import Text
 from srcgrad.tracing.pytree import TreeDef
-from srcgrad.tracing.trace import CURRENT, Refused, Storage, Trace, current_trace
+from srcgrad.tracing.trace import CURRENT, Pending, Refused, Storage, Trace, current_trace
 from srcgrad.tracing.tracer import Tracer, from_value
 
 SIDES: Final = ("one", "other")
@@ -95,7 +97,9 @@ class Slot:
         self.name, self.one, self.other, self.kind = name, one, other, kind
         self.result: Any = None
         self.flag: Slot | None = None
-        """Whether the variable is bound, if it may be unbound on a path of a condition inside."""
+        """Whether the variable is bound, if it may be unbound or None on a path of a condition inside."""
+        self.optional = False
+        """Whether it is None where it has no value."""
 
 
 class Joining:
@@ -117,6 +121,9 @@ class Joining:
     def joined(self, name: str, one: Any, other: Any) -> Callable[[], Any]:
         if same_handle(one, other):
             return lambda: one
+        optional = self.optional(name, one, other)
+        if optional is not None:
+            return optional
         if is_pending(one) or is_pending(other):
             return self.maybe_bound(name, one, other)
         if isinstance(one, Undefined) or isinstance(other, Undefined):
@@ -156,6 +163,26 @@ class Joining:
         slot = self.slots[-1]
         self.slot(name, Flag(one), Flag(other), FLAG)
         slot.flag = self.slots[-1]
+        return made
+
+    def optional(self, name: str, one: Any, other: Any) -> Callable[[], Any] | None:
+        """A number or an array that is None on a path; None if this is anything else."""
+        pair = one, other
+        if not any(x is None or may_be_none(x) for x in pair):
+            return None
+        if any(is_pending(x) and not may_be_none(x) for x in pair):
+            return None
+        kinds = [kind_beneath(x) for x in pair if x is not None]
+        first, last = kinds[0], kinds[-1]
+        kind = None if first is None or last is None else join_kinds(name, first, last)
+        if not isinstance(kind, Kind):
+            return None
+        made = self.slot(name, one, other, kind)
+        slot = self.slots[-1]
+        slot.optional = True
+        if any(map(may_be_none, pair)):
+            self.slot(name, Flag(one), Flag(other), FLAG)
+            slot.flag = self.slots[-1]
         return made
 
     def slot(self, name: str, one: Any, other: Any, kind: Kind) -> Callable[[], Any]:
@@ -364,11 +391,14 @@ def join_blocks(condition: Value, first: Block, second: Block, state: State) -> 
         for slot, value in zip(joining.slots, operation.results, strict=False):
             slot.result = from_value(value, slot.kind.scalar, slot.kind.weak)
             if slot.flag is None and (slot.one is UNBOUND or slot.other is UNBOUND):
-                slot.result.storage.pending = (slot.name, bound_where(condition, slot.other is UNBOUND))
+                slot.result.storage.pending = Pending(slot.name, bound_where(condition, slot.other is UNBOUND))
+            elif slot.flag is None and slot.optional:
+                predicate = bound_where(condition, slot.other is None)
+                slot.result.storage.pending = Pending(slot.name, predicate, True)
             settled(slot.result, slot.name, [slot.one, slot.other])
         for slot in joining.slots:
             if slot.flag is not None:
-                slot.result.storage.pending = (slot.name, slot.flag.result.storage.value)
+                slot.result.storage.pending = Pending(slot.name, slot.flag.result.storage.value, slot.optional)
         rest = operation.results[len(joining.slots) :]
         shares.link(condition, rest[len(storages) :])
         for storage, value in zip(storages, rest, strict=False):
@@ -440,6 +470,7 @@ def logical(test: Any, other: Callable[[], Any], combine: Any, conjunction: bool
         state.restore(before)
         cheap = False
     boolean = test.dtype == BOOL and (isinstance(second, bool) or getattr(second, "dtype", None) == BOOL)
+    cheap = cheap and not (may_be_none(test) or may_be_none(second))
     if cheap and boolean and np.size(second) == 1 and len(block.trace.builder.operations) <= CHEAP:
         again = other()
         return combine(from_value(first, scalar=True), again)

@@ -10,10 +10,11 @@ from typing import Any, Final
 import numpy as np
 
 from srcgrad.ir.types import BOOL
+from srcgrad.tracing.conversion.binding import flag_of
 from srcgrad.tracing.conversion.branches import and_, not_, or_
-from srcgrad.tracing.conversion.state import kind_of, require_defined, shown, unknown
+from srcgrad.tracing.conversion.state import kind_of, may_be_none, require_defined, shown, unknown
 from srcgrad.tracing.trace import CURRENT, Refused
-from srcgrad.tracing.tracer import Tracer
+from srcgrad.tracing.tracer import Tracer, from_value
 
 CACHED: Final = range(-5, 257)
 """The integers of which Python has one object each."""
@@ -26,7 +27,9 @@ def is_(one: Any, other: Any) -> Any:
     """``one is other``, as the objects that traced values stand for would answer."""
     if one is other:
         return True
-    for x in (one, other):
+    for x, y in ((one, other), (other, one)):
+        if y is None and may_be_none(x):
+            return not_(from_value(flag_of(x), scalar=True, weak=True))
         require_defined(x)
     if isinstance(one, Tracer):
         return same_object(one, other)

@@ -32,8 +32,10 @@ from srcgrad.tracing.conversion.state import (
     entered,
     has_effects,
     joined,
+    kind_beneath,
     kind_of,
     lifted_by,
+    may_be_none,
     region_of,
     same_handle,
     shown,
@@ -44,7 +46,7 @@ from srcgrad.tracing.conversion.state import (
 from srcgrad.tracing.magnitude import grows
 from srcgrad.tracing.pytree import TreeDef
 from srcgrad.tracing.rows import row
-from srcgrad.tracing.trace import Refused, Storage, Trace, current_trace
+from srcgrad.tracing.trace import Pending, Refused, Storage, Trace, current_trace
 from srcgrad.tracing.tracer import Tracer, from_value
 
 ROUNDS: Final = 12
@@ -68,7 +70,7 @@ class Carry:
             changed |= self.memory[k].note(leaf)
             if grows(leaf):
                 raise Refused(f"{shown(self.name)} is an integer that may exceed 64 bits", hint="use floats")
-            kind = kind_of(leaf)
+            kind = kind_beneath(leaf)
             if kind is None:
                 raise Refused(f"{self.name!r} becomes a {type(leaf).__name__} in a loop with a traced end")
             self.kinds[k] = joined(self.name, self.kinds[k], kind)
@@ -130,7 +132,7 @@ class Trip:
             for cell, carry in loop.carries.items():
                 cells[cell] = carry.build(carry.handles(self.params[cell]))
             for cell, flag in (*zip(loop.maybe, self.bound, strict=True), *self.early.items()):
-                cells[cell].storage.pending = (loop.names[cell], flag)
+                cells[cell].storage.pending = Pending(loop.names[cell], flag, cell in loop.optional)
             found = self.seeded = loop.state.rebuilt(loop.start, cells)
             loop.sharing.link(loop.names, loop.leaves(found), self.flags)
         return found
@@ -141,10 +143,14 @@ class LoopRegion:
 
     def __init__(
         self, state: State, label: str, appending: Appending | None = None, arrays: Sequence[Filled] = (),
-        trips: int | None = None,
+        trips: int | None = None, lenient: bool = True,
     ) -> None:  # fmt: skip
-        """``arrays``: what stands for the lists of which a trip assigns items; ``trips``: how many, where known."""
-        self.state = state
+        """``arrays``: what stands for the lists of which a trip assigns items; ``trips``: how many, where known.
+
+        ``lenient``: whether a variable that is None before the loop may be None or have a value in each trip; where the
+        first trips set it, it is better that they are written out.
+        """
+        self.state, self.lenient = state, lenient
         self.trips = trips
         self.label = label
         self.arrays = arrays
@@ -158,7 +164,9 @@ class LoopRegion:
         self.storages: list[Storage] = []
         self.sharing = Sharing()
         self.maybe: list[int] = []
-        """Carried variables that may be unbound from trip to trip."""
+        """Carried variables that may be unbound or None from trip to trip."""
+        self.optional: set[int] = set()
+        """Those that may be None."""
         self.lost: set[int] = set()
         """Variables that have no value from the second trip on: not to be read before they are set."""
         self.written: list[tuple[Storage, Value]] = []
@@ -234,6 +242,9 @@ class LoopRegion:
             if isinstance(other, (Marker, Undefined)):
                 changed |= self.lose(cell, other)
                 continue
+            if cell in self.optional or other is None or any(map(may_be_none, leaves)):
+                changed |= self.joined_optional(cell, carry, other)
+                continue
             if tree != carry.tree or len(leaves) != len(carry.kinds):
                 raise Refused(f"{carry.name!r} changes its structure in a {self.label} with traced values")
             changed |= carry.joined(leaves) | self.may_be_unbound(cell, other)
@@ -243,6 +254,10 @@ class LoopRegion:
     def taken_up(self, cell: int, one: Any, other: Any) -> bool:
         """Carry a variable that a trip rebinds."""
         name = self.names[cell]
+        if one is None or other is None or may_be_none(one) or may_be_none(other):
+            kinds = [kind_beneath(x) for x in (one, other) if x is not None]
+            if None not in kinds:
+                return self.taken_up_optional(cell, one, other)
         source = other if isinstance(one, (Marker, Undefined)) else one
         leaves, tree = tree_of(source)
         kinds = [kind_of(leaf) for leaf in leaves]
@@ -259,6 +274,30 @@ class LoopRegion:
         self.may_be_unbound(cell, one)
         self.may_be_unbound(cell, other)
         return True
+
+    def taken_up_optional(self, cell: int, one: Any, other: Any) -> bool:
+        """Carry a variable that is None before the loop or after a trip."""
+        name = self.names[cell]
+        if one is None and not self.lenient:
+            raise Refused(f"{shown(name)} is None before the first trip of a {self.label}")
+        first = kind_beneath(other if one is None else one)
+        assert first is not None
+        self.carries[cell] = Carry(name, None, [first])
+        for x in (one, other):
+            self.joined_optional(cell, self.carries[cell], x)
+        return True
+
+    def joined_optional(self, cell: int, carry: Carry, other: Any) -> bool:
+        """Widen a variable that may be None; whether that changed anything."""
+        if carry.tree is not None or (is_pending(other) and not may_be_none(other)):
+            raise Refused(f"{shown(carry.name)} may be None in a {self.label} with traced values")
+        if cell in self.maybe and cell not in self.optional:
+            raise Refused(f"{shown(carry.name)} may be unbound or None in a {self.label} with traced values")
+        changed = cell not in self.optional
+        if changed:
+            self.optional.add(cell)
+            self.maybe.append(cell)
+        return (other is not None and carry.joined([other])) or changed
 
     def unbound(self) -> list[int]:
         """The carried variables that are unbound before the loop, and that nothing is known of in a trip."""
@@ -373,7 +412,7 @@ class LoopRegion:
             leaves = leaves_of[cell] = carry.handles([next(given) for _ in carry.kinds])
             if unbound and ran is not None:
                 for handle in leaves:
-                    handle.storage.pending = (carry.name, ran)
+                    handle.storage.pending = Pending(carry.name, ran)
             rows = [appended.get((cell, k)) for k in range(len(leaves))]
             for shared in rows if carry.tree is not None else ():
                 if shared is not None:
@@ -394,7 +433,7 @@ class LoopRegion:
         rest = list(given)
         flags, bound = rest[: len(rest) - len(self.maybe)], rest[len(rest) - len(self.maybe) :]
         for cell, flag in zip(self.maybe, bound, strict=True):
-            cells[cell].storage.pending = (self.names[cell], flag)
+            cells[cell].storage.pending = Pending(self.names[cell], flag, cell in self.optional)
         own = {leaf: x for leaf, x in self.leaves(left).items() if leaf not in appended}  # rows are new memory
         self.sharing.link(self.names, own, flags)
         self.state.restore(left)
@@ -429,7 +468,7 @@ def withdraw(trace: Trace, mark: int, sites: int, lifted: dict[Value, Value], ov
 
 def attempted(
     make: Callable[[LoopRegion], None], state: State, label: str, appending: Appending | None = None,
-    trips: int | None = None,
+    trips: int | None = None, lenient: bool = True,
 ) -> None:  # fmt: skip
     """Make a loop a region; once more for each list of which it turns out to assign items, as one array."""
     trace, arrays = current_trace(), list[Filled]()
@@ -440,7 +479,7 @@ def attempted(
         dict(trace.overlay),
     )
     while True:
-        loop = LoopRegion(state, label, appending, arrays, trips)
+        loop = LoopRegion(state, label, appending, arrays, trips, lenient)
         try:
             make(loop)
         except BaseException as error:
@@ -487,7 +526,7 @@ def while_region(
 
 def for_region(
     trips: int | Value, body: Callable[[Value | None], Any], state: State, label: str = "for",
-    appending: Appending | None = None,
+    appending: Appending | None = None, lenient: bool = True,
 ) -> None:  # fmt: skip
     """A loop of a number of trips."""
 
@@ -518,4 +557,4 @@ def for_region(
         loop.leave(carried, ran, after, {leaf: row(arrays[k], last, False, False) for leaf, k in shared.items()})
         loop.appending.leave(arrays, last + 1)
 
-    attempted(make, state, label, appending, trips if isinstance(trips, int) else None)
+    attempted(make, state, label, appending, trips if isinstance(trips, int) else None, lenient)

@@ -153,7 +153,7 @@ def for_(
             rest_region(items, 0, body, go_on, get, put, names, visible)
         return
     long = items is not None and isinstance(items.count, int) and items.count > UNROLLED
-    if items is not None and long and go_on is None and rolled(items, body, state_of, appended=appended):
+    if items is not None and long and go_on is None and rolled(items, body, state_of, appended=appended, lenient=False):
         exhaust(iterable)
         return
     run_through(iterable, items, body, go_on, get, put, names, visible, appended)
@@ -166,9 +166,9 @@ def checked(value: Value | None) -> Value:
 
 def rolled(
     items: Items, body: Callable[[Any], Any], state_of: Callable[[], State], label: str = "for",
-    appended: Appended = None,
+    appended: Appended = None, lenient: bool = True,
 ) -> bool:  # fmt: skip
-    """Try to make a long loop one region; what it did is undone where it cannot be."""
+    """Try to make a long loop one region; what it did is undone where it cannot be. ``lenient``: see `LoopRegion`."""
     trace = current_trace()
     assert isinstance(items.count, int)
     mark, sites = len(trace.builder.operations), len(trace.sites)
@@ -183,7 +183,7 @@ def rolled(
         items.require_unchanged()
 
     try:
-        for_region(items.count, trip, state_of(), label, Appending(appended))
+        for_region(items.count, trip, state_of(), label, Appending(appended), lenient)
     except MustRetrace:
         raise
     except (SrcgradError, TypeError, ValueError, IndexError, KeyError, AttributeError, Inside) as error:
@@ -286,7 +286,7 @@ class Settling:
         self.trips += 1
         same = bool(before == self.kinds)
         self.watched = not same and self.trips < MOST_SETTLING
-        return same and self.trips > 1
+        return same and (self.trips > 1 or any(x is None for x in self.state_of().get()))
 
     def rolled(self, done: int, body: Callable[[Any], Any]) -> bool:
         """Try to make the other trips one region, which is then what is said of the loop."""

@@ -17,7 +17,7 @@ from srcgrad.tracing.asked import concrete_class
 from srcgrad.tracing.conversion.calls import call_rule, ruled
 from srcgrad.tracing.conversion.classes import original
 from srcgrad.tracing.conversion.filled import filled_of
-from srcgrad.tracing.conversion.state import emit_check, require_defined, unknown
+from srcgrad.tracing.conversion.state import emit_check, may_be_none, require_defined, truth, unknown
 from srcgrad.tracing.rows import pieces, source_of
 from srcgrad.tracing.tracer import Deferring, Tracer, as_tracer, cast_value, contains_tracer, from_value
 
@@ -66,6 +66,8 @@ def int_(x: Any = 0, /, *base: Any, **options: Any) -> Any:
 def bool_(x: Any = False, /) -> Any:
     if not unknown(x):
         return bool(x)
+    if may_be_none(x):
+        return from_value(truth(x), True, True)
     if x.size != 1:
         return bool(x)  # which raises NumPy's error
     return from_value(cast_value((x if x.scalar else x.reshape(())).read(), np.dtype(np.bool_)), True, True)

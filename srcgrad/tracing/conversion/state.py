@@ -90,8 +90,23 @@ def require_defined(x: Any) -> None:
     """Refuse what is one kind of object or another, depending on a traced condition."""
     if isinstance(x, Undefined):
         x._refuse()
+    if may_be_none(x):
+        raise none_or_not(x)
     if isinstance(x, Tracer) and x.storage.pending is not None:
         x.read()  # which checks that the variable is bound
+
+
+def may_be_none(x: Any) -> bool:
+    """Whether a traced condition decides if this is None."""
+    return isinstance(x, Tracer) and x.storage.pending is not None and x.storage.pending.none
+
+
+def none_or_not(x: Tracer) -> Refused:
+    assert x.storage.pending is not None
+    return Refused(
+        f"{shown(x.storage.pending.name)} is {described_kind(x)} or None, depending on a traced condition",
+        hint="ask `is None` first, or begin with a number",
+    )
 
 
 def read(variable: Callable[[], Any]) -> Any:
@@ -108,6 +123,8 @@ def unknown(x: Any) -> bool:
         if type(x) is list and x and isinstance(x[0], Undefined):
             raise Refused("whether a list is empty is asked in a loop that assigns its items")
         return False
+    if may_be_none(x):
+        return True
     if x.number() is not None:
         return False
     return x.dtype.kind not in "biu" or x.size != 1 or answer(x, "a condition") is None
@@ -313,7 +330,12 @@ WEAK_NUMBERS: Final[dict[str, Any]] = {"i": 0, "f": 0.0, "c": 0j}
 
 
 def kind_of(x: Any) -> Kind | None:
-    """The kind of a number or array; None for anything else."""
+    """The kind of a number or array; None for anything else, and for what may be None."""
+    return None if may_be_none(x) else kind_beneath(x)
+
+
+def kind_beneath(x: Any) -> Kind | None:
+    """The kind of a number or array, and of one that may be None."""
     if isinstance(x, Tracer):
         return Kind(x.type, x.scalar, x.weak)
     found = PYTHON_KINDS.get(type(x))
@@ -375,7 +397,7 @@ def join_kinds(name: str, one: Kind, other: Kind) -> Kind | str:
 
 def value_as(x: Any, kind: Kind) -> Value:
     """A number or array as a value of the current trace, of a kind; zeros for a variable without one."""
-    if x is UNBOUND or x is UNSET or isinstance(x, Undefined):
+    if x is UNBOUND or x is UNSET or x is None or isinstance(x, Undefined):
         return zeros(kind.type)
     if isinstance(x, Tracer):
         return cast_value(x.read(), kind.type.dtype)
@@ -458,10 +480,25 @@ def has_effects(operations: Sequence[Operation]) -> bool:
 
 def truth(x: Tracer) -> Value:
     """A traced condition as a value ``bool[]``."""
+    if may_be_none(x):
+        return truth_of_optional(x)
     if x.size != 1:
         bool(x)  # which raises NumPy's error
     element = x if not x.ndim else x.reshape(())
     return cast_value(element.read(), BOOL)
+
+
+def truth_of_optional(x: Tracer) -> Value:
+    """None is false."""
+    pending = x.storage.pending
+    if pending is None or x.size != 1 or x.chain:
+        raise none_or_not(x)
+    trace = current_trace()
+    number = cast_value(trace.content(x.storage), BOOL)
+    there = trace.reached(pending.predicate, x.storage.trace)
+    if x.ndim:
+        number = trace.emit(REGISTRY["reshape"], [number], {"shape": ()})
+    return trace.emit(REGISTRY["logical_and"], [there, number])
 
 
 # --- effects -----------------------------------------------------------------------------

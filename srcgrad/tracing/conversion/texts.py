@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from srcgrad.tracing.conversion.calls import call_rule
-from srcgrad.tracing.conversion.state import emit_call, unknown
+from srcgrad.tracing.conversion.state import emit_call, require_defined, unknown
 from srcgrad.tracing.trace import CURRENT, NeedsConcrete
 from srcgrad.tracing.tracer import Deferring, Tracer
 
@@ -97,6 +97,7 @@ def tracers_in(things: Sequence[Any]) -> list[Tracer]:
     found: list[Tracer] = []
     for thing in things:
         if isinstance(thing, Tracer):
+            require_defined(thing)
             found.append(thing)
         elif isinstance(thing, Deferring):
             str(thing)  # which refuses
