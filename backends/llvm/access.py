@@ -176,6 +176,20 @@ class Access:
             mask = None
         self.store(output, self.place(line, index), stride, value, value.dtype, mask, streams=streams)
 
+    def store_pairs(
+        self, output: int, line: Line, values: Sequence[Number], index: Number, lanes: int, mask: Number | None
+    ) -> None:
+        """Two vectors as one of pairs, from the place of the first part on."""
+        real, imag = (self.e.splat(value, lanes) for value in values)
+        streams = output in self.streamed and not any(k % lanes for k in (line.offset, *line.strides[:-1]))
+        place = self.place(line, index)
+        for half in range(2):
+            rows = [half * lanes // 2 + k // 2 for k in range(lanes)]
+            text = self.shuffled(real.type, real.text, imag.text, [row + lanes * (k % 2) for k, row in enumerate(rows)])
+            at = self.e.integer("add", place, lanes) if half else place
+            part = real._replace(text=text)
+            self.store(output, at, 1, part, part.dtype, self.spread_mask(mask, rows), streams=streams)
+
     def store(
         self, output: int, place: Number, stride: int, value: Number, dtype: DType, mask: Number | None,
         streams: bool = False,
@@ -287,17 +301,19 @@ class Access:
 
     # --- columns of short rows ---------------------------------------------------------------------
     def columns(
-        self, pointer: str, lines: Sequence[Line], dtype: DType, index: Number, lanes: int, ahead: int
-    ) -> list[Number]:
+        self, pointer: str, lines: Sequence[Line], dtype: DType, index: Number, lanes: int, mask: Number | None,
+        ahead: int,
+    ) -> list[Number]:  # fmt: skip
         """What is read along lines that are one but for offsets, less than their stride apart: columns of short rows.
 
         All vectors from the first element to the last are read, and sorted in registers: several times as fast as
-        gathering numbers. Nothing is read that lies before the first or behind the last.
+        gathering numbers. Nothing is read that lies before the first or behind the last: what lies between the columns
+        of two rows goes with the second of these.
         """
         e, name = self.e, memory_name(dtype)
         least = min(lines, key=lambda line: line.offset)
-        stride, most = least.strides[-1], max(line.offset for line in lines)
-        length = stride * (lanes - 1) + most - least.offset + 1
+        stride, spread = least.strides[-1], max(line.offset for line in lines) - least.offset
+        length = stride * (lanes - 1) + spread + 1
         starts = [*range(0, length - lanes, lanes), length - lanes]
         address = self.address(pointer, name, self.place(least, index))
         if ahead:
@@ -305,7 +321,8 @@ class Access:
         vectors = []
         for start in starts:
             place = e.emit(f"getelementptr {name}, ptr {address}, i64 {start}") if start else address
-            vectors.append(self.load_vector(place, name, dtype, lanes, None))
+            rows = [place // stride + (place % stride > spread) for place in range(start, start + lanes)]
+            vectors.append(self.load_vector(place, name, dtype, lanes, self.spread_mask(mask, rows)))
         found = []
         for line in lines:
             places = [stride * lane + line.offset - least.offset for lane in range(lanes)]
@@ -319,6 +336,13 @@ class Access:
                 text = self.shuffled(f"<{lanes} x {name}>", text, vectors[number], [k % (2 * lanes) for k in order])
             found.append(self.from_memory(text, dtype, lanes))
         return found
+
+    def spread_mask(self, mask: Number | None, lanes: Sequence[int]) -> Number | None:
+        """These lanes of a mask."""
+        if mask is None:
+            return None
+        text = self.shuffled(mask.type, mask.text, "poison", lanes)
+        return mask._replace(text=text, lanes=len(lanes))
 
     # --- tiles -------------------------------------------------------------------------------------
     def tile(self, pointer: str, line: Line, dtype: DType, index: Number, lanes: int, count: int) -> list[Number]:

@@ -83,9 +83,10 @@ class Body(Folding):
         """By statement those that read columns of the same short rows; level 0 has no quick way to sort vectors."""
         self.divisors: dict[int, Divisor] = {}
         self.divided_by = divided_by(group, self.shape, emitter)
-        self.stores: dict[int, list[Store]] = {}
-        for store in group.stores:
-            self.stores.setdefault(store.statement, []).append(store)
+        self.stores: dict[int, list[tuple[Store, ...]]] = {}
+        """By statement what is written once that is there, one number or the two of a pair."""
+        for stores in pairs_of(group.stores):
+            self.stores.setdefault(max([store.statement for store in stores]), []).append(stores)
 
     # --- the function ------------------------------------------------------------------------------
     def is_empty(self) -> bool:
@@ -460,8 +461,8 @@ class Body(Folding):
             for number in inside:
                 if number in values:
                     continue
-                if number in self.columned and lanes > 1 and mask is None and number not in turned:
-                    values.update(self.columns_at(number, index, lanes))
+                if number in self.columned and lanes > 1 and number not in turned:
+                    values.update(self.columns_at(number, index, lanes, mask))
                 elif number in turned:
                     if not row:
                         tiles[number] = self.tile_of(number, index, count or lanes)
@@ -470,9 +471,9 @@ class Body(Folding):
                     values[number] = self.compute(number, lanes, values, index, mask)
                 if number in shared:
                     same[number] = values[number]
-                for store in self.stores.get(number, ()):  # at once: what waits in a register is in the way
-                    self.store_at(store.output, store.line, values[number], index, lanes, mask)
-                    stored.add(store)
+                for stores in self.stores.get(number, ()):  # at once: what waits in a register is in the way
+                    self.keep(stores, values, index, lanes, mask)
+                    stored.update(stores)
             found += self.sinks(row, index, lanes, accs, mask, values, sums, stored, there)
         e.lanes = 1
         return found
@@ -483,11 +484,10 @@ class Body(Folding):
     ) -> list[Number]:  # fmt: skip
         """What is kept of one row and is not ``stored`` yet: the accumulators after it."""
         e, found = self.e, []
-        for store in self.group.stores:
-            if store in stored:
-                continue
-            value = self.operand(store.statement, lanes, values)
-            self.store_at(store.output, store.line, value, index, lanes, mask)
+        for waiting in self.stores.values():
+            for stores in waiting:
+                if stores[0] not in stored:
+                    self.keep(stores, values, index, lanes, mask)
         for position, fold in enumerate(self.outer_folds):
             value = e.splat(self.operand(fold.statement, lanes, values), lanes)
             if self.rank - 2 in fold.axes and row < len(self.rows) - 1:
@@ -507,6 +507,17 @@ class Body(Folding):
             found += self.gather(fold, accumulator, value)
         return found
 
+    def keep(
+        self, stores: Sequence[Store], values: dict[int, Number], index: Number, lanes: int, mask: Number | None
+    ) -> None:
+        """Write a number, or a pair."""
+        given = [self.operand(store.statement, lanes, values) for store in stores]
+        if len(stores) == 2 and lanes > 1 and stores[0].line.strides[-1] == 2:
+            self.store_pairs(stores[0].output, stores[0].line, given, index, lanes, mask)
+            return
+        for store, value in zip(stores, given, strict=True):
+            self.store_at(store.output, store.line, value, index, lanes, mask)
+
     def read_first(self, index: Number, lanes: int, mask: Number) -> dict[tuple[int, int], Number]:
         """By row and outer fold, what is added to, where rows are shorter than vectors and each row has its own place.
 
@@ -525,13 +536,13 @@ class Body(Folding):
                 found[row, position] = self.load_at(place, fold.line, self.dtype_of(fold), index, lanes, mask)
         return found
 
-    def columns_at(self, number: int, index: Number, lanes: int) -> dict[int, Number]:
+    def columns_at(self, number: int, index: Number, lanes: int, mask: Number | None) -> dict[int, Number]:
         """What is read of short rows by a statement, and by the others that read other columns of them."""
         together = self.columned[number]
         items = [item for k in together if isinstance(item := self.group.statements[k], Load)]
         first, ahead = items[0], max(self.ahead.get(k, 0) for k in together)
         lines = [item.line for item in items]
-        found = self.columns(self.inputs[first.source], lines, first.dtype, index, lanes, ahead)
+        found = self.columns(self.inputs[first.source], lines, first.dtype, index, lanes, mask, ahead)
         return dict(zip(together, found, strict=True))
 
     def tile_of(self, number: int, index: Number, count: int) -> list[Number]:
@@ -586,3 +597,15 @@ class Body(Folding):
         self, start: Number | int, stop: Number | int, step: int, carried: list[Number], trip: Trip
     ) -> list[Number]:
         return counted_loop(self.e, start, stop, step, carried, trip)
+
+
+def pairs_of(stores: Sequence[Store]) -> list[tuple[Store, ...]]:
+    """The stores of a group, those of both parts of complex numbers together."""
+    found: list[tuple[Store, ...]] = []
+    for store in stores:
+        last = found[-1][-1] if found else None
+        if last is not None and len(found[-1]) == 1 and last.output == store.output:
+            found[-1] = (last, store)
+        else:
+            found.append((store,))
+    return found

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from srcgrad.backends.llvm import scalars
-from srcgrad.backends.llvm.emitter import F32, F64
+from srcgrad.backends.llvm.complexes import in_parts
 from srcgrad.backends.llvm.factors import FACTORED, factored_once
 from srcgrad.backends.llvm.indices import VIEWS
 from srcgrad.backends.llvm.kinds import is_loop_type, is_plain, is_zero
@@ -17,6 +17,7 @@ from srcgrad.backends.llvm.loops import REDUCTIONS
 from srcgrad.backends.llvm.parts import joined
 from srcgrad.backends.llvm.placing import read_in_place
 from srcgrad.backends.llvm.planning import bytes_of
+from srcgrad.backends.llvm.scalars import F16, is_register
 from srcgrad.backends.llvm.special import SPECIAL, Expansion, as_dtype
 from srcgrad.backends.llvm.steps.formulas import FORMULAS, OF_FORMULAS
 from srcgrad.ir.core import Attrs, Builder, Function, Literal, Operation, Region, Value, literal
@@ -26,7 +27,7 @@ from srcgrad.ir.ops.linalg import swapped
 from srcgrad.ir.ops.matrices import emit_results
 from srcgrad.ir.passes.expand import emitted
 from srcgrad.ir.passes.rewrite import AnyRegion
-from srcgrad.ir.types import ArrayType
+from srcgrad.ir.types import ArrayType, real_dtype
 
 
 def matmul(a: Term, b: Term) -> Term:
@@ -226,7 +227,7 @@ def is_loop_product(operation: Operation) -> bool:
     So it is one loop with what makes its operands, what reads it, and other such products.
     """
     left, right = (value.type for value in operation.operands)
-    if left.dtype not in (F32, F64):
+    if left.dtype.kind not in "fc" or not is_register(real_dtype(left.dtype)) or left.dtype == F16:
         return False
     lhs, rhs = sides(left.rank, right.rank, operation.attrs)
     return not lhs.contract or not (lhs.free or rhs.free)
@@ -243,7 +244,7 @@ EXPANSIONS: Final[Mapping[str, tuple[Callable[[Operation], bool], Expansion]]] =
 """Ops, of which operations there is no step, and what these are."""
 
 
-_IN_LOOPS: Final = frozenset({*scalars.EMITTED, "cast", "integer_pow"} | REDUCTIONS | VIEWS)
+_IN_LOOPS: Final = frozenset({*scalars.EMITTED, "cast", "complex", "integer_pow"} | REDUCTIONS | VIEWS)
 """What groups compute, wherever they can."""
 _AS_IT_IS: Final = _IN_LOOPS - EXPANSIONS.keys()
 """What of that is never written as something else."""
@@ -270,6 +271,9 @@ def written_out(function: Function) -> Function:
         function = filled(function)
     if any(map(expands, found)):
         function = expanded(function)
+    made = (value for operation in function.walk() for value in operation.results)
+    if any(value.type.dtype.kind == "c" for value in itertools.chain(function.params, made)):
+        function = in_parts(function)
     return factored_once(function) if sum([operation.op.name in FACTORED for operation in found]) > 1 else function
 
 

@@ -249,7 +249,7 @@ class Group:
         folds = [fold for fold in self.folds if used[self.outputs[fold.output]]]
         found = replace(self, stores=stores, folds=folds).needed()
         items = found.statements
-        outputs = sorted([*[store.output for store in stores], *[fold.output for fold in folds]])
+        outputs = sorted({*[store.output for store in stores], *[fold.output for fold in folds]})
         found.outputs = [self.outputs[k] for k in outputs]
         found.updates = {value: whole for value, whole in self.updates.items() if value in found.outputs}
         read = {item.source for item in items if isinstance(item, Load)}
@@ -401,8 +401,12 @@ def order_of_loops(group: Group, outer: int) -> list[int]:
 def innermost(group: Group, outer: int = 0) -> int | None:
     """The axis along which most arrays are contiguous; stores count twice, and the last axis wins a tie."""
     best, chosen = None, None
-    stored = [store.line for store in group.stores]
-    read = [item.line for item in group.statements if isinstance(item, Load | Iota)]
+    stored = [store.line for store in group.stores if group.outputs[store.output].type.dtype.kind != "c"]
+    stored += [halved(store.line) for store in group.stores if group.outputs[store.output].type.dtype.kind == "c"]
+    read = [item.line for item in group.statements if isinstance(item, Iota)]
+    for item in group.statements:
+        if isinstance(item, Load):
+            read.append(halved(item.line) if is_of_pairs(group.inputs[item.source]) else item.line)
     lines = [*read, *stored, *stored, *[fold.line for fold in group.folds]]
     for axis, size in enumerate(group.domain):
         if axis < outer:
@@ -415,6 +419,16 @@ def innermost(group: Group, outer: int = 0) -> int | None:
         if best is None or score >= best:
             best, chosen = score, axis
     return chosen
+
+
+def halved(line: Line) -> Line:
+    """Where a pair is, in pairs, of the line of one of its parts."""
+    return Line(line.offset // 2, tuple([stride // 2 for stride in line.strides]))
+
+
+def is_of_pairs(value: Value) -> bool:
+    """Whether an array is complex numbers, as pairs of real ones."""
+    return value.producer is not None and value.producer.op.name == "parts"
 
 
 def permuted(group: Group, order: Sequence[int]) -> Group:

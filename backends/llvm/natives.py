@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Final
 
 from srcgrad.backends.llvm import scalars
+from srcgrad.backends.llvm.complexes import PARTS
 from srcgrad.backends.llvm.indices import VIEWS
-from srcgrad.backends.llvm.kinds import is_large, is_loop_type, is_plain
+from srcgrad.backends.llvm.kinds import is_large, is_loop_type, is_plain, is_static
 from srcgrad.backends.llvm.loops import REDUCTIONS
 from srcgrad.backends.llvm.pieces import PIECED, pieces_of
 from srcgrad.backends.llvm.steps import Step, step_for
@@ -41,7 +42,7 @@ def fused_kind(operation: Operation) -> str:
     if operation.regions or len(operation.results) != 1:
         return "other"
     type = operation.results[0].type
-    if not is_loop_type(type):
+    if not is_loop_type(type) and (name != "complex" or not is_static(type)):
         return "other"
     for value in operation.operands:
         if value.type is not type and not is_loop_type(value.type):
@@ -50,6 +51,8 @@ def fused_kind(operation: Operation) -> str:
         return "view"
     if name == "iota":
         return "compute" if scalars.supports_iota(type.dtype) else "other"
+    if name == "complex":
+        return "compute" if operation.operands[0].type.dtype != scalars.F16 else "other"
     if name in REDUCTIONS:
         return "compute" if scalars.supports_fold(operation) else "other"
     return "compute" if scalars.supports(operation) else "other"
@@ -112,7 +115,7 @@ class Natives:
         if not all(is_plain(type) for type in types):
             return False
         name = operation.op.name
-        if name in ("check", "tape_length"):
+        if name in ("check", "tape_length") or operation.op is PARTS:
             return True
         if operation.regions:
             return name in CONTROL and all(map(self.is_native_region, operation.regions))

@@ -14,7 +14,17 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from srcgrad.backends.llvm.indices import Line, strides_of
-from srcgrad.backends.llvm.loops import Group, Load, Statement, arranged, attrs_of, mergeable, merged, signature
+from srcgrad.backends.llvm.loops import (
+    Group,
+    Load,
+    Statement,
+    arranged,
+    attrs_of,
+    is_of_pairs,
+    mergeable,
+    merged,
+    signature,
+)
 from srcgrad.backends.llvm.planning import bytes_of
 from srcgrad.backends.llvm.target import Target
 from srcgrad.ir.core import Operation, Value
@@ -92,6 +102,9 @@ def is_straight(group: Group | Nest, target: Target) -> bool:
     if "neon" in target.features:  # LLVM has another way to choose instructions at level 0 there
         return False
     phases = group.phases if isinstance(group, Nest) else [group]
+    for phase in phases:  # level 0 has no quick way to sort pairs
+        if any(value.type.dtype.kind == "c" for value in phase.outputs) or any(map(is_of_pairs, phase.inputs)):
+            return False
     costs = [phase.cost() for phase in phases]
     short = sum([cost for cost in costs if cost < STRAIGHT_COST])
     crowded = sum([phase.crowded(target.registers) for phase in phases])

@@ -18,6 +18,7 @@ from types import MappingProxyType
 from typing import ClassVar, Final
 
 from srcgrad.backends.llvm import scalars
+from srcgrad.backends.llvm.complexes import PARTS
 from srcgrad.backends.llvm.indices import Line, Piece, View, flat, strides_of, unit, view_index, whole_view
 from srcgrad.backends.llvm.loops import REDUCTIONS, Compute, Group, attrs_of
 from srcgrad.backends.llvm.natives import ALIAS, Natives, fused_kind
@@ -356,7 +357,7 @@ class _Planner:
                 alias = self.aliases.get(operation)
                 read = operation.operands if alias is None else alias[:1]
                 base = max([inside.get(value, 0) for value in read], default=0)
-                view = bool(operation.results) and operation.results[0] in self.views
+                view = operation.op is PARTS or (bool(operation.results) and operation.results[0] in self.views)
                 time = base if view else base + 1
                 if operation.op.effect or operation.regions:
                     time = effects = max(time, effects)
@@ -564,8 +565,8 @@ class _Planner:
 
     def with_groups(self, operation: Operation) -> Operation:
         """The operation with groups in its regions; views that are aliases as such."""
-        if operation in self.aliases:
-            base, offset = self.aliases[operation]
+        if operation in self.aliases or operation.op is PARTS:
+            base, offset = self.aliases.get(operation, (operation.operands[0], 0))
             alias = Operation(ALIAS, (base,), {"offset": offset}, (), [operation.results[0].type], operation.span)
             alias.results = operation.results
             return alias

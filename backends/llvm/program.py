@@ -25,7 +25,7 @@ from srcgrad.backends.llvm.loops import Compute, Constant, Group, Iota, Load
 from srcgrad.backends.llvm.natives import role_of
 from srcgrad.backends.llvm.planning import ALIGNMENT, Plan, Root, bytes_of, in_memory, rounded
 from srcgrad.ir.core import Literal, Operation, Value
-from srcgrad.ir.types import ArrayType, TapeType
+from srcgrad.ir.types import ArrayType, TapeType, real_dtype
 
 if TYPE_CHECKING:
     from srcgrad.backends.llvm.modules import Program
@@ -452,7 +452,7 @@ class SectionWriter:
                 place = scope.base + root.offset + shift
                 if not place % ALIGNMENT:
                     alone = not shift and root.size == bytes_of(value.type)
-                    found[value] = Place(place // value.type.dtype.itemsize, alone)
+                    found[value] = Place(place // real_dtype(value.type.dtype).itemsize, alone)
         return found if len(found) >= MANY else NOWHERE
 
     def target(self, scope: Scope, value: Value) -> str:
@@ -489,12 +489,11 @@ class SectionWriter:
                 assert isinstance(item, Compute)
                 values.append(scalars.emit(e, item.operation, [values[k] for k in item.operands], item.function))
         for store in group.stores:
-            output = group.outputs[store.output]
+            output, number = group.outputs[store.output], values[store.statement]
             if in_memory(output.type):
-                place = self.offset(self.target(scope, output), store.line.offset * output.type.dtype.itemsize)
-                self.store(place, values[store.statement])
+                self.store(self.offset(self.target(scope, output), store.line.offset * number.dtype.itemsize), number)
             else:
-                scope.env[output] = values[store.statement]
+                scope.env[output] = number
 
     def step(self, scope: Scope, operation: Operation) -> None:
         name, step = self.program.use_step(operation), self.program.step(operation)[1]

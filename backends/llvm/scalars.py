@@ -129,6 +129,7 @@ TABLE: Final[dict[str, Callable[..., Number]]] = {
     "add": _arithmetic("fadd", "add", "or"),
     "sub": _arithmetic("fsub", "sub"),
     "mul": _arithmetic("fmul", "mul", "and"),
+    "product": lambda e, a, b: e.mul(a, b),
     "div": lambda e, a, b: e.div(a, b),
     "identity": lambda e, a: a,
     "stop_gradient": lambda e, a: a,
@@ -182,7 +183,7 @@ _MEMBERS: Final[dict[str, Callable[[Attrs], str | None]]] = {
     "bessel_slope": lambda attrs: f"i{attrs['order']}e_slope" if attrs["n"] == 1 and attrs["kind"] == "i" else None,
 }
 """The functions of `vector_math` that members of families are."""
-_FREE: Final = frozenset({"identity", "stop_gradient", "cast"})
+_FREE: Final = frozenset({"identity", "stop_gradient", "cast", "complex"})
 _SLOW: Final = frozenset({"div", "kinked_sqrt", "reciprocal", "sqrt"})
 _IN_HALVES: Final = frozenset({"select", "neg", "abs", "identity", "stop_gradient", "sign_bit"})
 """Ops that are exact on float16 itself."""

@@ -70,7 +70,7 @@ class GroupWriter:
         self.views = views
         self.kept = kept
         self.places = places
-        self.own = {value for value in outputs if not is_fold(value)}
+        self.own = {value for value in outputs if not is_fold(value) and not is_joined(value)}
         """The kept values that this group itself computes: read in place, they are in registers."""
         self.wanted: list[tuple[int, Value, Where]] = []
         """What is computed, by its place in the program."""
@@ -91,7 +91,7 @@ class GroupWriter:
         """The pieces of views, by where these are read."""
         self.sources: dict[Value, int] = {}
         self.computed: dict[Value, list[int]] = {}
-        self.want([folded(value) if is_fold(value) else value for value in outputs])
+        self.want([shown for value in outputs for shown in kept_of(value)])
         self.compute()
         for value in outputs:
             self.keep(value)
@@ -334,6 +334,11 @@ class GroupWriter:
         """Have a value kept as an output."""
         group, output = self.group, len(self.group.outputs)
         group.outputs.append(value)
+        if is_joined(value):
+            strides = tuple([2 * stride for stride in strides_of(group.domain)])
+            for k, part in enumerate(kept_of(value)):
+                group.stores.append(Store(output, self.read(part, self.identity), Line(k, strides)))
+            return
         if not is_fold(value):
             group.stores.append(Store(output, self.read(value, self.identity), Line(0, strides_of(group.domain))))
             return
@@ -348,6 +353,19 @@ def is_fold(value: Value) -> bool:
     """Whether a value is a reduction over some axes."""
     producer = value.producer
     return producer is not None and producer.op.name in REDUCTIONS and bool(producer.attrs["axes"])
+
+
+def is_joined(value: Value) -> bool:
+    """Whether a value is the complex numbers of two parts."""
+    return value.type.dtype.kind == "c" and value.producer is not None and value.producer.op.name == "complex"
+
+
+def kept_of(value: Value) -> Sequence[Value]:
+    """What a group computes for an output."""
+    if is_joined(value):
+        assert value.producer is not None
+        return value.producer.operands
+    return (folded(value) if is_fold(value) else value,)
 
 
 def folded(value: Value) -> Value:

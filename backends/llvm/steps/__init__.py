@@ -48,7 +48,6 @@ def writers() -> dict[str, tuple[StepWriter, ...]]:
     from srcgrad.backends.llvm.steps import (
         blas,
         cofactors,
-        complexes,
         convolution,
         cumulative,
         decompositions,
@@ -71,7 +70,7 @@ def writers() -> dict[str, tuple[StepWriter, ...]]:
         ufuncs,
     )
 
-    elements = (indexing, movement, cumulative, extremes, sorts, selection, ordering, integers, special, complexes)
+    elements = (indexing, movement, cumulative, extremes, sorts, selection, ordering, integers, special)
     found: dict[str, tuple[StepWriter, ...]] = {}
     for module in (
         *elements,

@@ -85,6 +85,7 @@ _COMPUTED: Final[dict[str, Any]] = {
     "pow": power.pow,
     "cbrt": power.cbrt,
     "hypot": power.hypot,
+    "log_hypot": power.log_hypot,
     "erf": error.erf,
     "erfc": error.erfc,
     "erfcx": error.erfcx,
@@ -99,7 +100,8 @@ _COMPUTED: Final[dict[str, Any]] = {
 }
 
 _WIDENED: Final = frozenset(
-    {"logaddexp", "logaddexp2", "hypot", "erfc", "erfcx", "bell", "half_bell", "gammaln", "digamma", "trigamma"}
+    {"logaddexp", "logaddexp2", "log_hypot", "hypot", "erfc", "erfcx", "bell", "half_bell"}
+    | {"gammaln", "digamma", "trigamma"}
     | {"i0", "i1", "i2", "i0e", "i1e", "i0e_slope", "i1e_slope"}
 )
 """What of float32 numbers is computed in float64: their terms cancel, or overflow, or are raised to powers."""

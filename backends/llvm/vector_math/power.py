@@ -5,6 +5,7 @@ pow(x, y) = exp(y log|x|) with the logarithm and its product with y as pairs.
 
 from __future__ import annotations
 
+import math
 from typing import Final, NamedTuple
 
 from srcgrad.backends.llvm import coefficients as c
@@ -268,4 +269,24 @@ def hypot(e: Emitter, x: Number, y: Number, form: Format) -> Number:
         large, small = e.mul(large, up), e.mul(small, up)
         found = e.mul(e.intrinsic("sqrt", e.fma(large, large, e.mul(small, small))), down)
     endless = e.integer("or", e.compare("oeq", a, INFINITY), e.compare("oeq", b, INFINITY))
+    return e.select(endless, INFINITY, found)
+
+
+def log_hypot(e: Emitter, x: Number, y: Number, form: Format) -> Number:
+    """log √(x² + y²) = log(s + r)/2 with s + r the sum of the squares, which may cancel 1: log(s) + r/s."""
+    a, b = magnitude(e, x), magnitude(e, y)
+    endless = e.integer("or", e.compare("oeq", a, INFINITY), e.compare("oeq", b, INFINITY))
+    if form.spare:
+        return e.select(endless, INFINITY, e.mul(log(e, e.fma(a, a, e.mul(b, b)), DOUBLE), 0.5))
+    swap = e.compare("ogt", b, a)
+    large, small = e.select(swap, b, a), e.select(swap, a, b)
+    huge, tiny = e.compare("ogt", large, 2.0**500), e.compare("olt", large, 2.0**-400)
+    up = e.select(huge, 2.0**-600, e.select(tiny, 2.0**600, e.like(1.0, x)))
+    shift = e.select(huge, 600 * math.log(2), e.select(tiny, -600 * math.log(2), e.like(0.0, x)))
+    square, lost = exact_product(e, e.mul(large, up), e.mul(large, up))
+    other, more = exact_product(e, e.mul(small, up), e.mul(small, up))
+    total, rest = quick_sum(e, square, other)
+    rest = e.div(e.add(rest, e.add(lost, more)), total)
+    near = e.compare("olt", magnitude(e, rest), 1.0)  # else it is nan: of 0, or of what is infinite
+    found = e.add(e.mul(e.add(log(e, total, form), e.select(near, rest, 0.0)), 0.5), shift)
     return e.select(endless, INFINITY, found)

@@ -135,6 +135,11 @@ CASES = {
 }
 
 
+def pairs(x: Any, y: Any) -> Any:
+    """Complex numbers of these parts."""
+    return np.stack([x, y], -1).view(np.result_type(x.dtype, np.complex64))[..., 0]
+
+
 class PairCase(NamedTuple):
     exact: Callable[[Any, Any], Any]
     known: Callable[..., Any]
@@ -145,6 +150,7 @@ class PairCase(NamedTuple):
 PAIRS = {
     "pow": PairCase(mp.power, np.power, 1.5, 2),
     "hypot": PairCase(mp.hypot, np.hypot, 1.2),
+    "log_hypot": PairCase(lambda x, y: mp.log(mp.hypot(x, y)), lambda x, y: np.log(pairs(x, y)).real, 1.25),
     "arctan2": PairCase(mp.atan2, np.arctan2, 2, 2),
     "logaddexp": PairCase(lambda x, y: mp.log(mp.exp(x) + mp.exp(y)), np.logaddexp, 1.2),
     "logaddexp2": PairCase(lambda x, y: mp.log(mp.power(2, x) + mp.power(2, y), 2), np.logaddexp2, 1.2),
