@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from srcgrad.backends.llvm import scalars
-from srcgrad.backends.llvm.emitter import Emitter, Number
+from srcgrad.backends.llvm.emitter import Emitter, Number, scalar_name
 from srcgrad.backends.llvm.steps import Step, StepWriter
 from srcgrad.backends.llvm.steps.body import Body, parts_of, split
 from srcgrad.backends.llvm.target import Target
@@ -236,32 +236,81 @@ def ordered(operation: Operation, name: str, target: Target) -> Step | None:
 
 
 def searchsorted(operation: Operation, name: str, target: Target) -> Step | None:
-    """Binary search of each value."""
+    """Binary search of each value; of several side by side where keys are one number."""
     w = Body(operation, name, target)
     nodes = w.types[0]
     if not scalars.is_register(real_dtype(nodes.dtype)):
         return None
     size, examples = nodes.static_shape[-1], math.prod(nodes.static_shape[:-1])
     each = w.types[1].size // examples if examples else 0
-    left = operation.attrs["side"] == "left"
+    together = nodes.dtype.kind in "iuf" and nodes.dtype.itemsize >= 4 and size > 0 and 0 not in w.unread
+    lanes = w.lanes_of(INT64, nodes.dtype) if together else 1
+    side_by_side = each // lanes * lanes if together else 0
 
-    def search(indices: list[Number]) -> None:
-        example, k = indices
+    def some(example: Number, k: Number, lanes: int) -> None:
         place = w.plus(w.times(example, each), k)
-        value, first = keys_of(w, w.read_parts(1, place)), w.times(example, size)
+        w.write(place, _many_places(w, w.read(1, place, lanes), w.times(example, size), size))
 
-        def halve(state: list[Number]) -> list[Number]:
-            low, high = state
-            middle = w.e.integer("lshr", w.plus(low, high), w.i64(1))
-            node = keys_of(w, w.read_parts(0, w.plus(first, middle)))
-            after = less(w, node, value) if left else w.e.invert(less(w, value, node))
-            return [w.e.select(after, w.plus(middle, 1), low), w.e.select(after, high, middle)]
+    def search(example: Number) -> None:
+        w.each(side_by_side, lambda k: some(example, k, lanes), step=lanes)
+        if together:
+            w.each(each, lambda k: some(example, k, 1), side_by_side)
+        else:
+            w.each(each, lambda k: _place(w, w.plus(w.times(example, each), k), w.times(example, size), size))
 
-        found = w.while_([w.i64(0), w.i64(size)], lambda state: w.e.compare("slt", state[0], state[1]), halve)
-        w.write(place, found[0])
-
-    w.nest((examples, each), search)
+    w.each(examples, search)
     return w.finish()
+
+
+def _is_before(w: Body, node: Parts, value: Parts) -> Number:
+    """Whether a value belongs behind a node."""
+    return less(w, node, value) if w.operation.attrs["side"] == "left" else w.e.invert(less(w, value, node))
+
+
+def _many_places(w: Body, values: Number, first: Number, size: int) -> Number:
+    """Where values belong among the nodes from ``first`` on: the same halves of as many nodes are chosen for each.
+
+    The steps are known, and so there is no branch, of which every second one would be foreseen wrongly.
+    """
+    e, lanes = w.e, values.lanes
+    value, low = keys_of(w, [values]), e.constant(0, INT64, lanes)
+    while size:
+        half = (size + 1) // 2
+        places = e.integer("add", e.integer("add", low, half - 1), e.splat(first, lanes))
+        node = keys_of(w, [_gathered(w, places, values.dtype)])
+        low = e.select(_is_before(w, node, value), e.integer("add", low, half), low)
+        size -= half
+    return low
+
+
+def _gathered(w: Body, places: Number, dtype: DType) -> Number:
+    """The nodes at some places."""
+    e, lanes = w.e, places.lanes
+    if lanes == 1:
+        return w.load("%in0", places, dtype)
+    name = scalar_name(dtype)
+    vector, suffix = f"<{lanes} x {name}>", f"v{lanes}{ {'float': 'f32', 'double': 'f64'}.get(name, name) }.v{lanes}p0"
+    function = f"@llvm.masked.gather.{suffix}"
+    e.declarations.add(f"declare {vector} {function}(<{lanes} x ptr>, i32, <{lanes} x i1>, {vector})")
+    pointers = e.emit(f"getelementptr inbounds {name}, ptr %in0, <{lanes} x i64> {places.text}")
+    given = (
+        f"<{lanes} x ptr> {pointers}, i32 {dtype.itemsize}, <{lanes} x i1> splat (i1 true), {vector} zeroinitializer"
+    )
+    return Number(e.emit(f"call {vector} {function}({given})"), dtype, lanes)
+
+
+def _place(w: Body, place: Number, first: Number, size: int) -> None:
+    """Where one value belongs, of numbers that have two parts."""
+    value = keys_of(w, w.read_parts(1, place))
+
+    def halve(state: list[Number]) -> list[Number]:
+        low, high = state
+        middle = w.e.integer("lshr", w.plus(low, high), w.i64(1))
+        after = _is_before(w, keys_of(w, w.read_parts(0, w.plus(first, middle))), value)
+        return [w.e.select(after, w.plus(middle, 1), low), w.e.select(after, high, middle)]
+
+    found = w.while_([w.i64(0), w.i64(size)], lambda state: w.e.compare("slt", state[0], state[1]), halve)
+    w.write(place, found[0])
 
 
 WRITERS: Final[dict[str, StepWriter]] = {

@@ -342,6 +342,18 @@ def test_sorting_is_stable_and_puts_nan_last(dtype: str, size: int) -> None:
         require("searchsorted", np.sort(values), random.permutation(values).reshape(1, -1), side=side)
 
 
+@pytest.mark.parametrize("dtype", ["f8", "f4", "i8", "u4", "i2"])
+@pytest.mark.parametrize("size", [1, 2, 3, 11, 64])
+def test_values_are_searched_side_by_side(size: int, dtype: str) -> None:
+    """In whole vectors and what is left over, each row among its own nodes, at nodes and beyond all of them."""
+    random = np.random.default_rng(size)
+    nodes = np.sort(random.integers(0, 40, (3, size)).astype(dtype), axis=1)
+    values = random.integers(0, 45, (3, 21)).astype(dtype)
+    for side in ("left", "right"):
+        require("searchsorted", nodes, values, side=side)
+        require("searchsorted", nodes[1], values, side=side)
+
+
 # --- numbers ------------------------------------------------------------------------------------------------------
 
 
