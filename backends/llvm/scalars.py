@@ -15,6 +15,7 @@ import numpy as np
 from srcgrad.backends.llvm.emitter import BOOL, F32, F64, NAMES, DType, Emitter, Number
 from srcgrad.backends.llvm.target import TARGET
 from srcgrad.backends.llvm.vector_math import FUNCTIONS
+from srcgrad.backends.llvm.vector_math.exponents import frexp_exponent, ldexp
 from srcgrad.ir.core import Attrs, Operation
 
 F16: Final = np.dtype(np.float16)
@@ -167,6 +168,8 @@ TABLE: Final[dict[str, Callable[..., Number]]] = {
     "is_finite": _test("one", np.inf, True),
     "is_inf": _test("oeq", np.inf, False),
     "sign_bit": _sign_bit,
+    "frexp_exponent": frexp_exponent,
+    "ldexp": ldexp,
 }
 ROUNDED_ONCE: Final[dict[str, Callable[..., Number]]] = {
     "product_plus": lambda e, a, b, c: e.add(e.mul(a, b), c) if e.separate else e.fma(a, b, c),
@@ -184,7 +187,7 @@ _MEMBERS: Final[dict[str, Callable[[Attrs], str | None]]] = {
 }
 """The functions of `vector_math` that members of families are."""
 _FREE: Final = frozenset({"identity", "stop_gradient", "cast", "complex"})
-_SLOW: Final = frozenset({"div", "kinked_sqrt", "reciprocal", "sqrt"})
+_SLOW: Final = frozenset({"div", "frexp_exponent", "kinked_sqrt", "ldexp", "reciprocal", "sqrt"})
 _IN_HALVES: Final = frozenset({"select", "neg", "abs", "identity", "stop_gradient", "sign_bit"})
 """Ops that are exact on float16 itself."""
 

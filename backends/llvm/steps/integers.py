@@ -272,36 +272,6 @@ def _nextafter(e: Emitter, a: Number, b: Number) -> Number:
     return e.select(e.compare("uno", a, b), e.add(a, b), found)
 
 
-def _frexp_exponent(e: Emitter, a: Number) -> Number:
-    """From the bits of the exponent; subnormal numbers are scaled first. Of 0, inf and nan it is 0."""
-    fraction, bias = {4: (23, 127), 8: (52, 1023)}[a.dtype.itemsize]
-    small = e.compare("olt", e.intrinsic("fabs", a), 2.0 ** (1 - bias))
-    scaled = e.select(small, e.mul(a, 2.0**60), a)
-    shifted = e.integer("lshr", e.bits(scaled), e.like(fraction, e.bits(scaled)))
-    exponent = e.integer("and", shifted, e.like(2 * bias + 1, shifted))
-    found = e.integer("sub", exponent, e.select(small, e.like(bias + 59, exponent), bias - 1))
-    regular = e.binary("and", scalars.TABLE["is_finite"](e, a), e.compare("une", a, 0.0))
-    return scalars.cast(e, e.select(regular, found, 0), np.dtype(np.int32))
-
-
-def _ldexp(e: Emitter, a: Number, n: Number) -> Number:
-    """Powers of two, multiplied one after the other so that one product alone is rounded."""
-    dtype, wide = a.dtype, np.dtype(np.int64)
-    x = a if dtype == F64 else e.convert("fpext", a, F64)
-    n = n if n.dtype == wide else e.convert("sext", n, wide)
-    with e.strict():
-        for most, least in ((1023, 53 - 1022), (1023, 53 - 1022)):
-            large, small = e.compare("sgt", n, 1023), e.compare("slt", n, -1022)
-            step = e.select(large, e.like(most, n), e.select(small, e.like(least, n), 0))
-            factor = e.select(large, e.like(2.0**most, x), e.select(small, e.like(2.0**least, x), 1.0))
-            x, n = e.mul(x, factor), e.integer("sub", n, step)
-        n = e.select(e.compare("sgt", n, 1023), 1023, n)
-        n = e.select(e.compare("slt", n, -1022), -1022, n)
-        biased = e.integer("add", n, e.like(1023, n))
-        found = e.mul(x, e.from_bits(e.integer("shl", biased, e.like(52, n))))
-    return found if dtype == F64 else e.convert("fptrunc", found, dtype)
-
-
 def _loop(function: Function, lanes: int | None = None, halves: bool = True) -> StepWriter:
     """A step that is ``function`` at each element; ``halves``: whether float16 is computed in float32."""
 
@@ -326,6 +296,4 @@ WRITERS: Final[dict[str, StepWriter]] = {
     "cast": cast,
     "spacing": _loop(_spacing, halves=False),
     "nextafter": _loop(_nextafter, halves=False),
-    "frexp_exponent": _loop(_frexp_exponent),
-    "ldexp": _loop(_ldexp),
 }
