@@ -16,8 +16,8 @@ from srcgrad.backends.llvm.target import Target
 from srcgrad.ir.core import Operation
 from srcgrad.ir.types import real_dtype
 
-TAPS: Final = 4
-"""How many elements of the shorter operand meet the row that is in registers."""
+TAPS: Final = 8
+"""How many elements of the shorter operand meet the row that is in registers, at most."""
 
 
 def convolve(operation: Operation, name: str, target: Target) -> Step | None:
@@ -72,8 +72,11 @@ class _Window:
         row = _Row(self, here, w.plus(there, self.starts[-1]), short)
         count = self.short[-1]
         whole = 0 if self.dtype.kind == "c" else count - count % TAPS
-        w.each(whole, row.gain_several, step=TAPS)
-        w.each(count, row.gain, whole)
+        w.each(whole, lambda first: row.gain_several(first, TAPS), step=TAPS)
+        if self.dtype.kind == "c":
+            w.each(count, row.gain)
+        elif count > whole:
+            row.gain_several(w.i64(whole), count - whole)
 
     def add_complex(self, place: Number, source: Number, factor: list[Number]) -> None:
         w, e, part = self.w, self.w.e, real_dtype(self.dtype)
@@ -98,10 +101,10 @@ class _Row:
         low, high = self.window.bounds(-1, j)
         self.add([j], low, high)
 
-    def gain_several(self, first: Number) -> None:
+    def gain_several(self, first: Number, taps: int) -> None:
         """Add what elements from ``first`` on give: where all of them do, in one pass; then where only some do."""
         w, e = self.w, self.w.e
-        several = [w.plus(first, k) for k in range(TAPS)]
+        several = [w.plus(first, k) for k in range(taps)]
         begin, _ = self.window.bounds(-1, several[-1])
         _, end = self.window.bounds(-1, first)
         end = e.select(e.compare("slt", end, begin), begin, end)
@@ -111,7 +114,7 @@ class _Row:
             self.add([w.plus(first, k)], low, e.select(e.compare("slt", high, begin), high, begin))
             self.add([w.plus(first, k)], end, high)
 
-        w.each(TAPS, edges)
+        w.each(taps, edges)
         self.add(several, begin, end)
 
     def add(self, elements: Sequence[Number], low: Number, high: Number) -> None:
