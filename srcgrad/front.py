@@ -42,7 +42,7 @@ BACKEND: Final = intern("llvm")
 """The backend whose programs have tables."""
 MOST_TABLES: Final = 4
 """How many signatures of an object have a table; they are tried in turn, the newest first."""
-NUMBERS: Final = (float, np.float64, np.float32, np.float16)
+NUMBERS: Final = (float, np.float64, np.float32, np.float16, complex, np.complex128, np.complex64)
 """The classes of numbers that a program in machine code takes."""
 MOST_PAIRS: Final = 512
 """Of how many pairs of arrays a table asks whether they share memory."""
@@ -234,7 +234,7 @@ def require_leaf(table: Table, register: int, leaf: Any) -> None:
         if not (leaf.flags.c_contiguous and leaf.flags.aligned and id(leaf.dtype) in KNOWN_DTYPES):
             raise Unserved
         table.require_array(register, leaf.dtype, leaf.shape)
-    elif kind in NUMBERS or kind is complex:
+    elif kind in NUMBERS:
         table.require_type(register, kind)
     elif kind is bool or kind is str:
         table.require_is(register, leaf)

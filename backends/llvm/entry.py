@@ -37,10 +37,13 @@ FAILED: Final = ("failed",)
 """The name by which a kernel's Python function is told that the loops gave `IN_PYTHON`."""
 _CONTIGUOUS_ALIGNED: Final = 0x101
 _F64: Final = np.dtype(np.float64)
+PYTHON_TYPES: Final = {_F64: "@PyFloat_Type", np.dtype(np.complex128): "@PyComplex_Type"}
+"""Python's own numbers, by the dtype that they have."""
 
 DECLARATIONS: Final = """\
 declare ptr @srcgrad_enter(ptr, ptr, i64, ptr, ptr)
 @PyFloat_Type = external global i8
+@PyComplex_Type = external global i8
 """
 """What entry functions and their tables name, beside the dtypes and their scalar types."""
 
@@ -123,7 +126,7 @@ def input_row(type: ArrayType, param: int, shapes: dict[tuple[int, ...], str], n
     """The argument's number, the rank, the dtype or, of a number, its type and another that it may have; the shape."""
     dtype, scalar = dtype_symbols(type.dtype)
     if not type.rank:
-        other = "@PyFloat_Type" if type.dtype == _F64 else scalar
+        other = PYTHON_TYPES.get(type.dtype, scalar)
         return [f"i64 {param}", "i64 0", f"ptr {scalar}", f"ptr {other}"]
     return [f"i64 {param}", f"i64 {type.rank}", f"ptr {dtype}", f"ptr {shape_symbol(type, shapes, name)}"]
 

@@ -62,6 +62,7 @@ def layout_is_known() -> bool:
         return False
     array = np.arange(6.0).reshape(2, 3)
     number, pair = np.float64(2.5), (array, array)
+    turned, one = (complex(2.5, 2.5), np.complex128(2.5 + 2.5j)), int(number.view(np.int64))
 
     def word(object: Any, offset: int) -> int:
         return int(ctypes.c_int64.from_address(id(object) + offset).value)
@@ -77,6 +78,7 @@ def layout_is_known() -> bool:
         and word(np.ones(3), pool_text.HANDLER_FIELD) == id(_numpy_function(_GET_HANDLER, ctypes.py_object)())
         and ctypes.c_double.from_address(id(number) + entry.NUMBER).value == 2.5
         and ctypes.c_double.from_address(id(2.5) + entry.NUMBER).value == 2.5
+        and [word(value, entry.NUMBER + place) for value in turned for place in (0, 8)] == [one] * 4
         and word(pair, entry.ITEMS) == id(array)
     )
 
@@ -129,7 +131,7 @@ def _add_symbols() -> None:
     symbols = {name: _python_address(name) for name in _FUNCTIONS}
     symbols["PyArray_NewFromDescr"] = _numpy_place(_NEW_FROM_DESCR)
     symbols["PyArray_Scalar"] = _numpy_place(_SCALAR)
-    symbols["PyArray_Type"], symbols["PyFloat_Type"] = id(np.ndarray), id(float)
+    symbols["PyArray_Type"], symbols["PyFloat_Type"], symbols["PyComplex_Type"] = id(np.ndarray), id(float), id(complex)
     if ARRAYS_ARE_KNOWN:
         handler = _numpy_handler()
         symbols["srcgrad_numpy_handler"] = id(handler)

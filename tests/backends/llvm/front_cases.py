@@ -101,6 +101,8 @@ CHANGES = [
         "a, b = np.arange(3.0), np.ones(3)\ndef f(x): return np.sum(a * np.sin(x) * b)",
         "both = np.arange(4.0)\na, b = both[1:], both[:-1]",
     ),
+    Change("complex_number", "s = 2.0 - 1j\ndef f(x): return np.abs(s) * np.sin(x)", "s = 1.0 + 3j"),
+    Change("complex_kind", "s = np.complex64(2j)\ndef f(x): return np.sin(x) * np.abs(s)", "s = np.complex128(1.1j)"),
     Change("scalar_kind", "s = np.float64(2.0)\ndef f(x): return s * np.sin(x)", "s = np.float32(3.0)"),
     Change("transform_rebound", "k = lambda x: x**3\nh = sg.grad(k)\ndef f(x): return h(x)", "h = sg.grad(np.sin)"),
     Change(

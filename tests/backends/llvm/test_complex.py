@@ -324,6 +324,19 @@ def test_second_derivatives() -> None:
     np.testing.assert_allclose(sg.hessian(f, backend="llvm")(x), sg.hessian(f, backend="numpy")(x), rtol=1e-12)
 
 
+@pytest.mark.parametrize("z", [1.0 + 2.0j, np.complex128(1.0 + 2.0j), np.complex64(1.0 + 2.0j)])
+def test_numbers_reach_machine_code_without_python(z: Any) -> None:
+    """Python's and NumPy's numbers are read where they are: no call converts them."""
+    kernel = BACKEND.compile(build(lambda z: z * z, np.asarray(z, getattr(z, "dtype", None)))).run
+    slow: Any = kernel.__self__
+    calls: list[Any] = []
+    assert kernel(z)[0] == z * z
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(np, "require", lambda *given, **more: calls.append(given))
+        assert kernel(z)[0] == z * z
+    assert callable(slow) and not calls
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_random_chains(seed: int) -> None:
     """Chains of operations on arrays that broadcast, with sums of them, are what NumPy computes."""

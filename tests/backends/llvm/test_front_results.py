@@ -100,6 +100,9 @@ RESULTS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "pushed by hvp": (lambda b: Hvp(pair, False, b), ((X, X), (X, X))),
     "one pushed by hvp": (lambda b: Hvp(lambda t: pair(t.a, t.b), False, b), ((Instance(X, X),), (Instance(X, X),))),
     "complex": (lambda b: sg.jit(lambda x: x * x, backend=b), (1.0 + 2.0j,)),
+    "complex128": (lambda b: sg.grad(lambda x: np.abs(x * x), backend=b), (np.complex128(1.0 + 2.0j),)),
+    "complex64": (lambda b: sg.jit(lambda x: (x * x, x.real), backend=b), (np.complex64(1.0 + 2.0j),)),
+    "complex arrays": (lambda b: sg.value_and_grad(lambda x: np.sum(np.abs(x * x)), backend=b), (X + 1j,)),
     "weak": (lambda b: sg.jit(lambda x, y: np.matmul(x, x) * y, backend=b), (np.eye(2, dtype=np.float32), 2.0)),
 }
 
