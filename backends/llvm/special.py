@@ -172,6 +172,12 @@ def sinc_derivative(operands: Sequence[Term], attrs: Attrs) -> Term:
     return found
 
 
+def norm(operands: Sequence[Term], attrs: Attrs) -> Term:
+    """The root of the sum of squares."""
+    found: Term = REGISTRY["sqrt"](REGISTRY["reduce_sum"](REGISTRY["square"](operands[0]), **attrs))
+    return found
+
+
 def of_floats(operation: Operation) -> bool:
     """Whether all operands are numbers that registers hold."""
     return all(value.type.dtype in (F64, F32) for value in operation.operands)
@@ -210,6 +216,7 @@ SPECIAL: Final[dict[str, tuple[Callable[[Operation], bool], Expansion]]] = {
     "pow": (is_known_power, known_power),
     "pow_log": (is_power, power_with_logarithm),
     "ndtr": (of_floats, in_float64(ndtr)),
+    "reduce_norm": (of_floats, norm),
     "rel_entr": (of_floats, in_float64(rel_entr)),
     "sinc": (of_numbers, in_float64(sinc)),
     "sinc_derivative": (is_low, in_float64(sinc_derivative)),

@@ -115,7 +115,22 @@ def padded(x: Any, axis: int, width: Side, mode: str, option: Any) -> Any:
 
 
 def picked(x: Any, axis: int, width: Side, mode: Any) -> Any:
-    """Modes in which every new element is an old one."""
+    """Modes in which every new element is an old one: parts that are joined, where the pads are no longer than it."""
+    size, (before, after) = x.shape[axis], width
+    if mode == "edge":
+        ends = [
+            broadcast_to(end(x, axis, side), (*x.shape[:axis], width[side], *x.shape[axis + 1 :])) for side in (0, 1)
+        ]
+        return concatenate([ends[0], x, ends[1]], axis)
+    skipped = mode == "reflect"
+    if max(width) <= size - skipped:
+        if mode == "wrap":
+            parts = [slice(size - before, size), slice(0, after)]
+        else:
+            parts = [slice(skipped, skipped + before), slice(size - skipped - after, size - skipped)]
+        sides = [x[prefix(axis, part)] for part in parts]
+        sides = sides if mode == "wrap" else [flip(side, axis) for side in sides]
+        return concatenate([sides[0], x, sides[1]], axis)
     return x[prefix(axis, np.pad(np.arange(x.shape[axis]), width, mode=mode))]
 
 
