@@ -42,6 +42,7 @@ from srcgrad.tracing.purity import is_ufunc_method
 from srcgrad.tracing.reach import ObjectAnalysis
 from srcgrad.tracing.tracer import FUNCTIONS
 from srcgrad.tracing.ufuncs import has_rule
+from srcgrad.tracing.unasked import attribute, is_among
 
 CAPACITY = 1024
 """How many programs, and how many code objects, are remembered."""
@@ -101,18 +102,15 @@ CONSTRUCTORS = frozenset(
 
 def is_pure(thing: object) -> bool:
     """Whether calling this traces the same operations every time."""
-    try:
-        if isinstance(thing, (types.FunctionType, type)) or is_multimethod(thing):
-            load_scipy_rules(thing)
-        if any(thing in known for known in (SAFE_BUILTINS, FUNCTIONS, CONSTRUCTORS, PURE_FUNCTIONS)):
-            return True
-        if any(thing in known for known in (ARITHMETIC, SEQUENCE_TOOLS, ITERATORS, CONTEXTS)):
-            return True
-    except TypeError:
-        return False
+    if isinstance(thing, (types.FunctionType, type)) or is_multimethod(thing):
+        load_scipy_rules(thing)
+    if any(is_among(thing, known) for known in (SAFE_BUILTINS, FUNCTIONS, CONSTRUCTORS, PURE_FUNCTIONS)):
+        return True
+    if any(is_among(thing, known) for known in (ARITHMETIC, SEQUENCE_TOOLS, ITERATORS, CONTEXTS)):
+        return True
     if isinstance(thing, np.ufunc):
         return has_rule(thing)
-    owner = getattr(thing, "__self__", None)
+    owner = attribute(thing, "__self__")
     if isinstance(owner, np.ufunc):
         return is_ufunc_method(owner, getattr(thing, "__name__", "")) and has_rule(owner)
     if isinstance(thing, type):
@@ -149,7 +147,7 @@ def code_of(function: Any) -> Hashable:
     if type(function) is types.FunctionType and not function.__dict__:
         return function.__code__
     while True:
-        inner = getattr(function, "__srcgrad_wrapped__", None)
+        inner = attribute(function, "__srcgrad_wrapped__")
         if isinstance(inner, tuple):
             inner = inner[0]
         if inner is None and isinstance(function, functools.partial):
@@ -157,7 +155,8 @@ def code_of(function: Any) -> Hashable:
         if inner is None:
             break
         function = inner
-    return getattr(function, "__code__", None)
+    code: Hashable = attribute(function, "__code__")
+    return code
 
 
 class Table:
@@ -254,10 +253,9 @@ def is_convertible(thing: object) -> bool:
     if is_pure(thing) or is_host_function(thing) or library_code(thing) is not None or is_distribution(thing):
         return True
     operators_cell()  # with which the rules of Python's own functions are loaded
-    try:
-        return thing not in UNWATCHED and (thing in CALLS or thing in (functools.partial, functools.reduce, super))
-    except TypeError:
+    if is_among(thing, UNWATCHED):
         return False
+    return is_among(thing, CALLS) or any(thing is known for known in (functools.partial, functools.reduce, super))
 
 
 def find_captures(function: Any, floats_static: bool, converted: bool = False) -> tuple[Known, Any] | Uncacheable:

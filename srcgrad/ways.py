@@ -14,6 +14,7 @@ from srcgrad.tracing.aliasing import AliasPattern
 from srcgrad.tracing.capture import Uncacheable
 from srcgrad.tracing.conversion.convert import needs_conversion
 from srcgrad.tracing.trace import Refused
+from srcgrad.tracing.unasked import attribute
 
 
 class Retrace(NamedTuple):
@@ -102,7 +103,7 @@ def why_retraced(failures: Sequence[Failed]) -> str:
 def function_of(f: Any) -> Any:
     """The Python function under transforms, partials and methods."""
     while True:
-        inner = getattr(f, "__srcgrad_wrapped__", None)
+        inner = attribute(f, "__srcgrad_wrapped__")
         inner = inner[0] if isinstance(inner, tuple) else inner
         if inner is None and isinstance(f, functools.partial):
             inner = f.func

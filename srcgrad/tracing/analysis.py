@@ -31,6 +31,7 @@ from srcgrad.tracing.purity import (
     static_key,
 )
 from srcgrad.tracing.rebuild import COPIED, Edge, Hidden, Node, Plan, wrapped_functions
+from srcgrad.tracing.unasked import attribute
 
 _MOST_NODES: Final = 512
 _MISSING: Final = object()
@@ -79,7 +80,7 @@ class Analysis:
 
     def run(self, root: Any) -> None:
         if self.node_kind(root) in (None, "module"):
-            raise Refusal(impurity(root, getattr(root, "__name__", repr(type(root)))))
+            raise Refusal(impurity(root, attribute(root, "__name__", repr(type(root)))))
         self.guard_node(self.node(root), "function")
         done = 0
         while done < len(self.objects):
@@ -164,7 +165,7 @@ class Analysis:
         if isinstance(value, types.ModuleType):
             return "module"
         if not isinstance(value, type) and (
-            hasattr(type(value), "__srcgrad_static__") or "__srcgrad_static__" in _state(value)
+            attribute(type(value), "__srcgrad_static__") is not None or "__srcgrad_static__" in _state(value)
         ):
             return "transform"
         return None
@@ -173,9 +174,9 @@ class Analysis:
         """The node of `value`, made if it is new; `_guard_node` must follow for a new one."""
         if id(value) not in self.node_of:
             kind = self.node_kind(value)
-            label = getattr(value, "__name__", None) or f"the {kind}"
+            label = attribute(value, "__name__") or f"the {kind}"
             if kind == "partial":
-                label = f"partial({getattr(value.func, '__name__', '...')})"
+                label = f"partial({attribute(value.func, '__name__', '...')})"
             self.node_of[id(value)] = len(self.objects)
             self.objects.append(value)
             self.plan.nodes.append(Node(kind or "", str(label)))
@@ -513,7 +514,7 @@ class Analysis:
 
 
 def _state(value: Any) -> dict[str, Any]:
-    state = getattr(value, "__dict__", None)
+    state = attribute(value, "__dict__")
     return state if isinstance(state, dict) else {}
 
 

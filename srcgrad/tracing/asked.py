@@ -13,6 +13,7 @@ import numpy as np
 from srcgrad.errors import ConcretizationError, ShapeError, SrcgradError
 from srcgrad.tracing.guards import answer
 from srcgrad.tracing.trace import CURRENT, NeedsConcrete, asked_by_debugger, leaked
+from srcgrad.tracing.unasked import is_among
 
 if TYPE_CHECKING:
     from srcgrad.ir.types import ArrayType, DType
@@ -71,10 +72,7 @@ def has_rule(function: Any) -> bool:
     from srcgrad.tracing.tracer import FUNCTIONS
 
     load_scipy_rules(function)
-    try:
-        return function in FUNCTIONS
-    except TypeError:  # it has no hash
-        return False
+    return is_among(function, FUNCTIONS)
 
 
 def concrete_class(x: Any) -> type:

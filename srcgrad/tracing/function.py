@@ -25,6 +25,7 @@ from srcgrad.tracing.layout import Strides, strides_of
 from srcgrad.tracing.pytree import TreeDef, flatten
 from srcgrad.tracing.trace import CURRENT, NeedsConcrete, Refused, Trace, tracing
 from srcgrad.tracing.tracer import Deferring, Tracer, from_value
+from srcgrad.tracing.unasked import attribute
 
 TRACED = (np.ndarray, np.floating, np.complexfloating, float, complex, Tracer)
 
@@ -195,7 +196,7 @@ def collected(trace: Trace, leaves: Sequence[Any]) -> tuple[list[Any], list[Valu
     for leaf in leaves:
         result = output_value(trace, leaf)
         if result is None:
-            if hasattr(type(leaf), "__srcgrad_unfinished__"):
+            if attribute(type(leaf), "__srcgrad_unfinished__"):
                 str(leaf)  # which says what it is and raises
             if not trace.concrete and keeps_traced(leaf, 3):
                 raise Refused(f"returns a {type(leaf).__name__} that holds traced values")
@@ -208,7 +209,7 @@ def collected(trace: Trace, leaves: Sequence[Any]) -> tuple[list[Any], list[Valu
 
 def keeps_traced(x: Any, depth: int) -> bool:
     """Whether the attributes of an object are traced, or lead to what is."""
-    attributes = getattr(x, "__dict__", None)
+    attributes = attribute(x, "__dict__")
     if type(attributes) is not dict or depth == 0 or callable(x) or isinstance(x, ModuleType):
         return False
     return any(isinstance(leaf, Tracer) or keeps_traced(leaf, depth - 1) for leaf in flatten(attributes)[0])

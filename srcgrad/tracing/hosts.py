@@ -23,6 +23,7 @@ from srcgrad.ir.types import ArrayType
 from srcgrad.tracing.pytree import TreeDef, flatten
 from srcgrad.tracing.trace import CURRENT, Refused, current_span, current_trace
 from srcgrad.tracing.tracer import Tracer, from_value
+from srcgrad.tracing.unasked import attribute, is_among
 
 NUMBER: Final = ArrayType(np.dtype(np.int64))
 """The type of an object's number."""
@@ -89,12 +90,10 @@ def shared_generators() -> tuple[Any, ...]:
 
 def is_host_function(thing: object) -> bool:
     """Whether this is a draw from a shared generator, a clock, or what makes a generator."""
-    if type(getattr(thing, "__self__", None)) in OTHERS:
-        return any(thing.__self__ is shared for shared in shared_generators())  # type: ignore[attr-defined]
-    try:
-        return thing in FUNCTIONS
-    except TypeError:
-        return False
+    owner = attribute(thing, "__self__")
+    if type(owner) in OTHERS:
+        return any(owner is shared for shared in shared_generators())
+    return is_among(thing, FUNCTIONS)
 
 
 class HostObject:
@@ -276,14 +275,14 @@ def runs_later(function: Any) -> bool:
         return False
     if is_host_function(function):
         return True
-    if type(getattr(function, "__self__", None)) in OTHERS:
+    if type(attribute(function, "__self__")) in OTHERS:
         raise Refused(f"{function.__name__} draws at each call")
     return False
 
 
 def later(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """What a call that `runs_later` gives."""
-    owner = getattr(function, "__self__", None)
+    owner = attribute(function, "__self__")
     if type(owner) in OTHERS:
         return HostMethod(shared(owner), function.__name__)(*args, **kwargs)
     return call_function(function, args, kwargs)

@@ -147,7 +147,7 @@ def normalise(x: Tracer, index: Any) -> Entries:
     expanded: list[Any] = []
     for entry in entries:
         if is_array_index(entry):
-            places = entry if isinstance(entry, (Tracer, np.ndarray)) else as_index_array(entry)
+            places = entry if isinstance(entry, Tracer) else as_index_array(entry)
             if places.dtype == np.bool_ and not places.ndim:
                 number = places.concrete("a boolean index") if isinstance(places, Tracer) else places
                 expanded.append(Whole(np.arange(int(number))))

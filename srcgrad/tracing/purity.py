@@ -22,6 +22,7 @@ import numpy as np
 from srcgrad.tracing.alike import parts_of
 from srcgrad.tracing.hosts import is_host_function, is_host_object
 from srcgrad.tracing.jax_arrays import is_jax_value
+from srcgrad.tracing.unasked import attribute
 
 __all__ = [
     "TRUSTED_ROOTS",
@@ -177,16 +178,16 @@ def impurity(value: Any, name: str, home: str | None = None) -> str:
         return f"passes the module '{value.__name__}' around"
     if isinstance(value, functools.partial):
         return f"reads the partial '{name}'"
-    owner = getattr(value, "__self__", None)
+    owner = attribute(value, "__self__")
     if callable(value) and home is None and owner is not None and not isinstance(owner, types.ModuleType):
         home = type(owner).__module__
         if isinstance(value, types.MethodType) and not home.startswith("numpy."):
             return f"bound method reads attributes: '{name}'"
     if callable(value) and not isinstance(value, type):
-        own_name = str(getattr(value, "__name__", ""))
+        own_name = str(attribute(value, "__name__", ""))
         if getattr(builtins, own_name, None) is value:
             return f"{name} {_BUILTIN_EFFECTS.get(own_name, 'is not known to be pure')}"
-        module = home or getattr(value, "__module__", None) or ""
+        module = home or attribute(value, "__module__") or ""
         for prefix, effect in _MODULE_EFFECTS.items():
             if module == prefix or module.startswith(prefix + "."):
                 return f"{name} {effect}"
@@ -233,7 +234,7 @@ def is_generated(member: object) -> bool:
         member.__code__.co_qualname.startswith("__create_fn__.")
         or home in _GENERATING_MODULES
         or home.startswith("namedtuple_")
-        or is_generated(getattr(member, "__wrapped__", None))
+        or is_generated(attribute(member, "__wrapped__"))
     )
 
 

@@ -29,6 +29,7 @@ from srcgrad.tracing.purity import impurity, is_generated, is_trusted_module, st
 from srcgrad.tracing.pytree import record_fields
 from srcgrad.tracing.rebuild import member_function
 from srcgrad.tracing.resolution import Resolution, version_cell
+from srcgrad.tracing.unasked import attribute
 
 CONTAINERS: Final = (list, dict, tuple)
 DETERMINED: Final = frozenset(
@@ -134,7 +135,7 @@ class ObjectAnalysis(Analysis):
             return "container"
         if isinstance(value, type):
             return "class" if is_user_class(value) else None
-        attributes = getattr(value, "__dict__", None)
+        attributes = attribute(value, "__dict__")
         return "object" if type(attributes) is dict and is_user_class(type(value)) else None
 
     def guard_node(self, index: int, expression: str) -> None:

@@ -34,6 +34,7 @@ from srcgrad.tracing.layout import (
     strides_of,
     uninitialised,
 )
+from srcgrad.tracing.subclasses import array_of
 from srcgrad.tracing.trace import (
     CURRENT,
     Refused,
@@ -538,6 +539,7 @@ def as_tracer(x: Any, dtype: Any = None) -> Tracer:
 
     Raises:
         UnsupportedError: it is not array-like.
+        DTypeError: it is an array of a class that computes by rules of its own.
     """
     if isinstance(x, Tracer):
         return x if dtype is None or x.dtype == dtype else x.astype(dtype)
@@ -546,7 +548,7 @@ def as_tracer(x: Any, dtype: Any = None) -> Tracer:
         stacked: Tracer = FUNCTIONS[np.stack](rows)
         return stacked if dtype is None else stacked.astype(dtype)
     try:
-        array = np.asarray(x, dtype)
+        array = array_of(x, dtype)
     except TypeError:
         is_jax_array(x)  # says what to do about a tracer of jax
         raise

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from srcgrad.errors import DTypeError
+from srcgrad.errors import DTypeError, UnsupportedError
 from srcgrad.ir.types import DType, dtype_name
 
 Loop = tuple[tuple[DType, ...], tuple[DType, ...]]
@@ -40,6 +40,7 @@ def resolve(ufunc: np.ufunc, kinds: tuple[Any, ...], asked: Request = ANY) -> Lo
 
     Raises:
         DTypeError: the ufunc has no loop for them, or not the one that is asked for.
+        UnsupportedError: it has one of Python's objects.
     """
     if asked.casting not in ("same_kind", "unsafe") and any(isinstance(kind, type) for kind in kinds):
         # numbers of Python's are cast by any rule; NumPy reads a null pointer where it refuses one
@@ -54,6 +55,9 @@ def resolve(ufunc: np.ufunc, kinds: tuple[Any, ...], asked: Request = ANY) -> Lo
             resolved = ufunc.resolve_dtypes(operands, casting=asked.casting, **signature)  # type: ignore[arg-type]
         except TypeError as error:
             raise DTypeError(str(error)) from None
+        if asked.signature is None and any(dtype.hasobject for dtype in resolved):
+            hint = "make numbers of them: np.asarray(x, float)"
+            raise UnsupportedError(f"np.{ufunc.__name__} would work on Python's objects", hint=hint)
         for dtype in resolved:
             dtype_name(dtype)
         loop = LOOPS[key] = (resolved[: ufunc.nin], resolved[ufunc.nin :])

@@ -20,6 +20,7 @@ from srcgrad.tracing.asked import library_function
 from srcgrad.tracing.comparing import COMPARISONS, compared_kinds, of_two_signs
 from srcgrad.tracing.jax_arrays import is_jax_array
 from srcgrad.tracing.magnitude import COUNTING, bounded, counted
+from srcgrad.tracing.subclasses import array_of
 from srcgrad.tracing.tracer import (
     FUNCTIONS,
     SEQUENCES,
@@ -96,7 +97,7 @@ def operand(x: Any, dtype: DType) -> Tracer:
     if type(x) in (bool, int, float, complex):
         number = dtype.type(x)
         return from_value(Literal(number, ArrayType(number.dtype)), scalar=True)
-    return as_tracer(np.asarray(x)).astype(dtype, copy=False) if not contains_tracer(x) else as_tracer(x, dtype)
+    return as_tracer(array_of(x)).astype(dtype, copy=False) if not contains_tracer(x) else as_tracer(x, dtype)
 
 
 def common_shape(operands: Sequence[Tracer]) -> tuple[int, ...]:

@@ -37,6 +37,7 @@ from srcgrad.tracing.hosts import later, runs_later
 from srcgrad.tracing.purity import is_generated
 from srcgrad.tracing.trace import CURRENT, NeedsConcrete
 from srcgrad.tracing.tracer import FUNCTIONS, SEQUENCES, Deferring, Tracer, as_tracer, contains_tracer, from_value
+from srcgrad.tracing.unasked import attribute
 
 Rule = Callable[..., Any]
 CALLS: Final[dict[Any, Rule]] = {}
@@ -80,7 +81,7 @@ def call_rule(*functions: Any) -> Callable[[Rule], Rule]:
 
 def load_scipy_rules(function: Any) -> None:
     """Load the rules of the part of SciPy that a function is of."""
-    module = getattr(function, "__module__", None)
+    module = attribute(function, "__module__")
     if isinstance(module, str) and module.startswith("scipy."):
         for package, names in SCIPY_RULES.items():
             if module == package or module.startswith(package + "."):
@@ -162,7 +163,7 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
             if function in FUNCTIONS:
                 return FUNCTIONS[function](*args, **kwargs)
             function = followed(library_code(function) or function)
-        owner = getattr(function, "__self__", None)
+        owner = attribute(function, "__self__")
         if type(owner) is str and getattr(str, function.__name__) in CALLS:
             return CALLS[getattr(str, function.__name__)](owner, *args, **kwargs)
         if type(owner) is np.ndarray and traced_among(args, kwargs):
@@ -176,7 +177,7 @@ def require_whole(function: Any, args: tuple[Any, ...]) -> None:
     for argument in args:
         if type(argument) is list:
             require_fixed(argument)
-    owner = getattr(function, "__self__", None)
+    owner = attribute(function, "__self__")
     if type(owner) is list and function.__name__ not in ("append", "extend"):
         require_fixed(owner)
 
@@ -199,7 +200,7 @@ def invoke(function: Any, /, *args: Any, **kwargs: Any) -> Any:
 def run_converted(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """`invoke` for the function that is traced: the objects it made are of their own classes afterwards."""
     trace = CURRENT.get()
-    plain = getattr(function, "__func__", function)
+    plain = attribute(function, "__func__", function)
     while isinstance(function, functools._lru_cache_wrapper):  # which would keep traced values
         function = function.__wrapped__
     if trace is not None and not trace.converting and is_user_function(plain):
@@ -230,9 +231,8 @@ def callee(function: Any) -> Any:
 
 def call_object(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """An object with ``__call__``: of a user's class, or a cache around a function."""
-    wrapped = getattr(function, "__wrapped__", None)
     if isinstance(function, functools._lru_cache_wrapper) and traced_among(args, kwargs):
-        return call(wrapped, *args, **kwargs)  # a cache would keep traced values
+        return call(function.__wrapped__, *args, **kwargs)  # a cache would keep traced values
     if type(function) is np.vectorize and traced_among(args, {}) and not (kwargs or function.excluded):
         return by_element(function.pyfunc, args) if function.signature is None else by_core(function, args)
     if is_distribution(function) and traced_among(args, kwargs):
@@ -455,7 +455,7 @@ def fresh(array: Any, sources: Callable[[], tuple[Any, ...]]) -> Any:
 
 def may_be_traced(x: Any, depth: int) -> bool:
     """Whether a value is traced, or leads to one that is."""
-    if isinstance(x, (Tracer, Deferring)) or hasattr(type(x), "__srcgrad_unfinished__"):
+    if isinstance(x, (Tracer, Deferring)) or attribute(type(x), "__srcgrad_unfinished__"):
         return True
     if depth == 0 or isinstance(x, (np.ndarray, np.generic, str, int, float, complex, type, types.ModuleType)):
         return False
@@ -466,5 +466,5 @@ def may_be_traced(x: Any, depth: int) -> bool:
     elif isinstance(x, types.MethodType):
         x = [x.__self__]
     elif not isinstance(x, (list, tuple, set)):
-        x = list(getattr(x, "__dict__", {}).values())
+        x = list(attribute(x, "__dict__", {}).values())
     return any(may_be_traced(part, depth - 1) for part in x)

@@ -15,6 +15,7 @@ from srcgrad.tracing.conversion.branches import and_, not_, or_
 from srcgrad.tracing.conversion.state import kind_of, may_be_none, require_defined, shown, unknown
 from srcgrad.tracing.trace import CURRENT, Refused
 from srcgrad.tracing.tracer import Tracer, from_value
+from srcgrad.tracing.unasked import attribute
 
 CACHED: Final = range(-5, 257)
 """The integers of which Python has one object each."""
@@ -66,7 +67,7 @@ def require_own(x: Any) -> None:
     trace = CURRENT.get()
     while trace is not None and trace.region and trace.parent is not None:
         trace = trace.parent
-    attributes = getattr(x, "__dict__", None)
+    attributes = attribute(x, "__dict__")
     for container, _, name in trace.chosen if trace is not None else ():
         if container is x or (attributes is not None and container is attributes):
             raise undecided(shown(name))

@@ -15,6 +15,7 @@ import numpy as np
 from srcgrad.errors import UnsupportedError
 from srcgrad.tracing.hosts import HostObject, call_method
 from srcgrad.tracing.tracer import Tracer, as_tracer, contains_tracer
+from srcgrad.tracing.unasked import attribute
 
 GENERATORS: Final = (np.random.Generator, np.random.RandomState)
 
@@ -67,7 +68,7 @@ FAMILIES: Final[dict[str, Family]] = {
 
 def is_draw(function: Any) -> bool:
     """Whether this is a method of a generator of random numbers (``np.random.normal`` is one too)."""
-    return isinstance(getattr(function, "__self__", None), GENERATORS)
+    return isinstance(attribute(function, "__self__"), GENERATORS)
 
 
 def drawn(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:

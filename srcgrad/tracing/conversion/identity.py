@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from srcgrad.tracing.conversion.state import State, contents, reachable
 from srcgrad.tracing.trace import Refused, Trace, current_trace
+from srcgrad.tracing.unasked import attribute
 
 HINT: Final = "make a copy where it is chosen: list(x), dict(x), copy.copy(x)"
 
@@ -40,7 +41,7 @@ def parts(x: Any) -> Iterator[Any]:
         yield from x.values()
     elif isinstance(x, (list, tuple, deque)):
         yield from x
-    elif type(attributes := getattr(x, "__dict__", None)) is dict:
+    elif type(attributes := attribute(x, "__dict__")) is dict:
         yield from attributes.values()
 
 
@@ -50,7 +51,7 @@ def gathered(x: Any, holder: list[Any], counts: list[int]) -> None:
         found = next((k for k, known in enumerate(holder) if known is part), None)
         if found is not None:
             counts[found] += 1
-        elif isinstance(part, (list, dict, deque)) or type(getattr(part, "__dict__", None)) is dict:
+        elif isinstance(part, (list, dict, deque)) or type(attribute(part, "__dict__")) is dict:
             holder.append(part)
             counts.append(1)
             gathered(part, holder, counts)

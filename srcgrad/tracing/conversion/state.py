@@ -22,6 +22,7 @@ from srcgrad.tracing.guards import answer
 from srcgrad.tracing.pytree import TreeDef, flatten
 from srcgrad.tracing.trace import CURRENT, RaisingSite, Refused, Trace, current_span, current_trace
 from srcgrad.tracing.tracer import Tracer, as_tracer, cast_value
+from srcgrad.tracing.unasked import attribute
 
 
 class MustRetrace(Refused):
@@ -230,7 +231,7 @@ def reachable(values: Sequence[Any]) -> list[Any]:
         elif isinstance(value, types.MethodType):
             waiting += [value.__self__, value.__func__]
         else:
-            attributes = getattr(value, "__dict__", None)
+            attributes = attribute(value, "__dict__")
             if type(attributes) is dict:
                 waiting.append(attributes)
             names = slots_of(type(value))
@@ -555,7 +556,7 @@ def raised_again(error: BaseException) -> BaseException:
         return error
     if not trace.region:
         return error
-    unfinished = any(isinstance(a, Tracer) or hasattr(type(a), "__srcgrad_unfinished__") for a in error.args)
+    unfinished = any(isinstance(a, Tracer) or attribute(type(a), "__srcgrad_unfinished__") for a in error.args)
     if unfinished and innermost_attempt() is None:
         raise Refused("the message of an error holds traced values")
     return Raised(error)

@@ -1,0 +1,48 @@
+"""What is asked of objects of the user's without running code of their classes.
+
+``__getattr__``, ``__hash__`` and ``__eq__`` may raise anything (a dict whose keys are its attributes raises KeyError),
+write, or claim to have every attribute.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Container
+from typing import Any
+
+__all__ = ["attribute", "is_among"]
+
+_STANDARD = types.WrapperDescriptorType
+
+
+def attribute(thing: Any, name: str, default: Any = None) -> Any:
+    """As `getattr`, but what a class finds by ``__getattr__``, or cannot find for an error, is not there.
+
+    >>> class Settings(dict):
+    ...     __getattr__ = dict.__getitem__
+    >>> attribute(Settings(), "__self__") is None, attribute([].append, "__self__")
+    (True, [])
+    """
+    for base in type(thing).__mro__:
+        names = base.__dict__
+        if "__getattr__" in names or type(names.get("__getattribute__", object.__getattribute__)) is not _STANDARD:
+            return default
+    try:
+        return getattr(thing, name, default)
+    except Exception:  # of a property
+        return default
+
+
+def is_among(thing: Any, known: Container[Any]) -> bool:
+    """Whether a function, class or object of a library is in a set, or is a key of a dict; no object of a class that
+    says itself what it is equal to is.
+
+    >>> is_among(len, {len, max}), is_among([], {len, max})
+    (True, False)
+    """
+    if isinstance(getattr(type(thing), "__hash__", None), types.FunctionType):
+        return False
+    try:
+        return thing in known
+    except TypeError:  # it has no hash
+        return False
