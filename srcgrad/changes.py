@@ -18,6 +18,7 @@ from srcgrad.signatures import UNKEYED, leaf_key
 from srcgrad.tracing.aliasing import alias_groups
 from srcgrad.tracing.conversion.classes import original
 from srcgrad.tracing.conversion.state import MustRetrace, Slots, contents, reachable, slots_of
+from srcgrad.tracing.doubts import require_dtype, require_number
 from srcgrad.tracing.function import Traced
 from srcgrad.tracing.hosts import HostObject
 from srcgrad.tracing.pytree import TreeDef, record_fields
@@ -407,6 +408,8 @@ class Watcher:
 
     def traced(self, x: Tracer) -> Source:
         if x.scalar:
+            require_dtype(x)
+            require_number(x)
             return self.note(x, Result(self.result(x.read()), x.weak))
         storage = x.storage
         for other in [] if storage.aliases is None else list(storage.aliases):

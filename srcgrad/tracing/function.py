@@ -18,6 +18,7 @@ from srcgrad.ir.core import Function, Value
 from srcgrad.ir.source import Span, internal_frame
 from srcgrad.ir.transforms.interpret import inline
 from srcgrad.ir.types import DTYPE_NAMES, ArrayType
+from srcgrad.tracing.doubts import require_dtype
 from srcgrad.tracing.guards import Guide
 from srcgrad.tracing.hosts import NUMBER, HostObject, is_host_object, numbered
 from srcgrad.tracing.jax_arrays import JAX_TYPES, is_jax_array
@@ -178,6 +179,9 @@ def trace_function(
         mutated = tuple(k for k, (storage, first) in enumerate(storages) if storage.value is not first)
         changes = None
         if watcher is not None:
+            for leaf in out_leaves:
+                if isinstance(leaf, Tracer):
+                    require_dtype(leaf)
             changes, stored = watcher.changes(trace, given)
             results += [*stored, *(storages[k][0].value for k in mutated)]
         numbers = [trace.number(value) for value in results]

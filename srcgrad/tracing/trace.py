@@ -93,6 +93,8 @@ class Doubt(NamedTuple):
     """It is rounded on one path when it is written into."""
     layout: bool
     """Reshaping it gives a view or a copy."""
+    memory: bool = False
+    """It is an array without axes, which is changed in place, or a number, which is not."""
 
 
 class RaisingSite:

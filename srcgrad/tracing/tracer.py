@@ -26,6 +26,7 @@ from srcgrad.ir.errors import nearest_hint
 from srcgrad.ir.opdef import REGISTRY
 from srcgrad.ir.types import ArrayType, DType, dtype_name
 from srcgrad.tracing.asked import Asked
+from srcgrad.tracing.doubts import require_number
 from srcgrad.tracing.flags import BYTES_HINT, GivenFlags
 from srcgrad.tracing.jax_arrays import is_jax_array
 from srcgrad.tracing.layout import (
@@ -164,6 +165,7 @@ class Tracer(Asked):
             MutationError: the memory is read-only, or this is a scalar.
             Refused: it depends on a traced condition in a way that is not known what else the write is seen by.
         """
+        require_number(self)
         if self.scalar:
             raise UnsupportedError(f"a NumPy scalar ({self.dtype}) does not support item assignment")
         if not self.storage.writable:

@@ -18,6 +18,7 @@ from srcgrad.ir.types import INT64, ArrayType, DType
 from srcgrad.tracing.affine import combined
 from srcgrad.tracing.asked import library_function
 from srcgrad.tracing.comparing import COMPARISONS, compared_kinds, of_two_signs
+from srcgrad.tracing.doubts import require_number
 from srcgrad.tracing.jax_arrays import is_jax_array
 from srcgrad.tracing.magnitude import COUNTING, bounded, counted
 from srcgrad.tracing.subclasses import array_of
@@ -344,6 +345,7 @@ def integer_power(base: Tracer, exponent: int, weak: bool) -> Any:
 
 def in_place(ufunc: np.ufunc, target: Tracer, value: Any) -> Any:
     """``x += y``: a new value for a scalar, a write for an array."""
+    require_number(target)
     result = binary(ufunc, target, value)
     if target.scalar or result is NotImplemented:
         return result

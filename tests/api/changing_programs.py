@@ -305,6 +305,24 @@ def zero_dimensional(c: Any, x: Any) -> Any:
     return x * c
 
 
+@program("an array of no axes or a number", lambda: np.array(1.0), three)
+def array_or_number(c: Any, x: Any) -> Any:
+    x -= 4.0
+    if x.sum() > -15.0:
+        c = c + 1.0
+    c += 1.0
+    return c * 1.0
+
+
+@program("an array of no axes or a number, in a loop", lambda: np.array(1.0), three)
+def array_or_number_in_a_loop(c: Any, x: Any) -> Any:
+    x -= 4.0
+    while c < x.sum() + 16.0:
+        c = c * 2.0
+    c -= 0.5
+    return c * 1.0
+
+
 @program("strided", lambda: numbers(4, 4)[::2, ::-1])
 def strided(x: Any) -> Any:
     x *= 2.0

@@ -376,3 +376,34 @@ def test_an_error_of_the_users_on_a_path_shows_their_line() -> None:
     with pytest.raises(ZeroDivisionError) as caught:
         sg.grad(f)(np.array([10.0]), 0)
     assert caught.traceback[-1].name == "f"
+
+
+def test_a_number_of_pythons_that_a_float32_does_not_hold_has_a_path_of_its_own() -> None:
+    def by_statement(x: Any) -> Any:
+        y = 0.1
+        if x.sum() < 0.0:
+            y = x[0]
+        return y
+
+    def nested(x: Any) -> Any:
+        return (x[1] if x[1] > 9.0 else 0.1) if x[0] > 0.0 else x[0]
+
+    def given(x: Any, rate: float = 0.3) -> Any:
+        return rate if x[0] > 0.0 else x[0]
+
+    def in_a_dict(x: Any) -> Any:
+        return {"y": 0.1 if x[0] > 0.0 else x[0]}
+
+    x = np.array([1.0, 2.0], np.float32)
+    for f in (by_statement, nested, given, in_a_dict):
+        compiled = sg.jit(f)
+        for _ in range(2):
+            for z in (x, -x):
+                one, other = f(z), compiled(z)
+                if isinstance(one, dict):
+                    one, other = one["y"], other["y"]
+                assert one == other and np.asarray(one).dtype == other.dtype
+    rounded = sg.jit(lambda x: 0.5 if x[0] > 0.0 else x[0], strict=True)  # which it holds
+    assert rounded(x) == 0.5 and rounded(-x) == -1.0
+    smallest = sg.jit(lambda x: min(1e10, *x), strict=True)
+    assert smallest(x) == 1.0

@@ -311,10 +311,13 @@ class Memory:
         self.dtypes: dict[DType, None] = {}
         self.layouts: dict[Strides | None, None] = {}
         self.doubts: dict[Doubt, None] = {}
+        self.numbers: dict[bool, None] = {}
+        """Whether what has no axes is a number, or an array."""
 
     def note(self, x: Any) -> bool:
         """Take up an array that it may be; whether that is anything new."""
-        before = len(self.dtypes), len(self.layouts), len(self.doubts)
+        before = len(self.dtypes), len(self.layouts), len(self.doubts), len(self.numbers)
+        self.note_number(x)
         if isinstance(x, (Tracer, np.ndarray)) and x.ndim:
             self.dtypes[x.dtype] = None
             if x.ndim > 1:
@@ -322,12 +325,21 @@ class Memory:
                 self.layouts[None if isinstance(laid_out, Tracer) else strides_of(laid_out)] = None
             if isinstance(x, Tracer) and x.storage.doubt is not None:
                 self.doubts[x.storage.doubt] = None
-        return (len(self.dtypes), len(self.layouts), len(self.doubts)) != before
+        return (len(self.dtypes), len(self.layouts), len(self.doubts), len(self.numbers)) != before
+
+    def note_number(self, x: Any) -> None:
+        """Take up what has no axes: a number or an array."""
+        if isinstance(x, (Tracer, np.ndarray, np.generic, bool, int, float, complex)) and not np.ndim(x):
+            self.numbers[x.scalar if isinstance(x, Tracer) else not isinstance(x, np.ndarray)] = None
+            if isinstance(x, Tracer) and x.storage.doubt is not None and x.storage.doubt.memory:
+                self.doubts[x.storage.doubt] = None
 
     def settle(self, result: Tracer, name: str) -> None:
         """Tell the array that stands for all of them what depends on the condition."""
         result.storage.decided = True
         if result.scalar:
+            if len(self.numbers) > 1 or any(doubt.memory for doubt in self.doubts):
+                result.storage.doubt = Doubt(name, dtype=False, layout=False, memory=True)
             return
         dtype = len(self.dtypes) > 1 or any(doubt.dtype for doubt in self.doubts)
         layout = len(self.layouts) > 1 or any(doubt.layout for doubt in self.doubts)

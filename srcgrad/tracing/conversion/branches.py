@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from srcgrad.ir.core import Value, literal
+from srcgrad.ir.core import Literal, Value, literal
 from srcgrad.ir.opdef import REGISTRY, Elementwise
 from srcgrad.ir.types import BOOL, ArrayType
 from srcgrad.tracing.conversion.aliases import Way, Ways, array_storage, between, either, link, outlasting, settled
@@ -46,7 +46,7 @@ from srcgrad.tracing.conversion.state import (
 )
 from srcgrad.tracing.conversion.texts import Text
 from srcgrad.tracing.pytree import TreeDef
-from srcgrad.tracing.trace import CURRENT, Pending, Refused, Storage, Trace, current_trace
+from srcgrad.tracing.trace import CURRENT, Doubt, Pending, Refused, Storage, Trace, current_trace
 from srcgrad.tracing.tracer import Tracer, from_value
 
 SIDES: Final = ("one", "other")
@@ -396,6 +396,9 @@ def join_blocks(condition: Value, first: Block, second: Block, state: State) -> 
                 predicate = bound_where(condition, slot.other is None)
                 slot.result.storage.pending = Pending(slot.name, predicate, True)
             settled(slot.result, slot.name, [slot.one, slot.other])
+            if any(rounded(x, slot.kind) for x in (slot.one, slot.other)):
+                doubt = slot.result.storage.doubt or Doubt(slot.name, dtype=True, layout=False)
+                slot.result.storage.doubt = doubt._replace(dtype=True)
         for slot in joining.slots:
             if slot.flag is not None:
                 slot.result.storage.pending = Pending(slot.name, slot.flag.result.storage.value, slot.optional)
@@ -414,6 +417,20 @@ def bound_where(condition: Value, holds: bool) -> Value:
 
 
 # --- expressions -----------------------------------------------------------------------------
+
+
+def rounded(x: Any, kind: Kind) -> bool:
+    """Whether a number is Python's, and what stands for it and for one of NumPy's does not hold it."""
+    own = kind_of(x) if kind.scalar and not kind.weak else None
+    if isinstance(x, Tracer) and x.storage.doubt is not None and own is not None:
+        return x.storage.doubt.dtype
+    if own is None or not own.weak or own.type.dtype.kind not in "fc" or own.type.dtype == kind.type.dtype:
+        return False
+    number = x
+    if isinstance(x, Tracer):
+        value = x.storage.value
+        number = value.value if isinstance(value, Literal) and not x.chain else None
+    return number is None or not np.array_equal(number, kind.type.dtype.type(number), equal_nan=True)
 
 
 def choose(test: Any, then: Callable[[], Any], orelse: Callable[[], Any]) -> Any:

@@ -265,12 +265,14 @@ class LoopRegion:
             if isinstance(one, (Marker, Undefined)):
                 return False  # a variable of one trip: it has no value after the loop
             return self.lose(cell, other)
-        self.carries[cell] = Carry(name, tree, [kind for kind in kinds if kind is not None])
+        self.carries[cell] = carry = Carry(name, tree, [kind for kind in kinds if kind is not None])
+        for memory, leaf in zip(carry.memory, leaves, strict=True):
+            memory.note_number(leaf)
         if not isinstance(one, Marker):
             others, other_tree = tree_of(other)
             if other_tree != tree or len(others) != len(leaves):
                 raise Refused(f"{name!r} changes its structure in a {self.label} with traced values")
-            self.carries[cell].joined(others)
+            carry.joined(others)
         self.may_be_unbound(cell, one)
         self.may_be_unbound(cell, other)
         return True
