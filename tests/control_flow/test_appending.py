@@ -93,6 +93,23 @@ def changed_afterwards(x: Any) -> Any:
     return np.sum(np.stack(states)) + states[-1][0] * states[0][0] + np.sum(h)
 
 
+def before_the_step(x: Any) -> Any:
+    """The first item is the array that the variable has before the loop; what is written into one is in the other."""
+    start = x * 2.0
+    y, first, state, pairs = start, [], (x, x[0]), []
+    for _ in range(40):
+        first.append(y)
+        y = y - 0.1 * np.sin(y)
+        pairs.append(state)
+        state = (state[0] * 0.9, state[1] + np.sum(state[0]))
+    first[0] += 1.0
+    total = np.sum(np.array(first) ** 2) + np.sum(start**3)
+    start[1] = x[0]
+    y *= 3.0
+    first[3][2] = 5.0
+    return total + np.sum(np.stack(first)) * x + start + y + sum(np.sum(a) * b for a, b in pairs) / 100
+
+
 def in_both_loops(x: Any) -> Any:
     """The inner loop appends to the list of the outer one."""
     flat, arrays, ends = [], [x], []
@@ -143,6 +160,7 @@ CASES: list[tuple[Function, Any]] = [
         comprehended,
         gone_through,
         changed_afterwards,
+        before_the_step,
         in_both_loops,
         read_by_functions_behind,
         with_short_loops,

@@ -6,11 +6,12 @@ says whether that is all that a trip does with the variable; nothing but the var
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from srcgrad.ir.core import Literal, Value
 from srcgrad.ir.types import ArrayType
+from srcgrad.tracing.conversion.aliases import Leaf
 from srcgrad.tracing.conversion.classes import noted
 from srcgrad.tracing.conversion.identity import containers_kept_elsewhere, held
 from srcgrad.tracing.conversion.state import Kind, kind_of, tree_of
@@ -22,6 +23,9 @@ from srcgrad.tracing.views import ReshapeView
 
 MOST: Final = 16
 """Of so many arrays and numbers a trip may append at most: each is a column."""
+
+
+HELD: Final = "an array that is appended to a list in a loop is held in another way too"
 
 
 class Item(NamedTuple):
@@ -64,6 +68,8 @@ class Appending:
         self.added: list[list[Item]] = []
         self.start: list[int] = []
         """How many items each has where a trip begins."""
+        self.first: dict[int, Leaf] = {}
+        """The columns whose first row is the memory that a variable has before the loop."""
         if given is None:
             return
         pairs = [pair for pair in given() if type(pair[0]) is list]
@@ -105,12 +111,13 @@ class Appending:
     def restore(self) -> None:
         for x, kept in zip(self.lists, self.kept, strict=True):
             x[:] = kept
+        self.added = []
 
     def leaves(self) -> list[Tracer]:
         return [leaf for items in self.added for item in items for leaf in item.leaves if isinstance(leaf, Tracer)]
 
-    def columns(self, trace: Trace, index: Value | None) -> list[Value]:
-        """What each trip adds to the columns.
+    def columns(self, trace: Trace, index: Value | None, given: Mapping[Storage, Leaf]) -> list[Value]:
+        """What each trip adds to the columns. ``given``: the memory that a trip has of the one before alone.
 
         Raises:
             Refused: an array that is appended may be changed later, or is another one's memory; or what is appended
@@ -125,12 +132,17 @@ class Appending:
             if (leaf.scalar and leaf.dtype.kind in "biu") or isinstance(value, Literal) or value in known:
                 raise Refused("numbers that are known are appended to a list in a loop")
         seen: set[Storage] = set()
-        for leaf in leaves:
+        self.first = {}
+        for place, leaf in enumerate(leaves):
             if leaf.scalar:
                 continue
             storage = leaf.storage
-            if storage.trace is not trace or storage.aliases is not None or storage in seen or not leaf.in_c_order():
-                raise Refused("an array that is appended to a list in a loop is held in another way too")
+            if storage.trace is not trace or storage in seen or not leaf.in_c_order():
+                raise Refused(HELD)
+            if storage.aliases is not None:
+                if storage not in given or leaf.chain or any(other.trace is trace for other in storage.aliases):
+                    raise Refused(HELD)
+                self.first[place] = given[storage]
             seen.add(storage)
         return values
 
@@ -160,6 +172,7 @@ class Appending:
                 continue
             for place in range(trips):
                 x += [built(item, rows, place) for item, rows in zip(items, arrays, strict=True)]
+        self.added = []  # the memory of a trip that is over is nobody's
 
 
 def of_index(trace: Trace, index: Value | None) -> set[Value]:

@@ -13,7 +13,7 @@ import numpy as np
 from srcgrad.ir.core import Value
 from srcgrad.ir.opdef import REGISTRY
 from srcgrad.ir.types import INT64, ArrayType
-from srcgrad.tracing.conversion.aliases import TRUTH, Leaf, Memory, Shared, Sharing, array_storage
+from srcgrad.tracing.conversion.aliases import TRUTH, Leaf, Memory, Shared, Sharing, Way, array_storage, link
 from srcgrad.tracing.conversion.appending import Appending
 from srcgrad.tracing.conversion.binding import flag_of, is_pending, unchecked
 from srcgrad.tracing.conversion.classes import noted
@@ -377,6 +377,29 @@ class LoopRegion:
             found += self.sharing.values(shared)
             return [*found, *(flag_of(cells[cell]) for cell in self.maybe)]
 
+    def given(self, trip: Trip, after: Snapshot) -> dict[Storage, Leaf]:
+        """The memory of carried arrays that a trip neither changes nor hands on.
+
+        What is outside of the loop shares that of the first trip alone.
+        """
+        handed_on = {x for leaf, target, _ in self.shared(after) for x in (leaf, target)}
+        starts, found = self.leaves(self.start), {}
+        for leaf, x in self.leaves(trip.seeded).items():
+            start = starts.get(leaf)
+            kept = x.storage.value is trip.params[leaf[0]][leaf[1]]
+            if leaf not in handed_on and kept and start is not None and start.type == x.type:
+                found[x.storage] = leaf
+        return found
+
+    def link_first(self, arrays: Sequence[Tracer]) -> None:
+        """Note that what was before the loop is the first row of a column, where it was appended."""
+        starts = self.leaves(self.start)
+        for place, leaf in self.appending.first.items():
+            start, first = starts[leaf], row(arrays[place], 0, False, False)
+            way = Way(None, None, first.chain, True)
+            link(start.storage, first.storage, self.names[leaf[0]], None if start.chain else (way,))
+            first.storage.decided = start.storage.decided = True
+
     def shared_columns(self, trip: Trip, after: Snapshot) -> dict[Leaf, int]:
         """The carried arrays whose memory is that of what is appended last, and the places of that among the columns.
 
@@ -534,9 +557,9 @@ def for_region(
 
     def make(loop: LoopRegion) -> None:
         _, trip, after = loop.settle(None, body, False)
-        results = loop.results(trip, after)
+        results, given = loop.results(trip, after), loop.given(trip, after)
         with entered(trip.trace):
-            columns = loop.appending.columns(trip.trace, trip.index)
+            columns = loop.appending.columns(trip.trace, trip.index, given)
             for filled in loop.arrays:
                 filled.require_unknown()
         shared = loop.shared_columns(trip, after)
@@ -557,6 +580,7 @@ def for_region(
         arrays = [from_value(column) for column in stacked]
         last = trips - 1 if isinstance(trips, int) else 0
         loop.leave(carried, ran, after, {leaf: row(arrays[k], last, False, False) for leaf, k in shared.items()})
+        loop.link_first(arrays)
         loop.appending.leave(arrays, last + 1)
 
     attempted(make, state, label, appending, trips if isinstance(trips, int) else None, lenient)
