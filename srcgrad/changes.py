@@ -127,7 +127,7 @@ class Result(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """A view of an array."""
+    """A view of an array; without a chain, of all of it."""
 
     source: Source
     chain: Chain
@@ -136,7 +136,7 @@ class Seen(NamedTuple):
         found = self.source.get(call)
         for view in self.chain:
             found = view.apply(found)
-        return found
+        return found if self.chain else found[...]
 
 
 class Constant(NamedTuple):
@@ -358,9 +358,9 @@ class Watcher:
             for number, leaf in reversed([*enumerate(given)])
             if isinstance(leaf, Tracer) and not leaf.scalar
         }
-        self.ways: dict[Storage, set[Chain]] = {}
+        self.ways: dict[Storage, set[int]] = {}
         for tracer in arrays_in([values for _, (_, values) in changed], set(self.known)):
-            self.ways.setdefault(tracer.storage, set()).add(tracer.chain)
+            self.ways.setdefault(tracer.storage, set()).add(id(tracer))
 
     def changed(self, kind: type, copy: Any, before: Parts, now: Parts) -> Content:
         """What a container is to hold, as far as it has held something else."""
@@ -419,10 +419,12 @@ class Watcher:
             return self.note(x, Result(self.result(x.read())))
         if any(view.varies for view in x.chain):
             raise Refused("puts a part of an array at a traced place into an argument")
-        if storage not in self.memory:
-            self.memory[storage] = Result(self.result(self.trace.read(storage)))
-        source = self.memory[storage]
-        return self.note(x, Seen(source, x.chain) if x.chain else source)
+        source = self.memory.get(storage)
+        if source is None:
+            source = self.memory[storage] = Result(self.result(self.trace.read(storage)))
+            if not x.chain:
+                return self.note(x, source)
+        return self.note(x, Seen(source, x.chain))
 
     def container(self, kind: Any, x: Any) -> Source:
         number = len(self.new)

@@ -271,6 +271,22 @@ def views_of_new(d: Any, x: Any) -> None:
     y[1] = 7.0
 
 
+@program("several views of one kind are kept", list, three)
+def equal_views(items: Any, x: Any) -> None:
+    y = x * 2.0
+    for _ in range(20):
+        items.append(y[1:])
+    items.append(y[:])
+    items.append(y.reshape(-1))
+
+
+@program("an array without axes is kept by a loop", list, lambda: np.array(1.0), three)
+def kept_by_a_loop(items: Any, z: Any, x: Any) -> None:
+    for _ in range(40):
+        items.append(z)
+    items.append(x[:])
+
+
 @program("one array or another is kept", lambda: {"w": numbers(3)}, three)
 def one_or_another(d: Any, x: Any) -> None:
     d["a"] = x if x.sum() > 100.0 else d["w"]

@@ -253,15 +253,22 @@ def fill(items: list[Any], value: Any) -> None:
 
 
 def kind_of_all(items: Sequence[Any]) -> Kind | None:
-    """The kind of numbers that all items are; None where there is none, or where Python may know them: integers."""
+    """The kind of numbers that all items are; None where there is none, or where Python may know them: integers.
+
+    An array without axes is no number: other variables may hold it too.
+    """
     kinds = [kind_of(item) for item in {id(item): item for item in items}.values()]
     found = kinds[0]
     for kind in kinds:
         both = "" if found is None or kind is None else join_kinds("[k]", found, kind)
         found = both if isinstance(both, Kind) else None
-    if found is None or found.type.shape or found.type.dtype.kind not in "fc":
+    if (
+        found is None
+        or found.type.dtype.kind not in "fc"
+        or not all(kind is not None and kind.scalar for kind in kinds)
+    ):
         return None
-    return found._replace(scalar=True)
+    return found
 
 
 def growing(loop: Any, before: Snapshot, after: Snapshot) -> None:
