@@ -133,10 +133,12 @@ class Seen(NamedTuple):
     chain: Chain
 
     def get(self, call: Call) -> Any:
-        found = self.source.get(call)
-        for view in self.chain:
-            found = view.apply(found)
-        return found if self.chain else found[...]
+        if id(self) not in call.views:
+            found = self.source.get(call)
+            for view in self.chain:
+                found = view.apply(found)
+            call.views[id(self)] = found if self.chain else found[...]
+        return call.views[id(self)]
 
 
 class Constant(NamedTuple):
@@ -206,6 +208,7 @@ class Call:
     ) -> None:
         self.leaves, self.containers, self.results, self.new = leaves, containers, results, new
         self.made: dict[int, Any] = {}
+        self.views: dict[int, Any] = {}
 
     def make(self, number: int) -> None:
         empty, content = self.new[number]

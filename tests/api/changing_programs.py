@@ -271,6 +271,13 @@ def views_of_new(d: Any, x: Any) -> None:
     y[1] = 7.0
 
 
+@program("one view is kept twice", lambda: {"a": three()}, list)
+def view_twice(d: Any, items: Any) -> None:
+    d["v"] = d["a"][:2]
+    items.append(d["v"])
+    d["a"] += 1.0
+
+
 @program("several views of one kind are kept", list, three)
 def equal_views(items: Any, x: Any) -> None:
     y = x * 2.0
