@@ -14,7 +14,8 @@ import numpy as np
 from srcgrad.backends.llvm.emitter import F32
 from srcgrad.ir.core import Attrs, Literal, Operation, is_splat, literal
 from srcgrad.ir.opdef import REGISTRY, Op, Term
-from srcgrad.ir.types import ArrayType, DType, real_dtype
+from srcgrad.ir.ops.complexes import dtype_text
+from srcgrad.ir.types import ArrayType, DType, complex_dtype, real_dtype
 
 LARGEST_POWER: Final = 16
 """The whole powers that are products."""
@@ -37,27 +38,28 @@ def pair(real: Term, imag: Term) -> Parts:
 class Inner(Op, abstract=True):
     """An operation that only loops have, on numbers of one type."""
 
-    text: ClassVar[str]
-
     def result_type(self, types: Sequence[ArrayType], attrs: Attrs) -> ArrayType:
         return types[0]
-
-    def source(self, operands: Sequence[str], types: Sequence[ArrayType], result: ArrayType, attrs: Attrs) -> str:
-        return self.text.format(*operands)
 
 
 class Product(Inner, abstract=True):
     """A product that is rounded before it is added."""
 
     name: ClassVar[str] = "product"
-    text: ClassVar[str] = "({0} * {1})"
+
+    def source(self, operands: Sequence[str], types: Sequence[ArrayType], result: ArrayType, attrs: Attrs) -> str:
+        return f"({operands[0]} * {operands[1]})"
 
 
 class LogHypot(Inner, abstract=True):
     """The logarithm of the absolute value, accurate where that is near 1."""
 
     name: ClassVar[str] = "log_hypot"
-    text: ClassVar[str] = "np.real(np.log({0} + 1j * {1}))"
+    helpers: ClassVar[tuple[str, ...]] = ("make_complex",)
+
+    def source(self, operands: Sequence[str], types: Sequence[ArrayType], result: ArrayType, attrs: Attrs) -> str:
+        dtype = dtype_text(complex_dtype(result.dtype))
+        return f"np.log(make_complex({operands[0]}, {operands[1]}, {dtype})).real"
 
 
 PRODUCT: Final = Product()
@@ -125,10 +127,10 @@ def div(a: Parts, b: Parts) -> Parts:
     scale = 1.0 / (large + times(small, ratio))
     cross = times(first, ratio)
     real, imag = first + times(second, ratio), choose(upper, second - cross, cross - second)
-    nothing = (size == 0.0) & (other == 0.0)
+    nothing, endless = (size == 0.0) & (other == 0.0), size.like(np.inf)
     return Parts(
-        choose(nothing, a.real / size, times(real, scale)),
-        choose(nothing, a.imag / size, times(imag, scale)),
+        choose(nothing, times(a.real, endless), times(real, scale)),
+        choose(nothing, times(a.imag, endless), times(imag, scale)),
     )
 
 
@@ -199,6 +201,55 @@ def exp(a: Parts) -> Parts:
     signed = choose(REGISTRY["sign_bit"](y), y.like(-0.0), y.like(0.0))
     imag = choose(endless & (x < 0.0), signed, choose(y == 0.0, y, imag))
     return Parts(choose(endless, size, real), imag)
+
+
+def sinh(a: Parts) -> Parts:
+    """sinh x cos y + i cosh x sin y."""
+    x, y = a.real, a.imag
+    size, other, (cosine, sine) = *hyperbolic(x), circular(x, y)
+    endless = REGISTRY["logical_not"](REGISTRY["is_finite"](y))
+    real = choose(endless & REGISTRY["is_inf"](x), REGISTRY["abs"](x), times(size, cosine))
+    real = choose(endless & (x == 0.0), x, real)
+    return Parts(real, choose(y == 0.0, y, times(other, sine)))
+
+
+def cosh(a: Parts) -> Parts:
+    """cosh x cos y + i sinh x sin y."""
+    x, y = a.real, a.imag
+    size, other, (cosine, sine) = *hyperbolic(x), circular(x, y)
+    endless = REGISTRY["logical_not"](REGISTRY["is_finite"](y))
+    real = choose(endless & REGISTRY["is_inf"](x), other, times(other, cosine))
+    nothing = choose(REGISTRY["sign_bit"](x) & (x == x), -y, y)
+    imag = choose(y == 0.0, nothing, times(size, sine))
+    return Parts(real, choose(endless & (x == 0.0), x.like(0), imag))
+
+
+def hyperbolic(x: Term) -> tuple[Term, Term]:
+    """sinh x and cosh x, without a factor e**t where they overflow: `circular` has that."""
+    top = _TOP[x.dtype.itemsize]
+    near = REGISTRY["abs"](x) - top
+    large = near > 0.0
+    rest = REGISTRY["exp"](choose(large, near, x.like(0))) * 0.5
+    signed = choose(x < 0.0, -rest, rest)
+    return choose(large, signed, REGISTRY["sinh"](x)), choose(large, rest, REGISTRY["cosh"](x))
+
+
+def circular(x: Term, y: Term) -> tuple[Term, Term]:
+    """cos y and sin y, times e**t where |x| > t."""
+    top = _TOP[x.dtype.itemsize]
+    factor = choose(REGISTRY["abs"](x) > top, x.like(float(np.exp(top))), x.like(1))
+    return times(REGISTRY["cos"](y), factor), times(REGISTRY["sin"](y), factor)
+
+
+def sin(a: Parts) -> Parts:
+    """sin x cosh y + i cos x sinh y."""
+    found = sinh(Parts(a.imag, a.real))
+    return Parts(found.imag, found.real)
+
+
+def cos(a: Parts) -> Parts:
+    """cosh(i z)."""
+    return cosh(Parts(-a.imag, a.real))
 
 
 def log(a: Parts) -> Parts:
@@ -302,6 +353,10 @@ RULES: Final[Mapping[str, Rule]] = {
     "exp": exp,
     "log": log,
     "sqrt": sqrt,
+    "sinh": sinh,
+    "cosh": cosh,
+    "sin": sin,
+    "cos": cos,
     "is_nan": lambda a: both(a, "is_nan", "logical_or"),
     "is_inf": lambda a: both(a, "is_inf", "logical_or"),
     "is_finite": lambda a: both(a, "is_finite", "logical_and"),

@@ -10,6 +10,7 @@ loops carry are in registers.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from types import MappingProxyType
 from typing import ClassVar, Final
 
@@ -45,6 +46,7 @@ class PartsOf(Op, abstract=True):
 PARTS: Final = PartsOf()
 
 
+@lru_cache(maxsize=1024)
 def is_complex(type: ArrayType) -> bool:
     """Whether loops can compute with the parts of such values."""
     return type.dtype.kind == "c" and is_static(type) and scalars.is_register(real_dtype(type.dtype))
@@ -57,12 +59,12 @@ def is_carried(type: ArrayType) -> bool:
 
 def is_split(operation: Operation) -> bool:
     """Whether an operation is some on the parts of complex numbers."""
-    values = (*operation.operands, *operation.results)
-    if len(operation.results) != 1 or not any(value.type.dtype.kind == "c" for value in values):
+    if len(operation.results) != 1 or not has_rule(operation):
         return False
-    if not has_rule(operation):
+    types = [value.type for value in (*operation.operands, *operation.results)]
+    if not any(type.dtype.kind == "c" for type in types):
         return False
-    return all(is_complex(value.type) if value.type.dtype.kind == "c" else is_loop_type(value.type) for value in values)
+    return all(is_complex(type) if type.dtype.kind == "c" else is_loop_type(type) for type in types)
 
 
 def in_parts(region: AnyRegion) -> AnyRegion:
@@ -81,8 +83,9 @@ class _Needs:
         """What is whole where it is made."""
         self.left: set[Operation] = set()
         """What moves whole arrays."""
+        self.split = {item for item in region.operations if item.op.name not in CONTROL and is_split(item)}
         for operation in region.operations:
-            if operation.op.name in CONTROL or not is_split(operation):
+            if operation not in self.split:
                 self.arrays.update(operation.results)
             elif operation.op.name in _MOVED:
                 written = operation.op.name == "slice_set" and operation.operands[0] in self.arrays
@@ -101,7 +104,7 @@ class _Needs:
         if operation.op.name in CONTROL:
             for value in operation.operands:
                 (self.parts if self.is_pair(value) else self.whole).add(value)
-        elif not is_split(operation):
+        elif operation not in self.split:
             self.whole.update(operation.operands)
         elif result in self.arrays and operation.op.name in _MOVED and self.is_left(operation):
             self.left.add(operation)
@@ -198,7 +201,7 @@ class _Writer:
             self.builder.span = operation.span
             if operation.op.name in CONTROL:
                 self.control(operation)
-            elif is_split(operation) and operation not in self.needs.left:
+            elif operation in self.needs.split and operation not in self.needs.left:
                 self.split(operation)
             else:
                 self.leave(operation)

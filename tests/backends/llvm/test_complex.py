@@ -71,7 +71,7 @@ def require_alike(found: Any, wanted: Any, what: str) -> None:
         np.testing.assert_array_equal(np.signbit(actual[zero]), np.signbit(expected[zero]), err_msg=what)
 
 
-UNARY = ["neg", "conj", "reciprocal", "exp", "log", "sqrt", "abs", "real", "imag"]
+UNARY = ["neg", "conj", "reciprocal", "exp", "log", "sqrt", "sinh", "cosh", "sin", "cos", "abs", "real", "imag"]
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
