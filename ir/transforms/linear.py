@@ -193,8 +193,8 @@ class Masked(LinearEmitter):
     def add_into(self, left: Lin, right: Lin) -> Lin | None:
         """``left + scatter_add(0, part)`` as ``scatter_add(left, part)``: as many additions as ``part`` has numbers."""
         scattered = self.scattered(right.value)
-        if scattered is None or (left.mask is not None and not left.clean):
-            return None
+        if scattered is None or not all(tangent.mask is None or tangent.clean for tangent in (left, right)):
+            return None  # what a select leaves out is still in its value
         mask = None
         if left.mask is not None and right.mask is not None:
             there = self.scattered(right.mask)

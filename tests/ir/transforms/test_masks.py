@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-import srcgrad.ir.ops  # noqa: F401  registers the ops
+import srcgrad as sg
 from srcgrad.backends.numpy.evaluate import evaluate
-from srcgrad.ir.core import Builder, Value
+from srcgrad.ir.core import Builder, Value, literal
 from srcgrad.ir.opdef import REGISTRY, Lin, Tangent, Term, Zero
 from srcgrad.ir.transforms.linear import PATH_LIMIT, MaskAlgebra, Masked, add_part, total
 from srcgrad.ir.types import BOOL, FLOAT64, ArrayType
@@ -24,6 +24,7 @@ BITS = [np.array([bool(k >> bit & 1) for k in range(SIZE)]) for bit in range(4)]
 """The numbers of the predicates p, q, r and s."""
 PREDICATE = ArrayType(BOOL, (SIZE,))
 VECTOR = ArrayType(FLOAT64, (SIZE,))
+COUNTS = ArrayType(np.dtype(np.int64), (SIZE,))
 
 
 class Setting:
@@ -128,6 +129,43 @@ def test_a_sum_is_there_where_a_term_is() -> None:
         lambda emitter, setting, left, right: emitter.add(left, right),
         lambda a, x, b, y: (a | b, np.where(a, x, 0.0) + np.where(b, y, 0.0)),
     )
+
+
+@pytest.mark.parametrize("chosen", [False, True])
+def test_what_a_choice_leaves_out_is_not_added_in_place(chosen: bool) -> None:
+    """The gradient of ``np.sum(np.where(c, x, 0.0)[i] * x)`` had what is gathered where ``c`` is False too."""
+
+    def emit(emitter: Masked, setting: Setting, left: Tangent, right: Tangent) -> Tangent:
+        counts = setting.builder.emit(REGISTRY["cumsum"], [literal(1, COUNTS)], {"axis": 0, "reverse": True})
+        places = setting.builder.emit(REGISTRY["sub"], [counts, literal(1, COUNTS)])
+        operands = [Zero(VECTOR), right, Term(setting.builder, places)]
+        (found,) = emitter.apply_all(REGISTRY["scatter_add"], operands, {"axis": 0})
+        if chosen:
+            found = emitter.select(Term(setting.builder, setting.predicates[2]), found, Zero(VECTOR))
+        return emitter.add(left, found)
+
+    taken = BITS[2] if chosen else np.ones(SIZE, bool)
+    check(
+        emit,
+        lambda a, x, b, y: (
+            a | (b[::-1] & taken),
+            np.where(a, x, 0.0) + np.where(b[::-1] & taken, y[::-1], 0.0),
+        ),
+    )
+
+
+@pytest.mark.parametrize("backend", ["llvm", "numpy"])
+def test_elements_of_a_choice_are_gathered_beside_what_it_chooses_from(backend: str) -> None:
+    x, places = np.array([-0.4, 0.6, 0.1, 0.8, -0.1, 0.2]), np.array([3, 1, 5, 0, 2, 4])
+    inverse = np.argsort(places)
+    for f, slope in (
+        (lambda x: np.sum(np.where(x > 0.0, x, 0.0)[places] * x), (x > 0.0) * x[inverse]),
+        (lambda x: np.sum(np.interp(x, [-2.0, 0.0, 2.0], [0.0, 1.0, 3.0])[places] * x), None),
+    ):
+        gradient = sg.grad(f, backend=backend)(x)
+        np.testing.assert_allclose(gradient, sg.jacfwd(f, backend=backend)(x), rtol=1e-12)
+        if slope is not None:
+            np.testing.assert_allclose(gradient, np.where(x > 0.0, x, 0.0)[places] + slope, rtol=1e-12)
 
 
 def test_parts_of_the_branches_of_choices_have_no_mask_together() -> None:
