@@ -13,21 +13,20 @@ import numpy as np
 from srcgrad.annotations import signature_of
 from srcgrad.boundary import described, from_outside, translated
 from srcgrad.building import Built, Job, Program
-from srcgrad.cache import PROGRAMS, Known
+from srcgrad.cache import Known
 from srcgrad.differentiate import Argnums, are_plain, check_argnums, normal_argnums, plural, rebuild
 from srcgrad.errors import ArgumentError, ShapeError, SrcgradError, StructureError
 from srcgrad.ir.core import Builder, Function, Literal, Value
 from srcgrad.ir.opdef import REGISTRY, Term
 from srcgrad.ir.transforms.batch import batch_region, each_example, with_leading_axis
-from srcgrad.signatures import plain_key
 from srcgrad.tracing.conversion.calls import invoke
 from srcgrad.tracing.function import LeafSpec, StaticLeaf, Traced, as_array, leaf_spec
-from srcgrad.tracing.jax_arrays import JAX_TYPES, is_jax_array
+from srcgrad.tracing.jax_arrays import is_jax_array
 from srcgrad.tracing.pytree import TreeDef, broadcast_prefix, flatten
 from srcgrad.tracing.trace import CURRENT, NeedsConcrete, RaisingSite
 from srcgrad.tracing.tracer import Tracer
-from srcgrad.transformed import FAST_ENTRIES, Transformed
-from srcgrad.ways import CONVERTED_FIRST, Failed, Together, Verdict
+from srcgrad.transformed import Transformed
+from srcgrad.ways import Verdict
 
 Axes = Any
 
@@ -299,10 +298,6 @@ def check_static(f: Callable[..., Any], argnums: Any, argnames: Any) -> None:
         )
 
 
-def as_it_is(result: Any, stages: Any) -> Any:
-    return result
-
-
 class Jit(Transformed):
     """``jit``."""
 
@@ -359,16 +354,8 @@ class Jit(Transformed):
         """
         from srcgrad.paths import settled  # which is written with this module
 
-        key = plain_key(self.backend, args)
-        ways = [verdict.way for verdict in verdicts]
-        if key is None or len(ways) < len(CONVERTED_FIRST) or not JAX_TYPES.isdisjoint(map(type, args)):
-            return
-        kept = all(isinstance(PROGRAMS.get(verdict.key), Failed) for verdict in verdicts)
-        if kept and settled(self, job, ways):
-            if len(self.fast) >= FAST_ENTRIES:
-                self.fast.clear()
-            program = Program(self.f, as_it_is, (), (), direct=self.f)
-            self.fast[key] = (Together(tuple(verdicts)), program)
+        if self.remember_verdicts(args, verdicts) and settled(self, job, [verdict.way for verdict in verdicts]):
+            self.remember_verdicts(args, verdicts, self.f)
 
     def takes_paths(self) -> bool:
         return not self.strict

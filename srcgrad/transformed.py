@@ -280,10 +280,12 @@ class Transformed(VectorCalled, Building):  # type: ignore[misc]
             return self.execute(program, job, hidden, captures)
         if unsupported is not None and all(failure.unsupported for failure in failures):
             raise unsupported
-        from srcgrad.paths import NO_PATH, failing, run_path  # which is written with this module
+        from srcgrad.paths import NO_PATH, failing, run_path, shortcut  # which is written with this module
 
         result = run_path(self, job, watched)
         if result is not NO_PATH:
+            if not kwargs and not job.extras:
+                shortcut(self, args, job, verdicts)
             return result
         reason = why_retraced(failures)
         result = self.retrace(job, args, kwargs, reason, unsupported is not None or failing(self, job, watched))
@@ -323,6 +325,21 @@ class Transformed(VectorCalled, Building):  # type: ignore[misc]
                     fast.clear()
                 fast[key] = (captures, program)
 
+    def remember_verdicts(
+        self, args: tuple[Any, ...], verdicts: Sequence[Verdict], run: Callable[..., Any] | None = None
+    ) -> bool:
+        """Let ``run`` answer later calls on such arrays as long as the verdicts hold; whether that can be."""
+        key = plain_key(self.backend, args)
+        if key is None or len(verdicts) < len(CONVERTED_FIRST) or not JAX_TYPES.isdisjoint(map(type, args)):
+            return False
+        if not all(isinstance(PROGRAMS.get(verdict.key), Failed) for verdict in verdicts):
+            return False
+        if run is not None:
+            if len(self.fast) >= FAST_ENTRIES:
+                self.fast.clear()
+            self.fast[key] = (Together(tuple(verdicts)), Program(run, as_it_is, (), (), direct=run))
+        return True
+
     def settle(self, args: tuple[Any, ...], job: Job, verdicts: Sequence[Verdict]) -> None:
         """What a transform remembers of a call that had no program, for later ones (``jit``)."""
 
@@ -332,6 +349,10 @@ class Transformed(VectorCalled, Building):  # type: ignore[misc]
         if job.extras:
             arguments += map(as_array, job.extras)
         return program.finish(program.run(arguments), program.stages)
+
+
+def as_it_is(result: Any, stages: Any) -> Any:
+    return result
 
 
 def debugged(transformed: Transformed, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 import types
 import warnings
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -407,3 +409,50 @@ def test_a_number_of_pythons_that_a_float32_does_not_hold_has_a_path_of_its_own(
     assert rounded(x) == 0.5 and rounded(-x) == -1.0
     smallest = sg.jit(lambda x: min(1e10, *x), strict=True)
     assert smallest(x) == 1.0
+
+
+def test_calls_that_take_a_known_path_look_for_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They took 80 us: the ways of tracing and their verdicts were looked up before the paths."""
+    f = without_source("def f(x):\n    return np.sum(x[x > 0] ** 2) * np.sum(x)")
+    loss, slope = sg.jit(f), sg.grad(f)
+    x = np.array([1.0, -2.0, 3.0])
+
+    def gradient(v: Any) -> Any:
+        return 2 * np.maximum(v, 0.0) * v.sum() + np.sum(np.maximum(v, 0.0) ** 2)
+
+    for v in (x, -x, x):
+        np.testing.assert_allclose(loss(v), f(v))
+        np.testing.assert_allclose(slope(v), gradient(v))
+    with monkeypatch.context() as patch:
+        patch.setattr(sg.transformed.Transformed, "dispatch", None)
+        for v in (x, -x, 2 * x):
+            np.testing.assert_allclose(loss(v), f(v))
+            np.testing.assert_allclose(slope(v), gradient(v))
+    for v in (x[::-1].copy(), np.ones(3), np.array([0.5, 1.0]), x[::-1]):  # a new path, shapes and strides
+        np.testing.assert_allclose(slope(v), gradient(v))
+        np.testing.assert_allclose(slope(v), gradient(v))
+
+
+POWER = 2
+
+
+def masked_power(x: Any) -> Any:
+    return np.sum(x[x > 0] ** POWER)
+
+
+def test_a_known_path_is_left_where_the_function_reads_something_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    slope, x = sg.grad(masked_power), np.array([1.0, -2.0, 3.0])
+    for _ in range(3):
+        np.testing.assert_allclose(slope(x), [2.0, 0.0, 6.0])
+    monkeypatch.setitem(globals(), "POWER", 3)
+    for _ in range(3):
+        np.testing.assert_allclose(slope(x), [3.0, 0.0, 27.0])
+    monkeypatch.setitem(globals(), "POWER", 2)
+    np.testing.assert_allclose(slope(x), [2.0, 0.0, 6.0])
+    held = weakref.ref(slope)
+    gc.disable()
+    try:
+        del slope
+        assert held() is None  # it is in no cycle
+    finally:
+        gc.enable()
