@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from srcgrad.ir.core import Operation, Value
+from srcgrad.ir.types import ArrayType
 
 VIEWS: Final = frozenset({"broadcast", "reshape", "transpose", "slice", "reverse"})
 
@@ -197,3 +198,25 @@ def within(where: Where, piece: Piece, domain: Sequence[int]) -> tuple[Piece, Bo
     if not own:
         return found._replace(bounds=where.bounds), ()
     return found._replace(bounds=tuple(sorted({*where.bounds, *own}))), tuple(sorted(set(own)))
+
+
+def identity(type: ArrayType) -> tuple[Line, ...]:
+    """An array read where it is."""
+    return tuple(unit(axis, type.rank) for axis in range(type.rank))
+
+
+def alias_offset(view: View, value: Value) -> int | None:
+    """The element from which on a view is a whole piece of its base in C order; None where it is not one."""
+    shape = value.type.static_shape
+    if not view.is_whole:
+        return None
+    base, places, line, _ = view.pieces[0]
+    if places is not None:
+        line = flat(places, base.type.static_shape, len(shape))
+    assert line is not None
+    if 0 in shape:
+        return 0
+    for size, stride, wanted in zip(shape, line.strides, strides_of(shape), strict=True):
+        if size != 1 and stride != wanted:
+            return None
+    return line.offset

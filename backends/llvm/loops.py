@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
@@ -23,6 +23,10 @@ from srcgrad.ir.core import Operation, Value
 from srcgrad.ir.text import attr_text
 from srcgrad.ir.types import dtype_name
 
+_MOVED: Final = 4
+"""The additions that take as long as to read or write a number."""
+_SHORT: Final = 32
+"""The trips of inner loops up to which what is computed for each start of them, number by number, counts."""
 LONG_ROW: Final = 512
 """The elements from which rows are read in the order in which they lie, even if what they fold to is touched often."""
 REDUCTIONS: Final = frozenset({"reduce_sum", "reduce_prod", "reduce_max", "reduce_min", "reduce_or", "reduce_and"})
@@ -224,6 +228,16 @@ class Group:
     def work(self) -> int:
         """About how many additions all of it costs."""
         return math.prod(self.domain) * (self.cost() + self.measure().computed)
+
+    def effort(self, registers: int) -> int:
+        """About how many additions all of it takes: what is read or written takes as long as four of them."""
+        inner = len(self.domain)
+        loads = [
+            isinstance(item, Load) and depth == inner
+            for item, depth in zip(self.statements, self.depths(), strict=True)
+        ]
+        moved = sum(loads) + len(self.stores) + len(self.folds) + self.crowded(registers)
+        return math.prod(self.domain) * (self.cost() + _MOVED * moved)
 
     def crowded(self, registers: int) -> int:
         """At how many statements more numbers than so many wait for what reads them."""
@@ -468,6 +482,20 @@ def rebuilt(group: Group, domain: tuple[int, ...], line: Any, axes: Any) -> Grou
     found = Group(group.name, domain, group.inputs, group.outputs, statements, stores, folds)
     found.outlined, found.separate, found.added, found.boxes = group.outlined, group.separate, group.added, group.boxes
     found.updates = group.updates
+    return found
+
+
+def before_short_loops(group: Group, depths: Sequence[int], trips: Sequence[int]) -> Set[int]:
+    """The statements that short inner loops read from outside: single numbers there, in vectors where they are kept."""
+    if len(trips) < 3 or trips[-1] > _SHORT * trips[-2]:
+        return frozenset()
+    found: set[int] = set()
+    for number, item in enumerate(group.statements):
+        if isinstance(item, Compute):
+            for operand in item.operands:
+                depth = depths[operand]
+                if 0 < depth < depths[number] and trips[-1] <= _SHORT * trips[depth]:
+                    found.add(operand)
     return found
 
 

@@ -12,15 +12,15 @@ from __future__ import annotations
 import itertools
 import math
 import operator
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import ClassVar, Final
 
 from srcgrad.backends.llvm import scalars
 from srcgrad.backends.llvm.complexes import PARTS
-from srcgrad.backends.llvm.indices import Line, Piece, View, flat, strides_of, unit, view_index, whole_view
-from srcgrad.backends.llvm.loops import REDUCTIONS, Compute, Group, attrs_of
+from srcgrad.backends.llvm.indices import Line, Piece, View, alias_offset, identity, strides_of, view_index, whole_view
+from srcgrad.backends.llvm.loops import REDUCTIONS, Compute, Group, attrs_of, before_short_loops
 from srcgrad.backends.llvm.natives import ALIAS, Natives, fused_kind
 from srcgrad.backends.llvm.nests import Nest, is_straight, nested
 from srcgrad.backends.llvm.ordering import reads_first
@@ -35,9 +35,14 @@ from srcgrad.ir.types import ArrayType
 
 RECOMPUTED: Final = 12
 """The cost (in additions) up to which a value is computed again rather than kept."""
+_GENEROUS: Final = 100
+"""The same, where what is computed at several places is much the same at all of them, if all of it takes less so."""
+_LESS: Final = 0.95
+_TEXT: Final = 1.25
+"""How many times as long it may be."""
+_TRIED: Final = 100
+"""The statements up to which it is written both ways."""
 _ROUNDS: Final = 12
-_SHORT: Final = 32
-"""The trips of inner loops up to which what is computed for each start of them, number by number, counts."""
 _ONE_BY_ONE: Final = 4
 """The cost from which that is computed in loops of its own, where it is in vectors."""
 _OFTEN: Final = 4
@@ -58,6 +63,10 @@ MANY_POINTS: Final = 1 << 14
 At LLVM's level 0 it takes 24 µs to compile, ten times as long as both apart, and saves 0.05 ns at each point.
 """
 Key = tuple[int, tuple[int, ...], int]
+
+
+Plan = tuple[dict[Key, GroupWriter], dict[Operation, int]]
+"""Groups, and when the operations that are left run."""
 
 
 class Fused(Op, abstract=True):
@@ -91,6 +100,16 @@ class Partition:
     def length(self) -> int:
         """The statements of all groups."""
         return sum([len(group.statements) for group in self.groups])
+
+
+def length(plan: Plan) -> int:
+    """The statements of all groups."""
+    return sum([len(writer.group.statements) for writer in plan[0].values()])
+
+
+def efforts(plan: Plan) -> int:
+    """About how many additions all groups take."""
+    return sum([writer.group.effort(TARGET.registers) for writer in plan[0].values()])
 
 
 def free_prefix(function: Function) -> str:
@@ -417,13 +436,7 @@ class _Planner:
     def operations(self) -> list[Operation]:
         """The operations of the program: those that are left, and one per group."""
         self.kept |= self.dear(dict.fromkeys(self.often_read(), RECOMPUTED))
-        for number in range(_ROUNDS + 1):
-            sinks, runs = self.ends()
-            written = self.write(sinks)
-            more = self.too_dear(written.values(), always=number == _ROUNDS)
-            if not more:
-                break
-            self.kept |= more
+        written, runs = self.chosen()
         order: list[tuple[int, int, int, Operation]] = []
         for position, (key, writer) in enumerate(written.items()):
             order.append((key[0], 0, position, self.fused(writer)))
@@ -436,12 +449,41 @@ class _Planner:
         self.partition.groups += self.groups
         return found
 
-    def ends(self) -> tuple[dict[Key, list[Value]], dict[Operation, int]]:
+    def chosen(self) -> Plan:
+        """The groups, and when the operations that are left run: the lesser of two efforts.
+
+        Neighbouring points of a stencil share most of what they are computed from: four differences of five Laplacians
+        at each point are less than two arrays of differences, written and read again.
+        """
+        always = set(self.kept)
+        found, kept = self.settled(RECOMPUTED), self.kept
+        shown = {base for view in self.views.values() for base in view.bases}
+        if shown.isdisjoint(kept - always) or length(found) > _TRIED:
+            return found
+        self.kept = always
+        other = self.settled(_GENEROUS)
+        if length(other) <= _TEXT * length(found) and efforts(other) < _LESS * efforts(found):
+            return other
+        self.kept = kept
+        return found
+
+    def settled(self, limit: int) -> Plan:
+        """Groups in which no value is computed more than once that costs more than a limit."""
+        for number in range(_ROUNDS + 1):
+            sinks, runs = self.ends(limit)
+            written = self.write(sinks)
+            more = self.too_dear(written.values(), 0 if number == _ROUNDS else limit)
+            if not more:
+                break
+            self.kept |= more
+        return written, runs
+
+    def ends(self, limit: int) -> tuple[dict[Key, list[Value]], dict[Operation, int]]:
         """What each group is to keep, and when the operations that are left run."""
         for number in range(_ROUNDS + 1):
             times, runs = self.times()
             sinks = self.sinks(times)
-            more = self.scattered(sinks) if len(sinks) > _FEW and number < _ROUNDS else set[Value]()
+            more = self.scattered(sinks, limit) if len(sinks) > _FEW and number < _ROUNDS else set[Value]()
             if not more:
                 break
             self.kept |= more
@@ -470,7 +512,7 @@ class _Planner:
                         ways[way] = max(ways.get(way, 0), count)
         return found
 
-    def scattered(self, sinks: dict[Key, list[Value]]) -> set[Value]:
+    def scattered(self, sinks: dict[Key, list[Value]], limit: int) -> set[Value]:
         """Values that are not kept and should be, found without writing the groups: several of these compute them.
 
         What is computed more than once within one group is not found. Where there are many groups, what all of them
@@ -494,9 +536,9 @@ class _Planner:
             for base in bases:
                 if base in self.inlined and base not in self.kept:
                     where[base] = place if where.get(base, place) == place else None
-        return self.dear(dict.fromkeys(found, RECOMPUTED))
+        return self.dear(dict.fromkeys(found, limit))
 
-    def too_dear(self, writers: Iterable[GroupWriter], always: bool) -> set[Value]:
+    def too_dear(self, writers: Iterable[GroupWriter], limit: int) -> set[Value]:
         """Values that are not kept and should be: computed in several places, at more than the cost of a load."""
         places: dict[Value, int] = {}
         repeated: set[Value] = set()
@@ -515,7 +557,6 @@ class _Planner:
                         repeated.add(value)
                     elif number in alone:
                         single.add(value)
-        limit = 0 if always else RECOMPUTED
         several = {value for value, count in places.items() if count > 1} | repeated
         ends = self.outermost(several - self.kept, places)
         return self.dear(dict.fromkeys(single - self.kept, _ONE_BY_ONE) | dict.fromkeys(ends, limit))
@@ -578,39 +619,3 @@ class _Planner:
         )
         self.partition.originals[found] = operation
         return found
-
-
-def before_short_loops(group: Group, depths: Sequence[int], trips: Sequence[int]) -> Set[int]:
-    """The statements that short inner loops read from outside: single numbers there, in vectors where they are kept."""
-    if len(trips) < 3 or trips[-1] > _SHORT * trips[-2]:
-        return frozenset()
-    found: set[int] = set()
-    for number, item in enumerate(group.statements):
-        if isinstance(item, Compute):
-            for operand in item.operands:
-                depth = depths[operand]
-                if 0 < depth < depths[number] and trips[-1] <= _SHORT * trips[depth]:
-                    found.add(operand)
-    return found
-
-
-def identity(type: ArrayType) -> tuple[Line, ...]:
-    """An array read where it is."""
-    return tuple(unit(axis, type.rank) for axis in range(type.rank))
-
-
-def alias_offset(view: View, value: Value) -> int | None:
-    """The element from which on a view is a whole piece of its base in C order; None where it is not one."""
-    shape = value.type.static_shape
-    if not view.is_whole:
-        return None
-    base, places, line, _ = view.pieces[0]
-    if places is not None:
-        line = flat(places, base.type.static_shape, len(shape))
-    assert line is not None
-    if 0 in shape:
-        return 0
-    for size, stride, wanted in zip(shape, line.strides, strides_of(shape), strict=True):
-        if size != 1 and stride != wanted:
-            return None
-    return line.offset
