@@ -176,6 +176,8 @@ class Trace:
         """Whether this is a block of the parent's function: a branch or the body of a loop."""
         self.converting: bool = parent is not None and parent.converting
         """Whether user functions are converted when they are called."""
+        self.entangled: list[Storage] = []
+        """What stands for memory that rows of a column may share with each other: see `Appending.columns`."""
         self.loop: Any = None
         """The loop of which this is a trip."""
         self.counter: Any = None

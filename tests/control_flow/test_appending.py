@@ -93,6 +93,21 @@ def changed_afterwards(x: Any) -> Any:
     return np.sum(np.stack(states)) + states[-1][0] * states[0][0] + np.sum(h)
 
 
+def accepted_or_not(x: Any) -> Any:
+    """Items that are one array, where the trip keeps what the trip before had."""
+    q, chain, best, least, pairs = x * 1.0, [], x, 10.0, [(10.0, x)]
+    for k in range(60):
+        proposed = q + 0.1 * np.sin(k + q)
+        if proposed[0] < 0.9:
+            q = proposed
+        chain.append(q)
+        c = np.sin(x * k)
+        if np.sum(c**2) < least:
+            best, least = c, np.sum(c**2)
+        pairs.append((least, best))
+    return np.sum(np.stack(chain) ** 2) + sum(a * np.sum(b) for a, b in pairs) + best * chain[7] + q
+
+
 def before_the_step(x: Any) -> Any:
     """The first item is the array that the variable has before the loop; what is written into one is in the other."""
     start = x * 2.0
@@ -160,6 +175,7 @@ CASES: list[tuple[Function, Any]] = [
         comprehended,
         gone_through,
         changed_afterwards,
+        accepted_or_not,
         before_the_step,
         in_both_loops,
         read_by_functions_behind,
@@ -440,3 +456,31 @@ def test_what_python_knows_stays_known() -> None:
     for function in (f, known_numbers):
         np.testing.assert_allclose(sg.jit(function)(x), function(x))
         assert sg.explain(sg.jit(function))(x)["how it runs"].startswith("One program")
+
+
+# --- items that may be one array, in which something is written ------------------------------------------------------
+def walk(x: Any, written: str) -> Any:
+    start = x * 1.0
+    q, chain = start, []
+    for k in range(40):
+        proposed = q + 0.1 * np.sin(k + q)
+        if proposed[0] < 0.3:
+            q = proposed
+        chain.append(q)
+        if written == "within":
+            q[1] = np.cos(q[1])
+    if written == "an item":
+        chain[3] += 1.0
+    elif written == "the variable":
+        q += 1.0
+    elif written == "the start":
+        start *= 2.0
+    return np.sum(np.stack(chain) ** 2) + np.sum(q) + chain[-1] * start
+
+
+@pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
+@pytest.mark.parametrize("written", ["within", "an item", "the variable", "the start"])
+def test_what_is_written_into_one_item_is_in_the_others(written: str) -> None:
+    x = np.array([0.2, -0.4, 1.1, 0.3])
+    for point in (x, x + 0.5):
+        np.testing.assert_allclose(sg.jit(walk)(point, written), walk(point, written), rtol=1e-12)

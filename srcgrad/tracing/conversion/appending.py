@@ -70,6 +70,8 @@ class Appending:
         """How many items each has where a trip begins."""
         self.first: dict[int, Leaf] = {}
         """The columns whose first row is the memory that a variable has before the loop."""
+        self.shared: dict[int, Storage] = {}
+        """The columns whose rows may share memory: one trip may append what the trip before has."""
         if given is None:
             return
         pairs = [pair for pair in given() if type(pair[0]) is list]
@@ -116,8 +118,13 @@ class Appending:
     def leaves(self) -> list[Tracer]:
         return [leaf for items in self.added for item in items for leaf in item.leaves if isinstance(leaf, Tracer)]
 
-    def columns(self, trace: Trace, index: Value | None, given: Mapping[Storage, Leaf]) -> list[Value]:
-        """What each trip adds to the columns. ``given``: the memory that a trip has of the one before alone.
+    def columns(
+        self, trace: Trace, index: Value | None, given: Mapping[Storage, Leaf], unwritten: Callable[[Storage], bool]
+    ) -> list[Value]:
+        """What each trip adds to the columns.
+
+        ``given``: the memory that a trip has of the one before alone; ``unwritten``: whether no trip writes into memory
+        nor into what it may share.
 
         Raises:
             Refused: an array that is appended may be changed later, or is another one's memory; or what is appended
@@ -132,7 +139,7 @@ class Appending:
             if (leaf.scalar and leaf.dtype.kind in "biu") or isinstance(value, Literal) or value in known:
                 raise Refused("numbers that are known are appended to a list in a loop")
         seen: set[Storage] = set()
-        self.first = {}
+        self.first, self.shared = {}, {}
         for place, leaf in enumerate(leaves):
             if leaf.scalar:
                 continue
@@ -140,9 +147,14 @@ class Appending:
             if storage.trace is not trace or storage in seen or not leaf.in_c_order():
                 raise Refused(HELD)
             if storage.aliases is not None:
-                if storage not in given or leaf.chain or any(other.trace is trace for other in storage.aliases):
+                if leaf.chain:
                     raise Refused(HELD)
-                self.first[place] = given[storage]
+                if storage in given and all(other.trace is not trace for other in storage.aliases):
+                    self.first[place] = given[storage]
+                elif unwritten(storage):
+                    self.shared[place] = storage
+                else:
+                    raise Refused(HELD)
             seen.add(storage)
         return values
 

@@ -13,7 +13,17 @@ import numpy as np
 from srcgrad.ir.core import Value
 from srcgrad.ir.opdef import REGISTRY
 from srcgrad.ir.types import INT64, ArrayType
-from srcgrad.tracing.conversion.aliases import TRUTH, Leaf, Memory, Shared, Sharing, Way, array_storage, link
+from srcgrad.tracing.conversion.aliases import (
+    TRUTH,
+    Leaf,
+    Memory,
+    Shared,
+    Sharing,
+    Way,
+    array_storage,
+    in_progress,
+    link,
+)
 from srcgrad.tracing.conversion.appending import Appending
 from srcgrad.tracing.conversion.binding import flag_of, is_pending, unchecked
 from srcgrad.tracing.conversion.classes import noted
@@ -391,6 +401,34 @@ class LoopRegion:
                 found[x.storage] = leaf
         return found
 
+    def unwritten(self, trip: Trip, after: Snapshot, storage: Storage) -> bool:
+        """Whether no trip writes into memory, nor into what it may share memory with."""
+        aliases = dict(storage.aliases or {})
+        family = {storage, *aliases}
+        if any(link.ways is None for link in aliases.values()) or not family.isdisjoint(self.storages):
+            return False
+        joined = (value for found in trip.trace.builder.operations if found.regions for value in found.results)
+        if storage.value not in {*joined, *trip.front()}:
+            return False  # it is not as a condition has left it
+        ends = self.leaves(after)
+        for leaf, x in self.leaves(trip.seeded).items():
+            written = x.storage.value is not trip.params[leaf[0]][leaf[1]]
+            if written and (x.storage in family or (leaf in ends and ends[leaf].storage in family)):
+                return False
+        return True
+
+    def link_shared(self, arrays: Sequence[Tracer], after: Snapshot) -> None:
+        """A write into rows that may share memory, or into what they may share it with, is to be refused."""
+        trace, ends = current_trace(), self.leaves(after)
+        for place, storage in self.appending.shared.items():
+            column, family = arrays[place].storage, {storage, *(storage.aliases or ())}
+            others = [x.storage for leaf, x in self.leaves(self.state.capture()).items()
+                      if leaf in ends and ends[leaf].storage in family]  # fmt: skip
+            trace.entangled.append(Storage(trace, column.value))
+            for other in (*others, *(x for x in family if in_progress(x.trace)), trace.entangled[-1]):
+                link(column, other, "an item of a list", None)
+            column.decided = True
+
     def link_first(self, arrays: Sequence[Tracer]) -> None:
         """Note that what was before the loop is the first row of a column, where it was appended."""
         starts = self.leaves(self.start)
@@ -559,7 +597,9 @@ def for_region(
         _, trip, after = loop.settle(None, body, False)
         results, given = loop.results(trip, after), loop.given(trip, after)
         with entered(trip.trace):
-            columns = loop.appending.columns(trip.trace, trip.index, given)
+            columns = loop.appending.columns(
+                trip.trace, trip.index, given, lambda storage: loop.unwritten(trip, after, storage)
+            )
             for filled in loop.arrays:
                 filled.require_unknown()
         shared = loop.shared_columns(trip, after)
@@ -581,6 +621,7 @@ def for_region(
         last = trips - 1 if isinstance(trips, int) else 0
         loop.leave(carried, ran, after, {leaf: row(arrays[k], last, False, False) for leaf, k in shared.items()})
         loop.link_first(arrays)
+        loop.link_shared(arrays, after)
         loop.appending.leave(arrays, last + 1)
 
     attempted(make, state, label, appending, trips if isinstance(trips, int) else None, lenient)
