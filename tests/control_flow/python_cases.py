@@ -107,6 +107,17 @@ def walrus_loop(n: int) -> Any:
     return found, n
 
 
+@case("b")
+@case("z")
+def walrus_in_membership(key: str) -> Any:
+    log = []
+    for _ in range(2):
+        if key not in (table := {"a": 1, "b": 2}):
+            raise KeyError(f"{key} is none of {sorted(table)}")
+        log.append(table[key])
+    return log, table
+
+
 @case(4)
 def early_returns(n: int) -> Any:
     if n < 0:

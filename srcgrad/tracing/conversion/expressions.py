@@ -141,9 +141,9 @@ class ExpressionConverter(ast.NodeTransformer):
 
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
         chained = len(node.ops) > 1
-        if chained and holds(node.comparators, *LAZY):
-            return self.generic_visit(node)  # type: ignore[return-value]
         contains = any(isinstance(op, (ast.In, ast.NotIn)) for op in node.ops)
+        if (chained or contains) and holds(node.comparators, *LAZY):
+            return self.generic_visit(node)  # type: ignore[return-value]
         self.generic_visit(node)
         identity = IDENTITY.get(type(node.ops[0])) if not chained else None
         if identity is not None:
