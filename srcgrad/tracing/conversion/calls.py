@@ -65,6 +65,8 @@ DISPATCHING: Final = (types.FunctionType, type(np.sum))
 """The kinds of NumPy's functions that have rules: in a list of traced values those of C find nothing to dispatch on."""
 CONCATENATORS: Final = (type(np.r_), type(np.c_))
 METHODS: Final = (types.MethodType, types.BuiltinFunctionType)
+COMPILED: Final = ("cython_function_or_method", "fused_cython_function")
+"""The kinds of functions that Cython makes, which ask no array what it is."""
 PLAIN_KINDS: Final = (types.BuiltinFunctionType, type, ABCMeta, np.ufunc, types.FunctionType, type(np.sum))
 
 
@@ -115,17 +117,43 @@ def traced_among(args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
     return any(contains_tracer(argument) for argument in kwargs.values())
 
 
+def converts(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
+    """Whether a Python function or method is converted for this call: one of SciPy's where it is given traced values
+    and has no rule."""
+    plain = getattr(function, "__func__", function)
+    if not is_user_function(plain):
+        return False
+    if not plain.__globals__.get("__name__", "").startswith("scipy."):
+        return True
+    if plain in CALLS or plain in FUNCTIONS:
+        return False
+    if function is plain or is_distribution(function.__self__):
+        return function is plain and traced_among(args, kwargs)
+    return traced_among(args, kwargs) or may_be_traced(function.__self__, 2)
+
+
+def numpys(function: Any) -> Any:
+    """NumPy's own function for its namesake in the array API's namespace, by which SciPy calls it."""
+    module = function.__module__
+    if not isinstance(module, str) or not module.startswith("scipy.") or ".array_api_compat.numpy" not in module:
+        return None
+    return getattr(np, function.__name__, None)
+
+
 def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     """``function(*args, **kwargs)``, with traced values wherever Python or NumPy would not know them."""
     if CURRENT.get() is None:  # a converted function that outlived its trace
         return function(*args, **kwargs)
     kind = type(function)
     if kind is types.FunctionType:
-        if is_user_function(function):
-            return followed(function)(*args, **kwargs)
         load_scipy_rules(function)
+        twin = numpys(function)
+        if twin is not None:
+            return call(twin, *args, **kwargs)
+        if converts(function, args, kwargs):
+            return followed(function)(*args, **kwargs)
     elif kind is types.MethodType:
-        if is_user_function(function.__func__):
+        if converts(function, args, kwargs):
             return followed(function.__func__)(function.__self__, *args, **kwargs)
         if runs_later(function):
             return later(function, args, kwargs)
@@ -239,6 +267,9 @@ def call_object(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
         return distributions().Frozen(function, args, kwargs)
     if type(function).__module__.startswith("scipy.interpolate.") and traced_among(args, kwargs):
         return importlib.import_module("srcgrad.tracing.functions.scipy_interpolate").evaluated(function, args, kwargs)
+    if type(function).__name__ in COMPILED and traced_among(args, kwargs):
+        args = tuple(np.asarray(x) if contains_tracer(x) else x for x in args)  # refused, but for known integers
+        kwargs = {name: np.asarray(x) if contains_tracer(x) else x for name, x in kwargs.items()}
     method = inspect.getattr_static(type(function), "__call__", None)
     if is_user_function(method):
         return followed(method)(function, *args, **kwargs)
@@ -324,7 +355,8 @@ def followed(thing: Any) -> Any:
 
 def ruled(thing: Any) -> Any:
     """What Python is to call for a function that it is handed: a built-in one would not know traced values."""
-    return functools.partial(call, thing) if type(thing) in PLAIN_KINDS and thing in CALLS else followed(thing)
+    plain = (numpys(thing) if type(thing) is types.FunctionType else None) or thing
+    return functools.partial(call, plain) if type(plain) in PLAIN_KINDS and plain in CALLS else followed(plain)
 
 
 def constant_array(array: Any) -> Tracer:
@@ -466,5 +498,7 @@ def may_be_traced(x: Any, depth: int) -> bool:
     elif isinstance(x, types.MethodType):
         x = [x.__self__]
     elif not isinstance(x, (list, tuple, set)):
-        x = list(attribute(x, "__dict__", {}).values())
+        slots = [vars(cls).get("__slots__", ()) for cls in type(x).__mro__]
+        names = [name for found in slots for name in ((found,) if isinstance(found, str) else found)]
+        x = [*attribute(x, "__dict__", {}).values(), *(attribute(x, name) for name in names)]
     return any(may_be_traced(part, depth - 1) for part in x)

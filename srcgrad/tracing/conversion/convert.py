@@ -28,8 +28,13 @@ KEPT: Final = 1024
 """How many converted code objects are remembered."""
 FUNCTION: Final = "_sg_function"
 ASKING: Final = frozenset({"isinstance", "print", "type"})
-CONVERTED_LIBRARIES: Final = ("numpy.polynomial.",)
-"""Python code of arrays that does not dispatch: it is converted as the user's."""
+CONVERTED_LIBRARIES: Final = (
+    "numpy.polynomial.", "scipy._lib.", "scipy.integrate._quadrature", "scipy.linalg._decomp_svd",
+    "scipy.linalg._procrustes", "scipy.ndimage._measurements", "scipy.signal.", "scipy.special._basic",
+    "scipy.stats._axis_nan_policy", "scipy.stats._entropy", "scipy.stats._morestats", "scipy.stats._multivariate",
+    "scipy.stats._stats_py", "scipy.stats._variation",
+)  # fmt: skip
+"""Python code of arrays that does not dispatch: it is converted as the user's where it has no rule."""
 LIBRARIES: Final = tuple(
     dict.fromkeys(
         os.path.join(os.path.realpath(path), "")

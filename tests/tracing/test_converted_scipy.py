@@ -1,0 +1,108 @@
+"""Functions of SciPy's that are Python on arrays have no rules: their code is converted as the user's."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.integrate
+import scipy.linalg
+import scipy.ndimage
+import scipy.signal
+import scipy.special
+import scipy.stats
+
+import srcgrad as sg
+
+RNG = np.random.default_rng(3)
+X = RNG.normal(size=12)
+M = RNG.normal(size=(4, 4))
+S = M @ M.T + 4.0 * np.eye(4)
+SOS = [[1.0, 0.2, 0.0, 1.0, 0.5, 0.1]]
+COUNTS = np.arange(12.0)
+LABELS = np.array([[0, 0, 1, 1]] * 4)
+
+CASES: dict[str, tuple[Callable[[Any], Any], Any]] = {
+    "istft": (lambda x: scipy.signal.istft(scipy.signal.stft(x, nperseg=4)[2], nperseg=4)[1], X),
+    "coherence": (lambda x: scipy.signal.coherence(x, x**2, nperseg=4)[1], X),
+    "resample": (lambda x: scipy.signal.resample(x, 7), X),
+    "decimate": (lambda x: scipy.signal.decimate(np.tile(x, 4), 2, n=2), X),
+    "wiener": (lambda x: scipy.signal.wiener(x, 3), X),
+    "sosfiltfilt": (lambda x: scipy.signal.sosfiltfilt(SOS, x, padlen=3), X),
+    "deconvolve": (lambda x: scipy.signal.deconvolve(x, [1.0, 0.5])[0], X),
+    "freqs": (lambda b: np.abs(scipy.signal.freqs(b, [1.0, 0.5], worN=[1.0, 2.0])[1]), X[:4]),
+    "freqz": (lambda b: np.abs(scipy.signal.freqz(b, [1.0, 0.5], worN=5)[1]), X[:4]),
+    "zpk2tf": (lambda r: scipy.signal.zpk2tf(r[:2], r[2:], r[0])[1], X[:5]),
+    "butter": (lambda c: scipy.signal.butter(2, c)[0], 0.4),
+    "chirp": (lambda p: scipy.signal.chirp(np.arange(4.0), p[0], 1.0, p[1]), np.array([0.2, 0.4])),
+    "sawtooth": (lambda x: scipy.signal.sawtooth(x), X),
+    "window of a parameter": (lambda b: scipy.signal.windows.kaiser(5, b), 2.0),
+    "tapered window": (lambda a: scipy.signal.windows.tukey(9, a), 0.4),
+    "design of a filter": (lambda c: scipy.signal.firwin(5, c), 0.4),
+    "czt": (lambda x: np.abs(scipy.signal.czt(x)), X),
+    "lsim": (lambda u: scipy.signal.lsim(([1.0], [1.0, 0.5]), u, COUNTS)[1], X),
+    "lombscargle": (lambda x: scipy.signal.lombscargle(COUNTS, x, [1.0, 2.0]), X),
+    "diric": (lambda x: scipy.special.diric(x, 5), X),
+    "sum of labels": (lambda a: scipy.ndimage.sum(a, LABELS, [0, 1]), M),
+    "centre of mass": (lambda a: np.array(scipy.ndimage.center_of_mass(a)), S),
+    "cumulative_simpson": (lambda y: scipy.integrate.cumulative_simpson(y), X),
+    "procrustes": (lambda a: scipy.linalg.orthogonal_procrustes(a, S)[0], M),
+    "orth": (lambda a: scipy.linalg.orth(a), M),
+    "linregress": (lambda y: np.array(scipy.stats.linregress(COUNTS, y)[:3]), X),
+    "pearsonr": (lambda x: scipy.stats.pearsonr(x, COUNTS).statistic, X),
+    "f_oneway": (lambda x: scipy.stats.f_oneway(x[:5], x[5:]).statistic, X),
+    "ttest_ind": (lambda x: scipy.stats.ttest_ind(x, x**2).statistic, X),
+    "ttest_1samp": (lambda x: scipy.stats.ttest_1samp(x, 0.1).pvalue, X),
+    "trim_mean": (lambda x: scipy.stats.trim_mean(x, 0.1), X),
+    "circmean": (lambda x: scipy.stats.circmean(x), X),
+    "median_abs_deviation": (lambda x: scipy.stats.median_abs_deviation(x), X[:11]),
+    "wasserstein_distance": (lambda x: scipy.stats.wasserstein_distance(x, COUNTS), X),
+    "kstat": (lambda x: scipy.stats.kstat(x, 2), X),
+    "chisquare": (lambda x: scipy.stats.chisquare(x**2 / np.sum(x**2) * 12.0, np.ones(12)).statistic, X),
+    "differential_entropy": (lambda x: scipy.stats.differential_entropy(x), X),
+    "multivariate t": (lambda s: scipy.stats.multivariate_t.logpdf(X[:4], np.zeros(4), s, 3), S),
+    "wishart": (lambda s: scipy.stats.wishart.logpdf(S, 6, s), S),
+}
+
+
+@pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+@pytest.mark.parametrize("name", CASES)
+def test_values_and_slopes(name: str, backend: str) -> None:
+    f, point = CASES[name]
+    expected = np.asarray(f(point))
+    found = sg.jit(f, backend=backend)(point)
+    assert found.dtype == expected.dtype
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+
+    weights = np.cos(np.arange(expected.size) + 0.2).reshape(expected.shape)
+    direction = np.random.default_rng(4).normal(size=np.shape(point))
+    direction = (direction + direction.T) / 2 if np.ndim(point) == 2 else direction
+
+    def loss(x: Any) -> Any:
+        return np.sum(f(x) * weights)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        slope = (loss(point + 1e-5 * direction) - loss(point - 1e-5 * direction)) / 2e-5
+    gradient = sg.grad(loss, backend=backend)(point)
+    np.testing.assert_allclose(np.sum(gradient * direction), slope, rtol=1e-5, atol=1e-7)
+    tangent = sg.jvp(loss, (point,), (direction if np.ndim(point) else float(direction),))[1]
+    np.testing.assert_allclose(tangent, slope, rtol=1e-5, atol=1e-7)
+
+
+def test_they_are_one_program() -> None:
+    for name in ("istft", "resample", "chirp", "window of a parameter", "wasserstein_distance"):
+        f, point = CASES[name]
+        explained = sg.explain(sg.grad(lambda x, f=f: np.sum(f(x))))(point)["how it runs"]
+        assert explained.startswith("One program"), (name, explained)
+
+
+def test_code_without_a_rule_that_calls_c_is_refused_by_its_name() -> None:
+    for f, name in ((scipy.signal.medfilt, "medfilt"), (scipy.signal.order_filter, "order_filter")):
+        with pytest.raises(sg.SrcgradError, match=name) as caught:
+            sg.grad(lambda x, f=f: np.sum(f(x, *([3] if f is scipy.signal.medfilt else [np.ones(3), 1]))))(X)
+        assert not isinstance(caught.value, sg.errors.InternalError)
