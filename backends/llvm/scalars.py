@@ -14,12 +14,13 @@ import numpy as np
 
 from srcgrad.backends.llvm.emitter import BOOL, F32, F64, NAMES, DType, Emitter, Number
 from srcgrad.backends.llvm.target import TARGET
-from srcgrad.backends.llvm.vector_math import FUNCTIONS
+from srcgrad.backends.llvm.vector_math import FUNCTIONS, LARGEST_POWER, whole_power
 from srcgrad.backends.llvm.vector_math.exponents import frexp_exponent, ldexp
 from srcgrad.ir.core import Attrs, Operation
 
 F16: Final = np.dtype(np.float16)
-_LARGEST_POWER: Final = 4
+_SHORT_POWERS: Final = range(5)
+"""The powers that are products rounded one after another, as NumPy's of whole numbers; others are `whole_power`."""
 
 
 def is_register(dtype: DType) -> bool:
@@ -204,7 +205,8 @@ def supports(operation: Operation) -> bool:
     if name == "cast":
         return _supports_cast(first, operation.results[0].type.dtype)
     if name == "integer_pow":
-        return 0 <= operation.attrs["y"] <= _LARGEST_POWER or (first.kind in "iu" and operation.attrs["y"] >= 0)
+        y = operation.attrs["y"]
+        return y in _SHORT_POWERS or (y >= 0 if first.kind in "iu" else first.kind == "f" and abs(y) <= LARGEST_POWER)
     if name in TABLE:
         return not operation.attrs
     if name in _MEMBERS:
@@ -238,6 +240,8 @@ def is_function(operation: Operation, function: str = "") -> bool:
 
 def cost(operation: Operation, function: str = "") -> int:
     """About how many additions an operation costs, or the function that stands for it."""
+    if operation.op.name == "integer_pow" and not function:
+        return 1 if operation.attrs["y"] in _SHORT_POWERS else 16
     return _cost(function or operation.op.name)
 
 
@@ -249,7 +253,7 @@ def _cost(name: str) -> int:
         return 4
     if name in ROUNDED_ONCE:
         return 2
-    return 1 if name in TABLE or name == "integer_pow" or name.startswith("reduce_") else 16
+    return 1 if name in TABLE or name.startswith("reduce_") else 16
 
 
 # --- emission ----------------------------------------------------------------------------------------------------
@@ -264,12 +268,19 @@ def emit(e: Emitter, operation: Operation, operands: list[Number], function: str
             return operands[0]
         if name == "cast":
             return cast(e, operands[0], operation.attrs["dtype"])
-        member = _MEMBERS[name](operation.attrs) if name in _MEMBERS else None
-        made = partial(power, exponent=operation.attrs["y"]) if member is None else FUNCTIONS[member]
+        made = made_with_attrs(name, operation.attrs, operands[0].dtype)
     if operands[-1].dtype != F16 or name in _IN_HALVES:
         return made(e, *operands)
     found = made(e, *[e.convert("fpext", a, F32) if a.dtype == F16 else a for a in operands])
     return e.convert("fptrunc", found, F16) if found.dtype == F32 else found
+
+
+def made_with_attrs(name: str, attrs: Attrs, dtype: DType) -> Callable[..., Number]:
+    """What writes a member of a family, or a whole power."""
+    if name in _MEMBERS:
+        return FUNCTIONS[_MEMBERS[name](attrs) or ""]
+    y = attrs["y"]
+    return whole_power(y) if dtype.kind == "f" and y not in _SHORT_POWERS else partial(power, exponent=y)
 
 
 def power(e: Emitter, a: Number, exponent: int) -> Number:

@@ -13,6 +13,7 @@ of lanes nor on what the other lanes hold; from one kind of machine to another t
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any, Final
 
 from srcgrad.backends.llvm.emitter import F32, F64, Emitter, Number
@@ -105,6 +106,17 @@ _WIDENED: Final = frozenset(
     | {"i0", "i1", "i2", "i0e", "i1e", "i0e_slope", "i1e_slope"}
 )
 """What of float32 numbers is computed in float64: their terms cancel, or overflow, or are raised to powers."""
+
+LARGEST_POWER: Final = 16
+"""The whole powers that are products."""
+
+
+@cache
+def whole_power(y: int) -> Function:
+    """x**y of floats, 1 <= |y| <= `LARGEST_POWER`."""
+    function = power.whole(y)
+    return _of_both_widths(function.__name__, function)
+
 
 FUNCTIONS: Final[dict[str, Function]] = {
     **{name: _of_both_widths(name, function) for name, function in _COMPUTED.items()},

@@ -1,0 +1,62 @@
+"""Whole powers of floats: products with their errors, and the logarithm's way near the ends of the range."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mpmath as mp
+import numpy as np
+import pytest
+
+import srcgrad as sg
+from srcgrad.backends.llvm.backend import BACKEND
+from tests.backends.llvm.support import OPS, build
+
+POWERS = (*range(-16, 0), *range(5, 17))
+SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 2.0, -2.0, 0.5]
+
+
+def points(dtype: Any, y: int) -> np.ndarray[Any, Any]:
+    rng = np.random.default_rng(abs(y))
+    form = np.finfo(dtype)
+    reach = 0.98 * np.log(float(form.max)) / abs(y)
+    ends = np.exp(rng.uniform(-reach, reach, 60)) * rng.choice([-1, 1], 60)
+    return np.concatenate([rng.uniform(-3, 3, 100), ends, SPECIAL, [form.tiny, form.max, -form.max]]).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("y", POWERS)
+def test_whole_powers_are_within_an_ulp(dtype: Any, y: int) -> None:
+    x = points(dtype, y)
+    found = BACKEND.compile(build(lambda x: OPS["integer_pow"](x, y=y), x)).run(x)[0]
+    with np.errstate(all="ignore"):
+        expected = x**y
+    assert found.dtype == expected.dtype
+    with mp.workprec(200):
+        for given, power, numpys in zip(x, found, expected, strict=True):
+            if not np.isfinite(numpys) or not np.isfinite(given) or numpys == 0:
+                assert np.isnan(power) == np.isnan(numpys) and (np.isnan(power) or power == numpys), given
+                assert np.signbit(power) == np.signbit(numpys) or np.isnan(power), given
+            else:
+                error = abs(mp.mpf(float(power)) - mp.mpf(float(given)) ** y) / mp.mpf(float(np.spacing(abs(numpys))))
+                assert error < (1.0 if y < 0 else 0.75), (given, power)
+
+
+@pytest.mark.parametrize("y", [5, 6, 7, 16, -3, -6])
+@pytest.mark.parametrize("value", [-0.0, 0.0, -1.0, np.nan])
+def test_whole_powers_of_nothing_but_one_number(y: int, value: float) -> None:
+    """No other number of the vector is taken another way."""
+    with np.errstate(divide="ignore"):
+        found, expected = sg.jit(lambda x: x**y)(np.full(32, value)), np.full(32, value) ** y
+    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(np.signbit(found), np.signbit(expected))
+
+
+def test_whole_powers_are_part_of_loops() -> None:
+    def energy(r: Any) -> Any:
+        return np.sum(4.0 * (r**-12 - r**-6))
+
+    r = np.linspace(0.8, 3.0, 1000)
+    text = sg.explain(sg.value_and_grad(energy))(r)["llvm source"]
+    assert text.count("# kernel_") == 1 and "callbacks into Python: 0" in text
+    np.testing.assert_allclose(sg.grad(energy)(r), -48.0 * r**-13 + 24.0 * r**-7, rtol=1e-14, atol=1e-15)
