@@ -10,18 +10,17 @@ compensated from block to block. A fold over other axes adds to its output in me
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from srcgrad.backends.llvm import scalars
 from srcgrad.backends.llvm.access import INT64, Bases
-from srcgrad.backends.llvm.emitter import BOOL, DType, Emitter, Number
+from srcgrad.backends.llvm.emitter import BOOL, Emitter, Number
 from srcgrad.backends.llvm.folds import BLOCK, MASKS, Folding, Rows, State
-from srcgrad.backends.llvm.loops import Compute, Constant, Fold, Group, Inside, Iota, Load, Range, Store, empty_result
+from srcgrad.backends.llvm.loops import Compute, Constant, Fold, Group, Inside, Iota, Load, Range, Store
 from srcgrad.backends.llvm.quotients import Divisor, divided_by, prepared, quotient
 from srcgrad.backends.llvm.shapes import HEAVY, NUMBERS, columns_of, shape_of
 from srcgrad.backends.llvm.target import Target
-from srcgrad.backends.llvm.trips import Trip, counted_loop
-from srcgrad.ir.core import Value
+from srcgrad.backends.llvm.trips import Trip
 
 
 class Span(NamedTuple):
@@ -89,28 +88,6 @@ class Body(Folding):
             self.stores.setdefault(max([store.statement for store in stores]), []).append(stores)
 
     # --- the function ------------------------------------------------------------------------------
-    def is_empty(self) -> bool:
-        """Whether there are no points; then what folds give is written."""
-        if 0 not in self.group.domain:
-            return False
-        for fold in self.group.folds:
-            dtype = self.dtype_of(fold)
-            self.fill(fold.output, empty_result(fold.name, dtype), dtype)
-        return True
-
-    def begin(self, folds: Sequence[Fold]) -> None:
-        """Write the identity to where these folds add to."""
-        for fold in folds:
-            self.fill(fold.output, scalars.identity(fold.name, self.dtype_of(fold)), self.dtype_of(fold))
-
-    def begin_rows(self, first: Number, last: Number, row_size: Callable[[Value], int]) -> None:
-        """The same for what is added up within each of some rows of a nest."""
-        for fold in self.group.folds:
-            if self.accumulates(fold) and min(fold.axes) > self.first:
-                size = row_size(self.group.outputs[fold.output])
-                start, stop = (self.e.integer("mul", row, size) for row in (first, last))
-                self.loop(start, stop, 1, [], self.filling(fold.output, self.identity(fold, 1)))
-
     def run(self, outer: Sequence[Number] = ()) -> None:
         """The loops within those whose indices are given."""
         for position, fold in enumerate(self.inner_folds):
@@ -119,22 +96,6 @@ class Body(Folding):
         self.indices = list(outer)
         self.e.separate = self.group.separate
         self.level(len(outer), 0)
-
-    def fill(self, output: int, value: Any, dtype: DType) -> None:
-        """Write one number everywhere into an output."""
-        size, lanes = self.group.outputs[output].type.size, self.target.vector_bytes // dtype.itemsize
-        whole = size // lanes * lanes
-        if whole:
-            self.loop(0, whole, lanes, [], self.filling(output, self.e.constant(value, dtype, lanes)))
-        if size > whole:
-            self.loop(whole, size, 1, [], self.filling(output, self.e.constant(value, dtype, 1)))
-
-    def filling(self, output: int, value: Number) -> Trip:
-        def trip(index: Number, carried: list[Number]) -> list[Number]:
-            self.store(output, index, 1, value, value.dtype, None)
-            return carried
-
-        return trip
 
     def level(self, depth: int, since: int) -> None:
         """The loops from ``depth`` on, and what stands before them: statements of the depths from ``since`` on."""
@@ -591,12 +552,6 @@ class Body(Folding):
             steps = ", ".join(f"i64 {k * stride}" for k in range(lanes))
             whole = e.integer("add", e.splat(whole, lanes), Number(f"<{steps}>", INT64, lanes))
         return scalars.cast(e, whole, item.dtype)
-
-    # --- loops -------------------------------------------------------------------------------------
-    def loop(
-        self, start: Number | int, stop: Number | int, step: int, carried: list[Number], trip: Trip
-    ) -> list[Number]:
-        return counted_loop(self.e, start, stop, step, carried, trip)
 
 
 def pairs_of(stores: Sequence[Store]) -> list[tuple[Store, ...]]:

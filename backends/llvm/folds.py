@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Final, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from srcgrad.backends.llvm import scalars
 from srcgrad.backends.llvm.access import Access, memory_name
 from srcgrad.backends.llvm.emitter import BOOL, F32, DType, Number
-from srcgrad.backends.llvm.loops import Fold, Group
+from srcgrad.backends.llvm.loops import Fold, Group, empty_result
 from srcgrad.backends.llvm.shapes import Shape
 from srcgrad.backends.llvm.target import Target
+from srcgrad.backends.llvm.trips import Trip, counted_loop
+from srcgrad.ir.core import Value
 
 BLOCK: Final = 4096
 """Elements after which the sums so far are added up with compensation; longer sums lose no digits to their length."""
@@ -53,6 +55,51 @@ class Folding(Access):
     widths: Sequence[int] = ()
     """Of how many numbers the accumulators of an innermost loop are."""
 
+    # --- before the loops --------------------------------------------------------------------------
+    def is_empty(self) -> bool:
+        """Whether there are no points; then what folds give is written."""
+        if 0 not in self.group.domain:
+            return False
+        for fold in self.group.folds:
+            dtype = self.dtype_of(fold)
+            self.fill(fold.output, empty_result(fold.name, dtype), dtype)
+        return True
+
+    def begin(self, folds: Sequence[Fold]) -> None:
+        """Write the identity to where these folds add to."""
+        for fold in folds:
+            self.fill(fold.output, scalars.identity(fold.name, self.dtype_of(fold)), self.dtype_of(fold))
+
+    def begin_rows(self, first: Number, last: Number, row_size: Callable[[Value], int]) -> None:
+        """The same for what is added up within each of some rows of a nest."""
+        for fold in self.group.folds:
+            if self.accumulates(fold) and min(fold.axes) > self.first:
+                size = row_size(self.group.outputs[fold.output])
+                start, stop = (self.e.integer("mul", row, size) for row in (first, last))
+                self.loop(start, stop, 1, [], self.filling(fold.output, self.identity(fold, 1)))
+
+    def fill(self, output: int, value: Any, dtype: DType) -> None:
+        """Write one number everywhere into an output."""
+        size, lanes = self.group.outputs[output].type.size, self.target.vector_bytes // dtype.itemsize
+        whole = size // lanes * lanes
+        if whole:
+            self.loop(0, whole, lanes, [], self.filling(output, self.e.constant(value, dtype, lanes)))
+        if size > whole:
+            self.loop(whole, size, 1, [], self.filling(output, self.e.constant(value, dtype, 1)))
+
+    def filling(self, output: int, value: Number) -> Trip:
+        def trip(index: Number, carried: list[Number]) -> list[Number]:
+            self.store(output, index, 1, value, value.dtype, None)
+            return carried
+
+        return trip
+
+    def loop(
+        self, start: Number | int, stop: Number | int, step: int, carried: list[Number], trip: Trip
+    ) -> list[Number]:
+        return counted_loop(self.e, start, stop, step, carried, trip)
+
+    # --- folds -------------------------------------------------------------------------------------
     def run_of(self, fold: Fold) -> int:
         """The first of the last axes that all are folded, and whose loops are written here."""
         axis = self.rank
