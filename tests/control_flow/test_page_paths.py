@@ -68,6 +68,18 @@ def truths(x: Any) -> Any:
     return y * x[2]
 
 
+@several(
+    "an array without axes or a number, changed by `c += 1`",
+    "is an array or a number, depending on a traced condition",
+)
+def counted(x: Any) -> Any:
+    c = np.array(x[0])
+    if x[1] > 0:
+        c = c + x[2]
+    c += 1.0
+    return c * x[1]
+
+
 @several("None or a number", "what the function returns is a number or None, depending on a traced condition")
 def nothing(x: Any) -> Any:
     def inner() -> Any:
