@@ -45,6 +45,12 @@ _TRIED: Final = 100
 _ROUNDS: Final = 12
 _ONE_BY_ONE: Final = 4
 """The cost from which that is computed in loops of its own, where it is in vectors."""
+_AGAIN: Final = 16
+"""How often an array of numbers is computed again by a loop around it, from which only what is cheap is."""
+_MANY: Final = 1 << 10
+"""The points from which that counts."""
+_CHEAP: Final = 3
+"""The cost of that: less than a quotient's."""
 _OFTEN: Final = 4
 """How often a value may be computed again through views before all is written."""
 NONE: Final[Mapping[Value, int]] = MappingProxyType({})
@@ -541,7 +547,7 @@ class _Planner:
     def too_dear(self, writers: Iterable[GroupWriter], limit: int) -> set[Value]:
         """Values that are not kept and should be: computed in several places, at more than the cost of a load."""
         places: dict[Value, int] = {}
-        repeated: set[Value] = set()
+        repeated, again = set[Value](), set[Value]()
         single: set[Value] = set()
         for writer in writers:
             depths = writer.group.depths()
@@ -553,13 +559,16 @@ class _Planner:
                 if value.type is not type:
                     type, size = value.type, value.type.size
                 for number in statements:
-                    if trips[depths[number]] > size:
-                        repeated.add(value)
+                    points = trips[depths[number]]
+                    if points > size:
+                        (again if size and points >= max(_AGAIN * size, _MANY) else repeated).add(value)
                     elif number in alone:
                         single.add(value)
-        several = {value for value, count in places.items() if count > 1} | repeated
-        ends = self.outermost(several - self.kept, places)
-        return self.dear(dict.fromkeys(single - self.kept, _ONE_BY_ONE) | dict.fromkeys(ends, limit))
+        several = {value for value, count in places.items() if count > 1} | repeated | again
+        limits = dict.fromkeys(single - self.kept, _ONE_BY_ONE)
+        limits |= dict.fromkeys(self.outermost(several - self.kept, places), limit)
+        limits |= dict.fromkeys(self.outermost(again - self.kept, dict.fromkeys(again, 1)), min(limit, _CHEAP))
+        return self.dear(limits)
 
     def outermost(self, values: Collection[Value], places: Mapping[Value, int]) -> set[Value]:
         """Those that are computed in more places than what reads them: others are where their readers are.

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import srcgrad as sg
 from srcgrad.backends.llvm.nests import Nest
 from srcgrad.backends.numpy.evaluate import evaluate
 from tests.backends.llvm.support import OPS, agree, build, groups, names, normal, run, total
@@ -430,3 +431,17 @@ def test_what_neighbours_share_is_computed_again_and_what_they_do_not_is_kept(li
     x = normal(40, 60)
     assert len(groups(lambda x: flow(x, limited), x).groups) == (1 if limited else 2)
     agree(lambda x: flow(x, limited), x, rtol=1e-9)
+
+
+def test_what_rows_would_compute_again_is_computed_once() -> None:
+    """The deviations of columns: rows of ten would take ten roots each."""
+
+    def scaled(x: Any) -> Any:
+        return (x - x.mean(0)) / x.std(0)
+
+    x = normal(300, 10)
+    text = sg.explain(sg.jit(scaled))(x)["llvm source"].split("\n\n")[0]
+    rows = text.split("for i0 in 0..300:")
+    assert len(rows) > 2 and "sqrt" in text and "300.0" in text
+    assert not any("sqrt" in part.split("# kernel")[0] or "300.0" in part.split("# kernel")[0] for part in rows[1:])
+    np.testing.assert_allclose(sg.jit(scaled)(x), scaled(x), rtol=1e-13)
