@@ -74,7 +74,7 @@ def kept_on_disk() -> str:
     if store.place is None:
         return "nothing"
     kept = store.kept()
-    return f"{len(kept)} programs, {sum(entry.size for entry in kept) / 1e6:.1f} MB in {store.place}"
+    return f"{len(kept)} entries, {sum(entry.size for entry in kept) / 1e6:.1f} MB in {store.place}"
 
 
 def version_of(library: str) -> str | None:

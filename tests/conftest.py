@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from srcgrad import cache, compiler
+from srcgrad.backends.llvm import programs as llvm_programs
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -24,6 +25,7 @@ def pytest_configure(config: pytest.Config) -> None:
         directory = tempfile.TemporaryDirectory(prefix="srcgrad-tests-", ignore_cleanup_errors=True)
         os.environ["SRCGRAD_CACHE_DIR"] = directory.name
         config.add_cleanup(directory.cleanup)
+    llvm_programs.KEPT = False  # tests have one function written in several ways, as other machines would
 
 
 @pytest.fixture(scope="module")

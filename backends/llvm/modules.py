@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable, Hashable, Mapping
 from functools import partial
 from typing import Any, Final
@@ -53,6 +52,8 @@ class Program:
         """The names of functions of groups, by what these are like."""
         self.constants: dict[Any, str] = {}
         self.helpers: set[str] = set()
+        self.symbols: dict[str, int] = {}
+        """The addresses that its steps call, by name."""
         self.works: dict[Operation, int] = {}
         self.straight: dict[str, tuple[str, Emitter]] = {}
         """Kernels that are generated at level 0, and are in no module yet."""
@@ -170,6 +171,7 @@ class Program:
             self.declared.update(dict.fromkeys(sorted(step.declarations)))
             self.defined.update(step.definitions)
             self.defined[f"step {name}"] = step.text
+            self.symbols.update(step.symbols)
             for symbol, address in step.symbols.items():
                 llvm.add_symbol(symbol, address)
         return name
@@ -411,14 +413,3 @@ _NEEDS: Final[dict[str, tuple[str, ...]]] = {
     "tapes": ("arena", "no_memory"),
     "fill": ("memcpy",),
 }
-
-
-def _add_symbols() -> None:
-    for name in ("PyGILState_Ensure", "PyGILState_Release", "PyErr_Format", "PyErr_CheckSignals"):
-        llvm.add_symbol(name, ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value)
-    llvm.add_symbol(
-        "PyExc_MemoryError", ctypes.addressof(ctypes.c_void_p.in_dll(ctypes.pythonapi, "PyExc_MemoryError"))
-    )
-
-
-_add_symbols()

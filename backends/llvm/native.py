@@ -41,8 +41,12 @@ if hasattr(os, "register_at_fork"):  # so that no child begins with locks held b
         os.register_at_fork(before=lock.__enter__, after_in_parent=lock.__exit__, after_in_child=lock.__exit__)
 _FUNCTIONS: Final = (
     "PyTuple_New", "_PyObject_New", "PyMem_RawMalloc", "PyEval_SaveThread", "PyEval_RestoreThread",
-    "PyObject_Vectorcall", "Py_IncRef", "Py_DecRef", "PyTraceMalloc_Track", "PyErr_Format", "PyExc_MemoryError",
+    "PyObject_Vectorcall", "Py_IncRef", "Py_DecRef", "PyTraceMalloc_Track",
 )  # fmt: skip
+_ALWAYS: Final = (
+    "PyGILState_Ensure", "PyGILState_Release", "PyErr_Format", "PyErr_CheckSignals", "PyExc_MemoryError",
+)  # fmt: skip
+"""What loops call too, which run where layouts are not known."""
 
 
 class _MethodDef(ctypes.Structure):
@@ -147,6 +151,8 @@ def _add_symbols() -> None:
 LAYOUT_IS_KNOWN: Final = layout_is_known()
 ARRAYS_ARE_KNOWN: Final = LAYOUT_IS_KNOWN and arrays_are_known()
 _KEPT: Final = (*DTYPES.values(), _numpy_handler())
+for always in _ALWAYS:
+    llvm.add_symbol(always, _python_address(always))
 if LAYOUT_IS_KNOWN:
     _add_symbols()
 

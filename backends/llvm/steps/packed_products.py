@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
+import numpy as np
+
 from srcgrad.backends.llvm.emitter import BOOL, DType, Number
 from srcgrad.backends.llvm.native import Library
 from srcgrad.backends.llvm.steps.matrices import turned
@@ -67,13 +69,18 @@ def write_packed(w: Writer, dtype: DType, product: Product) -> None:
         text = f"ptr {value}" if isinstance(value, str) else f"i64 {int(value)}"
         w.do(f"store {text}, ptr {w.at(block, 8 * k)}, align 8")
     name = f"srcgrad_product_{dtype.name}"
-    w.symbols[name] = library(dtype).address(name)
+    w.symbols[name] = product_of(dtype.name)
     w.declarations.add(f"declare void @{name}(ptr)")
     w.do(f"call void @{name}(ptr {block})")
 
 
 def rounded(size: int, unit: int) -> int:
     return -(-size // unit) * unit
+
+
+def product_of(name: str) -> int:
+    """The address of the product of a dtype."""
+    return library(np.dtype(name)).address(f"srcgrad_product_{name}")
 
 
 def library(dtype: DType) -> Library:

@@ -20,7 +20,7 @@ from srcgrad.backends.llvm.steps.body import UINT8, Body, Loop, split
 from srcgrad.backends.llvm.steps.ordering import rank
 from srcgrad.backends.llvm.target import Target
 from srcgrad.ir.core import Operation
-from srcgrad.ir.types import INT64, DType, dtype_name
+from srcgrad.ir.types import DTYPES, INT64, DType, dtype_name
 
 UINT64: Final = np.dtype(np.uint64)
 _FUNCTIONS_OF_DTYPE: Final = 365
@@ -44,6 +44,11 @@ def sorter(dtype: DType) -> int | None:
     functions_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object)(table[_FUNCTIONS_OF_DTYPE])
     found = ctypes.cast(functions_of(dtype), ctypes.POINTER(ctypes.c_void_p))[_SORT]
     return int(found) if found and _does_sort(found, dtype) else None
+
+
+def sorter_of(name: str) -> int | None:
+    """The same by the dtype's name."""
+    return sorter(DTYPES[name])
 
 
 def _does_sort(address: int, dtype: DType) -> bool:

@@ -35,6 +35,11 @@ def address(name: str) -> int | None:
     return int(pointer_of(capsule, signature)) if signature.decode().startswith(_SIGNATURE) else None
 
 
+def spherical_of(kind: str) -> int | None:
+    """The same by what follows ``spherical_``."""
+    return address(f"spherical_{kind}")
+
+
 @cache
 def reflects(name: str) -> bool:
     """Whether this SciPy's function of an argument below 0 is that above, by the sign of its parity."""

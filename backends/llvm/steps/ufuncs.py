@@ -21,7 +21,7 @@ from srcgrad.backends.llvm.steps.body import Body, raw_text
 from srcgrad.backends.llvm.target import Target
 from srcgrad.ir.core import Literal, Operation
 from srcgrad.ir.opdef import REGISTRY, Elementwise, Op
-from srcgrad.ir.types import ArrayType, DType, dtype_name, real_dtype
+from srcgrad.ir.types import DTYPES, ArrayType, DType, dtype_name, real_dtype
 
 _HEAD: Final = object.__basicsize__
 _COUNTS: Final = _HEAD
@@ -116,6 +116,32 @@ def hidden(name: str) -> Any:
     import scipy.special
 
     return getattr(scipy.special._ufuncs, _HIDDEN[name], None)
+
+
+def function_of(word: str) -> int | None:
+    """The address of a loop that `UfuncCall` names so; None where no ufunc of NumPy or ``scipy.special`` has it."""
+    loop = _loop_of(word)
+    return loop and loop.function
+
+
+def data_of(word: str) -> int | None:
+    loop = _loop_of(word)
+    return loop and loop.data
+
+
+def _loop_of(word: str) -> Loop | None:
+    owner, _, rest = word.partition("_")
+    parts = rest.split("_")
+    count = next(k for k, part in enumerate(reversed(parts)) if part not in DTYPES)
+    name, inputs = "_".join(parts[: len(parts) - count]), [DTYPES[part] for part in parts[len(parts) - count :]]
+    if owner == "numpy":
+        ufunc = getattr(np, name, None)
+    else:
+        import scipy.special
+
+        ufunc = getattr(scipy.special, name, None) or getattr(scipy.special._ufuncs, name, None)
+    found = loop_for(ufunc, inputs) if isinstance(ufunc, np.ufunc) else None
+    return found and found[0]
 
 
 class UfuncCall:

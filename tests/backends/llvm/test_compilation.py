@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from srcgrad.backends.llvm import backend, emission, modules, native, nests, objects, workers
+from srcgrad.backends.llvm import emission, modules, native, nests, objects, workers, written
 from srcgrad.backends.llvm.backend import BACKEND
 from srcgrad.backends.llvm.loops import Group
 from srcgrad.backends.llvm.target import TARGET
@@ -145,7 +145,7 @@ def test_the_thread_is_awaited_where_the_caller_is_interrupted(
     kind: type[BaseException], given: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun, awaited, compiled = threading.Event(), threading.Event(), list[str]()
-    made, text_of = native.machine_code, backend.module_text
+    made, text_of = native.machine_code, written.module_text
 
     class Awaited(threading.Thread):
         def join(self, timeout: float | None = None) -> None:
@@ -165,13 +165,13 @@ def test_the_thread_is_awaited_where_the_caller_is_interrupted(
     with monkeypatch.context() as patch:
         patch.setattr(threading, "Thread", Awaited)
         patch.setattr(native, "machine_code", slow)
-        patch.setattr(backend, "module_text", interrupted)
+        patch.setattr(written, "module_text", interrupted)
         with pytest.raises(kind):
             BACKEND.compile(given[0])
         left = others()
         awaited.set()
     assert left == [] and len(compiled) == 1, "what waits is not begun"
-    assert backend.module_text is text_of and same(BACKEND.compile(given[0]).run(*given[1]), given[2])
+    assert written.module_text is text_of and same(BACKEND.compile(given[0]).run(*given[1]), given[2])
 
 
 # --- forks -----------------------------------------------------------------------------------------------------------
