@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 import functools
 import types
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
@@ -154,8 +154,10 @@ def contents(container: Any) -> tuple[Any, list[Any]]:
 def refill(container: Any, structure: Any, values: Sequence[Any]) -> None:
     """Give a container this structure and these values."""
     if isinstance(container, dict):
-        container.clear()
-        container.update(zip(structure, values, strict=True))
+        base: Any = OrderedDict if isinstance(container, OrderedDict) else dict  # a Counter's update adds
+        base.clear(container)
+        for key, value in zip(structure, values, strict=True):
+            base.__setitem__(container, key, value)
     elif isinstance(container, set):
         container.clear()
         container.update(structure)
