@@ -130,7 +130,8 @@ class Analysis:
         code = function.__code__
         positional = code.co_varnames[: code.co_argcount]
         defaults, keywords = function.__defaults__ or (), function.__kwdefaults__ or {}
-        for position, value in enumerate(defaults):
+        more = max(len(defaults) - len(positional), 0)  # assigned ones, which Python passes over
+        for position, value in enumerate(defaults[more:], more):
             name = positional[position - len(defaults)]
             self.read(
                 index, "default", position, value, f"n{index}.__defaults__[{position}]", f"default {name} of {label}"

@@ -261,7 +261,9 @@ def class_reason(cls: type, attributes: frozenset[str], constructed: bool = Fals
         for name, member in vars(base).items():
             dunder = name.startswith("__") and name.endswith("__")
             implicit = dunder and name not in _PASSIVE_METHODS and (constructed or name not in _CONSTRUCTORS)
-            if not (implicit or name in attributes) or name in fields or is_generated(member):
+            if not (implicit or name in attributes) or is_generated(member):
+                continue
+            if name in fields and not isinstance(member, property):  # which was put there, and runs code
                 continue
             if _is_code(member):
                 return f"{cls.__name__}.{name} runs code of its own"

@@ -13,7 +13,7 @@ import functools
 import sys
 import types
 from abc import ABC, ABCMeta, get_cache_token
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Final, Generic, NamedTuple
 
 from srcgrad.annotations import ANNOTATE, ASKING
@@ -173,12 +173,14 @@ class ObjectAnalysis(Analysis):
             if type(value) not in CONTAINERS:
                 self.classes.add(type(value))
             self.require(f"type({name}) is {kind} and len({name}) == {len(value)}")
+            if type(value) not in CONTAINERS:
+                self.require_resolution(type(value), value._fields)
             self.report.append(f"{node.label}: guard, a {type(value).__name__} of {len(value)}")
         self.identity.append((node.kind, type(value)))
 
-    def require_resolution(self, cls: type) -> None:
-        """The class finds the names that are read in the same of its bases."""
-        resolution, version = Resolution(cls), version_cell(cls)
+    def require_resolution(self, cls: type, fields: Sequence[str] = ()) -> None:
+        """The class finds the names that are read in the same of its bases, and its fields as it does now."""
+        resolution, version = Resolution(cls, fields), version_cell(cls)
         self.resolutions.append(resolution)
         check = self.constant(resolution)
         unchanged = "" if version is None else f"{self.constant(version)}.value == {check}.seen or "

@@ -8,7 +8,7 @@ its bases; while it is the same nothing is looked at.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from srcgrad.backends.llvm import layout
@@ -22,13 +22,14 @@ _WRITTEN_BY_PYTHON: Final = frozenset(
 class Resolution:
     """A guard: calling it says whether a class has the same bases, with the same of the names that matter in each.
 
-    Those are the names that `settle` gives, and the ones that Python looks up by itself.
+    Those are the names that `settle` gives, and the ones that Python looks up by itself. Under ``fields`` each base has
+    the same objects: what finds the items of a named tuple, say, which is read without looking at it.
     """
 
-    __slots__ = ("cls", "mro", "names", "own", "seen")
+    __slots__ = ("cls", "fields", "members", "mro", "names", "own", "seen")
 
-    def __init__(self, cls: type) -> None:
-        self.cls = cls
+    def __init__(self, cls: type, fields: Sequence[str] = ()) -> None:
+        self.cls, self.fields = cls, tuple(fields)
         self.seen = -1
         """The version of the class that has been looked at."""
 
@@ -36,6 +37,10 @@ class Resolution:
         self.names = frozenset(names)
         self.mro = self.cls.__mro__
         self.own = [self.relevant(base) for base in self.mro]
+        self.members = self.found()
+
+    def found(self) -> list[Any]:
+        return [vars(base).get(name) for base in self.mro for name in self.fields]
 
     def relevant(self, base: type) -> frozenset[str]:
         special = [name for name in vars(base) if name.startswith("__") and name.endswith("__")]
@@ -44,6 +49,8 @@ class Resolution:
     def __call__(self) -> bool:
         version = layout.class_version(self.cls) if layout.KNOWN else 0
         if self.cls.__mro__ != self.mro or self.own != [self.relevant(base) for base in self.mro]:
+            return False
+        if any(one is not other for one, other in zip(self.found(), self.members, strict=True)):
             return False
         self.seen = version or -1
         return True

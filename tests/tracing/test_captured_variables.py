@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
+import numpy as np
 import pytest
 
 import srcgrad as sg
@@ -49,3 +50,32 @@ def test_a_class_attribute_is_read_at_each_call(monkeypatch: pytest.MonkeyPatch)
     assert sg.grad(f)(Scaled(3.0)).weight == 2.0
     monkeypatch.setattr(Scaled, "scale", 5.0)
     assert sg.grad(f)(Scaled(3.0)).weight == 5.0
+
+
+class Pair(NamedTuple):
+    a: float
+    b: float
+
+
+@pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
+def test_a_named_tuple_whose_class_is_changed_is_read_as_it_is_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    pair = Pair(1.0, 2.0)
+    derivative = sg.grad(lambda x: x * pair.a)
+    for a in (1.0, 10.0, 20.0):
+        if a > 1.0:
+            monkeypatch.setattr(Pair, "a", property(lambda self, a=a: a))
+        assert [float(derivative(3.0)) for _ in range(6)] == [a] * 6  # machine code answers the last ones
+
+
+def test_defaults_that_python_passes_over_are_passed_over() -> None:
+    """A function may be given more of them than it has parameters; the last ones count."""
+
+    def f(x: Any, factor: float = 2.0) -> Any:
+        return np.sum(x) * factor
+
+    f.__defaults__ = (5.0, 2.0, 3.0)
+    assert sg.jit(f)(np.ones(2)) == f(np.ones(2)) == 6.0
+    assert sg.grad(lambda x: f(x))(1.0) == 3.0
+    assert sg.jit(f)() == 6.0
+    f.__defaults__ = (5.0, 2.0, 4.0)
+    assert sg.jit(f)(np.ones(2)) == 8.0
