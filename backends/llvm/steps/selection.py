@@ -316,7 +316,7 @@ class Selection(Rows):
         bits = e.emit(f"trunc i64 {ones.text} to i{lanes}")
         mask = e.emit(f"bitcast i{lanes} {bits} to <{lanes} x i1>")
         name = f"@llvm.masked.store.{vector_suffix(value)}.p0"
-        e.declarations.add(f"declare void {name}({value.type}, ptr, i32 immarg, <{lanes} x i1>)")
+        e.declarations.add(f"declare void {name}({value.type}, ptr, i32, <{lanes} x i1>)")  # as loops do: in one way
         address = w.address(pointer, place, value.dtype.itemsize)
         aligned = alignment(value.dtype.itemsize)
         e.do(f"call void {name}({value.type} {value.text}, ptr {address}, i32 {aligned}, <{lanes} x i1> {mask})")
@@ -340,7 +340,7 @@ def grouped(ranks: Sequence[int], size: int) -> list[list[int]]:
 def selected(operation: Operation, name: str, target: Target) -> Step | None:
     """``order_statistics`` and ``order_positions``."""
     found = Selection(operation, name, target)
-    if not found.outer * found.inner:
+    if not found.outer * found.inner or not operation.attrs["ranks"]:
         return found.w.finish()
     return found.statistics(operation.op.name == "order_positions") if found.can() else None
 

@@ -133,3 +133,31 @@ def test_ranks_that_are_no_ranks_are_refused_as_numpy_refuses_them() -> None:
         for call in (f, sg.jit(f)):
             with pytest.raises(error):
                 call(np.ones(5))
+
+
+@pytest.mark.parametrize("size", [3, 65, 101, 700])
+def test_what_is_divided_stands_beside_loops_with_tails(size: int) -> None:
+    """Both write under masks, by an intrinsic that one module declares once: tangents go where the elements go."""
+    x = np.random.default_rng(size).permutation(np.arange(float(size)))
+    weights = np.cos(np.arange(size))
+    kth = size // 3
+
+    def f(x: Any) -> Any:
+        return np.sum(np.partition(x, kth) * weights)
+
+    forward, backward = sg.jacfwd(f, backend="llvm")(x), sg.jacrev(f, backend="llvm")(x)
+    np.testing.assert_array_equal(forward, backward)
+    expected = np.empty(size)
+    expected[np.argpartition(x, kth)] = weights
+    assert forward[np.argsort(x)[kth]] == weights[kth]
+    np.testing.assert_array_equal(np.sort(forward), np.sort(expected))
+
+
+@pytest.mark.parametrize("axis", [None, 0, -1, (0, 1)])
+def test_no_quantiles_at_all_are_nothing(axis: Any) -> None:
+    x = np.arange(12.0).reshape(3, 4)
+    for f in (np.quantile, np.nanpercentile):
+        found = sg.jit(lambda x, f=f: f(x, [], axis=axis), backend="llvm")(x)
+        np.testing.assert_array_equal(found, f(x, [], axis=axis))
+        gradient = sg.grad(lambda x, f=f: np.sum(f(x, [], axis=axis)), backend="llvm")(x)
+        np.testing.assert_array_equal(gradient, np.zeros((3, 4)))
