@@ -22,6 +22,7 @@ import numpy as np
 
 from srcgrad.backends.llvm.emitter import F32, F64
 from srcgrad.backends.llvm.indices import Bounds, Line, Piece, View, Where, flat, strides_of, within
+from srcgrad.backends.llvm.joins import JOINED
 from srcgrad.backends.llvm.loops import (
     REDUCTIONS,
     Compute,
@@ -119,8 +120,8 @@ class GroupWriter:
             assert producer is not None
             wanted.append((places[producer], value, where))
             rank, given = len(where.places), producer.operands
-            if producer.op.name == "square":
-                given, _ = self.squared(producer)
+            if producer.op.name in JOINED:
+                given, _ = self.joined(producer)
             for operand in given:
                 if operand.producer is None:
                     continue
@@ -160,17 +161,15 @@ class GroupWriter:
                         break
         return found
 
-    def squared(self, operation: Operation) -> tuple[tuple[Value, ...], str]:
-        """The operands of a square, or those of its operand where one function is both, and that function.
+    def joined(self, operation: Operation) -> tuple[tuple[Value, ...], str]:
+        """The operands of an operation, or those of its operands where one function is all of them, and its name."""
+        if operation.results[0].type.dtype not in (F32, F64):
+            return operation.operands, ""
+        return JOINED[operation.op.name](operation.operands, self.made_here) or (operation.operands, "")
 
-        The square of a sech is the derivative of a tanh, with which it has the exponential and the quotient in common.
-        """
-        operands = operation.operands
-        if operands[0] not in self.kept and operands[0].type.dtype in (F32, F64):
-            inner = operands[0].producer
-            if inner is not None and inner.op.name == "sech":
-                return inner.operands, "sech_squared"
-        return operands, ""
+    def made_here(self, value: Value) -> Operation | None:
+        """What makes a value that is computed where it is read."""
+        return None if value in self.kept or value in self.views else value.producer
 
     # --- what is written ---------------------------------------------------------------------------
     def compute(self) -> None:
@@ -190,10 +189,8 @@ class GroupWriter:
             if reader is not None and reader.op.name in _SUMS and self.is_left(operation, where, reader, taken):
                 known[value] = taken[reader]
                 continue
-            if name == "square":
-                given, function = self.squared(operation)
-            elif name == "div":
-                given, function = as_product(operation)
+            if name in JOINED:
+                given, function = self.joined(operation)
             operands = self.numbers(given, where, known)
             if operation in taken:
                 known[value] = self.sum(operation, operands, taken[operation])
@@ -218,7 +215,7 @@ class GroupWriter:
         """Whether this is a product that is left to its reader, a sum: one is, if it can one along all axes."""
         if not is_product(product) or reader.results[0].type.dtype not in (F32, F64):
             return False
-        if product.op.name == "square" and self.squared(product)[1]:
+        if product.op.name in JOINED and self.joined(product)[1]:
             return False
         whole = self.is_whole(product, where)
         other = taken.get(reader)
@@ -378,16 +375,6 @@ def is_product(operation: Operation) -> bool:
     """Whether an operation is one product, of its first operand with its last."""
     name = operation.op.name
     return name in ("mul", "square") or (name == "integer_pow" and operation.attrs["y"] == 2)
-
-
-def as_product(operation: Operation) -> tuple[tuple[Value, ...], str]:
-    """The operands of a quotient, or those of the product that it is: a power of two has an exact reciprocal."""
-    divisor = operation.operands[1]
-    if isinstance(divisor, Literal) and divisor.splat and divisor.type.dtype in (F32, F64):
-        fraction, exponent = np.frexp(divisor.value)
-        if abs(fraction) == 0.5 and abs(exponent) < np.finfo(divisor.type.dtype).maxexp - 2:
-            return (operation.operands[0], literal(np.reciprocal(divisor.value), divisor.type)), "mul"
-    return operation.operands, ""
 
 
 def axes_of(item: Statement) -> int:

@@ -27,6 +27,7 @@ from srcgrad.backends.llvm.vector_math import (
     plain,
     power,
     remainders,
+    roots,
     trigonometric,
 )
 from srcgrad.backends.llvm.vector_math.basics import DOUBLE, SINGLE, WIDENED, has_avx512, out_of_line
@@ -136,4 +137,7 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "square": plain.square,
     "reciprocal": plain.reciprocal,
     "one_minus_square": plain.one_minus_square,
+    "inverse_root": roots.inverse_root,
+    "inverse_root_of_product": roots.inverse_root_of_product,
+    "arcsinh_slope": roots.arcsinh_slope,
 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -395,6 +397,35 @@ def test_the_square_of_a_sech_is_one_function() -> None:
         agree(rule, x, rtol=1e-14)
         agree(rule, x.astype(np.float32), rtol=1e-6)
     assert "sech_squared" not in groups(slope, x.astype(np.float16)).groups[0].text()  # rounded after each operation
+
+
+def test_reciprocals_of_roots_are_one_function() -> None:
+    """They take no divider where the processor has estimates; roots that are kept, and other quotients, stay."""
+    sqrt, reciprocal = OPS["sqrt"], OPS["reciprocal"]
+
+    def kept(x: Any) -> Any:
+        root = sqrt(x)
+        return root, 0.5 / root
+
+    rules: list[tuple[Callable[[Any], Any], str]] = [
+        (lambda x: -0.5 / sqrt(x), "inverse_root"),
+        (lambda x: reciprocal(sqrt(x)), "inverse_root"),
+        (lambda x: 1.0 / OPS["hypot"](x, 1.0), "arcsinh_slope"),
+        (lambda x: reciprocal(sqrt(x - 1.0)) * reciprocal(sqrt(x + 1.0)), "inverse_root_of_product"),
+        (lambda x: reciprocal(sqrt(x)) * reciprocal(sqrt(x + 1.0)) + x, "inverse_root_of_product"),
+        (lambda x: 3.0 / sqrt(x), ""),
+        (lambda x: x / sqrt(x), ""),
+        (lambda x: 0.5 / OPS["hypot"](x, 1.0), ""),
+        (lambda x: 1.0 / OPS["hypot"](x, 2.0), ""),
+        (kept, ""),
+    ]
+    x = 1.0 + np.abs(normal(37)) * 5
+    for rule, function in rules:
+        found = re.findall("inverse_root_of_product|inverse_root|arcsinh_slope", groups(rule, x).groups[0].text())
+        assert set(found) == ({function} if function else set()), found
+        agree(rule, x, rtol=1e-14)
+        agree(rule, x.astype(np.float32), rtol=1e-6)
+    assert "inverse_root" not in groups(rules[0][0], x.astype(np.float16)).groups[0].text()
 
 
 def flow(x: Any, limited: bool) -> Any:

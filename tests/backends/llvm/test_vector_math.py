@@ -114,6 +114,7 @@ CASES = {
     "arccos": Case(mp.acos, np.arccos, (-1, 1), 0.75, 1.25),
     "arctan": Case(mp.atan, np.arctan, (-INF, INF), 2, 2),
     "arcsinh": Case(mp.asinh, np.arcsinh, (-INF, INF), 2, 2),
+    "arcsinh_slope": Case(lambda x: 1 / mp.sqrt(1 + x * x), lambda x: 1 / np.hypot(x, 1), (-INF, INF), 1.75, 1.75),
     "arccosh": Case(mp.acosh, np.arccosh, (1, INF), 2.5, 2.5),
     "arctanh": Case(mp.atanh, np.arctanh, (-1, 1), 3.5, 3.5),
     "cbrt": Case(lambda x: mp.sign(x) * mp.cbrt(abs(x)), np.cbrt, (-INF, INF), 0.75),
@@ -160,12 +161,13 @@ EXACT = {
     for name in ("sqrt", "floor", "ceil", "trunc", "rint", "abs", "sign", "square", "reciprocal")
 }
 EXACT_PAIRS = {name: getattr(np, name) for name in ("copysign", "maximum", "minimum")}
+INVERSE_ROOTS = {"inverse_root": 1.5, "inverse_root_of_product": 2.5}
 DIVISIONS = {name: getattr(np, name) for name in ("fmod", "remainder", "floor_divide")}
 
 
 @cache
 def kernel(name: str, dtype: Any, lanes: int, machine: str, outlined: bool = False) -> Kernel:
-    operands = 2 if name in PAIRS or name in EXACT_PAIRS or name in DIVISIONS else 1
+    operands = 2 if name in PAIRS or name in EXACT_PAIRS or name in DIVISIONS or name in INVERSE_ROOTS else 1
     return Kernel(FUNCTIONS[name], dtype, operands, lanes, MACHINES[machine], outlined)
 
 
@@ -322,6 +324,45 @@ def test_special_values_of_two_operands_are_numpys(name: str, dtype: Any, machin
         known = PAIRS[name].known(x, y) if name in PAIRS else EXACT_PAIRS[name](x, y)
     found = kernel(name, dtype, widest(dtype), machine)(x, y)
     assert_as_known(found, known, 6.0 if name in PAIRS else 0.0, (x, y), cancels=name.startswith("logaddexp"))
+
+
+def quotient_of_roots(name: str, a: Any, b: Any) -> Any:
+    with np.errstate(all="ignore"):
+        return a / np.sqrt(b) if name == "inverse_root" else 1 / np.sqrt(a) * (1 / np.sqrt(b))
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", INVERSE_ROOTS)
+def test_reciprocals_of_roots_are_within_the_bounds_in_every_binade(name: str, dtype: Any, machine: str) -> None:
+    info = np.finfo(dtype)
+    random = np.random.default_rng(3)
+    exponents = np.arange(info.minexp - info.nmant, info.maxexp, 1 if dtype == np.float32 else 3)
+    b = np.ldexp(random.uniform(1, 2, len(exponents)), exponents).astype(dtype)
+    a = np.concatenate([random.permutation(b), np.nextafter(b, dtype(INF)), b[::-1]])
+    b = np.concatenate([b, b, b])
+    if name == "inverse_root":
+        a = random.choice([1.0, -1.0, 0.5, -2.0], len(b)).astype(dtype)
+    with mp.workprec(200):
+        tops = [mp.mpf(float(c)) for c in a] if name == "inverse_root" else [1 / mp.sqrt(float(c)) for c in a]
+        exact = [c / mp.sqrt(float(x)) for c, x in zip(tops, b, strict=True)]
+    errors = ulps(kernel(name, dtype, widest(dtype), machine)(a, b), exact, dtype)
+    worst = int(errors.argmax())
+    assert errors[worst] <= INVERSE_ROOTS[name], (a[worst], b[worst], errors[worst])
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", INVERSE_ROOTS)
+def test_special_values_of_reciprocals_of_roots_are_those_of_quotients(name: str, dtype: Any, machine: str) -> None:
+    ones = np.array([1.0, -0.5], dtype)
+    sides = (ones if name == "inverse_root" else specials(dtype), specials(dtype))
+    a, b = (np.array(part, dtype) for part in zip(*itertools.product(*sides), strict=True))
+    found = kernel(name, dtype, widest(dtype), machine)(a, b)
+    assert_as_known(found, quotient_of_roots(name, a, b), 2.0, (a, b))
+    if name == "inverse_root":
+        powers = np.ldexp(dtype(1), 2 * np.arange(-20, 20)).astype(dtype)
+        np.testing.assert_array_equal(kernel(name, dtype, widest(dtype), machine)(powers * 0 + 1, powers), powers**-0.5)
 
 
 @pytest.mark.parametrize("machine", MACHINES)
