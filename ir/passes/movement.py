@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
 from srcgrad.ir.core import Builder, Literal, Operation, Value, zeros
 from srcgrad.ir.opdef import Term
 from srcgrad.ir.passes.matching import apply, emit, is_filled, made_by, operand_of, rule
-from srcgrad.ir.types import DType, Shape
+from srcgrad.ir.types import ArrayType, DType, Shape
 
 MATRIX = (4, 8)
 """The shape of the examples."""
+LIGHT: Final = frozenset({"add", "mul", "neg", "square", "sub"})
+"""What may be computed twice, in two shapes."""
 
 
 def splat_of(operation: Operation) -> Value | None:
@@ -68,6 +72,46 @@ def broadcast_twice(operation: Operation, builder: Builder) -> Value | None:
 def reshape_twice(operation: Operation, builder: Builder) -> Value | None:
     inner = operand_of(operation.operands[0], "reshape")
     return None if inner is None else emit(builder, "reshape", inner, shape=operation.attrs["shape"])
+
+
+@rule(
+    "reshape(2*reshape(x)) -> 2*x",
+    lambda x: apply("reshape", 2.0 * apply("reshape", x, shape=(32,)), shape=MATRIX),
+    lambda x: apply("reshape", -apply("reshape", x, shape=(32,)) * apply("reshape", x, shape=(32,)), shape=MATRIX),
+    kinds="fc",
+    shape=MATRIX,
+)
+def reshape_back(operation: Operation, builder: Builder) -> Value | None:
+    """What is computed in another shape between two reshapes is computed in theirs, if it is as cheap as a product.
+
+    In loops a reshape that joins axes of what is computed is an array of its own.
+    """
+    value, shape = operation.operands[0], operation.results[0].type.shape
+    if value.type.shape == shape or not made_in(value, shape):
+        return None
+    return reshaped_back(value, shape, builder)
+
+
+def made_in(value: Value, shape: Shape, depth: int = 4) -> bool:
+    """Whether the value is made of splats and of reshaped values of this shape, by few operations of little work."""
+    producer = value.producer
+    if producer is None or not depth:
+        return isinstance(value, Literal) and value.splat
+    if producer.op.name == "reshape":
+        return producer.operands[0].type.shape == shape
+    return producer.op.name in LIGHT and all(made_in(operand, shape, depth - 1) for operand in producer.operands)
+
+
+def reshaped_back(value: Value, shape: Shape, builder: Builder) -> Value:
+    """What is `made_in` this shape, in it."""
+    producer = value.producer
+    if isinstance(value, Literal):
+        return Literal(value.value, ArrayType(value.type.dtype, shape))
+    assert producer is not None
+    if producer.op.name == "reshape":
+        return producer.operands[0]
+    given = [reshaped_back(operand, shape, builder) for operand in producer.operands]
+    return builder.emit(producer.op, given, producer.attrs)
 
 
 @rule("transpose(x, same order) -> x", lambda x: apply("transpose", x, perm=(0, 1)), shape=MATRIX)

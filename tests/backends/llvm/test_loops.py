@@ -428,6 +428,22 @@ def test_reciprocals_of_roots_are_one_function() -> None:
     assert "inverse_root" not in groups(rules[0][0], x.astype(np.float16)).groups[0].text()
 
 
+def test_gradients_of_what_is_repeated_make_no_array_of_it() -> None:
+    """A reshape between two loops is not affine, and each row of three was an array of its own."""
+    x = normal(1000)
+
+    def repeated(x: Any) -> Any:
+        return np.sum(np.repeat(x, 3) ** 2)
+
+    def tiled(x: Any) -> Any:
+        return np.sum(np.tile(x, 3) ** 2)
+
+    for loss in (repeated, tiled):
+        slope = sg.grad(loss, backend="llvm")
+        assert "local" not in sg.explain(slope)(x)["llvm source"].partition("declare")[0]
+        np.testing.assert_allclose(slope(x), 6 * x, rtol=1e-15)
+
+
 def flow(x: Any, limited: bool) -> Any:
     """Differences of the Laplacian from point to point, where these go against the slope, and what flows out."""
 

@@ -40,3 +40,18 @@ def test_a_squared_norm_of_complex_numbers(form: str) -> None:
     limited = take_limits(builder.function("f", [squares[form]().value]))
     assert "reduce_norm" not in {operation.op.name for operation in limited.operations[-1:]}
     np.testing.assert_allclose(evaluate(limited, [x])[0], np.sum(np.abs(x) ** 2, axis=1), rtol=1e-15)
+
+
+def test_what_has_been_reshaped_from_another_shape_is_reshaped() -> None:
+    """Only what is reshaped to where it came from is computed there."""
+    x, y = np.arange(32.0).reshape(4, 8), np.arange(32.0, 64.0).reshape(8, 4)
+    builder = Builder()
+    a, b = (Term(builder, builder.param(ArrayType(z.dtype, z.shape))) for z in (x, y))
+    reshape = REGISTRY["reshape"]
+    flat_a, flat_b = reshape(a, shape=(32,)), reshape(b, shape=(32,))
+    results = [reshape(f, shape=(4, 8)) for f in (flat_a * flat_b, flat_a - 2.0 * flat_a, REGISTRY["exp"](flat_a))]
+    optimised = optimise(builder.function("f", [result.value for result in results]))
+    assert [operation.op.name for operation in optimised.operations].count("reshape") == 4
+    expected = (x * y.reshape(4, 8), x - 2.0 * x, np.exp(x))
+    for found, known in zip(evaluate(optimised, [x, y]), expected, strict=True):
+        np.testing.assert_allclose(found, known, rtol=1e-15)
