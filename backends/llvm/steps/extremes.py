@@ -43,6 +43,8 @@ class _Position:
         self.w, self.larger, self.size, self.inner = w, larger, size, inner
         self.dtype = w.types[0].dtype
         self.lanes = w.lanes_of(self.dtype if inner == 1 else max(self.dtype, F32, key=lambda x: x.itemsize))
+        if 1 < inner < self.lanes:
+            self.lanes = 1 << inner.bit_length() - 1
 
     def read(self, place: Number, lanes: int) -> Number:
         """Numbers that compare as the elements do: bytes of bools, and whole numbers for float16."""
@@ -60,8 +62,8 @@ class _Position:
     def in_columns(self, a: Number) -> None:
         """All columns, several vectors of neighbours at once; the last one ends with the row."""
         w, lanes, step = self.w, self.lanes, _STREAMS * self.lanes
-        if self.inner < lanes:
-            w.each(self.inner, lambda b: self.columns(a, [b], 1))
+        if self.inner == 1:
+            self.columns(a, [w.i64(0)], 1)
             return
         whole = self.inner // step * step
         w.each(whole, lambda b: self.columns(a, [w.plus(b, j * lanes) for j in range(_STREAMS)], lanes), 0, step)
@@ -70,21 +72,40 @@ class _Position:
             self.columns(a, [w.i64(end) for end in ends], lanes)
 
     def columns(self, a: Number, places: Sequence[Number], lanes: int) -> None:
+        """Few columns are several stretches of rows at once: one comparison need not wait for the one before."""
         w, e = self.w, self.w.e
-        firsts = [w.plus(w.times(a, self.size * self.inner), b) for b in places]
+        stretches = max(1, min(_STREAMS // len(places), self.size // _STREAMS))
+        length = self.size // stretches
+        row = w.times(a, self.size * self.inner)
+        firsts = [w.plus(w.plus(row, k * length * self.inner), b) for k in range(stretches) for b in places]
+        starts = [k * length for k in range(stretches) for _ in places]
 
-        def follow(k: Number, carried: list[Number]) -> list[Number]:
-            index, found = e.splat(k, lanes), []
-            for first, where, best in zip(firsts, carried[0::2], carried[1::2], strict=True):
-                x = self.read(w.plus(first, w.times(k, self.inner)), lanes)
-                wins = self.wins(x, best)
-                found += [e.select(wins, index, where), e.select(wins, x, best)]
+        def follow(k: Number, carried: list[Number], first: int = 0) -> list[Number]:
+            found = []
+            for one, start, where, best in zip(
+                firsts[first:], starts[first:], carried[0::2], carried[1::2], strict=True
+            ):
+                x = self.read(w.plus(one, w.times(k, self.inner)), lanes)
+                found += self.better((e.splat(w.plus(k, start), lanes), x), (where, best))
             return found
 
-        state = [number for first in firsts for number in (e.constant(0, INT64, lanes), self.read(first, lanes))]
-        found = w.loop(self.size, follow, state, 1)
-        for b, where in zip(places, found[0::2], strict=True):
-            w.write(w.plus(w.times(a, self.inner), b), where)
+        state = []
+        for start, one in zip(starts, firsts, strict=True):
+            state += [e.constant(start, INT64, lanes), self.read(one, lanes)]
+        state = w.loop(length, follow, state, 1)
+        last, count = len(firsts) - len(places), 2 * len(places)
+        left = self.size - (stretches - 1) * length  # the last stretch has what is left
+        state[2 * last :] = w.loop(left, lambda k, carried: follow(k, carried, last), state[2 * last :], length)
+        for number, b in enumerate(places):
+            found = state[2 * number : 2 * number + 2]
+            for k in range(2 * number + count, len(state), count):
+                found = self.better(state[k : k + 2], found)
+            w.write(w.plus(w.times(a, self.inner), b), found[0])
+
+    def better(self, one: Sequence[Number], best: Sequence[Number]) -> list[Number]:
+        """The place and the number of the one that stands first, of equal ones those of before."""
+        wins = self.wins(one[1], best[1])
+        return [self.w.e.select(wins, new, old) for new, old in zip(one, best, strict=True)]
 
     # --- a row ---------------------------------------------------------------------------------------
     def in_row(self, a: Number) -> None:

@@ -148,3 +148,16 @@ def test_an_extreme_of_the_least_value_is_the_first() -> None:
     for name, value in (("argmax", -np.inf), ("argmin", np.inf)):
         require(name, np.full(5000, value), 0)
         require(name, np.concatenate([np.full(2600, value), [np.nan], np.full(90, value)]), 0)
+
+
+@pytest.mark.parametrize("target", [TARGET, SHORT], ids=["host", "of 16 bytes"])
+@pytest.mark.parametrize("dtype", ["f8", "f4", "i8", "?"])
+def test_extremes_of_few_columns_are_the_first_of_all_stretches_of_rows(dtype: str, target: Target) -> None:
+    """Several stretches of the rows are looked at side by side: the earlier one counts where they are equal."""
+    random = np.random.default_rng(5)
+    for size, columns in [(1, 2), (5, 3), (8, 5), (9, 2), (15, 10), (18, 1), (103, 3), (103, 17)]:
+        rows = random.integers(0, 2, (2, size, columns)).astype(dtype)
+        if dtype.startswith("f"):
+            rows[random.random(rows.shape) < 0.05] = np.nan
+        for name in ("argmax", "argmin"):
+            require(name, rows, 1, target)
