@@ -1,7 +1,8 @@
 """Operations that are one function together with what makes their operands, where these are computed beside them.
 
 The derivative of a tanh is the square of a sech, with which it has the exponential and the quotient in common; those of
-roots, arcsin and arccosh are reciprocals of roots, and that of arcsinh is one of a hypot.
+roots, arcsin and arccosh are reciprocals of roots, that of arcsinh is one of a hypot, and those of arctan2 are by its
+square.
 """
 
 from __future__ import annotations
@@ -41,13 +42,19 @@ def square(operands: Sequence[Value], made: Made) -> Joined:
 
 
 def div(operands: Sequence[Value], made: Made) -> Joined:
-    """A power of two over a root or a hypot; by one, it is a product: that has an exact reciprocal."""
+    """By a power of two it is a product: that has an exact reciprocal. Else a power of two over a root or a hypot.
+
+    Twice by a hypot, as the derivatives of arctan2 are, it is once by its square.
+    """
     above, below = operands
     exponent = power_of_two(below)
     if exponent is not None and isinstance(below, Literal):
         if abs(exponent + 1) < np.finfo(below.type.dtype).maxexp - 2:
             return (above, literal(np.reciprocal(below.value), below.type)), "mul"
         return None
+    inner, length = made_by("div", above, made), made_by("hypot", below, made)
+    if inner is not None and length is not None and inner.operands[1] is below:
+        return (inner.operands[0], *length.operands), "over_square_of_hypot"
     exponent = power_of_two(above)
     if exponent is None or abs(exponent) > MOST:
         return None

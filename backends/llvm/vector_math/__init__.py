@@ -140,4 +140,5 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "inverse_root": roots.inverse_root,
     "inverse_root_of_product": roots.inverse_root_of_product,
     "arcsinh_slope": roots.arcsinh_slope,
+    "over_square_of_hypot": roots.over_square_of_hypot,
 }

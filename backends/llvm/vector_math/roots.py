@@ -1,4 +1,4 @@
-"""Reciprocals of roots: of one number, of a product, and of 1 + x².
+"""Reciprocals of roots: of one number, of a product, and of 1 + x²; quotients by squares of lengths.
 
 A root and a quotient keep the divider of a processor busy for as long as some fifty products take. With AVX-512 an
 estimate y of x**(-1/2) is refined instead: with h = 1 - x y² it is y (1 - h)**(-1/2) = y (1 + h/2 + 3h²/8 + …).
@@ -7,8 +7,18 @@ Elsewhere they are the root and the quotient.
 
 from __future__ import annotations
 
-from srcgrad.backends.llvm.emitter import F32, Emitter, Number
-from srcgrad.backends.llvm.vector_math.basics import avx512, exact_product, format_of, has_avx512, magnitude, where_rare
+from srcgrad.backends.llvm.emitter import F32, F64, Emitter, Number
+from srcgrad.backends.llvm.vector_math.basics import (
+    DOUBLE,
+    WIDENED,
+    avx512,
+    exact_product,
+    format_of,
+    has_avx512,
+    magnitude,
+    where_rare,
+)
+from srcgrad.backends.llvm.vector_math.power import hypot
 
 
 def inverse_root(e: Emitter, c: Number, x: Number) -> Number:
@@ -68,3 +78,23 @@ def arcsinh_slope(e: Emitter, x: Number) -> Number:
         found = inverse_root(e, e.like(1.0, x), sum)
         large = e.compare("ogt", magnitude(e, x), bound)
         return where_rare(e, large, f"arcsinh_slope_{x.dtype}", of_large, found, x, found)
+
+
+def over_square_of_hypot(e: Emitter, a: Number, y: Number, x: Number) -> Number:
+    """a/(x² + y²), within 1.75 ULP; a/h/h, h = √(x² + y²), where the sum is out of bounds, or no number."""
+
+    def by_length(e: Emitter, a: Number, y: Number, x: Number) -> Number:
+        if a.dtype == F64:
+            return twice(e, a, hypot(e, y, x, DOUBLE))
+        wide_y, wide_x = (e.convert("fpext", number, F64) for number in (y, x))
+        return twice(e, a, e.convert("fptrunc", hypot(e, wide_y, wide_x, WIDENED), F32))
+
+    def twice(e: Emitter, a: Number, length: Number) -> Number:
+        return e.div(e.div(a, length), length)
+
+    bound = 2.0 ** (100 if a.dtype == F32 else 900)
+    with e.strict():
+        square = e.fma(x, x, e.mul(y, y))
+        usual = e.integer("and", e.compare("ogt", square, 1 / bound), e.compare("olt", square, bound))
+        found = e.div(a, square)
+        return where_rare(e, e.invert(usual), f"over_square_of_hypot_{a.dtype}", by_length, found, a, y, x)

@@ -413,15 +413,18 @@ def test_reciprocals_of_roots_are_one_function() -> None:
         (lambda x: 1.0 / OPS["hypot"](x, 1.0), "arcsinh_slope"),
         (lambda x: reciprocal(sqrt(x - 1.0)) * reciprocal(sqrt(x + 1.0)), "inverse_root_of_product"),
         (lambda x: reciprocal(sqrt(x)) * reciprocal(sqrt(x + 1.0)) + x, "inverse_root_of_product"),
+        (lambda x: 3.0 / OPS["hypot"](x, x + 1.0) / OPS["hypot"](x, x + 1.0), "over_square_of_hypot"),
+        (lambda x: x / OPS["hypot"](x, x + 1.0) / OPS["hypot"](x + 1.0, x), ""),
         (lambda x: 3.0 / sqrt(x), ""),
         (lambda x: x / sqrt(x), ""),
         (lambda x: 0.5 / OPS["hypot"](x, 1.0), ""),
         (lambda x: 1.0 / OPS["hypot"](x, 2.0), ""),
         (kept, ""),
     ]
+    functions = "inverse_root_of_product|inverse_root|arcsinh_slope|over_square_of_hypot"
     x = 1.0 + np.abs(normal(37)) * 5
     for rule, function in rules:
-        found = re.findall("inverse_root_of_product|inverse_root|arcsinh_slope", groups(rule, x).groups[0].text())
+        found = re.findall(functions, groups(rule, x).groups[0].text())
         assert set(found) == ({function} if function else set()), found
         agree(rule, x, rtol=1e-14)
         agree(rule, x.astype(np.float32), rtol=1e-6)

@@ -367,6 +367,27 @@ def test_special_values_of_reciprocals_of_roots_are_those_of_quotients(name: str
 
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("dtype", DTYPES)
+def test_quotients_by_squares_of_lengths_neither_overflow_nor_lose_digits(dtype: Any, machine: str) -> None:
+    """What the derivatives of arctan2 are: in the usual range nearer than two quotients, elsewhere these."""
+    info = np.finfo(dtype)
+    random = np.random.default_rng(4)
+    divide = Kernel(FUNCTIONS["over_square_of_hypot"], dtype, 3, widest(dtype), MACHINES[machine], False)
+    exponents = np.arange(info.minexp + 8, info.maxexp - 9)
+    y = np.ldexp(random.uniform(1, 2, len(exponents)), exponents).astype(dtype)
+    x = np.ldexp(y, random.integers(-7, 7, len(y))).astype(dtype) * random.choice([-1, 1], len(y)).astype(dtype)
+    with mp.workprec(200):
+        exact = [mp.mpf(float(a)) / (mp.mpf(float(a)) ** 2 + mp.mpf(float(b)) ** 2) for a, b in zip(x, y, strict=True)]
+    usual = np.abs(exponents) < (40 if dtype == np.float32 else 400)
+    errors = ulps(divide(x, y, x), exact, dtype)
+    assert errors[usual].max() <= 1.75 and errors.max() <= 4
+    a, b = (np.array(part, dtype) for part in zip(*itertools.product(specials(dtype), repeat=2), strict=True))
+    with np.errstate(all="ignore"):
+        known = a / np.hypot(a, b) / np.hypot(a, b)
+    assert_as_known(divide(a, b, a), known, 4.0, (a, b))
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", DIVISIONS)
 def test_division_is_numpys(name: str, dtype: Any, machine: str) -> None:
     """Bit by bit: of numbers of all sizes, of multiples and their neighbours, of specials and beside these."""
