@@ -550,7 +550,11 @@ def rad2deg(x: Tracer) -> Any:
 
 @ufunc_rule(np.divmod)
 def divmod_(left: Tracer, right: Tracer) -> Any:
-    return left // right, left % right
+    """Of whole numbers with one division; a remainder by 0 is 0, and what wraps around comes back."""
+    quotient: Any = left // right
+    if quotient.dtype.kind not in "iu":
+        return quotient, left % right
+    return quotient, np.where(right == 0, quotient.dtype.type(0), left - quotient * right)
 
 
 @ufunc_rule(np.modf)

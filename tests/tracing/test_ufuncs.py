@@ -517,3 +517,18 @@ def test_derivatives(ufunc: np.ufunc) -> None:
 
 def of_order(ufunc: np.ufunc) -> bool:
     return ufunc.__name__ in ("jv", "yv", "yn", "iv", "ive", "kv", "kve", "kn")
+
+
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+@pytest.mark.parametrize("dtype", ["i1", "u1", "i4", "i8", "u8", "?"])
+def test_divmod_of_whole_numbers_is_numpys_at_zero_and_at_the_limits(dtype: str, backend: Any) -> None:
+    """The remainder comes from the quotient: by 0 both are 0, and the least number by -1 is itself."""
+    info = np.iinfo("u1" if dtype == "?" else dtype)
+    numbers = np.array([0, 1, 2, 7, info.max, info.min, *([-1, -3] if info.min else [])], object)
+    x, y = (part.ravel().astype(dtype) for part in np.meshgrid(numbers, numbers))
+    with np.errstate(all="ignore"):
+        expected = np.divmod(x, y)
+        found = sg.jit(lambda x, y: np.divmod(x, y), backend=backend)(x, y)
+    for result, known in zip(found, expected, strict=True):
+        assert result.dtype == known.dtype
+        np.testing.assert_array_equal(result, known)
