@@ -23,6 +23,12 @@ from srcgrad.backends.numpy.beta_helpers import (  # noqa: F401  programs find a
     beta_tail_derivative,
     betainc_derivative,
 )
+from srcgrad.backends.numpy.profile_helpers import (  # noqa: F401
+    carlson_integral,
+    faddeeva_series,
+    voigt_derivative,
+    wofz_derivative,
+)
 from srcgrad.backends.numpy.special_helpers import (  # noqa: F401
     boxcox_derivative,
     dawsn_derivative,

@@ -408,6 +408,16 @@ class Betaincinv(Betainc):
         return 1.0 / density if index == 2 else -(beta_partial(index, a, b, result) / density)
 
 
+class Betainccinv(Betaincinv):
+    """The x of which betaincc(a, b, x) is p."""
+
+    meaning = "scipy.special.betainccinv"
+
+    def partial(self, index: int, result: Term, *operands: Term) -> Operand:
+        partial = super().partial(index, result, *operands)
+        return -partial if index == 2 else partial
+
+
 class Stdtr(Parametric):
     """The distribution function of Student's t distribution with v degrees of freedom, differentiable in t."""
 

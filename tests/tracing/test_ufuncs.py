@@ -36,7 +36,7 @@ RIGHT = {
 }
 WEAK = [2, 0.5, 1.5 + 0.5j, True]
 
-COMPLEX = {"erf", "erfc", "erfi", "exp1", "expm1", "log1p", "xlogy", "xlog1py"}
+COMPLEX = {"wofz", "erf", "erfc", "erfi", "exp1", "expm1", "log1p", "xlogy", "xlog1py"}
 """The ufuncs of SciPy that are traced for complex numbers too; the others that SciPy has of them are refused."""
 SPECIAL = {value for value in vars(scipy.special).values() if isinstance(value, np.ufunc)}
 
@@ -491,7 +491,9 @@ SMOOTH_UNARY = {
 }
 
 
-PARAMETERS = {"zeta", "stdtr", "expn"}
+COUNTS = {"bdtr": (3.0, 5), "bdtrc": (3.0, 5), "bdtri": (3.0, 5), "nbdtr": (3, 5), "nbdtrc": (3, 5), "nbdtri": (3, 5)}
+"""Of distributions of whole numbers, these; they are differentiated in the chance."""
+PARAMETERS = {"zeta", "stdtr", "expn", "pdtri"}
 """Special functions of which the last operand alone is differentiated, beside those of an order or a degree."""
 
 
@@ -505,7 +507,9 @@ def test_derivatives(ufunc: np.ufunc) -> None:
     others = [np.random.default_rng(6 + k).uniform(0.9, 1.8, 3) for k in range(ufunc.nin - 1)]
     others = [0.5 * other for other in others] if ufunc.__name__.startswith("ellip") else others
     arguments = (x, *others)
-    if ufunc in SPECIAL and (
+    if ufunc.__name__ in COUNTS:
+        directional(lambda x: ufunc(*COUNTS[ufunc.__name__], x), (x,))
+    elif ufunc in SPECIAL and (
         ufunc.__name__.startswith(("eval_", "hyp")) or ufunc.__name__ in PARAMETERS or of_order(ufunc)
     ):
         degree = np.array([0, 1, 3]) if ufunc.__name__.startswith("eval_") else others[0]
@@ -516,7 +520,8 @@ def test_derivatives(ufunc: np.ufunc) -> None:
 
 
 def of_order(ufunc: np.ufunc) -> bool:
-    return ufunc.__name__ in ("jv", "yv", "yn", "iv", "ive", "kv", "kve", "kn")
+    names = "jv jve yv yve yn iv ive kv kve kn struve modstruve pbdv pbvv"
+    return ufunc.__name__ in names.split()
 
 
 @pytest.mark.parametrize("backend", ["numpy", "llvm"])

@@ -40,7 +40,7 @@ _OPERATORS: Final = {
 _HIDDEN: Final = {"zeta": "_zeta", "lambertw": "_lambertw"}
 """What `hidden` finds."""
 _BINARY: Final = re.compile(r"\{0\} (\S+) \{1\}")
-_CALL: Final = re.compile(r"(np|scipy\.special)\.(\w+)(?:\(\{0\}\)\[(\d)\])?")
+_CALL: Final = re.compile(r"(np|scipy\.special)\.(\w+)(?:\(\{0\}(?:, \{1\})?\)\[(\d)\])?")
 
 
 class Loop(NamedTuple):

@@ -21,11 +21,12 @@ OPS = """
     expit logit xlogy xlog1py rel_entr kl_div exprel cosm1 powm1 boxcox boxcox1p inv_boxcox inv_boxcox1p
     erf erfc erfcx erfi dawsn erfinv erfcinv ndtr log_ndtr ndtri ndtri_exp owens_t
     gamma gammaln loggamma gammasgn rgamma digamma beta betaln binom poch stdtr
-    gammainc gammaincc gammaincinv gammainccinv betainc betaincc betaincinv
+    gammainc gammaincc gammaincinv gammainccinv betainc betaincc betaincinv betainccinv
     j0 j1 y0 y1 i0 i1 k0 k1 i0e i1e k0e k1e jv yv iv kv ive kve
     exp1 expi spence ellipk ellipkm1 ellipe ellipkinc ellipeinc hyp0f1 hyp1f1 hyp2f1 hyperu
     eval_legendre eval_chebyt eval_chebyu eval_gegenbauer eval_jacobi eval_hermite eval_hermitenorm eval_laguerre
-    eval_genlaguerre expm1 log1p cbrt exp2
+    eval_genlaguerre wofz voigt_profile elliprc elliprd elliprf elliprg elliprj struve modstruve wrightomega agm
+    expm1 log1p cbrt exp2
 """
 """Ufuncs that are the op of their name."""
 
@@ -48,6 +49,8 @@ def whole(n: Any, x: Any) -> Any:
 
 UFUNCS[scipy.special.yn] = of_order("yv")
 UFUNCS[scipy.special.kn] = of_order("kv")
+UFUNCS[scipy.special.jve] = lambda v, x: emit("jv", v, x)  # the scales are exp(-abs(x.imag))
+UFUNCS[scipy.special.yve] = lambda v, x: np.where(x == 0, x.dtype.type(np.nan), emit("yv", v, x))
 
 
 @ufunc_rule(scipy.special.expn)
@@ -59,13 +62,18 @@ def expn(n: Any, x: Any) -> Any:
 
 def ops(*names: str) -> Callable[..., Any]:
     """A ufunc of several results, each of them an op."""
-    return lambda x: tuple(emit(name, x) for name in names)
+    return lambda *xs: tuple(emit(name, *xs) for name in names)
 
 
 UFUNCS[scipy.special.sici] = ops("sine_integral", "cosine_integral")
 UFUNCS[scipy.special.shichi] = ops("hyperbolic_sine_integral", "hyperbolic_cosine_integral")
 UFUNCS[scipy.special.fresnel] = ops("fresnel_sine", "fresnel_cosine")
 UFUNCS[scipy.special.airy] = ops("airy_ai", "airy_ai_prime", "airy_bi", "airy_bi_prime")
+UFUNCS[scipy.special.ellipj] = ops("jacobi_sn", "jacobi_cn", "jacobi_dn", "jacobi_amplitude")
+UFUNCS[scipy.special.pbdv] = ops("parabolic_d", "parabolic_slope_of_d")
+UFUNCS[scipy.special.pbvv] = ops("parabolic_v", "parabolic_slope_of_v")
+UFUNCS[scipy.special.itj0y0] = ops("integral_j0", "integral_y0")
+UFUNCS[scipy.special.iti0k0] = ops("integral_i0", "integral_k0")
 
 # The ufuncs behind functions of scipy.special that leave their arguments as they are.
 _ufunc = getattr(getattr(scipy.special, "_ufuncs", None), "_zeta", None)
@@ -159,6 +167,65 @@ def fdtrc(dfn: Any, dfd: Any, x: Any) -> Any:
     return if_positive(dfn, dfd, emit("betainc", dfd / 2, dfn / 2, dfd / (dfd + dfn * x)))
 
 
+@ufunc_rule(scipy.special.bdtr)
+def bdtr(k: Any, n: Any, p: Any) -> Any:
+    """Of k = n, it is 1 whatever p."""
+    successes, rest = trials(k, n, p)
+    return if_chance(p, np.where(rest == 0, p.dtype.type(1), emit("betaincc", successes + 1, rest, p)))
+
+
+@ufunc_rule(scipy.special.bdtrc)
+def bdtrc(k: Any, n: Any, p: Any) -> Any:
+    successes, rest = trials(k, n, p)
+    value = np.where(rest == 0, p.dtype.type(0), emit("betainc", successes + 1, rest, p))
+    return if_chance(p, np.where(np.floor(k) < 0, p.dtype.type(1), value))
+
+
+@ufunc_rule(scipy.special.bdtri)
+def bdtri(k: Any, n: Any, y: Any) -> Any:
+    successes, rest = trials(k, n, y)
+    return emit("betainccinv", successes + 1, rest, y)
+
+
+def trials(k: Any, n: Any, p: Any) -> tuple[Any, Any]:
+    """The whole number of successes, and that of failures beyond them."""
+    successes = np.floor(k)
+    return counted(successes, p), counted(whole(n, p) - successes, p)
+
+
+def counted(k: Any, x: Any, least: int = 0) -> Any:
+    """A whole number, or nan if it is below the least one."""
+    number = whole(k, x)
+    return np.where(number < least, x.dtype.type(np.nan), number)
+
+
+def if_chance(p: Any, value: Any) -> Any:
+    return np.where((p >= 0) & (p <= 1), value, value.dtype.type(np.nan))
+
+
+@ufunc_rule(scipy.special.nbdtr)
+def nbdtr(k: Any, n: Any, p: Any) -> Any:
+    return if_chance(p, emit("betainc", counted(n, p, 1), counted(k, p) + 1, p))
+
+
+@ufunc_rule(scipy.special.nbdtrc)
+def nbdtrc(k: Any, n: Any, p: Any) -> Any:
+    return if_chance(p, emit("betaincc", counted(n, p, 1), counted(k, p) + 1, p))
+
+
+@ufunc_rule(scipy.special.nbdtri)
+def nbdtri(k: Any, n: Any, y: Any) -> Any:
+    """Without a trial, what SciPy gives: 0 and 1 for themselves."""
+    value = emit("betaincinv", counted(n, y, 1), counted(k, y) + 1, y)
+    return np.where((n < 1) & (k >= 0) & ((y == 0) | (y == 1)), y, value)
+
+
+@ufunc_rule(scipy.special.pdtri)
+def pdtri(k: Any, y: Any) -> Any:
+    value = emit("gammainccinv", counted(k, y) + 1, y)
+    return np.where((y >= 0) & (y < 1), value, y.dtype.type(np.nan))
+
+
 def if_positive(dfn: Any, dfd: Any, value: Any) -> Any:
     return np.where((dfn > 0) & (dfd > 0), value, value.dtype.type(np.nan))
 
@@ -213,22 +280,21 @@ REASONS = {
     "its derivatives in the parameters that make it a family are not known in closed form": """
         btdtria btdtrib chdtriv chndtr chndtridf chndtrinc chndtrix fdtri fdtridfd gdtria gdtrib gdtrix nbdtrik nbdtrin
         ncfdtr ncfdtri ncfdtridfd ncfdtridfn ncfdtrinc nctdtr nctdtridf nctdtrinc nctdtrit nrdtrimn nrdtrisd bdtrik
-        bdtrin pdtrik stdtridf stdtrit betainccinv tklmbda
+        bdtrin pdtrik stdtridf stdtrit tklmbda
     """,
     "it is a function of whole numbers, between which it does not vary smoothly": """
-        bdtr bdtrc bdtri nbdtr nbdtrc nbdtri pdtri smirnov smirnovi
+        smirnov smirnovi
     """,
     "its derivative in the exponent is another function, which SciPy does not have": "zetac",
     "SciPy has neither its derivatives nor the functions that they are made of": """
-        ellipj elliprc elliprd elliprf elliprg elliprj agm besselpoly eval_sh_jacobi it2i0k0 it2j0y0 it2struve0 itairy
-        iti0k0 itj0y0 itmodstruve0 itstruve0 kolmogi kolmogorov lpmv log_wright_bessel mathieu_a mathieu_b mathieu_cem
-        mathieu_modcem1 mathieu_modcem2 mathieu_modsem1 mathieu_modsem2 mathieu_sem modstruve struve obl_ang1
-        obl_ang1_cv obl_cv obl_rad1 obl_rad1_cv obl_rad2 obl_rad2_cv pbdv pbvv pbwa pro_ang1 pro_ang1_cv pro_cv pro_rad1
+        besselpoly eval_sh_jacobi it2i0k0 it2j0y0 it2struve0 itairy
+        itmodstruve0 itstruve0 kolmogi kolmogorov lpmv log_wright_bessel mathieu_a mathieu_b mathieu_cem
+        mathieu_modcem1 mathieu_modcem2 mathieu_modsem1 mathieu_modsem2 mathieu_sem obl_ang1
+        obl_ang1_cv obl_cv obl_rad1 obl_rad1_cv obl_rad2 obl_rad2_cv pbwa pro_ang1 pro_ang1_cv pro_cv pro_rad1
         pro_rad1_cv pro_rad2 pro_rad2_cv wright_bessel
     """,
     "no rule is written for it": """
-        airye bei beip ber berp kei keip kelvin ker kerp hankel1 hankel1e hankel2 hankel2e jve modfresnelm modfresnelp
-        voigt_profile wofz wrightomega yve
+        airye bei beip ber berp kei keip kelvin ker kerp hankel1 hankel1e hankel2 hankel2e modfresnelm modfresnelp
     """,
 }
 """Why a ufunc is not traced -> the ufuncs."""

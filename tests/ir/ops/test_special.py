@@ -118,6 +118,10 @@ BESSEL = [
     *[Line(f"i{n}e", lambda x, n=n: mp.exp(-x) * mp.besseli(n, x), [0.3, 3.0, 50.0, 1e6]) for n in (0, 1)],
     *[Line(f"k{n}e", lambda x, n=n: mp.exp(x) * mp.besselk(n, x), [0.3, 3.0, 1e6]) for n in (0, 1)],
     Line("airy_ai", mp.airyai, [-3.0, 0.3, 5.0]),
+    Line("struve", mp.struveh, [(0.5, 0.3), (0.0, 1e-3), (-1.5, 2.0), (1.25, 8.0)], (1,)),
+    Line("modstruve", mp.struvel, [(0.5, 0.3), (0.0, 1e-3), (1.25, 8.0)], (1,)),
+    Line("parabolic_d", mp.pcfd, [(0.5, 0.3), (2.0, -1.5), (-1.5, 3.0)], (1,)),
+    Line("parabolic_v", lambda v, x: mp.pcfv(-v - 0.5, x), [(0.5, 0.3), (2.0, 1.5)], (1,)),
     Line("airy_bi", mp.airybi, [-3.0, 0.3, 5.0]),
 ]  # fmt: skip
 
@@ -136,6 +140,23 @@ INTEGRALS = [
     Line("ellipkm1", lambda p: mp.ellipk(1 - p), [1e-30, 1e-3, 0.3, 1.2, 20.0]),
     Line("ellipe", mp.ellipe, [-50.0, -0.3, 1e-9, 0.45, 0.9, 1 - 1e-9]),
     Line("ellipkinc", mp.ellipf, [(0.3, 0.5), (1.5, 0.99), (1e-4, 0.3), (4.0, 0.3), (0.7, -50.0), (1.0, 1e-9)], (0, 1)),
+    *[
+        Line(
+            f"jacobi_{kind}",
+            lambda u, m, kind=kind: mp.ellipfun(kind, u, m=m),
+            [(0.3, 0.5), (-1.5, 0.99), (1e-4, 0.3), (9.0, 0.3), (1.0, 1e-9), (3.0, 0.999)],
+            (0, 1),
+        )
+        for kind in ("sn", "cn", "dn")
+    ],
+    Line("elliprf", mp.elliprf, [(0.3, 0.5, 2.0), (1e-6, 1.0, 1e6), (1.0, 1.0 + 1e-9, 2.0)], (0, 1, 2)),
+    Line("elliprd", mp.elliprd, [(0.3, 0.5, 2.0), (1e-6, 1.0, 1e6), (2.0, 1.0, 1e-4)], (0, 1, 2)),
+    Line("elliprg", mp.elliprg, [(0.3, 0.5, 2.0), (1e-3, 1.0, 1e3)], (0, 1, 2)),
+    Line("elliprj", mp.elliprj, [(0.3, 0.5, 2.0, 0.7), (1e-3, 1.0, 1e3, 3.0)], (0, 1, 2, 3)),
+    Line("elliprc", mp.elliprc, [(0.3, 0.5), (2.0, 1e-3), (1.0, 1.0 + 1e-9), (0.3, -0.7)], (0, 1)),
+    Line("agm", mp.agm, [(0.3, 0.5), (1e-20, 3.0), (2.0, 2.0)], (0, 1)),
+    Line("integral_j0", lambda x: mp.quad(lambda t: mp.besselj(0, t), [0, x]), [0.3, 2.0]),
+    Line("integral_i0", lambda x: mp.quad(lambda t: mp.besseli(0, t), [0, x]), [0.3, 2.0]),
     Line("ellipeinc", mp.ellipe, [(0.3, 0.5), (1.5, 0.99), (1e-4, 0.3), (4.0, 0.3), (0.7, -50.0), (1.0, 1e-9)], (0, 1)),
 ]
 
@@ -172,7 +193,25 @@ OTHERS = [
     Line("owens_t", owens_t, [(0.3, 0.7)], (0, 1)),
 ]  # fmt: skip
 
-LINES = [*NORMAL, *GAMMA, *INCOMPLETE, *BESSEL, *INTEGRALS, *HYPERGEOMETRIC, *OTHERS]
+
+def faddeeva(z: Any) -> Any:
+    return mp.exp(-z * z) * mp.erfc(-1j * z)
+
+
+def voigt(x: Any, sigma: Any, gamma: Any) -> Any:
+    root = mp.sqrt(2) * sigma
+    return mp.re(faddeeva((x + 1j * gamma) / root)) / (mp.sqrt(mp.pi) * root)
+
+
+PROFILES = [
+    Line("voigt_profile", voigt, [(0.3, 1.2, 0.7), (-2.0, 1.5, 0.3), (3.0, 0.2, 0.01), (30.0, 1.5, 2.0),
+                                  (0.5, 1e-6, 1.0), (0.7, 1.0, 1e-9)], (0, 1, 2)),
+    Line("wrightomega", lambda x: mp.lambertw(mp.exp(x)).real, [-30.0, -1.0, 0.3, 1.0, 50.0]),
+    Line("betainccinv", lambda a, b, x: mp.betainc(b, a, 0, 1 - x, regularized=True), [(2.0, 5.0, 0.3),
+         (0.5, 0.7, 0.9)], (2,), inverse=True),
+]  # fmt: skip
+
+LINES = [*PROFILES, *NORMAL, *GAMMA, *INCOMPLETE, *BESSEL, *INTEGRALS, *HYPERGEOMETRIC, *OTHERS]
 
 
 def point_of(point: Any) -> tuple[Any, ...]:
@@ -273,6 +312,23 @@ LIMITS: list[tuple[str, list[float], list[int], float]] = [
     ("gammainc", [1.0, 0.0], [1, 1], -1.0),
     ("gammainc", [2.0, 0.0], [1, 1], 1.0),
     ("gammainc", [2.0, INF], [0], 0.0),
+    ("jacobi_sn", [0.7, 0.0], [1], -np.cos(0.7) * (0.7 / 4 - np.sin(1.4) / 8)),
+    ("jacobi_sn", [0.7, 1.0], [1], -(np.sinh(0.7) * np.cosh(0.7) - 0.7) / (4 * np.cosh(0.7) ** 2)),
+    ("agm", [0.0, 1.0], [0], INF),
+    ("agm", [0.0, 1.0], [1], 0.0),
+    ("agm", [2e200, 2e200], [1], 0.5),
+    ("elliprf", [0.0, 1.0, 2.0], [0], -INF),
+    ("elliprf", [INF, 1.0, 2.0], [1], 0.0),
+    ("elliprf", [1.0, 1.0, 1.0], [0, 1], 1 / 20),
+    ("voigt_profile", [0.7, 0.0, 0.5], [1], 0.0),
+    ("voigt_profile", [0.7, 0.0, 0.5], [0], -0.7 / (np.pi * 0.74**2)),
+    ("voigt_profile", [0.7, 0.0, 0.5], [2], (0.49 - 0.25) / (np.pi * 0.74**2)),
+    ("voigt_profile", [8.0, 1.0, 0.0], [0], -8 * np.exp(-32.0) / np.sqrt(2 * np.pi)),
+    ("voigt_profile", [INF, 1.0, 0.5], [0], 0.0),
+    ("struve", [0.0, 0.0], [1], 2 / np.pi),
+    ("struve", [0.0, 0.0], [1, 1], 0.0),
+    ("wrightomega", [-INF], [0], 0.0),
+    ("wrightomega", [INF], [0], 1.0),
     ("logaddexp2", [INF, INF], [0], 0.5),
     ("logaddexp2", [-INF, 0.0], [0], 0.0),
     ("nextafter", [1.0, 2.0], [0], 1.0),
@@ -352,6 +408,18 @@ def test_special_functions_take_real_numbers_to_double_precision() -> None:
         program(lambda v, x: R["jv"](v, x), np.longdouble([1.0]), np.longdouble([1.0]))
     with pytest.raises(DTypeError, match="ldexp: the exponent"):
         program(lambda x, n: R["ldexp"](x, n), np.array([1.0]), np.array([1.0]))
+
+
+@pytest.mark.parametrize("z", [0.3 + 0.1j, 2 - 1e-3j, 7 - 0.3j, -20 + 3j, 0.5 - 3j, 8 + 0j, 9j, 0j])
+def test_faddeeva_function(z: complex) -> None:
+    """Against mpmath, in all regions of the plane: its real part on the real axis is as small as exp(-z²)."""
+    with mp.workdps(80):
+        expected = [complex(mp.diff(faddeeva, mp.mpmathify(z), order)) for order in (1, 2)]
+    for order, wanted in enumerate(expected, start=1):
+        for modes, found in slopes(lambda z: R["wofz"](z), [np.array([z])], [0] * order):
+            assert abs(found[0] - wanted) <= 1e-12 * abs(wanted), f"{order}, {modes}"
+            if not z.imag:
+                np.testing.assert_allclose(found[0].real, wanted.real, rtol=1e-12, atol=1e-300, err_msg=modes)
 
 
 def test_lambert_w() -> None:

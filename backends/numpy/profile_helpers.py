@@ -1,0 +1,120 @@
+"""Helper functions of the Faddeeva function, Voigt's profile, and Carlson's integrals.
+
+They are written as those of ``helpers.py``, which gives them to generated programs.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from srcgrad.backends.numpy.special_helpers import gaussian_derivative
+
+
+def faddeeva_series(square: Any, n: int) -> Any:
+    """The sum of (2k - 1)!! (2k + n)!/(2k)! square**k: (-1)ⁿ √pi zⁿ⁺¹/i times the n-th derivative of w at large z.
+
+    ``square`` is 1/(2 z²); where it is at most 1/72, the terms fall below 1e-15 before they rise.
+    """
+    total, double, power = np.zeros_like(square), 1.0, np.ones_like(square)
+    for k in range(34):
+        rising = 1.0
+        for j in range(n):
+            rising *= 2.0 * k + 1 + j
+        total = total + double * rising * power
+        double *= 2 * k + 1.0
+        power = power * square
+    return total
+
+
+def wofz_derivative(z: Any, n: int) -> Any:
+    """The n-th derivative of w(z) = exp(-z²) erfc(-i z): w' = 2i/√pi - 2 z w, w⁽ᵏ⁺¹⁾ = -2 z w⁽ᵏ⁾ - 2 k w⁽ᵏ⁻¹⁾.
+
+    Where z is large these cancel: there it is the asymptotic series, in the upper half plane; the lower one has
+    w(z) = 2 exp(-z²) - w(-z). On the real axis the real part is exp(-z²), which the series does not have.
+    """
+    import scipy.special
+
+    dtype = np.asarray(z).dtype
+    z = np.asarray(z, np.complex128)
+    far = np.abs(z) > 6
+    near = np.where(far, 0.0, z)
+    before, value = scipy.special.wofz(near), 2j / np.sqrt(np.pi) - 2 * near * scipy.special.wofz(near)
+    for k in range(1, n):
+        before, value = value, -2 * (near * value + k * before)
+    large = np.where(far & (np.abs(z) < 1e100), z, 1e100)
+    low = large.imag < 0
+    upper = np.where(low, -large, large)
+    series = faddeeva_series(0.5 / upper**2, n) * ((-1.0) ** n * 1j / np.sqrt(np.pi)) * (1 / upper) ** (n + 1)
+    sunk = np.where(low & far, z, 0.0)
+    lower, growth = np.zeros_like(z), 2 * np.exp(-sunk * sunk)
+    for k in range(n):
+        lower, growth = growth, -2 * (sunk * growth + k * lower)
+    series = np.where(low, growth - (-1.0) ** n * series, series)
+    value = np.where(np.isnan(z), z, np.where(far, series, value))
+    bell = gaussian_derivative(np.where(np.isfinite(z.real), z.real, 1e100), n, 1.0)
+    return np.where(z.imag == 0, bell + 1j * value.imag, value).astype(dtype)[()]
+
+
+def voigt_derivative(x: Any, sigma: Any, gamma: Any, n: int, conjugate: bool) -> Any:
+    """The n-th derivative in x, n >= 1, of w(z)/(√(2pi) sigma), z = (x + i gamma)/(√2 sigma): one of its parts.
+
+    Where sigma is small beside x + i gamma it is the asymptotic series, whose first term is Cauchy's distribution; for
+    gamma = 0 the real part is that of the normal distribution.
+    """
+    dtype = np.result_type(x, sigma, gamma)
+    x, sigma, gamma = np.broadcast_arrays(*(np.asarray(part, np.float64) for part in (x, sigma, gamma)))
+    z = np.clip(x, -1e300, 1e300) + 1j * np.minimum(gamma, 1e300)
+    far = (np.abs(z) > 8.6 * sigma) & (gamma >= 0)
+    large, small = np.where(far, z, 1.0), np.where(far, sigma, 0.0)
+    series = faddeeva_series((small / large) ** 2, n) * ((-1.0) ** n * 1j / np.pi) * (1 / large) ** (n + 1)
+    root = np.sqrt(2.0) * np.where(far & (sigma == 0), 1.0, sigma)
+    plain = wofz_derivative(np.where(far, 0.0, z) / root, n) / (np.sqrt(np.pi) * root ** (n + 1))
+    value = np.where(far, series, plain)
+    if conjugate:
+        return value.imag.astype(dtype)[()]
+    bell = gaussian_derivative(z.real / root, n, 1.0) / (np.sqrt(np.pi) * root ** (n + 1))
+    normal = np.where(far & (sigma == 0), 0.0, bell)
+    return np.where(gamma == 0, normal, value.real).astype(dtype)[()]
+
+
+def carlson_integral(x: Any, y: Any, z: Any, p: Any, n: int, powers: tuple[float, float, float, float]) -> Any:
+    """The integral of tⁿ (t + x)⁻ᵃ (t + y)⁻ᵇ (t + z)⁻ᶜ (t + p)⁻ᵈ over t > 0, for a, b, c, d = ``powers``.
+
+    By the trapezoidal rule in u, t = exp(s), s = u + exp(u - v) - exp(w - u): between the logarithms w and v of the
+    smallest and the largest operand nearly uniform, so that operands may differ by many powers of ten, and doubly
+    exponential outside.
+    """
+    dtype = np.result_type(x, y, z, p)
+    arrays = np.broadcast_arrays(*(np.asarray(part, np.float64) for part in (x, y, z, p)))
+    factors = [(part, power) for part, power in zip(arrays, powers, strict=True) if power]
+    shape = arrays[0].shape
+    known, infinite = np.ones(shape, bool), np.zeros(shape, bool)
+    low, high, exponent = np.full(shape, np.inf), np.zeros(shape), np.full(shape, n + 1.0)
+    for part, power in factors:
+        known = known & (part >= 0)
+        infinite = infinite | (part == np.inf)
+        inner = (part > 0) & (part < np.inf)
+        low, high = np.where(inner, np.minimum(low, part), low), np.where(inner, np.maximum(high, part), high)
+        exponent = exponent - np.where(part == 0, power, 0.0)
+    usual = known & ~infinite & (exponent > 0) & (high > 0)
+    w, v, decay = (np.where(usual, part, 1.0) for part in (low, high, exponent))
+    logarithms = [np.log(np.where(usual, part, 1.0)) for part, _ in factors]
+    w, v = np.log(w), np.log(v)
+    start, end, step = w - np.log(40 / decay) - 0.4, v + 4.3, 0.2
+    total = np.zeros(shape)
+    nodes = np.arange(np.ceil(np.max(end - start, initial=0.0) / step) + 1).reshape((-1, *(1,) * len(shape)))
+    count = max(1, 1_000_000 // max(total.size, 1))  # nodes at a time
+    for first in range(0, len(nodes), count):
+        u = start + nodes[first : first + count] * step
+        inside = u < end + step
+        u = np.where(inside, u, end)
+        rising, falling = np.exp(u - v), np.exp(w - u)
+        s = u + rising - falling
+        term = (n + 1) * s
+        for logarithm, (_, power) in zip(logarithms, factors, strict=True):
+            term = term - power * np.logaddexp(s, logarithm)
+        total = total + np.sum(np.where(inside, np.exp(term) * (1 + rising + falling), 0.0), axis=0)
+    special = np.where(known, np.where(infinite, 0.0, np.inf), np.nan)
+    return np.where(usual, total * step, special).astype(dtype)[()]
