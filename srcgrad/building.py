@@ -150,7 +150,7 @@ class Building(ABC):
         """Trace, transform and compile; the verdict where that cannot be is remembered too."""
         reason = argument_reason(captures, job.leaves, job.treedef)
         if reason is not None:
-            verdict: Any = Retrace(reason)
+            verdict: Any = Retrace(reason) if way.converted else Failed(reason)  # converted, it knows their methods
             PROGRAMS.put(key, verdict)
             return verdict
         leaves = [*job.leaves, *hidden]

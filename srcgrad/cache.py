@@ -39,6 +39,7 @@ from srcgrad.tracing.conversion.convert import (
 )
 from srcgrad.tracing.hosts import is_host_function
 from srcgrad.tracing.purity import is_ufunc_method
+from srcgrad.tracing.pytree import TreeDef
 from srcgrad.tracing.reach import ObjectAnalysis
 from srcgrad.tracing.tracer import FUNCTIONS
 from srcgrad.tracing.ufuncs import has_rule
@@ -258,31 +259,41 @@ def is_convertible(thing: object) -> bool:
     return is_among(thing, CALLS) or any(thing is known for known in (functools.partial, functools.reduce, super))
 
 
-def find_captures(function: Any, floats_static: bool, converted: bool = False) -> tuple[Known, Any] | Uncacheable:
+def find_captures(
+    function: Any, floats_static: bool, converted: bool = False, tree: TreeDef | None = None
+) -> tuple[Known, Any] | Uncacheable:
     """The captures whose guards hold for this function now, with what they read; analysed if there are none.
 
-    ``converted``: for a trace in which functions are converted. Returns the captures and their ``bind`` result
+    ``converted``: for a trace in which functions are converted, and the methods of arguments of the structure ``tree``
+    too. Returns the captures and their ``bind`` result
     ``(values, alias pattern)``.
     """
     code = code_of(function)
+    classes = tree.node_types() if converted and tree is not None else frozenset()
     if code is None or (type(function) is types.FunctionType and is_pure(function)):
-        return (Trivial(function), ((), None)) if is_pure(function) else analyse(function, floats_static, converted)
-    key = (code, floats_static, converted)
+        if is_pure(function):
+            return Trivial(function), ((), None)
+        return analyse(function, floats_static, converted, classes)
+    key = (code, floats_static, converted, classes)
     variants: tuple[Captures, ...] = CODES.get(key) or ()
     for captures in variants:
         bound = captures.bind(function)
         if bound is not None:
             return captures, bound
-    found = analyse(function, floats_static, converted)
+    found = analyse(function, floats_static, converted, classes)
     if not isinstance(found, Uncacheable):
         CODES.put(key, (found[0], *variants[: VARIANTS - 1]))
     return found
 
 
 @without_gc()
-def analyse(function: Any, floats_static: bool, converted: bool) -> tuple[Captures, Any] | Uncacheable:
+def analyse(
+    function: Any, floats_static: bool, converted: bool, classes: frozenset[type]
+) -> tuple[Captures, Any] | Uncacheable:
     if converted:
-        captures = analyze(function, is_pure=is_convertible, floats_static=floats_static, kind=ObjectAnalysis)
+        captures = analyze(
+            function, is_pure=is_convertible, floats_static=floats_static, kind=ObjectAnalysis, classes=classes
+        )
     else:
         captures = analyze(function, is_pure=is_pure, floats_static=floats_static)
     if isinstance(captures, Uncacheable):

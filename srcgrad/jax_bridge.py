@@ -16,7 +16,7 @@ from srcgrad.ir.core import Function, Literal, Operation, Region, Value
 from srcgrad.ir.passes.dce import dce
 from srcgrad.ir.types import DTYPE_NAMES, ArrayType
 from srcgrad.mapped import Jit
-from srcgrad.signatures import UNKEYED, leaf_key
+from srcgrad.signatures import UNKEYED, argument_reason, leaf_key
 from srcgrad.tracing.capture import Uncacheable
 from srcgrad.tracing.function import LeafSpec, as_array
 from srcgrad.tracing.jax_arrays import is_jax_value
@@ -46,7 +46,7 @@ class ToJax(Jit):
         failures: list[NeedsConcrete | UnsupportedError] = []
         settled: set[bool] = set()
         for way in self.ways():
-            found = find_captures(self.f, way.floats_static, way.converted)
+            found = find_captures(self.f, way.floats_static, way.converted, job.treedef)
             captures, (hidden, aliases) = (None, ((), None)) if isinstance(found, Uncacheable) else found
             if way.converted in settled:
                 continue
@@ -55,7 +55,7 @@ class ToJax(Jit):
                 leaf_key(leaf) if spec is None else spec
                 for leaf, spec in zip((*job.leaves, *hidden), specs, strict=True)
             ]
-            if UNKEYED in keys:
+            if UNKEYED in keys or (captures is not None and argument_reason(captures, job.leaves, job.treedef)):
                 captures = None
             key = (type(self), wide, captures, way.converted, job.treedef, tuple(keys), aliases)
             program = None if captures is None else PROGRAMS.get(key)

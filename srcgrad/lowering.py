@@ -140,9 +140,13 @@ def decide(transformed: Transformed, job: Job) -> tuple[Verdict, Lowered | None]
     failures: list[Failed] = []
     unsupported: Exception | None = None
     for way in transformed.ways():
-        found = find_captures(transformed.f, way.floats_static, way.converted)
+        found = find_captures(transformed.f, way.floats_static, way.converted, job.treedef)
         if isinstance(found, Uncacheable):
             failures.append(Failed(found.reason))
+            continue
+        reason = argument_reason(found[0], job.leaves, job.treedef)
+        if reason is not None and not way.converted:
+            failures.append(Failed(reason))
             continue
         verdict = captured(job, found)
         if verdict.reason is not None:

@@ -22,6 +22,7 @@ from srcgrad.errors import SrcgradError
 from srcgrad.ir.collector import without_gc
 from srcgrad.ir.core import Function
 from srcgrad.ir.locks import new_lock
+from srcgrad.signatures import argument_reason
 from srcgrad.tracing.aliasing import AliasPattern
 from srcgrad.tracing.capture import Uncacheable
 from srcgrad.tracing.conversion.state import MustRetrace
@@ -115,11 +116,13 @@ def entries(transformed: Transformed, job: Job, ways: Sequence[Way]) -> Iterator
     if not transformed.takes_paths():
         return
     for way in ways:
-        found = find_captures(transformed.f, way.floats_static, way.converted)
+        found = find_captures(transformed.f, way.floats_static, way.converted, job.treedef)
         if isinstance(found, Uncacheable):
             continue
         captures, (hidden, aliases) = found
         if not way.converted and has_handlers(transformed.f, captures):
+            continue
+        if argument_reason(captures, job.leaves, job.treedef) is not None:
             continue
         key = ("paths", transformed.program_key(captures, hidden, aliases, job, way))
         paths = PROGRAMS.get(key)

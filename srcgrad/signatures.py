@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import types
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -51,7 +52,7 @@ def leaf_key(leaf: Any) -> Any:
         return (kind, leaf)
     if isinstance(leaf, np.inexact):
         return kind
-    if isinstance(leaf, np.generic) or kind is slice or kind is range:
+    if isinstance(leaf, (np.generic, enum.Enum)) or kind is slice or kind is range:
         key = static_key(leaf, is_pure, floats=True)
         return UNKEYED if key is None else key
     if isinstance(leaf, np.ndarray):

@@ -31,6 +31,7 @@ from srcgrad.ir.errors import prune_traceback
 from srcgrad.signatures import UNKEYED, leaf_key, plain_key
 from srcgrad.tracing.aliasing import AliasPattern
 from srcgrad.tracing.capture import Uncacheable
+from srcgrad.tracing.conversion.classes import adopt_records
 from srcgrad.tracing.conversion.convert import is_user_function
 from srcgrad.tracing.function import as_array, leaf_spec
 from srcgrad.tracing.guards import guided
@@ -231,7 +232,7 @@ class Transformed(VectorCalled, Building):  # type: ignore[misc]
         built = self.build_checked(traced, job, specs)
         outer = [from_value(value) for value in traced.lifted]
         results = inlined(built.function)([*inputs, *outer, *job.extras])
-        return built.finish(results, [inlined(stage) for stage in built.stages])
+        return adopt_records(built.finish(results, [inlined(stage) for stage in built.stages]))
 
     def dispatch(self, job: Job, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         for _ in range(LOOKS):
@@ -247,7 +248,7 @@ class Transformed(VectorCalled, Building):  # type: ignore[misc]
         watched: list[Way] = []
         verdicts: list[Verdict] = []
         for way in self.ways():
-            found = find_captures(self.f, way.floats_static, way.converted)
+            found = find_captures(self.f, way.floats_static, way.converted, job.treedef)
             if isinstance(found, Uncacheable):
                 failures.append(Failed(found.reason))
                 continue

@@ -75,13 +75,16 @@ class Analysis:
         """The modules that are local values too (defaults, elements, arguments of calls), and how each is refused."""
         self.methods: set[int] = set()
         self.settled: set[tuple[int, str]] = set()
+        self.followed: set[type] = set()
+        """The classes of arguments whose methods are looked at."""
 
     # -- the walk over nodes
 
-    def run(self, root: Any) -> None:
+    def run(self, root: Any, classes: frozenset[type] = frozenset()) -> None:
         if self.node_kind(root) in (None, "module"):
             raise Refusal(impurity(root, attribute(root, "__name__", repr(type(root)))))
         self.guard_node(self.node(root), "function")
+        self.follow(classes)
         done = 0
         while done < len(self.objects):
             if done >= _MOST_NODES:
@@ -92,6 +95,9 @@ class Analysis:
                 self.settle()
         self._check_local_attributes()
         self.finish()
+
+    def follow(self, classes: frozenset[type]) -> None:
+        """Look at the methods of the arguments' classes, which the function may call."""
 
     def settle(self) -> bool:
         """Read what only now is known to be read; whether there was something new."""

@@ -42,7 +42,7 @@ class Captures:
     `local_attributes`: the attribute names read from arguments and other local values (see `class_reason`).
     """
 
-    __slots__ = ("_plan", "_report", "bind", "code_key", "copies", "hidden", "local_attributes", "source")
+    __slots__ = ("_followed", "_plan", "_report", "bind", "code_key", "copies", "hidden", "local_attributes", "source")
 
     def __init__(self, analysis: Analysis) -> None:
         self._plan: Final = analysis.plan
@@ -52,6 +52,7 @@ class Captures:
         self.local_attributes: Final = frozenset(analysis.local_attributes)
         self.copies: Final = any(node.kind in COPIED for node in analysis.plan.nodes)
         """Whether a trace is given copies of containers or objects."""
+        self._followed: Final = frozenset(analysis.followed)
         self.source: Final = analysis.generate()
         names = dict(analysis.constants)
         exec(compile(self.source, "<guards>", "exec"), names)
@@ -74,7 +75,7 @@ class Captures:
         """Why an argument of class `cls` would make this function uncacheable (its own methods or properties run); None
         if it does not.
         """
-        return class_reason(cls, self.local_attributes)
+        return None if cls in self._followed else class_reason(cls, self.local_attributes)
 
     def explain(self) -> str:
         """The hidden inputs and the guards, one per line."""
@@ -87,6 +88,7 @@ def analyze(
     is_pure: Callable[[object], bool],
     floats_static: bool = False,
     kind: type[Analysis] = Analysis,
+    classes: frozenset[type] = frozenset(),
 ) -> Captures | Uncacheable:
     """What `function` reads besides its arguments, or why a program made from it cannot be cached.
 
@@ -95,7 +97,8 @@ def analyze(
     transforms) and `__srcgrad_rewrap__(*inner)` (the same transforms of other functions).
     `is_pure(object)` says whether a callable or module needs no more than a guard on its identity; the object may be
     unhashable.
-    `kind`: how far the analysis goes. With `floats_static`, floats, complex numbers and NumPy scalars are guards
+    `kind`: how far the analysis goes; `classes`: those of the arguments, whose methods it follows where it follows
+    those of captured objects. With `floats_static`, floats, complex numbers and NumPy scalars are guards
     instead of hidden inputs.
 
     >>> scale = 2.0
@@ -107,7 +110,7 @@ def analyze(
     """
     analysis = kind(is_pure, floats_static)
     try:
-        analysis.run(function)
+        analysis.run(function, classes)
     except Refusal as refusal:
         return Uncacheable(str(refusal))
     return Captures(analysis)

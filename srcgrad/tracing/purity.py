@@ -27,6 +27,7 @@ from srcgrad.tracing.unasked import attribute
 __all__ = [
     "TRUSTED_ROOTS",
     "class_reason",
+    "constructor_reason",
     "hidden_kind",
     "impurity",
     "is_generated",
@@ -125,7 +126,9 @@ def static_key(value: object, is_pure: IsPure, floats: bool = False) -> Hashable
     if isinstance(value, np.dtype):
         return "dtype", value
     if isinstance(value, enum.Enum):
-        return ("enum", value) if is_plain_enum(kind) else None
+        if not is_plain_enum(kind):
+            return None
+        return "enum", kind, static_key(value.value, is_pure, True)  # members of two IntEnums may be equal
     if isinstance(value, np.generic) and value.dtype.kind not in "fcVO":
         return kind, value.dtype, value.item() if value.dtype.kind in "biu" else repr(value)
     if floats and hidden_kind(value) in ("float", "complex", "numpy scalar"):
@@ -269,10 +272,11 @@ def class_reason(cls: type, attributes: frozenset[str], constructed: bool = Fals
                 return f"{cls.__name__}.{name} runs code of its own"
             if not dunder and name in attributes:
                 return f"reads the class attribute {cls.__name__}.{name}"
-    return _constructor_reason(cls) if constructed else None
+    return constructor_reason(cls) if constructed else None
 
 
-def _constructor_reason(cls: Any) -> str | None:
+def constructor_reason(cls: Any) -> str | None:
+    """Why making instances of `cls` may run code that nobody analysed, or hold what can change; None if it does not."""
     if type(cls) not in (type, ABCMeta):
         return f"{cls.__name__} has a metaclass"
     name = cls.__name__

@@ -303,6 +303,11 @@ _BUILTIN_KINDS: Final = frozenset(_HANDLERS)
 _DERIVED: Final[WeakKeyDictionary[type, _Handler | None]] = WeakKeyDictionary()
 
 
+def _lasting(kind: type) -> type:
+    """A class as structures name it: the user's own of one that the trace in progress has made of it."""
+    return kind if kind in _HANDLERS else vars(kind).get("__srcgrad_original__", kind)
+
+
 def _derive(cls: Any) -> _Handler | None:
     """The handler of a class that nobody registered: namedtuples and dataclasses are containers, others leaves."""
     try:
@@ -461,7 +466,7 @@ def _walk(tree: Any, leaves: list[Any]) -> TreeDef:
         return _NONE
     start = len(leaves)
     items, auxiliary = handler.flatten(tree)
-    return TreeDef(kind, auxiliary, _walk_items(items, leaves), len(leaves) - start)
+    return TreeDef(_lasting(kind), auxiliary, _walk_items(items, leaves), len(leaves) - start)
 
 
 def _walk_until(tree: Any, leaves: list[Any], is_leaf: IsLeaf) -> TreeDef:
@@ -475,7 +480,7 @@ def _walk_until(tree: Any, leaves: list[Any], is_leaf: IsLeaf) -> TreeDef:
     start = len(leaves)
     items, auxiliary = handler.flatten(tree)
     children = tuple([_walk_until(item, leaves, is_leaf) for item in items])
-    return TreeDef(kind, auxiliary, children, len(leaves) - start)
+    return TreeDef(_lasting(kind), auxiliary, children, len(leaves) - start)
 
 
 def tree_leaves(tree: Any, is_leaf: IsLeaf | None = None) -> list[Any]:
@@ -529,7 +534,7 @@ def _children_like(definition: TreeDef, tree: Any, path: str) -> list[Any]:
     """The children of `tree`, one level, in the order of `definition`; StructureError if it is another container."""
     kind: Any = definition.kind
     items: list[Any] | None = None
-    if type(tree) is kind:
+    if _lasting(type(tree)) is kind:
         if kind is dict:
             # Unsortable keys keep their insertion order, which may differ between equal dictionaries.
             names: Any = definition.auxiliary

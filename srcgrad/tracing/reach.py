@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import dis
 import functools
+import inspect
 import sys
 import types
 from abc import ABC, ABCMeta, get_cache_token
@@ -22,10 +23,11 @@ from srcgrad.tracing.alike import value_key
 from srcgrad.tracing.analysis import Analysis
 from srcgrad.tracing.bytecode import Refusal, Scope, Step
 from srcgrad.tracing.conversion.calls import is_distribution
+from srcgrad.tracing.conversion.classes import twin_of
 from srcgrad.tracing.conversion.convert import convert_code, is_user_function, library_file
 from srcgrad.tracing.frozen import contents
 from srcgrad.tracing.hosts import is_host_function
-from srcgrad.tracing.purity import impurity, is_generated, is_trusted_module, static_key
+from srcgrad.tracing.purity import constructor_reason, impurity, is_generated, is_trusted_module, static_key
 from srcgrad.tracing.pytree import record_fields
 from srcgrad.tracing.rebuild import member_function
 from srcgrad.tracing.resolution import Resolution, version_cell
@@ -36,7 +38,6 @@ DETERMINED: Final = frozenset(
     {"pdf", "logpdf", "pmf", "logpmf", "cdf", "logcdf", "sf", "logsf", "ppf", "isf", "entropy"}
 )
 """Methods of distributions that give the same for the same arguments: all but draws."""
-IGNORED_MEMBERS: Final = (types.MemberDescriptorType, types.GetSetDescriptorType)
 
 
 class Wrapped(NamedTuple):
@@ -44,6 +45,13 @@ class Wrapped(NamedTuple):
 
     part: str
     function: types.FunctionType
+
+
+IGNORED_MEMBERS: Final = (
+    types.MemberDescriptorType,
+    types.GetSetDescriptorType,
+    type(attribute(Wrapped, "part")),  # the field of a named tuple
+)
 
 
 class Member(NamedTuple):
@@ -90,12 +98,17 @@ def is_named_tuple(value: Any) -> bool:
     return isinstance(value, tuple) and record_fields(type(value)) is not None and not hasattr(value, "__dict__")
 
 
+def is_record_tuple(cls: type) -> bool:
+    """Whether a class is a tuple with names, of which no code of its own makes instances."""
+    return record_fields(cls) is not None and is_generated(inspect.getattr_static(cls, "__new__"))
+
+
 def is_user_class(cls: type) -> bool:
-    """Whether a class and its bases are plain classes of the user's, whose code can be looked at."""
+    """Whether a class and its bases are plain classes or named tuples of the user's, whose code can be looked at."""
     if type(cls) not in (type, ABCMeta):
         return False
     for base in cls.__mro__[:-1]:
-        if base is ABC or base is Generic:
+        if base is ABC or base is Generic or (base is tuple and is_record_tuple(cls)):
             continue
         functions = [found for found in map(wrapped, list(vars(base).values())) if found is not None]
         codes = [found.function.__code__ for found in functions if not is_generated(found.function)]
@@ -122,6 +135,18 @@ class ObjectAnalysis(Analysis):
         self.resolutions: list[Resolution] = []
         self.matching = False
         """Whether any code has patterns of classes, which read attributes without naming them."""
+
+    def follow(self, classes: frozenset[type]) -> None:
+        """Look at the methods of those that are the user's.
+
+        What Python calls by itself is converted in records only: those that registered functions build have no twins,
+        nor have the records in them.
+        """
+        records = all(record_fields(cls) is not None for cls in classes)
+        for cls in sorted(classes, key=lambda cls: (cls.__module__, cls.__qualname__)):
+            if is_user_class(cls) and (records or twin_of(cls) is None):
+                self.read(0, "argument class", cls, cls, self.constant(cls), f"class {cls.__name__} of an argument")
+                self.followed.add(cls)
 
     def node_kind(self, value: Any) -> str | None:
         kind = super().node_kind(value)
@@ -170,7 +195,7 @@ class ObjectAnalysis(Analysis):
             self.report.append(f"{node.label}: guard, a dict of {len(keys)}")
         else:
             kind = self.constant(type(value))
-            if type(value) not in CONTAINERS:
+            if type(value) not in CONTAINERS and not is_user_class(type(value)):
                 self.classes.add(type(value))
             self.require(f"type({name}) is {kind} and len({name}) == {len(value)}")
             if type(value) not in CONTAINERS:
@@ -191,6 +216,9 @@ class ObjectAnalysis(Analysis):
             return super().guard_class(cls, expression, path)
         known = id(cls) in self.node_of
         index = self.node(cls)
+        reason = constructor_reason(cls) if issubclass(cls, tuple) else None
+        if reason is not None:
+            raise Refusal(reason)
         if known:
             self.require(f"{expression} is n{index}")
         else:
@@ -207,6 +235,8 @@ class ObjectAnalysis(Analysis):
             for key, element in list(value.items()) if isinstance(value, dict) else enumerate(value):
                 place = f"{name}[{self.constant(key) if not isinstance(key, (int, str)) else repr(key)}]"
                 self.read(index, "item", key, element, place, f"{node.label}[{key!r}]")
+            if type(value) not in CONTAINERS and is_user_class(type(value)):
+                self.read(index, "class", None, type(value), f"type({name})", f"class of {node.label}")
         elif node.kind == "object":
             self.read(index, "class", None, type(value), f"type({name})", f"class of {node.label}")
         elif node.kind == "class":
@@ -216,7 +246,7 @@ class ObjectAnalysis(Analysis):
 
     def visit_class(self, index: int, cls: type) -> None:
         for number, base in enumerate(cls.__mro__[:-1]):
-            if base is ABC or base is Generic:
+            if base in (ABC, Generic, tuple):
                 continue
             for name, member in list(vars(base).items()):
                 found = wrapped(member)
@@ -278,7 +308,7 @@ class ObjectAnalysis(Analysis):
         if source not in ("global", "cell") and is_host_function(value):
             raise Refusal(impurity(value, path.partition(" of ")[0]))  # nobody knows who calls it
         edge = super().read(holder, source, key, value, expression, path)
-        if source != "class" and isinstance(value, type) and id(value) in self.node_of:
+        if source not in ("class", "argument class") and isinstance(value, type) and id(value) in self.node_of:
             self.named.add(self.node_of[id(value)])
         return edge
 

@@ -131,6 +131,8 @@ def read_edge(plan: Plan, edge: Edge, objects: list[Any]) -> Any:
             return holder.__func__
         case "self":
             return holder.__self__
+        case "argument class":
+            return edge.key
         case "member":
             return member_function(holder, edge.key)
         case _:
@@ -248,6 +250,7 @@ class _Copier:
             return self.copies[index]
         if isinstance(original, tuple):
             self.copies[index] = tuple.__new__(type(original), self._held(index, "item", original, node).values())
+            adopt(self.copies[index])
             return self.copies[index]
         if node.kind == "object":
             copy = object.__new__(type(original))

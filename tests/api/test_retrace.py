@@ -446,9 +446,9 @@ def test_a_function_that_cannot_be_watched_is_looked_at_once_for_each_way(monkey
     looked: list[bool] = []
     analyse = sg.cache.analyse
 
-    def counted(function: Any, floats_static: bool, converted: bool) -> Any:
+    def counted(function: Any, floats_static: bool, converted: bool, classes: Any) -> Any:
         looked.append(converted)
-        return analyse(function, floats_static, converted)
+        return analyse(function, floats_static, converted, classes)
 
     value = sg.jit(counts_its_calls)
     assert value(X) == counts_its_calls(X)

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 from srcgrad.ir.core import Literal, Value
 from srcgrad.ir.types import ArrayType
 from srcgrad.tracing.conversion.aliases import Leaf
-from srcgrad.tracing.conversion.classes import noted
+from srcgrad.tracing.conversion.classes import adopt_records
 from srcgrad.tracing.conversion.identity import containers_kept_elsewhere, held
 from srcgrad.tracing.conversion.state import Kind, kind_of, tree_of
 from srcgrad.tracing.pytree import TreeDef
@@ -213,4 +213,4 @@ def built(item: Item, arrays: Sequence[Tracer | None], place: int) -> Any:
     if item.rows is not None:
         (source,) = leaves
         return [row(source, k, item.rows.scalar, item.rows.weak) for k in range(len(source))]
-    return leaves[0] if item.tree is None else noted(item.tree.unflatten(leaves))
+    return leaves[0] if item.tree is None else adopt_records(item.tree.unflatten(leaves))

@@ -12,7 +12,7 @@ from srcgrad.ir.opdef import REGISTRY, Elementwise
 from srcgrad.ir.types import BOOL, ArrayType
 from srcgrad.tracing.conversion.aliases import Way, Ways, array_storage, between, either, link, outlasting, settled
 from srcgrad.tracing.conversion.binding import FLAG, Flag, flag_of, is_pending, unchecked
-from srcgrad.tracing.conversion.classes import noted
+from srcgrad.tracing.conversion.classes import adopt_records
 from srcgrad.tracing.conversion.identity import Choice, note_choices
 from srcgrad.tracing.conversion.state import (
     UNBOUND,
@@ -196,7 +196,7 @@ class Joining:
 
         def build() -> Any:
             if not made:
-                made.append(noted(tree.unflatten([part() for part in parts])))
+                made.append(adopt_records(tree.unflatten([part() for part in parts])))
             return made[0]
 
         return build

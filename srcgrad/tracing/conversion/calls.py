@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import importlib
 import inspect
@@ -20,7 +19,7 @@ from typing import Any, Final
 import numpy as np
 
 from srcgrad.errors import ShapeError, UnsupportedError
-from srcgrad.tracing.conversion.classes import adopt, give_back, original
+from srcgrad.tracing.conversion.classes import adopt, adopt_records, give_back, original
 from srcgrad.tracing.conversion.convert import (
     asks_in_vain,
     convert,
@@ -242,8 +241,7 @@ def run_converted(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) ->
                 stacklevel=2,
             )
     for argument in (*args, *kwargs.values()):
-        if dataclasses.is_dataclass(argument):  # made for this call; other objects are the caller's own
-            adopt(argument)
+        adopt_records(argument)  # other objects are the caller's own
     try:
         return invoke(function, *args, **kwargs)
     finally:

@@ -6,6 +6,7 @@ which properties and operator methods are converted. When the trace ends it is o
 
 from __future__ import annotations
 
+import dataclasses
 import dis
 import types
 from abc import ABCMeta
@@ -57,12 +58,17 @@ def adopt(instance: Any) -> None:
     trace.adopted.append(instance)
 
 
-def noted(instance: Any) -> Any:
-    """An object that was made from another one's parts, to be given back with it."""
-    trace = CURRENT.get()
-    if trace is not None and "__srcgrad_original__" in vars(type(instance)):
-        trace.adopted.append(instance)
-    return instance
+def adopt_records(made: Any) -> Any:
+    """What was built of a structure, with its dataclasses and named tuples adopted."""
+    if isinstance(made, (list, tuple, dict)):
+        for item in made.values() if isinstance(made, dict) else made:
+            adopt_records(item)
+    elif dataclasses.is_dataclass(made):
+        for field in dataclasses.fields(made):
+            adopt_records(getattr(made, field.name, None))
+    if dataclasses.is_dataclass(made) or hasattr(type(made), "_fields"):
+        adopt(made)
+    return made
 
 
 def give_back(instances: list[Any]) -> None:
@@ -100,9 +106,18 @@ def made_twin(cls: type, members: dict[str, Any]) -> type | None:
     namespace = {name: twin for name, member in members.items() if (twin := converted(member)) is not None}
     if not namespace or hasattr(cls.__init_subclass__, "__func__"):
         return None
-    own = {"__slots__": (), "__srcgrad_original__": cls, "__hash__": cls.__hash__}
+    own: dict[str, Any] = {"__slots__": (), "__srcgrad_original__": cls, "__hash__": cls.__hash__}
+    if issubclass(cls, tuple):
+        own["_make"] = classmethod(remade)
     names = {name: getattr(cls, name) for name in ("__module__", "__qualname__", "__doc__")}
     return type(cls)(cls.__name__, (cls,), {**names, **namespace, **own})
+
+
+def remade(cls: Any, items: Any) -> Any:
+    """``_make`` of the twin of a named tuple, by which ``_replace`` makes another one."""
+    instance = original(cls)._make(items)  # type: ignore[attr-defined]
+    adopt(instance)
+    return instance
 
 
 def converted(member: Any) -> Any:

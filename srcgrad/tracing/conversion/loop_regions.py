@@ -26,7 +26,7 @@ from srcgrad.tracing.conversion.aliases import (
 )
 from srcgrad.tracing.conversion.appending import Appending
 from srcgrad.tracing.conversion.binding import flag_of, is_pending, unchecked
-from srcgrad.tracing.conversion.classes import noted
+from srcgrad.tracing.conversion.classes import adopt_records
 from srcgrad.tracing.conversion.filled import Filled, Fills, growing
 from srcgrad.tracing.conversion.identity import changed, containers_kept_elsewhere, kept_elsewhere
 from srcgrad.tracing.conversion.state import (
@@ -95,7 +95,7 @@ class Carry:
         return found
 
     def build(self, leaves: Sequence[Any]) -> Any:
-        return leaves[0] if self.tree is None else noted(self.tree.unflatten(list(leaves)))
+        return leaves[0] if self.tree is None else adopt_records(self.tree.unflatten(list(leaves)))
 
 
 class Trip:
