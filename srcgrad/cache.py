@@ -63,7 +63,7 @@ SEQUENCE_TOOLS = frozenset(
         heapq.heappush, heapq.heappop, heapq.heapify, heapq.heappushpop, heapq.heapreplace, bisect.bisect,
         bisect.bisect_left, bisect.bisect_right, bisect.insort, bisect.insort_left, bisect.insort_right,
         collections.deque, collections.defaultdict, collections.OrderedDict, dataclasses.replace, dataclasses.fields,
-        copy.copy, copy.deepcopy, types.SimpleNamespace, np.vectorize, np.ndindex, np.ndenumerate,
+        copy.copy, copy.deepcopy, types.SimpleNamespace, np.vectorize, np.ndindex, np.ndenumerate, np.nditer,
     }
 )  # fmt: skip
 """What works on lists, dicts and records by the operators of what is in them."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 
-from srcgrad.tracing.conversion import arrays, numbers
+from srcgrad.tracing.conversion import arrays, iterators, numbers
 from srcgrad.tracing.conversion.attempts import attempt
 from srcgrad.tracing.conversion.branches import and_, assert_, choose, if_, not_, or_, raise_
 from srcgrad.tracing.conversion.calls import call, fresh, getitem, lifted, target
@@ -37,6 +37,7 @@ __all__ = [
     "is_",
     "is_not",
     "item",
+    "iterators",
     "length",
     "lifted",
     "listed",
