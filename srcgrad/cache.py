@@ -67,10 +67,12 @@ SEQUENCE_TOOLS = frozenset(
     }
 )  # fmt: skip
 """What works on lists, dicts and records by the operators of what is in them."""
+MANAGER = type(contextlib.contextmanager(iter)(()))
+"""What functions decorated as context managers make."""
 CONTEXTS = frozenset(
     {
         contextlib.suppress, contextlib.nullcontext, warnings.catch_warnings, warnings.simplefilter,
-        warnings.filterwarnings,
+        warnings.filterwarnings, MANAGER,
     }
 )  # fmt: skip
 """What a with statement enters, and what is set within: it matters while the function is traced, and later nothing."""
@@ -81,6 +83,10 @@ ARITHMETIC = frozenset(
         *("lt", "le", "gt", "ge", "eq", "ne", "and_", "or_", "xor", "truth", "getitem", "is_", "is_not", "index"),
     )
 )
+DECORATORS = frozenset(
+    {contextlib.contextmanager, functools.cache, functools.lru_cache, functools.update_wrapper, functools.wraps}
+)
+"""What makes functions of functions: those that are made in a trace end with it."""
 PURE_FUNCTIONS: set[Any] = set()
 """Functions of srcgrad itself that trace as part of the program."""
 UNWATCHED = frozenset({getattr, hasattr})
@@ -256,7 +262,11 @@ def is_convertible(thing: object) -> bool:
     operators_cell()  # with which the rules of Python's own functions are loaded
     if is_among(thing, UNWATCHED):
         return False
-    return is_among(thing, CALLS) or any(thing is known for known in (functools.partial, functools.reduce, super))
+    return (
+        is_among(thing, CALLS)
+        or is_among(thing, DECORATORS)
+        or any(thing is known for known in (functools.partial, functools.reduce, super))
+    )
 
 
 def find_captures(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 import inspect
@@ -62,6 +63,8 @@ SCIPY_RULES: Final = {
 """The modules with the rules of SciPy's functions, loaded when a function of SciPy is first met."""
 DISPATCHING: Final = (types.FunctionType, type(np.sum))
 """The kinds of NumPy's functions that have rules: in a list of traced values those of C find nothing to dispatch on."""
+MANAGING: Final = contextlib.contextmanager(iter).__code__
+"""The code of what ``contextlib.contextmanager`` makes of a generator."""
 CONCATENATORS: Final = (type(np.r_), type(np.c_))
 METHODS: Final = (types.MethodType, types.BuiltinFunctionType)
 COMPILED: Final = ("cython_function_or_method", "fused_cython_function")
@@ -151,6 +154,9 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
             return call(twin, *args, **kwargs)
         if converts(function, args, kwargs):
             return followed(function)(*args, **kwargs)
+        if function.__code__ is MANAGING:
+            generator = function.__closure__[0].cell_contents
+            return contextlib.contextmanager(followed(generator))(*args, **kwargs)
     elif kind is types.MethodType:
         if converts(function, args, kwargs):
             return followed(function.__func__)(function.__self__, *args, **kwargs)
