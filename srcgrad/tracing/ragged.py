@@ -494,8 +494,16 @@ def moved(base: Tracer, axis: int, extent: Part, wanted: Part) -> Tracer:
         return base
     if extent.first == wanted.first and extent.size == wanted.size:
         return base
+    before: tuple[Any, ...] = (slice(None),) * axis
+    shift = wanted.first.plus(extent.first, -1)
+    if not shift.terms:  # as slices and zeros, which are loops without indices in derivatives too
+        front = min(max(shift.constant, 0), wanted.size)
+        part = base[(*before, slice(max(-shift.constant, 0), max(wanted.size - shift.constant, 0)))]
+        rest = (front, wanted.size - front - part.shape[axis])
+        widths = [rest if k == axis else (0, 0) for k in range(base.ndim)]
+        return as_tracer(np.pad(part, widths))
     places: Any = np.arange(wanted.size) + (extent.start - wanted.start)
-    return base[(*[slice(None)] * axis, np.clip(places, 0, extent.size - 1))]
+    return base[(*before, np.clip(places, 0, extent.size - 1))]
 
 
 def elementwise(function: Callable[..., Any], *operands: Any) -> Any:
@@ -508,7 +516,8 @@ def elementwise(function: Callable[..., Any], *operands: Any) -> Any:
 
 
 def power(base: Any, exponent: Any) -> Any:
-    if isinstance(exponent, Tracer) and exponent.ndim and exponent.dtype.kind in "iu":
+    whole_base = isinstance(base, int) or (isinstance(base, Tracer) and base.dtype.kind in "biu")
+    if whole_base and isinstance(exponent, Tracer) and exponent.ndim and exponent.dtype.kind in "iu":
         raise refused("a power, which no negative integer may be the exponent of, in")
     return base**exponent
 

@@ -34,6 +34,7 @@ from srcgrad.tracing.conversion.sources import Unconvertible
 from srcgrad.tracing.functions.registry import as_array, broadcast_shape
 from srcgrad.tracing.guards import answer
 from srcgrad.tracing.hosts import later, runs_later
+from srcgrad.tracing.indexing import holds_tracer
 from srcgrad.tracing.purity import is_generated
 from srcgrad.tracing.trace import CURRENT, NeedsConcrete
 from srcgrad.tracing.tracer import FUNCTIONS, SEQUENCES, Deferring, Tracer, as_tracer, contains_tracer, from_value
@@ -192,7 +193,7 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
         if kind is np.ufunc:
             args = tuple(as_tracer(x) if listed(x) else x for x in args)
         dispatches = kind in DISPATCHING or is_multimethod(function)
-        if dispatches and not any(isinstance(x, Deferring) for x in args) and traced_among(args, kwargs):
+        if dispatches and not deferring(args) and traced_among(args, kwargs):
             if function in FUNCTIONS:
                 return FUNCTIONS[function](*args, **kwargs)
             function = followed(library_code(function) or function)
@@ -203,6 +204,14 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
             return getattr(constant_array(owner), function.__name__)(*args, **kwargs)
         return function(*args, **kwargs)
     return call_object(function, args, kwargs)
+
+
+def deferring(args: tuple[Any, ...]) -> bool:
+    """Whether an array of a kind of its own is among arguments, or in a list or tuple of them."""
+    return any(
+        isinstance(x, Deferring) or (type(x) in (list, tuple) and any(isinstance(item, Deferring) for item in x))
+        for x in args
+    )
 
 
 def require_whole(function: Any, args: tuple[Any, ...]) -> None:
@@ -377,12 +386,12 @@ def getitem(container: Any, index: Any) -> Any:
     filled = filled_of(container)
     if filled is not None:
         return filled[index]
-    if type(container) in CONCATENATORS and contains_tracer(index):
+    if type(container) in CONCATENATORS and (contains_tracer(index) or deferring((index,))):
         return joined(container, index)
+    if type(container) is np.ndarray and (traced_index(index) or traced_slice(index)):
+        return constant_array(container)[index]
     if not traced_index(index):
         return container[index]
-    if type(container) is np.ndarray:
-        return constant_array(container)[index]
     unknown = isinstance(container, (list, tuple, dict)) and unknown_place(index)
     if unknown and index.size == 1:
         number = answer(index, "an index")
@@ -406,6 +415,8 @@ def joined(builder: Any, key: Any) -> Any:
         said = [int(part) for part in directive.split(",")]
         axis, ndmin, placed = said + [axis, ndmin, placed][len(said) :]
     plain = [builder[item] if isinstance(item, slice) else as_tracer(item) if listed(item) else item for item in items]
+    if deferring((plain,)) and builder is np.r_ and (axis, ndmin) == (0, 1):
+        return np.concatenate([x if isinstance(x, Deferring) else as_tracer(np.atleast_1d(x)) for x in plain])
     dtype = np.result_type(*[x.dtype if isinstance(x, Tracer) and not x.weak else zero_like(x) for x in plain])
     return np.concatenate([raised(as_tracer(x).astype(dtype), ndmin, placed) for x in plain], axis)
 
@@ -451,6 +462,12 @@ def traced_index(index: Any) -> bool:
     if isinstance(index, tuple):
         return any(isinstance(item, Tracer) for item in index)
     return isinstance(index, Tracer)
+
+
+def traced_slice(index: Any) -> bool:
+    """Whether a slice among the entries of an index has a traced bound."""
+    entries = index if isinstance(index, tuple) else (index,)
+    return any(isinstance(entry, slice) and holds_tracer(entry) for entry in entries)
 
 
 def lifted(array: Any) -> Any:

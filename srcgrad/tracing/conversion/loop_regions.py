@@ -5,18 +5,18 @@ A loop's carries are the variables that a trip rebinds and the memory that it wr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 
+from srcgrad.errors import SrcgradError
 from srcgrad.ir.core import Value
 from srcgrad.ir.opdef import REGISTRY
 from srcgrad.ir.types import INT64, ArrayType
 from srcgrad.tracing.conversion.aliases import (
     TRUTH,
     Leaf,
-    Memory,
     Shared,
     Sharing,
     Way,
@@ -25,10 +25,12 @@ from srcgrad.tracing.conversion.aliases import (
     link,
 )
 from srcgrad.tracing.conversion.appending import Appending
-from srcgrad.tracing.conversion.binding import flag_of, is_pending, unchecked
-from srcgrad.tracing.conversion.classes import adopt_records
+from srcgrad.tracing.conversion.binding import flag_of, is_pending
+from srcgrad.tracing.conversion.carries import Carry
 from srcgrad.tracing.conversion.filled import Filled, Fills, growing
 from srcgrad.tracing.conversion.identity import changed, containers_kept_elsewhere, kept_elsewhere
+from srcgrad.tracing.conversion.items import index_of
+from srcgrad.tracing.conversion.moving import Moving, require_own, take_up
 from srcgrad.tracing.conversion.state import (
     UNBOUND,
     UNSET,
@@ -41,7 +43,6 @@ from srcgrad.tracing.conversion.state import (
     emit_region,
     entered,
     has_effects,
-    joined,
     kind_beneath,
     kind_of,
     lifted_by,
@@ -53,49 +54,16 @@ from srcgrad.tracing.conversion.state import (
     truth,
     value_as,
 )
-from srcgrad.tracing.magnitude import grows
-from srcgrad.tracing.pytree import TreeDef
 from srcgrad.tracing.rows import row
 from srcgrad.tracing.trace import Pending, Refused, Storage, Trace, current_trace
 from srcgrad.tracing.tracer import Tracer, from_value
 
 ROUNDS: Final = 12
 """How often a body is traced at most until its carries are known."""
+FAILURES: Final = (SrcgradError, TypeError, ValueError, IndexError, KeyError, AttributeError)
+"""What tracing a body may raise where no region of it is known."""
 NOTHING: Final[Mapping[Leaf, Tracer]] = {}
 COUNT: Final = Kind(ArrayType(INT64), True, True)
-
-
-class Carry:
-    """A variable that a trip hands to the next one."""
-
-    def __init__(self, name: str, tree: TreeDef | None, kinds: list[Kind]) -> None:
-        self.name, self.tree, self.kinds = name, tree, kinds
-        self.memory = [Memory() for _ in kinds]
-
-    def joined(self, leaves: Sequence[Any]) -> bool:
-        """Widen the kinds to hold these leaves too; whether that changed them."""
-        before = list(self.kinds)
-        changed = False
-        for k, leaf in enumerate(leaves):
-            changed |= self.memory[k].note(leaf)
-            if grows(leaf):
-                raise Refused(f"{shown(self.name)} is an integer that may exceed 64 bits", hint="use floats")
-            kind = kind_beneath(leaf)
-            if kind is None:
-                raise Refused(f"{self.name!r} becomes a {type(leaf).__name__} in a loop with a traced end")
-            self.kinds[k] = joined(self.name, self.kinds[k], kind)
-        return changed or self.kinds != before
-
-    def handles(self, values: Sequence[Value]) -> list[Tracer]:
-        """New memory that holds the values."""
-        found = []
-        for value, kind, memory in zip(values, self.kinds, self.memory, strict=True):
-            found.append(from_value(value, kind.scalar, kind.weak))
-            memory.settle(found[-1], self.name)
-        return found
-
-    def build(self, leaves: Sequence[Any]) -> Any:
-        return leaves[0] if self.tree is None else adopt_records(self.tree.unflatten(list(leaves)))
 
 
 class Trip:
@@ -139,8 +107,10 @@ class Trip:
         for cell in loop.lost:
             cells[cell] = loop.undefined(cell)
         with entered(self.trace):
+            trips = loop.trips
+            index = None if self.index is None or trips is None else index_of(self.index, trips)
             for cell, carry in loop.carries.items():
-                cells[cell] = carry.build(carry.handles(self.params[cell]))
+                cells[cell] = carry.at_start(self.params[cell], index)
             for cell, flag in (*zip(loop.maybe, self.bound, strict=True), *self.early.items()):
                 cells[cell].storage.pending = Pending(loop.names[cell], flag, cell in loop.optional)
             found = self.seeded = loop.state.rebuilt(loop.start, cells)
@@ -182,35 +152,23 @@ class LoopRegion:
         self.written: list[tuple[Storage, Value]] = []
         """Memory that has its value after the loop, and the one before."""
 
-    def settle(self, test: Callable[[], Any] | None, body: Callable[[Value | None], Any], rebinds: bool) -> Any:
+    def settle(self, test: Callable[[], Any] | None, body: Callable[[Any], Any], rebinds: bool) -> Any:
         """Trace test and body until the carries are known; returns both trips, the predicate and the last values."""
-        for _ in range(ROUNDS):
+        for number in range(ROUNDS):
             asked = None if test is None else self.trace_test(test)
             trip = Trip(self, f"the body of a {self.label}", test is None)
             if asked is not None:
                 trip.trace.tables += [asked[0].trace.overlay, asked[0].memory]
             seeded = trip.seed(self)
-            self.state.restore(seeded)
-            with entered(trip.trace):
-                for filled in self.arrays:
-                    filled.begin(trip.index)
-                try:
-                    if test is not None and rebinds:
-                        test()
-                    body(trip.index)
-                except Raised:
-                    raise Refused("every trip of a loop raises an error") from None
-                self.appending.take()
-                for filled in self.arrays:
-                    filled.end()
-                after = self.state.capture()
-                if after.structures != self.start.structures and self.trips is not None:
-                    growing(self, self.start, after)
-            if after.structures != self.start.structures:
-                raise Refused(
-                    f"a list, dict or set gets another size or other keys in a {self.label} with traced values",
-                    hint="fill an array of known size instead",
-                )
+            wanted = [trace.needed for trace in around(trip.trace)]
+            try:
+                after = self.trace_body(trip, seeded, test if rebinds else None, body, trip.index)
+            except FAILURES:
+                if number or self.trips is None or not self.moves_first(body):
+                    raise
+                for trace, needed in zip(around(trip.trace), wanted, strict=True):
+                    trace.needed = needed
+                continue
             early = [*trip.read_early(), *(asked[0].read_early() if asked is not None else ())]
             self.maybe += [cell for cell in dict.fromkeys(early) if cell not in self.maybe]
             if not self.widened(trip, seeded, after) and not early:
@@ -219,6 +177,55 @@ class LoopRegion:
             if asked is not None:
                 asked[0].end()
         raise Refused(f"what a {self.label} hands from trip to trip does not settle")
+
+    def trace_body(
+        self, trip: Trip, seeded: Snapshot, test: Callable[[], Any] | None, body: Callable[[Any], Any], index: Any
+    ) -> Snapshot:
+        """Trace a trip; returns the values at its end. ``test``: one that binds names."""
+        self.state.restore(seeded)
+        with entered(trip.trace):
+            for filled in self.arrays:
+                filled.begin(trip.index)
+            try:
+                if test is not None:
+                    test()
+                body(index)
+            except Raised:
+                raise Refused("every trip of a loop raises an error") from None
+            self.appending.take()
+            for filled in self.arrays:
+                filled.end()
+            after = self.state.capture()
+            if after.structures != self.start.structures and self.trips is not None:
+                growing(self, self.start, after)
+        if after.structures != self.start.structures:
+            raise Refused(
+                f"a list, dict or set gets another size or other keys in a {self.label} with traced values",
+                hint="fill an array of known size instead",
+            )
+        return after
+
+    def moves_first(self, body: Callable[[Any], Any]) -> bool:
+        """Whether the first trip, traced as no other one, makes an array longer or shorter.
+
+        Where the length of what it meets is that of a slice between numbers of the loop, no trip could be traced with
+        the length that the array has before the first.
+        """
+        if self.arrays:
+            return False
+        self.appending.restore()
+        self.appending.open()
+        trip = Trip(self, f"the first trip of a {self.label}", True)
+        seeded = trip.seed(self)
+        try:
+            after = self.trace_body(trip, seeded, None, body, 0)
+            return take_up(self.carries, self.names, seeded, after, self.trips)
+        except FAILURES:
+            return False
+        finally:
+            trip.end()
+            self.appending.restore()
+            self.appending.open()
 
     def trace_test(self, test: Callable[[], Any]) -> tuple[Trip, Value]:
         trip = Trip(self, "the test of a while", False)
@@ -240,6 +247,8 @@ class LoopRegion:
             if storage not in trip.memory:
                 self.storages.append(storage)
                 changed = True
+        if take_up(self.carries, self.names, seeded, after, self.trips):
+            return True  # what else this trip has found is of arrays of one length
         for cell, (one, other) in enumerate(zip(seeded.cells(), after.cells(), strict=True)):
             carry = self.carries.get(cell)
             if carry is None:
@@ -255,7 +264,7 @@ class LoopRegion:
             if cell in self.optional or other is None or any(map(may_be_none, leaves)):
                 changed |= self.joined_optional(cell, carry, other)
                 continue
-            if tree != carry.tree or len(leaves) != len(carry.kinds):
+            if not isinstance(carry, Moving) and (tree != carry.tree or len(leaves) != len(carry.kinds)):
                 raise Refused(f"{carry.name!r} changes its structure in a {self.label} with traced values")
             changed |= carry.joined(leaves) | self.may_be_unbound(cell, other)
         shared = self.sharing.note(self.shared(self.start))
@@ -351,7 +360,8 @@ class LoopRegion:
         cells = snapshot.cells()
         return {
             (cell, k): leaf
-            for cell in self.carries
+            for cell, carry in self.carries.items()
+            if not isinstance(carry, Moving)
             for k, leaf in enumerate(tree_of(cells[cell])[0])
             if array_storage(leaf) is not None
         }
@@ -365,9 +375,7 @@ class LoopRegion:
         found = []
         cells = self.start.cells()
         for cell, carry in self.carries.items():
-            start = cells[cell]
-            leaves = [start] * len(carry.kinds) if isinstance(start, Marker) else tree_of(start)[0]
-            found += [unchecked(leaf, kind) for leaf, kind in zip(leaves, carry.kinds, strict=True)]
+            found += carry.values(cells[cell])
         trace = current_trace()
         found += [trace.content(storage) for storage in self.storages]
         found += self.sharing.values(self.shared(self.start))
@@ -380,9 +388,7 @@ class LoopRegion:
         with entered(trip.trace):
             found = []
             for cell, carry in self.carries.items():
-                end = cells[cell]
-                leaves = [end] * len(carry.kinds) if isinstance(end, Marker) else tree_of(end)[0]
-                found += [unchecked(leaf, kind) for leaf, kind in zip(leaves, carry.kinds, strict=True)]
+                found += carry.values(cells[cell])
             found += [trip.trace.content(storage) for storage in self.storages]
             found += self.sharing.values(shared)
             return [*found, *(flag_of(cells[cell]) for cell in self.maybe)]
@@ -518,6 +524,14 @@ class LoopRegion:
             filled.restore()
 
 
+def around(trace: Trace) -> Iterator[Trace]:
+    """A trace and those around it."""
+    found: Trace | None = trace
+    while found is not None:
+        yield found
+        found = found.parent
+
+
 def withdraw(trace: Trace, mark: int, sites: int, lifted: dict[Value, Value], overlay: dict[Storage, Value]) -> None:
     """Take back what was emitted into a trace since a mark."""
     del trace.builder.operations[mark:]
@@ -595,6 +609,7 @@ def for_region(
 
     def make(loop: LoopRegion) -> None:
         _, trip, after = loop.settle(None, body, False)
+        require_own(loop, trip, after)
         results, given = loop.results(trip, after), loop.given(trip, after)
         with entered(trip.trace):
             columns = loop.appending.columns(

@@ -16,7 +16,7 @@ from srcgrad.tracing.conversion.branches import if_
 from srcgrad.tracing.conversion.counting import Counter, counted
 from srcgrad.tracing.conversion.filled import require_fixed
 from srcgrad.tracing.conversion.items import Items, index_of, items_of
-from srcgrad.tracing.conversion.loop_regions import for_region, while_region, withdraw
+from srcgrad.tracing.conversion.loop_regions import around, for_region, while_region, withdraw
 from srcgrad.tracing.conversion.numbers import UNROLLED, DynamicRange
 from srcgrad.tracing.conversion.series import Series
 from srcgrad.tracing.conversion.state import (
@@ -30,7 +30,7 @@ from srcgrad.tracing.conversion.state import (
     truth,
     unknown,
 )
-from srcgrad.tracing.trace import CURRENT, Refused, Trace, current_span, current_trace
+from srcgrad.tracing.trace import CURRENT, Refused, current_span, current_trace
 from srcgrad.tracing.tracer import Deferring, Tracer, from_value
 
 Appended = Callable[[], tuple[tuple[Any, bool], ...]] | None
@@ -177,9 +177,9 @@ def rolled(
     lifted, overlay = dict(trace.lifted), dict(trace.overlay)
     asked = [found.needed for found in around(trace)]
 
-    def trip(k: Value | None) -> None:
+    def trip(k: Value | int | None) -> None:
         items.require_unchanged()
-        body(items.at(index_of(checked(k), items.count)))
+        body(items.at(k if isinstance(k, int) else index_of(checked(k), items.count)))
         items.require_unchanged()
 
     try:
@@ -198,14 +198,6 @@ def rolled(
         return False
     trace.rolled.append(f"the loop of {items.count} trips{where}: one region")
     return True
-
-
-def around(trace: Trace) -> Iterator[Trace]:
-    """A trace and those around it."""
-    found: Trace | None = trace
-    while found is not None:
-        yield found
-        found = found.parent
 
 
 def run_through(

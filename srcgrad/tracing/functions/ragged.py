@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from srcgrad.tracing.affine import ZERO, Affine
 from srcgrad.tracing.parts import Part
-from srcgrad.tracing.ragged import METHODS, RULES, Ragged, aligned, elementwise, moved, refused
+from srcgrad.tracing.ragged import METHODS, RULES, Extent, Ragged, aligned, elementwise, moved, refused
 from srcgrad.tracing.tracer import Tracer, as_tracer
 
 
@@ -52,9 +53,9 @@ def axes_of(a: Ragged, axis: Any) -> tuple[int, ...]:
     return tuple(k % a.ndim for k in (axis if isinstance(axis, tuple) else (axis,)))
 
 
-def left(a: Ragged, axes: Sequence[int], keepdims: bool) -> list[Part | None]:
+def left(a: Any, axes: Sequence[int], keepdims: bool) -> list[Part | None]:
     """The parts of the axes that a reduction leaves."""
-    kept = [None if axis in axes else extent for axis, extent in enumerate(a.extents)]
+    kept = [None if axis in axes else extent for axis, extent in enumerate(extents_of(a))]
     return kept if keepdims else [extent for axis, extent in enumerate(kept) if axis not in axes]
 
 
@@ -252,6 +253,93 @@ def reflected_product(self: Ragged, other: Any) -> Any:
 
 for name, product in (("__matmul__", matmul), ("__rmatmul__", reflected_product)):
     setattr(Ragged, name, product)
+
+
+# --- joined ---------------------------------------------------------------------------------------------------------
+
+
+def extent_along(x: Any, axis: int) -> Extent:
+    """What counts along an axis, in terms of the numbers of loops."""
+    extent = extents_of(x)[axis]
+    if extent is None:
+        size = base_of(x).shape[axis]
+        return Extent(0, size, size, ZERO, Affine({}, size))
+    if not isinstance(extent, Extent) or not extent.exact:
+        raise refused("an array joined to")
+    return extent
+
+
+@rule(np.concatenate)
+def concatenate(arrays: Any, axis: int | None = 0) -> Any:
+    pieces = [given(x) for x in arrays]
+    if axis is None or any(x.ndim != pieces[0].ndim or not x.ndim for x in pieces):
+        raise refused("arrays of several axes joined to")
+    axis %= pieces[0].ndim
+    shapes = {base_of(x).shape[:axis] + base_of(x).shape[axis + 1 :] for x in pieces}
+    if len(shapes) > 1 or any(extent is not None for x in pieces for extent in left(x, (axis,), False)):
+        raise refused("other lengths joined to")
+    dtype = np.result_type(*[x.dtype for x in pieces])
+    extents = [extent_along(x, axis) for x in pieces]
+    ends, total = [ZERO], ZERO
+    for extent in extents:
+        total = total.plus(extent.end).plus(extent.first, -1)
+        ends.append(total)
+    size, offset = total.most(), 0
+    found: Any = None
+    column = (size,) + (1,) * (pieces[0].ndim - axis - 1)
+    for x, extent, first, end in zip(pieces, extents, ends, ends[1:], strict=False):
+        stop = offset + (extent.stop - extent.start)
+        if end.most() > first.least():
+            piece = moved(base_of(x).astype(dtype), axis, extent, Extent(offset, stop, size, first, end))
+            before: Any = np.arange(size).reshape(column) < offset
+            found = piece if found is None else np.where(before, found, piece)
+        offset = stop
+    if found is None:
+        raise refused("arrays without elements joined to")
+    whole = None if not total.terms else Extent(0, offset, size, ZERO, total)
+    return built(found, [whole if k == axis else None for k in range(found.ndim)])
+
+
+@rule(np.append)
+def append(arr: Any, values: Any, axis: int | None = None) -> Any:
+    parts = [given(arr), given(values)]
+    return concatenate([x if axis is not None else x.ravel() for x in parts], axis or 0)
+
+
+@rule(np.hstack)
+def hstack(tup: Any) -> Any:
+    pieces = [x if x.ndim else x.reshape(1) for x in map(given, tup)]
+    return concatenate(pieces, 0 if pieces[0].ndim == 1 else 1)
+
+
+@rule(np.vstack)
+def vstack(tup: Any) -> Any:
+    return concatenate([x if x.ndim > 1 else x[None, :] for x in map(given, tup)], 0)
+
+
+@rule(np.pad)
+def pad(array: Ragged, pad_width: Any, mode: str = "constant", *, constant_values: Any = 0) -> Any:
+    widths = np.broadcast_to(np.asarray(pad_width), (array.ndim, 2))
+    if array.ndim != 1 or mode != "constant" or np.ndim(constant_values):
+        raise refused("another border than one number around")
+    number = np.where(True, constant_values, constant_values).astype(array.dtype)
+    ends = [np.broadcast_to(number, (int(width),)) for width in widths[0]]
+    return concatenate([ends[0], array, ends[1]])
+
+
+@rule(np.convolve)
+def convolve(a: Any, v: Any, mode: str = "full") -> Any:
+    """With an array of known length: what lies outside of the part is 0, and adds nothing."""
+    a, v = given(a), given(v)
+    if isinstance(v, Ragged):
+        a, v = v, a
+    if isinstance(v, Ragged) or mode != "full" or a.ndim != 1 or v.ndim != 1 or a.extents[0].least() < 1:
+        raise refused("such a convolution of")
+    extent = extent_along(a, 0)
+    more = v.shape[0] - 1
+    stop, end = extent.stop + more, extent.end.plus(Affine({}, more))
+    found = Extent(extent.start, stop, extent.size + more, extent.first, end)
+    return Ragged(as_tracer(np.convolve(a.filled(0), v)), (found,))
 
 
 # --- elements and shapes --------------------------------------------------------------------------------------------

@@ -1,0 +1,58 @@
+"""What a trip of a loop hands to the next one: the kinds of a variable's values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from srcgrad.ir.core import Value
+from srcgrad.tracing.conversion.aliases import Memory
+from srcgrad.tracing.conversion.binding import unchecked
+from srcgrad.tracing.conversion.classes import adopt_records
+from srcgrad.tracing.conversion.state import Kind, Marker, joined, kind_beneath, shown, tree_of
+from srcgrad.tracing.magnitude import grows
+from srcgrad.tracing.pytree import TreeDef
+from srcgrad.tracing.trace import Refused
+from srcgrad.tracing.tracer import Tracer, from_value
+
+
+class Carry:
+    """A variable that a trip hands to the next one."""
+
+    def __init__(self, name: str, tree: TreeDef | None, kinds: list[Kind]) -> None:
+        self.name, self.tree, self.kinds = name, tree, kinds
+        self.memory = [Memory() for _ in kinds]
+
+    def joined(self, leaves: Sequence[Any]) -> bool:
+        """Widen the kinds to hold these leaves too; whether that changed them."""
+        before = list(self.kinds)
+        changed = False
+        for k, leaf in enumerate(leaves):
+            changed |= self.memory[k].note(leaf)
+            if grows(leaf):
+                raise Refused(f"{shown(self.name)} is an integer that may exceed 64 bits", hint="use floats")
+            kind = kind_beneath(leaf)
+            if kind is None:
+                raise Refused(f"{self.name!r} becomes a {type(leaf).__name__} in a loop with a traced end")
+            self.kinds[k] = joined(self.name, self.kinds[k], kind)
+        return changed or self.kinds != before
+
+    def handles(self, values: Sequence[Value]) -> list[Tracer]:
+        """New memory that holds the values."""
+        found = []
+        for value, kind, memory in zip(values, self.kinds, self.memory, strict=True):
+            found.append(from_value(value, kind.scalar, kind.weak))
+            memory.settle(found[-1], self.name)
+        return found
+
+    def at_start(self, values: Sequence[Value], index: Tracer | None) -> Any:
+        """The variable at the start of a trip. ``index``: the number of the trip."""
+        return self.build(self.handles(values))
+
+    def values(self, x: Any) -> list[Value]:
+        """What is handed on of the variable, in the current trace."""
+        leaves = [x] * len(self.kinds) if isinstance(x, Marker) else tree_of(x)[0]
+        return [unchecked(leaf, kind) for leaf, kind in zip(leaves, self.kinds, strict=True)]
+
+    def build(self, leaves: Sequence[Any]) -> Any:
+        return leaves[0] if self.tree is None else adopt_records(self.tree.unflatten(list(leaves)))
