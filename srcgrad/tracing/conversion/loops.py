@@ -16,6 +16,7 @@ from srcgrad.tracing.conversion.branches import if_
 from srcgrad.tracing.conversion.counting import Counter, counted
 from srcgrad.tracing.conversion.filled import require_fixed
 from srcgrad.tracing.conversion.items import Items, index_of, items_of
+from srcgrad.tracing.conversion.lengths import Shapes, items_of_lengths, require_length, shapes_of, trips_left
 from srcgrad.tracing.conversion.loop_regions import around, for_region, while_region, withdraw
 from srcgrad.tracing.conversion.numbers import UNROLLED, DynamicRange
 from srcgrad.tracing.conversion.series import Series
@@ -54,6 +55,7 @@ def while_(
     plain: bool, counter: tuple[Any, ...] | None,
 ) -> None:  # fmt: skip
     """The statement ``while``. ``plain``: its test only reads. ``counter``: the fields of its `Counter`, if any."""
+    before: Shapes = ()
     for trips in itertools.count():
         trace = CURRENT.get()
         if trace is None or trace.concrete:
@@ -62,6 +64,7 @@ def while_(
             body()
             continue
         if trips == 0:
+            before = shapes_of(get())
             emitted = len(trace.builder.operations)
             if counter is not None and rolled_while(Counter(*counter), body, get, put, names, visible):
                 return
@@ -75,7 +78,25 @@ def while_(
             return
         if not answer:
             return
+        if trips == 1 and plain and rolled_lengths(test, body, before, get, put, names, visible):
+            return
         body()
+
+
+def rolled_lengths(
+    test: Callable[[], Any], body: Callable[[], Any], before: Shapes, get: Any, put: Any,
+    names: tuple[str, ...], visible: Any,
+) -> bool:  # fmt: skip
+    """Try to make a long loop, which ends by the length of an array, one region from its second trip on."""
+    trips = trips_left(test, before, get, put)
+    if trips <= UNROLLED:
+        return False
+
+    def trip(index: Any) -> None:
+        require_length(test(), index)
+        body()
+
+    return rolled(items_of_lengths(trips), trip, lambda: State(get, put, names, visible), "while")
 
 
 def tested(test: Callable[[], Any], state: State) -> tuple[Any, bool]:

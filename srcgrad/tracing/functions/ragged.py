@@ -289,7 +289,7 @@ def concatenate(arrays: Any, axis: int | None = 0) -> Any:
     column = (size,) + (1,) * (pieces[0].ndim - axis - 1)
     for x, extent, first, end in zip(pieces, extents, ends, ends[1:], strict=False):
         stop = offset + (extent.stop - extent.start)
-        if end.most() > first.least():
+        if end.plus(first, -1).most() > 0:
             piece = moved(base_of(x).astype(dtype), axis, extent, Extent(offset, stop, size, first, end))
             before: Any = np.arange(size).reshape(column) < offset
             found = piece if found is None else np.where(before, found, piece)
