@@ -2,8 +2,9 @@
 
 Where a trip leaves an array that is longer or shorter by as much as each other trip does, the length before a trip is
 known in terms of its number. So is the place, and the loop hands on an array of the largest length of which a part
-counts (`ragged`). What lies outside of it is 0 at each hand-over: it counts nowhere, in derivatives too. A variable
-that is a slice of itself, ``v = v[1:]``, is that array from the start, of which another part counts in each trip.
+counts (`ragged`). What lies outside of it counts nowhere, in derivatives too; it is 0 at each hand-over, so that it
+does not shrink from trip to trip to numbers with which processors are slow. A variable that is a slice of itself,
+``v = v[1:]``, is that array from the start, of which another part counts in each trip.
 """
 
 from __future__ import annotations
