@@ -58,6 +58,13 @@ def filled_by_length(x: Any) -> Any:
     return np.append(y.ravel(), v) * trips
 
 
+def de_casteljau_by_index(x: Any) -> Any:
+    points, n = np.tile(x, 6), 24
+    for j in range(1, n):
+        points = 0.7 * points[: n - j] + 0.3 * points[1 : n - j + 1]
+    return points[0]
+
+
 def neville(x: Any) -> Any:
     nodes = np.linspace(0.0, 1.0, len(x))
     p = x
@@ -213,9 +220,10 @@ def masked_singular(x: Any) -> Any:
 
 
 FUNCTIONS = [
-    option, american_option, de_casteljau, de_casteljau_by_length, filled_by_length, neville, divided_differences,
-    richardson, levinson, pascal, polynomial, appended, stacked, pyramid, ends_cut_off, two_at_once, slices_of_itself,
-    written_slices_of_itself, known_array_cut_off, in_an_attribute, temporaries, many_trees, masked_singular,
+    de_casteljau_by_index, option, american_option, de_casteljau, de_casteljau_by_length, filled_by_length, neville,
+    divided_differences, richardson, levinson, pascal, polynomial, appended, stacked, pyramid, ends_cut_off,
+    two_at_once, slices_of_itself, written_slices_of_itself, known_array_cut_off, in_an_attribute, temporaries,
+    many_trees, masked_singular,
 ]  # fmt: skip
 LONG = {neville, divided_differences, richardson, levinson, polynomial}
 
@@ -332,6 +340,13 @@ def halved(x: Any) -> Any:
     return v
 
 
+def shorter_by_more(x: Any) -> Any:
+    v = np.tile(x, 30)
+    for i in range(18):
+        v = np.sin(v[1 : len(v) - i // 2]) * 1.1
+    return v
+
+
 def by_length_and_value(x: Any) -> Any:
     v, bound = np.tile(x, 8), 1
     while len(v) > bound:
@@ -379,8 +394,8 @@ def read_afterwards(x: Any) -> Any:
 
 
 OTHERS = [
-    written_in_place, shared_with_another, of_another_array, halved, by_length_and_value, by_a_length_that_jumps,
-    of_other_steps, one_of_two, appended_to_a_list, read_afterwards,
+    shorter_by_more, written_in_place, shared_with_another, of_another_array, halved, by_length_and_value,
+    by_a_length_that_jumps, of_other_steps, one_of_two, appended_to_a_list, read_afterwards,
 ]  # fmt: skip
 
 

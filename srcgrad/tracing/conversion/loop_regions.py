@@ -163,15 +163,16 @@ class LoopRegion:
             wanted = [trace.needed for trace in around(trip.trace)]
             try:
                 after = self.trace_body(trip, seeded, test if rebinds else None, body, trip.index)
+                early = [*trip.read_early(), *(asked[0].read_early() if asked is not None else ())]
+                self.maybe += [cell for cell in dict.fromkeys(early) if cell not in self.maybe]
+                wider = self.widened(trip, seeded, after)
             except FAILURES:
                 if number or self.trips is None or not self.moves_first(body):
                     raise
                 for trace, needed in zip(around(trip.trace), wanted, strict=True):
                     trace.needed = needed
                 continue
-            early = [*trip.read_early(), *(asked[0].read_early() if asked is not None else ())]
-            self.maybe += [cell for cell in dict.fromkeys(early) if cell not in self.maybe]
-            if not self.widened(trip, seeded, after) and not early:
+            if not wider and not early:
                 return asked, trip, after
             trip.end()
             if asked is not None:
@@ -215,6 +216,9 @@ class LoopRegion:
             return False
         self.appending.restore()
         self.appending.open()
+        for found in (self.carries, self.storages, self.maybe, self.optional, self.lost):
+            found.clear()
+        self.sharing = Sharing()
         trip = Trip(self, f"the first trip of a {self.label}", True)
         seeded = trip.seed(self)
         try:
