@@ -180,6 +180,8 @@ class Trace:
         """What stands for memory that rows of a column may share with each other: see `Appending.columns`."""
         self.loop: Any = None
         """The loop of which this is a trip."""
+        self.under: tuple[Value, bool] | None = None
+        """The parent's condition that this block runs under, and whether it holds there."""
         self.counter: Any = None
         """That loop's index as a sum: `affine`."""
         self.attempts: list[Any] = []

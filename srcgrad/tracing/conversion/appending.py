@@ -1,7 +1,8 @@
 """Lists that a loop does nothing to but append, and of which it reads the last item at most.
 
 So ``states.append(h)`` in a long loop is a column of the loop that the trips fill, and the loop stays one. Its source
-says whether that is all that a trip does with the variable; nothing but the variable may hold the list.
+says whether that is all that a trip does with the variable; nothing but the variable may hold the list. Another
+list that is found to grow, ``log["x"].append(h)``, holds a `Guard` meanwhile. What some trips append: `sites`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ from srcgrad.ir.core import Literal, Value
 from srcgrad.ir.types import ArrayType
 from srcgrad.tracing.conversion.aliases import Leaf
 from srcgrad.tracing.conversion.classes import adopt_records
+from srcgrad.tracing.conversion.guarded import guard, require_guard
 from srcgrad.tracing.conversion.identity import containers_kept_elsewhere, held
+from srcgrad.tracing.conversion.places import by_trip, of_index
 from srcgrad.tracing.conversion.state import Kind, kind_of, tree_of
 from srcgrad.tracing.pytree import TreeDef
 from srcgrad.tracing.rows import row, source_of
@@ -26,6 +29,16 @@ MOST: Final = 16
 
 
 HELD: Final = "an array that is appended to a list in a loop is held in another way too"
+
+
+class Numbers:
+    """A number of an item that Python knows, of each trip."""
+
+    def __init__(self, numbers: Any, weak: bool) -> None:
+        self.numbers, self.weak = numbers, weak
+
+    def at(self, trip: int) -> Any:
+        return self.numbers[trip].item() if self.weak else self.numbers[trip]
 
 
 class Item(NamedTuple):
@@ -59,11 +72,26 @@ def item_of(x: Any) -> Item:
     return Item(tree, leaves, kinds)
 
 
+def numbered(item: Item, traces: Sequence[Trace], index: Value | None, trips: int | None) -> Item:
+    """An item with the numbers that the index alone decides: Python knows them."""
+    if index is None or trips is None:
+        return item
+    leaves, kinds = list(item.leaves), list(item.kinds)
+    for k, leaf in enumerate(leaves):
+        if isinstance(leaf, Tracer) and leaf.scalar:
+            numbers = by_trip(leaf.read(), traces, index, trips)
+            if numbers is not None:
+                leaves[k], kinds[k] = Numbers(numbers, leaf.weak), None
+    return item._replace(leaves=leaves, kinds=kinds)
+
+
 class Appending:
     """The lists of one loop: while a trip is traced they hold their last item, if it is read, or nothing."""
 
     def __init__(self, given: Callable[[], tuple[tuple[Any, bool], ...]] | None) -> None:
         self.lists: list[list[Any]] = []
+        self.guarded: list[bool] = []
+        """Which of them may be read by another name: a guard is in their place."""
         self.kept: list[list[Any]] = []
         self.added: list[list[Item]] = []
         self.start: list[int] = []
@@ -72,6 +100,13 @@ class Appending:
         """The columns whose first row is the memory that a variable has before the loop."""
         self.shared: dict[int, Storage] = {}
         """The columns whose rows may share memory: one trip may append what the trip before has."""
+        self.sites: list[Any] = []
+        """The `Site`s of a trip: what only some trips append."""
+        self.buffers: dict[tuple[int, int], Tracer] = {}
+        """The memory of their rows, which is there before the loop."""
+        self.buffered = 0
+        """How many of a trip have any."""
+        self.containers = self.lists
         if given is None:
             return
         pairs = [pair for pair in given() if type(pair[0]) is list]
@@ -80,34 +115,49 @@ class Appending:
         for k, reads in enumerate(last):
             if held(holder, k) == 1:  # by the variable
                 self.lists.append(holder[k])
+                self.guarded.append(False)
                 self.start.append(1 if reads and holder[k] else 0)
-        self.containers = self.lists
         current_trace().states.add(self)  # which tells what the program holds from what this does
 
+    def watch(self, items: list[Any]) -> None:
+        """From now on take one more list for one that a trip appends to."""
+        self.lists.append(items)
+        self.guarded.append(True)
+        self.start.append(1)
+
     def open(self) -> None:
-        self.kept = []
-        for x, count in zip(self.lists, self.start, strict=True):
+        self.kept, self.buffers = [], {}
+        for x, count, guarded in zip(self.lists, self.start, self.guarded, strict=True):
             self.kept.append(list(x))
             x[:] = x[-1:] if count else []
+            if guarded:
+                guard(x)
 
-    def take(self) -> None:
+    def begin(self) -> None:
+        """A trip begins."""
+        self.sites, self.buffered = [], 0
+
+    def take(self, trace: Trace, index: Value | None, trips: int | None) -> None:
         """Note what a trip has added, and leave the last item in its place.
 
         Raises:
             Refused: it adds what has no one type, or too much.
         """
         self.added = []
-        for x, count in zip(self.lists, self.start, strict=True):
+        for x, count, guarded in zip(self.lists, self.start, self.guarded, strict=True):
+            if guarded:
+                require_guard(x)
             items = x[count:]
-            last = x[-1:] if count else []
+            last = x[:1] if guarded else x[-1:] if count else []
             x.clear()
-            if not last and containers_kept_elsewhere(items):
+            if (guarded or not last) and containers_kept_elsewhere(items):
                 raise Refused("a list or an object that is appended to a list in a loop is held in another way too")
-            self.added.append(items_of_trip(items))
-            if last and any(item.tree is not None or item.rows is not None for item in self.added[-1]):
+            self.added.append([numbered(item, [trace], index, trips) for item in items_of_trip(items)])
+            if last and not guarded and any(item.tree is not None or item.rows is not None for item in self.added[-1]):
                 raise Refused("the last one of lists or objects that are appended to a list in a loop is read")
             x += last
-        if sum(kind is not None for items in self.added for item in items for kind in item.kinds) > MOST:
+        given = [item for items in self.added for item in items] + [site.item for site in self.sites]
+        if sum(kind is not None for item in given for kind in item.kinds) > MOST:
             raise Refused("more arrays and numbers are appended in each trip of a loop than may be columns")
 
     def restore(self) -> None:
@@ -117,6 +167,18 @@ class Appending:
 
     def leaves(self) -> list[Tracer]:
         return [leaf for items in self.added for item in items for leaf in item.leaves if isinstance(leaf, Tracer)]
+
+    def arrays(self) -> list[tuple[Tracer, Any]]:
+        """What a trip appends that is traced: the columns, then what some trips append, with its `Site`."""
+        columns: list[tuple[Tracer, Any]] = [(leaf, None) for leaf in self.leaves()]
+        return columns + [
+            (leaf, site) for site in self.sites for leaf, buffer in zip(site.item.leaves, site.buffers, strict=True)
+            if buffer is not None
+        ]  # fmt: skip
+
+    def written(self) -> list[Tracer]:
+        """The memory that the trips write what some of them append into."""
+        return [buffer for site in self.sites for buffer in site.buffers if buffer is not None]
 
     def columns(
         self, trace: Trace, index: Value | None, given: Mapping[Storage, Leaf], unwritten: Callable[[Storage], bool]
@@ -130,33 +192,39 @@ class Appending:
             Refused: an array that is appended may be changed later, or is another one's memory; or what is appended
                 is known in Python, and would not be any longer.
         """
-        leaves = self.leaves()
-        if not leaves:
-            return []
-        known = of_index(trace, index)
+        leaves, known = self.leaves(), of_index(trace, index)
         values = [leaf.read() for leaf in leaves]
         for leaf, value in zip(leaves, values, strict=True):
             if (leaf.scalar and leaf.dtype.kind in "biu") or isinstance(value, Literal) or value in known:
                 raise Refused("numbers that are known are appended to a list in a loop")
         seen: set[Storage] = set()
         self.first, self.shared = {}, {}
-        for place, leaf in enumerate(leaves):
+        for place, (leaf, site) in enumerate(self.arrays()):
             if leaf.scalar:
                 continue
             storage = leaf.storage
-            if storage.trace is not trace or storage in seen or not leaf.in_c_order():
+            own = storage.trace is trace if site is None else site.owns(leaf, trace)
+            if not own or storage in seen or not leaf.in_c_order():
                 raise Refused(HELD)
             if storage.aliases is not None:
                 if leaf.chain:
                     raise Refused(HELD)
                 if storage in given and all(other.trace is not trace for other in storage.aliases):
                     self.first[place] = given[storage]
-                elif unwritten(storage):
+                elif site is None and unwritten(storage):
                     self.shared[place] = storage
                 else:
                     raise Refused(HELD)
             seen.add(storage)
         return values
+
+    def rows_at_ends(self, place: int, trips: int) -> tuple[int | None, int | None]:
+        """The rows of what the first trip appends, and of what the last does, if they do."""
+        site = self.arrays()[place][1]
+        if site is None:
+            return 0, trips - 1
+        appended = site.trips
+        return 0 if appended[0] == 0 else None, len(appended) - 1 if appended[-1] == trips - 1 else None
 
     def shared_with(self, leaf: Any) -> int | None:
         """The place among the columns of what has its memory in common with a carried array, if any is.
@@ -166,7 +234,7 @@ class Appending:
         """
         if not isinstance(leaf, Tracer) or leaf.scalar:
             return None
-        for k, other in enumerate(self.leaves()):
+        for k, (other, _) in enumerate(self.arrays()):
             if not other.scalar and other.storage is leaf.storage:
                 if other.chain or leaf.chain:
                     raise Refused("a part of an array that is appended to a list goes on to the next trip of a loop")
@@ -176,24 +244,28 @@ class Appending:
     def leave(self, columns: Sequence[Tracer], trips: int) -> None:
         """Give the lists what all trips have added."""
         left = iter(columns)
-        for x, kept, items in zip(self.lists, self.kept, self.added, strict=True):
-            arrays = [[None if kind is None else next(left) for kind in item.kinds] for item in items]
+        arrays_of = [
+            [[None if kind is None else next(left) for kind in item.kinds] for item in items] for items in self.added
+        ]
+        rows_of = {site: [None if buffer is None else next(left) for buffer in site.buffers] for site in self.sites}
+        for which, (x, kept, items) in enumerate(zip(self.lists, self.kept, self.added, strict=True)):
+            arrays = arrays_of[which]
             x[:] = kept
             if items and items[0].spread:
                 x += spread(items[0], arrays[0][0], trips)
                 continue
-            for place in range(trips):
-                x += [built(item, rows, place) for item, rows in zip(items, arrays, strict=True)]
-        self.added = []  # the memory of a trip that is over is nobody's
-
-
-def of_index(trace: Trace, index: Value | None) -> set[Value]:
-    """The values of a block that are made of the index of the loop and of literals alone."""
-    known = set() if index is None else {index}
-    for operation in trace.builder.operations:
-        if not operation.regions and all(isinstance(x, Literal) or x in known for x in operation.operands):
-            known.update(operation.results)
-    return known
+            if not any(site.which == which for site in self.sites):
+                for place in range(trips):
+                    x += [built(item, rows, place, place) for item, rows in zip(items, arrays, strict=True)]
+                continue
+            found = [(trip, k, 1, item, rows, trip) for k, (item, rows) in enumerate(zip(items, arrays, strict=True))
+                     for trip in range(trips)]  # fmt: skip
+            for site, rows in rows_of.items():
+                if site.which == which:
+                    found += [(trip, site.place, 0, site.item, rows, k) for k, trip in enumerate(site.trips.tolist())]
+            found.sort(key=lambda entry: entry[:3])
+            x += [built(item, rows, place, trip) for trip, _, _, item, rows, place in found]
+        self.added, self.sites = [], []  # the memory of a trip that is over is nobody's
 
 
 def spread(item: Item, rows: Tracer | None, trips: int) -> list[Any]:
@@ -204,10 +276,14 @@ def spread(item: Item, rows: Tracer | None, trips: int) -> list[Any]:
     return [row(flat, k, item.rows.scalar, item.rows.weak) for k in range(shape[0])]
 
 
-def built(item: Item, arrays: Sequence[Tracer | None], place: int) -> Any:
-    """What a trip has added."""
+def built(item: Item, arrays: Sequence[Tracer | None], place: int, trip: int) -> Any:
+    """What a trip has added, in a row of the arrays."""
     leaves = [
-        leaf if array is None or kind is None else row(array, place, kind.scalar, kind.weak)
+        leaf.at(trip)
+        if isinstance(leaf, Numbers)
+        else leaf
+        if array is None or kind is None
+        else row(array, place, kind.scalar, kind.weak)
         for leaf, array, kind in zip(item.leaves, arrays, item.kinds, strict=True)
     ]
     if item.rows is not None:

@@ -14,6 +14,7 @@ from srcgrad.tracing.conversion.aliases import Way, Ways, array_storage, between
 from srcgrad.tracing.conversion.binding import FLAG, Flag, flag_of, is_pending, unchecked
 from srcgrad.tracing.conversion.classes import adopt_records
 from srcgrad.tracing.conversion.identity import Choice, note_choices
+from srcgrad.tracing.conversion.sites import mark, take
 from srcgrad.tracing.conversion.state import (
     UNBOUND,
     UNSET,
@@ -60,18 +61,20 @@ CHEAP: Final = 16
 class Block:
     """A block of statements, traced as a region of its own."""
 
-    def __init__(self, label: str) -> None:
+    def __init__(self, label: str, under: tuple[Value, bool] | None = None) -> None:
         parent = current_trace()
         if parent.name.count(": ") >= DEEPEST:
             raise Refused("a recursion ends where a traced value says")
         self.trace = Trace(parent, False, f"{parent.name}: {label}", region=True)
+        self.trace.under = under
         self.after: Snapshot | None = None
         self.error: BaseException | None = None
 
-    def run(self, body: Callable[[], Any], state: State) -> None:
+    def run(self, body: Callable[[], Any], state: State, before: Snapshot) -> None:
         with entered(self.trace):
             try:
                 body()
+                take(state, before)
             except Raised as raised:
                 self.error = raised.error
             self.after = state.capture()
@@ -307,20 +310,22 @@ def if_(
     condition = truth(test)
     state = State(get, put, names, visible)
     before = state.capture()
-    first, second = Block("if"), Block("else")
+    first, second = Block("if", (condition, True)), Block("else", (condition, False))
+    take_back = mark(current_trace())
     taken: bool | None = None
     try:
         try:
-            first.run(then, state)
+            first.run(then, state, before)
             state.restore(before)
             second.trace.tables.append(first.trace.overlay)
-            second.run(orelse, state)
+            second.run(orelse, state, before)
         except Inside as inside:
             if inside.attempt.trace is not current_trace():
                 raise
             first.error = inside
         state.restore(before)
         if first.error is not None or second.error is not None:
+            take_back()
             taken = answered(from_value(condition, scalar=True))
             if taken is None:
                 raising(condition, first, second, then, orelse)

@@ -15,12 +15,12 @@ import numpy as np
 from srcgrad.ir.core import Literal, Value, zeros
 from srcgrad.ir.types import ArrayType
 from srcgrad.tracing.affine import affine_of
-from srcgrad.tracing.conversion.appending import of_index
+from srcgrad.tracing.conversion.guarded import Grows, Guard, Held, is_spoken_for
+from srcgrad.tracing.conversion.places import of_index
 from srcgrad.tracing.conversion.state import (
     Kind,
     Passing,
     Snapshot,
-    Undefined,
     emit_check,
     join_kinds,
     kind_of,
@@ -44,18 +44,6 @@ class Fills(Passing):
     def __init__(self, owner: Any, items: list[Any], kind: Kind, each: int = 0) -> None:
         super().__init__()
         self.owner, self.items, self.kind, self.each = owner, items, kind, each
-
-
-class Held(Undefined):
-    """An item of a list for which an array stands, and its place in both."""
-
-    filled: Filled
-    place: int
-
-    def __init__(self, filled: Filled, place: int) -> None:
-        super().__init__("an item of a list", "is used in a loop that assigns others of them")
-        object.__setattr__(self, "filled", filled)
-        object.__setattr__(self, "place", place)
 
 
 class Filled:
@@ -213,7 +201,7 @@ def joined(one: Kind, other: Kind | None) -> Kind:
     return found
 
 
-def filled_of(container: Any) -> Filled | None:
+def filled_of(container: Any) -> Filled | Guard | None:
     """What stands for a list in the loop that is being traced, if anything does.
 
     Raises:
@@ -221,7 +209,7 @@ def filled_of(container: Any) -> Filled | None:
     """
     if type(container) is not list or not container or type(container[0]) is not Held:
         return None
-    found: Filled = container[0].filled
+    found: Filled | Guard = container[0].filled
     if found.items is not container:
         raise Refused("a list of which a loop assigns items is copied in it")
     return found
@@ -272,16 +260,17 @@ def kind_of_all(items: Sequence[Any]) -> Kind | None:
 
 
 def growing(loop: Any, before: Snapshot, after: Snapshot) -> None:
-    """Let an array stand for a list to which a trip has appended numbers.
+    """Let an array stand for a list to which a trip has appended numbers, and columns for what others get.
 
     Raises:
-        Fills: it may; the loop is to be traced again.
+        Fills, Grows: they may; the loop is to be traced again.
     """
     each = zip(loop.state.containers, before.elements, after.elements, strict=True)
     for container, old, new in each:
         count = len(new) - len(old)
-        if type(container) is not list or count <= 0 or (old and type(old[0]) is Held):
+        if type(container) is not list or count <= 0 or is_spoken_for(old):
             continue
-        found = kind_of_all(new)
+        found = None if old and type(old[0]) is Held else kind_of_all(new)
         if found is not None:
             raise Fills(loop, container, found, count)
+        raise Grows(loop, container)

@@ -28,6 +28,7 @@ from srcgrad.tracing.conversion.appending import Appending
 from srcgrad.tracing.conversion.binding import flag_of, is_pending
 from srcgrad.tracing.conversion.carries import Carry
 from srcgrad.tracing.conversion.filled import Filled, Fills, growing
+from srcgrad.tracing.conversion.guarded import Grows
 from srcgrad.tracing.conversion.identity import changed, containers_kept_elsewhere, kept_elsewhere
 from srcgrad.tracing.conversion.items import index_of
 from srcgrad.tracing.conversion.moving import Moving, require_own, take_up
@@ -143,6 +144,8 @@ class LoopRegion:
         self.carries: dict[int, Carry] = {}
         self.storages: list[Storage] = []
         self.sharing = Sharing()
+        self.trip: Trip | None = None
+        """The one that is being traced."""
         self.maybe: list[int] = []
         """Carried variables that may be unbound or None from trip to trip."""
         self.optional: set[int] = set()
@@ -185,6 +188,8 @@ class LoopRegion:
         """Trace a trip; returns the values at its end. ``test``: one that binds names."""
         self.state.restore(seeded)
         with entered(trip.trace):
+            self.trip = trip
+            self.appending.begin()
             for filled in self.arrays:
                 filled.begin(trip.index)
             try:
@@ -193,7 +198,7 @@ class LoopRegion:
                 body(index)
             except Raised:
                 raise Refused("every trip of a loop raises an error") from None
-            self.appending.take()
+            self.appending.take(trip.trace, trip.index, self.trips)
             for filled in self.arrays:
                 filled.end()
             after = self.state.capture()
@@ -443,6 +448,8 @@ class LoopRegion:
         """Note that what was before the loop is the first row of a column, where it was appended."""
         starts = self.leaves(self.start)
         for place, leaf in self.appending.first.items():
+            if self.appending.rows_at_ends(place, 1)[0] is None:
+                continue
             start, first = starts[leaf], row(arrays[place], 0, False, False)
             way = Way(None, None, first.chain, True)
             link(start.storage, first.storage, self.names[leaf[0]], None if start.chain else (way,))
@@ -468,6 +475,11 @@ class LoopRegion:
                     raise Refused(f"{shown(carry.name)} is appended to a list and changed in the next trip of a loop")
                 found[cell, k] = place
         return found
+
+    def rows_written(self, carried: Sequence[Value]) -> list[Value]:
+        """What the loop leaves in the memory of what some trips append."""
+        first = sum(len(carry.kinds) for carry in self.carries.values())
+        return [carried[first + self.storages.index(x.storage)] for x in self.appending.written()]
 
     def leave(
         self, values: Sequence[Value], ran: Value | None, after: Snapshot, appended: Mapping[Leaf, Tracer] = NOTHING
@@ -565,9 +577,13 @@ def attempted(
             make(loop)
         except BaseException as error:
             loop.abandon()
-            if not isinstance(error, Fills) or error.owner is not loop:
+            if not isinstance(error, (Fills, Grows)) or error.owner is not loop:
                 raise
             withdraw(trace, mark, sites, lifted, overlay)
+            if isinstance(error, Grows):
+                loop.appending.watch(error.items)
+                appending = loop.appending
+                continue
             arrays = [filled for filled in arrays if filled.items is not error.items]
             arrays.append(Filled(error.items, error.kind, error.each, trips or 0))
             continue
@@ -636,9 +652,11 @@ def for_region(
         operation = emit_region("for", operands, attrs, [region])
         trip.end()
         carried, stacked = operation.results[: len(starts)], operation.results[len(starts) :]
-        arrays = [from_value(column) for column in stacked]
+        arrays = [from_value(column) for column in [*stacked, *loop.rows_written(carried)]]
         last = trips - 1 if isinstance(trips, int) else 0
-        loop.leave(carried, ran, after, {leaf: row(arrays[k], last, False, False) for leaf, k in shared.items()})
+        ends = {leaf: (arrays[k], loop.appending.rows_at_ends(k, last + 1)[1]) for leaf, k in shared.items()}
+        rows = {leaf: row(x, place, False, False) for leaf, (x, place) in ends.items() if place is not None}
+        loop.leave(carried, ran, after, rows)
         loop.link_first(arrays)
         loop.link_shared(arrays, after)
         loop.appending.leave(arrays, last + 1)
