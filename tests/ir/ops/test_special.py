@@ -206,6 +206,8 @@ def voigt(x: Any, sigma: Any, gamma: Any) -> Any:
 PROFILES = [
     Line("voigt_profile", voigt, [(0.3, 1.2, 0.7), (-2.0, 1.5, 0.3), (3.0, 0.2, 0.01), (30.0, 1.5, 2.0),
                                   (0.5, 1e-6, 1.0), (0.7, 1.0, 1e-9)], (0, 1, 2)),
+    Line("voigt_profile", lambda x, s, g: mp.exp(-x * x / (2 * s * s)) / (s * mp.sqrt(2 * mp.pi)),
+         [(12.0, 1.0, 0.0)], (0, 1)),
     Line("wrightomega", lambda x: mp.lambertw(mp.exp(x)).real, [-30.0, -1.0, 0.3, 1.0, 50.0]),
     Line("betainccinv", lambda a, b, x: mp.betainc(b, a, 0, 1 - x, regularized=True), [(2.0, 5.0, 0.3),
          (0.5, 0.7, 0.9)], (2,), inverse=True),
