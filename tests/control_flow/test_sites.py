@@ -136,8 +136,20 @@ def counting(x: Any) -> Any:
     return np.array(log["x"])
 
 
+def raised_late(x: Any) -> Any:
+    found = []
+    for k in range(30):
+        x = moved(x, k)
+        if k > 40:
+            raise ValueError("too late")
+        else:
+            found.append(x * 2.0)
+    return np.array(found)
+
+
 CASES = [
     each_tenth, chosen_trips, in_order, known_times, irregular, in_a_dict, of_an_object, in_loops, counting,
+    raised_late,
 ]  # fmt: skip
 POINT = np.array([0.3, 0.5, 1.1])
 
@@ -282,6 +294,13 @@ def raised_else(x: Any) -> Any:
     return np.array(found) * np.arange(len(found))[:, None]
 
 
+def length_read(x: Any) -> Any:
+    log: dict[str, list[Any]] = {"x": []}
+    for k in range(30):
+        log["x"].append(x * (k + len(log["x"])))
+    return np.array(log["x"])
+
+
 def tried(x: Any) -> Any:
     found = []
     for k in range(30):
@@ -298,7 +317,7 @@ def tried(x: Any) -> Any:
 
 OTHERS = [
     last_trip, changed_behind, changed_by_the_next, made_and_kept, in_two, of_values, read_meanwhile, raised_else,
-    tried,
+    length_read, tried,
 ]  # fmt: skip
 
 
