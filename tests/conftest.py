@@ -8,9 +8,15 @@ import tempfile
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from srcgrad import cache, compiler
 from srcgrad.backends.llvm import programs as llvm_programs
+
+settings.register_profile("any speed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+"""No test depends on how fast the machine is."""
+if settings.default is settings.get_profile("default"):
+    settings.load_profile("any speed")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -13,9 +13,9 @@ from typing import Any, Final
 import numpy as np
 
 from srcgrad.ir.core import Literal
-from srcgrad.tracing.conversion.appending import of_index
 from srcgrad.tracing.conversion.counting import FAILURES
 from srcgrad.tracing.conversion.items import Items
+from srcgrad.tracing.conversion.places import of_index
 from srcgrad.tracing.trace import Refused, current_trace
 from srcgrad.tracing.tracer import Tracer
 
