@@ -19,7 +19,7 @@ import types
 import warnings
 from collections import OrderedDict
 from collections.abc import Hashable
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -197,6 +197,30 @@ CODES = Table(CAPACITY)
 PROGRAMS = Table(CAPACITY)
 
 
+MUCH: Final = 400
+"""From how many reads on it is not at each call that a function is analysed in vain."""
+LONGEST: Final = 256
+
+
+class Waiting:
+    """That a function of this code reads so much, and something that cannot be watched, that it is not analysed again
+    for some calls, each time for twice as many. Until then it is traced at each call, as if it were analysed.
+    """
+
+    __slots__ = ("calls", "found", "left")
+
+    def __init__(self, found: Uncacheable, calls: int) -> None:
+        self.found = found
+        self.calls = self.left = calls
+
+    def waits(self) -> bool:
+        self.left -= 1
+        return self.left >= 0
+
+
+WAITING = Table(CAPACITY)
+
+
 class Learned:
     """What calls of objects with one transform of one code have found, for those that are made later: hints.
 
@@ -248,6 +272,7 @@ def clear_caches() -> None:
     CODES.clear()
     PROGRAMS.clear()
     LEARNED.clear()
+    WAITING.clear()
     for remembered in (convert_code, asks_in_vain, needs_conversion):
         remembered.cache_clear()
     TWINS.clear()
@@ -290,9 +315,14 @@ def find_captures(
         bound = captures.bind(function)
         if bound is not None:
             return captures, bound
+    waiting: Waiting | None = WAITING.get(key)
+    if waiting is not None and waiting.waits():
+        return waiting.found
     found = analyse(function, floats_static, converted, classes)
     if not isinstance(found, Uncacheable):
         CODES.put(key, (found[0], *variants[: VARIANTS - 1]))
+    elif found.reads >= MUCH:
+        WAITING.put(key, Waiting(found, 1 if waiting is None else min(2 * waiting.calls, LONGEST)))
     return found
 
 

@@ -87,8 +87,6 @@ class Analysis:
         self.follow(classes)
         done = 0
         while done < len(self.objects):
-            if done >= _MOST_NODES:
-                raise Refusal(f"reaches more than {_MOST_NODES} functions")
             self.visit(done)
             done += 1
             if done == len(self.objects):
@@ -180,6 +178,8 @@ class Analysis:
     def node(self, value: Any) -> int:
         """The node of `value`, made if it is new; `_guard_node` must follow for a new one."""
         if id(value) not in self.node_of:
+            if len(self.objects) >= _MOST_NODES:
+                raise Refusal(f"reaches more than {_MOST_NODES} functions, objects and containers")
             kind = self.node_kind(value)
             label = attribute(value, "__name__") or f"the {kind}"
             if kind == "partial":

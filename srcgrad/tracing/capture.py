@@ -29,6 +29,8 @@ class Uncacheable(NamedTuple):
     """Why a function has to be traced at each call, with the file and line of the instruction that decided it."""
 
     reason: str
+    reads: int = 0
+    """How much was looked at until that was known."""
 
 
 class Captures:
@@ -112,5 +114,5 @@ def analyze(
     try:
         analysis.run(function, classes)
     except Refusal as refusal:
-        return Uncacheable(str(refusal))
+        return Uncacheable(str(refusal), len(analysis.plan.edges))
     return Captures(analysis)

@@ -9,6 +9,7 @@ deques and arrays. So a derivative changes nothing, and leaves no traced value b
 from __future__ import annotations
 
 import functools
+import operator
 import types
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -26,6 +27,8 @@ from srcgrad.tracing.tracer import Tracer
 from srcgrad.tracing.unasked import attribute
 
 _PLAIN: Final = (Tracer, np.generic, str, bytes, int, float, complex, type(None))
+_SIMPLE: Final = frozenset({str, bytes, int, float, complex, bool, type(None)})
+_COMMON: Final = frozenset({list, dict, set, deque, types.CellType})
 _INPLACE: Final = range(13, 26)
 """The numbers of ``BINARY_OP`` that are augmented assignments."""
 _WRITERS: Final = frozenset(
@@ -114,8 +117,10 @@ class Kept:
         elif isinstance(x, (list, dict, set, deque, types.CellType)):
             structure, values = contents(x)
             self.containers.append((x, structure, values))
-            self.waiting += values
-            self.visit_object(x)  # of a subclass
+            if not _SIMPLE.issuperset(map(type, values)):
+                self.waiting += values
+            if type(x) not in _COMMON:
+                self.visit_object(x)
         elif isinstance(x, (tuple, frozenset)):
             self.waiting += x
         elif isinstance(x, functools.partial):
@@ -195,7 +200,7 @@ class Kept:
                     np.copyto(array, copy)
         for container, structure, values in self.containers:
             now, held = contents(container)
-            if now != structure or any(one is not other for one, other in zip(held, values, strict=True)):
+            if now != structure or not all(map(operator.is_, held, values)):
                 refill(container, structure, values)
         for names, name, value in self.namespaces:
             if names.get(name, _MISSING) is not value:
