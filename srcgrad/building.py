@@ -9,7 +9,6 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
-from contextlib import nullcontext
 from types import TracebackType
 from typing import Any, ClassVar, NamedTuple
 
@@ -41,7 +40,6 @@ from srcgrad.tracing.jax_arrays import (
 )
 from srcgrad.tracing.pytree import TreeDef
 from srcgrad.tracing.trace import WATCH, NeedsConcrete, RaisingSite, Refused
-from srcgrad.tracing.untouched import untouched
 from srcgrad.vectorcall import allowed
 from srcgrad.ways import Failed, Retrace, Way, failed, first_lines, function_of, require_no_handlers
 
@@ -287,7 +285,6 @@ class Building(ABC):
         from the user's own code.
         """
         specs = [leaf_spec(leaf) if flag else None for leaf, flag in zip(job.leaves, job.active, strict=True)]
-        given = [leaf for leaf in job.leaves if not isinstance(leaf, np.ndarray)]
         refused: SrcgradError | None = None
         raised: Exception | None = None
         place: TracebackType | None = None
@@ -297,8 +294,7 @@ class Building(ABC):
             leaves = [copy_input(leaf) for leaf in job.leaves]
             inputs = [as_array(leaf) for leaf, spec in zip(leaves, specs, strict=True) if spec is not None]
             try:
-                with nullcontext() if self.writes_back else untouched(self.f, given):
-                    return specs, inputs, self.trace(job, leaves, specs, True, inputs, converting=converting)
+                return specs, inputs, self.trace(job, leaves, specs, True, inputs, converting=converting)
             except (ConcretizationError, UnsupportedError) as error:
                 if refused is None or isinstance(error, UnsupportedError):  # which says what there is no rule for
                     refused = error

@@ -179,13 +179,10 @@ def test_what_changes_a_captured_object_is_no_single_program(change: str) -> Non
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", sg.RetraceWarning)
-        for _ in range(2):
-            expected = {"append": 1.0, "assign": 2.0, "attribute": 2.0}[change]
-            np.testing.assert_array_equal(sg.grad(loss)(X), [expected, expected])
-            assert kept == [1.0] and model.table["a"] == 1.0
         for calls in (1, 2):
+            found = sg.grad(loss)(X)
             expected = {"append": 1.0, "assign": 1.0 + calls, "attribute": 1.0 + calls}[change]
-            assert sg.jit(loss)(X) == np.sum(X) * expected
+            np.testing.assert_array_equal(found, [expected, expected])
     assert len(kept) == (3 if change == "append" else 1)
     with pytest.raises(sg.errors.ArgumentError, match=r"which is captured|cannot be one program"):
         sg.jit(loss, strict=True)(X)

@@ -277,11 +277,10 @@ def test_objects_are_of_their_own_classes_after_the_trace() -> None:
     assert type(found) is Spring
     np.testing.assert_allclose([found.stiffness, found.mass], [expected.stiffness, expected.mass])
     seen: list[Any] = []
-    note = seen.extend  # which nobody undoes
 
     def keeps(x: Any) -> Any:
         vectors = [Vector(x, 1.0), Vector(x, x)]
-        note(vectors)
+        seen.extend(vectors)
         assert type(vectors[0]) is Vector
         return (vectors[0] + vectors[1]).size
 

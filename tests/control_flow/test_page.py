@@ -5,11 +5,13 @@ test_page_paths.py has the other rows.
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import math
 import re
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -153,13 +155,40 @@ def jumps(x: Any) -> Any:
 
 @converted(
     "`states.append(h)` in a long loop that does no more with the list than to read `states[-1]`; "
-    "`[f(t) for t in range(n)]`"
+    '`log["x"].append(h)`; `[f(t) for t in range(n)]`'
 )
 def appended(x: Any) -> Any:
     states, weights = [x], [np.sin(x[0] * t) for t in range(20)]
+    log: dict[str, list[Any]] = {"x": []}
     for _ in range(20):
         states.append(np.cos(states[-1]) * x)
-    return np.sum(np.array(states)[1:] * np.array(weights)[:, None]) + len(states) * states[3][1]
+        log["x"].append(states[-1] * x[0])
+    total = np.sum(np.array(states)[1:] * np.array(weights)[:, None]) + len(states) * states[3][1]
+    return total + np.sum(np.array(log["x"])[::3])
+
+
+@converted("`states.append(h)` in some trips, which the number of the trip says: `if k % 100 == 0:`")
+def appended_sometimes(x: Any) -> Any:
+    states, y = [], x
+    for k in range(40):
+        y = np.cos(0.2 * y) * np.tanh(x)
+        if k % 7 == 3:
+            states.append(y)
+    return np.sum(np.array(states) * np.arange(len(states))[:, None])
+
+
+@converted(
+    "a long loop whose array gets longer or shorter by as much in each trip: `v = p * v[1:] + q * v[:-1]`, "
+    "`a = np.append(a, t)`, `while len(v) > 1`"
+)
+def moving(x: Any) -> Any:
+    v, a, w = np.sin(np.outer(np.arange(8), x).ravel()), x[:1], np.cos(np.repeat(x, 7))
+    for k in range(20):
+        v = 0.6 * v[1:] + 0.5 * v[:-1]
+        a = np.append(a, x[1] * np.sin(0.3 * k))
+    while len(w) > 1:
+        w = 0.4 * w[1:] + 0.7 * w[:-1]
+    return np.sum(v) + np.sum(a * np.arange(len(a))) + w[0]
 
 
 @converted("a slice between numbers of long loops, of one length: `x[i - 1 : i + 2]`, `a[i : i + 3, j : j + 3] += v`")
@@ -444,12 +473,22 @@ def implicit(x: Any) -> Any:
     return total.size * Scaled(x[0]).value + Scaled(x[1], x[2]).value
 
 
-@converted("`np.vectorize`")
+@converted("`np.vectorize`, `np.nditer`, `np.ndenumerate`, `np.ndindex`")
 def elements(x: Any) -> Any:
-    return np.sum(np.vectorize(lambda v, w: v * w if v > w else w)(np.outer(x, x), x[::-1]) * np.arange(3.0))
+    total = np.sum(np.vectorize(lambda v, w: v * w if v > w else w)(np.outer(x, x), x[::-1]) * np.arange(3.0))
+    for v in np.nditer(np.outer(x, x[:2])):
+        total = total + np.sin(v)
+    for (i,), v in np.ndenumerate(x):
+        total = total + i * v * v
+    for i, j in np.ndindex(2, 3):
+        total = total + x[i] * x[j]
+    return total
 
 
-@converted("closures, lambdas, methods, `super()`, partials, decorators, recursion, generators")
+@converted(
+    "closures, lambdas, methods, `super()`, partials, decorators, also by `functools.wraps`, `lru_cache` and "
+    "`contextlib.contextmanager`, recursion, generators"
+)
 def functions(x: Any) -> Any:
     count = 1
 
@@ -466,7 +505,26 @@ def functions(x: Any) -> Any:
     def halved(y: Any, n: int) -> Any:
         return y if n == 0 else halved(y / 2 if y > 1 else y, n - 1)
 
-    pick = lambda y: y**2 if y > 0 else y  # noqa: E731
+    def twice(f: Any) -> Any:
+        @functools.wraps(f)
+        def wrapper(y: Any) -> Any:
+            return f(y) + f(y)
+
+        return wrapper
+
+    @contextlib.contextmanager
+    def doubled(y: Any) -> Iterator[Any]:
+        yield 2 * y
+
+    @functools.lru_cache
+    def weight(n: int) -> float:
+        return 0.5**n
+
+    @twice
+    def pick(y: Any) -> Any:
+        with doubled(y) as z:
+            return z**2 * weight(2) if y > 0 else y
+
     return closure(x[0]) + closure(x[1]) + pick(x[2]) + sum(pick(p) for p in parts(3)) + halved(x[2] * 10, 4)
 
 

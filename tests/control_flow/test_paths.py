@@ -205,7 +205,7 @@ def test_effects_happen_at_each_call(name: str, capsys: pytest.CaptureFixture[st
     elif name == "draw":
         assert np.random.rand() == np.random.RandomState(0).rand(4)[3]
     else:
-        assert f.__globals__["log"] == []  # which is the caller's: derivatives leave it as it is
+        assert len(f.__globals__["log"]) == 3
 
 
 def test_a_handler_sees_the_error_of_each_call() -> None:
