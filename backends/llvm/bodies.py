@@ -94,7 +94,7 @@ class Body(Folding):
             if self.run_of(fold) < self.rank - 1:
                 self.slots[position] = [self.slot(fold) for _ in range(1 + self.compensated(fold))]
         self.indices = list(outer)
-        self.e.separate = self.group.separate
+        self.e.separate, self.e.divides = self.group.separate, self.group.divides()
         self.level(len(outer), 0)
 
     def level(self, depth: int, since: int) -> None:

@@ -25,6 +25,9 @@ from srcgrad.ir.types import dtype_name
 
 _MOVED: Final = 4
 """The additions that take as long as to read or write a number."""
+_ROOTS: Final = frozenset({"inverse_root", "arcsinh_slope"})
+_DIVIDING: Final = 16
+"""The additions that take as long as a root and a quotient take longer than an estimate and its steps."""
 _SHORT: Final = 32
 """The trips of inner loops up to which what is computed for each start of them, number by number, counts."""
 LONG_ROW: Final = 512
@@ -228,6 +231,17 @@ class Group:
     def work(self) -> int:
         """About how many additions all of it costs."""
         return math.prod(self.domain) * (self.cost() + self.measure().computed)
+
+    def divides(self) -> bool:
+        """Whether other work takes about as long as the divider takes for reciprocals of roots, or longer."""
+        inner, roots, others = len(self.domain), 0, 0
+        for item, depth in zip(self.statements, self.depths(), strict=True):
+            if isinstance(item, Compute) and depth == inner:
+                if item.function in _ROOTS:
+                    roots += 1
+                elif not scalars.is_quotient(item.operation, item.function):
+                    others += scalars.cost(item.operation, item.function)
+        return roots > 0 and others >= _DIVIDING * roots
 
     def effort(self, registers: int) -> int:
         """About how many additions all of it takes: what is read or written takes as long as four of them."""

@@ -471,7 +471,7 @@ class SectionWriter:
     def inline(self, scope: Scope, group: Group) -> None:
         """A group of one point, written where it stands."""
         e = self.e
-        e.outlined = group.outlined
+        e.outlined, e.divides = group.outlined, group.divides()
         values: list[Number] = []
         for item in group.statements:
             if isinstance(item, Load):

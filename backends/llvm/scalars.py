@@ -238,6 +238,11 @@ def is_function(operation: Operation, function: str = "") -> bool:
     return (name in FUNCTIONS and name not in TABLE) or name in _MEMBERS
 
 
+def is_quotient(operation: Operation, function: str = "") -> bool:
+    """Whether it is what the divider of a processor does."""
+    return (function or operation.op.name) in ("div", "reciprocal", "sqrt")
+
+
 def cost(operation: Operation, function: str = "") -> int:
     """About how many additions an operation costs, or the function that stands for it."""
     if operation.op.name == "integer_pow" and not function:

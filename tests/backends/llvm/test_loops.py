@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 import srcgrad as sg
+from srcgrad.backends.llvm.kernels import kernel_text
 from srcgrad.backends.llvm.nests import Nest
+from srcgrad.backends.llvm.target import Target
 from srcgrad.backends.numpy.evaluate import evaluate
 from tests.backends.llvm.support import OPS, agree, build, groups, names, normal, run, total
 
@@ -445,6 +447,29 @@ def test_gradients_of_what_is_repeated_make_no_array_of_it() -> None:
         slope = sg.grad(loss, backend="llvm")
         assert "local" not in sg.explain(slope)(x)["llvm source"].partition("declare")[0]
         np.testing.assert_allclose(slope(x), 6 * x, rtol=1e-15)
+
+
+def test_roots_are_left_to_the_divider_where_other_work_takes_as_long() -> None:
+    """It works beside the products of that; a gradient of many `where` took a fifth longer without it."""
+    sqrt, exp, sin = OPS["sqrt"], OPS["exp"], OPS["sin"]
+    rules: list[tuple[Callable[[Any], Any], bool]] = [
+        (lambda x: 0.5 / sqrt(x), False),
+        (lambda x: 0.5 / sqrt(x) * x + x, False),
+        (lambda x: 0.5 / sqrt(x) / x + 1.0 / sqrt(x + 1.0) / (x + 2.0), False),
+        (lambda x: 0.5 / sqrt(x) * exp(x), True),
+        (lambda x: 0.5 / sqrt(x) * exp(x) / sqrt(x + 1.0) + 1.0 / sqrt(x + 2.0), False),
+        (lambda x: 1.0 / OPS["hypot"](x, 1.0) * sin(x), True),
+        (lambda x: exp(x), False),
+    ]
+    x = 1.0 + np.abs(normal(37)) * 5
+    wide = Target("x86_64-unknown-linux-gnu", "skylake-avx512", frozenset({"sse2", "fma", "avx512f", "avx512vl"}))
+    for rule, divides in rules:
+        group = groups(rule, x).groups[0]
+        assert group.divides() == divides
+        joined = re.search("inverse_root|arcsinh_slope", group.text())
+        assert ("rsqrt14" in kernel_text(group, wide, "kernel")[0]) == (joined is not None and not divides)
+        agree(rule, x, rtol=1e-14)
+        agree(rule, x.astype(np.float32), rtol=1e-6)
 
 
 def flow(x: Any, limited: bool) -> Any:
