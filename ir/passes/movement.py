@@ -280,6 +280,43 @@ def reduce_repeated(operation: Operation, builder: Builder) -> Value | None:
     return emit(builder, "broadcast", inner.operands[0], shape=operation.results[0].type.shape, dims=moved)
 
 
+# --- products ---------------------------------------------------------------------------------------------------------
+
+
+def turned(x: Term) -> Term:
+    """A transposed matrix, in an example."""
+    return apply("transpose", x, perm=(1, 0))
+
+
+@rule(
+    "dot_general(transpose(x), y) -> dot_general(x, y)",
+    lambda x, y: apply("dot_general", turned(x), y, contract=((1,), (0,)), batch=((), ())),
+    lambda x, y: apply("dot_general", x, turned(y), contract=((1,), (0,)), batch=((), ())),
+    lambda x, y: apply("dot_general", turned(x), turned(y), contract=((0,), (0,)), batch=((1,), (1,))),
+    kinds="iufc",
+    shape=MATRIX,
+    final=True,
+)
+def product_of_turned(operation: Operation, builder: Builder) -> Value | None:
+    """The axes are those of the operands as they lie, where those that stay keep their order."""
+    operands, changed = list(operation.operands), False
+    attrs = {name: list(operation.attrs[name]) for name in ("contract", "batch")}
+    for side, value in enumerate(operands):
+        inner = made_by(value, "transpose")
+        if inner is None:
+            continue
+        perm = inner.attrs["perm"]
+        used = {axis for axes in attrs.values() for axis in axes[side]}
+        kept = [perm[axis] for axis in range(len(perm)) if axis not in used]
+        if kept == sorted(kept):
+            changed, operands[side] = True, inner.operands[0]
+            for axes in attrs.values():
+                axes[side] = tuple(perm[axis] for axis in axes[side])
+    if not changed:
+        return None
+    return emit(builder, "dot_general", *operands, **{name: tuple(axes) for name, axes in attrs.items()})
+
+
 # --- norms ------------------------------------------------------------------------------------------------------------
 
 

@@ -186,7 +186,7 @@ def write_matrix_product(how: Cells, product: Product, alike: bool) -> None:
     elif columns == 1:
         write_matvec(how, rows, depth, product.a.transposed, product.b, product.c.pointer)
     elif is_available(how.w.target, how.dtype):
-        write_packed(how.w, how.dtype, product)
+        write_packed(how.w, how.dtype, product, alike and product.a[1:] == product.b.transposed[1:])
     elif alike and product.a[1:] == product.b.transposed[1:] and how.w.scratch == 0:
         w = how.w
         one, two, after = (w.label(stem) for stem in ("one", "two", "after"))

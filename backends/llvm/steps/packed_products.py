@@ -4,7 +4,8 @@ The loops are those of Goto and van de Geijn, Anatomy of High-Performance Matrix
 result is in registers; it reads a strip of ``b``, which stays in the nearest cache, and one of ``a``, of a block of
 strips in the next cache. Sums run over a slab of the depth, and then those over the next slab are added. There is one
 library for all programs, made at the first such product, which reads sizes from a block of 64-bit words. The workers'
-threads share its parts; an element's sum does not depend on who computes it.
+threads share its parts; an element's sum does not depend on who computes it. Of a product of a matrix with its
+transposed one, tiles above the diagonal are left out, and what is below it is mirrored.
 """
 
 from __future__ import annotations
@@ -38,10 +39,10 @@ LINE: Final = 64
 DTYPES: Final = ("float32", "float64")
 WORDS: Final = (
     "a", "a_row", "a_column", "b", "b_row", "b_column", "c", "c_row", "packed", "rows", "columns", "depth",
-    "block", "blocks", "panel", "part", "slab", "first_column", "width", "first", "length",
+    "block", "blocks", "panel", "part", "slab", "half", "first_column", "width", "first", "length",
 )  # fmt: skip
-"""What a block holds: pointers and the bytes from one row or column to the next; sizes, of the whole and of parts; what
-is under way."""
+"""What a block holds: pointers and the bytes from one row or column to the next; sizes, of the whole and of parts;
+whether half of the result is computed; what is under way."""
 _LIBRARIES: Final[dict[str, Library]] = {}
 
 
@@ -50,8 +51,11 @@ def is_available(target: Target, dtype: DType) -> bool:
     return target.vector_bytes == LINE and target.masked and dtype.name in DTYPES
 
 
-def write_packed(w: Writer, dtype: DType, product: Product) -> None:
-    """Call the library for a product whose operands each have neighbours along their rows or their columns."""
+def write_packed(w: Writer, dtype: DType, product: Product, alike: bool) -> None:
+    """Call the library for a product whose operands each have neighbours along their rows or their columns.
+
+    ``alike``: of one array it is a product of a matrix with the transposed one.
+    """
     rows, columns, depth = product.rows, product.columns, product.depth
     width = VECTORS * LINE // dtype.itemsize
     strips, slabs, panels = -(-rows // ROWS), -(-depth // DEPTH), -(-columns // COLUMNS)
@@ -63,10 +67,13 @@ def write_packed(w: Writer, dtype: DType, product: Product) -> None:
         a.pointer, a.row, a.column, b.pointer, b.row, b.column, c.pointer, c.row,
         w.reserve(panel * DEPTH * dtype.itemsize), rows, columns, depth,
         -(-strips // blocks) * ROWS, blocks, panel, rounded(-(-panel // parts), width), -(-depth // slabs),
+        w.emit(f"icmp eq ptr {a.pointer}, {b.pointer}") if alike else "false",
     ]  # fmt: skip
     block = w.variable(f"[{len(WORDS)} x i64]")
     for k, value in enumerate(values):
         text = f"ptr {value}" if isinstance(value, str) else f"i64 {int(value)}"
+        if WORDS[k] == "half":
+            text = f"i64 {w.emit(f'zext i1 {value} to i64')}"
         w.do(f"store {text}, ptr {w.at(block, 8 * k)}, align 8")
     name = f"srcgrad_product_{dtype.name}"
     w.symbols[name] = product_of(dtype.name)
@@ -154,7 +161,7 @@ class Part(Writer):
 
 def library_text(dtype: DType, target: Target) -> str:
     """The module with ``@srcgrad_product_DTYPE(block)``."""
-    writers = (write_strip, write_tile, write_copy, write_multiply, write_share, write_whole)
+    writers = (write_strip, write_tile, write_copy, write_multiply, write_mirror, write_share, write_whole)
     parts = [Part(target, dtype) for _ in writers]
     texts = [write(part) for write, part in zip(writers, parts, strict=True)]
     declarations = sorted(set().union(*[part.declarations for part in parts]))
@@ -258,6 +265,7 @@ def write_multiply(w: Part) -> str:
     (index,) = w.params("index")
     a_row, a_column, c_row, block, blocks, part = w.words("a_row", "a_column", "c_row", "block", "blocks", "part")
     first_column, width, first, length, all_rows = w.words("first_column", "width", "first", "length", "rows")
+    (half,) = w.words("half")
     first_row = w.integer("mul", w.integer("urem", index, blocks), block)
     rows = w.smaller(block, w.integer("sub", all_rows, first_row))
     start = w.integer("mul", w.integer("udiv", index, blocks), part)
@@ -274,16 +282,37 @@ def write_multiply(w: Part) -> str:
     def columns(j: Number) -> None:
         strip = w.moved(packed, (j, DEPTH * w.size))
         left = w.integer("sub", stop, j)
+        above = w.integer("sub", w.integer("add", first_column, j), first_row)
+        beginning = w.select(w.compare("sgt", w.integer("mul", above, half), 0), above, 0)
+        beginning = w.integer("and", w.smaller(beginning, rows), -ROWS)
 
         def tile(i: Number) -> None:
             own, target = w.moved(room, (i, DEPTH * w.size)), w.moved(c, (i, c_row), (j, w.size))
             w.run("@tile", own, strip, target, c_row, length, w.integer("sub", rows, i), left, first)
 
-        w.loop(rows, tile, 0, ROWS)
+        w.loop(rows, tile, beginning, ROWS)
 
     w.loop(rows, copy, 0, ROWS)
     w.loop(stop, columns, start, w.width)
     return w.function("multiply", ["ptr %block", "i64 %index"])
+
+
+def write_mirror(w: Part) -> str:
+    """Some rows of the result, up to the diagonal, stored as columns."""
+    (index,) = w.params("index")
+    (rows, c_row), c = w.words("rows", "c_row"), w.pointer("c")
+    start, last = w.integer("mul", index, ROWS), w.integer("sub", rows, 1)
+    places = [w.smaller(w.integer("add", start, lane), last) for lane in range(ROWS)]
+    sources = [w.moved(c, (place, c_row)) for place in places]
+    target, mask = w.moved(c, (start, w.size)), w.mask(w.integer("sub", rows, start), ROWS)
+
+    def square(k: Number) -> None:
+        found = [w.load(w.moved(source, (k, w.size)), w.dtype, ROWS) for source in sources]
+        for lane, vector in enumerate(turned(w, found)):
+            w.store_some(vector, w.moved(target, (w.integer("add", k, lane), c_row)), mask)
+
+    w.loop(start, square, 0, ROWS)
+    return w.function("mirror", ["ptr %block", "i64 %index"])
 
 
 def write_share(w: Part) -> str:
@@ -321,4 +350,6 @@ def write_whole(w: Part) -> str:
         w.each(depth, slab, each_slab)
 
     w.each(columns, panel, each_panel)
+    rows, half = w.words("rows", "half")
+    w.run("@share", "@mirror", "%block", w.integer("mul", half, w.divided(rows, w.index(ROWS))))
     return w.function(f"srcgrad_product_{w.dtype.name}", ["ptr %block"], linkage="")

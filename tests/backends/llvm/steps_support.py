@@ -101,10 +101,11 @@ class Native:
     def __call__(self, *operands: Any, shared: bool = False) -> tuple[int, list[np.ndarray[Any, Any]]]:
         """The status and the results; ``shared`` gives result 0 the memory of the operand that it may have.
 
-        Operands that the step does not read are null pointers.
+        Operands that the step does not read are null pointers; those that are one array have one memory.
         """
         given = [np.ascontiguousarray(operand) for operand in operands]
-        buffers = [Buffer.of(array) for array in given]
+        own = {id(operand): Buffer.of(array) for operand, array in zip(operands, given, strict=True)}
+        buffers = [own[id(operand)] for operand in operands]
         results = [Buffer(value.type.size * value.type.dtype.itemsize) for value in self.operation.results]
         scratch = Buffer(self.step.scratch)
         if shared:

@@ -87,14 +87,19 @@ def test_what_is_not_finite_stays_in_its_row_and_column(dtype: str) -> None:
             agree("dot_general", a, b, ulps=bound(k, dtype), **attrs)
 
 
-def test_a_product_with_the_transposed_matrix_is_symmetric() -> None:
-    for axis in (0, 1):
-        x = random(210, 290)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_product_with_the_transposed_matrix_is_that_of_two_arrays_and_symmetric(dtype: str) -> None:
+    """Of one array half of it is computed and mirrored: bit by bit what it is of two that are equal."""
+    edges = [(2, 9), (ROWS, 3), (ROWS + 1, 40), (17, 5), (63, 64), (210, DEPTH + 34), (2 * STRIPS * ROWS + 3, 11)]
+    for (rows, depth), axis in itertools.product([*edges, (packed_products.COLUMNS + 21, 3)], (0, 1)):
+        x = random(rows, depth, dtype=dtype) if axis else random(depth, rows, dtype=dtype)
         compiled = native(make_operation("dot_general", x, x, contract=((axis,), (axis,)), batch=((), ()))[0])
         assert compiled is not None
-        ((found,), status) = reversed(compiled(x, x))
+        (status, (found,)), (_, (known,)) = compiled(x, x), compiled(x, x.copy())
         assert status == 0
+        np.testing.assert_array_equal(found, known)
         np.testing.assert_array_equal(found, found.T)
+        np.testing.assert_allclose(found, x @ x.T if axis else x.T @ x, atol=depth * 40 * np.finfo(dtype).eps)
 
 
 def test_long_sums_do_not_lose_digits() -> None:
@@ -114,8 +119,10 @@ for m, n, k in ((200, 190, 210), (400, 1300, 30), (97, 170, 600)):
     a, b = np.random.default_rng(0).normal(size=(m, k)), np.random.default_rng(1).normal(size=(k, n))
     compiled = native(make_operation("dot_general", a, b, contract=((1,), (0,)), batch=((), ()))[0])
     assert set(compiled.step.symbols) == {"srcgrad_product_float64"}
+    square = native(make_operation("dot_general", a, a, contract=((1,), (1,)), batch=((), ()))[0])
     for _ in range(5):
         found.update(compiled(a, b)[1][0].tobytes())
+        found.update(square(a, a)[1][0].tobytes())
 print(found.hexdigest())
 """
 

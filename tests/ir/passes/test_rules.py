@@ -185,7 +185,10 @@ def test_a_rule_that_changes_the_type_is_refused():
 def test_rules_are_known_by_their_stage():
     assert "stop_gradient(x) -> x" not in {rule.name for rule in EXACT}
     final = {rule.name for rule in FINAL} - {rule.name for rule in EXACT}
-    assert {name for name in final if "broadcast(" not in name} == {"stop_gradient(x) -> x"}
+    assert {name for name in final if "broadcast(" not in name} == {
+        "stop_gradient(x) -> x",
+        "dot_general(transpose(x), y) -> dot_general(x, y)",
+    }
     assert {rule.stage for rule in EARLY} == {"limit", "exact"}
     assert all(rule.early == (rule.stage == "exact") for rule in EARLY)
     assert set(FINAL) | set(EARLY) == set(RULES)
