@@ -21,6 +21,8 @@ LARGEST_POWER: Final = 16
 """The whole powers that are products."""
 _TOP: Final = {8: 709.0, 4: 88.0}
 """By the bytes of a part, up to where exp is finite."""
+_FAR: Final = {8: 22.0, 4: 11.0}
+"""The same, from where on tanh is 1."""
 
 
 class Parts(NamedTuple):
@@ -252,6 +254,35 @@ def cos(a: Parts) -> Parts:
     return cosh(Parts(-a.imag, a.real))
 
 
+def tanh(a: Parts) -> Parts:
+    """(sinh x cosh x + i sin y cos y)/(sinh² x + cos² y); far out ±1 + 4i sin y cos y exp(-2|x|).
+
+    Source: ISO C99, annex G.6.2.6, and its defect report 471, for what is infinite or nan.
+    """
+    x, y = a.real, a.imag
+    size = REGISTRY["abs"](x)
+    far, endless = size > _FAR[x.dtype.itemsize], REGISTRY["logical_not"](REGISTRY["is_finite"](y))
+    inner, cosine = choose(far, x.like(1), x), REGISTRY["cos"](y)
+    s, turned = REGISTRY["sinh"](inner), times(REGISTRY["sin"](y), cosine)
+    below = 1.0 / (times(s, s) + times(cosine, cosine))
+    zero, one = (choose(REGISTRY["sign_bit"](of), y.like(-k), y.like(k)) for of, k in ((y, 0.0), (x, 1.0)))
+    real = choose(far, one, times(times(s, REGISTRY["cosh"](inner)), below))
+    imag = times(turned, choose(far, 4.0 * REGISTRY["exp"](-2.0 * size), below))
+    real = choose(endless & REGISTRY["is_finite"](x), choose(x == 0.0, x, x.like(np.nan)), real)
+    imag = choose(endless & REGISTRY["is_inf"](x), zero, imag)
+    return Parts(real, choose(y == 0.0, y, imag))
+
+
+def tan(a: Parts) -> Parts:
+    """-i tanh(i z)."""
+    found = tanh(Parts(a.imag, a.real))
+    return Parts(found.imag, found.real)
+
+
+def sech(a: Parts) -> Parts:
+    return div(Parts(a.real.like(1), a.real.like(0)), cosh(a))
+
+
 def log(a: Parts) -> Parts:
     return Parts(LOG_HYPOT(a.real, a.imag), REGISTRY["arctan2"](a.imag, a.real))
 
@@ -355,8 +386,11 @@ RULES: Final[Mapping[str, Rule]] = {
     "sqrt": sqrt,
     "sinh": sinh,
     "cosh": cosh,
+    "tanh": tanh,
+    "sech": sech,
     "sin": sin,
     "cos": cos,
+    "tan": tan,
     "is_nan": lambda a: both(a, "is_nan", "logical_or"),
     "is_inf": lambda a: both(a, "is_inf", "logical_or"),
     "is_finite": lambda a: both(a, "is_finite", "logical_and"),

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from mpmath import mp
 
 import srcgrad as sg
 from srcgrad.backends.llvm.backend import BACKEND
@@ -71,7 +72,10 @@ def require_alike(found: Any, wanted: Any, what: str) -> None:
         np.testing.assert_array_equal(np.signbit(actual[zero]), np.signbit(expected[zero]), err_msg=what)
 
 
-UNARY = ["neg", "conj", "reciprocal", "exp", "log", "sqrt", "sinh", "cosh", "sin", "cos", "abs", "real", "imag"]
+UNARY = [
+    "neg", "conj", "reciprocal", "exp", "log", "sqrt", "sinh", "cosh", "tanh", "sech", "sin", "cos", "tan", "abs",
+    "real", "imag",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -131,6 +135,21 @@ def test_division_by_a_real_number() -> None:
 def test_the_product_with_the_conjugate_is_real() -> None:
     z = numbers(1000)
     assert not np.any(sg.jit(lambda z: z * np.conj(z), backend="llvm")(z).imag)
+
+
+@pytest.mark.parametrize("name", ["tanh", "tan"])
+def test_hyperbolic_tangents_are_accurate_beside_their_poles_and_far_out(name: str) -> None:
+    """Both parts on their own, against mpmath."""
+    beside = 1e-6 * numbers(60) + 0.5j * np.pi
+    far = np.linspace(-23.5, 23.5, 61) + 1j * normal(61)
+    z = np.concatenate([numbers(60), 1e-9 * numbers(20), beside, far, 40.0 * numbers(40, seed=5)])
+    z = z if name == "tanh" else z.imag + 1j * z.real
+    with mp.workprec(200):
+        exact = [getattr(mp, name)(mp.mpc(c.real, c.imag)) for c in z]
+        known = [np.array([float(part(c)) for c in exact]) for part in (mp.re, mp.im)]
+    found = sg.jit(getattr(np, name), backend="llvm")(z)
+    np.testing.assert_allclose(found.real, known[0], rtol=8e-16, atol=0.0)
+    np.testing.assert_allclose(found.imag, known[1], rtol=8e-16, atol=0.0)
 
 
 def test_the_logarithm_is_accurate_beside_the_unit_circle() -> None:
