@@ -23,6 +23,8 @@ from srcgrad.transformed import Transformed
 FUNCTION: Final = layout.member_offset(Transformed.f) if layout.KNOWN else 0
 OPTIONS: Final = layout.member_offset(Transformed.options) if layout.KNOWN else 0
 """Where a transformed function has its function and its options."""
+MOST_LINES: Final = 2_000
+"""The most lines of ``bind`` that are parsed: what more of them ask has no room in a table."""
 _OF_A_TRANSFORM: Final = ("__srcgrad_static__", "__srcgrad_wrapped__")
 
 
@@ -66,6 +68,8 @@ class Guards:
         self.table = table
         self.constants = captures.bind.__globals__
         self.places = {"function": Place(register, None, function)}
+        if captures.source.count("\n") > MOST_LINES:
+            raise UnknownGuard("more guards than there is room for")
         (bind,) = parse(captures.source).body
         assert isinstance(bind, ast.FunctionDef)
         (guarded,) = [statement for statement in bind.body if isinstance(statement, ast.Try)]

@@ -6,12 +6,13 @@ differ.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
+from operator import is_
 from typing import Any, Final
 
 import numpy as np
 
-__all__ = ["parts_of", "value_key"]
+__all__ = ["items_of", "parts_of", "same_items", "value_key"]
 
 _WHOLE: Final = frozenset({str, bytes, int, bool, type(None), type(Ellipsis)})
 
@@ -44,3 +45,16 @@ def value_key(value: Any) -> Hashable:
     if isinstance(value, tuple) and getattr(kind, "__eq__") is tuple.__eq__:  # noqa: B009
         return kind, tuple(map(value_key, value))
     return kind, value
+
+
+def items_of(container: Any) -> tuple[Any, ...]:
+    """The elements of a list or tuple, the values of a dict."""
+    return tuple(container.values() if isinstance(container, dict) else container)
+
+
+def same_items(
+    container: Any, static: Callable[[Any], Hashable], items: tuple[Any, ...], keys: tuple[Hashable, ...]
+) -> bool:
+    """Whether a container holds these very items, or others that have their ``static`` keys."""
+    held = items_of(container)
+    return len(held) == len(items) and (all(map(is_, held, items)) or tuple(map(static, held)) == keys)

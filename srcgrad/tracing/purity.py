@@ -44,7 +44,7 @@ IsPure = Callable[[object], bool]
 TRUSTED_ROOTS: Final = frozenset({"numpy", "scipy", "math", "cmath"})
 _PLACEHOLDER: Final = getattr(functools, "Placeholder", None)
 """What stands in a partial for an argument of the call, from Python 3.14 on."""
-_STATIC_TYPES: Final = (
+STATIC_TYPES: Final = (
     *(int, bool, str, bytes),
     *(type(None), type(Ellipsis), type(NotImplemented), type(_PLACEHOLDER)),
 )
@@ -121,7 +121,7 @@ def static_key(value: object, is_pure: IsPure, floats: bool = False) -> Hashable
     False
     """
     kind = type(value)
-    if kind in _STATIC_TYPES:
+    if kind in STATIC_TYPES:
         return kind, value
     if isinstance(value, np.dtype):
         return "dtype", value

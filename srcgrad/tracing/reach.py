@@ -19,7 +19,7 @@ from typing import Any, Final, Generic, NamedTuple
 
 from srcgrad.annotations import ANNOTATE, ASKING
 from srcgrad.ir.source import internal
-from srcgrad.tracing.alike import value_key
+from srcgrad.tracing.alike import items_of, same_items, value_key
 from srcgrad.tracing.analysis import Analysis
 from srcgrad.tracing.bytecode import Refusal, Scope, Step
 from srcgrad.tracing.conversion.calls import is_distribution
@@ -27,13 +27,22 @@ from srcgrad.tracing.conversion.classes import twin_of
 from srcgrad.tracing.conversion.convert import convert_code, is_user_function, library_file
 from srcgrad.tracing.frozen import contents
 from srcgrad.tracing.hosts import is_host_function
-from srcgrad.tracing.purity import constructor_reason, impurity, is_generated, is_trusted_module, static_key
+from srcgrad.tracing.purity import (
+    STATIC_TYPES,
+    constructor_reason,
+    impurity,
+    is_generated,
+    is_trusted_module,
+    static_key,
+)
 from srcgrad.tracing.pytree import record_fields
 from srcgrad.tracing.rebuild import member_function
 from srcgrad.tracing.resolution import Resolution, version_cell
 from srcgrad.tracing.unasked import attribute
 
 CONTAINERS: Final = (list, dict, tuple)
+MANY: Final = 128
+"""The constants in a container from which they have one guard together."""
 DETERMINED: Final = frozenset(
     {"pdf", "logpdf", "pmf", "logpmf", "cdf", "logcdf", "sf", "logsf", "ppf", "isf", "entropy"}
 )
@@ -231,6 +240,8 @@ class ObjectAnalysis(Analysis):
         if node.kind == "method":
             self.read(index, "func", None, value.__func__, f"{name}.__func__", f"function of {node.label}")
             self.read(index, "self", None, value.__self__, f"{name}.__self__", f"object of {node.label}")
+        elif node.kind == "container" and self.guard_items(index, value):
+            pass
         elif node.kind == "container":
             for key, element in list(value.items()) if isinstance(value, dict) else enumerate(value):
                 place = f"{name}[{self.constant(key) if not isinstance(key, (int, str)) else repr(key)}]"
@@ -243,6 +254,21 @@ class ObjectAnalysis(Analysis):
             self.visit_class(index, value)
         elif node.kind != "frozen":
             super().visit(index)
+
+    def guard_items(self, index: int, container: Any) -> bool:
+        """One guard for all elements of a large container of constants; whether it is one."""
+        items = items_of(container)
+        if len(items) < MANY or type(container) not in CONTAINERS:
+            return False
+        if any(type(item) not in STATIC_TYPES and type(item) is not tuple for item in items):
+            return False
+        keys = [static_key(item, self.is_pure, self.floats_static) for item in items]
+        if any(key is None for key in keys):
+            return False
+        check = functools.partial(same_items, static=self.constants["static_key"], items=items, keys=tuple(keys))
+        self.require(f"{self.constant(check)}(n{index})")
+        self.report.append(f"{self.plan.nodes[index].label}: guard, the same {len(items)} elements")
+        return True
 
     def visit_class(self, index: int, cls: type) -> None:
         for number, base in enumerate(cls.__mro__[:-1]):

@@ -87,3 +87,53 @@ def test_nothing_is_looked_at_behind_the_most() -> None:
     found = cache.find_captures(total, False, True)
     assert isinstance(found, cache.Uncacheable) and "more than 512" in found.reason
     assert found.reads < 2000
+
+
+CHANGES: dict[str, Any] = {
+    "another number": lambda held: held.__setitem__(3, 50),
+    "another type": lambda held: held.__setitem__(1, True),
+    "another text": lambda held: held.__setitem__(4, "50"),
+    "an array": lambda held: held.__setitem__(5, np.full(3, 2.0)),
+    "a float": lambda held: held.__setitem__(6, 2.5),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("kind", ["list", "dict"])
+def test_a_change_of_one_of_many_constants_is_seen(kind: str, change: str) -> None:
+    """They have one guard together."""
+    held: Any = list(range(500)) if kind == "list" else {k: k for k in range(500)}
+
+    def weight(k: int) -> Any:
+        return np.sum(held[k]) + (100.0 if held[k] is True else 0.0) if not isinstance(held[k], str) else 7.0
+
+    def loss(x: Any) -> Any:
+        return np.sum(x) * (sum(weight(k) for k in range(8)) + len(held))
+
+    x = np.ones(2)
+    gradient = sg.grad(loss)
+    for _ in range(5):
+        np.testing.assert_allclose(gradient(x), 528.0)
+    CHANGES[change](held)
+    for _ in range(3):
+        np.testing.assert_allclose(gradient(x), loss(np.array([1.0, 0.0])))
+    if kind == "list":
+        held.append(0)
+    else:
+        held[500] = 0
+    np.testing.assert_allclose(gradient(x), loss(np.array([1.0, 0.0])))
+
+
+def test_many_constants_that_are_equal_are_the_same_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where they are other objects, made anew."""
+    held = list(range(1000, 1500))
+
+    def loss(x: Any) -> Any:
+        return np.sum(x) * held[499]
+
+    gradient, x = sg.grad(loss), np.ones(2)
+    np.testing.assert_allclose(gradient(x), 1499.0)
+    monkeypatch.setattr(cache, "analyse", None)
+    for _ in range(4):
+        held = [int(str(number)) for number in held]
+        np.testing.assert_allclose(gradient(x), 1499.0)
