@@ -39,7 +39,7 @@ from srcgrad.tracing.jax_arrays import (
     without_jax_arrays,
 )
 from srcgrad.tracing.pytree import TreeDef
-from srcgrad.tracing.trace import WATCH, NeedsConcrete, RaisingSite, Refused
+from srcgrad.tracing.trace import WATCH, NeedsConcrete, RaisingSite, Refused, Unread
 from srcgrad.vectorcall import allowed
 from srcgrad.ways import Failed, Retrace, Way, failed, first_lines, function_of, require_no_handlers
 
@@ -153,7 +153,7 @@ class Building(ABC):
             return verdict
         leaves = [*job.leaves, *hidden]
         specs = [leaf_spec(leaf) for leaf in leaves]
-        rebuilt = self.rebuilding(captures, aliases, len(job.leaves)) if hidden or captures.copies else None
+        rebuilt = self.rebuilding(captures, aliases, hidden, len(job.leaves))
         numbers = [None] * sum(spec is not None for spec in specs)
         try:
             with without_gc():
@@ -162,6 +162,8 @@ class Building(ABC):
                     require_no_handlers(self.f, captures)
                 built = self.build_checked(traced, job, specs)
                 program: Any = self.compile_program(traced, built, specs, job, hidden)
+        except Unread:
+            raise
         except MustRetrace as error:
             error.with_traceback(None)
             program = Retrace(first_lines(error))
@@ -204,9 +206,13 @@ class Building(ABC):
         return ()
 
     def rebuilding(
-        self, captures: Known, aliases: AliasPattern | None, count: int
-    ) -> Callable[[list[Any]], Callable[..., Any]]:
-        """From the given leaves to the function with those after the first ``count`` in place of the hidden inputs."""
+        self, captures: Known, aliases: AliasPattern | None, hidden: Sequence[Any], count: int
+    ) -> Callable[[list[Any]], Callable[..., Any]] | None:
+        """From the given leaves to the function with those after the first ``count`` in place of the hidden inputs;
+        None where that is the function itself.
+        """
+        if not hidden and not captures.copies and not captures.asks:
+            return None
 
         def rebuilt(given: list[Any]) -> Callable[..., Any]:
             stand_ins = given[count:]

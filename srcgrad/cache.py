@@ -18,8 +18,8 @@ import operator
 import types
 import warnings
 from collections import OrderedDict
-from collections.abc import Hashable
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Hashable
+from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -41,10 +41,12 @@ from srcgrad.tracing.hosts import is_host_function
 from srcgrad.tracing.purity import is_ufunc_method
 from srcgrad.tracing.pytree import TreeDef
 from srcgrad.tracing.reach import ObjectAnalysis
+from srcgrad.tracing.trace import Unread
 from srcgrad.tracing.tracer import FUNCTIONS
 from srcgrad.tracing.ufuncs import has_rule
 from srcgrad.tracing.unasked import attribute, is_among
 
+Found = TypeVar("Found")
 CAPACITY = 1024
 """How many programs, and how many code objects, are remembered."""
 VARIANTS = 64
@@ -63,7 +65,8 @@ SEQUENCE_TOOLS = frozenset(
         heapq.heappush, heapq.heappop, heapq.heapify, heapq.heappushpop, heapq.heapreplace, bisect.bisect,
         bisect.bisect_left, bisect.bisect_right, bisect.insort, bisect.insort_left, bisect.insort_right,
         collections.deque, collections.defaultdict, collections.OrderedDict, dataclasses.replace, dataclasses.fields,
-        copy.copy, copy.deepcopy, types.SimpleNamespace, np.vectorize, np.ndindex, np.ndenumerate, np.nditer,
+        copy.copy, copy.deepcopy, operator.itemgetter, types.SimpleNamespace, np.vectorize, np.ndindex, np.ndenumerate,
+        np.nditer,
     }
 )  # fmt: skip
 """What works on lists, dicts and records by the operators of what is in them."""
@@ -131,6 +134,7 @@ class Trivial(NamedTuple):
     function: Any
     hidden: tuple[Any, ...] = ()
     copies: bool = False
+    asks: bool = False
     local_attributes: frozenset[str] = frozenset()
 
     def bind(self, function: Any) -> Any:
@@ -219,6 +223,8 @@ class Waiting:
 
 
 WAITING = Table(CAPACITY)
+ASKED = Table(CAPACITY)
+"""By the code of a function, the attributes that its traces have read by computed names: hints, as all are guarded."""
 
 
 class Learned:
@@ -273,6 +279,7 @@ def clear_caches() -> None:
     PROGRAMS.clear()
     LEARNED.clear()
     WAITING.clear()
+    ASKED.clear()
     for remembered in (convert_code, asks_in_vain, needs_conversion):
         remembered.cache_clear()
     TWINS.clear()
@@ -294,6 +301,27 @@ def is_convertible(thing: object) -> bool:
     )
 
 
+def watching(function: Any, attempt: Callable[[], Found]) -> Found:
+    """What ``attempt`` returns, made again whenever its trace reads an attribute that is not watched yet."""
+    while True:
+        try:
+            return attempt()
+        except Unread as error:
+            error.with_traceback(None)
+            ASKED.put(named(function), asked_of(function) | {error.name})
+
+
+def named(function: Any) -> Hashable:
+    """What a function, or an object that is called, shares with those that read the same by name."""
+    code = code_of(function)
+    return type(function).__qualname__ if code is None else code
+
+
+def asked_of(function: Any) -> frozenset[str]:
+    """The attributes that traces of a function have read by computed names."""
+    return ASKED.get(named(function)) or frozenset()
+
+
 def find_captures(
     function: Any, floats_static: bool, converted: bool = False, tree: TreeDef | None = None
 ) -> tuple[Known, Any] | Uncacheable:
@@ -309,7 +337,8 @@ def find_captures(
         if is_pure(function):
             return Trivial(function), ((), None)
         return analyse(function, floats_static, converted, classes)
-    key = (code, floats_static, converted, classes)
+    asked: frozenset[str] = asked_of(function) if converted else frozenset()
+    key = (code, floats_static, converted, classes, asked)
     variants: tuple[Captures, ...] = CODES.get(key) or ()
     for captures in variants:
         bound = captures.bind(function)
@@ -332,8 +361,9 @@ def analyse(
 ) -> tuple[Captures, Any] | Uncacheable:
     if converted:
         captures = analyze(
-            function, is_pure=is_convertible, floats_static=floats_static, kind=ObjectAnalysis, classes=classes
-        )
+            function, is_pure=is_convertible, floats_static=floats_static,
+            kind=functools.partial(ObjectAnalysis, asked=asked_of(function)), classes=classes,
+        )  # fmt: skip
     else:
         captures = analyze(function, is_pure=is_pure, floats_static=floats_static)
     if isinstance(captures, Uncacheable):

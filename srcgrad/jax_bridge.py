@@ -39,7 +39,7 @@ class ToJax(Jit):
     def __init__(self, f: Callable[..., Any]) -> None:
         super().__init__(f, False, None)
 
-    def dispatch(self, job: Job, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def dispatched(self, job: Job, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         import jax
 
         wide = bool(getattr(jax.config, "jax_enable_x64")) or any(map(has_64_bits, job.leaves))  # noqa: B009
@@ -102,7 +102,7 @@ class ToJax(Jit):
         from srcgrad.backends.xla.lowering import lower
 
         leaves = [*job.leaves, *hidden]
-        rebuilt = self.rebuilding(captures, aliases, len(job.leaves)) if hidden and captures is not None else None
+        rebuilt = None if captures is None else self.rebuilding(captures, aliases, hidden, len(job.leaves))
         with without_gc():
             numbers = [None] * sum(spec is not None for spec in specs)
             traced = self.trace(job, leaves, specs, False, numbers, rebuilt, converting)

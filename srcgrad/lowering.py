@@ -13,7 +13,7 @@ import numpy as np
 
 from srcgrad.boundary import described, from_outside, reported
 from srcgrad.building import Built, Job
-from srcgrad.cache import Known, find_captures
+from srcgrad.cache import Known, find_captures, watching
 from srcgrad.changes import changes_of
 from srcgrad.errors import ArgumentError, ConcretizationError, SrcgradError, UnsupportedError
 from srcgrad.ir.collector import without_gc
@@ -27,7 +27,7 @@ from srcgrad.tracing.capture import Captures, Uncacheable
 from srcgrad.tracing.conversion.state import MustRetrace, may_raise
 from srcgrad.tracing.function import LeafSpec, Traced, as_array, leaf_spec
 from srcgrad.tracing.jax_arrays import without_jax_arrays
-from srcgrad.tracing.trace import NeedsConcrete, Refused
+from srcgrad.tracing.trace import NeedsConcrete, Refused, Unread
 from srcgrad.transformed import Transformed
 from srcgrad.ways import Failed, Way, failed, first_lines, require_no_handlers, why_retraced
 
@@ -122,7 +122,7 @@ def lower(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any], what: str = "lo
         args, kwargs = without_jax_arrays((args, kwargs))[0]
         job = transformed.job(args, kwargs)
         with readable(), without_gc():
-            verdict, found = decide(transformed, job)
+            verdict, found = watching(transformed.f, lambda: decide(transformed, job))
             if found is None and verdict.paths:
                 found = one_path(transformed, job, str(verdict.reason))
             if found is None:
@@ -162,6 +162,8 @@ def decide(transformed: Transformed, job: Job) -> tuple[Verdict, Lowered | None]
                 failures.append(failed(error))
             else:
                 unsupported = error
+        except Unread:
+            raise
         except Exception as error:
             if not way.converted or from_outside(error):
                 raise
@@ -187,8 +189,8 @@ def one_program(transformed: Transformed, job: Job, verdict: Verdict, way: Way) 
     leaves = [*job.leaves, *hidden]
     specs = [leaf_spec(leaf) for leaf in leaves]
     rebuilt: Callable[[list[Any]], Callable[..., Any]] | None = None
-    if captures is not None and (hidden or captures.copies):
-        rebuilt = transformed.rebuilding(captures, verdict.aliases, len(job.leaves))
+    if captures is not None:
+        rebuilt = transformed.rebuilding(captures, verdict.aliases, hidden, len(job.leaves))
     numbers = [None] * sum(spec is not None for spec in specs)
     traced = transformed.trace(job, leaves, specs, False, numbers, rebuilt, way.converted)
     if not way.converted and captures is not None and any(map(may_raise, traced.function.operations)):

@@ -29,6 +29,7 @@ from srcgrad.tracing.conversion.state import MustRetrace
 from srcgrad.tracing.function import LeafSpec, Traced, as_array, leaf_spec
 from srcgrad.tracing.guards import Guard, Guide, without_effects
 from srcgrad.tracing.jax_arrays import to_numpy
+from srcgrad.tracing.trace import Unread
 
 if TYPE_CHECKING:
     from srcgrad.building import Job, Program
@@ -233,6 +234,8 @@ def new_path(transformed: Transformed, job: Job, entry: Entry, number: int) -> P
         error.with_traceback(None)
         paths.closed, paths.final = error.message, isinstance(error, MustRetrace)
         return None
+    except Unread:
+        raise
     except Exception as error:  # the user's own, which tracing again raises
         if is_fault(error) or from_outside(error):
             raise
@@ -262,9 +265,7 @@ def trace_path(
     """
     leaves = [*job.leaves, *entry.hidden]
     specs = [leaf_spec(leaf) for leaf in leaves]
-    rebuilt = None
-    if entry.hidden or entry.captures.copies:
-        rebuilt = transformed.rebuilding(entry.captures, entry.aliases, len(job.leaves))
+    rebuilt = transformed.rebuilding(entry.captures, entry.aliases, entry.hidden, len(job.leaves))
     guide = Guide(inputs_of(job, entry.hidden))
     numbers = [None] * len(guide.numbers)
     try:
@@ -295,6 +296,8 @@ def describe_path(transformed: Transformed, job: Job) -> Described | None:
         except MustRetrace as error:
             error.with_traceback(None)
             return None
+        except Unread:
+            raise
         except Exception as error:  # a way in which this call has no path
             if is_fault(error) or from_outside(error):
                 raise

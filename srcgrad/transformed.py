@@ -24,7 +24,7 @@ import numpy as np
 from srcgrad.backends.base import backend as find_backend
 from srcgrad.boundary import Changed, described, reported
 from srcgrad.building import Building, Job, Program
-from srcgrad.cache import PROGRAMS, Known, code_of, find_captures, learned, the_same
+from srcgrad.cache import PROGRAMS, Known, code_of, find_captures, learned, the_same, watching
 from srcgrad.compiler import Runner, backend_name, inlined
 from srcgrad.errors import ArgumentError, SrcgradError, UnsupportedError
 from srcgrad.ir.errors import prune_traceback
@@ -237,7 +237,7 @@ class Transformed(VectorCalled, Building):  # type: ignore[misc]
     def dispatch(self, job: Job, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         for _ in range(LOOKS):
             try:
-                return self.dispatched(job, args, kwargs)
+                return watching(self.f, lambda: self.dispatched(job, args, kwargs))
             except Changed:
                 continue
         return self.retrace(job, args, kwargs, "what the function reads changes while it is looked at")

@@ -75,6 +75,8 @@ class Analysis:
         """The modules that are local values too (defaults, elements, arguments of calls), and how each is refused."""
         self.methods: set[int] = set()
         self.settled: set[tuple[int, str]] = set()
+        self.asks = False
+        """Whether attributes are read by names that are computed."""
         self.followed: set[type] = set()
         """The classes of arguments whose methods are looked at."""
 
@@ -316,8 +318,10 @@ class Analysis:
             position += 1
             if step.kind == "attribute":
                 self._check_attribute(step, scope)
-            elif step.kind == "asking":
+            elif step.kind in ("asking", "asking for any"):
                 self._ask(index, step.name)
+                if step.kind == "asking for any":
+                    self.ask_for_any(index, scope, step)
             elif step.kind == "store":
                 if step.name in scope.code.co_freevars and scope.owner(step.name) is None:
                     raise scope.refuse(f"assigns '{step.name}' of an enclosing function", step)
@@ -447,13 +451,16 @@ class Analysis:
         return value
 
     def _ask(self, index: int, name: str) -> None:
-        """`getattr` or `hasattr` of a name that is written out."""
+        """`getattr` or `hasattr` that is called, of what is known or asked for while tracing."""
         namespace = self.plan.nodes[index].namespace
         owner = self.objects[self.plan.namespaces[namespace]]
         if name in (vars(owner) if isinstance(owner, types.ModuleType) else owner.__globals__):
             self._global(index, namespace, name)
         else:
             self._builtin(index, namespace, name, followed=True)
+
+    def ask_for_any(self, index: int, scope: Scope, step: Step) -> None:
+        """An attribute is read by a name that only the trace knows: `reach`."""
 
     def _builtin(self, index: int, namespace: int, name: str, followed: bool = False) -> Any:
         """The built-in of that name, guarded against being shadowed or replaced; _MISSING if there is none.

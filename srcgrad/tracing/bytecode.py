@@ -17,8 +17,11 @@ __all__ = ["Refusal", "Scope", "Step"]
 _IGNORED: Final = frozenset(
     {"EXTENDED_ARG", "CACHE", "NOP", "PUSH_NULL", "PRECALL", "RESUME", "COPY_FREE_VARS", "MAKE_CELL", "NOT_TAKEN"}
 )
+_CALLED: Final = "LOAD_GLOBAL called"
+"""A global that is loaded to be called, and by no other code than this."""
 _KINDS: Final = {
     "LOAD_GLOBAL": "global",
+    _CALLED: "global",
     "LOAD_DEREF": "free",
     "STORE_DEREF": "store",
     "DELETE_DEREF": "store",
@@ -60,8 +63,10 @@ class Refusal(Exception):
 
 class Step(NamedTuple):
     """`kind` is "local", "store", "global", "free", "attribute", "import", "import from", "constant", "asking" (for
-    `getattr` or `hasattr` of a name that is written out, which follows as an attribute) or "other".
+    `getattr` or `hasattr` of a name that is written out, which follows as an attribute), "asking for any" (for a call
+    of them with a name that is computed) or "other".
 
+    `called`: a global is loaded to be called at once.
     `joined`: another step than the one before may have come here, so that an attribute may be that of another value.
     `optional`: the attribute need not be there.
     """
@@ -71,6 +76,7 @@ class Step(NamedTuple):
     line: int | None
     joined: bool = False
     optional: bool = False
+    called: bool = False
 
 
 _LOADED: Final = ("local", "free", "global")
@@ -110,7 +116,7 @@ def _decoded(code: types.CodeType) -> Iterator[Instruction]:
     if code.co_exceptiontable or not _JUMPS.isdisjoint(raw[::2]):
         for found in dis.get_instructions(code):
             line = found.positions.lineno if found.positions is not None else None
-            yield found.opname, found.argval, line, found.is_jump_target
+            yield _named(found), found.argval, line, found.is_jump_target
         return
     lines: list[int | None] = []
     for start, stop, line in code.co_lines():
@@ -131,10 +137,15 @@ def _decoded(code: types.CodeType) -> Iterator[Instruction]:
     each = code.replace(co_code=b"".join([key + _MOST_CACHES * _CACHE for key in known]), co_linetable=b"")
     decoded = [item for item in dis.get_instructions(each) if item.opcode not in (0, _EXTENDED)]
     for key, item in zip(known, decoded, strict=True):
-        known[key] = item.opname, item.argval
+        known[key] = _named(item), item.argval
     for key, line in keys:
         operation, argument = known[key]
         yield operation, argument, line, False
+
+
+def _named(found: dis.Instruction) -> str:
+    """The operation; the lowest bit of the argument says of a global that it is loaded with the mark of a call."""
+    return _CALLED if found.opname == "LOAD_GLOBAL" and (found.arg or 0) & 1 else found.opname
 
 
 @cache
@@ -180,16 +191,18 @@ def _steps(code: types.CodeType, deep: bool, stores: bool) -> Iterator[Step]:
                 if verb != "LOAD" or name not in cells:
                     yield Step("local" if verb == "LOAD" else "store", name, line)
         else:
-            yield Step(_KINDS.get(operation, "other"), argument, line, joined)
+            yield Step(_KINDS.get(operation, "other"), argument, line, joined, called=operation == _CALLED)
         joined = False
 
 
 def _asked(steps: tuple[Step, ...]) -> tuple[Step, ...]:
-    """The steps with ``getattr(x.y, "name")`` as the attribute that it reads."""
+    """The steps with ``getattr(x.y, "name")`` as the attribute that it reads, other calls of it as questions."""
     found = list(steps)
     for index, step in enumerate(steps):
         if step.kind != "global" or step.name not in ("getattr", "hasattr"):
             continue
+        if step.called:
+            found[index] = step._replace(kind="asking for any")
         place = index + 2
         while place < len(steps) and steps[place].kind == "attribute":
             place += 1

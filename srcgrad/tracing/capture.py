@@ -21,6 +21,7 @@ from srcgrad.tracing.analysis import Analysis
 from srcgrad.tracing.bytecode import Refusal
 from srcgrad.tracing.purity import class_reason
 from srcgrad.tracing.rebuild import COPIED, Hidden, reached, rebuild
+from srcgrad.tracing.trace import CURRENT
 
 __all__ = ["AliasPattern", "Captures", "Hidden", "Uncacheable", "alias_groups", "analyze"]
 
@@ -44,7 +45,9 @@ class Captures:
     `local_attributes`: the attribute names read from arguments and other local values (see `class_reason`).
     """
 
-    __slots__ = ("_followed", "_plan", "_report", "bind", "code_key", "copies", "hidden", "local_attributes", "source")
+    __slots__ = (
+        "_followed", "_plan", "_report", "asks", "bind", "code_key", "copies", "hidden", "local_attributes", "source",
+    )  # fmt: skip
 
     def __init__(self, analysis: Analysis) -> None:
         self._plan: Final = analysis.plan
@@ -54,6 +57,8 @@ class Captures:
         self.local_attributes: Final = frozenset(analysis.local_attributes)
         self.copies: Final = any(node.kind in COPIED for node in analysis.plan.nodes)
         """Whether a trace is given copies of containers or objects."""
+        self.asks: Final = analysis.asks
+        """Whether a trace is told which attributes are watched, and raises `Unread` where it reads others."""
         self._followed: Final = frozenset(analysis.followed)
         self.source: Final = analysis.generate()
         names = dict(analysis.constants)
@@ -66,6 +71,9 @@ class Captures:
         `function` must just have passed `bind`. Code objects, names and line numbers are the user's; helpers that reach
         no hidden input are shared. A transformed function is copied by its `__srcgrad_rewrap__(inner)`.
         """
+        trace = CURRENT.get()
+        if self.asks and trace is not None:
+            trace.attributes = self.local_attributes
         return rebuild(self._plan, function, replacements)
 
     def containers(self, function: Any) -> list[Any]:
@@ -89,7 +97,7 @@ def analyze(
     *,
     is_pure: Callable[[object], bool],
     floats_static: bool = False,
-    kind: type[Analysis] = Analysis,
+    kind: Callable[[Callable[[object], bool], bool], Analysis] = Analysis,
     classes: frozenset[type] = frozenset(),
 ) -> Captures | Uncacheable:
     """What `function` reads besides its arguments, or why a program made from it cannot be cached.

@@ -1,10 +1,12 @@
-"""Objects of SciPy's that a function captures and only asks: interpolants, and distributions with their parameters.
+"""Objects of libraries that a function captures and only asks: interpolants, distributions with their parameters, and
+what reads items or attributes.
 
 They are compiled in. A guard compares what they hold, so that a program is not used after one has been changed.
 """
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Hashable
 from typing import Any, Final
 
@@ -21,11 +23,14 @@ PARTS: Final = {
     "RegularGridInterpolator": ("grid", "values", "method", "bounds_error", "fill_value"),
 }
 """What an interpolant holds, by the class that its own is derived from."""
+GETTERS: Final = (operator.itemgetter, operator.attrgetter)
 
 
 def contents(value: Any) -> Hashable | None:
-    """What decides the results of an interpolant or a frozen distribution; None for anything else."""
+    """What decides the results of an interpolant, a frozen distribution or a getter; None for anything else."""
     kind = type(value)
+    if kind in GETTERS:
+        return key_of(value.__reduce__()[1])
     if kind.__module__.startswith("scipy.interpolate."):
         names = next((PARTS[base.__name__] for base in kind.__mro__ if base.__name__ in PARTS), ())
         return key_of([getattr(value, name, None) for name in names]) if names else None

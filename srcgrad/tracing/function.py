@@ -24,7 +24,7 @@ from srcgrad.tracing.hosts import NUMBER, HostObject, is_host_object, numbered
 from srcgrad.tracing.jax_arrays import JAX_TYPES, is_jax_array
 from srcgrad.tracing.layout import Strides, strides_of
 from srcgrad.tracing.pytree import TreeDef, flatten
-from srcgrad.tracing.trace import CURRENT, NeedsConcrete, Refused, Trace, tracing
+from srcgrad.tracing.trace import CURRENT, NeedsConcrete, Refused, Trace, Unread, tracing
 from srcgrad.tracing.tracer import Deferring, Tracer, from_value
 from srcgrad.tracing.unasked import attribute
 
@@ -244,19 +244,26 @@ def call_user(call: Callable[[list[Any]], Any], given: list[Any], trace: Trace) 
 
     Raises:
         NeedsConcrete: user code was refused a value, even where it or NumPy caught the error.
+        Unread: it read an attribute that is not watched.
     """
     try:
         output = call(given)
-    except NeedsConcrete:
+    except (NeedsConcrete, Unread):
+        if trace.unread is not None:
+            raise trace.unread from None
         raise
     except Exception as error:
         if from_outside(error):
             raise
+        if trace.unread is not None:
+            raise trace.unread from None
         if trace.needed is not None:
             raise trace.needed from None
         if trace.refused is not None and hides(error, trace.refused):
             raise trace.refused from None
         raise
+    if trace.unread is not None:
+        raise trace.unread
     if trace.needed is not None:
         raise trace.needed
     return output

@@ -11,6 +11,7 @@ import dataclasses
 import dis
 import functools
 import inspect
+import operator
 import sys
 import types
 from abc import ABC, ABCMeta, get_cache_token
@@ -43,6 +44,8 @@ from srcgrad.tracing.unasked import attribute
 CONTAINERS: Final = (list, dict, tuple)
 MANY: Final = 128
 """The constants in a container from which they have one guard together."""
+MOST_ASKED: Final = 256
+"""The most names that traces ask for: each is found by a trace of its own."""
 DETERMINED: Final = frozenset(
     {"pdf", "logpdf", "pmf", "logpmf", "cdf", "logcdf", "sf", "logsf", "ppf", "isf", "entropy"}
 )
@@ -135,8 +138,12 @@ class ObjectAnalysis(Analysis):
 
     deep = True
 
-    def __init__(self, is_pure: Callable[[object], bool], floats_static: bool) -> None:
+    def __init__(
+        self, is_pure: Callable[[object], bool], floats_static: bool, asked: frozenset[str] = frozenset()
+    ) -> None:
+        """``asked``: the names that traces have asked for by `getattr` and its kin."""
         super().__init__(is_pure, floats_static)
+        self.asked: Final = asked
         self.named: set[int] = set()
         """The classes that something holds, besides their instances."""
         self.unread: list[Member] = []
@@ -182,6 +189,8 @@ class ObjectAnalysis(Analysis):
         if node.kind == "frozen":
             same = f"{self.constant(held)}({name}) == {self.constant(held(value))}"
             self.require(f"type({name}) is {self.constant(type(value))} and {same}")
+            if type(value) is operator.attrgetter:
+                self.local_attributes.update(part for path in value.__reduce__()[1] for part in path.split("."))
             self.report.append(f"{type(value).__name__}: compiled in, as long as it holds the same")
             return
         if node.kind == "method":
@@ -306,7 +315,7 @@ class ObjectAnalysis(Analysis):
             return not ASKING.isdisjoint(self.local_attributes)
         if (member.name.startswith("__") and member.name.endswith("__")) or member.name in self.local_attributes:
             return True
-        return id(member.wrapped.function) in self.node_of or id(getattr) in self.constant_of or self.matching
+        return id(member.wrapped.function) in self.node_of or self.matching
 
     def may_make(self, index: int, cls: type) -> bool:
         """Whether the code may make instances of a class, as far as it is known: it is only that of an object or not.
@@ -339,9 +348,23 @@ class ObjectAnalysis(Analysis):
         return edge
 
     def require_converted(self, index: int, scope: Scope, value: Any, name: str) -> None:
-        """Refuse draws and clocks in code that is run as it is, which would make them while tracing."""
+        """Refuse draws and clocks in code that is run as it is, which would make them while tracing; what reads
+        attributes by names that are computed is followed.
+        """
+        if value is operator.attrgetter:
+            self.ask_for_any(index, scope, Step("global", name, None))
         if is_host_function(value) and not self.is_converted(self.objects[index]):
             raise Refusal(impurity(value, name, home=name.rpartition(".")[0] or None), scope.code)
+
+    def ask_for_any(self, index: int, scope: Scope, step: Step) -> None:
+        """The trace is told which names are watched, and has others watched before it reads them."""
+        if not self.is_converted(self.objects[index]):
+            raise scope.refuse(f"{step.name} reads what the compiled program cannot watch", step)
+        if len(self.asked) > MOST_ASKED:
+            raise scope.refuse(f"{step.name} reads more than {MOST_ASKED} attributes by names that are computed", step)
+        self.asks = True
+        for name in sorted(self.asked - self.local_attributes):
+            self._check_attribute(Step("attribute", name, step.line, optional=step.name == "hasattr"), scope)
 
     def is_converted(self, function: Any) -> bool:
         code = function.__code__

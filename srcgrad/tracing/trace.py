@@ -49,6 +49,18 @@ class Refused(NeedsConcrete):
     """A construct that cannot be part of one program; the message names it."""
 
 
+class Unread(Exception):
+    """An abstract trace reads an attribute by a name that is not watched: it begins again when that is."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"the attribute {name!r} is not watched")
+        self.name = name
+        trace = CURRENT.get()
+        while trace is not None and not trace.concrete:
+            trace.unread = self
+            trace = trace.parent
+
+
 class Storage:
     """Memory that tracers view: its current SSA value in the trace that made it."""
 
@@ -200,6 +212,8 @@ class Trace:
         """What became of the loops, for `explain`."""
         self.copies = 1
         """How many times what is traced is written out, for the loops around it that are."""
+        self.attributes: frozenset[str] | None = None
+        """The attributes that guards watch, if the function computes names of attributes."""
         self.watched: list[tuple[Any, Any, str]] = []
         """Copies of captured containers, what they held at first, and what they are called."""
         self.snapshots: weakref.WeakSet[Any] = weakref.WeakSet() if parent is None else parent.snapshots
@@ -220,6 +234,7 @@ class Trace:
         self.overlay: dict[Storage, Value] = {}
         self.captured: list[tuple[Value, Any]] = []
         self.needed: NeedsConcrete | None = None
+        self.unread: Unread | None = None
         self.refused: ConcretizationError | None = None
         """The last conversion that was refused: NumPy may raise an error of its own instead of it."""
 

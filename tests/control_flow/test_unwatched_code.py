@@ -158,19 +158,6 @@ def test_a_number_has_no_length() -> None:
     np.testing.assert_array_equal(sg.grad(f)(X), np.ones(3))
 
 
-def test_attributes_by_computed_names_are_not_watched() -> None:
-    held, name = Scaled(2.0), "factor"
-
-    def f(x: Any) -> Any:
-        return getattr(held, name) * np.sum(x)
-
-    slope = sg.grad(f)
-    with pytest.warns(sg.RetraceWarning, match="getattr"):
-        np.testing.assert_array_equal(slope(X), [2.0, 2.0, 2.0])
-    held.factor = 5.0
-    np.testing.assert_array_equal(slope(X), [5.0, 5.0, 5.0])
-
-
 # --- warnings --------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_warnings_are_given_when_the_program_runs(backend: str) -> None:

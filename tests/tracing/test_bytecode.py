@@ -32,13 +32,20 @@ def codes(code: types.CodeType) -> Iterator[types.CodeType]:
 def by_dis(code: types.CodeType) -> list[tuple[str, Any, int | None, bool]]:
     found = [item for item in dis.get_instructions(code) if item.opname not in LEFT_OUT]
     lines = [item.positions.lineno if item.positions is not None else None for item in found]
-    return [(item.opname, item.argval, line, item.is_jump_target) for item, line in zip(found, lines, strict=True)]
+    named = [item.opname + " called" * is_called(item) for item in found]
+    targets = [item.is_jump_target for item in found]
+    return list(zip(named, [item.argval for item in found], lines, targets, strict=True))
+
+
+def is_called(item: dis.Instruction) -> bool:
+    """Whether a global is loaded to be called at once."""
+    return item.opname == "LOAD_GLOBAL" and "NULL" in item.argrepr.replace(str(item.argval), "")
 
 
 def check(code: types.CodeType) -> None:
     found = [item for item in instructions(code) if item[0] not in LEFT_OUT]
     assert repr(found) == repr(by_dis(code)), code
-    assert opnames(code) - set(LEFT_OUT) == {item[0] for item in found}
+    assert opnames(code) - set(LEFT_OUT) == {item[0].removesuffix(" called") for item in found}
 
 
 @pytest.mark.parametrize("module", [argparse, ast, inspect, json, random, statistics, typing])
@@ -95,3 +102,12 @@ def attribute(x: Any) -> Any:
 
 def test_an_attribute_named_type_asks_nothing() -> None:
     assert asks_in_vain(attribute.__code__) is None
+
+
+def test_globals_that_are_called() -> None:
+    def f(x: Any) -> Any:
+        return len(x), len, max(map(len, x))
+
+    found = [(item[0], item[1]) for item in instructions(f.__code__) if item[0].startswith("LOAD_GLOBAL")]
+    names = [("called", "len"), ("LOAD_GLOBAL", "len"), ("called", "max"), ("called", "map"), ("LOAD_GLOBAL", "len")]
+    assert [(kind.removeprefix("LOAD_GLOBAL "), name) for kind, name in found] == names

@@ -13,7 +13,7 @@ import numpy as np
 from srcgrad.errors import ShapeError, UnsupportedError
 from srcgrad.ir.types import INT64
 from srcgrad.tracing.affine import affine_of, combined
-from srcgrad.tracing.asked import concrete_class
+from srcgrad.tracing.conversion.attributes import class_of
 from srcgrad.tracing.conversion.calls import call_rule, ruled
 from srcgrad.tracing.conversion.classes import original
 from srcgrad.tracing.conversion.filled import filled_of
@@ -89,22 +89,12 @@ def isinstance_(thing: Any, classes: Any) -> bool:
     return issubclass(class_of(thing), classes)
 
 
-def class_of(thing: Tracer | Deferring) -> type:
-    return concrete_class(thing) if isinstance(thing, Tracer) else np.ndarray
-
-
 @call_rule(len)
 def len_(thing: Any, /) -> Any:
     filled = filled_of(thing)
     if filled is not None:
         return filled.count()
     return thing.shape[0] if isinstance(thing, Deferring) and thing.ndim else len(thing)
-
-
-@call_rule(hasattr)
-def hasattr_(thing: Any, name: str, /) -> bool:
-    """As the object that a traced value stands for would answer."""
-    return hasattr(class_of(thing) if isinstance(thing, (Tracer, Deferring)) else thing, name)
 
 
 @call_rule(callable)
@@ -117,13 +107,6 @@ def callable_(thing: Any, /) -> bool:
 def id_(thing: Any, /) -> int:
     require_defined(thing)
     return id(thing)
-
-
-@call_rule(getattr)
-def getattr_(thing: Any, name: str, /, *default: Any) -> Any:
-    if isinstance(thing, (Tracer, Deferring)) and not hasattr(class_of(thing), name):
-        return default[0] if default else getattr(thing, name)  # which raises NumPy's error
-    return getattr(thing, name, *default)
 
 
 @call_rule(type)
