@@ -31,6 +31,7 @@ _KINDS: Final = {
     "IMPORT_FROM": "import from",
     "LOAD_CONST": "constant",
     "LOAD_SMALL_INT": "constant",
+    "CALL": "call",
 }
 _REFUSED: Final = {
     "LOAD_NAME": "reads the name '{}' from a namespace of its own",
@@ -62,9 +63,9 @@ class Refusal(Exception):
 
 
 class Step(NamedTuple):
-    """`kind` is "local", "store", "global", "free", "attribute", "import", "import from", "constant", "asking" (for
-    `getattr` or `hasattr` of a name that is written out, which follows as an attribute), "asking for any" (for a call
-    of them with a name that is computed) or "other".
+    """`kind` is "local", "store", "global", "free", "attribute", "import", "import from", "constant", "call", "asking"
+    (for `getattr` or `hasattr` of a name that is written out, which follows as an attribute), "asking for any" (for a
+    call of them with a name that is computed) or "other".
 
     `called`: a global is loaded to be called at once.
     `joined`: another step than the one before may have come here, so that an attribute may be that of another value.
@@ -203,15 +204,31 @@ def _asked(steps: tuple[Step, ...]) -> tuple[Step, ...]:
             continue
         if step.called:
             found[index] = step._replace(kind="asking for any")
-        place = index + 2
-        while place < len(steps) and steps[place].kind == "attribute":
-            place += 1
-        if place < len(steps) and steps[place].kind == "constant" and steps[index + 1].kind in _LOADED:
+        place = _behind(steps, index + 1, _LOADED)
+        if place is not None and steps[place].kind == "constant" and _ends(steps, place + 1):
             name = steps[place].name
             if isinstance(name, str) and name.isidentifier() and (step.name == "hasattr" or name[:2] != "__"):
                 found[index] = step._replace(kind="asking")
                 found[place] = Step("attribute", name, step.line, optional=True)
     return tuple(found)
+
+
+def _behind(steps: tuple[Step, ...], place: int, kinds: tuple[str, ...]) -> int | None:
+    """The place behind a value that is loaded there, and behind attributes of it; None if there is none."""
+    if place >= len(steps) or steps[place].kind not in kinds:
+        return None
+    place += 1
+    while place < len(steps) and steps[place].kind == "attribute":
+        place += 1
+    return place if place < len(steps) else None
+
+
+def _ends(steps: tuple[Step, ...], place: int) -> bool:
+    """Whether a call of two arguments follows, or a third one and its call: a text before may begin an expression."""
+    if place < len(steps) and steps[place].kind == "call":
+        return bool(steps[place].name == 2)
+    behind = _behind(steps, place, (*_LOADED, "constant"))
+    return behind is not None and steps[behind].kind == "call" and steps[behind].name == 3
 
 
 class Scope:

@@ -44,7 +44,7 @@ from srcgrad.tracing.unasked import attribute
 CONTAINERS: Final = (list, dict, tuple)
 MANY: Final = 128
 """The constants in a container from which they have one guard together."""
-MOST_ASKED: Final = 256
+MOST_ASKED: Final = 128
 """The most names that traces ask for: each is found by a trace of its own."""
 DETERMINED: Final = frozenset(
     {"pdf", "logpdf", "pmf", "logpmf", "cdf", "logcdf", "sf", "logsf", "ppf", "isf", "entropy"}

@@ -40,6 +40,11 @@ class Layer:
         return getattr(np, self.kind)(x) if hasattr(np, self.kind) else getattr(self, f"{self.kind}")(x)
 
 
+class Gains:
+    def __init__(self) -> None:
+        self.gain, self.factor = 1.0, 2.0
+
+
 @dataclasses.dataclass
 class Settings:
     rate: float
@@ -250,3 +255,16 @@ def test_what_a_captured_getter_reads_is_watched() -> None:
     np.testing.assert_array_equal(slope(X), np.ones(3))
     layer.gain = 5.0
     np.testing.assert_array_equal(slope(X), np.full(3, 5.0))
+
+
+def test_names_that_begin_with_a_text_that_is_written_out() -> None:
+    layer, end = Gains(), "n"
+
+    def f(x: Any) -> Any:
+        found = getattr(layer, f"gai{end}") + getattr(layer, "gai" + end, 1.0) + getattr(layer, "nothing", -1.0)
+        return np.sum(x) * (found + getattr(layer, "more", layer.factor) + getattr(layer, "more", 2.0 * layer.factor))
+
+    slope = sg.grad(f)
+    np.testing.assert_array_equal(slope(X), np.full(3, 7.0))
+    layer.gain = 5.0
+    np.testing.assert_array_equal(slope(X), np.full(3, 15.0))
