@@ -48,7 +48,7 @@ def branches(x: Any) -> Any:
     return np.sum(y) + (x[0] if x[2] > 0 else x[1] ** 2)
 
 
-@converted("`while` with `else` or a walrus")
+@converted("`while` with `else` or a walrus, also behind `and` or `or`: `while ok and (n := n + 1) < 20:`")
 def whiles(x: Any) -> Any:
     y, n = x[0] ** 2, 0
     while (z := y * 1.5) < 20:
@@ -58,6 +58,8 @@ def whiles(x: Any) -> Any:
         y += z
     while n < abs(x[2]) * 5 and print("again", n) is None:
         n += 1
+    while y > 1.0 and (n := n + 1) < 20:
+        y = y * 0.75
     return y * n
 
 

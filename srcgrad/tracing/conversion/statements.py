@@ -26,6 +26,7 @@ from srcgrad.tracing.conversion.names import (
     thunk,
 )
 from srcgrad.tracing.conversion.sources import Unconvertible
+from srcgrad.tracing.conversion.walrus import without_binding_tests
 from srcgrad.tracing.conversion.written import MAKING, Sources, fresh, written_names
 
 CREATORS = frozenset({"array", "eye", "identity", "arange", "linspace", "copy", "asarray", "tile", "diag", "repeat"})
@@ -51,7 +52,7 @@ def convert_function(node: ast.FunctionDef, outer: StatementConverter | None = N
     body = node.body
     documentation = body[:1] if ast.get_docstring(node, clean=False) is not None else []
     body = without_histories(body[len(documentation) :] or [ast.copy_location(ast.Pass(), body[0])], names)
-    body = Lowering().function(body)
+    body = Lowering().function(without_binding_tests(body))
     scope = StatementConverter(names, body, first)
     converted = scope.block(body)
     node.body = [*documentation, *scope.declarations(body[0]), *converted]
