@@ -456,3 +456,24 @@ def test_a_known_path_is_left_where_the_function_reads_something_else(monkeypatc
         assert held() is None  # it is in no cycle
     finally:
         gc.enable()
+
+
+def test_a_generator_without_an_end_that_a_value_ends() -> None:
+    def estimates(x: Any) -> Iterator[Any]:
+        y = x
+        while True:
+            y = 0.5 * (y + 2.0 / y)
+            yield y
+
+    def f(x: Any) -> Any:
+        before = x
+        for y in estimates(x):
+            if abs(y - before) < 1e-9:
+                break
+            before = y
+        return before * x
+
+    slope = sg.grad(f)
+    for x in (1.0, 1.5, 40.0):
+        np.testing.assert_allclose(slope(x), 2**0.5, rtol=1e-6)
+    assert "a value says when it ends" in sg.explain(slope)(1.0)["how it runs"]

@@ -37,6 +37,8 @@ from srcgrad.tracing.tracer import Deferring, Tracer, from_value
 Appended = Callable[[], tuple[tuple[Any, bool], ...]] | None
 MOST_UNROLLED: Final = 20_000
 """A loop of more trips that cannot be one region is not traced trip by trip."""
+MOST_ENDED: Final = 1000
+"""The most trips through an iterator, which may have no end, that are written out where a value says when they end."""
 MOST_WRITTEN_OUT: Final = 512
 """The operations of all trips of a short loop, beyond which those after the first are one region.
 
@@ -256,7 +258,9 @@ def run_through(
                     rest_region(items, position + 1, body, go_on, get, put, names, visible)
                     exhaust(iterable)
                     return
-                for other in iterator:
+                for more, other in enumerate(iterator):
+                    if more > MOST_ENDED and not isinstance(iterable, Sized):
+                        raise Refused(f"a for makes more than {MOST_ENDED} trips, and a value says when it ends")
                     if_(go_on(), functools.partial(body, other), lambda: None, get, put, names, visible)
                 return
             if not answer:
