@@ -125,6 +125,8 @@ def static_key(value: object, is_pure: IsPure, floats: bool = False) -> Hashable
         return kind, value
     if isinstance(value, np.dtype):
         return "dtype", value
+    if kind.__module__ == "fractions" and kind.__name__ == "Fraction":
+        return kind, getattr(value, "numerator"), getattr(value, "denominator")  # noqa: B009
     if isinstance(value, enum.Enum):
         if not is_plain_enum(kind):
             return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fractions
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
@@ -79,3 +80,12 @@ def test_defaults_that_python_passes_over_are_passed_over() -> None:
     assert sg.jit(f)() == 6.0
     f.__defaults__ = (5.0, 2.0, 4.0)
     assert sg.jit(f)(np.ones(2)) == 8.0
+
+
+@pytest.mark.filterwarnings("error::srcgrad.RetraceWarning")
+def test_a_captured_fraction_is_guarded() -> None:
+    part = fractions.Fraction(1, 4)
+    slope = sg.grad(lambda x: part * x[0] + float(part) * x[1] ** 2)
+    np.testing.assert_array_equal(slope(np.ones(2)), [0.25, 0.5])
+    part = fractions.Fraction(3, 4)
+    np.testing.assert_array_equal(slope(np.ones(2)), [0.75, 1.5])
