@@ -154,7 +154,9 @@ Known = Captures | Trivial
 
 
 def code_of(function: Any) -> Hashable:
-    """What identifies a function's code: its code object, through transforms and partials; None if it has none."""
+    """What identifies a function's code: its code object, through transforms and partials, or the program of a linear
+    map; None if it has none.
+    """
     if type(function) is types.FunctionType and not function.__dict__:
         return function.__code__
     while True:
@@ -167,7 +169,7 @@ def code_of(function: Any) -> Hashable:
             break
         function = inner
     code: Hashable = attribute(function, "__code__")
-    return code
+    return attribute(function, "__srcgrad_code__") if code is None else code
 
 
 class Table:

@@ -20,7 +20,7 @@ from srcgrad.annotations import signature_of
 from srcgrad.boundary import checked, described
 from srcgrad.cache import PURE_FUNCTIONS
 from srcgrad.differentiate import plural, rebuild, tree_text
-from srcgrad.errors import ArgumentError, CustomRuleError, SrcgradError
+from srcgrad.errors import ArgumentError, CustomRuleError, SrcgradError, StructureError
 from srcgrad.ir.core import Region, Value, zeros
 from srcgrad.ir.opdef import REGISTRY
 from srcgrad.ir.types import ArrayType
@@ -251,42 +251,61 @@ class custom_jvp(Ruled[P, R]):
     @checked
     def __init__(self, fun: Callable[P, R], nondiff_argnums: Sequence[int] = ()) -> None:
         super().__init__(fun, nondiff_argnums)
-        self.rule: Callable[..., Any] | None = None
+        self.rules: tuple[Callable[..., Any] | None, ...] = (None,)
+        """The rule, or one for each argument."""
+        self.by_argument = False
 
     @checked
     def defjvp(self, jvp: Callable[..., Any]) -> Callable[..., Any]:
         """Set the rule ``jvp(*nondiff, primals, tangents) -> (out, tangent_out)``; returns it."""
         if not callable(jvp):
             raise CustomRuleError(f"defjvp takes a function, not {described(jvp)}")
-        self.rule = jvp
+        self.rules, self.by_argument = (jvp,), False
         return jvp
 
+    @checked
     def defjvps(self, *jvps: Callable[..., Any] | None) -> None:
         """Set a rule per argument: ``jvp(tangent, out, *primals) -> tangent_out``; None is a zero derivative."""
+        for rule in jvps:
+            if rule is not None and not callable(rule):
+                raise CustomRuleError(f"defjvps takes a function or None for each argument, not {described(rule)}")
+        if self.nondiff_argnums:
+            raise CustomRuleError(
+                "defjvps has a rule for every argument, and none for those of nondiff_argnums",
+                hint="give one rule with defjvp, which takes these arguments first",
+            )
+        self.rules, self.by_argument = jvps, True
 
-        def rule(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> Any:
-            out = self(*primals)  # type: ignore[call-arg]
-            parts = [jvp(t, out, *primals) for jvp, t in zip(jvps, tangents, strict=True) if jvp is not None]
-            total = functools.reduce(lambda left, right: tree_map(lambda a, b: a + b, left, right), parts)
-            return out, total
-
-        self.rule = rule
+    def sum_of_rules(self, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> Any:
+        """The rule that the rules of the arguments make together."""
+        out = self(*primals)  # type: ignore[call-arg]
+        if len(self.rules) != len(primals):
+            raise CustomRuleError(
+                f"defjvps gave {self.name} {plural(len(self.rules), 'rule')}, but it has "
+                f"{plural(len(primals), 'argument')}",
+                hint="give a rule, or None, for each argument",
+            )
+        given = [(rule, tangent) for rule, tangent in zip(self.rules, tangents, strict=True) if rule is not None]
+        parts = [called(rule, (t, out, *primals), f"a rule of {self.name}") for rule, t in given]
+        if not parts:
+            return out, tree_map(zero_tangent, out)
+        return out, functools.reduce(lambda left, right: tree_map(lambda a, b: a + b, left, right), parts)
 
     @property
     def __srcgrad_static__(self) -> Any:
-        return (self.kind, self.nondiff_argnums)
+        return (self.kind, self.nondiff_argnums, self.by_argument)
 
     @property
     def __srcgrad_wrapped__(self) -> Any:
-        return (self.f, self.rule)
+        return (self.f, *self.rules)
 
-    def __srcgrad_rewrap__(self, f: Callable[..., Any], rule: Callable[..., Any] | None) -> Any:
+    def __srcgrad_rewrap__(self, f: Callable[..., Any], *rules: Callable[..., Any] | None) -> Any:
         other: Any = type(self)(f, self.nondiff_argnums)
-        other.rule = rule
+        other.rules, other.by_argument = rules, self.by_argument
         return other
 
     def apply(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        rule = self.rule
+        rule = self.sum_of_rules if self.by_argument else self.rules[0]
         if rule is None:
             raise CustomRuleError(
                 f"{self.name} is a custom_jvp without a rule", hint=f"@{self.name}.defjvp above the rule"
@@ -362,11 +381,14 @@ def fitted(value: Any, type: ArrayType, what: str) -> Tracer:
     """A value a rule returned, as the type it must have.
 
     Raises:
-        CustomRuleError: its shape differs, or it is complex where a real value is needed.
+        CustomRuleError: it is no array, its shape differs, or it is complex where a real value is needed.
     """
     if value is None:
         return from_value(zeros(type))
-    tracer = as_tracer(value)
+    try:
+        tracer = as_tracer(value)
+    except SrcgradError:
+        raise CustomRuleError(f"{what} gives {returned(value)} where {type} is needed") from None
     if tracer.shape != type.shape or (tracer.dtype.kind == "c" and type.dtype.kind != "c"):
         raise CustomRuleError(f"{what} gives {tracer.type} where {type} is needed", hint="its shape must be the same")
     return tracer if tracer.dtype == type.dtype else tracer.astype(type.dtype)
@@ -513,8 +535,12 @@ class custom_vjp(Ruled[P, R]):
                 hint="bwd(residuals, cotangent) -> (ct,); None stands for zero",
             )
         leaves: list[Any] = []
-        for cotangent, tree in zip(found, trees, strict=True):
-            leaves += [None] * tree.num_leaves if cotangent is None else flatten_up_to(tree, cotangent)
+        for position, (cotangent, tree) in enumerate(zip(found, trees, strict=True)):
+            try:
+                leaves += [None] * tree.num_leaves if cotangent is None else flatten_up_to(tree, cotangent)
+            except StructureError as error:
+                what = f"bwd of {self.name}: the cotangent of argument {position}"
+                raise CustomRuleError(f"{what}: {error.message}", hint="give it the argument's containers") from None
         types = [spec.type for spec in (given.specs[place] for place in given.places) if spec is not None]
         return [
             fitted(leaves[place], type, f"bwd of {self.name}") for place, type in zip(given.places, types, strict=True)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+import functools
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -234,16 +236,40 @@ class Later(NamedTuple):
         return [own(result) for result in self.run(arguments)]
 
 
-class VjpFunction:
-    """The pullback of `vjp`: from a cotangent of the output to a tuple of cotangents, one per primal."""
+class LinearMap:
+    """A linear map that a call of vjp or linearize returns: what it holds, and what other transforms see of it.
 
-    __slots__ = ("_finish", "_later", "_tree", "_types")
+    A map whose program is kept is captured as transformed functions are: its residuals are hidden inputs, so that one
+    program serves the maps of all points. That of a function which is traced again at each call has no such program.
+    """
 
-    def __init__(self, later: Later, tree: TreeDef, types: list[ArrayType | None], finish: Any) -> None:
+    def __init__(self, later: Later, types: list[ArrayType | None], finish: Any) -> None:
         self._later = later
-        self._tree = tree
         self._types = types
         self._finish = finish
+        if "executable" in vars(later.run):
+            self.__srcgrad_code__ = later.stage
+            self.__srcgrad_static__ = (type(self), later.stage)
+
+    @functools.cached_property
+    def __srcgrad_wrapped__(self) -> tuple[Any, ...]:
+        return (None, *map(as_array, self._later.residuals))
+
+    def __srcgrad_rewrap__(self, function: None, *residuals: Any) -> Self:
+        other = copy.copy(self)
+        vars(other).pop("__srcgrad_wrapped__", None)
+        other._later = self._later._replace(residuals=residuals)
+        return other
+
+
+class VjpFunction(LinearMap):
+    """The pullback of `vjp`: from a cotangent of the output to a tuple of cotangents, one per primal."""
+
+    __name__ = "vjp_fn"
+
+    def __init__(self, later: Later, tree: TreeDef, types: list[ArrayType | None], finish: Any) -> None:
+        super().__init__(later, types, finish)
+        self._tree = tree
 
     @checked
     def __call__(self, *cotangents: Any) -> tuple[Any, ...]:
@@ -273,16 +299,14 @@ class VjpFunction:
         return f"<vjp_fn of {self._tree!r}>"
 
 
-class LinearFunction:
+class LinearFunction(LinearMap):
     """The linear map of `linearize`: from tangents, one per primal, to the output's tangent."""
 
-    __slots__ = ("_finish", "_later", "_trees", "_types")
+    __name__ = "linear_fn"
 
     def __init__(self, later: Later, trees: tuple[TreeDef, ...], types: list[ArrayType | None], finish: Any) -> None:
-        self._later = later
+        super().__init__(later, types, finish)
         self._trees = trees
-        self._types = types
-        self._finish = finish
 
     @checked
     def __call__(self, *tangents: Any) -> Any:

@@ -168,6 +168,72 @@ def test_none_as_a_cotangent_and_defjvps() -> None:
 
     g.defjvps(lambda t, out, x, y: t * y, None)
     assert sg.grad(g, (0, 1))(2.0, 3.0) == (3.0, 0.0)
+    g.defjvps(None, None)
+    assert sg.grad(g, (0, 1))(2.0, 3.0) == (0.0, 0.0)
+    g.defjvp(lambda primals, tangents: (primals[0] * primals[1], tangents[1] * 7.0))
+    assert sg.grad(g, (0, 1))(2.0, 3.0) == (0.0, 7.0)
+
+
+@pytest.mark.filterwarnings("error::srcgrad.RetraceWarning")
+def test_rules_of_arguments_are_one_program_that_reads_them_at_each_call() -> None:
+    """They stand in a tuple, for which such functions were traced again at each call."""
+    scale = 2.0
+
+    @sg.custom_jvp
+    def g(x: Any, y: Any) -> Any:
+        return {"z": x * y}
+
+    g.defjvps(lambda t, out, x, y: {"z": scale * t * out["z"]}, lambda t, out, x, y: {"z": 5.0 * t})
+    gradient = sg.grad(lambda x, y: g(x, y)["z"], (0, 1))
+    assert gradient(2.0, 3.0) == (12.0, 5.0)
+    scale = 4.0
+    assert gradient(2.0, 3.0) == (24.0, 5.0)
+    assert sg.jvp(g, (2.0, 3.0), (1.0, 10.0))[1] == {"z": 74.0}
+    assert sg.grad(lambda x: sg.grad(lambda x: g(x, 3.0)["z"])(x))(2.0) == 4.0 * 4.0 * 6.0
+    g.defjvps(lambda t, out, x, y: {"z": scale * t * out["z"]}, None)
+    assert gradient(2.0, 3.0) == (24.0, 0.0)
+
+
+def test_one_rule_and_rules_of_arguments_are_other_programs() -> None:
+    def rule(*given: Any) -> Any:
+        if len(given) == 3:  # a tangent, the output, the primal
+            return given[0] * 5.0
+        (x,), (t,) = given
+        return x * 2.0, t * 3.0
+
+    g = sg.custom_jvp(lambda x: x * 2.0)
+    gradient = sg.grad(lambda x: g(x))
+    for _ in range(2):
+        g.defjvp(rule)
+        assert gradient(1.0) == 3.0
+        g.defjvps(rule)
+        assert gradient(1.0) == 5.0
+
+
+def test_rules_of_arguments_that_do_not_fit_them() -> None:
+    g = sg.custom_jvp(lambda x, y: x * y)
+    with pytest.raises(CustomRuleError, match="a function or None for each argument, not 3"):
+        g.defjvps(3, None)  # type: ignore[arg-type]
+    g.defjvps(lambda t, out, x, y: t * y)
+    with pytest.raises(CustomRuleError, match=r"1 rule, but it has 2 arguments"):
+        sg.grad(g)(2.0, 3.0)
+    with pytest.raises(CustomRuleError, match="none for those of nondiff_argnums"):
+        sg.custom_jvp(lambda x, n: x**n, nondiff_argnums=(1,)).defjvps(lambda t, out, x: t)
+
+
+@pytest.mark.parametrize(
+    ("back", "said"),
+    [
+        (lambda _, ct: ({"a": ct}, {"a": ct}), "gives {'a': .*}, where .* where f64"),
+        (lambda _, ct: ("ct", None), "gives a str where f64"),
+        (lambda _, ct: (ct, ct), r"the cotangent of argument 1: .*expected a dict with the keys \['a'\]"),
+    ],
+)
+def test_cotangents_of_another_structure_are_errors_of_the_rule(back: Any, said: str) -> None:
+    f = sg.custom_vjp(lambda x, p: x * p["a"])
+    f.defvjp(lambda x, p: (x * p["a"], None), back)
+    with pytest.raises(CustomRuleError, match=said):
+        sg.grad(f)(2.0, {"a": 3.0})
 
 
 def test_integer_arguments_of_rules() -> None:

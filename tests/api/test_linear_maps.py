@@ -1,0 +1,118 @@
+"""What vjp and linearize return, under other transforms and read from outside by functions."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import srcgrad as sg
+from srcgrad import cache
+
+X = np.array([0.5, 2.0, -1.0])
+
+
+@pytest.fixture(autouse=True)
+def one_program() -> Iterator[None]:
+    """No function is traced again at each call."""
+    sg.clear_caches()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", sg.RetraceWarning)
+        yield
+
+
+def first_of(pull: Any) -> Any:
+    return lambda t: pull(t)[0]
+
+
+def programs() -> int:
+    return len(cache.PROGRAMS.entries)
+
+
+@pytest.mark.parametrize("backend", ["llvm", "numpy", "xla"])
+def test_one_program_maps_the_pullbacks_of_all_points(backend: str) -> None:
+    counts = set()
+    for shift in range(6):  # after some of which machine code answers
+        _, pull = sg.vjp(lambda x: np.sin(x) * x, X + shift, backend=backend)
+        _, push = sg.linearize(lambda x: np.sin(x) * x, X + shift, backend=backend)
+        slope = np.diag(np.cos(X + shift) * (X + shift) + np.sin(X + shift))
+        np.testing.assert_allclose(sg.vmap(pull, backend=backend)(np.eye(3))[0], slope, rtol=1e-14)
+        np.testing.assert_allclose(sg.vmap(push, backend=backend)(np.eye(3)), slope, rtol=1e-14)
+        np.testing.assert_allclose(sg.jacrev(push, backend=backend)(X), slope, rtol=1e-14)
+        np.testing.assert_allclose(sg.jacfwd(first_of(pull), backend=backend)(X), slope, rtol=1e-14)
+        counts.add(programs())
+    assert len(counts) == 1
+
+
+@pytest.mark.parametrize("backend", ["llvm", "numpy"])
+def test_functions_read_linear_maps_from_outside(backend: str) -> None:
+    def model(p: Any, n: int, order: Any) -> Any:
+        return {"y": p["a"][order] * p["b"] ** n, "n": n}
+
+    for scale in (1.0, 2.0, 3.0):
+        point = {"a": scale * X, "b": 2.0 * scale}
+        order = np.argsort(X * (-1) ** scale)
+        out, pull = sg.vjp(model, point, 2, order, backend=backend)
+
+        def energy(t: Any, pull: Any = pull) -> Any:
+            back, *_ = pull({"y": t, "n": 0})
+            return np.sum(back["a"] ** 2) * back["b"]
+
+        back = np.zeros(3)
+        back[order] = X * point["b"] ** 2
+        slope = 2.0 * point["b"] * point["a"][order]
+        value = np.sum(back**2) * np.dot(slope, X)
+        assert sg.jit(energy, backend=backend)(X) == pytest.approx(value, rel=1e-14)
+        expected = 2.0 * point["b"] ** 4 * X * np.dot(slope, X) + np.sum(back**2) * slope
+        np.testing.assert_allclose(sg.grad(energy, backend=backend)(X), expected, rtol=1e-13)
+        np.testing.assert_allclose(sg.jacfwd(energy, backend=backend)(X), expected, rtol=1e-13)
+        assert out["n"] == 2
+    sg.grad(energy, backend=backend)(X)
+    assert programs() == 4  # the pullback, the value, and both derivatives
+
+
+def test_the_pullback_keeps_its_point() -> None:
+    point = X.copy()
+    _, pull = sg.vjp(lambda x: x * x, point)
+    mapped = sg.vmap(pull)
+    np.testing.assert_array_equal(mapped(np.eye(3))[0], np.diag(2.0 * X))
+    point[:] = 0.0
+    np.testing.assert_array_equal(mapped(np.eye(3))[0], np.diag(2.0 * X))
+
+
+def test_a_pullback_within_a_trace_is_part_of_it() -> None:
+    def slopes(x: Any) -> Any:
+        _, pull = sg.vjp(lambda x: np.sin(x) * x[::-1], x)
+        return sg.vmap(pull)(np.eye(3))[0]
+
+    expected = sg.jacrev(lambda x: np.sin(x) * x[::-1])(X)
+    np.testing.assert_allclose(slopes(X), expected, rtol=1e-14)
+    np.testing.assert_allclose(sg.jit(slopes)(X), expected, rtol=1e-14)
+    sg.testing.check_grads(slopes, (X,), order=2)
+
+
+def test_maps_of_functions_that_are_traced_at_each_call_make_no_programs() -> None:
+    """Each would be another: they are traced again themselves."""
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", sg.RetraceWarning)
+        counts = set()
+        for shift in (0.0, 1.0, 2.0, 3.0):
+            _, pull = sg.vjp(lambda x: x * np.unique(x)[0], X + shift)
+            found = sg.vmap(pull)(np.eye(3))[0]
+            expected = np.diag(np.full(3, shift - 1.0))
+            expected[:, 2] += X + shift
+            np.testing.assert_allclose(found, expected, rtol=1e-14)
+            counts.add(programs())
+    assert len(counts) == 1
+
+
+def test_a_function_that_reads_another_map_is_another_program() -> None:
+    for shift in range(5):
+        _, one = sg.vjp(lambda x: np.sin(x + 0.0), X + shift)  # each has one array of residuals
+        _, other = sg.vjp(lambda x: x * x, X + shift)
+        np.testing.assert_allclose(sg.jit(first_of(one))(X), X * np.cos(X + shift), rtol=1e-14)
+        np.testing.assert_allclose(sg.jit(first_of(other))(X), X * 2.0 * (X + shift), rtol=1e-14)
