@@ -172,7 +172,7 @@ def write_svd(operation: Operation, name: str, target: Target) -> Step | None:
 def write_pinv(operation: Operation, name: str, target: Target) -> Step | None:
     """With conj(A) = U diag(s) V^H it is V^H^T diag(1/s) U^T, which in rows is U diag(1/s) V^H by columns."""
     w = lapack(operation, target)
-    if w is None or operation.attrs["hermitian"]:
+    if w is None or operation.attrs["hermitian"] or not w.rows * w.columns:  # LAPACK prints that it wants no empty ones
         return None
     m, n, count = w.rows, w.columns, min(w.rows, w.columns)
     matrix, values, u, vh = w.space(m * n), w.space(count, F64), w.space(m * count), w.space(count * n)

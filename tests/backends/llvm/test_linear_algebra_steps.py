@@ -562,6 +562,19 @@ def test_rectangles(dtype: str, m: int, n: int) -> None:
         agree("lstsq", a, random(*stack, m, 3, dtype=dtype), ulps=1000.0, rcond=1e-12)
 
 
+def test_empty_matrices_print_nothing(capfd: pytest.CaptureFixture[str]) -> None:
+    """LAPACK, which is asked for the size of its workspace when a step is written, prints what it does not take."""
+    for a in (np.zeros((0, 0)), np.zeros((0, 3)), np.zeros((2, 0, 3)), np.zeros((3, 0))):
+        for name, attrs in (
+            ("pinv", {"rcond": 1e-12, "hermitian": False}),
+            ("svd", {"full_matrices": False}),
+            ("svdvals", {}),
+            ("qr", {"mode": "reduced"}),
+        ):
+            native(make_operation(name, a, **attrs)[0])
+    assert capfd.readouterr() == ("", "")
+
+
 @pytest.mark.parametrize("dtype", LAPACK_DTYPES)
 def test_full_singular_vectors(dtype: str) -> None:
     """All vectors are orthonormal, and the product is the matrix."""
