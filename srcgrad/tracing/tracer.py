@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from srcgrad.errors import (
+    ArgumentError,
     AxisError,
     MutationError,
     NoAttributeError,
@@ -391,7 +392,7 @@ class Tracer(Asked):
         if order == "A" and not self.in_c_order() and self.ghost().flags.fnc:
             return self.reshape(requested, order="F", copy=copy)
         if order not in ("C", "A"):
-            raise UnsupportedError(f"reshape with order={order!r} is not supported", hint="use order='C' or 'F'")
+            raise ArgumentError(f"order {order!r} is not permitted for reshaping", hint="use order='C', 'F' or 'A'")
         target = self.target_shape(requested)
         if not copy and self.reshape_is_view(target):
             return Tracer(self.storage, (*self.chain, ReshapeView(target)), ArrayType(self.dtype, target))

@@ -169,6 +169,7 @@ SELECTION: list[Case] = [
         (V,),
     ),
     ("choose", lambda i, x: np.choose(i % 3, [x, x**2, 1.0], mode="clip"), (np.array([0, 1, 2, 5, 1]), V)),
+    ("choose, checked", lambda i, x: np.choose(i, [x, x * 2]), (np.array([0, 1, 0, 0, 1]), V)),
     (
         "clip",
         lambda x: (

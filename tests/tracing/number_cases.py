@@ -570,7 +570,6 @@ CONCRETE: list[Case] = [
         lambda x: (np.unique(np.round(x)), *np.unique(np.round(x), return_index=True, return_counts=True)),
         (V,),
     ),
-    ("choose", lambda i, x: np.choose(i, [x, x * 2]), (np.array([0, 1, 0, 0, 1]), V)),
     ("place", writes(lambda y: np.place(y, y > 0, [1.0, 2.0])), (V,)),
     ("trim_zeros", lambda x: np.trim_zeros(x * MASK), (V,)),
     ("real_if_close", lambda x: np.real_if_close(x * 0 + 1.0), (C,)),

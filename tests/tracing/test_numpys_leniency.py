@@ -27,6 +27,15 @@ CASES: dict[str, Callable[[Any], Any]] = {
     "axes of a transposition in an array": lambda x: np.transpose(x, np.array([1, 0])) ** 2,
     "the old name of a mode of qr": lambda x: np.linalg.qr(x, mode="full")[1] * x[0, 0],
     "columns of one row are variables": lambda x: np.cov(x[:1], rowvar=False, ddof=0) + x[0],
+    "indices of take that are no whole numbers": lambda x: np.take(x, [0.0, 1.9, -1.0], axis=1) ** 2,
+    "an index of take that is no whole number": lambda x: np.take(x, 1.5, mode="wrap") * x,
+    "truth values as indices of take": lambda x: np.take(x, x > 2.5) ** 2,
+    "no indices of take": lambda x: np.take(x, []).sum() + x,
+    "the logarithm of no exponentials": lambda x: np.exp(np.logaddexp.reduce(x[:0], axis=0)) + x,
+    "all logarithms of no exponentials": lambda x: np.exp(np.logaddexp.reduce(x[:0], axis=None)) + x,
+    "the rank of no rows": lambda x: np.linalg.matrix_rank(x[:0]) + x,
+    "the ranks of matrices without columns": lambda x: np.linalg.matrix_rank(x[None, :, :0])[0] + x,
+    "axes of a median in a list": lambda x: np.median(x, axis=[0, 1]) * x,
     "whole": lambda x: x[True] ** 2,
     "nothing": lambda x: x[False].sum() + x,
 }
@@ -53,6 +62,7 @@ def test_what_numpy_refuses_is_refused() -> None:
         lambda x: np.nanmean(x[0, 1], axis=1),
         lambda x: np.quantile(x[:0], 0.5, axis=0),
         lambda x: np.take_along_axis(x, x > 1.0, 1),
+        lambda x: np.take_along_axis(x, np.zeros((3, 1), int), 1),
         lambda x: np.put_along_axis(x.copy(), x > 1.0, 1.0, 1),
     ):
         with pytest.raises((IndexError, np.exceptions.AxisError)):
@@ -99,3 +109,35 @@ def test_attributes_are_those_of_this_numpy(name: str) -> None:
 
     np.testing.assert_array_equal(sg.jit(f)(X), f(X))
     np.testing.assert_array_equal(sg.jvp(f, (X,), (X,))[1], f(X))
+
+
+@pytest.mark.parametrize("backend", ["llvm", "numpy"])
+@pytest.mark.parametrize("function", [np.var, np.std, np.nanvar, np.nanstd])
+def test_degrees_of_freedom_may_be_traced(function: Any, backend: str) -> None:
+    def f(x: Any, ddof: Any) -> Any:
+        return function(x, axis=1, ddof=ddof) + function(x, axis=0, correction=ddof, keepdims=True).sum()
+
+    np.testing.assert_allclose(sg.jit(f, backend=backend)(X, 0.5), f(X, 0.5), rtol=1e-14)
+    with sg.use_backend(backend):
+        sg.testing.check_grads(f, (X, 0.5), order=2)
+
+
+def test_arguments_that_numpy_refuses_are_refused() -> None:
+    for f in (
+        lambda x: np.sum(x, axis=[0, 1]),
+        lambda x: np.max(x, axis=[0]),
+        lambda x: np.mean(x, axis=[0, 1]),
+        lambda x: np.std(x, axis=[1]),
+        lambda x: np.any(x > 0.0, axis=[0]),
+        lambda x: np.argmax(x, axis=0, out=np.zeros(3)),
+        lambda x: np.take(x, np.array([1.0])),
+        lambda x: np.take(x, x),
+        lambda x: np.reshape(x, (3, 2), order="K"),
+    ):
+        with pytest.raises((TypeError, ValueError)):
+            f(X)
+        with pytest.raises((TypeError, ValueError)) as raised:
+            sg.jit(f)(X)
+        assert isinstance(raised.value, sg.SrcgradError)
+    with pytest.raises(ValueError, match="number sections"):  # NumPy divides by zero
+        sg.jit(lambda x: np.split(x, 0))(X)

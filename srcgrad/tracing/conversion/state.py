@@ -565,12 +565,17 @@ def raised_again(error: BaseException) -> BaseException:
 
 
 def emit_check(predicate: Any, kind: str, message: str) -> None:
-    """Raise the error when the program runs and the predicate does not hold; at once where it is known."""
+    """Raise the error when the program runs and the predicate does not hold; at once where it is known.
+
+    A division by zero is raised by the program in any case: one in a trace is a fault of srcgrad's.
+    """
     named = getattr(np.linalg if kind == "LinAlgError" else builtins, kind)
     if not unknown(predicate):
-        if not bool(predicate):
+        if bool(predicate):
+            return
+        if named is not ZeroDivisionError:
             raise named(message)
-        return
+        predicate = as_tracer(predicate)
     if innermost_attempt() is not None:
         failed: Any = np.logical_not(predicate if predicate.size == 1 else np.all(predicate))
         if fail_if(failed, lambda: named(message)):

@@ -83,6 +83,8 @@ def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any =
     a = as_tracer(A)
     if a.ndim < 2:
         return np.any(a != 0).astype(int)
+    if not a.size:
+        return np.zeros(a.shape[:-2], int)[()]
     s = svd(a, compute_uv=False, hermitian=hermitian)
     if tol is None:
         factor = max(a.shape[-2:]) * np.finfo(s.dtype).eps if rtol is None else as_array(rtol)[..., None]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from srcgrad.tracing.affine import ZERO, Affine
+from srcgrad.tracing.functions.registry import require
 from srcgrad.tracing.parts import Part
 from srcgrad.tracing.ragged import METHODS, RULES, Extent, Ragged, aligned, elementwise, moved, refused
 from srcgrad.tracing.tracer import Tracer, as_tracer
@@ -145,12 +146,10 @@ def function_name(name: str) -> str:
 
 def require_elements(a: Ragged, axes: Sequence[int], message: str) -> None:
     """NumPy's error where there are none, when the program runs."""
-    from srcgrad.tracing.conversion.state import emit_check  # which is written with the modules of tracing
-
     for axis in axes:
         extent = a.extents[axis]
         if extent is not None and extent.least() < 1:
-            emit_check(extent.length() > 0, "ValueError", message)
+            require(extent.length() > 0, "ValueError", message)
 
 
 extreme("max", np.max, np.argmax)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from srcgrad.errors import ShapeError
+from srcgrad.errors import DTypeError, ShapeError
 from srcgrad.ir.types import DType
 from srcgrad.tracing.functions.registry import (
     along_axis,
@@ -19,6 +19,7 @@ from srcgrad.tracing.functions.registry import (
     given,
     numpy_rule,
     reduced_axes,
+    require,
     scalar_if_rank0,
 )
 from srcgrad.tracing.tracer import Tracer, as_tracer, emit
@@ -205,7 +206,8 @@ def logaddexp_reduce(a: Any, axis: Any = 0, dtype: Any = None, out: Any = None, 
     x: Any = as_tracer(a) if dtype is None else cast(a, dtype)
     dtype = np.result_type(x.dtype, np.float16) if x.dtype.kind in "biu" else x.dtype
     x = cast(x, np.float64) if x.dtype.kind in "biu" else x
-    maxima: Any = as_array(max(x, axis, None, True))
+    least = np._NoValue if x.size else -np.inf  # the logarithm of no terms
+    maxima: Any = as_array(max(x, axis, None, True, least))
     shift = finite_constant(maxima)
     total = np.where(np.isinf(maxima), maxima, np.log(sum(np.exp(x - shift), axis, None, None, True)) + shift)
     found = total if keepdims else scalar_if_rank0(total.squeeze(axis))
@@ -219,6 +221,8 @@ def position(op: str, a: Any, axis: Any, out: Any, keepdims: Any) -> Any:
     x: Any = as_array(a)
     axes = reduced_axes(axis, x.ndim)
     shape = x.shape
+    if out is not None and not np.can_cast(out.dtype, np.intp):
+        raise DTypeError(f"Cannot cast array data from {out.dtype} to {np.dtype(np.intp)} according to the rule 'safe'")
     if axis is None or not x.ndim:
         x, axis = x.ravel(), 0
     axis = axis_of(axis, x.ndim)
@@ -394,9 +398,18 @@ def nancumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> 
 
 @numpy_rule("nanargmax")
 def nanargmax(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = np._NoValue) -> Any:
+    require_numbers(a, axis)
     return argmax(without_nan(a, -np.inf), axis, out, keepdims=keepdims)
 
 
 @numpy_rule("nanargmin")
 def nanargmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = np._NoValue) -> Any:
+    require_numbers(a, axis)
     return argmin(without_nan(a, np.inf), axis, out, keepdims=keepdims)
+
+
+def require_numbers(a: Any, axis: Any) -> None:
+    """NumPy's error where nothing but nan stands along the axis, when the program runs."""
+    x = as_tracer(a)
+    if x.dtype.kind in "fc":
+        require(~np.any(all(np.isnan(x), axis)), "ValueError", "All-NaN slice encountered")

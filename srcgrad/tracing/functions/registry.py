@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
-from srcgrad.errors import AxisError, ShapeError, UnsupportedError
+from srcgrad.errors import AxisError, DTypeError, ShapeError, UnsupportedError
 from srcgrad.ir.types import DType, dtype_name
 from srcgrad.tracing.trace import current_trace
 from srcgrad.tracing.tracer import FUNCTIONS, METHODS, SEQUENCES, Tracer, as_tracer, cast_value, from_value
@@ -76,9 +76,16 @@ def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
 
 def reduced_axes(axis: Any, ndim: int) -> tuple[int, ...]:
     """As `axes_of`; ``axis=0`` and ``axis=-1`` of a 0-d array are no error in NumPy's reductions."""
+    refuse_list(axis)
     if not ndim and isinstance(axis, (int, np.integer)) and axis in (0, -1):
         return ()
     return axes_of(axis, ndim)
+
+
+def refuse_list(axis: Any) -> None:
+    """NumPy's reductions take tuples of axes alone, other functions take lists too."""
+    if isinstance(axis, list):
+        raise DTypeError("axis= takes an integer or a tuple of integers, not a list")
 
 
 def ordered_axes(axis: Any, ndim: int) -> tuple[int, ...]:
@@ -108,6 +115,13 @@ def along_axis(x: Any, axis: Any) -> tuple[Any, int]:
 def finish(result: Any, out: Any = None) -> Any:
     """The result, written into ``out=`` if there is one."""
     return store(result, out if isinstance(out, tuple) else (out,), True)
+
+
+def require(predicate: Any, kind: str, message: str) -> None:
+    """Raise NumPy's error when the program runs and the predicate does not hold, or at once where that is known."""
+    from srcgrad.tracing.conversion.state import emit_check  # which is written with the modules of tracing
+
+    emit_check(predicate, kind, message)
 
 
 def cast(x: Any, dtype: Any) -> Any:

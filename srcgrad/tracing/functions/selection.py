@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from srcgrad.tracing.functions.registry import (
     numpy_rule,
     prefix,
     refuse,
+    require,
     scalar_if_rank0,
 )
 from srcgrad.tracing.functions.shapes import broadcast_to
@@ -85,8 +87,8 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
         index = np.clip(index, 0, count - 1)
     elif mode == "wrap":
         index = index % count
-    elif not np.all(np.isin(index.concrete("np.choose without mode='clip' or 'wrap'"), np.arange(count))):
-        raise ShapeError("invalid entry in choice array")
+    else:
+        require(np.all((index >= 0) & (index < count)), "ValueError", "invalid entry in choice array")
     result = operand(options[-1], dtype)
     for k in range(count - 2, -1, -1):
         result = where(index == k, operand(options[k], dtype), result)
@@ -221,7 +223,7 @@ def sinc(x: Any) -> Any:
 @numpy_rule("take", method="take")
 def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> Any:
     x, axis = along_axis(as_array(a), axis)
-    index: Any = as_tracer(indices)
+    index: Any = positions(indices)
     size = x.shape[axis]
     if mode == "wrap":
         index = index % size
@@ -231,6 +233,14 @@ def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "r
         raise UnsupportedError(f"np.take with mode={mode!r} is not supported", hint="use 'raise', 'wrap' or 'clip'")
     picked: Any = x[prefix(axis, from_value(index.read()))]
     return finish(scalar_if_rank0(picked), out)
+
+
+def positions(indices: Any) -> Any:
+    """Indices as ``np.take`` reads them: truth values are 0 and 1, and what is no array is rounded towards 0."""
+    index = as_tracer(indices)
+    if index.dtype.kind == "f" and (isinstance(indices, np.ndarray) or (index is indices and not index.scalar)):
+        raise DTypeError(f"Cannot cast array data from {index.dtype} to int64 according to the rule 'same_kind'")
+    return cast(index, np.intp) if index.dtype.kind in "bf" else index
 
 
 @numpy_rule("take_along_axis")
@@ -243,7 +253,10 @@ def take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> Any:
     axis = axis_of(axis, x.ndim)
     if index.ndim != x.ndim:
         raise ShapeError("`indices` and `arr` must have the same number of dimensions")
-    outer = broadcast_shape([(*x.shape[:axis], 1, *x.shape[axis + 1 :]), index.shape])
+    try:
+        outer = broadcast_shape([(*x.shape[:axis], 1, *x.shape[axis + 1 :]), index.shape])
+    except ShapeError as error:
+        raise IndexingError(f"shape mismatch: {error.message}") from None
     x = broadcast_tracer(x, (*outer[:axis], x.shape[axis], *outer[axis + 1 :]))
     return emit("take_along_axis", x, broadcast_tracer(cast(index, INT64), outer), axis=axis)
 
@@ -331,6 +344,9 @@ def unravel_index(indices: Any, shape: Any, order: str = "C") -> Any:
     """The digits of the index: traced arithmetic."""
     rest: Any = position(indices)
     sizes = tuple(shape) if np.iterable(shape) else (shape,)
+    count = math.prod(sizes)
+    message = f"an index is out of bounds for array with size {count}"
+    require(np.all((rest >= 0) & (rest < count)), "ValueError", message)
     digits = []
     for size in sizes if order == "F" else reversed(sizes):
         digits.append(rest % size)
@@ -340,7 +356,7 @@ def unravel_index(indices: Any, shape: Any, order: str = "C") -> Any:
 
 @numpy_rule("ravel_multi_index")
 def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: str = "C") -> Any:
-    """Indices that are not known while tracing are not checked in mode "raise"."""
+    """The index that the digits make: traced arithmetic."""
     sizes = tuple(dims) if np.iterable(dims) else (dims,)
     modes = (mode,) * len(sizes) if isinstance(mode, str) else tuple(mode)
     digits = [in_bounds(position(index), size, how) for index, size, how in zip(multi_index, sizes, modes, strict=True)]
@@ -366,7 +382,5 @@ def in_bounds(index: Any, size: int, mode: str) -> Any:
         return np.minimum(np.maximum(index, 0), size - 1)
     if mode != "raise":
         raise ShapeError(f"mode {mode!r} is none of 'raise', 'wrap' and 'clip'")
-    number = index.number()
-    if number is not None and not np.all((np.asarray(number) >= 0) & (np.asarray(number) < size)):
-        raise ShapeError("invalid entry in coordinates array")
+    require(np.all((index >= 0) & (index < size)), "ValueError", "invalid entry in coordinates array")
     return index

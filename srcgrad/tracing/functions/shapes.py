@@ -232,7 +232,7 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Tracer]:
     x = as_tracer(ary)
     if np.ndim(indices_or_sections) == 0:
         sections = operator.index(indices_or_sections)
-        if x.shape[axis_of(axis, x.ndim)] % sections:
+        if sections > 0 and x.shape[axis_of(axis, x.ndim)] % sections:
             raise ShapeError("array split does not result in an equal division")
     return array_split(x, indices_or_sections, axis)
 

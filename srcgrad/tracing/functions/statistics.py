@@ -21,6 +21,8 @@ from srcgrad.tracing.functions.registry import (
     numpy_rule,
     ordered_axes,
     reduced_axes,
+    refuse_list,
+    require,
     scalar_if_rank0,
 )
 from srcgrad.tracing.functions.shapes import broadcast_to
@@ -65,6 +67,7 @@ def mean(
 ) -> Any:
     x = as_tracer(a)
     inner, result = mean_dtypes(x, dtype)
+    refuse_list(axis)
     axes = axes_of(axis, x.ndim)
     total = sum_of(x, axes, inner, None, keepdims, where=where)
     return finish(quotient(total, number_of(x, axes, keepdims, where), result), out)
@@ -83,6 +86,7 @@ def deviation(
         ddof = correction
     x = as_tracer(a)
     inner, result = mean_dtypes(x, dtype)
+    refuse_list(axis)
     axes = axes_of(axis, x.ndim)
     count = number_of(x, axes, keepdims, where)
     centre = given(known_mean, None)
@@ -94,7 +98,9 @@ def deviation(
     difference: Any = as_tracer(x - centre) if asked else cast(cast(x, inner) - centre, inner)
     if given(where, True) is not True:
         difference = np.where(where, difference, difference.dtype.type(0))
-    divisor = float(np.maximum(count - ddof, 0)) if isinstance(count, int) else np.maximum(count - ddof, 0)
+    divisor: Any = np.maximum(count - ddof, 0)
+    if not isinstance(divisor, Tracer):
+        divisor = float(divisor)
     return difference, axes, divisor, result if asked else real_dtype(result)
 
 
@@ -154,7 +160,8 @@ def average(
         dtype = np.result_type(x.dtype, w.dtype, "f8") if x.dtype.kind in "biu" else np.result_type(x.dtype, w.dtype)
         if w.shape != x.shape:
             w = aligned_weights(x, w, axis)
-        scale = sum_of(w, axes, dtype, None, keepdims) if w.shape == x.shape else None
+        scale = sum_of(w, axes, dtype, None, keepdims)
+        require(np.all(scale != 0), "ZeroDivisionError", "Weights sum to zero, can't be normalized")
         result = sum_of(x * w, axes, dtype, None, keepdims) / scale
     if returned:
         return result, np.broadcast_to(scale, result.shape).copy() if result.ndim else scale
