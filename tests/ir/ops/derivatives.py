@@ -15,7 +15,15 @@ from srcgrad.ir.transforms.interpret import push_forward
 from srcgrad.ir.transforms.linear import Masked
 from srcgrad.ir.transforms.linearize import record
 from srcgrad.ir.transforms.transpose import pull_back
-from tests.ir.ops.harness import pull_back_function, push_forward_function, run, to_reals, type_of, unit_seeds
+from tests.ir.ops.harness import (
+    at_operands,
+    pull_back_function,
+    push_forward_function,
+    run,
+    to_reals,
+    type_of,
+    unit_seeds,
+)
 
 Array = np.ndarray[Any, Any]
 R = REGISTRY
@@ -39,13 +47,13 @@ def jacobian(function: Function, operands: Sequence[Any], mode: str) -> Array:
     active = range(len(arrays))
     found = []
     if mode == "forward":
-        pushed = push_forward_function(function, active, [0], "masked")
+        pushed = at_operands(push_forward_function(function, active, [0], "masked"), arrays)
         for seeds in unit_seeds([param.type for param in function.params]):
-            found.append(to_reals(run(pushed, [*arrays, *seeds])[::2]))
+            found.append(to_reals(pushed(seeds)[::2]))
         return np.array(found).T
-    pulled = pull_back_function(function, active, [0], "masked")
+    pulled = at_operands(pull_back_function(function, active, [0], "masked"), arrays)
     for seeds in unit_seeds([function.results[0].type], adjoint=True):
-        found.append(to_reals(run(pulled, [*arrays, *seeds])[::2], adjoint=True))
+        found.append(to_reals(pulled(seeds)[::2], adjoint=True))
     return np.array(found)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ import scipy.special
 import srcgrad.ir.ops.calls  # noqa: F401  registers the ops that hold regions, as the package does all others
 from srcgrad.backends.numpy import helpers
 from srcgrad.backends.numpy.evaluate import evaluate
-from srcgrad.ir.core import Builder, Function, Value, literal
+from srcgrad.ir.core import Builder, Function, Literal, Value, literal
 from srcgrad.ir.opdef import REGISTRY, Lin, Op, Sample, Tangent, Term, Zero
 from srcgrad.ir.transforms.batch import batch
 from srcgrad.ir.transforms.interpret import push_forward
@@ -105,6 +105,11 @@ class Case:
         return np.random.default_rng(1000 * len(self.op.name) + self.index)
 
     @cached_property
+    def programs(self) -> dict[tuple[str, str, tuple[int, ...]], Function]:
+        """The derivatives that were asked for, by what was asked."""
+        return {}
+
+    @cached_property
     def forward(self) -> tuple[Array, Array]:
         """The Jacobian and its structure (False: structurally zero), by columns."""
         return self.columns(self.operands)
@@ -112,30 +117,36 @@ class Case:
     @cached_property
     def reverse(self) -> tuple[Array, Array]:
         """The same, by rows."""
-        function = self.program("vjp", "masked")
+        run_at = at_operands(self.program("vjp", "masked"), self.operands)
         values, structure = np.zeros((2, self.output_size, self.input_size))
         for row, seeds in enumerate(unit_seeds([self.function.results[k].type for k in self.outputs], adjoint=True)):
-            found = run(function, [*self.operands, *seeds])
+            found = run_at(seeds)
             values[row] = to_reals(found[::2], adjoint=True)
             structure[row] = to_reals([widen(m, v) for v, m in zip(found[::2], found[1::2], strict=True)])
         return values, structure.astype(bool)
 
+    def alone(self, operand: int) -> tuple[Array, Array]:
+        """The columns of one operand, where no other one is active."""
+        return self.forward if self.active == [operand] else self.columns(self.operands, only=operand)
+
     def columns(self, operands: Sequence[Array], only: int | None = None) -> tuple[Array, Array]:
         active = self.active if only is None else [only]
-        function = self.program("jvp", "masked", tuple(active))
+        run_at = at_operands(self.program("jvp", "masked", tuple(active)), operands)
         seeds_of = [type_of(self.operands[k]) for k in active]
         found_values, found_structure = [], []
         for seeds in unit_seeds(seeds_of):
-            found = run(function, [*operands, *seeds])
+            found = run_at(seeds)
             found_values.append(to_reals(found[::2]))
             found_structure.append(to_reals([widen(m, v) for v, m in zip(found[::2], found[1::2], strict=True)]))
         shape = (len(found_values), self.output_size)
         return np.reshape(found_values, shape).T, np.reshape(found_structure, shape).T.astype(bool)
 
     def program(self, mode: str, masks: str = "", active: tuple[int, ...] = ()) -> Function:
-        wanted = active or tuple(self.active)
-        build = push_forward_function if mode == "jvp" else pull_back_function
-        return build(self.function, wanted, self.outputs, masks)
+        asked = mode, masks, active or tuple(self.active)
+        if asked not in self.programs:
+            build = push_forward_function if mode == "jvp" else pull_back_function
+            self.programs[asked] = build(self.function, asked[2], self.outputs, masks)
+        return self.programs[asked]
 
 
 def widen(mask: Array, value: Array) -> Array:
@@ -188,6 +199,24 @@ SITES = (np.copy, lambda array: (array * array.dtype.type(2), np.copy(array)), l
 def run(function: Function, arguments: Sequence[Any]) -> list[Array]:
     found = evaluate(function, [np.asarray(argument)[()] for argument in arguments], SITES)
     return [np.asarray(result) for result in found]
+
+
+def at_operands(function: Function, operands: Sequence[Any]) -> Callable[[Sequence[Any]], list[Array]]:
+    """`run` as a function of the other arguments, mostly seeds: what depends on none of them is computed once."""
+    given, free = function.params[: len(operands)], function.params[len(operands) :]
+    known, first, rest = set(given), [], []
+    for operation in function.operations:
+        fixed = known.issuperset(value for value in operation.operands if not isinstance(value, Literal))
+        if fixed and not operation.op.effect and not operation.regions:
+            known.update(operation.results)
+            first.append(operation)
+        else:
+            rest.append(operation)
+    read = [value for operation in rest for value in operation.operands]
+    between = list(dict.fromkeys(value for value in [*read, *function.results] if value in known))
+    kept = run(Function(function.name, given, first, between), operands)
+    remaining = Function(function.name, [*between, *free], rest, function.results)
+    return lambda seeds: run(remaining, [*kept, *seeds])
 
 
 # --- programs ---------------------------------------------------------------------------------------------------------
@@ -246,15 +275,19 @@ def pull_back_function(function: Function, active: Sequence[int], outputs: Seque
 # --- cases ------------------------------------------------------------------------------------------------------------
 
 
-def cases(op: Op) -> list[Case]:
-    """The samples of an op, and again with the operands that cannot be differentiated as literals."""
-    found = []
+@lru_cache(maxsize=2)
+def cases(op: Op) -> tuple[Case, ...]:
+    """The samples of an op, and again with the operands that cannot be differentiated as literals.
+
+    They are kept while one check after the other is run on an op: most look at the same Jacobian.
+    """
+    found: list[Case] = []
     for index, sample in enumerate(op.samples()):
         found.append(Case(op, sample, index))
         discrete = tuple(k for k, a in enumerate(sample.operands) if np.asarray(a).dtype.kind not in "fc")
         if discrete and len(discrete) < len(sample.operands):
             found.append(replace(found[-1], constant=discrete))
-    return found
+    return tuple(found)
 
 
 def drawn(op: Op, seed: int) -> list[Case]:
@@ -397,7 +430,7 @@ def check_masks(case: Case) -> None:
     """Where a mask is False nothing gets through, be the value there nan; a zero operand is one that is absent."""
     jacobian, structure = case.forward
     for k in case.active:
-        block, zeros = case.columns(case.operands, only=k)
+        block, zeros = case.alone(k)
         start = sum(reals(case.operands[j].shape, case.operands[j].dtype) for j in case.active if j < k)
         expected = jacobian[:, start : start + block.shape[1]]
         same(*both_finite(block, expected), case.tolerance, f"only operand {k} active")
@@ -434,11 +467,11 @@ def check_second_order(case: Case) -> None:
     forward, reverse = case.program("jvp"), case.program("vjp")
     active, outputs = tuple(case.active), range(len(case.outputs))
     inputs = range(len(active))
-    forward_forward = push_forward_function(forward, active, outputs, "")
+    forward_forward = at_operands(push_forward_function(forward, active, outputs, ""), [*case.operands, *tangents])
     columns = []
     for k in range(case.input_size):
         second = from_reals(np.eye(1, case.input_size, k)[0], in_types)
-        columns.append(u @ to_reals(run(forward_forward, [*case.operands, *tangents, *second])))
+        columns.append(u @ to_reals(forward_forward(second)))
     expected = np.array(columns)
     reverse_forward = run(pull_back_function(forward, active, outputs, ""), [*case.operands, *tangents, *cotangents])
     forward_reverse = run(push_forward_function(reverse, active, inputs, ""), [*case.operands, *cotangents, *tangents])
@@ -488,13 +521,14 @@ def compare_batched(
     case: Case, function: Function, operands: Sequence[Array], choices: Sequence[tuple[bool, ...]]
 ) -> None:
     others = [other_example(operand) for operand in operands]
+    first = run(function, operands)
     for choice in choices:
         if not choice:
             continue
         stacked = [np.stack([a, b]) if flag else a for a, b, flag in zip(operands, others, choice, strict=True)]
         found = run(batch(function, choice, 2), stacked)
         second = [b if flag else a for a, b, flag in zip(operands, others, choice, strict=True)]
-        loop = [np.stack(pair) for pair in zip(run(function, operands), run(function, second), strict=True)]
+        loop = [np.stack(pair) for pair in zip(first, run(function, second), strict=True)]
         for actual, expected in zip(found, loop, strict=True):
             assert type_of(actual) == type_of(expected)
             same(actual, expected, case.tolerance, f"{function.name}: batched {choice}, loop")
@@ -544,6 +578,7 @@ def run_check(op: Op, check: str) -> int:
         if not applies(check, case):
             continue
         count += 1
+        vars(case).pop("random", None)  # what a check draws does not depend on which ran before it
         try:
             CHECKS[check](case)
         except Exception as error:

@@ -20,7 +20,8 @@ def total() -> Iterator[None]:
     print(f"\nop x check x sample: {COUNTS.total()}, of which {dict(COUNTS)}")
 
 
-@pytest.mark.parametrize("op", ops(), ids=lambda op: op.name)
-@pytest.mark.parametrize("check", CHECKS)
-def test_op(op: Op, check: str) -> None:
+@pytest.mark.parametrize(
+    ("check", "op"), [pytest.param(check, op, id=f"{check}-{op.name}") for op in ops() for check in CHECKS]
+)
+def test_op(check: str, op: Op) -> None:
     COUNTS[check] += run_check(op, check)
