@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import strategies as st
 
 import srcgrad.ir.ops
@@ -22,13 +23,23 @@ SITES: list[Callable[..., Any]] = [
 """The callables that the samples of ``host_call`` refer to."""
 
 
-def all_samples() -> list[Any]:
-    """Every sample of every op that has samples."""
-    return [(op, sample) for op in REGISTRY.values() for sample in op.samples()]
+def on_every_sample(check: Callable[[Op, Sample], None]) -> Any:
+    """A check of one sample as a test for each op, on all samples of the op.
 
+    There are thousands of samples: to be a test takes longer than what the check does.
+    """
 
-def sample_id(case: Any) -> str:
-    return case.name if isinstance(case, Op) else case.label if isinstance(case, Sample) else ""
+    def test(op: Op) -> None:
+        for number, sample in enumerate(op.samples()):
+            try:
+                check(op, sample)
+            except Exception as error:
+                error.add_note(f"on sample {number} {sample.label!r} of {op.name}")
+                raise
+
+    test.__doc__ = check.__doc__
+    known = [op for op in REGISTRY.values() if list(op.samples())]
+    return pytest.mark.parametrize("op", known, ids=lambda op: op.name)(test)
 
 
 def arguments(sample: Sample) -> list[Any]:

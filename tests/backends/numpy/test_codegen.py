@@ -17,7 +17,7 @@ from srcgrad.ir.core import Builder, Function, Literal, literal
 from srcgrad.ir.opdef import REGISTRY, Elementwise, Op, Sample
 from srcgrad.ir.source import Span
 from srcgrad.ir.types import FLOAT64, INT64, ArrayType
-from tests.backends.numpy.programs import SITES, all_samples, arguments, one_operation, same, sample_id
+from tests.backends.numpy.programs import SITES, arguments, on_every_sample, one_operation, same
 
 VECTOR = ArrayType(FLOAT64, (3,))
 
@@ -60,12 +60,12 @@ def check_owned(results: tuple[Any, ...], args: list[Any]) -> None:
         assert not any(isinstance(arg, np.ndarray) and np.shares_memory(array, arg) for arg in args)
 
 
-@pytest.mark.parametrize(("op", "sample"), all_samples(), ids=sample_id)
+@on_every_sample
 def test_every_sample(op: Op, sample: Sample) -> None:
     agree(one_operation(op, sample), arguments(sample))
 
 
-@pytest.mark.parametrize(("op", "sample"), all_samples(), ids=sample_id)
+@on_every_sample
 def test_every_sample_with_literals(op: Op, sample: Sample) -> None:
     """Each operand in turn as a constant, and all of them; splats where the op is elementwise."""
     count = len(sample.operands)
@@ -78,7 +78,7 @@ def test_every_sample_with_literals(op: Op, sample: Sample) -> None:
         agree(one_operation(op, sample, constants), args)
 
 
-@pytest.mark.parametrize(("op", "sample"), all_samples(), ids=sample_id)
+@on_every_sample
 def test_strided_arguments(op: Op, sample: Sample) -> None:
     args = []
     for arg in arguments(sample):

@@ -12,10 +12,10 @@ from srcgrad.ir.core import Builder, literal
 from srcgrad.ir.errors import InternalError
 from srcgrad.ir.opdef import REGISTRY, Op, Sample
 from srcgrad.ir.types import BOOL, FLOAT64, ArrayType
-from tests.backends.numpy.programs import SITES, all_samples, arguments, one_operation, sample_id
+from tests.backends.numpy.programs import SITES, arguments, on_every_sample, one_operation
 
 
-@pytest.mark.parametrize(("op", "sample"), all_samples(), ids=sample_id)
+@on_every_sample
 def test_results_have_the_declared_types(op: Op, sample: Sample) -> None:
     function = one_operation(op, sample)
     results = evaluate(function, arguments(sample), SITES)

@@ -22,17 +22,16 @@ from tests.backends.numpy.programs import (
     SITES,
     SIZE,
     Step,
-    all_samples,
     arguments,
     build,
+    on_every_sample,
     one_operation,
     random_steps,
-    sample_id,
 )
 from tests.backends.numpy.test_codegen import agree
 
 
-@pytest.mark.parametrize(("op", "sample"), all_samples(), ids=sample_id)
+@on_every_sample
 def test_fresh_results_are_fresh(op: Op, sample: Sample) -> None:
     """What the tables call a new buffer shares no memory with an operand, and can be written."""
     operation = one_operation(op, sample).operations[0]
