@@ -1,8 +1,9 @@
 """The samples of every op on the xla backend: one compiled program per sample, against the NumPy backend.
 
-A program holds the value, its forward and reverse derivatives, second order in the four nestings, and a batch of two
-examples. XLA sets subnormal numbers to zero: those among the operands are replaced by numbers so small that only a
-few of their products are subnormal, and results may be apart by the smallest normal numbers.
+A program holds the value, its forward and reverse derivatives, second order in the four nestings, or in those that are
+asked for, and a batch of two examples. XLA sets subnormal numbers to zero: those among the operands are replaced by
+numbers so small that only a few of their products are subnormal, and results may be apart by the smallest normal
+numbers.
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ from tests.ir.ops.harness import (
 ULPS = 8.0
 """How far results may be apart, in units of the last place."""
 OF_BOTH_SIGNS = "of zeros of both signs NumPy takes the one that its vector instructions happen to take"
+NESTINGS = ("forward forward", "reverse forward", "forward reverse", "reverse reverse")
+"""The second orders."""
 SIGNS_OF_ZERO: dict[str, str] = dict.fromkeys(("maximum", "minimum", "reduce_max", "reduce_min"), OF_BOTH_SIGNS)
 """op -> why a zero of its value may have another sign on any compiled backend."""
 
@@ -62,8 +65,8 @@ def normal(case: Case) -> Case:
     return replace(case, sample=replace(case.sample, operands=operands))
 
 
-def programs(case: Case) -> Iterator[Program]:
-    """All programs of a sample. A derivative that an op has not is left out: the op's own tests say which."""
+def programs(case: Case, nestings: Sequence[str] = NESTINGS) -> Iterator[Program]:
+    """The programs of a sample. A derivative that an op has not is left out: the op's own tests say which."""
     operands = case.operands
     yield Program("value", case.function, operands)
     if operands and (case.op.name, "batch") not in HOLES:
@@ -81,12 +84,18 @@ def programs(case: Case) -> Iterator[Program]:
     forward, reverse = case.program("jvp"), case.program("vjp")
     yield Program("forward", forward, [*operands, *tangents])
     yield Program("reverse", reverse, [*operands, *cotangents])
-    active, outputs, inputs = tuple(case.active), range(len(case.outputs)), range(len(case.active))
-    push, pull = push_forward_function, pull_back_function
-    yield Program("forward forward", push(forward, active, outputs, ""), [*operands, *tangents, *seconds])
-    yield Program("reverse forward", pull(forward, active, outputs, ""), [*operands, *tangents, *cotangents])
-    yield Program("forward reverse", push(reverse, active, inputs, ""), [*operands, *cotangents, *tangents])
-    yield Program("reverse reverse", pull(reverse, active, inputs, ""), [*operands, *cotangents, *tangents])
+    outputs, inputs = range(len(case.outputs)), range(len(case.active))
+    seeds = {
+        "forward forward": [*tangents, *seconds],
+        "reverse forward": [*tangents, *cotangents],
+        "forward reverse": [*cotangents, *tangents],
+        "reverse reverse": [*cotangents, *tangents],
+    }
+    for nesting in nestings:
+        outer, inner = nesting.split()
+        build = push_forward_function if outer == "forward" else pull_back_function
+        first, results = (forward, outputs) if inner == "forward" else (reverse, inputs)
+        yield Program(nesting, build(first, tuple(case.active), results, ""), [*operands, *seeds[nesting]])
 
 
 def run_xla(wanted: Sequence[Program]) -> list[list[Array]]:
@@ -155,9 +164,9 @@ def zeros_differ(actual: Array, expected: Array) -> bool:
     return bool((np.signbit(actual) != np.signbit(expected))[zero].any())
 
 
-def compare(case: Case, least: float = 0.0) -> Iterator[tuple[str, float, bool]]:
+def compare(case: Case, least: float = 0.0, nestings: Sequence[str] = NESTINGS) -> Iterator[tuple[str, float, bool]]:
     """For each program of a sample: its name, how far the results are apart, whether zeros differ in sign."""
-    wanted = list(programs(normal(case)))
+    wanted = list(programs(normal(case), nestings))
     for program, results in zip(wanted, run_xla(wanted), strict=True):
         scaled = program.check not in ("value", "batched") or not isinstance(case.op, Elementwise)
         expected = run(program.function, program.arguments)
