@@ -26,21 +26,36 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Machine code is kept for this run alone, so that nothing depends on what an earlier one has left."""
+    """Machine code is kept for this run alone, so that nothing depends on what an earlier one has left.
+
+    So is bytecode where none is to be written beside the sources: the processes that tests start would compile every
+    module again, each of them.
+    """
     if "SRCGRAD_CACHE_DIR" not in os.environ:
-        directory = tempfile.TemporaryDirectory(prefix="srcgrad-tests-", ignore_cleanup_errors=True)
-        os.environ["SRCGRAD_CACHE_DIR"] = directory.name
-        config.add_cleanup(directory.cleanup)
+        os.environ["SRCGRAD_CACHE_DIR"] = of_this_run(config)
+    if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
+        os.environ["PYTHONPYCACHEPREFIX"] = of_this_run(config)
     llvm_programs.KEPT = False  # tests have one function written in several ways, as other machines would
 
 
-@pytest.fixture(scope="module")
-def older_objects_left_alone() -> Iterator[None]:
-    """``gc.collect`` looks at what is made from here on only: late in a run there are millions of older objects."""
+def of_this_run(config: pytest.Config) -> str:
+    """A directory that goes with this run; its workers and the processes that tests start use it too."""
+    directory = tempfile.TemporaryDirectory(prefix="srcgrad-tests-", ignore_cleanup_errors=True)
+    config.add_cleanup(directory.cleanup)
+    return directory.name
+
+
+def pytest_collection_finish() -> None:
+    """``gc.collect`` leaves alone what lives as long as the run: modules, and tens of thousands of tests."""
     gc.collect()
     gc.freeze()
-    yield
-    gc.unfreeze()
+
+
+@pytest.fixture(scope="module")
+def older_objects_left_alone() -> None:
+    """``gc.collect`` looks at what is made from here on only: late in a run there are millions of older objects."""
+    gc.collect()
+    gc.freeze()  # for good: to undo it would be to undo what was done with the tests
 
 
 @pytest.fixture
