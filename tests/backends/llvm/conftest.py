@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import mmap
 import sys
 from collections.abc import Callable, Iterator
@@ -16,6 +17,13 @@ from srcgrad.backends.llvm import boxes, chunks, native, objects, pieces, worker
 from srcgrad.backends.llvm.target import TARGET, Target
 from srcgrad.transformed import Transformed
 from srcgrad.vectorcall import allow, allowed
+
+
+@pytest.fixture(scope="session", autouse=True)
+def older_tests_left_alone() -> None:
+    """Many of these tests call ``gc.collect``: jax, and what earlier tests have had compiled, is not looked at."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)
