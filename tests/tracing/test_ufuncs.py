@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import operator
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -72,22 +73,34 @@ def is_refused(ufunc: np.ufunc, arguments: tuple[Any, ...]) -> bool:
     return ufunc in SPECIAL and ufunc.__name__ not in COMPLEX and np.result_type(*arguments).kind == "c"
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("ufunc", UFUNCS_WITH_RULES, ids=lambda ufunc: ufunc.__name__)
-def test_ufunc_equals_numpy(ufunc: np.ufunc, dtype: str) -> None:
+def candidates(ufunc: np.ufunc, dtype: str) -> list[tuple[Any, ...]]:
+    x = left(dtype)
     if ufunc.nin == 1:
-        candidates: list[tuple[Any, ...]] = [(left(dtype),), (left(dtype)[1],)]
-    elif ufunc.nin == 2:
-        x = left(dtype)
-        candidates = [(x, right(dtype)), (x[0], right(dtype)), (x[0], right(dtype)[0]), (x, right(dtype)[:, None])]
-    else:
-        candidates = [(left(dtype), *[right(dtype)] * (ufunc.nin - 1))]
-    for arguments in candidates:
-        if not numpy_takes(ufunc, arguments):
-            with pytest.raises(SrcgradError):
-                run(lambda *xs: ufunc(*xs), arguments)
-        elif not is_refused(ufunc, arguments):
-            compare(lambda *xs: ufunc(*xs), arguments)
+        return [(x,), (x[1],)]
+    if ufunc.nin == 2:
+        return [(x, right(dtype)), (x[0], right(dtype)), (x[0], right(dtype)[0]), (x, right(dtype)[:, None])]
+    return [(x, *[right(dtype)] * (ufunc.nin - 1))]
+
+
+@contextmanager
+def named(*arguments: Any) -> Iterator[None]:
+    """An error within says what the arguments were."""
+    try:
+        yield
+    except Exception as error:
+        error.add_note(f"on {arguments}")
+        raise
+
+
+@pytest.mark.parametrize("ufunc", UFUNCS_WITH_RULES, ids=lambda ufunc: ufunc.__name__)
+def test_ufunc_equals_numpy(ufunc: np.ufunc) -> None:
+    for arguments in itertools.chain.from_iterable(candidates(ufunc, dtype) for dtype in DTYPES):
+        with named(*arguments):
+            if not numpy_takes(ufunc, arguments):
+                with pytest.raises(SrcgradError):
+                    run(lambda *xs: ufunc(*xs), arguments)
+            elif not is_refused(ufunc, arguments):
+                compare(lambda *xs: ufunc(*xs), arguments)
 
 
 @pytest.mark.parametrize("ufunc", [u for u in UFUNCS_WITH_RULES if u.nin == 2], ids=lambda ufunc: ufunc.__name__)
@@ -98,17 +111,17 @@ def test_mixed_dtypes(ufunc: np.ufunc) -> None:
             compare(lambda *xs: ufunc(*xs), arguments)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("ufunc", [u for u in UFUNCS_WITH_RULES if u.nin == 2], ids=lambda ufunc: ufunc.__name__)
-def test_python_numbers_are_weak(ufunc: np.ufunc, dtype: str) -> None:
-    x = left(dtype)
-    for number in WEAK:
+def test_python_numbers_are_weak(ufunc: np.ufunc) -> None:
+    for dtype, number in itertools.product(DTYPES, WEAK):
+        x = left(dtype)
         for arguments in ((x, number), (number, x), (x[0], number)):
             if numpy_takes(ufunc, arguments) and not is_refused(ufunc, arguments):
-                if isinstance(arguments[0], np.ndarray | np.generic):
-                    compare(lambda y, number=number: ufunc(y, number), (arguments[0],))
-                else:
-                    compare(lambda y, number=number: ufunc(number, y), (arguments[1],))
+                with named(*arguments):
+                    if isinstance(arguments[0], np.ndarray | np.generic):
+                        compare(lambda y, number=number: ufunc(y, number), (arguments[0],))
+                    else:
+                        compare(lambda y, number=number: ufunc(number, y), (arguments[1],))
 
 
 @pytest.mark.parametrize("concrete", [False, True])
