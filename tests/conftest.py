@@ -35,6 +35,8 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ["SRCGRAD_CACHE_DIR"] = of_this_run(config)
     if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
         os.environ["PYTHONPYCACHEPREFIX"] = of_this_run(config)
+    if getattr(config.option, "numprocesses", None):  # threads of BLAS wait busily, on the cores of other workers
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     llvm_programs.KEPT = False  # tests have one function written in several ways, as other machines would
 
 
