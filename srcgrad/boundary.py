@@ -117,10 +117,11 @@ def of_a_tracer(error: TypeError) -> SrcgradError:
 
 def is_fault(error: Exception) -> bool:
     """Whether a fault of srcgrad's own raised the error, and not what the user's code does through an operator."""
-    entry = error.__traceback__
-    while entry is not None and entry.tb_next is not None:
+    entry, module = error.__traceback__, ""
+    while entry is not None:
+        if own_frame(entry.tb_frame):  # what it calls, as a module's __getattr__, may raise for it
+            module = str(entry.tb_frame.f_globals.get("__name__"))
         entry = entry.tb_next
-    module = "" if entry is None else str(entry.tb_frame.f_globals.get("__name__"))
     return not module.startswith("srcgrad.tracing.conversion.") and isinstance(
         error if isinstance(error, SrcgradError) else translated(error), InternalError
     )

@@ -249,9 +249,9 @@ class ObjectAnalysis(Analysis):
         if node.kind == "method":
             self.read(index, "func", None, value.__func__, f"{name}.__func__", f"function of {node.label}")
             self.read(index, "self", None, value.__self__, f"{name}.__self__", f"object of {node.label}")
-        elif node.kind == "container" and self.guard_items(index, value):
-            pass
         elif node.kind == "container":
+            if self.guard_items(index, value):
+                return
             for key, element in list(value.items()) if isinstance(value, dict) else enumerate(value):
                 place = f"{name}[{self.constant(key) if not isinstance(key, (int, str)) else repr(key)}]"
                 self.read(index, "item", key, element, place, f"{node.label}[{key!r}]")

@@ -268,3 +268,10 @@ def test_names_that_begin_with_a_text_that_is_written_out() -> None:
     np.testing.assert_array_equal(slope(X), np.full(3, 7.0))
     layer.gain = 5.0
     np.testing.assert_array_equal(slope(X), np.full(3, 15.0))
+
+
+def test_a_name_that_numpy_has_not_is_pythons_error() -> None:
+    """NumPy's own code raises it, called by srcgrad's: it was taken for a fault of srcgrad's."""
+    name = "tanhh"
+    with pytest.raises(AttributeError, match="'tanhh'"):
+        sg.grad(lambda x: np.sum(getattr(np, name)(x)))(np.ones(3))
