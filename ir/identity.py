@@ -6,19 +6,23 @@ own values, and those that an operation holds are numbered in the order in which
 
 from __future__ import annotations
 
+import marshal
 from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
 
 from srcgrad.ir.core import Function, Literal, Region, Value
-from srcgrad.ir.opdef import REGISTRY
+from srcgrad.ir.opdef import REGISTRY, Op
 from srcgrad.ir.types import ArrayType, Dim
 
 __all__ = ["described"]
 
 _PLAIN: Final = (int, str, bool, float, complex, bytes, type(None))
-"""Whose ``repr`` says all: 1 differs from True, and 0.0 from -0.0."""
+"""What is written as it is: 1 differs from True, and 0.0 from -0.0."""
+_WITHOUT_REFERENCES: Final = 2
+"""The version of `marshal` that writes each object out: later ones tell whether two are one object, which may differ
+between processes."""
 
 
 class _Nameless(Exception):
@@ -51,51 +55,69 @@ class _Writer:
     def __init__(self) -> None:
         self.items: list[Any] = []
         self.types: dict[Any, int] = {}
+        self.seen: dict[int, int] = {}
+        """The numbers of types by their identity, which takes no comparison: most values share a few objects."""
         self.literals: dict[Literal, int] = {}
+        self.named: dict[Op, str] = {}
 
     def bytes(self) -> bytes:
         types = [repr(type) for type in self.types]
         literals = [(self.types[key.key[0]], *key.key[1:]) for key in self.literals]
-        return repr((self.items, types, literals)).encode()
+        return marshal.dumps((self.items, types, literals), _WITHOUT_REFERENCES)
 
     def region(self, region: Region, regions: list[Region]) -> None:
-        numbers: dict[Value, int] = {}
-        params = self.defined(region.params, numbers)
-        operations = []
+        numbers = _Numbers(self)
+        number_of, define = numbers.__getitem__, self.defined
+        params = define(region.params, numbers)
+        operations, named = [], self.named
         for operation in region.operations:
-            op = operation.op
-            if REGISTRY.get(op.name) is not op:
-                raise _Nameless
-            operands = self.used(operation.operands, numbers)
-            attributes = [(name, _attribute(value)) for name, value in operation.attrs.items()]
-            regions += operation.regions
-            results = self.defined(operation.results, numbers)
-            operations.append((op.name, operands, attributes, len(operation.regions), results))
-        self.items.append((params, operations, self.used(region.results, numbers)))
+            op, attrs, inner = operation.op, operation.attrs, operation.regions
+            name = named.get(op)
+            if name is None:
+                name = self.name(op)
+            attributes = [(key, _attribute(value)) for key, value in attrs.items()] if attrs else None
+            regions += inner
+            operands = [*map(number_of, operation.operands)]
+            operations.append((name, operands, attributes, len(inner), define(operation.results, numbers)))
+        self.items.append((params, operations, [*map(number_of, region.results)]))
 
-    def defined(self, values: Sequence[Value], numbers: dict[Value, int]) -> list[int]:
+    def name(self, op: Op) -> str:
+        if REGISTRY.get(op.name) is not op:
+            raise _Nameless
+        self.named[op] = op.name
+        return op.name
+
+    def defined(self, values: Sequence[Value], numbers: _Numbers) -> list[int]:
         """The types of values, which have numbers from here on."""
-        types = self.types
+        found, seen = [], self.seen
         for value in values:
             numbers[value] = len(numbers)
-        return [types.setdefault(value.type, len(types)) for value in values]
-
-    def used(self, values: Sequence[Value], numbers: dict[Value, int]) -> list[int]:
-        """Values by number, and literals by one below 0."""
-        found = []
-        for value in values:
-            number = numbers.get(value)
-            if number is None:
-                if not isinstance(value, Literal):
-                    raise _Nameless
-                self.types.setdefault(value.type, len(self.types))
-                number = ~self.literals.setdefault(value, len(self.literals))
-            found.append(number)
+            type = seen.get(id(value.type))
+            found.append(self.type(value.type) if type is None else type)
         return found
+
+    def type(self, type: Any) -> int:
+        number = self.seen[id(type)] = self.types.setdefault(type, len(self.types))
+        return number
+
+
+class _Numbers(dict[Value, int]):
+    """Values of a region by number, and literals by one below 0."""
+
+    def __init__(self, writer: _Writer) -> None:
+        super().__init__()
+        self.writer = writer
+
+    def __missing__(self, value: Value) -> int:
+        if not isinstance(value, Literal):
+            raise _Nameless
+        self.writer.type(value.type)
+        literals = self.writer.literals
+        return ~literals.setdefault(value, len(literals))
 
 
 def _attribute(value: Any) -> Any:
-    """Something whose ``repr`` is as the attribute."""
+    """Something that `marshal` writes, and that is as the attribute."""
     kind = type(value)
     if kind in _PLAIN:
         return value

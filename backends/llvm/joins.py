@@ -24,8 +24,8 @@ MOST: Final = 32
 
 
 def made_by(name: str, value: Value, made: Made) -> Operation | None:
-    operation = made(value)
-    return operation if operation is not None and operation.op.name == name else None
+    operation = value.producer
+    return made(value) if operation is not None and operation.op.name == name else None
 
 
 def power_of_two(value: Value) -> int | None:
@@ -82,11 +82,14 @@ def hypot_with_one(value: Value, made: Made) -> Joined:
 
 def mul(operands: Sequence[Value], made: Made) -> Joined:
     """The product of two reciprocals of roots."""
-    roots = [made_by("reciprocal", operand, made) for operand in operands]
-    inner = [None if found is None else made_by("sqrt", found.operands[0], made) for found in roots]
-    if inner[0] is None or inner[1] is None:
-        return None
-    return (*inner[0].operands, *inner[1].operands), "inverse_root_of_product"
+    inner: list[Value] = []
+    for operand in operands:
+        quotient = made_by("reciprocal", operand, made)
+        root = None if quotient is None else made_by("sqrt", quotient.operands[0], made)
+        if root is None:
+            return None
+        inner += root.operands
+    return tuple(inner), "inverse_root_of_product"
 
 
 JOINED: Final[dict[str, Callable[[Sequence[Value], Made], Joined]]] = {

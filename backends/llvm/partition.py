@@ -273,7 +273,7 @@ class _Planner:
     def read_by(self, operation: Operation) -> Sequence[Value]:
         """What an operation reads, of arrays and of what groups compute."""
         operands = operation.operands
-        if self.views.keys().isdisjoint(operands):
+        if not self.views or self.views.keys().isdisjoint(operands):
             return operands
         return [base for operand in operands for base in self.bases(operand)]
 

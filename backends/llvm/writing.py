@@ -86,6 +86,8 @@ class GroupWriter:
         """Products that are left to the sums which read them."""
         self.taken: dict[Where, dict[Operation, int]] = {}
         """By place and sum the one that it is to hold."""
+        self.functions: dict[Operation, tuple[tuple[Value, ...], str]] = {}
+        """What `joined` has found."""
         self.loads: dict[tuple[Value, Line, Bounds], int] = {}
         self.insides: dict[Bounds, int] = {}
         self.found: dict[tuple[Value, Where], list[tuple[Piece, Bounds]]] = {}
@@ -163,9 +165,13 @@ class GroupWriter:
 
     def joined(self, operation: Operation) -> tuple[tuple[Value, ...], str]:
         """The operands of an operation, or those of its operands where one function is all of them, and its name."""
-        if operation.results[0].type.dtype not in (F32, F64):
-            return operation.operands, ""
-        return JOINED[operation.op.name](operation.operands, self.made_here) or (operation.operands, "")
+        found = self.functions.get(operation)
+        if found is None:
+            found = operation.operands, ""
+            if operation.results[0].type.dtype in (F32, F64):
+                found = JOINED[operation.op.name](operation.operands, self.made_here) or found
+            self.functions[operation] = found
+        return found
 
     def made_here(self, value: Value) -> Operation | None:
         """What makes a value that is computed where it is read."""

@@ -67,6 +67,16 @@ def test_attributes_and_shapes_count(axes: str) -> None:
     assert len(others) == 6 and described(parse(text(axes, 4))) in others
 
 
+def test_it_counts_which_literal_is_read_where() -> None:
+    def text(last: str) -> str:
+        return (
+            "func @f(%x: f64[]) -> (f64[]) {\n  %a: f64[] = mul %x, 2.0:f64[]\n  %b: f64[] = add %a, 3.0:f64[]\n"
+            f"  %c: f64[] = mul %b, {last}:f64[]\n  return %c\n}}"
+        )
+
+    assert described(parse(text("2.0"))) != described(parse(text("3.0")))
+
+
 def test_names_lines_and_the_function_s_name_do_not_count() -> None:
     other = BASE.replace("%x", "%other").replace("@f", "@g").replace("%b", "%c")
     assert described(parse(other)) == described(parse(BASE))
