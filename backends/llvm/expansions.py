@@ -49,6 +49,21 @@ def constant(like: Term, value: Any) -> Term:
     return Term(like.builder, literal(array, ArrayType(array.dtype, array.shape)))
 
 
+# --- sums of one number ---------------------------------------------------------------------------
+def is_sum_of_one(operation: Operation) -> bool:
+    """Whether each sum of floats is of one number: loops would take it for a view."""
+    type = operation.operands[0].type
+    return type.dtype.kind in "fc" and all(type.static_shape[axis] == 1 for axis in operation.attrs["axes"])
+
+
+def sum_of_one(operands: Sequence[Term], attrs: Attrs) -> Term:
+    """The numbers themselves, of which -0.0 is 0.0."""
+    (x,) = operands
+    shape = tuple(size for axis, size in enumerate(x.shape) if axis not in attrs["axes"])
+    found: Term = REGISTRY["reshape"](x, shape=shape)
+    return found + found.like(0.0)
+
+
 # --- products of vectors ---------------------------------------------------------------------------
 def product_in_loops(operands: Sequence[Term], attrs: Attrs) -> Term:
     """Every product with every other one, or sums of products of elements at the same place."""
@@ -239,6 +254,7 @@ EXPANSIONS: Final[Mapping[str, tuple[Callable[[Operation], bool], Expansion]]] =
     "matrix_function": (lambda operation: is_large_power(operation.attrs), large_power),
     "matrix_function_derivative": (is_no_exponential, matrix_function_derivative),
     "pinv": (is_hermitian, hermitian_pinv),
+    "reduce_sum": (is_sum_of_one, sum_of_one),
     **SPECIAL,
 }
 """Ops, of which operations there is no step, and what these are."""

@@ -339,12 +339,10 @@ def combine(e: Emitter, name: str, a: Number, b: Number) -> Number:
 
 
 def identity(name: str, dtype: DType) -> Any:
-    """What leaves every number as it is; that of sums is -0.0."""
-    if name == "reduce_sum":
-        return -0.0 if dtype.kind == "f" else 0
+    """What a reduction begins with: 0.0 for sums, as in NumPy, so that no sum is -0.0."""
     if name in ("reduce_prod", "reduce_and"):
         return 1
-    if name == "reduce_or":
+    if name in ("reduce_sum", "reduce_or"):
         return 0
     largest = name == "reduce_min"
     if dtype.kind == "f":

@@ -24,12 +24,12 @@ from srcgrad.ir.types import ArrayType, DType, real_dtype
 CHUNK: Final = 2048
 """How many squares are written down at once."""
 _UFUNCS: Final[dict[str, tuple[np.ufunc, float]]] = {
-    "reduce_sum": (np.add, -0.0),
+    "reduce_sum": (np.add, 0.0),
     "reduce_prod": (np.multiply, 1.0),
     "reduce_max": (np.maximum, -np.inf),
     "reduce_min": (np.minimum, np.inf),
 }
-"""Per reduction what joins two numbers, and what leaves a number as it is."""
+"""Per reduction what joins two numbers, and what it begins with."""
 
 
 def call_of(w: Body, ufunc: np.ufunc, *inputs: DType) -> UfuncCall | None:
@@ -89,10 +89,9 @@ def reduction(operation: Operation, name: str, target: Target) -> Step | None:
     walk = _Walk(type.static_shape, axes)
     if dtype == F16 and len(walk.sizes) > 2:
         return None
-    if 0 in type.static_shape:
-        fill(w, 0.0 if operation.op.name == "reduce_sum" else identity, dtype)
-        return w.finish()
     fill(w, identity, dtype)
+    if 0 in type.static_shape:
+        return w.finish()
     size = dtype.itemsize
 
     def row(result: Number, source: Number, count: int, reduced: bool) -> None:

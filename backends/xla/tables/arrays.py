@@ -85,18 +85,14 @@ def outer(left: Array, right: Array, contract: tuple[Axes, Axes], batch: tuple[A
 
 @contextual
 def reduce_sum(application: Application, x: Array) -> Array:
-    """The sum. Where there is something to add it starts at -0.0, which is no change: sums of -0.0 stay -0.0."""
+    """The sum, which begins with 0.0: no sum is -0.0."""
     axes = application.attrs["axes"]
-    if not axes:
-        return x
-    if application.program.rules or x.dtype.kind not in "fc" or not x.size:
-        return widened(lax.reduce_sum)(x, axes=axes)
+    if not axes:  # XLA takes x + 0.0 for x
+        x, axes = lax.expand_dims(x, (x.ndim,)), (x.ndim,)
 
     def line(x: Array) -> Array:
-        zero = complex(-0.0, -0.0) if is_complex(x) else -0.0
-        # A function of its own: jax takes a sum by lax.add from -0.0 for one from 0.0.
-        found: Array = lax.reduce(x, np.array(zero, x.dtype)[()], lambda a, b: lax.add(a, b), axes)
-        return apart(found) if found.dtype == SINGLE and not found.ndim else found
+        found: Array = lax.reduce_sum(x, axes=axes)
+        return apart(found) if found.dtype == SINGLE and not found.ndim and not application.program.rules else found
 
     return widened(line)(x)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -63,11 +64,16 @@ def test_empty_arrays(shape: tuple[int, ...]) -> None:
     assert found == 0.0 and not np.signbit(found)
 
 
-def test_signs_of_zeros_in_sums() -> None:
-    for size in (1, 7, 8, 40, 20_000):
-        assert np.signbit(run(lambda x: total(x), np.full(size, -0.0))[0])
-        assert not np.signbit(run(lambda x: total(x), np.append(np.full(size, -0.0), 0.0))[0])
-    assert np.signbit(run(lambda x: total(x, 0), np.full((4, 9), -0.0))[0]).all()
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.complex64, np.complex128])
+def test_no_sum_is_a_negative_zero(dtype: Any) -> None:
+    """As in NumPy, whose sums begin with 0.0: those of -0.0 were -0.0."""
+    number = np.asarray(complex(-0.0, -0.0) if np.dtype(dtype).kind == "c" else -0.0).astype(dtype)
+    for shape in ((1,), (7,), (40,), (20_000,), (4, 9), (1, 9), (9, 1), (2, 1, 70), ()):
+        x = np.full(shape, number)
+        for axes in itertools.chain(*[itertools.combinations(range(x.ndim), count) for count in range(x.ndim + 1)]):
+            (found,) = run(lambda x, axes=axes: OPS["reduce_sum"](x, axes=axes), x)
+            assert not np.signbit(found.real).any(), (shape, axes)
+            assert not np.signbit(found.imag).any(), (shape, axes)
 
 
 def test_nan_and_infinities_in_reductions() -> None:
