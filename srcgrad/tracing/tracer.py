@@ -467,10 +467,10 @@ class Tracer(Asked):
     def sort(
         self, axis: int = -1, kind: Any = None, order: Any = None, *, stable: Any = None, descending: Any = None
     ) -> None:
-        self[...] = FUNCTIONS[np.sort](self, axis, kind, order, descending=descending)
+        self[...] = FUNCTIONS[np.sort](self, axis, kind, order, stable=stable, descending=descending)
 
     def partition(self, kth: Any, axis: int = -1, kind: str = "introselect", order: Any = None) -> None:
-        self[...] = np.partition(self, kth, axis=axis)
+        self[...] = np.partition(self, kth, axis=axis, kind=kind, order=order)  # type: ignore[arg-type]
 
     def view(self, dtype: Any = None, type: Any = None) -> Any:
         """Another view of the same elements, of the same type."""

@@ -143,28 +143,34 @@ def fold(
     needed = where is not True or not size
     start = initial if initial is not np._NoValue else ufunc.identity if needed else None
     if start is None and needed:
-        raise ShapeError(f"np.{ufunc.__name__}.reduce of no elements has no identity", hint="pass initial=")
+        what = "with where=" if size else "of no elements"
+        raise ShapeError(f"np.{ufunc.__name__}.reduce {what} needs a number to begin with", hint="pass initial=")
     if start is not None:
         start = as_tracer(start if isinstance(start, Tracer) else x.dtype.type(start)).astype(x.dtype)
+    taken = None
     if where is not True:
-        if ufunc not in ASSOCIATIVE:
-            raise UnsupportedError(f"np.{ufunc.__name__}.reduce with where= is not supported on traced arrays")
-        chosen_rows = broadcast_tracer(as_tracer(where), x.shape).transpose([*chosen, *kept]).reshape(rows.shape)
-        rows = np.where(chosen_rows, rows, start if ufunc.identity is None else x.dtype.type(ufunc.identity))
+        taken = broadcast_tracer(as_tracer(where), x.shape).transpose([*chosen, *kept]).reshape(rows.shape)
+    if taken is not None and ufunc in ASSOCIATIVE:
+        rows = np.where(taken, rows, start if ufunc.identity is None else x.dtype.type(ufunc.identity))
+        taken = None
     if start is not None:
         rows = np.concatenate([broadcast_tracer(start, (1, *shape)), rows])
     full = tuple(1 if k in chosen else x.shape[k] for k in range(x.ndim))
-    result = bracketed(ufunc, rows)
+    result = bracketed(ufunc, rows, taken)
     result = result.reshape(full) if keepdims else result
     return from_value(result.read(), scalar=not result.ndim)
 
 
-def bracketed(ufunc: np.ufunc, rows: Any) -> Any:
-    """The ufunc between all rows; halves at a time if it is associative."""
+def bracketed(ufunc: np.ufunc, rows: Any, taken: Any = None) -> Any:
+    """The ufunc between all rows; halves at a time if it is associative.
+
+    Otherwise ``taken`` may say which elements after the first row take part.
+    """
     if ufunc not in ASSOCIATIVE:
         result = rows[0]
         for k in range(1, len(rows)):
-            result = call(ufunc, result, rows[k])
+            following = call(ufunc, result, rows[k])
+            result = following if taken is None else np.where(taken[k - 1], following, result)
         return result
     while len(rows) > 1:
         half = len(rows) // 2

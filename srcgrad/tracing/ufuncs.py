@@ -522,9 +522,9 @@ UFUNCS.update(
 
 @ufunc_rule(np.reciprocal)
 def reciprocal(x: Any) -> Any:
-    """Of integers, 1/x without its fraction."""
+    """Of integers, 1.0/x without its fraction, as NumPy computes it: of 0 what is made of infinity."""
     if x.dtype.kind in "iu":
-        return np.where(np.abs(x) == 1, x, x.dtype.type(0))
+        return emit("reciprocal", x.astype(np.float64)).astype(x.dtype)
     return emit("reciprocal", x)
 
 

@@ -36,6 +36,17 @@ CASES: dict[str, Callable[[Any], Any]] = {
     "the rank of no rows": lambda x: np.linalg.matrix_rank(x[:0]) + x,
     "the ranks of matrices without columns": lambda x: np.linalg.matrix_rank(x[None, :, :0])[0] + x,
     "axes of a median in a list": lambda x: np.median(x, axis=[0, 1]) * x,
+    "axes of a product": lambda x: np.matmul(x, x[None] ** 2, axes=[(1, 0), (1, 2), (1, 0)]),
+    "axes of a product with a vector": lambda x: np.matmul(x, x[:, 0], axes=[(1, 0), 0, 0]),
+    "axes of a product of vectors": lambda x: np.vecdot(x, x**2, axes=[0, 0]),
+    "the axis of a product of vectors": lambda x: np.vecdot(x, x**2, axis=0),
+    "an axis of a product of vectors that is kept": lambda x: np.vecdot(x, x**2, axis=0, keepdims=True),
+    "axes of a product of vectors that is kept": lambda x: np.vecdot(x, x**2, axes=[1, 1, 0], keepdims=True),
+    "axes of a matrix times vectors": lambda x: np.matvec(x[None], x, axes=[(2, 1), 0, 0]),
+    "axes of vectors times a matrix": lambda x: np.vecmat(x, x, axes=[0, (0, 1), -1]),
+    "a difference of some elements": lambda x: np.subtract.reduce(x, axis=1, where=x > 2.5, initial=3.0) ** 2,
+    "a quotient of some elements": lambda x: np.divide.reduce(x, where=[[True], [False]], initial=3.0),
+    "names of ways to sort": lambda x: np.sort(x, 0, "quick") + np.sort(x, kind="m") + np.sort(x, stable=False),
     "whole": lambda x: x[True] ** 2,
     "nothing": lambda x: x[False].sum() + x,
 }
@@ -89,6 +100,16 @@ def test_the_classes_of_errors_are_numpys() -> None:
             sg.jit(f)(X)
 
 
+@pytest.mark.parametrize("backend", ["llvm", "numpy"])
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16, np.int32, np.uint32, np.int64, np.uint64])
+def test_the_inverse_of_the_integer_0_is_numpys(dtype: Any, backend: str) -> None:
+    """What a processor makes of infinity: it was 0, which NumPy gives for small integers alone."""
+    numbers = np.array([0, 1, 2, 100]).astype(dtype)
+    with np.errstate(all="ignore"):
+        expected = np.reciprocal(numbers)
+    np.testing.assert_array_equal(sg.jit(np.reciprocal, backend=backend)(numbers), expected)
+
+
 def test_positions_do_not_wrap_around_in_a_narrow_dtype() -> None:
     places = np.array([[100, 101], [102, 103]], np.int8)
     for f in (
@@ -133,6 +154,21 @@ def test_arguments_that_numpy_refuses_are_refused() -> None:
         lambda x: np.take(x, np.array([1.0])),
         lambda x: np.take(x, x),
         lambda x: np.reshape(x, (3, 2), order="K"),
+        lambda x: np.sort(x, kind="foo"),
+        lambda x: np.sort(x, kind=3),
+        lambda x: np.argsort(x, kind="foo"),
+        lambda x: np.argsort(x, kind="stable", stable=True),
+        lambda x: x.copy().sort(kind="foo"),
+        lambda x: np.partition(x, 1, kind="foo"),
+        lambda x: x.copy().partition(1, kind="foo"),
+        lambda x: np.argpartition(x, 1, kind="foo"),
+        lambda x: np.subtract.reduce(x, where=x > 2.0),
+        lambda x: np.ldexp.reduce(x),
+        lambda x: np.matmul(x, x.T, axes=((0, 1), (0, 1), (0, 1))),
+        lambda x: np.matmul(x, x.T, axes=[(0, 1), (0, 1)]),
+        lambda x: np.matmul(x, x.T, axes=[(0, 1), 0, (0, 1)]),
+        lambda x: np.matmul(x, x.T, axes=[(0, 1), (0, 2), (0, 1)]),
+        lambda x: np.matmul(x, x.T, axis=0),
     ):
         with pytest.raises((TypeError, ValueError)):
             f(X)

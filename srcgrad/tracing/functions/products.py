@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from srcgrad.errors import ShapeError
+from srcgrad.errors import AxisError, DTypeError, ShapeError
 from srcgrad.tracing.functions.registry import (
     as_array,
     broadcast_shape,
@@ -23,6 +23,7 @@ from srcgrad.tracing.functions.shapes import broadcast_to, moveaxis
 from srcgrad.tracing.tracer import METHODS, as_tracer, emit
 
 Axes = tuple[int, ...]
+Product = Callable[[Any, Any], Any]
 
 
 def promoted(*operands: Any) -> list[Any]:
@@ -103,43 +104,86 @@ def core_mismatch(name: str, x: Any, y: Any) -> ShapeError:
     return ShapeError(f"{name}: Input operand 1 has a mismatch in its core dimension: {x.shape} and {y.shape}")
 
 
-def require_core(name: str, x: Any, y: Any, left: int, right: int) -> None:
-    for operand, rank in ((x, left), (y, right)):
+def placed(name: str, entry: Any, rank: int, core: int) -> Axes:
+    """The axes of an operand or a result that one entry of ``axes=`` names.
+
+    Raises:
+        AxisError: they are not as many as the product has of it, or there is none of them.
+    """
+    found = (entry,) if isinstance(entry, (int, np.integer)) and core == 1 else entry
+    if not isinstance(found, tuple) or len(found) != core:
+        raise AxisError(f"{name}: there are {core} core dimensions, but the item of axes= is {entry!r}")
+    return ordered_axes(found, rank)
+
+
+def along_axes(name: str, rule: Product, operands: Sequence[Any], cores: Axes, axes: Any) -> Any:
+    """A product of the axes that ``axes=`` names, each of them last; the result's are put where its last item says."""
+    if not isinstance(axes, list):
+        raise DTypeError("axes should be a list.")
+    if len(axes) != 3 and (cores[2] or len(axes) != 2):
+        raise ShapeError(
+            "axes should be a list with an entry for all 3 inputs and outputs; entries for outputs can only be "
+            "omitted if none of them has core axes."
+        )
+    moved = []
+    for x, core, entry in zip(operands, cores, axes, strict=False):
+        moved.append(moveaxis(x, placed(name, entry, x.ndim, core), range(-core, 0)))
+    result = rule(*moved)
+    places = placed(name, axes[2] if len(axes) == 3 else (), result.ndim, cores[2])
+    return moveaxis(result, range(-cores[2], 0), places) if cores[2] else result
+
+
+def product(name: str, rule: Product, cores: Axes, x1: Any, x2: Any, out: Any, options: dict[str, Any]) -> Any:
+    """A stack of products of the last ``cores`` axes of the operands, or of those that ``axes=`` names."""
+    axes = options.pop("axes", None)
+    refuse(f"np.{name}", **{key: (value, None) for key, value in options.items() if key != "casting"})
+    x, y = promoted(x1, x2)
+    for operand, rank in ((x, cores[0]), (y, cores[1])):
         if operand.ndim < rank:
             raise ShapeError(f"{name}: operand {operand.type} does not have enough dimensions, at least {rank}")
-
-
-def refuse_options(name: str, options: dict[str, Any]) -> None:
-    refuse(name, **{key: (value, None) for key, value in options.items() if key != "casting"})
+    return finish(rule(x, y) if axes is None else along_axes(name, rule, (x, y), cores, axes), out)
 
 
 @numpy_rule("matmul", "linalg.matmul")
 def matmul(x1: Any, x2: Any, /, out: Any = None, **kwargs: Any) -> Any:
-    refuse_options("np.matmul", kwargs)
-    x, y = promoted(x1, x2)
-    require_core("matmul", x, y, 1, 1)
+    left, right = (min(max(as_tracer(x).ndim, 1), 2) for x in (x1, x2))
+    return product("matmul", matrix_product, (left, right, left + right - 2), x1, x2, out, kwargs)
+
+
+def matrix_product(x: Any, y: Any) -> Any:
     if x.shape[-1] != y.shape[-2 if y.ndim > 1 else 0]:
         raise core_mismatch("matmul", x, y)
     if x.ndim <= 2 and y.ndim <= 2:
-        return finish(contract(x, y, ((x.ndim - 1,), (max(y.ndim - 2, 0),))), out)
+        return contract(x, y, ((x.ndim - 1,), (max(y.ndim - 2, 0),)))
     if y.ndim == 1 or (y.ndim == 2 and x.ndim > 2):  # one right operand for the whole stack
-        return finish(contract(x, y, ((x.ndim - 1,), (0,))), out)
+        return contract(x, y, ((x.ndim - 1,), (0,)))
     if x.ndim == 1:
-        return finish(contract(x, y, ((0,), (y.ndim - 2,))), out)
+        return contract(x, y, ((0,), (y.ndim - 2,)))
     x, y, stack = stacked(x, y, (2, 2))
-    return finish(contract(x, y, ((x.ndim - 1,), (y.ndim - 2,)), (stack, stack)), out)
+    return contract(x, y, ((x.ndim - 1,), (y.ndim - 2,)), (stack, stack))
 
 
 @numpy_rule("vecdot")
-def vecdot(x1: Any, x2: Any, /, out: Any = None, *, axis: int = -1, **kwargs: Any) -> Any:
-    refuse_options("np.vecdot", kwargs)
-    x, y = promoted(x1, x2)
-    require_core("vecdot", x, y, 1, 1)
-    x, y = moveaxis(x, axis, -1), moveaxis(y, axis, -1)
+def vecdot(x1: Any, x2: Any, /, out: Any = None, *, axis: Any = None, keepdims: bool = False, **kwargs: Any) -> Any:
+    axes = kwargs.pop("axes", None)
+    if axis is not None:
+        axes = [axis] * (3 if keepdims else 2)
+    if not keepdims:
+        return product("vecdot", vector_product, (1, 1, 0), x1, x2, out, {"axes": axes, **kwargs})
+    if axes is not None and len(axes) == 2:
+        axes = [*axes, -1]
+    return product("vecdot", kept_product, (1, 1, 1), x1, x2, out, {"axes": axes, **kwargs})
+
+
+def vector_product(x: Any, y: Any) -> Any:
     if x.shape[-1] != y.shape[-1]:
         raise core_mismatch("vecdot", x, y)
     x, y, stack = stacked(conjugated(x), y, (1, 1))
-    return finish(contract(x, y, ((x.ndim - 1,), (y.ndim - 1,)), (stack, stack)), out)
+    return contract(x, y, ((x.ndim - 1,), (y.ndim - 1,)), (stack, stack))
+
+
+def kept_product(x: Any, y: Any) -> Any:
+    return as_array(vector_product(x, y))[..., None]
 
 
 @numpy_rule("linalg.vecdot")
@@ -149,24 +193,26 @@ def linalg_vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
 
 @numpy_rule("matvec")
 def matvec(x1: Any, x2: Any, /, out: Any = None, **kwargs: Any) -> Any:
-    refuse_options("np.matvec", kwargs)
-    x, y = promoted(x1, x2)
-    require_core("matvec", x, y, 2, 1)
+    return product("matvec", matrix_by_vector, (2, 1, 1), x1, x2, out, kwargs)
+
+
+def matrix_by_vector(x: Any, y: Any) -> Any:
     if x.shape[-1] != y.shape[-1]:
         raise core_mismatch("matvec", x, y)
     x, y, stack = stacked(x, y, (2, 1))
-    return finish(contract(x, y, ((x.ndim - 1,), (y.ndim - 1,)), (stack, stack)), out)
+    return contract(x, y, ((x.ndim - 1,), (y.ndim - 1,)), (stack, stack))
 
 
 @numpy_rule("vecmat")
 def vecmat(x1: Any, x2: Any, /, out: Any = None, **kwargs: Any) -> Any:
-    refuse_options("np.vecmat", kwargs)
-    x, y = promoted(x1, x2)
-    require_core("vecmat", x, y, 1, 2)
+    return product("vecmat", vector_by_matrix, (1, 2, 1), x1, x2, out, kwargs)
+
+
+def vector_by_matrix(x: Any, y: Any) -> Any:
     if x.shape[-1] != y.shape[-2]:
         raise core_mismatch("vecmat", x, y)
     x, y, stack = stacked(conjugated(x), y, (1, 2))
-    return finish(contract(x, y, ((x.ndim - 1,), (y.ndim - 2,)), (stack, stack)), out)
+    return contract(x, y, ((x.ndim - 1,), (y.ndim - 2,)), (stack, stack))
 
 
 @numpy_rule("tensordot")

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from srcgrad.errors import AxisError, DTypeError, ShapeError, UnsupportedError
+from srcgrad.errors import ArgumentError, AxisError, DTypeError, ShapeError, UnsupportedError
 from srcgrad.tracing.functions.registry import as_array, axis_of, cast, numpy_rule, refuse, scalar_if_rank0
 from srcgrad.tracing.tracer import as_tracer, contains_tracer, emit
 
@@ -36,6 +36,20 @@ def divided(function: str, a: Any, kth: Any, axis: Any, order: Any) -> Any:
     if len(ranks) == 1 and x.size and x.dtype.kind != "c":
         return emit(function, x, axis=axis, kth=ranks.pop())
     return emit("sort" if function == "partition" else "argsort", x, axis=axis)
+
+
+def require_kind(kind: Any, stable: Any) -> None:
+    """NumPy's errors where no way of sorting is meant; all ways give one result here."""
+    if kind is not None or stable is not None:
+        try:
+            np.sort(np.zeros(0), kind=kind, stable=stable)
+        except (TypeError, ValueError) as error:
+            raise (DTypeError if isinstance(error, TypeError) else ArgumentError)(str(error)) from None
+
+
+def require_selection(kind: Any) -> None:
+    if kind != "introselect":
+        raise ArgumentError(f"select kind must be 'introselect' (got {kind!r})")
 
 
 def ranks_of(kth: Any, size: Any) -> set[int]:
@@ -71,6 +85,7 @@ def sort(
     stable: Any = None,
     descending: Any = np._NoValue,
 ) -> Any:
+    require_kind(kind, stable)
     return along("np.sort", "sort", a, axis, order, descending)
 
 
@@ -84,17 +99,20 @@ def argsort(
     stable: Any = None,
     descending: Any = np._NoValue,
 ) -> Any:
+    require_kind(kind, stable)
     x = as_array(a)
     return along("np.argsort", "argsort", x if x.ndim else x.ravel(), axis, order, descending)
 
 
 @numpy_rule("partition")
 def partition(a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", order: Any = None) -> Any:
+    require_selection(kind)
     return divided("partition", a, kth, axis, order)
 
 
 @numpy_rule("argpartition", method="argpartition")
 def argpartition(a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", order: Any = None) -> Any:
+    require_selection(kind)
     return divided("argpartition", a, kth, axis, order)
 
 
