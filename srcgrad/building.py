@@ -234,6 +234,7 @@ class Building(ABC):
         converting: bool = False,
         guide: Guide | None = None,
         origins: Sequence[Value] = (),
+        roots: Sequence[Any] = (),
     ) -> Traced:
         count = len(job.leaves)
         watcher = Watcher(job.treedef) if self.writes_back else None
@@ -248,7 +249,7 @@ class Building(ABC):
         names = [*leaf_names(self.f, job.treedef), *[None] * (len(leaves) - count)]
         return trace_function(
             call, leaves, specs, names, name=self.name, concrete=concrete, numbers=numbers, watcher=watcher,
-            converting=converting, guide=guide, origins=origins,
+            converting=converting, guide=guide, origins=origins, roots=roots,
         )  # fmt: skip
 
     def build_checked(self, traced: Traced, job: Job, specs: Sequence[LeafSpec | None]) -> Built:
@@ -300,7 +301,8 @@ class Building(ABC):
             leaves = [copy_input(leaf) for leaf in job.leaves]
             inputs = [as_array(leaf) for leaf, spec in zip(leaves, specs, strict=True) if spec is not None]
             try:
-                return specs, inputs, self.trace(job, leaves, specs, True, inputs, converting=converting)
+                traced = self.trace(job, leaves, specs, True, inputs, converting=converting, roots=(self.f, *leaves))
+                return specs, inputs, traced
             except (ConcretizationError, UnsupportedError) as error:
                 if refused is None or isinstance(error, UnsupportedError):  # which says what there is no rule for
                     refused = error

@@ -92,7 +92,9 @@ class Transformed(VectorCalled, Building):  # type: ignore[misc]
                 setattr(self, name, getattr(f, name))
             self.__dict__["__wrapped__"] = f
         else:
-            functools.update_wrapper(self, f, updated=("__dict__",) if isinstance(f, types.FunctionType) else ())
+            functools.update_wrapper(self, f, updated=())
+            if isinstance(f, types.FunctionType):  # an attribute of the user's may have the name of a method here
+                self.__dict__.update((name, x) for name, x in vars(f).items() if not hasattr(type(self), name))
         self.f = f
         self.backend = backend
         self.options = the_same(options)
@@ -102,7 +104,7 @@ class Transformed(VectorCalled, Building):  # type: ignore[misc]
         """Begin with what calls of other objects with this transform of the same code have found."""
         self.learned = found = learned(code_of(self.f), type(self), self.backend, self.options)
         self.fast: dict[tuple[Any, ...], tuple[Known | Together, Program]] = found.fast.copy()
-        self.calls: dict[Runner, int] = {}
+        self.answered: dict[Runner, int] = {}
         if found.tables:
             self.answer_by(found.tables)
 
@@ -154,7 +156,7 @@ class Transformed(VectorCalled, Building):  # type: ignore[misc]
         state = {
             name: value
             for name, value in self.__dict__.items()
-            if name not in ("learned", "fast", "calls", "__wrapped__")
+            if name not in ("learned", "fast", "answered", "__wrapped__")
         }
         return (restore, (type(self), self.f, self.options, state))
 
@@ -177,7 +179,7 @@ class Transformed(VectorCalled, Building):  # type: ignore[misc]
                     captures, program = found
                     if not isinstance(captures, Together):
                         if program.native:
-                            self.count(args, {}, None, captures, program)
+                            self.one_call_more(args, {}, None, captures, program)
                         if program.changes is not None:
                             return self.execute(program, self.job(args, {}), (), captures)
                     direct = program.direct
@@ -200,14 +202,14 @@ class Transformed(VectorCalled, Building):  # type: ignore[misc]
             prune_traceback(error)
         return None
 
-    def count(
+    def one_call_more(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], job: Job | None, captures: Known, program: Program
     ) -> None:
         """One more call of a program in machine code; of many, the later ones are answered there as a whole.
 
         The first calls of objects that are made for a call each count together.
         """
-        number = one_more(self.calls, program.run)
+        number = one_more(self.answered, program.run)
         if number == 1:
             number = one_more(self.learned.calls, program.run)
         if number >= SERVED_FROM and not number & (number - 1):
@@ -277,7 +279,7 @@ class Transformed(VectorCalled, Building):  # type: ignore[misc]
             if not hidden and not kwargs and not job.extras:
                 self.remember(args, captures, program)
             if program.native:
-                self.count(args, kwargs, job, captures, program)
+                self.one_call_more(args, kwargs, job, captures, program)
             return self.execute(program, job, hidden, captures)
         if unsupported is not None and all(failure.unsupported for failure in failures):
             raise unsupported

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from types import ModuleType
 from typing import Any, NamedTuple, Protocol
 
@@ -140,6 +141,7 @@ def trace_function(
     converting: bool = False,
     guide: Guide | None = None,
     origins: Sequence[Value] = (),
+    roots: Sequence[Any] = (),
 ) -> Traced:
     """Trace ``call``, which takes the list of leaves with the traced ones replaced by tracers.
 
@@ -147,13 +149,13 @@ def trace_function(
     changed inputs, and before them of what is put into containers, are results; ``converting``: user functions are
     converted when they are called, here and in the traces inside.
     ``guide``: what answers the questions of one path; ``origins``: the values of the trace around this one that the
-    parameters stand for.
+    parameters stand for; ``roots``: what leads to the objects of the caller's that the function may leave values in.
     """
     parent = CURRENT.get()
     trace = Trace(parent, concrete, name)
     trace.converting |= converting
     trace.guide = guide
-    with tracing(trace):
+    with tracing(trace), settling(roots):
         given = list(leaves)
         storages = []
         known = iter(numbers)
@@ -191,6 +193,18 @@ def trace_function(
     captured = [array for _, array in trace.captured]
     sites, rolled = tuple(trace.sites), tuple(trace.rolled)
     return Traced(function, inputs, lifted, captured, out_tree, outputs, mutated, numbers, sites, rolled, changes)
+
+
+@contextmanager
+def settling(roots: Sequence[Any]) -> Iterator[None]:
+    """At the end, numbers in place of the traced values in what the caller has; the results have been read then."""
+    try:
+        yield
+    finally:
+        if roots:
+            from srcgrad.tracing.remains import settle  # which only traces with numbers need
+
+            settle(roots)
 
 
 def collected(trace: Trace, leaves: Sequence[Any]) -> tuple[list[Any], list[Value]]:

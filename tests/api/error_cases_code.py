@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextvars
 import statistics
 import threading
+from collections import UserList
 from decimal import Decimal
 from typing import Any
 
@@ -15,7 +16,7 @@ from tests.api.error_table import case
 
 X = np.array([1.0, 2.0, 3.0])
 M = np.arange(6.0).reshape(2, 3)
-KEPT: list[Any] = []
+KEPT: Any = UserList()  # an object of a library, in which no numbers are put
 
 
 # --- shapes ----------------------------------------------------------------------------------------------------------

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -172,3 +174,107 @@ def test_a_comparison_of_whole_arrays_is_a_test_of_one_program() -> None:
             assert value == pytest.approx(f(p), rel=1e-12)
             assert slope == pytest.approx((f(p + 1e-5) - f(p - 1e-5)) / 2e-5, rel=1e-6)
         assert "Why" not in sg.explain(sg.grad(f))(1.0)["how it runs"]
+
+
+class Holder:
+    """What gets arrays by drawing them, and has them changed by another method."""
+
+    def __init__(self, n: int) -> None:
+        rng = np.random.RandomState(0)
+        self.w, self.parts = rng.rand(n), {}  # type: ignore[var-annotated]
+        self.b = rng.rand(n)
+        self.parts["c"] = rng.rand(n)
+
+    def step(self, p: Any) -> Any:
+        self.b -= 0.1 * p
+        self.parts["c"] *= p
+        self.parts["c"][0] = p
+        return np.sum(self.b * self.w) + np.sum(self.parts["c"])
+
+
+@dataclasses.dataclass
+class Total:
+    """What has an array by a default factory."""
+
+    start: float = 1.0
+    sums: Any = dataclasses.field(default_factory=lambda: np.zeros(3))
+    counts: list[int] = dataclasses.field(default_factory=list)
+
+    def add(self, p: Any) -> Total:
+        self.sums += p * self.start
+        self.counts.append(1)
+        return self
+
+
+def unwatched() -> None:
+    """What has a function traced again at each call."""
+    open(os.devnull).close()
+
+
+def drawn_pair(p: Any) -> Any:
+    unwatched()
+    rng = np.random.RandomState(0)
+    w, h = rng.rand(2, 2), rng.rand(2, 2)
+    h *= p
+    (a, b), c = (w, h), rng.rand(2, 2)
+    c[0] = p
+    return np.sum(a @ b @ c)
+
+
+def held_by_an_object(p: Any) -> Any:
+    unwatched()
+    return Holder(4).step(p)
+
+
+def by_a_default_factory(p: Any) -> Any:
+    return np.sum(Total().add(p).add(p * p).sums * Total(2.0, counts=[]).add(p).sums)
+
+
+def by_a_condition(p: Any) -> Any:
+    u = np.array([1.0, 2.0]) if p > 1 else np.array([3.0, 4.0])
+    u *= p
+    unwatched()
+    return np.sum(u**2)
+
+
+def reversed_constant(p: Any) -> Any:
+    u = np.array([1.0, 2.0, 3.0])[::-1]
+    u[0] = p
+    return np.sum(u**3)
+
+
+def output_by_place(p: Any) -> Any:
+    u = np.linspace(0, 1, 4).copy()
+    np.multiply(u, p, u)
+    return np.sum(u**3)
+
+
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+@pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
+@pytest.mark.parametrize(
+    "f",
+    [drawn_pair, held_by_an_object, by_a_default_factory, by_a_condition, reversed_constant, output_by_place],
+    ids=lambda f: f.__name__,
+)
+def test_new_arrays_take_traced_values_however_they_are_named(f: Callable[[Any], Any], backend: str) -> None:
+    for p in (0.3, 2.0):
+        value, slope = sg.value_and_grad(f, backend=backend)(p)
+        assert value == pytest.approx(f(p), rel=1e-12)
+        assert slope == pytest.approx((f(p + 1e-6) - f(p - 1e-6)) / 2e-6, rel=1e-6)
+        assert sg.jvp(f, (p,), (1.0,), backend=backend)[1] == pytest.approx(slope, rel=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
+def test_arrays_of_an_object_that_the_caller_has_are_not_replaced() -> None:
+    """A trace with numbers runs on the caller's own objects, and a new array that it puts there must be NumPy's."""
+    holder = Holder(4)
+    array = holder.w
+
+    def f(p: Any) -> Any:
+        unwatched()
+        holder.w = array * 2.0
+        return p * np.sum(holder.w)
+
+    assert sg.grad(f)(2.0) == np.sum(array * 2.0)
+    assert type(holder.w) is np.ndarray
+    assert np.array_equal(holder.w, array * 2.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import importlib
 import inspect
@@ -330,6 +331,7 @@ def constructed(cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
         return cls(*args, **kwargs)
     initialise: Any = inspect.getattr_static(cls, "__init__")
     if is_generated(initialise):
+        kwargs = with_defaults(cls, args, kwargs)
         finish = inspect.getattr_static(cls, "__post_init__", None)
         if not is_user_function(finish) or not cls.__dictoffset__:
             return cls(*args, **kwargs)
@@ -345,6 +347,16 @@ def constructed(cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
         followed(initialise)(instance, *args, **kwargs)
         return instance
     return cls(*args, **kwargs)
+
+
+def with_defaults(cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    """The keywords for a dataclass, and what its default factories of the user's give for those that are not given."""
+    if not dataclasses.is_dataclass(cls):
+        return kwargs
+    fields = [field for field in dataclasses.fields(cls) if field.init]
+    given = {field.name for field in [field for field in fields if not field.kw_only][: len(args)]} | kwargs.keys()
+    factories = {field.name: field.default_factory for field in fields if field.name not in given}
+    return kwargs | {name: call(factory) for name, factory in factories.items() if is_user_function(factory)}
 
 
 def followed(thing: Any) -> Any:
@@ -489,21 +501,34 @@ def references_of_base(array: Any) -> int:
     return sys.getrefcount(array.base)
 
 
-UNKEPT: Final = references(np.zeros(2) + 1)
+def references_within(array: Any) -> int:
+    return references(array)
+
+
+UNKEPT: Final = references_within(np.zeros(2) + 1)
 UNKEPT_BASE: Final = references_of_base((np.zeros(2) + 1).reshape(2, 1))
 
 
-def fresh(array: Any, sources: Callable[[], tuple[Any, ...]]) -> Any:
-    """`lifted`, of an array of floats that nothing else holds, if any of the sources is traced; else as it is."""
+def is_new(array: Any) -> bool:
+    """Whether the caller's argument is an array of floats that may be written into, which nothing else holds."""
     if type(array) is not np.ndarray or array.dtype.kind not in "fc" or sys.getrefcount(array) > UNKEPT:
-        return array
+        return False
     if array.base is None:
         own = array.flags.owndata
     else:
         own = type(array.base) is np.ndarray and array.base.flags.owndata and references_of_base(array) <= UNKEPT_BASE
-    if not own or not array.flags.writeable or not any(may_be_traced(source, 3) for source in sources()):
-        return array
-    return lifted(array)
+    return own and array.flags.writeable
+
+
+def fresh(array: Any, sources: Callable[[], tuple[Any, ...]]) -> Any:
+    """`lifted`, of a new array, if any of the sources is traced; else as it is."""
+    return lifted(array) if is_new(array) and any(may_be_traced(source, 3) for source in sources()) else array
+
+
+def kept(array: Any) -> Any:
+    """`lifted`, of a new array that an object or a container gets, where numbers are known all the same."""
+    trace = CURRENT.get()
+    return lifted(array) if trace is not None and trace.concrete and is_new(array) else array
 
 
 def may_be_traced(x: Any, depth: int) -> bool:

@@ -7,7 +7,7 @@ import builtins
 from srcgrad.tracing.conversion import arrays, iterators, numbers
 from srcgrad.tracing.conversion.attempts import attempt
 from srcgrad.tracing.conversion.branches import and_, assert_, choose, if_, not_, or_, raise_
-from srcgrad.tracing.conversion.calls import call, fresh, getitem, lifted, target
+from srcgrad.tracing.conversion.calls import call, fresh, getitem, kept, lifted, target
 from srcgrad.tracing.conversion.comparisons import compare, is_, is_not, matched
 from srcgrad.tracing.conversion.history_items import item, length
 from srcgrad.tracing.conversion.loops import for_, while_
@@ -38,6 +38,7 @@ __all__ = [
     "is_not",
     "item",
     "iterators",
+    "kept",
     "length",
     "lifted",
     "listed",

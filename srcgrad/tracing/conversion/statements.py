@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from srcgrad.tracing.conversion.appends import appended_to
@@ -316,20 +316,29 @@ class StatementConverter(NestedFunctions):
         return made
 
     def visit_Assign(self, node: ast.Assign) -> ast.Assign:
-        lift = any(self.creates(target, node.value) for target in node.targets)
-        making = [(target, node.value) for target in node.targets if isinstance(target, ast.Name)]
         values = node.value.elts if isinstance(node.value, ast.Tuple) else []
         tuples = [t.elts for t in node.targets if isinstance(t, ast.Tuple) and len(t.elts) == len(values)]
-        pairs = [any(self.creates(elements[k], value) for elements in tuples) for k, value in enumerate(values)]
-        written = [target.id for target, value in making if target.id in self.written and isinstance(value, MAKING)]
+        wrap = self.wrapping(node.targets, node.value)
+        wraps = [self.wrapping([elements[k] for elements in tuples], value) for k, value in enumerate(values)]
         self.generic_visit(node)
-        if lift:
-            node.value = lifted(node.value)
-        elif written and self.sources is not None:
-            node.value = fresh(node.value, self.sources.of(written[0]))
-        if any(pairs) and isinstance(node.value, ast.Tuple):
-            node.value.elts = [lifted(x) if k else x for k, x in zip(pairs, node.value.elts, strict=True)]
+        node.value = wrap(node.value)
+        if isinstance(node.value, ast.Tuple):
+            node.value.elts = [wrap(value) for wrap, value in zip(wraps, node.value.elts, strict=True)]
         return node
+
+    def wrapping(self, targets: Sequence[ast.expr], value: ast.expr) -> Callable[[ast.expr], ast.expr]:
+        """What makes the array that is assigned one of the trace, if traced values may be written into it."""
+        if any(self.creates(target, value) for target in targets):
+            return lifted
+        if not isinstance(value, MAKING):
+            return lambda made: made
+        written = [target.id for target in targets if isinstance(target, ast.Name) and target.id in self.written]
+        if written and self.sources is not None:
+            sources = self.sources.of(written[0])
+            return lambda made: fresh(made, sources)
+        if any(isinstance(target, (ast.Attribute, ast.Subscript)) for target in targets):
+            return kept
+        return lambda made: made
 
     def creates(self, target: ast.expr, value: ast.expr) -> bool:
         """Whether this makes an array that the function writes into by the name it gets here."""
@@ -363,6 +372,12 @@ class StatementConverter(NestedFunctions):
 
 def lifted(value: ast.expr) -> ast.expr:
     made = operator("lifted", value)
+    placed(made, value)
+    return made
+
+
+def kept(value: ast.expr) -> ast.expr:
+    made = operator("kept", value)
     placed(made, value)
     return made
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
+import numpy as np
+
 from srcgrad.tracing.conversion.names import bound, load, operator, placed, read, thunk
 
 WRITERS = frozenset({"at", "copyto", "put", "place", "putmask", "fill_diagonal", "shuffle"})
 """Functions that write into their first argument."""
 VIEWING = frozenset({"reshape", "ravel", "view", "transpose", "swapaxes", "squeeze", "diagonal", "atleast_2d"})
 """Methods and functions that may give a view."""
-MAKING = (ast.BinOp, ast.UnaryOp, ast.Call)
-"""The expressions that may make an array: what a name, an attribute or an index gives is something's already."""
+MAKING = (ast.BinOp, ast.UnaryOp, ast.Call, ast.IfExp, ast.Subscript)
+"""The expressions that may give an array that nothing else holds: what a name or an attribute gives is something's."""
 
 
 def written_names(body: Sequence[ast.AST]) -> frozenset[str]:
@@ -28,6 +30,7 @@ def written_names(body: Sequence[ast.AST]) -> frozenset[str]:
                 if keyword.arg == "out":
                     found |= {inner.id for inner in ast.walk(keyword.value) if isinstance(inner, ast.Name)}
             if isinstance(node.func, ast.Attribute):
+                found |= {argument.id for argument in outputs(node) if isinstance(argument, ast.Name)}
                 if node.func.attr in ("sort", "fill", "put", "partition"):
                     found |= base_name(node.func.value)
                 if node.func.attr in WRITERS and node.args:
@@ -35,6 +38,12 @@ def written_names(body: Sequence[ast.AST]) -> frozenset[str]:
             elif isinstance(node.func, ast.Name):  # a function that may write into its argument
                 found |= {argument.id for argument in node.args if isinstance(argument, ast.Name)}
     return with_viewed(body, found)
+
+
+def outputs(node: ast.Call) -> list[ast.expr]:
+    """The arguments of a ufunc by place into which it writes: ``np.multiply(a, b, out)``."""
+    ufunc = getattr(np, node.func.attr, None) if isinstance(node.func, ast.Attribute) else None
+    return node.args[ufunc.nin :] if isinstance(ufunc, np.ufunc) else []
 
 
 def with_viewed(body: Sequence[ast.AST], written: set[str]) -> frozenset[str]:
