@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TypeGuard
 
 from srcgrad.ir.core import Builder, Literal, Operation, Region, Value
 from srcgrad.ir.opdef import Lin, LinearEmitter, LinearOperand, Tangent, Term, Zero
@@ -35,16 +36,22 @@ def inline(builder: Builder, region: Region, arguments: Sequence[Value]) -> list
     return [look_up(env, value) for value in region.results]
 
 
+def contributes(tangent: Tangent) -> TypeGuard[Lin]:
+    """Whether a tangent has an element that may be other than a structural zero."""
+    return isinstance(tangent, Lin) and 0 not in tangent.type.shape
+
+
 def push_forward(
     builder: Builder, s: LinearEmitter, region: Region, primals: Sequence[Value], tangents: Sequence[Tangent]
 ) -> tuple[list[Value], list[Tangent]]:
     """Emit a region's operations on ``primals`` into ``builder``, and its linear part on ``tangents`` through ``s``.
 
-    This is jvp when ``s`` emits and linearize when ``s`` records.
+    This is jvp when ``s`` emits and linearize when ``s`` records. The tangent of an array without elements is zero:
+    what is divided by their number has no other derivative, 0/0, in forward mode alone.
     """
     env: Env = dict(zip(region.params, primals, strict=True))
     tangent_of: dict[Value, Tangent] = {
-        param: tangent for param, tangent in zip(region.params, tangents, strict=True) if isinstance(tangent, Lin)
+        param: tangent for param, tangent in zip(region.params, tangents, strict=True) if contributes(tangent)
     }
     outer = builder.span
     for operation in region.operations:
@@ -63,7 +70,7 @@ def push_forward(
         for old, new, tangent in zip(operation.results, results, outgoing, strict=True):
             new.name = new.name or old.name
             env[old] = new
-            if isinstance(tangent, Lin):
+            if contributes(tangent):
                 tangent_of[old] = tangent
                 if old.name is not None:
                     adopt(tangent.value, f"{old.name}.dot")

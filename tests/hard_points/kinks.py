@@ -96,6 +96,19 @@ ARRAYS: dict[str, Case] = {
     "sum of squares, to the 1.5": (lambda x: np.sum(x**2) ** 1.5, np.zeros(3), (np.zeros(3), np.zeros((3, 3)))),
     "norm of order 3": (lambda x: np.linalg.norm(x, 3), np.zeros(3), (np.zeros(3), np.zeros((3, 3)))),
     "norm of order 4, cubed": (lambda x: np.linalg.norm(x, 4) ** 3, np.zeros(3), (np.zeros(3), np.zeros((3, 3)))),
+    "norm of order 0.5": (lambda x: np.linalg.norm(x, 0.5), np.zeros(3), (np.zeros(3), np.zeros((3, 3)))),
+    "norm of order -1": (lambda x: np.linalg.norm(x, -1), np.array([0.0, 1.0, 2.0]), (np.zeros(3), np.zeros((3, 3)))),
+    "norm of order -2 of rows": (
+        lambda x: np.linalg.norm(x, -2, axis=1),
+        np.array([[0.0, 0.0], [2.0, 2.0]]),
+        (np.array([[[0, 0], [0, 0]], [[0, 0], [2**-1.5] * 2]]),),
+    ),
+    "spectral norm": (lambda x: np.linalg.norm(x, 2), np.zeros((2, 3)), (np.zeros((2, 3)),)),
+    "smallest singular value": (
+        lambda x: np.linalg.norm(x, -2),
+        np.array([[2.0, 0.0], [0.0, 0.0]]),
+        (np.zeros((2, 2)),),
+    ),
     "norm of order 1.5 of rows": (
         lambda x: np.linalg.norm(x, 1.5, axis=1),
         np.array([[0.0, 0.0], [2.0, 2.0]]),

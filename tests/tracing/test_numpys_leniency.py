@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.special import logsumexp
 
 import srcgrad as sg
 
@@ -108,6 +109,18 @@ def test_the_inverse_of_the_integer_0_is_numpys(dtype: Any, backend: str) -> Non
     with np.errstate(all="ignore"):
         expected = np.reciprocal(numbers)
     np.testing.assert_array_equal(sg.jit(np.reciprocal, backend=backend)(numbers), expected)
+
+
+@pytest.mark.filterwarnings("ignore:Mean of empty slice", "ignore:Degrees of freedom", "ignore:invalid value")
+@pytest.mark.parametrize("backend", ["llvm", "numpy"])
+@pytest.mark.parametrize("f", [np.mean, np.median, np.std, np.average, lambda x: np.mean(x[:0]), logsumexp])
+def test_what_has_no_elements_has_no_derivative(f: Any, backend: str) -> None:
+    """Forward mode gave 0/0 times the sum of no tangents, and logsumexp had no program."""
+    x = X[0] if f(np.ones(3)) != f(np.ones(3)) else np.zeros(0)
+    value, tangent = sg.jvp(f, (x,), (np.ones_like(x),), backend=backend)
+    np.testing.assert_array_equal(value, f(x))
+    assert tangent == 0.0
+    np.testing.assert_array_equal(sg.grad(f, backend=backend)(x), np.zeros_like(x))
 
 
 def test_positions_do_not_wrap_around_in_a_narrow_dtype() -> None:

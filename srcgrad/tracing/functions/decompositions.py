@@ -95,10 +95,10 @@ def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any =
 
 
 def spectral_norm_along(a: Any, ord: Any, axes: tuple[int, int], keepdims: Any) -> Any:
-    """The matrix norms that are made of singular values: ``'nuc'``, 2 and -2."""
+    """The matrix norms that are made of singular values: ``'nuc'``, 2 and -2; 0 is a kink, at which slopes are 0."""
     s = svdvals(np.moveaxis(a, axes, (-2, -1)))
     reduce = np.min if ord == -2 else np.sum if ord == "nuc" or not s.shape[-1] else np.max
-    found: Any = reduce(s, axis=-1)
+    found: Any = np.abs(reduce(s, axis=-1))
     return np.expand_dims(found, axes) if keepdims else found
 
 

@@ -108,10 +108,9 @@ def vector_norm_along(a: Any, ord: Any, axes: tuple[int, ...], keepdims: Any) ->
     if ord == 1:
         return np.sum(size, axis=axes, keepdims=keepdims)
     total: Any = np.sum(size**ord, axis=axes, keepdims=keepdims)
-    if ord < 0:
-        return total ** (1.0 / ord)
-    apart = total == 0  # the kink, where the derivative is 0
-    return scalar_if_rank0(np.where(apart, total, np.where(apart, total.dtype.type(1), total) ** (1.0 / ord)))
+    apart = np.isinf(total) if ord < 0 else total == 0  # the kink, where the norm and its derivative are 0
+    one, zero = total.dtype.type(1), total.dtype.type(0)
+    return scalar_if_rank0(np.where(apart, zero, np.where(apart, one, total) ** (1.0 / ord)))
 
 
 def matrix_norm_along(a: Any, ord: Any, axes: tuple[int, ...], keepdims: Any) -> Any:

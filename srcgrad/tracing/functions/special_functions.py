@@ -11,7 +11,7 @@ import scipy.special
 
 from srcgrad.errors import ShapeError, UnsupportedError
 from srcgrad.tracing.functions.reductions import finite_constant
-from srcgrad.tracing.functions.registry import Rule, as_array, axes_of, finish, scalar_if_rank0
+from srcgrad.tracing.functions.registry import Rule, as_array, axes_of, filled, finish, scalar_if_rank0
 from srcgrad.tracing.tracer import FUNCTIONS, Tracer, as_tracer, broadcast_tracer, emit
 from srcgrad.tracing.ufuncs import call, common_shape, result_dtype
 
@@ -177,6 +177,8 @@ def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, r
         x = np.where(weights == 0, x.dtype.type(-np.inf), x)
     x = x if x.ndim else x.reshape(1)  # so SciPy too: a number has the axes 0 and -1
     axes = axes_of(axis, x.ndim)
+    if not all(x.shape[k] for k in axes):  # of nothing it is that of one term 0
+        x, b = filled(tuple(1 if k in axes else size for k, size in enumerate(x.shape)), -np.inf, x.dtype), None
     if b is None:
         total, sign = log_of_sum(x, axes)
     else:
