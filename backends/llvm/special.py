@@ -14,6 +14,7 @@ import numpy as np
 
 from srcgrad.backends.llvm import scalars
 from srcgrad.backends.llvm.emitter import F32, F64
+from srcgrad.backends.llvm.vector_math import LARGEST_POWER
 from srcgrad.ir.core import Attrs, Literal, Operation
 from srcgrad.ir.opdef import REGISTRY, Term
 from srcgrad.ir.ops.power import splat_number
@@ -23,7 +24,7 @@ Expansion = Callable[[Sequence[Term], Attrs], Term]
 C128: Final = np.dtype(np.complex128)
 LARGEST_ORDER: Final = 4
 """The derivatives that are written out: of higher ones the polynomials are long."""
-HALVES: Final = (0.5, 1.5, -0.5, -1.5)
+HALVES: Final = (0.5, 1.5, 2.5, -0.5, -1.5)
 """Exponents whose powers take a root, and at most two roundings more."""
 LARGEST_WHOLE: Final = 64
 """The exponents of whole numbers whose powers are written out as products."""
@@ -69,7 +70,7 @@ def half_power(operands: Sequence[Term], attrs: Attrs) -> Term:
     root: Term = REGISTRY["sqrt"](x)
     power = root if exponent > 0 else 1.0 / root
     if abs(exponent) > 1:
-        power = x * power if exponent > 0 else power / x
+        power = (x if exponent < 2 else x * x) * power if exponent > 0 else power / x
     found: Term = REGISTRY["select"](x == -math.inf, x.like(math.inf if exponent > 0 else 0.0), power)
     return found
 
@@ -88,7 +89,21 @@ def whole_power(operands: Sequence[Term], attrs: Attrs) -> Term:
 
 
 def known_power(operands: Sequence[Term], attrs: Attrs) -> Term:
-    return (half_power if operands[0].dtype.kind == "f" else whole_power)(operands, attrs)
+    """Of floats by a whole number products with their errors, which are nearer to the truth than `pow` is."""
+    x, exponent = operands[0], splat_number(operands[1])
+    if x.dtype.kind != "f":
+        return whole_power(operands, attrs)
+    if exponent in HALVES:
+        return half_power(operands, attrs)
+    assert isinstance(exponent, float)
+    found: Term = REGISTRY["integer_pow"](x, y=int(exponent)) if exponent else x.like(1)
+    return found
+
+
+def high_power(operands: Sequence[Term], attrs: Attrs) -> Term:
+    """A whole power of more factors than are written out: `pow`, which is part of loops."""
+    found: Term = REGISTRY["pow"](operands[0], float(attrs["y"]))
+    return found
 
 
 def gaussian(operands: Sequence[Term], attrs: Attrs) -> Term:
@@ -197,8 +212,15 @@ def is_known_power(operation: Operation) -> bool:
     if not isinstance(exponent, Literal) or not exponent.splat:
         return False
     if of_floats(operation):
-        return exponent.value in HALVES
+        number = float(exponent.value)
+        return number in HALVES or (abs(number) <= LARGEST_POWER and number.is_integer())
     return exponent.type.dtype.kind in "iu" and 0 <= int(exponent.value) <= LARGEST_WHOLE
+
+
+def is_high_power(operation: Operation) -> bool:
+    """Whether no loop has it as products, and its exponent is a number of the base's type."""
+    y, dtype = operation.attrs["y"], operation.operands[0].type.dtype
+    return of_floats(operation) and abs(y) > LARGEST_POWER and int(dtype.type(y)) == y
 
 
 def of_numbers(operation: Operation) -> bool:
@@ -211,6 +233,7 @@ def is_low(operation: Operation) -> bool:
 
 SPECIAL: Final[dict[str, tuple[Callable[[Operation], bool], Expansion]]] = {
     "gaussian": (is_bell, in_float64(gaussian)),
+    "integer_pow": (is_high_power, high_power),
     "log_ratio": (of_floats, in_float64(log_ratio)),
     "logit": (of_floats, in_float64(logit)),
     "pow": (is_known_power, known_power),

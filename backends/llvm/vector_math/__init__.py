@@ -108,7 +108,7 @@ _WIDENED: Final = frozenset(
 )
 """What of float32 numbers is computed in float64: their terms cancel, or overflow, or are raised to powers."""
 
-LARGEST_POWER: Final = 16
+LARGEST_POWER: Final = 32
 """The whole powers that are products."""
 
 

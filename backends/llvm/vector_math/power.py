@@ -172,7 +172,7 @@ def _with_sign_of_power(e: Emitter, x: Number, y: Number, found: Number) -> Numb
 
 
 def whole(y: int) -> Callable[..., Number]:
-    """x**y of a whole number that is known, 1 <= |y| <= 16, within 0.75 ULP: products, each with its error.
+    """x**y of a whole number that is known, 1 <= |y| <= 32, within 0.75 ULP: products, each with its error.
 
     Where the power is near the ends of its range, and of 0 if y is negative, it is `pow`.
     """

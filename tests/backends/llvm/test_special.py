@@ -21,6 +21,7 @@ from tests.backends.llvm.support import partitioned as parts_of
 
 Array = np.ndarray[Any, Any]
 ATTRS: dict[str, list[dict[str, Any]]] = {
+    "integer_pow": [{"y": 33}, {"y": -33}, {"y": 100}],
     "gaussian": [{"n": n, "a": a} for n in range(LARGEST_ORDER + 1) for a in (1.0, 0.5)],
     "pow_log": [{"n": 1}, {"n": 2}],
     "sinc_derivative": [{"n": n} for n in range(1, LARGEST_ORDER + 1)],

@@ -10,9 +10,10 @@ import pytest
 
 import srcgrad as sg
 from srcgrad.backends.llvm.backend import BACKEND
+from srcgrad.backends.llvm.expansions import written_out
 from tests.backends.llvm.support import OPS, build
 
-POWERS = (*range(-16, 0), *range(5, 17))
+POWERS = (*range(-16, 0), *range(5, 17), -32, -31, 21, 31, 32)
 SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 2.0, -2.0, 0.5]
 
 
@@ -50,6 +51,27 @@ def test_whole_powers_of_nothing_but_one_number(y: int, value: float) -> None:
         found, expected = sg.jit(lambda x: x**y)(np.full(32, value)), np.full(32, value) ** y
     np.testing.assert_array_equal(found, expected)
     np.testing.assert_array_equal(np.signbit(found), np.signbit(expected))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("y", [0, 1, 2, 3, -1, -2, 7, 32])
+def test_powers_by_a_float_that_is_whole_are_those_by_the_whole_number(y: int, dtype: Any) -> None:
+    x = points(dtype, y or 1)
+    by_float = build(lambda x: OPS["pow"](x, x.like(float(y))), x)
+    by_whole = build(lambda x: OPS["integer_pow"](x, y=y), x)
+    assert "pow" not in [operation.op.name for operation in written_out(by_float).walk()]
+    found, expected = BACKEND.compile(by_float).run(x)[0], BACKEND.compile(by_whole).run(x)[0]
+    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(np.signbit(found)[~np.isnan(x)], np.signbit(expected)[~np.isnan(x)])
+
+
+@pytest.mark.parametrize("y", [33, -33, 100])
+def test_high_whole_powers_are_part_of_loops(y: int) -> None:
+    x = points(np.float64, y)
+    text = sg.explain(sg.jit(lambda x: np.sum(x**y)))(x)["llvm source"]
+    assert text.count("# kernel_") == 1 and "pow" in text
+    with np.errstate(all="ignore"):
+        np.testing.assert_allclose(sg.jit(lambda x: x**y)(x), x**y, rtol=1e-14)
 
 
 def test_whole_powers_are_part_of_loops() -> None:
