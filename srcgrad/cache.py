@@ -304,13 +304,13 @@ def is_convertible(thing: object) -> bool:
 
 
 def watching(function: Any, attempt: Callable[[], Found]) -> Found:
-    """What ``attempt`` returns, made again whenever its trace reads an attribute that is not watched yet."""
+    """What ``attempt`` returns, made again whenever its trace reads attributes that are not watched yet."""
     while True:
         try:
             return attempt()
         except Unread as error:
             error.with_traceback(None)
-            ASKED.put(named(function), asked_of(function) | {error.name})
+            ASKED.put(named(function), asked_of(function) | error.names)
 
 
 def named(function: Any) -> Hashable:

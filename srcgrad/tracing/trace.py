@@ -50,13 +50,18 @@ class Refused(NeedsConcrete):
 
 
 class Unread(Exception):
-    """An abstract trace reads an attribute by a name that is not watched: it begins again when that is."""
+    """An abstract trace reads attributes by names that are not watched: it begins again when they are.
+
+    The traces remember it: it may be raised where they end, which then know of more names.
+    """
 
     def __init__(self, name: str) -> None:
         super().__init__(f"the attribute {name!r} is not watched")
-        self.name = name
+        self.names = {name}
         trace = CURRENT.get()
         while trace is not None and not trace.concrete:
+            if trace.unread is not None:
+                self.names |= trace.unread.names
             trace.unread = self
             trace = trace.parent
 

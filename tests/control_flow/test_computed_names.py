@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import srcgrad as sg
+from srcgrad import building
 
 BACKENDS = ["llvm", "numpy", "xla"]
 X = np.array([0.3, 0.5, -0.2])
@@ -38,6 +39,11 @@ class Layer:
 
     def __call__(self, x: Any) -> Any:
         return getattr(np, self.kind)(x) if hasattr(np, self.kind) else getattr(self, f"{self.kind}")(x)
+
+
+class Parts:
+    def __init__(self, **held: Any) -> None:
+        self.__dict__.update(held)
 
 
 class Gains:
@@ -275,3 +281,54 @@ def test_a_name_that_numpy_has_not_is_pythons_error() -> None:
     name = "tanhh"
     with pytest.raises(AttributeError, match="'tanhh'"):
         sg.grad(lambda x: np.sum(getattr(np, name)(x)))(np.ones(3))
+
+
+def test_all_names_that_a_function_computes_take_two_traces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first is given up where it ends, not at the first name: fifty names took fifty-one traces."""
+    parts = Parts(**{f"p{k}": 0.5 * k if k % 2 else np.full(3, 0.5 * k) for k in range(10)})
+    traces: list[Any] = []
+    made = building.trace_function
+    monkeypatch.setattr(building, "trace_function", lambda *args, **options: traces.append(0) or made(*args, **options))
+
+    def f(x: Any) -> Any:
+        return sum(np.sum(getattr(parts, f"p{k}") * x) for k in range(10))
+
+    slope = sg.grad(f)
+    for _ in range(5):
+        np.testing.assert_array_equal(slope(X), np.full(3, 22.5))
+    assert len(traces) == 2
+    parts.p3, parts.p4[1] = 2.5, 0.0
+    np.testing.assert_array_equal(slope(X), [23.5, 21.5, 23.5])
+    assert len(traces) == 2
+
+
+def test_a_trace_that_will_be_given_up_changes_nothing() -> None:
+    """What it finds by a name that is not watched is the caller's own and no copy: each call changes that once."""
+    state = Parts(first=1.0, seen=[], counts={"calls": 0}, weights=np.ones(3))
+
+    def f(x: Any) -> Any:
+        scale = getattr(state, "fir" + "st"[:])
+        weights = getattr(state, "weigh" + "ts"[:])
+        weights *= 2.0
+        getattr(state, "se" + "en"[:]).append(len(state.seen))
+        getattr(state, "coun" + "ts"[:])["calls"] += 1
+        return scale * np.sum(weights * x)
+
+    slope = sg.grad(f)
+    for calls in (1, 2):
+        with pytest.warns(sg.RetraceWarning) if calls == 1 else contextlib.nullcontext():
+            np.testing.assert_array_equal(slope(X), np.full(3, 2.0**calls))
+        assert state.seen == list(range(calls))
+        assert state.counts == {"calls": calls}
+        np.testing.assert_array_equal(state.weights, np.full(3, 2.0**calls))
+
+
+def test_a_property_in_the_place_of_a_held_attribute_is_what_is_read() -> None:
+    class Rate:
+        @property
+        def rate(self) -> float:
+            return 3.0
+
+    thing, name = Rate(), "rate"
+    thing.__dict__["rate"] = 7.0
+    np.testing.assert_array_equal(sg.grad(lambda x: np.sum(x) * getattr(thing, name))(X), np.full(3, 3.0))

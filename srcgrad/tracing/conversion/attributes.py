@@ -1,7 +1,9 @@
 """Attributes that are read by names which the function computes: `getattr`, `hasattr`, ``operator.attrgetter``.
 
 The analysis of a function does not know these names. A trace is told which attributes guards watch, and where it reads
-another one, it is given up, that name is watched too, and it begins again (`cache.watching`).
+another one, it is given up, that name is watched too, and it begins again (`cache.watching`). It is given up at once
+where what it finds could be changed or called, which would happen to the caller's own; a number or an array is handed
+out, so that the rest of the trace says what other names it reads.
 """
 
 from __future__ import annotations
@@ -22,28 +24,54 @@ from srcgrad.tracing.unasked import attribute
 
 VALUES: Final = (np.ndarray, np.generic, str, bytes, int, float, complex, list, tuple, dict, set, frozenset, slice)
 """Whose attributes are what their classes say, which do not change."""
+WATCHED: Final = object()
 
 
 def class_of(thing: Tracer | Deferring) -> type:
     return concrete_class(thing) if isinstance(thing, Tracer) else np.ndarray
 
 
-def require_watched(thing: Any, name: object) -> None:
+def require_watched(thing: Any, name: object) -> Any:
     """An attribute is about to be read that the analysis may not know of.
+
+    Returns:
+        `WATCHED`, or what stands for the attribute for the rest of a trace that will be given up.
 
     Raises:
         Unread: another value of it at a later call would not be seen.
     """
     trace = CURRENT.get()
     if trace is None or trace.concrete or not isinstance(name, str):
-        return
+        return WATCHED
     while trace.parent is not None:
         trace = trace.parent
     if trace.attributes is None or name in trace.attributes:
-        return
+        return WATCHED
     if isinstance(thing, (Tracer, Deferring)) or type(thing) in VALUES or is_constant(thing, name):
-        return
-    raise Unread(name)
+        return WATCHED
+    unread = Unread(name)  # which the trace remembers
+    found = inert(thing, name)
+    if found is WATCHED:
+        raise unread
+    return found
+
+
+def inert(thing: Any, name: str) -> Any:
+    """An attribute that an object itself holds and a trace cannot change; `WATCHED` if there is none."""
+    from srcgrad.cache import is_convertible  # which is written with this module
+
+    held = attribute(thing, "__dict__")
+    if type(held) is not dict or name not in held or has_descriptor(type(thing), name):
+        return WATCHED
+    value = held[name]
+    kind = hidden_kind(value)
+    if kind == "array":
+        found = value.view()
+        found.flags.writeable = False
+        return found
+    if kind in ("float", "complex", "numpy scalar") or static_key(value, is_convertible, True) is not None:
+        return value
+    return WATCHED
 
 
 def is_constant(module: Any, name: str) -> bool:
@@ -60,6 +88,12 @@ def is_constant(module: Any, name: str) -> bool:
     return not is_host_function(value) and static_key(value, is_convertible) is not None
 
 
+def has_descriptor(cls: type, name: str) -> bool:
+    """Whether a class may find an attribute elsewhere than where its objects hold it."""
+    found = (base.__dict__[name] for base in cls.__mro__ if name in base.__dict__)
+    return any(hasattr(type(x), method) for x in found for method in ("__get__", "__set__", "__delete__"))
+
+
 @call_rule(hasattr)
 def hasattr_(thing: Any, name: str, /) -> bool:
     """As the object that a traced value stands for would answer."""
@@ -69,7 +103,9 @@ def hasattr_(thing: Any, name: str, /) -> bool:
 
 @call_rule(getattr)
 def getattr_(thing: Any, name: str, /, *default: Any) -> Any:
-    require_watched(thing, name)
+    found = require_watched(thing, name)
+    if found is not WATCHED:
+        return found
     if isinstance(thing, (Tracer, Deferring)) and not hasattr(class_of(thing), name):
         return default[0] if default else getattr(thing, name)  # which raises NumPy's error
     return getattr(thing, name, *default)
