@@ -15,7 +15,7 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from srcgrad.errors import ArgumentError, AxisError, DTypeError, IndexingError, ShapeError, UnsupportedError
 from srcgrad.tracing.tracer import Tracer, as_tracer, broadcast_tracer, emit, from_value
-from srcgrad.tracing.ufuncs import REDUCTIONS, call, require_traced_out, store
+from srcgrad.tracing.ufuncs import REDUCTIONS, call, require_no_objects, require_traced_out, store
 
 ASSOCIATIVE = frozenset(
     {
@@ -54,6 +54,7 @@ def apply_method(
     Raises:
         UnsupportedError: the method of this ufunc has no meaning here.
     """
+    require_no_objects(ufunc)
     if method == "at":
         return apply_at(ufunc, *inputs)
     if ufunc.nin != 2 or ufunc.nout != 1 or ufunc.signature is not None:

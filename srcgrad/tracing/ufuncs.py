@@ -177,6 +177,17 @@ def has_rule(ufunc: np.ufunc) -> bool:
     return ufunc in UFUNCS or ufunc in ELEMENTWISE
 
 
+def require_no_objects(ufunc: np.ufunc) -> None:
+    """
+    Raises:
+        UnsupportedError: a ufunc takes objects alone, each for itself.
+    """
+    if all(set(signature) <= set("O->") for signature in ufunc.types):
+        raise UnsupportedError(
+            f"{ufunc.__name__} is a ufunc of Python objects, made by np.frompyfunc", hint="use np.vectorize(f)"
+        )
+
+
 def find_rule(ufunc: np.ufunc) -> Callable[..., Any] | None:
     """The rule of a ufunc that is several ops; None if it is one op.
 
@@ -185,10 +196,7 @@ def find_rule(ufunc: np.ufunc) -> Callable[..., Any] | None:
     """
     if has_rule(ufunc):
         return UFUNCS.get(ufunc)
-    if all(set(signature) <= set("O->") for signature in ufunc.types):
-        raise UnsupportedError(
-            f"{ufunc.__name__} is a ufunc of Python objects, made by np.frompyfunc", hint="use np.vectorize(f)"
-        )
+    require_no_objects(ufunc)
     module = "np" if getattr(np, ufunc.__name__, None) is ufunc else "scipy.special"
     name = f"{module}.{ufunc.__name__}"
     if ufunc.__name__.startswith("_"):
