@@ -469,8 +469,8 @@ class Tracer(Asked):
     ) -> None:
         self[...] = FUNCTIONS[np.sort](self, axis, kind, order, stable=stable, descending=descending)
 
-    def partition(self, kth: Any, axis: int = -1, kind: str = "introselect", order: Any = None) -> None:
-        self[...] = np.partition(self, kth, axis=axis, kind=kind, order=order)  # type: ignore[arg-type]
+    def partition(self, kth: Any, axis: int = -1, kind: Any = "introselect", order: Any = None) -> None:
+        self[...] = FUNCTIONS[np.partition](self, kth, axis, kind, order)
 
     def view(self, dtype: Any = None, type: Any = None) -> Any:
         """Another view of the same elements, of the same type."""
