@@ -10,10 +10,13 @@ from srcgrad.backends.llvm.indices import Line, Piece, View, alias_offset, ident
 from srcgrad.backends.llvm.loops import REDUCTIONS
 from srcgrad.backends.llvm.natives import Natives, fused_kind
 from srcgrad.backends.llvm.pieces import FEW, PIECED, pieces_of, wanted_updates
+from srcgrad.backends.llvm.writing import is_fold
 from srcgrad.ir.core import Literal, Operation, Value
 
 LONGEST: Final = 2000
 """The cost at which a group ends: LLVM takes ever longer per instruction of a long loop."""
+MANY_NUMBERS: Final = 250
+"""The same for what is computed once, which is generated at a level at which that is so sooner."""
 
 
 class Classified:
@@ -111,10 +114,16 @@ class Classified:
         return (value,) if view is None else view.bases
 
     def part(self) -> None:
-        total, parts = 0, self.parts
+        once = total = 0
+        parts = self.parts
         for operation, value, bases in self.computed:
-            total += scalars.cost(operation)
-            part = parts[value] = total // LONGEST
+            if value.type.shape or is_fold(value):
+                total += scalars.cost(operation)
+                part = total // LONGEST
+            else:
+                once += scalars.cost(operation)
+                part = once // MANY_NUMBERS
+            parts[value] = part
             for base in bases:
                 if parts.get(base, part) != part:
                     self.kept.add(base)

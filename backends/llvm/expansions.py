@@ -217,6 +217,24 @@ def is_large_power(attrs: Attrs) -> bool:
     return bool(attrs["kind"] == "power" and abs(attrs["exponent"]) > 1)
 
 
+# --- what is put together of many ------------------------------------------------------------------
+WIDE: Final = 64
+"""The operands from which a concatenation is one of several: LLVM takes quadratic time for functions of more."""
+
+
+def is_wide(operation: Operation) -> bool:
+    return len(operation.operands) > WIDE
+
+
+def put_together(operands: Sequence[Term], attrs: Attrs) -> Term:
+    """The concatenation of concatenations of some each, in levels."""
+    pieces = list(operands)
+    while len(pieces) > 1:
+        together = [pieces[k : k + WIDE] for k in range(0, len(pieces), WIDE)]
+        pieces = [some[0] if len(some) == 1 else REGISTRY["concatenate"](*some, **attrs) for some in together]
+    return pieces[0]
+
+
 # --- which ---------------------------------------------------------------------------------------
 def is_complex(operation: Operation) -> bool:
     return operation.results[0].type.dtype.kind == "c"
@@ -249,6 +267,7 @@ def is_loop_product(operation: Operation) -> bool:
 
 
 EXPANSIONS: Final[Mapping[str, tuple[Callable[[Operation], bool], Expansion]]] = {
+    "concatenate": (is_wide, put_together),
     "det_derivative": (has_many_terms, det_derivative),
     "dot_general": (is_loop_product, product_in_loops),
     "matrix_function": (lambda operation: is_large_power(operation.attrs), large_power),

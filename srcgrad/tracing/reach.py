@@ -28,8 +28,8 @@ from srcgrad.tracing.conversion.classes import twin_of
 from srcgrad.tracing.conversion.convert import convert_code, is_user_function, library_file
 from srcgrad.tracing.frozen import contents
 from srcgrad.tracing.hosts import is_host_function
+from srcgrad.tracing.packing import packing
 from srcgrad.tracing.purity import (
-    STATIC_TYPES,
     constructor_reason,
     impurity,
     is_generated,
@@ -37,13 +37,11 @@ from srcgrad.tracing.purity import (
     static_key,
 )
 from srcgrad.tracing.pytree import record_fields
-from srcgrad.tracing.rebuild import member_function
+from srcgrad.tracing.rebuild import Edge, Hidden, member_function
 from srcgrad.tracing.resolution import Resolution, version_cell
 from srcgrad.tracing.unasked import attribute
 
 CONTAINERS: Final = (list, dict, tuple)
-MANY: Final = 128
-"""The constants in a container from which they have one guard together."""
 MOST_ASKED: Final = 128
 """The most names that traces ask for: each is found by a trace of its own."""
 DETERMINED: Final = frozenset(
@@ -250,7 +248,7 @@ class ObjectAnalysis(Analysis):
             self.read(index, "func", None, value.__func__, f"{name}.__func__", f"function of {node.label}")
             self.read(index, "self", None, value.__self__, f"{name}.__self__", f"object of {node.label}")
         elif node.kind == "container":
-            if self.guard_items(index, value):
+            if self.read_together(index, value):
                 return
             for key, element in list(value.items()) if isinstance(value, dict) else enumerate(value):
                 place = f"{name}[{self.constant(key) if not isinstance(key, (int, str)) else repr(key)}]"
@@ -264,19 +262,27 @@ class ObjectAnalysis(Analysis):
         elif node.kind != "frozen":
             super().visit(index)
 
-    def guard_items(self, index: int, container: Any) -> bool:
-        """One guard for all elements of a large container of constants; whether it is one."""
-        items = items_of(container)
-        if len(items) < MANY or type(container) not in CONTAINERS:
+    def read_together(self, index: int, container: Any) -> bool:
+        """One guard for all constants in a large container and one hidden input for all floats; whether it is one."""
+        items, label = items_of(container), self.plan.nodes[index].label
+        static = self.constants["static_key"]
+        found = packing(items, static, len(self.hidden)) if type(container) in CONTAINERS else None
+        if found is None or any(id(item) in self.node_of for item in items if type(item) is list):
             return False
-        if any(type(item) not in STATIC_TYPES and type(item) is not tuple for item in items):
+        if float not in found.kinds and not found.width:
+            check = functools.partial(same_items, static=static, items=items, keys=found.keys)
+            self.require(f"{self.constant(check)}(n{index})")
+            self.report.append(f"{label}: guard, the same {len(items)} elements")
+            return True
+        if self.floats_static:
             return False
-        keys = [static_key(item, self.is_pure, self.floats_static) for item in items]
-        if any(key is None for key in keys):
-            return False
-        check = functools.partial(same_items, static=self.constants["static_key"], items=items, keys=tuple(keys))
-        self.require(f"{self.constant(check)}(n{index})")
-        self.report.append(f"{self.plan.nodes[index].label}: guard, the same {len(items)} elements")
+        hidden = len(self.hidden)
+        self.hidden.append(Hidden(f"floats of {label}", "floats"))
+        self.lines.append(f"v{hidden} = {self.constant(found)}.read(n{index})")
+        self.require(f"v{hidden} is not None")
+        self.plan.nodes[index].edges.append(len(self.plan.edges))
+        self.plan.edges.append(Edge("items", index, found, hidden, None))
+        self.report.append(f"floats of {label}: hidden input (floats)")
         return True
 
     def visit_class(self, index: int, cls: type) -> None:

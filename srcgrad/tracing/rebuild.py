@@ -18,7 +18,7 @@ __all__ = ["Edge", "Hidden", "Node", "Plan", "rebuild", "wrapped_functions"]
 class Hidden(NamedTuple):
     """A value that is read at each call: `path` says where ("global W", "closure alpha of helper"), `kind` what it is.
 
-    `kind` is "array", "float", "complex" or "numpy scalar".
+    `kind` is "array", "float", "complex", "numpy scalar", or "floats": those of a container, as an array.
     """
 
     path: str
@@ -28,9 +28,9 @@ class Hidden(NamedTuple):
 class Edge(NamedTuple):
     """One value read from outside: from a namespace ("global"), or from the node `holder`.
 
-    `source` is "global", "cell", "default", "keyword default", "function", "argument", "keyword" or "wrapped"; `key` is
-    a name or an index. At most one of `hidden` (an index into the hidden inputs) and `node` is set; guards have
-    neither.
+    `source` is "global", "cell", "default", "keyword default", "function", "argument", "keyword", "wrapped" or, for all
+    floats of a container, "items"; `key` is a name, an index, or how these are packed. At most one of `hidden` (an
+    index into the hidden inputs) and `node` is set; guards have neither.
     """
 
     source: str
@@ -227,6 +227,18 @@ class _Copier:
                 held[edge.key] = self._value(edge)
         return held
 
+    def _items(self, index: int, original: Any, node: Node) -> dict[Any, Any]:
+        """The items of a container, replaced where they must be."""
+        edges = [self.plan.edges[edge] for edge in node.edges]
+        packed = [edge for edge in edges if edge.source == "items"]
+        if not packed:
+            return self._held(index, "item", original, node)
+        items = packed[0].key.unpacked(self._value(packed[0]), original)
+        for item in items:
+            if type(item) is list:
+                watch(item, node.label)
+        return dict(zip(original if isinstance(original, dict) else range(len(items)), items, strict=True))
+
     def _copy(self, index: int) -> Any:
         if index not in self.copies:
             node, original = self.plan.nodes[index], self.objects[index]
@@ -249,7 +261,7 @@ class _Copier:
             self.copies[index] = types.MethodType(self._value(parts["func"]), self._value(parts["self"]))
             return self.copies[index]
         if isinstance(original, tuple):
-            self.copies[index] = tuple.__new__(type(original), self._held(index, "item", original, node).values())
+            self.copies[index] = tuple.__new__(type(original), self._items(index, original, node).values())
             adopt(self.copies[index])
             return self.copies[index]
         if node.kind == "object":
@@ -261,16 +273,20 @@ class _Copier:
             watched = copy.__dict__
         else:
             watched = self.copies[index] = type(original)(original)
-            held = self._held(index, "item", original, node)
+            held = self._items(index, original, node)
             if isinstance(watched, dict):
                 watched.update(held)
             else:
                 watched[:] = held.values()
-        trace = CURRENT.get()
-        if trace is not None:
-            values = dict(watched) if isinstance(watched, dict) else list(watched)
-            trace.watched.append((watched, values, node.label))
+        watch(watched, node.label)
         return self.copies[index]
+
+
+def watch(copied: Any, label: str) -> None:
+    """Have the trace in progress note what it changes of a copy of a captured container."""
+    trace = CURRENT.get()
+    if trace is not None:
+        trace.watched.append((copied, dict(copied) if isinstance(copied, dict) else list(copied), label))
 
 
 def rebuild(plan: Plan, function: Any, replacements: Sequence[object]) -> Any:

@@ -53,6 +53,22 @@ def source_of(items: Sequence[Any]) -> Tracer | None:
     return viewed(items[0])
 
 
+def columns_of(records: Sequence[Any]) -> list[Tracer] | None:
+    """The arrays that records have at each of their places, where these are all rows of one array, in order."""
+    if not records or any(type(record) not in (list, tuple) for record in records):
+        return None
+    widths = {len(record) for record in records}
+    if len(widths) > 1 or 0 in widths:
+        return None
+    found = []
+    for column in zip(*records, strict=True):
+        source = source_of(column)
+        if source is None:
+            return None
+        found.append(source)
+    return found
+
+
 def pieces(items: Sequence[Any]) -> list[Any] | None:
     """The items with a new array for each run of rows, and lists of what is between; None without runs."""
     found: list[Any] = []

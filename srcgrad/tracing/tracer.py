@@ -82,6 +82,8 @@ class Tracer(Asked):
     __slots__ = ("affine", "bound", "cache", "chain", "scalar", "storage", "type", "weak")
     __array_priority__ = 1e4
     __hash__ = None  # type: ignore[assignment]
+    device: Final = "cpu"
+    """As of every array of NumPy's; SciPy asks for it."""
 
     def __init__(
         self, storage: Storage, chain: Chain, type: ArrayType, scalar: bool = False, weak: bool = False
@@ -547,8 +549,13 @@ def as_tracer(x: Any, dtype: Any = None) -> Tracer:
     if isinstance(x, Tracer):
         return x if dtype is None or x.dtype == dtype else x.astype(dtype)
     if isinstance(x, SEQUENCES) and contains_tracer(x):
-        rows = [as_tracer(item) for item in x]
+        from srcgrad.tracing.rows import columns_of  # which needs this module
+
+        columns = columns_of(x)
+        rows = [as_tracer(item) for item in x] if columns is None else columns
         stacked: Tracer = FUNCTIONS[np.stack](rows)
+        if columns is not None:
+            stacked = from_value(stacked.T.read())
         return stacked if dtype is None else stacked.astype(dtype)
     try:
         array = array_of(x, dtype)

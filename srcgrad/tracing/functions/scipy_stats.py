@@ -199,7 +199,10 @@ def rankdata(a: Any, method: Any = "average", *, axis: Any = None, nan_policy: A
 
 
 @function_rule(scipy.stats.boxcox)
-def boxcox(x: Any, lmbda: Any = None, alpha: Any = None, optimizer: Any = None) -> Any:
+def boxcox(
+    x: Any, lmbda: Any = None, alpha: Any = None, optimizer: Any = None, *, nan_policy: str = "propagate"
+) -> Any:
+    refuse("scipy.stats.boxcox", nan_policy=(nan_policy, "propagate"))
     if lmbda is None:
         raise UnsupportedError("scipy.stats.boxcox without lmbda is not supported on traced arrays", hint="pass lmbda")
     return sc.boxcox(as_array(x), lmbda)

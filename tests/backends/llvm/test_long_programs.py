@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from srcgrad.backends.llvm import modules, nests, partition, program, target
+from srcgrad.backends.llvm import classified, expansions, modules, nests, partition, program, target
 from srcgrad.backends.llvm.backend import BACKEND
 from srcgrad.backends.llvm.loops import Compute, Group, Load
 from srcgrad.backends.llvm.natives import Natives
@@ -225,3 +225,44 @@ def test_forks_while_threads_compile() -> None:
     command = [sys.executable, "-W", "ignore", "-c", FORKS]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0 and done.stdout == "done\n", done.stderr[-3000:]
+
+
+# --- what LLVM would take quadratic time for ---------------------------------------------------------------------
+def numbers_summed(x: Any) -> Any:
+    """Terms of a sum that is written out, beside which an array is computed in one loop."""
+    found = total(x, 0)
+    for k in range(600):
+        found = found * (1.0 + 1e-3 * k) + 0.5
+    for _ in range(600):
+        x = x * 0.999 + 0.001
+    return found, x
+
+
+def test_what_is_computed_once_is_in_short_groups() -> None:
+    x = np.linspace(0.1, 0.4, 11)
+    function = build(numbers_summed, x)
+    groups = [group for group in partition.partitioned(function).groups if isinstance(group, Group)]
+    once = [group for group in groups if not group.domain]
+    (loop,) = [group for group in groups if group.domain and len(group.statements) > 100]
+    assert len(once) >= 4 and max(group.cost() for group in once) <= 2 * classified.MANY_NUMBERS < loop.cost()
+    found = BACKEND.compile(function)(x)
+    wanted = np.sum(x)
+    for k in range(600):
+        wanted = wanted * (1.0 + 1e-3 * k) + 0.5
+    np.testing.assert_allclose(found[0], wanted, rtol=1e-11)
+
+
+@pytest.mark.parametrize("count", [64, 65, 200, 64 * 64 + 1])
+def test_a_concatenation_of_many_is_one_of_several(count: int) -> None:
+    x = np.arange(2.0 * count).reshape(2, count)
+
+    def columns(x: Any) -> Any:
+        parts = [OPS["slice"](x, starts=(0, k), limits=(2, k + 1), strides=(1, 1)) for k in reversed(range(count))]
+        return OPS["concatenate"](*parts, axis=1)
+
+    function = build(columns, x)
+    written = expansions.written_out(function)
+    widths = [len(operation.operands) for operation in written.walk() if operation.op.name == "concatenate"]
+    assert max(widths) <= expansions.WIDE
+    (found,) = BACKEND.compile(function)(x)
+    np.testing.assert_array_equal(found, x[:, ::-1])
