@@ -5,7 +5,7 @@ A loop's carries are the variables that a trip rebinds and the memory that it wr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -31,6 +31,7 @@ from srcgrad.tracing.conversion.filled import Filled, Fills, growing
 from srcgrad.tracing.conversion.guarded import Grows
 from srcgrad.tracing.conversion.identity import changed, containers_kept_elsewhere, kept_elsewhere
 from srcgrad.tracing.conversion.items import index_of
+from srcgrad.tracing.conversion.marks import around, withdraw
 from srcgrad.tracing.conversion.moving import Moving, require_own, take_up
 from srcgrad.tracing.conversion.state import (
     UNBOUND,
@@ -538,25 +539,6 @@ class LoopRegion:
         self.appending.restore()
         for filled in self.arrays:
             filled.restore()
-
-
-def around(trace: Trace) -> Iterator[Trace]:
-    """A trace and those around it."""
-    found: Trace | None = trace
-    while found is not None:
-        yield found
-        found = found.parent
-
-
-def withdraw(trace: Trace, mark: int, sites: int, lifted: dict[Value, Value], overlay: dict[Storage, Value]) -> None:
-    """Take back what was emitted into a trace since a mark."""
-    del trace.builder.operations[mark:]
-    del trace.sites[sites:]
-    trace.builder.memo.clear()
-    trace.lifted.clear()
-    trace.lifted.update(lifted)
-    trace.overlay.clear()
-    trace.overlay.update(overlay)
 
 
 def attempted(

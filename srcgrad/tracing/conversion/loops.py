@@ -7,17 +7,20 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from typing import Any, Final, TypeGuard
 
+import numpy as np
+
 from srcgrad.boundary import AS_A_KEY, UNHASHABLE
-from srcgrad.errors import SrcgradError
 from srcgrad.ir.core import Operation, Value
 from srcgrad.tracing.affine import Affine, between
 from srcgrad.tracing.conversion.appending import Appending
 from srcgrad.tracing.conversion.branches import if_
+from srcgrad.tracing.conversion.clocks import Clock, clock_of
 from srcgrad.tracing.conversion.counting import Counter, counted
 from srcgrad.tracing.conversion.filled import require_fixed
 from srcgrad.tracing.conversion.items import Items, index_of, items_of
 from srcgrad.tracing.conversion.lengths import Shapes, items_of_lengths, require_length, shapes_of, trips_left
-from srcgrad.tracing.conversion.loop_regions import around, for_region, while_region, withdraw
+from srcgrad.tracing.conversion.loop_regions import FAILURES, for_region, while_region
+from srcgrad.tracing.conversion.marks import Mark, withdraw
 from srcgrad.tracing.conversion.numbers import UNROLLED, DynamicRange
 from srcgrad.tracing.conversion.series import Series
 from srcgrad.tracing.conversion.state import (
@@ -45,6 +48,8 @@ MOST_WRITTEN_OUT: Final = 512
 The trips of loops around it that are written out count too.
 """
 
+FEW: Final = 4
+"""After so many trips of a ``while`` it is asked whether a clock ends it, after the first where that is long."""
 MOST_SETTLING: Final = 32
 """After so many trips of a loop it is not looked any longer whether their kinds settle."""
 
@@ -58,6 +63,7 @@ def while_(
 ) -> None:  # fmt: skip
     """The statement ``while``. ``plain``: its test only reads. ``counter``: the fields of its `Counter`, if any."""
     before: Shapes = ()
+    clock: Timed | None = None
     for trips in itertools.count():
         trace = CURRENT.get()
         if trace is None or trace.concrete:
@@ -68,6 +74,7 @@ def while_(
         if trips == 0:
             before = shapes_of(get())
             emitted = len(trace.builder.operations)
+            clock = Timed(test, body, get, put, names, visible) if plain else None
             if counter is not None and rolled_while(Counter(*counter), body, get, put, names, visible):
                 return
         if trips > MOST_UNROLLED and len(trace.builder.operations) - emitted > trips:
@@ -82,7 +89,56 @@ def while_(
             return
         if trips == 1 and plain and rolled_lengths(test, body, before, get, put, names, visible):
             return
+        if clock is not None and trips in (1, FEW, UNROLLED) and clock.rolled(trips):
+            return
         body()
+
+
+class Timed:
+    """A ``while`` whose test Python answers, before its first trip: its other trips may be one region."""
+
+    def __init__(
+        self, test: Callable[[], Any], body: Callable[[], Any], get: Any, put: Any, names: tuple[str, ...], visible: Any
+    ) -> None:
+        self.test, self.body, self.get, self.put = test, body, get, put
+        self.state_of = functools.partial(State, get, put, names, visible)
+        self.start: tuple[Any, ...] = get()
+        self.first = len(current_trace().builder.operations)
+        self.asked = False
+
+    def rolled(self, trips: int) -> bool:
+        """After so many trips, try to make the others one region, if there is much to write out."""
+        trace = current_trace()
+        trip = size_of(trace.builder.operations[self.first :]) * trace.copies / trips
+        if self.asked or (trips == 1 and trip * UNROLLED <= MOST_WRITTEN_OUT) or (trips <= FEW and not self.moved()):
+            return False
+        self.asked = True
+        clock = self.found()
+        if clock is None:
+            return False
+        total = clock.trips if trips == UNROLLED else clock.trips + trips
+        if total <= UNROLLED and clock.trips * trip <= MOST_WRITTEN_OUT:
+            return False
+        if not rolled(Items(clock.trips, lambda k: None), lambda _: self.body(), self.state_of, "while"):
+            return False
+        self.put(tuple(clock.end.get(place, x) for place, x in enumerate(self.get())))
+        return True
+
+    def moved(self) -> bool:
+        """Whether a variable that is a float, and Python's, has changed."""
+        return any(type(x) in (float, np.float64) and x is not y for x, y in zip(self.get(), self.start, strict=True))
+
+    def found(self) -> Clock | None:
+        """The clock of the other trips; nothing is left of the search."""
+        trace = current_trace()
+        mark, said = Mark(trace), len(trace.rolled)
+        try:
+            return clock_of(self.test, self.body, self.state_of())
+        except (*FAILURES, Inside):
+            return None
+        finally:
+            mark.back()
+            del trace.rolled[said:]
 
 
 def rolled_lengths(
@@ -194,11 +250,9 @@ def rolled(
     """Try to make a long loop one region; what it did is undone where it cannot be. ``lenient``: see `LoopRegion`."""
     trace = current_trace()
     assert isinstance(items.count, int)
-    mark, sites = len(trace.builder.operations), len(trace.sites)
+    mark = Mark(trace)
     place = current_span()
     where = "" if place is None else f" at {place.label()}"
-    lifted, overlay = dict(trace.lifted), dict(trace.overlay)
-    asked = [found.needed for found in around(trace)]
 
     def trip(k: Value | int | None) -> None:
         items.require_unchanged()
@@ -209,14 +263,12 @@ def rolled(
         for_region(items.count, trip, state_of(), label, Appending(appended), lenient)
     except MustRetrace:
         raise
-    except (SrcgradError, TypeError, ValueError, IndexError, KeyError, AttributeError, Inside) as error:
+    except (*FAILURES, Inside) as error:
         why = (getattr(error, "message", str(error)) or "a try is around it").splitlines()[0]
         why = AS_A_KEY if why == UNHASHABLE else why
         if items.count > MOST_UNROLLED:
             raise MustRetrace(f"a loop of {items.count} trips cannot be one region: {why}") from None
-        withdraw(trace, mark, sites, lifted, overlay)
-        for found, needed in zip(around(trace), asked, strict=True):
-            found.needed = needed
+        mark.back()
         trace.rolled.append(f"the loop of {items.count} trips{where}: unrolled, {why}")
         return False
     trace.rolled.append(f"the loop of {items.count} trips{where}: one region")
