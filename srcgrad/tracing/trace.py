@@ -215,6 +215,8 @@ class Trace:
         """Objects that are of the twins of their classes for now: `conversion.classes`."""
         self.rolled: list[str] = [] if parent is None else parent.rolled
         """What became of the loops, for `explain`."""
+        self.outermost: Any = None
+        """The outermost of short loops in each other whose first trip is in progress here: `conversion.loops`."""
         self.copies = 1
         """How many times what is traced is written out, for the loops around it that are."""
         self.attributes: frozenset[str] | None = None

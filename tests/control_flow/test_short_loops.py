@@ -139,3 +139,93 @@ def test_jumps_out_of_short_loops() -> None:
         return total
 
     assert sg.grad(f)(0.3) == pytest.approx((f(0.3 + 1e-6) - f(0.3 - 1e-6)) / 2e-6, rel=1e-6)
+
+
+def smoothed(x: Array) -> Array:
+    """What the first trip does before there is too much of it is undone: to arrays, lists, objects and numbers."""
+    n = len(x)
+    kept, seen, log = np.zeros((n, n)), [], {"sum": 0.0, "trips": 0}
+    view = kept[:, ::-1]
+    total = 0
+    for i in range(n):
+        kept[i] += x[i]
+        view[i, 0] *= 2.0
+        seen.append(x[i] * (i + 1))
+        log["trips"] += 1
+        for j in range(n):
+            d = x[i] - x[j]
+            if i != j and d * d < 1.0:
+                w = np.exp(-d * d) * np.sin(d) ** 2 + np.cosh(d) / (1 + d * d) + np.sqrt(1 + d * d)
+                kept[i, j] += w * (1 + w) * np.tanh(w) - np.log(1 + w * w) + np.arctan(w) * np.cos(w - d)
+                log["sum"] = log["sum"] + w * kept[j, i]
+        total = total + kept[i, i] * n
+    return total + np.sum(kept * np.outer(np.arange(n), x)) + log["sum"] * log["trips"] + sum(seen) * len(seen)
+
+
+def best_of(x: Array) -> Array:
+    """A variable that is None before the loop: its first trip is written out."""
+    best = None
+    for i in range(9):
+        found = 0.0
+        for j in range(9):
+            found = found + np.sin(x[i] * x[j]) * np.exp(-x[j]) / (1 + x[i] ** 2) + np.tanh(x[i] - x[j]) ** 3
+            found = found + np.cos(x[i] * x[j]) * np.log(2 + x[j] ** 2) + np.arctan(x[i] + x[j])
+        best = found if best is None else np.maximum(best, found)
+    return best
+
+
+@pytest.mark.filterwarnings("error::srcgrad.RetraceWarning")
+@pytest.mark.parametrize("backend", ["numpy", "llvm", "xla"])
+@pytest.mark.parametrize("f", [smoothed, best_of])
+def test_a_first_trip_that_is_taken_back(f: Callable[..., Any], backend: str) -> None:
+    x = np.random.default_rng(3).normal(size=9)
+    value, slope = sg.value_and_grad(f, backend=backend)(x)
+    np.testing.assert_allclose(value, f(x), rtol=1e-12)
+    differences = [(f(x + 1e-6 * d) - f(x - 1e-6 * d)) / 2e-6 for d in np.eye(9)]
+    np.testing.assert_allclose(slope, differences, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose([sg.jvp(f, (x,), (d,))[1] for d in np.eye(9)[:2]], slope[:2], rtol=1e-10)
+
+
+def test_of_short_loops_in_each_other_there_is_one_body() -> None:
+    """Each loop with a first trip of its own made two, four and eight."""
+    once = len(traced(lambda x: smoothed_pair(x, 1, 1), np.ones(9)))
+    assert len(traced(lambda x: smoothed_pair(x, 9, 9), np.ones(9))) < 2 * once
+    assert len(traced(lambda x: smoothed_cube(x), np.ones(9))) < 2 * once
+
+
+def smoothed_pair(x: Array, n: int, m: int) -> Array:
+    total = 0.0
+    for i in range(n):
+        for j in range(m):
+            total = total + much(x[i] * x[j])
+    return total
+
+
+def smoothed_cube(x: Array) -> Array:
+    total = 0.0
+    for i in range(9):
+        for j in range(9):
+            for k in range(9):
+                total = total + much(x[i] * x[j] * x[k])
+    return total
+
+
+def much(d: Array) -> Array:
+    for k in (1.0, 2.0):
+        d = np.exp(-d * d) * np.sin(d) ** 2 + np.cosh(d) / (1 + d * d) + np.sqrt(1 + d * d) * k
+        d = d * (1 + d) * np.tanh(d) - np.log(1 + d * d) + np.arctan(d) * np.cos(d - k)
+    return d
+
+
+def test_what_a_first_trip_prints_is_printed_once(capsys: pytest.CaptureFixture[str]) -> None:
+    def f(x: Array) -> Array:
+        total = 0.0
+        for i in range(5):
+            print("row", i)
+            for j in range(5):
+                total = total + much(x[i] * x[j]) + much(x[i] - x[j])
+        return total
+
+    for _ in range(2):
+        sg.grad(f)(np.linspace(0.1, 0.9, 5))
+        assert capsys.readouterr().out.split() == [word for i in range(5) for word in ("row", str(i))]

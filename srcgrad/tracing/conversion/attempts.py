@@ -93,7 +93,7 @@ class Unwatched:
 
 
 class Before:
-    """What a trace and the variables were before a ``try``."""
+    """What a trace and the variables were before a statement that may have to be taken back."""
 
     def __init__(self, trace: Trace, get: Any, put: Any, names: tuple[str, ...], visible: Any) -> None:
         self.trace = trace
@@ -133,6 +133,11 @@ class Before:
             raise Refused(f"an error inside a try depends on a traced value, and {self.refused.message}")
         if has_effects(trace.builder.operations[self.mark :]):
             raise MustRetrace("a try has an effect before it may fail")
+        self.restore()
+
+    def restore(self) -> None:
+        """Give the memory and the variables what they held."""
+        trace = self.trace
         assert self.state is not None and self.snapshot is not None and trace.journal is not None
         while len(trace.journal) > self.written:
             storage, value = trace.journal.pop()

@@ -13,6 +13,7 @@ from srcgrad.boundary import AS_A_KEY, UNHASHABLE
 from srcgrad.ir.core import Operation, Value
 from srcgrad.tracing.affine import Affine, between
 from srcgrad.tracing.conversion.appending import Appending
+from srcgrad.tracing.conversion.attempts import Before
 from srcgrad.tracing.conversion.branches import if_
 from srcgrad.tracing.conversion.clocks import Clock, clock_of
 from srcgrad.tracing.conversion.counting import Counter, counted
@@ -26,6 +27,7 @@ from srcgrad.tracing.conversion.series import Series
 from srcgrad.tracing.conversion.state import (
     Inside,
     MustRetrace,
+    Passing,
     State,
     has_effects,
     kind_of,
@@ -34,6 +36,7 @@ from srcgrad.tracing.conversion.state import (
     truth,
     unknown,
 )
+from srcgrad.tracing.guards import guided
 from srcgrad.tracing.trace import CURRENT, Refused, current_span, current_trace
 from srcgrad.tracing.tracer import Deferring, Tracer, from_value
 
@@ -48,6 +51,8 @@ MOST_WRITTEN_OUT: Final = 512
 The trips of loops around it that are written out count too.
 """
 
+MOST_IN_REGION: Final = 256
+"""So in a region, where a loop of more than half as many trips as a short one may have is no slower than its trips."""
 FEW: Final = 4
 """After so many trips of a ``while`` it is asked whether a clock ends it, after the first where that is long."""
 MOST_SETTLING: Final = 32
@@ -290,10 +295,17 @@ def run_through(
         trace.copies = copies * max(length if items is None or not isinstance(items.count, int) else items.count, 1)
         for position, item in enumerate(iterator):
             start = len(operations)
-            body(item)
+            if position == 0 and go_on is None and is_short(items) and trace.outermost is None and not guided(trace):
+                if Outermost(Before(trace, get, put, names, visible)).is_region(items, item, body, state_of, appended):
+                    exhaust(iterable)
+                    return
+            else:
+                body(item)
             if go_on is None:
                 if position == 0 and is_short(items):
-                    much = size_of(operations[start:]) * trace.copies > MOST_WRITTEN_OUT
+                    much = size_of(operations[start:]) * trace.copies > most_of(items)
+                    if much and trace.outermost is not None:
+                        raise Much(trace.outermost)
                     if much and rolled(items.after(1), body, state_of, appended=appended):
                         exhaust(iterable)
                         return
@@ -319,6 +331,60 @@ def run_through(
                 return
     finally:
         trace.copies = copies
+
+
+class Much(Passing):
+    """There is more to write out than there may be, in the first trip of the outermost of short loops in each other."""
+
+    def __init__(self, loop: Outermost) -> None:
+        super().__init__()
+        self.loop = loop
+
+
+class Outermost:
+    """The outermost of short loops in each other, in its first trip.
+
+    Where there is much to write out, all of its trips are one region, with the loops in it. If each of the loops had
+    its own first trip written out, there would be two bodies of the innermost one for each loop around it.
+    """
+
+    def __init__(self, before: Before) -> None:
+        self.trace, self.before, self.mark = before.trace, before, Mark(before.trace)
+        self.said = len(self.trace.rolled)
+
+    def is_region(
+        self, items: Items, item: Any, body: Callable[[Any], Any], state_of: Callable[[], State], appended: Appended
+    ) -> bool:
+        """Make the first trip, or all of them as one region; whether that is so."""
+        try:
+            if self.begun(items, item, body):
+                return False
+            self.before.restore()
+            self.mark.back()
+            del self.trace.rolled[self.said :]
+        finally:
+            self.before.end()
+        if rolled(items, body, state_of, appended=appended, lenient=False):
+            return True
+        body(item)
+        return False
+
+    def begun(self, items: Items, item: Any, body: Callable[[Any], Any]) -> bool:
+        """Make the first trip; whether the others may be written out too, as far as it is known."""
+        trace = self.trace
+        if self.before.refused is not None:
+            body(item)
+            return True
+        trace.outermost = self
+        try:
+            body(item)
+        except Much as much:
+            if much.loop is not self:
+                raise
+            return False
+        finally:
+            trace.outermost = None
+        return size_of(trace.builder.operations[self.mark.operations :]) * trace.copies <= most_of(items)
 
 
 class Settling:
@@ -381,6 +447,12 @@ def kinds_of(values: Sequence[Any]) -> list[Any]:
 def is_short(items: Items | None) -> TypeGuard[Items]:
     """Whether a loop may be written out, and its trips after the first could be a region."""
     return items is not None and isinstance(items.count, int) and 2 < items.count <= UNROLLED
+
+
+def most_of(items: Items) -> int:
+    """How many operations a short loop may be when it is written out."""
+    assert isinstance(items.count, int)
+    return MOST_IN_REGION if current_trace().region and items.count > UNROLLED // 2 else MOST_WRITTEN_OUT
 
 
 def size_of(operations: Iterable[Operation]) -> int:
