@@ -27,7 +27,7 @@ from srcgrad.tracing.aliasing import AliasPattern
 from srcgrad.tracing.capture import Uncacheable
 from srcgrad.tracing.conversion.state import MustRetrace
 from srcgrad.tracing.function import LeafSpec, Traced, as_array, leaf_spec
-from srcgrad.tracing.guards import Guard, Guide, without_effects
+from srcgrad.tracing.guards import Guard, Guide, has_effect
 from srcgrad.tracing.jax_arrays import to_numpy
 from srcgrad.tracing.trace import Unread
 
@@ -251,7 +251,7 @@ def new_path(transformed: Transformed, job: Job, entry: Entry, number: int) -> P
 
 def guard_function(traced: Traced, guards: Sequence[Guard]) -> Function:
     function = traced.function
-    operations = without_effects(function.operations)
+    operations = [operation for operation in function.operations if not has_effect(operation)]
     return Function(f"{function.name}.guards", function.params, operations, [guard.value for guard in guards])
 
 

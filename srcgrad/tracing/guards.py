@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from srcgrad.backends.numpy.evaluate import evaluate
+from srcgrad.backends.numpy.evaluate import evaluate_operation
 from srcgrad.ir.core import Function, Literal, Operation, Value
 from srcgrad.ir.passes.dce import dce
-from srcgrad.ir.passes.expand import expand
 from srcgrad.ir.source import Span, user_span
 from srcgrad.ir.transforms.interpret import inline
 
@@ -44,6 +43,8 @@ class Guide:
     def __init__(self, numbers: Sequence[Any]) -> None:
         self.numbers = tuple(numbers)
         self.guards: list[Guard] = []
+        self.computed: dict[Value, Any] = {}
+        """What values of the outermost trace are, as far as questions have needed them: each is computed once."""
 
     def answer(self, root: Trace, value: Value, what: str) -> Any:
         """The number of a value of the outermost trace, from now on a guard; None if there are too many, or it depends
@@ -54,38 +55,59 @@ class Guide:
             return known
         if len(self.guards) >= MOST_GUARDS:
             return None
-        asked = dce(Function("guard", root.builder.params, without_effects(root.builder.operations), [value]))
-        if not is_closed(asked):
+        number = self.number(root, value)
+        if number is None:
             return None
-        (number,) = evaluate(expand(asked), self.numbers)
         number = np.array(number)[()]
         root.builder.known[value] = number
         self.guards.append(Guard(value, number, what, user_span(2)))
         return number
 
+    def number(self, root: Trace, value: Value) -> Any:
+        """What the program computes for a value; None if that takes more than its parameters."""
+        if not self.computed:
+            self.computed.update(zip(root.builder.params, self.numbers, strict=True))
+        for operation in self.missing(value):
+            if has_effect(operation):
+                return None
+            numbers = [self.known(root, operand) for operand in operation.operands]
+            if any(number is None for number in numbers):
+                return None
+            types = [operand.type for operand in operation.operands]
+            found = [result.type for result in operation.results]
+            results = evaluate_operation(operation.op, numbers, operation.attrs, types, found, operation.regions)
+            self.computed.update(zip(operation.results, results, strict=True))
+        return self.known(root, value)
+
+    def missing(self, value: Value) -> list[Operation]:
+        """The operations by which a value is computed and that have not been run, each behind those it reads of."""
+        found: dict[Operation, None] = {}
+        waiting = [value]
+        while waiting:
+            producer = waiting[-1].producer
+            if producer is None or producer in found or waiting[-1] in self.computed:
+                waiting.pop()
+                continue
+            before = [x for x in producer.operands if x.producer is not None and x not in self.computed]
+            before = [x for x in before if x.producer not in found]
+            if before:
+                waiting += before
+            else:
+                found[producer] = None
+        return list(found)
+
+    def known(self, root: Trace, value: Value) -> Any:
+        return root.builder.number(value) if isinstance(value, Literal) else self.computed.get(value)
+
     def close(self) -> None:
         """Forget the arguments."""
         self.numbers = ()
+        self.computed.clear()
 
 
-def without_effects(operations: Sequence[Operation]) -> list[Operation]:
-    """The operations of a program that do nothing besides computing: a guard does nothing else."""
-    return [
-        operation
-        for operation in operations
-        if not operation.op.effect
-        and not any(inner.op.effect for region in operation.regions for inner in region.walk())
-    ]
-
-
-def is_closed(function: Function) -> bool:
-    """Whether a function computes all that it reads."""
-    known: set[Value] = {*function.params}
-    for operation in function.operations:
-        if any(operand not in known and not isinstance(operand, Literal) for operand in operation.operands):
-            return False
-        known.update(operation.results)
-    return all(isinstance(value, Literal) or value in known for value in function.results)
+def has_effect(operation: Operation) -> bool:
+    """Whether an operation does anything besides computing: a guard does nothing else."""
+    return operation.op.effect or any(inner.op.effect for region in operation.regions for inner in region.walk())
 
 
 def guided(trace: Trace | None) -> list[Trace]:

@@ -477,3 +477,25 @@ def test_a_generator_without_an_end_that_a_value_ends() -> None:
     for x in (1.0, 1.5, 40.0):
         np.testing.assert_allclose(slope(x), 2**0.5, rtol=1e-6)
     assert "a value says when it ends" in sg.explain(slope)(1.0)["how it runs"]
+
+
+def test_each_operation_is_run_once_for_all_questions_of_a_path(
+    traces: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each question ran the program from its beginning."""
+    run: list[int] = []
+    made = guards.evaluate_operation
+    monkeypatch.setattr(guards, "evaluate_operation", lambda *given: run.append(0) or made(*given))
+
+    def f(x: Any) -> Any:
+        kept = []
+        for k in range(30):
+            x = np.sin(x) + np.cos(x)
+            if x[k % 3] > 0.5:
+                kept.append(x)
+        return sum(np.sum(y * y) for y in kept)
+
+    x = points(1)[0]
+    np.testing.assert_allclose(sg.grad(f)(x), slopes(f, x), rtol=1e-6, atol=1e-7)
+    assert traces == ["f"]
+    assert 90 < len(run) < 300
