@@ -102,6 +102,19 @@ class Pending(NamedTuple):
     """Whether it is None elsewhere, and not unbound."""
 
 
+class Noted(NamedTuple):
+    """What memory was at one moment."""
+
+    storage: Storage
+    value: Value
+    pending: Pending | None
+    aliases: weakref.WeakKeyDictionary[Storage, Any] | None
+
+    def restore(self) -> None:
+        storage = self.storage
+        storage.value, storage.pending, storage.aliases = self.value, self.pending, self.aliases
+
+
 class Doubt(NamedTuple):
     """What of an array depends on a traced condition, so that some uses of it mean one thing or another."""
 
@@ -207,8 +220,10 @@ class Trace:
         """Whether there are any, here or in the traces around: then it is asked whether an operation fails."""
         self.cleared: set[Value] = set() if parent is None else parent.cleared
         """The results of operations of which this has been asked."""
-        self.journal: list[tuple[Storage, Value]] | None = None
-        """What memory held before it was written, while a ``try`` may have to be run again."""
+        self.journal: list[Noted] | None = None
+        """What memory was before it was written, checked or linked, while a statement may have to be run again."""
+        self.era = object()
+        """What handles remember their values by: another one since some of what was emitted was taken back."""
         self.sites: list[Any] = [] if parent is None else parent.sites
         """What the program's ``host_call`` operations call, by number."""
         self.adopted: list[Any] = parent.adopted if region and parent is not None else []
@@ -318,6 +333,7 @@ class Trace:
         if none and any(trace.attempts for trace in self.around()):
             raise Refused(f"{name!r} may be None in a try")
         if storage.trace is self:
+            self.note(storage)
             storage.pending = None
         if none:
             self.builder.span = current_span()
@@ -331,11 +347,16 @@ class Trace:
 
     def write(self, storage: Storage, value: Value) -> None:
         if storage.trace is self:
-            if self.journal is not None:
-                self.journal.append((storage, storage.value))
+            self.note(storage)
             storage.value = value
         else:
             self.overlay[storage] = value
+
+    def note(self, storage: Storage) -> None:
+        """What memory is, before that changes."""
+        if self.journal is not None:
+            aliases = None if storage.aliases is None else storage.aliases.copy()
+            self.journal.append(Noted(storage, storage.value, storage.pending, aliases))
 
     def constant(self, array: Any) -> Value:
         """A concrete array or NumPy scalar as a value: a literal, or in a concrete trace a parameter of its own.

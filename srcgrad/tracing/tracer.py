@@ -41,7 +41,6 @@ from srcgrad.tracing.trace import (
     CURRENT,
     Refused,
     Storage,
-    Trace,
     current_trace,
     leaked,
 )
@@ -93,7 +92,7 @@ class Tracer(Asked):
         self.type = type
         self.scalar = scalar
         self.weak = weak
-        self.cache: tuple[Value, Trace, Value] | None = None
+        self.cache: tuple[Value, object, Value] | None = None
         self.bound: int | None = None
         """The largest magnitude of a Python integer, where it is known: `magnitude`."""
         self.affine: Affine | None = None
@@ -155,10 +154,10 @@ class Tracer(Asked):
         if not self.chain:
             return base
         cache = self.cache
-        if cache is not None and cache[0] is base and cache[1] is trace:
+        if cache is not None and cache[0] is base and cache[1] is trace.era:
             return cache[2]
         value = seen_of(trace, storage, base, self.chain)
-        self.cache = (base, trace, value)
+        self.cache = (base, trace.era, value)
         return value
 
     def write(self, new: Value) -> None:

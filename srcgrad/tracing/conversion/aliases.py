@@ -64,6 +64,8 @@ def link(one: Storage, other: Storage, name: str, ways: Ways) -> None:
         return
     turned = None if ways is None else tuple(way.turned() for way in ways)
     for first, second, seen in ((one, other, ways), (other, one, turned)):
+        for trace in current_trace().around():
+            trace.note(first)
         if first.aliases is None:
             first.aliases = weakref.WeakKeyDictionary()
         known = first.aliases.get(second)

@@ -29,7 +29,7 @@ from srcgrad.tracing.conversion.state import (
     may_raise,
     raised_again,
 )
-from srcgrad.tracing.trace import CURRENT, Refused, Storage, Trace, current_trace
+from srcgrad.tracing.trace import CURRENT, Noted, Refused, Trace, current_trace
 from srcgrad.tracing.tracer import Tracer, emit, from_value
 
 MOST_QUESTIONS: Final = 16
@@ -140,8 +140,7 @@ class Before:
         trace = self.trace
         assert self.state is not None and self.snapshot is not None and trace.journal is not None
         while len(trace.journal) > self.written:
-            storage, value = trace.journal.pop()
-            storage.value = value
+            trace.journal.pop().restore()
         trace.overlay.clear()
         trace.overlay.update(self.overlay)
         self.state.restore(self.snapshot)
@@ -150,11 +149,11 @@ class Before:
 class Memories:
     """The memory in a journal, as a table of the trace: `aliases.tables`."""
 
-    def __init__(self, journal: list[tuple[Storage, Value]]) -> None:
+    def __init__(self, journal: list[Noted]) -> None:
         self.journal = journal
 
     def __contains__(self, storage: object) -> bool:
-        return any(other is storage for other, _ in self.journal)
+        return any(noted.storage is storage for noted in self.journal)
 
 
 def attempt(

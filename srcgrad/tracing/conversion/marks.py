@@ -21,6 +21,7 @@ def withdraw(trace: Trace, mark: int, sites: int, lifted: dict[Value, Value], ov
     del trace.builder.operations[mark:]
     del trace.sites[sites:]
     trace.builder.memo.clear()
+    trace.era = object()
     trace.lifted.clear()
     trace.lifted.update(lifted)
     trace.overlay.clear()
