@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -229,3 +230,33 @@ def test_what_a_first_trip_prints_is_printed_once(capsys: pytest.CaptureFixture[
     for _ in range(2):
         sg.grad(f)(np.linspace(0.1, 0.9, 5))
         assert capsys.readouterr().out.split() == [word for i in range(5) for word in ("row", str(i))]
+
+
+def test_views_and_checks_that_a_first_trip_taken_back_was_the_first_to_use() -> None:
+    def f(x: Array) -> Array:
+        part = x[::-1][1:8]
+        a, b = x.copy(), 2.0 * x
+        either = a if x[1] > 0.0 else b
+        if x[0] > 0.0:
+            scale = x[0] * 3.0
+        total = 0.0
+        for i in range(6):
+            either[i] += 1.0
+            chosen = a if x[i] > 0.2 else b
+            for j in range(6):
+                total = total + much(part[i] * part[j]) * scale + chosen[j]
+        return total + np.sum(a * b) + np.sum(either)
+
+    x = np.random.default_rng(7).normal(size=9)
+    x[0] = 0.4
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", sg.RetraceWarning)
+        for first in (0.3, -0.3):
+            x[1] = first
+            value, slope = sg.value_and_grad(f)(x)
+            np.testing.assert_allclose(value, f(x), rtol=1e-12)
+            differences = [(f(x + 1e-6 * d) - f(x - 1e-6 * d)) / 2e-6 for d in np.eye(9)]
+            np.testing.assert_allclose(slope, differences, rtol=1e-6, atol=1e-6)
+        x[0] = -0.4
+        with pytest.raises(UnboundLocalError, match="scale"):
+            sg.grad(f)(x)
