@@ -260,3 +260,21 @@ def test_views_and_checks_that_a_first_trip_taken_back_was_the_first_to_use() ->
         x[0] = -0.4
         with pytest.raises(UnboundLocalError, match="scale"):
             sg.grad(f)(x)
+
+
+def test_a_first_trip_that_is_made_once_more() -> None:
+    """The region is given up at its first statement, before it comes to the view that the first trip has read."""
+    rows = [np.ones(k + 1) for k in range(6)]
+
+    def f(x: Array) -> Array:
+        part, total = np.sin(x)[1:7], 0.0
+        for i in range(6):
+            row = rows[i]
+            total = total + much(x[i]) * much(x[i] + 1.0) * much(x[i] + 2.0) * np.sum(part * part) * np.sum(row)
+        return total
+
+    x = np.linspace(0.1, 0.9, 9)
+    value, slope = sg.value_and_grad(f)(x)
+    np.testing.assert_allclose(value, f(x), rtol=1e-12)
+    differences = [(f(x + 1e-6 * d) - f(x - 1e-6 * d)) / 2e-6 for d in np.eye(9)]
+    np.testing.assert_allclose(slope, differences, rtol=1e-6, atol=1e-4)
