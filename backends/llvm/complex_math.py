@@ -12,13 +12,11 @@ from typing import ClassVar, Final, NamedTuple
 import numpy as np
 
 from srcgrad.backends.llvm.emitter import F32
-from srcgrad.ir.core import Attrs, Literal, Operation, is_splat, literal
+from srcgrad.ir.core import Attrs, Literal, is_splat, literal
 from srcgrad.ir.opdef import REGISTRY, Op, Term
 from srcgrad.ir.ops.complexes import dtype_text
 from srcgrad.ir.types import ArrayType, DType, complex_dtype, real_dtype
 
-LARGEST_POWER: Final = 16
-"""The whole powers that are products."""
 _TOP: Final = {8: 709.0, 4: 88.0}
 """By the bytes of a part, up to where exp is finite."""
 _FAR: Final = {8: 22.0, 4: 11.0}
@@ -364,7 +362,7 @@ def each(name: str) -> Callable[..., Parts]:
 
 
 Rule = Callable[..., Parts | Term]
-RULES: Final[Mapping[str, Rule]] = {
+ARITHMETIC: Final[Mapping[str, Rule]] = {
     "add": add,
     "sub": sub,
     "neg": neg,
@@ -373,7 +371,6 @@ RULES: Final[Mapping[str, Rule]] = {
     "square": square,
     "div": div,
     "reciprocal": reciprocal,
-    "integer_pow": integer_pow,
     "one_minus_square": one_minus_square,
     "identity": lambda a: a,
     "stop_gradient": lambda a: a,
@@ -401,13 +398,7 @@ RULES: Final[Mapping[str, Rule]] = {
     **{name: each(name) for name in ("reduce_sum", "broadcast", "reshape", "transpose", "slice", "reverse")},
     **{name: each(name) for name in ("concatenate", "slice_set")},
 }
-"""By op, what it is of the parts: operands that are complex are given as these, real ones as they are."""
-
-
-def has_rule(operation: Operation) -> bool:
-    if operation.op.name == "integer_pow":
-        return bool(-1 <= operation.attrs["y"] <= LARGEST_POWER)
-    return operation.op.name in RULES or operation.op.name == "iota"
+"""By op, what it is of the parts; `complex_inverse` has logarithms, powers and inverse functions."""
 
 
 def parts_of_literal(value: Literal) -> tuple[Literal, Literal]:

@@ -15,7 +15,8 @@ from types import MappingProxyType
 from typing import ClassVar, Final
 
 from srcgrad.backends.llvm import scalars
-from srcgrad.backends.llvm.complex_math import RULES, Parts, has_rule, is_nought, pair, parts_of_literal
+from srcgrad.backends.llvm.complex_inverse import RULES, has_rule
+from srcgrad.backends.llvm.complex_math import Parts, is_nought, pair, parts_of_literal
 from srcgrad.backends.llvm.indices import VIEWS
 from srcgrad.backends.llvm.kinds import is_loop_type, is_static
 from srcgrad.backends.llvm.planning import is_counted

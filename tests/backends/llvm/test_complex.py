@@ -74,8 +74,9 @@ def require_alike(found: Any, wanted: Any, what: str) -> None:
 
 UNARY = [
     "neg", "conj", "reciprocal", "exp", "log", "sqrt", "sinh", "cosh", "tanh", "sech", "sin", "cos", "tan", "abs",
-    "real", "imag",
+    "real", "imag", "expm1", "exp2", "log2", "log10",
 ]  # fmt: skip
+INVERSE = ["arcsin", "arccos", "arctan", "arcsinh", "arccosh", "arctanh"]
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -87,6 +88,91 @@ def test_special_values_are_those_of_numpy(name: str, dtype: Any) -> None:
     with np.errstate(all="ignore"):
         (found,), (wanted,) = BACKEND.compile(function).run(z), evaluate(function, [z])
     require_alike(found, np.asarray(wanted), name)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("name", INVERSE)
+def test_special_values_of_inverse_functions(name: str, dtype: Any) -> None:
+    """Also beside 1, where a part may be subnormal: it is right to some of the least numbers."""
+    f = np.finfo(dtype)
+    ends = np.array([1.0, -1.0, 1 + f.eps, f.eps, f.max, -0.0, np.inf, f.smallest_subnormal, f.tiny], dtype)
+    pairs = np.array(list(itertools.product(ends, ends)), dtype).view(np.result_type(dtype, np.complex64)).ravel()
+    z = np.concatenate([special(dtype), pairs])
+    function = build(OPS[name], z)
+    assert all(fused_kind(operation) != "other" for operation in in_parts(function).operations if operation.op != PARTS)
+    with np.errstate(all="ignore"):
+        (found,), (wanted,) = BACKEND.compile(function).run(z), evaluate(function, [z])
+    for actual, expected in ((found.real, np.asarray(wanted).real), (found.imag, np.asarray(wanted).imag)):
+        least = 4.0 * float(f.smallest_subnormal)
+        np.testing.assert_allclose(actual, expected, rtol=64 * float(f.eps), atol=least, err_msg=name)
+        known = ~np.isnan(expected)
+        np.testing.assert_array_equal(np.signbit(actual[known]), np.signbit(expected[known]), err_msg=name)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("name", INVERSE)
+def test_the_least_numbers_are_kept_by_inverse_functions(name: str, dtype: Any) -> None:
+    f = np.finfo(dtype)
+    least, kind = float(f.smallest_subnormal), np.result_type(dtype, np.complex64)
+    parts = [0.0, 0.8, least, 3 * least, float(f.tiny), 40 * float(f.tiny)]
+    z = np.array([complex(*pair) for pair in itertools.product(parts, parts)], kind)
+    found, numpys = sg.jit(getattr(np, name), backend="llvm")(z), getattr(np, name)(z)
+    require_alike(found, numpys, name)
+
+
+def beside(count: int, dtype: Any) -> np.ndarray[Any, Any]:
+    """Numbers of all sizes, round 1, -1, i, -i and 0, and on the unit circle."""
+    rng = np.random.default_rng(count)
+    parts = np.exp(rng.uniform(-40, 40, (2, count))) * rng.choice([-1, 1], (2, count))
+    angles = np.exp(1j * rng.uniform(0.0, 2 * np.pi, count))
+    near = rng.choice([1, -1, 1j, -1j, 0], count) + np.exp(rng.uniform(-30, 0, count)) * angles
+    return np.concatenate([parts[0] + 1j * parts[1], near, angles]).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", [np.complex128, np.complex64])
+@pytest.mark.parametrize("name", INVERSE)
+def test_both_parts_of_inverse_functions_are_accurate(name: str, dtype: Any) -> None:
+    z = beside(100, dtype)
+    with mp.workprec(400):
+        function = getattr(mp, "a" + name.removeprefix("arc"))
+        exact = [function(mp.mpc(float(c.real), float(c.imag))) for c in z]
+        found = sg.jit(getattr(np, name), backend="llvm")(z)
+        assert found.dtype == dtype
+        for actual, part in ((found.real, mp.re), (found.imag, mp.im)):
+            for value, number, given in zip(actual, exact, z, strict=True):
+                assert abs(mp.mpf(float(value)) - part(number)) <= 4 * mp.mpf(float(np.spacing(abs(value)))), given
+
+
+def test_the_logarithm_of_one_and_a_small_number_keeps_it() -> None:
+    """NumPy's is that of the rounded sum: 0 of 1e-20."""
+    z = np.concatenate([special(np.float64), 1e-20 * numbers(40), 1e-3 * numbers(40, seed=3)])
+    with np.errstate(all="ignore"):
+        found, numpys = sg.jit(np.log1p, backend="llvm")(z), np.log1p(z)
+    usual = ~(np.abs(z) < 0.75)  # nan too
+    require_alike(found[usual], numpys[usual], "log1p")
+    small = z[np.abs(z) < 0.75]
+    with mp.workprec(200):
+        exact = [mp.log1p(mp.mpc(c.real, c.imag)) for c in small]
+    known = np.array([complex(c) for c in exact])
+    np.testing.assert_allclose(found[np.abs(z) < 0.75].imag, known.imag, rtol=1e-15, atol=0.0)
+    np.testing.assert_allclose(found[np.abs(z) < 0.75], known, rtol=1e-15, atol=0.0)
+
+
+@pytest.mark.parametrize("name", ["pow", "integer_pow"])
+@pytest.mark.parametrize("y", [-5, -2, -1, 0, 1, 2, 3, 7, 40, 99, 2.5, -0.5, 150.0, 1 + 1j, -1j])
+def test_known_powers(name: str, y: Any) -> None:
+    """NumPy's, of 0 too; where a power of it is finite and its logarithm inexact, both are right to some digits."""
+    if name == "integer_pow" and not isinstance(y, int):
+        return
+    z = np.concatenate([numbers(300), special(np.float64)])
+    size = np.abs(z)
+    with np.errstate(all="ignore"):
+        z = z[(size == 0) | (np.abs(np.real(y) * np.log(size)) < 300)]
+    function = build((lambda z: OPS[name](z, y=y)) if name == "integer_pow" else lambda z: OPS[name](z, z.like(y)), z)
+    assert all(fused_kind(operation) != "other" for operation in in_parts(function).operations if operation.op != PARTS)
+    with np.errstate(all="ignore"):
+        (found,), (wanted,) = BACKEND.compile(function).run(z), evaluate(function, [z])
+    np.testing.assert_allclose(found, np.asarray(wanted), rtol=2e-13, atol=0.0)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
