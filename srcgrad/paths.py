@@ -171,7 +171,7 @@ def run_path(transformed: Transformed, job: Job, ways: Sequence[Way]) -> Any:
 
 def shortcut(transformed: Transformed, args: tuple[Any, ...], job: Job, verdicts: Sequence[Verdict]) -> None:
     """Let later calls on such arrays try the paths that there are before they look for anything else."""
-    if any(verdict.hidden for verdict in verdicts) or not transformed.remember_verdicts(args, verdicts):
+    if not transformed.remember_verdicts(args, verdicts):
         return
     known = [entry for entry in entries(transformed, job, [verdict.way for verdict in verdicts]) if entry.paths.found]
     held = weakref.ref(transformed)  # or the object would hold itself
@@ -180,11 +180,13 @@ def shortcut(transformed: Transformed, args: tuple[Any, ...], job: Job, verdicts
         itself = held()
         assert itself is not None
         asked = itself.job(given, {})
-        inputs = inputs_of(asked, ())
         for entry in known:
-            path = entry.paths.hit(inputs)
+            bound = entry.captures.bind(itself.f)
+            if bound is None:
+                break
+            path = entry.paths.hit(inputs_of(asked, bound[0]))
             if path is not None:
-                return itself.execute(path.program, asked, (), entry.captures)
+                return itself.execute(path.program, asked, bound[0], entry.captures)
         return itself.dispatch(asked, given, {})
 
     transformed.remember_verdicts(args, verdicts, run)

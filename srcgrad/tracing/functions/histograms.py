@@ -14,7 +14,7 @@ import numpy as np
 
 from srcgrad.errors import DTypeError, ShapeError
 from srcgrad.tracing.functions.ranges import linspace
-from srcgrad.tracing.functions.registry import as_array, cast, concrete_array, filled, numpy_rule
+from srcgrad.tracing.functions.registry import as_array, cast, filled, numpy_rule
 from srcgrad.tracing.functions.sorting import searchsorted
 from srcgrad.tracing.tracer import as_tracer, contains_tracer
 from srcgrad.tracing.ufuncs import result_dtype
@@ -22,17 +22,30 @@ from srcgrad.tracing.ufuncs import result_dtype
 
 @numpy_rule("bincount")
 def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
-    """The largest element decides the length: the elements must be known."""
-    number = concrete_array(x, "np.bincount")
+    """The largest element decides the length, so that alone must be known."""
+    places: Any = as_array(x)
     least = operator.index(minlength)
-    if number.ndim != 1 or least < 0 or (number.size and (number.dtype.kind not in "biu" or number.min() < 0)):
-        np.bincount(number, minlength=minlength)  # raises
-    if weights is None:
-        return as_tracer(np.bincount(number, minlength=least))
-    w: Any = as_array(weights)
-    if w.shape != number.shape:
+    np.bincount(np.zeros(places.shape, places.dtype), minlength=minlength)  # raises what depends on no element
+    w: Any = None if weights is None else as_array(weights)
+    if w is not None and w.shape != places.shape:
         raise ShapeError("The weights and list don't have the same length.")
-    return added(int(np.max(number, initial=-1)) + 1 if number.size else 0, number, cast(w, np.float64), least)
+    largest = largest_place(places) if places.size else -1
+    shares = np.ones(places.shape, np.int64) if w is None else cast(w, np.float64)
+    return added(largest + 1, cast(places, np.int64), as_tracer(shares), least)
+
+
+def largest_place(places: Any) -> int:
+    """The largest element of a vector; if one is negative, NumPy's error."""
+    number = places.number()
+    if number is None:
+        known = np.where(np.min(places) < 0, -1, np.max(places).astype(np.int64))
+        number = as_tracer(known).concrete("np.bincount")
+    elif number.min() < 0:
+        number = -1
+    largest = int(np.max(number))
+    if largest < 0:
+        np.bincount([largest])  # raises
+    return largest
 
 
 def added(size: int, places: Any, weights: Any, least: int = 0) -> Any:
