@@ -18,7 +18,7 @@ from srcgrad.backends.llvm.emitter import BOOL, Emitter, Number
 from srcgrad.backends.llvm.folds import BLOCK, MASKS, Folding, Rows, State
 from srcgrad.backends.llvm.loops import Compute, Constant, Fold, Group, Inside, Iota, Load, Range, Store
 from srcgrad.backends.llvm.quotients import Divisor, divided_by, prepared, quotient
-from srcgrad.backends.llvm.shapes import HEAVY, NUMBERS, columns_of, shape_of
+from srcgrad.backends.llvm.shapes import HEAVY, beside, columns_of, shape_of
 from srcgrad.backends.llvm.target import Target
 from srcgrad.backends.llvm.trips import Trip
 
@@ -70,7 +70,7 @@ class Body(Folding):
         self.constants: dict[tuple[int, int], Number] = {}
         """Statements that are constants, in so many lanes."""
         self.blocked = frozenset(axis for axis, span in self.spans.items() if span.last is None)
-        self.shape = NUMBERS if group.boxes else shape_of(group, target, self.blocked)
+        self.shape = beside(group, target) if group.boxes else shape_of(group, target, self.blocked)
         self.ahead: Mapping[int, int] = {}
         """For how many bytes ahead memory is asked, by the statements that read (``ahead.py``)."""
         self.lanes = self.shape.lanes
@@ -208,13 +208,18 @@ class Body(Folding):
             states = self.beside_boxes(states)
         elif span is not None and span.last is None:
             states = self.any_length(span, states)
-        elif self.shape.heavy:
-            size = -(-self.group.domain[-1] // lanes) * lanes
-            start, stop = (0, size) if span is None else (span.start, span.stop)
-            states = self.blocks(start, stop, lanes, states)
         else:
-            states = self.in_steps(self.rank - 1, lanes * unroll, states, None, self.columns_left)
+            states = self.whole_row(states)
         self.conclude(self.unflat(states))
+
+    def whole_row(self, states: list[Number]) -> list[Number]:
+        """All of the innermost axis, or of its span."""
+        lanes, span = self.lanes, self.spans.get(self.rank - 1)
+        if not self.shape.heavy:
+            return self.in_steps(self.rank - 1, lanes * self.shape.unroll, states, None, self.columns_left)
+        size = -(-self.group.domain[-1] // lanes) * lanes
+        start, stop = (0, size) if span is None else (span.start, span.stop)
+        return self.blocks(start, stop, lanes, states)
 
     def in_steps(
         self, axis: int, step: int, carried: list[Number], trip: Trip | None,
@@ -271,7 +276,7 @@ class Body(Folding):
         return self.flat(states)
 
     def beside_boxes(self, flat: list[Number]) -> list[Number]:
-        """The points that are in no box, number by number; of rows that are in none, all."""
+        """The points that are in no box, number by number; of rows that are in none, all, in vectors if that is all."""
         e, size, ranges = self.e, self.group.domain[-1], self.group.boxes
         inside: Number | None = None
         for axis, index in enumerate(self.rows[0].indices):
@@ -279,6 +284,8 @@ class Body(Folding):
                 among = self.among(index, ranges[axis])
                 inside = among if inside is None else e.integer("and", inside, among)
         rest = size - sum([stop - start for start, stop in ranges[-1]])
+        if not rest and inside is not None:
+            return self.only_if(e.invert(inside), flat, self.whole_row)
         count = e.constant(rest, INT64, 1)
         if inside is not None:
             count = e.select(inside, count, size)
@@ -295,7 +302,7 @@ class Body(Folding):
             found = self.loop(0, count, 1, self.identities(1), trip)
             return self.flat(self.absorbed(self.unflat(carried), self.in_lanes(found)))
 
-        return some(flat) if rest else self.only_if(e.compare("ne", count, 0), flat, some)
+        return some(flat)
 
     def among(self, index: Number, ranges: Sequence[Range]) -> Number:
         """Whether an index is in one of these ranges."""

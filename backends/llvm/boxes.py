@@ -3,6 +3,8 @@
 The domain is cut where a bound begins or ends. What lies between cuts is a box, in which an array is read everywhere or
 not at all, as if there were no bounds: its loops need no masks. What is in no box, since what lies between cuts is
 short, are *gaps*: edges of what is padded, say. One loop runs over all of them, number by number, and asks for bounds.
+Where they have many rows beside boxes, as at the faces of a small volume, there is one more loop for these, in vectors:
+all of a row is within a bound of another axis or out of it.
 """
 
 from __future__ import annotations
@@ -38,6 +40,8 @@ DEAREST: Final = 100
 """The cost of a point, in additions, up to which a group is cut: beside more, a mask costs little, and code much."""
 MOST: Final = 8
 """The boxes of a group."""
+MANY: Final = 2048
+"""The points in rows beside boxes from which these have a loop of their own."""
 LONG: Final = 32
 """The indices of the innermost axis from which a box is worth its loops; of others, an eighth of it, or of the axis."""
 
@@ -59,9 +63,21 @@ def boxes_of(group: Group, target: Target) -> list[Group]:
     if not boxes or len(boxes) > MOST or (len(boxes) == 1 and covered == math.prod(group.domain)):
         return []
     found = [part(group, box) for box in boxes]
-    if covered < math.prod(group.domain):
-        found.append(without(group, tuple(ranges)))
+    points = math.prod(group.domain)
+    along = sum([stop - start for start, stop in ranges[-1]]) * (points // group.domain[-1])
+    if along - covered >= MANY:
+        found += rows_beside(group, ranges)
+        covered, ranges[:-1] = along, [((0, size),) for size in group.domain[:-1]]
+    if covered < points:
+        found.append(without(group, ranges))
     return found
+
+
+def rows_beside(group: Group, ranges: Sequence[tuple[Range, ...]]) -> Iterator[Group]:
+    """For each innermost range the rows of it that are in no box."""
+    outer = [(0, size) for size in group.domain[:-1]]
+    for start, stop in ranges[-1]:
+        yield without(part(group, (*outer, (start, stop))), (*ranges[:-1], ((0, stop - start),)))
 
 
 def places(axis: int, bounds: Sequence[Bound]) -> set[int]:
@@ -87,10 +103,10 @@ def runs(size: int, cuts: set[int], long: int, step: int) -> Iterator[Range]:
             yield start, stop - (stop - start) % step
 
 
-def without(group: Group, ranges: tuple[tuple[Range, ...], ...]) -> Group:
+def without(group: Group, ranges: Sequence[tuple[Range, ...]]) -> Group:
     """The group but for the boxes that have one of the ranges of each axis; its folds add to what is there."""
     found = rebuilt(group, group.domain, lambda line: line, lambda axes: axes)
-    found.added, found.boxes = True, ranges
+    found.added, found.boxes = True, tuple(ranges)
     return found
 
 

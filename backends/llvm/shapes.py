@@ -79,6 +79,14 @@ def shape_of(group: Group, target: Target, partial: frozenset[int] = frozenset()
     return Shape(lanes, unroll, rows, heavy, turned, same)
 
 
+def beside(group: Group, target: Target) -> Shape:
+    """The choice for what is beside boxes: row by row in vectors where whole rows are, else number by number."""
+    last = len(group.domain) - 1
+    if last < 1 or group.boxes[last] != ((0, group.domain[last]),):
+        return NUMBERS
+    return shape_of(group, target, frozenset({last - 1}))._replace(rows=1)
+
+
 def moved(item: Group | Nest) -> int:
     """The bytes of all arrays that loops read and write; of those written in part, of the part."""
     updates: Mapping[Value, Value] = getattr(item, "updates", {})

@@ -103,7 +103,7 @@ def page() -> Iterator[np.ndarray[Any, Any]]:
         assert protect(ctypes.c_void_p(place), ctypes.c_size_t(size), 3) == 0
 
 
-CUT = {"LEAST": 1, "LONG": 8, "DEAREST": 1 << 20, "MOST": 40}
+CUT = {"LEAST": 1, "LONG": 8, "DEAREST": 1 << 20, "MOST": 40, "MANY": 1}
 """So that small groups are boxes."""
 
 
