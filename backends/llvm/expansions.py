@@ -18,13 +18,14 @@ from srcgrad.backends.llvm.parts import joined
 from srcgrad.backends.llvm.placing import read_in_place
 from srcgrad.backends.llvm.planning import bytes_of
 from srcgrad.backends.llvm.scalars import F16, is_register
-from srcgrad.backends.llvm.special import SPECIAL, Expansion, as_dtype
+from srcgrad.backends.llvm.special import SPECIAL, Expansion, as_dtype, in_float64, of_floats
 from srcgrad.backends.llvm.steps.formulas import FORMULAS, OF_FORMULAS
 from srcgrad.ir.core import Attrs, Builder, Function, Literal, Operation, Region, Value, literal
 from srcgrad.ir.opdef import REGISTRY, Term, broadcast_to
 from srcgrad.ir.ops.dot import permuted, sides
 from srcgrad.ir.ops.linalg import swapped
 from srcgrad.ir.ops.matrices import emit_results
+from srcgrad.ir.ops.recurrences import cut
 from srcgrad.ir.passes.expand import emitted
 from srcgrad.ir.passes.rewrite import AnyRegion
 from srcgrad.ir.types import ArrayType, real_dtype
@@ -235,6 +236,23 @@ def put_together(operands: Sequence[Term], attrs: Attrs) -> Term:
     return pieces[0]
 
 
+# --- running logarithms ----------------------------------------------------------------------------
+def cumlogsumexp(operands: Sequence[Term], attrs: Attrs) -> Term:
+    """By the largest so far, m, and sums of exp(x - m): what waits for the element before is one product and sum."""
+    (x,), axis = operands, attrs["axis"]
+    select, most = REGISTRY["select"], REGISTRY["cummax"](x, axis=axis)
+    parts = [REGISTRY["slice"](most, **cut(most, axis, 0, stop)) for stop in (1, x.type.static_shape[axis] - 1)]
+    before = REGISTRY["concatenate"](*parts, axis=axis)
+
+    def share(a: Term) -> Term:
+        found: Term = select(a == most, a.like(1), REGISTRY["exp"](a - most))
+        return found
+
+    total = REGISTRY["linear_recurrence"](share(x), share(before), axis=axis, reverse=False)
+    found: Term = select(total == 1.0, most, most + REGISTRY["log"](total))
+    return found
+
+
 # --- which ---------------------------------------------------------------------------------------
 def is_complex(operation: Operation) -> bool:
     return operation.results[0].type.dtype.kind == "c"
@@ -268,6 +286,7 @@ def is_loop_product(operation: Operation) -> bool:
 
 EXPANSIONS: Final[Mapping[str, tuple[Callable[[Operation], bool], Expansion]]] = {
     "concatenate": (is_wide, put_together),
+    "cumlogsumexp": (of_floats, in_float64(cumlogsumexp)),
     "det_derivative": (has_many_terms, det_derivative),
     "dot_general": (is_loop_product, product_in_loops),
     "matrix_function": (lambda operation: is_large_power(operation.attrs), large_power),

@@ -118,10 +118,10 @@ FRESH: Final = frozenset(
     {
         "add_along_axis", "argmax", "argmin", "argpartition", "argsort", "cast", "cholesky", "complex", "concatenate",
         "convolve", "cumlogsumexp", "cummax", "cummin", "cumprod", "cumsum", "dct", "dot_general", "dst", "fft",
-        "floor_divide", "fused", "ifft", "integer_pow", "irfft", "order_positions", "order_statistics", "partition",
-        "polygamma", "pow", "pow_log", "reduce_and", "reduce_max", "reduce_min", "reduce_norm", "reduce_or",
-        "reduce_prod", "reduce_sum", "remainder", "restarting_cumsum", "rfft", "searchsorted", "sinc",
-        "sinc_derivative", "solve", "sort", "take_along_axis", "triangular_solve",
+        "floor_divide", "fused", "ifft", "integer_pow", "irfft", "linear_recurrence", "order_positions",
+        "order_statistics", "partition", "polygamma", "pow", "pow_log", "reduce_and", "reduce_max", "reduce_min",
+        "reduce_norm", "reduce_or", "reduce_prod", "reduce_sum", "remainder", "restarting_cumsum", "rfft",
+        "searchsorted", "sinc", "sinc_derivative", "solve", "sort", "take_along_axis", "triangular_solve",
     }
 )  # fmt: skip
 """Ops whose results never share memory with their operands, beside those that are one ufunc or one updating helper.

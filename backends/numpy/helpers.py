@@ -412,6 +412,25 @@ def restarting_cumsum(values: Any, restart: Any, axis: int, reverse: bool) -> An
     return np.ascontiguousarray(result)
 
 
+def linear_recurrence(values: Any, factors: Any, axis: int, reverse: bool) -> Any:
+    """y[k] = x[k] + a[k] y[k - 1] along ``axis``, or x[k] + a[k + 1] y[k + 1], in the order of the elements."""
+    y, a = np.moveaxis(np.array(values), axis, 0), np.moveaxis(np.asarray(factors), axis, 0)
+    if reverse:
+        y, a = y[::-1], np.roll(a[::-1], 1, axis=0)
+    with np.errstate(all="ignore"):
+        if y.ndim == 1 and y.dtype == np.float64:  # Python's numbers are the same ones, and quicker one by one
+            carried, numbers = 0.0, []
+            for number, factor in zip(y.tolist(), a.tolist(), strict=True):
+                carried = number + factor * carried if numbers else number
+                numbers.append(carried)
+            y[...] = numbers
+        else:
+            for k in range(1, len(y)):
+                y[k] += a[k] * y[k - 1]
+    result = np.moveaxis(y[::-1] if reverse else y, 0, axis)
+    return np.ascontiguousarray(result)
+
+
 def least_squares(a: Any, b: Any, rcond: float) -> Any:
     """The solution of least norm of the least squares problem of each matrix."""
     x = np.zeros((*a.shape[:-2], a.shape[-1], b.shape[-1]), b.dtype)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -24,7 +23,8 @@ from srcgrad.ir.opdef import (
     require_arity,
     require_kinds,
 )
-from srcgrad.ir.ops.products import Pair, PairAlgebra
+from srcgrad.ir.ops.products import PairAlgebra
+from srcgrad.ir.ops.recurrences import cut, from_second
 from srcgrad.ir.ops.shapes import require_axes
 from srcgrad.ir.types import BOOL, ArrayType, Size
 
@@ -178,18 +178,21 @@ class Cumlogsumexp(Cumulative):
         results: Sequence[Term],
         attrs: Attrs,
     ) -> Sequence[Tangent]:
-        algebra = PairAlgebra(s, attrs["axis"])
-        return (algebra.accumulate((operands[0], tangents[0]), partial(self.joined, s))[1],)
-
-    def joined(self, s: LinearEmitter, left: Pair, right: Pair) -> Pair:
-        """logaddexp and its tangent."""
-        op = REGISTRY["logaddexp"]
+        """Of y[k] = logaddexp(y[k - 1], x[k]): each partial derivative is a share, and their sum 1."""
+        axis, (x,), (y,) = attrs["axis"], operands, results
+        size = y.type.static_shape[axis]
+        if size < 2:
+            return (tangents[0],)
+        op, part = REGISTRY["logaddexp"], REGISTRY["slice"]
         if not isinstance(op, Elementwise):
             raise TypeError("logaddexp is elementwise")
-        terms = (left[0], right[0])
-        result = op(*terms)
-        parts = [s.scale(tangent, op.partial(k, result, *terms)) for k, (_, tangent) in enumerate((left, right))]
-        return result, s.add(*parts)
+        terms = part(y, **cut(y, axis, 0, size - 1)), part(x, **cut(x, axis, 1, size))
+        result = part(y, **cut(y, axis, 1, size))
+        kept, own = (op.partial(k, result, *terms) for k in range(2))
+        assert isinstance(kept, Term) and isinstance(own, Term)
+        factors = REGISTRY["concatenate"](part(x, **cut(x, axis, 0, 1)).like(0), kept, axis=axis)
+        tangent = from_second(s, tangents[0], own, axis)
+        return (s.apply(REGISTRY["linear_recurrence"], [tangent, factors], {"axis": axis, "reverse": False}),)
 
     def samples(self) -> Iterator[Sample]:
         yield from super().samples()

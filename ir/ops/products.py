@@ -1,17 +1,19 @@
 """Products over axes and cumulative products, with derivatives that are right where elements are zero.
 
 The derivative of a product is not the product divided by the element: it is the derivative of a tree of
-multiplications, which has as many levels as the logarithm of the number of elements. Nothing is divided, at any order.
+multiplications, which has as many levels as the logarithm of the number of elements; of cumulative products it is a
+linear recurrence. Nothing is divided, at any order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from srcgrad.ir.core import Attrs
 from srcgrad.ir.opdef import REGISTRY, LinearEmitter, Op, Sample, Tangent, Term, Zero, require_arity, require_kinds
+from srcgrad.ir.ops.recurrences import cut, from_second
 from srcgrad.ir.ops.reductions import Reduction, axis_argument, exact_dtype
 from srcgrad.ir.ops.shapes import require_axes
 from srcgrad.ir.types import ArrayType, Size
@@ -46,18 +48,6 @@ class PairAlgebra:
     def multiply(self, left: Pair, right: Pair) -> Pair:
         (x, tx), (y, ty) = left, right
         return x * y, self.s.add(self.s.scale(tx, y), self.s.scale(ty, x))
-
-    def accumulate(self, pair: Pair, combine: Callable[[Pair, Pair], Pair]) -> Pair:
-        """Each element combined with all before it, by doubling (Hillis and Steele 1986): in turn with what ends 1, 2,
-        4, … elements before. ``combine`` is given the later operand first.
-        """
-        size = pair[0].type.static_shape[self.axis]
-        distance = 1
-        while distance < size:
-            combined = combine(self.cut(pair, distance, size), self.cut(pair, 0, size - distance))
-            pair = self.join(self.cut(pair, 0, distance), combined)
-            distance *= 2
-        return pair
 
 
 class ReduceProd(Reduction):
@@ -121,8 +111,13 @@ class Cumprod(Op):
         results: Sequence[Term],
         attrs: Attrs,
     ) -> Sequence[Tangent]:
-        algebra = PairAlgebra(s, attrs["axis"])
-        return (algebra.accumulate((operands[0], tangents[0]), algebra.multiply)[1],)
+        """Of y[k] = x[k] y[k - 1] it is dx[k] y[k - 1] + x[k] dy[k - 1]."""
+        axis, y = attrs["axis"], results[0]
+        if y.type.static_shape[axis] < 2:
+            return (tangents[0],)
+        before = REGISTRY["slice"](y, **cut(y, axis, 0, y.type.static_shape[axis] - 1))
+        own = from_second(s, tangents[0], before, axis)
+        return (s.apply(REGISTRY["linear_recurrence"], [own, operands[0]], {"axis": axis, "reverse": False}),)
 
     def batch(
         self, size: Size, operands: Sequence[Term], batched: Sequence[bool], attrs: Attrs

@@ -8,6 +8,7 @@ from typing import Final
 
 from srcgrad.backends.llvm import scalars
 from srcgrad.backends.llvm.emitter import BOOL, F64, Emitter, Number
+from srcgrad.backends.llvm.scalars import F16
 from srcgrad.backends.llvm.steps import Step, StepWriter
 from srcgrad.backends.llvm.steps.body import Body, parts_of, rounded, split
 from srcgrad.backends.llvm.target import Target
@@ -50,6 +51,7 @@ _COMBINE: Final[dict[str, Combine]] = {
     "cumprod": product,
     "cummax": _elementwise(partial(scalars.extreme, larger=True)),
     "cummin": _elementwise(partial(scalars.extreme, larger=False)),
+    "linear_recurrence": _elementwise(_plus),
     "cumlogsumexp": _elementwise(lambda e, a, b: FUNCTIONS["logaddexp"](e, a, b)),
 }
 
@@ -88,12 +90,22 @@ class _Scan:
 
     def joined(self, before: Sequence[Number], more: Sequence[Number], place: Number, lanes: int) -> list[Number]:
         """What has accumulated at ``place``: the number itself where a sum starts anew."""
-        found = self.combine(self.w, before, more)
+        if len(self.w.types) == 1:
+            return self.combine(self.w, before, more)
+        # From the end a mark or factor belongs to the element before it.
+        other = self.w.plus(place, self.inner) if self.reverse else place
         if not self.marked:
-            return found
-        # From the end a sum starts anew at the element before a mark.
-        mark = self.w.read(1, self.w.plus(place, self.inner) if self.reverse else place, lanes)
+            return self.scaled(before, more, other, lanes)
+        found, mark = self.combine(self.w, before, more), self.w.read(1, other, lanes)
         return [self.w.e.select(mark, a, b) for a, b in zip(more, found, strict=True)]
+
+    def scaled(self, before: Sequence[Number], more: Sequence[Number], place: Number, lanes: int) -> list[Number]:
+        """A number and the product of what has accumulated with the factor at a place."""
+        w = self.w
+        factor = [w.read(1, place, lanes)] if len(more) == 1 else w.read_parts(1, place)
+        if len(more) == 1 and more[0].dtype != F16:  # one rounding, and half of the time that the next one waits for
+            return [w.e.fma(before[0], factor[0], more[0])]
+        return self.combine(w, product(w, before, factor), more)
 
     def column(self, a: Number, b: Number) -> None:
         w = self.w

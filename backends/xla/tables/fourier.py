@@ -204,6 +204,23 @@ def restarting_cumsum(x: Array, restart: Array, axis: int, reverse: bool) -> Arr
     return found
 
 
+def linear_recurrence(x: Array, factors: Array, axis: int, reverse: bool) -> Array:
+    """Element after element: joined in pairs, products of factors would overflow where no result does."""
+    if not x.size:
+        return x
+    values, factors = jnp.moveaxis(x, axis, 0), jnp.moveaxis(factors, axis, 0)
+    last = values[-1 if reverse else 0]
+    others = (values[:-1], factors[1:]) if reverse else (values[1:], factors[1:])
+
+    def step(carried: Array, given: Any) -> Any:
+        found = lax.add(given[0], lax.mul(given[1], carried))
+        return found, found
+
+    found = lax.scan(step, last, others, reverse=reverse)[1]
+    parts = (found, last[None]) if reverse else (last[None], found)
+    return jnp.moveaxis(lax.concatenate(parts, 0), 0, axis)
+
+
 def cumlogsumexp(x: Array, axis: int) -> Array:
     if not x.size:
         return x
@@ -221,6 +238,7 @@ TABLE: Final[dict[str, Callable[..., Any]]] = {
     "fft": along_each(jnp.fft.fft),
     "ifft": along_each(jnp.fft.ifft),
     "irfft": irfft,
+    "linear_recurrence": linear_recurrence,
     "restarting_cumsum": restarting_cumsum,
     "rfft": lambda x, axis, norm: jnp.fft.rfft(x, axis=axis, norm=norm),
     "searchsorted": searchsorted,

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import srcgrad as sg
 from srcgrad.backends.llvm.complexes import is_split
 from srcgrad.backends.llvm.expansions import expands
 from srcgrad.backends.llvm.factors import FACTORED, FACTORS
@@ -288,25 +289,30 @@ def test_slices_are_written_row_by_row() -> None:
 # --- cumulative ---------------------------------------------------------------------------------------------------
 
 
+PAIRED = ("restarting_cumsum", "linear_recurrence")
+
+
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16, np.int8, np.uint32, np.bool_, np.complex128])
-@pytest.mark.parametrize("name", ["cumsum", "cumprod", "cummax", "cummin", "restarting_cumsum", "cumlogsumexp"])
+@pytest.mark.parametrize("name", ["cumsum", "cumprod", "cummax", "cummin", *PAIRED, "cumlogsumexp"])
 def test_long_rows_accumulate(name: str, dtype: Any, target: str) -> None:
     kind = np.dtype(dtype).kind
     if (name in ("cummax", "cummin") and kind == "c") or (name == "cumlogsumexp" and kind != "f"):
         return
     if name == "cumlogsumexp" and dtype == np.float16:
         return
-    if name == "cumprod" and kind == "b":
+    if (name == "cumprod" and kind == "b") or (name == "linear_recurrence" and kind not in "fc"):
         return
     random = np.random.default_rng(2)
     values = (random.normal(size=(9, 37, 41)) + 1.0).astype(dtype)
+    factors = random.uniform(-0.9, 0.9, values.shape).astype(dtype)
     marks = random.random(values.shape) < 0.2
     for axis in (0, 1, 2):
         attrs: dict[str, Any] = {"axis": axis}
-        for reverse in (False, True) if name in ("cumsum", "restarting_cumsum") else (None,):
+        for reverse in (False, True) if name in ("cumsum", *PAIRED) else (None,):
             attrs = attrs if reverse is None else {"axis": axis, "reverse": reverse}
-            operands = (values, marks) if name == "restarting_cumsum" else (values,)
+            other = marks if name == "restarting_cumsum" else factors
+            operands = (values, other) if name in PAIRED else (values,)
             operation, function = make_operation(name, *operands, **attrs)
             compiled = native(operation, TARGETS[target])
             if compiled is None:  # float16 where the processor does not convert it
@@ -315,11 +321,31 @@ def test_long_rows_accumulate(name: str, dtype: Any, target: str) -> None:
             status, (found,) = compiled(*operands)
             assert status == 0
             (wanted,) = expected(function, operands)
-            if kind in "fc" and name in ("restarting_cumsum", "cumprod", "cumlogsumexp"):
+            if kind in "fc" and name in (*PAIRED, "cumprod", "cumlogsumexp"):
                 scale = 1e-5 if dtype == np.float32 else 0.05 if dtype == np.float16 else 1e-12
                 np.testing.assert_allclose(found, wanted, rtol=scale, atol=scale * 10)
             else:
                 np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_running_logarithms_are_numpys(dtype: Any) -> None:
+    """By the largest so far and a recurrence: far below it, infinite, nan, zeros of both signs, rows of all axes."""
+    inf, random = np.inf, np.random.default_rng(7)
+    rows = [
+        [-0.0], [0.0, -800.0, -900.0, 5e-324], [-inf, -inf, 1.0, -inf, 2.0, inf, 3.0, -inf], [1.0, np.nan, inf],
+        np.linspace(-80, 80, 300), np.linspace(80, -80, 300), 3 * random.normal(size=500), np.zeros(0),
+    ]  # fmt: skip
+    for x in (*(np.array(row, dtype) for row in rows), random.normal(size=(4, 5, 6)).astype(dtype)):
+        for axis in range(x.ndim):
+            with np.errstate(all="ignore"):
+                wanted = np.logaddexp.accumulate(x, axis)
+            program = sg.jit(lambda x, axis=axis: np.logaddexp.accumulate(x, axis))
+            found = program(x)
+            assert found.dtype == dtype
+            assert not x.size or " cumlogsumexp" not in str(sg.explain(program)(x)["llvm source"])
+            np.testing.assert_allclose(found, wanted, rtol=64 * float(np.finfo(dtype).eps), atol=0.0)
+            np.testing.assert_array_equal(np.signbit(found), np.signbit(wanted))
 
 
 # --- ordering -----------------------------------------------------------------------------------------------------

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 import srcgrad as sg
+from srcgrad.backends.base import backend as find_backend
 from srcgrad.backends.numpy import helpers
+from tests.backends.llvm.support import OPS, build
 from tests.tracing.trace_support import trace_function
 
 RANDOM = np.random.default_rng(5)
@@ -150,6 +152,34 @@ def test_restarting_sums(seed: int) -> None:
         backward.append(total)
     np.testing.assert_array_equal(helpers.restarting_cumsum(values, marks, 0, False), forward, f"seed {seed}")
     np.testing.assert_array_equal(helpers.restarting_cumsum(values, marks, 0, True), backward[::-1], f"seed {seed}")
+
+
+@pytest.mark.parametrize("backend", ["numpy", "llvm", "xla"])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_recurrences_go_in_the_order_of_the_elements(reverse: bool, backend: str) -> None:
+    """In pairs the product of the first factors is infinite, and times 0 nan."""
+    start, factors = np.zeros(1200), np.repeat([2.0, 0.5], [1100, 100])
+    start[1100] = 1.0
+    wanted = np.concatenate([np.zeros(1100), 0.5 ** np.arange(100.0)])
+    if reverse:
+        start, factors, wanted = start[::-1].copy(), np.roll(factors[::-1], 1), wanted[::-1]
+    function = build(lambda x, a: OPS["linear_recurrence"](x, a, axis=0, reverse=reverse), start, factors)
+    (found,) = find_backend(backend).compile(function).run(start, factors)
+    np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("backend", ["numpy", "llvm", "xla"])
+def test_running_products_have_derivatives_beside_what_overflows(backend: str) -> None:
+    """Forwards what is carried is as large as the results; what no result asks for does not come in backwards."""
+    x = np.repeat([0.5, 2.0], [1000, 1500])
+    _, (tangent,) = sg.jvp(lambda x: np.cumprod(x)[-1:], (x,), (np.eye(1, 2500)[0],), backend=backend)
+    assert tangent == 2.0**501
+    slope = sg.grad(lambda x: np.cumprod(x)[2] + np.cumprod(x)[0], backend=backend)(np.full(3000, 2.0))
+    np.testing.assert_array_equal(slope, [5.0, 4.0, 4.0, *[0.0] * 2997])
+    slope = sg.grad(lambda x: np.cumprod(x)[1], backend=backend)(np.array([3.0, 2.0, np.inf, np.nan]))
+    np.testing.assert_array_equal(slope, [2.0, 3.0, 0.0, 0.0])
+    moved = sg.jvp(lambda x: np.cumprod(np.concatenate([[np.inf, 2.0], x])), (x[:2],), (x[:2],), backend=backend)[1]
+    np.testing.assert_array_equal(moved[:2], [0.0, 0.0])
 
 
 def test_running_logsumexp_neither_overflows_nor_vanishes() -> None:
