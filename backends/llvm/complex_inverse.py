@@ -216,7 +216,7 @@ def has_rule(operation: Operation) -> bool:
     """Whether an operation is in `RULES` with its attributes, and powers with an exponent that is known."""
     name = operation.op.name
     if name == "integer_pow":
-        return abs(operation.attrs["y"]) <= LARGEST_EXPONENT
+        return bool(abs(operation.attrs["y"]) <= LARGEST_EXPONENT)
     if name == "pow":
         exponent = operation.operands[1]
         return isinstance(exponent, Literal) and exponent.splat

@@ -419,7 +419,7 @@ def linear_recurrence(values: Any, factors: Any, axis: int, reverse: bool) -> An
         y, a = y[::-1], np.roll(a[::-1], 1, axis=0)
     with np.errstate(all="ignore"):
         if y.ndim == 1 and y.dtype == np.float64:  # Python's numbers are the same ones, and quicker one by one
-            carried, numbers = 0.0, []
+            carried, numbers = 0.0, list[float]()
             for number, factor in zip(y.tolist(), a.tolist(), strict=True):
                 carried = number + factor * carried if numbers else number
                 numbers.append(carried)
