@@ -11,6 +11,7 @@ from typing import Final
 from srcgrad.backends.llvm import scalars
 from srcgrad.backends.llvm.emitter import BOOL, DType, Number
 from srcgrad.backends.llvm.indices import strides_of
+from srcgrad.backends.llvm.scalars import F16
 from srcgrad.backends.llvm.steps import Step, StepWriter
 from srcgrad.backends.llvm.steps.body import Body, can_move, rounded, split
 from srcgrad.backends.llvm.target import Target
@@ -18,9 +19,9 @@ from srcgrad.ir.core import Operation
 from srcgrad.ir.types import INT64, real_dtype
 
 
-def index_of(w: Body, operand: int, place: Number | int, size: int, checked: bool) -> Number:
+def index_of(w: Body, operand: int, place: Number | int, size: int, checked: bool, lanes: int = 1) -> Number:
     """The index that an operand holds at a place, counted from the start of an axis of ``size``."""
-    e, index = w.e, w.read(operand, place)
+    e, index = w.e, w.read(operand, place, lanes)
     unsigned = index.dtype.kind == "u"
     wide = index.dtype.itemsize == 8
     if not wide:
@@ -29,8 +30,13 @@ def index_of(w: Body, operand: int, place: Number | int, size: int, checked: boo
     if not unsigned:  # an unsigned one that is no int64 is too large, whatever NumPy makes of it
         index = e.select(e.compare("slt", index, 0), e.integer("add", index, size), index)
     if checked:
-        w.require(e.compare("ult", index, size))
+        w.require(e.invert(e.any(e.compare("uge", index, size))))
     return index
+
+
+def check_indices(w: Body, operand: int, size: int) -> None:
+    """Leave with status 1 if an index that an operand holds is out of bounds: a vector of them at a time."""
+    w.strip(w.types[operand].size, w.lanes_of(INT64), lambda k, n: index_of(w, operand, k, size, True, n))
 
 
 class _Indices:
@@ -49,7 +55,8 @@ class _Indices:
 
     def check(self) -> None:
         """Leave with status 1 if an index is out of bounds."""
-        self.w.each(self.count, lambda k: self.place(k, checked=True))
+        for number, size in enumerate(self.sizes):
+            check_indices(self.w, self.first + number, size)
 
     def place(self, k: Number, checked: bool = False) -> Number:
         """The place among the indexed axes that the index arrays hold at k."""
@@ -101,11 +108,17 @@ def added(dtype: DType) -> DType | None:
     return part if scalars.is_register(part) else None
 
 
-def add_to(w: Body, place: Number, operand: int, source: Number, part: DType) -> None:
-    """Add a number of an operand to one of result 0; places count real numbers."""
-    before = w.load("%out0", place, part)
-    more = w.read(operand, source) if operand in w.unread else w.load(f"%in{operand}", source, part)
+def add_to(w: Body, place: Number, operand: int, source: Number, part: DType, lanes: int = 1) -> None:
+    """Add numbers of an operand to those of result 0; places count real numbers."""
+    before = w.load("%out0", place, part, lanes)
+    more = w.read(operand, source, lanes) if operand in w.unread else w.load(f"%in{operand}", source, part, lanes)
     w.write(place, total(w, before, more))
+
+
+def add_row(w: Body, place: Number, operand: int, source: Number, part: DType, size: int) -> None:
+    """The same of a row of numbers, in vectors no longer than it is."""
+    lanes = 1 if part == F16 else min(w.lanes_of(part), 1 << (size.bit_length() - 1))
+    w.strip(size, lanes, lambda k, n: add_to(w, w.plus(place, k), operand, w.plus(source, k), part, n))
 
 
 def total(w: Body, a: Number, b: Number) -> Number:
@@ -129,9 +142,10 @@ def scatter_add(operation: Operation, name: str, target: Target) -> Step | None:
     def move(a: Number, k: Number) -> None:
         place = w.times(w.plus(w.times(a, at.extent), at.place(k)), inner)
         source = w.flat((a, at.count * inner), (k, inner))
-        w.each(inner, lambda b: add_to(w, w.plus(place, b), 1, w.plus(source, b), part))
+        add_row(w, place, 1, source, part, inner)
 
-    w.each(at.outer, lambda a: w.each(at.count, lambda k: move(a, k)))
+    if inner:
+        w.each(at.outer, lambda a: w.each(at.count, lambda k: move(a, k)))
     return w.finish(in_place=0)
 
 
@@ -147,7 +161,7 @@ def _along_axis(
     """
     shape, axis = w.types[1].static_shape, w.operation.attrs["axis"]
     outer, (count,), inner = split(shape, axis)
-    w.each(w.types[1].size, lambda k: index_of(w, 1, k, size, True))
+    check_indices(w, 1, size)
     if before is not None:
         before()
 

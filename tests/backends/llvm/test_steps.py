@@ -233,6 +233,32 @@ def test_sums_at_equal_places_are_in_order() -> None:
         require("add_along_axis", part, random.integers(-7, 7, (500, 3)), axis=0, size=7)
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16, np.complex128, np.int8, np.bool_])
+@pytest.mark.parametrize("width", [1, 2, 4, 7, 16, 37])
+def test_rows_are_added_in_vectors(width: int, dtype: Any) -> None:
+    random = np.random.default_rng(width)
+    part = (random.normal(size=(40, width)) * 100).astype(dtype)
+    require("scatter_add", np.ones((5, width), dtype), part, random.integers(-5, 5, 40), axis=0)
+    require("scatter_add", np.zeros((5, width), dtype), part, random.integers(-5, 5, 40), literals={0: 0}, axis=0)
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.int32, np.uint8, np.uint64])
+@pytest.mark.parametrize("place", [0, 3, 15, 16, 20])
+def test_an_index_out_of_bounds_is_found_at_every_place(place: int, dtype: Any) -> None:
+    """Indices are checked a vector at a time, and what is left one by one."""
+    array, indices = np.arange(9.0), np.arange(21).astype(dtype) % dtype(9)
+    wrong = [9, np.iinfo(dtype).max, *([-10, np.iinfo(dtype).min] if np.dtype(dtype).kind == "i" else [])]
+    for name, others in (("scatter_add", (np.arange(21.0),)), ("scatter_set", (np.arange(21.0),)), ("gather", ())):
+        require(name, array, *others, indices, axis=0)
+        operation, _ = make_operation(name, array, *others, indices, axis=0)
+        compiled = native(operation)
+        assert compiled is not None
+        for number in wrong:
+            given = indices.copy()
+            given[place] = number
+            assert compiled(array, *others, given)[0] == 1
+
+
 def test_literals_are_not_read() -> None:
     """The gradient of a gather adds to zeros that no memory holds."""
     part, indices = np.arange(6.0).reshape(3, 2), np.array([1, -1, 1])
