@@ -253,6 +253,40 @@ def cumlogsumexp(operands: Sequence[Term], attrs: Attrs) -> Term:
     return found
 
 
+# --- convolution -----------------------------------------------------------------------------------
+FEW: Final = 16
+"""The elements of a window that are sums of products each, in one pass together."""
+
+
+def few_sums(operands: Sequence[Term], attrs: Attrs) -> Term:
+    """Element o of the window is the sum over j of long[start + o - j] short[j], as far as both reach."""
+    short, long = operands
+    (start,), (count,) = attrs["starts"], attrs["sizes"]
+    size, length = short.type.size, long.type.size
+    backwards, zeros = REGISTRY["reverse"](long, axes=(0,)), short.like(0)
+    found = []
+    for o in range(start, start + count):
+        low, high = max(0, o - length + 1), min(size, o + 1)
+        shift = length - 1 - o  # long[o - j] is element shift + j from the end
+        if low >= high:
+            found.append(REGISTRY["slice"](zeros, **cut(zeros, 0, 0, 1)))
+            continue
+        product = REGISTRY["slice"](short, **cut(short, 0, low, high))
+        product = product * REGISTRY["slice"](backwards, **cut(backwards, 0, low + shift, high + shift))
+        whole = REGISTRY["slice_set"](zeros, product, **cut(zeros, 0, low, high))
+        found.append(REGISTRY["reshape"](REGISTRY["reduce_sum"](whole, axes=(0,)), shape=(1,)))
+    joined: Term = REGISTRY["concatenate"](*found, axis=0)
+    return joined
+
+
+def is_few_sums(operation: Operation) -> bool:
+    """Whether the window of two long vectors is short, as in the derivative in a filter."""
+    types, window = [value.type for value in operation.operands], operation.attrs["sizes"]
+    if types[0].rank != 1 or not of_floats(operation) or not 0 < window[0] <= FEW:
+        return False
+    return min([type.size for type in types]) >= 32 * FEW
+
+
 # --- which ---------------------------------------------------------------------------------------
 def is_complex(operation: Operation) -> bool:
     return operation.results[0].type.dtype.kind == "c"
@@ -286,6 +320,7 @@ def is_loop_product(operation: Operation) -> bool:
 
 EXPANSIONS: Final[Mapping[str, tuple[Callable[[Operation], bool], Expansion]]] = {
     "concatenate": (is_wide, put_together),
+    "convolve": (is_few_sums, few_sums),
     "cumlogsumexp": (of_floats, in_float64(cumlogsumexp)),
     "det_derivative": (has_many_terms, det_derivative),
     "dot_general": (is_loop_product, product_in_loops),

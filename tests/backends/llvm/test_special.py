@@ -228,3 +228,31 @@ def test_densities_of_known_parameters_are_numpys(parameters: tuple[float, float
                 ours, theirs = (sg.jit(found, backend=backend)(x) for backend in ("llvm", "numpy"))
                 np.testing.assert_allclose(ours[2:], theirs[2:], rtol=1e-10, atol=1e-300)
                 np.testing.assert_array_equal(np.isfinite(ours[:2]), np.isfinite(theirs[:2]))
+
+
+WINDOWS = [(0, 1), (0, 9), (300, 16), (695, 9), (990, 16), (1410, 5), (1620, 15), (-7, 10)]
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize(("start", "count"), WINDOWS)
+def test_short_windows_of_long_vectors_are_sums(start: int, count: int, dtype: Any) -> None:
+    """In one pass, as the derivative in a filter; what does not meet is in no product, as 0 times inf would be."""
+    random = np.random.default_rng(abs(start))
+    a, b = random.normal(size=700).astype(dtype), random.normal(size=935).astype(dtype)
+
+    def rule(x: Any, y: Any) -> Any:
+        return OPS["convolve"](x, y, starts=(start,), sizes=(count,))
+
+    for x, y in ((a, b), (b, a)):
+        function = build(rule, x, y)
+        assert "convolve" not in [operation.op.name for operation in written_out(function).walk()]
+        for at in (None, 0, 3, 650, 699):
+            given = x.copy()
+            if at is not None:
+                given[at] = np.inf
+            (found,) = run(rule, given, y)
+            for o, value in zip(range(start, start + count), found, strict=True):
+                j = np.arange(max(0, o - len(y) + 1), max(0, min(len(x), o + 1)))
+                wanted = np.sum(given[j].astype(float) * y[o - j])
+                scale = float(np.finfo(dtype).eps) * (1 + np.sum(np.abs(x[j] * y[o - j])))
+                assert value == wanted or abs(value - wanted) <= 4 * scale, (at, o)
