@@ -23,7 +23,6 @@ from srcgrad.ir.opdef import (
     require_arity,
     require_kinds,
 )
-from srcgrad.ir.ops.products import PairAlgebra
 from srcgrad.ir.ops.recurrences import cut, from_second
 from srcgrad.ir.ops.shapes import require_axes
 from srcgrad.ir.types import BOOL, ArrayType, Size
@@ -81,11 +80,10 @@ class RunningExtreme(Cumulative, abstract=True):
         size = extreme.type.static_shape[axis]
         if size < 2:
             return (tangents[0],)
-        algebra = PairAlgebra(s, axis)
-        absent = Zero(operand.type)
-        before, after = algebra.cut((extreme, absent), 0, size - 1)[0], algebra.cut((extreme, absent), 1, size)[0]
+        piece, absent = REGISTRY["slice"], Zero(operand.type)
+        before, after = piece(extreme, **cut(extreme, axis, 0, size - 1)), piece(extreme, **cut(extreme, axis, 1, size))
         changed = (before != after) & ~is_nan(before)
-        first = algebra.cut((extreme, absent), 0, 1)[0]
+        first = piece(extreme, **cut(extreme, axis, 0, 1))
         restart = REGISTRY["concatenate"](first.like(False, BOOL), changed, axis=axis)
         span = {"axis": axis, "reverse": False}
         summed = REGISTRY["restarting_cumsum"]

@@ -1,8 +1,8 @@
 """Products over axes and cumulative products, with derivatives that are right where elements are zero.
 
-The derivative of a product is not the product divided by the element: it is the derivative of a tree of
-multiplications, which has as many levels as the logarithm of the number of elements; of cumulative products it is a
-linear recurrence. Nothing is divided, at any order.
+The derivative of a product is not the product divided by the element: it is that of the running product, a linear
+recurrence. Nothing is divided, at any order, and nothing is multiplied but what is a product of neighbours: in pairs of
+distant ones, 1e-200 and 1e200 in turns would vanish and overflow.
 """
 
 from __future__ import annotations
@@ -13,41 +13,10 @@ import numpy as np
 
 from srcgrad.ir.core import Attrs
 from srcgrad.ir.opdef import REGISTRY, LinearEmitter, Op, Sample, Tangent, Term, Zero, require_arity, require_kinds
-from srcgrad.ir.ops.recurrences import cut, from_second
+from srcgrad.ir.ops.recurrences import cut, running_product
 from srcgrad.ir.ops.reductions import Reduction, axis_argument, exact_dtype
 from srcgrad.ir.ops.shapes import require_axes
 from srcgrad.ir.types import ArrayType, Size
-
-Pair = tuple[Term, Tangent]
-
-
-class PairAlgebra:
-    """Slices, joins and products along ``axis`` of terms with their tangents."""
-
-    def __init__(self, s: LinearEmitter, axis: int) -> None:
-        self.s = s
-        self.axis = axis
-
-    def cut(self, pair: Pair, start: int, limit: int) -> Pair:
-        term, tangent = pair
-        shape, axis = term.type.static_shape, self.axis
-        attrs = {
-            "starts": tuple(start if k == axis else 0 for k in range(len(shape))),
-            "limits": tuple(limit if k == axis else size for k, size in enumerate(shape)),
-            "strides": (1,) * len(shape),
-        }
-        return self.same(REGISTRY["slice"], [(term, tangent)], attrs)
-
-    def join(self, *pairs: Pair) -> Pair:
-        return self.same(REGISTRY["concatenate"], pairs, {"axis": self.axis})
-
-    def same(self, op: Op, pairs: Sequence[Pair], attrs: Attrs) -> Pair:
-        """A linear op on the terms, and on the tangents."""
-        return op(*(term for term, _ in pairs), **attrs), self.s.apply(op, [tangent for _, tangent in pairs], attrs)
-
-    def multiply(self, left: Pair, right: Pair) -> Pair:
-        (x, tx), (y, ty) = left, right
-        return x * y, self.s.add(self.s.scale(tx, y), self.s.scale(ty, x))
 
 
 class ReduceProd(Reduction):
@@ -64,18 +33,17 @@ class ReduceProd(Reduction):
         results: Sequence[Term],
         attrs: Attrs,
     ) -> Sequence[Tangent]:
-        """Multiply the first half of each axis by the second until one element is left."""
-        pair: Pair = (operands[0], tangents[0])
-        if operands[0].type.size == 0:
+        """Axis by axis, in the order of NumPy's product, that of the running product, at its end."""
+        term, tangent = operands[0], tangents[0]
+        if term.type.size == 0:
             return (Zero(results[0].type),)
-        for axis in attrs["axes"]:
-            algebra = PairAlgebra(s, axis)
-            while (size := pair[0].type.static_shape[axis]) > 1:
-                half = size // 2
-                rest = algebra.cut(pair, 2 * half, size) if size % 2 else None
-                pair = algebra.multiply(algebra.cut(pair, 0, half), algebra.cut(pair, half, 2 * half))
-                pair = pair if rest is None else algebra.join(pair, rest)
-        tangent = pair[1]
+        for axis in reversed(attrs["axes"]):
+            size = term.type.static_shape[axis]
+            if size > 1:
+                running = REGISTRY["cumprod"](term, axis=axis)
+                tangent = running_product(s, term, running, tangent, axis)
+                end = cut(running, axis, size - 1, size)
+                term, tangent = REGISTRY["slice"](running, **end), s.apply(REGISTRY["slice"], [tangent], end)
         if tangent.type.shape != results[0].shape:
             tangent = s.apply(REGISTRY["reshape"], [tangent], {"shape": results[0].shape})
         return (tangent,)
@@ -111,13 +79,7 @@ class Cumprod(Op):
         results: Sequence[Term],
         attrs: Attrs,
     ) -> Sequence[Tangent]:
-        """Of y[k] = x[k] y[k - 1] it is dx[k] y[k - 1] + x[k] dy[k - 1]."""
-        axis, y = attrs["axis"], results[0]
-        if y.type.static_shape[axis] < 2:
-            return (tangents[0],)
-        before = REGISTRY["slice"](y, **cut(y, axis, 0, y.type.static_shape[axis] - 1))
-        own = from_second(s, tangents[0], before, axis)
-        return (s.apply(REGISTRY["linear_recurrence"], [own, operands[0]], {"axis": axis, "reverse": False}),)
+        return (running_product(s, operands[0], results[0], tangents[0], attrs["axis"]),)
 
     def batch(
         self, size: Size, operands: Sequence[Term], batched: Sequence[bool], attrs: Attrs

@@ -42,6 +42,15 @@ def cut(x: Term | Tangent, axis: int, start: int, limit: int) -> Attrs:
     }
 
 
+def running_product(s: LinearEmitter, x: Term, y: Term, tangent: Tangent, axis: int) -> Tangent:
+    """The tangent of a running product y of x: of y[k] = x[k] y[k - 1] it is dx[k] y[k - 1] + x[k] dy[k - 1]."""
+    size = y.type.static_shape[axis]
+    if size < 2:
+        return tangent
+    own = from_second(s, tangent, REGISTRY["slice"](y, **cut(y, axis, 0, size - 1)), axis)
+    return s.apply(REGISTRY["linear_recurrence"], [own, x], {"axis": axis, "reverse": False})
+
+
 def from_second(s: LinearEmitter, tangent: Tangent, factor: Term, axis: int) -> Tangent:
     """The tangent along an axis, from the second element on times a factor that has one element less."""
     size = tangent.type.static_shape[axis]
@@ -104,7 +113,8 @@ class LinearRecurrence(Linear):
             one = REGISTRY["slice"](begun, **cut(begun, axis, 0, 1))
             rest = REGISTRY["slice"](begun, **cut(begun, axis, 0, size - 1))
             carried = REGISTRY["concatenate"](one.like(False, BOOL), rest, axis=axis)
-        factor = REGISTRY["select"](carried, a, a.like(0))
+        known = emitter.patterns.of(carried.value)
+        factor = a if known is not None and known.always else REGISTRY["select"](carried, a, a.like(0))
         return [emitter.lin(builder.emit(self, [emitter.blend(tangent), factor.value], attrs), begun.value, True)]
 
     def transpose(

@@ -197,6 +197,15 @@ def reduced(pattern: Pattern, axes: Sequence[int]) -> Pattern:
     return merged(Pattern(cuts, np.asarray(pattern.cells.any(axis=tuple(axes)))))
 
 
+def running(pattern: Pattern, marks: Pattern, axis: int, reverse: bool) -> Pattern:
+    """Whether any is True so far along an axis, which starts anew nowhere."""
+    if not marks.never:
+        raise Unknown
+    cells = np.flip(pattern.cells, axis) if reverse else pattern.cells
+    found = np.logical_or.accumulate(cells, axis)
+    return merged(Pattern(pattern.cuts, np.flip(found, axis) if reverse else found))
+
+
 RULES: Final[dict[str, Callable[[Attrs, Sequence[Pattern]], Pattern]]] = {
     "slice": lambda attrs, given: sliced(given[0], attrs),
     "slice_set": lambda attrs, given: written(given[0], given[1], attrs),
@@ -208,6 +217,7 @@ RULES: Final[dict[str, Callable[[Attrs, Sequence[Pattern]], Pattern]]] = {
     "broadcast": lambda attrs, given: stretched(given[0], attrs["shape"], attrs["dims"]),
     "reshape": lambda attrs, given: reshaped(given[0], attrs["shape"]),
     "reduce_or": lambda attrs, given: reduced(given[0], attrs["axes"]),
+    "restarting_cumsum": lambda attrs, given: running(given[0], given[1], attrs["axis"], attrs["reverse"]),
     "logical_or": lambda attrs, given: pointwise(np.logical_or, *given),
     "logical_and": lambda attrs, given: pointwise(np.logical_and, *given),
     "logical_not": lambda attrs, given: pointwise(np.logical_not, *given),

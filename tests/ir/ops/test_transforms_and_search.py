@@ -182,6 +182,17 @@ def test_running_products_have_derivatives_beside_what_overflows(backend: str) -
     np.testing.assert_array_equal(moved[:2], [0.0, 0.0])
 
 
+@pytest.mark.parametrize("backend", ["numpy", "llvm", "xla"])
+@pytest.mark.parametrize("shape", [(4,), (2, 6), (3, 2, 2)])
+def test_derivatives_of_products_in_turns_are_finite(shape: tuple[int, ...], backend: str) -> None:
+    """They were those of a tree, whose products of distant elements vanish and overflow: inf, 0 and nan came out."""
+    size = int(np.prod(shape))
+    x = np.tile([1e-200, 1e200], size // 2).reshape(shape)
+    np.testing.assert_allclose(sg.grad(np.prod, backend=backend)(x), 1 / x, rtol=1e-12)
+    tangent = sg.jvp(np.prod, (x,), (x,), backend=backend)[1]
+    np.testing.assert_allclose(tangent, size, rtol=1e-12)
+
+
 def test_running_logsumexp_neither_overflows_nor_vanishes() -> None:
     x = np.array([-1000.0, 900.0, 899.0, -5.0, 900.0])
     jacobian = sg.jacrev(np.logaddexp.accumulate)(x)

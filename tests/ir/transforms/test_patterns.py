@@ -67,8 +67,11 @@ class Drawing:
         if name == "slice_set":
             part = tuple(map(len, patterns.ranges_of(attrs)))
             operands.append(self.like(part))
-        if name in ("concatenate", "reverse", "reduce_or") and not shape:
+        if name in ("concatenate", "reverse", "reduce_or", "restarting_cumsum") and not shape:
             return
+        if name == "restarting_cumsum":
+            attrs = {"axis": int(self.random.integers(len(shape))), "reverse": bool(self.random.random() < 0.5)}
+            operands.append(literal(False, ArrayType(BOOL, shape)))
         if name == "concatenate":
             attrs = {"axis": int(self.random.integers(len(shape)))}
             operands.append(self.like(shape))
