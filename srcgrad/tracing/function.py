@@ -242,7 +242,7 @@ def require_unchanged(trace: Trace) -> None:
     for copy, before, label in trace.watched:
         same = len(copy) == len(before)
         if same and isinstance(copy, dict):
-            same = all(key in copy and copy[key] is value for key, value in before.items())
+            same = all(copy.get(key, before) is value for key, value in before.items()) and list(copy) == list(before)
         elif same:
             same = all(one is other for one, other in zip(copy, before, strict=True))
         if not same:

@@ -15,7 +15,8 @@ import operator
 import sys
 import types
 from abc import ABC, ABCMeta, get_cache_token
-from collections.abc import Callable, Hashable, Sequence
+from collections import defaultdict, deque
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any, Final, Generic, NamedTuple
 
 from srcgrad.annotations import ANNOTATE, ASKING
@@ -31,17 +32,18 @@ from srcgrad.tracing.hosts import is_host_function
 from srcgrad.tracing.packing import packing
 from srcgrad.tracing.purity import (
     constructor_reason,
+    hidden_kind,
     impurity,
     is_generated,
     is_trusted_module,
     static_key,
 )
 from srcgrad.tracing.pytree import record_fields
-from srcgrad.tracing.rebuild import Edge, Hidden, member_function
+from srcgrad.tracing.rebuild import COLLECTIONS, Edge, Hidden, copied_set, member_function
 from srcgrad.tracing.resolution import Resolution, version_cell
 from srcgrad.tracing.unasked import attribute
 
-CONTAINERS: Final = (list, dict, tuple)
+CONTAINERS: Final = (list, dict, tuple, set, *COLLECTIONS)
 MOST_ASKED: Final = 128
 """The most names that traces ask for: each is found by a trace of its own."""
 DETERMINED: Final = frozenset(
@@ -72,6 +74,14 @@ class Member(NamedTuple):
     base: int
     name: str
     wrapped: Wrapped
+
+
+def names_in(code: types.CodeType) -> Iterator[str]:
+    """The names that code reads or writes outside of itself, and those of attributes."""
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from names_in(constant)
 
 
 def has_class_patterns(code: types.CodeType) -> bool:
@@ -147,6 +157,8 @@ class ObjectAnalysis(Analysis):
         self.unread: list[Member] = []
         """The members of classes that nothing is known to call."""
         self.resolutions: list[Resolution] = []
+        self.shared: list[tuple[int, type, str]] = []
+        """The class attributes that only objects may read, which the trace's copies have as attributes of their own."""
         self.matching = False
         """Whether any code has patterns of classes, which read attributes without naming them."""
 
@@ -201,23 +213,39 @@ class ObjectAnalysis(Analysis):
             names = self.constant(frozenset(vars(value)))
             self.require(f"type({name}) is {self.constant(type(value))} and {name}.__dict__.keys() == {names}")
             self.report.append(f"object {node.label}: same class, its attributes as they are read")
-        elif isinstance(value, dict):
-            keys = tuple(value)
-            if any(static_key(key, self.is_pure, True) is None for key in keys):
-                raise Refusal(f"reads the dict '{node.label}', whose keys can change")
-            self.require(f"type({name}) is dict and tuple({name}) == {self.constant(keys)}")
-            if any(type(key) is not str for key in keys):
-                self.require(f"value_key(tuple({name})) == {self.constant(value_key(keys))}")
-            self.report.append(f"{node.label}: guard, a dict of {len(keys)}")
+        elif isinstance(value, (dict, set)):
+            self.guard_keys(index, value)
         else:
             kind = self.constant(type(value))
             if type(value) not in CONTAINERS and not is_user_class(type(value)):
                 self.classes.add(type(value))
             self.require(f"type({name}) is {kind} and len({name}) == {len(value)}")
+            if isinstance(value, deque):
+                self.require(f"{name}.maxlen == {value.maxlen}")
             if type(value) not in CONTAINERS:
                 self.require_resolution(type(value), value._fields)
             self.report.append(f"{node.label}: guard, a {type(value).__name__} of {len(value)}")
         self.identity.append((node.kind, type(value)))
+
+    def guard_keys(self, index: int, value: Any) -> None:
+        """The same keys of a dict, or elements of a set, in the same order."""
+        name, kind, keys = f"n{index}", type(value), tuple(value)
+        label = self.plan.nodes[index].label
+        if any(static_key(key, self.is_pure, True) is None for key in keys):
+            what = "whose keys can change" if isinstance(value, dict) else "whose elements can change"
+            raise Refusal(f"reads the {kind.__name__} '{label}', {what}")
+        if kind is set:
+            try:
+                copied_set(value)
+            except ValueError as error:
+                raise Refusal(f"reads the set '{label}': {error}") from None
+        known = kind.__name__ if kind in (dict, set) else self.constant(kind)
+        self.require(f"type({name}) is {known} and tuple({name}) == {self.constant(keys)}")
+        if any(type(key) is not str for key in keys):
+            self.require(f"value_key(tuple({name})) == {self.constant(value_key(keys))}")
+        if kind is defaultdict:
+            self.require(f"({name}.default_factory is None) is {value.default_factory is None}")
+        self.report.append(f"{label}: guard, a {kind.__name__} of {len(keys)}")
 
     def require_resolution(self, cls: type, fields: Sequence[str] = ()) -> None:
         """The class finds the names that are read in the same of its bases, and its fields as it does now."""
@@ -248,7 +276,7 @@ class ObjectAnalysis(Analysis):
             self.read(index, "func", None, value.__func__, f"{name}.__func__", f"function of {node.label}")
             self.read(index, "self", None, value.__self__, f"{name}.__self__", f"object of {node.label}")
         elif node.kind == "container":
-            if self.read_together(index, value):
+            if isinstance(value, set) or self.read_together(index, value):
                 return
             for key, element in list(value.items()) if isinstance(value, dict) else enumerate(value):
                 place = f"{name}[{self.constant(key) if not isinstance(key, (int, str)) else repr(key)}]"
@@ -400,12 +428,41 @@ class ObjectAnalysis(Analysis):
                     place = f"n{index}.__dict__[{name!r}]"
                     self.read(index, "attribute", name, vars(value)[name], place, f"{node.label}.{name}")
                     found = True
+                elif node.kind == "object":
+                    found |= self.read_shared(index, type(value), name)
                 elif node.kind == "class":
-                    self.guard_class_attribute(value, name)
+                    self.guard_class_attribute(index, value, name)
         return self.read_members() or found
 
-    def guard_class_attribute(self, cls: type, name: str) -> None:
-        """A number or text that all objects of a class share, compared at each call."""
+    def read_shared(self, index: int, cls: type, name: str) -> bool:
+        """What an object finds in its class and is no constant: arrays, containers and objects; whether it is that."""
+        for number, base in enumerate(cls.__mro__[:-1]):
+            if name in vars(base):
+                value = vars(base)[name]
+                if self.is_constant_member(value) or not self.may_be_shared(value):
+                    return False
+                place = f"{self.constant(base)}.__dict__[{name!r}]"
+                self.read(index, "class attribute", (number, name), value, place, f"{cls.__name__}.{name}")
+                return True
+        return False
+
+    def is_constant_member(self, value: Any) -> bool:
+        return (
+            wrapped(value) is not None
+            or isinstance(value, (*IGNORED_MEMBERS, types.ModuleType))
+            or static_key(value, self.is_pure, True) is not None
+        )
+
+    def may_be_shared(self, value: Any) -> bool:
+        """Whether this may as well be an attribute of the object itself: it is not bound when it is read."""
+        if hasattr(type(value), "__get__") or isinstance(value, type):
+            return False
+        return hidden_kind(value) is not None or self.node_kind(value) in ("container", "object", "frozen")
+
+    def guard_class_attribute(self, index: int, cls: type, name: str) -> None:
+        """A number or text that all objects of a class share, compared at each call; what else its objects may read
+        as if it were their own.
+        """
         for base in cls.__mro__[:-1]:
             if name not in vars(base):
                 continue
@@ -419,13 +476,39 @@ class ObjectAnalysis(Analysis):
                 return
             static = static_key(value, self.is_pure, True)
             if static is None:
-                raise Refusal(f"reads the class attribute {label}")
+                if not self.may_be_shared(value):
+                    raise Refusal(f"reads the class attribute {label}")
+                self.shared.append((index, cls, name))
+                return
             self.guard_static(value, static, place, label)
             return
+
+    def may_name(self, index: int, cls: type, name: str) -> bool:
+        """Whether anything but its captured objects may lead to a class, to read that of it or of other instances."""
+        if index in self.named or "__class__" in self.local_attributes or id(type) in self.constant_of:
+            return True
+        if cls in self.followed or issubclass(cls, tuple):
+            return True
+        for base in cls.__mro__[:-1]:
+            if base is not cls and id(base) in self.node_of and self.node_of[id(base)] in self.named:
+                return True
+            for member in list(vars(base).values()):
+                found = wrapped(member)
+                if isinstance(member, classmethod):
+                    return True
+                if found is not None and id(found.function) in self.node_of:
+                    code = found.function.__code__
+                    names = {*names_in(code)}
+                    if "__class__" in code.co_freevars and (name in names or "super" not in names):
+                        return True
+        return False
 
     def finish(self) -> None:
         for resolution in self.resolutions:
             resolution.settle(self.local_attributes)
+        for index, cls, name in self.shared:
+            if self.may_name(index, cls, name):
+                raise Refusal(f"reads the class attribute {cls.__name__}.{name}")
         if any(type(self.objects[index]) is ABCMeta for index in self.named):  # which isinstance may be asked about
             self.require(f"{self.constant(get_cache_token)}() == {self.constant(get_cache_token())}")
         for index, dirty in enumerate(self.plan.dirty()):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import types
+from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
@@ -84,6 +85,8 @@ class Plan:
         return node is not None and found[node]
 
 
+COLLECTIONS: Final = (OrderedDict, defaultdict, Counter, deque)
+"""Containers of the standard library's that hold what a list or a dict holds."""
 COPIED: Final = ("container", "object")
 """The kinds of nodes of which a trace gets a copy in any case: it must not change the user's own."""
 
@@ -125,6 +128,9 @@ def read_edge(plan: Plan, edge: Edge, objects: list[Any]) -> Any:
             return holder[edge.key]
         case "attribute":
             return holder.__dict__[edge.key]
+        case "class attribute":
+            number, name = edge.key
+            return vars(type(holder).__mro__[number])[name]
         case "class":
             return type(holder)
         case "func":
@@ -137,6 +143,19 @@ def read_edge(plan: Plan, edge: Edge, objects: list[Any]) -> Any:
             return member_function(holder, edge.key)
         case _:
             return wrapped_functions(holder)[edge.key]
+
+
+def copied_set(original: set[Any]) -> set[Any]:
+    """A copy that has the elements in the same order, which depends on how both were made.
+
+    Raises:
+        ValueError: none was found.
+    """
+    order = list(original)
+    for copy in (original.copy(), set(order)):  # tables of the same size; elements that came one after the other
+        if list(copy) == order:
+            return copy
+    raise ValueError("a copy of a set has another order")
 
 
 def wrapped_functions(transformed: Any) -> tuple[Any, ...]:
@@ -239,6 +258,12 @@ class _Copier:
                 watch(item, node.label)
         return dict(zip(original if isinstance(original, dict) else range(len(items)), items, strict=True))
 
+    def _shared(self, index: int, node: Node) -> dict[str, Any]:
+        """What an object finds in its class, replaced where it must be: the copy has it as its own."""
+        edges = [self.plan.edges[edge] for edge in node.edges]
+        found = [edge for edge in edges if edge.source == "class attribute" and self._replaced(edge)]
+        return {edge.key[1]: self._value(edge) for edge in found}
+
     def _copy(self, index: int) -> Any:
         if index not in self.copies:
             node, original = self.plan.nodes[index], self.objects[index]
@@ -269,15 +294,14 @@ class _Copier:
             copy.__dict__.update(original.__dict__)
             self.copies[index] = copy
             copy.__dict__.update(self._held(index, "attribute", original.__dict__, node))
+            copy.__dict__.update(self._shared(index, node))
             adopt(copy)
             watched = copy.__dict__
         else:
-            watched = self.copies[index] = type(original)(original)
-            held = self._items(index, original, node)
-            if isinstance(watched, dict):
-                watched.update(held)
-            else:
-                watched[:] = held.values()
+            watched = self.copies[index] = copied_set(original) if isinstance(original, set) else original.copy()
+            if not isinstance(original, set):
+                for key, value in self._items(index, original, node).items():
+                    watched[key] = value
         watch(watched, node.label)
         return self.copies[index]
 

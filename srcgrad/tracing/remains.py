@@ -17,6 +17,7 @@ from typing import Any, Final
 import numpy as np
 
 from srcgrad.errors import SrcgradError
+from srcgrad.tracing.reach import names_in
 from srcgrad.tracing.tracer import Tracer
 from srcgrad.tracing.unasked import attribute
 
@@ -155,14 +156,6 @@ def slots_of(cls: type) -> Iterator[str]:
 
 def is_library(module: Any) -> bool:
     return isinstance(module, str) and module.partition(".")[0] in LIBRARIES
-
-
-def names_in(code: types.CodeType) -> Iterator[str]:
-    """The names that code reads or writes outside of itself, and those of attributes."""
-    yield from code.co_names
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            yield from names_in(constant)
 
 
 def number_of(tracer: Tracer) -> Any:

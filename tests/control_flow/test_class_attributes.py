@@ -1,0 +1,261 @@
+"""Arrays, lists and dicts that a class has for all its objects, and sets and collections that a function reads."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import srcgrad as sg
+
+X = np.array([1.0, 2.0])
+
+
+def made() -> tuple[Any, Any, Any]:
+    """Classes of its own for each test: they are changed."""
+
+    class Lattice:
+        velocities: Any = np.array([1.0, 2.0])
+        weights: Any = [1.0, 2.0]  # noqa: RUF012
+        table: Any = {"k": np.ones(2)}  # noqa: RUF012
+        names: Any = {"p", "q"}  # noqa: RUF012
+        order = 2
+
+        def energy(self, x: Any) -> Any:
+            total = self.weights[0] * np.sum(self.velocities * x) + len(self.names) * np.sum(self.table["k"] * x)
+            return total * self.order * np.sum(x)
+
+    class Shifted(Lattice):
+        def energy(self, x: Any) -> Any:
+            return super().energy(x) + np.sum(np.sin(x))
+
+    class Through(Lattice):
+        def energy(self, x: Any) -> Any:
+            return super().energy(x) + np.sum(super().velocities * x)
+
+    return Lattice, Shifted, Through
+
+
+def functions(kinds: tuple[Any, Any, Any]) -> list[tuple[Callable[[Any], Any], bool]]:
+    """Functions that read class attributes, and whether they are one program."""
+    lattice, shifted, through = kinds
+    one, other, third, fourth = lattice(), lattice(), shifted(), through()
+    return [
+        (one.energy, True),
+        (lambda x: one.energy(x) + 3.0 * other.energy(x * x), True),
+        (lambda x: third.energy(x), True),
+        (lambda x: one.energy(x) * np.sum(lattice.velocities * x), False),
+        (lambda x: one.energy(x) * np.sum(type(one).velocities * x), False),
+        (lambda x: one.energy(x) * lattice().energy(x), False),
+        (fourth.energy, False),
+    ]
+
+
+def is_one_program(derivative: Any, x: Any = X) -> bool:
+    return "One program" in sg.explain(derivative)(x)["how it runs"]
+
+
+@pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
+@pytest.mark.parametrize("number", range(7))
+def test_attributes_of_a_class_are_never_stale(number: int) -> None:
+    kinds = made()
+    lattice, shifted, _ = kinds
+    function, single = functions(kinds)[number]
+    derivative = sg.value_and_grad(function)
+    assert is_one_program(derivative) == single
+
+    def change(step: int) -> None:
+        match step:
+            case 1:
+                lattice.velocities = np.array([3.0, 4.0])
+            case 2:
+                lattice.weights[0] = 5.0
+            case 3:
+                lattice.table["k"] = np.array([7.0, 8.0])
+            case 4:
+                lattice.table["k"][0] = 9.0
+            case 5:
+                shifted.velocities = np.array([6.0, 7.0])
+            case 6:
+                lattice.names.add("r")
+            case 7:
+                lattice.order = 5
+            case 8:
+                lattice.velocities[0] = 11.0
+            case 9:
+                del shifted.velocities
+            case 10:
+                lattice.weights.append(2.0)
+                lattice.weights[0] = np.float64(2.0)
+            case 11:
+                lattice.table = OrderedDict(k=np.full(2, 2.0))
+            case 12:
+                lattice.velocities = 2.0
+
+    for step in range(13):
+        change(step)
+        for _ in range(5):  # the later ones may be answered by machine code
+            value, slope = derivative(X)
+            assert value == pytest.approx(function(X), rel=1e-12)
+        expected = [(function(X + h) - function(X - h)) / 2e-6 for h in 1e-6 * np.eye(2)]
+        np.testing.assert_allclose(slope, expected, rtol=1e-6)
+
+
+def test_an_attribute_of_the_object_hides_that_of_the_class() -> None:
+    lattice = made()[0]
+    one = lattice()
+    derivative = sg.grad(one.energy)
+    first = derivative(X)
+    one.velocities = np.array([-1.0, 0.5])
+    assert not np.array_equal(derivative(X), first)
+    del one.velocities
+    assert np.array_equal(derivative(X), first)
+
+
+@pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
+def test_jit_changes_the_list_and_the_array_of_the_class() -> None:
+    def run(jit: Any) -> Any:
+        lattice = made()[0]
+        one = lattice()
+
+        def f(x: Any) -> Any:
+            one.velocities[0] += x[0]
+            one.weights.append(x[1])
+            return one.energy(x)
+
+        values = [jit(f)(X * k) for k in range(1, 4)]
+        return values, lattice.velocities, lattice.weights, vars(one)
+
+    ours, numpys = run(sg.jit), run(lambda f: f)
+    assert repr(ours) == repr(numpys)
+
+
+ORDERED: Any = OrderedDict(a=1.0, b=2.0)
+NAMED: Any = defaultdict(list)
+COUNTED: Any = Counter()
+WINDOW: Any = deque(maxlen=3)
+CHOSEN: Any = set()
+
+
+@pytest.fixture
+def collections() -> Iterator[None]:
+    ORDERED.clear(), ORDERED.update(a=1.0, b=2.0)
+    NAMED.clear(), NAMED.update(q=[2.0])
+    NAMED.default_factory = list
+    COUNTED.clear(), COUNTED.update("aab")
+    WINDOW.clear(), WINDOW.extend([1.0, 2.0])
+    CHOSEN.clear(), CHOSEN.update((3, 5))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", sg.RetraceWarning)
+        yield
+
+
+def of_ordered(x: Any) -> Any:
+    return sum(x**k * v for k, v in enumerate(ORDERED.values()))
+
+
+def of_named(x: Any) -> Any:
+    return sum(x * v for v in NAMED["q"])
+
+
+def of_missing(x: Any) -> Any:
+    try:
+        return x * len(NAMED["new"])
+    except KeyError:
+        return x * 3
+
+
+def of_counted(x: Any) -> Any:
+    return sum(x**v for v in COUNTED.values()) * COUNTED["a"] + COUNTED["zz"]
+
+
+def of_window(x: Any) -> Any:
+    return sum(x * v for v in WINDOW) * WINDOW[-1] + WINDOW.maxlen
+
+
+def of_chosen(x: Any) -> Any:
+    return sum(x ** (i + 1) * v for i, v in enumerate(CHOSEN)) + (7 in CHOSEN)
+
+
+@pytest.mark.usefixtures("collections")
+@pytest.mark.parametrize("f", [of_ordered, of_named, of_missing, of_counted, of_window, of_chosen])
+def test_collections_are_never_stale(f: Callable[[Any], Any]) -> None:
+    derivative = sg.value_and_grad(f)
+    assert f is of_missing or is_one_program(derivative, 2.0)
+
+    def change(step: int) -> None:
+        match step:
+            case 1:
+                ORDERED.move_to_end("a")
+            case 2:
+                NAMED["q"].append(3.0)
+            case 3:
+                COUNTED.update("abb")
+            case 4 | 5:
+                WINDOW.append(float(step))
+            case 6:
+                CHOSEN.add(7)
+            case 7:
+                NAMED.default_factory = None
+            case 8:
+                ORDERED["c"] = 9.0
+                CHOSEN.discard(3)
+            case 9:
+                NAMED.default_factory = list
+            case 10:
+                COUNTED["zz"] = 4
+
+    for step in range(11):
+        change(step)
+        for _ in range(5):
+            NAMED.pop("new", None)
+            value, slope = derivative(2.0)
+            NAMED.pop("new", None)
+            assert value == f(2.0)
+        NAMED.pop("new", None)
+        expected = (f(2.0 + 1e-6) - f(2.0 - 1e-6)) / 2e-6
+        assert slope == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.usefixtures("collections")
+def test_collections_that_a_function_changes_end_as_in_numpy() -> None:
+    def turned(x: Any) -> Any:
+        ORDERED.move_to_end("a")
+        return x * next(iter(ORDERED.values()))
+
+    def pushed(x: Any) -> Any:
+        WINDOW.append(x * 2)
+        COUNTED["n"] += 1
+        CHOSEN.add(7)
+        return WINDOW[-1] * x
+
+    for f in (turned, pushed):
+        before = copy.deepcopy((ORDERED, WINDOW, COUNTED, CHOSEN))
+        value = f(2.0)
+        after = repr((ORDERED, WINDOW, COUNTED, sorted(CHOSEN)))
+        for container, held in zip((ORDERED, WINDOW, COUNTED, CHOSEN), before, strict=True):
+            container.clear()
+            container.extend(held) if container is WINDOW else container.update(held)
+        assert sg.value_and_grad(f)(2.0)[0] == value
+        assert repr((ORDERED, WINDOW, COUNTED, sorted(CHOSEN))) == after
+
+
+@pytest.mark.usefixtures("collections")
+def test_a_dict_that_makes_what_is_missing_is_not_one_that_fails() -> None:
+    def f(x: Any) -> Any:
+        try:
+            return x * len(NAMED["new"])
+        except KeyError:
+            return x * 3
+
+    NAMED.default_factory = None
+    derivative = sg.value_and_grad(f)
+    assert derivative(2.0) == (6.0, 3.0)
+    assert is_one_program(derivative, 2.0)
+    NAMED.default_factory = list
+    assert derivative(2.0) == (0.0, 0.0)
