@@ -521,6 +521,17 @@ def or_(test: Any, other: Callable[[], Any]) -> Any:
     return logical(test, other, np.logical_or, False)
 
 
+def asked(test: Any) -> Any:
+    """An operand of ``and`` or ``or`` of which only the truth counts: a number is one no more."""
+    if not unknown(test):
+        return bool(test) if isinstance(test, (int, float, complex, np.generic, type(None))) else test
+    if test.dtype == BOOL and not may_be_none(test):
+        return test
+    found = from_value(truth(test), scalar=True)
+    found.weak = True
+    return found
+
+
 def not_(test: Any) -> Any:
     """``not test``."""
     if not unknown(test):

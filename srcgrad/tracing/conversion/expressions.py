@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import copy
 from collections.abc import Sequence
+from typing import Any
 
 from srcgrad.tracing.conversion.names import holds, load, operator, placed, thunk
 from srcgrad.tracing.conversion.sources import Unconvertible
@@ -31,6 +32,27 @@ class ExpressionConverter(ast.NodeTransformer):
     """Rewrites the expressions of one function."""
 
     first_parameter: str | None = None
+
+    def __init__(self) -> None:
+        self.asked: set[ast.expr] = set()
+        """The ``and`` and ``or`` of which only the truth counts."""
+
+    def visit(self, node: ast.AST) -> Any:
+        if isinstance(node, (ast.If, ast.While, ast.IfExp, ast.Assert)):
+            self.ask(node.test)
+        elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            self.ask(node.operand)
+        elif isinstance(node, ast.comprehension):
+            for test in node.ifs:
+                self.ask(test)
+        return super().visit(node)
+
+    def ask(self, test: ast.expr) -> None:
+        """Note that only the truth of a test counts, and of the operands of ``and`` and ``or`` in it."""
+        if isinstance(test, ast.BoolOp):
+            self.asked.add(test)
+            for value in test.values:
+                self.ask(value)
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
         kind = HISTORIES.get(node.id[-1]) if isinstance(node.ctx, ast.Load) else None
@@ -94,13 +116,16 @@ class ExpressionConverter(ast.NodeTransformer):
         found = told("take", self.visit(node.elt))
         for part in reversed(node.generators):
             for test in reversed(part.ifs):
+                self.ask(test)
                 found = told("where", self.visit(test), thunk(found))
             found = told("over", self.visit(part.iter), of_item(part.target, found))
         return ast.Lambda(ast.arguments([], [ast.arg(TAKER)], None, [], [], None, []), found)
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
-        lazy = holds(node.values[1:], *LAZY)
+        lazy, asked = holds(node.values[1:], *LAZY), node in self.asked
         self.generic_visit(node)
+        if asked:
+            node.values = [answer(value) for value in node.values]
         if lazy:
             return node
         name = "and_" if isinstance(node.op, ast.And) else "or_"
@@ -216,6 +241,15 @@ def comprehended(node: ast.Call) -> ast.ListComp | ast.GeneratorExp | None:
         filtered = name in REDUCING and any(part.ifs for part in items.generators)
         return items if filtered and movable(items) else None
     return items if isinstance(items, ast.GeneratorExp) and movable(items) and not keeps_variables(items.elt) else None
+
+
+def answer(value: ast.expr) -> ast.expr:
+    """The truth of an operand, where it may be a number."""
+    if isinstance(value, (ast.Compare, ast.Constant)):
+        return value
+    made = operator("asked", value)
+    placed(made, value)
+    return made
 
 
 def movable(node: ast.ListComp | ast.GeneratorExp) -> bool:

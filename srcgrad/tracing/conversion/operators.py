@@ -6,7 +6,7 @@ import builtins
 
 from srcgrad.tracing.conversion import arrays, iterators, numbers
 from srcgrad.tracing.conversion.attempts import attempt
-from srcgrad.tracing.conversion.branches import and_, assert_, choose, if_, not_, or_, raise_
+from srcgrad.tracing.conversion.branches import and_, asked, assert_, choose, if_, not_, or_, raise_
 from srcgrad.tracing.conversion.calls import call, fresh, getitem, kept, lifted, target
 from srcgrad.tracing.conversion.comparisons import compare, is_, is_not, matched
 from srcgrad.tracing.conversion.history_items import item, length
@@ -24,6 +24,7 @@ __all__ = [
     "Passing",
     "and_",
     "arrays",
+    "asked",
     "assert_",
     "attempt",
     "augmented",

@@ -88,6 +88,7 @@ class StatementConverter(NestedFunctions):
     """Rewrites the statements of one function."""
 
     def __init__(self, names: Sequence[str], body: Sequence[ast.stmt], first: str | None) -> None:
+        super().__init__()
         self.first_parameter = first
         self.count = 0
         self.tries = 0
