@@ -88,6 +88,19 @@ class Block:
         """The memory from outside that the block changes."""
         return self.trace.overlay
 
+    def says(self, x: Any) -> bool | None:
+        """Whether a traced condition holds, where that this block runs says so: ``x`` is what was asked, or its not."""
+        if not isinstance(x, Tracer) or self.trace.under is None or x.dtype != BOOL or x.ndim or x.chain:
+            return None
+        if is_pending(x) or any(x.storage in trace.overlay for trace in self.trace.around()):
+            return None
+        (condition, holds), value = self.trace.under, x.storage.value
+        made = condition.producer
+        if value is condition:
+            return holds
+        negated = made is not None and made.op.name == "logical_not" and made.operands[0] is value
+        return not holds if negated else None
+
     def value(self, x: Any, kind: Kind) -> Value:
         with entered(self.trace):
             return flag_of(x.variable) if isinstance(x, Flag) else unchecked(x, kind)
@@ -124,6 +137,9 @@ class Joining:
     def joined(self, name: str, one: Any, other: Any) -> Callable[[], Any]:
         if same_handle(one, other):
             return lambda: one
+        for x, y, block in ((one, other, self.orelse), (other, one, self.then)):
+            if isinstance(x, bool) and block.says(y) is x:
+                return lambda: x
         optional = self.optional(name, one, other)
         if optional is not None:
             return optional
@@ -493,6 +509,8 @@ def logical(test: Any, other: Callable[[], Any], combine: Any, conjunction: bool
         cheap = False
     boolean = test.dtype == BOOL and (isinstance(second, bool) or getattr(second, "dtype", None) == BOOL)
     cheap = cheap and not (may_be_none(test) or may_be_none(second))
+    if cheap and boolean and isinstance(second, bool) and second is not conjunction:
+        return second  # x and False, x or True
     if cheap and boolean and np.size(second) == 1 and len(block.trace.builder.operations) <= CHEAP:
         again = other()
         return combine(from_value(first, scalar=True), again)

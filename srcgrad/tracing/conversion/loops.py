@@ -325,7 +325,10 @@ def run_through(
                 for more, other in enumerate(iterator):
                     if more > MOST_ENDED and not isinstance(iterable, Sized):
                         raise Refused(f"a for makes more than {MOST_ENDED} trips, and a value says when it ends")
-                    if_(go_on(), functools.partial(body, other), lambda: None, get, put, names, visible)
+                    answer = go_on()
+                    if not unknown(answer) and not answer:  # it ends here at the latest: ``if k > 50: break``
+                        return
+                    if_(answer, functools.partial(body, other), lambda: None, get, put, names, visible)
                 return
             if not answer:
                 return
