@@ -138,9 +138,12 @@ def arange(*args: Any, dtype: Any = None, **options: Any) -> Any:
             found = sized(stop - start, lambda size: np.arange(size, dtype=dtype))
             if found is not None:
                 return found if len(args) == 1 else found + start
-        bounds = [int(bound) if isinstance(bound, Tracer) and bound.dtype.kind in "iu" else bound for bound in args]
-        return np.arange(*bounds, dtype=dtype, **options)
-    count = len(np.arange(*bounds))
+        if not any(isinstance(bound, Tracer) and bound.dtype.kind == "f" for bound in (start, stop, step)):
+            bounds = [int(bound) if isinstance(bound, Tracer) and bound.dtype.kind in "iu" else bound for bound in args]
+            return np.arange(*bounds, dtype=dtype, **options)
+        count = int(np.ceil((stop - start) / step).astype(np.int64))  # where one path is traced, this is asked
+    else:
+        count = len(np.arange(*bounds))
     values: Any = start + step * np.arange(count)
     return values if dtype is None else values.astype(dtype)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from srcgrad.errors import ShapeError
+from srcgrad.errors import DTypeError, ShapeError
 from srcgrad.tracing.functions.registry import (
     along_axis,
     as_array,
@@ -174,6 +174,11 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Tracer:
     x: Any = as_array(a)
     if axis is None:
         return roll(x.ravel(), shift, 0).reshape(x.shape)
+    amounts = list(shift) if isinstance(shift, (list, tuple)) or np.ndim(shift) == 1 else [shift]
+    if any(isinstance(amount, Tracer) and amount.number() is None for amount in amounts):
+        places = list(axis) if isinstance(axis, (list, tuple)) else [axis]
+        most = max(len(amounts), len(places))
+        return rolled_by(x, amounts * (most // len(amounts)), places * (most // len(places)))
     shifts, axes = np.broadcast_arrays(concrete_array(shift, "np.roll's shift"), axis)
     for amount, place in zip(shifts.ravel(), axes.ravel(), strict=True):
         k = axis_of(int(place), x.ndim)
@@ -181,6 +186,25 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Tracer:
         if cut:
             x = concatenate((x[prefix(k, slice(cut, None))], x[prefix(k, slice(0, cut))]), axis=k)
     rolled: Tracer = x if x is not a else x.copy()
+    return rolled
+
+
+def rolled_by(x: Any, amounts: list[Any], axes: list[Any]) -> Tracer:
+    """What is rolled by traced numbers is gathered.
+
+    Raises:
+        ShapeError: there are so many numbers and not as many axes.
+        DTypeError: a number is none of the integers.
+    """
+    if len(amounts) != len(axes):
+        raise ShapeError("shift and axis of np.roll do not broadcast to one length")
+    for amount, axis in zip(amounts, axes, strict=True):
+        if as_tracer(amount).dtype.kind not in "iub":
+            raise DTypeError(f"np.roll takes integers, not {as_tracer(amount).dtype}", hint="round and cast: int(n)")
+        place = axis_of(int(axis), x.ndim)
+        size = x.shape[place]
+        x = np.take(x, (np.arange(size) - amount) % max(size, 1), axis=place)
+    rolled: Tracer = x
     return rolled
 
 
