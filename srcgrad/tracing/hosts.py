@@ -47,6 +47,15 @@ MAKERS: Final[dict[Any, type]] = {
     random.Random: random.Random,
 }
 """What makes such objects, and of which kind."""
+LEVELS: Final = {"debug": 10, "info": 20, "warning": 30, "error": 40, "critical": 50, "log": 0}
+"""The methods of loggers that are called when a program runs, and the levels of their messages."""
+LOGGERS_KNOW: Final = frozenset(
+    {
+        *("disabled", "filters", "getEffectiveLevel", "handlers", "hasHandlers", "isEnabledFor", "level", "parent"),
+        *("propagate", "setLevel"),
+    }
+)
+"""What of a logger may be another at each call."""
 FUNCTIONS: Final = frozenset({*CLOCKS, *SILENT, *MAKERS, *OTHERS})
 
 
@@ -80,6 +89,12 @@ OBJECTS: Final = Objects(KEPT)
 def is_host_object(thing: object) -> bool:
     """Whether a program can work with this object at each call."""
     return type(thing) in OTHERS
+
+
+def is_logger(thing: object) -> bool:
+    """Whether this is a logger of the standard library's, which is loaded then."""
+    kind = type(thing)
+    return kind.__module__ == "logging" and kind.__name__ in ("Logger", "RootLogger")
 
 
 @lru_cache(maxsize=1)

@@ -28,7 +28,7 @@ from srcgrad.tracing.conversion.calls import is_distribution
 from srcgrad.tracing.conversion.classes import twin_of
 from srcgrad.tracing.conversion.convert import convert_code, is_user_function, library_file
 from srcgrad.tracing.frozen import contents
-from srcgrad.tracing.hosts import is_host_function
+from srcgrad.tracing.hosts import LEVELS, LOGGERS_KNOW, is_host_function, is_logger
 from srcgrad.tracing.packing import packing
 from srcgrad.tracing.purity import (
     constructor_reason,
@@ -178,6 +178,8 @@ class ObjectAnalysis(Analysis):
         kind = super().node_kind(value)
         if kind is not None:
             return kind
+        if is_logger(value):
+            return "logger"
         if held(value) is not None:
             return "frozen"
         if isinstance(value, types.MethodType):
@@ -192,10 +194,14 @@ class ObjectAnalysis(Analysis):
     def guard_node(self, index: int, expression: str) -> None:
         value, node = self.objects[index], self.plan.nodes[index]
         name = f"n{index}"
-        if node.kind not in ("method", "container", "class", "object", "frozen"):
+        if node.kind not in ("method", "container", "class", "object", "frozen", "logger"):
             super().guard_node(index, expression)
             return
         self.lines.append(f"{name} = {expression}")
+        if node.kind == "logger":  # which its name leads to as long as the process lives
+            self.require(f"{name} is {self.constant(value)}")
+            self.report.append(f"{node.label}: a logger, called when the program runs")
+            return
         if node.kind == "frozen":
             same = f"{self.constant(held)}({name}) == {self.constant(held(value))}"
             self.require(f"type({name}) is {self.constant(type(value))} and {same}")
@@ -287,7 +293,7 @@ class ObjectAnalysis(Analysis):
             self.read(index, "class", None, type(value), f"type({name})", f"class of {node.label}")
         elif node.kind == "class":
             self.visit_class(index, value)
-        elif node.kind != "frozen":
+        elif node.kind not in ("frozen", "logger"):
             super().visit(index)
 
     def read_together(self, index: int, container: Any) -> bool:
@@ -387,7 +393,7 @@ class ObjectAnalysis(Analysis):
         """
         if value is operator.attrgetter:
             self.ask_for_any(index, scope, Step("global", name, None))
-        if is_host_function(value) and not self.is_converted(self.objects[index]):
+        if (is_host_function(value) or is_logger(value)) and not self.is_converted(self.objects[index]):
             raise Refusal(impurity(value, name, home=name.rpartition(".")[0] or None), scope.code)
 
     def ask_for_any(self, index: int, scope: Scope, step: Step) -> None:
@@ -408,7 +414,7 @@ class ObjectAnalysis(Analysis):
         if self.node_kind(value) in ("object", "container", "class", "method"):
             self.local_attributes.add(step.name)
             return
-        if is_distribution(value) and step.name in DETERMINED:
+        if (is_distribution(value) and step.name in DETERMINED) or (is_logger(value) and step.name in LEVELS):
             return
         super().check_captured_attribute(value, name, step, scope)
 
@@ -506,6 +512,9 @@ class ObjectAnalysis(Analysis):
     def finish(self) -> None:
         for resolution in self.resolutions:
             resolution.settle(self.local_attributes)
+        asked = self.local_attributes & LOGGERS_KNOW
+        if asked and any(node.kind == "logger" for node in self.plan.nodes):
+            raise Refusal(f"reads the attribute '{min(asked)}', which a logger has")
         for index, cls, name in self.shared:
             if self.may_name(index, cls, name):
                 raise Refusal(f"reads the class attribute {cls.__name__}.{name}")

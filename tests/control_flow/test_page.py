@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import logging
 import math
 import re
 import time
@@ -35,6 +36,9 @@ def converted(row: str) -> Callable[[Function], Function]:
         return function
 
     return register
+
+
+LOGGER = logging.getLogger("srcgrad.tests.page")
 
 
 @converted("`if`, `elif`, `else`, `x if c else y`")
@@ -393,10 +397,11 @@ def prints(x: Any) -> Any:
     return np.sum(x)
 
 
-@converted("random draws, clocks, `time.sleep`, `warnings.warn`")
+@converted('random draws, clocks, `time.sleep`, `warnings.warn`, `logger.info("%d: %s", k, x)`')
 def draws(x: Any) -> Any:
     rng, start = np.random.default_rng(4), time.perf_counter()
     time.sleep(0)
+    LOGGER.debug("%d: %s", 1, x)
     if time.perf_counter() < start:
         warnings.warn("a clock that counts up went back", stacklevel=1)
     return np.sum(x * rng.normal(size=3))

@@ -34,7 +34,7 @@ from srcgrad.tracing.conversion.filled import filled_of, require_fixed
 from srcgrad.tracing.conversion.sources import Unconvertible
 from srcgrad.tracing.functions.registry import as_array, broadcast_shape
 from srcgrad.tracing.guards import answer
-from srcgrad.tracing.hosts import later, runs_later
+from srcgrad.tracing.hosts import is_logger, later, runs_later
 from srcgrad.tracing.indexing import holds_tracer
 from srcgrad.tracing.purity import is_generated
 from srcgrad.tracing.trace import CURRENT, NeedsConcrete
@@ -164,6 +164,10 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
             return followed(function.__func__)(function.__self__, *args, **kwargs)
         if runs_later(function):
             return later(function, args, kwargs)
+        if is_logger(function.__self__):
+            from srcgrad.tracing.conversion.logs import logged  # which is written with this module
+
+            return logged(function, args, kwargs)
         if is_draw(function) and traced_among(args, kwargs):
             return drawn(function, args, kwargs)
         if is_distribution(function.__self__) and traced_among(args, kwargs):

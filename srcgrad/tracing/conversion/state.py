@@ -19,6 +19,7 @@ from srcgrad.ir.source import internal
 from srcgrad.ir.types import BOOL, ArrayType
 from srcgrad.tracing.conversion.convert import library_file
 from srcgrad.tracing.guards import answer
+from srcgrad.tracing.hosts import is_logger
 from srcgrad.tracing.pytree import TreeDef, flatten
 from srcgrad.tracing.trace import CURRENT, RaisingSite, Refused, Trace, current_span, current_trace
 from srcgrad.tracing.tracer import Tracer, as_tracer, cast_value
@@ -209,7 +210,7 @@ def reachable(values: Sequence[Any]) -> list[Any]:
         value = waiting.pop()
         if isinstance(value, (Tracer, np.ndarray, np.generic, str, int, float, complex, bytes)) or value is None:
             continue
-        if isinstance(value, (type, types.ModuleType, Undefined, Marker)) or id(value) in seen:
+        if isinstance(value, (type, types.ModuleType, Undefined, Marker)) or id(value) in seen or is_logger(value):
             continue
         seen.add(id(value))
         if isinstance(value, types.FunctionType):

@@ -110,10 +110,11 @@ def tracers_in(things: Sequence[Any]) -> list[Tracer]:
     return found
 
 
-class PrintSite:
-    """The callable of an operation that prints."""
+class HostSite:
+    """The callable of an operation that prints, or does something else with numbers and texts."""
 
-    def __init__(self, arguments: tuple[Any, ...], options: dict[str, Any]) -> None:
+    def __init__(self, function: Callable[..., Any], arguments: tuple[Any, ...], options: dict[str, Any]) -> None:
+        self.function = function
         self.tracers = tracers_in(arguments)
         self.arguments = tuple(map(detached, arguments))
         self.keys = [id(tracer) for tracer in self.tracers]
@@ -125,7 +126,14 @@ class PrintSite:
             key: as_python(value, scalar, weak)
             for key, value, (scalar, weak) in zip(self.keys, values, self.kinds, strict=True)
         }
-        print(*[attached(argument, numbers) for argument in self.arguments], **self.options)  # noqa: T201
+        self.function(*[attached(argument, numbers) for argument in self.arguments], **self.options)
+
+
+def known_arguments(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The arguments with numbers in place of traced values, in a trace that knows them."""
+    numbers = {id(tracer): tracer.printed("formatting") for tracer in tracers_in(arguments)}
+    found: tuple[Any, ...] = attached(detached(arguments), numbers)
+    return found
 
 
 class Place:
@@ -186,7 +194,7 @@ def print_(*arguments: Any, **options: Any) -> None:
     if trace is None or trace.concrete:
         print(*arguments, **options)  # noqa: T201
         return
-    site = PrintSite(arguments, options)
+    site = HostSite(print, arguments, options)
     operands = [tracer.read() for tracer in site.tracers]
     site.tracers = []
     emit_call(site, operands)

@@ -1,0 +1,55 @@
+"""Messages to loggers: made when the program runs, of the numbers of that call, with the place in the user's code."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any, Final
+
+from srcgrad.ir.source import Span
+from srcgrad.tracing.conversion.state import emit_call
+from srcgrad.tracing.conversion.texts import HostSite, known_arguments
+from srcgrad.tracing.hosts import LEVELS
+from srcgrad.tracing.trace import Refused, current_span, current_trace
+
+OURS: Final = 2
+"""The frames of this package between the user's code and the logger."""
+
+
+def logged(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """``logger.info(text, *values)``: at each run of the program, in order; at once where the numbers are known.
+
+    Raises:
+        Refused: it asks for what the logger knows, or for the exception that is handled.
+    """
+    trace = current_trace()
+    name = function.__name__
+    if name not in LEVELS or not kwargs.keys() <= {"extra"}:
+        if trace.concrete:
+            if name in LEVELS or name == "exception":
+                args, kwargs = (
+                    known_arguments(tuple(args)),
+                    {**kwargs, "stacklevel": kwargs.get("stacklevel", 1) + OURS},
+                )
+            return function(*args, **kwargs)
+        raise Refused(f"{name} of a logger is not called when the program runs")
+    level, args = (args[0], args[1:]) if name == "log" else (LEVELS[name], args)
+    emit = functools.partial(emitted, function.__self__, level, current_span(), kwargs.get("extra"))
+    if trace.concrete:
+        emit(*known_arguments(tuple(args)))
+        return None
+    site = HostSite(emit, tuple(args), {})
+    operands = [tracer.read() for tracer in site.tracers]
+    site.tracers = []
+    emit_call(site, operands)
+    return None
+
+
+def emitted(logger: Any, level: int, span: Span | None, extra: Any, message: Any, *values: Any) -> None:
+    """Log a message of a line of the user's, if the logger takes it."""
+    if not logger.isEnabledFor(level):
+        return
+    file, line, function = (
+        ("<unknown>", 0, None) if span is None else (span.file, span.line, span.function.rpartition(".")[2])
+    )
+    logger.handle(logger.makeRecord(logger.name, level, file, line, message, values, None, function, extra))
