@@ -13,6 +13,7 @@ import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from types import FunctionType
 from typing import Any, Final
 
 import numpy as np
@@ -56,6 +57,8 @@ LOGGERS_KNOW: Final = frozenset(
     }
 )
 """What of a logger may be another at each call."""
+CACHED: Final = type(lru_cache(len))
+"""A function with the results that it has given."""
 FUNCTIONS: Final = frozenset({*CLOCKS, *SILENT, *MAKERS, *OTHERS})
 
 
@@ -95,6 +98,12 @@ def is_logger(thing: object) -> bool:
     """Whether this is a logger of the standard library's, which is loaded then."""
     kind = type(thing)
     return kind.__module__ == "logging" and kind.__name__ in ("Logger", "RootLogger")
+
+
+def is_global_cache(thing: object) -> bool:
+    """Whether this is a function of a module that keeps the results which it has given."""
+    function = getattr(thing, "__wrapped__", None) if type(thing) is CACHED else None
+    return isinstance(function, FunctionType) and "<locals>" not in function.__qualname__
 
 
 @lru_cache(maxsize=1)

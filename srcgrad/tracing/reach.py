@@ -28,7 +28,7 @@ from srcgrad.tracing.conversion.calls import is_distribution
 from srcgrad.tracing.conversion.classes import twin_of
 from srcgrad.tracing.conversion.convert import convert_code, is_user_function, library_file
 from srcgrad.tracing.frozen import contents
-from srcgrad.tracing.hosts import LEVELS, LOGGERS_KNOW, is_host_function, is_logger
+from srcgrad.tracing.hosts import LEVELS, LOGGERS_KNOW, is_global_cache, is_host_function, is_logger
 from srcgrad.tracing.packing import packing
 from srcgrad.tracing.purity import (
     constructor_reason,
@@ -39,11 +39,12 @@ from srcgrad.tracing.purity import (
     static_key,
 )
 from srcgrad.tracing.pytree import record_fields
-from srcgrad.tracing.rebuild import COLLECTIONS, Edge, Hidden, copied_set, member_function
+from srcgrad.tracing.rebuild import COLLECTIONS, Edge, Hidden, copied_set, member_function, read_edge
 from srcgrad.tracing.resolution import Resolution, version_cell
 from srcgrad.tracing.unasked import attribute
 
 CONTAINERS: Final = (list, dict, tuple, set, *COLLECTIONS)
+CACHES_KNOW: Final = frozenset({"cache_clear", "cache_info", "cache_parameters", "__wrapped__"})
 MOST_ASKED: Final = 128
 """The most names that traces ask for: each is found by a trace of its own."""
 DETERMINED: Final = frozenset(
@@ -180,6 +181,8 @@ class ObjectAnalysis(Analysis):
             return kind
         if is_logger(value):
             return "logger"
+        if is_global_cache(value):
+            return "cached"
         if held(value) is not None:
             return "frozen"
         if isinstance(value, types.MethodType):
@@ -194,7 +197,7 @@ class ObjectAnalysis(Analysis):
     def guard_node(self, index: int, expression: str) -> None:
         value, node = self.objects[index], self.plan.nodes[index]
         name = f"n{index}"
-        if node.kind not in ("method", "container", "class", "object", "frozen", "logger"):
+        if node.kind not in ("method", "container", "class", "object", "frozen", "logger", "cached"):
             super().guard_node(index, expression)
             return
         self.lines.append(f"{name} = {expression}")
@@ -211,6 +214,8 @@ class ObjectAnalysis(Analysis):
             return
         if node.kind == "method":
             self.require(f"type({name}) is {self.constant(types.MethodType)}")
+        elif node.kind == "cached":
+            self.require(f"type({name}) is {self.constant(type(value))}")
         elif node.kind == "class":
             self.require(f"{name} is {self.constant(value)}")
             self.require_resolution(value)
@@ -281,6 +286,8 @@ class ObjectAnalysis(Analysis):
         if node.kind == "method":
             self.read(index, "func", None, value.__func__, f"{name}.__func__", f"function of {node.label}")
             self.read(index, "self", None, value.__self__, f"{name}.__self__", f"object of {node.label}")
+        elif node.kind == "cached":
+            self.read(index, "cached", None, value.__wrapped__, f"{name}.__wrapped__", f"function of {node.label}")
         elif node.kind == "container":
             if isinstance(value, set) or self.read_together(index, value):
                 return
@@ -509,17 +516,38 @@ class ObjectAnalysis(Analysis):
                         return True
         return False
 
+    def reads_values(self, index: int) -> bool:
+        """Whether code reads more from outside than modules and functions: what a cache has may be of other values."""
+        waiting, seen = [index], {index}
+        while waiting:
+            for edge in [self.plan.edges[number] for number in self.plan.nodes[waiting.pop()].edges]:
+                if edge.node is None:
+                    value = read_edge(self.plan, edge, self.objects)
+                    if edge.source not in ("default", "keyword default") and not (
+                        callable(value) or isinstance(value, types.ModuleType)
+                    ):
+                        return True
+                elif self.plan.nodes[edge.node].kind not in ("function", "cached", "module"):
+                    return True
+                elif edge.node not in seen:
+                    seen.add(edge.node)
+                    waiting.append(edge.node)
+        return False
+
     def finish(self) -> None:
         for resolution in self.resolutions:
             resolution.settle(self.local_attributes)
-        asked = self.local_attributes & LOGGERS_KNOW
-        if asked and any(node.kind == "logger" for node in self.plan.nodes):
-            raise Refusal(f"reads the attribute '{min(asked)}', which a logger has")
+        for kind, names in (("logger", LOGGERS_KNOW), ("cached", CACHES_KNOW)):
+            asked = self.local_attributes & names
+            if asked and any(node.kind == kind for node in self.plan.nodes):
+                raise Refusal(f"reads the attribute '{min(asked)}' of a {kind.replace('cached', 'cache')}")
         for index, cls, name in self.shared:
             if self.may_name(index, cls, name):
                 raise Refusal(f"reads the class attribute {cls.__name__}.{name}")
         if any(type(self.objects[index]) is ABCMeta for index in self.named):  # which isinstance may be asked about
             self.require(f"{self.constant(get_cache_token)}() == {self.constant(get_cache_token())}")
         for index, dirty in enumerate(self.plan.dirty()):
+            if self.plan.nodes[index].kind == "cached" and (dirty or self.reads_values(index)):
+                raise Refusal(f"{self.plan.nodes[index].label} is cached and reads what can change")
             if dirty and self.plan.nodes[index].kind == "class":
                 raise Refusal(f"a method of {self.plan.nodes[index].label} reads arrays or floats from outside")

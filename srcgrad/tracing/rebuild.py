@@ -135,6 +135,8 @@ def read_edge(plan: Plan, edge: Edge, objects: list[Any]) -> Any:
             return type(holder)
         case "func":
             return holder.__func__
+        case "cached":
+            return holder.__wrapped__
         case "self":
             return holder.__self__
         case "argument class":
@@ -298,7 +300,8 @@ class _Copier:
             adopt(copy)
             watched = copy.__dict__
         else:
-            watched = self.copies[index] = copied_set(original) if isinstance(original, set) else original.copy()
+            watched: Any = copied_set(original) if isinstance(original, set) else original.copy()
+            self.copies[index] = watched
             if not isinstance(original, set):
                 for key, value in self._items(index, original, node).items():
                     watched[key] = value

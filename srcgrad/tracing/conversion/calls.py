@@ -34,10 +34,10 @@ from srcgrad.tracing.conversion.filled import filled_of, require_fixed
 from srcgrad.tracing.conversion.sources import Unconvertible
 from srcgrad.tracing.functions.registry import as_array, broadcast_shape
 from srcgrad.tracing.guards import answer
-from srcgrad.tracing.hosts import is_logger, later, runs_later
+from srcgrad.tracing.hosts import is_global_cache, is_logger, later, runs_later
 from srcgrad.tracing.indexing import holds_tracer
-from srcgrad.tracing.purity import is_generated
-from srcgrad.tracing.trace import CURRENT, NeedsConcrete
+from srcgrad.tracing.purity import is_generated, static_key
+from srcgrad.tracing.trace import CURRENT, NeedsConcrete, Refused
 from srcgrad.tracing.tracer import FUNCTIONS, SEQUENCES, Deferring, Tracer, as_tracer, contains_tracer, from_value
 from srcgrad.tracing.unasked import attribute
 
@@ -279,6 +279,11 @@ def call_object(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     """An object with ``__call__``: of a user's class, or a cache around a function."""
     if isinstance(function, functools._lru_cache_wrapper) and traced_among(args, kwargs):
         return call(function.__wrapped__, *args, **kwargs)  # a cache would keep traced values
+    if is_global_cache(function):
+        found, trace = function(*args, **kwargs), CURRENT.get()
+        if trace is not None and not trace.concrete and static_key(found, lambda _: False, True) is None:
+            raise Refused(f"{function.__name__} keeps the {type(found).__name__} that it gives, which can change")
+        return found
     if type(function) is np.vectorize and traced_among(args, {}) and not (kwargs or function.excluded):
         return by_element(function.pyfunc, args) if function.signature is None else by_core(function, args)
     if is_distribution(function) and traced_among(args, kwargs):
