@@ -390,6 +390,8 @@ class ObjectAnalysis(Analysis):
         if source not in ("global", "cell") and is_host_function(value):
             raise Refusal(impurity(value, path.partition(" of ")[0]))  # nobody knows who calls it
         edge = super().read(holder, source, key, value, expression, path)
+        if path.startswith("closure __class__ of "):  # what reads it is looked at by `may_name` and `may_make`
+            return edge
         if source not in ("class", "argument class") and isinstance(value, type) and id(value) in self.node_of:
             self.named.add(self.node_of[id(value)])
         return edge
@@ -507,11 +509,11 @@ class ObjectAnalysis(Analysis):
                 return True
             for member in list(vars(base).values()):
                 found = wrapped(member)
-                if isinstance(member, classmethod):
-                    return True
                 if found is not None and id(found.function) in self.node_of:
                     code = found.function.__code__
                     names = {*names_in(code)}
+                    if isinstance(member, classmethod):
+                        return True
                     if "__class__" in code.co_freevars and (name in names or "super" not in names):
                         return True
         return False

@@ -291,6 +291,7 @@ class _Copier:
             self.copies[index] = tuple.__new__(type(original), self._items(index, original, node).values())
             adopt(self.copies[index])
             return self.copies[index]
+        watched: Any
         if node.kind == "object":
             copy = object.__new__(type(original))
             copy.__dict__.update(original.__dict__)
@@ -300,8 +301,7 @@ class _Copier:
             adopt(copy)
             watched = copy.__dict__
         else:
-            watched: Any = copied_set(original) if isinstance(original, set) else original.copy()
-            self.copies[index] = watched
+            watched = self.copies[index] = copied_set(original) if isinstance(original, set) else original.copy()
             if not isinstance(original, set):
                 for key, value in self._items(index, original, node).items():
                     watched[key] = value

@@ -26,6 +26,10 @@ def made() -> tuple[Any, Any, Any]:
         names: Any = {"p", "q"}  # noqa: RUF012
         order = 2
 
+        @classmethod
+        def counted(cls) -> int:
+            return len(cls.weights)
+
         def energy(self, x: Any) -> Any:
             total = self.weights[0] * np.sum(self.velocities * x) + len(self.names) * np.sum(self.table["k"] * x)
             return total * self.order * np.sum(x)
@@ -53,6 +57,7 @@ def functions(kinds: tuple[Any, Any, Any]) -> list[tuple[Callable[[Any], Any], b
         (lambda x: one.energy(x) * np.sum(type(one).velocities * x), False),
         (lambda x: one.energy(x) * lattice().energy(x), False),
         (fourth.energy, False),
+        (lambda x: one.energy(x) * one.counted(), False),
     ]
 
 
@@ -61,7 +66,7 @@ def is_one_program(derivative: Any, x: Any = X) -> bool:
 
 
 @pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
-@pytest.mark.parametrize("number", range(7))
+@pytest.mark.parametrize("number", range(8))
 def test_attributes_of_a_class_are_never_stale(number: int) -> None:
     kinds = made()
     lattice, shifted, _ = kinds
