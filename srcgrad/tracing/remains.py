@@ -39,6 +39,8 @@ class Settling:
         self.seen: dict[int, Any] = {}
         self.waiting: list[Any] = []
         self.numbers: dict[int, Any] = {}
+        self.slots: dict[type, list[str] | None] = {}
+        """The attributes in slots of the classes of objects; None of those that are a library's."""
 
     def run(self, roots: Iterable[Any]) -> None:
         for root in roots:
@@ -58,6 +60,10 @@ class Settling:
             if all(one is other for one, other in zip(items, tuple.__iter__(x), strict=True)):
                 return x
             return tuple(items) if kind is tuple else tuple.__new__(kind, items)
+        if (kind is list and ATOMS.issuperset(map(type, x))) or (
+            kind is dict and ATOMS.issuperset(map(type, x.values()))
+        ):
+            return x
         if id(x) not in self.seen:
             self.seen[id(x)] = x
             self.waiting.append(x)
@@ -93,11 +99,10 @@ class Settling:
             self.settled(part)
 
     def each(self, items: Iterable[tuple[Any, Any]], put: Callable[[Any, Any], Any]) -> None:
-        for key, item in list(items):
-            if type(item) not in ATOMS:
-                found = self.settled(item)
-                if found is not item:
-                    put(key, found)
+        for key, item in [pair for pair in items if type(pair[1]) not in ATOMS]:
+            found = self.settled(item)
+            if found is not item:
+                put(key, found)
 
     def function(self, function: types.FunctionType) -> None:
         for cell in function.__closure__ or ():
@@ -137,14 +142,18 @@ class Settling:
     def attributes(self, x: Any) -> None:
         """The attributes of an object of the user's."""
         cls = type(x)
-        if is_library(cls.__module__) and cls is not types.SimpleNamespace:
+        if cls not in self.slots:
+            library = is_library(cls.__module__) and cls is not types.SimpleNamespace
+            self.slots[cls] = None if library else list(slots_of(cls))
+            self.settled(cls)
+        slots = self.slots[cls]
+        if slots is None:
             return
         held = attribute(x, "__dict__")
         if type(held) is dict:
-            self.visit(held)
-        for name in slots_of(cls):
+            self.settled(held)
+        for name in slots:
             self.each([(name, attribute(x, name))], functools.partial(object.__setattr__, x))
-        self.settled(cls)
 
 
 def slots_of(cls: type) -> Iterator[str]:
