@@ -270,11 +270,20 @@ def test_arrays_of_an_object_that_the_caller_has_are_not_replaced() -> None:
     holder = Holder(4)
     array = holder.w
 
+    table, rows, runs = np.zeros((2, 4)), [np.zeros(4)], []
+
     def f(p: Any) -> Any:
         unwatched()
+        runs.append(1)
         holder.w = array * 2.0
-        return p * np.sum(holder.w)
+        table[0], holder.b[1:] = np.sin(np.arange(4.0)), np.linspace(0, 1, 3) ** 2
+        table.flat = np.concatenate([table[0], table[0]])
+        holder.parts["d"] = rows[0] = np.cos(np.arange(4.0))
+        return p * (np.sum(holder.w) + table[0, 1] + holder.b[-1] + holder.parts["d"][0])
 
-    assert sg.grad(f)(2.0) == np.sum(array * 2.0)
+    assert sg.grad(f)(2.0) == np.sum(array * 2.0) + np.sin(1.0) + 1.0 + 1.0
+    assert runs == [1]
+    assert np.array_equal(table[0], np.sin(np.arange(4.0)))
+    assert [type(x) for x in (holder.parts["d"], rows[0], holder.b)] == [np.ndarray] * 3
     assert type(holder.w) is np.ndarray
     assert np.array_equal(holder.w, array * 2.0)

@@ -534,10 +534,13 @@ def fresh(array: Any, sources: Callable[[], tuple[Any, ...]]) -> Any:
     return lifted(array) if is_new(array) and any(may_be_traced(source, 3) for source in sources()) else array
 
 
-def kept(array: Any) -> Any:
-    """`lifted`, of a new array that an object or a container gets, where numbers are known all the same."""
+def kept(array: Any, containers: Callable[[], tuple[Any, ...]]) -> Any:
+    """`lifted`, of a new array that an object of the user's, a dict or a list gets, where numbers are known anyway."""
     trace = CURRENT.get()
-    return lifted(array) if trace is not None and trace.concrete and is_new(array) else array
+    if trace is None or not trace.concrete or not is_new(array):
+        return array
+    foreign = any(type(x).__module__.partition(".")[0] in ("numpy", "scipy", "jax") for x in containers())
+    return array if foreign else lifted(array)  # an array would ask for its numbers
 
 
 def may_be_traced(x: Any, depth: int) -> bool:

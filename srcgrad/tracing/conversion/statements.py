@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import copy
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -337,9 +338,8 @@ class StatementConverter(NestedFunctions):
         if written and self.sources is not None:
             sources = self.sources.of(written[0])
             return lambda made: fresh(made, sources)
-        if any(isinstance(target, (ast.Attribute, ast.Subscript)) for target in targets):
-            return kept
-        return lambda made: made
+        places = [target.value for target in targets if isinstance(target, (ast.Attribute, ast.Subscript))]
+        return (lambda made: kept(made, places)) if places else (lambda made: made)
 
     def creates(self, target: ast.expr, value: ast.expr) -> bool:
         """Whether this makes an array that the function writes into by the name it gets here."""
@@ -377,8 +377,15 @@ def lifted(value: ast.expr) -> ast.expr:
     return made
 
 
-def kept(value: ast.expr) -> ast.expr:
-    made = operator("kept", value)
+def kept(value: ast.expr, places: Sequence[ast.expr]) -> ast.expr:
+    """An array that ``places`` get, where these are names: objects or containers."""
+    if not all(isinstance(inner, (ast.Name, ast.Attribute, ast.expr_context)) for p in places for inner in ast.walk(p)):
+        return value
+    containers = [copy.deepcopy(place) for place in places]
+    for container in (inner for place in containers for inner in ast.walk(place)):
+        if isinstance(container, (ast.Name, ast.Attribute)):
+            container.ctx = ast.Load()
+    made = operator("kept", value, thunk(ast.Tuple(containers, ast.Load())))
     placed(made, value)
     return made
 
