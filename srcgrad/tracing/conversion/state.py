@@ -8,6 +8,7 @@ import types
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -565,12 +566,28 @@ def raised_again(error: BaseException) -> BaseException:
     return Raised(error)
 
 
+_WHERE: ContextVar[tuple[Any, ...]] = ContextVar("srcgrad_checked_where", default=())
+"""The conditions under which the errors of what is traced are raised."""
+
+
+@contextmanager
+def checked_where(condition: Any) -> Iterator[None]:
+    """Raise no error of what is traced meanwhile where the condition, a truth value, does not hold."""
+    token = _WHERE.set((*_WHERE.get(), condition))
+    try:
+        yield
+    finally:
+        _WHERE.reset(token)
+
+
 def emit_check(predicate: Any, kind: str, message: str) -> None:
     """Raise the error when the program runs and the predicate does not hold; at once where it is known.
 
     A division by zero is raised by the program in any case: one in a trace is a fault of srcgrad's.
     """
     named = getattr(np.linalg if kind == "LinAlgError" else builtins, kind)
+    for condition in _WHERE.get():
+        predicate = np.logical_or(predicate, np.logical_not(condition))
     if not unknown(predicate):
         if bool(predicate):
             return
@@ -594,6 +611,8 @@ def emit_raise(condition: Tracer, error: BaseException) -> None:
     if own and name in ERROR_KINDS and len(error.args) <= 1 and all(isinstance(a, str) for a in error.args):
         emit_check(np.logical_not(condition), name, error.args[0] if error.args else "")
         return
+    for other in _WHERE.get():
+        condition = np.logical_and(condition, other)
     emit_call(RaiseSite(error), [truth(condition)])
 
 

@@ -351,10 +351,36 @@ def by_element(function: Any) -> None:
     rule(function)(of)
 
 
-for each in (np.real, np.imag, np.angle, np.round, np.around, np.sinc, np.nan_to_num, np.real_if_close):
+for each in (np.real, np.imag, np.angle, np.round, np.around, np.sinc, np.i0, np.nan_to_num, np.real_if_close):
     by_element(each)
 for made in (np.zeros_like, np.ones_like):
     by_element(made)
+
+
+def by_element_at(place: int, function: Any) -> None:
+    """A function by element of one of its arguments, of which the others are whole arrays or options."""
+
+    def of(*arguments: Any, **options: Any) -> Any:
+        if sum(isinstance(argument, Ragged) for argument in (*arguments, *options.values())) > 1:
+            raise refused("another argument beside")
+        a = arguments[place]
+        return a.like(function(*arguments[:place], a.base, *arguments[place + 1 :], **options))
+
+    rule(function)(of)
+
+
+for name, position in {"interp": 0, "polyval": 1, "digitize": 0, "searchsorted": 1}.items():
+    by_element_at(position, getattr(np, name))
+
+
+@rule(np.select)
+def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
+    count = len(condlist)
+
+    def chosen(*operands: Any) -> Any:
+        return np.select(operands[:count], operands[count:-1], operands[-1])
+
+    return elementwise(chosen, *condlist, *choicelist, default)
 
 
 @rule(np.where)

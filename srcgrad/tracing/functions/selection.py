@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -25,8 +26,8 @@ from srcgrad.tracing.functions.registry import (
     require,
     scalar_if_rank0,
 )
-from srcgrad.tracing.functions.shapes import broadcast_to
-from srcgrad.tracing.tracer import Tracer, as_tracer, broadcast_tracer, emit, from_value
+from srcgrad.tracing.ragged import Ragged
+from srcgrad.tracing.tracer import Tracer, as_tracer, broadcast_tracer, contains_tracer, emit, from_value
 from srcgrad.tracing.ufuncs import as_bool, operand, result_dtype
 from srcgrad.tracing.views import DiagonalView
 
@@ -63,18 +64,47 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
 
 @numpy_rule("piecewise")
 def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Any:
-    """Every function is given the whole array; what it gives where it is not chosen does not contribute."""
-    array = as_array(x)
-    single = not isinstance(condlist, (list, tuple)) and np.ndim(condlist) == array.ndim
-    conditions = [condlist] if single else list(condlist)
-    if len(funclist) not in (len(conditions), len(conditions) + 1):
+    """Each function is given the elements where its condition holds; of conditions that hold, the last one counts.
+
+    NumPy does not call a function for no elements: what it would raise of them is not raised.
+    """
+    from srcgrad.tracing.conversion.calls import invoke  # which is written with the modules of tracing
+    from srcgrad.tracing.conversion.state import checked_where
+
+    shape = as_tracer(x).shape
+    array = as_array(x) if shape else as_array(x).reshape(1)
+    conditions = [condition_of(condition, array) for condition in conditions_of(condlist, as_tracer(x))]
+    if len(funclist) == len(conditions) + 1:
+        conditions.append(~reduce(np.logical_or, conditions))
+    if len(funclist) != len(conditions):
         raise ShapeError(f"with {len(conditions)} condition(s), either that many or one more functions are expected")
-    values = [f(array, *args, **kw) if callable(f) else f for f in funclist]
-    result = values[len(conditions)] if len(values) > len(conditions) else 0
-    result = broadcast_to(cast(operand(result, array.dtype), array.dtype), array.shape)
-    for condition, value in zip(conditions, values, strict=False):  # the last condition that holds wins
-        result = where(condition, operand(value, array.dtype), result)
-    return result
+    result = np.zeros_like(array)
+    for condition, value in zip(conditions, funclist, strict=True):
+        if not callable(value):
+            result[condition] = value
+            continue
+        chosen = array[condition]
+        if isinstance(chosen, Ragged):
+            with checked_where(np.any(condition)):
+                result[condition] = invoke(value, chosen, *args, **kw)
+        elif chosen.size:
+            result[condition] = invoke(value, chosen, *args, **kw)
+    return result.reshape(shape)
+
+
+def conditions_of(condlist: Any, x: Any) -> list[Any]:
+    """The conditions; truth values in place of them are one condition, unless the array is a number."""
+    if not isinstance(condlist, (list, tuple)) and not np.ndim(condlist):
+        return [condlist]
+    first = condlist[0]
+    stands_alone = x.ndim and not isinstance(first, list) and not np.ndim(first)
+    return [condlist] if stands_alone else list(condlist)
+
+
+def condition_of(condition: Any, array: Any) -> Any:
+    """A condition as an array of truth values: of a number one axis, or as the array for one of several."""
+    found: Any = as_bool(as_tracer(condition)) if contains_tracer(condition) else np.asarray(condition, bool)
+    return found if found.ndim else np.broadcast_to(found, array.shape)
 
 
 @numpy_rule("choose", method="choose")
