@@ -1,0 +1,168 @@
+"""The rule of ``scipy.integrate.quad``: the pair of Gauss and Kronrod on intervals that are halved where it errs most.
+
+Where the intervals lie counts as known: the derivative is that of the sum over their nodes, which is the same sum of
+the integrand's derivative. The interval is a multiple of (0, 1) or, if it is infinite, an image of it, so that limits
+have derivatives too. What is halved is found by plain NumPy, which is converted like the user's own.
+Importing this module imports SciPy.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+import scipy.integrate
+
+from srcgrad.errors import DTypeError, ShapeError, UnsupportedError
+from srcgrad.tracing.conversion.calls import call, call_rule
+from srcgrad.tracing.conversion.convert import convert
+from srcgrad.tracing.functions.registry import as_array, cast, require
+from srcgrad.tracing.functions.scipy_ode import held
+from srcgrad.tracing.tracer import Tracer
+
+_NODES: Final = np.array(
+    [
+        0.995657163025808080735527280689003, 0.973906528517171720077964012084452, 0.930157491355708226001207180059508,
+        0.865063366688984510732096688423493, 0.780817726586416897063717578345042, 0.679409568299024406234327365114874,
+        0.562757134668604683339000099272694, 0.433395394129247190799265943165784, 0.294392862701460198131126603103866,
+        0.148874338981631210884826001129720,
+    ]
+)  # fmt: skip
+_KRONROD: Final = np.array(
+    [
+        0.011694638867371874278064396062192, 0.032558162307964727478818972459390, 0.054755896574351996031381300244580,
+        0.075039674810919952767043140916190, 0.093125454583697605535065465083366, 0.109387158802297641899210590325805,
+        0.123491976262065851077958109585166, 0.134709217311473325928054001771707, 0.142775938577060080797094273138717,
+        0.147739104901338491374841515972068,
+    ]
+)  # fmt: skip
+_GAUSS: Final = np.array(
+    [
+        0.0, 0.066671344308688137593568809893332, 0.0, 0.149451349150580593145863396957698, 0.0,
+        0.219086362515982043995534934228163, 0.0, 0.269266719309996355091226921569469, 0.0,
+        0.295524224714752870173815619188769,
+    ]
+)  # fmt: skip
+NODES: Final = np.concatenate([-_NODES, [0.0], _NODES[::-1]])
+KRONROD: Final = np.concatenate([_KRONROD, [0.149445554002916905664936468389821], _KRONROD[::-1]])
+GAUSS: Final = np.concatenate([_GAUSS, [0.0], _GAUSS[::-1]])
+SHARE: Final = 1e-4
+"""By what the error is to be less than is asked for: where an integrand has a kink its derivative has a step, of which
+the sum is as exact as the interval is short."""
+Integrand = Callable[[Any], Any]
+
+
+@call_rule(scipy.integrate.quad)
+def quad(
+    func: Any, a: Any, b: Any, args: Any = (), full_output: Any = 0, epsabs: Any = 1.49e-8, epsrel: Any = 1.49e-8,
+    limit: int = 50, points: Any = None, weight: Any = None, wvar: Any = None, wopts: Any = None, maxp1: Any = 50,
+    limlst: Any = 50, complex_func: bool = False,
+) -> Any:  # fmt: skip
+    """The integral and an estimate of its error."""
+    for name, given in {"full_output": full_output or None, "points": points, "weight": weight}.items():
+        if given is not None:
+            raise UnsupportedError(
+                f"scipy.integrate.quad with {name}= is not supported on traced values", hint=f"leave {name} out"
+            )
+    f = function_of(func, args if isinstance(args, tuple) else (args,), complex_func)
+    integrand = on_unit_interval(f, a, b)
+    tolerances = (SHARE * epsabs, max(SHARE * epsrel, 50 * float(np.finfo(float).eps)))
+    low, high, error = convert(halved)(lambda u: held(integrand(u)), *tolerances, limit)  # type: ignore[arg-type]
+    half = 0.5 * (high - low)
+    values = integrand((0.5 * (low + high)[:, None] + half[:, None] * NODES).ravel()).reshape(limit, len(NODES))
+    used = np.broadcast_to((half > 0.0)[:, None], values.shape)
+    return np.sum(np.where(used, half[:, None] * KRONROD * values, 0.0)), error
+
+
+@call_rule(scipy.integrate.dblquad)
+def dblquad(
+    func: Any, a: Any, b: Any, gfun: Any, hfun: Any, args: Any = (), epsabs: Any = 1.49e-8, epsrel: Any = 1.49e-8
+) -> Any:  # fmt: skip
+    """An integral of integrals between curves or numbers."""
+
+    def inner(x: Any) -> Any:
+        limits = [call(curve, x) if callable(curve) else curve for curve in (gfun, hfun)]
+        return quad(lambda y: call(func, y, x, *args), *limits, epsabs=epsabs, epsrel=epsrel)[0]
+
+    return quad(inner, a, b, epsabs=epsabs, epsrel=epsrel)
+
+
+def function_of(func: Any, args: tuple[Any, ...], complex_func: bool) -> Integrand:
+    """The user's function of a number, of an array of them."""
+    from srcgrad.api import vmap
+
+    def one(t: Any) -> Any:
+        found = as_array(call(func, t, *args))
+        if found.size != 1:
+            raise ShapeError(f"an integrand gives a number, not an array of shape {found.shape}")
+        if found.dtype.kind == "c" and not complex_func:
+            raise DTypeError("an integrand gives real numbers, unless quad is told otherwise by complex_func=True")
+        return cast(found.reshape(()), np.complex128 if complex_func else np.float64)
+
+    found: Integrand = vmap(one)
+    return found
+
+
+def on_unit_interval(f: Integrand, a: Any, b: Any) -> Integrand:
+    """What has the same integral from 0 to 1. A half-line is the image of that by (1 - u)/u, as in QUADPACK."""
+    if is_infinite(a) and is_infinite(b):
+        if a == b:
+            return lambda u: 0.0 * u
+        sign = 1.0 if a < b else -1.0
+        return lambda u: sign * (f((1.0 - u) / u) + f((u - 1.0) / u)) / u**2
+    if is_infinite(a) or is_infinite(b):
+        end, (infinite, factor) = (b, (a, -1.0)) if is_infinite(a) else (a, (b, 1.0))
+        end, direction = finite(end), 1.0 if infinite > 0.0 else -1.0
+        return lambda u: factor * direction * f(end + direction * (1.0 - u) / u) / u**2
+    start, stop = finite(a), finite(b)
+    return lambda u: (stop - start) * f(start + (stop - start) * u)
+
+
+def is_infinite(limit: Any) -> bool:
+    return not isinstance(limit, Tracer) and bool(np.ndim(limit) == 0) and math.isinf(limit)
+
+
+def finite(limit: Any) -> Any:
+    """A limit as a float, which is finite when the program runs: whether it is not decides what is computed."""
+    found = cast(as_array(limit), np.float64)
+    if found.size != 1:
+        raise ShapeError(f"a limit of an integral is a number, not an array of shape {found.shape}")
+    require(np.isfinite(found), "ValueError", "an infinite limit of an integral is written in its call: np.inf")
+    return found.reshape(())[()]
+
+
+def estimated(integrand: Integrand, low: Any, high: Any) -> tuple[Any, Any]:
+    """The integral over a part of (0, 1), and what it may err by: as QUADPACK's qk21 says."""
+    half = 0.5 * (high - low)
+    values = integrand(0.5 * (low + high) + half * NODES)
+    whole = np.sum(KRONROD * values)
+    error = np.abs(half * (whole - np.sum(GAUSS * values)))
+    spread = half * np.sum(KRONROD * np.abs(values - 0.5 * whole))
+    flat = (spread == 0.0) | (error == 0.0)
+    scaled = spread * np.minimum(1.0, (200.0 * error / np.where(flat, 1.0, spread)) ** 1.5)
+    rounding = 50.0 * np.finfo(float).eps * half * np.sum(KRONROD * np.abs(values))
+    return half * whole, np.maximum(np.where(flat, error, scaled), rounding)
+
+
+def halved(integrand: Integrand, absolute: float, relative: float, limit: int) -> Any:
+    """Parts of (0, 1) of which the errors together are small, at most ``limit``; the others are empty.
+
+    Converted before it is called. Returns where the parts begin and end, and the sum of the errors.
+    """
+    low, high, errors = np.full(limit, 0.5), np.full(limit, 0.5), np.zeros(limit)
+    low[0], high[0] = 0.0, 1.0
+    total, errors[0] = estimated(integrand, 0.0, 1.0)
+    values = np.zeros(limit) * total
+    values[0] = total
+    count = 1
+    while count < limit and np.sum(errors) > np.maximum(absolute, relative * np.abs(np.sum(values))):
+        k = np.argmax(errors)
+        middle = 0.5 * (low[k] + high[k])
+        values[count], errors[count] = estimated(integrand, middle, high[k])
+        values[k], errors[k] = estimated(integrand, low[k], middle)
+        low[count], high[count] = middle, high[k]
+        high[k] = middle
+        count += 1
+    return low, high, np.sum(errors)

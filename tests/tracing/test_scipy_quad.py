@@ -1,0 +1,103 @@
+"""``scipy.integrate.quad`` and ``dblquad`` of what depends on traced values, and between traced limits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import mpmath
+import numpy as np
+import pytest
+from scipy.integrate import dblquad, quad
+
+import srcgrad as sg
+from srcgrad.errors import SrcgradError
+from srcgrad.tracing.functions.scipy_quad import GAUSS, KRONROD, NODES
+
+CASES: dict[str, tuple[Callable[[Any], Any], float]] = {
+    "a parameter": (lambda p: quad(lambda t: np.sin(p * t) * p, 0, 1)[0], 0.7),
+    "more arguments": (lambda p: quad(lambda t, a, b: np.exp(-a * t * t) + b, 0, p, args=(p, p**2))[0], 0.7),
+    "limits": (lambda p: quad(np.cos, p, p**2)[0], 1.7),
+    "limits in the other order": (lambda p: quad(lambda t: np.sin(t * p), 2, p)[0], 0.7),
+    "no interval": (lambda p: quad(lambda t: t, p, p)[0], 0.4),
+    "a half-line": (lambda p: quad(lambda t: t ** (p - 1) * np.exp(-t), 0, np.inf)[0], 1.3),
+    "a half-line from a parameter": (lambda p: quad(lambda t: np.exp(-t * t), p, np.inf)[0], 0.7),
+    "a half-line to a parameter": (lambda p: quad(lambda t: np.exp(t * p), -np.inf, p)[0], 0.7),
+    "a half-line in the other order": (lambda p: quad(lambda t: np.exp(-t * p), np.inf, 0)[0], 0.7),
+    "the line": (lambda p: quad(lambda t: np.exp(-p * t * t), -np.inf, np.inf)[0], 0.7),
+    "the line in the other order": (lambda p: quad(lambda t: np.exp(-p * t * t), np.inf, -np.inf)[0], 0.7),
+    "a peak": (lambda p: quad(lambda t: 1e-3 / ((t - p) ** 2 + 1e-6), -1, 1)[0], 0.2),
+    "a logarithm at the end": (lambda p: quad(lambda t: np.log(t) * p**2, 0, 1)[0], 0.5),
+    "a branch": (lambda p: quad(lambda t: t * p**2 if t < 0.3 else t**2 * p**3, 0, 1)[0], 0.4),
+    "complex numbers": (lambda p: abs(quad(lambda t: np.exp(1j * t * p), 0, 1, complex_func=True)[0]), 0.8),
+    "an integral of integrals": (
+        lambda p: quad(lambda a: quad(lambda b: np.exp(a * b * p), 0, 1)[0], 0, p)[0],
+        0.8,
+    ),
+    "a double integral": (lambda p: dblquad(lambda y, x: x * np.exp(y * p), 0, p, 0, lambda x: x)[0], 0.8),
+}
+
+
+@pytest.mark.parametrize("backend", ["llvm", "numpy"])
+@pytest.mark.parametrize("name", CASES)
+def test_integrals_and_their_derivatives(name: str, backend: str) -> None:
+    f, p = CASES[name]
+    h = 1e-4
+
+    def slope(f: Callable[[Any], Any]) -> Any:
+        return (8 * (f(p + h) - f(p - h)) - (f(p + 2 * h) - f(p - 2 * h))) / (12 * h)
+
+    with sg.use_backend(backend):
+        gradient = sg.grad(f)
+        np.testing.assert_allclose(sg.jit(f)(p), f(p), rtol=1e-10, atol=1e-12)
+        np.testing.assert_allclose(gradient(p), slope(f), rtol=1e-8, atol=1e-9)
+        np.testing.assert_allclose(sg.jvp(f, (p,), (1.0,))[1], gradient(p), rtol=1e-12, atol=1e-13)
+        if name != "a double integral":
+            np.testing.assert_allclose(sg.grad(gradient)(p), slope(gradient), rtol=1e-7, atol=1e-8)
+
+
+def test_a_hard_integral_is_mpmaths() -> None:
+    p = 1.3
+    with mpmath.workdps(30):
+        expected = float(mpmath.diff(mpmath.gamma, p)), float(mpmath.diff(mpmath.gamma, p, 2))
+    f = CASES["a half-line"][0]
+    np.testing.assert_allclose([sg.grad(f)(p), sg.grad(sg.grad(f))(p)], expected, rtol=1e-10)
+
+
+def test_the_derivative_of_a_kink_is_exact() -> None:
+    """The step that it has there lies in a short interval: tolerances are less than those that are asked for."""
+    slope = sg.grad(lambda p: quad(lambda t: np.abs(t - p), 0, 1)[0])
+    for p in (0.1, 0.3, 0.77):
+        assert abs(slope(p) - (2 * p - 1)) < 1e-6
+
+
+def test_many_integrals_are_one_program() -> None:
+    def f(p: Any) -> Any:
+        return quad(lambda t: np.exp(-p * t * t), 0, 2)[0]
+
+    points = np.array([0.3, 0.7, 9.0])
+    np.testing.assert_allclose(sg.vmap(sg.grad(f))(points), [sg.grad(f)(p) for p in points], rtol=1e-13)
+    assert sg.explain(sg.grad(f))(0.3)["how it runs"].startswith("One program")
+
+
+def test_nodes_and_weights_are_exact_for_polynomials() -> None:
+    """Of degree 31 by Kronrod's weights, of 19 by those of Gauss."""
+    for weights, degree in ((KRONROD, 31), (GAUSS, 19)):
+        for k in range(degree + 1):
+            assert abs(np.sum(weights * NODES**k) - (2 / (k + 1) if k % 2 == 0 else 0.0)) < 1e-15 * 8, (degree, k)
+
+
+def test_what_is_no_integral_of_a_number_is_refused() -> None:
+    for kind, f in (
+        (TypeError, lambda p: quad(lambda t: t * p * 1j, 0, 1)[0]),
+        (ValueError, lambda p: quad(lambda t: np.ones(3) * p, 0, 1)[0]),
+        (ValueError, lambda p: quad(np.sin, 0, np.array([p, p]))[0]),
+        (TypeError, lambda p: quad(lambda t: t * p, 0, 1, weight="cos", wvar=3)[0]),
+        (TypeError, lambda p: quad(lambda t: t * p, 0, 1, points=[0.5])[0]),
+        (TypeError, lambda p: quad(lambda t: t * p, 0, 1, full_output=1)[0]),
+    ):
+        with pytest.raises(kind) as raised:
+            sg.grad(f)(0.5)
+        assert isinstance(raised.value, SrcgradError)
+    with pytest.raises(ValueError, match="an infinite limit"):
+        sg.grad(lambda p: quad(np.sin, 0, 1.0 / (p - p))[0])(0.5)
