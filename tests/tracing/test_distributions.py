@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+import mpmath
 import numpy as np
 import pytest
 import scipy.special
@@ -18,7 +19,9 @@ import srcgrad as sg
 from srcgrad.tracing.functions.distributions import LAWS, MULTIVARIATE
 
 SHAPES = {"df": 3.3, "a": 2.2, "b": 1.7, "s": 0.6, "c": 1.4, "mu": 2.1, "p": 0.3, "n": 5.0, "beta": 1.6, "kappa": 0.8}
-OWN_SHAPES = {("truncnorm", "a"): -0.8, ("wrapcauchy", "c"): 0.4, ("skewnorm", "a"): -1.5}
+SHAPES |= {"dfn": 3.4, "dfd": 5.2, "nu": 0.9, "K": 1.2}
+OWN_SHAPES = {("truncnorm", "a"): -0.8, ("wrapcauchy", "c"): 0.4, ("skewnorm", "a"): -1.5, ("triang", "c"): 0.6}
+OWN_SHAPES |= {("genextreme", "c"): -0.3, ("genpareto", "c"): -0.2}
 PLACES = np.array([-1.2, 0.0, 0.1, 0.3, 0.9, 1.0, 1.4, 2.5, np.inf, -np.inf, np.nan])
 COUNTS = np.array([-1.0, 0.0, 1.0, 2.0, 3.0, 1.5, 7.0])
 CHANCES = np.array([-0.1, 0.0, 0.1, 0.5, 0.77, 1.0, 1.3])
@@ -115,6 +118,54 @@ def test_densities_are_zero_at_infinity(name: str) -> None:
     """SciPy's are nan there for some distributions."""
     far = np.array([-np.inf, np.inf])
     np.testing.assert_array_equal(sg.jit(caller(name, "pdf"))(far, *parameters(name)), [0.0, 0.0])
+
+
+def bent(y: Any, c: Any) -> Any:
+    return mpmath.log1p(c * y) / c if c else y
+
+
+EXTREMES: dict[tuple[str, str], Callable[[Any, Any], Any]] = {
+    ("genpareto", "logpdf"): lambda y, c: -bent(y, c) - mpmath.log1p(c * y),
+    ("genpareto", "sf"): lambda y, c: mpmath.exp(-bent(y, c)),
+    ("genextreme", "logpdf"): lambda y, c: -mpmath.exp(-bent(y, -c)) - bent(y, -c) - mpmath.log1p(-c * y),
+    ("genextreme", "cdf"): lambda y, c: mpmath.exp(-mpmath.exp(-bent(y, -c))),
+    ("genpareto", "ppf"): lambda q, c: ((1 - q) ** -c - 1) / c if c else -mpmath.log1p(-q),
+}
+
+
+@pytest.mark.parametrize(("name", "method"), EXTREMES)
+def test_laws_of_extremes_are_smooth_where_their_shape_is_0(name: str, method: str) -> None:
+    """Their tails are powers on one side of it, and bounded on the other."""
+    f, exact = caller(name, method), EXTREMES[name, method]
+    for c in (0.0, 1e-9, -1e-5, 8e-4, -9.9e-4, 1.1e-3, -0.02):
+        for y in (0.3, 0.9):
+            with mpmath.workdps(60):
+                value = exact(mpmath.mpf(y), mpmath.mpf(c))
+                slope = mpmath.diff(lambda t: exact(mpmath.mpf(y), t), mpmath.mpf(c), h=mpmath.mpf(10) ** -20)  # noqa: B023
+                along = mpmath.diff(lambda t: exact(t, mpmath.mpf(c)), mpmath.mpf(y))  # noqa: B023
+            found, (first, second) = sg.value_and_grad(f, argnums=(0, 1))(y, c)
+            np.testing.assert_allclose([found, first, second], [float(value), float(along), float(slope)], rtol=2e-11)
+
+
+@pytest.mark.parametrize("name", ["genpareto", "genextreme", "truncnorm", "triang", "powerlaw"])
+def test_what_lies_at_and_behind_the_ends_is_scipys(name: str) -> None:
+    distribution = getattr(st, name)
+    for shapes in {
+        "genpareto": [(-0.5,), (-1.0,), (0.5,)],
+        "genextreme": [(-0.5,), (0.5,), (0.0,)],
+        "truncnorm": [(-1.0, 2.0)],
+        "triang": [(0.0,), (0.25,), (1.0,)],
+        "powerlaw": [(1.0,), (2.0,)],
+    }[name]:
+        low, high = distribution.support(*shapes)
+        x = np.array([low, high, low - 1.0, high + 1.0, -np.inf, np.inf])
+        for method in ("pdf", "cdf", "sf", "logcdf"):
+            f = caller(name, method)
+            at = x[:4] if method == "pdf" else x
+            with np.errstate(all="ignore"):
+                np.testing.assert_allclose(
+                    sg.jit(f)(at, *shapes), f(at, *shapes), atol=1e-300, err_msg=f"{method} {shapes}"
+                )
 
 
 def symmetric(v: Any) -> Any:

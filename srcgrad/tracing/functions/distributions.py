@@ -7,7 +7,6 @@ Draws are not here. Importing this module imports SciPy.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -15,40 +14,9 @@ import scipy.special as sc
 import scipy.stats
 
 from srcgrad.errors import ArgumentError, ShapeError, UnsupportedError
+from srcgrad.tracing.functions.laws import FURTHER, INF, LOG_2PI, SQRT_2, Formula, Law
 from srcgrad.tracing.functions.registry import scalar_if_rank0
 from srcgrad.tracing.tracer import as_tracer
-
-Formula = Callable[..., Any]
-LOG_2PI: Final = float(np.log(2 * np.pi))
-SQRT_2: Final = float(np.sqrt(2.0))
-
-
-class Law(NamedTuple):
-    """A standard distribution, of location 0 and scale 1; the functions take the place and the shapes."""
-
-    shapes: tuple[str, ...]
-    low: float
-    high: float
-    inside: float
-    """A place where all functions are smooth."""
-    log_density: Formula
-    below: Formula | None
-    """The distribution function, where there is one in closed form."""
-    above: Formula | None
-    quantile: Formula | None = None
-    log_below: Formula | None = None
-    log_above: Formula | None = None
-    discrete: bool = False
-    bounded: bool = False
-    """Whether the first shape is the largest place: the number of trials."""
-    positive: bool = False
-    """Whether the lowest place is outside."""
-    allowed: Formula | None = None
-    """Which shapes there may be; else positive ones, and probabilities between 0 and 1."""
-    support: Formula | None = None
-    """The lowest and the highest place, where the shapes say them."""
-    powers: Formula | None = None
-    """The density as a product of powers, where its logarithm may be infinite: its derivatives are finite there."""
 
 
 def laplace_below(y: Any) -> Any:
@@ -131,7 +99,6 @@ def beta_binomial_log_density(k: Any, n: Any, a: Any, b: Any) -> Any:
     return -np.log(n + 1) - sc.betaln(n - k + 1, k + 1) + sc.betaln(k + a, n - k + b) - sc.betaln(a, b)
 
 
-INF: Final = float("inf")
 LAWS: Final[dict[str, Law]] = {
     "norm": Law(
         (), -INF, INF, 0.0, lambda y: -(y**2) / 2.0 - LOG_2PI / 2, sc.ndtr, lambda y: sc.ndtr(-y), sc.ndtri,
@@ -255,6 +222,7 @@ LAWS: Final[dict[str, Law]] = {
         lambda y, c: np.log1p(-c * c) - LOG_2PI - np.log(1.0 + c * c - 2.0 * c * np.cos(y)), wrapped_cauchy_below,
         lambda y, c: 1.0 - wrapped_cauchy_below(y, c), allowed=lambda c: (c > 0) & (c < 1),
     ),
+    **FURTHER,
 }  # fmt: skip
 PROBABILITIES: Final = frozenset({"p"})
 """Shapes that lie between 0 and 1; the others are positive."""
@@ -327,7 +295,7 @@ def evaluated(law: Law, kind: str, name: str, x: Any, /, *args: Any, **kwargs: A
         below = above = -INF if kind.startswith("log") else 0.0
     else:
         found, below, above = cumulative(law, kind, safe, shapes)
-    beyond = y > (law.inside if law.support is None else high)
+    beyond = y > law.inside if law.support is None else y >= high
     found = np.where(within, found, np.where(beyond, above, below))
     return scalar_if_rank0(np.where(given.proper & ~np.isnan(y), found, np.nan))
 
@@ -361,7 +329,8 @@ def quantile(law: Law, kind: str, name: str, given: Standard) -> Any:
     within = (q > 0) & (q < 1)
     shapes = tuple(np.where(given.proper, shape, 0.5) for shape in given.shapes)
     found = law.quantile(np.where(within, q, 0.5), *shapes)
-    found = np.where(within, found, np.where(q == 0, law.low, np.where(q == 1, law.high, np.nan)))
+    low, high = (law.low, law.high) if law.support is None else law.support(*shapes)
+    found = np.where(within, found, np.where(q == 0, low, np.where(q == 1, high, np.nan)))
     found = found * given.scale + given.loc
     return scalar_if_rank0(np.where(given.proper, found, np.nan))
 

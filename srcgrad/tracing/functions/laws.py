@@ -1,0 +1,199 @@
+"""What is known of a distribution of ``scipy.stats``, and this of those beside the most usual ones.
+
+Importing this module imports SciPy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import scipy.special as sc
+
+Formula = Callable[..., Any]
+INF: Final = float("inf")
+LOG_2PI: Final = float(np.log(2 * np.pi))
+SQRT_2: Final = float(np.sqrt(2.0))
+
+
+class Law(NamedTuple):
+    """A standard distribution, of location 0 and scale 1; the functions take the place and the shapes."""
+
+    shapes: tuple[str, ...]
+    low: float
+    high: float
+    inside: float
+    """A place where all functions are smooth."""
+    log_density: Formula
+    below: Formula | None
+    """The distribution function, where there is one in closed form."""
+    above: Formula | None
+    quantile: Formula | None = None
+    log_below: Formula | None = None
+    log_above: Formula | None = None
+    discrete: bool = False
+    bounded: bool = False
+    """Whether the first shape is the largest place: the number of trials."""
+    positive: bool = False
+    """Whether the lowest place is outside."""
+    allowed: Formula | None = None
+    """Which shapes there may be; else positive ones, and probabilities between 0 and 1."""
+    support: Formula | None = None
+    """The lowest and the highest place, where the shapes say them."""
+    powers: Formula | None = None
+    """The density as a product of powers, where its logarithm may be infinite: its derivatives are finite there."""
+
+
+def f_log_density(y: Any, n: Any, m: Any) -> Any:
+    powers = sc.xlogy(n / 2, n) + sc.xlogy(m / 2, m) + sc.xlogy(n / 2 - 1, y)
+    return powers - (n + m) / 2 * np.log(m + n * y) - sc.betaln(n / 2, m / 2)
+
+
+def f_powers(y: Any, n: Any, m: Any) -> Any:
+    return (n / m) ** (n / 2) * y ** (n / 2 - 1) * (1 + n * y / m) ** (-(n + m) / 2) / sc.beta(n / 2, m / 2)
+
+
+def f_quantile(q: Any, n: Any, m: Any) -> Any:
+    share = sc.betaincinv(n / 2, m / 2, q)
+    return m * share / (n * (1 - share))
+
+
+def inverse_gaussian_log_below(y: Any, mu: Any) -> Any:
+    first, second = inverse_gaussian_parts(y, mu, 1.0)
+    return first + np.log1p(np.exp(second - first))
+
+
+def inverse_gaussian_log_above(y: Any, mu: Any) -> Any:
+    first, second = inverse_gaussian_parts(y, mu, -1.0)
+    return first + np.log1p(-np.exp(second - first))
+
+
+def inverse_gaussian_parts(y: Any, mu: Any, sign: float) -> tuple[Any, Any]:
+    root = np.sqrt(y)
+    return sc.log_ndtr(sign * (y / mu - 1) / root), 2 / mu + sc.log_ndtr(-(y / mu + 1) / root)
+
+
+def bent(y: Any, c: Any) -> Any:
+    """log(1 + c y)/c, and y where c is 0: by its series near there, of which the next term is less than rounding."""
+    small = np.abs(c * y) < 1e-3
+    t = np.where(small, c * y, 0.0)
+    series = y * (1 - t * (1 / 2 - t * (1 / 3 - t * (1 / 4 - t * (1 / 5 - t * (1 / 6 - t / 7))))))
+    return np.where(small, series, np.log1p(c * y) / np.where(small, 1.0, c))
+
+
+def bent_log_density(y: Any, c: Any) -> Any:
+    """-bent(y, c) - log(1 + c y): also at the end of the support, where both are infinite."""
+    flat = np.abs(c) < 1e-3
+    return np.where(flat, -bent(y, c) - np.log1p(c * y), -sc.xlog1py(1 / np.where(flat, 1.0, c) + 1, c * y))
+
+
+def extreme_log_density(y: Any, c: Any) -> Any:
+    z: Any = bent(y, -c)
+    return np.where(np.isneginf(z), -INF, bent_log_density(y, -c) - np.exp(-z))
+
+
+def unbent(z: Any, c: Any) -> Any:
+    """(exp(c z) - 1)/c, and z where c is 0."""
+    return z * sc.exprel(c * z)
+
+
+def triangle(y: Any, c: Any) -> Any:
+    rising = (y < c) | (c == 1)
+    return 2 * np.where(rising, y / np.where(rising, c, 1.0), (1 - y) / np.where(rising, 1.0, 1 - c))
+
+
+def triangle_below(y: Any, c: Any) -> Any:
+    rising = (y < c) | (c == 1)
+    falling = (1 - y) ** 2 / np.where(rising, 1.0, 1 - c)
+    return np.where(rising, y**2 / np.where(rising, c, 1.0), 1 - falling)
+
+
+def exponential_part(y: Any, k: Any) -> Any:
+    """The logarithm of what an exponential tail adds to a normal distribution."""
+    return (0.5 / k - y) / k + sc.log_ndtr(y - 1 / k)
+
+
+FURTHER: Final[dict[str, Law]] = {
+    "f": Law(
+        ("dfn", "dfd"), 0.0, INF, 1.0, f_log_density, lambda y, n, m: sc.betainc(n / 2, m / 2, n * y / (m + n * y)),
+        lambda y, n, m: sc.betainc(m / 2, n / 2, m / (m + n * y)), f_quantile, powers=f_powers,
+    ),
+    "maxwell": Law(
+        (), 0.0, INF, 1.0, lambda y: 0.5 * np.log(2 / np.pi) + sc.xlogy(2.0, y) - y**2 / 2,
+        lambda y: sc.gammainc(1.5, y**2 / 2), lambda y: sc.gammaincc(1.5, y**2 / 2),
+        lambda q: np.sqrt(2 * sc.gammaincinv(1.5, q)), powers=lambda y: np.sqrt(2 / np.pi) * y**2 * np.exp(-(y**2) / 2),
+    ),
+    "nakagami": Law(
+        ("nu",), 0.0, INF, 1.0,
+        lambda y, nu: np.log(2.0) + sc.xlogy(nu, nu) - sc.gammaln(nu) + sc.xlogy(2 * nu - 1, y) - nu * y**2,
+        lambda y, nu: sc.gammainc(nu, nu * y**2), lambda y, nu: sc.gammaincc(nu, nu * y**2),
+        lambda q, nu: np.sqrt(sc.gammaincinv(nu, q) / nu),
+        powers=lambda y, nu: 2 * nu**nu * y ** (2 * nu - 1) * np.exp(-nu * y**2 - sc.gammaln(nu)),
+    ),
+    "invgauss": Law(
+        ("mu",), 0.0, INF, 1.0, lambda y, mu: -LOG_2PI / 2 - 1.5 * np.log(y) - (y / mu - 1) ** 2 / (2 * y),
+        lambda y, mu: np.exp(inverse_gaussian_log_below(y, mu)),
+        lambda y, mu: np.exp(inverse_gaussian_log_above(y, mu)), None,
+        inverse_gaussian_log_below, inverse_gaussian_log_above, positive=True,
+    ),
+    "lomax": Law(
+        ("c",), 0.0, INF, 1.0, lambda y, c: np.log(c) - (c + 1) * np.log1p(y), lambda y, c: -np.expm1(-c * np.log1p(y)),
+        lambda y, c: np.exp(-c * np.log1p(y)), lambda q, c: np.expm1(-np.log1p(-q) / c), None,
+        lambda y, c: -c * np.log1p(y),
+    ),
+    "genpareto": Law(
+        ("c",), 0.0, INF, 0.0, bent_log_density, lambda y, c: -np.expm1(-bent(y, c)),
+        lambda y, c: np.exp(-bent(y, c)), lambda q, c: unbent(-np.log1p(-q), c), None, lambda y, c: -bent(y, c),
+        allowed=lambda c: c == c, support=lambda c: (0.0 * c, np.where(c < 0, -1 / np.where(c < 0, c, -1.0), INF)),
+    ),
+    "genextreme": Law(
+        ("c",), -INF, INF, 0.0, extreme_log_density,
+        lambda y, c: np.exp(-np.exp(-bent(y, -c))), lambda y, c: -np.expm1(-np.exp(-bent(y, -c))),
+        lambda q, c: unbent(-np.log(-np.log(q)), -c), lambda y, c: -np.exp(-bent(y, -c)), allowed=lambda c: c == c,
+        support=lambda c: (
+            np.where(c < 0, 1 / np.where(c < 0, c, 1.0), -INF), np.where(c > 0, 1 / np.where(c > 0, c, 1.0), INF)
+        ),
+    ),
+    "moyal": Law(
+        (), -INF, INF, 0.0, lambda y: -(y + np.exp(-y) + LOG_2PI) / 2, lambda y: sc.erfc(np.exp(-y / 2) / SQRT_2),
+        lambda y: sc.erf(np.exp(-y / 2) / SQRT_2), lambda q: -np.log(2 * sc.erfcinv(q) ** 2),
+    ),
+    "levy": Law(
+        (), 0.0, INF, 1.0, lambda y: -LOG_2PI / 2 - 1.5 * np.log(y) - 0.5 / y, lambda y: sc.erfc(np.sqrt(0.5 / y)),
+        lambda y: sc.erf(np.sqrt(0.5 / y)), lambda q: 0.5 / sc.erfcinv(q) ** 2, positive=True,
+    ),
+    "foldnorm": Law(
+        ("c",), 0.0, INF, 1.0, lambda y, c: np.logaddexp(-((y - c) ** 2) / 2, -((y + c) ** 2) / 2) - LOG_2PI / 2,
+        lambda y, c: 0.5 * (sc.erf((y - c) / SQRT_2) + sc.erf((y + c) / SQRT_2)),
+        lambda y, c: sc.ndtr(c - y) + sc.ndtr(-y - c), allowed=lambda c: c >= 0,
+    ),
+    "johnsonsu": Law(
+        ("a", "b"), -INF, INF, 0.0,
+        lambda y, a, b: np.log(b) - np.log1p(y**2) / 2 - LOG_2PI / 2 - (a + b * np.arcsinh(y)) ** 2 / 2,
+        lambda y, a, b: sc.ndtr(a + b * np.arcsinh(y)), lambda y, a, b: sc.ndtr(-a - b * np.arcsinh(y)),
+        lambda q, a, b: np.sinh((sc.ndtri(q) - a) / b), lambda y, a, b: sc.log_ndtr(a + b * np.arcsinh(y)),
+        lambda y, a, b: sc.log_ndtr(-a - b * np.arcsinh(y)), allowed=lambda a, b: (b > 0) & (a == a),
+    ),
+    "powerlaw": Law(
+        ("a",), 0.0, 1.0, 0.5, lambda y, a: np.log(a) + sc.xlogy(a - 1, y), lambda y, a: y**a,
+        lambda y, a: -sc.powm1(y, a), lambda q, a: q ** (1 / a), lambda y, a: sc.xlogy(a, y),
+        powers=lambda y, a: a * y ** (a - 1),
+    ),
+    "triang": Law(
+        ("c",), 0.0, 1.0, 0.5, lambda y, c: np.log(triangle(y, c)), triangle_below,
+        lambda y, c: 1 - triangle_below(y, c),
+        lambda q, c: np.where(q < c, np.sqrt(c * q), 1 - np.sqrt((1 - c) * (1 - q))),
+        allowed=lambda c: (c >= 0) & (c <= 1), powers=triangle,
+    ),
+    "exponnorm": Law(
+        ("K",), -INF, INF, 0.0, lambda y, k: exponential_part(y, k) - np.log(k),
+        lambda y, k: sc.ndtr(y) - np.exp(exponential_part(y, k)),
+        lambda y, k: sc.ndtr(-y) + np.exp(exponential_part(y, k)),
+    ),
+    "loggamma": Law(
+        ("c",), -INF, INF, 0.0, lambda y, c: c * y - np.exp(y) - sc.gammaln(c), lambda y, c: sc.gammainc(c, np.exp(y)),
+        lambda y, c: sc.gammaincc(c, np.exp(y)), lambda q, c: np.log(sc.gammaincinv(c, q)),
+    ),
+}  # fmt: skip
+"""Distributions by their names in ``scipy.stats``."""
