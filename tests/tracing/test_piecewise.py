@@ -84,3 +84,19 @@ def test_errors_of_what_is_chosen_are_raised(backend: str) -> None:
 def test_functions_that_fit_no_conditions_are_refused() -> None:
     with pytest.raises(ValueError, match="1 condition"):
         sg.jit(lambda x: np.piecewise(x, [x > 0], [np.sin, np.cos, np.exp]))(X)
+
+
+@pytest.mark.parametrize("backend", ["llvm", "numpy"])
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: np.interp(0.5, x[x > 0.05], x[x > 0.05] ** 2) * x,
+        lambda x: np.interp(x[x > 0], x[x > 0], x[x > 0] ** 2).sum() * x,
+        lambda x: np.interp(x=x[x > 0.2], xp=[0, 1, 3], fp=[1, 3, 2]).sum() * x,
+        lambda x: np.polyval(x[x > 0], 2.0) * x,
+        lambda x: np.searchsorted(x[x > 0.05], 0.3) * x,
+    ],
+)
+def test_what_a_mask_selects_as_another_argument_takes_a_path(f: Any, backend: str) -> None:
+    np.testing.assert_allclose(sg.jit(f, backend=backend)(X), f(X), rtol=1e-13)
+    assert np.all(np.isfinite(sg.jacrev(f, backend=backend)(X)))

@@ -361,9 +361,9 @@ def by_element_at(place: int, function: Any) -> None:
     """A function by element of one of its arguments, of which the others are whole arrays or options."""
 
     def of(*arguments: Any, **options: Any) -> Any:
-        if sum(isinstance(argument, Ragged) for argument in (*arguments, *options.values())) > 1:
-            raise refused("another argument beside")
-        a = arguments[place]
+        a = arguments[place] if place < len(arguments) else None
+        if not isinstance(a, Ragged) or sum(isinstance(x, Ragged) for x in (*arguments, *options.values())) > 1:
+            raise refused(f"another argument of np.{function.__name__} than the {('first', 'second')[place]} is")
         return a.like(function(*arguments[:place], a.base, *arguments[place + 1 :], **options))
 
     rule(function)(of)
