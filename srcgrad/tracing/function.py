@@ -300,6 +300,8 @@ def hides(error: Exception, refused: SrcgradError) -> bool:
             user = entry
         elif str(entry.tb_frame.f_globals.get("__name__")).startswith("scipy.") and entry.tb_next is None:
             kinds = (TypeError, ValueError, RuntimeError, AttributeError, SystemError)
+            if type(error).__module__ == "_minpack":  # which has an error of its own
+                kinds = (type(error),)
         elif entry.tb_next is None and not called_by_conversion(entry.tb_frame):
             return False
         entry = entry.tb_next

@@ -95,21 +95,27 @@ def test_solvers_in_c_take_transformed_functions() -> None:
         optimize.brentq(sg.grad(fails), 0.1, 3.0)
 
 
-SOLVERS: dict[str, Any] = {
-    "a function that reads a traced value": lambda a: optimize.brentq(lambda x: x**3 - a, 0.0, 5.0),
-    "a transformed function that does": lambda a: optimize.brentq(sg.jit(lambda x: x**3 - a), 0.0, 5.0) * a,
-    "a traced bound": lambda a: optimize.brentq(lambda x: x**3 - 2.0, a - 2.0, 5.0) * a,
-    "another solver": lambda a: optimize.bisect(lambda x: x**3 - a, 0.0, 5.0),
-}
+LIMITS = (0.0, 5.0, 1e-12, 1e-12, 100, (), False, True)
+SOLVERS: dict[str, tuple[str, Any]] = {
+    "a function that reads a traced value": (
+        "lose its derivative", lambda a: optimize._zeros._brentq(lambda x: x**3 - a, *LIMITS),
+    ),
+    "a transformed function that does": (
+        "lose its derivative", lambda a: optimize._zeros._brentq(sg.jit(lambda x: x**3 - a), *LIMITS) * a,
+    ),
+    "one that asks for arrays": ("custom_vjp", lambda a: optimize.fsolve(lambda x: x**3 - a, 2.0)[0]),
+    "least squares": ("custom_vjp", lambda a: optimize.leastsq(lambda x: x**3 - a, 2.0)[0][0] * a),
+}  # fmt: skip
 
 
 @pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
 @pytest.mark.parametrize("transform", [sg.grad, sg.value_and_grad, sg.jacfwd], ids=lambda t: t.__name__)
 @pytest.mark.parametrize("name", SOLVERS)
 def test_a_solver_in_c_inside_a_traced_function_says_what_to_do(name: str, transform: Any) -> None:
-    with pytest.raises(sg.errors.ConcretizationError, match="custom_vjp") as caught:
-        transform(SOLVERS[name])(2.0)
-    assert "test_own_faults.py" in str(caught.value) and "lose its derivative" in str(caught.value)
+    words, f = SOLVERS[name]
+    with pytest.raises(sg.errors.ConcretizationError, match=words) as caught:
+        transform(f)(2.0)
+    assert "test_own_faults.py" in str(caught.value) and "hint: " in str(caught.value)
 
 
 def test_a_system_error_is_that_from_which_it_comes() -> None:

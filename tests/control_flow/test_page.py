@@ -366,7 +366,12 @@ def masked(x: Any) -> Any:
     return np.sum(y * np.arange(9.0).reshape(3, 3))
 
 
-@converted("what a mask selects: `y[mask] = np.sqrt(x[mask])`, `x[mask].mean()`")
+@converted("what a mask selects: `y[mask] = np.sqrt(x[mask])`, `x[mask].mean()`, functions of `np.piecewise`")
+def piecewise(x: Any) -> Any:
+    return np.sum(np.piecewise(x, [x < 0.1, x >= 0.1], [lambda v: v * v.sum(), np.cos]) * x)
+
+
+@converted("what a mask selects: `y[mask] = np.sqrt(x[mask])`, `x[mask].mean()`, functions of `np.piecewise`")
 def selected(x: Any) -> Any:
     y = np.outer(x, x)
     y[y > 0.2] = np.sqrt(y[y > 0.2]) * x[1]

@@ -180,7 +180,7 @@ def test_an_object_and_its_program_are_collected() -> None:
     names = world("s = [1]\ndef f(x): return np.sin(x) * x")
     f = served(sg.grad(names["f"], backend="llvm"), 0.5)
     f.itself = f
-    found = weakref.ref(f), weakref.ref(next(iter(f.calls)).executable)  # type: ignore[attr-defined]
+    found = weakref.ref(f), weakref.ref(next(iter(f.answered)).executable)  # type: ignore[attr-defined]
     del f, names
     sg.clear_caches()
     gc.collect()

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from srcgrad.backends.llvm import kernels, modules, native, nests, objects, partition, program, target
+from srcgrad.backends.llvm import classified, kernels, modules, native, nests, objects, partition, program, target
 from srcgrad.backends.llvm.backend import BACKEND
 from srcgrad.backends.llvm.loops import Group
 from srcgrad.backends.llvm.nests import Nest
@@ -104,7 +104,7 @@ def test_what_lies_beyond_the_end_of_arrays_in_the_arena(
 ) -> None:
     """Vectors there go beyond the end; what is folded, and what is stored elsewhere, has no part of that."""
     monkeypatch.setattr(nests, "_DEAREST", 200)
-    monkeypatch.setattr(partition, "LONGEST", 100)
+    monkeypatch.setattr(classified, "LONGEST", 100)
     monkeypatch.setattr(program, "MANY", 1)
     monkeypatch.setattr(modules, "is_straight", lambda group, machine: True)
     function, given = passed_on(dtypes, size)
@@ -321,7 +321,7 @@ def test_long_straight_bodies_write_past_the_caches(texts: list[str], monkeypatc
 @pytest.mark.parametrize("dtype", ["f8", "f4"])
 def test_blocks_of_numbers_are_whole_vectors(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nests, "IN_CACHE", 1 << 9)
-    monkeypatch.setattr("srcgrad.backends.llvm.partition.LONGEST", 400)
+    monkeypatch.setattr("srcgrad.backends.llvm.classified.LONGEST", 400)
     function, given = gradient()
     function = build(lambda *terms: function_of(*terms), *[array.astype(dtype) for array in given])
     found = [group for group in all_groups(function) if isinstance(group, Nest)]
