@@ -29,7 +29,7 @@ KEPT: Final = 1024
 FUNCTION: Final = "_sg_function"
 ASKING: Final = frozenset({"isinstance", "print", "type"})
 CONVERTED_LIBRARIES: Final = (
-    "numpy.polynomial.", "scipy._lib.", "scipy.integrate._quadrature", "scipy.linalg._decomp_svd",
+    "numpy.polynomial.", "scipy._external.", "scipy._lib.", "scipy.integrate._quadrature", "scipy.linalg._decomp_svd",
     "scipy.linalg._procrustes", "scipy.ndimage._measurements", "scipy.signal.", "scipy.special._basic",
     "scipy.stats._axis_nan_policy", "scipy.stats._entropy", "scipy.stats._morestats", "scipy.stats._multivariate",
     "scipy.stats._stats_py", "scipy.stats._variation",
