@@ -172,7 +172,7 @@ class Group:
         """All bounds within which is read, each once."""
         found: dict[Bound, None] = {}
         for item in self.statements:
-            if isinstance(item, Load | Inside):
+            if isinstance(item, (Load, Inside)):  # a union would be made anew for each
                 found.update(dict.fromkeys(item.bounds))
         return tuple(found)
 
