@@ -171,6 +171,21 @@ def test_a_record_that_is_a_list_and_is_changed_elsewhere() -> None:
             np.testing.assert_allclose(slope(P), wanted)
 
 
+def test_a_record_that_the_function_changes_is_changed_for_the_caller() -> None:
+    held = held_in("lists")
+
+    def f(p: Any) -> Any:
+        held[3][1] = held[3][1] * 2.0
+        return p[0] * held[3][1] + p[1]
+
+    slope, before = sg.grad(f), held[3][1]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", sg.RetraceWarning)
+        for call in (1, 2, 3):
+            np.testing.assert_allclose(slope(P), [before * 2.0**call, 1.0])
+            assert held[3][1] == before * 2.0**call
+
+
 def test_second_derivatives_and_forward_mode() -> None:
     f = function_of(held_in("pairs"))
     hessian = sg.hessian(f)(P)
