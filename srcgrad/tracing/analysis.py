@@ -96,6 +96,10 @@ class Analysis:
         self._check_local_attributes()
         self.finish()
 
+    def again(self) -> Analysis | None:
+        """Another one, not run yet, where only all that was found shows that it has to be done otherwise."""
+        return None
+
     def follow(self, classes: frozenset[type]) -> None:
         """Look at the methods of the arguments' classes, which the function may call."""
 

@@ -121,6 +121,10 @@ def analyze(
     analysis = kind(is_pure, floats_static)
     try:
         analysis.run(function, classes)
+        other = analysis.again()
+        if other is not None:
+            analysis = other
+            analysis.run(function, classes)
     except Refusal as refusal:
         return Uncacheable(str(refusal), len(analysis.plan.edges))
     return Captures(analysis)

@@ -8,7 +8,7 @@ unpacked when a trace is given a copy of the container: its items are rows of th
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -24,6 +24,8 @@ FEW: Final = 16
 """The same for floats where there would be more than so many inputs: machine code that is called has 128 arguments."""
 CROWDED: Final = 96
 RECORDS: Final = (list, tuple)
+FLOATS: Final[frozenset[type]] = frozenset({float, np.float64})
+"""What is packed, of one of the types: Python's floats, and the items of ``list(array)``."""
 
 
 class Packing(NamedTuple):
@@ -33,8 +35,8 @@ class Packing(NamedTuple):
     """The types of its items."""
     width: int
     """The items of each of its records; 0 if it has none."""
-    floats: frozenset[int]
-    """The places of floats in records; those at the others are constants."""
+    floats: Mapping[int, type]
+    """The places of floats in records, in order, and of which type they are; those at the others are constants."""
     static: Callable[[Any], Hashable | None]
     constants: tuple[Any, ...]
     keys: tuple[Hashable, ...]
@@ -48,12 +50,14 @@ class Packing(NamedTuple):
         if not self.width:
             floats, held = split(items) if self.constants else (items, ())
             return np.fromiter(floats, float, len(floats)) if self.has(held) else None
-        if set(map(len, items)) != {self.width}:
+        if set(map(len, items)) != {self.width} or not are_apart(items):
             return None
         columns = list(zip(*items, strict=True))
-        if any(set(map(type, columns[k])) != {float} for k in self.floats) or not self.has(self.others(columns)):
+        if any(set(map(type, columns[k])) != {kind} for k, kind in self.floats.items()):
             return None
-        given = itertools.chain.from_iterable([columns[k] for k in sorted(self.floats)])
+        if not self.has(self.others(columns)):
+            return None
+        given = itertools.chain.from_iterable([columns[k] for k in self.floats])
         return np.fromiter(given, float, len(self.floats) * len(items)).reshape(len(self.floats), len(items))
 
     def has(self, held: tuple[Any, ...]) -> bool:
@@ -68,27 +72,32 @@ class Packing(NamedTuple):
         """The items of a copy, of numbers or traced floats."""
         items = items_of(container)
         if not self.width:
-            left = iter(rows_of(floats))
-            return [next(left) if type(item) is float else item for item in items]
-        traced = isinstance(floats, Tracer)
-        given = iter([row(floats, k, False, False) if traced else floats[k] for k in range(len(self.floats))])
-        columns = [
-            rows_of(next(given)) if k in self.floats else column for k, column in enumerate(zip(*items, strict=True))
-        ]
+            (kind,) = FLOATS.intersection(self.kinds)
+            left = iter(rows_of(floats, kind, len(floats)))
+            return [next(left) if type(item) in FLOATS else item for item in items]
+        columns = list(zip(*items, strict=True))
+        for number, (k, kind) in enumerate(self.floats.items()):
+            column = row(floats, number, False, False) if isinstance(floats, Tracer) else floats[number]
+            columns[k] = tuple(rows_of(column, kind, len(items)))
         return [kind(record) for kind, record in zip(self.kinds, zip(*columns, strict=True), strict=True)]
 
 
-def rows_of(floats: Any) -> Any:
-    """Python's floats, which of a traced array are its rows."""
+def rows_of(floats: Any, kind: type, count: int) -> list[Any]:
+    """The numbers of an array, of one type, which of a traced one are its rows."""
     if not isinstance(floats, Tracer):
-        return floats.tolist()
-    return [row(floats, k, True, True) for k in range(floats.shape[0])]
+        return [kind(number) for number in floats]
+    return [row(floats, k, True, kind is float) for k in range(count)]
+
+
+def are_apart(items: Sequence[Any]) -> bool:
+    """Whether no two are one object: a copy for each would tell ``is`` otherwise."""
+    return len(set(map(id, items))) == len(items)
 
 
 def split(items: Sequence[Any]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     """The floats, and what else there is."""
-    floats = [item for item in items if type(item) is float]
-    return tuple(floats), tuple(item for item in items if type(item) is not float)
+    floats = [item for item in items if type(item) in FLOATS]
+    return tuple(floats), tuple(item for item in items if type(item) not in FLOATS)
 
 
 def packing(items: Sequence[Any], static: Callable[[Any], Hashable | None], hidden: int) -> Packing | None:
@@ -97,15 +106,17 @@ def packing(items: Sequence[Any], static: Callable[[Any], Hashable | None], hidd
     ``static``: the key of a constant; None if it is none. ``hidden``: how many inputs there are already.
     """
     kinds = tuple(map(type, items))
-    if items and set(kinds) <= set(RECORDS) and len(set(map(len, items))) == 1:
+    if items and set(kinds) <= set(RECORDS) and len(set(map(len, items))) == 1 and are_apart(items):
         found = records(items, kinds, static, hidden)
         if found is not None:
             return found
+    if len(FLOATS.intersection(kinds)) > 1:
+        return None
     floats, constants = split(items)
     if len(items) < least(len(floats), hidden) or not all(map(is_constant, constants)):
         return None
     keys = tuple(map(static, constants))
-    return None if None in keys else Packing(kinds, 0, frozenset(), static, constants, keys)
+    return None if None in keys else Packing(kinds, 0, {}, static, constants, keys)
 
 
 def least(floats: int, hidden: int) -> int:
@@ -123,7 +134,7 @@ def records(
     """How records of as many items each are read, if those at each place are all floats or all constants."""
     columns = list(zip(*items, strict=True))
     types = [set(map(type, column)) for column in columns]
-    floats = frozenset(k for k, found in enumerate(types) if found == {float})
+    floats = {k: kind for k, found in enumerate(types) for kind in FLOATS if found == {kind}}
     count = len(floats) * len(items)
     if not floats or count < least(count, hidden):
         return None

@@ -11,6 +11,7 @@ import dataclasses
 import dis
 import functools
 import inspect
+import itertools
 import operator
 import sys
 import types
@@ -29,7 +30,7 @@ from srcgrad.tracing.conversion.classes import twin_of
 from srcgrad.tracing.conversion.convert import convert_code, is_user_function, library_file
 from srcgrad.tracing.frozen import contents
 from srcgrad.tracing.hosts import LEVELS, LOGGERS_KNOW, is_global_cache, is_host_function, is_logger
-from srcgrad.tracing.packing import packing
+from srcgrad.tracing.packing import FLOATS, are_apart, packing
 from srcgrad.tracing.purity import (
     constructor_reason,
     hidden_kind,
@@ -39,7 +40,7 @@ from srcgrad.tracing.purity import (
     static_key,
 )
 from srcgrad.tracing.pytree import record_fields
-from srcgrad.tracing.rebuild import COLLECTIONS, Edge, Hidden, copied_set, member_function, read_edge
+from srcgrad.tracing.rebuild import COLLECTIONS, COPIED, Edge, Hidden, copied_set, member_function, read_edge
 from srcgrad.tracing.resolution import Resolution, version_cell
 from srcgrad.tracing.unasked import attribute
 
@@ -88,6 +89,15 @@ def names_in(code: types.CodeType) -> Iterator[str]:
 def has_class_patterns(code: types.CodeType) -> bool:
     inner = [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
     return dis.opmap["MATCH_CLASS"] in code.co_code[::2] or any(map(has_class_patterns, inner))
+
+
+def compares_objects(code: types.CodeType) -> bool:
+    """Whether the code asks by ``is`` for anything but a constant, as None."""
+    if dis.opmap["IS_OP"] in code.co_code[::2]:
+        names = [instruction.opname for instruction in dis.get_instructions(code)]
+        if any(name == "IS_OP" and before != "LOAD_CONST" for before, name in itertools.pairwise(names)):
+            return True
+    return any(compares_objects(inner) for inner in code.co_consts if isinstance(inner, types.CodeType))
 
 
 def wrapped(member: Any) -> Wrapped | None:
@@ -148,11 +158,15 @@ class ObjectAnalysis(Analysis):
     deep = True
 
     def __init__(
-        self, is_pure: Callable[[object], bool], floats_static: bool, asked: frozenset[str] = frozenset()
-    ) -> None:
-        """``asked``: the names that traces have asked for by `getattr` and its kin."""
+        self, is_pure: Callable[[object], bool], floats_static: bool, asked: frozenset[str] = frozenset(),
+        records: bool = True,
+    ) -> None:  # fmt: skip
+        """``asked``: the names that traces have asked for by `getattr` and its kin; ``records``: may be packed."""
         super().__init__(is_pure, floats_static)
         self.asked: Final = asked
+        self.records: Final = records
+        self.packed: list[Any] = []
+        """The records that are."""
         self.named: set[int] = set()
         """The classes that something holds, besides their instances."""
         self.unread: list[Member] = []
@@ -160,8 +174,16 @@ class ObjectAnalysis(Analysis):
         self.resolutions: list[Resolution] = []
         self.shared: list[tuple[int, type, str]] = []
         """The class attributes that only objects may read, which the trace's copies have as attributes of their own."""
+        self.comparing = False
+        """Whether any code compares objects by ``is``."""
         self.matching = False
         """Whether any code has patterns of classes, which read attributes without naming them."""
+
+    def again(self) -> Analysis | None:
+        """One without packed records, where something else leads to one of these: it has to find the same object."""
+        if are_apart(self.packed) and not any(id(record) in self.node_of for record in self.packed):
+            return None
+        return ObjectAnalysis(self.is_pure, self.floats_static, self.asked, records=False)
 
     def follow(self, classes: frozenset[type]) -> None:
         """Look at the methods of those that are the user's.
@@ -308,15 +330,17 @@ class ObjectAnalysis(Analysis):
         items, label = items_of(container), self.plan.nodes[index].label
         static = self.constants["static_key"]
         found = packing(items, static, len(self.hidden)) if type(container) in CONTAINERS else None
-        if found is None or any(id(item) in self.node_of for item in items if type(item) is list):
+        if found is None or (found.width and not self.records):
             return False
-        if float not in found.kinds and not found.width:
+        if not found.width and FLOATS.isdisjoint(found.kinds):
             check = functools.partial(same_items, static=static, items=items, keys=found.keys)
             self.require(f"{self.constant(check)}(n{index})")
             self.report.append(f"{label}: guard, the same {len(items)} elements")
             return True
         if self.floats_static:
             return False
+        if found.width:
+            self.packed.extend(items)
         hidden = len(self.hidden)
         self.hidden.append(Hidden(f"floats of {label}", "floats"))
         self.lines.append(f"v{hidden} = {self.constant(found)}.read(n{index})")
@@ -384,6 +408,7 @@ class ObjectAnalysis(Analysis):
     def scope_of(self, index: int, code: types.CodeType) -> Scope:
         stores = id(self.objects[index]) in self.methods
         self.matching |= has_class_patterns(code)
+        self.comparing = self.comparing or compares_objects(code)
         return Scope(code, None, self.is_trusted_name, deep=True, stores=stores)
 
     def read(self, holder: int, source: str, key: Any, value: Any, expression: str, path: str) -> int:
@@ -543,6 +568,10 @@ class ObjectAnalysis(Analysis):
             asked = self.local_attributes & names
             if asked and any(node.kind == kind for node in self.plan.nodes):
                 raise Refusal(f"reads the attribute '{min(asked)}' of a {kind.replace('cached', 'cache')}")
+        if self.comparing:  # what are two objects now may be one at another call, which no guard of either one says
+            found = [f"id(n{index})" for index, node in enumerate(self.plan.nodes) if node.kind in COPIED]
+            if len(found) > 1:
+                self.require(f"len({{{', '.join(found)}}}) == {len(found)}")
         for index, cls, name in self.shared:
             if self.may_name(index, cls, name):
                 raise Refusal(f"reads the class attribute {cls.__name__}.{name}")

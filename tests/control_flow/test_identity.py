@@ -1,4 +1,4 @@
-"""``is``, ``isinstance`` and ``type`` of values that a traced condition chose."""
+"""``is``, ``isinstance`` and ``type`` of what a traced condition chose, a loop gives, or is read from outside."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import srcgrad as sg
+from srcgrad.tracing.reach import compares_objects
 
 
 class Phase(enum.Enum):
@@ -238,3 +239,88 @@ def test_truth_values_of_python_are_counted_by_arithmetic() -> None:
     for number in (0.5, 2.0):
         agrees(f, number, "numpy")
         agrees(f, np.float64(number), "llvm")
+
+
+# --- containers that loops run over, and captured ones ---------------------------------------------------------------
+POINTS = [(0.1 * k, 0.2 * k + 1.0) for k in range(30)]
+CHOSEN = POINTS[7]
+
+
+def skipped(x: Any) -> Any:
+    total = 0.0
+    for point in POINTS:
+        if point is CHOSEN:
+            continue
+        total = total + x[0] * point[0] * point[1]
+    return total
+
+
+def summed(x: Any) -> Any:
+    return sum(x[1] * point[0] for point in POINTS if point is not CHOSEN)
+
+
+def in_pairs(x: Any) -> Any:
+    total = 0.0
+    for one in POINTS[:20]:
+        for other in POINTS[:20]:
+            if one is not other:
+                total = total + x[0] * one[0] * other[1]
+    return total
+
+
+def handed_on(x: Any) -> Any:
+    last = POINTS[0]
+    for point in POINTS:
+        last = point
+    return x[0] * (2.0 if last is POINTS[-1] else 3.0) * last[1]
+
+
+@pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+@pytest.mark.parametrize("f", [skipped, summed, in_pairs, handed_on], ids=lambda f: f.__name__)
+def test_a_tuple_that_a_loop_gives_is_the_one_in_the_list(f: Callable[..., Any], backend: str) -> None:
+    """The tuples of a region are made anew in each trip: ``point is CHOSEN`` held for none."""
+    x = np.array([1.5, -0.5])
+    value, slope = sg.value_and_grad(f, backend=backend)(x)
+    np.testing.assert_allclose(value, f(x), rtol=1e-12)
+    np.testing.assert_allclose(slope @ x, f(x), rtol=1e-12)
+
+
+class Held:
+    def __init__(self, value: float) -> None:
+        self.value = value
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: [1.5], lambda: tuple(map(float, (1, 2))), lambda: {"a": 1.5}, lambda: Held(1.5)]
+)
+def test_captured_objects_that_become_one_are_seen(make: Callable[[], Any]) -> None:
+    """They were two when the program was made, which no guard of either one says."""
+    held = [make(), make(), make()]
+
+    def f(x: Any) -> Any:
+        one, other, third = held
+        return x * sum(2.0 if a is b else 3.0 for a, b in ((one, other), (other, third), (one, third)))
+
+    slope = sg.grad(f)
+    for _ in range(3):
+        assert slope(1.0) == 9.0
+    held[1] = held[0]
+    assert slope(1.0) == 8.0
+    held[2] = held[0]
+    assert slope(1.0) == 6.0
+    held[1] = make()
+    assert slope(1.0) == 8.0
+
+
+def test_a_constant_compared_by_identity_asks_for_no_more() -> None:
+    """``is None`` is no question after the identity of what is captured."""
+    left, right = [1.0], [2.0]
+
+    def f(x: Any, scale: Any = None) -> Any:
+        return x * left[0] * right[0] * (1.0 if scale is None else scale)
+
+    assert not compares_objects(f.__code__)
+    assert compares_objects((lambda a, b: a is b).__code__)
+    assert compares_objects((lambda: [a is not POINTS for a in POINTS]).__code__)
+    assert sg.grad(f)(3.0) == 2.0

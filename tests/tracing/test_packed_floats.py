@@ -47,6 +47,9 @@ def held_in(kind: str) -> Any:
         "of pairs": lambda: dict(enumerate(pairs)),
         "numbered": lambda: [(k, y, None) for k, (_, y) in enumerate(pairs)],
         "with constants": lambda: [k if k % 3 == 0 else y for k, (_, y) in enumerate(pairs)],
+        "of numpy": lambda: [np.float64(y) for _, y in pairs],
+        "pairs of numpy": lambda: [(t, np.float64(y)) for t, y in pairs],
+        "of both": lambda: [y if k % 2 else np.float64(y) for k, (_, y) in enumerate(pairs)],
         "with texts": lambda: tuple(None if k == 7 else y for k, (_, y) in enumerate(pairs)),
     }[kind]()
 
@@ -75,7 +78,19 @@ def function_of(held: Any) -> Callable[[Any], Any]:
     return g
 
 
-KINDS = ["list", "tuple", "dict", "pairs", "lists", "numbered", "of pairs", "with constants", "with texts"]
+KINDS = [
+    "list",
+    "tuple",
+    "dict",
+    "pairs",
+    "lists",
+    "numbered",
+    "of pairs",
+    "with constants",
+    "with texts",
+    "of numpy",
+    "pairs of numpy",
+]
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -184,6 +199,44 @@ def test_a_record_that_the_function_changes_is_changed_for_the_caller() -> None:
         for call in (1, 2, 3):
             np.testing.assert_allclose(slope(P), [before * 2.0**call, 1.0])
             assert held[3][1] == before * 2.0**call
+
+
+@pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
+@pytest.mark.parametrize("kind", ["pairs", "lists"])
+def test_a_record_that_something_else_leads_to_is_the_same_object(kind: str) -> None:
+    held = held_in(kind)
+    first, some = held[4], held[10:15]
+
+    def f(p: Any) -> Any:
+        return sum(p[0] * record[1] for record in held if record is not first and record is not some[2])
+
+    assert not any(hidden.kind == "floats" for hidden in captured_of(f).hidden)
+    require_right(f, sg.value_and_grad(f))
+
+
+@pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
+def test_a_record_that_stands_twice_is_one_object() -> None:
+    held = held_in("pairs")
+
+    def f(p: Any) -> Any:
+        return p[0] * (2.0 if held[3] is held[5] else 3.0) + p[1] * held[5][1]
+
+    slope = sg.value_and_grad(f)
+    require_right(f, slope)
+    held[3] = held[5]
+    require_right(f, slope)
+
+
+def test_types_of_floats_are_what_they_were() -> None:
+    held = held_in("of both")
+
+    def f(p: Any) -> Any:
+        return p[0] * sum(isinstance(x, np.float64) for x in held) + p[1] * sum(held)
+
+    assert not any(hidden.kind == "floats" for hidden in captured_of(f).hidden)
+    require_right(f, sg.value_and_grad(f))
+    held[1] = np.float64(held[1])
+    require_right(f, sg.value_and_grad(f))
 
 
 def test_second_derivatives_and_forward_mode() -> None:

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 from srcgrad.ir.core import Literal, Value
 from srcgrad.ir.types import ArrayType
 from srcgrad.tracing.conversion.aliases import Leaf
-from srcgrad.tracing.conversion.classes import adopt_records
+from srcgrad.tracing.conversion.classes import rebuilt
 from srcgrad.tracing.conversion.guarded import guard, require_guard
 from srcgrad.tracing.conversion.identity import containers_kept_elsewhere, held
 from srcgrad.tracing.conversion.places import by_trip, of_index
@@ -289,4 +289,4 @@ def built(item: Item, arrays: Sequence[Tracer | None], place: int, trip: int) ->
     if item.rows is not None:
         (source,) = leaves
         return [row(source, k, item.rows.scalar, item.rows.weak) for k in range(len(source))]
-    return leaves[0] if item.tree is None else adopt_records(item.tree.unflatten(leaves))
+    return leaves[0] if item.tree is None else rebuilt(item.tree, leaves)

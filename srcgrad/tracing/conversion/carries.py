@@ -8,7 +8,7 @@ from typing import Any
 from srcgrad.ir.core import Value
 from srcgrad.tracing.conversion.aliases import Memory
 from srcgrad.tracing.conversion.binding import unchecked
-from srcgrad.tracing.conversion.classes import adopt_records
+from srcgrad.tracing.conversion.classes import rebuilt
 from srcgrad.tracing.conversion.state import Kind, Marker, joined, kind_beneath, shown, tree_of
 from srcgrad.tracing.magnitude import grows
 from srcgrad.tracing.pytree import TreeDef
@@ -55,4 +55,4 @@ class Carry:
         return [unchecked(leaf, kind) for leaf, kind in zip(leaves, self.kinds, strict=True)]
 
     def build(self, leaves: Sequence[Any]) -> Any:
-        return leaves[0] if self.tree is None else adopt_records(self.tree.unflatten(list(leaves)))
+        return leaves[0] if self.tree is None else rebuilt(self.tree, leaves)

@@ -10,12 +10,13 @@ import dataclasses
 import dis
 import types
 from abc import ABCMeta
+from collections.abc import Sequence
 from typing import Any, Final
 
 from srcgrad.tracing.conversion.convert import is_straight, is_user_function
 from srcgrad.tracing.conversion.sources import Unconvertible
 from srcgrad.tracing.purity import is_generated
-from srcgrad.tracing.pytree import is_registered
+from srcgrad.tracing.pytree import TreeDef, is_registered
 from srcgrad.tracing.trace import CURRENT
 
 CALLED: Final = frozenset(
@@ -68,6 +69,19 @@ def adopt_records(made: Any) -> Any:
             adopt_records(getattr(made, field.name, None))
     if dataclasses.is_dataclass(made) or hasattr(type(made), "_fields"):
         adopt(made)
+    return made
+
+
+def rebuilt(tree: TreeDef, leaves: Sequence[Any]) -> Any:
+    """What a loop carries or runs over, of its parts: another object than the program's own, which ``is`` must know."""
+    made, trace = adopt_records(tree.unflatten(list(leaves))), CURRENT.get()
+    waiting = [made]
+    while trace is not None and waiting:
+        found = waiting.pop()
+        if isinstance(found, (list, tuple, dict)) or dataclasses.is_dataclass(found):
+            trace.rebuilt[id(found)] = found
+        if isinstance(found, (list, tuple)):
+            waiting += found
     return made
 
 

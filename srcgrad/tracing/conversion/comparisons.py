@@ -57,14 +57,19 @@ def matched(subject: Any) -> Any:
 
 
 def require_own(x: Any) -> None:
-    """Refuse a container or record that stands for one or another, depending on a traced condition."""
+    """Refuse a container or record that stands for one or another: by a traced condition, or in each trip of a loop."""
+    trace = CURRENT.get()
+    if trace is not None and id(x) in trace.rebuilt:
+        raise Refused(
+            "what a loop runs over or hands on is compared by 'is'",
+            hint="compare what the objects hold, or their places",
+        )
     if isinstance(x, tuple):
         for item in x:
             if isinstance(item, Tracer) and item.storage.decided:
                 raise undecided("a tuple")
             require_own(item)
         return
-    trace = CURRENT.get()
     while trace is not None and trace.region and trace.parent is not None:
         trace = trace.parent
     attributes = attribute(x, "__dict__")

@@ -9,6 +9,7 @@ import numpy as np
 
 from srcgrad.ir.core import Value
 from srcgrad.tracing.affine import ZERO, Affine, affine_of, between
+from srcgrad.tracing.conversion.classes import rebuilt
 from srcgrad.tracing.conversion.numbers import UNROLLED, DynamicRange
 from srcgrad.tracing.conversion.series import Series
 from srcgrad.tracing.conversion.state import Kind, kind_of, tree_of
@@ -96,7 +97,7 @@ def listed_items(things: Sequence[Any]) -> Items | None:
     lists = [(things, list(things))] if isinstance(things, list) else []
     if tree is None:
         return Items(len(things), known[0], lists)
-    return Items(len(things), lambda k: tree.unflatten([column(k) for column in known]), lists)
+    return Items(len(things), lambda k: rebuilt(tree, [column(k) for column in known]), lists)
 
 
 def frozen(tree: TreeDef | None) -> bool:
