@@ -27,7 +27,8 @@ from srcgrad.signatures import argument_reason, leaf_names
 from srcgrad.tracing.aliasing import AliasPattern
 from srcgrad.tracing.conversion.calls import run_converted
 from srcgrad.tracing.conversion.convert import is_user_function
-from srcgrad.tracing.conversion.state import MustRetrace, may_raise
+from srcgrad.tracing.conversion.effects import may_raise
+from srcgrad.tracing.conversion.state import MustRetrace
 from srcgrad.tracing.function import LeafSpec, Traced, as_array, leaf_spec, trace_function
 from srcgrad.tracing.guards import Guide
 from srcgrad.tracing.jax_arrays import (

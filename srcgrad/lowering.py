@@ -24,7 +24,8 @@ from srcgrad.naming import readable
 from srcgrad.paths import LIMIT, describe_path
 from srcgrad.signatures import UNKEYED, argument_reason, leaf_key, leaf_names, parameter_names
 from srcgrad.tracing.capture import Captures, Uncacheable
-from srcgrad.tracing.conversion.state import MustRetrace, may_raise
+from srcgrad.tracing.conversion.effects import may_raise
+from srcgrad.tracing.conversion.state import MustRetrace
 from srcgrad.tracing.function import LeafSpec, Traced, as_array, leaf_spec
 from srcgrad.tracing.jax_arrays import without_jax_arrays
 from srcgrad.tracing.trace import NeedsConcrete, Refused, Unread

@@ -18,17 +18,8 @@ from srcgrad.boundary import from_outside
 from srcgrad.ir.core import Attrs, Value
 from srcgrad.ir.opdef import Op
 from srcgrad.tracing.conversion.branches import if_
-from srcgrad.tracing.conversion.state import (
-    Inside,
-    MustRetrace,
-    Passing,
-    Snapshot,
-    State,
-    fail_if,
-    has_effects,
-    may_raise,
-    raised_again,
-)
+from srcgrad.tracing.conversion.effects import fail_if, may_raise, raised_again
+from srcgrad.tracing.conversion.state import Inside, MustRetrace, Passing, Snapshot, State, has_effects
 from srcgrad.tracing.trace import CURRENT, Noted, Refused, Trace, current_trace
 from srcgrad.tracing.tracer import Tracer, emit, from_value
 

@@ -13,6 +13,7 @@ from srcgrad.ir.types import BOOL, ArrayType
 from srcgrad.tracing.conversion.aliases import Way, Ways, array_storage, between, either, link, outlasting, settled
 from srcgrad.tracing.conversion.binding import FLAG, Flag, flag_of, is_pending, unchecked
 from srcgrad.tracing.conversion.classes import adopt_records
+from srcgrad.tracing.conversion.effects import answered, emit_check, emit_raise, raised_again
 from srcgrad.tracing.conversion.identity import Choice, note_choices
 from srcgrad.tracing.conversion.sites import mark, take
 from srcgrad.tracing.conversion.state import (
@@ -25,10 +26,7 @@ from srcgrad.tracing.conversion.state import (
     Snapshot,
     State,
     Undefined,
-    answered,
     described_kind,
-    emit_check,
-    emit_raise,
     emit_region,
     entered,
     has_effects,
@@ -37,7 +35,6 @@ from srcgrad.tracing.conversion.state import (
     kind_of,
     lifted_by,
     may_be_none,
-    raised_again,
     region_of,
     same_handle,
     shown,

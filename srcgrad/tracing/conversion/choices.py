@@ -13,17 +13,10 @@ from srcgrad.ir.opdef import REGISTRY
 from srcgrad.tracing.conversion.aliases import link, outlasting, predicate_here, settled
 from srcgrad.tracing.conversion.branches import choose
 from srcgrad.tracing.conversion.calls import getitem, unknown_place
+from srcgrad.tracing.conversion.effects import emit_call, emit_check, fail_if, innermost_attempt
 from srcgrad.tracing.conversion.filled import fill, filled_of
 from srcgrad.tracing.conversion.numbers import itself
-from srcgrad.tracing.conversion.state import (
-    Kind,
-    emit_call,
-    emit_check,
-    fail_if,
-    innermost_attempt,
-    join_kinds,
-    kind_of,
-)
+from srcgrad.tracing.conversion.state import Kind, join_kinds, kind_of
 from srcgrad.tracing.guards import answer
 from srcgrad.tracing.rows import source_of
 from srcgrad.tracing.trace import RaisingSite, Refused, Storage, current_trace

@@ -15,16 +15,10 @@ import numpy as np
 from srcgrad.ir.core import Literal, Value, zeros
 from srcgrad.ir.types import ArrayType
 from srcgrad.tracing.affine import affine_of
+from srcgrad.tracing.conversion.effects import emit_check
 from srcgrad.tracing.conversion.guarded import Grows, Guard, Held, is_spoken_for
 from srcgrad.tracing.conversion.places import of_index
-from srcgrad.tracing.conversion.state import (
-    Kind,
-    Passing,
-    Snapshot,
-    emit_check,
-    join_kinds,
-    kind_of,
-)
+from srcgrad.tracing.conversion.state import Kind, Passing, Snapshot, join_kinds, kind_of
 from srcgrad.tracing.rows import row, source_of
 from srcgrad.tracing.trace import CURRENT, Refused, Trace, current_trace
 from srcgrad.tracing.tracer import Tracer, as_tracer, from_value

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from srcgrad.ir.source import Span
-from srcgrad.tracing.conversion.state import emit_call
+from srcgrad.tracing.conversion.effects import emit_call
 from srcgrad.tracing.conversion.texts import HostSite, known_arguments
 from srcgrad.tracing.hosts import LEVELS
 from srcgrad.tracing.trace import Refused, current_span, current_trace

@@ -16,8 +16,9 @@ from srcgrad.tracing.affine import affine_of, combined
 from srcgrad.tracing.conversion.attributes import class_of
 from srcgrad.tracing.conversion.calls import call_rule, ruled
 from srcgrad.tracing.conversion.classes import original
+from srcgrad.tracing.conversion.effects import emit_check
 from srcgrad.tracing.conversion.filled import filled_of
-from srcgrad.tracing.conversion.state import emit_check, may_be_none, require_defined, truth, unknown
+from srcgrad.tracing.conversion.state import may_be_none, require_defined, truth, unknown
 from srcgrad.tracing.rows import pieces, source_of
 from srcgrad.tracing.tracer import Deferring, Tracer, as_tracer, cast_value, contains_tracer, from_value
 

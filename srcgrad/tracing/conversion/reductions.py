@@ -14,9 +14,10 @@ import numpy as np
 
 from srcgrad.tracing.conversion.branches import choose, closure_values, if_
 from srcgrad.tracing.conversion.calls import call
+from srcgrad.tracing.conversion.effects import emit_check
 from srcgrad.tracing.conversion.loops import for_
 from srcgrad.tracing.conversion.numbers import bool_, pick
-from srcgrad.tracing.conversion.state import UNSET, emit_check, unknown
+from srcgrad.tracing.conversion.state import UNSET, unknown
 from srcgrad.tracing.trace import CURRENT
 from srcgrad.tracing.tracer import Tracer, as_tracer, contains_tracer
 

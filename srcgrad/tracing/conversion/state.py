@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import builtins
 import functools
 import types
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from srcgrad.ir.core import Literal, Operation, Region, Value, literal, zeros
+from srcgrad.ir.core import Operation, Region, Value, literal, zeros
 from srcgrad.ir.opdef import REGISTRY
-from srcgrad.ir.ops.effects import ERROR_KINDS
 from srcgrad.ir.source import internal
 from srcgrad.ir.types import BOOL, ArrayType
 from srcgrad.tracing.conversion.convert import library_file
 from srcgrad.tracing.guards import answer
 from srcgrad.tracing.hosts import is_logger
 from srcgrad.tracing.pytree import TreeDef, flatten
-from srcgrad.tracing.trace import CURRENT, RaisingSite, Refused, Trace, current_span, current_trace
+from srcgrad.tracing.trace import CURRENT, Refused, Trace, current_span, current_trace
 from srcgrad.tracing.tracer import Tracer, as_tracer, cast_value
 from srcgrad.tracing.unasked import attribute
 
@@ -504,147 +501,3 @@ def truth_of_optional(x: Tracer) -> Value:
     if x.ndim:
         number = trace.emit(REGISTRY["reshape"], [number], {"shape": ()})
     return trace.emit(REGISTRY["logical_and"], [there, number])
-
-
-# --- effects -----------------------------------------------------------------------------
-
-
-def innermost_attempt() -> Any:
-    """The ``try`` with handlers whose body is in progress, if any."""
-    trace = CURRENT.get()
-    while trace is not None and not trace.concrete:
-        if trace.attempts:
-            return trace.attempts[-1]
-        trace = trace.parent
-    return None
-
-
-def answered(condition: Tracer) -> bool | None:
-    """Whether a condition under which something fails is to hold in this run of a ``try``; None outside of any.
-
-    Raises:
-        Inside: this is a block on another condition, inside of the body.
-    """
-    attempt = innermost_attempt()
-    if attempt is None:
-        return None
-    if attempt.trace is not CURRENT.get():
-        raise Inside(attempt)
-    found: bool = attempt.ask(condition)
-    return found
-
-
-def fail_if(condition: Any, make: Callable[[], BaseException]) -> bool:
-    """Raise an error where a ``try`` in progress says that the condition holds. False where there is none to ask."""
-    if not unknown(condition):
-        if bool(condition):
-            raise make()
-        return True
-    found = answered(condition)
-    if found:
-        error = make()
-        current_trace().attempts[-1].raised.append(error)
-        raise error
-    return found is not None
-
-
-def raised_again(error: BaseException) -> BaseException:
-    """What to raise for an error that a ``try`` does not catch: in a block on a traced condition it ends the block.
-
-    Raises:
-        Refused: its message holds traced values, and no ``try`` around this one is going to run it again.
-    """
-    trace = current_trace()
-    if trace.attempts:
-        trace.attempts[-1].raised.append(error)
-        return error
-    if not trace.region:
-        return error
-    unfinished = any(isinstance(a, Tracer) or attribute(type(a), "__srcgrad_unfinished__") for a in error.args)
-    if unfinished and innermost_attempt() is None:
-        raise Refused("the message of an error holds traced values")
-    return Raised(error)
-
-
-_WHERE: ContextVar[tuple[Any, ...]] = ContextVar("srcgrad_checked_where", default=())
-"""The conditions under which the errors of what is traced are raised."""
-
-
-@contextmanager
-def checked_where(condition: Any) -> Iterator[None]:
-    """Raise no error of what is traced meanwhile where the condition, a truth value, does not hold."""
-    token = _WHERE.set((*_WHERE.get(), condition))
-    try:
-        yield
-    finally:
-        _WHERE.reset(token)
-
-
-def emit_check(predicate: Any, kind: str, message: str) -> None:
-    """Raise the error when the program runs and the predicate does not hold; at once where it is known.
-
-    A division by zero is raised by the program in any case: one in a trace is a fault of srcgrad's.
-    """
-    named = getattr(np.linalg if kind == "LinAlgError" else builtins, kind)
-    for condition in _WHERE.get():
-        predicate = np.logical_or(predicate, np.logical_not(condition))
-    if not unknown(predicate):
-        if bool(predicate):
-            return
-        if named is not ZeroDivisionError:
-            raise named(message)
-        predicate = as_tracer(predicate)
-    if innermost_attempt() is not None:
-        failed: Any = np.logical_not(predicate if predicate.size == 1 else np.all(predicate))
-        if fail_if(failed, lambda: named(message)):
-            return
-    trace = current_trace()
-    value = truth(predicate) if predicate.size == 1 else cast_value(predicate.read(), BOOL)
-    trace.builder.span = current_span()
-    trace.builder.emit_operation(REGISTRY["check"], [value], {"message": message, "kind": kind})
-
-
-def emit_raise(condition: Tracer, error: BaseException) -> None:
-    """Raise a user's error when the program runs and the condition holds."""
-    name = type(error).__name__
-    own = type(error) is np.linalg.LinAlgError or type(error).__module__ == "builtins"
-    if own and name in ERROR_KINDS and len(error.args) <= 1 and all(isinstance(a, str) for a in error.args):
-        emit_check(np.logical_not(condition), name, error.args[0] if error.args else "")
-        return
-    for other in _WHERE.get():
-        condition = np.logical_and(condition, other)
-    emit_call(RaiseSite(error), [truth(condition)])
-
-
-class RaiseSite(RaisingSite):
-    """The callable of an operation that raises a user's error."""
-
-    def __init__(self, error: BaseException) -> None:
-        self.error = error.with_traceback(None)
-
-    def __call__(self, raised: Any) -> None:
-        if raised:
-            raise self.error.with_traceback(None)
-
-
-def emit_call(site: Callable[..., None], operands: Sequence[Value]) -> None:
-    """Call back into Python when the program runs, in the order of the user's code."""
-    trace = current_trace()
-    trace.sites.append(site)
-    attrs = {"site": len(trace.sites) - 1, "results": ()}
-    trace.builder.span = current_span()
-    trace.builder.emit_operation(REGISTRY["host_call"], operands, attrs)
-
-
-MAY_RAISE: Final = frozenset(
-    {"check", "host_call", "solve", "inv", "cholesky", "eigh", "eig", "svd", "lu", "qr", "triangular_solve", "lstsq",
-     "gather", "scatter_set", "scatter_add", "spectral", "singular"}
-)  # fmt: skip
-"""Operations that may raise an error when the program runs."""
-
-
-def may_raise(operation: Operation) -> bool:
-    if operation.op.name in ("gather", "scatter_set", "scatter_add"):
-        first = 1 if operation.op.name == "gather" else 2
-        return any(not isinstance(operand, Literal) for operand in operation.operands[first:])
-    return operation.op.name in MAY_RAISE or any(may_raise(inner) for r in operation.regions for inner in r.operations)

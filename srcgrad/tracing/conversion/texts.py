@@ -9,7 +9,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from srcgrad.tracing.conversion.calls import call_rule
-from srcgrad.tracing.conversion.state import emit_call, require_defined, unknown
+from srcgrad.tracing.conversion.effects import emit_call
+from srcgrad.tracing.conversion.state import require_defined, unknown
 from srcgrad.tracing.trace import CURRENT, NeedsConcrete
 from srcgrad.tracing.tracer import Deferring, Tracer
 

@@ -119,7 +119,7 @@ def finish(result: Any, out: Any = None) -> Any:
 
 def require(predicate: Any, kind: str, message: str) -> None:
     """Raise NumPy's error when the program runs and the predicate does not hold, or at once where that is known."""
-    from srcgrad.tracing.conversion.state import emit_check  # which is written with the modules of tracing
+    from srcgrad.tracing.conversion.effects import emit_check  # which is written with the modules of tracing
 
     emit_check(predicate, kind, message)
 

@@ -69,7 +69,7 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> An
     NumPy does not call a function for no elements: what it would raise of them is not raised.
     """
     from srcgrad.tracing.conversion.calls import invoke  # which is written with the modules of tracing
-    from srcgrad.tracing.conversion.state import checked_where
+    from srcgrad.tracing.conversion.effects import checked_where
 
     shape = as_tracer(x).shape
     array = as_array(x) if shape else as_array(x).reshape(1)
