@@ -244,8 +244,6 @@ class Trace:
         """What the blocks in progress may change: no references of the program's own either."""
         self.chosen: list[tuple[Any, Any, str]] = []
         """Objects of which a variable holds one or another, what they held then, and the variable."""
-        self.rebuilt: dict[int, Any] = {} if parent is None else parent.rebuilt
-        """Containers made of what loops carry and run over, by identity: each stands for one of the program's own."""
         self.tables: list[Any] = []
         """The tables of what a loop writes, which hold memory besides the program's own objects."""
         self.guide: Guide | None = None

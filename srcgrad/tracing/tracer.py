@@ -78,7 +78,7 @@ class Deferring:
 class Tracer(Asked):
     """A traced array or number."""
 
-    __slots__ = ("affine", "bound", "cache", "chain", "scalar", "storage", "type", "weak")
+    __slots__ = ("affine", "bound", "cache", "chain", "rebuilt", "scalar", "storage", "type", "weak")
     __array_priority__ = 1e4
     __hash__ = None  # type: ignore[assignment]
     device: Final = "cpu"
@@ -97,6 +97,8 @@ class Tracer(Asked):
         """The largest magnitude of a Python integer, where it is known: `magnitude`."""
         self.affine: Affine | None = None
         """A Python integer as a sum of indices of loops, where it is one: `affine`."""
+        self.rebuilt = False
+        """Whether this stands for an object of the program's own in a trip of a loop: ``is`` does not know which."""
 
     if TYPE_CHECKING:  # ``ufuncs`` and ``indexing`` install these
 

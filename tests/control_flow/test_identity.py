@@ -275,10 +275,28 @@ def handed_on(x: Any) -> Any:
     return x[0] * (2.0 if last is POINTS[-1] else 3.0) * last[1]
 
 
+def of_arrays(x: Any) -> Any:
+    rows = [x * k for k in range(30)]
+    row, total = rows[5], 0.0
+    for one in rows:
+        if one is not row:
+            total = total + np.sum(one)
+    return total
+
+
+def of_numbers(x: Any) -> Any:
+    numbers = [x[0] * k for k in range(30)]
+    number, total = numbers[5], 0.0
+    for one in numbers:
+        if one is not number:
+            total = total + one
+    return total
+
+
 @pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
 @pytest.mark.parametrize("backend", ["numpy", "llvm"])
-@pytest.mark.parametrize("f", [skipped, summed, in_pairs, handed_on], ids=lambda f: f.__name__)
-def test_a_tuple_that_a_loop_gives_is_the_one_in_the_list(f: Callable[..., Any], backend: str) -> None:
+@pytest.mark.parametrize("f", [skipped, summed, in_pairs, handed_on, of_arrays, of_numbers], ids=lambda f: f.__name__)
+def test_what_a_loop_gives_is_what_the_list_has(f: Callable[..., Any], backend: str) -> None:
     """The tuples of a region are made anew in each trip: ``point is CHOSEN`` held for none."""
     x = np.array([1.5, -0.5])
     value, slope = sg.value_and_grad(f, backend=backend)(x)

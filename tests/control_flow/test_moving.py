@@ -411,10 +411,10 @@ STEPS: dict[str, Function] = {
     "shorter": lambda v: np.sin(v[1:]) + 0.3 * v[:-1],
     "from the front": lambda v: 0.9 * v[1:] * np.cos(v[1:]),
     "from the end": lambda v: v[:-1] / (2 + v[1:] ** 2),
-    "from both ends": lambda v: 0.4 * (v[2:] - v[:-2]) + v[1:-1],
+    "from both ends": lambda v: 0.2 * (v[2:] - v[:-2]) + 0.5 * v[1:-1],
     "turned": lambda v: 0.5 * v[::-1][1:] + 0.1 * np.max(v),
     "cumulated": lambda v: np.tanh(np.cumsum(v)[2:] * 0.3),
-    "by the mean": lambda v: v[1:] - np.mean(v) + 0.5 * np.diff(v),
+    "by the mean": lambda v: 0.5 * (v[1:] - np.mean(v)) + 0.25 * np.diff(v),
     "with an end": lambda v: np.concatenate([v, [0.7 * v[-1]]]) * 0.8,
     "with two ends": lambda v: np.concatenate([v[:1], 0.9 * v, np.sin(v[1:2])]),
     "with more": lambda v: np.append(np.sin(v), [0.1, 0.2]),
@@ -422,6 +422,7 @@ STEPS: dict[str, Function] = {
     "padded": lambda v: np.pad(np.sin(v), (1, 0)),
     "one for one": lambda v: np.append(v[1:], 0.5 * v[0]),
 }
+"""None makes the rounding before it larger: there are up to 54 of them."""
 
 
 @settings(max_examples=15, deadline=None)

@@ -289,4 +289,4 @@ def built(item: Item, arrays: Sequence[Tracer | None], place: int, trip: int) ->
     if item.rows is not None:
         (source,) = leaves
         return [row(source, k, item.rows.scalar, item.rows.weak) for k in range(len(source))]
-    return leaves[0] if item.tree is None else rebuilt(item.tree, leaves)
+    return rebuilt(item.tree, leaves)

@@ -55,4 +55,4 @@ class Carry:
         return [unchecked(leaf, kind) for leaf, kind in zip(leaves, self.kinds, strict=True)]
 
     def build(self, leaves: Sequence[Any]) -> Any:
-        return leaves[0] if self.tree is None else rebuilt(self.tree, leaves)
+        return rebuilt(self.tree, leaves)

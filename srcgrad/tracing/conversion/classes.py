@@ -18,6 +18,7 @@ from srcgrad.tracing.conversion.sources import Unconvertible
 from srcgrad.tracing.purity import is_generated
 from srcgrad.tracing.pytree import TreeDef, is_registered
 from srcgrad.tracing.trace import CURRENT
+from srcgrad.tracing.tracer import Tracer
 
 CALLED: Final = frozenset(
     f"__{name}__"
@@ -72,17 +73,12 @@ def adopt_records(made: Any) -> Any:
     return made
 
 
-def rebuilt(tree: TreeDef, leaves: Sequence[Any]) -> Any:
+def rebuilt(tree: TreeDef | None, leaves: Sequence[Any]) -> Any:
     """What a loop carries or runs over, of its parts: another object than the program's own, which ``is`` must know."""
-    made, trace = adopt_records(tree.unflatten(list(leaves))), CURRENT.get()
-    waiting = [made]
-    while trace is not None and waiting:
-        found = waiting.pop()
-        if isinstance(found, (list, tuple, dict)) or dataclasses.is_dataclass(found):
-            trace.rebuilt[id(found)] = found
-        if isinstance(found, (list, tuple)):
-            waiting += found
-    return made
+    for leaf in leaves:
+        if isinstance(leaf, Tracer):
+            leaf.rebuilt = True
+    return leaves[0] if tree is None else adopt_records(tree.unflatten(list(leaves)))
 
 
 def give_back(instances: list[Any]) -> None:

@@ -58,24 +58,29 @@ def matched(subject: Any) -> Any:
 
 def require_own(x: Any) -> None:
     """Refuse a container or record that stands for one or another: by a traced condition, or in each trip of a loop."""
-    trace = CURRENT.get()
-    if trace is not None and id(x) in trace.rebuilt:
-        raise Refused(
-            "what a loop runs over or hands on is compared by 'is'",
-            hint="compare what the objects hold, or their places",
-        )
     if isinstance(x, tuple):
         for item in x:
             if isinstance(item, Tracer) and item.storage.decided:
                 raise undecided("a tuple")
+            require_not_rebuilt(item)
             require_own(item)
         return
+    trace = CURRENT.get()
     while trace is not None and trace.region and trace.parent is not None:
         trace = trace.parent
     attributes = attribute(x, "__dict__")
     for container, _, name in trace.chosen if trace is not None else ():
         if container is x or (attributes is not None and container is attributes):
             raise undecided(shown(name))
+
+
+def require_not_rebuilt(x: Any) -> None:
+    """Refuse what stands for an object of the program's own, in a trip of a loop or behind it."""
+    if isinstance(x, Tracer) and x.rebuilt:
+        raise Refused(
+            "what a loop runs over or hands on is compared by 'is'",
+            hint="compare what the objects hold, or their places",
+        )
 
 
 def undecided(what: str) -> Refused:
@@ -99,16 +104,18 @@ def same_object(x: Tracer, other: Any) -> Any:
         isinstance(one, Tracer) and one.storage.decided for one in (x, other)
     ):
         raise undecided("a number" if kind.scalar else "an array")
-    if kind.weak != asked.weak or not kind.scalar:
+    if kind.weak != asked.weak:
         return False
     if truths:
         if isinstance(other, Tracer):
             return x == other
         return x if other else not_(x)
-    if kind.weak and x.dtype.kind == "i":
+    if kind.scalar and kind.weak and x.dtype.kind == "i":
         if unknown(x) or unknown(other):
             raise Refused("an integer from traced values is compared by 'is'", hint="use ==")
         return int(x) == int(other) and int(x) in CACHED
+    for one in (x, other):
+        require_not_rebuilt(one)
     return False
 
 

@@ -95,8 +95,6 @@ def listed_items(things: Sequence[Any]) -> Items | None:
     if len(known) != len(columns):
         return None
     lists = [(things, list(things))] if isinstance(things, list) else []
-    if tree is None:
-        return Items(len(things), known[0], lists)
     return Items(len(things), lambda k: rebuilt(tree, [column(k) for column in known]), lists)
 
 
