@@ -160,18 +160,26 @@ def nearest(e: Emitter, shifted: Number) -> Number:
 
 def two_to_the(e: Emitter, shifted: Number) -> Number:
     """2**n of a sum n + shifter, where that is a normal number: n is added to the exponent of 1."""
-    form = format_of(shifted)
-    return e.from_bits(e.integer("add", e.integer("shl", e.bits(shifted), form.fraction), form.one_bits))
+    return _power_of_bits(e, e.bits(shifted), shifted)
 
 
-def scaled(e: Emitter, a: Number, n: Number) -> Number:
-    """a * 2**n of a whole number n, |n| <= 2000 (250 for float32), rounded once where it is subnormal."""
+def _power_of_bits(e: Emitter, bits: Number, like: Number) -> Number:
+    form = format_of(like)
+    return e.from_bits(e.integer("add", e.integer("shl", bits, form.fraction), form.one_bits))
+
+
+def scaled(e: Emitter, a: Number, n: Number, shifted: Number | None = None) -> Number:
+    """a * 2**n of a whole number n, |n| <= 2000 (250 for float32), rounded once where it is subnormal.
+
+    Two powers are multiplied on: of half of n, and of the rest. The last bits of n + shifter, which may be given, hold
+    n as a complement of two, and half of them floor(n/2).
+    """
     if has_avx512(e):
         return avx512(e, "scalef", a, n)
-    shifter = format_of(a).shifter
-    half = e.add(e.mul(n, 0.5), shifter)
-    rest = e.add(e.sub(n, nearest(e, half)), shifter)
-    return e.mul(e.mul(a, two_to_the(e, half)), two_to_the(e, rest))
+    bits = e.bits(e.add(n, format_of(a).shifter) if shifted is None else shifted)
+    half = e.integer("lshr", bits, 1)
+    rest = e.integer("sub", bits, half)
+    return e.mul(e.mul(a, _power_of_bits(e, half, a)), _power_of_bits(e, rest, a))
 
 
 def avx512(e: Emitter, name: str, *operands: Number, immediate: int | None = None) -> Number:

@@ -91,7 +91,7 @@ def exp_of(e: Emitter, part: Reduced, form: Format) -> Number:
     if part.base is not None:
         return avx512(e, "scalef", e.fma(part.base, rest, part.base), part.n)
     power = e.add(rest, 1.0)
-    return e.mul(power, two_to_the(e, part.shifted)) if form.spare else scaled(e, power, part.n)
+    return e.mul(power, two_to_the(e, part.shifted)) if form.spare else scaled(e, power, part.n, part.shifted)
 
 
 def power_of(e: Emitter, part: Reduced, quarter: bool = False) -> Number:
@@ -125,7 +125,7 @@ def exp2(e: Emitter, x: Number, form: Format) -> Number:
     n = nearest(e, shifted)
     r = e.sub(x, n)
     power = e.fma(r, e.polynomial(r, form.terms(c.EXP2)), 1.0)
-    return e.mul(power, two_to_the(e, shifted)) if form.spare else scaled(e, power, n)
+    return e.mul(power, two_to_the(e, shifted)) if form.spare else scaled(e, power, n, shifted)
 
 
 def quarter_expm1(e: Emitter, x: Number, form: Format) -> Number:
@@ -163,7 +163,10 @@ def cosh(e: Emitter, x: Number, form: Format) -> Number:
 
 
 class Growth(NamedTuple):
-    """Of exp(2|x|) = 2**(n - held) (1 + m): n, what of it the power of m has at most, m and m + 2."""
+    """Of exp(2|x|) = 2**(n - held) (1 + m): n, what of it the power of m has at most, m and m + 2.
+
+    Without a table ``held`` is shifted.
+    """
 
     n: Number
     held: Number
@@ -173,7 +176,7 @@ class Growth(NamedTuple):
 
 def _growth(e: Emitter, x: Number, form: Format) -> Growth:
     """|x| = n log(2)/2 + r, where with a table the step is rounded once: log(1 + m) is off by n times its error."""
-    a, most = at_most(e, magnitude(e, x), 2.0 - form.smallest / 2), float(form.bias // 2)
+    a, most = at_most(e, magnitude(e, x), 2.0 - form.smallest / 2), float(form.bias - 1)
     if has_avx512(e):
         shifter = form.shifter / 16
         shifted = e.fma(a, 2 * INVERSE_LOG2, shifter)
@@ -186,8 +189,8 @@ def _growth(e: Emitter, x: Number, form: Format) -> Growth:
         power = avx512(e, "scalef", base, held)
     else:
         part = reduced(e, e.add(a, a), form, paired=True)
-        n, rest, held = part.n, exp_minus_one(e, part, form), at_most(e, part.n, most)
-        power = two_to_the(e, at_most(e, part.shifted, form.shifter + most))
+        n, rest, held = part.n, exp_minus_one(e, part, form), at_most(e, part.shifted, form.shifter + most)
+        power = two_to_the(e, held)
     m = e.fma(power, rest, e.sub(power, 1.0))
     return Growth(n, held, m, e.add(m, 2.0))
 
@@ -203,11 +206,11 @@ def sech_squared(e: Emitter, x: Number, form: Format) -> Number:
     part = _growth(e, x, form)
     rest = e.div(2.0, part.more)
     found = e.mul(rest, e.sub(2.0, rest))
-    less = e.sub(part.held, part.n)
     if has_avx512(e):
         found = e.fma(found, e.mul(part.n, form.parts(c.LOG2_ROUNDED)[1]), found)
-        less = e.add(less, 15 / 16)  # scalef takes the floor, and held may be n without its fraction
-    return scaled(e, found, less)
+        # scalef takes the floor, and held may be n without its fraction.
+        return scaled(e, found, e.add(e.sub(part.held, part.n), 15 / 16))
+    return e.mul(found, two_to_the(e, e.sub(part.held, part.n)))
 
 
 def sech(e: Emitter, x: Number, form: Format) -> Number:
