@@ -154,8 +154,8 @@ Known = Captures | Trivial
 
 
 def code_of(function: Any) -> Hashable:
-    """What identifies a function's code: its code object, through transforms and partials, or the program of a linear
-    map; None if it has none.
+    """What identifies a function's code: its code object, through transforms and partials, that of its class's
+    ``__call__``, or the program of a linear map; None if it has none.
     """
     if type(function) is types.FunctionType and not function.__dict__:
         return function.__code__
@@ -169,7 +169,9 @@ def code_of(function: Any) -> Hashable:
             break
         function = inner
     code: Hashable = attribute(function, "__code__")
-    return attribute(function, "__srcgrad_code__") if code is None else code
+    if code is None:
+        code = attribute(function, "__srcgrad_code__")
+    return attribute(attribute(type(function), "__call__"), "__code__") if code is None else code
 
 
 class Table:

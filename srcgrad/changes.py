@@ -355,7 +355,7 @@ class Watcher:
             self.known.setdefault(id(leaf), Argument(number))
         for number, (_, copy, _) in enumerate(self.watched):
             self.known[id(copy)] = Container(number)
-        self.captured = {id(copy) for copy, _, _ in trace.watched}
+        self.captured = {id(copy) for copy, *_ in trace.watched}
         self.memory: dict[Storage, Source] = {
             leaf.storage: Argument(number)
             for number, leaf in reversed([*enumerate(given)])

@@ -203,9 +203,10 @@ def one_program(transformed: Transformed, job: Job, verdict: Verdict, way: Way) 
 
 def named_inputs(transformed: Transformed, job: Job, captures: Known | None) -> tuple[list[str], list[str]]:
     """A name for each leaf and hidden input, and where it comes from."""
-    paths = [found.path for found in captures.hidden] if captures is not None else []
+    hidden = captures.hidden if captures is not None else ()
+    paths = [found.path for found in hidden]
     origins = [f"the argument {name}" for name in leaf_names(transformed.f, job.treedef)]
-    origins += [f"{path}, read at each call" for path in paths]
+    origins += [f"{path}, {'written' if kind == 'journal' else 'read'} at each call" for path, kind in hidden]
     return [*leaf_names(transformed.f, job.treedef), *map(variable_of, paths)], origins
 
 

@@ -14,6 +14,7 @@ from srcgrad.cache import Known, is_pure
 from srcgrad.compiler import backend_name
 from srcgrad.tracing.hosts import is_host_object
 from srcgrad.tracing.jax_arrays import JAX_TYPES, is_jax_array
+from srcgrad.tracing.journals import Journal
 from srcgrad.tracing.layout import strides_of
 from srcgrad.tracing.purity import is_trusted_module, module_reason, static_key
 from srcgrad.tracing.pytree import TreeDef
@@ -59,7 +60,7 @@ def leaf_key(leaf: Any) -> Any:
         return (kind, leaf.dtype, leaf.shape, strides_of(leaf))
     if kind in JAX_TYPES or is_jax_array(leaf):
         return (kind, leaf.dtype, leaf.shape, leaf.sharding)
-    if is_host_object(leaf):
+    if is_host_object(leaf) or isinstance(leaf, Journal):
         return kind
     if isinstance(leaf, (type, np.ufunc, types.BuiltinFunctionType)) or (callable(leaf) and is_pure(leaf)):
         return leaf

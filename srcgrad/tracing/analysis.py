@@ -74,7 +74,7 @@ class Analysis:
         self.handed_on: dict[types.ModuleType, Callable[[str], Refusal]] = {}
         """The modules that are local values too (defaults, elements, arguments of calls), and how each is refused."""
         self.methods: set[int] = set()
-        self.settled: set[tuple[int, str]] = set()
+        self.settled: set[tuple[Any, ...]] = set()
         self.asks = False
         """Whether attributes are read by names that are computed."""
         self.followed: set[type] = set()
@@ -421,6 +421,10 @@ class Analysis:
             and not (self.deep and step.name in ("__init__", "__post_init__", "__call__", "__class__"))
         ):
             raise scope.refuse(f"reads the attribute '{step.name}'", step)
+        self.note_attribute(step)
+
+    def note_attribute(self, step: Step) -> None:
+        """Code reads an attribute."""
         self.local_attributes.add(step.name)
 
     def check_captured_attribute(self, value: Any, name: str, step: Step, scope: Scope) -> None:

@@ -32,6 +32,10 @@ _KINDS: Final = {
     "LOAD_CONST": "constant",
     "LOAD_SMALL_INT": "constant",
     "CALL": "call",
+    "COPY": "copy",
+    "BINARY_OP": "binary",
+    "BINARY_SUBSCR": "subscript",
+    "STORE_GLOBAL": "store global",
 }
 _REFUSED: Final = {
     "LOAD_NAME": "reads the name '{}' from a namespace of its own",
@@ -63,13 +67,15 @@ class Refusal(Exception):
 
 
 class Step(NamedTuple):
-    """`kind` is "local", "store", "global", "free", "attribute", "import", "import from", "constant", "call", "asking"
-    (for `getattr` or `hasattr` of a name that is written out, which follows as an attribute), "asking for any" (for a
-    call of them with a name that is computed) or "other".
+    """`kind` is "local", "store", "global", "free", "attribute", "import", "import from", "constant", "call", "copy",
+    "binary", "subscript", "store global", "asking" (for `getattr` or `hasattr` of a name that is written out, which
+    follows as an attribute), "asking for any" (for a call of them with a name that is computed) or "other".
 
     `called`: a global is loaded to be called at once.
     `joined`: another step than the one before may have come here, so that an attribute may be that of another value.
     `optional`: the attribute need not be there.
+    `only`: what a global, captured variable or attribute is loaded for where that is all: "append", to append to it,
+    "count", for an augmented assignment, or "item append" and "item count", for the same of an item.
     """
 
     kind: str
@@ -78,8 +84,13 @@ class Step(NamedTuple):
     joined: bool = False
     optional: bool = False
     called: bool = False
+    only: str = ""
 
 
+_IN_PLACE: Final = 13
+"""From which number on the argument of BINARY_OP is that of an augmented assignment."""
+_ITEM: Final = 26
+"""The number of an item, which from Python 3.14 on is one of them."""
 _LOADED: Final = ("local", "free", "global")
 _SUPER: Final = ("LOAD_SUPER_ATTR", "LOAD_SUPER_METHOD")
 
@@ -161,10 +172,13 @@ def _steps(code: types.CodeType, deep: bool, stores: bool) -> Iterator[Step]:
     cells = frozenset(code.co_cellvars) | frozenset(code.co_freevars)
     joined = False
     local, copied = False, [False]
+    before = ""
     for operation, argument, line, target in instructions(code):
         joined |= target
         if operation in _IGNORED:
             continue
+        augmented = before == "COPY" and operation == "LOAD_ATTR" and not target
+        before = operation
         if not deep:
             pass
         elif operation == "COPY":  # what an augmented assignment stores into
@@ -182,7 +196,7 @@ def _steps(code: types.CodeType, deep: bool, stores: bool) -> Iterator[Step]:
         if stores and operation in ("STORE_ATTR", "DELETE_ATTR"):
             yield Step("other", argument, line)
             continue
-        if operation in _REFUSED:
+        if operation in _REFUSED and not (deep and operation == "STORE_GLOBAL"):
             raise Refusal(_REFUSED[operation].format(argument), code, line)
         verbs = _moves(operation)
         if verbs:
@@ -192,7 +206,9 @@ def _steps(code: types.CodeType, deep: bool, stores: bool) -> Iterator[Step]:
                 if verb != "LOAD" or name not in cells:
                     yield Step("local" if verb == "LOAD" else "store", name, line)
         else:
-            yield Step(_KINDS.get(operation, "other"), argument, line, joined, called=operation == _CALLED)
+            kind, only = _KINDS.get(operation, "other"), "count" if augmented else ""
+            kind = "subscript" if kind == "binary" and argument == _ITEM else kind
+            yield Step(kind, argument, line, joined, called=operation == _CALLED, only=only)
         joined = False
 
 
@@ -210,6 +226,31 @@ def _asked(steps: tuple[Step, ...]) -> tuple[Step, ...]:
             if isinstance(name, str) and name.isidentifier() and (step.name == "hasattr" or name[:2] != "__"):
                 found[index] = step._replace(kind="asking")
                 found[place] = Step("attribute", name, step.line, optional=True)
+    return tuple(found)
+
+
+def _journals(steps: tuple[Step, ...]) -> tuple[Step, ...]:
+    """The steps with what names and attributes are loaded for, where that is only to append or to count."""
+    found = list(steps)
+    for place, step in enumerate(steps):
+        if step.kind not in ("global", "free", "attribute") or step.only:
+            continue
+        after = [following._replace(line=None) for following in steps[place + 1 : place + 6]]
+        kinds = [following.kind for following in after]
+        if any(following.joined for following in after[:4]):
+            continue
+        constant = kinds[:1] == ["constant"]
+        if kinds[:1] == ["attribute"] and after[0].name == "append":
+            found[place] = step._replace(only="append")
+        elif constant and kinds[1:3] == ["subscript", "attribute"] and after[2].name == "append":
+            found[place] = step._replace(only="item append")
+        elif constant and kinds[1:4] == ["copy", "copy", "subscript"] and (after[1].name, after[2].name) == (2, 2):
+            found[place] = step._replace(only="item count")
+        elif constant and kinds[1:2] == ["binary"] and after[1].name >= _IN_PLACE and step.kind != "attribute":
+            stored = {"global": "store global", "free": "store"}[step.kind]
+            if kinds[2:3] == [stored] and after[2].name == step.name:
+                found[place] = step._replace(only="count")
+                found[place + 3] = steps[place + 3]._replace(kind="other")
     return tuple(found)
 
 
@@ -254,7 +295,10 @@ class Scope:
         self.deep: Final = deep
         self.stores: Final = stores
         steps = tuple(_steps(code, deep, stores))
-        self.steps: Final = _asked(steps) if deep else steps
+        self.steps: Final = _journals(_asked(steps)) if deep else steps
+        for step in self.steps:
+            if step.kind == "store global":
+                raise self.refuse(_REFUSED["STORE_GLOBAL"].format(step.name), step)
         self.aliases: Final[dict[str, types.ModuleType]] = {}
         self.imported: Final[list[tuple[Any, str, Step]]] = []
         self._find_imports(trusted)

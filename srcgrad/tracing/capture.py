@@ -122,9 +122,10 @@ def analyze(
     try:
         analysis.run(function, classes)
         other = analysis.again()
-        if other is not None:
+        while other is not None:
             analysis = other
             analysis.run(function, classes)
+            other = analysis.again()
     except Refusal as refusal:
         return Uncacheable(str(refusal), len(analysis.plan.edges))
     return Captures(analysis)

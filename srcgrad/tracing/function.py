@@ -23,9 +23,10 @@ from srcgrad.tracing.doubts import require_dtype
 from srcgrad.tracing.guards import Guide
 from srcgrad.tracing.hosts import NUMBER, HostObject, is_host_object, numbered
 from srcgrad.tracing.jax_arrays import JAX_TYPES, is_jax_array
+from srcgrad.tracing.journals import JOURNALS, Journal
 from srcgrad.tracing.layout import Strides, strides_of
 from srcgrad.tracing.pytree import TreeDef, flatten
-from srcgrad.tracing.trace import CURRENT, NeedsConcrete, Refused, Trace, Unread, tracing
+from srcgrad.tracing.trace import ASK, CURRENT, STORES, NeedsConcrete, Refused, Trace, Unread, tracing
 from srcgrad.tracing.tracer import Deferring, Tracer, from_value
 from srcgrad.tracing.unasked import attribute
 
@@ -74,7 +75,7 @@ def leaf_spec(leaf: Any) -> LeafSpec | None:
                 hint="use booleans, integers, floats or complex; draw random numbers outside",
             )
         return LeafSpec(ArrayType(np.dtype(leaf.dtype), leaf.shape), not leaf.shape, False)
-    if kind is HostObject or is_host_object(leaf):
+    if kind is HostObject or is_host_object(leaf) or isinstance(leaf, Journal):
         return LeafSpec(NUMBER, True, False, None, leaf.__class__)
     if isinstance(leaf, Deferring):
         str(leaf)  # which says what it is and raises
@@ -90,6 +91,8 @@ def as_array(leaf: Any) -> Any:
         return np.float64(leaf)
     if kind is complex:
         return np.complex128(leaf)
+    if isinstance(leaf, Journal):
+        return JOURNALS.number(leaf)
     return np.asarray(leaf)[()] if kind is np.memmap else numbered(leaf)
 
 
@@ -170,7 +173,8 @@ def trace_function(
             if spec.host is None:
                 given[position] = tracer
             elif not concrete:
-                given[position] = HostObject(tracer, spec.host)
+                journal = issubclass(spec.host, Journal)
+                given[position] = spec.host.stand_in(tracer) if journal else HostObject(tracer, spec.host)
             storages.append((tracer.storage, value))
         trace.origins.update(zip(trace.builder.params, origins, strict=False))
         inputs = len(storages)
@@ -234,19 +238,27 @@ def keeps_traced(x: Any, depth: int) -> bool:
 
 
 def require_unchanged(trace: Trace) -> None:
-    """Refuse a function that changes a captured container or object.
+    """Refuse a function that changes a captured container or object; attributes that it stores are stored at the end.
 
     Raises:
         Refused: one was changed; the trace has changed a copy.
+        Unread: attributes are stored, which the trace is to be told how to.
     """
-    for copy, before, label in trace.watched:
-        same = len(copy) == len(before)
-        if same and isinstance(copy, dict):
-            same = all(copy.get(key, before) is value for key, value in before.items()) and list(copy) == list(before)
-        elif same:
-            same = all(one is other for one, other in zip(copy, before, strict=True))
+    for watched in trace.watched:
+        copy, before = watched.copy, watched.before
+        if isinstance(copy, dict):
+            changed = [key for key, value in copy.items() if before.get(key, before) is not value]
+            same = list(copy)[: len(before)] == list(before)
+            if same and changed:
+                same = watched.owner is not None and watched.guarded.isdisjoint(changed)
+                if same and watched.owner is ASK:
+                    raise Unread(STORES)
+                for key in changed if same else ():
+                    watched.owner.store(key, copy[key])
+        else:
+            same = len(copy) == len(before) and all(one is other for one, other in zip(copy, before, strict=True))
         if not same:
-            raise Refused(f"changes {label}, which is captured")
+            raise Refused(f"changes {watched.label}, which is captured")
     if trace.chosen:
         from srcgrad.tracing.conversion.identity import require_unchanged_choices  # which needs this module
 

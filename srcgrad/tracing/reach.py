@@ -30,6 +30,7 @@ from srcgrad.tracing.conversion.classes import twin_of
 from srcgrad.tracing.conversion.convert import convert_code, is_user_function, library_file
 from srcgrad.tracing.frozen import contents
 from srcgrad.tracing.hosts import LEVELS, LOGGERS_KNOW, is_global_cache, is_host_function, is_logger
+from srcgrad.tracing.journaling import JournalReader, Place
 from srcgrad.tracing.packing import FLOATS, are_apart, packing
 from srcgrad.tracing.purity import (
     constructor_reason,
@@ -42,6 +43,7 @@ from srcgrad.tracing.purity import (
 from srcgrad.tracing.pytree import record_fields
 from srcgrad.tracing.rebuild import COLLECTIONS, COPIED, Edge, Hidden, copied_set, member_function, read_edge
 from srcgrad.tracing.resolution import Resolution, version_cell
+from srcgrad.tracing.trace import STORES
 from srcgrad.tracing.unasked import attribute
 
 CONTAINERS: Final = (list, dict, tuple, set, *COLLECTIONS)
@@ -159,12 +161,16 @@ class ObjectAnalysis(Analysis):
 
     def __init__(
         self, is_pure: Callable[[object], bool], floats_static: bool, asked: frozenset[str] = frozenset(),
-        records: bool = True,
+        records: bool = True, plain: frozenset[Place] = frozenset(),
     ) -> None:  # fmt: skip
-        """``asked``: the names that traces have asked for by `getattr` and its kin; ``records``: may be packed."""
+        """``asked``: the names that traces have asked for by `getattr` and its kin; ``records``: may be packed;
+        ``plain``: what is no journal, although some of the code treats it so.
+        """
         super().__init__(is_pure, floats_static)
-        self.asked: Final = asked
+        self.asked: Final = asked - {STORES}
+        self.plan.stores = STORES in asked
         self.records: Final = records
+        self.journals: Final = JournalReader(self, plain)
         self.packed: list[Any] = []
         """The records that are."""
         self.named: set[int] = set()
@@ -180,10 +186,16 @@ class ObjectAnalysis(Analysis):
         """Whether any code has patterns of classes, which read attributes without naming them."""
 
     def again(self) -> Analysis | None:
-        """One without packed records, where something else leads to one of these: it has to find the same object."""
-        if are_apart(self.packed) and not any(id(record) in self.node_of for record in self.packed):
+        """One without journals that are read elsewhere, and without packed records, where something else leads to one
+        of these: it has to find the same object.
+        """
+        plain = self.journals.read_elsewhere()
+        apart = are_apart(self.packed) and not any(id(record) in self.node_of for record in self.packed)
+        if plain is None and apart:
             return None
-        return ObjectAnalysis(self.is_pure, self.floats_static, self.asked, records=False)
+        plain = self.journals.plain if plain is None else plain
+        asked = self.asked | ({STORES} if self.plan.stores else set())
+        return ObjectAnalysis(self.is_pure, self.floats_static, asked, self.records and apart, plain)
 
     def follow(self, classes: frozenset[type]) -> None:
         """Look at the methods of those that are the user's.
@@ -411,7 +423,23 @@ class ObjectAnalysis(Analysis):
         self.comparing = self.comparing or compares_objects(code)
         return Scope(code, None, self.is_trusted_name, deep=True, stores=stores)
 
+    def note_attribute(self, step: Step) -> None:
+        if not self.journals.note(step):
+            super().note_attribute(step)
+
+    def _find(self, index: int, scope: Scope, step: Step) -> tuple[Any, str]:
+        self.journals.only = step.only
+        try:
+            value, name = super()._find(index, scope, step)
+        finally:
+            self.journals.only = ""
+        self.journals.looked_up(index, scope, step)
+        return value, name
+
     def read(self, holder: int, source: str, key: Any, value: Any, expression: str, path: str) -> int:
+        journal = self.journals.of_name(holder, source, key, value, expression, path)
+        if journal is not None:
+            return journal
         if source not in ("global", "cell") and is_host_function(value):
             raise Refusal(impurity(value, path.partition(" of ")[0]))  # nobody knows who calls it
         edge = super().read(holder, source, key, value, expression, path)
@@ -446,7 +474,7 @@ class ObjectAnalysis(Analysis):
 
     def check_captured_attribute(self, value: Any, name: str, step: Step, scope: Scope) -> None:
         if self.node_kind(value) in ("object", "container", "class", "method"):
-            self.local_attributes.add(step.name)
+            self.note_attribute(step)
             return
         if (is_distribution(value) and step.name in DETERMINED) or (is_logger(value) and step.name in LEVELS):
             return
@@ -459,7 +487,10 @@ class ObjectAnalysis(Analysis):
             node = self.plan.nodes[index]
             if node.kind not in ("object", "class"):
                 continue
-            patterns = set(vars(value)) if self.matching and node.kind == "object" else set()
+            names = vars(value) if node.kind == "object" else {}
+            patterns = set(names) if self.matching else set()
+            classes = (type(value) if node.kind == "object" else value).__mro__[:-1]
+            found |= self.journals.settle(index, names, classes, self.matching)
             for name in sorted(self.local_attributes | patterns):
                 if (index, name) in self.settled:
                     continue

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from srcgrad.boundary import Changed
 from srcgrad.tracing.conversion.classes import adopt
-from srcgrad.tracing.trace import CURRENT
+from srcgrad.tracing.trace import ASK, CURRENT, Watched
 
 __all__ = ["Edge", "Hidden", "Node", "Plan", "rebuild", "wrapped_functions"]
 
@@ -19,7 +19,8 @@ __all__ = ["Edge", "Hidden", "Node", "Plan", "rebuild", "wrapped_functions"]
 class Hidden(NamedTuple):
     """A value that is read at each call: `path` says where ("global W", "closure alpha of helper"), `kind` what it is.
 
-    `kind` is "array", "float", "complex", "numpy scalar", or "floats": those of a container, as an array.
+    `kind` is "array", "float", "complex", "numpy scalar", "generator", "floats" (those of a container, as an array) or
+    "journal": it is only written.
     """
 
     path: str
@@ -65,6 +66,8 @@ class Plan:
     nodes: list[Node] = field(default_factory=list)
     edges: list[Edge] = field(default_factory=list)
     namespaces: list[int] = field(default_factory=list)
+    stores: bool = False
+    """Whether it is known how the attributes of objects are stored, which only few functions do."""
 
     def dirty(self) -> list[bool]:
         """For each node, whether it reaches a hidden input."""
@@ -266,6 +269,15 @@ class _Copier:
         found = [edge for edge in edges if edge.source == "class attribute" and self._replaced(edge)]
         return {edge.key[1]: self._value(edge) for edge in found}
 
+    def _owner(self, node: Node) -> tuple[Any, ...]:
+        """What stores attributes of an object when the program runs, and of which attributes nothing else is read."""
+        edges = [self.plan.edges[edge] for edge in node.edges]
+        owner = next((edge for edge in edges if edge.source == "owner"), None)
+        if owner is None:
+            return () if self.plan.stores else (ASK,)
+        read = frozenset(edge.key for edge in edges if edge.source == "attribute" and edge.hidden is None)
+        return self._value(owner), read
+
     def _copy(self, index: int) -> Any:
         if index not in self.copies:
             node, original = self.plan.nodes[index], self.objects[index]
@@ -291,7 +303,6 @@ class _Copier:
             self.copies[index] = tuple.__new__(type(original), self._items(index, original, node).values())
             adopt(self.copies[index])
             return self.copies[index]
-        watched: Any
         if node.kind == "object":
             copy = object.__new__(type(original))
             copy.__dict__.update(original.__dict__)
@@ -299,21 +310,26 @@ class _Copier:
             copy.__dict__.update(self._held(index, "attribute", original.__dict__, node))
             copy.__dict__.update(self._shared(index, node))
             adopt(copy)
-            watched = copy.__dict__
-        else:
-            watched = self.copies[index] = copied_set(original) if isinstance(original, set) else original.copy()
-            if not isinstance(original, set):
-                for key, value in self._items(index, original, node).items():
-                    watched[key] = value
-        watch(watched, node.label)
-        return self.copies[index]
+            watch(copy.__dict__, node.label, *self._owner(node))
+            return copy
+        copied: Any = copied_set(original) if isinstance(original, set) else original.copy()
+        self.copies[index] = copied
+        if not isinstance(original, set):
+            for key, value in self._items(index, original, node).items():
+                copied[key] = value
+        watch(copied, node.label)
+        return copied
 
 
-def watch(copied: Any, label: str) -> None:
-    """Have the trace in progress note what it changes of a copy of a captured container."""
+def watch(copied: Any, label: str, owner: Any = None, guarded: frozenset[str] = frozenset()) -> None:
+    """Have the trace in progress note what it changes of a copy of a captured container, or of an object.
+
+    ``owner``: what stores attributes of the user's object, all but those that are ``guarded``.
+    """
     trace = CURRENT.get()
     if trace is not None:
-        trace.watched.append((copied, dict(copied) if isinstance(copied, dict) else list(copied), label))
+        before = dict(copied) if isinstance(copied, dict) else list(copied)
+        trace.watched.append(Watched(copied, before, label, owner, guarded))
 
 
 def rebuild(plan: Plan, function: Any, replacements: Sequence[object]) -> Any:

@@ -26,6 +26,10 @@ from srcgrad.ir.types import ArrayType
 from srcgrad.tracing.guards import Guide
 from srcgrad.tracing.layout import Strides
 
+STORES: Final = "="
+"""What a trace asks for by `Unread` that stores attributes of captured objects."""
+ASK: Final = object()
+"""The owner of attributes that is there when the trace has asked for it."""
 FOLD_LIMIT = 64
 """Operations on literals whose result has at most this many elements are evaluated while tracing."""
 
@@ -125,6 +129,18 @@ class Doubt(NamedTuple):
     """Reshaping it gives a view or a copy."""
     memory: bool = False
     """It is an array without axes, which is changed in place, or a number, which is not."""
+
+
+class Watched(NamedTuple):
+    """A copy of a captured container, or the attributes of one of an object, and what it held at first."""
+
+    copy: Any
+    before: Any
+    label: str
+    owner: Any = None
+    """What stores the attributes of the user's object when the program runs: `journals.Owner`, `ASK`, or None."""
+    guarded: frozenset[str] = frozenset()
+    """The attributes whose values are guards, so that they must not change."""
 
 
 class RaisingSite:
@@ -236,8 +252,8 @@ class Trace:
         """How many times what is traced is written out, for the loops around it that are."""
         self.attributes: frozenset[str] | None = None
         """The attributes that guards watch, if the function computes names of attributes."""
-        self.watched: list[tuple[Any, Any, str]] = []
-        """Copies of captured containers, what they held at first, and what they are called."""
+        self.watched: list[Watched] = []
+        """Copies of captured containers and objects."""
         self.snapshots: weakref.WeakSet[Any] = weakref.WeakSet() if parent is None else parent.snapshots
         """What was noted of variables to be restored: no reference of the program's own."""
         self.states: weakref.WeakSet[Any] = weakref.WeakSet() if parent is None else parent.states
