@@ -72,6 +72,8 @@ class Classified:
         """What native code reads, or hands on."""
         others = needed - arrays
         """What NumPy reads."""
+        inside: set[Value] = set()
+        """What loops that Python runs read."""
         needed |= self.joined
         arrays |= self.joined
         left = []
@@ -79,7 +81,10 @@ class Classified:
             first = operation.results[0] if operation.results else None
             if first in self.inlined or (first in self.views and first not in needed):
                 continue
-            if first in self.views and self.is_shown(operation, first, first in arrays, first in others):
+            repeated = first in inside and operation.op.name == "broadcast"  # kernels would copy it at each trip
+            if first in self.views and (
+                self.is_shown(operation, first, first in arrays, first in others) or (repeated and self.native)
+            ):
                 self.shown.add(first)
                 self.kept.add(first)
                 continue
@@ -91,7 +96,10 @@ class Classified:
                 arrays.add(self.aliases[operation][0])
                 continue
             needed.update(operation.operands)
-            (arrays if self.is_native(operation) else others).update(operation.operands)
+            native = self.is_native(operation)
+            (arrays if native else others).update(operation.operands)
+            if operation.regions and not native:
+                inside.update(operation.operands)
             self.kept.update(operation.results)
         self.left = left[::-1]
         self.kept |= needed & self.inlined

@@ -10,15 +10,26 @@ from srcgrad.ir.core import Literal, Operation, Value
 from srcgrad.ir.types import TapeType
 
 
+def is_noticed(operation: Operation) -> bool:
+    """Whether it is to be told from outside when an operation comes: it has an effect, or may not end."""
+    if operation.op.effect or operation.op.name == "while":
+        return True
+    return any(is_noticed(inner) for region in operation.regions for inner in region.operations)
+
+
 def ordered(operations: Sequence[Operation]) -> tuple[list[int], list[list[int]]]:
-    """For each operation how many others it waits for, and those that wait for it."""
+    """For each operation how many others it waits for, and those that wait for it.
+
+    Effects keep their order; a loop without any has a place among them only by what it reads, so that the adjoint of a
+    loop can stand with the loop, whose tape is native then, although a call of Python comes between them.
+    """
     producers = {value: index for index, operation in enumerate(operations) for value in operation.results}
     waiting = [0] * len(operations)
     readers: list[list[int]] = [[] for _ in operations]
     last = -1
     for index, operation in enumerate(operations):
         needed = {producers[value] for value in operation.operands if value in producers}
-        if operation.op.effect or operation.regions:
+        if is_noticed(operation):
             needed |= {last} - {-1}
             last = index
         waiting[index] = len(needed)
