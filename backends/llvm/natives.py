@@ -79,6 +79,8 @@ def role_of(operation: Operation) -> str:
     if operation.op is ALIAS:
         return "alias"
     name = operation.op.name
+    if name == "host_call":  # one that only raises an error
+        return "check"
     if name in CONTROL or name in ("check", "tape_length"):
         return name
     return "element" if is_element(operation) else "step"
@@ -120,7 +122,7 @@ class Natives:
         if operation.regions:
             return name in CONTROL and all(map(self.is_native_region, operation.regions))
         if operation.op.effect:
-            return False
+            return "raises" in operation.attrs
         if name in PIECED and pieces_of(operation) is not None:  # a loop reads the pieces, or a step copies them
             return True
         return is_element(operation) or self.find_step(operation)

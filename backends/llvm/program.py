@@ -524,8 +524,10 @@ class SectionWriter:
         self.e.start(after)
 
     def check(self, scope: Scope, operation: Operation) -> None:
-        (predicate,) = operation.operands
-        if in_memory(predicate.type):
+        predicate = operation.operands[0]
+        if operation.attrs.get("raises"):
+            self.require_true(self.e.invert(self.number(scope, predicate)))
+        elif in_memory(predicate.type):
             if predicate.type.size:
                 self.program.define("all")
                 pointer = self.pointer(scope, predicate)

@@ -49,7 +49,7 @@ def compiled(function: Function, sites: Any, key: str | None) -> Executable:
         return wrapped(written.made.function, written.kernels, library, sites, shown)
     if key is not None:
         programs.keep(key, written.entry(written.whole), written.symbols)
-    return Executable(written.kernels[0].load(library), shown)
+    return Executable(written.kernels[0].load(library, sites), shown)
 
 
 class Written:
@@ -149,9 +149,9 @@ class _Kernel:
             self.item, len(self.types), self.params, self.results, releases, self.as_tuple, status=self.fails
         )
 
-    def load(self, library: native.Library) -> Callable[..., Any]:
+    def load(self, library: native.Library, sites: Any) -> Callable[..., Any]:
         outputs = [value.type for value in self.item.outputs]
-        otherwise = _Otherwise(self.item, self) if isinstance(self.item, Section) else None
+        otherwise = _Otherwise(self.item, self, sites) if isinstance(self.item, Section) else None
         return native.kernel(
             library, self.item.name, self.types, self.params, outputs, self.results, self.as_tuple, otherwise
         )
@@ -160,8 +160,8 @@ class _Kernel:
 class _Otherwise:
     """The NumPy program of a section: it runs where the section cannot, and raises what there is to raise."""
 
-    def __init__(self, section: Section, kernel: _Kernel) -> None:
-        self.section = section
+    def __init__(self, section: Section, kernel: _Kernel, sites: Any) -> None:
+        self.section, self.sites = section, sites
         inputs = zip(section.inputs, kernel.params, strict=True)
         self.inputs = [(param, value.type.dtype) for value, param in inputs if not isinstance(value, Literal)]
         self.as_tuple = kernel.as_tuple
@@ -170,7 +170,7 @@ class _Otherwise:
 
     def __call__(self, *arguments: Any) -> Any:
         if self.executable is None:
-            self.executable = NUMPY.compile(self.section.program())
+            self.executable = NUMPY.compile(self.section.program(), self.sites)
         found = self.executable.run(*[np.asarray(arguments[k], dtype)[()] for k, dtype in self.inputs])
         return found[0] if len(found) == 1 and not self.as_tuple else found
 
@@ -195,7 +195,7 @@ def wrapped(
     file = f"<srcgrad {next(_numbers)} {program.name}>"
     names = program.namespace()
     names[SITES] = sites
-    names.update({kernel.item.name: kernel.load(library) for kernel in kernels})
+    names.update({kernel.item.name: kernel.load(library, sites) for kernel in kernels})
     exec(compile(program.text, file, "exec"), names)
     run = names[program.name]
     if any(operation.op is not FUSED for operation in function.operations):

@@ -86,7 +86,8 @@ class HostCall(SeveralResults):
     """Call the Python callable number ``site`` of the program; the results must have the types ``results``.
 
     The callables are given when the program runs: the language never holds one. Batched, it is called for one example
-    after the other.
+    after the other. ``raises``: there are no results, and all that the callable does is to raise an error where the
+    first operand, a truth value, is that.
     """
 
     effect = True

@@ -357,7 +357,7 @@ class Trace:
             self.builder.emit_operation(REGISTRY["check"], [predicate], said)
             return
         self.sites.append(UnboundSite(name))
-        attrs = {"site": len(self.sites) - 1, "results": ()}
+        attrs = {"site": len(self.sites) - 1, "results": (), "raises": False}
         self.builder.span = current_span()
         self.builder.emit_operation(REGISTRY["host_call"], [predicate], attrs)
 

@@ -170,13 +170,6 @@ def recursion(x: Any) -> Any:
     return halved(abs(x[2])) + x[0]
 
 
-@several("an error whose message shows values", "the message of an error holds traced values")
-def message(x: Any) -> Any:
-    if x[0] > 100:
-        raise ValueError(f"{x[0]} is large")
-    return np.sum(x)
-
-
 @several("a dict of texts indexed by a value", "is indexed by a traced value")
 def keyed(x: Any) -> Any:
     return np.sum(x) if {0: "sum", 1: "product"}[int(x[0] > 0)] == "sum" else np.prod(x)

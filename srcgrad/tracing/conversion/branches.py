@@ -13,7 +13,7 @@ from srcgrad.ir.types import BOOL, ArrayType
 from srcgrad.tracing.conversion.aliases import Way, Ways, array_storage, between, either, link, outlasting, settled
 from srcgrad.tracing.conversion.binding import FLAG, Flag, flag_of, is_pending, unchecked
 from srcgrad.tracing.conversion.classes import adopt_records
-from srcgrad.tracing.conversion.effects import answered, emit_check, emit_raise, raised_again
+from srcgrad.tracing.conversion.effects import answered, emit_check, emit_error, emit_raise, is_unfinished, raised_again
 from srcgrad.tracing.conversion.identity import Choice, note_choices
 from srcgrad.tracing.conversion.sites import mark, take
 from srcgrad.tracing.conversion.state import (
@@ -357,19 +357,30 @@ def if_(
 def raising(condition: Value, first: Block, second: Block, then: Callable[[], Any], orelse: Callable[[], Any]) -> None:
     """A block that ends with ``raise``: a check, behind which the other block runs without a condition."""
     for block in (first, second):
-        if block.error is not None and (has_effects(block.trace.builder.operations) or block.written()):
-            raise Refused("a block does something else before it raises an error", hint="raise the error first")
+        if block.error is not None and block.written():
+            raise Refused("a block changes an array before it raises an error", hint="raise the error first")
     held = from_value(condition, scalar=True)
     opposite: Any = np.logical_not(held)
-    if first.error is not None:
-        emit_raise(held, first.error)
-        if second.error is not None:
-            emit_raise(opposite, second.error)
-            raise Raised(second.error)
-        orelse()
-    elif second.error is not None:
-        emit_raise(opposite, second.error)
-        then()
+    for block, fails in ((first, held), (second, opposite)):
+        if block.error is None:
+            continue
+        if is_unfinished(block.error) or has_effects(block.trace.builder.operations):
+            raise_in_block(truth(fails), block)
+        else:
+            emit_raise(fails, block.error)
+    if first.error is not None and second.error is not None:
+        raise Raised(RuntimeError("one of two errors was raised"))
+    (orelse if first.error is not None else then)()
+
+
+def raise_in_block(condition: Value, block: Block) -> None:
+    """All that a block does, before it raises an error with numbers that it may have computed."""
+    assert block.error is not None
+    with entered(block.trace):
+        emit_error(literal(True, ArrayType(BOOL)), block.error)
+    nothing, outer = Block("else"), lifted_by(block.trace)
+    nothing.end()
+    emit_region("cond", [condition, *outer], {}, [region_of(b.trace, [], outer, []) for b in (block, nothing)])
 
 
 def join_blocks(condition: Value, first: Block, second: Block, state: State) -> list[Choice]:
@@ -569,8 +580,9 @@ def assert_(test: Callable[[], Any], message: Callable[[], Any] | None) -> None:
             raise_assertion(message)
         return
     said = message() if message is not None else ""
-    if isinstance(said, Text):
-        said.refuse()
+    if isinstance(said, (Text, Tracer)):
+        emit_raise(np.logical_not(from_value(truth(condition), scalar=True)), AssertionError(said))  # type: ignore[arg-type]
+        return
     emit_check(from_value(truth(condition), scalar=True), "AssertionError", str(said))
 
 

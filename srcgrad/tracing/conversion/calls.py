@@ -337,6 +337,10 @@ def construct(cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 def constructed(cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    if issubclass(cls, BaseException) and is_user_function(inspect.getattr_static(cls, "__init__")):
+        error = cls.__new__(cls, *args, **kwargs)
+        followed(cls.__init__)(error, *args, **kwargs)
+        return error
     if type(cls) not in (type, ABCMeta) or inspect.getattr_static(cls, "__new__") is not vars(object)["__new__"]:
         return cls(*args, **kwargs)
     initialise: Any = inspect.getattr_static(cls, "__init__")

@@ -15,9 +15,8 @@ from srcgrad.ir.opdef import REGISTRY
 from srcgrad.ir.ops.effects import ERROR_KINDS
 from srcgrad.ir.types import BOOL
 from srcgrad.tracing.conversion.state import Inside, Raised, truth, unknown
-from srcgrad.tracing.trace import CURRENT, RaisingSite, Refused, current_span, current_trace
+from srcgrad.tracing.trace import CURRENT, RaisingSite, current_span, current_trace
 from srcgrad.tracing.tracer import Tracer, as_tracer, cast_value
-from srcgrad.tracing.unasked import attribute
 
 
 def innermost_attempt() -> Any:
@@ -60,20 +59,13 @@ def fail_if(condition: Any, make: Callable[[], BaseException]) -> bool:
 
 
 def raised_again(error: BaseException) -> BaseException:
-    """What to raise for an error that a ``try`` does not catch: in a block on a traced condition it ends the block.
-
-    Raises:
-        Refused: its message holds traced values, and no ``try`` around this one is going to run it again.
-    """
+    """What to raise for an error that a ``try`` does not catch: in a block on a traced condition it ends the block."""
     trace = current_trace()
     if trace.attempts:
         trace.attempts[-1].raised.append(error)
         return error
     if not trace.region:
         return error
-    unfinished = any(isinstance(a, Tracer) or attribute(type(a), "__srcgrad_unfinished__") for a in error.args)
-    if unfinished and innermost_attempt() is None:
-        raise Refused("the message of an error holds traced values")
     return Raised(error)
 
 
@@ -115,6 +107,14 @@ def emit_check(predicate: Any, kind: str, message: str) -> None:
     trace.builder.emit_operation(REGISTRY["check"], [value], {"message": message, "kind": kind})
 
 
+def is_unfinished(error: BaseException) -> bool:
+    """Whether the message of an error holds traced values."""
+    from srcgrad.tracing.conversion.texts import Text, tracers_in  # which is written with this module
+
+    held = [*error.args, *vars(error).values()]
+    return bool(tracers_in(held)) or any(isinstance(item, Text) for item in held)
+
+
 def emit_raise(condition: Tracer, error: BaseException) -> None:
     """Raise a user's error when the program runs and the condition holds."""
     name = type(error).__name__
@@ -124,25 +124,47 @@ def emit_raise(condition: Tracer, error: BaseException) -> None:
         return
     for other in _WHERE.get():
         condition = np.logical_and(condition, other)
-    emit_call(RaiseSite(error), [truth(condition)])
+    emit_error(truth(condition), error)
+
+
+def emit_error(condition: Value, error: BaseException) -> None:
+    """Raise an error as it is when the program runs, with the numbers in its message."""
+    site = RaiseSite(error)
+    operands = [condition, *[tracer.read() for tracer in site.made.tracers]]
+    site.made.tracers = []
+    emit_call(site, operands, raises=True)
 
 
 class RaiseSite(RaisingSite):
-    """The callable of an operation that raises a user's error."""
+    """The callable of an operation that raises a user's error, with the numbers that its message is made of."""
 
     def __init__(self, error: BaseException) -> None:
+        from srcgrad.tracing.conversion.texts import HostSite  # which is written with this module
+
         self.error = error.with_traceback(None)
+        self.made = HostSite(self.finished, (error.args, vars(error)), {})
 
-    def __call__(self, raised: Any) -> None:
+    def finished(self, args: tuple[Any, ...], names: dict[str, Any]) -> BaseException:
+        """Another error with these: what the class's own code would make of them it has made."""
+        found = type(self.error).__new__(type(self.error), *args)
+        found.args = args
+        vars(found).update(names)
+        found.__cause__, found.__suppress_context__ = self.error.__cause__, self.error.__suppress_context__
+        return found
+
+    def __call__(self, raised: Any, *values: Any) -> None:
         if raised:
-            raise self.error.with_traceback(None)
+            raise self.finished(*self.made.given(values)) if values else self.error.with_traceback(None)
 
 
-def emit_call(site: Callable[..., None], operands: Sequence[Value]) -> None:
-    """Call back into Python when the program runs, in the order of the user's code."""
+def emit_call(site: Callable[..., None], operands: Sequence[Value], raises: bool = False) -> None:
+    """Call back into Python when the program runs, in the order of the user's code.
+
+    ``raises``: only to raise an error, where the first operand is true.
+    """
     trace = current_trace()
     trace.sites.append(site)
-    attrs = {"site": len(trace.sites) - 1, "results": ()}
+    attrs = {"site": len(trace.sites) - 1, "results": (), **({"raises": True} if raises else {})}
     trace.builder.span = current_span()
     trace.builder.emit_operation(REGISTRY["host_call"], operands, attrs)
 

@@ -122,12 +122,16 @@ class HostSite:
         self.kinds = [(tracer.scalar, tracer.weak) for tracer in self.tracers]
         self.options = options
 
-    def __call__(self, *values: Any) -> None:
+    def given(self, values: Sequence[Any]) -> list[Any]:
+        """The arguments with the numbers of a run."""
         numbers = {
             key: as_python(value, scalar, weak)
             for key, value, (scalar, weak) in zip(self.keys, values, self.kinds, strict=True)
         }
-        self.function(*[attached(argument, numbers) for argument in self.arguments], **self.options)
+        return [attached(argument, numbers) for argument in self.arguments]
+
+    def __call__(self, *values: Any) -> None:
+        self.function(*self.given(values), **self.options)
 
 
 def known_arguments(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
