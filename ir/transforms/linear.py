@@ -306,10 +306,9 @@ def add_part(s: LinearEmitter, parts: list[Tangent], part: Lin) -> None:
         if isinstance(known, Lin) and known.mask is part.mask:
             parts[place] = s.add(known, part)
             return
-    if len(parts) < PATH_LIMIT:
-        parts.append(part)
-    else:
-        parts[-1] = s.add(parts[-1], part)
+    if len(parts) == PATH_LIMIT:  # the oldest one is what a loop carries, into which numbers are added one by one
+        parts[0] = s.add(parts[0], parts.pop(1))
+    parts.append(part)
 
 
 def total(s: LinearEmitter, parts: Sequence[Tangent]) -> Tangent:

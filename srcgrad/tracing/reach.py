@@ -26,7 +26,7 @@ from srcgrad.tracing.alike import items_of, same_items, value_key
 from srcgrad.tracing.analysis import Analysis
 from srcgrad.tracing.bytecode import Refusal, Scope, Step
 from srcgrad.tracing.conversion.calls import is_distribution
-from srcgrad.tracing.conversion.classes import twin_of
+from srcgrad.tracing.conversion.classes import may_have_twin, twin_of
 from srcgrad.tracing.conversion.convert import convert_code, is_user_function, library_file
 from srcgrad.tracing.frozen import contents
 from srcgrad.tracing.hosts import LEVELS, LOGGERS_KNOW, is_global_cache, is_host_function, is_logger
@@ -136,8 +136,15 @@ def is_record_tuple(cls: type) -> bool:
     return record_fields(cls) is not None and is_generated(inspect.getattr_static(cls, "__new__"))
 
 
+def is_namespace(cls: type) -> bool:
+    """Whether objects of a class of the standard library are attributes and nothing else."""
+    return cls is types.SimpleNamespace or (cls.__module__, cls.__qualname__) == ("argparse", "Namespace")
+
+
 def is_user_class(cls: type) -> bool:
     """Whether a class and its bases are plain classes or named tuples of the user's, whose code can be looked at."""
+    if is_namespace(cls):
+        return True
     if type(cls) not in (type, ABCMeta):
         return False
     for base in cls.__mro__[:-1]:
@@ -175,6 +182,8 @@ class ObjectAnalysis(Analysis):
         """The records that are."""
         self.named: set[int] = set()
         """The classes that something holds, besides their instances."""
+        self.loose: set[int] = set()
+        """Those of these that code does not only call."""
         self.unread: list[Member] = []
         """The members of classes that nothing is known to call."""
         self.resolutions: list[Resolution] = []
@@ -301,7 +310,7 @@ class ObjectAnalysis(Analysis):
         self.require(f"{unchanged}{check}()")
 
     def guard_class(self, cls: type, expression: str, path: str) -> int | None:
-        if not is_user_class(cls):
+        if not is_user_class(cls) or (is_namespace(cls) and not expression.startswith("type(")):
             return super().guard_class(cls, expression, path)
         known = id(cls) in self.node_of
         index = self.node(cls)
@@ -363,6 +372,8 @@ class ObjectAnalysis(Analysis):
         return True
 
     def visit_class(self, index: int, cls: type) -> None:
+        if is_namespace(cls):
+            return
         for number, base in enumerate(cls.__mro__[:-1]):
             if base in (ABC, Generic, tuple):
                 continue
@@ -434,6 +445,8 @@ class ObjectAnalysis(Analysis):
         finally:
             self.journals.only = ""
         self.journals.looked_up(index, scope, step)
+        if isinstance(value, type) and id(value) in self.node_of and not step.called:
+            self.loose.add(self.node_of[id(value)])
         return value, name
 
     def read(self, holder: int, source: str, key: Any, value: Any, expression: str, path: str) -> int:
@@ -447,6 +460,8 @@ class ObjectAnalysis(Analysis):
             return edge
         if source not in ("class", "argument class") and isinstance(value, type) and id(value) in self.node_of:
             self.named.add(self.node_of[id(value)])
+            if source not in ("global", "cell"):
+                self.loose.add(self.node_of[id(value)])
         return edge
 
     def require_converted(self, index: int, scope: Scope, value: Any, name: str) -> None:
@@ -612,4 +627,15 @@ class ObjectAnalysis(Analysis):
             if self.plan.nodes[index].kind == "cached" and (dirty or self.reads_values(index)):
                 raise Refusal(f"{self.plan.nodes[index].label} is cached and reads what can change")
             if dirty and self.plan.nodes[index].kind == "class":
-                raise Refusal(f"a method of {self.plan.nodes[index].label} reads arrays or floats from outside")
+                self.require_twin(index)
+
+    def require_twin(self, index: int) -> None:
+        """A method of a class leads to what a trace replaces: its objects find a copy of it, in a twin of the class."""
+        cls, label = self.objects[index], self.plan.nodes[index].label
+        inner = [found for base in cls.__mro__[:-1] for found in map(wrapped, list(vars(base).values())) if found]
+        reached = [found.function.__code__ for found in inner if id(found.function) in self.node_of]
+        if any("__class__" in code.co_freevars for code in reached):
+            raise Refusal(f"{label} uses super() or __class__, and a method of it reads what can change from outside")
+        handed = index in self.loose or "__class__" in self.local_attributes or id(type) in self.constant_of
+        if handed or not may_have_twin(cls):
+            raise Refusal(f"a method of {label} reads what can change from outside, and {label} is not only called")

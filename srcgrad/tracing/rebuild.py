@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from srcgrad.boundary import Changed
-from srcgrad.tracing.conversion.classes import adopt
+from srcgrad.tracing.conversion.classes import adopt, twin_with
 from srcgrad.tracing.trace import ASK, CURRENT, Watched
 
 __all__ = ["Edge", "Hidden", "Node", "Plan", "rebuild", "wrapped_functions"]
@@ -102,6 +102,20 @@ def member_function(cls: type, key: tuple[int, str]) -> Any:
         if not isinstance(member, types.FunctionType) and hasattr(member, part):
             member = getattr(member, part)
     return member
+
+
+def is_first(cls: type, number: int, name: str) -> bool:
+    """Whether objects of a class find a name in its base of that number."""
+    return not any(name in vars(base) for base in cls.__mro__[:number])
+
+
+def wrapped_again(member: Any, function: Any) -> Any:
+    """A function as the member of a class that it is a copy of."""
+    if isinstance(member, property):
+        return property(function, member.fset, member.fdel, member.__doc__)
+    if isinstance(member, (classmethod, staticmethod, functools.cached_property)):
+        return type(member)(function)
+    return function
 
 
 def _namespace(owner: Any) -> dict[str, Any]:
@@ -197,9 +211,13 @@ class _Copier:
         # on demand.
         for index, node in enumerate(self.plan.nodes):
             if self.dirty[index] and node.kind == "function":
+                if index in self.copies:
+                    continue
                 self.copies[index] = self._shell(self.objects[index], node)
             elif self.dirty[index] and node.kind == "module":
                 self.copies[index] = types.ModuleType(self.objects[index].__name__)
+            elif self.dirty[index] and node.kind == "class":
+                self.copies[index] = self._twin(self.objects[index], node)
         for edge in self.plan.edges:
             if edge.source == "global" and self._replaced(edge):
                 self.globals[edge.holder][edge.key] = self._value(edge)
@@ -229,6 +247,22 @@ class _Copier:
         copy.__qualname__, copy.__doc__, copy.__module__ = original.__qualname__, original.__doc__, original.__module__
         copy.__dict__.update(original.__dict__)
         return copy
+
+    def _twin(self, cls: type, node: Node) -> type:
+        """The class with the methods that lead to hidden inputs replaced, for the trace in progress."""
+        members: dict[str, Any] = {}
+        edges = [self.plan.edges[edge] for edge in node.edges]
+        for edge in sorted([edge for edge in edges if edge.source == "member"], key=lambda edge: edge.key[0]):
+            number, name = edge.key
+            if edge.node is None or not self.dirty[edge.node] or not is_first(cls, number, name):
+                continue
+            if edge.node not in self.copies:
+                self.copies[edge.node] = self._shell(self.objects[edge.node], self.plan.nodes[edge.node])
+            members[name] = wrapped_again(vars(cls.__mro__[number])[name], self.copies[edge.node])
+        twin, trace = twin_with(cls, members), CURRENT.get()
+        if trace is not None:
+            trace.twins[cls] = twin
+        return twin
 
     def _fill(self, copy: types.FunctionType, node: Node, index: int) -> None:
         original = self.objects[index]
@@ -304,7 +338,8 @@ class _Copier:
             adopt(self.copies[index])
             return self.copies[index]
         if node.kind == "object":
-            copy = object.__new__(type(original))
+            cls: Any = type(original)
+            copy = cls.__new__(cls)
             copy.__dict__.update(original.__dict__)
             self.copies[index] = copy
             copy.__dict__.update(self._held(index, "attribute", original.__dict__, node))

@@ -244,6 +244,8 @@ class Trace:
         """What the program's ``host_call`` operations call, by number."""
         self.adopted: list[Any] = parent.adopted if region and parent is not None else []
         """Objects that are of the twins of their classes for now: `conversion.classes`."""
+        self.twins: dict[type, type] = {} if parent is None else parent.twins
+        """Twins of classes whose methods read what the trace has in place of the user's."""
         self.rolled: list[str] = [] if parent is None else parent.rolled
         """What became of the loops, for `explain`."""
         self.outermost: Any = None

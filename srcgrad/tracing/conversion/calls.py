@@ -343,10 +343,12 @@ def constructed(cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
         return error
     if type(cls) not in (type, ABCMeta) or inspect.getattr_static(cls, "__new__") is not vars(object)["__new__"]:
         return cls(*args, **kwargs)
-    initialise: Any = inspect.getattr_static(cls, "__init__")
+    trace = CURRENT.get()
+    found = cls if trace is None else trace.twins.get(cls, cls)
+    initialise: Any = inspect.getattr_static(found, "__init__")
     if is_generated(initialise):
         kwargs = with_defaults(cls, args, kwargs)
-        finish = inspect.getattr_static(cls, "__post_init__", None)
+        finish = inspect.getattr_static(found, "__post_init__", None)
         if not is_user_function(finish) or not cls.__dictoffset__:
             return cls(*args, **kwargs)
         instance: Any = object.__new__(cls)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import dis
+import inspect
 import types
 from abc import ABCMeta
 from collections.abc import Sequence
@@ -50,7 +51,7 @@ def adopt(instance: Any) -> None:
         return
     if "__srcgrad_original__" in vars(cls) or is_registered(cls):
         return
-    twin = twin_of(cls)
+    twin = trace.twins.get(cls) or twin_of(cls)
     if twin is None:
         return
     try:
@@ -100,6 +101,29 @@ def twin_of(cls: type) -> type | None:
     if known is None or len(known[0]) != len(found) or any(a is not b for a, b in zip(known[0], found, strict=True)):
         known = TWINS[cls] = found, made_twin(cls, members)
     return known[1]
+
+
+def twin_with(cls: type, members: dict[str, Any]) -> type:
+    """A twin for one trace, with some of the members replaced: these read what the trace has in place of the user's."""
+    own = {name: (converted(x) if is_implicit(name, x) else None) or x for name, x in members.items()}
+
+    def make(twin: Any, *args: Any, **kwargs: Any) -> Any:
+        instance = object.__new__(twin)
+        trace = CURRENT.get()
+        if trace is not None:  # it is the user's class's when the trace ends
+            trace.adopted.append(instance)
+        return instance
+
+    names = {name: getattr(cls, name) for name in ("__module__", "__qualname__", "__doc__")}
+    marks = {"__slots__": (), "__srcgrad_original__": cls, "__hash__": cls.__hash__, "__new__": make}
+    return type(cls)(cls.__name__, (twin_of(cls) or cls,), {**names, **own, **marks})
+
+
+def may_have_twin(cls: type) -> bool:
+    """Whether a class can be replaced by a twin wherever it makes objects."""
+    implicit = any(ACCESS.intersection(vars(base)) for base in cls.__mro__[:-1])
+    plain = type(cls) in (type, ABCMeta) and inspect.getattr_static(cls, "__new__") is vars(object)["__new__"]
+    return plain and not implicit and not is_registered(cls) and not hasattr(cls.__init_subclass__, "__func__")
 
 
 def is_implicit(name: str, member: Any) -> bool:

@@ -340,3 +340,20 @@ def test_a_random_function_of_updates(seed: int, how: str) -> None:
 @pytest.mark.parametrize("seed", range(20))
 def test_a_random_function_of_updates_with_control_flow(seed: int, how: str) -> None:
     check_structured(seed + 30_000, kinds=UPDATES)
+
+
+@pytest.mark.parametrize("reads", [5, 12])
+def test_the_adjoint_of_many_reads_adds_numbers_to_what_a_loop_carries(reads: int) -> None:
+    """From eight reads of an array in a trip on, each trip added arrays as long as that."""
+
+    def f(v: Any) -> Any:
+        total = 0.0
+        for i in range(len(v) // reads):
+            for k in range(reads):
+                total += v[reads * i + k] ** 2 * (k + 1)
+        return total
+
+    v = normal(1, reads * 40)
+    np.testing.assert_allclose(sg.grad(f)(v), 2 * v * (np.arange(v.size) % reads + 1))
+    text = str(sg.explain(sg.grad(f))(v)).partition("--- derivative ir")[2].partition("--- optimised ir")[0]
+    assert f"f64[{v.size}] = add " not in text and f"f64[{v.size}] = scatter_add" in text
