@@ -14,6 +14,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from srcgrad.errors import ArgumentError, AxisError, DTypeError, IndexingError, ShapeError, UnsupportedError
+from srcgrad.tracing.trace import current_trace
 from srcgrad.tracing.tracer import Tracer, as_tracer, broadcast_tracer, emit, from_value
 from srcgrad.tracing.ufuncs import REDUCTIONS, call, require_no_objects, require_traced_out, store
 
@@ -261,6 +262,10 @@ def apply_at(ufunc: np.ufunc, target: Any, index: Any, *values: Any) -> None:
         add_at(target, index, -as_tracer(values[0]) if ufunc is np.subtract else values[0])
         return
     parts = index if isinstance(index, tuple) else (index,)
+    unknown = any(isinstance(part, Tracer) and part.dtype.kind in "iu" for part in parts)
+    if unknown and not current_trace().concrete and values:
+        apply_in_a_loop(ufunc, target, index, values)
+        return
     known = tuple(part.concrete("ufunc.at") if isinstance(part, Tracer) else part for part in parts)
     places = np.arange(target.size).reshape(target.shape)[known]
     updates = [broadcast_tracer(as_tracer(value), places.shape).reshape(-1) for value in values]
@@ -271,6 +276,21 @@ def apply_at(ufunc: np.ufunc, target: Any, index: Any, *values: Any) -> None:
         if not np.can_cast(found.dtype, target.dtype, "same_kind"):
             raise DTypeError(f"cannot cast ufunc {ufunc.__name__!r} output from {found.dtype} to {target.dtype}")
         elements[places[chosen]] = found
+
+
+def apply_in_a_loop(ufunc: np.ufunc, target: Tracer, index: Any, values: Sequence[Any]) -> None:
+    """``ufunc.at`` of indices that are known when the program runs."""
+    from srcgrad.tracing.conversion.calls import followed  # which is written with the rules
+    from srcgrad.tracing.functions.written_loops import apply_each
+
+    places = as_tracer(np.arange(target.size).reshape(target.shape))[index]
+    given = [broadcast_tracer(as_tracer(value), places.shape).reshape(-1) for value in values]
+    dtype = call(ufunc, target.reshape(-1)[:0], *[value[:0] for value in given]).dtype
+    if not np.can_cast(dtype, target.dtype, "same_kind"):
+        raise DTypeError(f"cannot cast ufunc {ufunc.__name__!r} output from {dtype} to {target.dtype}")
+    elements = target.reshape(-1).copy()
+    followed(apply_each)(ufunc, elements, places.reshape(-1), *given)
+    target[...] = elements.reshape(target.shape)
 
 
 def occurrences(places: Any) -> list[Any]:
