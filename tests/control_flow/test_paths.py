@@ -488,6 +488,18 @@ def test_only_the_largest_element_decides_the_path_of_bincount(minlength: int, t
         compiled(weights, places)
 
 
+@pytest.mark.filterwarnings("error::srcgrad.RetraceWarning")
+def test_bincount_has_one_path_for_all_that_the_given_bins_hold(traces: list[str]) -> None:
+    """Each largest element had its own, and after eight of them the function was traced at each call."""
+    slope = sg.grad(lambda w, places: np.sum(np.bincount(places, w, minlength=40) ** 2))
+    for largest in range(1, 40, 3):
+        places, w = np.arange(60) % largest, np.cos(np.arange(60.0))
+        np.testing.assert_allclose(slope(w, places), 2 * np.bincount(places, w)[places])
+    assert len(traces) == 1
+    places[7] = 90
+    np.testing.assert_allclose(slope(w, places), 2 * np.bincount(places, w)[places])
+
+
 @pytest.mark.parametrize("places", [np.ones(3), np.ones(3, np.uint64), np.ones((2, 2), int), np.array(1), np.zeros(0)])
 def test_what_bincount_does_not_take_is_numpys_error(places: Any) -> None:
     try:

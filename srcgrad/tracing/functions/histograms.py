@@ -29,16 +29,19 @@ def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
     w: Any = None if weights is None else as_array(weights)
     if w is not None and w.shape != places.shape:
         raise ShapeError("The weights and list don't have the same length.")
-    largest = largest_place(places) if places.size else -1
+    largest = largest_place(places, least) if places.size else -1
     shares = np.ones(places.shape, np.int64) if w is None else cast(w, np.float64)
     return added(largest + 1, cast(places, np.int64), as_tracer(shares), least)
 
 
-def largest_place(places: Any) -> int:
-    """The largest element of a vector; if one is negative, NumPy's error."""
+def largest_place(places: Any, least: int) -> int:
+    """The largest element of a vector, or ``least - 1`` beyond that; if one is negative, NumPy's error.
+
+    So there is one answer, and one program, where the caller says how many bins there are.
+    """
     number = places.number()
     if number is None:
-        known = np.where(np.min(places) < 0, -1, np.max(places).astype(np.int64))
+        known = np.where(np.min(places) < 0, -1, np.maximum(np.max(places).astype(np.int64), least - 1))
         number = as_tracer(known).concrete("np.bincount")
     elif number.min() < 0:
         number = -1
