@@ -122,7 +122,7 @@ class Later(Model):
 
 
 MODEL, LATER = Model(), Later()
-METHODS = [name for name in vars(Model) if name not in ("__module__", "__doc__", "add", "scale", "__mul__", "fixed")]
+METHODS = [name for name in vars(Model) if name[:2] != "__" and name not in ("add", "scale", "fixed")] + ["__call__"]
 OTHERS = ["by_super", "by_the_class", "asks_for_the_class"]
 
 
