@@ -102,6 +102,8 @@ class Transformed(VectorCalled, Building):  # type: ignore[misc]
 
     def learn(self) -> None:
         """Begin with what calls of other objects with this transform of the same code have found."""
+        self.turned = False
+        """Whether calls have found that what the function reads can be watched in converted code alone."""
         self.learned = found = learned(code_of(self.f), type(self), self.backend, self.options)
         self.fast: dict[tuple[Any, ...], tuple[Known | Together, Program]] = found.fast.copy()
         self.answered: dict[Runner, int] = {}
@@ -276,6 +278,7 @@ class Transformed(VectorCalled, Building):  # type: ignore[misc]
                 continue
             if isinstance(program, Retrace):
                 return self.retrace(job, args, kwargs, program.reason)
+            self.turned |= way.converted and not verdicts[:-1]
             if not hidden and not kwargs and not job.extras:
                 self.remember(args, captures, program)
             if program.native:
@@ -315,7 +318,7 @@ class Transformed(VectorCalled, Building):  # type: ignore[misc]
 
     def ways(self) -> tuple[Way, ...]:
         """The ways in which this function is traced, the one most likely to give a program first."""
-        return CONVERTED_FIRST if prefers_conversion(self.f) else CONVERTED_LAST
+        return CONVERTED_FIRST if self.turned or prefers_conversion(self.f) else CONVERTED_LAST
 
     def remember(self, args: tuple[Any, ...], captures: Known, program: Program) -> None:
         """Let later calls on arrays and floats of the same types find the program without looking at structures."""

@@ -123,7 +123,6 @@ class Later(Model):
 
 MODEL, LATER = Model(), Later()
 METHODS = [name for name in vars(Model) if name[:2] != "__" and name not in ("add", "scale", "fixed")] + ["__call__"]
-OTHERS = ["by_super", "by_the_class", "asks_for_the_class"]
 
 
 def of_a_captured_object(name: str) -> Callable[[Any], Any]:
