@@ -204,6 +204,8 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
                 return FUNCTIONS[function](*args, **kwargs)
             function = followed(library_code(function) or function)
         owner = attribute(function, "__self__")
+        if type(owner) is np.ufunc:
+            return function(*with_arrays(function, args), **kwargs)
         if type(owner) is str and getattr(str, function.__name__) in CALLS:
             return CALLS[getattr(str, function.__name__)](owner, *args, **kwargs)
         if type(owner) is np.ndarray and traced_among(args, kwargs):
@@ -391,7 +393,8 @@ def followed(thing: Any) -> Any:
 def ruled(thing: Any) -> Any:
     """What Python is to call for a function that it is handed: a built-in one would not know traced values."""
     plain = (numpys(thing) if type(thing) is types.FunctionType else None) or thing
-    return functools.partial(call, plain) if type(plain) in PLAIN_KINDS and plain in CALLS else followed(plain)
+    known = type(plain) in PLAIN_KINDS and (plain in CALLS or type(attribute(plain, "__self__")) is np.ufunc)
+    return functools.partial(call, plain) if known else followed(plain)
 
 
 def constant_array(array: Any) -> Tracer:
@@ -446,6 +449,12 @@ def joined(builder: Any, key: Any) -> Any:
 def listed(x: Any) -> bool:
     """Whether this is a list with traced values."""
     return isinstance(x, SEQUENCES) and contains_tracer(x)
+
+
+def with_arrays(method: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Arguments of a method of a ufunc with arrays for lists of traced values, which it would not look into."""
+    many = {"reduce": 1, "accumulate": 1, "reduceat": 1, "outer": 2}.get(method.__name__, 0)
+    return (*(as_tracer(x) if listed(x) else x for x in args[:many]), *args[many:])
 
 
 def zero_like(x: Any) -> Any:
