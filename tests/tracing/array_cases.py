@@ -361,6 +361,10 @@ SORTING: list[Case] = [
     ("lexsort", lambda x, y: np.lexsort((x, y)), (V, np.array([1, 0, 1, 0, 0]))),
     ("linspace from a weak number", lambda x: np.linspace(0.0, np.max(x), 3), (np.float32([1.0, 2.5]),)),
     ("logspace from a weak number", lambda x: np.logspace(0, np.max(x), 3), (np.float32([1.0, 2.5]),)),
+    ("logspace of bases", lambda b: np.logspace(0.5, 1.0, 3, base=b), (np.array([2.0, 3.0]),)),
+    ("logspace of one base", lambda b: np.logspace(0.5, np.float32(1.0), 3, base=b), (np.array([2.0]),)),
+    ("logspace of bases along another axis", lambda b, s: np.logspace(s, 1.0, 4, base=b, axis=-1), (M[:, :1] + 9, V)),
+    ("logspace of bases and ends", lambda b, s: np.logspace(s, s[:1], 2, False, b, axis=1), (M[0] + 9, M)),
     ("geomspace from a number", lambda x: np.geomspace(1.0, np.max(x), 3), (np.float32([1.0, 2.5]),)),
     ("lexsort of numbers", lambda x: x * np.lexsort((x, x)) + np.lexsort((x,), axis=0), (np.float64(2.0),)),
     (
