@@ -8,8 +8,6 @@ import functools
 import importlib
 import inspect
 import itertools
-import math
-import re
 import sys
 import types
 import warnings
@@ -20,7 +18,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from srcgrad.errors import ShapeError, UnsupportedError
+from srcgrad.errors import UnsupportedError
 from srcgrad.tracing.conversion.classes import adopt, adopt_records, give_back, original
 from srcgrad.tracing.conversion.convert import (
     asks_in_vain,
@@ -32,7 +30,7 @@ from srcgrad.tracing.conversion.convert import (
 from srcgrad.tracing.conversion.draws import drawn, is_draw
 from srcgrad.tracing.conversion.filled import filled_of, require_fixed
 from srcgrad.tracing.conversion.sources import Unconvertible
-from srcgrad.tracing.functions.registry import as_array, broadcast_shape
+from srcgrad.tracing.conversion.vectorized import vectorized
 from srcgrad.tracing.guards import answer
 from srcgrad.tracing.hosts import is_global_cache, is_logger, later, runs_later
 from srcgrad.tracing.indexing import holds_tracer
@@ -287,8 +285,8 @@ def call_object(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
         if trace is not None and not trace.concrete and static_key(found, lambda _: False, True) is None:
             raise Refused(f"{function.__name__} keeps the {type(found).__name__} that it gives, which can change")
         return found
-    if type(function) is np.vectorize and traced_among(args, {}) and not (kwargs or function.excluded):
-        return by_element(function.pyfunc, args) if function.signature is None else by_core(function, args)
+    if type(function) is np.vectorize and traced_among(args, kwargs):
+        return vectorized(function, args, kwargs, call)
     if is_distribution(function) and traced_among(args, kwargs):
         return distributions().Frozen(function, args, kwargs)
     if type(function).__module__.startswith("scipy.interpolate.") and traced_among(args, kwargs):
@@ -300,35 +298,6 @@ def call_object(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     if is_user_function(method):
         return followed(method)(function, *args, **kwargs)
     return function(*args, **kwargs)
-
-
-def by_element(function: Any, args: Sequence[Any]) -> Any:
-    """``np.vectorize(function)(*args)``."""
-    arrays: Any = np.broadcast_arrays(*map(as_tracer, args))
-    flat = [array.ravel() for array in arrays]
-    values = [as_tracer(call(function, *(array[k] for array in flat))) for k in range(flat[0].size)]
-    result: Any = np.stack(values)
-    return result.reshape(arrays[0].shape)
-
-
-def by_core(function: Any, args: Sequence[Any]) -> Any:
-    """A call of ``np.vectorize`` with a signature: the function is called for each place of the axes in front."""
-    inputs, _, outputs = function.signature.replace(" ", "").partition("->")
-    ranks = [len(re.findall(r"\w+", core)) for core in re.findall(r"\(([^()]*)\)", inputs)]
-    arrays: list[Any] = [as_array(argument) for argument in args]
-    if len(arrays) != len(ranks) or any(x.ndim < rank for x, rank in zip(arrays, ranks, strict=True)):
-        raise ShapeError(f"the arguments do not fit the signature {function.signature} of np.vectorize")
-    front = broadcast_shape([x.shape[: x.ndim - rank] for x, rank in zip(arrays, ranks, strict=True)])
-    arrays = [
-        np.broadcast_to(x, front + x.shape[x.ndim - rank :]).reshape((-1, *x.shape[x.ndim - rank :]))
-        for x, rank in zip(arrays, ranks, strict=True)
-    ]
-    found = [call(function.pyfunc, *(x[k] for x in arrays)) for k in range(math.prod(front))]
-    several = outputs.count("(") > 1
-    columns: list[Any] = list(zip(*found, strict=True)) if several else [found]
-    stacked: list[Any] = [np.stack([as_array(item) for item in column]) for column in columns]
-    results = tuple(x.reshape(front + x.shape[1:]) for x in stacked)
-    return results if several else results[0]
 
 
 def construct(cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
