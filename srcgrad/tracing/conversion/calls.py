@@ -282,7 +282,7 @@ def call_object(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
         return call(function.__wrapped__, *args, **kwargs)  # a cache would keep traced values
     if is_global_cache(function):
         found, trace = function(*args, **kwargs), CURRENT.get()
-        if trace is not None and not trace.concrete and static_key(found, lambda _: False, True) is None:
+        if trace is not None and not trace.concrete and not is_constant(found):
             raise Refused(f"{function.__name__} keeps the {type(found).__name__} that it gives, which can change")
         return found
     if type(function) is np.vectorize and traced_among(args, kwargs):
@@ -298,6 +298,15 @@ def call_object(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     if is_user_function(method):
         return followed(method)(function, *args, **kwargs)
     return function(*args, **kwargs)
+
+
+def is_constant(found: Any) -> bool:
+    """Whether what a cache gives stays what it is: SciPy's caches give modules of its own too, by which it calls."""
+    if type(found) is tuple:
+        return all(map(is_constant, found))
+    if type(found) is types.ModuleType:
+        return found.__name__.partition(".")[0] in ("numpy", "scipy")
+    return static_key(found, lambda _: False, True) is not None
 
 
 def construct(cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
