@@ -30,6 +30,7 @@ __all__ = [
     "IntegerInputError",
     "InternalError",
     "LeakedTracerError",
+    "MatrixError",
     "MissingRuleError",
     "MutationError",
     "NoAttributeError",
@@ -104,6 +105,10 @@ class SrcgradError(Exception):
 
 class ShapeError(SrcgradError, ValueError):
     """Shapes that do not fit: `x @ w` of f64[4,3] and f64[2,3]."""
+
+
+class MatrixError(SrcgradError, np.linalg.LinAlgError):
+    """No matrices, or not square ones, for a function of `np.linalg` that needs them: `np.linalg.inv` of f64[2,3]."""
 
 
 class DTypeError(SrcgradError, TypeError):

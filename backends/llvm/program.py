@@ -9,6 +9,7 @@ LLVM compiles in linear time: what another part reads lies in memory.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -24,6 +25,7 @@ from srcgrad.backends.llvm.kinds import is_zero
 from srcgrad.backends.llvm.loops import Compute, Constant, Group, Iota, Load
 from srcgrad.backends.llvm.natives import role_of
 from srcgrad.backends.llvm.planning import ALIGNMENT, Plan, Root, bytes_of, in_memory, rounded
+from srcgrad.backends.llvm.writing import rounds
 from srcgrad.ir.core import Literal, Operation, Value
 from srcgrad.ir.types import ArrayType, TapeType, real_dtype
 
@@ -469,7 +471,18 @@ class SectionWriter:
                 scope.env[value] = self.load(self.slot(value), value.type.dtype)
 
     def inline(self, scope: Scope, group: Group) -> None:
-        """A group of one point, written where it stands."""
+        """A group of one point, written where it stands: with no product in a sum that LLVM finds, if it rounds."""
+        rounding = any(isinstance(item, Compute) and rounds(item.operation) for item in group.statements)
+        with self.e.strict() if rounding else nullcontext():
+            values = self.statements_of(scope, group)
+        for store in group.stores:
+            output, number = group.outputs[store.output], values[store.statement]
+            if in_memory(output.type):
+                self.store(self.offset(self.target(scope, output), store.line.offset * number.dtype.itemsize), number)
+            else:
+                scope.env[output] = number
+
+    def statements_of(self, scope: Scope, group: Group) -> list[Number]:
         e = self.e
         e.outlined, e.divides = group.outlined, group.divides()
         values: list[Number] = []
@@ -488,12 +501,7 @@ class SectionWriter:
             else:
                 assert isinstance(item, Compute)
                 values.append(scalars.emit(e, item.operation, [values[k] for k in item.operands], item.function))
-        for store in group.stores:
-            output, number = group.outputs[store.output], values[store.statement]
-            if in_memory(output.type):
-                self.store(self.offset(self.target(scope, output), store.line.offset * number.dtype.itemsize), number)
-            else:
-                scope.env[output] = number
+        return values
 
     def step(self, scope: Scope, operation: Operation) -> None:
         name, step = self.program.use_step(operation), self.program.step(operation)[1]

@@ -5,7 +5,7 @@ first, and what it gives to several ends waits for the last of them: in long gro
 what is needed is noted from the ends, and then written as the program has it, arrays just before what reads them first.
 
 A sum holds the product that it alone reads: where LLVM decides what has one rounding, that depends on its level, and on
-what is in the same block.
+what is in the same block. One that is rounded to a whole number holds none.
 
 What shows pieces of arrays is computed from all of these, each where it is within bounds: arrays are read there alone,
 and what is computed of them elsewhere is left for what the other pieces are, or for zero.
@@ -43,6 +43,7 @@ from srcgrad.ir.types import ArrayType, DType
 
 _SUMS: Final = {"add": ("product_plus", "product_plus"), "sub": ("product_minus", "minus_product")}
 """What a sum becomes, of which the first or the second operand is a product."""
+_ROUNDINGS: Final = frozenset({"floor", "ceil", "trunc", "rint"})
 
 
 class _Product(NamedTuple):
@@ -86,6 +87,9 @@ class GroupWriter:
         """Products that are left to the sums which read them."""
         self.taken: dict[Where, dict[Operation, int]] = {}
         """By place and sum the one that it is to hold."""
+        self.rounded: set[Value] = set()
+        """What is rounded to whole numbers: a sum that is, or that such a sum holds, holds no product, since one digit
+        more makes it another number, as of ``floor(n * q - 1)`` where ``n * q`` rounds to a whole number."""
         self.functions: dict[Operation, tuple[tuple[Value, ...], str]] = {}
         """What `joined` has found."""
         self.loads: dict[tuple[Value, Line, Bounds], int] = {}
@@ -124,6 +128,8 @@ class GroupWriter:
             rank, given = len(where.places), producer.operands
             if producer.op.name in JOINED:
                 given, _ = self.joined(producer)
+            if rounds(producer):
+                self.rounded.add(given[0])
             for operand in given:
                 if operand.producer is None:
                     continue
@@ -181,6 +187,10 @@ class GroupWriter:
     def compute(self) -> None:
         """All that is wanted, as the program has it: what it reads is there by then, or an array."""
         self.wanted.sort(key=itemgetter(0))
+        if self.rounded:
+            for _, value, _ in reversed(self.wanted):
+                if value in self.rounded and value.producer is not None and value.producer.op.name in _SUMS:
+                    self.rounded.update(value.producer.operands)
         here: Where | None = None
         for _, value, where in self.wanted:
             if where is not here:
@@ -219,7 +229,8 @@ class GroupWriter:
     # --- products and the sums that read them ------------------------------------------------------
     def is_left(self, product: Operation, where: Where, reader: Operation, taken: dict[Operation, int]) -> bool:
         """Whether this is a product that is left to its reader, a sum: one is, if it can one along all axes."""
-        if not is_product(product) or reader.results[0].type.dtype not in (F32, F64):
+        held = reader.results[0]
+        if not is_product(product) or held.type.dtype not in (F32, F64) or held in self.rounded:
             return False
         if product.op.name in JOINED and self.joined(product)[1]:
             return False
@@ -381,6 +392,13 @@ def is_product(operation: Operation) -> bool:
     """Whether an operation is one product, of its first operand with its last."""
     name = operation.op.name
     return name in ("mul", "square") or (name == "integer_pow" and operation.attrs["y"] == 2)
+
+
+def rounds(operation: Operation) -> bool:
+    """Whether an operation makes a whole number of one that may be none."""
+    if operation.op.name == "cast":
+        return operation.results[0].type.dtype.kind in "iu" and operation.operands[0].type.dtype.kind == "f"
+    return operation.op.name in _ROUNDINGS
 
 
 def axes_of(item: Statement) -> int:

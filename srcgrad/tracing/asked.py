@@ -46,6 +46,8 @@ def library_function(ruled: bool = False) -> str | None:
             wrapped = [frame.f_locals.get(name) for name in frame.f_code.co_freevars]  # by a decorator
             functions = [item for item in wrapped if isinstance(item, types.FunctionType)]
             names = [(module, frame.f_code.co_qualname), *((item.__module__, item.__qualname__) for item in functions)]
+            if frame.f_code.co_name == "__call__":  # of an object that stands for a function
+                names.append((module, str(getattr(frame.f_locals.get("self"), "__name__", ""))))
             found = next(filter(None, (public_name(*name, ruled) for name in names)), found)
         elif package != "srcgrad":
             break

@@ -143,40 +143,57 @@ class Entries(NamedTuple):
 
 
 def normalise(x: Tracer, index: Any) -> Entries:
-    entries = list(index) if isinstance(index, tuple) else [index]
-    expanded: list[Any] = []
-    for entry in entries:
-        if is_array_index(entry):
-            places = entry if isinstance(entry, Tracer) else as_index_array(entry)
-            if places.dtype == np.bool_ and not places.ndim:
-                number = places.concrete("a boolean index") if isinstance(places, Tracer) else places
-                expanded.append(Whole(np.arange(int(number))))
-                continue
-            if places.dtype == np.bool_:
-                expanded.extend(nonzero(places, x, sum(map(is_axis, expanded))))
-                continue
-            if places.dtype.kind not in "iu":
-                if places.size == 0 and not isinstance(places, Tracer):
-                    places = places.astype(np.int64)
-                else:
-                    raise IndexingError("arrays used as indices must be of integer (or boolean) type")
-            expanded.append(places)
-        elif isinstance(entry, (int, np.integer)):
-            expanded.append(int(entry))
-        elif entry is None or entry is Ellipsis or isinstance(entry, slice):
-            expanded.append(entry)
+    given = [index_entry(entry) for entry in (index if isinstance(index, tuple) else [index])]
+    places = spread(given, x.ndim)
+    entries: list[Any] = []
+    gap = None
+    for entry in places:
+        if entry is Ellipsis:
+            gap = len(entries)
+        elif is_mask(entry):
+            entries.extend(nonzero(entry, x, sum(map(is_axis, entries))))
         else:
-            expanded.append(index_number(entry))
-    used = sum(map(is_axis, expanded))
-    if used > x.ndim:
-        raise IndexingError(f"too many indices for array: array is {x.ndim}-dimensional, but {used} were indexed")
-    fill = [slice(None)] * (x.ndim - used)
-    places = [k for k, entry in enumerate(expanded) if entry is Ellipsis]
+            entries.append(entry)
+    return Entries(entries, gap)
+
+
+def index_entry(entry: Any) -> Any:
+    """What stands in an index, read: slices, ints, None, `...`, `Whole`, arrays of integers and masks."""
+    if is_array_index(entry):
+        places = entry if isinstance(entry, Tracer) else as_index_array(entry)
+        if places.dtype == np.bool_ and not places.ndim:
+            number = places.concrete("a boolean index") if isinstance(places, Tracer) else places
+            return Whole(np.arange(int(number)))
+        if places.dtype.kind in "biu":
+            return places
+        if places.size == 0 and not isinstance(places, Tracer):
+            return places.astype(np.int64)
+        raise IndexingError("arrays used as indices must be of integer (or boolean) type")
+    if isinstance(entry, (int, np.integer)):
+        return int(entry)
+    if entry is None or entry is Ellipsis or isinstance(entry, slice):
+        return entry
+    return index_number(entry)
+
+
+def spread(given: list[Any], ndim: int) -> list[Any]:
+    """An index with slices for the axes that it does not name; an ellipsis is kept where there are none of them.
+
+    A mask names as many axes as it has.
+    """
+    used = sum(entry.ndim if is_mask(entry) else is_axis(entry) for entry in given)
+    if used > ndim:
+        raise IndexingError(f"too many indices for array: array is {ndim}-dimensional, but {used} were indexed")
+    places = [k for k, entry in enumerate(given) if entry is Ellipsis]
     if len(places) > 1:
         raise IndexingError("an index can only have a single ellipsis ('...')")
-    at = places[0] if places else len(expanded)
-    entries = expanded[:at] + fill + expanded[at + bool(places) :]
-    return Entries(entries, at if places and not fill else None)
+    at = places[0] if places else len(given)
+    fill: list[Any] = [slice(None)] * (ndim - used)
+    return given[:at] + (fill or given[at : at + 1]) + given[at + 1 :]
+
+
+def is_mask(entry: Any) -> bool:
+    return isinstance(entry, (Tracer, np.ndarray)) and entry.dtype == np.bool_ and entry.ndim > 0
 
 
 def is_axis(entry: Any) -> bool:

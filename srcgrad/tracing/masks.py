@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from srcgrad.tracing.guards import guided
-from srcgrad.tracing.indexing import mask_mismatch, stored
+from srcgrad.tracing.indexing import mask_mismatch, spread, stored
 from srcgrad.tracing.parts import Chosen, Part
 from srcgrad.tracing.ragged import Ragged, aligned, refused
 from srcgrad.tracing.trace import CURRENT
@@ -53,31 +53,32 @@ class Selection(NamedTuple):
 
 
 def selection_of(x: Tracer, index: Any) -> Selection | None:
-    """What ``x[index]`` selects, if the index is a mask that is not known, beside slices or behind integers.
+    """What ``x[index]`` selects, if there is one mask in the index that is not known, beside slices and integers.
 
     Raises:
-        IndexingError: the mask has another shape than what it indexes.
+        IndexingError: the mask has another shape than what it indexes, or there are too many indices.
     """
-    entries = list(index) if isinstance(index, tuple) else [index]
-    masks = [k for k, entry in enumerate(entries) if is_open(entry)]
-    if len(masks) != 1 or guided(CURRENT.get()):
+    given = list(index) if isinstance(index, tuple) else [index]
+    if sum(map(is_open, given)) != 1 or guided(CURRENT.get()):
         return None
-    (at,) = masks
-    holds = entries[at]
-    before, after = entries[:at], entries[at + 1 :]
-    if before == [Ellipsis]:
-        before = [slice(None)] * (x.ndim - holds.ndim - len(after))
-    slices = all(map(is_slice, before))
-    if not (slices or all(map(is_number, before))) or not all(map(is_slice, after)):
+    if not all(entry is None or entry is Ellipsis or is_open(entry) or is_plain(entry) for entry in given):
         return None
-    axis = len(before) if slices else 0
-    view = x[tuple(before)] if before else x
+    entries = spread(given, x.ndim)
+    at = next(k for k, entry in enumerate(entries) if is_open(entry))
+    holds, before, after = entries[at], entries[:at], [entry for entry in entries[at + 1 :] if entry is not Ellipsis]
+    first = sum(entry is not None and entry is not Ellipsis for entry in before)
+    if holds.shape != x.shape[first : first + holds.ndim]:
+        raise mask_mismatch(holds, x, first)
+    left = [entry for entry in before if entry is not Ellipsis]
+    view = x[(*left, *[slice(None)] * holds.ndim, *after)] if left or after else x
     if not isinstance(view, Tracer) or view.scalar:
         return None
-    if after:
-        view = view[(*[slice(None)] * (axis + holds.ndim), *after)]
-    if holds.shape != view.shape[axis : axis + holds.ndim]:
-        raise mask_mismatch(holds, view, axis)
+    axis = sum(not is_number(entry) for entry in left)
+    picked = [k for k, entry in enumerate(entries) if k == at or is_number(entry)]
+    if picked != list(range(picked[0], picked[-1] + 1)):  # NumPy puts what they select first
+        masked = range(axis, axis + holds.ndim)
+        view = view.transpose([*masked, *(k for k in range(view.ndim) if k not in masked)])
+        axis = 0
     return Selection(view, axis, holds)
 
 
@@ -86,10 +87,15 @@ def is_open(entry: Any) -> bool:
     return isinstance(entry, Tracer) and entry.dtype == np.bool_ and entry.ndim > 0 and entry.number() is None
 
 
-def is_slice(entry: Any) -> bool:
+def is_plain(entry: Any) -> bool:
+    """Whether this is an integer, or a slice without traced bounds."""
+    if is_number(entry):
+        return True
     bounds = (entry.start, entry.stop, entry.step) if isinstance(entry, slice) else (entry,)
     return isinstance(entry, slice) and not any(isinstance(bound, Tracer) for bound in bounds)
 
 
 def is_number(entry: Any) -> bool:
-    return isinstance(entry, (int, np.integer)) or (isinstance(entry, Tracer) and entry.scalar)
+    if isinstance(entry, Tracer):
+        return entry.scalar and entry.dtype != np.bool_
+    return isinstance(entry, (int, np.integer)) and not isinstance(entry, bool)

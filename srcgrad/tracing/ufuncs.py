@@ -400,6 +400,10 @@ def install_operators() -> None:
 def rounded(self: Tracer, digits: int | None = None) -> Any:
     """The builtin ``round``: an integer without ``digits``."""
     if digits is None:
+        if self.scalar:
+            from srcgrad.tracing.conversion.numbers import require_finite  # which is built on the operators
+
+            require_finite(self)
         return np.rint(self).astype(np.int64)
     result: Any = np.round(self, digits)
     return from_value(result.read(), scalar=True, weak=True) if self.weak else result

@@ -158,19 +158,42 @@ class DiagonalView(ReadOnlyView):
     axis1: int
     axis2: int
 
-    def forward(self, trace: Trace, base: Value) -> Value:
+    def perm(self, rank: int) -> tuple[int, ...]:
+        """The two axes before all others."""
         axes = (self.axis1, self.axis2)
-        perm = (*axes, *(axis for axis in range(base.type.rank) if axis not in axes))
-        front = trace.emit(REGISTRY["transpose"], [base], {"perm": perm})
-        rows, columns = front.type.static_shape[:2]
+        return (*axes, *(axis for axis in range(rank) if axis not in axes))
+
+    def places(self, trace: Trace, base: Value) -> list[Value]:
+        rows, columns = (base.type.static_shape[axis] for axis in (self.axis1, self.axis2))
         start, stop = max(-self.offset, 0), min(rows, columns - self.offset)
         places = np.arange(start, max(start, stop))
-        indices = [trace.constant(places), trace.constant(places + self.offset)]
-        diagonal = trace.emit(REGISTRY["gather"], [front, *indices], {"axis": 0})
+        return [trace.constant(places), trace.constant(places + self.offset)]
+
+    def forward(self, trace: Trace, base: Value) -> Value:
+        front = trace.emit(REGISTRY["transpose"], [base], {"perm": self.perm(base.type.rank)})
+        diagonal = trace.emit(REGISTRY["gather"], [front, *self.places(trace, base)], {"axis": 0})
         return trace.emit(REGISTRY["transpose"], [diagonal], {"perm": (*range(1, diagonal.type.rank), 0)})
 
     def apply(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         return array.diagonal(self.offset, self.axis1, self.axis2)
+
+
+@dataclass(frozen=True)
+class WritableDiagonalView(DiagonalView):
+    """The diagonal as ``np.einsum`` shows it, which may be written through."""
+
+    def backward(self, trace: Trace, base: Value, new: Value) -> Value:
+        perm, rank = self.perm(base.type.rank), new.type.rank
+        front = trace.emit(REGISTRY["transpose"], [base], {"perm": perm})
+        rows = trace.emit(REGISTRY["transpose"], [new], {"perm": (rank - 1, *range(rank - 1))})
+        written = trace.emit(REGISTRY["scatter_set"], [front, rows, *self.places(trace, base)], {"axis": 0})
+        inverse = tuple(int(axis) for axis in np.argsort(perm))
+        return trace.emit(REGISTRY["transpose"], [written], {"perm": inverse})
+
+    def apply(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        view = super().apply(array)
+        view.flags.writeable = array.flags.writeable
+        return view
 
 
 @dataclass(frozen=True)

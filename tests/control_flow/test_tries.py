@@ -320,3 +320,37 @@ def test_what_cannot_be_one_program_is_right_all_the_same() -> None:
                     np.testing.assert_allclose(sg.value_and_grad(function, backend=backend)(x)[0], function(x))
         with pytest.raises(ArgumentError, match="cannot be one program"):
             sg.jit(function, strict=True)(points[0])
+
+
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+def test_a_block_may_write_before_it_raises_what_nothing_handles(backend: str) -> None:
+    """One program: where the error is raised it ends, and under `jit` the caller's array is as Python leaves it."""
+
+    def f(x: Any) -> Any:
+        y = x * 1.0
+        for k in range(3):
+            if x[0] > k + 1:
+                y[0] = 3.0 * y[0]
+                x[1] = 7.0
+                if x[2] > 0:
+                    raise ValueError("no")
+            y[k] *= x[k]
+        return np.sum(y * y)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", sg.RetraceWarning)
+        run, slope = sg.jit(f, backend=backend), sg.grad(f, backend=backend)
+        for start in ([0.5, 1.0, 2.0], [2.5, 1.0, -2.0], [2.5, 1.0, 2.0]):
+            x, seen = np.array(start), np.array(start)
+            if start[0] > 1 and start[2] > 0:
+                for call in (run, f):
+                    with pytest.raises(ValueError, match="no"):
+                        call(x if call is run else seen)
+                with pytest.raises(ValueError, match="no"):
+                    slope(np.array(start))
+            else:
+                np.testing.assert_allclose(run(x), f(seen), rtol=1e-14)
+                step = 1e-6 * np.array([1.0, 0.5, -0.3])
+                difference = (f(np.array(start) + step) - f(np.array(start) - step)) / 2
+                np.testing.assert_allclose(slope(np.array(start)) @ step, difference, rtol=1e-6)
+            np.testing.assert_array_equal(x, seen)

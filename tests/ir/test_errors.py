@@ -32,6 +32,7 @@ PYTHON_BASES: dict[str, tuple[type[Exception], ...]] = {
     "IntegerInputError": (TypeError,),
     "InternalError": (RuntimeError,),
     "LeakedTracerError": (TypeError,),
+    "MatrixError": (np.linalg.LinAlgError,),
     "MissingRuleError": (TypeError,),
     "MutationError": (ValueError,),
     "NoAttributeError": (AttributeError,),

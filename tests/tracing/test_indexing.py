@@ -526,3 +526,36 @@ def test_random_programs_of_views_and_mutation(data: Any, steps: int, concrete: 
     assert len(found) == len(expected)
     for (value, _), wanted in zip(found, expected, strict=True):
         np.testing.assert_array_equal(value, wanted)
+
+
+def zeroed(x: Any) -> Any:
+    np.einsum("ii->i", x)[...] = 0.0
+    return x
+
+
+def scaled(x: Any) -> Any:
+    diagonal = np.einsum("ii->i", x)
+    diagonal *= x[0]
+    x[0, 0] += 1.0
+    return x, diagonal * 2.0
+
+
+def rows_of_a_diagonal(x: Any) -> Any:
+    y = np.multiply.outer(x, x)
+    shown = np.einsum("ijkj->kij", y)
+    shown[0] = np.sin(shown[1])
+    np.einsum("ijij->ji", y)[...] += x
+    np.einsum("ij->ji", x)[1] *= 2.0
+    return y, x
+
+
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+@pytest.mark.parametrize("program", [zeroed, scaled, rows_of_a_diagonal])
+def test_what_einsum_shows_of_one_array_may_be_written_through(program: Any, backend: str) -> None:
+    start = np.random.default_rng(0).standard_normal((3, 3))
+    x, seen = start.copy(), start.copy()
+    compare(lambda x: program(x.copy()), (start,))
+    directional(lambda x: program(x.copy()), (start,))
+    sg.jit(program, backend=backend)(x)
+    program(seen)
+    np.testing.assert_allclose(x, seen, rtol=1e-14)

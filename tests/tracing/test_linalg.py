@@ -11,7 +11,7 @@ import scipy.linalg
 
 import srcgrad as sg
 from srcgrad.backends.numpy.evaluate import evaluate
-from srcgrad.errors import ShapeError, UnsupportedError
+from srcgrad.errors import MatrixError, ShapeError, UnsupportedError
 from srcgrad.ir.transforms.linearize import jvp
 from srcgrad.testing import check_grads
 from srcgrad.tracing.tracer import FUNCTIONS
@@ -133,15 +133,15 @@ def test_errors_are_linalg_errors_as_in_numpy(case: Case) -> None:
 
 
 REFUSED: list[tuple[str, Any, type[Exception]]] = [
-    ("det of a vector", lambda x: np.linalg.det(x[0]), ShapeError),
-    ("det of a rectangle", lambda x: np.linalg.det(x[:2]), ShapeError),
+    ("det of a vector", lambda x: np.linalg.det(x[0]), MatrixError),
+    ("det of a rectangle", lambda x: np.linalg.det(x[:2]), MatrixError),
     ("qr raw", lambda x: np.linalg.qr(x, "raw"), UnsupportedError),
-    ("qr of a vector", lambda x: np.linalg.qr(x[0]), ShapeError),
+    ("qr of a vector", lambda x: np.linalg.qr(x[0]), MatrixError),
     ("norm order", lambda x: np.linalg.norm(x, 3), ShapeError),
     ("pinv rcond and rtol", lambda x: np.linalg.pinv(x, 1e-3, rtol=1e-3), ShapeError),
     ("pinv rcond array", lambda x: np.linalg.pinv(x, np.ones(2)), UnsupportedError),
-    ("lstsq rank", lambda x: np.linalg.lstsq(x[None], x[0]), ShapeError),
-    ("lstsq rows", lambda x: np.linalg.lstsq(x, x[:2]), ShapeError),
+    ("lstsq rank", lambda x: np.linalg.lstsq(x[None], x[0]), MatrixError),
+    ("lstsq rows", lambda x: np.linalg.lstsq(x, x[:2]), MatrixError),
     ("scipy structure", lambda x: L.solve(x, x, assume_a="banana"), ShapeError),
     ("scipy transposed", lambda x: L.solve(x * 1j, x, transposed=True), UnsupportedError),
     ("scipy qr pivoting", lambda x: L.qr(x, pivoting=True), UnsupportedError),
@@ -157,6 +157,45 @@ def test_refusal(case: tuple[str, Any, type[Exception]]) -> None:
     _, f, error = case
     with pytest.raises(error):
         run(f, (A,))
+
+
+NOT_SQUARE: dict[str, Any] = {
+    "det": np.linalg.det,
+    "inv": np.linalg.inv,
+    "slogdet": np.linalg.slogdet,
+    "cholesky": np.linalg.cholesky,
+    "eig": np.linalg.eig,
+    "eigh": np.linalg.eigh,
+    "eigvals": np.linalg.eigvals,
+    "eigvalsh": np.linalg.eigvalsh,
+    "matrix_power": lambda x: np.linalg.matrix_power(x, 2),
+    "solve": lambda x: np.linalg.solve(x, x[:, 0]),
+    "tensorsolve": lambda x: np.linalg.tensorsolve(x, x[:, 0]),
+    "lstsq": lambda x: np.linalg.lstsq(x, x[0]),
+    "inv of a vector": lambda x: np.linalg.inv(x[0]),
+    "svd of a vector": lambda x: np.linalg.svd(x[0]),
+    "cond of nothing": lambda x: np.linalg.cond(x[:0]),
+}
+
+
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+@pytest.mark.parametrize("name", NOT_SQUARE)
+def test_errors_of_matrices_that_are_not_square_are_linalg_errors(name: str, backend: str) -> None:
+    f, x = NOT_SQUARE[name], A[:2]
+    for call in (f, sg.jit(f, backend=backend), sg.grad(lambda x: np.sum(f(x)), backend=backend)):
+        with pytest.raises(np.linalg.LinAlgError):
+            call(x)
+
+
+def test_a_function_may_do_without_what_needs_a_square_matrix() -> None:
+    def f(x: Any) -> Any:
+        try:
+            return np.linalg.det(x)
+        except np.linalg.LinAlgError:
+            return np.sum(x**2)
+
+    np.testing.assert_array_equal(sg.grad(f)(A[:2]), 2 * A[:2])
+    np.testing.assert_allclose(sg.grad(f)(A), np.linalg.det(A) * np.linalg.inv(A).T, rtol=1e-10)
 
 
 @pytest.mark.parametrize(

@@ -136,6 +136,7 @@ WITHOUT_A_RULE: dict[str, Program] = {
     "scipy.ndimage.zoom": lambda x: ndimage.zoom(x, 2),
     "scipy.signal.upfirdn": lambda x: signal.upfirdn(x, x),
     "scipy.special.zeta": lambda x: special.zeta(x),
+    "scipy.special.sph_harm_y": lambda x: np.real(special.sph_harm_y(1, 0, x, 0.3)),
     "scipy.stats.mannwhitneyu": lambda x: stats.mannwhitneyu(x, x**2)[1],
     "np.testing.assert_allclose": lambda x: (np.testing.assert_allclose(x, x), x)[1],
 }

@@ -13,7 +13,15 @@ from srcgrad.ir.types import BOOL, ArrayType
 from srcgrad.tracing.conversion.aliases import Way, Ways, array_storage, between, either, link, outlasting, settled
 from srcgrad.tracing.conversion.binding import FLAG, Flag, flag_of, is_pending, unchecked
 from srcgrad.tracing.conversion.classes import adopt_records
-from srcgrad.tracing.conversion.effects import answered, emit_check, emit_error, emit_raise, is_unfinished, raised_again
+from srcgrad.tracing.conversion.effects import (
+    answered,
+    emit_check,
+    emit_error,
+    emit_raise,
+    innermost_attempt,
+    is_unfinished,
+    raised_again,
+)
 from srcgrad.tracing.conversion.identity import Choice, note_choices
 from srcgrad.tracing.conversion.sites import mark, take
 from srcgrad.tracing.conversion.state import (
@@ -355,9 +363,13 @@ def if_(
 
 
 def raising(condition: Value, first: Block, second: Block, then: Callable[[], Any], orelse: Callable[[], Any]) -> None:
-    """A block that ends with ``raise``: a check, behind which the other block runs without a condition."""
+    """A block that ends with ``raise``: a check, behind which the other block runs without a condition.
+
+    What the block has written is seen where a ``try`` handles the error, and nowhere else: the program ends.
+    """
+    handled = innermost_attempt() is not None
     for block in (first, second):
-        if block.error is not None and block.written():
+        if block.error is not None and handled and block.written():
             raise Refused("a block changes an array before it raises an error", hint="raise the error first")
     held = from_value(condition, scalar=True)
     opposite: Any = np.logical_not(held)

@@ -8,8 +8,6 @@ import functools
 import importlib
 import inspect
 import itertools
-import math
-import re
 import sys
 import types
 import warnings
@@ -20,7 +18,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from srcgrad.errors import ShapeError, UnsupportedError
+from srcgrad.errors import UnsupportedError
 from srcgrad.tracing.conversion.classes import adopt, adopt_records, give_back, original
 from srcgrad.tracing.conversion.convert import (
     asks_in_vain,
@@ -32,7 +30,7 @@ from srcgrad.tracing.conversion.convert import (
 from srcgrad.tracing.conversion.draws import drawn, is_draw
 from srcgrad.tracing.conversion.filled import filled_of, require_fixed
 from srcgrad.tracing.conversion.sources import Unconvertible
-from srcgrad.tracing.functions.registry import as_array, broadcast_shape
+from srcgrad.tracing.conversion.vectorized import vectorized
 from srcgrad.tracing.guards import answer
 from srcgrad.tracing.hosts import is_global_cache, is_logger, later, runs_later
 from srcgrad.tracing.indexing import holds_tracer
@@ -204,6 +202,8 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
                 return FUNCTIONS[function](*args, **kwargs)
             function = followed(library_code(function) or function)
         owner = attribute(function, "__self__")
+        if type(owner) is np.ufunc:
+            return function(*with_arrays(function, args), **kwargs)
         if type(owner) is str and getattr(str, function.__name__) in CALLS:
             return CALLS[getattr(str, function.__name__)](owner, *args, **kwargs)
         if type(owner) is np.ndarray and traced_among(args, kwargs):
@@ -282,11 +282,11 @@ def call_object(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
         return call(function.__wrapped__, *args, **kwargs)  # a cache would keep traced values
     if is_global_cache(function):
         found, trace = function(*args, **kwargs), CURRENT.get()
-        if trace is not None and not trace.concrete and static_key(found, lambda _: False, True) is None:
+        if trace is not None and not trace.concrete and not is_constant(found):
             raise Refused(f"{function.__name__} keeps the {type(found).__name__} that it gives, which can change")
         return found
-    if type(function) is np.vectorize and traced_among(args, {}) and not (kwargs or function.excluded):
-        return by_element(function.pyfunc, args) if function.signature is None else by_core(function, args)
+    if type(function) is np.vectorize and traced_among(args, kwargs):
+        return vectorized(function, args, kwargs, call)
     if is_distribution(function) and traced_among(args, kwargs):
         return distributions().Frozen(function, args, kwargs)
     if type(function).__module__.startswith("scipy.interpolate.") and traced_among(args, kwargs):
@@ -300,33 +300,13 @@ def call_object(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     return function(*args, **kwargs)
 
 
-def by_element(function: Any, args: Sequence[Any]) -> Any:
-    """``np.vectorize(function)(*args)``."""
-    arrays: Any = np.broadcast_arrays(*map(as_tracer, args))
-    flat = [array.ravel() for array in arrays]
-    values = [as_tracer(call(function, *(array[k] for array in flat))) for k in range(flat[0].size)]
-    result: Any = np.stack(values)
-    return result.reshape(arrays[0].shape)
-
-
-def by_core(function: Any, args: Sequence[Any]) -> Any:
-    """A call of ``np.vectorize`` with a signature: the function is called for each place of the axes in front."""
-    inputs, _, outputs = function.signature.replace(" ", "").partition("->")
-    ranks = [len(re.findall(r"\w+", core)) for core in re.findall(r"\(([^()]*)\)", inputs)]
-    arrays: list[Any] = [as_array(argument) for argument in args]
-    if len(arrays) != len(ranks) or any(x.ndim < rank for x, rank in zip(arrays, ranks, strict=True)):
-        raise ShapeError(f"the arguments do not fit the signature {function.signature} of np.vectorize")
-    front = broadcast_shape([x.shape[: x.ndim - rank] for x, rank in zip(arrays, ranks, strict=True)])
-    arrays = [
-        np.broadcast_to(x, front + x.shape[x.ndim - rank :]).reshape((-1, *x.shape[x.ndim - rank :]))
-        for x, rank in zip(arrays, ranks, strict=True)
-    ]
-    found = [call(function.pyfunc, *(x[k] for x in arrays)) for k in range(math.prod(front))]
-    several = outputs.count("(") > 1
-    columns: list[Any] = list(zip(*found, strict=True)) if several else [found]
-    stacked: list[Any] = [np.stack([as_array(item) for item in column]) for column in columns]
-    results = tuple(x.reshape(front + x.shape[1:]) for x in stacked)
-    return results if several else results[0]
+def is_constant(found: Any) -> bool:
+    """Whether what a cache gives stays what it is: SciPy's caches give modules of its own too, by which it calls."""
+    if type(found) is tuple:
+        return all(map(is_constant, found))
+    if type(found) is types.ModuleType:
+        return found.__name__.partition(".")[0] in ("numpy", "scipy")
+    return static_key(found, lambda _: False, True) is not None
 
 
 def construct(cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -397,7 +377,8 @@ def followed(thing: Any) -> Any:
 def ruled(thing: Any) -> Any:
     """What Python is to call for a function that it is handed: a built-in one would not know traced values."""
     plain = (numpys(thing) if type(thing) is types.FunctionType else None) or thing
-    return functools.partial(call, plain) if type(plain) in PLAIN_KINDS and plain in CALLS else followed(plain)
+    known = type(plain) in PLAIN_KINDS and (plain in CALLS or type(attribute(plain, "__self__")) is np.ufunc)
+    return functools.partial(call, plain) if known else followed(plain)
 
 
 def constant_array(array: Any) -> Tracer:
@@ -452,6 +433,12 @@ def joined(builder: Any, key: Any) -> Any:
 def listed(x: Any) -> bool:
     """Whether this is a list with traced values."""
     return isinstance(x, SEQUENCES) and contains_tracer(x)
+
+
+def with_arrays(method: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Arguments of a method of a ufunc with arrays for lists of traced values, which it would not look into."""
+    many = {"reduce": 1, "accumulate": 1, "reduceat": 1, "outer": 2}.get(method.__name__, 0)
+    return (*(as_tracer(x) if listed(x) else x for x in args[:many]), *args[many:])
 
 
 def zero_like(x: Any) -> Any:

@@ -60,7 +60,17 @@ def int_(x: Any = 0, /, *base: Any, **options: Any) -> Any:
         return int(x, *base, **options)
     if not unknown(x) and x.size == 1:
         return int(np.asarray(x.number()).reshape(())[()])
+    if x.size == 1:
+        require_finite(x)
     return python_number(x, INT64, "int")
+
+
+def require_finite(x: Tracer) -> None:
+    """What Python raises of a number of which it is to make a whole one."""
+    if x.dtype.kind == "f":
+        element: Any = x if x.scalar else x.reshape(())
+        emit_check(np.logical_not(np.isnan(element)), "ValueError", "cannot convert float NaN to integer")
+        emit_check(np.logical_not(np.isinf(element)), "OverflowError", "cannot convert float infinity to integer")
 
 
 @call_rule(bool)

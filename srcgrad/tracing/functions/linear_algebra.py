@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from srcgrad.errors import ShapeError, UnsupportedError
+from srcgrad.errors import MatrixError, ShapeError, UnsupportedError
 from srcgrad.ir.opdef import REGISTRY
 from srcgrad.ir.types import DType
 from srcgrad.tracing.functions.products import matmul
@@ -51,13 +51,13 @@ def linalg_dtype(*operands: Tracer) -> DType:
 
 def require_matrices(x: Tracer) -> None:
     if x.ndim < 2:
-        raise ShapeError(f"{x.ndim}-dimensional array given. Array must be at least two-dimensional")
+        raise MatrixError(f"{x.ndim}-dimensional array given. Array must be at least two-dimensional")
 
 
 def require_square(x: Tracer) -> None:
     require_matrices(x)
     if x.shape[-1] != x.shape[-2]:
-        raise ShapeError("Last 2 dimensions of the array must be square")
+        raise MatrixError("Last 2 dimensions of the array must be square")
 
 
 def square_matrices(x: Any) -> Any:
@@ -191,7 +191,7 @@ def cond(x: Any, p: Any = None) -> Any:
     """norm(x) norm(inv(x)); inf for a singular matrix, nan only where x has a nan."""
     a = as_array(x)
     if not a.size and a.ndim >= 2 and 0 in a.shape[-2:]:
-        raise np.linalg.LinAlgError("cond is not defined on empty arrays")
+        raise MatrixError("cond is not defined on empty arrays")
     if p is None or p in (2, -2):
         from srcgrad.tracing.functions.decompositions import spectral_cond
 
@@ -223,7 +223,7 @@ def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
         tensor = tensor.transpose([k for k in range(tensor.ndim) if k not in moved] + moved)
     shape = tensor.shape[right.ndim :]
     if math.prod(shape) != right.size:
-        raise ShapeError("Input arrays must satisfy the requirement prod(a.shape[b.ndim:]) == prod(a.shape[:b.ndim])")
+        raise MatrixError("Input arrays must satisfy the requirement prod(a.shape[b.ndim:]) == prod(a.shape[:b.ndim])")
     return solve(tensor.reshape((right.size, right.size)), right.ravel()).reshape(shape)
 
 
@@ -340,11 +340,11 @@ def least_squares(a: Any, b: Any, rcond: Any) -> tuple[Any, Any, Any, Any, Any]:
     """
     matrix, right = as_array(a), as_array(b)
     if matrix.ndim != 2 or right.ndim not in (1, 2):
-        raise ShapeError(
+        raise MatrixError(
             f"least squares of {matrix.type} and {right.type}: a matrix, and a vector or matrix are needed"
         )
     if matrix.shape[0] != right.shape[0]:
-        raise ShapeError(f"Incompatible dimensions: {matrix.type} and {right.type}")
+        raise MatrixError(f"Incompatible dimensions: {matrix.type} and {right.type}")
     dtype = linalg_dtype(matrix, right)
     matrix, right = cast(matrix, dtype), cast(right, dtype)
     rows, columns = matrix.shape

@@ -21,6 +21,7 @@ from srcgrad.tracing.functions.registry import (
 )
 from srcgrad.tracing.functions.shapes import broadcast_to, moveaxis
 from srcgrad.tracing.tracer import METHODS, as_tracer, emit
+from srcgrad.tracing.views import WritableDiagonalView
 
 Axes = tuple[int, ...]
 Product = Callable[[Any, Any], Any]
@@ -373,7 +374,7 @@ def diagonals(x: Any, labels: str) -> tuple[Any, str]:
         while labels.count(label) > 1:
             first = labels.index(label)
             second = labels.index(label, first + 1)
-            x = x.diagonal(0, first, second)
+            x = x.viewed(WritableDiagonalView(0, first, second))
             labels = labels.replace(label, "", 2) + label
     return x, labels
 

@@ -67,12 +67,22 @@ def linspace(
     return (result, step if step.ndim else step[()]) if retstep else result
 
 
+def with_ndim(x: Any, ndim: int) -> Any:
+    """The array with axes of size 1 in front."""
+    array = as_array(x)
+    return array.reshape((1,) * (ndim - array.ndim) + array.shape)
+
+
 @numpy_rule("logspace")
 def logspace(
     start: Any, stop: Any, num: Any = 50, endpoint: bool = True, base: Any = 10.0, dtype: Any = None, axis: int = 0
 ) -> Any:
+    if np.ndim(base):  # the axis is one of the result's, which has those of the base
+        ndim = max(np.ndim(start), np.ndim(stop), np.ndim(base))
+        start, stop, base = (with_ndim(x, ndim) for x in (start, stop, base))
+        base = np.expand_dims(base, axis)
     values = laid_out(spaced(start, stop, num, endpoint)[0], None, axis)
-    result: Any = np.power(np.expand_dims(base, axis) if np.ndim(base) else base, values)
+    result: Any = np.power(base, values)
     return result if dtype is None else cast(result, dtype)
 
 

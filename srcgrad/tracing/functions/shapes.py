@@ -225,6 +225,8 @@ def tile(A: Any, reps: Any) -> Tracer:
 def repeat(a: Any, repeats: Any, axis: int | None = None) -> Tracer:
     x, axis = along_axis(as_array(a), axis)
     counts = concrete_array(repeats, "np.repeat's repeats")
+    if isinstance(repeats, (list, tuple)):  # an empty list is one of integers too
+        counts = counts.astype(np.int64)
     size = x.shape[axis]
     if counts.size == 1:
         count = int(counts.ravel()[0])

@@ -10,7 +10,7 @@ import numpy as np
 from srcgrad.errors import ShapeError
 from srcgrad.ir.ops.convolution import native_window
 from srcgrad.tracing.functions.products import conjugated, promoted
-from srcgrad.tracing.functions.registry import as_array, axis_of, numpy_rule, refuse
+from srcgrad.tracing.functions.registry import as_array, axis_of, numpy_rule
 from srcgrad.tracing.tracer import emit
 from srcgrad.tracing.views import WindowsView
 
@@ -61,8 +61,7 @@ def correlate(a: Any, v: Any, mode: Any = "valid") -> Any:
 def sliding_window_view(
     x: Any, window_shape: Any, axis: Any = None, *, subok: bool = False, writeable: bool = False
 ) -> Any:
-    """The windows, along new last axes: a read-only view."""
-    refuse("np.lib.stride_tricks.sliding_window_view", writeable=(writeable, False))
+    """The windows, along new last axes: a view, read-only even where ``writeable`` would let NumPy write into it."""
     array: Any = as_array(x)
     sizes = tuple(map(operator.index, window_shape)) if np.iterable(window_shape) else (operator.index(window_shape),)
     if axis is None:

@@ -119,9 +119,9 @@ def argpartition(a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", or
 @numpy_rule("sort_complex")
 def sort_complex(a: Any) -> Any:
     x = as_array(a)
-    small = x.dtype.kind in "biu" and x.dtype.itemsize <= 2
-    dtype = np.dtype(np.complex64) if small else np.result_type(x.dtype, np.complex64)
-    return sort(cast(x, dtype))
+    if x.dtype.kind == "c":
+        return sort(x)
+    return cast(sort(x), np.dtype(np.complex64 if x.dtype.char in "bhBH" else np.complex128))
 
 
 @numpy_rule("lexsort")
