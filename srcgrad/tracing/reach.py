@@ -8,16 +8,14 @@ the containers and objects; one that the function changes makes it no single pro
 from __future__ import annotations
 
 import dataclasses
-import dis
 import functools
 import inspect
-import itertools
 import operator
 import sys
 import types
 from abc import ABC, ABCMeta, get_cache_token
 from collections import defaultdict, deque
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Final, Generic, NamedTuple
 
 from srcgrad.annotations import ANNOTATE, ASKING
@@ -31,6 +29,15 @@ from srcgrad.tracing.conversion.convert import convert_code, is_user_function, l
 from srcgrad.tracing.frozen import contents
 from srcgrad.tracing.hosts import LEVELS, LOGGERS_KNOW, is_global_cache, is_host_function, is_logger
 from srcgrad.tracing.journaling import JournalReader, Place
+from srcgrad.tracing.members import (
+    IGNORED_MEMBERS,
+    Wrapped,
+    compares_objects,
+    has_class_patterns,
+    names_in,
+    stores_attributes,
+    wrapped,
+)
 from srcgrad.tracing.packing import FLOATS, are_apart, packing
 from srcgrad.tracing.purity import (
     constructor_reason,
@@ -56,20 +63,6 @@ DETERMINED: Final = frozenset(
 """Methods of distributions that give the same for the same arguments: all but draws."""
 
 
-class Wrapped(NamedTuple):
-    """A function in a class: the attribute by which what stands there holds it, "" for the function itself."""
-
-    part: str
-    function: types.FunctionType
-
-
-IGNORED_MEMBERS: Final = (
-    types.MemberDescriptorType,
-    types.GetSetDescriptorType,
-    type(attribute(Wrapped, "part")),  # the field of a named tuple
-)
-
-
 class Member(NamedTuple):
     """A function in a class whose node is ``holder``: in which base, under which name."""
 
@@ -78,41 +71,6 @@ class Member(NamedTuple):
     base: int
     name: str
     wrapped: Wrapped
-
-
-def names_in(code: types.CodeType) -> Iterator[str]:
-    """The names that code reads or writes outside of itself, and those of attributes."""
-    yield from code.co_names
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            yield from names_in(constant)
-
-
-def has_class_patterns(code: types.CodeType) -> bool:
-    inner = [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
-    return dis.opmap["MATCH_CLASS"] in code.co_code[::2] or any(map(has_class_patterns, inner))
-
-
-def compares_objects(code: types.CodeType) -> bool:
-    """Whether the code asks by ``is`` for anything but a constant, as None."""
-    if dis.opmap["IS_OP"] in code.co_code[::2]:
-        names = [instruction.opname for instruction in dis.get_instructions(code)]
-        if any(name == "IS_OP" and before != "LOAD_CONST" for before, name in itertools.pairwise(names)):
-            return True
-    return any(compares_objects(inner) for inner in code.co_consts if isinstance(inner, types.CodeType))
-
-
-def wrapped(member: Any) -> Wrapped | None:
-    """The function of a method, property, class method, static method or cached property."""
-    if isinstance(member, types.FunctionType):
-        return Wrapped("", member)
-    for kind, part in ((property, "fget"), (classmethod, "__func__"), (staticmethod, "__func__")):
-        if isinstance(member, kind):
-            found = getattr(member, part)
-            return Wrapped(part, found) if isinstance(found, types.FunctionType) else None
-    if isinstance(member, functools.cached_property):
-        return Wrapped("func", member.func) if isinstance(member.func, types.FunctionType) else None
-    return None
 
 
 def held(value: Any) -> Hashable | None:
@@ -182,6 +140,10 @@ class ObjectAnalysis(Analysis):
         """The class attributes that only objects may read, which the trace's copies have as attributes of their own."""
         self.comparing = False
         """Whether any code compares objects by ``is``."""
+        self.keeping: list[tuple[type, str]] = []
+        """The methods with caches, and their classes."""
+        self.changing = False
+        """Whether any method but those that make an object stores attributes."""
         self.matching = False
         """Whether any code has patterns of classes, which read attributes without naming them."""
 
@@ -389,6 +351,8 @@ class ObjectAnalysis(Analysis):
         label = f"{base.__name__}.{name}"
         self.read(index, "member", (number, name), member_function(cls, (number, name)), place, label)
         self.methods.add(id(found.function))
+        if found.part.endswith("__wrapped__"):
+            self.keeping.append((cls, label))
 
     def may_call(self, member: Member) -> bool:
         """Whether code that is reached may call a member of a class: by its name, or as Python does without one."""
@@ -419,6 +383,7 @@ class ObjectAnalysis(Analysis):
 
     def scope_of(self, index: int, code: types.CodeType) -> Scope:
         stores = id(self.objects[index]) in self.methods
+        self.changing |= code.co_name not in ("__init__", "__post_init__") and stores_attributes(code)
         self.matching |= has_class_patterns(code)
         self.comparing = self.comparing or compares_objects(code)
         return Scope(code, None, self.is_trusted_name, deep=True, stores=stores)
@@ -592,6 +557,15 @@ class ObjectAnalysis(Analysis):
                     waiting.append(edge.node)
         return False
 
+    def require_new_results(self) -> None:
+        """Refuse methods whose caches may have results of an object as it was before, which only Python finds."""
+        captured = [type(value) for value, node in zip(self.objects, self.plan.nodes, strict=True)
+                    if node.kind == "object"]  # fmt: skip
+        for cls, label in self.keeping:
+            compared = attribute(cls, "__eq__") is not attribute(object, "__eq__")
+            if self.changing or compared or any(issubclass(kind, cls) for kind in captured):
+                raise Refusal(f"{label} keeps its results, which an object that has changed may find again")
+
     def finish(self) -> None:
         for resolution in self.resolutions:
             resolution.settle(self.local_attributes)
@@ -606,6 +580,7 @@ class ObjectAnalysis(Analysis):
         for index, cls, name in self.shared:
             if self.may_name(index, cls, name):
                 raise Refusal(f"reads the class attribute {cls.__name__}.{name}")
+        self.require_new_results()
         if any(type(self.objects[index]) is ABCMeta for index in self.named):  # which isinstance may be asked about
             self.require(f"{self.constant(get_cache_token)}() == {self.constant(get_cache_token())}")
         for index, dirty in enumerate(self.plan.dirty()):

@@ -163,6 +163,8 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     elif kind is types.MethodType:
         if converts(function, args, kwargs):
             return followed(function.__func__)(function.__self__, *args, **kwargs)
+        if isinstance(function.__func__, functools._lru_cache_wrapper):
+            return call_with_cache(function.__func__, (function.__self__, *args), kwargs)
         if runs_later(function):
             return later(function, args, kwargs)
         if is_logger(function.__self__):
@@ -274,6 +276,16 @@ def callee(function: Any) -> Any:
     """What `invoke` would run, to be called by the caller itself."""
     trace = CURRENT.get()
     return function if trace is None or not trace.converting else followed(function)
+
+
+def call_with_cache(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A method with a cache, which knows what is constant: it would keep the traced values of others."""
+    trace = CURRENT.get()
+    if not traced_among(args, kwargs) and not may_be_traced(args[0], 2):
+        found = function(*args, **kwargs)
+        if trace is None or trace.concrete or static_key(found, lambda _: False, True) is not None:
+            return found
+    return call(function.__wrapped__, *args, **kwargs)
 
 
 def call_object(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
