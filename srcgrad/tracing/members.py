@@ -35,6 +35,10 @@ IGNORED_MEMBERS: Final = (
 )
 
 
+def calls_nothing(code: types.CodeType) -> bool:
+    return not any("CALL" in instruction.opname for instruction in dis.get_instructions(code))
+
+
 def names_in(code: types.CodeType) -> Iterator[str]:
     """The names that code reads or writes outside of itself, and those of attributes."""
     yield from code.co_names

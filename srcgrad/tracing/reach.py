@@ -8,6 +8,7 @@ the containers and objects; one that the function changes makes it no single pro
 from __future__ import annotations
 
 import dataclasses
+import enum
 import functools
 import inspect
 import operator
@@ -16,15 +17,15 @@ import types
 from abc import ABC, ABCMeta, get_cache_token
 from collections import defaultdict, deque
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any, Final, Generic, NamedTuple
+from typing import Any, Final, Generic, NamedTuple, Protocol
 
 from srcgrad.annotations import ANNOTATE, ASKING
 from srcgrad.ir.source import internal
 from srcgrad.tracing.alike import items_of, same_items, value_key
 from srcgrad.tracing.analysis import Analysis
 from srcgrad.tracing.bytecode import Refusal, Scope, Step
-from srcgrad.tracing.conversion.calls import is_distribution
-from srcgrad.tracing.conversion.classes import twin_of
+from srcgrad.tracing.conversion.calls import MANAGING, generator_of, is_distribution
+from srcgrad.tracing.conversion.classes import converted, is_implicit, notes_subclasses, twin_of
 from srcgrad.tracing.conversion.convert import convert_code, is_user_function, library_file
 from srcgrad.tracing.frozen import contents
 from srcgrad.tracing.hosts import LEVELS, LOGGERS_KNOW, is_global_cache, is_host_function, is_logger
@@ -32,6 +33,7 @@ from srcgrad.tracing.journaling import JournalReader, Place
 from srcgrad.tracing.members import (
     IGNORED_MEMBERS,
     Wrapped,
+    calls_nothing,
     compares_objects,
     has_class_patterns,
     names_in,
@@ -40,10 +42,13 @@ from srcgrad.tracing.members import (
 )
 from srcgrad.tracing.packing import FLOATS, are_apart, packing
 from srcgrad.tracing.purity import (
+    METACLASSES,
     constructor_reason,
+    has_static_members,
     hidden_kind,
     impurity,
     is_generated,
+    is_plain_type,
     is_trusted_module,
     static_key,
 )
@@ -54,6 +59,10 @@ from srcgrad.tracing.trace import STORES
 from srcgrad.tracing.unasked import attribute
 
 CONTAINERS: Final = (list, dict, tuple, set, *COLLECTIONS)
+SHOWN: Final = ("__str__", "__repr__", "__format__", "__hash__")
+"""What makes texts of constants, of which nothing is traced."""
+WHERE_MADE: Final = ("__init_subclass__", "__set_name__")
+"""What Python calls where a class is made, which functions that are converted do not."""
 CACHES_KNOW: Final = frozenset({"cache_clear", "cache_info", "cache_parameters", "__wrapped__"})
 MOST_ASKED: Final = 128
 """The most names that traces ask for: each is found by a trace of its own."""
@@ -96,13 +105,33 @@ def is_record_tuple(cls: type) -> bool:
 
 def is_user_class(cls: type) -> bool:
     """Whether a class and its bases are plain classes or named tuples of the user's, whose code can be looked at."""
-    if type(cls) not in (type, ABCMeta):
+    return type(cls) in METACLASSES and is_users_code(cls, cls.__mro__[:-1])
+
+
+def bases_of(cls: type) -> Sequence[type]:
+    """The user's own among the bases of an enumeration."""
+    return [base for base in cls.__mro__ if base.__module__ not in ("builtins", "enum")]
+
+
+def is_user_enum(cls: type) -> bool:
+    """Whether a class is an enumeration of constants that has methods of the user's."""
+    if type(cls) is not enum.EnumMeta or not issubclass(cls, enum.Enum) or not has_static_members(cls):
         return False
-    for base in cls.__mro__[:-1]:
-        if base is ABC or base is Generic or (base is tuple and is_record_tuple(cls)):
+    states = [value for member in cls for name, value in vars(member).items() if name[:1] != "_"]
+    if any(static_key(value, lambda _: False, True) is None for value in states):
+        return False
+    # What ``_missing_`` does is asked without its name.
+    asks = any("_missing_" in vars(base) for base in bases_of(cls))
+    return not asks and is_users_code(cls, bases_of(cls))
+
+
+def is_users_code(cls: type, bases: Sequence[type]) -> bool:
+    for base in bases:
+        if base in (ABC, Generic, Protocol) or (base is tuple and is_record_tuple(cls)):
             continue
         functions = [found for found in map(wrapped, list(vars(base).values())) if found is not None]
         codes = [found.function.__code__ for found in functions if not is_generated(found.function)]
+        codes = [code for code in codes if code is not MANAGING]
         if base.__module__.partition(".")[0] in ("builtins", "numpy", "scipy", "jax", "srcgrad", "typing", "abc"):
             return False
         if any(library_file(code.co_filename) or internal(code) for code in codes):
@@ -186,14 +215,16 @@ class ObjectAnalysis(Analysis):
         if type(value) in CONTAINERS or is_named_tuple(value):
             return "container"
         if isinstance(value, type):
-            return "class" if is_user_class(value) else None
+            return "class" if is_user_class(value) or is_user_enum(value) else None
+        if isinstance(value, enum.Enum):
+            return "constant" if is_user_enum(type(value)) else None
         attributes = attribute(value, "__dict__")
         return "object" if type(attributes) is dict and is_user_class(type(value)) else None
 
     def guard_node(self, index: int, expression: str) -> None:
         value, node = self.objects[index], self.plan.nodes[index]
         name = f"n{index}"
-        if node.kind not in ("method", "container", "class", "object", "frozen", "logger", "cached"):
+        if node.kind not in ("method", "container", "class", "object", "frozen", "logger", "cached", "constant"):
             super().guard_node(index, expression)
             return
         self.lines.append(f"{name} = {expression}")
@@ -210,6 +241,9 @@ class ObjectAnalysis(Analysis):
             return
         if node.kind == "method":
             self.require(f"type({name}) is {self.constant(types.MethodType)}")
+        elif node.kind == "constant":
+            self.require(f"{name} is {self.constant(value)}")
+            self.report.append(f"{node.label}: guard, {value!r}")
         elif node.kind == "cached":
             self.require(f"type({name}) is {self.constant(type(value))}")
         elif node.kind == "class":
@@ -263,7 +297,7 @@ class ObjectAnalysis(Analysis):
         self.require(f"{unchanged}{check}()")
 
     def guard_class(self, cls: type, expression: str, path: str) -> int | None:
-        if not is_user_class(cls):
+        if not is_user_class(cls) and (is_plain_type(cls) or not is_user_enum(cls)):
             return super().guard_class(cls, expression, path)
         known = id(cls) in self.node_of
         index = self.node(cls)
@@ -292,7 +326,7 @@ class ObjectAnalysis(Analysis):
                 self.read(index, "item", key, element, place, f"{node.label}[{key!r}]")
             if type(value) not in CONTAINERS and is_user_class(type(value)):
                 self.read(index, "class", None, type(value), f"type({name})", f"class of {node.label}")
-        elif node.kind == "object":
+        elif node.kind in ("object", "constant"):
             self.read(index, "class", None, type(value), f"type({name})", f"class of {node.label}")
         elif node.kind == "class":
             self.visit_class(index, value)
@@ -326,7 +360,7 @@ class ObjectAnalysis(Analysis):
 
     def visit_class(self, index: int, cls: type) -> None:
         for number, base in enumerate(cls.__mro__[:-1]):
-            if base in (ABC, Generic, tuple):
+            if base in (ABC, Generic, Protocol, tuple) or (issubclass(cls, enum.Enum) and base not in bases_of(cls)):
                 continue
             for name, member in list(vars(base).items()):
                 found = wrapped(member)
@@ -349,15 +383,31 @@ class ObjectAnalysis(Analysis):
         base = cls.__mro__[number]
         place = f"{self.constant(base)}.__dict__[{name!r}]" + (f".{found.part}" if found.part else "")
         label = f"{base.__name__}.{name}"
+        member = vars(base)[name]
+        if issubclass(cls, enum.Enum):
+            self.require_plain(label, name, member, found)
+        elif is_implicit(name, member) and notes_subclasses(cls) and converted(member) is not None:
+            raise Refusal(f"{label} runs code of its own, in a class that notes its subclasses")
         self.read(index, "member", (number, name), member_function(cls, (number, name)), place, label)
-        self.methods.add(id(found.function))
+        manages = found.function.__code__ is MANAGING
+        self.methods.add(id(generator_of(found.function) if manages else found.function))
         if found.part.endswith("__wrapped__"):
             self.keeping.append((cls, label))
+
+    def require_plain(self, label: str, name: str, member: Any, found: Wrapped) -> None:
+        """What Python calls by itself of a constant is not converted: of what it is given a part may be traced."""
+        code = found.function.__code__
+        if name in SHOWN or (isinstance(member, property) and calls_nothing(code)):
+            return
+        if is_implicit(name, member) and converted(member) is not None:
+            raise Refusal(f"{label} runs code of its own")
 
     def may_call(self, member: Member) -> bool:
         """Whether code that is reached may call a member of a class: by its name, or as Python does without one."""
         if member.name == "__init__":
             return self.may_make(member.holder, member.cls)
+        if member.name in WHERE_MADE or (member.name in ("__init__", "__new__") and issubclass(member.cls, enum.Enum)):
+            return False
         if member.name == ANNOTATE:
             return not ASKING.isdisjoint(self.local_attributes)
         if (member.name.startswith("__") and member.name.endswith("__")) or member.name in self.local_attributes:
@@ -499,7 +549,9 @@ class ObjectAnalysis(Analysis):
         """A number or text that all objects of a class share, compared at each call; what else its objects may read
         as if it were their own.
         """
-        for base in cls.__mro__[:-1]:
+        if issubclass(cls, enum.Enum) and name in cls.__members__:
+            return  # which nobody can change
+        for base in bases_of(cls) if issubclass(cls, enum.Enum) else cls.__mro__[:-1]:
             if name not in vars(base):
                 continue
             value = vars(base)[name]
@@ -581,7 +633,7 @@ class ObjectAnalysis(Analysis):
             if self.may_name(index, cls, name):
                 raise Refusal(f"reads the class attribute {cls.__name__}.{name}")
         self.require_new_results()
-        if any(type(self.objects[index]) is ABCMeta for index in self.named):  # which isinstance may be asked about
+        if any(isinstance(self.objects[index], ABCMeta) for index in self.named):  # which isinstance may be asked about
             self.require(f"{self.constant(get_cache_token)}() == {self.constant(get_cache_token())}")
         for index, dirty in enumerate(self.plan.dirty()):
             if self.plan.nodes[index].kind == "cached" and (dirty or self.reads_values(index)):

@@ -13,7 +13,6 @@ import re
 import sys
 import types
 import warnings
-from abc import ABCMeta
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, Final
@@ -36,7 +35,7 @@ from srcgrad.tracing.functions.registry import as_array, broadcast_shape
 from srcgrad.tracing.guards import answer
 from srcgrad.tracing.hosts import is_global_cache, is_logger, later, runs_later
 from srcgrad.tracing.indexing import holds_tracer
-from srcgrad.tracing.purity import is_generated, static_key
+from srcgrad.tracing.purity import METACLASSES, is_generated, static_key
 from srcgrad.tracing.trace import CURRENT, NeedsConcrete, Refused
 from srcgrad.tracing.tracer import FUNCTIONS, SEQUENCES, Deferring, Tracer, as_tracer, contains_tracer, from_value
 from srcgrad.tracing.unasked import attribute
@@ -72,7 +71,7 @@ CONCATENATORS: Final = (type(np.r_), type(np.c_))
 METHODS: Final = (types.MethodType, types.BuiltinFunctionType)
 COMPILED: Final = ("cython_function_or_method", "fused_cython_function")
 """The kinds of functions that Cython makes, which ask no array what it is."""
-PLAIN_KINDS: Final = (types.BuiltinFunctionType, type, ABCMeta, np.ufunc, types.FunctionType, type(np.sum))
+PLAIN_KINDS: Final = (types.BuiltinFunctionType, *METACLASSES, np.ufunc, types.FunctionType, type(np.sum))
 
 
 def call_rule(*functions: Any) -> Callable[[Rule], Rule]:
@@ -158,11 +157,12 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
         if converts(function, args, kwargs):
             return followed(function)(*args, **kwargs)
         if function.__code__ is MANAGING:
-            generator = function.__closure__[0].cell_contents
-            return contextlib.contextmanager(followed(generator))(*args, **kwargs)
+            return contextlib.contextmanager(followed(generator_of(function)))(*args, **kwargs)
     elif kind is types.MethodType:
         if converts(function, args, kwargs):
             return followed(function.__func__)(function.__self__, *args, **kwargs)
+        if attribute(function.__func__, "__code__") is MANAGING:
+            return call(function.__func__, function.__self__, *args, **kwargs)
         if isinstance(function.__func__, functools._lru_cache_wrapper):
             return call_with_cache(function.__func__, (function.__self__, *args), kwargs)
         if runs_later(function):
@@ -212,6 +212,11 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
             return getattr(constant_array(owner), function.__name__)(*args, **kwargs)
         return function(*args, **kwargs)
     return call_object(function, args, kwargs)
+
+
+def generator_of(manager: Any) -> Any:
+    """The generator of a function that ``contextlib.contextmanager`` has made."""
+    return manager.__closure__[0].cell_contents
 
 
 def deferring(args: tuple[Any, ...]) -> bool:
@@ -349,7 +354,7 @@ def construct(cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 def constructed(cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    if type(cls) not in (type, ABCMeta) or inspect.getattr_static(cls, "__new__") is not vars(object)["__new__"]:
+    if type(cls) not in METACLASSES or inspect.getattr_static(cls, "__new__") is not vars(object)["__new__"]:
         return cls(*args, **kwargs)
     initialise: Any = inspect.getattr_static(cls, "__init__")
     if is_generated(initialise):
