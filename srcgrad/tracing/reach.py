@@ -10,9 +10,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import functools
-import inspect
 import operator
-import sys
 import types
 from abc import ABC, ABCMeta, get_cache_token
 from collections import defaultdict, deque
@@ -20,13 +18,12 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Final, Generic, NamedTuple, Protocol
 
 from srcgrad.annotations import ANNOTATE, ASKING
-from srcgrad.ir.source import internal
 from srcgrad.tracing.alike import items_of, same_items, value_key
 from srcgrad.tracing.analysis import Analysis
 from srcgrad.tracing.bytecode import Refusal, Scope, Step
 from srcgrad.tracing.conversion.calls import MANAGING, generator_of, is_distribution
 from srcgrad.tracing.conversion.classes import converted, is_implicit, notes_subclasses, twin_of
-from srcgrad.tracing.conversion.convert import convert_code, is_user_function, library_file
+from srcgrad.tracing.conversion.convert import convert_code, is_user_function
 from srcgrad.tracing.frozen import contents
 from srcgrad.tracing.hosts import LEVELS, LOGGERS_KNOW, is_global_cache, is_host_function, is_logger
 from srcgrad.tracing.journaling import JournalReader, Place
@@ -42,9 +39,7 @@ from srcgrad.tracing.members import (
 )
 from srcgrad.tracing.packing import FLOATS, are_apart, packing
 from srcgrad.tracing.purity import (
-    METACLASSES,
     constructor_reason,
-    has_static_members,
     hidden_kind,
     impurity,
     is_generated,
@@ -57,6 +52,7 @@ from srcgrad.tracing.rebuild import COLLECTIONS, COPIED, Edge, Hidden, copied_se
 from srcgrad.tracing.resolution import Resolution, version_cell
 from srcgrad.tracing.trace import STORES
 from srcgrad.tracing.unasked import attribute
+from srcgrad.tracing.users_classes import bases_of, is_named_tuple, is_user_class, is_user_enum
 
 CONTAINERS: Final = (list, dict, tuple, set, *COLLECTIONS)
 SHOWN: Final = ("__str__", "__repr__", "__format__", "__hash__")
@@ -91,54 +87,6 @@ def held(value: Any) -> Hashable | None:
         return None
     found = contents(owner) if hasattr(owner, "dist") else type(owner)
     return None if found is None else (value.__name__, found)
-
-
-def is_named_tuple(value: Any) -> bool:
-    """Whether a value is a tuple with names, which holds nothing else; what its class may run is asked at the end."""
-    return isinstance(value, tuple) and record_fields(type(value)) is not None and not hasattr(value, "__dict__")
-
-
-def is_record_tuple(cls: type) -> bool:
-    """Whether a class is a tuple with names, of which no code of its own makes instances."""
-    return record_fields(cls) is not None and is_generated(inspect.getattr_static(cls, "__new__"))
-
-
-def is_user_class(cls: type) -> bool:
-    """Whether a class and its bases are plain classes or named tuples of the user's, whose code can be looked at."""
-    return type(cls) in METACLASSES and is_users_code(cls, cls.__mro__[:-1])
-
-
-def bases_of(cls: type) -> Sequence[type]:
-    """The user's own among the bases of an enumeration."""
-    return [base for base in cls.__mro__ if base.__module__ not in ("builtins", "enum")]
-
-
-def is_user_enum(cls: type) -> bool:
-    """Whether a class is an enumeration of constants that has methods of the user's."""
-    if type(cls) is not enum.EnumMeta or not issubclass(cls, enum.Enum) or not has_static_members(cls):
-        return False
-    states = [value for member in cls for name, value in vars(member).items() if name[:1] != "_"]
-    if any(static_key(value, lambda _: False, True) is None for value in states):
-        return False
-    # What ``_missing_`` does is asked without its name.
-    asks = any("_missing_" in vars(base) for base in bases_of(cls))
-    return not asks and is_users_code(cls, bases_of(cls))
-
-
-def is_users_code(cls: type, bases: Sequence[type]) -> bool:
-    for base in bases:
-        if base in (ABC, Generic, Protocol) or (base is tuple and is_record_tuple(cls)):
-            continue
-        functions = [found for found in map(wrapped, list(vars(base).values())) if found is not None]
-        codes = [found.function.__code__ for found in functions if not is_generated(found.function)]
-        codes = [code for code in codes if code is not MANAGING]
-        if base.__module__.partition(".")[0] in ("builtins", "numpy", "scipy", "jax", "srcgrad", "typing", "abc"):
-            return False
-        if any(library_file(code.co_filename) or internal(code) for code in codes):
-            return False
-        if not functions and base.__module__.partition(".")[0] in sys.stdlib_module_names:  # written in C
-            return False
-    return True
 
 
 class ObjectAnalysis(Analysis):
