@@ -64,7 +64,8 @@ SEQUENCE_TOOLS = frozenset(
     {
         heapq.heappush, heapq.heappop, heapq.heapify, heapq.heappushpop, heapq.heapreplace, bisect.bisect,
         bisect.bisect_left, bisect.bisect_right, bisect.insort, bisect.insort_left, bisect.insort_right,
-        collections.deque, collections.defaultdict, collections.OrderedDict, dataclasses.replace, dataclasses.fields,
+        collections.deque, collections.defaultdict, collections.OrderedDict, collections.Counter, collections.ChainMap,
+        dataclasses.replace, dataclasses.fields,
         copy.copy, copy.deepcopy, operator.itemgetter, types.SimpleNamespace, np.vectorize, np.ndindex, np.ndenumerate,
         np.nditer,
     }

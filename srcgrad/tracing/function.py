@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import ModuleType
@@ -230,11 +231,14 @@ def collected(trace: Trace, leaves: Sequence[Any]) -> tuple[list[Any], list[Valu
 
 
 def keeps_traced(x: Any, depth: int) -> bool:
-    """Whether the attributes of an object are traced, or lead to what is."""
-    attributes = attribute(x, "__dict__")
-    if type(attributes) is not dict or depth == 0 or callable(x) or isinstance(x, ModuleType):
+    """Whether the attributes of an object, or the items of a container, are traced, or lead to what is."""
+    if depth == 0 or callable(x) or isinstance(x, ModuleType):
         return False
-    return any(isinstance(leaf, Tracer) or keeps_traced(leaf, depth - 1) for leaf in flatten(attributes)[0])
+    attributes = attribute(x, "__dict__")
+    parts: list[Any] = [attributes] if type(attributes) is dict else []
+    if isinstance(x, (dict, list, tuple, deque)):
+        parts.append(list(x.values() if isinstance(x, dict) else x))
+    return any(isinstance(leaf, Tracer) or keeps_traced(leaf, depth - 1) for leaf in flatten(parts)[0])
 
 
 def require_unchanged(trace: Trace) -> None:

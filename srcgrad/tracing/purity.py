@@ -7,15 +7,15 @@ cannot be.
 
 from __future__ import annotations
 
+import abc
 import builtins
 import dataclasses
 import enum
 import functools
 import types
 import warnings
-from abc import ABCMeta
 from collections.abc import Callable, Hashable
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 
@@ -25,9 +25,11 @@ from srcgrad.tracing.jax_arrays import is_jax_value
 from srcgrad.tracing.unasked import attribute
 
 __all__ = [
+    "METACLASSES",
     "TRUSTED_ROOTS",
     "class_reason",
     "constructor_reason",
+    "has_static_members",
     "hidden_kind",
     "impurity",
     "is_generated",
@@ -82,6 +84,8 @@ _PASSIVE_METHODS: Final = frozenset(
         *("init_subclass", "class_getitem", "subclasshook", "annotate", "annotate_func"),
     )
 )
+METACLASSES: Final = (type, type(abc.ABC), type(Protocol))
+"""The classes of classes whose calls make an object and do no more."""
 _CONSTRUCTORS: Final = frozenset({"__init__", "__new__", "__post_init__"})
 _GENERATING_MODULES: Final = frozenset({"collections", "dataclasses", "typing", "reprlib", "abc", "enum"})
 
@@ -168,6 +172,10 @@ def is_plain_enum(cls: Any) -> bool:
             continue
         if any(_is_code(member) and not is_generated(member) for name, member in vars(base).items() if name[:1] != "_"):
             return False
+    return has_static_members(cls)
+
+
+def has_static_members(cls: Any) -> bool:
     return all(static_key(member.value, lambda _: False, floats=True) is not None for member in cls)
 
 
@@ -279,7 +287,7 @@ def class_reason(cls: type, attributes: frozenset[str], constructed: bool = Fals
 
 def constructor_reason(cls: Any) -> str | None:
     """Why making instances of `cls` may run code that nobody analysed, or hold what can change; None if it does not."""
-    if type(cls) not in (type, ABCMeta):
+    if type(cls) not in METACLASSES:
         return f"{cls.__name__} has a metaclass"
     name = cls.__name__
     if dataclasses.is_dataclass(cls):

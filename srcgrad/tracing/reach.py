@@ -8,35 +8,42 @@ the containers and objects; one that the function changes makes it no single pro
 from __future__ import annotations
 
 import dataclasses
-import dis
+import enum
 import functools
-import inspect
-import itertools
 import operator
-import sys
 import types
 from abc import ABC, ABCMeta, get_cache_token
 from collections import defaultdict, deque
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from typing import Any, Final, Generic, NamedTuple
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, Final, Generic, NamedTuple, Protocol
 
 from srcgrad.annotations import ANNOTATE, ASKING
-from srcgrad.ir.source import internal
 from srcgrad.tracing.alike import items_of, same_items, value_key
 from srcgrad.tracing.analysis import Analysis
 from srcgrad.tracing.bytecode import Refusal, Scope, Step
-from srcgrad.tracing.conversion.calls import is_distribution
-from srcgrad.tracing.conversion.classes import may_have_twin, twin_of
-from srcgrad.tracing.conversion.convert import convert_code, is_user_function, library_file
+from srcgrad.tracing.conversion.calls import MANAGING, generator_of, is_distribution
+from srcgrad.tracing.conversion.classes import converted, is_implicit, may_have_twin, notes_subclasses, twin_of
+from srcgrad.tracing.conversion.convert import convert_code, is_user_function
 from srcgrad.tracing.frozen import contents
 from srcgrad.tracing.hosts import LEVELS, LOGGERS_KNOW, is_global_cache, is_host_function, is_logger
 from srcgrad.tracing.journaling import JournalReader, Place
+from srcgrad.tracing.members import (
+    IGNORED_MEMBERS,
+    Wrapped,
+    calls_nothing,
+    compares_objects,
+    has_class_patterns,
+    names_in,
+    stores_attributes,
+    wrapped,
+)
 from srcgrad.tracing.packing import FLOATS, are_apart, packing
 from srcgrad.tracing.purity import (
     constructor_reason,
     hidden_kind,
     impurity,
     is_generated,
+    is_plain_type,
     is_trusted_module,
     static_key,
 )
@@ -45,8 +52,13 @@ from srcgrad.tracing.rebuild import COLLECTIONS, COPIED, Edge, Hidden, copied_se
 from srcgrad.tracing.resolution import Resolution, version_cell
 from srcgrad.tracing.trace import STORES
 from srcgrad.tracing.unasked import attribute
+from srcgrad.tracing.users_classes import bases_of, is_named_tuple, is_namespace, is_user_class, is_user_enum
 
 CONTAINERS: Final = (list, dict, tuple, set, *COLLECTIONS)
+SHOWN: Final = ("__str__", "__repr__", "__format__", "__hash__")
+"""What makes texts of constants, of which nothing is traced."""
+WHERE_MADE: Final = ("__init_subclass__", "__set_name__")
+"""What Python calls where a class is made, which functions that are converted do not."""
 CACHES_KNOW: Final = frozenset({"cache_clear", "cache_info", "cache_parameters", "__wrapped__"})
 MOST_ASKED: Final = 128
 """The most names that traces ask for: each is found by a trace of its own."""
@@ -54,20 +66,6 @@ DETERMINED: Final = frozenset(
     {"pdf", "logpdf", "pmf", "logpmf", "cdf", "logcdf", "sf", "logsf", "ppf", "isf", "entropy"}
 )
 """Methods of distributions that give the same for the same arguments: all but draws."""
-
-
-class Wrapped(NamedTuple):
-    """A function in a class: the attribute by which what stands there holds it, "" for the function itself."""
-
-    part: str
-    function: types.FunctionType
-
-
-IGNORED_MEMBERS: Final = (
-    types.MemberDescriptorType,
-    types.GetSetDescriptorType,
-    type(attribute(Wrapped, "part")),  # the field of a named tuple
-)
 
 
 class Member(NamedTuple):
@@ -80,41 +78,6 @@ class Member(NamedTuple):
     wrapped: Wrapped
 
 
-def names_in(code: types.CodeType) -> Iterator[str]:
-    """The names that code reads or writes outside of itself, and those of attributes."""
-    yield from code.co_names
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            yield from names_in(constant)
-
-
-def has_class_patterns(code: types.CodeType) -> bool:
-    inner = [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
-    return dis.opmap["MATCH_CLASS"] in code.co_code[::2] or any(map(has_class_patterns, inner))
-
-
-def compares_objects(code: types.CodeType) -> bool:
-    """Whether the code asks by ``is`` for anything but a constant, as None."""
-    if dis.opmap["IS_OP"] in code.co_code[::2]:
-        names = [instruction.opname for instruction in dis.get_instructions(code)]
-        if any(name == "IS_OP" and before != "LOAD_CONST" for before, name in itertools.pairwise(names)):
-            return True
-    return any(compares_objects(inner) for inner in code.co_consts if isinstance(inner, types.CodeType))
-
-
-def wrapped(member: Any) -> Wrapped | None:
-    """The function of a method, property, class method, static method or cached property."""
-    if isinstance(member, types.FunctionType):
-        return Wrapped("", member)
-    for kind, part in ((property, "fget"), (classmethod, "__func__"), (staticmethod, "__func__")):
-        if isinstance(member, kind):
-            found = getattr(member, part)
-            return Wrapped(part, found) if isinstance(found, types.FunctionType) else None
-    if isinstance(member, functools.cached_property):
-        return Wrapped("func", member.func) if isinstance(member.func, types.FunctionType) else None
-    return None
-
-
 def held(value: Any) -> Hashable | None:
     """What decides the results of an object of SciPy's, or of the method of a distribution that is no draw."""
     if not isinstance(value, types.MethodType):
@@ -124,41 +87,6 @@ def held(value: Any) -> Hashable | None:
         return None
     found = contents(owner) if hasattr(owner, "dist") else type(owner)
     return None if found is None else (value.__name__, found)
-
-
-def is_named_tuple(value: Any) -> bool:
-    """Whether a value is a tuple with names, which holds nothing else; what its class may run is asked at the end."""
-    return isinstance(value, tuple) and record_fields(type(value)) is not None and not hasattr(value, "__dict__")
-
-
-def is_record_tuple(cls: type) -> bool:
-    """Whether a class is a tuple with names, of which no code of its own makes instances."""
-    return record_fields(cls) is not None and is_generated(inspect.getattr_static(cls, "__new__"))
-
-
-def is_namespace(cls: type) -> bool:
-    """Whether objects of a class of the standard library are attributes and nothing else."""
-    return cls is types.SimpleNamespace or (cls.__module__, cls.__qualname__) == ("argparse", "Namespace")
-
-
-def is_user_class(cls: type) -> bool:
-    """Whether a class and its bases are plain classes or named tuples of the user's, whose code can be looked at."""
-    if is_namespace(cls):
-        return True
-    if type(cls) not in (type, ABCMeta):
-        return False
-    for base in cls.__mro__[:-1]:
-        if base is ABC or base is Generic or (base is tuple and is_record_tuple(cls)):
-            continue
-        functions = [found for found in map(wrapped, list(vars(base).values())) if found is not None]
-        codes = [found.function.__code__ for found in functions if not is_generated(found.function)]
-        if base.__module__.partition(".")[0] in ("builtins", "numpy", "scipy", "jax", "srcgrad", "typing", "abc"):
-            return False
-        if any(library_file(code.co_filename) or internal(code) for code in codes):
-            return False
-        if not functions and base.__module__.partition(".")[0] in sys.stdlib_module_names:  # written in C
-            return False
-    return True
 
 
 class ObjectAnalysis(Analysis):
@@ -191,6 +119,10 @@ class ObjectAnalysis(Analysis):
         """The class attributes that only objects may read, which the trace's copies have as attributes of their own."""
         self.comparing = False
         """Whether any code compares objects by ``is``."""
+        self.keeping: list[tuple[type, str]] = []
+        """The methods with caches, and their classes."""
+        self.changing = False
+        """Whether any method but those that make an object stores attributes."""
         self.matching = False
         """Whether any code has patterns of classes, which read attributes without naming them."""
 
@@ -233,14 +165,16 @@ class ObjectAnalysis(Analysis):
         if type(value) in CONTAINERS or is_named_tuple(value):
             return "container"
         if isinstance(value, type):
-            return "class" if is_user_class(value) else None
+            return "class" if is_user_class(value) or is_user_enum(value) else None
+        if isinstance(value, enum.Enum):
+            return "constant" if is_user_enum(type(value)) else None
         attributes = attribute(value, "__dict__")
         return "object" if type(attributes) is dict and is_user_class(type(value)) else None
 
     def guard_node(self, index: int, expression: str) -> None:
         value, node = self.objects[index], self.plan.nodes[index]
         name = f"n{index}"
-        if node.kind not in ("method", "container", "class", "object", "frozen", "logger", "cached"):
+        if node.kind not in ("method", "container", "class", "object", "frozen", "logger", "cached", "constant"):
             super().guard_node(index, expression)
             return
         self.lines.append(f"{name} = {expression}")
@@ -257,6 +191,9 @@ class ObjectAnalysis(Analysis):
             return
         if node.kind == "method":
             self.require(f"type({name}) is {self.constant(types.MethodType)}")
+        elif node.kind == "constant":
+            self.require(f"{name} is {self.constant(value)}")
+            self.report.append(f"{node.label}: guard, {value!r}")
         elif node.kind == "cached":
             self.require(f"type({name}) is {self.constant(type(value))}")
         elif node.kind == "class":
@@ -310,7 +247,8 @@ class ObjectAnalysis(Analysis):
         self.require(f"{unchanged}{check}()")
 
     def guard_class(self, cls: type, expression: str, path: str) -> int | None:
-        if not is_user_class(cls) or (is_namespace(cls) and not expression.startswith("type(")):
+        followed = is_user_class(cls) or (not is_plain_type(cls) and is_user_enum(cls))
+        if not followed or (is_namespace(cls) and not expression.startswith("type(")):
             return super().guard_class(cls, expression, path)
         known = id(cls) in self.node_of
         index = self.node(cls)
@@ -339,7 +277,7 @@ class ObjectAnalysis(Analysis):
                 self.read(index, "item", key, element, place, f"{node.label}[{key!r}]")
             if type(value) not in CONTAINERS and is_user_class(type(value)):
                 self.read(index, "class", None, type(value), f"type({name})", f"class of {node.label}")
-        elif node.kind == "object":
+        elif node.kind in ("object", "constant"):
             self.read(index, "class", None, type(value), f"type({name})", f"class of {node.label}")
         elif node.kind == "class":
             self.visit_class(index, value)
@@ -375,7 +313,7 @@ class ObjectAnalysis(Analysis):
         if is_namespace(cls):
             return
         for number, base in enumerate(cls.__mro__[:-1]):
-            if base in (ABC, Generic, tuple):
+            if base in (ABC, Generic, Protocol, tuple) or (issubclass(cls, enum.Enum) and base not in bases_of(cls)):
                 continue
             for name, member in list(vars(base).items()):
                 found = wrapped(member)
@@ -398,13 +336,31 @@ class ObjectAnalysis(Analysis):
         base = cls.__mro__[number]
         place = f"{self.constant(base)}.__dict__[{name!r}]" + (f".{found.part}" if found.part else "")
         label = f"{base.__name__}.{name}"
+        member = vars(base)[name]
+        if issubclass(cls, enum.Enum):
+            self.require_plain(label, name, member, found)
+        elif is_implicit(name, member) and notes_subclasses(cls) and converted(member) is not None:
+            raise Refusal(f"{label} runs code of its own, in a class that notes its subclasses")
         self.read(index, "member", (number, name), member_function(cls, (number, name)), place, label)
-        self.methods.add(id(found.function))
+        manages = found.function.__code__ is MANAGING
+        self.methods.add(id(generator_of(found.function) if manages else found.function))
+        if found.part.endswith("__wrapped__"):
+            self.keeping.append((cls, label))
+
+    def require_plain(self, label: str, name: str, member: Any, found: Wrapped) -> None:
+        """What Python calls by itself of a constant is not converted: of what it is given a part may be traced."""
+        code = found.function.__code__
+        if name in SHOWN or (isinstance(member, property) and calls_nothing(code)):
+            return
+        if is_implicit(name, member) and converted(member) is not None:
+            raise Refusal(f"{label} runs code of its own")
 
     def may_call(self, member: Member) -> bool:
         """Whether code that is reached may call a member of a class: by its name, or as Python does without one."""
         if member.name == "__init__":
             return self.may_make(member.holder, member.cls)
+        if member.name in WHERE_MADE or (member.name in ("__init__", "__new__") and issubclass(member.cls, enum.Enum)):
+            return False
         if member.name == ANNOTATE:
             return not ASKING.isdisjoint(self.local_attributes)
         if (member.name.startswith("__") and member.name.endswith("__")) or member.name in self.local_attributes:
@@ -430,6 +386,7 @@ class ObjectAnalysis(Analysis):
 
     def scope_of(self, index: int, code: types.CodeType) -> Scope:
         stores = id(self.objects[index]) in self.methods
+        self.changing |= code.co_name not in ("__init__", "__post_init__") and stores_attributes(code)
         self.matching |= has_class_patterns(code)
         self.comparing = self.comparing or compares_objects(code)
         return Scope(code, None, self.is_trusted_name, deep=True, stores=stores)
@@ -549,7 +506,9 @@ class ObjectAnalysis(Analysis):
         """A number or text that all objects of a class share, compared at each call; what else its objects may read
         as if it were their own.
         """
-        for base in cls.__mro__[:-1]:
+        if issubclass(cls, enum.Enum) and name in cls.__members__:
+            return  # which nobody can change
+        for base in bases_of(cls) if issubclass(cls, enum.Enum) else cls.__mro__[:-1]:
             if name not in vars(base):
                 continue
             value = vars(base)[name]
@@ -607,6 +566,15 @@ class ObjectAnalysis(Analysis):
                     waiting.append(edge.node)
         return False
 
+    def require_new_results(self) -> None:
+        """Refuse methods whose caches may have results of an object as it was before, which only Python finds."""
+        captured = [type(value) for value, node in zip(self.objects, self.plan.nodes, strict=True)
+                    if node.kind == "object"]  # fmt: skip
+        for cls, label in self.keeping:
+            compared = attribute(cls, "__eq__") is not attribute(object, "__eq__")
+            if self.changing or compared or any(issubclass(kind, cls) for kind in captured):
+                raise Refusal(f"{label} keeps its results, which an object that has changed may find again")
+
     def finish(self) -> None:
         for resolution in self.resolutions:
             resolution.settle(self.local_attributes)
@@ -621,7 +589,8 @@ class ObjectAnalysis(Analysis):
         for index, cls, name in self.shared:
             if self.may_name(index, cls, name):
                 raise Refusal(f"reads the class attribute {cls.__name__}.{name}")
-        if any(type(self.objects[index]) is ABCMeta for index in self.named):  # which isinstance may be asked about
+        self.require_new_results()
+        if any(isinstance(self.objects[index], ABCMeta) for index in self.named):  # which isinstance may be asked about
             self.require(f"{self.constant(get_cache_token)}() == {self.constant(get_cache_token())}")
         for index, dirty in enumerate(self.plan.dirty()):
             if self.plan.nodes[index].kind == "cached" and (dirty or self.reads_values(index)):
@@ -636,6 +605,14 @@ class ObjectAnalysis(Analysis):
         reached = [found.function.__code__ for found in inner if id(found.function) in self.node_of]
         if any("__class__" in code.co_freevars for code in reached):
             raise Refusal(f"{label} uses super() or __class__, and a method of it reads what can change from outside")
+        members = [
+            edge.key
+            for edge in map(self.plan.edges.__getitem__, self.plan.nodes[index].edges)
+            if edge.source == "member"
+        ]
+        parts = [wrapped(vars(cls.__mro__[number])[name]) for number, name in members]
+        if any(part is not None and "__wrapped__" in part.part for part in parts):
+            raise Refusal(f"{label} has a method with a cache, and one that reads what can change from outside")
         handed = index in self.loose or "__class__" in self.local_attributes or id(type) in self.constant_of
         if handed or not may_have_twin(cls):
             raise Refusal(f"a method of {label} reads what can change from outside, and {label} is not only called")

@@ -98,7 +98,7 @@ def member_function(cls: type, key: tuple[int, str]) -> Any:
     """The function of a member of a class: ``key`` is the base's place in the method resolution order, and a name."""
     number, name = key
     member = vars(cls.__mro__[number])[name]
-    for part in ("fget", "__func__", "func"):
+    for part in ("fget", "__func__", "func", "__wrapped__"):
         if not isinstance(member, types.FunctionType) and hasattr(member, part):
             member = getattr(member, part)
     return member

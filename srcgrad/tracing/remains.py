@@ -17,7 +17,7 @@ from typing import Any, Final
 import numpy as np
 
 from srcgrad.errors import SrcgradError
-from srcgrad.tracing.reach import names_in
+from srcgrad.tracing.members import names_in
 from srcgrad.tracing.tracer import Tracer
 from srcgrad.tracing.unasked import attribute
 

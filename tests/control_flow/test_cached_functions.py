@@ -98,3 +98,98 @@ def test_cached_results_are_those_of_python(f: Callable[[Any], Any], monkeypatch
     factor.cache_clear()
     weight.cache_clear()
     check()
+
+
+class Rule:
+    """Methods that keep their results."""
+
+    def __init__(self, weight: Any = 1.0) -> None:
+        self.weight = weight
+
+    @functools.lru_cache(maxsize=None)  # noqa: B019, UP033
+    def weighted(self, x: Any) -> Any:
+        return x * x * self.weight
+
+    @functools.cache  # noqa: B019
+    def fibonacci(self, n: int) -> int:
+        return n if n < 2 else self.fibonacci(n - 1) + self.fibonacci(n - 2)
+
+    @functools.cache  # noqa: B019
+    def nodes(self, n: int) -> Any:
+        return np.polynomial.legendre.leggauss(n)
+
+    @staticmethod
+    @functools.cache
+    def power(x: Any, n: int) -> Any:
+        return x**n
+
+    @property
+    @functools.cache  # noqa: B019
+    def tripled(self) -> Any:
+        return 3.0 * self.weight
+
+
+RULE = Rule(2.0)
+
+
+def of_an_object_made_here(x: Any) -> Any:
+    return Rule().weighted(x) + Rule(x).weighted(x) + Rule(x).weighted(2.0)
+
+
+def of_whole_numbers(x: Any) -> Any:
+    return Rule().fibonacci(60) * x
+
+
+def of_arrays(x: Any) -> Any:
+    places, weights = Rule().nodes(4)
+    return np.sum(weights * np.exp(x * places))
+
+
+def without_an_object(x: Any) -> Any:
+    return Rule.power(x, 3) + Rule().power(x, 2) * Rule(x).tripled
+
+
+def of_an_object_outside(x: Any) -> Any:
+    return RULE.weighted(x) * RULE.fibonacci(20)
+
+
+def of_a_rule_that_changes(x: Any) -> Any:
+    rule = Rule()
+    before = rule.fibonacci(3)
+    change(rule)
+    return x * before * rule.fibonacci(3)
+
+
+def change(rule: Any) -> None:
+    rule.weight = 5.0
+
+
+@pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+@pytest.mark.parametrize(
+    "f", [of_an_object_made_here, of_whole_numbers, of_arrays, without_an_object, of_an_object_outside,
+          of_a_rule_that_changes],
+    ids=lambda f: f.__name__,
+)  # fmt: skip
+def test_methods_that_keep_their_results(f: Callable[[Any], Any], backend: str) -> None:
+    g = sg.value_and_grad(f, backend=backend)
+    for x in (1.3, 1.4, 1.3):
+        value, slope = g(x)
+        assert value == pytest.approx(f(x), rel=1e-12)
+        assert slope == pytest.approx((f(x + 1e-6) - f(x - 1e-6)) / 2e-6, rel=1e-6)
+    one = f not in (of_an_object_outside, of_a_rule_that_changes)
+    assert ("One program" in sg.explain(g)(1.3)["how it runs"]) == one
+
+
+def test_an_object_outside_that_changes_keeps_its_results(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python finds what an object gave before it was changed."""
+
+    def f(x: Any) -> Any:
+        return x * RULE.weighted(3.0)
+
+    with pytest.warns(sg.RetraceWarning):
+        assert sg.grad(f)(1.0) == RULE.weighted(3.0)
+    g = sg.grad(f)
+    g(1.0)
+    monkeypatch.setattr(RULE, "weight", 7.0)
+    assert g(1.0) == RULE.weighted(3.0) == 18.0

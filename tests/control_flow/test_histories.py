@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 from collections.abc import Callable
 from typing import Any
 
@@ -146,8 +147,58 @@ def returned_from_the_loop(k: Any) -> Any:
     return log[0] * k
 
 
+def ratio_of_an_empty_one(k: Any) -> Any:
+    errors = []
+    while k > 1e-3:
+        k = k * 0.8
+        errors.append(k * k)
+    return errors[-1] / errors[0] + k
+
+
+def mean_of_intervals(k: Any) -> Any:
+    """Times that linear interpolation finds between two trips of many."""
+    x, v, hits = 1.0, 0.0, []
+    for step in range(150):
+        new = x + 0.1 * v
+        v = v - 0.1 * k * x
+        if x < 0 <= new:
+            hits.append(0.1 * (step - x / (new - x)))
+        x = new
+    return (hits[-1] - hits[0]) / (len(hits) - 1)
+
+
+def three_of_an_empty_one(k: Any) -> Any:
+    log = []
+    while k > 1e-2:
+        k = k * 0.7
+        log.append(np.sin(k))
+    return log[-3] + 10.0 * log[-2] + 100.0 * log[1] + 1000.0 * log[0]
+
+
+def ends_made_anew(k: Any) -> Any:
+    total = k * 0
+    for start in range(1, 4):
+        x, log = k * start, []
+        while x < 30.0:
+            x = x * 1.3
+            log.append(x * k)
+        total = total + log[0] * log[-1] + log[-2]
+    return total
+
+
+def made_in_two_places(k: Any) -> Any:
+    log = [k, 2 * k]
+    if k > 1.0:
+        log = []
+    while k < 20.0:
+        k = k * 1.5
+        log.append(k)
+    return log[0] + 10 * log[1] + 100 * log[-1]
+
+
 ONE_PROGRAM = [adaptive, unread, counted, relative, three_back, empty_at_first, made_anew, made_empty_anew, in_place,
-               two_lists_and_a_number, on_a_condition, returned_from_the_loop]  # fmt: skip
+               two_lists_and_a_number, on_a_condition, returned_from_the_loop, ratio_of_an_empty_one,
+               mean_of_intervals, three_of_an_empty_one, ends_made_anew, made_in_two_places]  # fmt: skip
 
 
 @pytest.mark.parametrize("backend", ["numpy", "llvm", pytest.param("xla", marks=pytest.mark.slow)])
@@ -170,6 +221,40 @@ def test_the_end_of_a_list_that_stayed_empty_raises(backend: str) -> None:
         empty_at_first(0.5)
     with pytest.raises(IndexError, match="list index out of range"):
         g(0.5)
+
+
+def halved(index: int) -> Any:
+    """A function that reads the item of that index, which has to stand in the source."""
+    file, made = f"<the item at {index}>", dict[str, Any]()
+    linecache.cache[file] = (len(HALVED), None, HALVED.format(index).splitlines(True), file)
+    exec(compile(HALVED.format(index), file, "exec"), made)
+    return made["f"]
+
+
+HALVED = """
+def f(k):
+    log = []
+    while k > 1.0:
+        k = k * 0.5
+        log.append(k * k)
+    return log[{}]
+"""
+
+
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+@pytest.mark.parametrize("index", [0, 1, -1, -2, -3])
+def test_an_item_that_a_list_may_not_have_got_raises(index: int, backend: str) -> None:
+    f = halved(index)
+    g = sg.grad(f, backend=backend)
+    assert sg.explain(g)(8.0)["how it runs"].startswith("One program")
+    for k in (7.5, 0.9, 1.9, 3.9, 7.9, 0.5):
+        try:
+            f(k)
+        except IndexError:
+            with pytest.raises(IndexError, match="list index out of range"):
+                g(k)
+        else:
+            assert g(k) == pytest.approx((f(k + 1e-6) - f(k - 1e-6)) / 2e-6, rel=1e-6)
 
 
 def test_a_history_in_python_numbers_alone() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import srcgrad as sg
-from srcgrad.tracing.reach import compares_objects
+from srcgrad.tracing.members import compares_objects
 
 
 class Phase(enum.Enum):

@@ -11,7 +11,6 @@ import itertools
 import sys
 import types
 import warnings
-from abc import ABCMeta
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, Final
@@ -34,7 +33,7 @@ from srcgrad.tracing.conversion.vectorized import vectorized
 from srcgrad.tracing.guards import answer
 from srcgrad.tracing.hosts import is_global_cache, is_logger, later, runs_later
 from srcgrad.tracing.indexing import holds_tracer
-from srcgrad.tracing.purity import is_generated, static_key
+from srcgrad.tracing.purity import METACLASSES, is_generated, static_key
 from srcgrad.tracing.trace import CURRENT, NeedsConcrete, Refused
 from srcgrad.tracing.tracer import FUNCTIONS, SEQUENCES, Deferring, Tracer, as_tracer, contains_tracer, from_value
 from srcgrad.tracing.unasked import attribute
@@ -70,7 +69,7 @@ CONCATENATORS: Final = (type(np.r_), type(np.c_))
 METHODS: Final = (types.MethodType, types.BuiltinFunctionType)
 COMPILED: Final = ("cython_function_or_method", "fused_cython_function")
 """The kinds of functions that Cython makes, which ask no array what it is."""
-PLAIN_KINDS: Final = (types.BuiltinFunctionType, type, ABCMeta, np.ufunc, types.FunctionType, type(np.sum))
+PLAIN_KINDS: Final = (types.BuiltinFunctionType, *METACLASSES, np.ufunc, types.FunctionType, type(np.sum))
 
 
 def call_rule(*functions: Any) -> Callable[[Rule], Rule]:
@@ -156,11 +155,14 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
         if converts(function, args, kwargs):
             return followed(function)(*args, **kwargs)
         if function.__code__ is MANAGING:
-            generator = function.__closure__[0].cell_contents
-            return contextlib.contextmanager(followed(generator))(*args, **kwargs)
+            return contextlib.contextmanager(followed(generator_of(function)))(*args, **kwargs)
     elif kind is types.MethodType:
         if converts(function, args, kwargs):
             return followed(function.__func__)(function.__self__, *args, **kwargs)
+        if attribute(function.__func__, "__code__") is MANAGING:
+            return call(function.__func__, function.__self__, *args, **kwargs)
+        if isinstance(function.__func__, functools._lru_cache_wrapper):
+            return call_with_cache(function.__func__, (function.__self__, *args), kwargs)
         if runs_later(function):
             return later(function, args, kwargs)
         if is_logger(function.__self__):
@@ -210,6 +212,11 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
             return getattr(constant_array(owner), function.__name__)(*args, **kwargs)
         return function(*args, **kwargs)
     return call_object(function, args, kwargs)
+
+
+def generator_of(manager: Any) -> Any:
+    """The generator of a function that ``contextlib.contextmanager`` has made."""
+    return manager.__closure__[0].cell_contents
 
 
 def deferring(args: tuple[Any, ...]) -> bool:
@@ -276,6 +283,16 @@ def callee(function: Any) -> Any:
     return function if trace is None or not trace.converting else followed(function)
 
 
+def call_with_cache(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A method with a cache, which knows what is constant: it would keep the traced values of others."""
+    trace = CURRENT.get()
+    if not traced_among(args, kwargs) and not may_be_traced(args[0], 2):
+        found = function(*args, **kwargs)
+        if trace is None or trace.concrete or static_key(found, lambda _: False, True) is not None:
+            return found
+    return call(function.__wrapped__, *args, **kwargs)
+
+
 def call_object(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """An object with ``__call__``: of a user's class, or a cache around a function."""
     if isinstance(function, functools._lru_cache_wrapper) and traced_among(args, kwargs):
@@ -321,7 +338,7 @@ def constructed(cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
         error = cls.__new__(cls, *args, **kwargs)
         followed(cls.__init__)(error, *args, **kwargs)
         return error
-    if type(cls) not in (type, ABCMeta) or inspect.getattr_static(cls, "__new__") is not vars(object)["__new__"]:
+    if type(cls) not in METACLASSES or inspect.getattr_static(cls, "__new__") is not vars(object)["__new__"]:
         return cls(*args, **kwargs)
     trace = CURRENT.get()
     found = cls if trace is None else trace.twins.get(cls, cls)

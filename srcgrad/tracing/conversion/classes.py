@@ -10,13 +10,12 @@ import dataclasses
 import dis
 import inspect
 import types
-from abc import ABCMeta
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from srcgrad.tracing.conversion.convert import is_straight, is_user_function
 from srcgrad.tracing.conversion.sources import Unconvertible
-from srcgrad.tracing.purity import is_generated
+from srcgrad.tracing.purity import METACLASSES, is_generated
 from srcgrad.tracing.pytree import TreeDef, is_registered
 from srcgrad.tracing.trace import CURRENT
 from srcgrad.tracing.tracer import Tracer
@@ -42,12 +41,7 @@ def original(cls: type) -> type:
 def adopt(instance: Any) -> None:
     """Make an object one of its class's twin until the trace in progress ends."""
     trace, cls = CURRENT.get(), type(instance)
-    if (
-        trace is None
-        or not trace.converting
-        or type(cls) not in (type, ABCMeta)
-        or cls.__module__ in ("builtins", "numpy")
-    ):
+    if trace is None or not trace.converting or type(cls) not in METACLASSES or cls.__module__ in ("builtins", "numpy"):
         return
     if "__srcgrad_original__" in vars(cls) or is_registered(cls):
         return
@@ -122,8 +116,8 @@ def twin_with(cls: type, members: dict[str, Any]) -> type:
 def may_have_twin(cls: type) -> bool:
     """Whether a class can be replaced by a twin wherever it makes objects."""
     implicit = any(ACCESS.intersection(vars(base)) for base in cls.__mro__[:-1])
-    plain = type(cls) in (type, ABCMeta) and inspect.getattr_static(cls, "__new__") is vars(object)["__new__"]
-    return plain and not implicit and not is_registered(cls) and not hasattr(cls.__init_subclass__, "__func__")
+    plain = type(cls) in METACLASSES and inspect.getattr_static(cls, "__new__") is vars(object)["__new__"]
+    return plain and not implicit and not is_registered(cls) and not notes_subclasses(cls)
 
 
 def is_implicit(name: str, member: Any) -> bool:
@@ -138,13 +132,19 @@ def made_twin(cls: type, members: dict[str, Any]) -> type | None:
     if special and not all(is_generated(members[name]) for name in special):
         return None
     namespace = {name: twin for name, member in members.items() if (twin := converted(member)) is not None}
-    if not namespace or hasattr(cls.__init_subclass__, "__func__"):
+    if not namespace or notes_subclasses(cls):
         return None
     own: dict[str, Any] = {"__slots__": (), "__srcgrad_original__": cls, "__hash__": cls.__hash__}
     if issubclass(cls, tuple):
         own["_make"] = classmethod(remade)
     names = {name: getattr(cls, name) for name in ("__module__", "__qualname__", "__doc__")}
     return type(cls)(cls.__name__, (cls,), {**names, **namespace, **own})
+
+
+def notes_subclasses(cls: type) -> bool:
+    """Whether code of the user's runs where a subclass is made, which a twin would be for it."""
+    run = getattr(cls.__init_subclass__, "__func__", None)
+    return run is not None and run is not getattr(Protocol.__init_subclass__, "__func__", None)
 
 
 def remade(cls: Any, items: Any) -> Any:

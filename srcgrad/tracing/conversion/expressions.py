@@ -62,6 +62,11 @@ class ExpressionConverter(ast.NodeTransformer):
         placed(made, node)
         return made
 
+    def visit_Untouched(self, node: ast.Name) -> ast.expr:
+        made = operator("read", thunk(ast.copy_location(load(node.id), node)))
+        placed(made, node)
+        return made
+
     def visit_expressions(self, nodes: Sequence[ast.expr]) -> list[ast.expr]:
         return [self.visit(node) for node in nodes]
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from srcgrad.tracing.conversion.appends import is_append
-from srcgrad.tracing.conversion.names import assign, load, own_nodes, placed, store
+from srcgrad.tracing.conversion.names import OPERATORS, assign, load, own_nodes, placed, store
 
 FIRST: Final = 2
 """So many items from the front may be read."""
@@ -40,11 +40,26 @@ class History:
     def last(self) -> int:
         return max((-index for index in self.indices if index < 0), default=0)
 
-    def has_items(self) -> bool:
-        """Whether each place that is read has an item of this list from the start, or after the first ``append``."""
-        least = min(self.made)
-        late = 0 if self.repeated or len(self.made) > 1 else 1
-        return self.first <= min(least, FIRST) and self.last <= min(least + late, LAST)
+    @property
+    def least(self) -> int:
+        """How many items it has at any time."""
+        return min(self.made)
+
+    def is_short(self) -> bool:
+        """Whether variables are enough for what is read of it."""
+        return self.first <= FIRST and self.last <= LAST
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether its size is asked for, or decides which items an ``append`` sets."""
+        return self.counted or self.first > self.least or self.last > self.least + 1
+
+    def without(self, count: int) -> list[str]:
+        """The items that a new list of so many does not have, but one made before may have left."""
+        if not self.repeated and len(self.made) == 1:
+            return []
+        front, back = range(count, self.first), range(count + 1, self.last + 1)
+        return [*(self.item(place) for place in front), *(self.item(-place) for place in back)]
 
     def item(self, index: int) -> str:
         return f"{self.name}[{index}]"
@@ -63,6 +78,14 @@ class History:
     @property
     def length(self) -> str:
         return f"len({self.name})"
+
+
+class Untouched(ast.Name):
+    """A variable that the program reads for itself: it may be unbound, and nobody's ``len`` is asked."""
+
+
+def untouched(name: str) -> Untouched:
+    return Untouched(name, ast.Load())
 
 
 def without_histories(body: Sequence[ast.stmt], parameters: Sequence[str]) -> list[ast.stmt]:
@@ -84,7 +107,7 @@ def histories(body: Sequence[ast.stmt], parameters: Sequence[str]) -> dict[str, 
             for name in mentioned(node):
                 if id(node) not in known:
                     found.pop(name, None)
-    return {name: history for name, history in found.items() if history.made and history.has_items()}
+    return {name: history for name, history in found.items() if history.made and history.is_short()}
 
 
 def grown(body: Sequence[ast.stmt]) -> set[str]:
@@ -152,7 +175,9 @@ class Rewriting(ast.NodeTransformer):
                 targets.append(store(first))
                 values.append(item)
                 after += [assign(name, load(first)) for name in others]
-            if history.counted:
+            unbound = ast.Attribute(load(OPERATORS), "UNBOUND", ast.Load())
+            after += [assign(name, unbound) for name in history.without(len(items))]
+            if history.is_counted:
                 after.append(assign(history.length, ast.Constant(len(items))))
         setting = ast.Assign([ast.Tuple(targets, ast.Store())], ast.Tuple(values, ast.Load())) if targets else None
         return self.placed([setting or ast.Pass(), *after], node)
@@ -164,11 +189,16 @@ class Rewriting(ast.NodeTransformer):
         if call is None or call[0].id not in self.names:
             return self.generic_visit(node)  # type: ignore[return-value]
         history, value = self.names[call[0].id], self.visit(call[1])
-        last = history.last
-        made: list[ast.stmt] = [assign(history.added, value) if last else ast.Expr(value)]
-        made += [assign(history.item(-k), load(history.item(1 - k))) for k in range(last, 1, -1)]
+        last, least = history.last, history.least
+        kept = last > 0 or history.first > least
+        made: list[ast.stmt] = [assign(history.added, value) if kept else ast.Expr(value)]
+        for k in range(last, 1, -1):
+            moved = assign(history.item(-k), untouched(history.item(1 - k)))
+            made.append(moved if k <= least + 1 else where(history, ast.GtE(), k - 1, moved))
         made += [assign(history.item(-1), load(history.added))] if last else []
-        if history.counted:
+        for k in range(least, history.first):
+            made.append(where(history, ast.Eq(), k, assign(history.item(k), load(history.added))))
+        if history.is_counted:
             made.append(ast.AugAssign(store(history.length), ast.Add(), ast.Constant(1)))
         return self.placed(made, node)
 
@@ -191,6 +221,11 @@ class Rewriting(ast.NodeTransformer):
 
     def history(self, node: ast.AST | None) -> History | None:
         return self.names.get(node.id) if isinstance(node, ast.Name) else None
+
+
+def where(history: History, operator: ast.cmpop, number: int, statement: ast.stmt) -> ast.If:
+    """A statement for lists of some sizes."""
+    return ast.If(ast.Compare(untouched(history.length), [operator], [ast.Constant(number)]), [statement], [])
 
 
 def parts(node: ast.Assign | ast.AnnAssign) -> list[tuple[ast.expr, ast.expr]]:

@@ -1,0 +1,76 @@
+"""Functions in classes, by what they are wrapped in, and what code says by its names and operations."""
+
+from __future__ import annotations
+
+import dis
+import functools
+import itertools
+import types
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+from srcgrad.tracing.hosts import CACHED
+from srcgrad.tracing.unasked import attribute
+
+
+class Wrapped(NamedTuple):
+    """A function in a class: the attribute by which what stands there holds it, "" for the function itself."""
+
+    part: str
+    function: types.FunctionType
+
+
+WRAPPERS: Final = (
+    (property, "fget"),
+    (classmethod, "__func__"),
+    (staticmethod, "__func__"),
+    (functools.cached_property, "func"),
+    (CACHED, "__wrapped__"),
+)
+"""What may be around a function in a class, the outer ones first, and the attribute by which it holds it."""
+IGNORED_MEMBERS: Final = (
+    types.MemberDescriptorType,
+    types.GetSetDescriptorType,
+    type(attribute(Wrapped, "part")),  # the field of a named tuple
+)
+
+
+def calls_nothing(code: types.CodeType) -> bool:
+    return not any("CALL" in instruction.opname for instruction in dis.get_instructions(code))
+
+
+def names_in(code: types.CodeType) -> Iterator[str]:
+    """The names that code reads or writes outside of itself, and those of attributes."""
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from names_in(constant)
+
+
+def has_class_patterns(code: types.CodeType) -> bool:
+    inner = [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
+    return dis.opmap["MATCH_CLASS"] in code.co_code[::2] or any(map(has_class_patterns, inner))
+
+
+def stores_attributes(code: types.CodeType) -> bool:
+    inner = [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
+    return dis.opmap["STORE_ATTR"] in code.co_code[::2] or any(map(stores_attributes, inner))
+
+
+def compares_objects(code: types.CodeType) -> bool:
+    """Whether the code asks by ``is`` for anything but a constant, as None."""
+    if dis.opmap["IS_OP"] in code.co_code[::2]:
+        names = [instruction.opname for instruction in dis.get_instructions(code)]
+        if any(name == "IS_OP" and before != "LOAD_CONST" for before, name in itertools.pairwise(names)):
+            return True
+    return any(compares_objects(inner) for inner in code.co_consts if isinstance(inner, types.CodeType))
+
+
+def wrapped(member: Any) -> Wrapped | None:
+    """The function of a method, property, class method, static method, cached property or method with a cache."""
+    parts = []
+    for kind, part in WRAPPERS:
+        if isinstance(member, kind):
+            parts.append(part)
+            member = getattr(member, part)
+    return Wrapped(".".join(parts), member) if isinstance(member, types.FunctionType) else None
