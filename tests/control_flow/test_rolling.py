@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -364,3 +365,35 @@ def test_a_traced_key_is_told_as_the_reason_to_unroll() -> None:
 
     assert "a traced value is no key of a dict" in sg.explain(sg.grad(f))(1.0)["how it runs"]
     assert sg.grad(f)(1.0) == pytest.approx(0.99**10 + 0.99**100)
+
+
+def test_products_of_sequences_with_themselves_are_one_loop() -> None:
+    """``product(prims, repeat=4)``, and of what ``zip`` gives, was written out: 39 s of compiling rather than 0.7."""
+    exponents, weights = [0.3, 0.7, 1.1], [0.5, 0.2, 0.9]
+
+    def f(x: Any) -> Any:
+        total = 0.0
+        pairs = list(zip(exponents, weights, strict=True))
+        for (a, u), (b, v), (c, w) in itertools.product(pairs, repeat=3):
+            total = total + u * v * w * np.exp(-a * b * x**2 / (a + b + c))
+        for (a, u), (b, v), (c, w) in itertools.product(*(zip(exponents, weights, strict=True) for _ in range(3))):
+            total = total + u * v * w * np.sin(a * x) / (b + c)
+        return total
+
+    value, slope = sg.value_and_grad(f)(1.3)
+    np.testing.assert_allclose(value, f(1.3))
+    np.testing.assert_allclose(slope, (f(1.3 + 1e-6) - f(1.3 - 1e-6)) / 2e-6, rtol=1e-7)
+    assert str(sg.explain(sg.grad(f))(1.3)).count("The loop of 27 trips") == 2
+
+
+@pytest.mark.parametrize("repeat", [0, 1, 2])
+def test_products_repeat_as_pythons(repeat: int) -> None:
+    numbers = np.linspace(0.1, 0.9, 17)
+
+    def f(x: Any) -> Any:
+        total = 0.0
+        for places in itertools.product(numbers, repeat=repeat):
+            total = total + x * sum(places) + 1
+        return total
+
+    np.testing.assert_allclose(sg.value_and_grad(f)(0.5)[0], f(0.5))

@@ -73,10 +73,19 @@ MOST_PAIRED: Final = 1_000_000
 """Of so many pairs at most the places are written down."""
 
 
+MOST_REPEATED: Final = 16
+"""The most times that sequences are paired with themselves by index."""
+
+
 def pooled(function: Any, places_of: Callable[..., Picked | None]) -> None:
     """Let what a function of ``itertools`` gives be found by index, where it pairs items of sequences."""
 
     def rule(*args: Any, **options: Any) -> Any:
+        if function is itertools.product:  # which takes all that there is of them at once
+            args = tuple([list(x) if isinstance(x, Series) and not x.used else x for x in args])
+            repeat = options.get("repeat", 1)
+            if options.keys() == {"repeat"} and isinstance(repeat, int) and 0 < repeat <= MOST_REPEATED:
+                args, options = args * repeat, {}
         made = function(*args, **options)
         count = len(args) if function is itertools.product else 1
         pools = args[:count]
