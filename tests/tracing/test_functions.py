@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from srcgrad.errors import AxisError, DTypeError, ShapeError, SrcgradError, UnsupportedError
+from srcgrad.errors import AxisError, DTypeError, MatrixError, ShapeError, SrcgradError, UnsupportedError
 from srcgrad.tracing.trace import NeedsConcrete
 from srcgrad.tracing.tracer import FUNCTIONS
 from tests.tracing.array_cases import CREATION, JOINING, SELECTION, SHAPES, SORTING, WRITES
@@ -111,7 +111,7 @@ REFUSED: list[tuple[str, Any, tuple[Any, ...], type[Exception]]] = [
     ("dot", lambda x: np.dot(x, x), (M,), ShapeError),
     ("einsum", lambda x: np.einsum("ij,jk", x, x), (M,), ShapeError),
     ("einsum rank", lambda x: np.einsum("ijk", x), (M,), ShapeError),
-    ("solve", lambda x: np.linalg.solve(x, x), (M,), ShapeError),
+    ("solve", lambda x: np.linalg.solve(x, x), (M,), MatrixError),
     ("quantile range", lambda x: np.quantile(x, 1.5), (M,), ShapeError),
     ("quantile method", lambda x: np.quantile(x, 0.5, method="cubic"), (M,), ShapeError),
     ("quantile weights", lambda x: np.quantile(x, 0.5, weights=x), (M,), ShapeError),
