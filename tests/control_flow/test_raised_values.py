@@ -91,7 +91,26 @@ def caught(x: Any) -> Any:
     return np.sum(y * x)
 
 
-FUNCTIONS = [of_an_argument, in_a_loop, asserted, asserted_value, one_of_two, after_something, with_a_cause, caught]
+def asserted_in_a_try(x: Any) -> Any:
+    try:
+        assert x[0] < 2, f"{x[0]} is large"
+        y = x * 2
+    except AssertionError:
+        y = x * 3
+    return np.sum(y * x)
+
+
+FUNCTIONS = [
+    asserted_in_a_try,
+    of_an_argument,
+    in_a_loop,
+    asserted,
+    asserted_value,
+    one_of_two,
+    after_something,
+    with_a_cause,
+    caught,
+]
 POINTS = [[0.3, 0.4], [2.5, 0.5], [0.5, 3.0], [9.0, 8.0], [1.0, 0.0], [-1.0, 0.7]]
 
 

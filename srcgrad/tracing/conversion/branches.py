@@ -15,12 +15,10 @@ from srcgrad.tracing.conversion.binding import FLAG, Flag, flag_of, is_pending, 
 from srcgrad.tracing.conversion.classes import adopt_records
 from srcgrad.tracing.conversion.effects import (
     answered,
-    emit_check,
     emit_error,
     emit_raise,
     innermost_attempt,
     is_unfinished,
-    raised_again,
 )
 from srcgrad.tracing.conversion.identity import Choice, note_choices
 from srcgrad.tracing.conversion.sites import mark, take
@@ -52,7 +50,7 @@ from srcgrad.tracing.conversion.state import (
 )
 from srcgrad.tracing.conversion.texts import Text
 from srcgrad.tracing.pytree import TreeDef
-from srcgrad.tracing.trace import CURRENT, Doubt, Pending, Refused, Storage, Trace, current_trace
+from srcgrad.tracing.trace import Doubt, Pending, Refused, Storage, Trace, current_trace
 from srcgrad.tracing.tracer import Tracer, from_value
 
 SIDES: Final = ("one", "other")
@@ -577,43 +575,3 @@ def not_(test: Any) -> Any:
     found: Tracer = np.logical_not(from_value(truth(test), scalar=True))  # type: ignore[assignment]
     found.weak = True
     return found
-
-
-# --- errors -----------------------------------------------------------------------------
-
-
-def assert_(test: Callable[[], Any], message: Callable[[], Any] | None) -> None:
-    """The statement ``assert``."""
-    if not __debug__:
-        return
-    condition = test()
-    if not unknown(condition):
-        if not condition:
-            raise_assertion(message)
-        return
-    said = message() if message is not None else ""
-    if isinstance(said, (Text, Tracer)):
-        emit_raise(np.logical_not(from_value(truth(condition), scalar=True)), AssertionError(said))  # type: ignore[arg-type]
-        return
-    emit_check(from_value(truth(condition), scalar=True), "AssertionError", str(said))
-
-
-def raise_assertion(message: Callable[[], Any] | None) -> None:
-    error = AssertionError() if message is None else AssertionError(message())
-    raise raise_(lambda: error, ...)
-
-
-def raise_(make: Callable[[], Any], cause: Any) -> BaseException:
-    """The error that a ``raise`` statement raises; in a block on a traced condition it ends the block."""
-    error = make()
-    if isinstance(error, type):
-        error = error()
-    if cause is not Ellipsis:
-        error.__cause__ = cause
-    trace = CURRENT.get()
-    if trace is None:
-        return error  # type: ignore[no-any-return]
-    found = raised_again(error)
-    if found is not error:
-        raise found
-    return error

@@ -6,12 +6,13 @@ import builtins
 
 from srcgrad.tracing.conversion import arrays, iterators, numbers
 from srcgrad.tracing.conversion.attempts import attempt
-from srcgrad.tracing.conversion.branches import and_, asked, assert_, choose, if_, not_, or_, raise_
+from srcgrad.tracing.conversion.branches import and_, asked, choose, if_, not_, or_
 from srcgrad.tracing.conversion.calls import call, fresh, getitem, kept, lifted, target
 from srcgrad.tracing.conversion.comparisons import compare, is_, is_not, matched
 from srcgrad.tracing.conversion.history_items import item, length
 from srcgrad.tracing.conversion.loops import for_, while_
 from srcgrad.tracing.conversion.masked import augmented
+from srcgrad.tracing.conversion.raises import assert_, raise_
 from srcgrad.tracing.conversion.reductions import listed, reduced
 from srcgrad.tracing.conversion.state import UNBOUND, UNSET, Passing, read
 from srcgrad.tracing.conversion.texts import percent, text
