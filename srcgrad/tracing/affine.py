@@ -127,3 +127,26 @@ def combined(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Affine | None:
     if rule is None or None in parts:
         return None
     return rule(*parts)
+
+
+_ORDERS: Final[dict[np.ufunc, Callable[[int, int], bool | None]]] = {
+    np.less: lambda least, most: True if least > 0 else False if most <= 0 else None,
+    np.less_equal: lambda least, most: True if least >= 0 else False if most < 0 else None,
+    np.greater: lambda least, most: True if most < 0 else False if least >= 0 else None,
+    np.greater_equal: lambda least, most: True if most <= 0 else False if least > 0 else None,
+    np.equal: lambda least, most: False if least > 0 or most < 0 else True if least == most == 0 else None,
+    np.not_equal: lambda least, most: True if least > 0 or most < 0 else False if least == most == 0 else None,
+}
+"""What a comparison of two integers gives, of which is known between which numbers the second less the first lies."""
+
+
+def decided(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> bool | None:
+    """What a comparison gives in every trip of the loops around it; None where that is not known."""
+    rule = _ORDERS.get(ufunc)
+    if rule is None or not any(isinstance(x, Tracer) and x.affine is not None for x in inputs):
+        return None
+    first, second = map(affine_of, inputs)
+    if first is None or second is None:
+        return None
+    distance = second.plus(first, -1)
+    return rule(distance.least(), distance.most())

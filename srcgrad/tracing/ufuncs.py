@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from srcgrad.errors import DTypeError, ShapeError, UnsupportedError
-from srcgrad.ir.core import Literal
+from srcgrad.ir.core import Literal, literal
 from srcgrad.ir.errors import nearest_hint
-from srcgrad.ir.types import INT64, ArrayType, DType
-from srcgrad.tracing.affine import combined
+from srcgrad.ir.types import BOOL, INT64, ArrayType, DType
+from srcgrad.tracing.affine import combined, decided
 from srcgrad.tracing.asked import library_function
 from srcgrad.tracing.comparing import COMPARISONS, compared_kinds, of_two_signs
 from srcgrad.tracing.doubts import require_number
@@ -128,6 +128,9 @@ def call(ufunc: np.ufunc, *inputs: Any, weak: bool = False, asked: Request = ANY
     if asked != ANY:
         return apply_loop(ufunc, name, rule, resolve(ufunc, kinds, asked), inputs, weak)
     if kinds[0] is int and all(kind is int for kind in kinds):  # NumPy would take Python's own unbounded integers
+        known = decided(ufunc, inputs) if weak else None
+        if known is not None:
+            return from_value(literal(known, ArrayType(BOOL)), scalar=True, weak=True)
         found = bounded(
             ufunc, inputs, apply_loop(ufunc, name, rule, resolve(ufunc, (INT64,) * len(kinds)), inputs, weak)
         )

@@ -119,8 +119,8 @@ def long_ranges(x: Any) -> Any:
 
 
 @converted(
-    "a long loop whose first trips change what kind a variable is, or fill a window: `last = None` before it, "
-    "`deque(maxlen=5)`"
+    "a long loop whose first trips change what kind a variable is, fill a window or are others by their number: "
+    "`last = None` before it, `deque(maxlen=5)`, `0.0 if k == 0 else x[k - 1]`"
 )
 def settling(x: Any) -> Any:
     last, total = None, 0.0

@@ -397,3 +397,47 @@ def test_products_repeat_as_pythons(repeat: int) -> None:
         return total
 
     np.testing.assert_allclose(sg.value_and_grad(f)(0.5)[0], f(0.5))
+
+
+def backwards(a: Any, d: Any) -> Any:
+    x = np.zeros_like(a)
+    for k in range(39, -1, -1):
+        x[:, k] = d[:, k] - (a[:, k] * x[:, k + 1] if k < 39 else 0.0)
+    return np.sum(x**2)
+
+
+def forwards(a: Any, d: Any) -> Any:
+    x = np.zeros_like(a)
+    for k in range(40):
+        before = 1.0 if k == 0 else x[:, k - 1] * a[:, k]
+        x[:, k] = d[:, k] + before
+        if k != 0 and 0 <= k - 1 < 50:
+            x[:, k] *= 0.5
+    return np.sum(x**2)
+
+
+@pytest.mark.parametrize("f", [backwards, forwards])
+def test_what_holds_of_the_number_of_each_trip_but_the_first_leaves_one_loop(f: Callable[..., Any]) -> None:
+    """An array or 0.0 by the number of the trip had the loop written out."""
+    random = np.random.default_rng(5)
+    a, d = random.uniform(-0.5, 0.5, (2, 3, 40))
+    value, slope = sg.value_and_grad(f)(a, d)
+    np.testing.assert_allclose(value, f(a, d))
+    step = np.zeros_like(a)
+    step[1, 7] = 1e-6
+    np.testing.assert_allclose(slope[1, 7], (f(a + step, d) - f(a - step, d)) / 2e-6, rtol=1e-6)
+    assert "one region" in str(sg.explain(sg.grad(f))(a, d))
+
+
+@pytest.mark.parametrize("first", [-2, 0, 3])
+def test_comparisons_of_trip_numbers_are_pythons(first: int) -> None:
+    def f(x: Any) -> Any:
+        total = 0.0
+        for k in range(first, 30):
+            j = 2 * k - 5
+            signs = [k < first, k <= first, k > 29, k >= 29, k == first - 1, k != 30, j < 54, j >= -9, k > 3, k + 1 > k]
+            for place, sign in enumerate(signs):
+                total = total + (x * (place + 1) if sign else 0.25)
+        return total
+
+    np.testing.assert_allclose(sg.value_and_grad(f)(0.7), (f(0.7), f(1.7) - f(0.7)))

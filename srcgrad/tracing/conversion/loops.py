@@ -424,7 +424,7 @@ class Settling:
         self.trips += 1
         same = bool(before == self.kinds)
         self.watched = not same and self.trips < MOST_SETTLING
-        return same and (self.trips > 1 or any(x is None for x in self.state_of().get()))
+        return same
 
     def rolled(self, done: int, body: Callable[[Any], Any]) -> bool:
         """Try to make the other trips one region, which is then what is said of the loop."""
