@@ -40,7 +40,8 @@ def test_whole_powers_are_within_an_ulp(dtype: Any, y: int) -> None:
                 assert np.signbit(power) == np.signbit(numpys) or np.isnan(power), given
             else:
                 error = abs(mp.mpf(float(power)) - mp.mpf(float(given)) ** y) / mp.mpf(float(np.spacing(abs(numpys))))
-                assert error < (1.0 if y < 0 else 0.75), (given, power)
+                ends = abs(np.log2(abs(given))) > (900 if dtype is np.float64 else 100) // abs(y)  # where it is pow
+                assert error < (1.0 if y < 0 or ends else 0.75), (given, power)
 
 
 @pytest.mark.parametrize("y", [5, 6, 7, 16, -3, -6])
