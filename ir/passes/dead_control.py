@@ -105,20 +105,101 @@ def reached(
     names = range(carries) if names is None else names
     positions = {body.params[shift + name]: k for k, name in enumerate(names)}
     found = set(wanted)
+    sources = Sources()
     pending = [body.results[names.index(k)] for k in wanted] + [body.results[carries + k] for k in columns]
-    for operation in body.operations:
-        if operation.op.effect or any(inner.op.effect for region in operation.regions for inner in region.walk()):
-            pending.extend(operation.operands)
-    met: set[Operation] = set()
+    pending += sources.of_effects(body)
+    met: set[Value] = set()
     while pending:
         value = pending.pop()
-        if isinstance(value, Literal):
+        if value in met or isinstance(value, Literal):
             continue
-        if value.producer is not None:
-            if value.producer not in met:
-                met.add(value.producer)
-                pending.extend(value.producer.operands)
-        elif value in positions and names[positions[value]] not in found:
+        met.add(value)
+        if value not in positions:
+            pending += sources.of(value)
+        elif names[positions[value]] not in found:
             found.add(names[positions[value]])
             pending.append(body.results[positions[value]])
     return found
+
+
+class Sources:
+    """What values are computed from, through the regions of control flow: of a loop one carry, say, and not the rest.
+
+    So a carry that a loop inside hands on, and nobody reads, is not needed there because it is needed outside, and
+    outside because it is needed there.
+    """
+
+    def __init__(self) -> None:
+        self.homes: dict[Value, tuple[Operation, int]] = {}
+        """The operations of parameters, and their positions."""
+
+    def enter(self, operation: Operation) -> None:
+        first = operation.regions[0].params
+        if not first or first[0] not in self.homes:
+            for region in operation.regions:
+                self.homes.update((param, (operation, k)) for k, param in enumerate(region.params))
+
+    def of(self, value: Value) -> Sequence[Value]:
+        home = self.homes.get(value)
+        if home is not None:
+            return of_param(*home)
+        operation = value.producer
+        if operation is None:
+            return ()
+        if operation.op.name not in CONTROL:
+            return operation.operands
+        self.enter(operation)
+        return of_result(operation, operation.results.index(value))
+
+    def of_effects(self, region: Region) -> list[Value]:
+        """What the effects in a region read, and what decides how often they happen."""
+        found: list[Value] = []
+        for operation in region.operations:
+            if operation.op.name in CONTROL:
+                inside = [value for inner in operation.regions for value in self.of_effects(inner)]
+                if inside or has_effect(operation):
+                    self.enter(operation)
+                    found += [*inside, *deciding(operation)]
+            elif has_effect(operation):
+                found += operation.operands
+        return found
+
+
+def has_effect(operation: Operation) -> bool:
+    return operation.op.effect or any(inner.op.effect for region in operation.regions for inner in region.walk())
+
+
+def deciding(operation: Operation) -> Sequence[Value]:
+    """The values that say which region of control flow runs, and how often."""
+    if operation.op.name == "while":
+        return operation.regions[0].results
+    return operation.operands[: int(operation.op.name == "cond" or operation.attrs["trips"] is None)]
+
+
+def of_result(operation: Operation, position: int) -> list[Value]:
+    """What a result of control flow is computed from, in its regions and before them."""
+    found = list(deciding(operation))
+    if operation.op.name == "cond":
+        return [*found, *(region.results[position] for region in operation.regions)]
+    carries, body = operation.attrs["carries"], operation.regions[-1]
+    if position < carries:
+        return [*found, body.results[position], given(operation, position)]
+    if operation.op.name == "for":
+        return [*found, body.results[position]]
+    return found if position == carries else [*found, body.results[position - 1]]
+
+
+def of_param(operation: Operation, position: int) -> list[Value]:
+    """What a parameter of a region of control flow is computed from."""
+    if operation.op.name == "cond":
+        return [operation.operands[1 + position]]
+    place = position - int(operation.op.name == "for")
+    if place < 0:
+        return []
+    found = [given(operation, place)]
+    return [*found, operation.regions[-1].results[place]] if place < operation.attrs["carries"] else found
+
+
+def given(loop: Operation, position: int) -> Value:
+    """What a loop is handed for its carries, constants and columns."""
+    return loop.operands[position + int(loop.op.name == "for" and loop.attrs["trips"] is None)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from srcgrad.ir.core import Attrs, Builder, Literal, Operation, Value, literal
+from srcgrad.ir.core import Attrs, Builder, Literal, Operation, Value, is_splat, literal
 from srcgrad.ir.opdef import Term
 from srcgrad.ir.passes.matching import apply, emit, made_by, rule
 from srcgrad.ir.ranges import apart, bounds_of, ranges_of, within
@@ -117,6 +117,60 @@ def written_back(operation: Operation, builder: Builder) -> Value | None:
 def all_written(operation: Operation, builder: Builder) -> Value | None:
     target, written = operation.operands
     return written if written.type == target.type else None
+
+
+def elsewhere(x: Term) -> Term:
+    """Zeros with a part of ``x``, in an example."""
+    return apply("slice_set", x.like(0.0), part(x, INNER), **INNER)
+
+
+def filled(x: Term, number: Any, bounds: dict[str, Any]) -> Term:
+    """A part of ``x`` that is filled with a number, in an example."""
+    shape = [len(each) for each in ranges_of(bounds)]
+    return apply("slice_set", x, Term(x.builder, literal(number, x.type.with_shape(shape))), **bounds)
+
+
+@rule(
+    "slice_set(x, c) -> x, x = c there",
+    lambda x: filled(elsewhere(x), 0.0, CORNER),
+    lambda x: filled(x.like(0.0), 0.0, CORNER),
+    shape=SHAPE,
+    early=True,
+)
+def same_written(operation: Operation, builder: Builder) -> Value | None:
+    """Equal elements written to those of a literal, which updates elsewhere have left."""
+    target, written = operation.operands
+    if not isinstance(written, Literal) or not written.splat:
+        return None
+    value = target
+    for _ in range(FARTHEST):
+        update = made_by(value, "slice_set")
+        if update is None or not any(map(apart, ranges_of(operation.attrs), ranges_of(update.attrs))):
+            break
+        value = update.operands[0]
+    same = isinstance(value, Literal) and value.splat and Literal(written.value, value.type) == value
+    return target if same else None
+
+
+def in_part(p: Term, x: Term) -> tuple[Term, Term, Term]:
+    """A mask that is true in a part, zeros with that part of ``x``, and zeros, in an example."""
+    return filled(p.like(False), True, INNER), elsewhere(x), x.like(0.0)
+
+
+@rule(
+    "select(p, slice_set(0, x), 0) -> slice_set(0, x), p true there",
+    lambda p, x: apply("select", *in_part(p, x)),
+    shape=SHAPE,
+)
+def zeros_but_there(operation: Operation, builder: Builder) -> Value | None:
+    """A part that is written to zeros, where a mask says that there are zeros elsewhere."""
+    mask, value, other = operation.operands
+    flags, update = made_by(mask, "slice_set"), made_by(value, "slice_set")
+    if flags is None or update is None or flags.attrs != update.attrs or mask.type.shape != value.type.shape:
+        return None
+    if not (is_splat(flags.operands[0], False) and is_splat(flags.operands[1], True)):
+        return None
+    return value if is_splat(other, 0) and update.operands[0] == other else None
 
 
 @rule(

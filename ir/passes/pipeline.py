@@ -12,6 +12,7 @@ from srcgrad.ir.passes.dce import dce
 from srcgrad.ir.passes.expand import expand, needs_expansion
 from srcgrad.ir.passes.fold import Evaluator, make_folder
 from srcgrad.ir.passes.loops import has_control, has_literals, tidy
+from srcgrad.ir.passes.masks import carries_masks, without_masks
 from srcgrad.ir.passes.rewrite import Fired, rewrite
 from srcgrad.ir.passes.rules import FINAL, take_limits
 from srcgrad.ir.verify import verify as verify_function
@@ -110,6 +111,8 @@ LOOPS: Final = Pass("loops", lambda function, fired: tidy(function), has_control
 """What the regions of control flow need not do leaves them."""
 LITERALS: Final = Pass("literals", lambda function, fired: tidy(function), has_literals)
 """What has become a literal stands in the regions that read it."""
+MASKS: Final = Pass("masks", without_masks, carries_masks)
+"""Masks that hold wherever they are read are not read."""
 LIMITS: Final = Pass("limits", take_limits)
 """Limit rules; equal operations are merged in the same sweep."""
 
@@ -130,9 +133,9 @@ def optimise(function: Function, evaluate_operation: Evaluator | None = None) ->
     return Pipeline(optimisation(evaluate_operation)).run(function)
 
 
-PREPARE: Final = (DCE, LOOPS, LIMITS, DCE)
+PREPARE: Final = (DCE, LOOPS, MASKS, LIMITS, DCE)
 
 
 def optimisation(evaluate_operation: Evaluator | None = None) -> tuple[Pass, ...]:
     """The passes of `optimise`; dead code leaves first too, so that no time goes into it."""
-    return (DCE, EXPAND, PARTS, LOOPS, simplification(evaluate_operation), LITERALS, DCE)
+    return (DCE, EXPAND, PARTS, LOOPS, MASKS, simplification(evaluate_operation), LITERALS, DCE)

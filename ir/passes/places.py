@@ -1,0 +1,270 @@
+"""Where in an array an index of a loop stands, and whether two such places meet, are one, or cover each other.
+
+Indices are linear in the numbers of the trips round them, as `Linear` sums; what else they hold counts as any number
+of its range. Whether places differ in all pairs of trips is the test of dependences between array accesses by bounds
+and by common divisors (Banerjee; Allen and Kennedy, *Optimizing Compilers for Modern Architectures*, chapter 3).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Final, NamedTuple
+
+from srcgrad.ir.core import Literal, Operation, Region, Value
+from srcgrad.ir.passes.dead_control import given
+from srcgrad.ir.ranges import ranges_of
+from srcgrad.ir.types import ArrayType
+
+Interval = tuple[float, float]
+EVERY: Final[Interval] = (-math.inf, math.inf)
+
+
+class Key(NamedTuple):
+    """A number that an index depends on; those of different ``trip`` are the same number in different trips."""
+
+    value: Value
+    trip: int = 0
+
+
+class Sum(NamedTuple):
+    """``constant + sum(factor * key)``."""
+
+    constant: int
+    factors: Mapping[Key, int] = {}
+
+    def plus(self, other: Sum, times: int = 1) -> Sum:
+        """``self + times * other``.
+
+        >>> Sum(3).plus(Sum(1), -1).constant
+        2
+        """
+        factors = dict(self.factors)
+        for key, factor in other.factors.items():
+            factors[key] = factors.get(key, 0) + times * factor
+        return Sum(self.constant + times * other.constant, {key: factor for key, factor in factors.items() if factor})
+
+    def moved(self, replace: Callable[[Key], Sum | None]) -> Sum:
+        """With sums in place of some of its keys."""
+        found = Sum(self.constant)
+        for key, factor in self.factors.items():
+            found = found.plus(replace(key) or Sum(0, {key: 1}), factor)
+        return found
+
+
+class Part(NamedTuple):
+    """Along one axis: ``length`` elements from ``start`` on."""
+
+    start: Sum
+    length: int
+
+
+Place = tuple[Part, ...]
+"""A box of an array, by axes."""
+
+
+def whole(type: ArrayType) -> Place | None:
+    """All of an array; None if a size of it is not known."""
+    if not all(isinstance(size, int) for size in type.shape):
+        return None
+    return tuple(Part(Sum(0), size) for size in type.static_shape)
+
+
+class Places:
+    """The indices of a function: where its values are made, and what its integers are.
+
+    Loops are those of `for`; ``fixed`` are numbers that a caller knows for a while.
+    """
+
+    def __init__(self, function: Region) -> None:
+        self.within: dict[Value, tuple[Operation, ...]] = {}
+        """The operations in whose regions a value is made, outermost first."""
+        self.home: dict[Value, tuple[Operation, int, int]] = {}
+        """The operation, the region and the position of a parameter."""
+        self.sums: dict[Value, Sum] = {}
+        self.fixed: dict[Key, int] = {}
+        self.visit(function, ())
+
+    def visit(self, region: Region, outer: tuple[Operation, ...]) -> None:
+        for param in region.params:
+            self.within[param] = outer
+        for operation in region.operations:
+            for result in operation.results:
+                self.within[result] = outer
+            for number, inner in enumerate(operation.regions):
+                for position, param in enumerate(inner.params):
+                    self.home[param] = (operation, number, position)
+                self.visit(inner, (*outer, operation))
+
+    def inside(self, value: Value, operation: Operation) -> bool:
+        """Whether a value is made in a region of an operation."""
+        return operation in self.within.get(value, ())
+
+    @contextmanager
+    def in_trip(self, key: Key, number: int | None) -> Iterator[None]:
+        """While the number of a trip is known, if it is."""
+        before = self.fixed
+        if number is not None:
+            self.fixed = {**before, key: number}
+        try:
+            yield
+        finally:
+            self.fixed = before
+
+    @contextmanager
+    def of_any_trip(self) -> Iterator[None]:
+        """While no number of a trip is known."""
+        before, self.fixed = self.fixed, {}
+        try:
+            yield
+        finally:
+            self.fixed = before
+
+    # --- integers -----------------------------------------------------------------------------------------------------
+
+    def sum(self, value: Value) -> Sum:
+        """What an integer of rank 0 is."""
+        if isinstance(value, Literal):
+            return Sum(int(value.value))
+        found = self.sums.get(value)
+        if found is None:
+            found = self.sums[value] = self.sum_of_param(value) if value in self.home else self.sum_of_result(value)
+        return found
+
+    def sum_of_result(self, value: Value) -> Sum:
+        operation, itself = value.producer, Sum(0, {Key(value): 1})
+        if operation is None:
+            return itself
+        name, operands = operation.op.name, operation.operands
+        if name in ("add", "sub"):
+            return self.sum(operands[0]).plus(self.sum(operands[1]), 1 if name == "add" else -1)
+        if name == "neg":
+            return Sum(0).plus(self.sum(operands[0]), -1)
+        if name == "mul":
+            left, right = map(self.sum, operands)
+            for one, other in ((left, right), (right, left)):
+                if not one.factors:
+                    return Sum(0).plus(other, one.constant)
+        return itself
+
+    def sum_of_param(self, param: Value) -> Sum:
+        operation, _, position = self.home[param]
+        itself = Sum(0, {Key(param): 1})
+        if operation.op.name == "cond":
+            return self.sum(operation.operands[1 + position])
+        if operation.op.name != "for" or position == 0:
+            return itself
+        found = given(operation, position - 1)
+        carries, body = operation.attrs["carries"], operation.regions[0]
+        if position - 1 < carries:
+            return itself
+        if position - 1 < carries + operation.attrs["consts"]:
+            return self.sum(found)
+        return self.element(found, body.params[0]) or itself
+
+    def element(self, column: Value, index: Value) -> Sum | None:
+        """An element of a column that an earlier loop gives: what its body has in the trip of the same number."""
+        producer = column.producer
+        if producer is None or producer.op.name != "for":
+            return None
+        position, body = producer.results.index(column), producer.regions[0]
+        if position < producer.attrs["carries"]:
+            return None
+        found = self.sum(body.results[position])
+        found = found.moved(lambda key: Sum(0, {Key(index): 1}) if key.value is body.params[0] else None)
+        return None if any(self.inside(key.value, producer) for key in found.factors) else found
+
+    # --- ranges -------------------------------------------------------------------------------------------------------
+
+    def last(self, loop: Operation) -> Sum | None:
+        """The number of the last trip of a loop."""
+        trips = loop.attrs["trips"]
+        return Sum(trips - 1) if trips is not None else self.sum(loop.operands[0]).plus(Sum(-1))
+
+    def range_of_key(self, key: Key) -> Interval:
+        known = self.fixed.get(key)
+        if known is not None:
+            return known, known
+        value = key.value
+        if value in self.home:
+            operation, _, position = self.home[value]
+            if operation.op.name != "for" or position:
+                return EVERY
+            trips = operation.attrs["trips"]
+            return 0, trips - 1 if trips is not None else self.range_of(operation.operands[0])[1] - 1
+        return self.range_of_result(value)
+
+    def range_of_result(self, value: Value) -> Interval:
+        operation = value.producer
+        if operation is None:
+            return EVERY
+        name = operation.op.name
+        if name in ("maximum", "minimum"):
+            (low, high), (other_low, other_high) = map(self.range_of, operation.operands)
+            choose = max if name == "maximum" else min
+            return choose(low, other_low), choose(high, other_high)
+        if name == "floor_divide" and isinstance(operation.operands[1], Literal):
+            divisor = int(operation.operands[1].value)
+            low, high = self.range_of(operation.operands[0])
+            if divisor > 0:
+                return (low if math.isinf(low) else low // divisor, high if math.isinf(high) else high // divisor)
+        return EVERY
+
+    def range_of(self, value: Value) -> Interval:
+        return self.interval(self.sum(value))
+
+    def interval(self, total: Sum) -> Interval:
+        """Between which numbers a sum is."""
+        low: float = total.constant
+        high: float = total.constant
+        for key, factor in total.factors.items():
+            ends = [factor * end for end in self.range_of_key(key)]
+            low, high = low + min(ends), high + max(ends)
+        return low, high
+
+    # --- places -------------------------------------------------------------------------------------------------------
+
+    def indexed(self, type: ArrayType, indices: Sequence[Value], axis: int) -> tuple[Place, bool] | None:
+        """The box in which a gather or a scatter reads or writes an array, and whether it does so in all of it."""
+        found = whole(type)
+        if found is None:
+            return None
+        parts, dense = list(found), True
+        for k, index in enumerate(indices, axis):
+            low, high = EVERY if index.type.shape else self.range_of(index)
+            if low >= 0:
+                parts[k] = Part(self.sum(index), 1)
+            elif high < 0:  # counted from the end
+                parts[k] = Part(self.sum(index).plus(Sum(parts[k].length)), 1)
+            else:
+                dense = False
+        return tuple(parts), dense
+
+    def sliced(self, operation: Operation) -> tuple[Place, bool]:
+        """The box round a slice, and whether the slice is all of it."""
+        ranges = ranges_of(operation.attrs)
+        box = tuple(Part(Sum(each.start), each[-1] + 1 - each.start if each else 0) for each in ranges)
+        return box, all(each.step == 1 for each in ranges)
+
+    def apart(self, one: Place, other: Place) -> bool:
+        """Whether two places have no element in common, whatever the numbers that they depend on."""
+        return any(self.parts_apart(left, right) for left, right in zip(one, other, strict=True))
+
+    def parts_apart(self, one: Part, other: Part) -> bool:
+        if not one.length or not other.length:
+            return True
+        difference = one.start.plus(other.start, -1)
+        low, high = self.interval(difference)
+        if low >= other.length or high <= -one.length:
+            return True
+        divisor = math.gcd(*difference.factors.values())
+        return one.length == other.length == 1 and divisor > 0 and difference.constant % divisor != 0
+
+    def covers(self, outer: Place, inner: Place) -> bool:
+        """Whether a place holds all of another one, whatever the numbers that they depend on."""
+        return all(map(self.part_covers, outer, inner))
+
+    def part_covers(self, outer: Part, inner: Part) -> bool:
+        low, high = self.interval(inner.start.plus(outer.start, -1))
+        return low >= 0 and high + inner.length <= outer.length

@@ -1,0 +1,343 @@
+"""Masks that loops carry: what is taken for True is, and a mask that says nothing is not carried."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import srcgrad as sg
+from srcgrad.ir.core import Builder, Function, Literal, Region, Value, literal
+from srcgrad.ir.opdef import REGISTRY
+from srcgrad.ir.parser import parse
+from srcgrad.ir.passes.dce import dce
+from srcgrad.ir.passes.masks import without_masks
+from srcgrad.ir.types import BOOL, INT64, ArrayType
+from srcgrad.ir.verify import verify
+from tests.ir.ops.harness import run
+
+# --- random programs --------------------------------------------------------------------------------------------------
+
+SIZE = 8
+COUNT = ArrayType(INT64)
+MASK = ArrayType(BOOL, (SIZE, 2))
+ROW = ArrayType(BOOL, (2,))
+
+
+class Index(NamedTuple):
+    """``start + step * trip + inner * (trip of the loop inside)``."""
+
+    start: int
+    step: int
+    inner: int
+
+
+class Step(NamedTuple):
+    """One operation on a mask: its kind, which mask, where, and for writes what: False, True, or the last read."""
+
+    kind: str
+    mask: int
+    index: Index
+    written: str
+
+
+class Loop(NamedTuple):
+    trips: int
+    reverse: bool
+    steps: tuple[Any, ...]
+    """Steps, or a loop inside, whose trips get fewer by one in each trip of this one where ``shrinks``."""
+    shrinks: bool = False
+
+
+INDICES = st.builds(Index, st.integers(-SIZE, SIZE - 1), st.integers(-1, 2), st.integers(-1, 1))
+STEPS = st.builds(
+    Step,
+    st.sampled_from(["gather", "gather", "scatter_set", "scatter_add", "slice_set", "slice"]),
+    st.integers(0, 1),
+    INDICES,
+    st.sampled_from(["false", "true", "read"]),
+)
+INNER = st.builds(
+    Loop, st.integers(0, 4), st.booleans(), st.lists(STEPS, min_size=1, max_size=3).map(tuple), st.booleans()
+)
+LOOPS = st.builds(
+    Loop,
+    st.integers(0, 5),
+    st.booleans(),
+    st.lists(st.one_of(STEPS, STEPS, STEPS, INNER), min_size=1, max_size=5).map(tuple),
+)
+STARTS = st.sampled_from(["true", "false", "part"])
+
+
+def constant(builder: Builder, number: int) -> Value:
+    return literal(number, COUNT)
+
+
+def emit(builder: Builder, name: str, *operands: Value, **attrs: Any) -> Value:
+    return builder.emit(REGISTRY[name], operands, attrs)
+
+
+class Body:
+    """Emits the steps of a trip."""
+
+    def __init__(self, builder: Builder, masks: list[Value], trip: Value, inner: Value | None) -> None:
+        self.builder = builder
+        self.masks = masks
+        self.trip = trip
+        self.inner = inner
+        self.reads: list[Value] = []
+
+    def index(self, index: Index) -> Value:
+        value = constant(self.builder, index.start)
+        for trip, factor in ((self.trip, index.step), (self.inner, index.inner)):
+            if trip is not None and factor:
+                trip = emit(self.builder, "mul", constant(self.builder, factor), trip) if factor > 1 else trip
+                value = emit(self.builder, "add" if factor > 0 else "sub", value, trip)
+        # An index out of bounds is an error: the ones here wrap.
+        return emit(self.builder, "remainder", value, constant(self.builder, SIZE)) if self.may_leave(index) else value
+
+    def may_leave(self, index: Index) -> bool:
+        reach = [index.start]
+        for trip, factor, most in ((self.trip, index.step, 4), (self.inner, index.inner, 3)):
+            if trip is not None:
+                reach += [end + factor * most for end in reach]
+        return min(reach) < -SIZE or max(reach) >= SIZE
+
+    def step(self, step: Step) -> None:
+        builder, mask = self.builder, self.masks[step.mask]
+        if step.kind in ("slice", "slice_set"):
+            row = step.index.start % SIZE
+            bounds = {"starts": (row, 0), "limits": (row + 1, 2), "strides": (1, 1)}
+        if step.kind == "gather":
+            self.reads.append(emit(builder, "gather", mask, self.index(step.index), axis=0))
+        elif step.kind == "slice":
+            self.reads.append(emit(builder, "reshape", emit(builder, "slice", mask, **bounds), shape=(2,)))
+        else:
+            value: Value = literal(step.written == "true", ROW)
+            if step.written == "read" and self.reads:
+                value = self.reads[-1]
+            if step.kind == "slice_set":
+                self.masks[step.mask] = emit(
+                    builder, "slice_set", mask, emit(builder, "reshape", value, shape=(1, 2)), **bounds
+                )
+            else:
+                self.masks[step.mask] = emit(builder, step.kind, mask, value, self.index(step.index), axis=0)
+
+    def all(self, steps: tuple[Any, ...]) -> None:
+        for step in steps:
+            if isinstance(step, Step):
+                self.step(step)
+            else:
+                self.masks, ended = loop(self.builder, step, self.masks, self.trip)
+                self.reads += ended
+
+
+def loop(
+    builder: Builder, made: Loop, masks: list[Value], outer: Value | None = None
+) -> tuple[list[Value], list[Value]]:
+    """The masks after a loop, and what its trips read: columns where it is the outer one, else of the last trip."""
+    inside = Builder()
+    trip = inside.param(COUNT, "trip")
+    carried = [inside.param(mask.type) for mask in masks]
+    last = None if outer is None else inside.param(ROW)
+    given = None if outer is None else inside.param(COUNT)
+    body = Body(inside, carried, trip if given is None else given, None if given is None else trip)
+    body.all(made.steps)
+    attrs = {"trips": made.trips, "reverse": made.reverse}
+    if outer is None:
+        region = inside.region([*body.masks, *body.reads])
+        found = builder.emit_operation(REGISTRY["for"], masks, {**attrs, "carries": 2, "consts": 0}, [region]).results
+        return list(found[:2]), list(found[2:])
+    assert last is not None
+    region = inside.region([*body.masks, body.reads[-1] if body.reads else last])
+    operands: list[Value] = [*masks, literal(True, ROW), outer]
+    if made.shrinks:
+        left = emit(builder, "sub", constant(builder, made.trips), outer)
+        operands.insert(0, emit(builder, "maximum", left, constant(builder, 0)))
+        attrs["trips"] = None
+    found = builder.emit_operation(REGISTRY["for"], operands, {**attrs, "carries": 3, "consts": 1}, [region]).results
+    return list(found[:2]), [found[2]]
+
+
+def program(loops: list[Loop], starts: tuple[str, str]) -> Function:
+    builder = Builder()
+    flag = builder.param(ArrayType(BOOL, (1, 2)), "flag")
+    masks: list[Value] = []
+    for start in starts:
+        mask: Value = literal(start != "false", MASK)
+        if start == "part":
+            mask = emit(builder, "slice_set", mask, flag, starts=(3, 0), limits=(4, 2), strides=(1, 1))
+        masks.append(mask)
+    results: list[Value] = []
+    for made in loops:
+        masks, columns = loop(builder, made, masks)
+        results += columns
+        results += [
+            emit(builder, "slice", mask, starts=(row, 0), limits=(row + 2, 2), strides=(1, 1))
+            for mask in masks
+            for row in (0, 3)
+        ]
+    return builder.function("f", [*results, *masks])
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(LOOPS, min_size=1, max_size=2), st.tuples(STARTS, STARTS), st.booleans())
+def test_what_is_taken_for_true_is_true(loops: list[Loop], starts: tuple[str, str], flag: bool) -> None:
+    function = program(loops, starts)
+    verify(function)
+    found = without_masks(function)
+    verify(found)
+    argument = np.full((1, 2), flag)
+    for one, other in zip(run(function, [argument]), run(found, [argument]), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_random_programs_hold_both_masks_that_are_true_and_masks_that_are_not() -> None:
+    """Else the test above would say little."""
+    found, left = 0, 0
+
+    @settings(max_examples=60, database=None, derandomize=True, deadline=None)
+    @given(st.lists(LOOPS, min_size=1, max_size=2))
+    def count(loops: list[Loop]) -> None:
+        nonlocal found, left
+        for result in without_masks(program(loops, ("true", "false"))).results:
+            if isinstance(result, Literal):
+                found += 1
+            else:
+                left += 1
+
+    count()
+    assert min(found, left) > 60, (found, left)
+
+
+# --- derivatives ------------------------------------------------------------------------------------------------------
+
+
+def recurrence(x: Any) -> Any:
+    y = np.zeros_like(x)
+    y[:, 0] = x[:, 0]
+    y[:, 1] = np.sin(x[:, 1]) + 0.3 * y[:, 0]
+    for j in range(2, x.shape[1]):
+        y[:, j] = np.sqrt(x[:, j] ** 2 + 1) + 0.3 * y[:, j - 1] * y[:, j - 2]
+    return np.sum(y**2)
+
+
+def twice_in_a_trip(x: Any) -> Any:
+    y, z = np.zeros_like(x), np.zeros_like(x)
+    z[:, 0] = x[:, 0]
+    for k in range(1, x.shape[1] - 1):
+        y[:, k] = x[:, k + 1] * x[:, k]
+        z[:, k] = y[:, k] + x[:, k]
+        y[:, k] = y[:, k] / (2 + z[:, k - 1] ** 2)
+        z[:, k] = (z[:, k] - 0.1 * z[:, k - 1]) * y[:, k]
+    last = z[:, -2]
+    for k in range(x.shape[1] - 3, -1, -1):
+        last = z[:, k] - y[:, k] * last
+        z[:, k] = np.sin(last)
+    return np.sum(z**2)
+
+
+def orthogonal(x: Any) -> Any:
+    a, q, r = x.copy(), np.zeros_like(x), np.zeros((x.shape[1], x.shape[1]))
+    for k in range(x.shape[1]):
+        r[k, k] = np.sqrt(a[:, k] @ a[:, k])
+        q[:, k] = a[:, k] / r[k, k]
+        for j in range(k + 1, x.shape[1]):
+            r[k, j] = q[:, k] @ a[:, j]
+            a[:, j] -= q[:, k] * r[k, j]
+    return np.sum(q**3) + np.sum(r**2)
+
+
+@pytest.mark.parametrize("function", [recurrence, twice_in_a_trip, orthogonal])
+def test_adjoints_of_written_columns_carry_no_masks(function: Callable[[Any], Any]) -> None:
+    x = np.random.default_rng(3).normal(size=(7, 6))
+    shown = str(sg.explain(sg.grad(function))(x))
+    _, _, rest = shown.partition("--- optimised ir")
+    program, _, _ = rest.partition("--- llvm source")
+    assert program
+    assert not [line for line in program.splitlines() if "bool[" in line and ("gather" in line or "scatter" in line)]
+    differences = np.zeros_like(x)
+    for place in np.ndindex(*x.shape):
+        step = np.zeros_like(x)
+        step[place] = 1e-5
+        differences[place] = (function(x + step) - function(x - step)) / 2e-5
+    for backend in ("numpy", "llvm"):
+        np.testing.assert_allclose(sg.grad(function, backend=backend)(x), differences, rtol=2e-6, atol=1e-8)
+
+
+def overwritten(x: Any) -> Any:
+    """Column 1 is written over: the root in it counts for nothing, though its derivative at 0 is infinite."""
+    y = np.zeros_like(x)
+    for j in range(x.shape[1]):
+        y[:, j] = np.sqrt(x[:, j])
+    for j in range(1, 3):
+        y[:, j] = x[:, j + 1]
+    return np.sum(y)
+
+
+def written_twice(x: Any) -> Any:
+    """Each trip writes over what the trip before wrote one column further."""
+    y = np.zeros_like(x)
+    for j in range(x.shape[1] - 1):
+        y[:, j] = 1.0 + x[:, j]
+        y[:, j + 1] = np.sqrt(x[:, j])
+    return np.sum(y)
+
+
+def filled_in_part(x: Any) -> Any:
+    y = np.zeros_like(x)
+    for j in range(x.shape[1]):
+        y[:, j] = np.sqrt(x[:, j])
+    total = 0.0
+    for j in range(2, x.shape[1]):
+        total = total + np.sum(y[:, j])
+    return total
+
+
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+@pytest.mark.parametrize(
+    ("function", "row"),
+    [
+        (overwritten, [0.5, 0.0, 1.0, 1.0, 0.5]),
+        (written_twice, [1.0, 1.0, 1.0, 1.5, 0.0]),
+        (filled_in_part, [0.0, 0.0, 0.5, 0.5, 0.5]),
+    ],
+)
+def test_masks_that_say_something_are_carried(function: Callable[[Any], Any], row: list[float], backend: str) -> None:
+    x = np.ones((2, 5))
+    if function is overwritten:
+        x[:, 1:3] = 0.0
+        row = [0.5, 0.0, 1.0, 1.0 + 0.5, 0.5]
+    elif function is written_twice:
+        x[:, :3] = 0.0
+    else:
+        x[:, :2] = 0.0
+    np.testing.assert_array_equal(sg.grad(function, backend=backend)(x), np.tile(row, (2, 1)))
+
+
+# --- what is not needed goes ------------------------------------------------------------------------------------------
+
+
+def test_a_carry_that_only_loops_hand_to_each_other_goes() -> None:
+    function = parse("""func @f(%x: f64[4]) -> (f64[4]) {
+      %m: bool[4], %y: f64[4] = for true:bool[4], %x {trips=3, carries=2, consts=0, reverse=false}
+        body (%k: i64[], %m: bool[4], %y: f64[4]) {
+          %n: bool[4], %z: f64[4] = for %m, %y, %k {trips=2, carries=2, consts=1, reverse=false}
+            body (%j: i64[], %m: bool[4], %y: f64[4], %k: i64[]) {
+              %0: bool[4] = scatter_set %m, false, %k {axis=0}
+              %1: f64[4] = sin %y
+              yield %0, %1
+            }
+          yield %n, %z
+        }
+      return %y
+    }""")
+    assert not [value for value in results_of(dce(function)) if value.type.dtype.kind == "b"]
+
+
+def results_of(region: Region) -> list[Value]:
+    return [result for operation in region.walk() for result in operation.results]
