@@ -20,7 +20,7 @@ from srcgrad.cache import PROGRAMS, Known, Trivial, code_of, find_captures
 from srcgrad.compiler import Runner, backend_name, compiled
 from srcgrad.errors import SrcgradError
 from srcgrad.ir.collector import without_gc
-from srcgrad.ir.core import Function
+from srcgrad.ir.core import Function, Operation
 from srcgrad.ir.locks import new_lock
 from srcgrad.ir.passes.dce import dce
 from srcgrad.ir.types import ArrayType
@@ -42,6 +42,12 @@ LIMIT: Final = 8
 """How many paths of one entry are compiled."""
 PATIENCE: Final = 32
 """After how many calls in a row that took none of all paths it counts as settled that later ones take none either."""
+SAME: Final = frozenset(
+    {"abs", "broadcast", "cast", "ceil", "concatenate", "equal", "floor", "greater", "greater_equal", "less"}
+    | {"less_equal", "maximum", "minimum", "mul", "neg", "not_equal", "reduce_max", "reduce_min", "reshape", "rint"}
+    | {"select", "slice", "transpose", "trunc"}
+)
+"""Ops that give the same floats on all backends."""
 LOCK: Final = new_lock()
 NO_PATH: Final = object()
 """What `run_path` returns where the call is to be traced again."""
@@ -279,11 +285,17 @@ def guard_function(traced: Traced, guards: Sequence[Guard]) -> Function:
 def guard_backend(transformed: Transformed, function: Function) -> str:
     """The backend that computes guards: NumPy, which gave the first answers, unless all others give the same.
 
-    Machine code takes a tenth of the time, and computes with whole numbers what NumPy does.
+    Machine code takes a tenth of the time, and computes with whole numbers what NumPy does; of floats it does so where
+    each result has one rounding at most.
     """
-    values = [value for operation in function.walk() for value in (*operation.operands, *operation.results)]
-    whole = all(isinstance(value.type, ArrayType) and value.type.dtype.kind in "biu" for value in values)
-    return "llvm" if whole and backend_name(transformed.backend) == "llvm" else "numpy"
+
+    def is_same(operation: Operation) -> bool:
+        values = (*operation.operands, *operation.results)
+        whole = all(isinstance(value.type, ArrayType) and value.type.dtype.kind in "biu" for value in values)
+        return whole or operation.op.name in SAME
+
+    same = backend_name(transformed.backend) == "llvm" and all(map(is_same, function.walk()))
+    return "llvm" if same else "numpy"
 
 
 def trace_path(

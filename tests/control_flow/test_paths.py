@@ -614,7 +614,7 @@ def test_sums_of_segments_without_elements_keep_their_sign() -> None:
     assert np.array_equal(np.signbit(found), np.signbit(np.add.reduceat(zeros, starts)))
 
 
-def test_guards_of_whole_numbers_are_machine_code_and_others_numpys() -> None:
+def test_guards_that_are_the_same_numbers_everywhere_are_machine_code_and_others_numpys() -> None:
     """Rounded otherwise, the same answer would not be found again."""
 
     def whole(k, x):  # type: ignore[no-untyped-def]
@@ -623,6 +623,10 @@ def test_guards_of_whole_numbers_are_machine_code_and_others_numpys() -> None:
     def rounded(k, x):  # type: ignore[no-untyped-def]
         return np.sum(x[: int(np.sum(x) * 7)] ** 2) + k[0]
 
+    def counted(k, x):  # type: ignore[no-untyped-def]
+        places = np.clip(np.floor(x * 10).astype(int), 0, 3)
+        return np.sum(np.bincount(places, weights=x * k) ** 2)
+
     chosen: list[str] = []
     made = paths.guard_backend
 
@@ -630,10 +634,10 @@ def test_guards_of_whole_numbers_are_machine_code_and_others_numpys() -> None:
         chosen.append(made(transformed, function))
         return chosen[-1]
 
-    k, x = np.array([3, 0, 3, 1]), np.array([0.1, 0.2, 0.3, 0.4])
+    k, x = np.array([3, 0, 3, 1]), np.array([0.12, 0.23, 0.31, 0.4])
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(paths, "guard_backend", noted)
-        for f in (whole, rounded):
+        for f in (whole, counted, rounded):
             for backend in ("numpy", "llvm"):
                 g = sg.value_and_grad(f, argnums=1, backend=backend)
                 for scale in (1, 1, 2, 1):
@@ -642,7 +646,7 @@ def test_guards_of_whole_numbers_are_machine_code_and_others_numpys() -> None:
                     e = 1e-6
                     moved = [(f(k * scale, x + e * d) - f(k * scale, x - e * d)) / (2 * e) for d in np.eye(4)]
                     np.testing.assert_allclose(slope, moved, rtol=1e-6)
-    assert chosen == ["numpy"] * 2 + ["llvm"] * 2 + ["numpy"] * 2
+    assert chosen == ["numpy"] * 2 + ["llvm"] * 2 + ["numpy", "llvm"] + ["numpy"] * 2
 
 
 @pytest.mark.parametrize("answer", [np.array([True, False]), np.bool_(True), np.int64(3), np.zeros((0, 2), bool)])
