@@ -187,7 +187,7 @@ _MEMBERS: Final[dict[str, Callable[[Attrs], str | None]]] = {
     "bessel_slope": lambda attrs: f"i{attrs['order']}e_slope" if attrs["n"] == 1 and attrs["kind"] == "i" else None,
 }
 """The functions of `vector_math` that members of families are."""
-_FREE: Final = frozenset({"identity", "stop_gradient", "cast", "complex"})
+_FREE: Final = frozenset({"identity", "stop_gradient", "cast", "complex", "iota"})
 _SLOW: Final = frozenset({"div", "frexp_exponent", "kinked_sqrt", "ldexp", "reciprocal", "sqrt"})
 _IN_HALVES: Final = frozenset({"select", "neg", "abs", "identity", "stop_gradient", "sign_bit"})
 """Ops that are exact on float16 itself."""

@@ -93,6 +93,9 @@ class GroupWriter:
         self.functions: dict[Operation, tuple[tuple[Value, ...], str]] = {}
         """What `joined` has found."""
         self.loads: dict[tuple[Value, Line, Bounds], int] = {}
+        self.iotas: dict[tuple[Line, DType], int] = {}
+        self.same: dict[tuple[Operation, tuple[int, ...], str], int] = {}
+        """What is computed of the same numbers, though it is read within other bounds."""
         self.insides: dict[Bounds, int] = {}
         self.found: dict[tuple[Value, Where], list[tuple[Piece, Bounds]]] = {}
         """The pieces of views, by where these are read."""
@@ -219,10 +222,14 @@ class GroupWriter:
 
     def computation(self, operation: Operation, operands: Sequence[int], function: str = "") -> int:
         """The statement of an operation on earlier ones."""
+        key = (operation, tuple(operands), function)
+        found = self.same.get(key)
+        if found is not None:
+            return found
         axes = 0
         for number in operands:
             axes |= self.axes[number]
-        number = self.add(Compute(operation, tuple(operands), function), axes)
+        number = self.same[key] = self.add(Compute(*key), axes)
         self.computed.setdefault(operation.results[0], []).append(number)
         return number
 
@@ -336,8 +343,12 @@ class GroupWriter:
         return known
 
     def iota(self, operation: Operation, where: Where) -> int:
-        item = Iota(where.places[operation.attrs["axis"]], operation.results[0].type.dtype)
-        return self.add(item, axes_of(item))
+        key = where.places[operation.attrs["axis"]], operation.results[0].type.dtype
+        found = self.iotas.get(key)
+        if found is None:
+            item = Iota(*key)
+            found = self.iotas[key] = self.add(item, axes_of(item))
+        return found
 
     def add(self, statement: Statement, axes: int) -> int:
         self.axes.append(axes)

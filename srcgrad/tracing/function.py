@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from types import ModuleType
 from typing import Any, NamedTuple, Protocol
 
@@ -19,7 +20,7 @@ from srcgrad.errors import DTypeError, LeakedTracerError, SrcgradError
 from srcgrad.ir.core import Function, Value
 from srcgrad.ir.source import Span, internal_frame
 from srcgrad.ir.transforms.interpret import inline
-from srcgrad.ir.types import DTYPE_NAMES, ArrayType
+from srcgrad.ir.types import DTYPE_NAMES, ArrayType, DType
 from srcgrad.tracing.doubts import require_dtype
 from srcgrad.tracing.guards import Guide
 from srcgrad.tracing.hosts import NUMBER, HostObject, is_host_object, numbered
@@ -46,6 +47,12 @@ class LeafSpec(NamedTuple):
     """Of an object that the program works with by its number, the kind."""
 
 
+@lru_cache(maxsize=256)
+def has_type(dtype: DType) -> bool:
+    """Whether arrays of it can be traced; NumPy puts the name together each time that it is asked for."""
+    return dtype.name in DTYPE_NAMES
+
+
 def leaf_spec(leaf: Any) -> LeafSpec | None:
     """The spec of a traced leaf; None for a static one.
 
@@ -64,7 +71,7 @@ def leaf_spec(leaf: Any) -> LeafSpec | None:
     if isinstance(leaf, np.ndarray):
         if kind is not np.ndarray and kind is not np.memmap:
             raise DTypeError(f"{kind.__name__} is not supported as an argument", hint="pass np.asarray(x)")
-        if leaf.dtype.name not in DTYPE_NAMES:
+        if not has_type(leaf.dtype):
             raise DTypeError(
                 f"an array of dtype {leaf.dtype} cannot be traced", hint="use booleans, integers, floats or complex"
             )
@@ -335,7 +342,7 @@ def output_value(trace: Trace, leaf: Any) -> Value | None:
             raise Refused("what the function returns is a number or None, depending on a traced condition")
         return leaf.read()
     if isinstance(leaf, (float, complex, np.floating, np.complexfloating)) or (
-        isinstance(leaf, np.ndarray) and leaf.dtype.name in DTYPE_NAMES
+        isinstance(leaf, np.ndarray) and has_type(leaf.dtype)
     ):
         return trace.constant(leaf)
     return None

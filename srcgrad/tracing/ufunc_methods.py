@@ -214,13 +214,33 @@ def reduceat(ufunc: np.ufunc, array: Any, dtype: Any, indices: Any, axis: Any = 
     """The folds of the slices from each index to the next; where that is none, the one element."""
     x = prepared(ufunc, array, dtype)
     axis = axis_index(axis, x.ndim)
-    starts = np.asarray(indices.concrete("ufunc.reduceat") if isinstance(indices, Tracer) else indices)
     length = x.shape[axis]
+    if ufunc is np.add and isinstance(indices, Tracer) and are_short_segments(indices, length):
+        return np.moveaxis(segments_added(np.moveaxis(x, axis, 0), indices), 0, axis)
+    starts = np.asarray(indices.concrete("ufunc.reduceat") if isinstance(indices, Tracer) else indices)
     if starts.size and not (starts.min() >= 0 and starts.max() < length):
         raise IndexingError(f"index {starts.max()} out-of-bounds in {ufunc.__name__}.reduceat [0, {length})")
     if not starts.size:
         return x[(slice(None),) * axis + (slice(0, 0),)]
     return np.moveaxis(segments_folded(ufunc, np.moveaxis(x, axis, 0), starts.astype(int)), 0, axis)
+
+
+def are_short_segments(starts: Tracer, length: int) -> bool:
+    """Whether these are the starts of short segments, one after the other: the one thing that Python asks of them."""
+    if starts.number() is not None or starts.ndim != 1 or not starts.size or starts.dtype.kind not in "iu":
+        return False
+    ends = np.append(starts[1:], length)
+    sizes = ends.astype(np.int64) - starts.astype(np.int64)
+    known = (np.min(starts) >= 0) & (np.min(sizes) > 0) & (np.max(sizes) <= SHORT)
+    return bool(as_tracer(known).concrete("ufunc.reduceat"))
+
+
+def segments_added(rows: Any, starts: Tracer) -> Any:
+    """The sums of short segments that begin where the program is told, as those of `segments_folded`."""
+    nothing, ones = as_tracer(np.zeros(len(rows), np.int64)), as_tracer(np.ones(starts.size, np.int64))
+    begins = emit("scatter_set", nothing, ones, starts, axis=0)
+    sums = np.full((starts.size + 1, *rows.shape[1:]), rows.dtype.type(-0.0))  # the first is of what no segment has
+    return emit("scatter_add", as_tracer(sums), rows, as_tracer(np.cumsum(begins)), axis=0)[1:]
 
 
 def segments_folded(ufunc: np.ufunc, rows: Any, starts: Any) -> Any:

@@ -577,3 +577,80 @@ def test_each_operation_is_run_once_for_all_questions_of_a_path(
     np.testing.assert_allclose(sg.grad(f)(x), slopes(f, x), rtol=1e-6, atol=1e-7)
     assert traces == ["f"]
     assert 90 < len(run) < 300
+
+
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+def test_segments_whose_starts_are_an_argument_are_one_program(traces: list[str], backend: str) -> None:
+    """Each array of starts was a program, and after eight of them all calls were traced again."""
+
+    def loss(x, starts):  # type: ignore[no-untyped-def]
+        return np.sum(np.add.reduceat(x, starts, axis=0) ** 2)
+
+    random = np.random.default_rng(0)
+    gradient = sg.value_and_grad(loss, backend=backend)
+    for x in (random.normal(size=60), random.normal(size=(60, 3))):
+        for dtype in (np.int64, np.int32):
+            for _ in range(12):
+                starts = np.sort(random.choice(60, 7, replace=False)).astype(dtype)
+                sums = np.add.reduceat(x, starts, axis=0)
+                value, slope = gradient(x, starts)
+                wanted = np.zeros_like(x)
+                wanted[starts[0] :] = np.repeat(2 * sums, np.diff(np.append(starts, 60)), axis=0)
+                np.testing.assert_allclose(value, np.sum(sums**2), rtol=1e-13)
+                np.testing.assert_allclose(slope, wanted, rtol=1e-12, atol=1e-13)
+    assert len(traces) == 4
+    for others in ([0, 4, 1, 5, 2, 6, 3], [3, 3, 3, 59, 59, 0, 1]):
+        found = gradient(x, np.array(others))[0]
+        np.testing.assert_allclose(found, np.sum(np.add.reduceat(x, others, axis=0) ** 2), rtol=1e-13)
+    for wrong in ([0, 1, 2, 3, 4, 5, 60], [-1, 1, 2, 3, 4, 5, 6]):
+        with pytest.raises(IndexError), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what raises has no program
+            gradient(x, np.array(wrong))
+
+
+def test_sums_of_segments_without_elements_keep_their_sign() -> None:
+    starts, zeros = np.array([0, 2, 5]), np.full(7, -0.0)
+    found = sg.jit(lambda x, k: np.add.reduceat(x, k))(zeros, starts)
+    assert np.array_equal(np.signbit(found), np.signbit(np.add.reduceat(zeros, starts)))
+
+
+def test_guards_that_are_the_same_numbers_everywhere_are_machine_code_and_others_numpys() -> None:
+    """Rounded otherwise, the same answer would not be found again."""
+
+    def whole(k, x):  # type: ignore[no-untyped-def]
+        return np.sum(np.bincount(k, weights=x) ** 2)
+
+    def rounded(k, x):  # type: ignore[no-untyped-def]
+        return np.sum(x[: int(np.sum(x) * 7)] ** 2) + k[0]
+
+    def counted(k, x):  # type: ignore[no-untyped-def]
+        places = np.clip(np.floor(x * 10).astype(int), 0, 3)
+        return np.sum(np.bincount(places, weights=x * k) ** 2)
+
+    chosen: list[str] = []
+    made = paths.guard_backend
+
+    def noted(transformed, function):  # type: ignore[no-untyped-def]
+        chosen.append(made(transformed, function))
+        return chosen[-1]
+
+    k, x = np.array([3, 0, 3, 1]), np.array([0.12, 0.23, 0.31, 0.4])
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(paths, "guard_backend", noted)
+        for f in (whole, counted, rounded):
+            for backend in ("numpy", "llvm"):
+                g = sg.value_and_grad(f, argnums=1, backend=backend)
+                for scale in (1, 1, 2, 1):
+                    value, slope = g(k * scale, x)
+                    np.testing.assert_allclose(value, f(k * scale, x), rtol=1e-13)
+                    e = 1e-6
+                    moved = [(f(k * scale, x + e * d) - f(k * scale, x - e * d)) / (2 * e) for d in np.eye(4)]
+                    np.testing.assert_allclose(slope, moved, rtol=1e-6)
+    assert chosen == ["numpy"] * 2 + ["llvm"] * 2 + ["numpy", "llvm"] + ["numpy"] * 2
+
+
+@pytest.mark.parametrize("answer", [np.array([True, False]), np.bool_(True), np.int64(3), np.zeros((0, 2), bool)])
+def test_answers_are_compared_by_their_elements(answer: Any) -> None:
+    assert paths.is_answer(answer.copy(), answer)
+    if answer.size:
+        assert not paths.is_answer(np.logical_not(answer), answer)

@@ -1,7 +1,8 @@
 """Derivatives of determinants as steps: cofactors, without dividing by the determinant.
 
-Of up to three rows by minors. Of more rows, det(A) times the transposed inverse where that is exact but for some bits;
-else with A = U S V^T they are det(U) det(V) U L V^T, where L has the products of all singular values but one.
+Of up to three rows by minors. Of more rows, det(A) times the transposed inverse where that is exact but for some bits,
+of a stack for as many matrices at a time as there are lanes; else, for each matrix of which it is not, with
+A = U S V^T they are det(U) det(V) U L V^T, where L has the products of all singular values but one.
 """
 
 from __future__ import annotations
@@ -11,10 +12,11 @@ from functools import reduce
 from typing import Final
 
 from srcgrad.backends.llvm.emitter import F64, Number
-from srcgrad.backends.llvm.steps import Step, StepWriter, small_systems
+from srcgrad.backends.llvm.steps import Step, StepWriter, small_systems, stacked_systems
 from srcgrad.backends.llvm.steps.determinants import Parts, sign_of_exchanges
 from srcgrad.backends.llvm.steps.lapack import Lapack
 from srcgrad.backends.llvm.steps.matrices import converted, copy_rows
+from srcgrad.backends.llvm.steps.small_systems import Stack
 from srcgrad.backends.llvm.steps.systems import is_finite, solve
 from srcgrad.backends.llvm.steps.writer import INT32
 from srcgrad.backends.llvm.target import Target
@@ -104,12 +106,31 @@ def write_cofactors(operation: Operation, name: str, target: Target) -> Step | N
     w = Lapack(operation, target)
     if not w.fits or w.own.kind == "c":
         return None
+    by_inverse, by_singular_values = cofactors_by_inverse(w), cofactors_by_singular_values(w)
+
+    def one(example: Number) -> None:
+        w.otherwise(lambda: by_inverse(example), lambda: by_singular_values(example))
+
     if small_systems.is_small(w, small_systems.MOST_ROWS):
-        w.attempt(lambda: small_cofactors(w))
+        by_stacks(w, small_cofactors, one)
+    elif stacked_systems.is_stacked(w, w.rows):
+        by_stacks(w, stacked_cofactors, one)
     else:
-        w.attempt(lambda: cofactors_by_inverse(w))
-    cofactors_by_singular_values(w)
+        w.each(one)
     return w.step(name, operation)
+
+
+def by_stacks(w: Lapack, written: Callable[[Stack], Callable[[], None]], one: Callable[[Number], None]) -> None:
+    """As many matrices at a time as there are lanes, and one by one those among which one is to be done otherwise."""
+    stack = Stack(w)
+    several = written(stack)
+
+    def each_of_them() -> None:
+        lanes, w.lanes = w.lanes, 1
+        w.loop(stack.lanes, lambda k: one(w.integer("add", stack.first, k)))
+        w.lanes = lanes
+
+    stack.each(lambda: w.otherwise(several, each_of_them))
 
 
 def require_exact(w: Lapack, determinant: Number, squares: list[Number], require: Callable[[Number], None]) -> None:
@@ -119,8 +140,8 @@ def require_exact(w: Lapack, determinant: Number, squares: list[Number], require
     require(w.binary("and", known, w.compare("olt", w.mul(*squares), MOST_CONDITION)))
 
 
-def small_cofactors(w: Lapack) -> None:
-    n, stack = w.rows, small_systems.Stack(w)
+def small_cofactors(stack: Stack) -> Callable[[], None]:
+    w, n = stack.w, stack.w.rows
 
     def squared(rows: small_systems.Rows) -> Number:
         return reduce(lambda total, x: w.fma(x, x, total), [x for row in rows for x in row], w.constant(0.0, F64))
@@ -131,10 +152,42 @@ def small_cofactors(w: Lapack) -> None:
         require_exact(w, determinant, [squared(matrix), squared(inverse)], stack.require_all)
         stack.store_rows([[w.mul(determinant, x) for x in row] for row in zip(*inverse, strict=True)])
 
-    stack.each(body)
+    return body
 
 
-def cofactors_by_inverse(w: Lapack) -> None:
+def stacked_cofactors(stack: Stack) -> Callable[[], None]:
+    w, n = stack.w, stack.w.rows
+    system = stacked_systems.Elimination(stack, n)
+
+    def squared(first: int) -> Number:
+        def row(i: Number, carried: list[Number]) -> list[Number]:
+            def add(j: Number, carried: list[Number]) -> list[Number]:
+                x = system.grid.load(i, j)
+                return [w.fma(x, x, carried[0])]
+
+            return w.fold(first + n, carried, add, first)
+
+        return w.fold(n, [w.constant(0.0, F64)], row)[0]
+
+    def body() -> None:
+        system.grid.take("%in0", n)
+        squares = squared(0)
+        system.invert()
+        sign, product = system.run()
+        system.substitute(n)
+        determinant = w.mul(sign, product)
+        require_exact(w, determinant, [squares, squared(n)], stack.require_all)
+
+        def scale(i: Number) -> None:
+            w.loop(2 * n, lambda j: system.grid.store(w.mul(determinant, system.grid.load(i, j)), i, j), n)
+
+        w.loop(n, scale)
+        system.grid.give(n, n, True)
+
+    return body
+
+
+def cofactors_by_inverse(w: Lapack) -> Callable[[Number], None]:
     n = w.rows
     matrix, inverse, pivots = w.space(n * n), w.space(n * n), w.space(n, INT32)
 
@@ -165,10 +218,10 @@ def cofactors_by_inverse(w: Lapack) -> None:
 
         w.loop(n * n, scale)
 
-    w.each(body)
+    return body
 
 
-def cofactors_by_singular_values(w: Lapack) -> None:
+def cofactors_by_singular_values(w: Lapack) -> Callable[[Number], None]:
     """By columns a matrix in C order is A^T = U S V^T, and its cofactors are those of A, transposed likewise."""
     n = w.rows
     matrix, values, u, vt = w.space(n * n), w.space(n), w.space(n * n), w.space(n * n)
@@ -229,7 +282,7 @@ def cofactors_by_singular_values(w: Lapack) -> None:
         if found:
             copy_rows(w, result, found, n * n, w.own, w.dtype)
 
-    w.each(body)
+    return body
 
 
 WRITERS: Final[Mapping[str, StepWriter]] = {"det_derivative": write_det_derivative}

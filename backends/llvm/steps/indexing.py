@@ -18,6 +18,9 @@ from srcgrad.backends.llvm.target import Target
 from srcgrad.ir.core import Operation
 from srcgrad.ir.types import INT64, real_dtype
 
+ROW: Final = 4
+"""The numbers in a row that are added in a register where they go to the same place."""
+
 
 def index_of(w: Body, operand: int, place: Number | int, size: int, checked: bool, lanes: int = 1) -> Number:
     """The index that an operand holds at a place, counted from the start of an axis of ``size``."""
@@ -62,6 +65,15 @@ class _Indices:
         """The place among the indexed axes that the index arrays hold at k."""
         found = [index_of(self.w, self.first + number, k, size, checked) for number, size in enumerate(self.sizes)]
         return self.w.flat(*zip(found, strides_of(self.sizes), strict=True))
+
+    def differ(self, k: Number, count: int) -> Number:
+        """Whether so many places in a row, from that at k on, are not all the same."""
+        e, found = self.w.e, self.w.e.constant(False, BOOL, 1)
+        for number in range(self.arity):
+            index = self.w.read(self.first + number, k, count)
+            first = Number(e.emit(f"extractelement {index.type} {index.text}, i64 0"), index.dtype, 1)
+            found = e.integer("or", found, e.any(e.compare("ne", index, e.splat(first, count))))
+        return found
 
 
 def gather(operation: Operation, name: str, target: Target) -> Step | None:
@@ -111,8 +123,11 @@ def added(dtype: DType) -> DType | None:
 def add_to(w: Body, place: Number, operand: int, source: Number, part: DType, lanes: int = 1) -> None:
     """Add numbers of an operand to those of result 0; places count real numbers."""
     before = w.load("%out0", place, part, lanes)
-    more = w.read(operand, source, lanes) if operand in w.unread else w.load(f"%in{operand}", source, part, lanes)
-    w.write(place, total(w, before, more))
+    w.write(place, total(w, before, number_of(w, operand, source, part, lanes)))
+
+
+def number_of(w: Body, operand: int, source: Number, part: DType, lanes: int = 1) -> Number:
+    return w.read(operand, source, lanes) if operand in w.unread else w.load(f"%in{operand}", source, part, lanes)
 
 
 def add_row(w: Body, place: Number, operand: int, source: Number, part: DType, size: int) -> None:
@@ -144,9 +159,43 @@ def scatter_add(operation: Operation, name: str, target: Target) -> Step | None:
         source = w.flat((a, at.count * inner), (k, inner))
         add_row(w, place, 1, source, part, inner)
 
-    if inner:
+    if inner == 1:
+        w.each(at.outer, lambda a: add_numbers(w, at, a, part))
+    elif inner:
         w.each(at.outer, lambda a: w.each(at.count, lambda k: move(a, k)))
     return w.finish(in_place=0)
+
+
+def add_numbers(w: Body, at: _Indices, a: Number, part: DType) -> None:
+    """Single numbers, in the order of the indices.
+
+    Some in a row that go to the same place, as most do where the indices are sorted, are added in a register: a number
+    that was just written is some cycles late when it is read again.
+    """
+    e, start, source = w.e, w.times(a, at.extent), w.times(a, at.count)
+
+    def add(k: Number) -> None:
+        add_to(w, w.plus(start, at.place(k)), 1, w.plus(source, k), part)
+
+    def add_several(k: Number) -> None:
+        several, one_by_one, after = e.label("several"), e.label("one.by.one"), e.label("after")
+        e.branch(at.differ(k, ROW), one_by_one, several)
+        e.start(several)
+        place = w.plus(start, at.place(k))
+        found = w.load("%out0", place, part)
+        for j in range(ROW):
+            found = total(w, found, number_of(w, 1, w.plus(source, w.plus(k, j)), part))
+        w.write(place, found)
+        e.jump(after)
+        e.start(one_by_one)
+        for j in range(ROW):
+            add(w.plus(k, j))
+        e.jump(after)
+        e.start(after)
+
+    whole = at.count - at.count % ROW
+    w.each(whole, add_several, 0, ROW)
+    w.each(at.count, add, whole)
 
 
 # --- along an axis --------------------------------------------------------------------------------------------------

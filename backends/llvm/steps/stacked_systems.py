@@ -178,6 +178,17 @@ class Elimination:
 
         w.loop(grid.columns, block, w.integer("and", k, -BLOCK), BLOCK)
 
+    def invert(self) -> None:
+        """Have the columns of the identity for right sides."""
+        w, n = self.w, self.rows
+        zero, one = w.constant(0.0, F64), w.constant(1.0, F64)
+
+        def row(i: Number) -> None:
+            w.loop(2 * n, lambda j: self.grid.store(zero, i, j), n)
+            self.grid.store(one, i, w.integer("add", i, n))
+
+        w.loop(n, row)
+
     def substitute(self, count: int) -> None:
         """The solutions for ``count`` right sides, in their place."""
         whole = count // BLOCK * BLOCK
@@ -223,13 +234,7 @@ def write_inverse(w: Lapack, transposed: bool) -> None:
 
     def body() -> None:
         system.grid.take("%in0", n)
-        zero, one = w.constant(0.0, F64), w.constant(1.0, F64)
-
-        def identity(i: Number) -> None:
-            w.loop(2 * n, lambda j: system.grid.store(zero, i, j), n)
-            system.grid.store(one, i, w.integer("add", i, n))
-
-        w.loop(n, identity)
+        system.invert()
         system.run()
         system.substitute(n)
         system.grid.give(n, n, transposed)

@@ -206,6 +206,18 @@ class Writer(Emitter):
         self.start(self.failure)
         self.failure = "failed"
 
+    def otherwise(self, body: Callable[[], None], other: Callable[[], None]) -> None:
+        """``body``, and ``other`` where it gives up."""
+        outer, after = self.failure, self.label("after")
+        self.failure = self.label("otherwise")
+        body()
+        self.jump(after)
+        self.start(self.failure)
+        self.failure = outer
+        other()
+        self.jump(after)
+        self.start(after)
+
     # --- BLAS and LAPACK ---------------------------------------------------------------------------
     def integer_at(self, value: int) -> str:
         """A pointer to a constant integer."""

@@ -520,3 +520,22 @@ def test_what_rows_would_compute_again_is_computed_once() -> None:
     assert len(rows) > 2 and "sqrt" in text and "300.0" in text
     assert not any("sqrt" in part.split("# kernel")[0] or "300.0" in part.split("# kernel")[0] for part in rows[1:])
     np.testing.assert_allclose(sg.jit(scaled)(x), scaled(x), rtol=1e-13)
+
+
+@pytest.mark.parametrize("n", [40, 70])
+def test_directions_of_a_hessian_are_no_array_and_rows_of_it_are_written_as_they_lie(n: int) -> None:
+    """Where unit vectors were an array, it was read at each point, and the matrix was written by columns."""
+
+    def rosenbrock(x):  # type: ignore[no-untyped-def]
+        return np.sum(100.0 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2)
+
+    x = normal(n)
+    text = sg.explain(sg.hessian(rosenbrock, backend="llvm"))(x)["llvm source"].split("; ModuleID")[0]
+    assert text.count("for i0 in") == 1 and f"out0[{n}*i0 + i1]" in text
+    lines = [line for line in text.splitlines() if re.match(r"#\s+%\d+: i64 = i\d", line)]
+    assert len(lines) == len({line.partition(" = ")[2] for line in lines}) == 4
+    found = sg.hessian(rosenbrock, backend="llvm")(x)
+    assert np.allclose(found, sg.hessian(rosenbrock, backend="numpy")(x), rtol=1e-13, atol=1e-12)
+    wanted = np.diag(np.r_[2 - 400 * (x[1:] - 3 * x[:-1] ** 2), 0.0] + np.r_[0.0, np.full(n - 1, 200.0)])
+    wanted -= np.diag(400 * x[:-1], 1) + np.diag(400 * x[:-1], -1)
+    assert np.allclose(found, wanted, rtol=1e-12, atol=1e-10)

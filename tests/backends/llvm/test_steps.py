@@ -234,6 +234,20 @@ def test_sums_at_equal_places_are_in_order() -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16, np.complex128, np.int8, np.bool_])
+def test_numbers_in_a_row_that_go_to_one_place_are_added_in_their_order(dtype: Any) -> None:
+    """Sorted indices, negative ones among them, and random ones."""
+    random = np.random.default_rng(3)
+    part = (random.normal(size=203) * 100).astype(dtype)
+    for indices in (np.sort(random.integers(-9, 9, 203)), random.integers(0, 2, 203), np.repeat([3, -6], 102)[:203]):
+        for given in (indices, indices.astype(np.int8)):
+            require("scatter_add", np.ones(9, dtype), part, given, axis=0)
+        pair = np.repeat(np.arange(41), 5)[:203] % 2
+        require("scatter_add", np.ones((9, 2), dtype), part, indices, pair, axis=0)
+        require("scatter_add", np.ones((2, 9), dtype), np.stack([part, part[::-1]]), indices, axis=1)
+    require("scatter_add", np.ones(9, dtype), part, np.full(203, 9), axis=0)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16, np.complex128, np.int8, np.bool_])
 @pytest.mark.parametrize("width", [1, 2, 4, 7, 16, 37])
 def test_rows_are_added_in_vectors(width: int, dtype: Any) -> None:
     random = np.random.default_rng(width)
