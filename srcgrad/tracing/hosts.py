@@ -63,7 +63,10 @@ FUNCTIONS: Final = frozenset({*CLOCKS, *SILENT, *MAKERS, *OTHERS})
 
 
 class Objects:
-    """Python objects by number, safe under threads; those that were used least recently are forgotten."""
+    """Python objects by number, safe under threads; those that were used least recently are forgotten.
+
+    The shared generators have numbers of their own, which are the same in each process.
+    """
 
     def __init__(self, kept: int) -> None:
         self.kept = kept
@@ -71,6 +74,9 @@ class Objects:
         self.held: OrderedDict[int, Any] = OrderedDict()
 
     def number(self, thing: Any) -> np.int64:
+        for place, generator in enumerate(shared_generators()):
+            if thing is generator:
+                return np.int64(-1 - place)
         with self.lock:
             self.held[id(thing)] = thing
             self.held.move_to_end(id(thing))
@@ -79,6 +85,8 @@ class Objects:
         return np.int64(id(thing))
 
     def find(self, number: Any) -> Any:
+        if number < 0:
+            return shared_generators()[-1 - int(number)]
         with self.lock:
             found = self.held.get(int(number))
         if found is None:

@@ -265,9 +265,16 @@ def _counting(change: Change) -> Callable[[Entry, Any], Entry]:
     return counted
 
 
-_OPERATORS: Final = "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift"
-for _name in _OPERATORS.split():
-    setattr(Entry, f"__i{_name}__", _counting(getattr(operator, f"i{_name}")))
+OPERATORS: Final = tuple(
+    getattr(operator, f"i{_name}")
+    for _name in (
+        *("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul"),
+        *("and", "or", "xor", "lshift", "rshift"),
+    )
+)
+"""What counting does."""
+for _operator in OPERATORS:
+    setattr(Entry, f"__{_operator.__name__.strip('_')}__", _counting(_operator))
 
 
 class Items(StandIn):
