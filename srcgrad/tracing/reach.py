@@ -27,6 +27,7 @@ from srcgrad.tracing.conversion.convert import convert_code, is_user_function
 from srcgrad.tracing.frozen import contents
 from srcgrad.tracing.hosts import LEVELS, LOGGERS_KNOW, is_global_cache, is_host_function, is_logger
 from srcgrad.tracing.journaling import JournalReader, Place
+from srcgrad.tracing.leading import told_from
 from srcgrad.tracing.members import (
     IGNORED_MEMBERS,
     Wrapped,
@@ -34,7 +35,7 @@ from srcgrad.tracing.members import (
     compares_objects,
     has_class_patterns,
     names_in,
-    stores_attributes,
+    stored_attributes,
     wrapped,
 )
 from srcgrad.tracing.packing import FLOATS, are_apart, packing
@@ -104,6 +105,8 @@ class ObjectAnalysis(Analysis):
         super().__init__(is_pure, floats_static)
         self.asked: Final = asked - {STORES}
         self.plan.stores = STORES in asked
+        if self.plan.stores:  # traces have asked for what they may leave as it is
+            self.local_attributes |= self.asked
         self.records: Final = records
         self.journals: Final = JournalReader(self, plain)
         self.packed: list[Any] = []
@@ -262,6 +265,12 @@ class ObjectAnalysis(Analysis):
         return index
 
     def visit(self, index: int) -> None:
+        try:
+            self.visit_node(index)
+        except Refusal as refusal:
+            raise told_from(self, index, refusal) from None
+
+    def visit_node(self, index: int) -> None:
         value, node = self.objects[index], self.plan.nodes[index]
         name = f"n{index}"
         if node.kind == "method":
@@ -386,7 +395,9 @@ class ObjectAnalysis(Analysis):
 
     def scope_of(self, index: int, code: types.CodeType) -> Scope:
         stores = id(self.objects[index]) in self.methods
-        self.changing |= code.co_name not in ("__init__", "__post_init__") and stores_attributes(code)
+        assigned = stored_attributes(code)
+        self.plan.assigned |= assigned
+        self.changing |= code.co_name not in ("__init__", "__post_init__") and bool(assigned)
         self.matching |= has_class_patterns(code)
         self.comparing = self.comparing or compares_objects(code)
         return Scope(code, None, self.is_trusted_name, deep=True, stores=stores)
@@ -439,6 +450,15 @@ class ObjectAnalysis(Analysis):
         self.asks = True
         for name in sorted(self.asked - self.local_attributes):
             self._check_attribute(Step("attribute", name, step.line, optional=step.name == "hasattr"), scope)
+
+    def check_stored(self, index: int, scope: Scope, step: Step) -> None:
+        """A trace assigns attributes of copies of objects; of a class it is found out (`rebuild.watch`)."""
+        kind, name, *path = step.base
+        value, _ = self._find(index, scope, Step(kind, name, step.line))
+        for part in path:
+            value = attribute(value, part)
+        if self.node_kind(value) not in ("object", "class") or not self.is_converted(self.objects[index]):
+            raise scope.refuse(f"assigns the attribute '{step.name}'", step)
 
     def is_converted(self, function: Any) -> bool:
         code = function.__code__
