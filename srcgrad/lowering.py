@@ -147,7 +147,7 @@ def decide(transformed: Transformed, job: Job) -> tuple[Verdict, Lowered | None]
     for way in transformed.ways():
         found = find_captures(transformed.f, way.floats_static, way.converted, job.treedef)
         if isinstance(found, Uncacheable):
-            failures.append(Failed(found.reason))
+            failures.append(Failed(found.reason, converted=way.converted, unwatched=True))
             continue
         reason = argument_reason(found[0], job.leaves, job.treedef)
         if reason is not None and not way.converted:
