@@ -30,7 +30,7 @@ from srcgrad.tracing import journals
 from srcgrad.tracing.conversion.choices import KeySite
 from srcgrad.tracing.conversion.effects import RaiseSite
 from srcgrad.tracing.conversion.logs import emitted
-from srcgrad.tracing.conversion.texts import HostSite, Made, Place, Text
+from srcgrad.tracing.conversion.texts import HostSite, Made, Place, Text, print_to
 from srcgrad.tracing.hosts import CLOCKS, OTHERS, FunctionSite, MakeSite, MethodSite
 from srcgrad.tracing.trace import UnboundSite
 
@@ -38,6 +38,8 @@ OPERATORS: Final = dict(
     zip(journals.OPERATORS, ("+", "-", "*", "/", "//", "%", "**", "@", "&", "|", "^", "<<", ">>"), strict=True)
 )
 """The symbols of what counting does: ``+`` of ``calls += 1``."""
+CHANGES: Final = (journals.append, journals.count, journals.store)
+"""What is done with the container or object that is the first operand."""
 OBJECTS: Final = '''objects = {-1: np.random, -2: random}
 
 
@@ -184,10 +186,14 @@ class HostTexts:
         given, values = self.given(site, params)
         function: Any = site.function
         kind = function.func if isinstance(function, functools.partial) else function
-        if kind in (journals.append, journals.count, journals.store):
+        if kind in CHANGES:
             verb, line = self.changing(kind, function.args, params[0], self.text(site.arguments[1], given))
         elif kind is emitted:
             verb, line = "log", self.logging(function.args, self.arguments(site.arguments, {}, given))
+        elif kind is print_to:
+            self.imports.add("sys")
+            options = [self.arguments(site.arguments, site.options, given), f"file=sys.{function.args[0]}"]
+            verb, line = "print", f"print({', '.join(filter(None, options))})"
         elif kind is print:
             verb, line = "print", f"print({self.arguments(site.arguments, site.options, given)})"
         else:
@@ -213,7 +219,7 @@ class HostTexts:
         """The parameters by the traced values that they stand for, and the lines that make Python's objects of them."""
         names = dict(zip(site.keys, params, strict=True))
         kinds = dict(zip(names.values(), dict(zip(site.keys, site.kinds, strict=True)).values(), strict=True))
-        changed = isinstance(site.function, functools.partial) and site.function.func is not emitted
+        changed = isinstance(site.function, functools.partial) and site.function.func in CHANGES
 
         def lines(text: str) -> list[str]:
             found = []

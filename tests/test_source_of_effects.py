@@ -37,7 +37,7 @@ def formats(x):
     print("s is", s, f"{s:8.3f}|{s!r}|{{}} \"quoted\" 'too'", [x[0], ("a", None, 1.5)], {"x": x}, sep=" ; ")
     print(f"{s:{8}.2f}", "%.4f and %s" % (s, x[1]), "{:.2e}|{}".format(s, 3))  # noqa: UP031, UP032
     print(", ".join([f"{s:.1f}", "z"]).upper())
-    print(float(s), str(s), end="\n\n", flush=True)
+    print(float(s), str(s), end="\n\n", flush=True, file=sys.stdout)
     return s
 
 

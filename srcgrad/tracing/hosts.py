@@ -57,6 +57,15 @@ LOGGERS_KNOW: Final = frozenset(
     }
 )
 """What of a logger may be another at each call."""
+STREAMS: Final = {"sys.stdout": "stdout", "sys.stderr": "stderr"}
+"""What ``print`` may be told to print to; each call finds the stream that is there then."""
+STREAMS_DO: Final = frozenset(
+    {
+        *("buffer", "close", "detach", "encoding", "fileno", "flush", "isatty", "read", "readline", "readlines"),
+        *("reconfigure", "seek", "truncate", "write", "writelines"),
+    }
+)
+"""What of a stream is done or asked without ``print``, which would be while tracing."""
 CACHED: Final = type(lru_cache(len))
 """A function with the results that it has given."""
 FUNCTIONS: Final = frozenset({*CLOCKS, *SILENT, *MAKERS, *OTHERS})

@@ -19,13 +19,13 @@ def reads_a_cache_of_a_library(x: Any) -> Any:
 
 
 def writes_to_a_stream(x: Any) -> Any:
-    print(np.sum(x), file=sys.stdout)  # here
+    sys.stdout.write("value")  # here
     return np.sum(x**2)
 
 
 REASONS: tuple[tuple[Callable[..., Any], str], ...] = (
     (reads_a_cache_of_a_library, r"reads the dict '_cache', whose keys can change \(.*\), which re leads to \({}\)$"),
-    (writes_to_a_stream, r"reads the \w+ 'sys.stdout' \({}\)$"),
+    (writes_to_a_stream, r"reads the attribute 'write' of 'sys.stdout' \({}\)$"),
 )
 
 
