@@ -19,6 +19,7 @@ from srcgrad.boundary import checked
 from srcgrad.compiler import backend_name
 from srcgrad.compiler import optimised as optimise_function
 from srcgrad.errors import ArgumentError, ConcretizationError
+from srcgrad.host_texts import HostTexts, given_as
 from srcgrad.ir.core import Function
 from srcgrad.ir.passes.pipeline import PREPARE, PassRecord, Pipeline, optimisation
 from srcgrad.lowering import Input, Lowered, as_transformed, guards_of, lower, title
@@ -48,7 +49,10 @@ def source(f: Callable[..., Any]) -> Callable[..., str]:
         operation does. Its last function takes one array or NumPy scalar for each array and float of the arguments, in
         order, then the arrays and floats that ``f`` reads from outside; the docstring of the module lists them, says
         what is returned, and names what is compiled in (ints, strings). Every line of an adjoint stands under a comment
-        that names the line of ``f`` that it is the adjoint of.
+        that names the line of ``f`` that it is the adjoint of. What ``f`` prints, logs, draws and raises the module
+        does too. Its function is given the lists, objects and generators that ``f`` reads from outside and changes, a
+        number that ``f`` counts with as a list of it; what else is the user's own, as a settings object that is
+        printed, is a name to be set in the module.
 
     Raises (when called):
         ArgumentError: ``f`` is not callable. ConcretizationError: a ``vmap`` that runs example after example.
@@ -292,10 +296,15 @@ class Placeholder:
 
 def module_of(lowered: Lowered, function: Function) -> str:
     """The module's text, with a docstring that says how to call its function."""
-    text = module_source([function, *lowered.built.stages])
+    functions = [function, *lowered.built.stages]
+    hosts = HostTexts(functions, lowered.sites)
+    text = module_source(functions, parts=hosts.parts(), imports=sorted(hosts.imports), taken=hosts.taken())
     name, params = _DEFINITION.findall(text)[-1]
     names = params.split(", ") if params else []
-    doc = "\n".join(description(lowered, name, names, len(function.results)))
+    for given, item in zip(names, lowered.inputs, strict=True):
+        if given_as(item.leaf) is not None:  # an object, of which a program in a call has the number
+            text = re.sub(rf'(?m)^(    """\(.*\b{given}: )i64\[\]', r"\1object", text)
+    doc = "\n".join([*description(lowered, name, names, len(function.results)), *hosts.description()])
     doc = doc.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
     return f'"""{doc}\n"""\n\n{text}'
 
@@ -318,7 +327,7 @@ def description(lowered: Lowered, name: str, names: list[str], results: int) -> 
 
 
 def input_line(name: str, item: Input) -> str:
-    return f"    {name}: {item.type}, {item.origin}"
+    return f"    {name}: {given_as(item.leaf) or item.type}, {item.origin}"
 
 
 def returned(lowered: Lowered, name: str, called: str, results: int) -> list[str]:

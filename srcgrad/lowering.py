@@ -45,6 +45,8 @@ class Input(NamedTuple):
     """What it is in the user's call: ``"the argument x"``, ``"closure W of model, read at each call"``."""
     value: Any
     """The array or NumPy scalar that this call gives."""
+    leaf: Any = None
+    """What that is made of."""
 
 
 class Lowered(NamedTuple):
@@ -69,6 +71,8 @@ class Lowered(NamedTuple):
     """Whether the functions were converted."""
     rolled: tuple[str, ...] = ()
     """What became of long loops."""
+    sites: tuple[Any, ...] = ()
+    """What the programs call in Python."""
     path: tuple[str, ...] = ()
     """Which path the call takes, and what was asked on it, if the function is a program for each path."""
 
@@ -143,7 +147,7 @@ def decide(transformed: Transformed, job: Job) -> tuple[Verdict, Lowered | None]
     for way in transformed.ways():
         found = find_captures(transformed.f, way.floats_static, way.converted, job.treedef)
         if isinstance(found, Uncacheable):
-            failures.append(Failed(found.reason))
+            failures.append(Failed(found.reason, converted=way.converted, unwatched=True))
             continue
         reason = argument_reason(found[0], job.leaves, job.treedef)
         if reason is not None and not way.converted:
@@ -228,7 +232,7 @@ def one_path(transformed: Transformed, job: Job, reason: str) -> Lowered | None:
 
 def variable_of(path: str) -> str:
     """The variable in a description of a hidden input: ``"closure W of model"`` -> ``"W"``."""
-    words = path.split()
+    words = path.removeprefix("attributes of ").split()
     word = words[1] if len(words) > 1 else path.rpartition(".")[2]
     return word if word.isidentifier() else "_".join(words[:2])
 
@@ -271,21 +275,21 @@ def assemble(
 ) -> Lowered:
     """Name the parameters, transform, and say where each comes from."""
     given = [position for position, spec in enumerate(specs) if spec is not None]
-    labels = [(names[k], origins[k], as_array(leaves[k])) for k in given]
+    labels = [(names[k], origins[k], as_array(leaves[k]), leaves[k]) for k in given]
     others = [k for k, spec in enumerate(specs) if spec is None]
     for array in traced.captured:
         same = next((names[k] for k in others if same_array(leaves[k], array)), None)
         what = "an array that the function met" if same is None else f"an array equal to the argument {same}"
-        labels.append(("captured" if same is None else same, f"{what}, as it was in this call", array))
+        labels.append(("captured" if same is None else same, f"{what}, as it was in this call", array, array))
     params = traced.function.params
-    for param, (name, _, _) in zip(params, labels, strict=True):
+    for param, (name, *_) in zip(params, labels, strict=True):
         param.name = name
     # A transform of a Function copies its parameters in order; vmap changes their types.
     built = transformed.build_checked(traced, job, specs)
     built_params: Sequence[Value] = built.function.params
     inputs = [
-        Input(name, param.type, origin, value)
-        for param, (name, origin, value) in zip(built_params, labels, strict=True)
+        Input(name, param.type, origin, value, leaf)
+        for param, (name, origin, value, leaf) in zip(built_params, labels, strict=True)
     ]
     seen = {item.name for item in inputs}
     constants = [f"{names[k]} = {described(leaves[k])}" for k in others if names[k] not in seen]
@@ -293,7 +297,8 @@ def assemble(
     changed = () if changes is None else tuple([labels[k][0] for k in changes.arrays])
     refilled = () if changes is None else tuple(changes.shown(parameter_names(transformed.f)))
     return Lowered(
-        transformed, traced.function, built, tuple(inputs), tuple(constants), changed, refilled, reason, captures
+        *(transformed, traced.function, built, tuple(inputs), tuple(constants), changed, refilled, reason, captures),
+        sites=traced.sites,
     )
 
 

@@ -254,7 +254,7 @@ class Transformed(VectorCalled, Building):  # type: ignore[misc]
         for way in self.ways():
             found = find_captures(self.f, way.floats_static, way.converted, job.treedef)
             if isinstance(found, Uncacheable):
-                failures.append(Failed(found.reason))
+                failures.append(Failed(found.reason, converted=way.converted, unwatched=True))
                 continue
             watched.append(way)
             captures, (hidden, aliases) = found

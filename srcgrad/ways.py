@@ -32,6 +32,8 @@ class Failed(NamedTuple):
     converted: bool = False
     unsupported: bool = False
     """Whether what was met has no rule on any path: other errors may be raised on a path that no call takes."""
+    unwatched: bool = False
+    """Whether the function reads what cannot be watched, so that it was not traced."""
 
 
 class Way(NamedTuple):
@@ -89,10 +91,16 @@ def require_no_handlers(function: Any, captures: Known) -> None:
 
 
 def why_retraced(failures: Sequence[Failed]) -> str:
-    """The reason to give: what conversion refuses, else what the function as it is asks for."""
+    """The reason to give: what conversion refuses, else what the function as it is asks for.
+
+    Of what cannot be watched conversion's reason counts: a function that is run as it is may read far less.
+    """
     reasons = [failure.reason for failure in failures if failure.refused]
     if reasons:
         return reasons[0]
+    unwatched = [failure.reason for failure in failures if failure.unwatched and failure.converted]
+    if unwatched and failures[-1].unwatched:
+        return unwatched[0]
     plain = failures[-1].reason
     others = [
         failure.reason for failure in failures if failure.converted and " is run as it is: " not in failure.reason

@@ -329,6 +329,8 @@ class Analysis:
             elif step.kind == "store":
                 if step.name in scope.code.co_freevars and scope.owner(step.name) is None:
                     raise scope.refuse(f"assigns '{step.name}' of an enclosing function", step)
+            elif step.kind == "store attribute":
+                self.check_stored(index, scope, step)
             elif step.kind in ("local", "free", "global"):
                 position = self._follow(index, scope, position, step)
         for code in scope.nested():
@@ -466,6 +468,9 @@ class Analysis:
             self._global(index, namespace, name)
         else:
             self._builtin(index, namespace, name, followed=True)
+
+    def check_stored(self, index: int, scope: Scope, step: Step) -> None:
+        """An attribute is assigned of an object from outside, or of what that leads to: `reach`."""
 
     def ask_for_any(self, index: int, scope: Scope, step: Step) -> None:
         """An attribute is read by a name that only the trace knows: `reach`."""

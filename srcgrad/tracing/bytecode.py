@@ -68,8 +68,9 @@ class Refusal(Exception):
 
 class Step(NamedTuple):
     """`kind` is "local", "store", "global", "free", "attribute", "import", "import from", "constant", "call", "copy",
-    "binary", "subscript", "store global", "asking" (for `getattr` or `hasattr` of a name that is written out, which
-    follows as an attribute), "asking for any" (for a call of them with a name that is computed) or "other".
+    "binary", "subscript", "store global", "store attribute" (of what ``base`` loads), "asking" (for `getattr` or
+    `hasattr` of a name that is written out, which follows as an attribute), "asking for any" (for a call of them with a
+    name that is computed) or "other".
 
     `called`: a global is loaded to be called at once.
     `joined`: another step than the one before may have come here, so that an attribute may be that of another value.
@@ -85,6 +86,7 @@ class Step(NamedTuple):
     optional: bool = False
     called: bool = False
     only: str = ""
+    base: tuple[str, ...] = ()
 
 
 _IN_PLACE: Final = 13
@@ -171,7 +173,8 @@ def _moves(operation: str) -> tuple[str, ...]:
 def _steps(code: types.CodeType, deep: bool, stores: bool) -> Iterator[Step]:
     cells = frozenset(code.co_cellvars) | frozenset(code.co_freevars)
     joined = False
-    local, copied = False, [False]
+    base: tuple[str, ...] = ()
+    copied: list[tuple[str, ...]] = [()]
     before = ""
     for operation, argument, line, target in instructions(code):
         joined |= target
@@ -182,13 +185,18 @@ def _steps(code: types.CodeType, deep: bool, stores: bool) -> Iterator[Step]:
         if not deep:
             pass
         elif operation == "COPY":  # what an augmented assignment stores into
-            copied.append(local)
+            copied.append(base)
         elif operation == "SWAP":
-            local = copied.pop() if len(copied) > 1 else False
-        elif operation != "LOAD_ATTR" and operation not in ("STORE_ATTR", "DELETE_ATTR"):
-            local = operation.startswith("LOAD_FAST") or (operation == "LOAD_DEREF" and argument in code.co_cellvars)
-        elif local and operation != "LOAD_ATTR":  # objects from outside are copied, and watched
+            base = copied.pop() if len(copied) > 1 else ()
+        elif operation == "LOAD_ATTR" and base:
+            base = (*base, argument)
+        elif operation not in ("LOAD_ATTR", "STORE_ATTR", "DELETE_ATTR"):
+            base = _base(operation, argument, code)
+        elif base[:1] == ("local",) and operation != "LOAD_ATTR":  # objects from outside are copied, and watched
             yield Step("other", argument, line)
+            continue
+        elif base and operation == "STORE_ATTR":
+            yield Step("store attribute", argument, line, base=base)
             continue
         if deep and operation in _SUPER:
             yield Step("attribute", argument, line, True)
@@ -210,6 +218,15 @@ def _steps(code: types.CodeType, deep: bool, stores: bool) -> Iterator[Step]:
             kind = "subscript" if kind == "binary" and argument == _ITEM else kind
             yield Step(kind, argument, line, joined, called=operation == _CALLED, only=only)
         joined = False
+
+
+def _base(operation: str, argument: Any, code: types.CodeType) -> tuple[str, ...]:
+    """From where an instruction loads an object: "local", "global" or "free", and by which name; attributes follow."""
+    if operation.startswith("LOAD_FAST"):
+        return "local", ""
+    if operation == "LOAD_DEREF":
+        return ("local", "") if argument in code.co_cellvars else ("free", argument)
+    return ("global", argument) if operation == "LOAD_GLOBAL" else ()
 
 
 def _asked(steps: tuple[Step, ...]) -> tuple[Step, ...]:

@@ -55,8 +55,9 @@ class Captures:
         self.hidden: Final[tuple[Hidden, ...]] = tuple(analysis.hidden)
         self.code_key: Final[tuple[Hashable, ...]] = tuple(analysis.identity)
         self.local_attributes: Final = frozenset(analysis.local_attributes)
-        self.copies: Final = any(node.kind in COPIED for node in analysis.plan.nodes)
-        """Whether a trace is given copies of containers or objects."""
+        kinds = COPIED if not analysis.plan.assigned else (*COPIED, "class")
+        self.copies: Final = any(node.kind in kinds for node in analysis.plan.nodes)
+        """Whether a trace is given copies of containers or objects, or watches what it assigns of classes."""
         self.asks: Final = analysis.asks
         """Whether a trace is told which attributes are watched, and raises `Unread` where it reads others."""
         self._followed: Final = frozenset(analysis.followed)

@@ -252,9 +252,12 @@ def require_unchanged(trace: Trace) -> None:
     """Refuse a function that changes a captured container or object; attributes that it stores are stored at the end.
 
     Raises:
-        Refused: one was changed; the trace has changed a copy.
+        Refused: one was changed; the trace has changed a copy. Or a class was, which will be as it was.
         Unread: attributes are stored, which the trace is to be told how to.
     """
+    for classed in trace.classes:
+        for name in classed.assigned():
+            raise Refused(f"assigns the attribute '{name}' of the class {classed.cls.__name__}")
     for watched in trace.watched:
         copy, before = watched.copy, watched.before
         if isinstance(copy, dict):

@@ -57,13 +57,25 @@ LOGGERS_KNOW: Final = frozenset(
     }
 )
 """What of a logger may be another at each call."""
+STREAMS: Final = {"sys.stdout": "stdout", "sys.stderr": "stderr"}
+"""What ``print`` may be told to print to; each call finds the stream that is there then."""
+STREAMS_DO: Final = frozenset(
+    {
+        *("buffer", "close", "detach", "encoding", "fileno", "flush", "isatty", "read", "readline", "readlines"),
+        *("reconfigure", "seek", "truncate", "write", "writelines"),
+    }
+)
+"""What of a stream is done or asked without ``print``, which would be while tracing."""
 CACHED: Final = type(lru_cache(len))
 """A function with the results that it has given."""
 FUNCTIONS: Final = frozenset({*CLOCKS, *SILENT, *MAKERS, *OTHERS})
 
 
 class Objects:
-    """Python objects by number, safe under threads; those that were used least recently are forgotten."""
+    """Python objects by number, safe under threads; those that were used least recently are forgotten.
+
+    The shared generators have numbers of their own, which are the same in each process.
+    """
 
     def __init__(self, kept: int) -> None:
         self.kept = kept
@@ -71,6 +83,9 @@ class Objects:
         self.held: OrderedDict[int, Any] = OrderedDict()
 
     def number(self, thing: Any) -> np.int64:
+        for place, generator in enumerate(shared_generators()):
+            if thing is generator:
+                return np.int64(-1 - place)
         with self.lock:
             self.held[id(thing)] = thing
             self.held.move_to_end(id(thing))
@@ -79,6 +94,8 @@ class Objects:
         return np.int64(id(thing))
 
     def find(self, number: Any) -> Any:
+        if number < 0:
+            return shared_generators()[-1 - int(number)]
         with self.lock:
             found = self.held.get(int(number))
         if found is None:

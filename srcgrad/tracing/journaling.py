@@ -69,8 +69,7 @@ class JournalReader:
         if not analysis.plan.stores or node.kind != "object" or key in analysis.settled:
             return False
         analysis.settled.add(key)
-        if hasattr(type(analysis.objects[index]), "__weakref__"):
-            self.edge(index, "owner", None, f"Owned(n{index})", f"attributes of {node.label}")
+        self.edge(index, "owner", None, f"Owned(n{index})", f"attributes of {node.label}")
         return True
 
     def of_object(self, index: int, name: str, value: Any) -> bool:

@@ -105,7 +105,7 @@ class Owned(Journal):
     __slots__ = ()
 
     def __init__(self, target: Any) -> None:
-        super().__init__(weakref.ref(target))
+        super().__init__(weakref.ref(target) if can_be_weak(target) else lambda: target)
 
     def read(self, key: Any) -> Any:
         return vars(self.target())[key]
@@ -170,9 +170,14 @@ def is_count(value: object) -> bool:
 
 
 def is_own(owner: object, name: str) -> bool:
-    """Whether nothing but an object itself looks after an attribute that it has, and it can be told apart."""
+    """Whether nothing but an object itself looks after an attribute that it has."""
     found = [vars(base)[name] for base in type(owner).__mro__ if name in vars(base)]
-    return hasattr(type(owner), "__weakref__") and not any(hasattr(type(member), "__set__") for member in found)
+    return not any(hasattr(type(member), "__set__") for member in found)
+
+
+def can_be_weak(target: object) -> bool:
+    """Whether there are weak references to an object; namespaces are held as lists are."""
+    return type(target).__weakrefoffset__ != 0
 
 
 # --- when a program runs -----------------------------------------------------------------------------
@@ -265,9 +270,16 @@ def _counting(change: Change) -> Callable[[Entry, Any], Entry]:
     return counted
 
 
-_OPERATORS: Final = "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift"
-for _name in _OPERATORS.split():
-    setattr(Entry, f"__i{_name}__", _counting(getattr(operator, f"i{_name}")))
+OPERATORS: Final = tuple(
+    getattr(operator, f"i{_name}")
+    for _name in (
+        *("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul"),
+        *("and", "or", "xor", "lshift", "rshift"),
+    )
+)
+"""What counting does."""
+for _operator in OPERATORS:
+    setattr(Entry, f"__{_operator.__name__.strip('_')}__", _counting(_operator))
 
 
 class Items(StandIn):

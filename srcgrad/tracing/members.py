@@ -9,6 +9,7 @@ import types
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
+from srcgrad.tracing.bytecode import instructions
 from srcgrad.tracing.hosts import CACHED
 from srcgrad.tracing.unasked import attribute
 
@@ -52,9 +53,12 @@ def has_class_patterns(code: types.CodeType) -> bool:
     return dis.opmap["MATCH_CLASS"] in code.co_code[::2] or any(map(has_class_patterns, inner))
 
 
-def stores_attributes(code: types.CodeType) -> bool:
-    inner = [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
-    return dis.opmap["STORE_ATTR"] in code.co_code[::2] or any(map(stores_attributes, inner))
+def stored_attributes(code: types.CodeType) -> set[str]:
+    """The attributes that code assigns, and the code in it."""
+    found: set[str] = set()
+    if dis.opmap["STORE_ATTR"] in code.co_code[::2]:
+        found = {argument for operation, argument, *_ in instructions(code) if operation == "STORE_ATTR"}
+    return found.union(*[stored_attributes(inner) for inner in code.co_consts if isinstance(inner, types.CodeType)])
 
 
 def compares_objects(code: types.CodeType) -> bool:

@@ -21,12 +21,22 @@ from srcgrad.annotations import ANNOTATE, ASKING
 from srcgrad.tracing.alike import items_of, same_items, value_key
 from srcgrad.tracing.analysis import Analysis
 from srcgrad.tracing.bytecode import Refusal, Scope, Step
+from srcgrad.tracing.caches import reads_values, require_new_results
 from srcgrad.tracing.conversion.calls import MANAGING, generator_of, is_distribution
 from srcgrad.tracing.conversion.classes import converted, is_implicit, may_have_twin, notes_subclasses, twin_of
 from srcgrad.tracing.conversion.convert import convert_code, is_user_function
 from srcgrad.tracing.frozen import contents
-from srcgrad.tracing.hosts import LEVELS, LOGGERS_KNOW, is_global_cache, is_host_function, is_logger
+from srcgrad.tracing.hosts import (
+    LEVELS,
+    LOGGERS_KNOW,
+    STREAMS,
+    STREAMS_DO,
+    is_global_cache,
+    is_host_function,
+    is_logger,
+)
 from srcgrad.tracing.journaling import JournalReader, Place
+from srcgrad.tracing.leading import told_from
 from srcgrad.tracing.members import (
     IGNORED_MEMBERS,
     Wrapped,
@@ -34,7 +44,7 @@ from srcgrad.tracing.members import (
     compares_objects,
     has_class_patterns,
     names_in,
-    stores_attributes,
+    stored_attributes,
     wrapped,
 )
 from srcgrad.tracing.packing import FLOATS, are_apart, packing
@@ -48,7 +58,7 @@ from srcgrad.tracing.purity import (
     static_key,
 )
 from srcgrad.tracing.pytree import record_fields
-from srcgrad.tracing.rebuild import COLLECTIONS, COPIED, Edge, Hidden, copied_set, member_function, read_edge
+from srcgrad.tracing.rebuild import COLLECTIONS, COPIED, Edge, Hidden, copied_set, member_function
 from srcgrad.tracing.resolution import Resolution, version_cell
 from srcgrad.tracing.trace import STORES
 from srcgrad.tracing.unasked import attribute
@@ -104,6 +114,8 @@ class ObjectAnalysis(Analysis):
         super().__init__(is_pure, floats_static)
         self.asked: Final = asked - {STORES}
         self.plan.stores = STORES in asked
+        if self.plan.stores:  # traces have asked for what they may leave as it is
+            self.local_attributes |= self.asked
         self.records: Final = records
         self.journals: Final = JournalReader(self, plain)
         self.packed: list[Any] = []
@@ -123,6 +135,8 @@ class ObjectAnalysis(Analysis):
         """The methods with caches, and their classes."""
         self.changing = False
         """Whether any method but those that make an object stores attributes."""
+        self.streaming: types.CodeType | None = None
+        """Code that reads the streams which are printed to."""
         self.matching = False
         """Whether any code has patterns of classes, which read attributes without naming them."""
 
@@ -262,6 +276,12 @@ class ObjectAnalysis(Analysis):
         return index
 
     def visit(self, index: int) -> None:
+        try:
+            self.visit_node(index)
+        except Refusal as refusal:
+            raise told_from(self, index, refusal) from None
+
+    def visit_node(self, index: int) -> None:
         value, node = self.objects[index], self.plan.nodes[index]
         name = f"n{index}"
         if node.kind == "method":
@@ -386,7 +406,9 @@ class ObjectAnalysis(Analysis):
 
     def scope_of(self, index: int, code: types.CodeType) -> Scope:
         stores = id(self.objects[index]) in self.methods
-        self.changing |= code.co_name not in ("__init__", "__post_init__") and stores_attributes(code)
+        assigned = stored_attributes(code)
+        self.plan.assigned |= assigned
+        self.changing |= code.co_name not in ("__init__", "__post_init__") and bool(assigned)
         self.matching |= has_class_patterns(code)
         self.comparing = self.comparing or compares_objects(code)
         return Scope(code, None, self.is_trusted_name, deep=True, stores=stores)
@@ -410,6 +432,10 @@ class ObjectAnalysis(Analysis):
         journal = self.journals.of_name(holder, source, key, value, expression, path)
         if journal is not None:
             return journal
+        if path in STREAMS:
+            self.report.append(f"{path}: printed to when the program runs")
+            self.plan.edges.append(Edge(source, holder, key, None, None))
+            return len(self.plan.edges) - 1
         if source not in ("global", "cell") and is_host_function(value):
             raise Refusal(impurity(value, path.partition(" of ")[0]))  # nobody knows who calls it
         edge = super().read(holder, source, key, value, expression, path)
@@ -425,9 +451,13 @@ class ObjectAnalysis(Analysis):
         """Refuse draws and clocks in code that is run as it is, which would make them while tracing; what reads
         attributes by names that are computed is followed.
         """
+        if name in STREAMS:
+            self.streaming = scope.code
         if value is operator.attrgetter:
             self.ask_for_any(index, scope, Step("global", name, None))
-        if (is_host_function(value) or is_logger(value)) and not self.is_converted(self.objects[index]):
+        if (is_host_function(value) or is_logger(value) or name in STREAMS) and not self.is_converted(
+            self.objects[index]
+        ):
             raise Refusal(impurity(value, name, home=name.rpartition(".")[0] or None), scope.code)
 
     def ask_for_any(self, index: int, scope: Scope, step: Step) -> None:
@@ -440,6 +470,15 @@ class ObjectAnalysis(Analysis):
         for name in sorted(self.asked - self.local_attributes):
             self._check_attribute(Step("attribute", name, step.line, optional=step.name == "hasattr"), scope)
 
+    def check_stored(self, index: int, scope: Scope, step: Step) -> None:
+        """A trace assigns attributes of copies of objects; of a class it is found out (`rebuild.watch`)."""
+        kind, name, *path = step.base
+        value, _ = self._find(index, scope, Step(kind, name, step.line))
+        for part in path:
+            value = attribute(value, part)
+        if self.node_kind(value) not in ("object", "class") or not self.is_converted(self.objects[index]):
+            raise scope.refuse(f"assigns the attribute '{step.name}'", step)
+
     def is_converted(self, function: Any) -> bool:
         code = function.__code__
         return is_user_function(function) and not isinstance(convert_code(code, code.co_filename), str)
@@ -447,6 +486,9 @@ class ObjectAnalysis(Analysis):
     def check_captured_attribute(self, value: Any, name: str, step: Step, scope: Scope) -> None:
         if self.node_kind(value) in ("object", "container", "class", "method"):
             self.note_attribute(step)
+            return
+        if isinstance(value, types.FunctionType) and step.name == "__name__" and id(value) in self.node_of:
+            self.require(f"n{self.node_of[id(value)]}.__name__ == {value.__name__!r}")
             return
         if (is_distribution(value) and step.name in DETERMINED) or (is_logger(value) and step.name in LEVELS):
             return
@@ -548,33 +590,6 @@ class ObjectAnalysis(Analysis):
                         return True
         return False
 
-    def reads_values(self, index: int) -> bool:
-        """Whether code reads more from outside than modules and functions: what a cache has may be of other values."""
-        waiting, seen = [index], {index}
-        while waiting:
-            for edge in [self.plan.edges[number] for number in self.plan.nodes[waiting.pop()].edges]:
-                if edge.node is None:
-                    value = read_edge(self.plan, edge, self.objects)
-                    if edge.source not in ("default", "keyword default") and not (
-                        callable(value) or isinstance(value, types.ModuleType)
-                    ):
-                        return True
-                elif self.plan.nodes[edge.node].kind not in ("function", "cached", "module"):
-                    return True
-                elif edge.node not in seen:
-                    seen.add(edge.node)
-                    waiting.append(edge.node)
-        return False
-
-    def require_new_results(self) -> None:
-        """Refuse methods whose caches may have results of an object as it was before, which only Python finds."""
-        captured = [type(value) for value, node in zip(self.objects, self.plan.nodes, strict=True)
-                    if node.kind == "object"]  # fmt: skip
-        for cls, label in self.keeping:
-            compared = attribute(cls, "__eq__") is not attribute(object, "__eq__")
-            if self.changing or compared or any(issubclass(kind, cls) for kind in captured):
-                raise Refusal(f"{label} keeps its results, which an object that has changed may find again")
-
     def finish(self) -> None:
         for resolution in self.resolutions:
             resolution.settle(self.local_attributes)
@@ -582,6 +597,9 @@ class ObjectAnalysis(Analysis):
             asked = self.local_attributes & names
             if asked and any(node.kind == kind for node in self.plan.nodes):
                 raise Refusal(f"reads the attribute '{min(asked)}' of a {kind.replace('cached', 'cache')}")
+        if self.streaming is not None and not self.local_attributes.isdisjoint(STREAMS_DO):
+            read = min(self.local_attributes & STREAMS_DO)
+            raise Refusal(f"reads the attribute '{read}', which streams have", self.streaming)
         if self.comparing:  # what are two objects now may be one at another call, which no guard of either one says
             found = [f"id(n{index})" for index, node in enumerate(self.plan.nodes) if node.kind in COPIED]
             if len(found) > 1:
@@ -589,11 +607,11 @@ class ObjectAnalysis(Analysis):
         for index, cls, name in self.shared:
             if self.may_name(index, cls, name):
                 raise Refusal(f"reads the class attribute {cls.__name__}.{name}")
-        self.require_new_results()
+        require_new_results(self)
         if any(isinstance(self.objects[index], ABCMeta) for index in self.named):  # which isinstance may be asked about
             self.require(f"{self.constant(get_cache_token)}() == {self.constant(get_cache_token())}")
         for index, dirty in enumerate(self.plan.dirty()):
-            if self.plan.nodes[index].kind == "cached" and (dirty or self.reads_values(index)):
+            if self.plan.nodes[index].kind == "cached" and (dirty or reads_values(self, index)):
                 raise Refusal(f"{self.plan.nodes[index].label} is cached and reads what can change")
             if dirty and self.plan.nodes[index].kind == "class":
                 self.require_twin(index)

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from srcgrad.boundary import Changed
 from srcgrad.tracing.conversion.classes import adopt, twin_with
-from srcgrad.tracing.trace import ASK, CURRENT, Watched
+from srcgrad.tracing.trace import ASK, CURRENT, Classed, Untold, Watched
 
 __all__ = ["Edge", "Hidden", "Node", "Plan", "rebuild", "wrapped_functions"]
 
@@ -68,6 +68,8 @@ class Plan:
     namespaces: list[int] = field(default_factory=list)
     stores: bool = False
     """Whether it is known how the attributes of objects are stored, which only few functions do."""
+    assigned: set[str] = field(default_factory=set)
+    """The attributes that any code assigns, maybe of a class."""
 
     def dirty(self) -> list[bool]:
         """For each node, whether it reaches a hidden input."""
@@ -303,14 +305,23 @@ class _Copier:
         found = [edge for edge in edges if edge.source == "class attribute" and self._replaced(edge)]
         return {edge.key[1]: self._value(edge) for edge in found}
 
-    def _owner(self, node: Node) -> tuple[Any, ...]:
-        """What stores attributes of an object when the program runs, and of which attributes nothing else is read."""
+    def _owner(self, node: Node, original: Any) -> tuple[Any, ...]:
+        """What stores attributes of an object when the program runs, and which of them decide what it is.
+
+        One that is None becomes something else once: the next call has another program.
+        """
         edges = [self.plan.edges[edge] for edge in node.edges]
         owner = next((edge for edge in edges if edge.source == "owner"), None)
         if owner is None:
             return () if self.plan.stores else (ASK,)
-        read = frozenset(edge.key for edge in edges if edge.source == "attribute" and edge.hidden is None)
-        return self._value(owner), read
+        read = [edge.key for edge in edges if edge.source == "attribute" and edge.hidden is None]
+        return self._value(owner), frozenset(name for name in read if original.__dict__[name] is not None)
+
+    def _untold(self, node: Node, original: Any) -> set[str]:
+        """The attributes of an object that are assigned and that nothing reads."""
+        edges = [self.plan.edges[edge] for edge in node.edges]
+        read = {edge.key for edge in edges if edge.source == "attribute"}
+        return {name for name in self.plan.assigned - read if name in original.__dict__}
 
     def _copy(self, index: int) -> Any:
         if index not in self.copies:
@@ -344,8 +355,10 @@ class _Copier:
             self.copies[index] = copy
             copy.__dict__.update(self._held(index, "attribute", original.__dict__, node))
             copy.__dict__.update(self._shared(index, node))
+            if self.plan.stores:
+                copy.__dict__.update({name: Untold(name) for name in self._untold(node, original)})
             adopt(copy)
-            watch(copy.__dict__, node.label, *self._owner(node))
+            watch(copy.__dict__, node.label, *self._owner(node, original))
             return copy
         copied: Any = copied_set(original) if isinstance(original, set) else original.copy()
         self.copies[index] = copied
@@ -375,6 +388,11 @@ def rebuild(plan: Plan, function: Any, replacements: Sequence[object]) -> Any:
         Changed: another thread has taken away what was found.
     """
     try:
-        return _Copier(plan, function, replacements).run()
+        copier = _Copier(plan, function, replacements)
+        trace = CURRENT.get()
+        if plan.assigned and trace is not None:
+            kinds = zip(copier.objects, plan.nodes, strict=True)
+            trace.classes += [Classed(cls, dict(vars(cls))) for cls, node in kinds if node.kind == "class"]
+        return copier.run()
     except (AttributeError, IndexError, KeyError, ValueError) as error:
         raise Changed("what the function reads changes while it is looked at") from error

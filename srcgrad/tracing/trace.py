@@ -70,6 +70,18 @@ class Unread(Exception):
             trace = trace.parent
 
 
+class Untold:
+    """Stands in a trace for what an attribute holds that the function assigns and is not known to read.
+
+    Where it may keep it, on a path on which it assigns nothing, the attribute has to be watched.
+    """
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
 class Storage:
     """Memory that tracers view: its current SSA value in the trace that made it."""
 
@@ -141,6 +153,26 @@ class Watched(NamedTuple):
     """What stores the attributes of the user's object when the program runs: `journals.Owner`, `ASK`, or None."""
     guarded: frozenset[str] = frozenset()
     """The attributes whose values are guards, so that they must not change."""
+
+
+class Classed(NamedTuple):
+    """A class whose attributes a trace may assign, and what they were at first."""
+
+    cls: type
+    before: dict[str, Any]
+
+    def assigned(self) -> list[str]:
+        """The attributes that are others now, as far as Python does not write them."""
+        now = vars(self.cls)
+        names = [name for name in now if self.before.get(name, self) is not now[name]]
+        return [name for name in names if not (name.startswith(("__", "_abc_")))]
+
+    def restore(self) -> None:
+        for name in self.assigned():
+            if name in self.before:
+                setattr(self.cls, name, self.before[name])
+            else:
+                delattr(self.cls, name)
 
 
 class RaisingSite:
@@ -256,6 +288,8 @@ class Trace:
         """The attributes that guards watch, if the function computes names of attributes."""
         self.watched: list[Watched] = []
         """Copies of captured containers and objects."""
+        self.classes: list[Classed] = []
+        """Classes whose attributes the function may assign, which are the caller's own."""
         self.snapshots: weakref.WeakSet[Any] = weakref.WeakSet() if parent is None else parent.snapshots
         """What was noted of variables to be restored: no reference of the program's own."""
         self.states: weakref.WeakSet[Any] = weakref.WeakSet() if parent is None else parent.states
@@ -533,5 +567,7 @@ def tracing(trace: Trace) -> Iterator[Trace]:
         yield trace
     finally:
         trace.alive = False
+        for classed in trace.classes:
+            classed.restore()
         CURRENT.reset(token)
         ACTIVE.pop()

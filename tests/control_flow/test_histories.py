@@ -196,9 +196,20 @@ def made_in_two_places(k: Any) -> Any:
     return log[0] + 10 * log[1] + 100 * log[-1]
 
 
+def made_by_list(k: Any) -> Any:
+    log: list[Any] = list()  # noqa: C408
+    times, ends = [k], list()  # noqa: C408
+    while k > 0.1:
+        k = k * 0.5
+        log.append(k)
+        times.append(times[-1] + k)
+        ends.append(k)
+    return log[-1] * 3 + times[-1] + len(log) + ends[0]
+
+
 ONE_PROGRAM = [adaptive, unread, counted, relative, three_back, empty_at_first, made_anew, made_empty_anew, in_place,
                two_lists_and_a_number, on_a_condition, returned_from_the_loop, ratio_of_an_empty_one,
-               mean_of_intervals, three_of_an_empty_one, ends_made_anew, made_in_two_places]  # fmt: skip
+               mean_of_intervals, three_of_an_empty_one, ends_made_anew, made_in_two_places, made_by_list]  # fmt: skip
 
 
 @pytest.mark.parametrize("backend", ["numpy", "llvm", pytest.param("xla", marks=pytest.mark.slow)])
@@ -386,3 +397,15 @@ def test_a_len_of_the_users_own_is_asked() -> None:
         return log[-1] * len(log)
 
     assert sg.grad(f)(1.0) == pytest.approx(0.25 * 7)
+
+
+@pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
+def test_a_list_of_the_users_own_is_called() -> None:
+    def f(k: Any, list: Callable[[], Any] = lambda: [5.0]) -> Any:
+        log = list()
+        while k > 0.3:
+            k = k * 0.5
+            log.append(k)
+        return log[-1] * len(log) + log[0] * k
+
+    assert sg.grad(f)(1.0) == pytest.approx(0.25 * 3 + 5.0 * 0.25)

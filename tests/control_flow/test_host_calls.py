@@ -382,3 +382,59 @@ def test_nothing_is_drawn_while_tracing_whoever_calls_the_draw(function: Callabl
     seed()
     assert found == [function(1.0) for _ in range(3)]
     assert after == where_the_streams_are()
+
+
+def to_the_streams(x: Any) -> Any:
+    total = np.sum(x**2)
+    print("out", total, file=sys.stdout)
+    print(f"error {total:.1f}", end="|", file=sys.stderr, flush=True)
+    return total
+
+
+def to_a_stream_handed_on(x: Any) -> Any:
+    def write(stream: Any) -> None:
+        stream.write("now")
+
+    write(sys.stderr)
+    return np.sum(x**2)
+
+
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+def test_prints_go_to_the_stream_that_is_there(backend: str, capsys: pytest.CaptureFixture[str]) -> None:
+    slope = sg.grad(to_the_streams, backend=backend)
+    np.testing.assert_allclose(slope(np.ones(2)), [2.0, 2.0])
+    assert capsys.readouterr() == ("out 2.0\n", "error 2.0|")
+    other = io.StringIO()
+    with redirect_stdout(other):
+        slope(np.full(2, 2.0))
+    assert other.getvalue() == "out 8.0\n"
+    assert capsys.readouterr() == ("", "error 8.0|")
+
+
+def test_a_stream_that_is_handed_on_is_written_to_at_each_call(capsys: pytest.CaptureFixture[str]) -> None:
+    slope = sg.grad(to_a_stream_handed_on)
+    with pytest.warns(sg.RetraceWarning, match="the attribute 'write', which streams have"):
+        slope(np.ones(2))
+    assert capsys.readouterr().err == "now"
+    slope(np.ones(2))
+    assert capsys.readouterr().err == "now"
+
+
+def named(function: Callable[..., Any]) -> Callable[..., Any]:
+    def wrapper(x: Any) -> Any:
+        print(function.__name__, x[0])
+        return function(x) * (2.0 if function.__name__ == "one" else 3.0)
+
+    return wrapper
+
+
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+def test_a_decorator_may_tell_the_name_of_its_function(backend: str, capsys: pytest.CaptureFixture[str]) -> None:
+    def one(x: Any) -> Any:
+        return np.sum(x**2)
+
+    slope = sg.grad(named(one), backend=backend)
+    np.testing.assert_allclose(slope(np.ones(2)), [4.0, 4.0])
+    one.__name__ = "other"
+    np.testing.assert_allclose(slope(np.ones(2)), [6.0, 6.0])
+    assert capsys.readouterr().out == "one 1.0\nother 1.0\n"

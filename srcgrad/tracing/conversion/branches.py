@@ -42,6 +42,7 @@ from srcgrad.tracing.conversion.state import (
     lifted_by,
     may_be_none,
     region_of,
+    require_told,
     same_handle,
     shown,
     tree_of,
@@ -160,6 +161,8 @@ class Joining:
             if not name.startswith(("_sg_", "[")):  # it may never be used
                 return lambda: Undefined(name, f"has no one kind: {kind}")
             raise Refused(kind)
+        require_told(one)
+        require_told(other)
         (ones, tree), (others, other_tree) = tree_of(one), tree_of(other)
         if tree is not None and tree == other_tree:
             made = self.tree(name, tree, ones, others)

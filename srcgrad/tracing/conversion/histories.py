@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from srcgrad.tracing.conversion.appends import is_append
-from srcgrad.tracing.conversion.names import OPERATORS, assign, load, own_nodes, placed, store
+from srcgrad.tracing.conversion.names import OPERATORS, assign, load, operator, own_nodes, placed, store
 
 FIRST: Final = 2
 """So many items from the front may be read."""
@@ -170,6 +170,8 @@ class Rewriting(ast.NodeTransformer):
                 continue
             assert isinstance(target, ast.Name)
             history = self.names[target.id]
+            if isinstance(value, ast.Call):
+                after.append(ast.Expr(operator("require_list", value.func)))
             for place, item in enumerate(items):
                 first, *others = history.places(place, len(items))
                 targets.append(store(first))
@@ -242,12 +244,18 @@ def parts(node: ast.Assign | ast.AnnAssign) -> list[tuple[ast.expr, ast.expr]]:
 def displays(node: ast.Assign | ast.AnnAssign) -> list[tuple[ast.Name, list[ast.expr]]]:
     """The variables that a statement sets to new lists, and their items."""
     return [
-        (target, value.elts)
+        (target, value.elts if isinstance(value, ast.List) else [])
         for target, value in parts(node)
         if isinstance(target, ast.Name)
-        and isinstance(value, ast.List)
-        and not any(isinstance(item, ast.Starred) for item in value.elts)
+        and (isinstance(value, ast.List) or makes_a_list(value))
+        and not any(isinstance(item, ast.Starred) for item in getattr(value, "elts", ()))
     ]
+
+
+def makes_a_list(node: ast.expr) -> bool:
+    """``list()``"""
+    called = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "list"
+    return called and not node.args and not node.keywords  # type: ignore[attr-defined]
 
 
 def appending(node: ast.AST) -> tuple[ast.Name, ast.expr] | None:

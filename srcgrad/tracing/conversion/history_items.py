@@ -1,4 +1,4 @@
-"""The operators that read what `histories` makes of lists: an item, and the length."""
+"""The operators that read what `histories` makes of lists: an item, and the length; and what made them."""
 
 from __future__ import annotations
 
@@ -21,3 +21,8 @@ def length(variable: Callable[[], Any], function: Any) -> Any:
     if function is not builtins.len:
         raise Refused("len is not Python's own here")
     return variable()
+
+
+def require_list(function: Any) -> None:
+    if function is not builtins.list:
+        raise Refused("list is not Python's own here")

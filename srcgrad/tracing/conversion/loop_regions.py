@@ -50,6 +50,7 @@ from srcgrad.tracing.conversion.state import (
     lifted_by,
     may_be_none,
     region_of,
+    require_told,
     same_handle,
     shown,
     tree_of,
@@ -350,6 +351,8 @@ class LoopRegion:
         """Give up a variable's value from trip to trip; reading it before it is set is refused."""
         name = self.names[cell]
         if name.startswith(("[", "_sg_result", "_sg_returned")):
+            if self.label == "while":  # a loop of known trips is tried again behind its first one
+                require_told(self.start.cells()[cell])
             raise Refused(
                 f"{shown(name)} is another {type(other).__name__} in each trip of a {self.label} with traced values"
             )

@@ -9,7 +9,7 @@ from srcgrad.tracing.conversion.attempts import attempt
 from srcgrad.tracing.conversion.branches import and_, asked, choose, if_, not_, or_
 from srcgrad.tracing.conversion.calls import call, fresh, getitem, kept, lifted, target
 from srcgrad.tracing.conversion.comparisons import compare, is_, is_not, matched
-from srcgrad.tracing.conversion.history_items import item, length
+from srcgrad.tracing.conversion.history_items import item, length, require_list
 from srcgrad.tracing.conversion.loops import for_, while_
 from srcgrad.tracing.conversion.masked import augmented
 from srcgrad.tracing.conversion.raises import assert_, raise_
@@ -52,6 +52,7 @@ __all__ = [
     "raise_",
     "read",
     "reduced",
+    "require_list",
     "slice",
     "target",
     "text",

@@ -19,7 +19,7 @@ from srcgrad.tracing.conversion.convert import library_file
 from srcgrad.tracing.guards import answer
 from srcgrad.tracing.hosts import is_logger
 from srcgrad.tracing.pytree import TreeDef, flatten
-from srcgrad.tracing.trace import CURRENT, Refused, Trace, current_span, current_trace
+from srcgrad.tracing.trace import CURRENT, Refused, Trace, Unread, Untold, current_span, current_trace
 from srcgrad.tracing.tracer import Tracer, as_tracer, cast_value
 from srcgrad.tracing.unasked import attribute
 
@@ -346,6 +346,12 @@ def kind_beneath(x: Any) -> Kind | None:
     if isinstance(x, (np.ndarray, np.generic)) and x.dtype.kind in "biufc":
         return Kind(ArrayType(x.dtype, x.shape), isinstance(x, np.generic), False)
     return None
+
+
+def require_told(x: Any) -> None:
+    """Have the trace begin again if this stands for what an attribute holds, which now has to be known."""
+    if type(x) is Untold:
+        raise Unread(x.name)
 
 
 def joined(name: str, one: Kind, other: Kind) -> Kind:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import operator
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -11,7 +13,8 @@ import numpy as np
 from srcgrad.tracing.conversion.calls import call_rule
 from srcgrad.tracing.conversion.effects import emit_call
 from srcgrad.tracing.conversion.state import require_defined, unknown
-from srcgrad.tracing.trace import CURRENT, NeedsConcrete
+from srcgrad.tracing.hosts import STREAMS
+from srcgrad.tracing.trace import CURRENT, NeedsConcrete, Refused
 from srcgrad.tracing.tracer import Deferring, Tracer
 
 CONVERSIONS: dict[int, Callable[[Any], str]] = {ord("s"): str, ord("r"): repr, ord("a"): ascii}
@@ -192,6 +195,22 @@ def as_python(value: Any, scalar: bool, weak: bool) -> Any:
     return np.asarray(value)[()] if scalar else np.array(value)
 
 
+def stream_of(file: Any) -> str | None:
+    """Which of the process's streams this is: another one may be in its place when the program runs.
+
+    Raises:
+        Refused: it is both.
+    """
+    found = [] if file is None else [name for name in STREAMS.values() if getattr(sys, name) is file]
+    if len(found) > 1:
+        raise Refused("sys.stdout and sys.stderr are one stream")
+    return found[0] if found else None
+
+
+def print_to(stream: str, *arguments: Any, **options: Any) -> None:
+    print(*arguments, **options, file=getattr(sys, stream))
+
+
 @call_rule(print)
 def print_(*arguments: Any, **options: Any) -> None:
     """``print``: at each run of the program, in order; at once where the numbers are known."""
@@ -199,7 +218,12 @@ def print_(*arguments: Any, **options: Any) -> None:
     if trace is None or trace.concrete:
         print(*arguments, **options)  # noqa: T201
         return
-    site = HostSite(print, arguments, options)
+    stream = stream_of(options.get("file"))
+    if stream is None:
+        site = HostSite(print, arguments, options)
+    else:
+        options = {name: value for name, value in options.items() if name != "file"}
+        site = HostSite(functools.partial(print_to, stream), arguments, options)
     operands = [tracer.read() for tracer in site.tracers]
     site.tracers = []
     emit_call(site, operands)

@@ -1,0 +1,40 @@
+"""The reason in a `RetraceWarning` is the one that decided, with a line of the user's."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import srcgrad as sg
+
+
+def reads_a_cache_of_a_library(x: Any) -> Any:
+    return np.sum(x ** len(re.findall("a", "banana")))  # here
+
+
+def writes_to_a_stream(x: Any) -> Any:
+    sys.stdout.write("value")  # here
+    return np.sum(x**2)
+
+
+REASONS: tuple[tuple[Callable[..., Any], str], ...] = (
+    (reads_a_cache_of_a_library, r"reads the dict '_cache', whose keys can change \(.*\), which re leads to \({}\)$"),
+    (writes_to_a_stream, r"reads the attribute 'write' of 'sys.stdout' \({}\)$"),
+)
+
+
+@pytest.mark.parametrize(("f", "reason"), REASONS, ids=[f.__name__ for f, _ in REASONS])
+def test_the_reason_is_that_of_the_analysis_that_decides(f: Callable[..., Any], reason: str) -> None:
+    lines, first = inspect.getsourcelines(f)
+    line = next(first + k for k, text in enumerate(lines) if "# here" in text)
+    with pytest.warns(sg.RetraceWarning, match=reason.format(re.escape(f"{__file__}:{line}"))):
+        found = sg.grad(f)(np.ones(2))
+    np.testing.assert_allclose(found, [3.0, 3.0] if f is reads_a_cache_of_a_library else [2.0, 2.0])
+    how = sg.explain(sg.grad(f))(np.ones(2))["how it runs"]
+    assert "_cache" in how if f is reads_a_cache_of_a_library else "sys.stdout" in how
