@@ -107,7 +107,7 @@ def reached(
     found = set(wanted)
     pending = [body.results[names.index(k)] for k in wanted] + [body.results[carries + k] for k in columns]
     for operation in body.operations:
-        if operation.op.effect or any(inner.op.effect for region in operation.regions for inner in region.walk()):
+        if operation.acts:
             pending.extend(operation.operands)
     met: set[Operation] = set()
     while pending:
