@@ -155,6 +155,11 @@ class Operation:
         else:
             self.results = tuple([Value(type, self, None, linear) for type in result_types])
 
+    @property
+    def acts(self) -> bool:
+        """Whether it has an effect, or an operation in its regions has."""
+        return self.op.effect or any(region.acts for region in self.regions)
+
     def __repr__(self) -> str:
         return f"{', '.join(map(repr, self.results))} = {self.op.name} {', '.join(map(repr, self.operands))}"
 
@@ -162,12 +167,13 @@ class Operation:
 class Region:
     """A closed block: parameters, operations in order, results (parameters, operations' results or literals)."""
 
-    __slots__ = ("operations", "params", "results")
+    __slots__ = ("_acts", "operations", "params", "results")
 
     def __init__(self, params: Sequence[Value], operations: Sequence[Operation], results: Sequence[Value]) -> None:
         self.params = tuple(params)
         self.operations = tuple(operations)
         self.results = tuple(results)
+        self._acts: bool | None = None
 
     @property
     def param_types(self) -> tuple[ArrayType, ...]:
@@ -176,6 +182,13 @@ class Region:
     @property
     def result_types(self) -> tuple[ArrayType, ...]:
         return tuple([result.type for result in self.results])
+
+    @property
+    def acts(self) -> bool:
+        """Whether an operation in it, or in a region in it, has an effect: each level of nested ones asks all below."""
+        if self._acts is None:
+            self._acts = any(operation.acts for operation in self.operations)
+        return self._acts
 
     def walk(self) -> Iterator[Operation]:
         """All operations, those in nested regions after the one that holds them."""

@@ -192,7 +192,8 @@ class Library:
                 module = kept_code(module)
             codes.append(module)
         with IN_LLVM:
-            self.engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), TARGET.machine())
+            # What is generated here is the empty module, which LLVM runs all its passes over, fewest at level 0.
+            self.engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), TARGET.machine(0))
             for code in codes:
                 self.engine.add_object_file(llvm.ObjectFileRef.from_data(code))
             self.engine.finalize_object()

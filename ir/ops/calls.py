@@ -65,7 +65,7 @@ class Checkpoint(Call):
         builder = operands[0].builder
         values = [operand.value for operand in operands]
         body = operation.regions[0]
-        if s.builder is builder or any(inner.op.effect for inner in body.walk()):
+        if s.builder is builder or body.acts:
             return push_forward(builder, s, body, values, tangents)
         emitted = builder.emit_operation(self, values, operation.attrs, operation.regions)
         attrs = {"active": tuple(isinstance(tangent, Lin) for tangent in tangents)}

@@ -37,7 +37,7 @@ def eliminate(region: AnyRegion) -> tuple[AnyRegion, bool]:
     for operation in reversed(region.operations):
         has_effect, left = operation.op.effect, None
         if operation.regions:
-            has_effect = has_effect or any(inner.op.effect for inside in operation.regions for inner in inside.walk())
+            has_effect = operation.acts
             if has_effect or operation in needed:
                 left = narrowed(operation, live)
         if has_effect:

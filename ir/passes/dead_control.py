@@ -156,17 +156,13 @@ class Sources:
         found: list[Value] = []
         for operation in region.operations:
             if operation.op.name in CONTROL:
-                inside = [value for inner in operation.regions for value in self.of_effects(inner)]
-                if inside or has_effect(operation):
+                if operation.acts:
                     self.enter(operation)
-                    found += [*inside, *deciding(operation)]
-            elif has_effect(operation):
+                    found += [value for inner in operation.regions for value in self.of_effects(inner)]
+                    found += deciding(operation)
+            elif operation.acts:
                 found += operation.operands
         return found
-
-
-def has_effect(operation: Operation) -> bool:
-    return operation.op.effect or any(inner.op.effect for region in operation.regions for inner in region.walk())
 
 
 def deciding(operation: Operation) -> Sequence[Value]:

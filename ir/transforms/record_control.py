@@ -6,6 +6,7 @@ the linear program of a trip.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -261,16 +262,17 @@ def shared_slots(
     slots: list[list[Value | None]], types: list[ArrayType], taped: Sequence[Value], number: int
 ) -> list[int]:
     """The slot of each value of one branch; tapes share none, since they differ in length."""
+    free: dict[ArrayType, deque[int]] = {}
+    for place, type in enumerate(types):
+        if slots[place][number] is None:
+            free.setdefault(type, deque()).append(place)
     places = []
     for value in taped:
-        shares = not isinstance(value.type, TapeType)
-        free = [
-            k
-            for k, (slot, type) in enumerate(zip(slots, types, strict=True))
-            if shares and type == value.type and slot[number] is None
-        ]
-        place = free[0] if free else len(slots)
-        if not free:
+        left = None if isinstance(value.type, TapeType) else free.get(value.type)
+        if left:
+            place = left.popleft()
+        else:
+            place = len(slots)
             slots.append([None, None])
             types.append(value.type)
         slots[place][number] = value

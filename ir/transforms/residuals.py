@@ -66,17 +66,11 @@ def invariant(operations: Sequence[Operation], known: Iterable[Value], certain: 
     """
     found = set(known)
     for operation in operations:
-        movable = not operation.op.effect and operation.op.mergeable and (certain or is_safe(operation))
-        if not movable or any(inner.op.effect for inner in walked(operation)):
+        if operation.acts or not operation.op.mergeable or not (certain or is_safe(operation)):
             continue
         if all(isinstance(value, Literal) or value in found for value in operation.operands):
             found.update(operation.results)
     return found
-
-
-def walked(operation: Operation) -> Iterable[Operation]:
-    for region in operation.regions:
-        yield from region.walk()
 
 
 def needed(operations: Sequence[Operation], wanted: Iterable[Value], stop: Iterable[Value]) -> list[Operation]:

@@ -21,7 +21,7 @@ COUNT = ArrayType(INT64)
 
 def is_segmented(operation: Operation) -> bool:
     """Whether a loop is to be computed again by segments, and can be: it has no effect, and tapes are not cut."""
-    if not operation.attrs.get("checkpoint", False) or any(inner.op.effect for inner in operation.regions[-1].walk()):
+    if not operation.attrs.get("checkpoint", False) or operation.regions[-1].acts:
         return False
     loop = Loop.of(operation)
     columns = len(loop.body_params) - loop.carries - loop.consts, len(loop.body.results) - loop.carries

@@ -92,6 +92,11 @@ def extreme(a: Affine, b: Affine, pick: Callable[[int, int], int]) -> Affine:
 def divided(a: Affine, b: Affine, part: str) -> Affine | None:
     if b.terms or b.constant <= 0:
         return None
+    if not any(factor % b.constant for factor in a.terms.values()):  # floor((b m + c) / b) = m + floor(c / b)
+        if part == "rest":
+            return Affine({}, a.constant % b.constant)
+        terms = {counter: factor // b.constant for counter, factor in a.terms.items()}
+        return Affine(terms, a.constant // b.constant)
     if part == "rest":
         return made_of(a, b, part, 0, b.constant - 1)
     return made_of(a, b, part, a.least() // b.constant, a.most() // b.constant)

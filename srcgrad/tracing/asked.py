@@ -6,6 +6,7 @@ import operator
 import re
 import sys
 import types
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
@@ -77,6 +78,12 @@ def has_rule(function: Any) -> bool:
     return is_among(function, FUNCTIONS)
 
 
+@lru_cache(1024)
+def is_told(module: str) -> bool:
+    """Whether a module of this name is of a package that is told the truth: asked a dozen times for each index."""
+    return module.partition(".")[0] in TOLD_THE_TRUTH
+
+
 def concrete_class(x: Any) -> type:
     """The class of the object that a traced value stands for."""
     if x.weak:
@@ -111,10 +118,11 @@ class Asked:
         def __class__(self):
             """What ``isinstance`` asks where ``type`` does not answer: in the user's code, the class stood for."""
             frame = sys._getframe(1)
-            while frame.f_back is not None and frame.f_globals.get("__name__") == "abc":
+            module = frame.f_globals.get("__name__")
+            while module == "abc" and frame.f_back is not None:
                 frame = frame.f_back
-            module = str(frame.f_globals.get("__name__", ""))
-            truth = module.partition(".")[0] in TOLD_THE_TRUTH and frame.f_code.co_name != "isscalar"
+                module = frame.f_globals.get("__name__")
+            truth = type(module) is str and is_told(module) and frame.f_code.co_name != "isscalar"
             return type(self) if truth else concrete_class(self)
 
     def concrete(self, what: str) -> Any:

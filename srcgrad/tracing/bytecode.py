@@ -100,8 +100,6 @@ _SUPER: Final = ("LOAD_SUPER_ATTR", "LOAD_SUPER_METHOD")
 _CACHE: Final = bytes([dis.opmap["CACHE"], 0])
 _EXTENDED: Final = dis.opmap["EXTENDED_ARG"]
 _JUMPS: Final = frozenset(dis.hasjrel) | frozenset(dis.hasjabs)
-_MOST_CACHES: Final = 16
-"""More code units than any instruction has of its own for what it caches."""
 _MOST_KEPT: Final = 8192
 """The most bytes of code whose instructions are kept."""
 Instruction = tuple[str, Any, int | None, bool]
@@ -138,17 +136,23 @@ def _decoded(code: types.CodeType) -> Iterator[Instruction]:
     units: list[int] = memoryview(raw).cast("H").tolist()
     pairs = {unit: unit.to_bytes(2, sys.byteorder) for unit in set(units)}
     keys, high = [], b""
+    caches: dict[bytes, int] = {}
+    """How many units each instruction has for what it caches: dis shows all that are more as instructions."""
+    key, count = b"", 0
     for unit, line in zip(units, lines, strict=True):
         if unit == 0:  # of a cache
+            count += 1
             continue
-        key = pairs[unit]
-        if key[0] == _EXTENDED:
-            high += key
-        elif key[0]:
-            keys.append((high + key if high else key, line))
+        caches[key], count = count, 0
+        key = high + pairs[unit]
+        if key[-2] == _EXTENDED:
+            high = key
+        elif key[-2]:
+            keys.append((key, line))
             high = b""
+    caches[key] = count
     known: dict[bytes, tuple[str, Any]] = dict.fromkeys([key for key, _ in keys], ("", None))
-    each = code.replace(co_code=b"".join([key + _MOST_CACHES * _CACHE for key in known]), co_linetable=b"")
+    each = code.replace(co_code=b"".join([key + caches[key] * _CACHE for key in known]), co_linetable=b"")
     decoded = [item for item in dis.get_instructions(each) if item.opcode not in (0, _EXTENDED)]
     for key, item in zip(known, decoded, strict=True):
         known[key] = _named(item), item.argval

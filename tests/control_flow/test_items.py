@@ -103,7 +103,20 @@ def compressed_rows(x: Any) -> Any:
     return y
 
 
-CASES = [(f, POINT) for f in (bonds, tables, paired, summed, gathered, states, compressed_rows)]
+SCHEDULE = {0: 1.0, 1: 0.6, 3: 0.3, "note": 7.0}
+"""Of the trips' tens, some of which it has."""
+
+
+def scheduled(x: Any) -> Any:
+    """Numbers and arrays by keys that not all trips find, also at a key that the value decides."""
+    drift, s = {2: x, 4: x * x}, x
+    for day in range(60):
+        s = s + 0.05 * np.sin(s) * SCHEDULE.get(day // 10, 0.5) + 0.01 * drift.get(day % 5, s)
+        s = s + 0.01 * x[1] * {0: 1.0}.get(day, x[2]) * SCHEDULE.get(int(np.floor(np.abs(s[0]))), -1.0)
+    return s
+
+
+CASES = [(f, POINT) for f in (bonds, tables, paired, summed, gathered, states, compressed_rows, scheduled)]
 
 
 @pytest.mark.parametrize(("f", "x", "backend"), on_backends(CASES, (bonds,)))

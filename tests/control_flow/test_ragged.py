@@ -188,6 +188,16 @@ def counted(x: Any) -> Any:
     return y
 
 
+def spaced(x: Any) -> Any:
+    """Ranges by other steps than 1, whose lengths are the loop's numbers or halves of these."""
+    total = x[0]
+    for i in range(len(x) - 1, 0, -1):
+        powers = np.abs(x[i]) ** (0.1 * np.arange(i - 1, -i, -2)) * x[:i]
+        total = total + np.sum(powers) + np.sum(np.arange(0, 3 * i, 3) * x[1 : i + 1])
+        total = total + np.sum(np.cos(x[i] * np.arange(1, i + 1, 2)))
+    return total
+
+
 def chosen(x: Any) -> Any:
     y = np.zeros_like(x)
     for i in range(len(x)):
@@ -219,7 +229,7 @@ def counting_down(x: Any) -> Any:
 
 VECTORS = [
     prefixes, spread_of_prefixes, autocorrelation, centred, renewal, levinson_durbin, written, counted, left_early,
-    counting_down,
+    counting_down, spaced,
 ]  # fmt: skip
 
 

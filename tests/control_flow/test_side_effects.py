@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import srcgrad as sg
+from srcgrad.lowering import lower
 
 POINTS = (np.array([0.53, -1.57, 2.43]), np.array([-0.52, 1.27, 3.47]))
 
@@ -208,3 +209,24 @@ def test_a_cache_around_the_function_itself_keeps_no_traced_value() -> None:
     assert sg.grad(remembered)(3.0) == 6.0 and sg.grad(remembered)(2.0) == 4.0
     np.testing.assert_array_equal(sg.jacobian(remembered)(np.ones(2)), 2 * np.eye(2))
     assert remembered(3.0) == 9.0
+
+
+@pytest.mark.parametrize("prints", [False, True])
+def test_an_effect_is_known_to_all_the_branches_and_loops_around_it(prints: bool) -> None:
+    def f(x: Any) -> Any:
+        if x > 0:
+            if x > 1:
+                for _ in range(30):
+                    x = x * 0.9
+                    if prints:
+                        print(x)
+            else:
+                x = x + 1
+        return x
+
+    function = lower(sg.jit(f), (2.0,), {}).traced
+    nested = [operation for operation in function.walk() if operation.regions]
+    assert len(nested) == 3
+    for operation in nested:
+        inside = [inner.op.effect for region in operation.regions for inner in region.walk()]
+        assert operation.acts == any(inside) == prints

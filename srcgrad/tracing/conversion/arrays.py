@@ -134,9 +134,12 @@ def arange(*args: Any, dtype: Any = None, **options: Any) -> Any:
     start, stop, step = (0, args[0], 1) if len(args) == 1 else (*args, 1)[:3]
     bounds = [bound.number() if isinstance(bound, Tracer) else bound for bound in (start, stop, step)]
     if any(bound is None for bound in bounds):  # the size depends on a value
-        if bounds[2] == 1 and not options:
-            found = sized(stop - start, lambda size: np.arange(size, dtype=dtype))
+        if not options and isinstance(bounds[2], (int, np.integer)) and bounds[2]:
+            step = int(bounds[2])
+            span, by = (stop - start, step) if step > 0 else (start - stop, -step)
+            found: Any = sized(span if by == 1 else (span + (by - 1)) // by, lambda size: np.arange(size, dtype=dtype))
             if found is not None:
+                found = found if step == 1 else found * step
                 return found if len(args) == 1 else found + start
         if not any(isinstance(bound, Tracer) and bound.dtype.kind == "f" for bound in (start, stop, step)):
             bounds = [int(bound) if isinstance(bound, Tracer) and bound.dtype.kind in "iu" else bound for bound in args]

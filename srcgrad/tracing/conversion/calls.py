@@ -206,8 +206,8 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
         owner = attribute(function, "__self__")
         if type(owner) is np.ufunc:
             return function(*with_arrays(function, args), **kwargs)
-        if type(owner) is str and getattr(str, function.__name__) in CALLS:
-            return CALLS[getattr(str, function.__name__)](owner, *args, **kwargs)
+        if type(owner) in (str, dict) and getattr(type(owner), function.__name__) in CALLS:
+            return CALLS[getattr(type(owner), function.__name__)](owner, *args, **kwargs)
         if type(owner) is np.ndarray and traced_among(args, kwargs):
             return getattr(constant_array(owner), function.__name__)(*args, **kwargs)
         return function(*args, **kwargs)

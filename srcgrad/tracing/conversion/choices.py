@@ -12,7 +12,7 @@ from srcgrad.ir.core import Value
 from srcgrad.ir.opdef import REGISTRY
 from srcgrad.tracing.conversion.aliases import link, outlasting, predicate_here, settled
 from srcgrad.tracing.conversion.branches import choose
-from srcgrad.tracing.conversion.calls import getitem, unknown_place
+from srcgrad.tracing.conversion.calls import call_rule, getitem, unknown_place
 from srcgrad.tracing.conversion.effects import emit_call, emit_check, fail_if, innermost_attempt
 from srcgrad.tracing.conversion.filled import fill, filled_of
 from srcgrad.tracing.conversion.numbers import itself
@@ -84,6 +84,26 @@ def chosen(container: Any, index: Tracer) -> Any:
     if innermost_attempt() is None or not fail_if(missing(place, keys), lambda: KeyError("a traced key")):
         emit_call(KeySite([int(key) for key in keys]), [place.read()])
     return among(list(container.values()), np.argmax(np.array(keys, np.int64) == place), kind)
+
+
+@call_rule(dict.get)
+def get(container: dict[Any, Any], key: Any, default: Any = None, /) -> Any:
+    """``container.get(key)``, which asks no more than one of the values for a traced integer."""
+    if not unknown_place(key) or key.size != 1:
+        return container.get(key, default)
+    number = answer(key, "an index")
+    if number is not None:
+        return container.get(np.asarray(number).item(), default)
+    if any(not isinstance(k, (int, np.integer, str, type(None))) for k in container):
+        raise Refused("a dict with keys that are no integers is indexed by a traced value")
+    known = {k: value for k, value in container.items() if isinstance(k, (int, np.integer))}
+    if not known:
+        return default
+    place: Any = key.astype(np.int64).reshape(())
+    keys = np.array(list(known), np.int64)
+    return choose(
+        np.any(keys == place), lambda: among(list(known.values()), np.argmax(keys == place), "dict"), lambda: default
+    )
 
 
 def missing(place: Tracer, keys: Sequence[int]) -> Any:

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import builtins
 
-from srcgrad.tracing.conversion import arrays, iterators, numbers
+from srcgrad.tracing.conversion import (
+    arrays,
+    choices,  # noqa: F401  # of which calls find the rules
+    iterators,
+    numbers,
+)
 from srcgrad.tracing.conversion.attempts import attempt
 from srcgrad.tracing.conversion.branches import and_, asked, choose, if_, not_, or_
 from srcgrad.tracing.conversion.calls import call, fresh, getitem, kept, lifted, target

@@ -480,10 +480,7 @@ def emit_region(name: str, operands: Sequence[Value], attrs: dict[str, Any], reg
 
 def has_effects(operations: Sequence[Operation]) -> bool:
     """Whether an operation does something besides computing."""
-    return any(
-        operation.op.effect or any(has_effects(region.operations) for region in operation.regions)
-        for operation in operations
-    )
+    return any(operation.acts for operation in operations)
 
 
 def truth(x: Tracer) -> Value:
