@@ -214,6 +214,27 @@ def test_random_programs_hold_both_masks_that_are_true_and_masks_that_are_not() 
     assert min(found, left) > 60, (found, left)
 
 
+@pytest.mark.parametrize("count", [0, 1])
+def test_what_a_loop_inside_fills_is_not_filled_where_that_has_no_trip(count: int) -> None:
+    function = parse("""func @f(%n: i64[]) -> (bool[4]) {
+      %m: bool[5], %0: bool[4] = for true:bool[5], %n {trips=4, carries=1, consts=1, reverse=false}
+        body (%k: i64[], %m: bool[5], %n: i64[]) {
+          %0: bool[] = gather %m, %k {axis=0}
+          %1: i64[] = add %k, 1
+          %2: bool[5] = scatter_set %m, false, %1 {axis=0}
+          %3: bool[5] = for %n, %2, %1 {trips=none, carries=1, consts=1, reverse=false}
+            body (%j: i64[], %m: bool[5], %k: i64[]) {
+              %0: bool[5] = scatter_set %m, true, %k {axis=0}
+              yield %0
+            }
+          yield %3, %0
+        }
+      return %0
+    }""")
+    (found,) = run(without_masks(function), [np.array(count)])
+    np.testing.assert_array_equal(found, [True] + 3 * [count > 0])
+
+
 # --- derivatives ------------------------------------------------------------------------------------------------------
 
 
