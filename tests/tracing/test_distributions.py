@@ -113,6 +113,31 @@ def test_derivatives_outside_of_the_support_are_zero(name: str, method: str) -> 
     np.testing.assert_array_equal(gradient(np.array([0.7, -3.0])), [0.0, 0.0])
 
 
+@pytest.mark.parametrize(("name", "method"), CALLS)
+def test_derivatives_where_the_value_is_nan_are_nan(name: str, method: str) -> None:
+    """Of a place and of parameters that are nan, or that are not allowed."""
+    f = caller(name, method)
+    at = 0.37 if method in ("ppf", "isf") else 1.0
+    proper = [at, *parameters(name)]
+    scale = [] if LAWS[name].discrete else [len(proper) - 1]
+    points = [[*proper[:k], bad, *proper[k + 1 :]] for k, bad in ((0, np.nan), *((k, -1.0) for k in scale))]
+    points += [[*proper[:k], np.nan, *proper[k + 1 :]] for k in range(1, len(proper))]
+    taken = [k for k in range(len(proper)) if not (name == "t" and k == 1 and method in NO_DERIVATIVE["t", "df"])]
+    derivative = sg.value_and_grad(f, argnums=tuple(taken))
+    for point in points:
+        value, slopes = derivative(*point)
+        assert np.isnan(value) and np.all(np.isnan(slopes)), point
+
+
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+def test_second_derivatives_where_the_value_is_nan_are_nan(backend: str) -> None:
+    for point in ((0.3, 0.0, -1.0), (np.nan, 0.0, 1.0)):
+        assert np.all(np.isnan(sg.hessian(lambda v: norm.logpdf(v[0], v[1], v[2]), backend=backend)(np.array(point))))
+    chances = np.array([0.2, -0.3, 0.5])
+    slope = sg.grad(lambda p: st.multinomial.logpmf(np.array([1, 2, 1]), 4, p), backend=backend)(chances)
+    np.testing.assert_array_equal(slope, [np.nan, np.nan, 0.0])  # the last one is what the others leave
+
+
 @pytest.mark.parametrize("name", [name for name in LAWS if not LAWS[name].discrete])
 def test_densities_are_zero_at_infinity(name: str) -> None:
     """SciPy's are nan there for some distributions."""
