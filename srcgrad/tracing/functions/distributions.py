@@ -420,13 +420,24 @@ MULTIVARIATE: Final[dict[str, dict[str, Formula]]] = {
 # --- which call is which ---------------------------------------------------------------------------------------------
 
 NAMES: Final[dict[type, str]] = {type(getattr(scipy.stats, name)): name for name in (*LAWS, *MULTIVARIATE)}
-"""The classes of the distributions, of which each has one object, and one more for each frozen one."""
+"""The classes of the distributions with rules, of which each has one object, and one more for each frozen one."""
+
+
+def name_of(distribution: Any) -> str | None:
+    """The name in ``scipy.stats`` of a distribution, also of one without rules; None for anything else."""
+    kind = type(distribution)
+    if kind in NAMES:
+        return NAMES[kind]
+    if not isinstance(distribution, (scipy.stats.rv_continuous, scipy.stats.rv_discrete)):
+        return None
+    name: str = distribution.name
+    return name if kind is type(getattr(scipy.stats, name, None)) else None
 
 
 def rule_of(distribution: Any, kind: str) -> Formula | None:
     """What stands for a method of a distribution, or of one with frozen parameters; None where nothing does."""
     frozen = getattr(distribution, "dist", None)
-    if frozen is not None and type(frozen) in NAMES and NAMES[type(frozen)] in LAWS:
+    if frozen is not None and NAMES.get(type(frozen)) in LAWS:
         rule = rule_of(frozen, kind)
         return None if rule is None else lambda x: rule(x, *distribution.args, **distribution.kwds)
     name = NAMES.get(type(distribution), "")
@@ -446,7 +457,7 @@ class Frozen:
     def __getattr__(self, kind: str) -> Any:
         rule = rule_of(self.dist, kind)
         if rule is None:
-            raise UnsupportedError(f"scipy.stats.{NAMES[type(self.dist)]}(…).{kind} has no derivative rule in srcgrad")
+            raise UnsupportedError(f"scipy.stats.{name_of(self.dist)}(…).{kind} has no derivative rule in srcgrad")
         if kind == "entropy":
             return lambda: rule(*self.args, **self.kwds)
         return lambda x: rule(x, *self.args, **self.kwds)
