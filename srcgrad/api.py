@@ -213,7 +213,7 @@ def vmap(
 
     Returns:
         A function of ``f``'s arguments with an axis of examples more, which returns ``f``'s outputs with one more, of
-        the same dtypes. What ``f`` says of one example holds of each.
+        the same dtypes; so do integers and booleans, as ``x.shape[0]``. What ``f`` says of one example holds of each.
 
     Raises (when called):
         ShapeError: mapped axes differ in size or do not exist. ArgumentError: nothing is mapped, or bad axes.

@@ -104,16 +104,18 @@ CONSTRUCTORS = frozenset(
         np.issubdtype, np.binary_repr, np.base_repr, np.mask_indices,
         np.polynomial.legendre.leggauss, np.polynomial.chebyshev.chebgauss, np.polynomial.hermite.hermgauss,
         np.polynomial.hermite_e.hermegauss, np.polynomial.laguerre.laggauss, np.polynomial.chebyshev.chebpts1,
-        np.polynomial.chebyshev.chebpts2,
+        np.polynomial.chebyshev.chebpts2, np.poly1d, np.polynomial.Polynomial, np.polynomial.Chebyshev,
+        np.polynomial.Legendre, np.polynomial.Hermite, np.polynomial.HermiteE, np.polynomial.Laguerre,
+        np.promote_types,
         np.r_, np.c_, np.s_, np.index_exp, np.mgrid, np.ogrid,
     }
 )  # fmt: skip
-"""NumPy callables, and objects to be indexed, that give the same array for the same arguments."""
+"""NumPy callables, and objects to be indexed, that give the same for the same arguments."""
 
 
 def is_pure(thing: object) -> bool:
     """Whether calling this traces the same operations every time."""
-    if isinstance(thing, (types.FunctionType, type)) or is_multimethod(thing):
+    if isinstance(thing, (types.FunctionType, type, functools._lru_cache_wrapper)) or is_multimethod(thing):
         load_scipy_rules(thing)
     if any(is_among(thing, known) for known in (SAFE_BUILTINS, FUNCTIONS, CONSTRUCTORS, PURE_FUNCTIONS)):
         return True

@@ -19,6 +19,7 @@ from srcgrad.errors import ArgumentError, ShapeError, SrcgradError, StructureErr
 from srcgrad.ir.core import Builder, Function, Literal, Value
 from srcgrad.ir.opdef import REGISTRY, Term
 from srcgrad.ir.transforms.batch import batch_region, each_example, with_leading_axis
+from srcgrad.ir.types import ArrayType
 from srcgrad.tracing.conversion.calls import invoke
 from srcgrad.tracing.function import LeafSpec, StaticLeaf, Traced, as_array, leaf_spec
 from srcgrad.tracing.jax_arrays import is_jax_array
@@ -111,13 +112,12 @@ class Vmap(Transformed):
     def build(self, traced: Traced, job: Job, active: tuple[bool, ...]) -> Built:
         axes, size = mapping(job)
         inputs = [axis for axis, leaf in zip(axes, job.leaves, strict=True) if leaf_spec(leaf) is not None]
-        out_tree, outputs = traced.out_tree, traced.outputs
+        out_tree, where = traced.out_tree, prefixed("out_axes", self.out_axes, traced.out_tree)
+        single, outputs = with_numbers(traced.function, traced.outputs, where)
         out_axes = {
-            output: axis
-            for output, axis in zip(outputs, prefixed("out_axes", self.out_axes, out_tree), strict=True)
-            if not isinstance(output, StaticLeaf)
+            output: axis for output, axis in zip(outputs, where, strict=True) if not isinstance(output, StaticLeaf)
         }
-        function = mapped(traced.function, inputs, size, out_axes, traced.sites)
+        function = mapped(single, inputs, size, out_axes, traced.sites)
 
         def finish(results: Sequence[Any], stages: Any) -> Any:
             return rebuild(out_tree, outputs, results)
@@ -200,6 +200,19 @@ def argument_path(path: str) -> str:
 def describe(leaf: Any) -> str:
     spec = leaf_spec(leaf)
     return f"{type(leaf).__name__} {leaf!r}" if spec is None else str(spec.type)
+
+
+def with_numbers(function: Function, outputs: Sequence[Any], axes: Sequence[int | None]) -> tuple[Function, list[Any]]:
+    """Integers and booleans that are outputs as results of the function, where they get an axis of examples."""
+    results, found = list(function.results), list(outputs)
+    for k, (output, axis) in enumerate(zip(outputs, axes, strict=True)):
+        number = output.value if isinstance(output, StaticLeaf) and axis is not None else None
+        if type(number) in (int, bool) or isinstance(number, (np.integer, np.bool_)):
+            array = np.asarray(number)
+            if array.dtype.kind in "biu":  # a larger integer is Python's
+                found[k] = len(results)
+                results.append(Literal(array[()], ArrayType(array.dtype)))
+    return Function(function.name, function.params, function.operations, results), found
 
 
 def mapped(

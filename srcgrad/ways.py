@@ -105,6 +105,10 @@ def why_retraced(failures: Sequence[Failed]) -> str:
     others = [
         failure.reason for failure in failures if failure.converted and " is run as it is: " not in failure.reason
     ]
+    if (
+        others and " may draw at each call" in plain
+    ):  # which is feared of every distribution in code that is not converted
+        return others[0]
     return plain if not others or others[0] == plain else f"{plain}; converted: {others[0]}"
 
 

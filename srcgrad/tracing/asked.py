@@ -47,6 +47,10 @@ def library_function(ruled: bool = False) -> str | None:
             wrapped = [frame.f_locals.get(name) for name in frame.f_code.co_freevars]  # by a decorator
             functions = [item for item in wrapped if isinstance(item, types.FunctionType)]
             names = [(module, frame.f_code.co_qualname), *((item.__module__, item.__qualname__) for item in functions)]
+            owner = frame.f_locals.get("self")
+            kind = type(getattr(owner, "dist", owner))
+            if kind.__module__.startswith("scipy.stats."):  # of a distribution, whose class inherits the method
+                names.insert(0, (kind.__module__, f"{kind.__name__}.{frame.f_code.co_name}"))
             if frame.f_code.co_name == "__call__":  # of an object that stands for a function
                 names.append((module, str(getattr(frame.f_locals.get("self"), "__name__", ""))))
             found = next(filter(None, (public_name(*name, ruled) for name in names)), found)

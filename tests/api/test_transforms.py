@@ -269,6 +269,34 @@ def test_axes_of_vmap(case: int) -> None:
     same(sg.vmap(f, in_axes, out_axes)(*args), jax.vmap(f, in_axes, out_axes)(*args))
 
 
+def counted(x: Any) -> Any:
+    n = 0
+    while n < 3:
+        n, x = n + 1, x * 2
+    return {"x": x, "n": n, "even": n % 2 == 0, "one": np.int8(1), "name": "a", "none": None}
+
+
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+def test_vmap_gives_numbers_an_axis_of_examples(backend: str) -> None:
+    """Integers and booleans of Python's or NumPy's, as floats and arrays; what is no number stays as it is."""
+    found = sg.vmap(counted, backend=backend)(A[0])
+    expected = {"n": np.full(3, 3), "even": np.zeros(3, bool), "one": np.ones(3, np.int8)}
+    for key, array in expected.items():
+        assert isinstance(found[key], np.ndarray) and found[key].dtype == array.dtype
+        np.testing.assert_array_equal(found[key], array)
+    np.testing.assert_array_equal(found["x"], 8 * A[0])
+    assert found["name"] == "a" and found["none"] is None
+    axes = {"x": 1, "n": None, "even": None, "one": -1, "name": 0, "none": None}
+    found = sg.vmap(counted, out_axes=axes, backend=backend)(A[0])
+    assert found["n"] == 3 and type(found["n"]) is int and found["even"] is False and found["one"].shape == (3,)
+    same(found["x"], 8 * A[0].T)
+    same(sg.vmap(lambda x, n: (x.sum(), n), (0, None), backend=backend)(X, 2), (X, np.full(3, 2)))
+    within = sg.grad(lambda x: np.sum(x * sg.vmap(lambda row: row.shape[0])(A[0])), backend=backend)
+    same(within(X), np.full(3, 4.0))
+    with pytest.raises(sg.errors.ShapeError, match="out_axes=1 is out of range"):
+        sg.vmap(lambda x: 3, out_axes=1, backend=backend)(X)
+
+
 def test_vmap_of_keywords_and_sizes() -> None:
     same(sg.vmap(lambda x, *, scale: x * scale)(X, scale=Y), X * Y)
     same(sg.vmap(lambda x: x * 2, in_axes=None, axis_size=3)(1.0), np.full(3, 2.0))

@@ -72,3 +72,77 @@ def test_a_count_ends_a_loop_that_a_value_may_end_before(f: Callable[..., Any], 
         np.testing.assert_allclose(slope, expected, rtol=1e-5, atol=1e-7)
         assert sg.jvp(f, (c,), (c,), backend=backend)[1] == pytest.approx(slope @ c, rel=1e-12, abs=1e-300)
     assert "One program" in sg.explain(derivative)(np.ones(2))["how it runs"]
+
+
+def first_of_pairs(x: Any) -> Any:
+    for i in range(6):
+        for j in range(i):
+            if x[i] * x[j] > 0.2:
+                return x[i] * x[j] * j
+    return x[1] ** 2
+
+
+def flagged_pairs(x: Any) -> Any:
+    r = x[0] ** 2
+    for i in range(6):
+        done = False
+        for j in range(i):
+            if x[i] > x[j]:
+                r, done = x[i] ** 3, True
+                break
+        if done:
+            break
+    return r
+
+
+def stepped_pairs(x: Any) -> Any:
+    r = x[0] ** 2
+    for i in range(6):
+        for j in range(i, 6, 2):
+            if x[i] > x[j]:
+                r = r + x[i] ** 2 * j
+                break
+    return r
+
+
+def rows_before(x: Any) -> Any:
+    r = x[0] * 0.0
+    for i in range(40):
+        for v in x[:i]:
+            if v < x[1]:
+                break
+            r = r + v**2 * i
+    return r
+
+
+NESTINGS: dict[str, Callable[[Any, str], Callable[[Any], Any]]] = {
+    "grad": lambda f, b: sg.grad(f, backend=b),
+    "jit(grad)": lambda f, b: sg.jit(lambda x: sg.grad(f)(x), backend=b),
+    "jit(value_and_grad)": lambda f, b: lambda x: sg.jit(lambda y: sg.value_and_grad(f)(y), backend=b)(x)[1],
+    "vmap(grad)": lambda f, b: lambda x: sg.vmap(sg.grad(f), backend=b)(np.stack([-x, x]))[1],
+    "grad(vmap)": lambda f, b: sg.grad(lambda x: sg.vmap(f)(np.stack([x, x])).sum() / 2, backend=b),
+    "jit(vmap)": lambda f, b: lambda x: sg.jit(lambda y: sg.vmap(sg.grad(f))(np.stack([y, -y])), backend=b)(x)[0],
+    "grad(jvp)": lambda f, b: lambda x: sg.grad(lambda v: sg.jvp(f, (x,), (v,))[1], backend=b)(x),
+}
+SECOND: dict[str, Callable[[Any, str], Callable[[Any], Any]]] = {
+    "jacfwd(grad)": lambda f, b: sg.jacfwd(sg.grad(f), backend=b),
+    "grad(grad)": lambda f, b: lambda x: sg.grad(lambda y: sg.grad(f)(y)[0], backend=b)(x)[None],
+}
+
+
+@pytest.mark.filterwarnings("error::srcgrad.RetraceWarning")
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+@pytest.mark.parametrize("f", [first_of_pairs, flagged_pairs, stepped_pairs, rows_before])
+def test_nested_loops_that_a_value_ends_are_regions_in_every_nesting(f: Any, backend: str) -> None:
+    """The inner one runs as often as the number of the outer one's trip says."""
+    assert sg.explain(sg.grad(f, backend=backend))(np.ones(40))["how it runs"].startswith("One program")
+    for x in (np.linspace(0.1, 0.9, 40), -np.linspace(0.1, 0.9, 40)):
+        steps = 1e-6 * np.eye(40)
+        expected = [(f(x + e) - f(x - e)) / 2e-6 for e in steps]
+        for name, nested in NESTINGS.items():
+            np.testing.assert_allclose(nested(f, backend)(x), expected, rtol=1e-6, atol=1e-8, err_msg=name)
+        slope = sg.grad(f, backend=backend)
+        second = np.array([(slope(x + e) - slope(x - e)) / 2e-6 for e in steps])
+        for name, nested in SECOND.items():
+            found = nested(f, backend)(x)
+            np.testing.assert_allclose(found, second[: len(found)], rtol=1e-6, atol=1e-7, err_msg=name)

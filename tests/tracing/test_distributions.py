@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import mpmath
@@ -19,9 +20,9 @@ import srcgrad as sg
 from srcgrad.tracing.functions.distributions import LAWS, MULTIVARIATE
 
 SHAPES = {"df": 3.3, "a": 2.2, "b": 1.7, "s": 0.6, "c": 1.4, "mu": 2.1, "p": 0.3, "n": 5.0, "beta": 1.6, "kappa": 0.8}
-SHAPES |= {"dfn": 3.4, "dfd": 5.2, "nu": 0.9, "K": 1.2}
+SHAPES |= {"dfn": 3.4, "dfd": 5.2, "nu": 0.9, "K": 1.2, "d": 1.9, "lambda_": 0.7}
 OWN_SHAPES = {("truncnorm", "a"): -0.8, ("wrapcauchy", "c"): 0.4, ("skewnorm", "a"): -1.5, ("triang", "c"): 0.6}
-OWN_SHAPES |= {("genextreme", "c"): -0.3, ("genpareto", "c"): -0.2}
+OWN_SHAPES |= {("genextreme", "c"): -0.3, ("genpareto", "c"): -0.2, ("loguniform", "a"): 0.2}
 PLACES = np.array([-1.2, 0.0, 0.1, 0.3, 0.9, 1.0, 1.4, 2.5, np.inf, -np.inf, np.nan])
 COUNTS = np.array([-1.0, 0.0, 1.0, 2.0, 3.0, 1.5, 7.0])
 CHANCES = np.array([-0.1, 0.0, 0.1, 0.5, 0.77, 1.0, 1.3])
@@ -111,6 +112,31 @@ def test_derivatives_outside_of_the_support_are_zero(name: str, method: str) -> 
     f = caller(name, method)
     gradient = sg.grad(lambda x: np.sum(f(x, *parameters(name)) * np.array([0.0, 1.0])))
     np.testing.assert_array_equal(gradient(np.array([0.7, -3.0])), [0.0, 0.0])
+
+
+@pytest.mark.parametrize(("name", "method"), CALLS)
+def test_derivatives_where_the_value_is_nan_are_nan(name: str, method: str) -> None:
+    """Of a place and of parameters that are nan, or that are not allowed."""
+    f = caller(name, method)
+    at = 0.37 if method in ("ppf", "isf") else 1.0
+    proper = [at, *parameters(name)]
+    scale = [] if LAWS[name].discrete else [len(proper) - 1]
+    points = [[*proper[:k], bad, *proper[k + 1 :]] for k, bad in ((0, np.nan), *((k, -1.0) for k in scale))]
+    points += [[*proper[:k], np.nan, *proper[k + 1 :]] for k in range(1, len(proper))]
+    taken = [k for k in range(len(proper)) if not (name == "t" and k == 1 and method in NO_DERIVATIVE["t", "df"])]
+    derivative = sg.value_and_grad(f, argnums=tuple(taken))
+    for point in points:
+        value, slopes = derivative(*point)
+        assert np.isnan(value) and np.all(np.isnan(slopes)), point
+
+
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+def test_second_derivatives_where_the_value_is_nan_are_nan(backend: str) -> None:
+    for point in ((0.3, 0.0, -1.0), (np.nan, 0.0, 1.0)):
+        assert np.all(np.isnan(sg.hessian(lambda v: norm.logpdf(v[0], v[1], v[2]), backend=backend)(np.array(point))))
+    chances = np.array([0.2, -0.3, 0.5])
+    slope = sg.grad(lambda p: st.multinomial.logpmf(np.array([1, 2, 1]), 4, p), backend=backend)(chances)
+    np.testing.assert_array_equal(slope, [np.nan, np.nan, 0.0])  # the last one is what the others leave
 
 
 @pytest.mark.parametrize("name", [name for name in LAWS if not LAWS[name].discrete])
@@ -233,8 +259,33 @@ def test_refusals(f: Any, error: type[Exception], words: str) -> None:
             sg.grad(f)(0.5)
 
 
-def test_every_distribution_is_one_of_scipys() -> None:
-    assert all(hasattr(st, name) for name in (*LAWS, *MULTIVARIATE))
+def test_every_distribution_is_one_of_scipys_and_in_the_documentation() -> None:
+    text = (Path(__file__).parents[2] / "docs/tracing.md").read_text()
+    assert all(hasattr(st, name) and f"`{name}`" in text for name in (*LAWS, *MULTIVARIATE))
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: norm.logpdf(x) + st.rdist.logpdf(x, 1.6),
+        lambda x: norm(0.1).logpdf(x) + st.rdist(1.6).logpdf(x),
+        lambda x: norm.logpdf(x) + st.rdist(x).logpdf(0.2),
+    ],
+)
+def test_methods_without_rules_are_named_with_their_distribution(f: Any) -> None:
+    name = r"scipy\.stats\.rdist(\(…\))?\.logpdf has no derivative rule"
+    with pytest.warns(sg.RetraceWarning, match=name):
+        assert sg.jit(f)(0.5) == f(0.5)
+    with pytest.raises(sg.SrcgradError, match=name):
+        sg.grad(f)(0.5)
+
+
+@pytest.mark.filterwarnings("error::srcgrad.RetraceWarning")
+def test_constants_of_distributions_without_rules_are_compiled_in() -> None:
+    def f(x: Any) -> Any:
+        return st.rdist.ppf(0.3, 1.6) * x + st.rdist(1.6).cdf(0.1)
+
+    np.testing.assert_allclose(sg.value_and_grad(f)(0.5), (f(0.5), st.rdist.ppf(0.3, 1.6)), rtol=1e-14)
 
 
 EDGES: list[tuple[Callable[[Any], Any], float, float, float]] = [

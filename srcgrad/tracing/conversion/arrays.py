@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any, Final
@@ -51,6 +52,40 @@ def ndenumerate(arr: Any) -> Any:
     if not isinstance(arr, Tracer):
         return np.ndenumerate(arr)
     return ((place, arr[place]) for place in np.ndindex(arr.shape))
+
+
+class Broadcast:
+    """``np.broadcast`` of traced arrays, as far as shapes go."""
+
+    def __init__(self, shape: tuple[int, ...], count: int) -> None:
+        self.shape, self.numiter = shape, count
+        self.nd = self.ndim = len(shape)
+        self.size = math.prod(shape)
+
+    def __iter__(self) -> Any:
+        raise UnsupportedError(
+            "the elements of np.broadcast(...) of traced arrays are not supported",
+            hint="run over the arrays that np.broadcast_arrays makes",
+        )
+
+
+@call_rule(np.broadcast)
+def broadcast(*arrays: Any) -> Any:
+    if not traced_among(arrays, {}):
+        return np.broadcast(*arrays)
+    return Broadcast(np.broadcast_shapes(*map(np.shape, arrays)), len(arrays))
+
+
+@call_rule(np.kaiser)
+def kaiser(M: Any, beta: Any) -> Any:
+    if not contains_tracer(beta):
+        return np.kaiser(M, beta)
+    count: Any = 0 if M < 1 else operator.index(M)
+    if count < 2:
+        return np.ones(count)
+    middle = (count - 1) / 2
+    rises = np.sqrt(1 - ((np.arange(count) - middle) / middle) ** 2)
+    return np.i0(as_array(beta) * rises) / np.i0(as_array(beta))
 
 
 @call_rule(np.full_like)

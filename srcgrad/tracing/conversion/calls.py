@@ -104,11 +104,11 @@ def distributions() -> Any:
 
 
 def is_distribution(thing: Any) -> bool:
-    """Whether it is one of ``scipy.stats``, or one with its parameters, and has rules."""
-    kind = type(thing)
-    if not kind.__module__.startswith("scipy.stats."):
+    """Whether it is one of ``scipy.stats``, or one with its parameters, with rules or without."""
+    if not type(thing).__module__.startswith("scipy.stats."):
         return False
-    return kind in distributions().NAMES or type(getattr(thing, "dist", None)) in distributions().NAMES
+    name_of = distributions().name_of
+    return name_of(thing) is not None or name_of(getattr(thing, "dist", None)) is not None
 
 
 def traced_among(args: Sequence[Any], kwargs: dict[str, Any]) -> bool:

@@ -20,7 +20,7 @@ from srcgrad.tracing.conversion.counting import Counter, counted
 from srcgrad.tracing.conversion.filled import require_fixed
 from srcgrad.tracing.conversion.items import Items, index_of, items_of
 from srcgrad.tracing.conversion.lengths import Shapes, items_of_lengths, require_length, shapes_of, trips_left
-from srcgrad.tracing.conversion.loop_regions import FAILURES, for_region, while_region
+from srcgrad.tracing.conversion.loop_regions import COUNT, FAILURES, for_region, while_region
 from srcgrad.tracing.conversion.marks import Mark, withdraw
 from srcgrad.tracing.conversion.numbers import UNROLLED, DynamicRange
 from srcgrad.tracing.conversion.series import Series
@@ -35,10 +35,11 @@ from srcgrad.tracing.conversion.state import (
     tree_of,
     truth,
     unknown,
+    value_as,
 )
 from srcgrad.tracing.guards import guided
 from srcgrad.tracing.trace import CURRENT, Refused, current_span, current_trace
-from srcgrad.tracing.tracer import Deferring, Tracer, from_value
+from srcgrad.tracing.tracer import Deferring, from_value
 
 Appended = Callable[[], tuple[tuple[Any, bool], ...]] | None
 MOST_UNROLLED: Final = 20_000
@@ -474,7 +475,7 @@ def rest_region(
     names: tuple[str, ...], visible: Any,
 ) -> None:  # fmt: skip
     """The items from a position on, as long as traced flags let the loop go on."""
-    counter: list[Any] = [position]
+    counter: list[Any] = [from_value(value_as(position, COUNT), True, True)]  # traced in the first trip too
     count: Any = items.count if isinstance(items.count, int) else from_value(items.count, True, True)
 
     def get_all() -> tuple[Any, ...]:
@@ -491,7 +492,7 @@ def rest_region(
 
     def trip(_: Value | None) -> None:
         k = counter[0]
-        if isinstance(k, Tracer) and isinstance(items.count, int):
+        if isinstance(items.count, int):
             k.affine = between(Affine({}, position), Affine({}, items.count - 1))
         body(items.at(k))
         counter[0] = k + 1

@@ -7,6 +7,7 @@ Draws are not here. Importing this module imports SciPy.
 from __future__ import annotations
 
 import functools
+import operator
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -279,6 +280,7 @@ def evaluated(law: Law, kind: str, name: str, x: Any, /, *args: Any, **kwargs: A
     if kind in ("ppf", "isf"):
         return quantile(law, kind, name, given)
     y: Any = (given.place - given.loc) / given.scale
+    nowhere = undefined(y, *given.shapes)
     low, high = (law.low, law.high) if law.support is None else law.support(*given.shapes)
     high = given.shapes[0] if law.bounded else high
     within: Any = (y >= low) & (y <= high) & np.isfinite(y)
@@ -297,7 +299,12 @@ def evaluated(law: Law, kind: str, name: str, x: Any, /, *args: Any, **kwargs: A
         found, below, above = cumulative(law, kind, safe, shapes)
     beyond = y > law.inside if law.support is None else y >= high
     found = np.where(within, found, np.where(beyond, above, below))
-    return scalar_if_rank0(np.where(given.proper & ~np.isnan(y), found, np.nan))
+    return scalar_if_rank0(np.where(given.proper & ~np.isnan(y), found, nowhere))
+
+
+def undefined(*operands: Any) -> Any:
+    """nan, as are all of its derivatives, of every order: those of a constant would be 0."""
+    return 1.0 / (np.nan * functools.reduce(operator.add, operands))
 
 
 def density(law: Law, kind: str, y: Any, shapes: tuple[Any, ...], scale: Any) -> Any:
@@ -330,9 +337,10 @@ def quantile(law: Law, kind: str, name: str, given: Standard) -> Any:
     shapes = tuple(np.where(given.proper, shape, 0.5) for shape in given.shapes)
     found = law.quantile(np.where(within, q, 0.5), *shapes)
     low, high = (law.low, law.high) if law.support is None else law.support(*shapes)
-    found = np.where(within, found, np.where(q == 0, low, np.where(q == 1, high, np.nan)))
-    found = found * given.scale + given.loc
-    return scalar_if_rank0(np.where(given.proper, found, np.nan))
+    found = np.where(within, found, np.where(q == 0, low, high)) * given.scale + given.loc
+    nowhere = undefined(given.place, given.loc, given.scale, *given.shapes)
+    known: Any = given.proper & (given.loc == given.loc) & (q >= 0) & (q <= 1)
+    return scalar_if_rank0(np.where(known, found, nowhere))
 
 
 # --- of several variables --------------------------------------------------------------------------------------------
@@ -389,7 +397,8 @@ def multinomial_log_density(x: Any, n: Any, p: Any) -> Any:
     found = sc.gammaln(as_tracer(n) + 1.0) + np.sum(sc.xlogy(counts, chances) - sc.gammaln(counts + 1.0), axis=-1)
     possible = (np.sum(counts, axis=-1) == n) & np.all((counts >= 0) & (np.floor(counts) == counts), axis=-1)
     proper = np.all((chances >= 0) & (chances <= 1), axis=-1)
-    return scalar_if_rank0(np.where(proper, np.where(possible, found, -INF), np.nan))
+    nowhere = undefined(np.sum(counts, axis=-1), n, np.sum(chances, axis=-1))
+    return scalar_if_rank0(np.where(proper, np.where(possible, found, -INF), nowhere))
 
 
 MULTIVARIATE: Final[dict[str, dict[str, Formula]]] = {
@@ -411,13 +420,24 @@ MULTIVARIATE: Final[dict[str, dict[str, Formula]]] = {
 # --- which call is which ---------------------------------------------------------------------------------------------
 
 NAMES: Final[dict[type, str]] = {type(getattr(scipy.stats, name)): name for name in (*LAWS, *MULTIVARIATE)}
-"""The classes of the distributions, of which each has one object, and one more for each frozen one."""
+"""The classes of the distributions with rules, of which each has one object, and one more for each frozen one."""
+
+
+def name_of(distribution: Any) -> str | None:
+    """The name in ``scipy.stats`` of a distribution, also of one without rules; None for anything else."""
+    kind = type(distribution)
+    if kind in NAMES:
+        return NAMES[kind]
+    if not isinstance(distribution, (scipy.stats.rv_continuous, scipy.stats.rv_discrete)):
+        return None
+    name: str = distribution.name
+    return name if kind is type(getattr(scipy.stats, name, None)) else None
 
 
 def rule_of(distribution: Any, kind: str) -> Formula | None:
     """What stands for a method of a distribution, or of one with frozen parameters; None where nothing does."""
     frozen = getattr(distribution, "dist", None)
-    if frozen is not None and type(frozen) in NAMES and NAMES[type(frozen)] in LAWS:
+    if frozen is not None and NAMES.get(type(frozen)) in LAWS:
         rule = rule_of(frozen, kind)
         return None if rule is None else lambda x: rule(x, *distribution.args, **distribution.kwds)
     name = NAMES.get(type(distribution), "")
@@ -437,7 +457,7 @@ class Frozen:
     def __getattr__(self, kind: str) -> Any:
         rule = rule_of(self.dist, kind)
         if rule is None:
-            raise UnsupportedError(f"scipy.stats.{NAMES[type(self.dist)]}(…).{kind} has no derivative rule in srcgrad")
+            raise UnsupportedError(f"scipy.stats.{name_of(self.dist)}(…).{kind} has no derivative rule in srcgrad")
         if kind == "entropy":
             return lambda: rule(*self.args, **self.kwds)
         return lambda x: rule(x, *self.args, **self.kwds)

@@ -114,6 +114,18 @@ def exponential_part(y: Any, k: Any) -> Any:
     return (0.5 / k - y) / k + sc.log_ndtr(y - 1 / k)
 
 
+def log_logistic_below(y: Any, c: Any) -> Any:
+    """y^c/(1 + y^c), where neither this power nor its inverse overflows."""
+    far = y > 1
+    power, inverse = np.where(far, 1.0, y) ** c, np.where(far, y, 1.0) ** -c
+    return np.where(far, 1 / (1 + inverse), power / (1 + power))
+
+
+def beta_prime_quantile(q: Any, a: Any, b: Any) -> Any:
+    share = sc.betaincinv(a, b, q)
+    return share / (1 - share)
+
+
 FURTHER: Final[dict[str, Law]] = {
     "f": Law(
         ("dfn", "dfd"), 0.0, INF, 1.0, f_log_density, lambda y, n, m: sc.betainc(n / 2, m / 2, n * y / (m + n * y)),
@@ -194,6 +206,92 @@ FURTHER: Final[dict[str, Law]] = {
     "loggamma": Law(
         ("c",), -INF, INF, 0.0, lambda y, c: c * y - np.exp(y) - sc.gammaln(c), lambda y, c: sc.gammainc(c, np.exp(y)),
         lambda y, c: sc.gammaincc(c, np.exp(y)), lambda q, c: np.log(sc.gammaincinv(c, q)),
+    ),
+    "halfcauchy": Law(
+        (), 0.0, INF, 1.0, lambda y: np.log(2 / np.pi) - np.log1p(y * y), lambda y: 2 / np.pi * np.arctan(y),
+        lambda y: 2 / np.pi * np.arctan2(1.0, y), lambda q: np.tan(np.pi / 2 * q),
+    ),
+    "halflogistic": Law(
+        (), 0.0, INF, 1.0, lambda y: np.log(2.0) - y - 2 * np.log1p(np.exp(-y)), lambda y: np.tanh(y / 2),
+        lambda y: 2 * sc.expit(-y), lambda q: 2 * np.arctanh(q),
+    ),
+    "hypsecant": Law(
+        (), -INF, INF, 0.0, lambda y: np.log(2 / np.pi) - np.logaddexp(y, -y),
+        lambda y: 2 / np.pi * np.arctan(np.exp(y)), lambda y: 2 / np.pi * np.arctan(np.exp(-y)),
+        lambda q: np.log(np.tan(np.pi / 2 * q)),
+    ),
+    "fisk": Law(
+        ("c",), 0.0, INF, 1.0, lambda y, c: np.log(c) + sc.xlogy(c - 1, y) - 2 * np.log1p(y**c), log_logistic_below,
+        lambda y, c: 1 / (1 + y**c), lambda q, c: (q / (1 - q)) ** (1 / c), None, lambda y, c: -np.log1p(y**c),
+        powers=lambda y, c: c * y ** (c - 1) / (1 + y**c) ** 2,
+    ),
+    "invweibull": Law(
+        ("c",), 0.0, INF, 1.0, lambda y, c: np.log(c) - (c + 1) * np.log(y) - y**-c, lambda y, c: np.exp(-(y**-c)),
+        lambda y, c: -np.expm1(-(y**-c)), lambda q, c: (-np.log(q)) ** (-1 / c), lambda y, c: -(y**-c), positive=True,
+    ),
+    "loguniform": Law(
+        ("a", "b"), 0.0, INF, 1.0, lambda y, a, b: -np.log(y) - np.log(np.log(b) - np.log(a)),
+        lambda y, a, b: (np.log(y) - np.log(a)) / (np.log(b) - np.log(a)),
+        lambda y, a, b: (np.log(b) - np.log(y)) / (np.log(b) - np.log(a)),
+        lambda q, a, b: np.exp(np.log(a) + q * (np.log(b) - np.log(a))),
+        allowed=lambda a, b: (a > 0) & (b > a), support=lambda a, b: (a, b),
+    ),
+    "gompertz": Law(
+        ("c",), 0.0, INF, 1.0, lambda y, c: np.log(c) + y - c * np.expm1(y), lambda y, c: -np.expm1(-c * np.expm1(y)),
+        lambda y, c: np.exp(-c * np.expm1(y)), lambda q, c: np.log1p(-np.log1p(-q) / c), None,
+        lambda y, c: -c * np.expm1(y),
+    ),
+    "chi": Law(
+        ("df",), 0.0, INF, 1.0,
+        lambda y, df: (1 - df / 2) * np.log(2.0) - sc.gammaln(df / 2) + sc.xlogy(df - 1, y) - y**2 / 2,
+        lambda y, df: sc.gammainc(df / 2, y**2 / 2), lambda y, df: sc.gammaincc(df / 2, y**2 / 2),
+        lambda q, df: np.sqrt(2 * sc.gammaincinv(df / 2, q)),
+        powers=lambda y, df: y ** (df - 1) * np.exp((1 - df / 2) * np.log(2.0) - sc.gammaln(df / 2) - y**2 / 2),
+    ),
+    "genlogistic": Law(
+        ("c",), -INF, INF, 0.0, lambda y, c: np.log(c) - y + (c + 1) * sc.log_expit(y),
+        lambda y, c: np.exp(c * sc.log_expit(y)), lambda y, c: -np.expm1(c * sc.log_expit(y)),
+        lambda q, c: -np.log(np.expm1(-np.log(q) / c)), lambda y, c: c * sc.log_expit(y),
+    ),
+    "betaprime": Law(
+        ("a", "b"), 0.0, INF, 1.0, lambda y, a, b: sc.xlogy(a - 1, y) - sc.xlog1py(a + b, y) - sc.betaln(a, b),
+        lambda y, a, b: sc.betainc(a, b, y / (1 + y)), lambda y, a, b: sc.betainc(b, a, 1 / (1 + y)),
+        beta_prime_quantile, powers=lambda y, a, b: y ** (a - 1) * (1 + y) ** -(a + b) / sc.beta(a, b),
+    ),
+    "burr12": Law(
+        ("c", "d"), 0.0, INF, 1.0,
+        lambda y, c, d: np.log(c) + np.log(d) + sc.xlogy(c - 1, y) - (d + 1) * np.log1p(y**c),
+        lambda y, c, d: -np.expm1(-d * np.log1p(y**c)), lambda y, c, d: np.exp(-d * np.log1p(y**c)),
+        lambda q, c, d: np.expm1(-np.log1p(-q) / d) ** (1 / c), None, lambda y, c, d: -d * np.log1p(y**c),
+        powers=lambda y, c, d: c * d * y ** (c - 1) * (1 + y**c) ** -(d + 1),
+    ),
+    "arcsine": Law(
+        (), 0.0, 1.0, 0.5, lambda y: -np.log(np.pi) - (np.log(y) + np.log1p(-y)) / 2,
+        lambda y: 2 / np.pi * np.arcsin(np.sqrt(y)), lambda y: 2 / np.pi * np.arccos(np.sqrt(y)),
+        lambda q: np.sin(np.pi / 2 * q) ** 2,
+    ),
+    "truncexpon": Law(
+        ("b",), 0.0, INF, 0.1, lambda y, b: -y - np.log(-np.expm1(-b)), lambda y, b: np.expm1(-y) / np.expm1(-b),
+        lambda y, b: (np.exp(-b) - np.exp(-y)) / np.expm1(-b), lambda q, b: -np.log1p(q * np.expm1(-b)),
+        support=lambda b: (0.0 * b, b),
+    ),
+    "rice": Law(
+        ("b",), 0.0, INF, 1.0, lambda y, b: np.log(y) - (y - b) ** 2 / 2 + np.log(sc.i0e(y * b)), None, None,
+        allowed=lambda b: b >= 0, powers=lambda y, b: y * np.exp(-((y - b) ** 2) / 2) * sc.i0e(y * b),
+    ),
+    "gibrat": Law(
+        (), 0.0, INF, 1.0, lambda y: -(np.log(y) ** 2) / 2 - np.log(y) - LOG_2PI / 2, lambda y: sc.ndtr(np.log(y)),
+        lambda y: sc.ndtr(-np.log(y)), lambda q: np.exp(sc.ndtri(q)), lambda y: sc.log_ndtr(np.log(y)),
+        lambda y: sc.log_ndtr(-np.log(y)), positive=True,
+    ),
+    "planck": Law(
+        ("lambda_",), 0.0, INF, 1.0, lambda k, rate: np.log(-np.expm1(-rate)) - rate * k,
+        lambda k, rate: -np.expm1(-rate * (k + 1)), lambda k, rate: np.exp(-rate * (k + 1)), None, None,
+        lambda k, rate: -rate * (k + 1), discrete=True,
+    ),
+    "logser": Law(
+        ("p",), 1.0, INF, 1.0, lambda k, p: sc.xlogy(k, p) - np.log(k) - np.log(-np.log1p(-p)), None, None,
+        discrete=True, allowed=lambda p: (p > 0) & (p < 1),
     ),
 }  # fmt: skip
 """Distributions by their names in ``scipy.stats``."""

@@ -13,9 +13,11 @@ from scipy.spatial import distance
 
 from srcgrad.errors import ShapeError, UnsupportedError
 from srcgrad.tracing.functions.registry import as_array, cast, function_rule, refuse, scalar_if_rank0
-from srcgrad.tracing.tracer import emit
+from srcgrad.tracing.tracer import FUNCTIONS, emit
 
 Metric = Callable[..., Any]
+for _function in (distance.num_obs_y, distance.num_obs_dm, distance.is_valid_y, distance.is_valid_dm):  # of constants
+    FUNCTIONS[_function] = _function
 
 
 def weighted(x: Any, w: Any) -> Any:

@@ -15,9 +15,13 @@ from srcgrad.errors import ShapeError
 from srcgrad.tracing.functions import fourier
 from srcgrad.tracing.functions.fourier import SWAPPED, norm_of, resized, size_of, sizes_and_axes, spectral_dtype
 from srcgrad.tracing.functions.registry import as_array, axis_of, cast, function_rule
-from srcgrad.tracing.tracer import emit
+from srcgrad.tracing.tracer import FUNCTIONS, emit
 
 INVERSE_TYPE = {1: 1, 2: 3, 3: 2, 4: 4}
+for _function in (
+    *(scipy.fft.fftfreq, scipy.fft.rfftfreq, scipy.fft.next_fast_len, scipy.fft.prev_fast_len, scipy.fft.fhtoffset),
+):  # of numbers that are known
+    FUNCTIONS[_function] = _function
 
 
 def widened(x: Any) -> Any:

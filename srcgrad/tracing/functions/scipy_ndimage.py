@@ -18,13 +18,15 @@ from srcgrad.tracing.functions.products import promoted
 from srcgrad.tracing.functions.registry import as_array, axis_of, cast, function_rule, ordered_axes, refuse
 from srcgrad.tracing.functions.shapes import flip
 from srcgrad.tracing.functions.signal import sliding_window_view
-from srcgrad.tracing.tracer import emit
+from srcgrad.tracing.tracer import FUNCTIONS, emit
 
 PADDING: Final = {
     "reflect": "symmetric", "grid-mirror": "symmetric", "nearest": "edge", "mirror": "reflect", "wrap": "wrap",
     "grid-wrap": "wrap", "constant": "constant", "grid-constant": "constant",
 }  # fmt: skip
 """NumPy's names of how an array goes on beyond its edges."""
+for _function in (scipy.ndimage.generate_binary_structure, scipy.ndimage.iterate_structure):  # of constants
+    FUNCTIONS[_function] = _function
 
 
 def each(value: Any, count: int) -> list[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -297,3 +298,16 @@ for _name, _ufunc, _phase, _outer in (
 
 if getattr(scipy.special, "sinc", np.sinc) is not np.sinc:
     scipy_rule("sinc")(FUNCTIONS[np.sinc])
+
+
+# --- of numbers that are known ---------------------------------------------------------------------------------------
+
+ROOTS: Final = re.compile("roots_.*|(p|t|u|c|s|j|l|la|h|he|cg|ps|ts|us|js)_roots")
+POLYNOMIALS: Final = """
+    legendre chebyt chebyu chebyc chebys jacobi laguerre genlaguerre hermite hermitenorm gegenbauer
+    sh_legendre sh_chebyt sh_chebyu sh_jacobi
+"""
+"""Polynomials of a degree, as objects."""
+for _name in dir(scipy.special):
+    if ROOTS.fullmatch(_name) or _name in POLYNOMIALS.split():
+        FUNCTIONS[getattr(scipy.special, _name)] = getattr(scipy.special, _name)
