@@ -140,6 +140,7 @@ class LoopRegion:
             filled.open(self)
         self.appending = Appending(None) if appending is None else appending
         self.appending.open()
+        state.containers += [x.pairs for x in self.appending.entries if all(x.pairs is not y for y in state.containers)]
         self.start = state.capture()
         self.names = state.cell_names(self.start)
         self.carries: dict[int, Carry] = {}
