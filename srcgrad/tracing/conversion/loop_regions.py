@@ -26,7 +26,7 @@ from srcgrad.tracing.conversion.aliases import (
 )
 from srcgrad.tracing.conversion.appending import Appending
 from srcgrad.tracing.conversion.binding import flag_of, is_pending
-from srcgrad.tracing.conversion.carries import Carry
+from srcgrad.tracing.conversion.carries import Carry, window_numbers
 from srcgrad.tracing.conversion.filled import Filled, Fills, growing
 from srcgrad.tracing.conversion.guarded import Grows
 from srcgrad.tracing.conversion.identity import changed, containers_kept_elsewhere, kept_elsewhere
@@ -278,6 +278,8 @@ class LoopRegion:
             if not isinstance(carry, Moving) and (tree != carry.tree or len(leaves) != len(carry.kinds)):
                 raise Refused(f"{carry.name!r} changes its structure in a {self.label} with traced values")
             changed |= carry.joined(leaves) | self.may_be_unbound(cell, other)
+        for cell in window_numbers(self.state.containers, seeded, self.carries):
+            changed |= self.taken_up(cell, seeded.cells()[cell], after.cells()[cell])
         shared = self.sharing.note(self.shared(self.start))
         return self.sharing.note(self.shared(after)) or shared or changed
 
