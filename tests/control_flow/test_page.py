@@ -68,8 +68,8 @@ def whiles(x: Any) -> Any:
 
 
 @converted(
-    "`for` over an array, a list of numbers or arrays or of tuples of them, `zip`, `enumerate`, `reversed`, `product`, "
-    "`combinations`, `permutations`, `pairwise`"
+    "`for` over an array, a list of numbers or arrays or of tuples of them, a dict, `zip`, `enumerate`, `reversed`, "
+    "`product`, `combinations`, `permutations`, `pairwise`"
 )
 def fors(x: Any) -> Any:
     total = 0.0
@@ -181,6 +181,16 @@ def appended_sometimes(x: Any) -> Any:
         if k % 7 == 3:
             states.append(y)
     return np.sum(np.array(states) * np.arange(len(states))[:, None])
+
+
+@converted("`kept[k] = u.copy()` in all or some trips of a long loop, a dict by keys that the number of the trip makes")
+def kept_by_number(x: Any) -> Any:
+    kept, y = {}, x
+    for k in range(40):
+        y = np.cos(0.2 * y) * np.tanh(x)
+        if k % 7 == 3:
+            kept[k] = y.copy()
+    return np.sum(sum(k * v for k, v in kept.items()) + kept[10] * len(kept))
 
 
 @converted(

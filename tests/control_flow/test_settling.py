@@ -45,6 +45,16 @@ def window(x: Any) -> Any:
     return total * held[0]
 
 
+def delayed(x: Any) -> Any:
+    """A window longer than a body is tried, of numbers that are Python's before the loop."""
+    rate, past, y, total = float(x[0]), collections.deque([1.2] * 21, maxlen=21), 1.2, 0.0
+    for _ in range(60):
+        y = y + 0.1 * (rate * past[0] / (1.0 + past[1] ** 6) - y)
+        past.append(y)
+        total += y * y
+    return total + past[3] * past[-1]
+
+
 def last_pairs(x: Any) -> Any:
     """The vectors of the last trips, which are as many from some trip on."""
     steps: list[Any] = []
@@ -70,10 +80,10 @@ def in_another_loop(x: Any) -> Any:
     return total * x
 
 
-CASES = [(f, POINT) for f in (nothing_before, best_so_far, window, last_pairs, in_another_loop)]
+CASES = [(f, POINT) for f in (nothing_before, best_so_far, window, delayed, last_pairs, in_another_loop)]
 
 
-@pytest.mark.parametrize(("f", "x", "backend"), on_backends(CASES, (nothing_before, window)))
+@pytest.mark.parametrize(("f", "x", "backend"), on_backends(CASES, (nothing_before, window, delayed)))
 def test_values_and_derivatives(f: Function, x: Any, backend: str) -> None:
     check(f, x, backend, rtol=1e-6)
 

@@ -14,6 +14,7 @@ from srcgrad.ir.core import Literal, Value
 from srcgrad.ir.types import ArrayType
 from srcgrad.tracing.conversion.aliases import Leaf
 from srcgrad.tracing.conversion.classes import rebuilt
+from srcgrad.tracing.conversion.entries import Entries, only_filled, pairs_of
 from srcgrad.tracing.conversion.guarded import guard, require_guard
 from srcgrad.tracing.conversion.identity import containers_kept_elsewhere, held
 from srcgrad.tracing.conversion.places import by_trip, of_index
@@ -88,7 +89,7 @@ def numbered(item: Item, traces: Sequence[Trace], index: Value | None, trips: in
 class Appending:
     """The lists of one loop: while a trip is traced they hold their last item, if it is read, or nothing."""
 
-    def __init__(self, given: Callable[[], tuple[tuple[Any, bool], ...]] | None) -> None:
+    def __init__(self, given: Callable[[], tuple[tuple[Any, bool | None], ...]] | None) -> None:
         self.lists: list[list[Any]] = []
         self.guarded: list[bool] = []
         """Which of them may be read by another name: a guard is in their place."""
@@ -107,16 +108,21 @@ class Appending:
         self.buffered = 0
         """How many of a trip have any."""
         self.containers = self.lists
+        self.entries: list[Entries] = []
+        """The dicts that get pairs, whose lists are among the others."""
         if given is None:
             return
-        pairs = [pair for pair in given() if type(pair[0]) is list]
+        pairs = [pair for pair in given() if only_filled(*pair)]
         holder, last = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
         del pairs
         for k, reads in enumerate(last):
-            if held(holder, k) == 1:  # by the variable
-                self.lists.append(holder[k])
-                self.guarded.append(False)
-                self.start.append(1 if reads and holder[k] else 0)
+            if held(holder, k) != 1 or (reads is None and pairs_of(holder[k]) is not None):  # by the variable
+                continue
+            if reads is None:
+                self.entries.append(Entries(holder[k]))
+            self.lists.append(holder[k] if reads is not None else self.entries[-1].pairs)
+            self.guarded.append(False)
+            self.start.append(1 if reads and holder[k] else 0)
         current_trace().states.add(self)  # which tells what the program holds from what this does
 
     def watch(self, items: list[Any]) -> None:
@@ -132,6 +138,8 @@ class Appending:
             x[:] = x[-1:] if count else []
             if guarded:
                 guard(x)
+        for filled in self.entries:
+            filled.open()
 
     def begin(self) -> None:
         """A trip begins."""
@@ -163,6 +171,8 @@ class Appending:
     def restore(self) -> None:
         for x, kept in zip(self.lists, self.kept, strict=True):
             x[:] = kept
+        for filled in self.entries:
+            filled.restore()
         self.added = []
 
     def leaves(self) -> list[Tracer]:
@@ -265,6 +275,8 @@ class Appending:
                     found += [(trip, site.place, 0, site.item, rows, k) for k, trip in enumerate(site.trips.tolist())]
             found.sort(key=lambda entry: entry[:3])
             x += [built(item, rows, place, trip) for trip, _, _, item, rows, place in found]
+        for filled in self.entries:
+            filled.leave()
         self.added, self.sites = [], []  # the memory of a trip that is over is nobody's
 
 

@@ -1,26 +1,54 @@
-"""Variables that the statements of a loop append to, and whose last item they read at most; see `appending`."""
+"""Variables that the statements of a loop append to, and whose last item they read at most; see `appending`.
+
+And those of which they do nothing but assign items by keys that change from trip to trip; see `entries`.
+"""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
 
-from srcgrad.tracing.conversion.names import load, operator, placed, thunk
+from srcgrad.tracing.conversion.names import bound, load, operator, placed, thunk
 
 
-def appended_to(body: Sequence[ast.stmt], allowed: Callable[[str], bool]) -> ast.expr | None:
-    """The variables, and whether the last item of each is read, as an expression; None if there are none."""
+def appended_to(loop: ast.For, allowed: Callable[[str], bool]) -> ast.expr | None:
+    """The variables, and whether the last item of each is read, as an expression; None if there are none.
+
+    Where items are assigned by keys, it is None in place of that.
+    """
+    body = loop.body
     names = {node.func.value.id for node in walk(body) if is_append(node)}  # type: ignore[attr-defined]
-    found = [name for name in sorted(names) if allowed(name) and nothing_else(body, name)]
-    if not found:
+    found = {name: reads_last(body, name) for name in names if allowed(name) and nothing_else(body, name)}
+    filled = dict.fromkeys(name for name in filled_by_key(loop) if allowed(name))
+    both: dict[str, bool | None] = {**found, **filled}
+    if not both:
         return None
     parts = [
-        ast.Tuple([operator("read", thunk(load(name))), ast.Constant(reads_last(body, name))], ast.Load())
-        for name in found
+        ast.Tuple([operator("read", thunk(load(name))), ast.Constant(both[name])], ast.Load()) for name in sorted(both)
     ]
     made = thunk(ast.Tuple(list(parts), ast.Load()))
     placed(made, body[0])
     return made
+
+
+def filled_by_key(loop: ast.For) -> list[str]:
+    """The variables of which the statements do nothing but assign items, by keys that the loop's variables make."""
+    changing = set(bound([loop.target, *loop.body]))
+    nodes = walk(loop.body)
+    changed = {id(node.target) for node in nodes if isinstance(node, ast.AugAssign)}
+    places = [
+        node.value
+        for node in nodes
+        if isinstance(node, ast.Subscript)
+        and isinstance(node.ctx, ast.Store)
+        and isinstance(node.value, ast.Name)
+        and id(node) not in changed
+        and not isinstance(node.slice, (ast.Slice, ast.Tuple))
+        and not changing.isdisjoint(inner.id for inner in ast.walk(node.slice) if isinstance(inner, ast.Name))
+    ]
+    known = {id(place) for place in places}
+    others = {node.id for node in nodes if isinstance(node, ast.Name) and id(node) not in known}
+    return sorted({place.id for place in places} - others)
 
 
 def walk(body: Sequence[ast.stmt]) -> list[ast.AST]:

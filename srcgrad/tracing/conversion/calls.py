@@ -27,6 +27,7 @@ from srcgrad.tracing.conversion.convert import (
     library_code,
 )
 from srcgrad.tracing.conversion.draws import drawn, is_draw
+from srcgrad.tracing.conversion.entries import EntryTarget, pairs_of
 from srcgrad.tracing.conversion.filled import filled_of, require_fixed
 from srcgrad.tracing.conversion.sources import Unconvertible
 from srcgrad.tracing.conversion.vectorized import vectorized
@@ -482,9 +483,12 @@ def unknown_place(index: Any) -> bool:
 
 
 def target(container: Any) -> Any:
-    """What an element is assigned to: a list may be given a traced place."""
-    if type(container) is not list or CURRENT.get() is None:
+    """What an element is assigned to: a list may be given a traced place, a dict a traced key."""
+    if type(container) not in (list, dict) or CURRENT.get() is None:
         return container
+    if type(container) is dict:
+        pairs = pairs_of(container)
+        return container if pairs is None else EntryTarget(pairs)
     from srcgrad.tracing.conversion.choices import ListTarget  # which is written with this module
 
     return ListTarget(container)

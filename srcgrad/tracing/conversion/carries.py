@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Container, Sequence
 from typing import Any
 
 from srcgrad.ir.core import Value
 from srcgrad.tracing.conversion.aliases import Memory
 from srcgrad.tracing.conversion.binding import unchecked
 from srcgrad.tracing.conversion.classes import rebuilt
-from srcgrad.tracing.conversion.state import Kind, Marker, joined, kind_beneath, shown, tree_of
+from srcgrad.tracing.conversion.state import Kind, Marker, Snapshot, joined, kind_beneath, kind_of, shown, tree_of
 from srcgrad.tracing.magnitude import grows
 from srcgrad.tracing.pytree import TreeDef
 from srcgrad.tracing.trace import Refused
@@ -56,3 +57,22 @@ class Carry:
 
     def build(self, leaves: Sequence[Any]) -> Any:
         return rebuilt(self.tree, leaves)
+
+
+def window_numbers(containers: Sequence[Any], seeded: Snapshot, carried: Container[int]) -> list[int]:
+    """The numbers of a deque of which one is carried that are not.
+
+    A window hands each to the place before it: one more place would be found to change each time.
+    """
+    found, end = [], len(seeded.variables)
+    for container, held in zip(containers, seeded.elements, strict=True):
+        start, end = end, end + len(held)
+        if not isinstance(container, deque) or not any(cell in carried for cell in range(start, end)):
+            continue
+        kinds = [kind_of(x) for x in held]
+        found += [
+            start + k
+            for k, kind in enumerate(kinds)
+            if start + k not in carried and kind is not None and kind.scalar and kind.type.dtype.kind in "fc"
+        ]
+    return found

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, Final
 
 import numpy as np
 
@@ -19,14 +19,16 @@ from srcgrad.tracing.rows import source_of
 from srcgrad.tracing.trace import Refused, current_trace
 from srcgrad.tracing.tracer import Deferring, Tracer, as_tracer, from_value
 
+VIEWS: Final[tuple[type, ...]] = (type({}.keys()), type({}.values()), type({}.items()))
+
 
 class Items:
     """What a ``for`` runs over, by index; ``count`` is the number of items."""
 
     def __init__(
-        self, count: int | Value, at: Callable[[Any], Any], lists: Sequence[tuple[list[Any], list[Any]]] = ()
+        self, count: int | Value, at: Callable[[Any], Any], lists: Sequence[tuple[Collection[Any], list[Any]]] = ()
     ) -> None:
-        """``lists``: those that the items are found in, and what they held when this was made."""
+        """``lists``: those, or views of dicts, that the items are found in, and what they held when this was made."""
         self.count, self.at, self.lists = count, at, lists
 
     def after(self, first: int) -> Items:
@@ -58,6 +60,9 @@ def items_of(thing: Any) -> Items | None:
         )
     if type(thing) in (list, tuple):
         return listed_items(thing) if len(thing) > UNROLLED else None
+    if type(thing) in (dict, *VIEWS):
+        view = thing.keys() if type(thing) is dict else thing
+        return viewed_items(view) if len(view) > UNROLLED else None
     return series_items(thing) if isinstance(thing, Series) and not thing.used else None
 
 
@@ -96,6 +101,14 @@ def listed_items(things: Sequence[Any]) -> Items | None:
         return None
     lists = [(things, list(things))] if isinstance(things, list) else []
     return Items(len(things), lambda k: rebuilt(tree, [column(k) for column in known]), lists)
+
+
+def viewed_items(view: Any) -> Items | None:
+    """The items of what shows the keys, the values or both of a dict."""
+    found = listed_items(tuple(view))
+    if found is None:
+        return None
+    return Items(found.count, found.at, [(x, list(x)) for x in (view.mapping.keys(), view.mapping.values())])
 
 
 def frozen(tree: TreeDef | None) -> bool:

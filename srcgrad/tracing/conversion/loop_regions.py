@@ -26,7 +26,7 @@ from srcgrad.tracing.conversion.aliases import (
 )
 from srcgrad.tracing.conversion.appending import Appending
 from srcgrad.tracing.conversion.binding import flag_of, is_pending
-from srcgrad.tracing.conversion.carries import Carry
+from srcgrad.tracing.conversion.carries import Carry, window_numbers
 from srcgrad.tracing.conversion.filled import Filled, Fills, growing
 from srcgrad.tracing.conversion.guarded import Grows
 from srcgrad.tracing.conversion.identity import changed, containers_kept_elsewhere, kept_elsewhere
@@ -141,6 +141,7 @@ class LoopRegion:
             filled.open(self)
         self.appending = Appending(None) if appending is None else appending
         self.appending.open()
+        state.containers += [x.pairs for x in self.appending.entries if all(x.pairs is not y for y in state.containers)]
         self.start = state.capture()
         self.names = state.cell_names(self.start)
         self.carries: dict[int, Carry] = {}
@@ -278,6 +279,8 @@ class LoopRegion:
             if not isinstance(carry, Moving) and (tree != carry.tree or len(leaves) != len(carry.kinds)):
                 raise Refused(f"{carry.name!r} changes its structure in a {self.label} with traced values")
             changed |= carry.joined(leaves) | self.may_be_unbound(cell, other)
+        for cell in window_numbers(self.state.containers, seeded, self.carries):
+            changed |= self.taken_up(cell, seeded.cells()[cell], after.cells()[cell])
         shared = self.sharing.note(self.shared(self.start))
         return self.sharing.note(self.shared(after)) or shared or changed
 

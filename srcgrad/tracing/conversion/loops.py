@@ -17,6 +17,7 @@ from srcgrad.tracing.conversion.attempts import Before
 from srcgrad.tracing.conversion.branches import if_
 from srcgrad.tracing.conversion.clocks import Clock, clock_of
 from srcgrad.tracing.conversion.counting import Counter, counted
+from srcgrad.tracing.conversion.entries import only_filled
 from srcgrad.tracing.conversion.filled import require_fixed
 from srcgrad.tracing.conversion.items import Items, index_of, items_of
 from srcgrad.tracing.conversion.lengths import Shapes, items_of_lengths, require_length, shapes_of, trips_left
@@ -41,7 +42,7 @@ from srcgrad.tracing.guards import guided
 from srcgrad.tracing.trace import CURRENT, Refused, current_span, current_trace
 from srcgrad.tracing.tracer import Deferring, from_value
 
-Appended = Callable[[], tuple[tuple[Any, bool], ...]] | None
+Appended = Callable[[], tuple[tuple[Any, bool | None], ...]] | None
 MOST_UNROLLED: Final = 20_000
 """A loop of more trips that cannot be one region is not traced trip by trip."""
 MOST_ENDED: Final = 1000
@@ -410,7 +411,7 @@ class Settling:
 
     def found(self) -> Any:
         """The kinds of the variables, and of what is in containers but for the lists that columns stand for."""
-        lists = [] if self.appended is None else [given for given, _ in self.appended()]
+        lists = [] if self.appended is None else [pair[0] for pair in self.appended() if only_filled(*pair)]
         state = self.state_of()
         snapshot = state.capture()
         held = zip(state.containers, snapshot.structures, snapshot.elements, strict=True)

@@ -230,7 +230,7 @@ class StatementConverter(NestedFunctions):
         placed(given, node.target)
         statements = [given, *node.body]
         iterated = self.visit(node.iter)
-        appended = appended_to(node.body, lambda name: self.reads_alone(name, node)) if exits is None else None
+        appended = appended_to(node, lambda name: self.reads_alone(name, node)) if exits is None else None
         functions.append(self.function(body, self.block(statements), changed, node, ["_sg_item"]))
         go_on: ast.expr = ast.Constant(None) if exits is None else thunk(self.visit(exits))
         made = ast.Expr(operator("for_", iterated, load(body), go_on, *state, appended or ast.Constant(None)))
