@@ -8,7 +8,7 @@ from srcgrad.tracing.conversion import arrays, iterators, numbers
 from srcgrad.tracing.conversion.attempts import attempt
 from srcgrad.tracing.conversion.branches import and_, asked, choose, if_, not_, or_
 from srcgrad.tracing.conversion.calls import call, fresh, getitem, kept, lifted, target
-from srcgrad.tracing.conversion.comparisons import compare, is_, is_not, matched
+from srcgrad.tracing.conversion.comparisons import FALSE, TRUE, compare, is_, is_not, matched
 from srcgrad.tracing.conversion.history_items import item, length
 from srcgrad.tracing.conversion.loops import for_, while_
 from srcgrad.tracing.conversion.masked import augmented
@@ -20,6 +20,8 @@ from srcgrad.tracing.conversion.texts import percent, text
 slice = builtins.slice
 
 __all__ = [
+    "FALSE",
+    "TRUE",
     "UNBOUND",
     "UNSET",
     "Passing",
