@@ -42,7 +42,7 @@ from srcgrad.tracing.jax_arrays import (
 from srcgrad.tracing.pytree import TreeDef
 from srcgrad.tracing.trace import WATCH, NeedsConcrete, RaisingSite, Refused, Unread
 from srcgrad.vectorcall import allowed
-from srcgrad.ways import Failed, Retrace, Way, failed, first_lines, function_of, require_no_handlers
+from srcgrad.ways import Failed, Retrace, Way, failed, first_lines, function_of, reason_as_it_is, require_no_handlers
 
 
 class RetraceWarning(UserWarning):
@@ -148,6 +148,8 @@ class Building(ABC):
     ) -> Any:
         """Trace, transform and compile; the verdict where that cannot be is remembered too."""
         reason = argument_reason(captures, job.leaves, job.treedef)
+        if not way.converted:
+            reason = reason or reason_as_it_is(self.f, captures)
         if reason is not None:
             verdict: Any = Retrace(reason) if way.converted else Failed(reason)  # converted, it knows their methods
             PROGRAMS.put(key, verdict)

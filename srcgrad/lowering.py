@@ -30,7 +30,7 @@ from srcgrad.tracing.function import LeafSpec, Traced, as_array, leaf_spec
 from srcgrad.tracing.jax_arrays import without_jax_arrays
 from srcgrad.tracing.trace import NeedsConcrete, Refused, Unread
 from srcgrad.transformed import Transformed
-from srcgrad.ways import Failed, Way, failed, first_lines, require_no_handlers, why_retraced
+from srcgrad.ways import Failed, Way, failed, first_lines, reason_as_it_is, require_no_handlers, why_retraced
 
 SHOWN = 8
 """How many elements of an answer are shown."""
@@ -150,6 +150,8 @@ def decide(transformed: Transformed, job: Job) -> tuple[Verdict, Lowered | None]
             failures.append(Failed(found.reason, converted=way.converted, unwatched=True))
             continue
         reason = argument_reason(found[0], job.leaves, job.treedef)
+        if not way.converted:
+            reason = reason or reason_as_it_is(transformed.f, found[0])
         if reason is not None and not way.converted:
             failures.append(Failed(reason))
             continue

@@ -32,6 +32,7 @@ from srcgrad.tracing.function import LeafSpec, Traced, as_array, leaf_spec
 from srcgrad.tracing.guards import Guard, Guide, has_effect
 from srcgrad.tracing.jax_arrays import to_numpy
 from srcgrad.tracing.trace import Unread
+from srcgrad.ways import reason_as_it_is
 
 if TYPE_CHECKING:
     from srcgrad.building import Job, Program
@@ -135,7 +136,7 @@ def entries(transformed: Transformed, job: Job, ways: Sequence[Way]) -> Iterator
         if isinstance(found, Uncacheable):
             continue
         captures, (hidden, aliases) = found
-        if not way.converted and has_handlers(transformed.f, captures):
+        if not way.converted and (has_handlers(transformed.f, captures) or reason_as_it_is(transformed.f, captures)):
             continue
         if argument_reason(captures, job.leaves, job.treedef) is not None:
             continue

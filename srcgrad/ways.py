@@ -12,7 +12,8 @@ from srcgrad.errors import SrcgradError, UnsupportedError
 from srcgrad.signatures import leaf_key
 from srcgrad.tracing.aliasing import AliasPattern
 from srcgrad.tracing.capture import Uncacheable
-from srcgrad.tracing.conversion.convert import needs_conversion
+from srcgrad.tracing.conversion.convert import convert_code, needs_conversion
+from srcgrad.tracing.members import asks_for_truths
 from srcgrad.tracing.trace import Refused
 from srcgrad.tracing.unasked import attribute
 
@@ -88,6 +89,18 @@ def require_no_handlers(function: Any, captures: Known) -> None:
 
     if has_handlers(function, captures):
         raise Refused("a try holds operations that may fail when the program runs")
+
+
+def reason_as_it_is(function: Any, captures: Known) -> str | None:
+    """Why a function that can be converted is not traced as it is; None where it may be.
+
+    Python would answer ``x > 0 is True`` itself: the traced comparison is no truth value.
+    """
+    codes = [] if isinstance(captures, Trivial) else captures.code_key
+    asking = [c for c in (code_of(function), *codes) if isinstance(c, types.CodeType) and asks_for_truths(c)]
+    if any(not isinstance(convert_code(code, code.co_filename), str) for code in asking):
+        return "what a traced value stands for is compared by 'is'"
+    return None
 
 
 def why_retraced(failures: Sequence[Failed]) -> str:

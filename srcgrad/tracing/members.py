@@ -61,6 +61,15 @@ def stored_attributes(code: types.CodeType) -> set[str]:
     return found.union(*[stored_attributes(inner) for inner in code.co_consts if isinstance(inner, types.CodeType)])
 
 
+def asks_for_truths(code: types.CodeType) -> bool:
+    """Whether code compares something with True or False by ``is``, as ``case True`` does too."""
+    if dis.opmap["IS_OP"] in code.co_code[::2]:
+        asked = (one for one, then in itertools.pairwise(dis.get_instructions(code)) if then.opname == "IS_OP")
+        if any(type(one.argval) is bool for one in asked):
+            return True
+    return any(asks_for_truths(constant) for constant in code.co_consts if isinstance(constant, types.CodeType))
+
+
 def compares_objects(code: types.CodeType) -> bool:
     """Whether the code asks by ``is`` for anything but a constant, as None."""
     if dis.opmap["IS_OP"] in code.co_code[::2]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import enum
 from collections.abc import Callable
 from typing import Any
@@ -16,6 +17,12 @@ from srcgrad.tracing.members import compares_objects
 class Phase(enum.Enum):
     FIRST = 1
     SECOND = 2
+
+
+@dataclasses.dataclass
+class Switch:
+    on: Any
+    by: Any
 
 
 def none_or_number(p: Any) -> Any:
@@ -120,9 +127,46 @@ def case_none(p: Any) -> Any:
             return found * p
 
 
+def cases_that_return(p: Any) -> Any:
+    match p > 1:
+        case True:
+            return 10 * p * p
+        case False:
+            return p * p
+    return None
+
+
+def case_in_a_list(p: Any) -> Any:
+    match [p > 1, p]:
+        case [True, q]:
+            return 10 * q * p
+        case [False, q]:
+            return q * p
+    return 3 * p * p
+
+
+def case_in_a_dict(p: Any) -> Any:
+    match {"on": (p > 1, p)}:
+        case {"on": (True, q)}:
+            return 10 * q * p
+        case _:
+            return p * p
+
+
+def case_in_an_object(p: Any) -> Any:
+    match Switch(p > 1, p):
+        case Switch(on=True, by=q):
+            return 10 * q * p
+        case Switch(False):
+            return p * p
+        case _:
+            return 3 * p * p
+
+
 PATHS = (
     none_or_number, none_or_number_denied, phase_in_a_loop, none_in_a_while, integer, text, array, container,
-    kind_of_instance, exact_type, callable_or_none, key_of_a_dict, case_none,
+    kind_of_instance, exact_type, callable_or_none, key_of_a_dict, case_none, case_in_a_list,
+    case_in_a_dict, case_in_an_object,
 )  # fmt: skip
 
 
@@ -187,8 +231,30 @@ def case_of_a_flag(p: Any) -> Any:
     return x
 
 
+def cases_of_a_pair(p: Any) -> Any:
+    match (p > 0.4, p > 1):
+        case (True, True):
+            x = 10 * p * p
+        case (True, False):
+            x = p * p
+        case _:
+            x = 3 * p * p
+    return x
+
+
+def names_in_cases(p: Any) -> Any:
+    x = 3 * p * p
+    match p > 1, p, None:
+        case True, q, None:
+            x = 10 * q * p
+        case False | None, q, _:
+            x = q * p
+    return x
+
+
 FLAGS = (
     flag, flag_denied, flag_in_a_loop, called, compared, compared_with_numpys, two_flags, negated, case_of_a_flag,
+    cases_of_a_pair, names_in_cases,
 )  # fmt: skip
 
 
@@ -211,6 +277,13 @@ def agrees(f: Callable[..., Any], p: Any, backend: str) -> None:
 def test_what_a_traced_condition_chose_is_what_python_says(f: Callable[..., Any], kind: Any, backend: str) -> None:
     for number in (0.26, 0.51, 2.0):
         agrees(f, kind(number), backend)
+
+
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+def test_a_comparison_of_python_floats_is_a_case_that_returns(backend: str) -> None:
+    for number in (0.26, 2.0):
+        agrees(cases_that_return, number, backend)
+    assert sg.jit(cases_that_return, backend=backend)(np.float64(2.0)) is None
 
 
 @pytest.mark.parametrize("f", FLAGS, ids=lambda f: f.__name__)

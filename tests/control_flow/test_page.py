@@ -261,7 +261,7 @@ def noted(x: Any) -> Any:
     return JOURNAL.note(np.sum(x**2))
 
 
-@converted("`match` on values")
+@converted("`match` on values, and on a tuple written there: `match (x > 0, k): case (True, 1)`")
 def matches(x: Any) -> Any:
     match np.argmax(x):
         case 0 | 1:

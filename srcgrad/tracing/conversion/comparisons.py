@@ -56,6 +56,22 @@ def matched(subject: Any) -> Any:
     return subject
 
 
+class Truth:
+    """True or False in a pattern of Python's own ``match``, which compares by ``==``: an answer by ``is``."""
+
+    __array_ufunc__ = None  # so that an array leaves the answer to this
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, value: bool) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> Any:
+        return is_(other, self.value)
+
+
+TRUE, FALSE = Truth(True), Truth(False)
+
+
 def require_own(x: Any) -> None:
     """Refuse a container or record that stands for one or another: by a traced condition, or in each trip of a loop."""
     if isinstance(x, tuple):

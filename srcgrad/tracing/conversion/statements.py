@@ -239,10 +239,15 @@ class StatementConverter(NestedFunctions):
         return [*functions, made]
 
     def visit_Match(self, node: ast.Match) -> Any:
-        """A chain of ``if`` where all patterns are values; else Python's own statement."""
-        subject = self.fresh("subject")
-        tests = [case_test(case, subject) for case in node.cases]
-        if any(test is None for test in tests):
+        """A chain of ``if`` where all patterns are values, or tuples of them and names; else Python's own statement."""
+        parts = node.subject.elts if isinstance(node.subject, ast.Tuple) and node.subject.elts else [node.subject]
+        subjects = [self.fresh("subject") for _ in parts]
+        whole = isinstance(node.subject, ast.Tuple)
+        tests = [case_test(case, subjects, whole) for case in node.cases]
+        if any(test is None for test in tests) or any(isinstance(part, ast.Starred) for part in parts):
+            patterns = [AskedTruths().visit(case.pattern) for case in node.cases]
+            for case, pattern in zip(node.cases, patterns, strict=True):
+                case.pattern = pattern
             self.generic_visit(node)
             subject_of_python = operator("matched", node.subject)
             placed(subject_of_python, node.subject)
@@ -250,19 +255,21 @@ class StatementConverter(NestedFunctions):
             for case in node.cases:
                 case.body = flat(case.body)
             return node
-        self.locals.append(subject)
-        self.variables.add(subject)
+        self.locals += subjects
+        self.variables.update(subjects)
         chain: list[ast.stmt] = []
         for case, test in zip(reversed(node.cases), reversed(tests), strict=True):
+            taken = [*named_parts(case.pattern, subjects), *case.body]
             if isinstance(test, ast.Constant):
-                chain = case.body
+                chain = taken
                 continue
-            made = ast.If(test or ast.Constant(True), case.body, chain)
+            made = ast.If(test or ast.Constant(True), taken, chain)
             placed(made, case.pattern)
             chain = [made]
-        first = assign(subject, node.subject)
-        placed(first, node.subject)
-        return self.block([first, *chain])
+        first = [assign(subject, part) for subject, part in zip(subjects, parts, strict=True)]
+        for one, part in zip(first, parts, strict=True):
+            placed(one, part)
+        return self.block([*first, *chain])
 
     def visit_With(self, node: ast.With) -> ast.With:
         node.items = [self.visit(item) for item in node.items]
@@ -397,12 +404,66 @@ def flat(statements: list[Any]) -> list[ast.stmt]:
     return found
 
 
-def case_test(case: ast.match_case, subject: str) -> ast.expr | None:
-    """The test of a ``case`` whose pattern is values or ``_``; None for another one."""
-    test = pattern_test(case.pattern, subject)
+class AskedTruths(ast.NodeTransformer):
+    """``case True`` in a statement that stays Python's: what is compared with `comparisons.Truth` answers by ``is``."""
+
+    def visit_MatchSingleton(self, node: ast.MatchSingleton) -> ast.pattern:
+        if node.value is None:
+            return node
+        made = ast.MatchValue(ast.Attribute(load("_sg"), "TRUE" if node.value else "FALSE", ast.Load()))
+        ast.copy_location(made, node)
+        placed(made, node)
+        return made
+
+
+def case_test(case: ast.match_case, subjects: Sequence[str], whole: bool) -> ast.expr | None:
+    """The test of a ``case`` whose pattern is values or ``_``, or as many as a tuple has; None for another one.
+
+    ``whole``: the subject is a tuple, of which the statement knows only the items.
+    """
+    if not whole:
+        test = pattern_test(case.pattern, subjects[0])
+    elif is_wildcard(case.pattern):
+        test = ast.Constant(True)
+    else:
+        test = items_test(case.pattern, subjects)
+        if case.guard is not None and named_parts(case.pattern, subjects):
+            return None  # the guard may read what the pattern binds
     if test is None or case.guard is None:
         return test
     return case.guard if isinstance(test, ast.Constant) else ast.BoolOp(ast.And(), [test, case.guard])
+
+
+def items_test(pattern: ast.pattern, subjects: Sequence[str]) -> ast.expr | None:
+    """The test of a pattern of as many values, names and ``_`` as there are subjects."""
+    if not isinstance(pattern, ast.MatchSequence) or len(pattern.patterns) != len(subjects):
+        return None
+    tests: list[ast.expr] = []
+    for inner, subject in zip(pattern.patterns, subjects, strict=True):
+        test = ast.Constant(True) if is_name(inner) else pattern_test(inner, subject)
+        if test is None:
+            return None
+        if not isinstance(test, ast.Constant):
+            tests.append(test)
+    return ast.BoolOp(ast.And(), tests) if len(tests) > 1 else tests[0] if tests else ast.Constant(True)
+
+
+def named_parts(pattern: ast.pattern, subjects: Sequence[str]) -> list[ast.stmt]:
+    """What binds the names in a pattern that `items_test` knows."""
+    found: list[ast.stmt] = []
+    for inner, subject in zip(getattr(pattern, "patterns", ()), subjects, strict=False):
+        if isinstance(inner, ast.MatchAs) and inner.name is not None:
+            found.append(assign(inner.name, load(subject)))
+            placed(found[-1], inner)
+    return found
+
+
+def is_name(pattern: ast.pattern) -> bool:
+    return isinstance(pattern, ast.MatchAs) and pattern.pattern is None
+
+
+def is_wildcard(pattern: ast.pattern) -> bool:
+    return isinstance(pattern, ast.MatchAs) and pattern.pattern is None and pattern.name is None
 
 
 def pattern_test(pattern: ast.pattern, subject: str) -> ast.expr | None:
@@ -415,6 +476,4 @@ def pattern_test(pattern: ast.pattern, subject: str) -> ast.expr | None:
         if any(test is None or isinstance(test, ast.Constant) for test in tests):
             return None
         return ast.BoolOp(ast.Or(), [test for test in tests if test is not None])
-    if isinstance(pattern, ast.MatchAs) and pattern.pattern is None and pattern.name is None:
-        return ast.Constant(True)
-    return None
+    return ast.Constant(True) if is_wildcard(pattern) else None
