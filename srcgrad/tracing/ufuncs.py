@@ -396,7 +396,7 @@ def install_operators() -> None:
         return lambda self, other: in_place(ufunc, self, other)
 
     def unary(ufunc: np.ufunc) -> Callable[[Tracer], Any]:
-        return lambda self: call(ufunc, self, weak=self.weak)
+        return lambda self: call(ufunc, counted(self) if self.weak else self, weak=self.weak)
 
     for name, ufunc in BINARY.items():
         setattr(Tracer, f"__{name}__", forward(ufunc))
