@@ -13,7 +13,7 @@ from srcgrad.signatures import leaf_key
 from srcgrad.tracing.aliasing import AliasPattern
 from srcgrad.tracing.capture import Uncacheable
 from srcgrad.tracing.conversion.convert import convert_code, needs_conversion
-from srcgrad.tracing.members import asks_for_truths
+from srcgrad.tracing.members import asks_for_truths, handles_arithmetic
 from srcgrad.tracing.trace import Refused
 from srcgrad.tracing.unasked import attribute
 
@@ -71,6 +71,7 @@ class Together(NamedTuple):
 CONVERTED_FIRST = (Way(True, False), Way(True, True), Way(False, False), Way(False, True))
 CONVERTED_LAST = (Way(False, False), Way(True, False), Way(True, True), Way(False, True))
 """For straight-line code, which needs no conversion unless a call in it does not dispatch."""
+ASKS = "what a traced value stands for is compared by 'is'"
 
 
 def failed(error: Exception) -> Failed:
@@ -94,12 +95,16 @@ def require_no_handlers(function: Any, captures: Known) -> None:
 def reason_as_it_is(function: Any, captures: Known) -> str | None:
     """Why a function that can be converted is not traced as it is; None where it may be.
 
-    Python would answer ``x > 0 is True`` itself: the traced comparison is no truth value.
+    Python would answer ``x > 0 is True`` itself: the traced comparison is no truth value. So a ``try`` would see no
+    division by zero.
     """
     codes = [] if isinstance(captures, Trivial) else captures.code_key
-    asking = [c for c in (code_of(function), *codes) if isinstance(c, types.CodeType) and asks_for_truths(c)]
-    if any(not isinstance(convert_code(code, code.co_filename), str) for code in asking):
-        return "what a traced value stands for is compared by 'is'"
+    for code in (code_of(function), *codes):
+        if not isinstance(code, types.CodeType):
+            continue
+        asks, handles = asks_for_truths(code), handles_arithmetic(code)
+        if (asks or handles) and not isinstance(convert_code(code, code.co_filename), str):
+            return ASKS if asks else "a try may handle errors of arithmetic"
     return None
 
 

@@ -29,6 +29,10 @@ WRAPPERS: Final = (
     (CACHED, "__wrapped__"),
 )
 """What may be around a function in a class, the outer ones first, and the attribute by which it holds it."""
+ARITHMETIC: Final = frozenset(
+    {"ZeroDivisionError", "OverflowError", "ArithmeticError", "ValueError", "Exception", "BaseException"}
+)
+"""The errors of arithmetic and of ``math``, and what handles these too."""
 IGNORED_MEMBERS: Final = (
     types.MemberDescriptorType,
     types.GetSetDescriptorType,
@@ -68,6 +72,16 @@ def asks_for_truths(code: types.CodeType) -> bool:
         if any(type(one.argval) is bool for one in asked):
             return True
     return any(asks_for_truths(constant) for constant in code.co_consts if isinstance(constant, types.CodeType))
+
+
+def handles_arithmetic(code: types.CodeType) -> bool:
+    """Whether code has a ``try`` that may handle an error of arithmetic."""
+    names = {instruction.opname for instruction in dis.get_instructions(code)} if code.co_exceptiontable else set()
+    if "PUSH_EXC_INFO" in names:
+        bare = names.isdisjoint(("CHECK_EXC_MATCH", "WITH_EXCEPT_START"))
+        if bare or not ARITHMETIC.isdisjoint(code.co_names):
+            return True
+    return any(handles_arithmetic(constant) for constant in code.co_consts if isinstance(constant, types.CodeType))
 
 
 def compares_objects(code: types.CodeType) -> bool:

@@ -266,6 +266,8 @@ class Trace:
         """The ``try`` statements with handlers whose bodies are in progress here."""
         self.cautious: bool = parent is not None and parent.cautious
         """Whether there are any, here or in the traces around: then it is asked whether an operation fails."""
+        self.catching: tuple[type[BaseException], ...] = () if parent is None else parent.catching
+        """What their handlers take."""
         self.cleared: set[Value] = set() if parent is None else parent.cleared
         """The results of operations of which this has been asked."""
         self.journal: list[Noted] | None = None

@@ -22,6 +22,7 @@ from srcgrad.tracing.doubts import require_number
 from srcgrad.tracing.jax_arrays import is_jax_array
 from srcgrad.tracing.magnitude import COUNTING, bounded, counted
 from srcgrad.tracing.subclasses import array_of
+from srcgrad.tracing.trace import CURRENT
 from srcgrad.tracing.tracer import (
     FUNCTIONS,
     SEQUENCES,
@@ -318,8 +319,24 @@ def binary(ufunc: np.ufunc, left: Any, right: Any) -> Any:
     if weak and ufunc in COUNTING:
         left, right = counted(left), counted(right)
     if ufunc is np.power and type(right) is int and not isinstance(left, int):
-        return integer_power(left, right, weak)
-    return call(ufunc, left, right, weak=weak)
+        found = integer_power(left, right, weak)
+    else:
+        found = call(ufunc, left, right, weak=weak)
+    return in_a_try(ufunc, left, right, found) if weak and ufunc in FAILING else found
+
+
+FAILING = frozenset({np.true_divide, np.floor_divide, np.remainder, np.power})
+"""The operators that raise errors of arithmetic between Python's numbers."""
+
+
+def in_a_try(ufunc: np.ufunc, left: Any, right: Any, found: Any) -> Any:
+    """What an operator gives, where a ``try`` may handle what Python raises instead."""
+    trace = CURRENT.get()
+    if trace is None or not trace.catching:
+        return found
+    from srcgrad.tracing.conversion.arithmetic import of_operator  # which is built on the operators
+
+    return of_operator(ufunc, left, right, found)
 
 
 NO_OPERANDS = (str, bytes, type(None), dict, set, type, FunctionType)
@@ -379,7 +396,7 @@ def install_operators() -> None:
         return lambda self, other: in_place(ufunc, self, other)
 
     def unary(ufunc: np.ufunc) -> Callable[[Tracer], Any]:
-        return lambda self: call(ufunc, self, weak=self.weak)
+        return lambda self: call(ufunc, counted(self) if self.weak else self, weak=self.weak)
 
     for name, ufunc in BINARY.items():
         setattr(Tracer, f"__{name}__", forward(ufunc))

@@ -314,6 +314,19 @@ def test_truth_values_of_python_are_counted_by_arithmetic() -> None:
         agrees(f, np.float64(number), "llvm")
 
 
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+@pytest.mark.parametrize(
+    "factor",
+    [lambda p: -(p > 1), lambda p: ~(p > 1), lambda p: +(p > 1), lambda p: abs(p > 1)],
+    ids=["-", "~", "+", "abs"],
+)
+def test_truth_values_of_python_are_whole_numbers(factor: Callable[..., Any], backend: str) -> None:
+    for number in (0.5, 2.0):
+        agrees(lambda p: p * p * factor(p), number, backend)
+    found = sg.jit(lambda p: p * ~(p > 1), backend=backend)(np.float64(2.0))
+    assert found == 0.0  # NumPy's ~ of its own truth values
+
+
 # --- containers that loops run over, and captured ones ---------------------------------------------------------------
 POINTS = [(0.1 * k, 0.2 * k + 1.0) for k in range(30)]
 CHOSEN = POINTS[7]

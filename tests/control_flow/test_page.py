@@ -289,7 +289,7 @@ def tries(x: Any) -> Any:
 
 @converted(
     "`try` around what fails where values say so: `raise` under a condition, `assert`, an index, a key, a domain of "
-    "`math`, `solve`, `inv`, `cholesky`"
+    "`math`, arithmetic of Python's floats ([below](#errors-of-pythons-floats)), `solve`, `inv`, `cholesky`"
 )
 def handlers(x: Any) -> Any:
     try:

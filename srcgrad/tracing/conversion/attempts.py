@@ -38,8 +38,9 @@ class Question(Passing):
 class Attempt:
     """One run of a ``try``; a context manager around its body."""
 
-    def __init__(self, trace: Trace, answers: tuple[bool, ...]) -> None:
+    def __init__(self, trace: Trace, answers: tuple[bool, ...], kinds: tuple[type[BaseException], ...]) -> None:
         self.trace = trace
+        self.catching = Catching(trace, kinds)
         self.answers = answers
         self.asked = 0
         self.raised: list[BaseException] = []
@@ -59,11 +60,13 @@ class Attempt:
         self.start, self.cautious = len(trace.builder.operations), trace.cautious
         trace.attempts.append(self)
         trace.cautious = True
+        self.catching.__enter__()
 
     def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
         trace = self.trace
         trace.attempts.remove(self)
         trace.cautious = self.cautious
+        self.catching.__exit__()
         if isinstance(error, Passing) or (error is not None and from_outside(error)):
             return
         for operation in trace.builder.operations[self.start :]:
@@ -71,16 +74,37 @@ class Attempt:
                 raise MustRetrace("a try holds operations that may fail when the program runs")
 
 
-class Unwatched:
-    """The context of a ``try`` where Python's own errors are raised at once."""
+class Catching:
+    """The body of a ``try``: what its handlers take. Where numbers are known, errors are raised at once."""
 
-    raised: Sequence[BaseException] = ()
+    def __init__(self, trace: Trace | None, kinds: tuple[type[BaseException], ...]) -> None:
+        self.trace, self.kinds = trace, kinds
+        self.before: tuple[type[BaseException], ...] = ()
 
     def __enter__(self) -> None:
-        pass
+        if self.trace is not None:
+            self.before = self.trace.catching
+            self.trace.catching = (*self.before, *self.kinds)
 
     def __exit__(self, *error: Any) -> None:
-        pass
+        if self.trace is not None:
+            self.trace.catching = self.before
+
+
+def kinds_of(handlers: Callable[[], Any]) -> tuple[type[BaseException], ...]:
+    """The classes of errors that handlers take: all of them, where one names none."""
+    try:
+        waiting = [BaseException if kind is None else kind for kind in handlers()]
+    except Exception:  # which Python meets where it looks for a handler
+        return ()
+    found: list[type[BaseException]] = []
+    while waiting:
+        kind = waiting.pop()
+        if isinstance(kind, tuple):
+            waiting += kind
+        elif isinstance(kind, type) and issubclass(kind, BaseException):
+            found.append(kind)
+    return tuple(found)
 
 
 class Before:
@@ -148,22 +172,33 @@ class Memories:
 
 
 def attempt(
-    run: Callable[[Any], None], get: Any, put: Any, names: tuple[str, ...], visible: Callable[[], tuple[Any, ...]]
+    run: Callable[[Any], None],
+    handlers: Callable[[], Any],
+    get: Any,
+    put: Any,
+    names: tuple[str, ...],
+    visible: Callable[[], tuple[Any, ...]],
 ) -> None:
     """The statement ``try``: ``run(context)`` is the statement, with the context around its body."""
-    trace = CURRENT.get()
+    trace, kinds = CURRENT.get(), kinds_of(handlers)
     if trace is None or trace.concrete:
-        run(Unwatched())
+        run(Catching(trace, kinds))
         return
-    explore((), run, get, put, names, visible)
+    explore((), run, kinds, get, put, names, visible)
 
 
 def explore(
-    answers: tuple[bool, ...], run: Callable[[Any], None], get: Any, put: Any, names: tuple[str, ...], visible: Any
+    answers: tuple[bool, ...],
+    run: Callable[[Any], None],
+    kinds: tuple[type[BaseException], ...],
+    get: Any,
+    put: Any,
+    names: tuple[str, ...],
+    visible: Any,
 ) -> None:
     """Run a ``try`` with the answers to its first questions; where there are more, in the branches of an ``if``."""
     trace = current_trace()
-    here = Attempt(trace, answers)
+    here = Attempt(trace, answers, kinds)
     before = Before(trace, get, put, names, visible)
     try:
         run(here)
@@ -190,7 +225,7 @@ def explore(
         before.end()
 
     def branch(answer: bool) -> Callable[[], None]:
-        return lambda: explore((*answers, answer), run, get, put, names, visible)
+        return lambda: explore((*answers, answer), run, kinds, get, put, names, visible)
 
     if_(condition, branch(True), branch(False), get, put, names, visible)
 

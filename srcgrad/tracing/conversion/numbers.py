@@ -13,6 +13,7 @@ import numpy as np
 from srcgrad.errors import ShapeError, UnsupportedError
 from srcgrad.ir.types import INT64
 from srcgrad.tracing.affine import affine_of, combined
+from srcgrad.tracing.conversion.arithmetic import domain, in_range
 from srcgrad.tracing.conversion.attributes import class_of
 from srcgrad.tracing.conversion.calls import call_rule, ruled
 from srcgrad.tracing.conversion.classes import original
@@ -319,7 +320,6 @@ CMATH: dict[Any, Any] = {
     cmath.atan: np.arctan, cmath.sinh: np.sinh, cmath.cosh: np.cosh, cmath.tanh: np.tanh, cmath.asinh: np.arcsinh,
     cmath.acosh: np.arccosh, cmath.atanh: np.arctanh, cmath.exp: np.exp, cmath.sqrt: np.sqrt, cmath.log10: np.log10,
 }  # fmt: skip
-POSITIVE = {math.log, math.log2, math.log10}
 ROUNDING: dict[Any, Any] = {math.floor: np.floor, math.ceil: np.ceil, math.trunc: np.trunc}
 QUESTIONS: dict[Any, Any] = {
     math.isnan: np.isnan, math.isinf: np.isinf, math.isfinite: np.isfinite,
@@ -336,14 +336,6 @@ def weak(result: Any) -> Any:
     return result
 
 
-def domain(function: Any, x: Any) -> None:
-    """What ``math`` raises where NumPy gives nan."""
-    if function in POSITIVE:
-        emit_check(x > 0, "ValueError", "math domain error")
-    elif function is math.sqrt:
-        emit_check(np.logical_not(x < 0), "ValueError", "math domain error")
-
-
 def any_traced(args: Iterable[Any]) -> bool:
     return any(isinstance(argument, Tracer) for argument in args)
 
@@ -353,8 +345,8 @@ def of_math(function: Any, meaning: Any) -> Any:
         if not any_traced(args):
             return function(*args)
         numbers = [float_(argument) for argument in args]
-        domain(function, numbers[0])
-        return weak(meaning(*numbers))
+        domain(function, *numbers)
+        return in_range(function, tuple(numbers), weak(meaning(*numbers)))
 
     return rule
 
@@ -378,7 +370,9 @@ for _function, _name in SPECIAL.items():
             return _function(x)
         import scipy.special
 
-        return weak(getattr(scipy.special, _name)(float_(x)))
+        number = float_(x)
+        domain(_function, number)
+        return in_range(_function, (number,), weak(getattr(scipy.special, _name)(number)))
 
     call_rule(_function)(_special)
 
@@ -389,7 +383,11 @@ def log_(x: Any, *base: Any) -> Any:
         return math.log(x, *base)
     number = float_(x)
     domain(math.log, number)
-    return weak(np.log(number) if not base else np.log(number) / np.log(float_(base[0])))
+    if not base:
+        return weak(np.log(number))
+    other = float_(base[0])
+    domain(math.log, other)
+    return weak(np.log(number)) / weak(np.log(other))
 
 
 @call_rule(math.hypot)
@@ -414,7 +412,10 @@ def dist_(p: Any, q: Any, /) -> Any:
 
 @call_rule(math.ldexp)
 def ldexp_(x: Any, i: Any, /) -> Any:
-    return weak(np.ldexp(float_(x), i)) if any_traced((x, i)) else math.ldexp(x, i)
+    if not any_traced((x, i)):
+        return math.ldexp(x, i)
+    number = float_(x)
+    return in_range(math.ldexp, (number,), weak(np.ldexp(number, i)))
 
 
 @call_rule(math.remainder)
@@ -422,6 +423,7 @@ def remainder_(x: Any, y: Any, /) -> Any:
     """IEEE's: what is left of x after the multiple of y nearest to it, the even one of two."""
     if not any_traced((x, y)):
         return math.remainder(x, y)
+    domain(math.remainder, float_(x), float_(y))
     size, step = np.abs(float_(x)), np.abs(float_(y))
     over = np.fmod(size, step)
     short = step - over

@@ -280,6 +280,7 @@ class StatementConverter(NestedFunctions):
         """A ``try`` with handlers: a function over the variables, which is run again where it may fail or not."""
         changed = bound([node])
         functions, state = self.state(changed, [node], node) if node.handlers else ([], [])
+        handlers = thunk(ast.Tuple([caught(handler) for handler in node.handlers], ast.Load()))
         body = self.block(node.body)
         for handler in node.handlers:
             handler.body = self.block(handler.body)
@@ -299,7 +300,7 @@ class StatementConverter(NestedFunctions):
         node.handlers.insert(0, passing)
         name = self.fresh("try")
         functions.append(self.function(name, [node], changed, node, [context]))
-        made = ast.Expr(operator("attempt", load(name), *state))
+        made = ast.Expr(operator("attempt", load(name), handlers, *state))
         placed(made, node)
         return [*functions, made]
 
@@ -395,6 +396,16 @@ def kept(value: ast.expr, places: Sequence[ast.expr]) -> ast.expr:
     made = operator("kept", value, thunk(ast.Tuple(containers, ast.Load())))
     placed(made, value)
     return made
+
+
+def caught(handler: ast.ExceptHandler) -> ast.expr:
+    """What a handler takes, as it is known before the ``try`` runs: None for all errors, () where that is a call."""
+    if handler.type is None:
+        return ast.Constant(None)
+    plain = (ast.Name, ast.Attribute, ast.Tuple, ast.expr_context)
+    if not all(isinstance(inner, plain) for inner in ast.walk(handler.type)):
+        return ast.Tuple([], ast.Load())
+    return copy.deepcopy(handler.type)
 
 
 def flat(statements: list[Any]) -> list[ast.stmt]:

@@ -276,8 +276,8 @@ class Line:
         flat, nodes = places.reshape(-1), self.nodes
         low, high = flat < nodes[0], flat > nodes[-1]
         if self.raises:
-            require(~low, "A value in x_new is below the interpolation range.")
-            require(~high, "A value in x_new is above the interpolation range.")
+            require(np.logical_not(low), "A value in x_new is below the interpolation range.")
+            require(np.logical_not(high), "A value in x_new is above the interpolation range.")
         found = self.inside(flat)
         if not self.extrapolates and not self.raises:
             column = (-1,) + (1,) * (found.ndim - 1)

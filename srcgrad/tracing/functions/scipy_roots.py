@@ -142,4 +142,4 @@ def brent(f: Function, before: Any, x: Any, at_before: Any, at_x: Any, xtol: flo
             x = x + np.where(np.abs(step) > least, step, np.where(half > 0.0, least, -least))
             at_x = f(x)
         count += 1
-    return x, ~alive
+    return x, np.logical_not(alive)
