@@ -200,9 +200,10 @@ def impurity(value: Any, name: str, home: str | None = None) -> str:
         own_name = str(attribute(value, "__name__", ""))
         if getattr(builtins, own_name, None) is value:
             return f"{name} {_BUILTIN_EFFECTS.get(own_name, 'is not known to be pure')}"
-        module = home or attribute(value, "__module__") or ""
+        known = attribute(value, "__module__") or ("" if owner is None else type(owner).__module__)
+        modules = (home or known, known)  # a home may be an alias's: np.random
         for prefix, effect in _MODULE_EFFECTS.items():
-            if module == prefix or module.startswith(prefix + "."):
+            if any(module == prefix or module.startswith(prefix + ".") for module in modules):
                 return f"{name} {effect}"
         return f"{name} is not known to be pure"
     if isinstance(value, type):

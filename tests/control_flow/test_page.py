@@ -454,7 +454,7 @@ def numbers(x: Any) -> Any:
     return y + math.exp(x[1]) + math.atan2(x[0], x[1]) + math.floor(x[2]) * x[2] + math.hypot(*x)
 
 
-@converted("`np.array([x, y])`, `asarray`, `full`, `linspace`, `np.float64(x)`")
+@converted("`np.array([x, y])`, `asarray`, `full`, `linspace`, `np.kaiser(5, x)`, `np.float64(x)`")
 def arrays(x: Any) -> Any:
     y = np.array([[x[0], 1.0], [x[1], x[2]]]) @ np.asarray([x[2], 2.0]) + np.full(2, x[0])
     return y @ np.linspace(x[0], 1.0, 2) * np.float64(x[1])
