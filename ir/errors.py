@@ -37,6 +37,7 @@ __all__ = [
     "NonFiniteError",
     "NonScalarOutputError",
     "ParseError",
+    "RangeError",
     "ShapeError",
     "SrcgradError",
     "StructureError",
@@ -121,6 +122,10 @@ class AxisError(SrcgradError, np.exceptions.AxisError):
 
 class IndexingError(SrcgradError, IndexError):
     """An index out of bounds or of a kind that does not index: `x[5]` of three elements, `x["a"]`."""
+
+
+class RangeError(SrcgradError, OverflowError):
+    """A Python number that a dtype has no place for: `x + 300` where `x` is of uint8."""
 
 
 class UnsupportedError(SrcgradError, TypeError):

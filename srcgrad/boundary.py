@@ -17,7 +17,15 @@ from typing import Any, Final, ParamSpec, TypeVar
 
 import numpy as np
 
-from srcgrad.errors import ArgumentError, AxisError, IndexingError, InternalError, SrcgradError, UnsupportedError
+from srcgrad.errors import (
+    ArgumentError,
+    AxisError,
+    IndexingError,
+    InternalError,
+    RangeError,
+    SrcgradError,
+    UnsupportedError,
+)
 from srcgrad.ir.errors import prune_traceback
 from srcgrad.ir.source import Span, internal_frame, render, user_span
 
@@ -28,7 +36,7 @@ TRANSLATED: dict[type[Exception], type[SrcgradError]] = {
     TypeError: UnsupportedError,
     ValueError: ArgumentError,
     IndexError: IndexingError,
-    OverflowError: ArgumentError,
+    OverflowError: RangeError,
     np.exceptions.AxisError: AxisError,
 }
 """NumPy's plain errors; subclasses (`LinAlgError`) and warnings turned into errors keep their meaning and pass."""
@@ -113,6 +121,14 @@ def of_a_tracer(error: TypeError) -> SrcgradError:
         hint="a Tracer stands for an array or a number while srcgrad traces the function: call NumPy's functions on "
         "it, or give the function that fails a rule with custom_vjp",
     )
+
+
+def as_unsupported(error: Exception) -> UnsupportedError | None:
+    """The error, if it says that something is not supported: by Python's words too, where a table is asked."""
+    if isinstance(error, UnsupportedError):
+        return error
+    found = of_a_tracer(error) if isinstance(error, TypeError) and str(error) == UNHASHABLE else None
+    return found if isinstance(found, UnsupportedError) else None
 
 
 def is_fault(error: Exception) -> bool:

@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from srcgrad.boundary import described, from_outside, reported
+from srcgrad.boundary import as_unsupported, described, from_outside, reported
 from srcgrad.building import Built, Job
 from srcgrad.cache import Known, find_captures, watching
 from srcgrad.changes import changes_of
-from srcgrad.errors import ArgumentError, ConcretizationError, SrcgradError, UnsupportedError
+from srcgrad.errors import ArgumentError, ConcretizationError, SrcgradError
 from srcgrad.ir.collector import without_gc
 from srcgrad.ir.core import Function, Value
 from srcgrad.ir.types import ArrayType
@@ -164,17 +164,16 @@ def decide(transformed: Transformed, job: Job) -> tuple[Verdict, Lowered | None]
             return Verdict(first_lines(error)), None
         except NeedsConcrete as error:
             failures.append(Failed(first_lines(error), isinstance(error, Refused), way.converted))
-        except UnsupportedError as error:
-            if way.converted:
-                failures.append(failed(error))
-            else:
-                unsupported = error
         except Unread:
             raise
         except Exception as error:
-            if not way.converted or from_outside(error):
+            known = as_unsupported(error)
+            if known is not None and not way.converted:
+                unsupported = known
+            elif known is None and (not way.converted or from_outside(error)):
                 raise
-            failures.append(failed(error))
+            else:
+                failures.append(failed(known or error))
     if unsupported is not None and all(failure.unsupported for failure in failures):
         raise unsupported
     return Verdict(why_retraced(failures), paths=True), None

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from srcgrad.backends.base import backend as find_backend
-from srcgrad.boundary import Changed, described, reported
+from srcgrad.boundary import Changed, as_unsupported, described, reported
 from srcgrad.building import Building, Job, Program
 from srcgrad.cache import PROGRAMS, Known, code_of, find_captures, learned, the_same, watching
 from srcgrad.compiler import Runner, backend_name, inlined
@@ -268,10 +268,11 @@ class Transformed(VectorCalled, Building):  # type: ignore[misc]
             if program is None:
                 try:
                     program = self.make_program(key, captures, hidden, aliases, job, way)
-                except UnsupportedError as error:
-                    if way.converted or not is_user_function(function_of(self.f)):
+                except TypeError as error:
+                    known = as_unsupported(error)
+                    if known is None or way.converted or not is_user_function(function_of(self.f)):
                         raise
-                    unsupported = error  # converted, the function may do without what is not supported
+                    unsupported = known  # converted, the function may do without what is not supported
                     continue
             if isinstance(program, Failed):
                 failures.append(program)

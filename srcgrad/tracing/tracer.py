@@ -449,6 +449,8 @@ class Tracer(Asked):
         return from_value(cast_value(self.read(), target), scalar=self.scalar).ordered_like(self, order)
 
     def item(self, *index: Any) -> Tracer:
+        if len(index) == 1 and isinstance(index[0], tuple):
+            index = index[0]
         if not index:
             if self.size != 1:
                 raise ShapeError("can only convert an array of size 1 to a Python scalar")

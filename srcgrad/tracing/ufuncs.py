@@ -348,8 +348,11 @@ def no_operand(ufunc: np.ufunc, left: Any, right: Any, other: Any) -> Any:
     Raises:
         UnsupportedError: it is one of Python's own that does not.
     """
-    if not isinstance(other, NO_OPERANDS) or ufunc in (np.equal, np.not_equal):
+    if not isinstance(other, NO_OPERANDS):
         return NotImplemented
+    if ufunc in (np.equal, np.not_equal):  # of an array, NumPy compares each element: no number is None or a text
+        array = right if left is other else left
+        return NotImplemented if array.scalar else np.full_like(array, ufunc is np.not_equal, dtype=bool)
     texts = [str(x.type) if isinstance(x, Tracer) else type(x).__name__ for x in (left, right)]
     raise UnsupportedError(f"unsupported operands of {ufunc.__name__}: {' and '.join(texts)}")
 

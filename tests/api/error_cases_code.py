@@ -94,6 +94,11 @@ def solve_of_no_square() -> Any:
     return sg.vjp(lambda x: np.linalg.solve(x, np.ones(2)), M)
 
 
+@case("RangeError", OverflowError, at="x + 300")
+def number_out_of_range() -> Any:
+    return sg.jit(lambda x: x + 300)(np.zeros(3, np.uint8))
+
+
 # --- axes and indices ------------------------------------------------------------------------------------------------
 @case("AxisError", ValueError, IndexError, at="np.sum(x, axis=2)")
 def sum_axis() -> Any:

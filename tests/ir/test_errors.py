@@ -39,6 +39,7 @@ PYTHON_BASES: dict[str, tuple[type[Exception], ...]] = {
     "NonFiniteError": (FloatingPointError,),
     "NonScalarOutputError": (TypeError,),
     "ParseError": (ValueError,),
+    "RangeError": (OverflowError,),
     "ShapeError": (ValueError,),
     "SrcgradError": (),
     "StructureError": (TypeError, ValueError),

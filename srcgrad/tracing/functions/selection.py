@@ -145,6 +145,10 @@ def clip(
     low = given(min, given(a_min, None))
     high = given(max, given(a_max, None))
     result = as_tracer(a)
+    if result.dtype.kind in "iu":  # a Python number at an end of the dtype's range or beyond it is no bound
+        ends = np.iinfo(result.dtype)
+        low = None if type(low) is int and low <= ends.min else low
+        high = None if type(high) is int and high >= ends.max else high
     dtype = result_dtype(*[part for part in (result, low, high) if part is not None])
     result = cast(result, dtype)
     if low is not None:
