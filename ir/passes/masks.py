@@ -60,8 +60,8 @@ def without_masks(function: Function, fired: list[Fired] | None = None) -> Funct
     ...     }
     ...   return %last
     ... }''')
-    >>> print(without_masks(function).results)
-    (True: bool[],)
+    >>> print(without_masks(function).operations[0].regions[0].results[1])
+    np.True_: bool[]
     """
     search = Search(function)
     known = search.true()

@@ -492,6 +492,8 @@ class ObjectAnalysis(Analysis):
             return
         if (is_distribution(value) and step.name in DETERMINED) or (is_logger(value) and step.name in LEVELS):
             return
+        if is_distribution(value):
+            raise scope.refuse(f"{name}.{step.name} may draw at each call", step)
         super().check_captured_attribute(value, name, step, scope)
 
     def settle(self) -> bool:

@@ -37,13 +37,8 @@ NAMESPACES: dict[str, Any] = {
 }
 
 SCIPY_FFT_WITHOUT_ARRAYS: dict[str, str] = {
-    "fftfreq": "frequencies of a size; the spacing multiplies them as any number does",
-    "rfftfreq": "frequencies of a size; the spacing multiplies them as any number does",
     "fht": "the logarithmic Hankel transform takes coefficients that SciPy keeps to itself",
     "ifht": "the logarithmic Hankel transform takes coefficients that SciPy keeps to itself",
-    "fhtoffset": "a number of two numbers",
-    "next_fast_len": "sizes are known while tracing",
-    "prev_fast_len": "sizes are known while tracing",
     "get_workers": "a setting of how work is done",
     "set_workers": "a setting of how work is done",
     "register_backend": "a setting of how work is done",
