@@ -314,6 +314,7 @@ def test_truth_values_of_python_are_counted_by_arithmetic() -> None:
         agrees(f, np.float64(number), "llvm")
 
 
+@pytest.mark.filterwarnings("ignore:Bitwise inversion:DeprecationWarning")
 @pytest.mark.parametrize("backend", ["numpy", "llvm"])
 @pytest.mark.parametrize(
     "factor",
