@@ -113,8 +113,8 @@ class Search:
         self.fresh = 0
         self.assumed: set[Value] = set()
         self.depth = 0
-        self.pending: set[Value] = set()
-        """Parameters of loops of which it is being shown that they are always True."""
+        self.pending: dict[Value, Place] = {}
+        """Parameters of loops, and where they are being shown to be True in all trips."""
         self.known_writes: dict[tuple[Value, Value, tuple[Region, ...]], list[Write] | None] = {}
 
     def true(self) -> list[Value]:
@@ -245,13 +245,14 @@ class Search:
         """Whether a carry is True at a place when a trip begins."""
         body = loop.regions[0]
         param, initial = body.params[1 + position], given(loop, position)
-        if param in self.pending:
-            return True
+        supposed = self.pending.get(param)
+        if supposed is not None:
+            return self.places.covers(supposed, place)
         writes = self.writes(body.results[position], param, (body,))
         if writes is None:  # another mask in each trip
             if any(self.places.inside(key.value, loop) for part in place for key in part.start.factors):
                 return False
-            with self.supposing(param), self.places.of_any_trip():
+            with self.supposing(param, place), self.places.of_any_trip():
                 return self.follow(initial, place) and self.follow(body.results[position], place)
         if any(self.meets(loop, write, place) for write in cleared(self.places, writes)):
             return False
@@ -263,12 +264,12 @@ class Search:
         return self.follow(initial, place)
 
     @contextmanager
-    def supposing(self, param: Value) -> Iterator[None]:
-        self.pending.add(param)
+    def supposing(self, param: Value, place: Place) -> Iterator[None]:
+        self.pending[param] = place
         try:
             yield
         finally:
-            self.pending.discard(param)
+            del self.pending[param]
 
     def result(self, loop: Operation, position: int, place: Place) -> bool:
         """Whether the last value of a carry is True at a place."""

@@ -1,7 +1,7 @@
 """Where in an array an index of a loop stands, and whether two such places meet, are one, or cover each other.
 
-Indices are linear in the numbers of the trips round them, as `Linear` sums; what else they hold counts as any number
-of its range. Whether places differ in all pairs of trips is the test of dependences between array accesses by bounds
+Indices are linear in the numbers of the trips round them, as a `Sum`; what else they hold counts as any number of its
+range. Whether places differ in all pairs of trips is the test of dependences between array accesses by bounds
 and by common divisors (Banerjee; Allen and Kennedy, *Optimizing Compilers for Modern Architectures*, chapter 3).
 """
 
@@ -15,10 +15,15 @@ from typing import Final, NamedTuple
 from srcgrad.ir.core import Literal, Operation, Region, Value
 from srcgrad.ir.passes.dead_control import given
 from srcgrad.ir.ranges import ranges_of
-from srcgrad.ir.types import ArrayType
+from srcgrad.ir.types import INT64, ArrayType
 
+COUNT: Final = ArrayType(INT64)
 Interval = tuple[float, float]
 EVERY: Final[Interval] = (-math.inf, math.inf)
+DEEPEST: Final = 8
+"""How many operations back an integer is looked into; what lies further back counts as any number."""
+MOST_TERMS: Final = 16
+"""The numbers that a sum depends on; with more it counts as any number, so that each takes a constant time."""
 
 
 class Key(NamedTuple):
@@ -84,6 +89,7 @@ class Places:
         """The operation, the region and the position of a parameter."""
         self.sums: dict[Value, Sum] = {}
         self.fixed: dict[Key, int] = {}
+        self.depth = 0
         self.visit(function, ())
 
     def visit(self, region: Region, outer: tuple[Operation, ...]) -> None:
@@ -124,18 +130,32 @@ class Places:
     # --- integers -----------------------------------------------------------------------------------------------------
 
     def sum(self, value: Value) -> Sum:
-        """What an integer of rank 0 is."""
+        """What an integer of rank 0 is; one of another dtype than int64, which may wrap round, is any number."""
         if isinstance(value, Literal):
             return Sum(int(value.value))
         found = self.sums.get(value)
-        if found is None:
-            found = self.sums[value] = self.sum_of_param(value) if value in self.home else self.sum_of_result(value)
+        if found is not None:
+            return found
+        if self.depth < DEEPEST and value.type == COUNT:
+            with self.deeper():
+                found = self.sum_of_param(value) if value in self.home else self.sum_of_result(value)
+        if found is None or len(found.factors) > MOST_TERMS:
+            found = Sum(0, {Key(value): 1})
+        self.sums[value] = found
         return found
 
-    def sum_of_result(self, value: Value) -> Sum:
-        operation, itself = value.producer, Sum(0, {Key(value): 1})
+    @contextmanager
+    def deeper(self) -> Iterator[None]:
+        self.depth += 1
+        try:
+            yield
+        finally:
+            self.depth -= 1
+
+    def sum_of_result(self, value: Value) -> Sum | None:
+        operation = value.producer
         if operation is None:
-            return itself
+            return None
         name, operands = operation.op.name, operation.operands
         if name in ("add", "sub"):
             return self.sum(operands[0]).plus(self.sum(operands[1]), 1 if name == "add" else -1)
@@ -146,22 +166,18 @@ class Places:
             for one, other in ((left, right), (right, left)):
                 if not one.factors:
                     return Sum(0).plus(other, one.constant)
-        return itself
+        return None
 
-    def sum_of_param(self, param: Value) -> Sum:
+    def sum_of_param(self, param: Value) -> Sum | None:
         operation, _, position = self.home[param]
-        itself = Sum(0, {Key(param): 1})
         if operation.op.name == "cond":
             return self.sum(operation.operands[1 + position])
-        if operation.op.name != "for" or position == 0:
-            return itself
+        if operation.op.name != "for" or position <= operation.attrs["carries"]:
+            return None
         found = given(operation, position - 1)
-        carries, body = operation.attrs["carries"], operation.regions[0]
-        if position - 1 < carries:
-            return itself
-        if position - 1 < carries + operation.attrs["consts"]:
+        if position <= operation.attrs["carries"] + operation.attrs["consts"]:
             return self.sum(found)
-        return self.element(found, body.params[0]) or itself
+        return self.element(found, operation.regions[0].params[0])
 
     def element(self, column: Value, index: Value) -> Sum | None:
         """An element of a column that an earlier loop gives: what its body has in the trip of the same number."""
@@ -186,7 +202,12 @@ class Places:
         known = self.fixed.get(key)
         if known is not None:
             return known, known
-        value = key.value
+        if not key.trip:
+            return self.range_in_trip(key.value)
+        with self.of_any_trip():  # what is known of this trip says nothing of another one
+            return self.range_in_trip(key.value)
+
+    def range_in_trip(self, value: Value) -> Interval:
         if value in self.home:
             operation, _, position = self.home[value]
             if operation.op.name != "for" or position:
@@ -197,8 +218,12 @@ class Places:
 
     def range_of_result(self, value: Value) -> Interval:
         operation = value.producer
-        if operation is None:
+        if operation is None or self.depth >= DEEPEST or value.type != COUNT:
             return EVERY
+        with self.deeper():
+            return self.range_of_operation(operation)
+
+    def range_of_operation(self, operation: Operation) -> Interval:
         name = operation.op.name
         if name in ("maximum", "minimum"):
             (low, high), (other_low, other_high) = map(self.range_of, operation.operands)
