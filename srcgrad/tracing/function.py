@@ -14,7 +14,7 @@ import numpy as np
 import srcgrad.ir.ops
 import srcgrad.tracing.functions
 import srcgrad.tracing.indexing
-import srcgrad.tracing.ufuncs  # noqa: F401  the rules register themselves
+import srcgrad.tracing.operators  # noqa: F401  the rules register themselves
 from srcgrad.boundary import from_outside
 from srcgrad.errors import DTypeError, LeakedTracerError, SrcgradError
 from srcgrad.ir.core import Function, Value

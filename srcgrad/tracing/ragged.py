@@ -20,10 +20,11 @@ import numpy as np
 from srcgrad.errors import DTypeError, ShapeError
 from srcgrad.tracing.affine import ZERO, Affine, affine_of
 from srcgrad.tracing.indexing import IndexView, Whole, Window, known_integer, normalise, stored, with_windows
+from srcgrad.tracing.operators import BINARY, COMPARE, UNARY
 from srcgrad.tracing.parts import Part
 from srcgrad.tracing.trace import Refused
 from srcgrad.tracing.tracer import Deferring, Tracer, as_tracer
-from srcgrad.tracing.ufuncs import BINARY, COMPARE, UNARY, call
+from srcgrad.tracing.ufuncs import call
 from srcgrad.tracing.views import View
 
 RULES: Final[dict[Any, Callable[..., Any]]] = {}

@@ -1,4 +1,4 @@
-"""NumPy ufuncs on traced arrays: promotion, broadcasting, ``out=``, ``where=``, ``reduce``, ``at``; the operators."""
+"""NumPy ufuncs on traced arrays: promotion, broadcasting, ``out=``, ``where=``, ``reduce``, ``at``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import importlib
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
-from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -18,11 +17,8 @@ from srcgrad.ir.types import BOOL, INT64, ArrayType, DType
 from srcgrad.tracing.affine import combined, decided
 from srcgrad.tracing.asked import library_function
 from srcgrad.tracing.comparing import COMPARISONS, compared_kinds, of_two_signs
-from srcgrad.tracing.doubts import require_number
-from srcgrad.tracing.jax_arrays import is_jax_array
-from srcgrad.tracing.magnitude import COUNTING, bounded, counted
+from srcgrad.tracing.magnitude import bounded
 from srcgrad.tracing.subclasses import array_of
-from srcgrad.tracing.trace import CURRENT
 from srcgrad.tracing.tracer import (
     FUNCTIONS,
     SEQUENCES,
@@ -279,160 +275,6 @@ def assign(target: Tracer, value: Any, where: Any = True, casting: str = "same_k
     value = broadcast_tracer(value, target.shape)
     target.write(cast_value(value.read(), target.dtype))
 
-
-# --- operators -------------------------------------------------------------------------------------------------------
-
-BINARY: dict[str, np.ufunc] = {
-    "add": np.add,
-    "sub": np.subtract,
-    "mul": np.multiply,
-    "truediv": np.true_divide,
-    "floordiv": np.floor_divide,
-    "mod": np.remainder,
-    "pow": np.power,
-    "matmul": np.matmul,
-    "and": np.bitwise_and,
-    "or": np.bitwise_or,
-    "xor": np.bitwise_xor,
-    "lshift": np.left_shift,
-    "rshift": np.right_shift,
-}
-COMPARE: dict[str, np.ufunc] = {
-    "lt": np.less,
-    "le": np.less_equal,
-    "gt": np.greater,
-    "ge": np.greater_equal,
-    "eq": np.equal,
-    "ne": np.not_equal,
-}
-UNARY: dict[str, np.ufunc] = {"neg": np.negative, "pos": np.positive, "abs": np.absolute, "invert": np.invert}
-
-
-def binary(ufunc: np.ufunc, left: Any, right: Any) -> Any:
-    """An operator: between Python numbers the result stays one."""
-    if ufunc is np.matmul and not isinstance(right, Deferring):
-        return FUNCTIONS[np.matmul](left, right)
-    for other in (left, right):
-        if not isinstance(other, Tracer) and not is_operand(other):
-            return no_operand(ufunc, left, right, other)
-    weak = is_weak(left) and is_weak(right)
-    if weak and ufunc in COUNTING:
-        left, right = counted(left), counted(right)
-    if ufunc is np.power and type(right) is int and not isinstance(left, int):
-        found = integer_power(left, right, weak)
-    else:
-        found = call(ufunc, left, right, weak=weak)
-    return in_a_try(ufunc, left, right, found) if weak and ufunc in FAILING else found
-
-
-FAILING = frozenset({np.true_divide, np.floor_divide, np.remainder, np.power})
-"""The operators that raise errors of arithmetic between Python's numbers."""
-
-
-def in_a_try(ufunc: np.ufunc, left: Any, right: Any, found: Any) -> Any:
-    """What an operator gives, where a ``try`` may handle what Python raises instead."""
-    trace = CURRENT.get()
-    if trace is None or not trace.catching:
-        return found
-    from srcgrad.tracing.conversion.arithmetic import of_operator  # which is built on the operators
-
-    return of_operator(ufunc, left, right, found)
-
-
-NO_OPERANDS = (str, bytes, type(None), dict, set, type, FunctionType)
-
-
-def no_operand(ufunc: np.ufunc, left: Any, right: Any, other: Any) -> Any:
-    """What an operator makes of an object that is no number: its class may know the operation.
-
-    Raises:
-        UnsupportedError: it is one of Python's own that does not.
-    """
-    if not isinstance(other, NO_OPERANDS):
-        return NotImplemented
-    if ufunc in (np.equal, np.not_equal):  # of an array, NumPy compares each element: no number is None or a text
-        array = right if left is other else left
-        return NotImplemented if array.scalar else np.full_like(array, ufunc is np.not_equal, dtype=bool)
-    texts = [str(x.type) if isinstance(x, Tracer) else type(x).__name__ for x in (left, right)]
-    raise UnsupportedError(f"unsupported operands of {ufunc.__name__}: {' and '.join(texts)}")
-
-
-def is_weak(x: Any) -> bool:
-    return x.weak if isinstance(x, Tracer) else type(x) in (bool, int, float, complex)
-
-
-def is_operand(x: Any) -> bool:
-    return isinstance(x, (bool, int, float, complex, np.generic, np.ndarray, list, tuple)) or is_jax_array(x)
-
-
-def integer_power(base: Tracer, exponent: int, weak: bool) -> Any:
-    """``x ** n`` for a Python int: exact at 0 to all orders, and defined for negative bases."""
-    if base.dtype.kind in "fc" and (abs(exponent) < 2**31):
-        return finished(emit("integer_pow", base, y=exponent), base.dtype, weak)
-    if exponent == 2 and base.dtype.kind == "b" and not base.scalar:  # which NumPy squares, in int8
-        return call(np.square, base)
-    return call(np.power, base, exponent, weak=weak)
-
-
-def in_place(ufunc: np.ufunc, target: Tracer, value: Any) -> Any:
-    """``x += y``: a new value for a scalar, a write for an array."""
-    require_number(target)
-    result = binary(ufunc, target, value)
-    if target.scalar or result is NotImplemented:
-        return result
-    if result.shape != target.shape:
-        raise ShapeError(f"non-broadcastable output operand with shape {target.shape}: the result has {result.shape}")
-    assign(target, result)
-    return target
-
-
-def install_operators() -> None:
-    """Give `Tracer` its operators: each is its ufunc."""
-
-    def forward(ufunc: np.ufunc) -> Callable[[Tracer, Any], Any]:
-        return lambda self, other: binary(ufunc, self, other)
-
-    def reflected(ufunc: np.ufunc) -> Callable[[Tracer, Any], Any]:
-        return lambda self, other: binary(ufunc, other, self)
-
-    def augmented(ufunc: np.ufunc) -> Callable[[Tracer, Any], Any]:
-        return lambda self, other: in_place(ufunc, self, other)
-
-    def unary(ufunc: np.ufunc) -> Callable[[Tracer], Any]:
-        return lambda self: call(ufunc, counted(self) if self.weak else self, weak=self.weak)
-
-    for name, ufunc in BINARY.items():
-        setattr(Tracer, f"__{name}__", forward(ufunc))
-        setattr(Tracer, f"__r{name}__", reflected(ufunc))
-        setattr(Tracer, f"__i{name}__", augmented(ufunc))
-    for name, ufunc in COMPARE.items():
-        setattr(Tracer, f"__{name}__", forward(ufunc))
-    for name, ufunc in UNARY.items():
-        setattr(Tracer, f"__{name}__", unary(ufunc))
-    others: dict[str, Callable[..., Any]] = {
-        "__divmod__": lambda self, other: (self // other, self % other),
-        "__rdivmod__": lambda self, other: (other // self, other % self),
-        "__round__": rounded,
-        "__array_ufunc__": array_ufunc,
-    }
-    for name, method in others.items():
-        setattr(Tracer, name, method)
-    Tracer.__hash__ = None  # type: ignore[assignment]
-
-
-def rounded(self: Tracer, digits: int | None = None) -> Any:
-    """The builtin ``round``: an integer without ``digits``."""
-    if digits is None:
-        if self.scalar:
-            from srcgrad.tracing.conversion.numbers import require_finite  # which is built on the operators
-
-            require_finite(self)
-        return np.rint(self).astype(np.int64)
-    result: Any = np.round(self, digits)
-    return from_value(result.read(), scalar=True, weak=True) if self.weak else result
-
-
-install_operators()
 
 ELEMENTWISE.update(
     {
