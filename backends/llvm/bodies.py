@@ -42,6 +42,7 @@ class _Row(NamedTuple):
     bases: Bases
     scalars: dict[int, Number]
     splats: dict[int, Number]
+    wide: dict[int, Number]
     divisors: dict[int, Divisor]
     """By statement, what is divided by in the loop."""
 
@@ -82,6 +83,8 @@ class Body(Folding):
         """By statement those that read columns of the same short rows; level 0 has no quick way to sort vectors."""
         self.divisors: dict[int, Divisor] = {}
         self.divided_by = divided_by(group, self.shape, emitter)
+        if self.shape.wide and (emitter.plain or self.columned or self.divided_by):
+            self.shape = self.shape._replace(unroll=1, wide=False)
         self.stores: dict[int, list[tuple[Store, ...]]] = {}
         """By statement what is written once that is there, one number or the two of a pair."""
         for stores in pairs_of(group.stores):
@@ -130,7 +133,7 @@ class Body(Folding):
             if position in self.slots:
                 self.store_slots(self.slots[position], self.beginning(self.inner_folds[position], self.lanes))
         if depth == self.rank - 1:
-            self.innermost([_Row(self.indices, self.bases, self.scalars, {}, {})])
+            self.innermost([_Row(self.indices, self.bases, self.scalars, {}, {}, {})])
         elif depth == self.rank - 2 and self.shape.rows > 1:
             if depth in self.blocked:
                 self.any_rows(self.spans[depth])
@@ -160,7 +163,7 @@ class Body(Folding):
             at = self.e.integer("add", index, row) if row else index
             self.indices, self.bases, self.scalars = [*outer, at], dict(known), dict(numbers)
             self.before(depth, depth)
-            rows.append(_Row(self.indices, self.bases, self.scalars, {}, {}))
+            rows.append(_Row(self.indices, self.bases, self.scalars, {}, {}, {}))
         self.innermost(rows)
         self.indices, self.bases, self.scalars = outer, known, numbers
         return carried
@@ -200,6 +203,8 @@ class Body(Folding):
             for number in self.used_inside() if row.scalars else ():
                 if number in row.scalars:
                     row.splats[number] = self.e.splat(row.scalars[number], lanes)
+                    if self.shape.wide:
+                        row.wide[number] = self.e.splat(row.scalars[number], 2 * lanes)
             for number in self.divided_by:
                 row.divisors[number] = prepared(self.e, self.operand(number, 1, row.scalars), lanes)
         states = self.flat([self.initial(row, fold) for row, fold in self.targets])
@@ -387,7 +392,17 @@ class Body(Folding):
         return self.loop(start, stop, block, flat, outer)
 
     # --- one trip ----------------------------------------------------------------------------------
+    def wide(self, index: Number, carried: list[Number]) -> list[Number]:
+        """Two vectors as one of twice the lanes, whose halves are registers: so is what accumulators have."""
+        half, lanes = len(carried) // 2, self.lanes
+        whole = [self.joined(low, high) for low, high in zip(carried[:half], carried[half:], strict=True)]
+        found = self.body(index, 2 * lanes, whole, None)
+        return [self.part(value, start, lanes) for start in (0, lanes) for value in found]
+
     def vectors(self, times: int) -> Trip:
+        if self.shape.wide and times == 2:
+            return self.wide
+
         def trip(index: Number, carried: list[Number]) -> list[Number]:
             found: list[Number] = []
             count = sum(self.widths)
@@ -425,7 +440,8 @@ class Body(Folding):
         for row, known in enumerate(self.rows):
             self.indices, self.bases, self.insides = known.indices, known.bases, {}
             self.divisors = known.divisors
-            values, stored = dict(known.scalars if lanes == 1 else known.splats) | same, set[Store]()
+            numbers = known.scalars if lanes == 1 else known.splats if lanes == self.lanes else known.wide
+            values, stored = dict(numbers) | same, set[Store]()
             for number in inside:
                 if number in values:
                     continue

@@ -302,6 +302,12 @@ class Folding(Access):
             )
         return Number(text, value.dtype, count)
 
+    def joined(self, low: Number, high: Number) -> Number:
+        """Two vectors as one of twice the lanes."""
+        order = ", ".join(f"i32 {k}" for k in range(2 * low.lanes))
+        text = f"shufflevector {low.type} {low.text}, {high.type} {high.text}, <{2 * low.lanes} x i32> <{order}>"
+        return Number(self.e.emit(text), low.dtype, 2 * low.lanes)
+
     def write_result(self, fold: Fold, value: Number) -> None:
         """One number to where the result is, or added to what is there."""
         place = self.base(fold.line, len(self.indices))

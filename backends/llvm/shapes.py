@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from srcgrad.backends.llvm import scalars
 from srcgrad.backends.llvm.emitter import DType
-from srcgrad.backends.llvm.loops import Group, Load
+from srcgrad.backends.llvm.loops import Compute, Group, Load
 from srcgrad.backends.llvm.planning import bytes_of
 from srcgrad.backends.llvm.target import Target
 from srcgrad.ir.core import Value
@@ -29,6 +29,15 @@ SHORT_ROWS: Final = range(256, 4097)
 once that are as short as this it fetches little, so their columns are added up at a third of the pace. Accumulators of
 longer rows leave the nearest cache, and those of shorter ones are as long as their rows."""
 
+WIDE: Final = range(30, 400)
+"""The costs of bodies that compute two vectors side by side; one function is too short, but for a few."""
+MEASURED: Final = 32
+"""The bytes of the registers with which it was measured to pay."""
+LONG: Final = frozenset({"arcsinh", "arctanh", "erf", "gammaln", "log1p", "tanh"})
+"""Functions that are long enough alone."""
+WORTH_WIDTH: Final = 1 << 12
+"""The points of a loop from which that is worth the time to write and generate it."""
+
 LONGEST_OF_SHORT: Final = 4
 """The elements of rows up to which all of them are read for columns of them."""
 
@@ -36,7 +45,8 @@ LONGEST_OF_SHORT: Final = 4
 class Shape(NamedTuple):
     """How a group's innermost loop is written: vectors, copies and rows a trip, and whether under masks throughout.
 
-    ``turned``: what is read in tiles; ``same``: what all rows share.
+    ``turned``: what is read in tiles; ``same``: what all rows share; ``wide``: two vectors are
+    one of twice the lanes.
     """
 
     lanes: int
@@ -45,6 +55,7 @@ class Shape(NamedTuple):
     heavy: bool
     turned: frozenset[int]
     same: frozenset[int]
+    wide: bool = False
 
 
 NUMBERS: Final = Shape(1, 1, 1, False, frozenset(), frozenset())
@@ -54,7 +65,8 @@ NUMBERS: Final = Shape(1, 1, 1, False, frozenset(), frozenset())
 def shape_of(group: Group, target: Target, partial: frozenset[int] = frozenset()) -> Shape:
     """The choice for a group; of the axes ``partial`` any part is run over."""
     rank = len(group.domain)
-    sizes = [_element_bytes(dtype) for dtype in group.measure().dtypes] or [1]
+    inside = {item.dtype for item, depth in zip(group.statements, group.depths(), strict=True) if depth == rank}
+    sizes = [_element_bytes(dtype) for dtype in inside or group.measure().dtypes] or [1]
     lanes = max(1, target.vector_bytes // max(sizes)) if rank else 1
     cost = group.cost()
     unroll = 1 if not rank else 4 if cost <= 10 else 2 if cost <= 24 and group.folds else 1
@@ -76,7 +88,27 @@ def shape_of(group: Group, target: Target, partial: frozenset[int] = frozenset()
             return Shape(lanes, 1, 1 if alone else min(ROWS, group.domain[-2]), False, frozenset(), same)
     size = group.domain[-1] if rank else 0
     heavy = target.masked and cost > HEAVY and unroll == 1 and size % lanes > 0 and rank - 1 not in partial
+    if unroll == 1 and _is_wide(group, target, lanes) and rank - 1 not in partial:
+        return Shape(lanes, 2, rows, False, turned, same, True)
     return Shape(lanes, unroll, rows, heavy, turned, same)
+
+
+def _is_wide(group: Group, target: Target, lanes: int) -> bool:
+    """Whether two vectors are computed side by side: LLVM makes two instructions of one on twice the lanes.
+
+    Most instructions of a function wait for the one before, and a processor looks ahead over about a hundred. Where
+    that is less than two trips, it finds half of what it could do at once. Code that is twice as long takes longer to
+    make, which short loops do not earn.
+    """
+    if target.vector_bytes != MEASURED or group.outlined or math.prod(group.domain) < WORTH_WIDTH:
+        return False
+    called = set[str]()
+    for item in group.statements:
+        if isinstance(item, Compute) and scalars.is_function(item.operation, item.function):
+            called.add(item.function or item.operation.op.name)
+    cost = group.cost()
+    enough = bool(called) if cost in WIDE else cost < WIDE.start and not LONG.isdisjoint(called)
+    return enough and group.domain[-1] >= 8 * lanes
 
 
 def beside(group: Group, target: Target) -> Shape:
