@@ -176,8 +176,13 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
         inside: Any = np.broadcast_to(values[0], places.shape)
     else:
         inside = between_nodes(places, nodes, values)
-    result = np.where(places < nodes[0], low, np.where(places > nodes[-1], high, inside))
-    result = cast(np.where(np.isnan(places), places, result), values.dtype)
+    return with_ends(places, inside, (nodes[0], low), (nodes[-1], high))
+
+
+def with_ends(places: Any, inside: Any, low: tuple[Any, Any], high: tuple[Any, Any]) -> Any:
+    """What is inside of the nodes, and beyond the first and the last of them, given with what is there."""
+    result = np.where(places < low[0], low[1], np.where(places > high[0], high[1], inside))
+    result = cast(np.where(np.isnan(places), places, result), inside.dtype)
     return scalar_if_rank0(result) if not places.ndim else result
 
 
@@ -196,10 +201,13 @@ def periodic(places: Any, nodes: Any, values: Any, period: Any) -> tuple[Any, An
 def between_nodes(places: Any, nodes: Any, values: Any) -> Any:
     """The line through the node before and the one after; where that is no number, what NumPy takes instead."""
     k = np.minimum(np.maximum(searchsorted(nodes, places, "right") - 1, 0), nodes.size - 2)
-    before, after = values[k], values[k + 1]
-    start, end = nodes[k], nodes[k + 1]
+    return on_line(places, (nodes[k], nodes[k + 1]), (values[k], values[k + 1]), places == nodes[-1])
+
+
+def on_line(places: Any, nodes: tuple[Any, Any], values: tuple[Any, Any], is_last: Any) -> Any:
+    """The line through two nodes. ``is_last``: where a place is the last node of all."""
+    (start, end), (before, after) = nodes, values
     slope = (after - before) / (end - start)
-    is_last = places == nodes[-1]
     line: Any = slope * (places - np.where(is_last, end, start)) + np.where(is_last, after, before)
     line = np.where(np.isnan(line) & is_last, after, line)
     line = np.where(np.isnan(line), slope * (places - end) + after, line)

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from srcgrad.tracing.affine import ZERO, Affine
-from srcgrad.tracing.functions.registry import require
+from srcgrad.tracing.functions.differences import on_line, with_ends
+from srcgrad.tracing.functions.registry import cast, require
 from srcgrad.tracing.parts import Part
-from srcgrad.tracing.ragged import METHODS, RULES, Extent, Ragged, aligned, elementwise, moved, refused
+from srcgrad.tracing.ragged import METHODS, RULES, Extent, Ragged, aligned, elementwise, moved, refused, whole
 from srcgrad.tracing.tracer import Tracer, as_tracer
 
 
@@ -369,8 +370,32 @@ def by_element_at(place: int, function: Any) -> None:
     rule(function)(of)
 
 
-for name, position in {"interp": 0, "polyval": 1, "digitize": 0, "searchsorted": 1}.items():
+for name, position in {"polyval": 1, "digitize": 0, "searchsorted": 1}.items():
     by_element_at(position, getattr(np, name))
+
+
+@rule(np.interp)
+def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
+    """Of places that are a part, or between nodes of which a part counts: those before it are below all places."""
+    if isinstance(x, Ragged) and not isinstance(xp, Ragged) and not isinstance(fp, Ragged):
+        return x.like(np.interp(x.base, xp, fp, left, right, period))
+    if any(isinstance(option, Ragged) for option in (x, left, right)) or period is not None:
+        raise refused("np.interp with these options of")
+    (nodes, values), extents = aligned([xp, fp])
+    extent = extents[0]
+    if len(extents) > 1 or nodes.shape != values.shape or not isinstance(extent, Extent) or extent.least() < 1:
+        raise refused("np.interp with nodes that are")
+    places, nodes = cast(x, np.float64), cast(nodes, np.float64)
+    values = cast(values, np.complex128 if values.dtype.kind == "c" else np.float64)
+    start, last = whole(extent.start), whole(extent.stop - 1)
+    index = np.arange(extent.size)
+    sorted_nodes = np.where(index < start, -np.inf, np.where(index > last, np.inf, nodes))
+    k: Any = np.minimum(np.maximum(np.searchsorted(sorted_nodes, places, "right") - 1, start), last - 1)
+    k = np.maximum(k, start)
+    after = np.minimum(k + 1, last)
+    inside = on_line(places, (nodes[k], nodes[after]), (values[k], values[after]), places == nodes[last])
+    low, high = (values[start] if left is None else left), (values[last] if right is None else right)
+    return with_ends(places, inside, (nodes[start], low), (nodes[last], high))
 
 
 @rule(np.select)
