@@ -53,6 +53,19 @@ def source_of(items: Sequence[Any]) -> Tracer | None:
     return viewed(items[0])
 
 
+def table_of(lists: Sequence[Any]) -> Tracer | None:
+    """The array that lists of lists are, row by row."""
+    if not lists or any(type(item) not in (list, tuple) for item in lists):
+        return None
+    found = []
+    for item in lists:
+        source = source_of(item) if item and isinstance(item[0], Tracer) else table_of(item)
+        if source is None:
+            return None
+        found.append(source)
+    return source_of(found)
+
+
 def columns_of(records: Sequence[Any]) -> list[Tracer] | None:
     """The arrays that records have at each of their places, where these are all rows of one array, in order."""
     if not records or any(type(record) not in (list, tuple) for record in records):

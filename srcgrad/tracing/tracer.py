@@ -552,8 +552,11 @@ def as_tracer(x: Any, dtype: Any = None) -> Tracer:
     if isinstance(x, Tracer):
         return x if dtype is None or x.dtype == dtype else x.astype(dtype)
     if isinstance(x, SEQUENCES) and contains_tracer(x):
-        from srcgrad.tracing.rows import columns_of  # which needs this module
+        from srcgrad.tracing.rows import columns_of, table_of  # which needs this module
 
+        table = table_of(x)
+        if table is not None:
+            return as_tracer(from_value(table.read()), dtype)
         columns = columns_of(x)
         rows = [as_tracer(item) for item in x] if columns is None else columns
         stacked: Tracer = FUNCTIONS[np.stack](rows)

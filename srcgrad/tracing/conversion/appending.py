@@ -18,7 +18,7 @@ from srcgrad.tracing.conversion.entries import Entries, only_filled, pairs_of
 from srcgrad.tracing.conversion.guarded import guard, require_guard
 from srcgrad.tracing.conversion.identity import containers_kept_elsewhere, held
 from srcgrad.tracing.conversion.places import by_trip, of_index
-from srcgrad.tracing.conversion.state import Kind, kind_of, tree_of
+from srcgrad.tracing.conversion.state import Kind, State, Undefined, kind_of, tree_of
 from srcgrad.tracing.pytree import TreeDef
 from srcgrad.tracing.rows import row, source_of
 from srcgrad.tracing.trace import Refused, Storage, Trace, current_trace
@@ -108,6 +108,8 @@ class Appending:
         self.buffered = 0
         """How many of a trip have any."""
         self.containers = self.lists
+        self.named: dict[int, tuple[int, int]] = {}
+        """The variables that hold a list which a trip appends: to which one, and the place from its end."""
         self.entries: list[Entries] = []
         """The dicts that get pairs, whose lists are among the others."""
         if given is None:
@@ -144,6 +146,31 @@ class Appending:
     def begin(self) -> None:
         """A trip begins."""
         self.sites, self.buffered = [], 0
+
+    def unnamed(self, state: State) -> None:
+        """Take the lists that a trip has appended from the variables that hold them too: ``row``, of ``rows``.
+
+        A trip that has not made another one must not read them. Behind the loop they are what was appended last.
+        """
+        self.named = {}
+        variables = list(state.get())
+        for cell in [cell for cell, x in enumerate(variables) if type(x) is list]:
+            for which, (x, count, guarded) in enumerate(zip(self.lists, self.start, self.guarded, strict=True)):
+                places = [k for k in range(count, len(x)) if x[k] is variables[cell]]
+                if len(places) == 1 and not guarded and not any(site.which == which for site in self.sites):
+                    self.named[cell] = which, places[0] - len(x)
+        for cell in self.named:
+            variables[cell] = Undefined(state.names[cell], "is a list that the trip before has appended to another one")
+        if self.named:
+            state.put(tuple(variables))
+
+    def name(self, state: State) -> None:
+        """Give the variables what was appended last."""
+        variables = list(state.get())
+        for cell, (which, place) in self.named.items():
+            variables[cell] = self.lists[which][place]
+        if self.named:
+            state.put(tuple(variables))
 
     def take(self, trace: Trace, index: Value | None, trips: int | None) -> None:
         """Note what a trip has added, and leave the last item in its place.

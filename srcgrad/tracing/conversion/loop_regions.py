@@ -201,6 +201,8 @@ class LoopRegion:
                 body(index)
             except Raised:
                 raise Refused("every trip of a loop raises an error") from None
+            if self.trips:
+                self.appending.unnamed(self.state)
             self.appending.take(trip.trace, trip.index, self.trips)
             for filled in self.arrays:
                 filled.end()
@@ -648,5 +650,6 @@ def for_region(
         loop.link_first(arrays)
         loop.link_shared(arrays, after)
         loop.appending.leave(arrays, last + 1)
+        loop.appending.name(state)
 
     attempted(make, state, label, appending, trips if isinstance(trips, int) else None, lenient)
