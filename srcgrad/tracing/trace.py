@@ -258,6 +258,8 @@ class Trace:
         """What stands for memory that rows of a column may share with each other: see `Appending.columns`."""
         self.loop: Any = None
         """The loop of which this is a trip."""
+        self.scope: Any = None
+        """The loops that were met while it was traced, or that loop: `conversion.rounds`."""
         self.under: tuple[Value, bool] | None = None
         """The parent's condition that this block runs under, and whether it holds there."""
         self.counter: Any = None

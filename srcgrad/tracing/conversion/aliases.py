@@ -336,6 +336,19 @@ class Memory:
             if isinstance(x, Tracer) and x.storage.doubt is not None and x.storage.doubt.memory:
                 self.doubts[x.storage.doubt] = None
 
+    def copy(self) -> Memory:
+        found = Memory()
+        for one, other in zip(found.tables(), self.tables(), strict=True):
+            one.update(other)
+        return found
+
+    def holds(self, other: Memory) -> bool:
+        """Whether all that another one has noted is noted here too."""
+        return all(there.keys() <= here.keys() for here, there in zip(self.tables(), other.tables(), strict=True))
+
+    def tables(self) -> tuple[dict[Any, None], ...]:
+        return self.dtypes, self.layouts, self.doubts, self.numbers
+
     def settle(self, result: Tracer, name: str) -> None:
         """Tell the array that stands for all of them what depends on the condition."""
         result.storage.decided = True

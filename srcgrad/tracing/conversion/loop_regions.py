@@ -15,7 +15,6 @@ from srcgrad.ir.core import Value
 from srcgrad.ir.opdef import REGISTRY
 from srcgrad.ir.types import INT64, ArrayType
 from srcgrad.tracing.conversion.aliases import (
-    TRUTH,
     Leaf,
     Shared,
     Sharing,
@@ -30,9 +29,9 @@ from srcgrad.tracing.conversion.carries import Carry, window_numbers
 from srcgrad.tracing.conversion.filled import Filled, Fills, growing
 from srcgrad.tracing.conversion.guarded import Grows
 from srcgrad.tracing.conversion.identity import changed, containers_kept_elsewhere, kept_elsewhere
-from srcgrad.tracing.conversion.items import index_of
 from srcgrad.tracing.conversion.marks import around, withdraw
 from srcgrad.tracing.conversion.moving import Moving, require_own, take_up
+from srcgrad.tracing.conversion.rounds import Beginning, Place, Scope, begin, keep, scope_of
 from srcgrad.tracing.conversion.state import (
     UNBOUND,
     UNSET,
@@ -57,8 +56,9 @@ from srcgrad.tracing.conversion.state import (
     truth,
     value_as,
 )
+from srcgrad.tracing.conversion.trips import Trip
 from srcgrad.tracing.rows import row
-from srcgrad.tracing.trace import Pending, Refused, Storage, Trace, current_trace
+from srcgrad.tracing.trace import Pending, Refused, Storage, current_trace
 from srcgrad.tracing.tracer import Tracer, from_value
 
 ROUNDS: Final = 12
@@ -69,64 +69,12 @@ NOTHING: Final[Mapping[Leaf, Tracer]] = {}
 COUNT: Final = Kind(ArrayType(INT64), True, True)
 
 
-class Trip:
-    """One tracing of a loop's test or body, with parameters for what is carried."""
-
-    def __init__(self, loop: LoopRegion, label: str, indexed: bool) -> None:
-        parent = current_trace()
-        self.trace = Trace(parent, False, f"{parent.name}: {label}", region=True)
-        self.trace.loop = loop
-        self.index = Value(ArrayType(INT64)) if indexed else None
-        self.params: dict[int, list[Value]] = {
-            cell: [Value(kind.type) for kind in carry.kinds] for cell, carry in loop.carries.items()
-        }
-        self.memory = {storage: Value(storage.value.type) for storage in loop.storages}
-        self.flags = [Value(TRUTH) for _ in loop.sharing.flags]
-        self.bound = [Value(TRUTH) for _ in loop.maybe]
-        self.early = {cell: Value(TRUTH) for cell in loop.unbound()}
-        """What is asked of variables that are unbound before the loop, if a trip reads them before it sets them."""
-        self.seeded = loop.start
-        self.trace.overlay.update(self.memory)
-        self.trace.tables += [loop.storages, self.memory]
-
-    def end(self) -> None:
-        """The trip's trace is over, and holds no memory any longer."""
-        self.trace.alive = False
-        self.trace.overlay.clear()
-
-    def front(self) -> list[Value]:
-        found = [] if self.index is None else [self.index]
-        params = (value for values in self.params.values() for value in values)
-        return [*found, *params, *self.memory.values(), *self.flags, *self.bound]
-
-    def read_early(self) -> list[int]:
-        """The variables that may be unbound where the trip reads them."""
-        read = {operand for operation in self.trace.builder.operations for operand in operation.operands}
-        return [cell for cell, flag in self.early.items() if flag in read]
-
-    def seed(self, loop: LoopRegion) -> Snapshot:
-        """The variables at the start of a trip."""
-        cells = loop.start.cells()
-        for cell in loop.lost:
-            cells[cell] = loop.undefined(cell)
-        with entered(self.trace):
-            trips = loop.trips
-            index = None if self.index is None or trips is None else index_of(self.index, trips)
-            for cell, carry in loop.carries.items():
-                cells[cell] = carry.at_start(self.params[cell], index)
-            for cell, flag in (*zip(loop.maybe, self.bound, strict=True), *self.early.items()):
-                cells[cell].storage.pending = Pending(loop.names[cell], flag, cell in loop.optional)
-            found = self.seeded = loop.state.rebuilt(loop.start, cells)
-            loop.sharing.link(loop.names, loop.leaves(found), self.flags)
-        return found
-
-
 class LoopRegion:
     """A loop becoming one operation."""
 
     def __init__(
         self, state: State, label: str, appending: Appending | None = None, arrays: Sequence[Filled] = (),
-        trips: int | None = None, lenient: bool = True,
+        trips: int | None = None, lenient: bool = True, place: Place | None = None, inner: Scope | None = None,
     ) -> None:  # fmt: skip
         """``arrays``: what stands for the lists of which a trip assigns items; ``trips``: how many, where known.
 
@@ -135,6 +83,7 @@ class LoopRegion:
         """
         self.state, self.lenient = state, lenient
         self.trips = trips
+        self.place, self.inner = place, Scope() if inner is None else inner
         self.label = label
         self.arrays = arrays
         for filled in arrays:
@@ -160,7 +109,41 @@ class LoopRegion:
 
     def settle(self, test: Callable[[], Any] | None, body: Callable[[Any], Any], rebinds: bool) -> Any:
         """Trace test and body until the carries are known; returns both trips, the predicate and the last values."""
+        scope = scope_of(current_trace())
+        found = self.settled_again(begin(self, scope), test, body, rebinds)
+        if found is None:
+            found = self.settled(test, body, rebinds)
+        keep(self, scope)
+        return found
+
+    def settled_again(
+        self, beginning: Beginning | None, test: Callable[[], Any] | None, body: Callable[[Any], Any], rebinds: bool
+    ) -> Any:
+        """`settle` with what the loop handed on when it was traced before; None where it is not that, or no more."""
+        if beginning is None:
+            return None
+        trace = current_trace()
+        wanted = [found.needed for found in around(trace)]
+        try:
+            found = self.settled(test, body, rebinds, False)
+            if beginning.needed(self, *found[1:]):
+                return found
+            found[1].end()
+            if found[0] is not None:
+                found[0][0].end()
+        except FAILURES:
+            for around_it, needed in zip(around(trace), wanted, strict=True):
+                around_it.needed = needed
+        self.clear()
+        return None
+
+    def settled(
+        self, test: Callable[[], Any] | None, body: Callable[[Any], Any], rebinds: bool, moving: bool = True
+    ) -> Any:
+        """`settle` from what is known to be carried. ``moving``: whether the first trip may be one as no other."""
+        said = len(current_trace().rolled)
         for number in range(ROUNDS):
+            del current_trace().rolled[said:]
             asked = None if test is None else self.trace_test(test)
             trip = Trip(self, f"the body of a {self.label}", test is None)
             if asked is not None:
@@ -173,7 +156,7 @@ class LoopRegion:
                 self.maybe += [cell for cell in dict.fromkeys(early) if cell not in self.maybe]
                 wider = self.widened(trip, seeded, after)
             except FAILURES:
-                if number or self.trips is None or not self.moves_first(body):
+                if number or not moving or self.trips is None or not self.moves_first(body):
                     raise
                 for trace, needed in zip(around(trip.trace), wanted, strict=True):
                     trace.needed = needed
@@ -184,6 +167,14 @@ class LoopRegion:
             if asked is not None:
                 asked[0].end()
         raise Refused(f"what a {self.label} hands from trip to trip does not settle")
+
+    def clear(self) -> None:
+        """Begin again with nothing carried."""
+        self.appending.restore()
+        self.appending.open()
+        for found in (self.carries, self.storages, self.maybe, self.optional, self.lost):
+            found.clear()
+        self.sharing = Sharing()
 
     def trace_body(
         self, trip: Trip, seeded: Snapshot, test: Callable[[], Any] | None, body: Callable[[Any], Any], index: Any
@@ -224,11 +215,7 @@ class LoopRegion:
         """
         if self.arrays:
             return False
-        self.appending.restore()
-        self.appending.open()
-        for found in (self.carries, self.storages, self.maybe, self.optional, self.lost):
-            found.clear()
-        self.sharing = Sharing()
+        self.clear()
         trip = Trip(self, f"the first trip of a {self.label}", True)
         seeded = trip.seed(self)
         try:
@@ -561,8 +548,9 @@ def attempted(
         dict(trace.lifted),
         dict(trace.overlay),
     )
+    place, inner = scope_of(trace).place(state), Scope()
     while True:
-        loop = LoopRegion(state, label, appending, arrays, trips, lenient)
+        loop = LoopRegion(state, label, appending, arrays, trips, lenient, place, inner)
         try:
             make(loop)
         except BaseException as error:
@@ -570,6 +558,7 @@ def attempted(
             if not isinstance(error, (Fills, Grows)) or error.owner is not loop:
                 raise
             withdraw(trace, mark, sites, lifted, overlay)
+            inner = loop.inner
             if isinstance(error, Grows):
                 loop.appending.watch(error.items)
                 appending = loop.appending

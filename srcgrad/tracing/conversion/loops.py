@@ -24,6 +24,7 @@ from srcgrad.tracing.conversion.lengths import Shapes, items_of_lengths, require
 from srcgrad.tracing.conversion.loop_regions import COUNT, FAILURES, for_region, while_region
 from srcgrad.tracing.conversion.marks import Mark, withdraw
 from srcgrad.tracing.conversion.numbers import UNROLLED, DynamicRange
+from srcgrad.tracing.conversion.rounds import scope_of
 from srcgrad.tracing.conversion.series import Series
 from srcgrad.tracing.conversion.state import (
     Inside,
@@ -362,7 +363,7 @@ class Outermost:
     ) -> bool:
         """Make the first trip, or all of them as one region; whether that is so."""
         try:
-            if self.begun(items, item, body):
+            if not self.was_region(items) and self.begun(items, item, body):
                 return False
             self.before.restore()
             self.mark.back()
@@ -373,6 +374,14 @@ class Outermost:
             return True
         body(item)
         return False
+
+    def was_region(self, items: Items) -> bool:
+        """Whether there was much to write out in the round before of a loop around it."""
+        state = self.before.state
+        assert isinstance(items.count, int)
+        if self.before.refused is not None or state is None:
+            return False
+        return scope_of(self.trace).was_region(state, items.count)
 
     def begun(self, items: Items, item: Any, body: Callable[[Any], Any]) -> bool:
         """Make the first trip; whether the others may be written out too, as far as it is known."""

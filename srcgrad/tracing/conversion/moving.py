@@ -24,7 +24,8 @@ from srcgrad.tracing.trace import Refused, Storage
 from srcgrad.tracing.tracer import Tracer, as_tracer, from_value
 
 if TYPE_CHECKING:
-    from srcgrad.tracing.conversion.loop_regions import LoopRegion, Trip
+    from srcgrad.tracing.conversion.loop_regions import LoopRegion
+    from srcgrad.tracing.conversion.trips import Trip
 
 
 class Along:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import types
+import weakref
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -273,7 +274,10 @@ class State:
         visible: Callable[[], tuple[Any, ...]],
     ) -> None:  # fmt: skip
         self.get, self.put, self.names = get, put, names
-        self.containers = reachable([*get(), *visible()])
+        read = visible()
+        self.containers = reachable([*get(), *read])
+        self.arrays = [weakref.ref(x.storage) if isinstance(x, Tracer) and not x.scalar else None for x in read]
+        """The memory of the arrays among what it only reads."""
         current_trace().states.add(self)
 
     def capture(self) -> Snapshot:
