@@ -173,6 +173,18 @@ def appended(x: Any) -> Any:
     return total + np.sum(np.array(log["x"])[::3])
 
 
+@converted("`row = []`, filled by a loop inside, then `rows.append(row)`")
+def rows_of_a_table(x: Any) -> Any:
+    rows = []
+    for i in range(20):
+        row = []
+        for j in range(18):
+            row.append(np.sin(x[0] * i) + x[1] * j)
+        rows.append(row)
+    row[0] = x[2]
+    return np.mean(np.array(rows) ** 2)
+
+
 @converted("`states.append(h)` in some trips, which the number of the trip says: `if k % 100 == 0:`")
 def appended_sometimes(x: Any) -> Any:
     states, y = [], x

@@ -259,3 +259,18 @@ def test_a_region_of_short_loops_is_tried_once(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(loops.Outermost, "begun", counted)
     lower(sg.jit(f), (POINT,), {})
     assert len(tried) <= 9
+
+
+def test_a_loop_begins_in_vain_once(monkeypatch: pytest.MonkeyPatch, trips: list[str]) -> None:
+    def f(x: Any) -> Any:
+        total = 0.0
+        for a in range(17):
+            for b in range(18):
+                for c in range(19):
+                    total = total + np.sin(x[0] * a + b) * c
+        return total * 1e-3
+
+    monkeypatch.setattr(rounds.Beginning, "needed", lambda *args: False)
+    lower(sg.jit(f), (POINT,), {})
+    assert len(trips) <= 30
+    check(f)

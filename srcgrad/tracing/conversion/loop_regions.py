@@ -135,6 +135,7 @@ class LoopRegion:
             for around_it, needed in zip(around(trace), wanted, strict=True):
                 around_it.needed = needed
         self.clear()
+        scope_of(trace).vain.add(beginning.source)
         return None
 
     def settled(

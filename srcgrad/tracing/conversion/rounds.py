@@ -51,6 +51,8 @@ class Scope:
         self.met: Counter[CodeType] = Counter()
         self.found: dict[Place, Settled] = {}
         self.last: dict[CodeType, Settled] = {}
+        self.vain: set[Place | CodeType] = set()
+        """What loops have begun with in vain, and do not begin with again."""
 
     def begin(self) -> None:
         """A trip begins, which meets them anew."""
@@ -190,8 +192,9 @@ def memory_of(loop: LoopRegion) -> dict[Storage, Leaf]:
 class Beginning:
     """What one loop begins with."""
 
-    def __init__(self, loop: LoopRegion) -> None:
+    def __init__(self, loop: LoopRegion, source: Place | CodeType) -> None:
         self.carries, self.storages = list(loop.carries), list(loop.storages)
+        self.source = source
 
     def needed(self, loop: LoopRegion, trip: Trip, after: Snapshot) -> bool:
         """Whether the loop hands all of it on, and as what, by what its start and its last trip say alone."""
@@ -211,6 +214,8 @@ def is_least(carry: Carry, start: Any, end: Any) -> bool:
     """Whether a carry holds these values and no more."""
     firsts = [] if isinstance(start, Marker) else tree_of(start)[0]
     lasts = tree_of(end)[0]
+    if len(lasts) != len(carry.kinds):
+        return False
     for k, (kind, memory) in enumerate(zip(carry.kinds, carry.memory, strict=True)):
         fresh, found = Memory(), kind_beneath(lasts[k])
         fresh.note(lasts[k])
@@ -231,12 +236,14 @@ def begin(loop: LoopRegion, scope: Scope) -> Beginning | None:
     known = scope.found.get(loop.place)
     if known is not None:
         loop.inner = known.inner
-        return Beginning(loop) if known.begin(loop, False) else None
-    other = scope.last.get(loop.place[0])
-    if other is None or not other.begin(loop, True):
+        begins = loop.place not in scope.vain and known.begin(loop, False)
+        return Beginning(loop, loop.place) if begins else None
+    code = loop.place[0]
+    other = scope.last.get(code)
+    if other is None or code in scope.vain or not other.begin(loop, True):
         return None
     loop.inner = other.inner
-    return Beginning(loop)
+    return Beginning(loop, code)
 
 
 def keep(loop: LoopRegion, scope: Scope) -> None:
