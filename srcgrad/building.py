@@ -29,6 +29,7 @@ from srcgrad.tracing.conversion.calls import run_converted
 from srcgrad.tracing.conversion.convert import is_user_function
 from srcgrad.tracing.conversion.effects import may_raise
 from srcgrad.tracing.conversion.state import MustRetrace
+from srcgrad.tracing.conversion.trust import require_timely
 from srcgrad.tracing.function import LeafSpec, Traced, as_array, leaf_spec, trace_function
 from srcgrad.tracing.guards import Guide
 from srcgrad.tracing.jax_arrays import (
@@ -142,6 +143,10 @@ class Building(ABC):
         """Whether the function itself is to raise this error of the user's, once it has done what comes before."""
         return False
 
+    def makes_calls_again(self) -> bool:
+        """Whether a call may be made in another way where its program says that it is not for such calls."""
+        return True
+
     # --- programs -----------------------------------------------------------------------------------
     def make_program(
         self, key: Hashable, captures: Known, hidden: Sequence[Any], aliases: AliasPattern | None, job: Job, way: Way
@@ -160,7 +165,7 @@ class Building(ABC):
         numbers = [None] * sum(spec is not None for spec in specs)
         try:
             with without_gc():
-                traced = self.trace(job, leaves, specs, False, numbers, rebuilt, way.converted)
+                traced = self.trace(job, leaves, specs, False, numbers, rebuilt, way.converted, trusting=True)
                 if not way.converted and any(map(may_raise, traced.function.operations)):
                     require_no_handlers(self.f, captures)
                 built = self.build_checked(traced, job, specs)
@@ -238,6 +243,7 @@ class Building(ABC):
         guide: Guide | None = None,
         origins: Sequence[Value] = (),
         roots: Sequence[Any] = (),
+        trusting: bool = False,
     ) -> Traced:
         count = len(job.leaves)
         watcher = Watcher(job.treedef) if self.writes_back else None
@@ -253,6 +259,7 @@ class Building(ABC):
         return trace_function(
             call, leaves, specs, names, name=self.name, concrete=concrete, numbers=numbers, watcher=watcher,
             converting=converting, guide=guide, origins=origins, roots=roots,
+            trusting=trusting and self.makes_calls_again(),
         )  # fmt: skip
 
     def build_checked(self, traced: Traced, job: Job, specs: Sequence[LeafSpec | None]) -> Built:
@@ -264,7 +271,9 @@ class Building(ABC):
         flags += [False] * (len(traced.function.params) - len(flags))
         if READABLE.get():
             name_assignments(traced.function)
-        return self.build(traced._replace(function=prepared(traced.function)), job, tuple(flags))
+        built = self.build(traced._replace(function=prepared(traced.function)), job, tuple(flags))
+        require_timely(built.function)
+        return built
 
     # --- without a program --------------------------------------------------------------------------
     def retrace(

@@ -32,6 +32,7 @@ from srcgrad.cache import Known, Trivial
 from srcgrad.compiler import DEFAULT
 from srcgrad.directional import Pushed, has_tangent
 from srcgrad.front_guards import FUNCTION, Guards, UnknownGuard
+from srcgrad.ir.ops.effects import is_unforeseen
 from srcgrad.tracing.function import as_array
 from srcgrad.tracing.pytree import TreeDef, record_fields
 from srcgrad.tracing.trace import ACTIVE
@@ -111,7 +112,9 @@ TABLES: Final = layout.member_offset(Transformed.tables) if layout.KNOWN else 0
 
 
 def failed(transformed: Transformed, error: BaseException) -> None:
-    """Raise what leaves a call in which a program raised this."""
+    """Raise what leaves a call in which a program raised this; return where the call is to be made again."""
+    if is_unforeseen(error):
+        return
     shown = transformed.reported(error) if isinstance(error, Exception) else None
     if shown is None:
         raise error

@@ -198,7 +198,7 @@ def one_program(transformed: Transformed, job: Job, verdict: Verdict, way: Way) 
     if captures is not None:
         rebuilt = transformed.rebuilding(captures, verdict.aliases, hidden, len(job.leaves))
     numbers = [None] * sum(spec is not None for spec in specs)
-    traced = transformed.trace(job, leaves, specs, False, numbers, rebuilt, way.converted)
+    traced = transformed.trace(job, leaves, specs, False, numbers, rebuilt, way.converted, trusting=True)
     if not way.converted and captures is not None and any(map(may_raise, traced.function.operations)):
         require_no_handlers(transformed.f, captures)
     names, origins = named_inputs(transformed, job, captures)

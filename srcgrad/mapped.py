@@ -373,6 +373,9 @@ class Jit(Transformed):
     def takes_paths(self) -> bool:
         return not self.strict
 
+    def makes_calls_again(self) -> bool:
+        return not self.strict and self.donate_argnums == ()
+
     def warn_retrace(self, reason: str) -> None:
         if self.strict:
             raise ArgumentError(

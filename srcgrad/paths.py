@@ -11,12 +11,13 @@ import dis
 import types
 import weakref
 from collections.abc import Hashable, Iterator, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from srcgrad.boundary import from_outside, is_fault
-from srcgrad.cache import PROGRAMS, Known, Trivial, code_of, find_captures
+from srcgrad.boundary import Changed, from_outside, is_fault
+from srcgrad.cache import PROGRAMS, Known, Trivial, code_of, find_captures, watching
 from srcgrad.compiler import Runner, backend_name, compiled
 from srcgrad.errors import SrcgradError
 from srcgrad.ir.collector import without_gc
@@ -140,7 +141,7 @@ def entries(transformed: Transformed, job: Job, ways: Sequence[Way]) -> Iterator
             continue
         if argument_reason(captures, job.leaves, job.treedef) is not None:
             continue
-        key = ("paths", transformed.program_key(captures, hidden, aliases, job, way))
+        key = ("paths", way.trusting, transformed.program_key(captures, hidden, aliases, job, way))
         paths = PROGRAMS.get(key)
         yield Entry(way, captures, hidden, aliases, paths or Paths(), key)
 
@@ -191,6 +192,20 @@ def run_path(transformed: Transformed, job: Job, ways: Sequence[Way]) -> Any:
     for entry in known:
         entry.paths.missed += 1
     return NO_PATH
+
+
+def run_failing(transformed: Transformed, job: Job, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The result of a call in which something fails in a ``try``: by a path that asks what does, or traced again."""
+    ways = [way._replace(trusting=False) for way in transformed.ways()]
+    result = NO_PATH
+    if not transformed.writes_back:  # or else the function itself is as fast
+        with suppress(Changed):
+            result = watching(transformed.f, lambda: run_path(transformed, job, ways))
+    if result is not NO_PATH:
+        return result
+    transformed.learned.failing += 1
+    few = transformed.learned.failing <= LIMIT
+    return transformed.retrace(job, args, kwargs, "something fails in a try at many calls, which have no program", few)
 
 
 def shortcut(transformed: Transformed, args: tuple[Any, ...], job: Job, verdicts: Sequence[Verdict]) -> None:
@@ -313,7 +328,9 @@ def trace_path(
     guide = Guide(inputs_of(job, entry.hidden))
     numbers = [None] * len(guide.numbers)
     try:
-        traced = transformed.trace(job, leaves, specs, False, numbers, rebuilt, entry.way.converted, guide=guide)
+        traced = transformed.trace(
+            job, leaves, specs, False, numbers, rebuilt, entry.way.converted, guide=guide, trusting=entry.way.trusting
+        )
     finally:
         guide.close()
     return traced, guide.guards, specs

@@ -28,6 +28,7 @@ from srcgrad.cache import PROGRAMS, Known, code_of, find_captures, learned, the_
 from srcgrad.compiler import Runner, backend_name, inlined
 from srcgrad.errors import ArgumentError, SrcgradError, UnsupportedError
 from srcgrad.ir.errors import prune_traceback
+from srcgrad.ir.ops.effects import is_unforeseen
 from srcgrad.signatures import UNKEYED, leaf_key, plain_key
 from srcgrad.tracing.aliasing import AliasPattern
 from srcgrad.tracing.capture import Uncacheable
@@ -189,6 +190,20 @@ class Transformed(VectorCalled, Building):  # type: ignore[misc]
                         return program.finish(direct(*args), program.stages)
                     return program.finish(program.run([as_array(argument) for argument in args]), program.stages)
             return self.dispatch(self.job(args, kwargs), args, kwargs)
+        except Exception as error:
+            if not is_unforeseen(error):
+                shown = self.reported(error)
+                if shown is None:
+                    raise
+                raise shown from shown.__cause__
+        return self.made_again(args, kwargs)
+
+    def made_again(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """What a call gives in which something fails in a ``try``, as its program has said."""
+        from srcgrad.paths import run_failing  # which is written with this module
+
+        try:
+            return run_failing(self, self.job(args, kwargs), args, kwargs)
         except Exception as error:
             shown = self.reported(error)
             if shown is None:

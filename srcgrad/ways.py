@@ -42,6 +42,8 @@ class Way(NamedTuple):
 
     converted: bool
     floats_static: bool
+    trusting: bool = True
+    """Whether a program may be for calls alone in which nothing fails in a ``try``."""
 
 
 class Verdict(NamedTuple):

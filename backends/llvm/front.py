@@ -336,7 +336,9 @@ class Place(NamedTuple):
     active: list[None]
     """Nothing is in progress while this is empty."""
     failed: Callable[[Any, BaseException], Any]
-    """What is called with the object and the exception where a program raised one: it raises what the caller gets."""
+    """What is called with the object and the exception where a program raised one: it raises what the caller gets, or
+    returns where the class is to make the call.
+    """
 
 
 def is_native(program: Any) -> bool:

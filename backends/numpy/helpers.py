@@ -97,7 +97,7 @@ def check(predicate: Any, message: str, kind: str) -> None:
     """Raise the error named ``kind`` unless every element of ``predicate`` is true."""
     import builtins
 
-    if not np.all(predicate):
+    if not (predicate if type(predicate) is np.bool_ else np.all(predicate)):  # np.all takes three times as long
         raise getattr(np.linalg if kind == "LinAlgError" else builtins, kind)(message)
 
 

@@ -42,6 +42,15 @@ ERROR_KINDS: Final = (
 """The errors that a ``check`` can raise: ``numpy.linalg.LinAlgError`` and those of Python."""
 
 
+UNFORESEEN: Final = "something has failed in a try, and this program is for calls in which nothing does"
+"""The message of a ``RuntimeError`` that is none of the user's: the call is to be made in another way."""
+
+
+def is_unforeseen(error: BaseException) -> bool:
+    """Whether a program says so that this call is none of those which it is for."""
+    return type(error) is RuntimeError and error.args == (UNFORESEEN,)
+
+
 class SeveralResults(NonDifferentiable, abstract=True):
     """An op with any number of results but one."""
 

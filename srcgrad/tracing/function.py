@@ -153,6 +153,7 @@ def trace_function(
     guide: Guide | None = None,
     origins: Sequence[Value] = (),
     roots: Sequence[Any] = (),
+    trusting: bool = False,
 ) -> Traced:
     """Trace ``call``, which takes the list of leaves with the traced ones replaced by tracers.
 
@@ -160,12 +161,14 @@ def trace_function(
     changed inputs, and before them of what is put into containers, are results; ``converting``: user functions are
     converted when they are called, here and in the traces inside.
     ``guide``: what answers the questions of one path; ``origins``: the values of the trace around this one that the
-    parameters stand for; ``roots``: what leads to the objects of the caller's that the function may leave values in.
+    parameters stand for; ``roots``: what leads to the objects of the caller's that the function may leave values in;
+    ``trusting``: the program may say that a call is to be made in another way, since something fails in a ``try``.
     """
     parent = CURRENT.get()
     trace = Trace(parent, concrete, name)
     trace.converting |= converting
     trace.guide = guide
+    trace.trusting |= trusting
     with tracing(trace), settling(roots):
         given = list(leaves)
         storages = []

@@ -225,20 +225,6 @@ def factorials(x: Any) -> Any:
     return y / product
 
 
-@several("a `try` around a loop with a traced end that may fail", "an error inside a try depends on a traced value")
-def in_the_loop(x: Any) -> Any:
-    y, n = abs(x[0]) + 0.1, 0
-    try:
-        while y < 5:
-            y = y * 2
-            if n > 3:
-                raise ValueError
-            n += 1
-    except ValueError:
-        y = y * x[1]
-    return y
-
-
 @on_the_page
 def test_the_rows_of_a_program_for_each_path_are_tested() -> None:
     assert table("A program for each path") == {row: reason for row, (_, reason) in BY_PATHS.items()}

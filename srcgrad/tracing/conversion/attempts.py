@@ -15,16 +15,21 @@ from typing import Any, Final
 import numpy as np
 
 from srcgrad.boundary import from_outside
-from srcgrad.ir.core import Attrs, Value
+from srcgrad.ir.core import Attrs, Operation, Value
 from srcgrad.ir.opdef import Op
 from srcgrad.tracing.conversion.branches import if_
 from srcgrad.tracing.conversion.effects import fail_if, may_raise, raised_again
-from srcgrad.tracing.conversion.state import Inside, MustRetrace, Passing, Snapshot, State, has_effects
-from srcgrad.tracing.trace import CURRENT, Noted, Refused, Trace, current_trace
+from srcgrad.tracing.conversion.marks import Mark
+from srcgrad.tracing.conversion.state import Inside, MustRetrace, Passing, Snapshot, State
+from srcgrad.tracing.conversion.trust import acts, emit_trust, is_untimely, may_trust
+from srcgrad.tracing.trace import CURRENT, Noted, Refused, Trace, current_span, current_trace
 from srcgrad.tracing.tracer import Tracer, emit, from_value
 
 MOST_QUESTIONS: Final = 16
 """How many questions of one ``try`` are answered in one program, one within the other."""
+
+
+INSIDE: Final = "an error inside a try depends on a traced value, in a loop or another function"
 
 
 class Question(Passing):
@@ -38,11 +43,17 @@ class Question(Passing):
 class Attempt:
     """One run of a ``try``; a context manager around its body."""
 
-    def __init__(self, trace: Trace, answers: tuple[bool, ...], kinds: tuple[type[BaseException], ...]) -> None:
+    def __init__(
+        self, trace: Trace, answers: tuple[bool, ...], kinds: tuple[type[BaseException], ...], trusting: bool = False
+    ) -> None:
         self.trace = trace
         self.catching = Catching(trace, kinds)
         self.answers = answers
+        self.trusting = trusting
+        """Whether it is taken that nothing fails: see `trust`."""
         self.asked = 0
+        self.inside = False
+        """Whether something was asked in a block inside of the body, which no other run can answer."""
         self.raised: list[BaseException] = []
         """The errors raised in the body on behalf of the program."""
         self.start = 0
@@ -54,6 +65,16 @@ class Attempt:
         if self.asked > len(self.answers):
             raise Question(self, condition)
         return self.answers[self.asked - 1]
+
+    def trust(self, condition: Tracer, fails: bool) -> None:
+        """Take it that the condition is not what something fails with."""
+        self.asked += 1
+        self.inside = self.inside or current_trace() is not self.trace
+        emit_trust(condition, fails)
+
+    def begins_anew(self) -> bool:
+        """Whether the ``try`` will be run as one in which nothing fails, where this run cannot go on."""
+        return not self.trusting and not self.answers and may_trust(self.trace)
 
     def __enter__(self) -> None:
         trace = self.trace
@@ -70,8 +91,17 @@ class Attempt:
         if isinstance(error, Passing) or (error is not None and from_outside(error)):
             return
         for operation in trace.builder.operations[self.start :]:
-            if may_raise(operation) and not all(result in trace.cleared for result in operation.results):
+            if is_open(operation, trace.cleared, False):
                 raise MustRetrace("a try holds operations that may fail when the program runs")
+
+
+def is_open(operation: Operation, cleared: set[Value], inside: bool) -> bool:
+    """Whether an operation may raise an error that nothing has been asked of. ``inside``: of a block in the body."""
+    if operation.regions:
+        return any(is_open(inner, cleared, True) for region in operation.regions for inner in region.operations)
+    if not may_raise(operation):
+        return False
+    return (inside and not operation.results) or not all(result in cleared for result in operation.results)
 
 
 class Catching:
@@ -146,7 +176,7 @@ class Before:
         trace = self.trace
         if self.refused is not None:
             raise Refused(f"an error inside a try depends on a traced value, and {self.refused.message}")
-        if has_effects(trace.builder.operations[self.mark :]):
+        if any(map(acts, trace.builder.operations[self.mark :])):
             raise MustRetrace("a try has an effect before it may fail")
         self.restore()
 
@@ -198,22 +228,43 @@ def explore(
 ) -> None:
     """Run a ``try`` with the answers to its first questions; where there are more, in the branches of an ``if``."""
     trace = current_trace()
-    here = Attempt(trace, answers, kinds)
     before = Before(trace, get, put, names, visible)
     try:
-        run(here)
+        condition = asked_in(Attempt(trace, answers, kinds), run, before)
+    finally:
+        before.end()
+    if condition is None:
         return
+
+    def branch(answer: bool) -> Callable[[], None]:
+        return lambda: explore((*answers, answer), run, kinds, get, put, names, visible)
+
+    if_(condition, branch(True), branch(False), get, put, names, visible)
+
+
+def asked_in(here: Attempt, run: Callable[[Any], None], before: Before) -> Tracer | None:
+    """The first question of a ``try`` that has no answer, of which nothing is done then; None where it is done."""
+    try:
+        run(here)
+        return None
     except Question as question:
         if question.attempt is not here:
             raise
-        if len(answers) >= MOST_QUESTIONS:
+        if here.trusting:
+            raise Untrusted from None
+        if len(here.answers) >= MOST_QUESTIONS:
             raise Refused("a try may fail in more than 16 ways, depending on traced values") from None
         before.undo()
         condition = question.condition
     except Inside as inside:
         if inside.attempt is not here:
             raise
-        raise Refused("an error inside a try depends on a traced value, in a loop or another function") from None
+        if here.trusting:
+            raise Untrusted from None
+        if not here.begins_anew():
+            raise Refused(INSIDE) from None
+        before.undo()
+        condition = None
     except Exception as error:
         if not any(error is known for known in here.raised):
             raise
@@ -221,13 +272,38 @@ def explore(
         if found is error:
             raise
         raise found from None
-    finally:
-        before.end()
+    if here.begins_anew() and trusted(here, run, before):
+        return None
+    if condition is None:
+        raise Refused(INSIDE)
+    return condition
 
-    def branch(answer: bool) -> Callable[[], None]:
-        return lambda: explore((*answers, answer), run, kinds, get, put, names, visible)
 
-    if_(condition, branch(True), branch(False), get, put, names, visible)
+class Untrusted(Passing):
+    """What is certain to fail in a ``try`` is met in a run that takes it that nothing does."""
+
+
+def trusted(asking: Attempt, run: Callable[[Any], None], before: Before) -> bool:
+    """Run a ``try`` as one in which nothing fails; nothing is done where it has few questions, which are answered."""
+    trace = asking.trace
+    mark, said = Mark(trace), len(trace.rolled)
+    here = Attempt(trace, (), asking.catching.kinds, trusting=True)
+    try:
+        asked_in(here, run, before)
+        kept = here.asked > MOST_QUESTIONS or here.inside
+    except (Untrusted, Refused):
+        kept = False
+    if kept and not is_untimely(trace.builder.operations[mark.operations :], False)[0]:
+        place = current_span()
+        where = "" if place is None else f" at {place.label()}"
+        trace.rolled.append(
+            f"the try{where}: this program is for calls in which nothing fails there, others have paths"
+        )
+        return True
+    before.restore()
+    mark.back()
+    del trace.rolled[said:]
+    return False
 
 
 # --- operations that fail -------------------------------------------------------------------------

@@ -348,7 +348,7 @@ def if_(
         state.restore(before)
         if first.error is not None or second.error is not None:
             take_back()
-            taken = answered(from_value(condition, scalar=True))
+            taken = answered(from_value(condition, scalar=True), fails_where(first, second))
             if taken is None:
                 raising(condition, first, second, then, orelse)
         else:
@@ -361,6 +361,13 @@ def if_(
         second.end()
     if taken is not None:  # in the body of a try, which runs once for each answer
         (then if taken else orelse)()
+
+
+def fails_where(first: Block, second: Block) -> bool | None:
+    """The truth value of the condition with which something fails; None where both blocks fail, or one may."""
+    if isinstance(first.error, Inside) or (first.error is not None and second.error is not None):
+        return None
+    return first.error is not None
 
 
 def raising(condition: Value, first: Block, second: Block, then: Callable[[], Any], orelse: Callable[[], Any]) -> None:

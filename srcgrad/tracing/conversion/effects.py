@@ -15,6 +15,7 @@ from srcgrad.ir.opdef import REGISTRY
 from srcgrad.ir.ops.effects import ERROR_KINDS
 from srcgrad.ir.types import BOOL
 from srcgrad.tracing.conversion.state import Inside, Raised, truth, unknown
+from srcgrad.tracing.conversion.trust import is_trust
 from srcgrad.tracing.trace import CURRENT, RaisingSite, current_span, current_trace
 from srcgrad.tracing.tracer import Tracer, as_tracer, cast_value
 
@@ -29,8 +30,10 @@ def innermost_attempt() -> Any:
     return None
 
 
-def answered(condition: Tracer) -> bool | None:
-    """Whether a condition under which something fails is to hold in this run of a ``try``; None outside of any.
+def answered(condition: Tracer, fails: bool | None) -> bool | None:
+    """Whether a condition is to hold in this run of a ``try``; None outside of any.
+
+    ``fails``: where it has this truth value something fails; None: whatever it is.
 
     Raises:
         Inside: this is a block on another condition, inside of the body.
@@ -38,6 +41,9 @@ def answered(condition: Tracer) -> bool | None:
     attempt = innermost_attempt()
     if attempt is None:
         return None
+    if attempt.trusting and fails is not None:
+        attempt.trust(condition, fails)
+        return not fails
     if attempt.trace is not CURRENT.get():
         raise Inside(attempt)
     found: bool = attempt.ask(condition)
@@ -50,7 +56,7 @@ def fail_if(condition: Any, make: Callable[[], BaseException]) -> bool:
         if bool(condition):
             raise make()
         return True
-    found = answered(condition)
+    found = answered(condition, True)
     if found:
         error = make()
         current_trace().attempts[-1].raised.append(error)
@@ -177,6 +183,8 @@ MAY_RAISE: Final = frozenset(
 
 
 def may_raise(operation: Operation) -> bool:
+    if is_trust(operation):
+        return False
     if operation.op.name in ("gather", "scatter_set", "scatter_add"):
         first = 1 if operation.op.name == "gather" else 2
         return any(not isinstance(operand, Literal) for operand in operation.operands[first:])

@@ -272,6 +272,9 @@ def rolled(
     except MustRetrace:
         raise
     except (*FAILURES, Inside) as error:
+        if isinstance(error, Inside) and error.attempt.begins_anew():
+            mark.back()
+            raise
         why = (getattr(error, "message", str(error)) or "a try is around it").splitlines()[0]
         why = AS_A_KEY if why == UNHASHABLE else why
         if items.count > MOST_UNROLLED:
