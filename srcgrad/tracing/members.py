@@ -33,6 +33,8 @@ ARITHMETIC: Final = frozenset(
     {"ZeroDivisionError", "OverflowError", "ArithmeticError", "ValueError", "Exception", "BaseException"}
 )
 """The errors of arithmetic and of ``math``, and what handles these too."""
+HARMLESS: Final = frozenset({"errstate", "nullcontext", "catch_warnings", "use_backend", "debug"})
+"""The names of context managers that handle no errors."""
 IGNORED_MEMBERS: Final = (
     types.MemberDescriptorType,
     types.GetSetDescriptorType,
@@ -75,9 +77,13 @@ def asks_for_truths(code: types.CodeType) -> bool:
 
 
 def handles_arithmetic(code: types.CodeType) -> bool:
-    """Whether code has a ``try`` that may handle an error of arithmetic."""
-    names = {instruction.opname for instruction in dis.get_instructions(code)} if code.co_exceptiontable else set()
+    """Whether code has a ``try``, or a ``with``, that may handle an error of arithmetic."""
+    found = list(dis.get_instructions(code)) if code.co_exceptiontable else []
+    names = {instruction.opname for instruction in found}
     if "PUSH_EXC_INFO" in names:
+        entered = sum(instruction.opname == "WITH_EXCEPT_START" for instruction in found)
+        if entered > sum(instruction.argval in HARMLESS for instruction in found):
+            return True
         bare = names.isdisjoint(("CHECK_EXC_MATCH", "WITH_EXCEPT_START"))
         if bare or not ARITHMETIC.isdisjoint(code.co_names):
             return True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import warnings
 from collections.abc import Callable
@@ -223,6 +224,20 @@ def factorials(x: Any) -> Any:
         product = product * 3
         y = y * 2.0 + product
     return y / product
+
+
+@several(
+    "a `with` that handles errors (`contextlib.suppress`, an `__exit__` that may return something true, a context "
+    "manager with a `try`), or a `try` in a generator, around what may fail",
+    "an error that a with or a generator handles depends on a traced value",
+)
+def suppressed(x: Any) -> Any:
+    y = x[1] * 2.0
+    with contextlib.suppress(ValueError):
+        if x[0] > 0.5:
+            raise ValueError
+        y = y**2
+    return y
 
 
 @on_the_page

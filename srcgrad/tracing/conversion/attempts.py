@@ -43,6 +43,9 @@ class Question(Passing):
 class Attempt:
     """One run of a ``try``; a context manager around its body."""
 
+    managing = False
+    """Whether the body cannot be run again: `managing`."""
+
     def __init__(
         self, trace: Trace, answers: tuple[bool, ...], kinds: tuple[type[BaseException], ...], trusting: bool = False
     ) -> None:

@@ -44,7 +44,7 @@ def answered(condition: Tracer, fails: bool | None) -> bool | None:
     if attempt.trusting and fails is not None:
         attempt.trust(condition, fails)
         return not fails
-    if attempt.trace is not CURRENT.get():
+    if attempt.trace is not CURRENT.get() and not attempt.managing:
         raise Inside(attempt)
     found: bool = attempt.ask(condition)
     return found

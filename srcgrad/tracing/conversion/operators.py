@@ -16,6 +16,7 @@ from srcgrad.tracing.conversion.calls import call, fresh, getitem, kept, lifted,
 from srcgrad.tracing.conversion.comparisons import FALSE, TRUE, compare, is_, is_not, matched
 from srcgrad.tracing.conversion.history_items import item, length, require_list
 from srcgrad.tracing.conversion.loops import for_, while_
+from srcgrad.tracing.conversion.managing import guarded, managed
 from srcgrad.tracing.conversion.masked import augmented
 from srcgrad.tracing.conversion.raises import assert_, raise_
 from srcgrad.tracing.conversion.reductions import listed, reduced
@@ -42,6 +43,7 @@ __all__ = [
     "for_",
     "fresh",
     "getitem",
+    "guarded",
     "if_",
     "is_",
     "is_not",
@@ -51,6 +53,7 @@ __all__ = [
     "length",
     "lifted",
     "listed",
+    "managed",
     "matched",
     "not_",
     "numbers",

@@ -73,6 +73,13 @@ class NestedFunctions(ExpressionConverter):
     def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AsyncFunctionDef:
         return node
 
+    def visit_withitem(self, node: ast.withitem) -> ast.withitem:
+        self.generic_visit(node)
+        made = operator("managed", node.context_expr)
+        placed(made, node.context_expr)
+        node.context_expr = made
+        return node
+
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.ClassDef:
         node.body = [
             convert_function(statement) if isinstance(statement, ast.FunctionDef) else statement
@@ -81,8 +88,28 @@ class NestedFunctions(ExpressionConverter):
         return node
 
 
+def watch(node: ast.Try, context: ast.expr) -> None:
+    """Put a context manager around the body of a ``try``, and let pass what is none of the user's errors."""
+    watched = ast.With([ast.withitem(context)], node.body)
+    placed(watched, node.body[0])
+    node.body = [watched]
+    passing = ast.ExceptHandler(ast.Attribute(load("_sg"), "Passing", ast.Load()), None, [ast.Raise()])
+    ast.copy_location(passing, node.handlers[0])
+    placed(passing, node.handlers[0])
+    node.handlers.insert(0, passing)
+
+
 class ExpressionsOnly(NestedFunctions):
     """For generators: their statements stay Python's, since a ``yield`` cannot move into another function."""
+
+    def visit_Try(self, node: ast.Try) -> ast.Try:
+        handlers = thunk(ast.Tuple([caught(handler) for handler in node.handlers], ast.Load()))
+        self.generic_visit(node)
+        if node.handlers:
+            entered = operator("guarded", handlers)
+            placed(entered, node.body[0])
+            watch(node, entered)
+        return node
 
 
 class StatementConverter(NestedFunctions):
@@ -291,13 +318,8 @@ class StatementConverter(NestedFunctions):
             node.body = body
             return node
         context = "_sg_attempt"
-        watched = ast.With([ast.withitem(load(context))], body)
-        placed(watched, node.body[0])
-        node.body = [watched]
-        passing = ast.ExceptHandler(ast.Attribute(load("_sg"), "Passing", ast.Load()), None, [ast.Raise()])
-        ast.copy_location(passing, node.handlers[0])
-        placed(passing, node.handlers[0])
-        node.handlers.insert(0, passing)
+        node.body = body
+        watch(node, load(context))
         name = self.fresh("try")
         functions.append(self.function(name, [node], changed, node, [context]))
         made = ast.Expr(operator("attempt", load(name), handlers, *state))
