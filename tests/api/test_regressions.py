@@ -236,6 +236,7 @@ NEW: list[tuple[str, Callable[..., Any], tuple[Any, ...]]] = [
     ("logspace", lambda a, b: np.logspace(a, b, 4, base=2.0), (0.5, 1.5)),
     ("geomspace", lambda a, b: np.geomspace(a, b, 4), (1.5, 8.0)),
     ("geomspace below 0", lambda a, b: np.geomspace(a, b, 3), (-1.5, -8.0)),
+    ("geomspace of complex ends", lambda a, b: np.geomspace(a, b, 4), (1.5 - 0.4j, np.array([8.0, -2.0 + 1.0j]))),
     ("nanmedian", lambda x: (np.nanmedian(x), np.nanmedian(x, axis=1), np.nanmedian(x, 0, keepdims=True)), (HOLES,)),
     ("nanquantile", lambda x: (np.nanquantile(x, 0.3), np.nanquantile(x, [0.2, 0.9], axis=1)), (HOLES,)),
     ("nanpercentile", lambda x: np.nanpercentile(x, 40.0, axis=(0, 1)), (HOLES,)),

@@ -92,7 +92,7 @@ def geomspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype
     dtypes = [inexact_dtype(as_array(end).dtype) for end in (start, stop)]  # here NumPy takes no number as weak
     first, last, kind = ends(start, stop, np.result_type(*dtypes))
     sign: Any = np.sign(first)
-    values: Any = sign * kind.type(10) ** spaced(np.log10(first * sign), np.log10(last * sign), num, endpoint)[0]
+    values: Any = sign * kind.type(10) ** spaced(np.log10(first / sign), np.log10(last / sign), num, endpoint)[0]
     count = values.shape[0]
     if count:
         values[0, ...] = first
