@@ -202,6 +202,107 @@ def bare_except(x: Any) -> Any:
     return y**2
 
 
+# --- errors that Python raises while a branch is traced: they are the branch's, which may not be taken ---------------
+
+
+def returned_before(x: Any) -> Any:
+    try:
+        if x[0] > 0:
+            return x[0] * 3
+        y = [x[1]][7]
+    except IndexError:
+        y = x[1] * 2
+    return y**2
+
+
+def missing_key_in_one_branch(x: Any) -> Any:
+    known: dict[str, Any] = {}
+    try:
+        if x[0] > 0:
+            y = x[0] * 3
+            y = y + 1
+        else:
+            y = known["y"]
+    except KeyError:
+        y = x[1]
+    return y**2
+
+
+def wrong_shape_after_a_write(x: Any) -> Any:
+    y = np.zeros(3)
+    try:
+        y[0] = x[0]
+        if x[0] > 0:
+            y[1] = x[1]
+            x.reshape(7)
+        y[2] = x[1]
+    except ValueError:
+        y = y * 2
+    return np.sum(y**2 * np.arange(1.0, 4.0))
+
+
+def division_in_an_expression(x: Any) -> Any:
+    try:
+        y = x[0] if x[0] > 0 else x[1] * (1 // len(""))
+    except ZeroDivisionError:
+        y = x[1]
+    return y**2
+
+
+def behind_and(x: Any) -> Any:
+    known: dict[str, float] = {}
+    y = x[1]
+    try:
+        if x[0] > 0 and known["limit"] > 0:
+            y = x[0]
+    except KeyError:
+        y = x[0] * 5
+    return y**2
+
+
+def continued(x: Any) -> Any:
+    known: dict[str, float] = {}
+    y = 1.0
+    for k in range(2):
+        try:
+            if x[k] > 1:
+                y = y + [0.5][1]
+            if x[k] > 0:
+                continue
+            y = y + x[k] * known["y"]
+        except LookupError as error:
+            y = y * x[k] if isinstance(error, KeyError) else y + x[k] ** 2
+    return y
+
+
+def in_a_trip(x: Any) -> Any:
+    known: dict[str, float] = {}
+    y = x[0]
+    try:
+        for k in range(20):
+            y = y + x[1] ** 2
+            if k > 15 and y > 9:
+                y = y * known["y"]
+    except KeyError:
+        y = y * x[0]
+    return y
+
+
+def taken_by_the_outer(x: Any) -> Any:
+    known: dict[str, Any] = {}
+    y = x[1]
+    try:
+        try:
+            if x[0] > 0:
+                y = known["y"]
+            y = y * 2
+        except IndexError:
+            y = x[0]
+    except KeyError:
+        y = y * x[0]
+    return y**2
+
+
 WITHOUT_SOURCE = """
 def hidden(a):
     try:
@@ -216,6 +317,8 @@ CASES: dict[Function, tuple[Any, ...]] = {
         (
             *(raised_by_a_helper, nested, raised_once_more, index, index_of_a_list, written_place, key, math_domain),
             *(asserted, in_a_loop, loop_inside, what_was_done_before, bare_except),
+            *(returned_before, missing_key_in_one_branch, wrong_shape_after_a_write, division_in_an_expression),
+            *(behind_and, continued, in_a_trip, taken_by_the_outer),
         ),
         VECTORS,
     ),
@@ -320,6 +423,32 @@ def test_what_cannot_be_one_program_is_right_all_the_same() -> None:
                     np.testing.assert_allclose(sg.value_and_grad(function, backend=backend)(x)[0], function(x))
         with pytest.raises(ArgumentError, match="cannot be one program"):
             sg.jit(function, strict=True)(points[0])
+
+
+def test_an_error_in_a_loop_that_may_make_no_trip_is_not_the_try_s() -> None:
+    known: dict[str, float] = {}
+
+    def waits(x: float) -> Any:
+        y = x
+        try:
+            while y > 1.0:
+                y = y * known["y"]
+        except KeyError:
+            y = x * 3
+        return y
+
+    def counts(x: float) -> Any:
+        y = x
+        try:
+            for _ in range(int(x)):
+                y = y * known["y"]
+        except KeyError:
+            y = x * 3
+        return y
+
+    for function in (waits, counts):
+        for x in (0.5, 2.5, -1.0):
+            assert sg.value_and_grad(function)(x) == (function(x), 3.0 if x > 1 else 1.0)
 
 
 @pytest.mark.parametrize("backend", ["numpy", "llvm"])

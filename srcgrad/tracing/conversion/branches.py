@@ -18,6 +18,7 @@ from srcgrad.tracing.conversion.effects import (
     emit_error,
     emit_raise,
     innermost_attempt,
+    is_conditional,
     is_unfinished,
 )
 from srcgrad.tracing.conversion.identity import Choice, note_choices
@@ -81,6 +82,10 @@ class Block:
                 take(state, before)
             except Raised as raised:
                 self.error = raised.error
+            except Exception as error:
+                if not is_conditional(error):
+                    raise
+                self.error = error
             self.after = state.capture()
 
     def end(self) -> None:
@@ -520,15 +525,21 @@ def logical(test: Any, other: Callable[[], Any], combine: Any, conjunction: bool
     reached = closure_values(other)
     state = State(tuple, lambda values: None, (), lambda: reached)
     before = state.capture()
+    second: Any = None
+    failed = False
     with entered(block.trace):
         try:
             second = other()
         except Raised:
             raise Refused("an expression raises an error on a traced condition") from None
+        except Exception as error:
+            if not is_conditional(error):
+                raise
+            failed = True
         finally:
             block.trace.alive = False
         operations = block.trace.builder.operations
-        cheap = not has_effects(operations) and (
+        cheap = not (failed or has_effects(operations)) and (
             not isinstance(second, Tracer)
             or all(isinstance(operation.op, Elementwise) or operation.op.name in CHEAP_OPS for operation in operations)
         )

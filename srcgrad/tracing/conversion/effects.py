@@ -10,13 +10,14 @@ from typing import Any, Final
 
 import numpy as np
 
+from srcgrad.boundary import from_outside
 from srcgrad.ir.core import Literal, Operation, Value
 from srcgrad.ir.opdef import REGISTRY
 from srcgrad.ir.ops.effects import ERROR_KINDS
 from srcgrad.ir.types import BOOL
 from srcgrad.tracing.conversion.state import Inside, Raised, truth, unknown
 from srcgrad.tracing.conversion.trust import is_trust
-from srcgrad.tracing.trace import CURRENT, RaisingSite, current_span, current_trace
+from srcgrad.tracing.trace import CURRENT, NeedsConcrete, RaisingSite, Unread, current_span, current_trace
 from srcgrad.tracing.tracer import Tracer, as_tracer, cast_value
 
 
@@ -28,6 +29,16 @@ def innermost_attempt() -> Any:
             return trace.attempts[-1]
         trace = trace.parent
     return None
+
+
+def is_conditional(error: BaseException) -> bool:
+    """Whether an error of Python's own leaves a region inside the body of a ``try``.
+
+    The region is traced whether it runs or not: a handler that took the error would run in any case.
+    """
+    if not isinstance(error, Exception) or isinstance(error, (NeedsConcrete, Unread)) or from_outside(error):
+        return False
+    return innermost_attempt() is not None
 
 
 def answered(condition: Tracer, fails: bool | None) -> bool | None:

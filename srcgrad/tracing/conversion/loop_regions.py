@@ -26,6 +26,7 @@ from srcgrad.tracing.conversion.aliases import (
 from srcgrad.tracing.conversion.appending import Appending
 from srcgrad.tracing.conversion.binding import flag_of, is_pending
 from srcgrad.tracing.conversion.carries import Carry, window_numbers
+from srcgrad.tracing.conversion.effects import innermost_attempt, is_conditional
 from srcgrad.tracing.conversion.filled import Filled, Fills, growing
 from srcgrad.tracing.conversion.guarded import Grows
 from srcgrad.tracing.conversion.identity import changed, containers_kept_elsewhere, kept_elsewhere
@@ -35,6 +36,7 @@ from srcgrad.tracing.conversion.rounds import Beginning, Place, Scope, begin, ke
 from srcgrad.tracing.conversion.state import (
     UNBOUND,
     UNSET,
+    Inside,
     Kind,
     Marker,
     Raised,
@@ -556,6 +558,8 @@ def attempted(
             make(loop)
         except BaseException as error:
             loop.abandon()
+            if is_conditional(error):
+                raise Inside(innermost_attempt()) from None
             if not isinstance(error, (Fills, Grows)) or error.owner is not loop:
                 raise
             withdraw(trace, mark, sites, lifted, overlay)
