@@ -36,6 +36,14 @@ def methods(name: str) -> list[str]:
 
 
 CALLS = [(name, method) for name in LAWS for method in methods(name)]
+SEED = 31
+DRAWN = {name: np.random.default_rng([SEED, *name.encode()]).choice(methods(name)) for name in LAWS}
+ON_BACKENDS = [
+    pytest.param(name, method, backend, marks=[pytest.mark.slow] * (backend == "llvm" and method != DRAWN[name]))
+    for name, method in CALLS
+    for backend in ("numpy", "llvm")
+]
+"""Every method as a NumPy program, which is soon made; one of each law in machine code, all of them in the slow run."""
 
 
 def parameters(name: str) -> list[float]:
@@ -84,26 +92,27 @@ def test_values_are_scipys(name: str, method: str) -> None:
         np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-14)
 
 
-@pytest.mark.parametrize(("name", "method"), CALLS)
-def test_derivatives(name: str, method: str) -> None:
+@pytest.mark.parametrize(("name", "method", "backend"), ON_BACKENDS)
+def test_derivatives(name: str, method: str, backend: str) -> None:
     f, law = caller(name, method), LAWS[name]
     held = {k for k, shape in enumerate(law.shapes) if method in NO_DERIVATIVE.get((name, shape), ()) or shape == "n"}
-    free = [k for k in range(len(parameters(name)) - law.discrete) if k not in held]
+    known = parameters(name)  # not in g: what analyses its code would look at every law, at each call
+    free = [k for k in range(len(known) - law.discrete) if k not in held]
     inside = {"pareto": 2.0, "uniform": 1.15, "bernoulli": 0.0}.get(name, 1.0 if law.discrete else 0.6)
     at = 0.37 if method in ("ppf", "isf") else inside
     smooth = [] if law.discrete else [at]
-    point = np.array([*smooth, *(parameters(name)[k] for k in free)])
+    point = np.array([*smooth, *(known[k] for k in free)])
 
     def g(v: Any) -> Any:
-        given: list[Any] = list(parameters(name))
+        given: list[Any] = list(known)
         for k, place in enumerate(free):
             given[place] = v[k + len(smooth)]
         return f(v[0] if smooth else at, *given)
 
     steps = 1e-5 * np.eye(len(point))
     expected = [(g(point + e) - g(point - e)) / 2e-5 for e in steps]
-    np.testing.assert_allclose(sg.grad(g)(point), expected, rtol=2e-6, atol=1e-8)
-    assert np.all(np.isfinite(sg.hessian(g)(point)))
+    np.testing.assert_allclose(sg.grad(g, backend=backend)(point), expected, rtol=2e-6, atol=1e-8)
+    assert np.all(np.isfinite(sg.hessian(g, backend=backend)(point)))
 
 
 @pytest.mark.parametrize("method", ["pdf", "logpdf", "cdf", "sf"])
@@ -114,8 +123,8 @@ def test_derivatives_outside_of_the_support_are_zero(name: str, method: str) -> 
     np.testing.assert_array_equal(gradient(np.array([0.7, -3.0])), [0.0, 0.0])
 
 
-@pytest.mark.parametrize(("name", "method"), CALLS)
-def test_derivatives_where_the_value_is_nan_are_nan(name: str, method: str) -> None:
+@pytest.mark.parametrize(("name", "method", "backend"), ON_BACKENDS)
+def test_derivatives_where_the_value_is_nan_are_nan(name: str, method: str, backend: str) -> None:
     """Of a place and of parameters that are nan, or that are not allowed."""
     f = caller(name, method)
     at = 0.37 if method in ("ppf", "isf") else 1.0
@@ -124,7 +133,7 @@ def test_derivatives_where_the_value_is_nan_are_nan(name: str, method: str) -> N
     points = [[*proper[:k], bad, *proper[k + 1 :]] for k, bad in ((0, np.nan), *((k, -1.0) for k in scale))]
     points += [[*proper[:k], np.nan, *proper[k + 1 :]] for k in range(1, len(proper))]
     taken = [k for k in range(len(proper)) if not (name == "t" and k == 1 and method in NO_DERIVATIVE["t", "df"])]
-    derivative = sg.value_and_grad(f, argnums=tuple(taken))
+    derivative = sg.value_and_grad(f, argnums=tuple(taken), backend=backend)
     for point in points:
         value, slopes = derivative(*point)
         assert np.isnan(value) and np.all(np.isnan(slopes)), point
