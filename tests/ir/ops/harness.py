@@ -355,20 +355,26 @@ def check_differences(case: Case) -> None:
     wide = [widest(operand) for operand in case.operands]
     types = [type_of(wide[k]) for k in case.active]
     tolerance = 1e-7 if case.tolerance < 1e-9 else 2e-3
-    jacobian = case.forward[0]
+    jacobian, results_at = case.forward[0], primal(case, wide)
     for k in range(case.input_size):
         direction = symmetrised(case, from_reals(np.eye(1, case.input_size, k)[0], types))
-        expected = differences(lambda at: to_reals(primal(case, at)), wide, case.active, direction)
+        expected = differences(lambda at: to_reals(results_at(at)), wide, case.active, direction)
         same(jacobian @ to_reals(direction), expected, tolerance, f"Jacobian along direction {k}: rule, differences")
 
 
-def primal(case: Case, operands: Sequence[Array]) -> list[Array]:
-    """The results at operands that may have wider dtypes: a float32 sample is differenced in float64."""
+def primal(case: Case, operands: Sequence[Array]) -> Callable[[Sequence[Array]], list[Array]]:
+    """The results as a function of operands of these dtypes, which may be wider: a float32 sample is differenced in
+    float64.
+    """
     rest = iter(operands)
     sample = tuple(a if k in case.constant else next(rest) for k, a in enumerate(case.sample.operands))
-    wide = replace(case, sample=replace(case.sample, operands=sample))
-    results = run(wide.function, wide.operands)
-    return [results[k] for k in case.outputs]
+    function = replace(case, sample=replace(case.sample, operands=sample)).function
+
+    def results_at(at: Sequence[Array]) -> list[Array]:
+        results = run(function, at)
+        return [results[k] for k in case.outputs]
+
+    return results_at
 
 
 def widest(operand: Array) -> Array:
