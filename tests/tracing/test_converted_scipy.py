@@ -91,7 +91,7 @@ def test_values_and_slopes(name: str, backend: str) -> None:
         slope = (loss(point + 1e-5 * direction) - loss(point - 1e-5 * direction)) / 2e-5
     gradient = sg.grad(loss, backend=backend)(point)
     np.testing.assert_allclose(np.sum(gradient * direction), slope, rtol=1e-5, atol=1e-7)
-    tangent = sg.jvp(loss, (point,), (direction if np.ndim(point) else float(direction),))[1]
+    tangent = sg.jvp(loss, (point,), (direction if np.ndim(point) else float(direction),), backend=backend)[1]
     np.testing.assert_allclose(tangent, slope, rtol=1e-5, atol=1e-7)
 
 

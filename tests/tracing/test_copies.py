@@ -99,7 +99,7 @@ def test_derivatives_through_a_contiguous_copy(backend: str) -> None:
 
     x = np.arange(1.0, 7.0).reshape(2, 3)
     np.testing.assert_allclose(sg.grad(f, backend=backend)(x), 3 * x**2)
-    np.testing.assert_allclose(sg.jvp(sg.grad(f, backend=backend), (x,), (x,))[1], 6 * x**2)
+    np.testing.assert_allclose(sg.jvp(sg.grad(f, backend=backend), (x,), (x,), backend=backend)[1], 6 * x**2)
 
 
 def test_a_copy_that_is_forbidden_raises() -> None:

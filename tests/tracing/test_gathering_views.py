@@ -151,7 +151,8 @@ def test_values_and_derivatives(f: Callable[[Any], Any], backend: str) -> None:
     slope = np.array([(total(X + e) - total(X - e)) / 2e-6 for e in step])
     gradient = sg.grad(total, backend=backend)
     np.testing.assert_allclose(gradient(X), slope, rtol=1e-6, atol=1e-8)
-    np.testing.assert_allclose([sg.jvp(total, (X,), (e,))[1] for e in np.eye(len(X))], gradient(X), rtol=1e-9)
+    pushed = [sg.jvp(total, (X,), (e,), backend=backend)[1] for e in np.eye(len(X))]
+    np.testing.assert_allclose(pushed, gradient(X), rtol=1e-9)
     second = np.array([(gradient(X + e) - gradient(X - e)) / 2e-6 for e in step])
     np.testing.assert_allclose(sg.hessian(total, backend=backend)(X), second, rtol=1e-5, atol=1e-7)
 

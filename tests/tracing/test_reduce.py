@@ -78,8 +78,10 @@ def test_derivatives_of_a_fold_that_begins_with_a_number(ufunc: Any, backend: st
         return np.sum(np.sin(folded(ufunc, x, 2.0)))
 
     for derive in (sg.grad, sg.hessian):
-        np.testing.assert_allclose(derive(reduced, backend=backend)(X), derive(unrolled)(X), rtol=1e-10, atol=1e-12)
-    np.testing.assert_allclose(sg.jvp(reduced, (X,), (X,))[1], sg.jvp(unrolled, (X,), (X,))[1], rtol=1e-12)
+        expected = derive(unrolled, backend="numpy")(X)
+        np.testing.assert_allclose(derive(reduced, backend=backend)(X), expected, rtol=1e-10, atol=1e-12)
+    pushed = sg.jvp(reduced, (X,), (X,), backend=backend)[1]
+    np.testing.assert_allclose(pushed, sg.jvp(unrolled, (X,), (X,), backend="numpy")[1], rtol=1e-12)
 
 
 def test_the_initial_value_has_a_derivative() -> None:

@@ -49,7 +49,7 @@ def test_values_and_derivatives(program: Program, backend: str) -> None:
     steps = 1e-5 * np.eye(X.size)
     differences = [(total(program, X + step) - total(program, X - step)) / 2e-5 for step in steps]
     np.testing.assert_allclose(gradient, differences, rtol=1e-6, atol=1e-7 * (1.0 + np.max(np.abs(differences))))
-    pushed = sg.jvp(lambda x: total(program, x), (X,), (np.sin(X),))[1]
+    pushed = sg.jvp(lambda x: total(program, x), (X,), (np.sin(X),), backend=backend)[1]
     np.testing.assert_allclose(pushed, gradient @ np.sin(X), rtol=1e-9, atol=1e-10)
 
 
