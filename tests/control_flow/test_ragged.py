@@ -478,12 +478,23 @@ OTHERS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("f", OTHERS, ids=lambda f: f.__name__)
-def test_slices_are_arrays(f: Function) -> None:
+LONG = (sorted_parts, solved)
+"""Those that are unrolled to programs that LLVM takes seconds for."""
+
+
+@pytest.mark.parametrize(
+    ("f", "backend"),
+    [
+        pytest.param(f, backend, marks=[pytest.mark.slow] * (backend == "llvm" and f in LONG), id=f"{backend}-{name}")
+        for f, name in ((f, f.__name__) for f in OTHERS)
+        for backend in ("llvm", "numpy")
+    ],
+)
+def test_slices_are_arrays(f: Function, backend: str) -> None:
     x = vector(22)
-    for backend in ("llvm", "numpy"):
-        np.testing.assert_allclose(sg.jit(f, backend=backend)(x), f(x), rtol=1e-10)
-    sg.testing.check_grads(lambda x: np.sum(f(x)), (x,), order=1)
+    with sg.use_backend(backend):
+        np.testing.assert_allclose(sg.jit(f)(x), f(x), rtol=1e-10)
+        sg.testing.check_grads(lambda x: np.sum(f(x)), (x,), order=1)
 
 
 @pytest.mark.parametrize("f", [shared, in_containers, handed_on], ids=lambda f: f.__name__)
@@ -585,12 +596,15 @@ bounds = st.sampled_from(list(BOUNDS))
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.tuples(bounds, bounds, bounds, bounds, st.sampled_from(list(STEPS)), bounds, bounds))
-def test_random_slices(names: tuple[str, ...]) -> None:
+@given(
+    st.tuples(bounds, bounds, bounds, bounds, st.sampled_from(list(STEPS)), bounds, bounds),
+    st.sampled_from(["llvm", "numpy"]),
+)
+def test_random_slices(names: tuple[str, ...], backend: str) -> None:
     f, x = drawn(list(names)), np.cos(np.arange(17.0))
-    np.testing.assert_allclose(sg.jit(f)(x), f(x), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(sg.jit(f, backend=backend)(x), f(x), rtol=1e-9, atol=1e-12)
     direction = np.sin(1 + np.arange(17.0))
     reference = f(x + 1e-30j * direction).imag / 1e-30
-    np.testing.assert_allclose(sg.jvp(f, (x,), (direction,))[1], reference, rtol=1e-8, atol=1e-11)
-    _, pull = sg.vjp(f, x)
+    np.testing.assert_allclose(sg.jvp(f, (x,), (direction,), backend=backend)[1], reference, rtol=1e-8, atol=1e-11)
+    _, pull = sg.vjp(f, x, backend=backend)
     np.testing.assert_allclose(np.sum(pull(direction)[0] * direction), np.sum(reference * direction), rtol=1e-8)
