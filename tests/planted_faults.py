@@ -144,6 +144,7 @@ class Copy:
         shutil.rmtree(cache, ignore_errors=True)
         options = ["-q", "--tb=no", "-p", "no:randomly", "-o", f"cache_dir={cache}", *(["-x"] if first else [])]
         environment = {**os.environ, "PYTHONPATH": str(self.root), "SRCGRAD_BACKEND": ""}
+        environment.setdefault("OPENBLAS_NUM_THREADS", "1")  # threads of BLAS wait busily, on the cores of other copies
         try:
             done = subprocess.run(
                 [sys.executable, "-m", "pytest", *options, *arguments],
