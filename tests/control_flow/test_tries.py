@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import warnings
 from collections.abc import Callable
@@ -449,6 +450,20 @@ def test_an_error_in_a_loop_that_may_make_no_trip_is_not_the_try_s() -> None:
     for function in (waits, counts):
         for x in (0.5, 2.5, -1.0):
             assert sg.value_and_grad(function)(x) == (function(x), 3.0 if x > 1 else 1.0)
+
+
+def test_an_error_of_a_branch_that_other_code_than_a_try_takes() -> None:
+    def suppressed(x: float) -> Any:
+        known: dict[str, float] = {}
+        y = x
+        with contextlib.suppress(KeyError):
+            if x > 1.0:
+                y = known["y"]
+            y = y * 2
+        return y
+
+    for x in (0.5, 2.5):
+        assert sg.value_and_grad(suppressed)(x) == (suppressed(x), 1.0 if x > 1 else 2.0)
 
 
 @pytest.mark.parametrize("backend", ["numpy", "llvm"])
