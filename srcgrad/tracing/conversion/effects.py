@@ -34,11 +34,15 @@ def innermost_attempt() -> Any:
 def is_conditional(error: BaseException) -> bool:
     """Whether an error of Python's own leaves a region inside the body of a ``try``.
 
-    The region is traced whether it runs or not: a handler that took the error would run in any case.
+    The region is traced whether it runs or not: a handler that took the error would run in any case. One that is not
+    seen, as that of ``contextlib.suppress`` or of a library, may take it nevertheless, which the traces remember.
     """
     if not isinstance(error, Exception) or isinstance(error, (NeedsConcrete, Unread)) or from_outside(error):
         return False
-    return innermost_attempt() is not None
+    if innermost_attempt() is not None:
+        return True
+    NeedsConcrete(f"{type(error).__name__} is raised on a traced condition")
+    return False
 
 
 def answered(condition: Tracer, fails: bool | None) -> bool | None:
