@@ -452,6 +452,29 @@ def test_an_error_in_a_loop_that_may_make_no_trip_is_not_the_try_s() -> None:
             assert sg.value_and_grad(function)(x) == (function(x), 3.0 if x > 1 else 1.0)
 
 
+class Half:
+    """An object with a property that fails on a condition."""
+
+    def __init__(self, x: float) -> None:
+        self.x = x
+
+    @property
+    def doubled(self) -> Any:
+        if self.x > 1.0:
+            return self.missing  # type: ignore[attr-defined]
+        return self.x * 2
+
+
+def test_an_error_of_a_branch_that_other_code_takes_as_a_default() -> None:
+    """``getattr`` with a default took it whatever the condition."""
+
+    def with_default(x: float) -> Any:
+        return getattr(Half(x), "doubled", x)
+
+    for x in (0.5, 2.5):
+        assert sg.value_and_grad(with_default)(x) == (with_default(x), 1.0 if x > 1 else 2.0)
+
+
 def test_an_error_of_a_branch_that_other_code_than_a_try_takes() -> None:
     def suppressed(x: float) -> Any:
         known: dict[str, float] = {}
