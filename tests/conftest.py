@@ -12,6 +12,10 @@ from hypothesis import HealthCheck, settings
 
 from srcgrad import cache, compiler
 from srcgrad.backends.llvm import programs as llvm_programs
+from tests import sampling
+from tests.sampling import pytest_collection_modifyitems, pytest_terminal_summary
+
+__all__ = ["pytest_collection_modifyitems", "pytest_terminal_summary"]
 
 settings.register_profile("any speed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 """No test depends on how fast the machine is."""
@@ -23,6 +27,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--update-golden", action="store_true", help="write tests/golden anew from what the code gives now"
     )
+    sampling.pytest_addoption(parser)
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -356,6 +356,7 @@ POINTS: list[tuple[str, tuple[Any, ...], dict[str, Any], Any]] = [
 ]
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(("name", "operands", "attrs", "expected"), POINTS)
 def test_where_each_op_has_its_policy(name: str, operands: Any, attrs: Any, expected: Any) -> None:
     found = policy_points.POLICIES[name].where(*operands, **attrs)

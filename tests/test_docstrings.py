@@ -24,6 +24,7 @@ WITHOUT_EXAMPLE: dict[str, str] = {
 }
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("name", ["srcgrad", *MODULES])
 def test_examples_run(name: str) -> None:
     with warnings.catch_warnings():
@@ -32,6 +33,7 @@ def test_examples_run(name: str) -> None:
     assert result.failed == 0
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("name", sorted(set(srcgrad.__all__) - WITHOUT_EXAMPLE.keys()))
 def test_every_public_name_has_an_example(name: str) -> None:
     thing = getattr(srcgrad, name)

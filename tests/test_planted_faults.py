@@ -51,6 +51,7 @@ LEAST = {
 SEED = 20
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: f"{fault.area}/{fault.name}")
 def test_a_fault_applies_once(fault: Fault) -> None:
     """The text it replaces stands there exactly once, and the tests it names exist."""

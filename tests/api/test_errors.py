@@ -55,6 +55,7 @@ def frames(error: Exception) -> list[TracebackType]:
     return found
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("name", sorted(CASES))
 def test_class_place_and_remedy(name: str) -> None:
     expected = CASES[name]
@@ -70,6 +71,7 @@ def test_class_place_and_remedy(name: str) -> None:
     assert error.__cause__ is None
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("name", sorted(CASES))
 def test_traceback_is_pruned(name: str) -> None:
     error = failure(name)
@@ -132,6 +134,7 @@ RAISED = [
 ]  # fmt: skip
 
 
+@pytest.mark.whole
 @pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
 @pytest.mark.parametrize("transform", TRANSFORMS)
 @pytest.mark.parametrize("raised", RAISED, ids=lambda error: type(error).__name__)

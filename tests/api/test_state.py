@@ -276,6 +276,7 @@ TRANSFORMED: dict[str, Any] = {
 }
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("name", TRANSFORMED)
 @pytest.mark.parametrize("copier", [copy.copy, copy.deepcopy, lambda f: pickle.loads(pickle.dumps(f))])
 def test_copies(name: str, copier: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -57,6 +57,7 @@ def test_every_class_is_listed_and_exported() -> None:
         assert getattr(srcgrad.errors, name) is getattr(errors, name)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("name", sorted(PYTHON_BASES))
 def test_each_class_is_the_python_error_and_pickles(name: str) -> None:
     cls = getattr(errors, name)

@@ -565,6 +565,7 @@ def test_a_ufunc_laid_out_in_another_way_is_not_read(monkeypatch: pytest.MonkeyP
     ufuncs.table.cache_clear()
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("name", sorted(ufuncs.WRITERS))
 def test_no_loop_of_an_op_may_raise(name: str) -> None:
     """Whole powers raise in NumPy's loop: they have a step of their own."""

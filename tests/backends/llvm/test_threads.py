@@ -227,6 +227,7 @@ def test_the_share_of_a_control_group(tmp_path: Path) -> None:
     assert workers.quota(tmp_path) == 2
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("size", [16, 17, 31, 32, 33, 63, 64, 65, 1000, 1023])
 @pytest.mark.parametrize("step", [1, 8, 16, 32])
 @pytest.mark.parametrize("wanted", [1, 2, 3, 64])

@@ -15,6 +15,7 @@ from srcgrad.ir.types import BOOL, FLOAT64, ArrayType
 from tests.backends.numpy.programs import SITES, arguments, on_every_sample, one_operation
 
 
+@pytest.mark.whole
 @on_every_sample
 def test_results_have_the_declared_types(op: Op, sample: Sample) -> None:
     function = one_operation(op, sample)

@@ -31,6 +31,7 @@ from tests.backends.numpy.programs import (
 from tests.backends.numpy.test_codegen import agree
 
 
+@pytest.mark.whole
 @on_every_sample
 def test_fresh_results_are_fresh(op: Op, sample: Sample) -> None:
     """What the tables call a new buffer shares no memory with an operand, and can be written."""

@@ -102,6 +102,7 @@ def test_every_op_has_samples_of_the_kinds_it_takes() -> None:
     assert found == set(WITHOUT_KIND)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("op", ops(), ids=lambda op: op.name)
 def test_op_says_what_it_means(op: Op) -> None:
     assert "__doc__" in vars(type(op)) and type(op).__doc__, "no docstring of its own"

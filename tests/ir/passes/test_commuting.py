@@ -53,6 +53,7 @@ def test_the_basic_ops_commute() -> None:
     assert {"add", "mul", "equal", "not_equal", "logical_or", "bitwise_xor"} <= {name for name, _ in COMMUTING}
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(("name", "dtype"), COMMUTING, ids=str)
 def test_exchanged_operands_are_merged(name: str, dtype: np.dtype) -> None:
     function = cse(both_ways(name, *parameters(dtype)))
@@ -109,6 +110,7 @@ def operands_of(dtype: np.dtype, rng: np.random.Generator) -> Iterator[tuple[np.
         yield tuple(rng.integers(info.min, info.max, shape, dtype, endpoint=True))
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(("name", "dtype"), COMMUTING, ids=str)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_what_is_merged_has_equal_bits(name: str, dtype: np.dtype) -> None:

@@ -167,6 +167,7 @@ NOT_EQUATIONS = {
 }
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("name", NOT_EQUATIONS)
 def test_no_rule_fires(name):
     fired = []

@@ -31,6 +31,7 @@ def applications() -> list[Any]:
     return found
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(("op", "sample", "chosen"), applications())
 def test_the_transpose_pairs_as_the_op_does(op: Op, sample: Sample, chosen: tuple[int, ...]) -> None:
     """<u, L t> = <L^T u, t>."""
