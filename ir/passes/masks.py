@@ -16,9 +16,9 @@ the rest holds: each depends on earlier ones alone, so that this is an induction
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar, TypeVarTuple
 
 from srcgrad.ir.core import Function, Literal, Operation, Region, Value, is_splat, literal
 from srcgrad.ir.passes.dead_control import given
@@ -28,9 +28,12 @@ from srcgrad.ir.passes.rewrite import AnyRegion, Fired, rebuilt, with_operands
 NAME: Final = "a mask that is true -> true"
 STEPS_PER_OPERATION: Final = 64
 """How far reads are followed, so that this takes a time that is linear in the program's length."""
-DEEPEST: Final = 100
-"""How many loops, one after the other or in each other, a read is followed through."""
+DEEPEST: Final = 60
+"""How often following a read may lead to another read, or to what a loop writes: each takes up to six calls of Python's
+stack, of which users have a part."""
 WRITES: Final = ("scatter_set", "scatter_add", "slice_set")
+Given = TypeVarTuple("Given")
+Found = TypeVar("Found")
 
 
 def carries_masks(function: Region) -> bool:
@@ -172,11 +175,12 @@ class Search:
 
     def follow(self, value: Value, place: Place) -> bool:
         """Whether a mask is True at a place."""
-        if self.depth == DEEPEST:
-            return False
+        return self.depth < DEEPEST and self.deeper(self.followed, value, place)
+
+    def deeper(self, search: Callable[[*Given], Found], *given: *Given) -> Found:
         self.depth += 1
         try:
-            return self.followed(value, place)
+            return search(*given)
         finally:
             self.depth -= 1
 
@@ -294,8 +298,10 @@ class Search:
         key = (value, param, regions)
         if key in self.known_writes:
             return self.known_writes[key]
+        if self.depth == DEEPEST:
+            return None
         with self.places.of_any_trip():
-            found = self.writes_between(value, param, regions)
+            found = self.deeper(self.writes_between, value, param, regions)
         if not self.pending:
             self.known_writes[key] = found
         return found

@@ -397,6 +397,33 @@ def test_masks_that_say_something_are_carried(function: Callable[[Any], Any], ro
     np.testing.assert_array_equal(sg.grad(function, backend=backend)(x), np.tile(row, (2, 1)))
 
 
+# --- how far reads are followed ---------------------------------------------------------------------------------------
+
+
+def bounced(tau: Any, solid: Any) -> Any:
+    """A step of lattice Boltzmann: the masks of its writes depend on each other over and over."""
+    f = np.ones((3, 4, 6)) * tau
+    for _ in range(12):
+        for i in range(3):
+            f[i] = np.roll(f[i], i, axis=1)
+        equilibrium = np.empty((3, 4, 6))
+        for i in range(3):
+            equilibrium[i] = np.cos(f[i]) * f.sum(axis=0)
+        back = f[[0, 2, 1]][:, solid]
+        f += (equilibrium - f) / tau
+        f[:, solid] = back
+    return f.sum()
+
+
+def test_a_search_takes_a_part_of_the_stack_alone() -> None:
+    """It took all of it: the error was caught, and the function traced again at each call."""
+    solid = np.zeros((4, 6), bool)
+    solid[0] = solid[2, 2:4] = True
+    slope = sg.grad(bounced)
+    assert sg.explain(slope)(1.3, solid)["ir"]
+    np.testing.assert_allclose(slope(1.3, solid), sg.jvp(lambda tau: bounced(tau, solid), (1.3,), (1.0,))[1], rtol=1e-9)
+
+
 # --- what is not needed goes ------------------------------------------------------------------------------------------
 
 
