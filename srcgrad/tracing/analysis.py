@@ -19,6 +19,7 @@ import numpy as np
 from srcgrad.tracing.aliasing import alias_groups
 from srcgrad.tracing.alike import value_key
 from srcgrad.tracing.bytecode import Refusal, Scope, Step
+from srcgrad.tracing.floating_errors import STATED
 from srcgrad.tracing.purity import (
     TRUSTED_ROOTS,
     class_reason,
@@ -121,7 +122,10 @@ class Analysis:
                 self._visit_defaults(index, value)
             except Refusal as refusal:
                 raise Refusal(str(refusal), value.__code__) from None
-            self._scan(index, self.scope_of(index, value.__code__))
+            if value.__code__ is STATED:
+                self.visit_stated(index, value)
+            else:
+                self._scan(index, self.scope_of(index, value.__code__))
         elif node.kind == "partial":
             self.read(index, "function", None, value.func, f"{name}.func", f"function of {node.label}")
             for position, argument in enumerate(value.args):
@@ -134,6 +138,13 @@ class Analysis:
             for position, inner in enumerate(wrapped_functions(value)):
                 place = f"wrapped_functions({name})[{position}]"
                 self.read(index, "wrapped", position, inner, place, f"function of {node.label}")
+
+    def visit_stated(self, index: int, function: Any) -> None:
+        """What ``np.errstate`` has decorated: the function, and which errors are raised in it."""
+        names = function.__code__.co_freevars
+        self._cell(index, "func")
+        state = function.__closure__[names.index("self")].cell_contents
+        self.require(f"n{index}.__closure__[{names.index('self')}].cell_contents is {self.constant(state)}")
 
     def _visit_defaults(self, index: int, function: Any) -> None:
         label = self.plan.nodes[index].label

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import lru_cache
 from types import ModuleType
 from typing import Any, NamedTuple, Protocol
@@ -22,6 +22,7 @@ from srcgrad.ir.source import Span, internal_frame
 from srcgrad.ir.transforms.interpret import inline
 from srcgrad.ir.types import DTYPE_NAMES, ArrayType, DType
 from srcgrad.tracing.doubts import require_dtype
+from srcgrad.tracing.floating_errors import no_state_of_the_caller
 from srcgrad.tracing.guards import Guide
 from srcgrad.tracing.hosts import NUMBER, HostObject, is_host_object, numbered
 from srcgrad.tracing.jax_arrays import JAX_TYPES, is_jax_array
@@ -169,7 +170,8 @@ def trace_function(
     trace.converting |= converting
     trace.guide = guide
     trace.trusting |= trusting
-    with tracing(trace), settling(roots):
+    state: AbstractContextManager[None] = nullcontext() if parent is not None else no_state_of_the_caller()
+    with tracing(trace), settling(roots), state:
         given = list(leaves)
         storages = []
         known = iter(numbers)

@@ -30,7 +30,15 @@ WRAPPERS: Final = (
 )
 """What may be around a function in a class, the outer ones first, and the attribute by which it holds it."""
 ARITHMETIC: Final = frozenset(
-    {"ZeroDivisionError", "OverflowError", "ArithmeticError", "ValueError", "Exception", "BaseException"}
+    {
+        "ZeroDivisionError",
+        "OverflowError",
+        "FloatingPointError",
+        "ArithmeticError",
+        "ValueError",
+        "Exception",
+        "BaseException",
+    }
 )
 """The errors of arithmetic and of ``math``, and what handles these too."""
 HARMLESS: Final = frozenset({"errstate", "nullcontext", "catch_warnings", "use_backend", "debug"})

@@ -10,6 +10,7 @@ import numpy as np
 
 from srcgrad.errors import ShapeError, UnsupportedError
 from srcgrad.tracing.doubts import require_number
+from srcgrad.tracing.floating_errors import judged, judged_function, name_of, raised_kinds
 from srcgrad.tracing.jax_arrays import is_jax_array
 from srcgrad.tracing.magnitude import COUNTING, counted
 from srcgrad.tracing.trace import CURRENT
@@ -45,18 +46,26 @@ UNARY: dict[str, np.ufunc] = {"neg": np.negative, "pos": np.positive, "abs": np.
 def binary(ufunc: np.ufunc, left: Any, right: Any) -> Any:
     """An operator: between Python numbers the result stays one."""
     if ufunc is np.matmul and not isinstance(right, Deferring):
-        return FUNCTIONS[np.matmul](left, right)
+        return judged_function(np.matmul, FUNCTIONS[np.matmul], (left, right), {})
     for other in (left, right):
         if not isinstance(other, Tracer) and not is_operand(other):
             return no_operand(ufunc, left, right, other)
     weak = is_weak(left) and is_weak(right)
     if weak and ufunc in COUNTING:
         left, right = counted(left), counted(right)
+    if weak:
+        found = applied(ufunc, left, right, True)
+        return in_a_try(ufunc, left, right, found) if ufunc in FAILING else found
+    kinds = raised_kinds()
+    if not kinds:
+        return applied(ufunc, left, right, False)
+    return judged(kinds, ufunc, name_of(ufunc, left, right), (left, right), lambda: applied(ufunc, left, right, False))
+
+
+def applied(ufunc: np.ufunc, left: Any, right: Any, weak: bool) -> Any:
     if ufunc is np.power and type(right) is int and not isinstance(left, int):
-        found = integer_power(left, right, weak)
-    else:
-        found = call(ufunc, left, right, weak=weak)
-    return in_a_try(ufunc, left, right, found) if weak and ufunc in FAILING else found
+        return integer_power(left, right, weak)
+    return call(ufunc, left, right, weak=weak)
 
 
 FAILING = frozenset({np.true_divide, np.floor_divide, np.remainder, np.power})

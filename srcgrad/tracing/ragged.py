@@ -19,6 +19,7 @@ import numpy as np
 
 from srcgrad.errors import DTypeError, ShapeError
 from srcgrad.tracing.affine import ZERO, Affine, affine_of
+from srcgrad.tracing.floating_errors import raised_kinds
 from srcgrad.tracing.indexing import IndexView, Whole, Window, known_integer, normalise, stored, with_windows
 from srcgrad.tracing.operators import BINARY, COMPARE, UNARY
 from srcgrad.tracing.parts import Part
@@ -38,6 +39,15 @@ HINT: Final = "compute with arrays of one length: np.where(np.arange(n) < i, x, 
 
 def refused(what: str) -> Refused:
     return Refused(f"{what} a part of an array whose length is not known", hint=HINT)
+
+
+def require_silence() -> None:
+    """
+    Raises:
+        Refused: errors are to be raised, which elements that do not count would raise too.
+    """
+    if raised_kinds():
+        raise refused("errors that np.errstate asks for of")
 
 
 @dataclass(frozen=True, eq=False)
@@ -380,6 +390,7 @@ def sized(count: Any, make: Callable[[int], Any]) -> Ragged | None:
 
 
 def with_options(rule: Callable[..., Any], name: str, *args: Any, **kwargs: Any) -> Any:
+    require_silence()
     try:
         return rule(*args, **kwargs)
     except TypeError as error:  # an option that the rule does not know
@@ -509,6 +520,7 @@ def moved(base: Tracer, axis: int, extent: Part, wanted: Part) -> Tracer:
 
 def elementwise(function: Callable[..., Any], *operands: Any) -> Any:
     """An elementwise function of operands of which some have parts that count."""
+    require_silence()
     bases, extents = aligned(operands)
     found = function(*bases)
     if isinstance(found, tuple):

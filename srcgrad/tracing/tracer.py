@@ -446,7 +446,11 @@ class Tracer(Asked):
             raise UnsupportedError(f"cannot cast {self.dtype} to {target} with casting={casting!r}")
         if target == self.dtype and not self.weak:
             return self.copy(order) if copy or not self.stands_in(order) else self
-        return from_value(cast_value(self.read(), target), scalar=self.scalar).ordered_like(self, order)
+        from srcgrad.tracing.floating_errors import judged_cast  # which needs this module
+
+        return judged_cast(self, from_value(cast_value(self.read(), target), scalar=self.scalar)).ordered_like(
+            self, order
+        )
 
     def item(self, *index: Any) -> Tracer:
         if len(index) == 1 and isinstance(index[0], tuple):
@@ -489,7 +493,9 @@ class Tracer(Asked):
     def __getattr__(self, name: str) -> Any:
         method = METHODS.get(name)
         if method is not None:
-            return method.__get__(self)
+            from srcgrad.tracing.floating_errors import judged_method  # which needs this module
+
+            return judged_method(name, method, self)
         if name.startswith("__") or not hasattr(np.ndarray, name):
             public = [known for known in (*METHODS, *vars(Tracer)) if hasattr(np.ndarray, known)]
             raise NoAttributeError(f"an array has no attribute {name!r}", hint=nearest_hint(name, public))
@@ -524,7 +530,9 @@ class Tracer(Asked):
                 hint=nearest_hint(name, [f"{f.__module__}.{f.__name__}".replace("numpy", "np", 1) for f in FUNCTIONS])
                 or "write it with functions that have one, or give it a rule with custom_jvp or custom_vjp",
             )
-        return rule(*args, **kwargs)
+        from srcgrad.tracing.floating_errors import judged_function  # which needs this module
+
+        return judged_function(func, rule, args, kwargs)
 
 
 class Flat(Tracer):

@@ -17,6 +17,7 @@ from srcgrad.ir.types import BOOL, INT64, ArrayType, DType
 from srcgrad.tracing.affine import combined, decided
 from srcgrad.tracing.asked import library_function
 from srcgrad.tracing.comparing import COMPARISONS, compared_kinds, of_two_signs
+from srcgrad.tracing.floating_errors import judged, raised_kinds
 from srcgrad.tracing.magnitude import bounded
 from srcgrad.tracing.subclasses import array_of
 from srcgrad.tracing.tracer import (
@@ -208,10 +209,31 @@ def find_rule(ufunc: np.ufunc) -> Callable[..., Any] | None:
     raise UnsupportedError(f"{name} has no derivative rule in srcgrad", hint=nearest_hint(name, known))
 
 
-def array_ufunc(self: Tracer, ufunc: np.ufunc, method: str, *inputs: Any, out: Any = None, **kwargs: Any) -> Any:
+def array_ufunc(self: Tracer, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
     """NumPy's protocol: every ufunc call with a tracer among its operands comes here."""
     if any(isinstance(x, Deferring) for x in inputs):
         return NotImplemented
+    kinds = raised_kinds()
+    if not kinds:
+        return applied(ufunc, method, inputs, **kwargs)
+    if method not in JUDGED or getattr(np, ufunc.__name__, None) is not ufunc:
+        with np.errstate(all="ignore"):
+            return applied(ufunc, method, inputs, **kwargs)
+    one_by_one = method in ("__call__", "outer")
+    name, operands = (ufunc.__name__, inputs) if one_by_one else (method, inputs[:1])
+    if method == "outer":
+        operands = (from_value(as_tracer(inputs[0]).read())[(..., *[None] * np.ndim(inputs[1]))], inputs[1])
+    return judged(
+        kinds, ufunc if one_by_one else None, name, operands, lambda: applied(ufunc, method, inputs, **kwargs)
+    )
+
+
+JUDGED = frozenset({"__call__", "outer", "reduce", "accumulate"})
+"""The ways of calling a ufunc in which floating-point errors may be asked for."""
+
+
+def applied(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], out: Any = None, **kwargs: Any) -> Any:
+    """A ufunc or one of its methods, of tracers."""
     where = kwargs.pop("where", True)
     dtype = kwargs.pop("dtype", None)
     for name in ("order", "subok"):

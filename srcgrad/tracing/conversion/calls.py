@@ -31,6 +31,7 @@ from srcgrad.tracing.conversion.entries import EntryTarget, pairs_of
 from srcgrad.tracing.conversion.filled import filled_of, require_fixed
 from srcgrad.tracing.conversion.sources import Unconvertible
 from srcgrad.tracing.conversion.vectorized import vectorized
+from srcgrad.tracing.floating_errors import STATED, in_its_state, judged_function
 from srcgrad.tracing.guards import answer
 from srcgrad.tracing.hosts import is_global_cache, is_logger, later, runs_later
 from srcgrad.tracing.indexing import holds_tracer
@@ -155,6 +156,8 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
             return call(twin, *args, **kwargs)
         if converts(function, args, kwargs):
             return followed(function)(*args, **kwargs)
+        if function.__code__ is STATED:
+            return in_its_state(function, followed)(*args, **kwargs)
         if function.__code__ is MANAGING:
             return contextlib.contextmanager(followed(generator_of(function)))(*args, **kwargs)
     elif kind is types.MethodType:
@@ -190,7 +193,7 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     if kind in PLAIN_KINDS or is_multimethod(function):
         rule = CALLS.get(function)
         if rule is not None:
-            return rule(*args, **kwargs)
+            return judged_function(function, rule, args, kwargs)
         if function in HIGHER_ORDER:
             args = tuple(map(ruled, args))
             kwargs = {name: ruled(value) for name, value in kwargs.items()}
@@ -202,7 +205,7 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
         dispatches = kind in DISPATCHING or is_multimethod(function)
         if dispatches and not deferring(args) and traced_among(args, kwargs):
             if function in FUNCTIONS:
-                return FUNCTIONS[function](*args, **kwargs)
+                return judged_function(function, FUNCTIONS[function], args, kwargs)
             function = followed(library_code(function) or function)
         owner = attribute(function, "__self__")
         if type(owner) is np.ufunc:
