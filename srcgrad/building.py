@@ -280,7 +280,8 @@ class Building(ABC):
         self, job: Job, args: tuple[Any, ...], kwargs: dict[str, Any], reason: str, silently: bool = False
     ) -> Any:
         """Trace with the numbers known, and run what comes out."""
-        if not silently:
+        as_it_is = type(self).plainly is not Building.plainly
+        if as_it_is and not silently:
             self.warn_retrace(reason)
         on_device = any(is_jax_array(value) for value in (*job.leaves, *job.extras))
         if on_device:
@@ -291,6 +292,8 @@ class Building(ABC):
             return to_jax_results(result) if on_device else result
         with without_gc():
             specs, inputs, traced = self.trace_now(job)
+            if not as_it_is and not silently:  # what cannot be traced at all has an error that says all
+                self.warn_retrace(reason)
             built = self.build_checked(traced, job, specs)
             arguments = [*inputs, *traced.captured, *map(as_array, job.extras)]
             results = [own(result) for result in interpreted(built.function, traced.sites)(arguments)]

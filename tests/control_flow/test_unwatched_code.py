@@ -13,9 +13,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.optimize
 import scipy.signal
 
 import srcgrad as sg
+from srcgrad.errors import ConcretizationError
 
 X = np.array([0.5, 1.5, -2.0])
 BACKENDS = ["llvm", "numpy"]
@@ -202,3 +204,14 @@ class Square(Shape):
 @pytest.mark.parametrize(("size", "expected"), [(0.5, 6.0), (1.5, 4.0), (3.0, 6.5)])
 def test_abstract_classes_are_converted(size: float, expected: float) -> None:
     assert sg.jit(sg.grad(lambda x: Square(x).area()), strict=True)(size) == expected
+
+
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+def test_what_cannot_be_traced_at_all_has_its_error_and_no_warning(backend: str) -> None:
+    def f(x: Any) -> Any:
+        return scipy.optimize.minimize(lambda t: (t[0] - x[0]) ** 2, np.zeros(1)).x[0]
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ConcretizationError, match=r"scipy.optimize.minimize has no derivative rule"):
+            sg.grad(f, backend=backend)(np.ones(2))
