@@ -5,17 +5,20 @@ Two bounded tables, safe under threads: what is known of a code object (its capt
 
 from __future__ import annotations
 
+import abc
 import bisect
 import collections
 import contextlib
 import copy
 import dataclasses
+import enum
 import functools
 import heapq
 import itertools
 import math
 import operator
 import types
+import typing
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
@@ -91,6 +94,14 @@ DECORATORS = frozenset(
     {contextlib.contextmanager, functools.cache, functools.lru_cache, functools.update_wrapper, functools.wraps}
 )
 """What makes functions of functions: those that are made in a trace end with it."""
+DEFINING = frozenset(
+    {
+        collections.namedtuple, typing.NamedTuple, dataclasses.dataclass, dataclasses.field, functools.total_ordering,
+        functools.cached_property, property, classmethod, staticmethod, abc.abstractmethod, abc.ABC, abc.ABCMeta,
+        enum.auto, enum.unique, typing.Protocol, typing.Generic, typing.TypeVar,
+    }
+)  # fmt: skip
+"""What makes classes and is in them: those that are made in a trace are made again in the next one."""
 PURE_FUNCTIONS: set[Any] = set()
 """Functions of srcgrad itself that trace as part of the program."""
 UNWATCHED = frozenset({getattr, hasattr})
@@ -306,8 +317,16 @@ def is_convertible(thing: object) -> bool:
     return (
         is_among(thing, CALLS)
         or is_among(thing, DECORATORS)
+        or is_among(thing, DEFINING)
+        or is_typing(thing)
         or any(thing is known for known in (functools.partial, functools.reduce, super))
     )
+
+
+def is_typing(thing: object) -> bool:
+    """Whether it says what type something is, and does nothing."""
+    kind = thing if isinstance(thing, type) else type(thing)
+    return kind.__module__ == "typing" and kind is not types.FunctionType
 
 
 def watching(function: Any, attempt: Callable[[], Found]) -> Found:

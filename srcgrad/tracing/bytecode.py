@@ -54,6 +54,16 @@ _REFUSED: Final = {
     "DELETE_ATTR": "deletes the attribute '{}'",
     "IMPORT_STAR": "imports every name of a module",
 }
+_IN_CLASSES: Final = {
+    "LOAD_BUILD_CLASS": "other",
+    "LOAD_LOCALS": "other",
+    "LOAD_NAME": "global",
+    "STORE_NAME": "other",
+    "LOAD_CLASSDEREF": "free",
+    "LOAD_FROM_DICT_OR_DEREF": "free",
+    "LOAD_FROM_DICT_OR_GLOBALS": "global",
+}
+"""What the body of a class does, which is run anew at each call of the function that it stands in."""
 _ASYNC: Final = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR | inspect.CO_ITERABLE_COROUTINE
 
 
@@ -180,6 +190,7 @@ def _steps(code: types.CodeType, deep: bool, stores: bool) -> Iterator[Step]:
     base: tuple[str, ...] = ()
     copied: list[tuple[str, ...]] = [()]
     before = ""
+    own = {"__annotations__"}  # the names that the body of a class has assigned
     for operation, argument, line, target in instructions(code):
         joined |= target
         if operation in _IGNORED:
@@ -207,6 +218,16 @@ def _steps(code: types.CodeType, deep: bool, stores: bool) -> Iterator[Step]:
             continue
         if stores and operation in ("STORE_ATTR", "DELETE_ATTR"):
             yield Step("other", argument, line)
+            continue
+        if (
+            deep
+            and operation in _IN_CLASSES
+            and not (operation == "STORE_NAME" and _JUMPS.intersection(code.co_code[::2]))
+        ):
+            own |= {argument} if operation == "STORE_NAME" else set()
+            kind = "other" if argument in own else _IN_CLASSES[operation]
+            yield Step(kind, argument, line, joined)
+            joined = False
             continue
         if operation in _REFUSED and not (deep and operation == "STORE_GLOBAL"):
             raise Refusal(_REFUSED[operation].format(argument), code, line)
