@@ -62,10 +62,11 @@ SAFE_BUILTINS = frozenset(
         repr, type, callable,
     }
 )  # fmt: skip
-ITERATORS = frozenset(thing for thing in vars(itertools).values() if isinstance(thing, type))
+ITERATORS = frozenset(thing for thing in vars(itertools).values() if isinstance(thing, type)) | {itertools.tee}
 SEQUENCE_TOOLS = frozenset(
     {
-        heapq.heappush, heapq.heappop, heapq.heapify, heapq.heappushpop, heapq.heapreplace, bisect.bisect,
+        heapq.heappush, heapq.heappop, heapq.heapify, heapq.heappushpop, heapq.heapreplace, heapq.nlargest,
+        heapq.nsmallest, heapq.merge, bisect.bisect,
         bisect.bisect_left, bisect.bisect_right, bisect.insort, bisect.insort_left, bisect.insort_right,
         collections.deque, collections.defaultdict, collections.OrderedDict, collections.Counter, collections.ChainMap,
         dataclasses.replace, dataclasses.fields,
@@ -78,8 +79,8 @@ MANAGER = type(contextlib.contextmanager(iter)(()))
 """What functions decorated as context managers make."""
 CONTEXTS = frozenset(
     {
-        contextlib.suppress, contextlib.nullcontext, warnings.catch_warnings, warnings.simplefilter,
-        warnings.filterwarnings, MANAGER,
+        contextlib.suppress, contextlib.nullcontext, contextlib.ExitStack, warnings.catch_warnings,
+        warnings.simplefilter, warnings.filterwarnings, MANAGER,
     }
 )  # fmt: skip
 """What a with statement enters, and what is set within: it matters while the function is traced, and later nothing."""
@@ -319,7 +320,7 @@ def is_convertible(thing: object) -> bool:
         or is_among(thing, DECORATORS)
         or is_among(thing, DEFINING)
         or is_typing(thing)
-        or any(thing is known for known in (functools.partial, functools.reduce, super))
+        or any(thing is known for known in (functools.partial, functools.reduce, functools.cmp_to_key, super))
     )
 
 

@@ -446,7 +446,7 @@ class Analysis:
         )
         if constant or is_plain_type(value) or value is None or is_ufunc_method(value, step.name):
             return
-        if isinstance(value, type) and value.__module__ == "builtins":
+        if isinstance(value, type) and value.__module__ in ("builtins", "itertools"):
             return
         raise scope.refuse(f"reads the attribute '{step.name}' of '{name}'", step)
 

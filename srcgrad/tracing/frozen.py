@@ -6,6 +6,7 @@ They are compiled in. A guard compares what they hold, so that a program is not 
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Hashable
 from typing import Any, Final
@@ -14,7 +15,7 @@ import numpy as np
 
 from srcgrad.tracing.purity import static_key
 
-__all__ = ["contents"]
+__all__ = ["contents", "given_to"]
 
 PARTS: Final = {
     "PPoly": ("c", "x", "extrapolate", "axis"),
@@ -23,14 +24,15 @@ PARTS: Final = {
     "RegularGridInterpolator": ("grid", "values", "method", "bounds_error", "fill_value"),
 }
 """What an interpolant holds, by the class that its own is derived from."""
-GETTERS: Final = (operator.itemgetter, operator.attrgetter)
+GETTERS: Final = (operator.itemgetter, operator.attrgetter, operator.methodcaller)
 
 
 def contents(value: Any) -> Hashable | None:
     """What decides the results of an interpolant, a frozen distribution or a getter; None for anything else."""
     kind = type(value)
     if kind in GETTERS:
-        return key_of(value.__reduce__()[1])
+        args, kwargs = given_to(value)
+        return key_of([args, sorted(kwargs.items())])
     if kind.__module__.startswith("scipy.interpolate."):
         names = next((PARTS[base.__name__] for base in kind.__mro__ if base.__name__ in PARTS), ())
         return key_of([getattr(value, name, None) for name in names]) if names else None
@@ -38,6 +40,12 @@ def contents(value: Any) -> Hashable | None:
         found = key_of([value.args, sorted(value.kwds.items())])
         return None if found is None else (type(value.dist), found)
     return None
+
+
+def given_to(getter: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """What a getter was made with."""
+    made, args = getter.__reduce__()[:2]
+    return ((*made.args, *args), made.keywords) if isinstance(made, functools.partial) else (args, {})
 
 
 def key_of(part: Any) -> Hashable | None:

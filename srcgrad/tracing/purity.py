@@ -237,13 +237,35 @@ def module_reason(module: types.ModuleType, attributes: frozenset[str], is_pure:
     return None
 
 
+class _Pair:
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+
+def _ordered() -> frozenset[types.CodeType]:
+    """The code of the comparisons that ``functools.total_ordering`` makes of one, which call that and do no more."""
+    found = []
+    for name in ("__lt__", "__le__", "__gt__", "__ge__"):
+        cls: Any = functools.total_ordering(type("_Ordered", (_Pair,), {name: _Pair.__eq__}))
+        found += [member.__code__ for other, member in vars(cls).items() if other in _COMPARED and other != name]
+    return frozenset(found)
+
+
+_COMPARED: Final = frozenset({"__lt__", "__le__", "__gt__", "__ge__"})
+_ORDERED: Final = _ordered()
+
+
 def is_generated(member: object) -> bool:
-    """Whether `member` is a function that dataclasses or namedtuple wrote: it only moves fields."""
+    """Whether `member` is a function that dataclasses, namedtuple or total_ordering wrote: it only moves fields, or
+    calls the class's own comparison.
+    """
     if isinstance(member, (staticmethod, classmethod)):
         member = member.__func__
     if not isinstance(member, types.FunctionType):
         return False
     home = str(member.__globals__.get("__name__", ""))
+    if home == "functools" and member.__code__ in _ORDERED:
+        return True
     return (
         member.__code__.co_qualname.startswith("__create_fn__.")
         or home in _GENERATING_MODULES

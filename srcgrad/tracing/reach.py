@@ -22,10 +22,10 @@ from srcgrad.tracing.alike import items_of, same_items, value_key
 from srcgrad.tracing.analysis import Analysis
 from srcgrad.tracing.bytecode import Refusal, Scope, Step
 from srcgrad.tracing.caches import reads_values, require_new_results
-from srcgrad.tracing.conversion.calls import MANAGING, generator_of, is_distribution
+from srcgrad.tracing.conversion.calls import DISPATCHED, MANAGING, generator_of, is_distribution
 from srcgrad.tracing.conversion.classes import converted, is_implicit, may_have_twin, notes_subclasses, twin_of
 from srcgrad.tracing.conversion.convert import convert_code, is_user_function
-from srcgrad.tracing.frozen import contents
+from srcgrad.tracing.frozen import contents, given_to
 from srcgrad.tracing.hosts import (
     LEVELS,
     LOGGERS_KNOW,
@@ -201,6 +201,8 @@ class ObjectAnalysis(Analysis):
             self.require(f"type({name}) is {self.constant(type(value))} and {same}")
             if type(value) is operator.attrgetter:
                 self.local_attributes.update(part for path in value.__reduce__()[1] for part in path.split("."))
+            if type(value) is operator.methodcaller:
+                self.local_attributes.add(given_to(value)[0][0])
             self.report.append(f"{type(value).__name__}: compiled in, as long as it holds the same")
             return
         if node.kind == "method":
@@ -301,6 +303,13 @@ class ObjectAnalysis(Analysis):
             self.read(index, "class", None, type(value), f"type({name})", f"class of {node.label}")
         elif node.kind == "class":
             self.visit_class(index, value)
+        elif node.kind == "function" and value.__code__ is DISPATCHED:
+            kinds = tuple(value.registry)
+            self.require(f"tuple({name}.registry) == {self.constant(kinds)}")
+            for kind in kinds:
+                place = f"{name}.registry[{self.constant(kind)}]"
+                label = f"{node.label} of {kind.__name__}"
+                self.read(index, "registered", kind, value.registry[kind], place, label)
         elif node.kind not in ("frozen", "logger"):
             super().visit(index)
 
@@ -453,7 +462,7 @@ class ObjectAnalysis(Analysis):
         """
         if name in STREAMS:
             self.streaming = scope.code
-        if value is operator.attrgetter:
+        if value is operator.attrgetter or value is operator.methodcaller:
             self.ask_for_any(index, scope, Step("global", name, None))
         if (is_host_function(value) or is_logger(value) or name in STREAMS) and not self.is_converted(
             self.objects[index]
@@ -615,6 +624,8 @@ class ObjectAnalysis(Analysis):
         for index, dirty in enumerate(self.plan.dirty()):
             if self.plan.nodes[index].kind == "cached" and (dirty or reads_values(self, index)):
                 raise Refusal(f"{self.plan.nodes[index].label} is cached and reads what can change")
+            if dirty and getattr(self.objects[index], "__code__", None) is DISPATCHED:
+                raise Refusal(f"{self.plan.nodes[index].label} dispatches to a function that reads what can change")
             if dirty and self.plan.nodes[index].kind == "class":
                 self.require_twin(index)
 

@@ -154,6 +154,8 @@ def read_edge(plan: Plan, edge: Edge, objects: list[Any]) -> Any:
             return type(holder)
         case "func":
             return holder.__func__
+        case "registered":
+            return holder.registry[edge.key]
         case "cached":
             return holder.__wrapped__
         case "self":

@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 from srcgrad.tracing.asked import concrete_class
-from srcgrad.tracing.conversion.calls import call_rule
+from srcgrad.tracing.conversion.calls import call, call_rule
 from srcgrad.tracing.hosts import is_host_function
 from srcgrad.tracing.purity import TRUSTED_ROOTS, hidden_kind, static_key
 from srcgrad.tracing.trace import CURRENT, Unread
@@ -118,3 +118,10 @@ def attrgetter_(*names: Any) -> Any:
         for part in name.split(".") if isinstance(name, str) else ():
             require_watched(None, part)
     return operator.attrgetter(*names)
+
+
+@call_rule(operator.methodcaller)
+def methodcaller_(name: Any, /, *args: Any, **kwargs: Any) -> Any:
+    """A method of what it is given, which is called as converted code would."""
+    require_watched(None, name)
+    return lambda thing: call(getattr_(thing, name), *args, **kwargs)

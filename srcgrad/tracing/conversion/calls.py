@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import heapq
 import importlib
 import inspect
 import itertools
+import operator
 import sys
 import types
 import warnings
@@ -32,6 +34,7 @@ from srcgrad.tracing.conversion.filled import filled_of, require_fixed
 from srcgrad.tracing.conversion.sources import Unconvertible
 from srcgrad.tracing.conversion.vectorized import vectorized
 from srcgrad.tracing.floating_errors import STATED, in_its_state, judged_function
+from srcgrad.tracing.frozen import given_to
 from srcgrad.tracing.guards import answer
 from srcgrad.tracing.hosts import is_global_cache, is_logger, later, runs_later
 from srcgrad.tracing.indexing import holds_tracer
@@ -47,6 +50,7 @@ HIGHER_ORDER: Final = frozenset(
     {
         map, filter, sorted, min, max, functools.reduce, any, all, sum, np.vectorize, itertools.accumulate,
         itertools.takewhile, itertools.dropwhile, itertools.filterfalse, itertools.starmap, itertools.groupby,
+        heapq.nlargest, heapq.nsmallest, heapq.merge, functools.cmp_to_key,
     }
 )  # fmt: skip
 """Functions that call the functions they are given: these are converted first."""
@@ -67,6 +71,8 @@ DISPATCHING: Final = (types.FunctionType, type(np.sum))
 """The kinds of NumPy's functions that have rules: in a list of traced values those of C find nothing to dispatch on."""
 MANAGING: Final = contextlib.contextmanager(iter).__code__
 """The code of what ``contextlib.contextmanager`` makes of a generator."""
+DISPATCHED: Final[types.CodeType] = attribute(functools.singledispatch(len), "__code__")
+"""The code of what ``functools.singledispatch`` makes of a function."""
 CONCATENATORS: Final = (type(np.r_), type(np.c_))
 METHODS: Final = (types.MethodType, types.BuiltinFunctionType)
 COMPILED: Final = ("cython_function_or_method", "fused_cython_function")
@@ -158,6 +164,9 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
             return followed(function)(*args, **kwargs)
         if function.__code__ is STATED:
             return in_its_state(function, followed)(*args, **kwargs)
+        if function.__code__ is DISPATCHED and args:
+            kind = CALLS[type](args[0])
+            return call(function.dispatch(kind), *args, **kwargs)
         if function.__code__ is MANAGING:
             return contextlib.contextmanager(followed(generator_of(function)))(*args, **kwargs)
     elif kind is types.MethodType:
@@ -306,6 +315,9 @@ def call_object(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
         if trace is not None and not trace.concrete and not is_constant(found):
             raise Refused(f"{function.__name__} keeps the {type(found).__name__} that it gives, which can change")
         return found
+    if type(function) is operator.methodcaller:
+        given, named = given_to(function)
+        return CALLS[operator.methodcaller](*given, **named)(*args, **kwargs)
     if type(function) is np.vectorize and traced_among(args, kwargs):
         return vectorized(function, args, kwargs, call)
     if is_distribution(function) and traced_among(args, kwargs):

@@ -9,6 +9,7 @@ from srcgrad.tracing.conversion import (
     choices,  # noqa: F401  # of which calls find the rules
     iterators,
     numbers,
+    statistic,  # noqa: F401  # of which calls find the rules
 )
 from srcgrad.tracing.conversion.attempts import attempt
 from srcgrad.tracing.conversion.branches import and_, asked, choose, if_, not_, or_

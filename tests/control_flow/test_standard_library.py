@@ -1,0 +1,229 @@
+"""Functions of the standard library that call functions, hand on iterators or sum numbers are parts of programs."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import heapq
+import itertools
+import operator
+import statistics
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import srcgrad as sg
+
+SC = 3.0
+
+
+@functools.singledispatch
+def area(s: Any, x: Any) -> Any:
+    return x[0]
+
+
+@area.register
+def _(s: int, x: Any) -> Any:
+    return x[0] * s
+
+
+@area.register(str)
+def _(s: Any, x: Any) -> Any:
+    return x[1] * len(s) * SC
+
+
+@area.register(float)
+def _(s: Any, x: Any) -> Any:
+    return s * x[1]
+
+
+@area.register(np.ndarray)
+def _(s: Any, x: Any) -> Any:
+    total = 0.0
+    for v in s * x:
+        total += v
+    return total
+
+
+SUM = operator.methodcaller("sum", axis=0)
+
+
+@functools.total_ordering
+class Num:
+    def __init__(self, v: Any) -> None:
+        self.v = v
+
+    def __eq__(self, o: Any) -> bool:
+        return self.v == o.v
+
+    def __lt__(self, o: Any) -> bool:
+        return self.v < o.v
+
+
+class Powers:
+    def m(self, y: Any, k: int = 2) -> Any:
+        t = 0.0
+        for j in range(k):
+            t = t + y * j
+        return t
+
+
+MO = Powers()
+
+
+def dispatched(x: Any) -> Any:
+    return area(3, x) * area("ab", x)
+
+
+def dispatched_by_arrays(x: Any) -> Any:
+    return area(x, x) + area(2.0, x)
+
+
+def compared(x: Any) -> Any:
+    s = sorted([x[1], x[0]], key=functools.cmp_to_key(lambda a, b: -1 if a < b else 1))
+    return s[0] * 3.0 + s[1] * x[0]
+
+
+def compared_constants(x: Any) -> Any:
+    return sorted([3, 1, 2], key=functools.cmp_to_key(lambda a, b: a - b))[0] * x[0] * x[1]
+
+
+def chained(x: Any) -> Any:
+    return sum(itertools.chain.from_iterable([[x[0], x[1]], [x[0] * x[1]]]))
+
+
+def teed(x: Any) -> Any:
+    a, b = itertools.tee([x[0], x[1], x[0] * x[1]])
+    next(b)
+    return sum(u * v for u, v in zip(a, b, strict=False))
+
+
+def grouped(x: Any) -> Any:
+    total = 0.0
+    for k, g in itertools.groupby([(0, x[0]), (0, x[1]), (1, x[0])], key=lambda p: p[0]):
+        total = total + (k + 1) * sum(v for _, v in g)
+    return total * x[1]
+
+
+def calls_methods(x: Any) -> Any:
+    return operator.methodcaller("sum")(x) * operator.methodcaller("dot", x)(x)
+
+
+def calls_a_captured_method(x: Any) -> Any:
+    return SUM(x) * x[1]
+
+
+def totally_ordered(x: Any) -> Any:
+    a, b = Num(x[0]), Num(x[1])
+    return (a.v if a >= b else b.v * 2.0) * x[0]
+
+
+def exitstack(x: Any) -> Any:
+    with contextlib.ExitStack() as s:
+        s.enter_context(np.errstate(divide="ignore"))
+        s.enter_context(contextlib.nullcontext())
+        return x[0] * x[1]
+
+
+def exitstack2(x: Any) -> Any:
+    out = []
+    with contextlib.ExitStack() as s:
+        s.callback(out.append, x[0])
+        y = x[0] * x[1]
+    return y * out[0]
+
+
+def mean_of_an_array(x: Any) -> Any:
+    return statistics.mean(x) * x[0]
+
+
+def mean_of_numbers(x: Any) -> Any:
+    return statistics.mean([x[0], x[1] ** 2]) * x[0]
+
+
+def float_mean(x: Any) -> Any:
+    return statistics.fmean([x[0], x[1] ** 2]) * x[0]
+
+
+def stdev(x: Any) -> Any:
+    return statistics.stdev([x[0], x[1] ** 2, x[0] * x[1]])
+
+
+def variance(x: Any) -> Any:
+    return statistics.variance([float(x[0]), float(x[1]) ** 2, 1.0])
+
+
+def largest(x: Any) -> Any:
+    return sum(heapq.nlargest(2, [x[1], x[0], x[0] * x[1]])) + heapq.nsmallest(1, list(x))[0]
+
+
+def merged(x: Any) -> Any:
+    return sum(a * (k + 1) for k, a in enumerate(heapq.merge([x[0]], [x[1]])))
+
+
+def calls_a_method_of_the_users(x: Any) -> Any:
+    return operator.methodcaller("m", x[0], k=3)(MO) * x[1]
+
+
+FUNCTIONS = [
+    dispatched,
+    dispatched_by_arrays,
+    compared,
+    compared_constants,
+    chained,
+    teed,
+    grouped,
+    calls_methods,
+    calls_a_captured_method,
+    totally_ordered,
+    exitstack,
+    exitstack2,
+    mean_of_an_array,
+    mean_of_numbers,
+    float_mean,
+    stdev,
+    variance,
+    largest,
+    merged,
+    calls_a_method_of_the_users,
+]
+
+
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+@pytest.mark.parametrize("f", FUNCTIONS, ids=lambda f: f.__name__)
+def test_it_is_traced_once(f: Callable[..., Any], backend: str) -> None:
+    step = 1e-6
+    run, slope = sg.jit(f, backend=backend), sg.grad(f, backend=backend)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for x in (np.array([1.5, 2.5]), np.array([3.0, 2.0])):
+            apart = [(f(x + step * e) - f(x - step * e)) / (2 * step) for e in np.eye(2)]
+            np.testing.assert_allclose(run(x), f(x), rtol=1e-12)
+            np.testing.assert_allclose(slope(x), apart, rtol=1e-5)
+
+
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+def test_implementations_and_what_they_read_may_change(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = np.array([1.5, 2.5])
+    run = sg.jit(dispatched, backend=backend)
+    for value in (3.0, 7.0):
+        monkeypatch.setitem(globals(), "SC", value)
+        np.testing.assert_allclose(run(x), dispatched(x), rtol=1e-12)
+    before = area.registry[int]
+    try:
+        area.register(int)(lambda s, x: 10.0 * s * x[0])
+        np.testing.assert_allclose(run(x), dispatched(x), rtol=1e-12)
+    finally:
+        area.register(int)(before)
+    np.testing.assert_allclose(run(x), dispatched(x), rtol=1e-12)
+
+
+def test_too_few_numbers_are_an_error() -> None:
+    def f(x: Any) -> Any:
+        return statistics.stdev([x[0]])
+
+    with pytest.raises((statistics.StatisticsError, sg.SrcgradError)):
+        sg.grad(f)(np.ones(2))
