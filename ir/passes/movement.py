@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -320,29 +321,66 @@ def product_of_turned(operation: Operation, builder: Builder) -> Value | None:
 # --- norms ------------------------------------------------------------------------------------------------------------
 
 
+NORMS: Final = frozenset({"reduce_norm", "abs", "kinked_sqrt", "hypot"})
+
+
 def squared_norm(value: Value, builder: Builder) -> Value | None:
-    """The square of a Euclidean norm, an absolute value or a root as a sum of squares, which is smooth at 0; what is
-    squared may have been reshaped.
+    """The square of a Euclidean norm, an absolute value, a hypotenuse or a root as a sum of squares, which is smooth
+    at 0; what is squared may have been reshaped, and scaled by numbers, by which the parts are scaled then.
     """
-    moves = []
+    moves: list[Operation] = []
+    scales: list[tuple[str, float]] = []
     norm = value.producer
-    while norm is not None and norm.op.name in ("reshape", "broadcast"):
-        moves.append(norm)
-        norm = norm.operands[0].producer
-    if norm is None or norm.op.name not in ("reduce_norm", "abs", "kinked_sqrt"):
+    while norm is not None and norm.op.name not in NORMS:
+        scale = scaled_by(norm)
+        if norm.op.name in ("reshape", "broadcast"):
+            moves.append(norm)
+        elif scale is not None:
+            scales.insert(0, scale[1:])
+        else:
+            return None
+        norm = (norm.operands[0] if scale is None else scale[0]).producer
+    if norm is None:
         return None
-    x = norm.operands[0]
-    if norm.op.name == "kinked_sqrt":
-        square = x
-    elif x.type.dtype.kind == "c":
-        real, imag = emit(builder, "real", x), emit(builder, "imag", x)
-        square = emit(builder, "add", emit(builder, "mul", real, real), emit(builder, "mul", imag, imag))
-    else:
-        square = emit(builder, "mul", x, x)
-    total = emit(builder, "reduce_sum", square, **norm.attrs) if norm.op.name == "reduce_norm" else square
+    total = sum_of_squares(norm, scales, builder)
     for move in reversed(moves):
         total = emit(builder, move.op.name, total, **move.attrs)
     return total
+
+
+def scaled_by(operation: Operation) -> tuple[Value, str, float] | None:
+    """What an operation multiplies or divides by one number, and how."""
+    if operation.op.name not in ("mul", "div"):
+        return None
+    left, right = operation.operands
+    if operation.op.name == "mul" and isinstance(left, Literal):
+        left, right = right, left
+    if not isinstance(right, Literal) or not right.splat or right.type.dtype.kind != "f":
+        return None
+    return left, operation.op.name, float(right.value)
+
+
+def sum_of_squares(norm: Operation, scales: Sequence[tuple[str, float]], builder: Builder) -> Value:
+    def part(x: Value) -> Value:
+        found = Term(builder, x)
+        for name, number in scales:
+            found = found * number if name == "mul" else found / number
+        return found.value
+
+    x = norm.operands[0]
+    if norm.op.name == "kinked_sqrt":
+        return part(part(x))
+    if norm.op.name == "hypot":
+        a, b = (Term(builder, part(operand)) for operand in norm.operands)
+        infinite = apply("logical_or", apply("is_inf", a), apply("is_inf", b))  # whatever the other one is
+        return apply("select", infinite, float("inf"), a * a + b * b).value
+    if x.type.dtype.kind == "c":
+        real, imag = part(emit(builder, "real", x)), part(emit(builder, "imag", x))
+        square = emit(builder, "add", emit(builder, "mul", real, real), emit(builder, "mul", imag, imag))
+    else:
+        found = part(x)
+        square = emit(builder, "mul", found, found)
+    return emit(builder, "reduce_sum", square, **norm.attrs) if norm.op.name == "reduce_norm" else square
 
 
 def norm(x: Term) -> Term:
@@ -366,6 +404,8 @@ def norm_times_norm(operation: Operation, builder: Builder) -> Value | None:
     "integer_pow(reduce_norm(x), 2) -> reduce_sum(mul(x, x))",
     lambda x: apply("integer_pow", norm(x), y=2),
     lambda x: apply("integer_pow", apply("reshape", norm(x), shape=(4, 1)), y=2),
+    lambda x: apply("integer_pow", apply("reshape", 0.5 * norm(x), shape=(4, 1)) / 3.0, y=2),
+    lambda x: apply("integer_pow", apply("hypot", x, 2.0 * x) / 3.0, y=2),
     kinds="f",
     shape=MATRIX,
     limit=True,
