@@ -44,7 +44,7 @@ from srcgrad.tracing.trace import (
     current_trace,
     leaked,
 )
-from srcgrad.tracing.views import Chain, PartView, ReshapeView, TransposeView, View, put_through, seen_of
+from srcgrad.tracing.views import Chain, NumbersView, PartView, ReshapeView, TransposeView, View, put_through, seen_of
 
 if TYPE_CHECKING:
     from srcgrad.tracing.affine import Affine
@@ -482,7 +482,14 @@ class Tracer(Asked):
         self[...] = FUNCTIONS[np.partition](self, kth, axis, kind, order)
 
     def view(self, dtype: Any = None, type: Any = None) -> Any:
-        """Another view of the same elements, of the same type."""
+        """Another view of the same elements, of the same type, or of complex numbers as pairs of real ones."""
+        asked = self.dtype if dtype is None else np.dtype(dtype)
+        if type in (None, np.ndarray) and self.ndim and {asked.kind, self.dtype.kind} == {"f", "c"}:
+            complex_one, real_one = (asked, self.dtype) if asked.kind == "c" else (self.dtype, asked)
+            if complex_one.itemsize == 2 * real_one.itemsize:
+                self.require_layout()
+                found = self.ghost().view(asked)
+                return Tracer(self.storage, (*self.chain, NumbersView(asked)), ArrayType(asked, found.shape))
         if type not in (None, np.ndarray) or (dtype is not None and np.dtype(dtype) != self.dtype):
             raise UnsupportedError(
                 "ndarray.view of another type is not supported on a traced array",

@@ -15,6 +15,7 @@ import numpy as np
 from srcgrad.errors import MutationError
 from srcgrad.ir.core import Value
 from srcgrad.ir.opdef import REGISTRY
+from srcgrad.ir.types import DType
 from srcgrad.tracing.trace import Storage, Trace
 
 
@@ -127,6 +128,42 @@ class PartView(View):
     def apply(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         view: np.ndarray[Any, Any] = getattr(array, self.part)
         return view
+
+
+def as_pairs(trace: Trace, value: Value) -> Value:
+    """Complex numbers as real ones, twice as many along the last axis."""
+    shape = value.type.static_shape
+    parts = [trace.emit(REGISTRY[part], [value]) for part in ("real", "imag")]
+    parts = [trace.emit(REGISTRY["reshape"], [part], {"shape": (*shape, 1)}) for part in parts]
+    joined = trace.emit(REGISTRY["concatenate"], parts, {"axis": len(shape)})
+    return trace.emit(REGISTRY["reshape"], [joined], {"shape": (*shape[:-1], 2 * shape[-1])})
+
+
+def as_complex(trace: Trace, value: Value) -> Value:
+    """Real numbers in pairs along the last axis as complex ones."""
+    shape = value.type.static_shape
+    limits, every = shape[:-1], (1,) * (len(shape) - 1)
+    parts = []
+    for first in (0, 1):
+        attrs = {"starts": (0,) * len(limits) + (first,), "limits": shape, "strides": (*every, 2)}
+        parts.append(trace.emit(REGISTRY["slice"], [value], attrs))
+    return trace.emit(REGISTRY["complex"], parts)
+
+
+@dataclass(frozen=True)
+class NumbersView(View):
+    """Complex numbers seen as pairs of real ones, or the other way round."""
+
+    dtype: DType
+
+    def forward(self, trace: Trace, base: Value) -> Value:
+        return as_complex(trace, base) if self.dtype.kind == "c" else as_pairs(trace, base)
+
+    def backward(self, trace: Trace, base: Value, new: Value) -> Value:
+        return as_pairs(trace, new) if self.dtype.kind == "c" else as_complex(trace, new)
+
+    def apply(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        return array.view(self.dtype)
 
 
 class ReadOnlyView(View, ABC):
