@@ -277,6 +277,17 @@ def part_of_what_goes_on(x: Any) -> Any:
     return np.sum(states) + states[-1][0]
 
 
+def before_and_after_the_step(x: Any) -> Any:
+    """What is appended after a step is what the next trip appends before its own: a write into one is in the other."""
+    y, before, after = x * 2.0, [], []
+    for _ in range(20):
+        before.append(y)
+        y = np.sin(y)
+        after.append(y)
+    after[3][0] = 5.0
+    return np.sum(np.stack(before) ** 2) + np.sum(np.stack(after) ** 3) * x[1]
+
+
 def in_two_lists(x: Any) -> Any:
     one, other = [], []
     for t in range(20):
@@ -406,7 +417,7 @@ def in_a_function(x: Any) -> Any:
 OTHERS = [
     same_array, changed_in_the_next_trip, last_one_changed, part_of_what_goes_on, in_two_lists, known_by_another_name,
     other_items_read, comprehensions, printed, one_record, transposed, on_a_condition, left_early, known_numbers,
-    in_an_attribute, in_a_function, read_by_functions_within,
+    in_an_attribute, in_a_function, read_by_functions_within, before_and_after_the_step,
 ]  # fmt: skip
 
 

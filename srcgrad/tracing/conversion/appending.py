@@ -22,7 +22,7 @@ from srcgrad.tracing.conversion.state import Kind, State, Undefined, kind_of, tr
 from srcgrad.tracing.pytree import TreeDef
 from srcgrad.tracing.rows import row, source_of
 from srcgrad.tracing.trace import Refused, Storage, Trace, current_trace
-from srcgrad.tracing.tracer import Tracer
+from srcgrad.tracing.tracer import Tracer, from_value
 from srcgrad.tracing.views import ReshapeView
 
 MOST: Final = 16
@@ -103,6 +103,8 @@ class Appending:
         """The columns whose rows may share memory: one trip may append what the trip before has."""
         self.sites: list[Any] = []
         """The `Site`s of a trip: what only some trips append."""
+        self.placed: list[Any] = []
+        """The `Placed` lists, of which each trip assigns an item: a column too, or memory that the trips write."""
         self.buffers: dict[tuple[int, int], Tracer] = {}
         """The memory of their rows, which is there before the loop."""
         self.buffered = 0
@@ -203,19 +205,36 @@ class Appending:
         self.added = []
 
     def leaves(self) -> list[Tracer]:
-        return [leaf for items in self.added for item in items for leaf in item.leaves if isinstance(leaf, Tracer)]
+        found = [leaf for items in self.added for item in items for leaf in item.leaves if isinstance(leaf, Tracer)]
+        return found + [placed.assigned.item for placed in self.assigned(False)]
+
+    def assigned(self, read: bool) -> list[Any]:
+        """The `Placed` lists of which trips read what others have assigned, or the rest."""
+        return [placed for placed in self.placed if (placed.room is not None) == read]
 
     def arrays(self) -> list[tuple[Tracer, Any]]:
-        """What a trip appends that is traced: the columns, then what some trips append, with its `Site`."""
-        columns: list[tuple[Tracer, Any]] = [(leaf, None) for leaf in self.leaves()]
-        return columns + [
+        """What a trip appends that is traced: the columns, then what it writes, with its `Site` or `Placed` list."""
+        leaves, columns = self.leaves(), self.assigned(False)
+        found: list[tuple[Tracer, Any]] = [(leaf, None) for leaf in leaves[: len(leaves) - len(columns)]]
+        found += [(placed.assigned.item, placed) for placed in columns]
+        found += [
             (leaf, site) for site in self.sites for leaf, buffer in zip(site.item.leaves, site.buffers, strict=True)
             if buffer is not None
         ]  # fmt: skip
+        return found + [(placed.assigned.item, placed) for placed in self.assigned(True)]
 
     def written(self) -> list[Tracer]:
-        """The memory that the trips write what some of them append into."""
-        return [buffer for site in self.sites for buffer in site.buffers if buffer is not None]
+        """The memory that the trips write what some of them append into, and what they assign and read."""
+        found = [buffer for site in self.sites for buffer in site.buffers if buffer is not None]
+        return found + [placed.room for placed in self.assigned(True)]
+
+    def memory(self, values: Sequence[Value], trips: int) -> list[Tracer]:
+        """What stands for `arrays` behind the loop, given the columns and what was written."""
+        given = zip(self.arrays(), values, strict=True)
+        return [
+            from_value(source.in_order(value, trips) if source in self.placed else value)
+            for (_, source), value in given
+        ]
 
     def columns(
         self, trace: Trace, index: Value | None, given: Mapping[Storage, Leaf], unwritten: Callable[[Storage], bool]
@@ -248,7 +267,7 @@ class Appending:
                     raise Refused(HELD)
                 if storage in given and all(other.trace is not trace for other in storage.aliases):
                     self.first[place] = given[storage]
-                elif site is None and unwritten(storage):
+                elif (site is None or site in self.placed) and unwritten(storage):
                     self.shared[place] = storage
                 else:
                     raise Refused(HELD)
@@ -258,10 +277,8 @@ class Appending:
     def rows_at_ends(self, place: int, trips: int) -> tuple[int | None, int | None]:
         """The rows of what the first trip appends, and of what the last does, if they do."""
         site = self.arrays()[place][1]
-        if site is None:
-            return 0, trips - 1
-        appended = site.trips
-        return 0 if appended[0] == 0 else None, len(appended) - 1 if appended[-1] == trips - 1 else None
+        ends: tuple[int | None, int | None] = (0, trips - 1) if site is None else site.ends(trips)
+        return ends
 
     def shared_with(self, leaf: Any) -> int | None:
         """The place among the columns of what has its memory in common with a carried array, if any is.
@@ -278,12 +295,20 @@ class Appending:
                 return k
         return None
 
+    def take_memory(self, arrays: Sequence[Tracer]) -> None:
+        """Tell the `Placed` lists what stands for them."""
+        for (_, source), array in zip(self.arrays(), arrays, strict=True):
+            if source in self.placed:
+                source.rows = array
+
     def leave(self, columns: Sequence[Tracer], trips: int) -> None:
         """Give the lists what all trips have added."""
         left = iter(columns)
         arrays_of = [
             [[None if kind is None else next(left) for kind in item.kinds] for item in items] for items in self.added
         ]
+        for _ in self.assigned(False):
+            next(left)
         rows_of = {site: [None if buffer is None else next(left) for buffer in site.buffers] for site in self.sites}
         for which, (x, kept, items) in enumerate(zip(self.lists, self.kept, self.added, strict=True)):
             arrays = arrays_of[which]

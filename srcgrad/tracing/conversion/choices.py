@@ -16,6 +16,7 @@ from srcgrad.tracing.conversion.calls import call_rule, getitem, unknown_place
 from srcgrad.tracing.conversion.effects import emit_call, emit_check, fail_if, innermost_attempt
 from srcgrad.tracing.conversion.filled import fill, filled_of
 from srcgrad.tracing.conversion.numbers import itself
+from srcgrad.tracing.conversion.placed import put_in_place, read_in_place
 from srcgrad.tracing.conversion.state import Kind, join_kinds, kind_of
 from srcgrad.tracing.guards import answer
 from srcgrad.tracing.rows import source_of
@@ -47,6 +48,7 @@ class ListTarget:
             self.items[np.asarray(number).item()] = value
             return
         fill(self.items, value)
+        put_in_place(self.items, index, value)
         count = len(self.items)
         inside = np.logical_and(index >= -count, index < count)
         emit_check(inside, "IndexError", "list assignment index out of range")
@@ -77,6 +79,8 @@ def chosen(container: Any, index: Tracer) -> Any:
     place: Any = index.astype(np.int64) if index.dtype.kind == "b" else index
     place = place.reshape(()) if place.ndim else place
     if type(container) is not dict:
+        if type(container) is list and kind_among(container) is None:
+            read_in_place(container)
         return among(list(container), place, kind)
     keys = list(container)
     if not all(isinstance(key, (int, np.integer)) for key in keys):
@@ -110,17 +114,27 @@ def missing(place: Tracer, keys: Sequence[int]) -> Any:
     return np.logical_not(np.any(np.array(keys, np.int64) == place))
 
 
-def among(values: list[Any], place: Any, container: str) -> Any:
-    """The value at a traced place."""
+def kind_among(values: Sequence[Any]) -> Kind | None:
+    """The kind of all of the values, if they have one."""
     kind = kind_of(values[0])
     for value in values:
         other = kind_of(value)
         found = None if kind is None or other is None else join_kinds("_sg_value", kind, other)
         kind = found if isinstance(found, Kind) else None
         if kind is None or (other is not None and other.scalar != kind.scalar):
-            raise Refused(f"a {container} with values of different kinds is indexed by a traced value")
-    assert kind is not None
+            return None
+    return kind
+
+
+def among(values: list[Any], place: Any, container: str) -> Any:
+    """The value at a traced place."""
+    kind = kind_among(values)
+    if kind is None:
+        raise Refused(f"a {container} with values of different kinds is indexed by a traced value")
     source = source_of(values)
+    if source is not None and not kind.scalar:
+        source.storage.decided = True
+        return source[place]
     stacked: Any = np.stack([as_tracer(value) for value in values]) if source is None else source
     result = from_value(stacked[place].copy().read(), kind.scalar, kind.weak)
     result.storage.decided = True

@@ -30,8 +30,9 @@ from srcgrad.tracing.conversion.effects import innermost_attempt, is_conditional
 from srcgrad.tracing.conversion.filled import Filled, Fills, growing
 from srcgrad.tracing.conversion.guarded import Grows
 from srcgrad.tracing.conversion.identity import changed, containers_kept_elsewhere, kept_elsewhere
-from srcgrad.tracing.conversion.marks import around, withdraw
+from srcgrad.tracing.conversion.marks import Mark, around
 from srcgrad.tracing.conversion.moving import Moving, require_own, take_up
+from srcgrad.tracing.conversion.placed import Placed, Places
 from srcgrad.tracing.conversion.rounds import Beginning, Place, Scope, begin, keep, scope_of
 from srcgrad.tracing.conversion.state import (
     UNBOUND,
@@ -61,7 +62,7 @@ from srcgrad.tracing.conversion.state import (
 from srcgrad.tracing.conversion.trips import Trip
 from srcgrad.tracing.rows import row
 from srcgrad.tracing.trace import Pending, Refused, Storage, current_trace
-from srcgrad.tracing.tracer import Tracer, from_value
+from srcgrad.tracing.tracer import Tracer
 
 ROUNDS: Final = 12
 """How often a body is traced at most until its carries are known."""
@@ -75,14 +76,16 @@ class LoopRegion:
     """A loop becoming one operation."""
 
     def __init__(
-        self, state: State, label: str, appending: Appending | None = None, arrays: Sequence[Filled] = (),
+        self, state: State, label: str, appending: Appending | None = None, arrays: Sequence[Filled | Placed] = (),
         trips: int | None = None, lenient: bool = True, place: Place | None = None, inner: Scope | None = None,
+        refused: Sequence[list[Any]] = (),
     ) -> None:  # fmt: skip
         """``arrays``: what stands for the lists of which a trip assigns items; ``trips``: how many, where known.
 
         ``lenient``: whether a variable that is None before the loop may be None or have a value in each trip; where the
-        first trips set it, it is better that they are written out.
+        first trips set it, it is better that they are written out. ``refused``: the lists that `Placed` is not for.
         """
+        self.home, self.refused = current_trace(), refused
         self.state, self.lenient = state, lenient
         self.trips = trips
         self.place, self.inner = place, Scope() if inner is None else inner
@@ -91,6 +94,7 @@ class LoopRegion:
         for filled in arrays:
             filled.open(self)
         self.appending = Appending(None) if appending is None else appending
+        self.appending.placed = [placed for placed in arrays if isinstance(placed, Placed)]
         self.appending.open()
         state.containers += [x.pairs for x in self.appending.entries if all(x.pairs is not y for y in state.containers)]
         self.start = state.capture()
@@ -108,6 +112,11 @@ class LoopRegion:
         """Variables that have no value from the second trip on: not to be read before they are set."""
         self.written: list[tuple[Storage, Value]] = []
         """Memory that has its value after the loop, and the one before."""
+
+    def before(self, make: Callable[[], Tracer]) -> Tracer:
+        """Memory that is there before the loop."""
+        with entered(self.home):
+            return make()
 
     def settle(self, test: Callable[[], Any] | None, body: Callable[[Any], Any], rebinds: bool) -> Any:
         """Trace test and body until the carries are known; returns both trips, the predicate and the last values."""
@@ -447,9 +456,10 @@ class LoopRegion:
         """Note that what was before the loop is the first row of a column, where it was appended."""
         starts = self.leaves(self.start)
         for place, leaf in self.appending.first.items():
-            if self.appending.rows_at_ends(place, 1)[0] is None:
+            top = self.appending.rows_at_ends(place, self.trips or 1)[0]
+            if top is None:
                 continue
-            start, first = starts[leaf], row(arrays[place], 0, False, False)
+            start, first = starts[leaf], row(arrays[place], top, False, False)
             way = Way(None, None, first.chain, True)
             link(start.storage, first.storage, self.names[leaf[0]], None if start.chain else (way,))
             first.storage.decided = start.storage.decided = True
@@ -473,6 +483,23 @@ class LoopRegion:
                 if params[k].storage.value is not trip.params[cell][k]:
                     raise Refused(f"{shown(carry.name)} is appended to a list and changed in the next trip of a loop")
                 found[cell, k] = place
+        for place, leaf in list(self.appending.first.items()):
+            if leaf in found:  # this trip has appended it too, under another name
+                params = tree_of(starts[leaf[0]])[0]
+                self.appending.shared[place] = params[leaf[1]].storage
+                self.appending.shared[found[leaf]] = tree_of(ends[leaf[0]])[0][leaf[1]].storage
+        return found
+
+    def items_read(self, after: Snapshot, trips: int) -> dict[Leaf, Tracer]:
+        """The carried arrays that are items of lists, which a trip has read."""
+        found: dict[Leaf, Tracer] = {}
+        for leaf, x in self.leaves(after).items() if self.appending.placed else ():
+            for placed in self.appending.placed:
+                item = placed.item_read(x.storage, trips)
+                if item is not None:
+                    if x.chain or leaf[0] in self.maybe:
+                        raise Refused("a part of an item of a list goes on to the next trip of a loop")
+                    found[leaf] = item
         return found
 
     def rows_written(self, carried: Sequence[Value]) -> list[Value]:
@@ -544,32 +571,36 @@ def attempted(
     trips: int | None = None, lenient: bool = True,
 ) -> None:  # fmt: skip
     """Make a loop a region; once more for each list of which it turns out to assign items, as one array."""
-    trace, arrays = current_trace(), list[Filled]()
-    mark, sites, lifted, overlay = (
-        len(trace.builder.operations),
-        len(trace.sites),
-        dict(trace.lifted),
-        dict(trace.overlay),
-    )
-    place, inner = scope_of(trace).place(state), Scope()
+    arrays, refused = list[Filled | Placed](), list[list[Any]]()
+    mark = Mark(current_trace())
+    place, inner = scope_of(mark.trace).place(state), Scope()
     while True:
-        loop = LoopRegion(state, label, appending, arrays, trips, lenient, place, inner)
+        loop = LoopRegion(state, label, appending, arrays, trips, lenient, place, inner, refused)
         try:
             make(loop)
         except BaseException as error:
             loop.abandon()
             if is_conditional(error):
                 raise Inside(innermost_attempt()) from None
-            if not isinstance(error, (Fills, Grows)) or error.owner is not loop:
+            if isinstance(error, FAILURES) and loop.appending.placed:
+                mark.back()
+                refused += [placed.items for placed in loop.appending.placed]
+                arrays = [filled for filled in arrays if isinstance(filled, Filled)]
+                continue
+            if not isinstance(error, (Fills, Grows, Places)) or error.owner is not loop:
                 raise
-            withdraw(trace, mark, sites, lifted, overlay)
+            mark.withdraw()
             inner = loop.inner
             if isinstance(error, Grows):
                 loop.appending.watch(error.items)
                 appending = loop.appending
                 continue
             arrays = [filled for filled in arrays if filled.items is not error.items]
-            arrays.append(Filled(error.items, error.kind, error.each, trips or 0))
+            arrays.append(
+                Placed(error.items, error.kind)
+                if isinstance(error, Places)
+                else Filled(error.items, error.kind, error.each, trips or 0)
+            )
             continue
         for filled in arrays:
             filled.leave()
@@ -636,10 +667,12 @@ def for_region(
         operation = emit_region("for", operands, attrs, [region])
         trip.end()
         carried, stacked = operation.results[: len(starts)], operation.results[len(starts) :]
-        arrays = [from_value(column) for column in [*stacked, *loop.rows_written(carried)]]
         last = trips - 1 if isinstance(trips, int) else 0
+        arrays = loop.appending.memory([*stacked, *loop.rows_written(carried)], last + 1)
         ends = {leaf: (arrays[k], loop.appending.rows_at_ends(k, last + 1)[1]) for leaf, k in shared.items()}
         rows = {leaf: row(x, place, False, False) for leaf, (x, place) in ends.items() if place is not None}
+        loop.appending.take_memory(arrays)
+        rows.update(loop.items_read(after, last + 1))
         loop.leave(carried, ran, after, rows)
         loop.link_first(arrays)
         loop.link_shared(arrays, after)

@@ -320,7 +320,7 @@ def run_through(
                     if settling.rolled(position + 1, body):
                         exhaust(iterable)
                         return
-                    trace.copies, settling = copies * length, None
+                    trace.copies, settling = copies * length, settling.watching()
                 continue
             answer = go_on()
             if unknown(answer):
@@ -416,6 +416,10 @@ class Settling:
         self.kinds: Any = None
         long = items is not None and isinstance(items.count, int) and items.count > UNROLLED
         self.watched = long
+        self.alike = True
+        """Whether lists count as alike that have items of the same kinds somewhere: a trip may assign one of each."""
+        self.exactly = False
+        """Whether the last trip has left the kinds of each item."""
         if long:
             self.said = len(current_trace().rolled) - 1
             """The place of what was said of the whole."""
@@ -427,7 +431,7 @@ class Settling:
         state = self.state_of()
         snapshot = state.capture()
         held = zip(state.containers, snapshot.structures, snapshot.elements, strict=True)
-        parts = [(kept, kinds_of(items)) for x, kept, items in held if all(x is not grown for grown in lists)]
+        parts = [(type(x), kept, kinds_of(items)) for x, kept, items in held if all(x is not grown for grown in lists)]
         return kinds_of(snapshot.variables), parts
 
     def settled(self) -> bool:
@@ -436,20 +440,45 @@ class Settling:
             return False
         before, self.kinds = self.kinds, self.found()
         self.trips += 1
-        same = bool(before == self.kinds)
+        self.exactly = bool(before == self.kinds)
+        same = self.exactly or (self.alike and without_places(before) == without_places(self.kinds))
         self.watched = not same and self.trips < MOST_SETTLING
         return same
+
+    def watching(self) -> Settling | None:
+        """Go on, if the other trips were no region though only lists were found to be alike."""
+        if self.exactly or not self.alike:
+            return None
+        self.alike, self.watched = False, True
+        return self
 
     def rolled(self, done: int, body: Callable[[Any], Any]) -> bool:
         """Try to make the other trips one region, which is then what is said of the loop."""
         assert self.items is not None and isinstance(self.items.count, int)
         said = current_trace().rolled
+        before = len(said)
         if self.items.count - done <= UNROLLED or not rolled(
             self.items.after(done), body, self.state_of, appended=self.appended
         ):
+            if not self.exactly:
+                del said[before:]
             return False
         del said[self.said]
         return True
+
+
+def without_places(kinds: tuple[Any, Any]) -> tuple[Any, Any]:
+    """The kinds of what is in lists without the places where they are."""
+    variables, parts = kinds
+    return variables, [(cls, kept, distinct(found) if cls is list else found) for cls, kept, found in parts]
+
+
+def distinct(values: Sequence[Any]) -> list[Any]:
+    found: list[Any] = []
+    for value in values:
+        if value not in found:
+            found.append(value)
+    return found
 
 
 def kinds_of(values: Sequence[Any]) -> list[Any]:

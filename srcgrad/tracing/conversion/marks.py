@@ -37,8 +37,12 @@ class Mark:
         self.lifted, self.overlay = dict(trace.lifted), dict(trace.overlay)
         self.needed = [found.needed for found in around(trace)]
 
+    def withdraw(self) -> None:
+        """Take back what was emitted after."""
+        withdraw(self.trace, self.operations, self.sites, self.lifted, self.overlay)
+
     def back(self) -> None:
         """Take back what came after."""
-        withdraw(self.trace, self.operations, self.sites, self.lifted, self.overlay)
+        self.withdraw()
         for found, needed in zip(around(self.trace), self.needed, strict=True):
             found.needed = needed

@@ -64,6 +64,10 @@ class Site:
         place = next(k for k, x in enumerate(self.item.leaves) if x is leaf)
         return leaf.storage.trace is trip and self.contents[place] is trip.content(leaf.storage)
 
+    def ends(self, trips: int) -> tuple[int | None, int | None]:
+        """The rows of what the first trip appends, and of what the last does, if they do."""
+        return 0 if self.trips[0] == 0 else None, len(self.trips) - 1 if self.trips[-1] == trips - 1 else None
+
     def write(self, appending: Appending, home: Trace, index: Callable[[], Any], trips: int) -> None:
         """Write the next row, in the block."""
         trace, count = current_trace(), len(self.trips)
