@@ -298,7 +298,8 @@ def asked_for_none(p: Any) -> Any:
 
 OTHERWISE = [
     another_place, on_a_condition, one_array_twice, changed_after_it_was_assigned, changed_in_the_next_trip,
-    changed_where_it_is_read, changed_by_another_name, first_changed, of_two_shapes, parts_of_one, asked_for_none, changed_afterwards,
+    changed_where_it_is_read, changed_by_another_name, first_changed, of_two_shapes, parts_of_one, asked_for_none,
+    changed_afterwards,
 ]  # fmt: skip
 
 
