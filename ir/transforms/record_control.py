@@ -6,9 +6,10 @@ the linear program of a trip.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Sequence
+from collections import Counter, deque
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
@@ -21,9 +22,13 @@ from srcgrad.ir.transforms.push_control import Loop, Pushed
 from srcgrad.ir.transforms.residuals import Plan, emitted, invariant, needed, plan
 from srcgrad.ir.transforms.segments import is_segmented, segmented
 from srcgrad.ir.transforms.structured import inside
-from srcgrad.ir.types import INT64, ArrayType, TapeType
+from srcgrad.ir.types import INT64, ArrayType, DType, TapeType
 
 INDEX = ArrayType(INT64)
+MANY: Final = 128
+"""So many small values of a dtype at most are handed on by a branch as they are, in registers."""
+MOST_PACKED: Final = 4096
+"""Arrays of so many elements at most are copied into what is handed on as one."""
 
 
 @dataclass
@@ -233,22 +238,25 @@ def record_cond(
     slots: list[list[Value | None]] = []
     types: list[ArrayType] = []
     linear_parts, plans, places = [], [], []
-    for number, branch in enumerate(branches):
+    for branch in branches:
         linear, residuals = branch.linear([branch.outgoing[k] for k in live])
-        found = plan(branch.builder.operations, residuals, branch.builder.params, {})
         linear_parts.append(linear)
-        plans.append(found)
-        places.append(shared_slots(slots, types, found.taped, number))
+        plans.append(plan(branch.builder.operations, residuals, branch.builder.params, {}))
+    packs = [Pack(dtype, [found.taped for found in plans]) for dtype in many([found.taped for found in plans])]
+    for number, found in enumerate(plans):
+        others = [value for value in found.taped if all(value not in pack.places[number] for pack in packs)]
+        places.append(dict(zip(others, shared_slots(slots, types, others, number), strict=True)))
     regions = []
     for number, branch in enumerate(branches):
         filled = [found or zeros(type) for found, type in zip([s[number] for s in slots], types, strict=True)]
+        filled += [pack.of(branch.builder, number) for pack in packs]
         regions.append(branch.builder.region([*branch.results, *filled]))
     emitted_cond = builder.emit_operation(operation.op, values, operation.attrs, regions)
     results = list(emitted_cond.results)
     plain = [*values, *results[count:]]
     inner_regions = []
-    for linear, found, place in zip(linear_parts, plans, places, strict=True):
-        inner_regions += [spread(found.region, plain[1:], len(values) - 1, place), linear]
+    for number, (linear, found) in enumerate(zip(linear_parts, plans, strict=True)):
+        inner_regions += [spread(found, plain[1:], len(values) - 1, places[number], packs, number), linear]
     terms = [Term(builder, value) for value in plain]
     mixed: list[LinearOperand] = [*terms, *(tangent for tangent in tangents[1:] if isinstance(tangent, Lin))]
     outgoing = s.apply_all(REGISTRY["linear_cond"], mixed, {"plain": len(plain)}, inner_regions)
@@ -280,9 +288,69 @@ def shared_slots(
     return places
 
 
-def spread(region: Region, plain: Sequence[Value], operands: int, places: Sequence[int]) -> Region:
-    """A region of operands and some slots as one of operands and all slots."""
+def is_packed(type: ArrayType) -> bool:
+    known = not isinstance(type, TapeType) and all(isinstance(size, int) for size in type.shape)
+    return known and type.size <= MOST_PACKED
+
+
+def many(taped: Sequence[Sequence[Value]]) -> list[DType]:
+    """The dtypes of which a branch hands on so many small values that they are packed in one array."""
+    found: dict[DType, None] = {}
+    for values in taped:
+        counts = Counter(value.type.dtype for value in values if is_packed(value.type))
+        found.update(dict.fromkeys(dtype for dtype, count in counts.items() if count > MANY))
+    return list(found)
+
+
+class Pack:
+    """One array for the small values of a dtype that each branch of a `cond` hands on.
+
+    Branches in branches hand on what those inside of them do: as values of their own they would be so many at each
+    level, and a recursion of ten levels would take minutes to compile.
+    """
+
+    def __init__(self, dtype: DType, taped: Sequence[Sequence[Value]]) -> None:
+        self.dtype = dtype
+        self.places: list[dict[Value, int]] = []
+        """Of each branch, where its values begin."""
+        self.size = 0
+        for values in taped:
+            own, end = dict[Value, int](), 0
+            for value in values:
+                if is_packed(value.type) and value.type.dtype == dtype and value not in own:
+                    own[value], end = end, end + value.type.size
+            self.places.append(own)
+            self.size = max(self.size, end)
+
+    def of(self, builder: Builder, number: int) -> Value:
+        """The array of a branch."""
+        parts = [
+            builder.emit(REGISTRY["reshape"], [value], {"shape": (value.type.size,)}) for value in self.places[number]
+        ]
+        rest = self.size - sum(value.type.size for value in self.places[number])
+        if rest or not parts:
+            parts.append(zeros(ArrayType(self.dtype, (rest,))))
+        return parts[0] if len(parts) == 1 else builder.emit(REGISTRY["concatenate"], parts, {"axis": 0})
+
+    def read(self, builder: Builder, array: Value, number: int, value: Value) -> Value:
+        """A value of a branch out of its array."""
+        start = self.places[number][value]
+        attrs = {"starts": (start,), "limits": (start + value.type.size,), "strides": (1,)}
+        part = builder.emit(REGISTRY["slice"], [array], attrs)
+        return builder.emit(REGISTRY["reshape"], [part], {"shape": value.type.shape})
+
+
+def spread(
+    found: Plan, plain: Sequence[Value], operands: int, places: Mapping[Value, int], packs: Sequence[Pack], number: int
+) -> Region:
+    """A region of operands and what one branch hands on as one of operands, all slots and all packs."""
     builder = Builder()
     params = [builder.param(value.type, value.name) for value in plain]
-    arguments = [*params[:operands], *(params[operands + place] for place in places)]
-    return builder.region(inline(builder, region, arguments))
+    arrays = dict(zip(packs, params[len(params) - len(packs) :], strict=True))
+    arguments = params[:operands]
+    for value in found.taped:
+        pack = next((pack for pack in packs if value in pack.places[number]), None)
+        arguments.append(
+            params[operands + places[value]] if pack is None else pack.read(builder, arrays[pack], number, value)
+        )
+    return builder.region(inline(builder, found.region, arguments))
