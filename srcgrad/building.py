@@ -327,7 +327,7 @@ class Building(ABC):
                 if not converting and refused is None:
                     raise
                 if converting:
-                    by_user = isinstance(error, SrcgradError) or not raised_by_callee(error)
+                    by_user = is_the_users(error)
                     raised, place = error, error.__traceback__
                     error.with_traceback(None)  # the same error may be raised again
         if raised is not None and (by_user or refused is None):
@@ -352,6 +352,25 @@ def raised_by_callee(error: Exception) -> bool:
     while entry is not None and entry.tb_next is not None:
         entry = entry.tb_next
     return entry is not None and internal_frame(entry.tb_frame)
+
+
+def is_the_users(error: Exception) -> bool:
+    """Whether an error says what it would say without a trace: then it ends where the user's code does.
+
+    What does not take a traced value says so of its type: no list is shorter for that, and no key is missing.
+    """
+    if isinstance(error, SrcgradError) or not raised_by_callee(error):
+        return True
+    if not isinstance(error, (LookupError, ArithmeticError)):
+        return False
+    entry = last = error.__traceback__
+    while entry is not None:
+        if not internal_frame(entry.tb_frame):
+            last = entry
+        entry = entry.tb_next
+    assert last is not None
+    last.tb_next = None
+    return True
 
 
 def copy_input(leaf: Any) -> Any:

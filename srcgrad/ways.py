@@ -7,6 +7,7 @@ import types
 from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
 
+from srcgrad.boundary import as_unsupported
 from srcgrad.cache import Known, Trivial, code_of, find_captures
 from srcgrad.errors import SrcgradError, UnsupportedError
 from srcgrad.signatures import leaf_key
@@ -78,8 +79,9 @@ ASKS = "what a traced value stands for is compared by 'is'"
 
 def failed(error: Exception) -> Failed:
     """The verdict on a way in which tracing raised an error."""
-    text = first_lines(error) if isinstance(error, SrcgradError) else str(error).partition("\n")[0]
-    return Failed(f"{type(error).__name__}: {text}", converted=True, unsupported=isinstance(error, UnsupportedError))
+    shown = as_unsupported(error) or error
+    text = first_lines(shown) if isinstance(shown, SrcgradError) else str(error).partition("\n")[0]
+    return Failed(f"{type(shown).__name__}: {text}", converted=True, unsupported=isinstance(error, UnsupportedError))
 
 
 def require_no_handlers(function: Any, captures: Known) -> None:

@@ -505,9 +505,9 @@ def key_of_a_dict() -> Any:
     return sg.grad(lambda x: np.sum({x: 2.0}[x] * x))(X)
 
 
-@case("UnsupportedError", TypeError, at="statistics.mean(x)")
-def mean_of_the_standard_library() -> Any:
-    return sg.grad(lambda x: statistics.mean(x))(X)
+@case("UnsupportedError", TypeError, at="statistics.harmonic_mean(x)")
+def harmonic_mean_of_the_standard_library() -> Any:
+    return sg.grad(lambda x: statistics.harmonic_mean(x))(X)
 
 
 @case("UnsupportedError", TypeError, at="x[0] * Decimal(2)")

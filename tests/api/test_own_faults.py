@@ -172,3 +172,36 @@ def test_a_program_that_has_failed_in_machine_code_is_not_run_there_again(monkey
         with pytest.raises(np.linalg.LinAlgError):
             g(np.ones(2), np.zeros((2, 2)))
         assert told == [True]
+
+
+# --- the user's own error, in code that is traced again ---------------------------------------------------------------
+
+
+def no_such_item(x: Any) -> Any:
+    weights = np.array([1.0, x[0]])  # which a trace of the function as it is would not take
+    return weights.sum() * [1.0][len(x)]
+
+
+def no_such_key(x: Any) -> Any:
+    weights = np.array([1.0, x[0]])
+    return weights.sum() * {"a": 1.0}[f"{len(x)}"]
+
+
+@pytest.mark.parametrize("transform", [sg.grad, sg.jacfwd, sg.jit, sg.hessian])
+@pytest.mark.parametrize(("f", "kind"), [(no_such_item, IndexError), (no_such_key, KeyError)])
+def test_the_users_error_is_raised_and_not_one_of_an_innocent_line(f: Any, kind: type, transform: Any) -> None:
+    with pytest.raises(kind) as caught:
+        transform(f)(np.ones(3))
+    assert type(caught.value) is kind or isinstance(caught.value, sg.errors.IndexingError)
+    assert "weights.sum()" in str(caught.traceback[-1].statement)
+
+
+def items(x: Any, t: Any) -> Any:
+    return np.sum(x) * len(set(t.tolist()))
+
+
+def test_why_a_set_of_traced_values_is_traced_again_names_its_line() -> None:
+    """It was "unhashable type: 'Tracer'"."""
+    with pytest.warns(sg.RetraceWarning, match=r"no item of a set.*test_own_faults.py:\d+"):
+        found = sg.grad(items)(np.ones(2), np.array([1.0, 2.0, 2.0]))
+    np.testing.assert_array_equal(found, [2.0, 2.0])
