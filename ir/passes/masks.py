@@ -119,6 +119,7 @@ class Search:
         self.pending: dict[Value, Place] = {}
         """Parameters of loops, and where they are being shown to be True in all trips."""
         self.known_writes: dict[tuple[Value, Value, tuple[Region, ...]], list[Write] | None] = {}
+        self.known_truths: dict[Value, bool] = {}
 
     def true(self) -> list[Value]:
         """Values that are True, in the order of the program."""
@@ -133,6 +134,7 @@ class Search:
                     return [value for value in candidates if value in self.assumed]
                 self.assumed -= wrong
                 self.known_writes.clear()
+                self.known_truths.clear()
         except Exhausted:
             return []
 
@@ -163,6 +165,13 @@ class Search:
 
     def is_true(self, value: Value) -> bool:
         """Whether all of a value is True."""
+        if self.pending or self.places.fixed:
+            return self.is_true_now(value)
+        if value not in self.known_truths:
+            self.known_truths[value] = self.is_true_now(value)
+        return self.known_truths[value]
+
+    def is_true_now(self, value: Value) -> bool:
         place = whole(value.type)
         return place is not None and self.follow(value, place)
 
