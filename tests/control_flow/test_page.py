@@ -7,9 +7,13 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import heapq
+import itertools
 import logging
 import math
+import operator
 import re
+import statistics
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -193,6 +197,21 @@ def appended_sometimes(x: Any) -> Any:
         if k % 7 == 3:
             states.append(y)
     return np.sum(np.array(states) * np.arange(len(states))[:, None])
+
+
+@converted(
+    "`states[t] = h` in each trip of a long loop over the numbers of a list's items, `[None] * n` or anything before, "
+    "forwards or backwards; items that trips before it have assigned are read"
+)
+def smoothed(x: Any) -> Any:
+    filtered: list[Any] = [None] * 40
+    filtered[0] = x
+    for t in range(1, 40):
+        filtered[t] = 0.4 * np.sin(filtered[t - 1] * x) + 0.1 * t
+    smooth: list[Any] = [None] * 39 + [filtered[-1]]
+    for t in range(38, -1, -1):
+        smooth[t] = 0.5 * filtered[t] + 0.5 * np.tanh(smooth[t + 1])
+    return np.sum(smooth[0] * smooth[7])
 
 
 @converted("`kept[k] = u.copy()` in all or some trips of a long loop, a dict by keys that the number of the trip makes")
@@ -542,8 +561,9 @@ def elements(x: Any) -> Any:
 
 
 @converted(
-    "closures, lambdas, methods, `super()`, partials, decorators, also by `functools.wraps`, `lru_cache` and "
-    "`contextlib.contextmanager`, recursion, generators"
+    CALLED := "closures, lambdas, methods, `super()`, partials, decorators, also by `functools.wraps`, `lru_cache`, "
+    "`singledispatch`, `total_ordering` and `contextlib.contextmanager`, functions of `itertools`, `operator`, `heapq` "
+    "and `statistics`, recursion, generators"
 )
 def functions(x: Any) -> Any:
     count = 1
@@ -582,6 +602,36 @@ def functions(x: Any) -> Any:
             return z**2 * weight(2) if y > 0 else y
 
     return closure(x[0]) + closure(x[1]) + pick(x[2]) + sum(pick(p) for p in parts(3)) + halved(x[2] * 10, 4)
+
+
+@functools.singledispatch
+def weighed(y: Any, k: int) -> Any:
+    return y * k
+
+
+@weighed.register
+def weighed_list(y: list, k: int) -> Any:  # type: ignore[type-arg]
+    return sum(y) * k**2
+
+
+@functools.total_ordering
+class Ranked:
+    def __init__(self, rank: float) -> None:
+        self.rank = rank
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Ranked) and self.rank == other.rank
+
+    def __lt__(self, other: Ranked) -> bool:
+        return self.rank < other.rank
+
+
+@converted(CALLED)
+def of_the_standard_library(x: Any) -> Any:
+    total = weighed(x[0], 2) + weighed([x[1], x[2]], 3) + statistics.mean([x[0], x[1] ** 2])
+    total = total + (x[1] if Ranked(x[0]) >= Ranked(x[1]) else 2 * x[1])
+    total = total + sum(heapq.nlargest(2, [x[0] ** 2, x[1], x[2]])) + operator.methodcaller("sum")(x)
+    return total + sum(k * y for k, y in enumerate(itertools.chain.from_iterable([[x[0]], [x[1], x[2]]])))
 
 
 @converted("functions of SciPy that do not dispatch")
