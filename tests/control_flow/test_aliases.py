@@ -278,6 +278,63 @@ def loops_in_loops(x: Any) -> Any:
     return np.sum(y * z)
 
 
+def solved(x: Any) -> Any:
+    z = x.copy()
+    for k in range(20):
+        step = 0.5 * (0.4 * np.cos(z) * x - z)
+        z += step
+        if np.max(np.abs(step)) < 1e-4:
+            return z, k + 1
+    return z, 20
+
+
+def solved_or_failed(x: Any) -> Any:
+    z, k = x.copy(), 0
+    while k < 40:
+        step = 0.5 * (0.4 * np.cos(z) * x - z)
+        z += step
+        k += 1
+        if np.max(np.abs(step)) < 1e-4:
+            return z, (k, z[:2])
+    raise RuntimeError("no root")
+
+
+def returned_with_a_number(x: Any) -> Any:
+    z, k = solved(x)
+    z[0] += 1.0
+    return np.sum(z * x) * k
+
+
+def returned_in_each_trip(x: Any) -> Any:
+    total = 0.0
+    while np.abs(x).max() > 0.1:
+        x, k = solved(x)
+        total += x[0] + k
+    return total * np.sum(x)
+
+
+def returned_or_raised_in_each_trip(x: Any) -> Any:
+    total = 0.0
+    while np.abs(x).max() > 0.1:
+        x, (k, part) = solved_or_failed(x)
+        part *= 1.1
+        total += x[0] + k
+    return total * np.sum(x)
+
+
+def kept_in_a_tuple_and_written(x: Any) -> Any:
+    z, k = x * 1.0, 0
+    best = z, 0
+    while k < 6:
+        z *= 0.9
+        if np.sin(3.0 * z[1]) > 0.3:
+            best = z, k
+        if np.sum(z**2) > 4.0:
+            z = z * 0.8
+        k += 1
+    return np.sum(best[0] * z) + best[1]
+
+
 EXACT = (
     rebound_and_written,
     reversed_on_one_path,
@@ -304,6 +361,10 @@ EXACT = (
     the_same_part_twice,
     chosen_for_a_call,
     loops_in_loops,
+    returned_with_a_number,
+    returned_in_each_trip,
+    returned_or_raised_in_each_trip,
+    kept_in_a_tuple_and_written,
 )
 
 
@@ -362,9 +423,9 @@ REFUSED = {
 }
 
 
-def agrees(function: Function) -> None:
+def agrees(function: Function, backend: str = "llvm") -> None:
     for x in POINTS:
-        value, found = sg.value_and_grad(function)(x.copy())
+        value, found = sg.value_and_grad(function, backend=backend)(x.copy())
         np.testing.assert_allclose(value, function(x.copy()), rtol=1e-12)
         moves = 1e-6 * np.eye(3)
         expected = [(function(x + move) - function(x - move)) / 2e-6 for move in moves]
@@ -375,6 +436,11 @@ def agrees(function: Function) -> None:
 def test_a_write_is_seen_where_the_memory_is_shared(function: Function) -> None:
     sg.jit(function, strict=True)(POINTS[0].copy())
     agrees(function)
+
+
+@pytest.mark.parametrize("function", (returned_in_each_trip, kept_in_a_tuple_and_written), ids=lambda f: f.__name__)
+def test_a_write_is_seen_in_a_tuple_on_the_other_backend(function: Function) -> None:
+    agrees(function, "numpy")
 
 
 @pytest.mark.parametrize("function", REFUSED, ids=lambda f: f.__name__)

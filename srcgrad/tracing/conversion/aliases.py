@@ -189,7 +189,7 @@ def sharers(storage: Storage) -> list[tuple[Storage, tuple[Way, ...]]]:
         if not held(reference):
             continue
         other = reference()
-        if other is None:
+        if other is None or not in_progress(other.trace):  # nothing can read what a block had that has ended
             continue
         noted = storage.aliases[other]
         if noted.ways is None or not all(map(usable, noted.ways)):
