@@ -368,6 +368,21 @@ def containers(x: Any) -> Any:
     return values[0] * values[1] * state["n"]
 
 
+class Pair:
+    def __init__(self, first: Any, second: Any) -> None:
+        self.first, self.second = first, second
+
+
+@converted(
+    "a new object of a plain class on each path, with the same attributes, that nothing else holds: "
+    "`return cls(a)` or `return cls(b)`"
+)
+def objects(x: Any) -> Any:
+    pair = Pair(x[0], x) if x[1] > 0 else Pair(x[2], x[::-1])
+    pair.first = pair.first * x[1]
+    return pair.first * np.sum(pair.second**2)
+
+
 @converted("a list, tuple or dict of numbers, or of arrays of one shape, indexed by a traced integer")
 def lists(x: Any) -> Any:
     rows, scales = [x, x**2, np.sin(x)], {0: 2.0, 3: x[1]}

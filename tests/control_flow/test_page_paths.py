@@ -96,6 +96,21 @@ def texts(x: Any) -> Any:
     return np.sum(x) if mode == "sum" else np.prod(x)
 
 
+class Node:
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+@several(
+    "an object of a plain class that is one of several which the function holds in another way",
+    "is another Node depending on a traced condition",
+)
+def one_of_several(x: Any) -> Any:
+    one, other = Node(x[0]), Node(x[1])
+    best = one if x[0] > 0 else other
+    return best.value * one.value * x[2]
+
+
 @several(
     "`c is a` where a condition chose `c`",
     "is one object or another, depending on a traced condition, and compared by 'is'",

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
 
 from srcgrad.ir.core import Literal, Value, literal
-from srcgrad.ir.opdef import REGISTRY, Elementwise
+from srcgrad.ir.opdef import Elementwise
 from srcgrad.ir.types import BOOL, ArrayType
-from srcgrad.tracing.conversion.aliases import Way, Ways, array_storage, between, either, link, outlasting, settled
+from srcgrad.tracing.conversion.aliases import settled
 from srcgrad.tracing.conversion.binding import FLAG, Flag, flag_of, is_pending, unchecked
 from srcgrad.tracing.conversion.classes import adopt_records
 from srcgrad.tracing.conversion.effects import (
@@ -22,6 +23,8 @@ from srcgrad.tracing.conversion.effects import (
     is_unfinished,
 )
 from srcgrad.tracing.conversion.identity import Choice, note_choices
+from srcgrad.tracing.conversion.objects import Attributes, Left
+from srcgrad.tracing.conversion.shares import SIDES, Slot, bound_where, shares_of
 from srcgrad.tracing.conversion.sites import mark, take
 from srcgrad.tracing.conversion.state import (
     UNBOUND,
@@ -46,7 +49,6 @@ from srcgrad.tracing.conversion.state import (
     require_told,
     same_handle,
     shown,
-    tree_of,
     truth,
     unknown,
 )
@@ -55,8 +57,6 @@ from srcgrad.tracing.pytree import TreeDef
 from srcgrad.tracing.trace import Doubt, Pending, Refused, Storage, Trace, current_trace
 from srcgrad.tracing.tracer import Tracer, from_value
 
-SIDES: Final = ("one", "other")
-"""The two blocks, as the attributes of a slot."""
 DEEPEST: Final = 100
 """How deep conditionals are nested at most: a recursion that a traced condition ends has no end in a trace."""
 CHEAP: Final = 16
@@ -115,26 +115,18 @@ class Block:
             return flag_of(x.variable) if isinstance(x, Flag) else unchecked(x, kind)
 
 
-class Slot:
-    """A result of the two blocks: the objects they give, and the kind that holds both."""
-
-    def __init__(self, name: str, one: Any, other: Any, kind: Kind) -> None:
-        self.name, self.one, self.other, self.kind = name, one, other, kind
-        self.result: Any = None
-        self.flag: Slot | None = None
-        """Whether the variable is bound, if it may be unbound or None on a path of a condition inside."""
-        self.optional = False
-        """Whether it is None where it has no value."""
-
-
 class Joining:
     """What two blocks leave, joined: objects that are the same are kept, numbers and arrays become results."""
 
-    def __init__(self, then: Block, orelse: Block) -> None:
+    def __init__(self, then: Block, orelse: Block, one: Left, other: Left) -> None:
         self.then, self.orelse = then, orelse
+        self.one, self.other = one, other
         self.slots: list[Slot] = []
         self.known: dict[tuple[int, int], Callable[[], Any]] = {}
-        self.choices: list[tuple[str, Any, Any, Callable[[], Any]]] = []
+        self.choices: list[tuple[str, list[Any], Callable[[], Any], set[int] | None]] = []
+        self.kept: set[int] | None = None
+        """What the parts of an object that is made of two are in both."""
+        self.depth = 0
 
     def join(self, name: str, one: Any, other: Any) -> Callable[[], Any]:
         """A function that gives the joined object once the results are there."""
@@ -145,6 +137,8 @@ class Joining:
 
     def joined(self, name: str, one: Any, other: Any) -> Callable[[], Any]:
         if same_handle(one, other):
+            if self.kept is not None and one is other:
+                self.kept.add(id(one))
             return lambda: one
         for x, y, block in ((one, other, self.orelse), (other, one, self.then)):
             if isinstance(x, bool) and block.says(y) is x:
@@ -168,11 +162,12 @@ class Joining:
             raise Refused(kind)
         require_told(one)
         require_told(other)
-        (ones, tree), (others, other_tree) = tree_of(one), tree_of(other)
+        (ones, tree), (others, other_tree) = self.one.tree(one), self.other.tree(other)
         if tree is not None and tree == other_tree:
-            made = self.tree(name, tree, ones, others)
-            self.choices.append((name, one, other, made))
-            return made
+            return self.chosen(name, [one, other], lambda: self.tree(name, tree, ones, others))
+        attributes, others_of = self.one.attributes(one), self.other.attributes(other)
+        if attributes is not None and others_of is not None and attributes.alike(others_of):
+            return self.object(name, [one, other], attributes, attributes.values(), others_of.values())
         kinds_of_both = f"{described_kind(one)} or {described_kind(other)}"
         if one is None or other is None or type(one) is not type(other):
             why = f"is {kinds_of_both}, depending on a traced condition"
@@ -231,6 +226,29 @@ class Joining:
 
         return build
 
+    def object(
+        self, name: str, sources: list[Any], like: Attributes, ones: Sequence[Any], others: Sequence[Any]
+    ) -> Callable[[], Any]:
+        """An object of the user's class that two blocks have made."""
+        if self.kept is None:
+            self.kept = set()
+
+        def build() -> Callable[[], Any]:
+            parts = [self.join(name, a, b) for a, b in zip(ones, others, strict=True)]
+            return functools.cache(lambda: like.made([part() for part in parts]))
+
+        return self.chosen(name, sources, build)
+
+    def chosen(self, name: str, sources: list[Any], build: Callable[[], Callable[[], Any]]) -> Callable[[], Any]:
+        """Join two containers or objects, and note that what is made stands for them and all in them."""
+        self.depth += 1
+        made = build()
+        self.depth -= 1
+        if not self.depth:
+            self.choices.append((name, sources, made, self.kept))
+            self.kept = None
+        return made
+
     def half_bound(self, name: str, one: Any, other: Any) -> Callable[[], Any]:
         """A variable that only one block binds."""
         marker, value = (one, other) if isinstance(one, Marker) else (other, one)
@@ -238,9 +256,15 @@ class Joining:
             return lambda: value
         kind = kind_of(value)
         if marker is UNSET:
-            leaves, tree = tree_of(value)
+            left = self.other if one is marker else self.one
+            leaves, tree = left.tree(value)
+            attributes = left.attributes(value)
             if kind is not None:
                 return self.slot(name, one, other, kind)
+            if attributes is not None:
+                leaves, empty = attributes.values(), [UNSET] * len(attributes.values())
+                pair = (empty, leaves) if one is marker else (leaves, empty)
+                return self.object(name, [value], attributes, *pair)
             if tree is not None:
                 empty = [UNSET] * len(leaves)
                 return self.tree(name, tree, *((empty, leaves) if one is marker else (leaves, empty)))
@@ -249,80 +273,6 @@ class Joining:
         if kind is not None and not name.startswith("["):
             return self.slot(name, one, other, kind)
         return lambda: Undefined(name, "is set on one path of a traced condition only")
-
-    def shares(self) -> Shares:
-        """Which results share memory on one of the paths, with each other or with what is outside."""
-        arrays = [slot for slot in self.slots if not slot.kind.scalar]
-        found = Shares()
-        for side in SIDES:
-            here = [slot for slot in arrays if array_storage(getattr(slot, side)) is not None]
-            for position, slot in enumerate(here):
-                x = getattr(slot, side)
-                for storage, ways in outlasting(x):
-                    found.add(slot, storage, side, ways)
-                for later in here[position + 1 :]:
-                    found.add(slot, later, side, between(x, getattr(later, side)))
-        return found
-
-
-class Share:
-    """Memory that a result and another memory are on one path or both, as the same view."""
-
-    def __init__(self, slot: Slot, other: Slot | Storage, way: Way) -> None:
-        self.slot, self.other, self.way = slot, other, way
-        self.ways: dict[str, list[Way]] = {}
-
-    @property
-    def asked(self) -> bool:
-        """Whether more than the condition decides."""
-        return any(way.predicate is not None for ways in self.ways.values() for way in ways)
-
-    def predicate(self, side: str) -> Value:
-        """Whether it is so at the end of a block, which is the current trace."""
-        ways = self.ways.get(side)
-        return either(ways) if ways else literal(False, ArrayType(BOOL))
-
-
-class Shares:
-    """The memory that the results of two blocks share."""
-
-    def __init__(self) -> None:
-        self.known: dict[tuple[Any, ...], Share] = {}
-        self.unknown: list[tuple[Slot, Slot | Storage]] = []
-
-    def add(self, slot: Slot, other: Slot | Storage, side: str, ways: Ways) -> None:
-        if ways is None:
-            self.unknown.append((slot, other))
-            return
-        for way in ways:
-            key = (slot, other, way.chain, way.view)
-            self.known.setdefault(key, Share(slot, other, way)).ways.setdefault(side, []).append(way)
-
-    def asked(self) -> list[Share]:
-        """Those that need results of their own to tell where they are."""
-        return [share for share in self.known.values() if share.asked]
-
-    def link(self, condition: Value, answers: Sequence[Value]) -> None:
-        """Link the results. ``answers``: the results that tell where those of `asked` are so."""
-        given = iter(answers)
-        trace = current_trace()
-        for share in self.known.values():
-            predicate: Value | None = None
-            if share.asked:
-                predicate = next(given)
-            elif len(share.ways) == 1:
-                predicate = bound_where(condition, SIDES[0] in share.ways)
-            way = share.way._replace(predicate=predicate, home=trace)
-            link(share.slot.result.storage, memory_of(share.other), share.slot.name, (way,))
-        for slot, other in self.unknown:
-            link(slot.result.storage, memory_of(other), slot.name, None)
-
-
-def memory_of(other: Slot | Storage) -> Storage:
-    if isinstance(other, Storage):
-        return other
-    found: Storage = other.result.storage
-    return found
 
 
 def if_(
@@ -357,7 +307,7 @@ def if_(
             if taken is None:
                 raising(condition, first, second, then, orelse)
         else:
-            note_choices(join_blocks(condition, first, second, state))
+            note_choices(join_blocks(condition, first, second, state), state)
     except BaseException:
         state.restore(before)
         raise
@@ -420,12 +370,12 @@ def join_blocks(condition: Value, first: Block, second: Block, state: State) -> 
             "a list, dict or set gets another size or other keys, depending on a traced condition",
             hint="fill an array instead, or build the container outside of the condition",
         )
-    joining = Joining(first, second)
+    joining = Joining(first, second, Left(state, one), Left(state, other))
     cells = [
         joining.join(name, a, b) for name, a, b in zip(state.cell_names(one), one.cells(), other.cells(), strict=True)
     ]
     storages = list(dict.fromkeys([*first.written(), *second.written()]))
-    shares = joining.shares()
+    shares = shares_of(joining.slots)
     asked = shares.asked()
     results: list[list[Value]] = []
     for block, side in zip((first, second), SIDES, strict=True):
@@ -461,13 +411,7 @@ def join_blocks(condition: Value, first: Block, second: Block, state: State) -> 
         for storage, value in zip(storages, rest, strict=False):
             trace.write(storage, value)
     state.restore(state.rebuilt(one, [cell() for cell in cells]))
-    return [Choice(name, made(), a, b) for name, a, b, made in joining.choices]
-
-
-def bound_where(condition: Value, holds: bool) -> Value:
-    if holds:
-        return condition
-    return current_trace().emit(REGISTRY["logical_not"], [condition])
+    return [Choice(name, made(), sources, kept) for name, sources, made, kept in joining.choices]
 
 
 # --- expressions -----------------------------------------------------------------------------

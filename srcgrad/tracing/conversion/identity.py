@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
-from srcgrad.tracing.conversion.state import State, contents, reachable
+from srcgrad.tracing.conversion.state import Slots, State, Undefined, contents, reachable, shown, slots_of
 from srcgrad.tracing.trace import Refused, Trace, current_trace
 from srcgrad.tracing.unasked import attribute
 
@@ -23,8 +23,9 @@ class Choice(NamedTuple):
 
     name: str
     result: Any
-    one: Any
-    other: Any
+    sources: list[Any]
+    kept: set[int] | None
+    """Where objects of the user's classes are in it: the parts that all of the sources have, which it has too."""
 
 
 def references(holder: list[Any], k: int) -> int:
@@ -75,6 +76,43 @@ def kept_elsewhere(holder: list[Any]) -> bool:
     return found
 
 
+def anything_kept_elsewhere(holder: list[Any], kept: set[int]) -> bool:
+    """`kept_elsewhere` of what nothing may be known by: a tuple with objects, and what is there twice, count too.
+
+    ``kept``: parts that are not copied.
+    """
+    counts = [0] * len(holder)
+    for x in list(holder):
+        gathered_objects(x, holder, counts, kept)
+    del x
+    return any(count > 1 or held(holder, k) > count for k, count in enumerate(counts))
+
+
+def gathered_objects(x: Any, holder: list[Any], counts: list[int], kept: set[int]) -> bool:
+    """`gathered` of all that is copied with a value, tuples with such things in them too; whether there is anything."""
+    found = False
+    for part in (*parts(x), *contents(Slots(x, slots_of(type(x))))[1]):
+        if id(part) in kept:
+            continue
+        known = next((k for k, other in enumerate(holder) if other is part), None)
+        mutable = isinstance(part, (list, dict, deque)) or is_object(part)
+        if known is not None:
+            counts[known] += 1
+        elif mutable or (isinstance(part, tuple) and gathered_objects(part, holder, counts, kept)):
+            holder.append(part)
+            counts.append(1)
+            if mutable:
+                gathered_objects(part, holder, counts, kept)
+        else:
+            continue
+        found = True
+    return found
+
+
+def is_object(x: Any) -> bool:
+    return type(attribute(x, "__dict__")) is dict or bool(slots_of(type(x)))
+
+
 def containers_kept_elsewhere(items: list[Any]) -> bool:
     """Whether a mutable container in one of the items is held by anything besides it and the list of the items."""
     holder: list[Any] = []
@@ -88,20 +126,39 @@ def held(holder: list[Any], k: int) -> int:
     trace = current_trace()
     number, place = references(holder, k) - IN_A_LIST, id(holder[k])
     number -= sum(id(x) == place for noted in list(trace.snapshots) for group in noted.groups() for x in group)
-    return number - sum(id(x) == place for state in list(trace.states) for x in state.containers)
+    number -= sum(id(x) == place for x in trace.adopted)
+    containers = [x for state in list(trace.states) for x in state.containers]
+    return number - sum(id(x.holder if isinstance(x, Slots) else x) == place for x in containers)
 
 
-def note_choices(choices: list[Choice]) -> None:
-    """From now on watch the objects of which the program holds more than the copy that stands for them."""
+def note_choices(choices: list[Choice], state: State) -> None:
+    """From now on watch the objects of which the program holds more than the copy that stands for them.
+
+    Of objects of the user's classes there is no copy then: they may be compared by what they are.
+    """
     while choices:
-        name, result, one, other = choices.pop()
-        sources = [one, other]
-        del one, other
-        if kept_elsewhere(sources):
+        name, result, sources, kept = choices.pop()
+        if kept is not None:
+            if anything_kept_elsewhere(sources, kept):
+                lose(name, result, state)
+        elif kept_elsewhere(sources):
             root: Trace = current_trace()
             while root.region and root.parent is not None:
                 root = root.parent
             root.chosen += [(x, contents(x), name) for x in reachable([result, *sources])]
+
+
+def lose(name: str, result: Any, state: State) -> None:
+    """Have no variable hold what was made of two objects that the program holds.
+
+    Raises:
+        Refused: it is the result of an expression or function, or in a container.
+    """
+    why = f"is another {type(result).__name__} depending on a traced condition"
+    variables = state.get()
+    if name.startswith(("_sg_", "[")) or all(x is not result for x in variables):
+        raise Refused(f"{shown(name)} {why}")
+    state.put(tuple(Undefined(name, why) if x is result else x for x in variables))
 
 
 def require_unchanged_choices(trace: Trace) -> None:
@@ -117,6 +174,4 @@ def require_unchanged_choices(trace: Trace) -> None:
 
 
 def changed(name: str) -> Refused:
-    from srcgrad.tracing.conversion.state import shown
-
     return Refused(f"{shown(name)} is one of several objects, depending on a traced condition, and changed", hint=HINT)

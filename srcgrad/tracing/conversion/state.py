@@ -293,6 +293,15 @@ class State:
             one is not other for one, other in zip(now.cells(), snapshot.cells(), strict=True)
         )
 
+    def holds(self, snapshot: Snapshot) -> bool:
+        """Whether the containers hold what they did then."""
+        now = [contents(container) for container in self.containers]
+        return snapshot.structures == tuple(structure for structure, _ in now) and all(
+            one is other
+            for (_, held), then in zip(now, snapshot.elements, strict=True)
+            for one, other in zip(held, then, strict=True)
+        )
+
     def restore(self, snapshot: Snapshot) -> None:
         self.put(snapshot.variables)
         for container, structure, values in zip(self.containers, snapshot.structures, snapshot.elements, strict=True):
