@@ -16,6 +16,7 @@ from srcgrad.errors import DTypeError, ShapeError
 from srcgrad.tracing.functions.ranges import linspace
 from srcgrad.tracing.functions.registry import as_array, cast, filled, numpy_rule
 from srcgrad.tracing.functions.sorting import searchsorted
+from srcgrad.tracing.intervals import interval_of
 from srcgrad.tracing.tracer import as_tracer, contains_tracer
 from srcgrad.tracing.ufuncs import result_dtype
 
@@ -37,10 +38,15 @@ def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
 def largest_place(places: Any, least: int) -> int:
     """The largest element of a vector, or ``least - 1`` beyond that; if one is negative, NumPy's error.
 
-    So there is one answer, and one program, where the caller says how many bins there are.
+    So there is one answer, and one program, where the caller says how many bins there are. Nothing is asked where the
+    elements surely are such places, as the results of ``argmin`` along an axis are.
     """
     number = places.number()
     if number is None:
+        if places.dtype.kind in "biu":
+            surely = interval_of(places.read())
+            if surely.low >= 0 and surely.high < least:
+                return least - 1
         known = np.where(np.min(places) < 0, -1, np.maximum(np.max(places).astype(np.int64), least - 1))
         number = as_tracer(known).concrete("np.bincount")
     elif number.min() < 0:
