@@ -201,6 +201,17 @@ def tuple_kept_elsewhere(x: Any) -> Any:
     return pair[0].q.sum() * weight
 
 
+class Linked:
+    def __init__(self, value: Any) -> None:
+        self.value, self.own = value, self
+
+
+def that_holds_itself(x: Any) -> Any:
+    found = Linked(x) if x[0] > 0 else Linked(2 * x)
+    found.value = found.value * 3
+    return found.own.value.sum()
+
+
 BY_PATHS = (
     kept_in_a_list,
     compared_by_is,
@@ -208,6 +219,7 @@ BY_PATHS = (
     two_names_on_one_path,
     one_list_by_two_names,
     tuple_kept_elsewhere,
+    that_holds_itself,
 )
 
 

@@ -132,6 +132,8 @@ class Joining:
         """A function that gives the joined object once the results are there."""
         key = (id(one), id(other))
         if key not in self.known:
+            why = f"is another {type(one).__name__} depending on a traced condition"
+            self.known[key] = lambda: Undefined(name, why)  # in itself
             self.known[key] = self.joined(name, one, other)
         return self.known[key]
 
