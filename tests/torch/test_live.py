@@ -18,6 +18,10 @@ SESSIONS = [
 TABLES = sorted(path.stem for path in (facts.HERE / "tables").glob("*.py"))
 
 
+pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated:DeprecationWarning")
+"""PyTorch's own derivatives of its functions call it, once in a process."""
+
+
 @pytest.fixture(scope="module")
 def real() -> Any:
     torch = pytest.importorskip("torch")
