@@ -13,9 +13,9 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
-WHOLE: Final = 6
+WHOLE: Final = 4
 """A test of so many cases, or fewer, is run whole."""
-SHARE: Final = 0.3
+SHARE: Final = 0.2
 """Of the cases of others, this share is run at least."""
 
 
