@@ -349,7 +349,7 @@ def squared_norm(value: Value, builder: Builder) -> Value | None:
 
 
 def scaled_by(operation: Operation) -> tuple[Value, str, float] | None:
-    """What an operation multiplies or divides by one number, and how."""
+    """What an operation multiplies or divides by one number, and how: not 0 or infinity, which make nan of parts."""
     if operation.op.name not in ("mul", "div"):
         return None
     left, right = operation.operands
@@ -357,7 +357,8 @@ def scaled_by(operation: Operation) -> tuple[Value, str, float] | None:
         left, right = right, left
     if not isinstance(right, Literal) or not right.splat or right.type.dtype.kind != "f":
         return None
-    return left, operation.op.name, float(right.value)
+    number = float(right.value)
+    return (left, operation.op.name, number) if number and np.isfinite(number) else None
 
 
 def sum_of_squares(norm: Operation, scales: Sequence[tuple[str, float]], builder: Builder) -> Value:

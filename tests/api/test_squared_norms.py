@@ -47,3 +47,14 @@ def test_squares_keep_the_infinite_and_the_dtype(backend: str) -> None:
             np.testing.assert_array_equal(value(np.array(point))[0], f(np.array(point)))
     assert value(np.zeros(2, np.float32))[1].dtype == np.float32
     assert sg.hessian(lambda x: np.std(x) ** 2, backend=backend)(np.ones(2, np.float32)).dtype == np.float32
+
+
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+@pytest.mark.parametrize("scaled", [lambda norm: norm * np.inf, lambda norm: norm / 0.0, lambda norm: norm * 0.0])
+def test_numbers_that_make_nan_of_a_zero_scale_no_parts(scaled: Function, backend: str) -> None:
+    for x in (np.array([0.0, 1.0]), np.array([np.inf, 1.0])):
+        for norm in (np.linalg.norm, lambda x: np.hypot(x[0], x[1]), np.std):
+            with np.errstate(all="ignore"):
+                np.testing.assert_array_equal(
+                    sg.jit(lambda x, norm=norm: scaled(norm(x)) ** 2, backend=backend)(x), scaled(norm(x)) ** 2
+                )

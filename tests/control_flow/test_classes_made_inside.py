@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import srcgrad as sg
+from tests.control_flow.traced_once import require_one_program
 
 K = np.array([1.0, 2.0])
 SC = 3.0
@@ -399,14 +400,7 @@ FUNCTIONS = [
 @pytest.mark.parametrize("backend", ["numpy", "llvm"])
 @pytest.mark.parametrize("f", FUNCTIONS, ids=lambda f: f.__name__)
 def test_a_function_that_defines_classes_is_one_program(f: Callable[..., Any], backend: str) -> None:
-    x, step = np.array([1.5, 2.5]), 1e-6
-    apart = [(f(x + step * e) - f(x - step * e)) / (2 * step) for e in np.eye(2)]
-    run, slope = sg.jit(f, backend=backend), sg.grad(f, backend=backend)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        for _ in range(2):
-            np.testing.assert_allclose(run(x), f(x), rtol=1e-12)
-            np.testing.assert_allclose(slope(x), apart, rtol=1e-5)
+    require_one_program(f, backend, np.array([1.5, 2.5]), np.array([1.5, 2.5]))
 
 
 @pytest.mark.parametrize("backend", ["numpy", "llvm"])
