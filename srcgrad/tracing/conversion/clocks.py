@@ -17,7 +17,8 @@ import numpy as np
 
 from srcgrad.ir.core import Literal, Operation, Region, Value
 from srcgrad.tracing.conversion.carries import Carry
-from srcgrad.tracing.conversion.loop_regions import LoopRegion, attempted
+from srcgrad.tracing.conversion.loop_operations import attempted
+from srcgrad.tracing.conversion.loop_regions import LoopRegion
 from srcgrad.tracing.conversion.state import Kind, Snapshot, State, kind_of, truth
 from srcgrad.tracing.conversion.trips import Trip
 from srcgrad.tracing.tracer import Tracer

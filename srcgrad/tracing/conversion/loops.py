@@ -21,7 +21,8 @@ from srcgrad.tracing.conversion.entries import only_filled
 from srcgrad.tracing.conversion.filled import require_fixed
 from srcgrad.tracing.conversion.items import Items, index_of, items_of
 from srcgrad.tracing.conversion.lengths import Shapes, items_of_lengths, require_length, shapes_of, trips_left
-from srcgrad.tracing.conversion.loop_regions import COUNT, FAILURES, for_region, while_region
+from srcgrad.tracing.conversion.loop_operations import for_region, while_region
+from srcgrad.tracing.conversion.loop_regions import COUNT, FAILURES
 from srcgrad.tracing.conversion.marks import Mark, withdraw
 from srcgrad.tracing.conversion.numbers import UNROLLED, DynamicRange
 from srcgrad.tracing.conversion.rounds import scope_of
