@@ -263,7 +263,7 @@ def array_of(items: Sequence[Any], kind: Kind) -> Tracer:
     source = source_of(items)
     if source is not None and is_of(kind, items[0]):
         return from_value(source.read())
-    there = [k for k, item in enumerate(items) if is_of(kind, item)]
+    there = dict.fromkeys(k for k, item in enumerate(items) if is_of(kind, item))
     traced = [k for k in there if isinstance(items[k], Tracer)]
     if len(traced) > FEW:
         parts = [from_value(value_as(items[k] if k in there else None, kind)) for k in range(len(items))]
