@@ -383,6 +383,19 @@ def objects(x: Any) -> Any:
     return pair.first * np.sum(pair.second**2)
 
 
+@converted(
+    "a new object of a plain class in each trip of a long loop, or of one with a traced end: "
+    "`state = state.step(dt)`, `q = q * dq`, also in lists, dicts and objects"
+)
+def objects_of_trips(x: Any) -> Any:
+    pair = Pair(x[0], x)
+    for _ in range(40):
+        pair = Pair(pair.first * 0.9 + x[1], np.sin(pair.second) + 0.01 * pair.first)
+    while pair.first < 20.0:
+        pair = Pair(pair.first + abs(x[1]) + 1.0, pair.second)
+    return pair.first * np.sum(pair.second**2)
+
+
 @converted("a list, tuple or dict of numbers, or of arrays of one shape, indexed by a traced integer")
 def lists(x: Any) -> Any:
     rows, scales = [x, x**2, np.sin(x)], {0: 2.0, 3: x[1]}

@@ -10,7 +10,8 @@ from srcgrad.ir.core import Value
 from srcgrad.tracing.conversion.aliases import Memory
 from srcgrad.tracing.conversion.binding import unchecked
 from srcgrad.tracing.conversion.classes import rebuilt
-from srcgrad.tracing.conversion.state import Kind, Marker, Snapshot, joined, kind_beneath, kind_of, shown, tree_of
+from srcgrad.tracing.conversion.state import Kind, Marker, Snapshot, joined, kind_beneath, kind_of, shown
+from srcgrad.tracing.conversion.structures import has_objects, structure_of
 from srcgrad.tracing.magnitude import grows
 from srcgrad.tracing.pytree import TreeDef
 from srcgrad.tracing.trace import Refused
@@ -20,9 +21,12 @@ from srcgrad.tracing.tracer import Tracer, from_value
 class Carry:
     """A variable that a trip hands to the next one."""
 
-    def __init__(self, name: str, tree: TreeDef | None, kinds: list[Kind]) -> None:
-        self.name, self.tree, self.kinds = name, tree, kinds
+    def __init__(self, name: str, tree: TreeDef | None, kinds: list[Kind], same: Container[int] = ()) -> None:
+        """``same``: objects in it that are the same ones in each trip."""
+        self.name, self.tree, self.kinds, self.same = name, tree, kinds, same
         self.memory = [Memory() for _ in kinds]
+        self.objects = has_objects(tree)
+        """Whether objects of plain classes are in it."""
 
     def joined(self, leaves: Sequence[Any]) -> bool:
         """Widen the kinds to hold these leaves too; whether that changed them."""
@@ -52,7 +56,7 @@ class Carry:
 
     def values(self, x: Any) -> list[Value]:
         """What is handed on of the variable, in the current trace."""
-        leaves = [x] * len(self.kinds) if isinstance(x, Marker) else tree_of(x)[0]
+        leaves = [x] * len(self.kinds) if isinstance(x, Marker) else structure_of(x, self.same)[0]
         return [unchecked(leaf, kind) for leaf, kind in zip(leaves, self.kinds, strict=True)]
 
     def build(self, leaves: Sequence[Any]) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from srcgrad.tracing.conversion.state import Slots, State, Undefined, contents, reachable, shown, slots_of
@@ -42,22 +42,29 @@ def parts(x: Any) -> Iterator[Any]:
         yield from x.values()
     elif isinstance(x, (list, tuple, deque)):
         yield from x
-    elif type(attributes := attribute(x, "__dict__")) is dict:
-        yield from attributes.values()
+    else:
+        if type(attributes := attribute(x, "__dict__")) is dict:
+            yield from attributes.values()
+        yield from contents(Slots(x, slots_of(type(x))))[1]
 
 
-def gathered(x: Any, holder: list[Any], counts: list[int]) -> None:
-    """The mutable containers and records in a value, each once, and how often others of them hold it."""
+def gathered(x: Any, holder: list[Any], counts: list[int], kept: Container[int] = ()) -> None:
+    """The mutable containers and records in a value, each once, and how often others of them hold it.
+
+    ``kept``: parts that are not copied with it.
+    """
     for part in parts(x):
+        if id(part) in kept:
+            continue
         found = next((k for k, known in enumerate(holder) if known is part), None)
         if found is not None:
             counts[found] += 1
-        elif isinstance(part, (list, dict, deque)) or type(attribute(part, "__dict__")) is dict:
+        elif isinstance(part, (list, dict, deque)) or is_object(part):
             holder.append(part)
             counts.append(1)
-            gathered(part, holder, counts)
+            gathered(part, holder, counts, kept)
         elif isinstance(part, tuple):
-            gathered(part, holder, counts)
+            gathered(part, holder, counts, kept)
 
 
 def kept_elsewhere(holder: list[Any]) -> bool:
@@ -76,7 +83,7 @@ def kept_elsewhere(holder: list[Any]) -> bool:
     return found
 
 
-def anything_kept_elsewhere(holder: list[Any], kept: set[int]) -> bool:
+def anything_kept_elsewhere(holder: list[Any], kept: Container[int]) -> bool:
     """`kept_elsewhere` of what nothing may be known by: a tuple with objects, and what is there twice, count too.
 
     ``kept``: parts that are not copied.
@@ -88,10 +95,10 @@ def anything_kept_elsewhere(holder: list[Any], kept: set[int]) -> bool:
     return any(count > 1 or held(holder, k) > count for k, count in enumerate(counts))
 
 
-def gathered_objects(x: Any, holder: list[Any], counts: list[int], kept: set[int]) -> bool:
+def gathered_objects(x: Any, holder: list[Any], counts: list[int], kept: Container[int]) -> bool:
     """`gathered` of all that is copied with a value, tuples with such things in them too; whether there is anything."""
     found = False
-    for part in (*parts(x), *contents(Slots(x, slots_of(type(x))))[1]):
+    for part in parts(x):
         if id(part) in kept:
             continue
         known = next((k for k, other in enumerate(holder) if other is part), None)
@@ -121,6 +128,29 @@ def containers_kept_elsewhere(items: list[Any]) -> bool:
     return any(held(holder, k) > count for k, count in enumerate(counts))
 
 
+def shared_among(
+    values: Iterable[tuple[str, Any]], others: Sequence[Any], kept: Container[int]
+) -> Iterator[tuple[str, int | None]]:
+    """The names of values with a mutable container or record in it that is there twice, or is among ``others``: where.
+
+    So is one that may be another one, by a traced condition. ``kept``: what is the same in each trip.
+    """
+    known = {id(x.holder if isinstance(x, Slots) else x): place for place, x in enumerate(others)}
+    chosen = {id(x.holder if isinstance(x, Slots) else x) for x, _, _ in outermost(current_trace()).chosen}
+    holder: list[Any] = []
+    counts: list[int] = []
+    for name, value in values:
+        start = len(holder)
+        gathered((value,), holder, counts, kept)
+        if any(count > 1 for count in counts):
+            yield name, None
+        for x in holder[start:]:
+            names = {id(x), id(attribute(x, "__dict__"))}
+            places = [known[k] for k in names if k in known]
+            if places or not names.isdisjoint(chosen):
+                yield name, places[0] if places else None
+
+
 def held(holder: list[Any], k: int) -> int:
     """How often the program holds an object in a list, beside the list, snapshots and the states of blocks."""
     trace = current_trace()
@@ -142,10 +172,19 @@ def note_choices(choices: list[Choice], state: State) -> None:
             if anything_kept_elsewhere(sources, kept):
                 lose(name, result, state)
         elif kept_elsewhere(sources):
-            root: Trace = current_trace()
-            while root.region and root.parent is not None:
-                root = root.parent
-            root.chosen += [(x, contents(x), name) for x in reachable([result, *sources])]
+            watch_changes(reachable([result, *sources]), name)
+
+
+def watch_changes(containers: Iterable[Any], name: str) -> None:
+    """Refuse the function if one of these holds something else at its end. ``name``: of a variable for one of them."""
+    outermost(current_trace()).chosen += [(x, contents(x), name) for x in containers]
+
+
+def outermost(trace: Trace) -> Trace:
+    """The trace of the function."""
+    while trace.region and trace.parent is not None:
+        trace = trace.parent
+    return trace
 
 
 def lose(name: str, result: Any, state: State) -> None:

@@ -6,6 +6,7 @@ A loop's carries are the variables that a trip rebinds and the memory that it wr
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any, Final
 
 import numpy as np
@@ -26,7 +27,13 @@ from srcgrad.tracing.conversion.appending import Appending
 from srcgrad.tracing.conversion.binding import flag_of, is_pending
 from srcgrad.tracing.conversion.carries import Carry, window_numbers
 from srcgrad.tracing.conversion.filled import Filled, growing
-from srcgrad.tracing.conversion.identity import changed, containers_kept_elsewhere, kept_elsewhere
+from srcgrad.tracing.conversion.loop_objects import (
+    as_at,
+    hands_on_one_for_several,
+    lose_shared,
+    require_given_up,
+    watch,
+)
 from srcgrad.tracing.conversion.marks import around
 from srcgrad.tracing.conversion.moving import Moving, take_up
 from srcgrad.tracing.conversion.placed import Placed
@@ -47,10 +54,10 @@ from srcgrad.tracing.conversion.state import (
     require_told,
     same_handle,
     shown,
-    tree_of,
     truth,
     value_as,
 )
+from srcgrad.tracing.conversion.structures import has_objects, objects_in, structure_of
 from srcgrad.tracing.conversion.trips import Trip
 from srcgrad.tracing.rows import row
 from srcgrad.tracing.trace import Pending, Refused, Storage, current_trace
@@ -102,6 +109,8 @@ class LoopRegion:
         """Those that may be None."""
         self.lost: set[int] = set()
         """Variables that have no value from the second trip on: not to be read before they are set."""
+        self.apart = True
+        """Whether no two carried variables are one list or object."""
         self.written: list[tuple[Storage, Value]] = []
         """Memory that has its value after the loop, and the one before."""
 
@@ -159,6 +168,8 @@ class LoopRegion:
                 early = [*trip.read_early(), *(asked[0].read_early() if asked is not None else ())]
                 self.maybe += [cell for cell in dict.fromkeys(early) if cell not in self.maybe]
                 wider = self.widened(trip, seeded, after)
+                if not wider and not early:
+                    wider = lose_shared(self, after)
             except FAILURES:
                 if number or not moving or self.trips is None or not self.moves_first(body):
                     raise
@@ -166,6 +177,7 @@ class LoopRegion:
                     trace.needed = needed
                 continue
             if not wider and not early:
+                self.apart = not hands_on_one_for_several(self, trip, after)
                 return asked, trip, after
             trip.end()
             if asked is not None:
@@ -260,7 +272,7 @@ class LoopRegion:
                 if not same_handle(one, other):
                     changed |= self.taken_up(cell, one, other)
                 continue
-            leaves, tree = tree_of(other)
+            leaves, tree = structure_of(other, carry.same)
             if other is UNSET:
                 continue
             if isinstance(other, (Marker, Undefined)):
@@ -270,6 +282,9 @@ class LoopRegion:
                 changed |= self.joined_optional(cell, carry, other)
                 continue
             if not isinstance(carry, Moving) and (tree != carry.tree or len(leaves) != len(carry.kinds)):
+                if carry.objects or has_objects(tree):
+                    changed |= self.lose(cell, other)
+                    continue
                 raise Refused(f"{carry.name!r} changes its structure in a {self.label} with traced values")
             changed |= carry.joined(leaves) | self.may_be_unbound(cell, other)
         for cell in window_numbers(self.state.containers, seeded, self.carries):
@@ -284,19 +299,30 @@ class LoopRegion:
             kinds = [kind_beneath(x) for x in (one, other) if x is not None]
             if None not in kinds:
                 return self.taken_up_optional(cell, one, other)
-        source = other if isinstance(one, (Marker, Undefined)) else one
-        leaves, tree = tree_of(source)
+        assert self.trip is not None
+        source, at = (other, None) if isinstance(one, (Marker, Undefined)) else (one, self.trip.seeded)
+        same = frozenset(objects_in(one, {}).keys() & objects_in(other, {}).keys())
+        with nullcontext() if at is None or kind_beneath(one) is not None else as_at(self.state, at):
+            leaves, tree = structure_of(source, same)
         kinds = [kind_of(leaf) for leaf in leaves]
-        if isinstance(other, (Marker, Undefined)) or isinstance(one, Undefined) or None in kinds:
+        objects = has_objects(tree)
+        if (
+            isinstance(other, (Marker, Undefined))
+            or isinstance(one, Undefined)
+            or None in kinds
+            or (objects and isinstance(one, Marker))
+        ):
             if isinstance(one, (Marker, Undefined)):
                 return False  # a variable of one trip: it has no value after the loop
             return self.lose(cell, other)
-        self.carries[cell] = carry = Carry(name, tree, [kind for kind in kinds if kind is not None])
+        self.carries[cell] = carry = Carry(name, tree, [kind for kind in kinds if kind is not None], same)
         for memory, leaf in zip(carry.memory, leaves, strict=True):
             memory.note_number(leaf)
         if not isinstance(one, Marker):
-            others, other_tree = tree_of(other)
+            others, other_tree = structure_of(other, same)
             if other_tree != tree or len(others) != len(leaves):
+                if objects or has_objects(other_tree):
+                    return self.lose(cell, other)
                 raise Refused(f"{name!r} changes its structure in a {self.label} with traced values")
             carry.joined(others)
         self.may_be_unbound(cell, one)
@@ -371,7 +397,7 @@ class LoopRegion:
             (cell, k): leaf
             for cell, carry in self.carries.items()
             if not isinstance(carry, Moving)
-            for k, leaf in enumerate(tree_of(cells[cell])[0])
+            for k, leaf in enumerate(structure_of(cells[cell], carry.same)[0])
             if array_storage(leaf) is not None
         }
 
@@ -383,8 +409,9 @@ class LoopRegion:
         """The carries' values at the start."""
         found = []
         cells = self.start.cells()
-        for cell, carry in self.carries.items():
-            found += carry.values(cells[cell])
+        with as_at(self.state, self.start):
+            for cell, carry in self.carries.items():
+                found += carry.values(cells[cell])
         trace = current_trace()
         found += [trace.content(storage) for storage in self.storages]
         found += self.sharing.values(self.shared(self.start))
@@ -465,8 +492,8 @@ class LoopRegion:
         found = {}
         starts, ends = trip.seeded.cells(), after.cells()
         for cell, carry in self.carries.items():
-            params = tree_of(starts[cell])[0]
-            for k, leaf in enumerate(tree_of(ends[cell])[0]):
+            params = structure_of(starts[cell], carry.same)[0]
+            for k, leaf in enumerate(structure_of(ends[cell], carry.same)[0]):
                 place = self.appending.shared_with(leaf)
                 if place is None:
                     continue
@@ -477,9 +504,9 @@ class LoopRegion:
                 found[cell, k] = place
         for place, leaf in list(self.appending.first.items()):
             if leaf in found:  # this trip has appended it too, under another name
-                params = tree_of(starts[leaf[0]])[0]
+                params = structure_of(starts[leaf[0]])[0]
                 self.appending.shared[place] = params[leaf[1]].storage
-                self.appending.shared[found[leaf]] = tree_of(ends[leaf[0]])[0][leaf[1]].storage
+                self.appending.shared[found[leaf]] = structure_of(ends[leaf[0]])[0][leaf[1]].storage
         return found
 
     def items_read(self, after: Snapshot, trips: int) -> dict[Leaf, Tracer]:
@@ -506,6 +533,15 @@ class LoopRegion:
 
         ``appended``: the rows of what a list has got that carried arrays are.
         """
+        left = self.left(values, ran, after, appended)
+        require_given_up(self, left)  # where no variable here holds anything either
+        if not self.apart:
+            watch(self)
+
+    def left(
+        self, values: Sequence[Value], ran: Value | None, after: Snapshot, appended: Mapping[Leaf, Tracer]
+    ) -> dict[int, list[Tracer]]:
+        """`leave`; returns what the carries hold then."""
         given = iter(values)
         cells = self.start.cells()
         ends = after.cells()
@@ -540,13 +576,7 @@ class LoopRegion:
         own = {leaf: x for leaf, x in self.leaves(left).items() if leaf not in appended}  # rows are new memory
         self.sharing.link(self.names, own, flags)
         self.state.restore(left)
-        for cell, carry in self.carries.items():
-            holder = [self.start.cells()[cell]]  # which alone may hold it
-            if carry.tree is not None and not isinstance(holder[0], Marker) and kept_elsewhere(holder):
-                if not isinstance(holder[0], tuple) or containers_kept_elsewhere(holder):
-                    raise changed(carry.name)
-                for handle in leaves_of[cell]:
-                    handle.storage.decided = True  # by `is` alone could it be told from the tuple before the loop
+        return leaves_of
 
     def abandon(self) -> None:
         """Undo what tracing the loop did to variables and memory."""

@@ -35,11 +35,11 @@ from srcgrad.tracing.conversion.state import (
     has_effects,
     kind_of,
     same_handle,
-    tree_of,
     truth,
     unknown,
     value_as,
 )
+from srcgrad.tracing.conversion.structures import structure_of
 from srcgrad.tracing.guards import guided
 from srcgrad.tracing.trace import CURRENT, Refused, current_span, current_trace
 from srcgrad.tracing.tracer import Deferring, from_value
@@ -91,7 +91,8 @@ def while_(
         answer, rebinds = (test(), False) if plain else tested(test, State(get, put, names, visible))
         if unknown(answer):
             truth(answer)  # which raises NumPy's error where it is no single one
-            del answer  # which would count as another reference to what a variable holds
+            del answer  # which, as the clock, would count as another reference to what a variable holds
+            clock = None
             while_region(test, lambda _: body(), State(get, put, names, visible), rebinds, "while")
             return
         if not answer:
@@ -486,7 +487,7 @@ def kinds_of(values: Sequence[Any]) -> list[Any]:
     """What a region could tell apart of values: their structure, and the kinds of numbers and arrays in them."""
     found: list[Any] = []
     for value in values:
-        leaves, tree = tree_of(value)
+        leaves, tree = structure_of(value)
         found.append((tree, [kind_of(leaf) or type(leaf) for leaf in leaves]))
     return found
 

@@ -32,8 +32,8 @@ from srcgrad.tracing.conversion.state import (
     kind_beneath,
     may_be_none,
     same_handle,
-    tree_of,
 )
+from srcgrad.tracing.conversion.structures import structure_of
 from srcgrad.tracing.trace import Storage, Trace, current_trace
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ class Carried(NamedTuple):
 
     def again(self, name: str, start: Any) -> Carry | None:
         """The same of a variable that begins as it does now, if that is possible."""
-        leaves, tree = tree_of(start)
+        leaves, tree = structure_of(start)
         if start is UNBOUND and self.bare:
             leaves, tree = [], None
         elif isinstance(start, Marker) or len(leaves) != len(self.kinds) or (tree is None) != self.bare:
@@ -171,14 +171,14 @@ class Settled:
 
 
 def kinds_at(x: Any) -> tuple[Kind | None, ...]:
-    return tuple(map(kind_beneath, tree_of(x)[0]))
+    return tuple(map(kind_beneath, structure_of(x)[0]))
 
 
 def memory_of(loop: LoopRegion) -> dict[Storage, Leaf]:
     """The memory of the variables before a loop and of those that it reads, and where each is found first."""
     found: dict[Storage, Leaf] = {}
     for cell, x in enumerate(loop.start.cells()):
-        for k, leaf in enumerate(tree_of(x)[0]):
+        for k, leaf in enumerate(structure_of(x)[0]):
             storage = array_storage(leaf)
             if storage is not None:
                 found.setdefault(storage, (cell, k))
@@ -212,8 +212,8 @@ class Beginning:
 
 def is_least(carry: Carry, start: Any, end: Any) -> bool:
     """Whether a carry holds these values and no more."""
-    firsts = [] if isinstance(start, Marker) else tree_of(start)[0]
-    lasts = tree_of(end)[0]
+    firsts = [] if isinstance(start, Marker) else structure_of(start, carry.same)[0]
+    lasts = structure_of(end, carry.same)[0]
     if len(lasts) != len(carry.kinds):
         return False
     for k, (kind, memory) in enumerate(zip(carry.kinds, carry.memory, strict=True)):

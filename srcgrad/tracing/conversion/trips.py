@@ -8,6 +8,7 @@ from srcgrad.ir.core import Value
 from srcgrad.ir.types import INT64, ArrayType
 from srcgrad.tracing.conversion.aliases import TRUTH
 from srcgrad.tracing.conversion.items import index_of
+from srcgrad.tracing.conversion.loop_objects import Held, records_of
 from srcgrad.tracing.conversion.state import Snapshot, entered
 from srcgrad.tracing.trace import Pending, Trace, current_trace
 
@@ -33,6 +34,8 @@ class Trip:
         self.early = {cell: Value(TRUTH) for cell in loop.unbound()}
         """What is asked of variables that are unbound before the loop, if a trip reads them before it sets them."""
         self.seeded = loop.start
+        self.records: Held = []
+        """What the lists, records and objects hold that it is handed."""
         self.trace.overlay.update(self.memory)
         self.trace.tables += [loop.storages, self.memory]
 
@@ -65,4 +68,5 @@ class Trip:
                 cells[cell].storage.pending = Pending(loop.names[cell], flag, cell in loop.optional)
             found = self.seeded = loop.state.rebuilt(loop.start, cells)
             loop.sharing.link(loop.names, loop.leaves(found), self.flags)
+        self.records = records_of(loop, found)
         return found
