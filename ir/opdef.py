@@ -579,6 +579,10 @@ class Linear(Op, abstract=True):
                 total = s.add(total, s.apply(self, mixed, attrs))
         return (total,)
 
+    def zero_stays(self, operands: Sequence[LinearOperand]) -> bool:
+        """Whether 0 maps to 0 whatever the residuals hold, given those that are known."""
+        return self.keeps_zero
+
     def leaves_zeros(self, operands: Sequence[LinearOperand], attrs: Attrs) -> bool:
         """For ``mix``: whether results may have no contribution where all elements of the linear operands have one."""
         return False

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from srcgrad.ir.core import Attrs
+from srcgrad.ir.core import Attrs, Literal
 from srcgrad.ir.errors import DTypeError, ShapeError
 from srcgrad.ir.opdef import (
     REGISTRY,
@@ -15,6 +15,7 @@ from srcgrad.ir.opdef import (
     Lin,
     Linear,
     LinearEmitter,
+    LinearOperand,
     Operand,
     Sample,
     Tangent,
@@ -35,6 +36,16 @@ class LinearElementwise(Linear, Elementwise, abstract=True):
     masking = "pointwise"
     kinds = "iufc"
     jvp = Linear.jvp
+
+
+def is_finite_number(operand: LinearOperand, nonzero: bool = False) -> bool:
+    """Whether a residual is known to be one finite number everywhere."""
+    value = operand.value if isinstance(operand, Term) else None
+    if value is not None and value.producer is not None and value.producer.op.name == "broadcast":
+        value = value.producer.operands[0]
+    if not isinstance(value, Literal) or not value.splat:
+        return False
+    return bool(np.isfinite(value.value) and (not nonzero or value.value != 0))
 
 
 class Neg(LinearElementwise):
@@ -107,6 +118,9 @@ class Mul(LinearElementwise):
     separate = True
     keeps_zero = False
 
+    def zero_stays(self, operands: Sequence[LinearOperand]) -> bool:
+        return any(is_finite_number(operand) for operand in operands)
+
     def transpose(
         self, s: LinearEmitter, cotangents: Sequence[Tangent], operands: Sequence[Term | Zero], attrs: Attrs
     ) -> Sequence[Tangent | None]:
@@ -127,6 +141,9 @@ class Div(LinearElementwise):
     linear = (0,)
     keeps_zero = False
     intervals = ((-2.0, 2.0), (0.5, 2.0))
+
+    def zero_stays(self, operands: Sequence[LinearOperand]) -> bool:
+        return is_finite_number(operands[1], nonzero=True)
 
     def jvp(
         self,

@@ -194,6 +194,8 @@ class Search:
             self.depth -= 1
 
     def followed(self, value: Value, place: Place) -> bool:
+        later: list[Place] = []
+        """What is filled behind the write that is looked at, in the same trip."""
         while True:
             self.step()
             if value in self.assumed or is_splat(value, True):
@@ -205,7 +207,7 @@ class Search:
                 return False
             if operation.op.name not in WRITES:
                 return self.result_of(operation, value, place)
-            known = self.past(operation, place)
+            known = self.past(operation, place, later)
             if known is not None:
                 return known
             value = operation.operands[0]
@@ -223,21 +225,46 @@ class Search:
         if name == "cond":
             position = operation.results.index(value)
             return all(self.follow(region.results[position], place) for region in operation.regions)
+        if name in ("gather", "slice"):
+            found = self.place(operation, operands[1:])
+            return found is not None and found[1] and self.follow(operands[0], self.within(operation, found[0], place))
         if name in ("reshape", "broadcast", "transpose", "reduce_or", "reduce_and"):
             return self.is_true(operands[0]) and (name != "reduce_or" or operands[0].type.size != 0)
         return False
 
-    def past(self, operation: Operation, place: Place) -> bool | None:
-        """Whether a mask is True at a place after a write, where the write decides it."""
+    def past(self, operation: Operation, place: Place, later: list[Place]) -> bool | None:
+        """Whether a mask is True at a place after a write, where the write decides it; else what it fills is noted."""
         found = self.place(operation, operation.operands[2:])
         if found is None:
             return False
-        (written, dense), fills = found, self.is_true(operation.operands[1])
-        if fills and dense and self.places.covers(written, place):
-            return True
-        if fills or operation.op.name == "scatter_add" or self.places.apart(written, place):
+        (written, dense), part = found, self.true_part(operation.operands[1])
+        if part is not None and dense:
+            filled = self.within(operation, written, part)
+            if self.places.covers(filled, place):
+                return True
+            later.append(filled)
+        if operation.op.name == "scatter_add" or part == whole(operation.operands[1].type):
+            return None
+        if self.places.apart(written, place) or any(self.places.covers(filled, written) for filled in later):
             return None
         return False
+
+    def true_part(self, value: Value) -> Place | None:
+        """A box in which a mask is True, by what has made it; None if there is none."""
+        if self.is_true(value):
+            return whole(value.type)
+        operation = value.producer
+        if operation is None or operation.op.name != "slice_set" or not self.is_true(operation.operands[1]):
+            return None
+        box, dense = self.places.sliced(operation)
+        return box if dense else None
+
+    def within(self, operation: Operation, box: Place, part: Place) -> Place:
+        """The part of what is read or written, which is the box of an array, as a place in the array."""
+        if operation.op.name in ("slice", "slice_set"):
+            return tuple(Part(one.start.plus(other.start), other.length) for one, other in zip(box, part, strict=True))
+        axis, indices = operation.attrs["axis"], len(box) - len(part)
+        return (*part[:axis], *box[axis : axis + indices], *part[axis:])
 
     def param(self, param: Value, place: Place) -> bool:
         """Whether a parameter of a region is True at a place."""
@@ -347,10 +374,12 @@ class Search:
         found = self.place(operation, operation.operands[2:])
         if found is None:
             return None
-        (place, dense), fills = found, self.is_true(operation.operands[1])
-        if fills:
-            return [Write(place, True, regions)] if dense else []
-        return [] if operation.op.name == "scatter_add" else [Write(place, False, regions)]
+        (place, dense), part = found, self.true_part(operation.operands[1])
+        clears = operation.op.name != "scatter_add" and part != whole(operation.operands[1].type)
+        writes = [Write(place, False, regions)] if clears else []
+        if part is not None and dense:
+            writes.append(Write(self.within(operation, place, part), True, regions))
+        return writes
 
     def writes_inside(
         self, operation: Operation, position: int, regions: tuple[Region, ...]

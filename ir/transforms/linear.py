@@ -4,7 +4,7 @@
 zero
 stays zero whatever inf or nan the partials hold. No op for masks exists; what comes out are ordinary operations::
 
-    scale((v, m), c)          = (v*c, m)                        dirty
+    scale((v, m), c)          = (v*c, m)                        dirty, if c is not known to be finite
     select(p, (v, m), Zero)   = (v, m & p)                      no operation on v
     add, the same mask        = (v1 + v2, m)
     add, masks split by p     = (select(p, v1, v2), m1 | m2)
@@ -269,9 +269,9 @@ class Masked(LinearEmitter):
             mask = tangent.mask
             if op.masking == "move" and mask is not None and mask.type.shape:
                 mask = self.move_masks(op, operands, attrs)
-            return [self.lin(result, mask, tangent.clean and op.keeps_zero)]
+            return [self.lin(result, mask, tangent.clean and op.zero_stays(operands))]
         clean = all(isinstance(tangent, Zero) or tangent.clean or tangent.mask is None for tangent in tangents)
-        return [self.lin(result, self.move_masks(op, operands, attrs), clean and op.keeps_zero)]
+        return [self.lin(result, self.move_masks(op, operands, attrs), clean and op.zero_stays(operands))]
 
     def full_mask(self, operand: LinearOperand) -> Value:
         type = operand.type.with_dtype(BOOL)

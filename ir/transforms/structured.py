@@ -71,8 +71,11 @@ class LinearLoop:
     states: list[State] = field(default_factory=list)
 
     def emit(self, body: Body) -> tuple[list[Tangent], list[Tangent]]:
-        """The carries after the last trip, and the columns."""
-        self.states = [state_of(tangent) for tangent in self.carries]
+        """The carries after the last trip, and the columns.
+
+        Masked carries begin clean, if the trips leave them so: cleared once, a trip adds a part to them and not all.
+        """
+        self.states = [state_of(tangent)._replace(clean=True) for tangent in self.carries]
         while True:
             inner, trip = self.open()
             carries, columns = body(inner, trip)
