@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,6 @@ from srcgrad.tracing.conversion.identity import (
 from srcgrad.tracing.conversion.state import Marker, Snapshot, State, contents, reachable, shown
 from srcgrad.tracing.conversion.structures import constants_of
 from srcgrad.tracing.trace import Refused
-from srcgrad.tracing.tracer import Tracer
 
 if TYPE_CHECKING:
     from srcgrad.tracing.conversion.loop_regions import LoopRegion
@@ -104,17 +103,17 @@ def watch(loop: LoopRegion) -> None:
             watch_changes(reachable([cells[cell]]), carry.name)
 
 
-def require_given_up(loop: LoopRegion, left: Mapping[int, Sequence[Tracer]]) -> None:
-    """Refuse a loop if the program still holds what a variable held before it. ``left``: what carries hold now."""
+def require_given_up(loop: LoopRegion) -> None:
+    """Refuse a loop if the program still holds a list or an object that a variable held before it."""
     for cell, carry in loop.carries.items():
         holder = [loop.start.cells()[cell]]  # which alone may hold it
         if carry.tree is None or isinstance(holder[0], Marker):
             continue
         if carry.objects:
-            if anything_kept_elsewhere(holder, constants_of(carry.tree)):
-                raise changed(carry.name)
-        elif kept_elsewhere(holder):
-            if not isinstance(holder[0], tuple) or containers_kept_elsewhere(holder):
-                raise changed(carry.name)
-            for handle in left[cell]:
-                handle.storage.decided = True  # by `is` alone could it be told from the tuple before the loop
+            kept = anything_kept_elsewhere(holder, constants_of(carry.tree))
+        elif isinstance(holder[0], tuple):
+            kept = containers_kept_elsewhere(holder)
+        else:
+            kept = kept_elsewhere(holder)
+        if kept:
+            raise changed(carry.name)

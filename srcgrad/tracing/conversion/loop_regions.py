@@ -533,22 +533,21 @@ class LoopRegion:
 
         ``appended``: the rows of what a list has got that carried arrays are.
         """
-        left = self.left(values, ran, after, appended)
-        require_given_up(self, left)  # where no variable here holds anything either
+        self.give(values, ran, after, appended)
+        require_given_up(self)  # where no variable here holds anything either
         if not self.apart:
             watch(self)
 
-    def left(
+    def give(
         self, values: Sequence[Value], ran: Value | None, after: Snapshot, appended: Mapping[Leaf, Tracer]
-    ) -> dict[int, list[Tracer]]:
-        """`leave`; returns what the carries hold then."""
+    ) -> None:
+        """Give variables and memory their values."""
         given = iter(values)
         cells = self.start.cells()
         ends = after.cells()
-        leaves_of = {}
         for cell, carry in self.carries.items():
             unbound = cells[cell] is UNBOUND
-            leaves = leaves_of[cell] = carry.handles([next(given) for _ in carry.kinds])
+            leaves = carry.handles([next(given) for _ in carry.kinds])
             if unbound and ran is not None:
                 for handle in leaves:
                     handle.storage.pending = Pending(carry.name, ran)
@@ -576,7 +575,6 @@ class LoopRegion:
         own = {leaf: x for leaf, x in self.leaves(left).items() if leaf not in appended}  # rows are new memory
         self.sharing.link(self.names, own, flags)
         self.state.restore(left)
-        return leaves_of
 
     def abandon(self) -> None:
         """Undo what tracing the loop did to variables and memory."""
