@@ -324,28 +324,61 @@ def product_of_turned(operation: Operation, builder: Builder) -> Value | None:
 NORMS: Final = frozenset({"reduce_norm", "abs", "kinked_sqrt", "hypot"})
 
 
+MOVING: Final = frozenset({"reshape", "broadcast", "transpose", "reverse", "slice", "gather"})
+"""Ops whose result has elements of the first operand, whatever these are."""
+JOINED: Final = 4
+"""How many concatenations in each other a norm is looked for in."""
+
+
 def squared_norm(value: Value, builder: Builder) -> Value | None:
     """The square of a Euclidean norm, an absolute value, a hypotenuse or a root as a sum of squares, which is smooth
-    at 0; what is squared may have been reshaped, and scaled by numbers, by which the parts are scaled then.
+    at 0; what is squared may have been moved, joined with others, and scaled by numbers, by which the parts are scaled.
     """
+    return squared(value, [], builder) if has_norm(value) else None
+
+
+def has_norm(value: Value, depth: int = JOINED) -> bool:
+    """Whether elements of the value are norms, each times a number."""
+    while (producer := value.producer) is not None and producer.op.name not in NORMS:
+        scale = scaled_by(producer)
+        if producer.op.name == "concatenate":
+            return depth > 0 and any(has_norm(operand, depth - 1) for operand in producer.operands)
+        if producer.op.name not in MOVING and scale is None:
+            return False
+        value = producer.operands[0] if scale is None else scale[0]
+    return producer is not None
+
+
+def squared(value: Value, scales: Sequence[tuple[str, float]], builder: Builder, depth: int = JOINED) -> Value:
+    """The square of a value that is scaled by the numbers, in this order; norms in it are squared as sums."""
+    made = value.producer
+    if made is None or not has_norm(value, depth):
+        factor = scaled(value, scales, builder)
+        return emit(builder, "mul", factor, factor)
     moves: list[Operation] = []
-    scales: list[tuple[str, float]] = []
-    norm = value.producer
-    while norm is not None and norm.op.name not in NORMS:
-        scale = scaled_by(norm)
-        if norm.op.name in ("reshape", "broadcast"):
-            moves.append(norm)
-        elif scale is not None:
-            scales.insert(0, scale[1:])
+    while made.op.name not in NORMS and made.op.name != "concatenate":
+        scale = scaled_by(made)
+        if scale is None:
+            moves.append(made)
         else:
-            return None
-        norm = (norm.operands[0] if scale is None else scale[0]).producer
-    if norm is None:
-        return None
-    total = sum_of_squares(norm, scales, builder)
+            scales = [scale[1:], *scales]
+        made = (made.operands[0] if scale is None else scale[0]).producer
+        assert made is not None, "there is a norm"
+    if made.op.name == "concatenate":
+        parts = [squared(operand, scales, builder, depth - 1) for operand in made.operands]
+        total = builder.emit(made.op, parts, made.attrs)
+    else:
+        total = sum_of_squares(made, scales, builder)
     for move in reversed(moves):
-        total = emit(builder, move.op.name, total, **move.attrs)
+        total = emit(builder, move.op.name, total, *move.operands[1:], **move.attrs)
     return total
+
+
+def scaled(value: Value, scales: Sequence[tuple[str, float]], builder: Builder) -> Value:
+    found = Term(builder, value)
+    for name, number in scales:
+        found = found * number if name == "mul" else found / number
+    return found.value
 
 
 def scaled_by(operation: Operation) -> tuple[Value, str, float] | None:
@@ -363,10 +396,7 @@ def scaled_by(operation: Operation) -> tuple[Value, str, float] | None:
 
 def sum_of_squares(norm: Operation, scales: Sequence[tuple[str, float]], builder: Builder) -> Value:
     def part(x: Value) -> Value:
-        found = Term(builder, x)
-        for name, number in scales:
-            found = found * number if name == "mul" else found / number
-        return found.value
+        return scaled(x, scales, builder)
 
     x = norm.operands[0]
     if norm.op.name == "kinked_sqrt":
@@ -407,6 +437,9 @@ def norm_times_norm(operation: Operation, builder: Builder) -> Value | None:
     lambda x: apply("integer_pow", apply("reshape", norm(x), shape=(4, 1)), y=2),
     lambda x: apply("integer_pow", apply("reshape", 0.5 * norm(x), shape=(4, 1)) / 3.0, y=2),
     lambda x: apply("integer_pow", apply("hypot", x, 2.0 * x) / 3.0, y=2),
+    lambda x: apply("integer_pow", part(norm(x), (1,), (4,), (2,)), y=2),
+    lambda x: apply("integer_pow", apply("transpose", apply("reverse", size(x), axes=(1,)), perm=(1, 0)), y=2),
+    lambda x: apply("integer_pow", apply("concatenate", x, 3.0 * size(x), axis=0), y=2),
     kinds="f",
     shape=MATRIX,
     limit=True,

@@ -11,6 +11,7 @@ import pytest
 import srcgrad as sg
 
 Function = Callable[..., Any]
+ZEROS = np.zeros((2, 3))
 CASES: list[tuple[Function, Function, Any]] = [
     (lambda x: np.std(x) ** 2, np.var, np.ones(3)),
     (lambda x: np.square(np.std(x, ddof=1)), lambda x: np.var(x, ddof=1), np.full(4, 2.0)),
@@ -19,6 +20,19 @@ CASES: list[tuple[Function, Function, Any]] = [
     (lambda x: np.hypot(x[0], x[1]) ** 2, lambda x: x[0] * x[0] + x[1] * x[1], np.zeros(2)),
     (lambda x: (3.0 * np.hypot(x[0], x[1]) / 2.0) ** 2, lambda x: 2.25 * (x @ x), np.zeros(2)),
     (lambda x: (np.linalg.norm(x) / 2.0) ** 2, lambda x: 0.25 * (x @ x), np.zeros(3)),
+    (lambda x: np.std(x, axis=1)[0] ** 2, lambda x: np.var(x[0]), np.ones((2, 3))),
+    (
+        lambda x: np.sum(np.linalg.norm(x, axis=1)[np.array([1, 0, 1])] ** 2),
+        lambda x: np.sum(x * x) + x[1] @ x[1],
+        ZEROS,
+    ),
+    (lambda x: np.sum(np.hypot(x, 2.0 * x)[:, ::-2].T.reshape(-1) ** 2), lambda x: 5.0 * np.sum(x[:, ::2] ** 2), ZEROS),
+    (lambda x: sum(r**2 for r in np.linalg.norm(x, axis=1)), lambda x: np.sum(x * x), ZEROS),
+    (
+        lambda x: np.sum(np.array([np.linalg.norm(x[0]) / 3.0, x[1, 0]]) ** 2),
+        lambda x: x[0] @ x[0] / 9.0 + x[1, 0] ** 2,
+        ZEROS,
+    ),
     (lambda x: np.var(x), lambda x: np.sum((x - np.mean(x)) ** 2) / x.size, np.ones(3)),
 ]
 
