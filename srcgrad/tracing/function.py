@@ -170,6 +170,7 @@ def trace_function(
     trace.converting |= converting
     trace.guide = guide
     trace.trusting |= trusting
+    trace.writes_back = watcher is not None
     state: AbstractContextManager[None] = nullcontext() if parent is not None else no_state_of_the_caller()
     with tracing(trace), settling(roots), state:
         given = list(leaves)

@@ -274,6 +274,8 @@ class Trace:
         """The results of operations of which this has been asked."""
         self.trusting: bool = parent is not None and parent.trusting
         """Whether a call may be made again in which something fails in a ``try``, so that a program need not go on."""
+        self.writes_back = False
+        """Whether its arguments are changed for the caller as the function changes them."""
         self.journal: list[Noted] | None = None
         """What memory was before it was written, checked or linked, while a statement may have to be run again."""
         self.era = object()

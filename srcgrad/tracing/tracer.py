@@ -8,7 +8,7 @@ of what it meets).
 from __future__ import annotations
 
 import operator
-from collections import deque
+from collections import UserList, deque
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
@@ -28,7 +28,7 @@ from srcgrad.ir.opdef import REGISTRY
 from srcgrad.ir.types import ArrayType, DType, dtype_name
 from srcgrad.tracing.asked import Asked
 from srcgrad.tracing.doubts import require_number
-from srcgrad.tracing.flags import BYTES_HINT, GivenFlags
+from srcgrad.tracing.flags import BYTES_HINT, Flags, setflags
 from srcgrad.tracing.jax_arrays import is_jax_array
 from srcgrad.tracing.layout import (
     elementwise_strides,
@@ -56,7 +56,7 @@ METHODS: dict[str, Callable[..., Any]] = {}
 """ndarray methods that are functions of the array: ``sum``, ``mean``, ``clip``, …"""
 
 
-SEQUENCES: Final = (list, tuple, deque)
+SEQUENCES: Final = (list, tuple, deque, UserList)
 """What NumPy makes an array of, item by item."""
 
 
@@ -295,8 +295,9 @@ class Tracer(Asked):
 
     @property
     def flags(self) -> Any:
-        flags = self.ghost().flags
-        return GivenFlags(flags) if self.storage.given else flags
+        return Flags(self)
+
+    setflags = setflags
 
     @property
     def T(self) -> Tracer:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from srcgrad.errors import DTypeError, ShapeError, UnsupportedError
+from srcgrad.errors import DTypeError, MutationError, ShapeError, UnsupportedError
 from srcgrad.ir.core import Literal, literal
 from srcgrad.ir.errors import nearest_hint
 from srcgrad.ir.types import BOOL, INT64, ArrayType, DType
@@ -295,7 +295,10 @@ def assign(target: Tracer, value: Any, where: Any = True, casting: str = "same_k
     if where is not True:
         value = np.where(where, value, target)
     value = broadcast_tracer(value, target.shape)
-    target.write(cast_value(value.read(), target.dtype))
+    try:
+        target.write(cast_value(value.read(), target.dtype))
+    except MutationError:
+        raise MutationError("output array is read-only", hint="write into a copy: x = x.copy()") from None
 
 
 ELEMENTWISE.update(

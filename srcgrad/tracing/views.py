@@ -174,6 +174,19 @@ class ReadOnlyView(View, ABC):
 
 
 @dataclass(frozen=True)
+class LockedView(ReadOnlyView):
+    """The same array, which the user has made read-only."""
+
+    def forward(self, trace: Trace, base: Value) -> Value:
+        return base
+
+    def apply(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        view = array.view()
+        view.flags.writeable = False
+        return view
+
+
+@dataclass(frozen=True)
 class BroadcastView(ReadOnlyView):
     """The elements repeated along new axes and axes of size 1."""
 

@@ -1,0 +1,196 @@
+"""Arrays that a function makes read-only: NumPy's errors where it writes into them or into views of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import srcgrad as sg
+from srcgrad.errors import UnsupportedError
+
+X = np.array([1.0, 2.0, 3.0])
+
+
+def locked(x: Any) -> Any:
+    y = x * 2.0
+    y.flags.writeable = False
+    return y
+
+
+def element(x: Any) -> Any:
+    y = locked(x)
+    y[0] = 1.0
+    return y.sum()
+
+
+def by_method(x: Any) -> Any:
+    y = x * 2.0
+    y.setflags(write=False)
+    y += 1.0
+    return y.sum()
+
+
+def by_letter(x: Any) -> Any:
+    y = x * 2.0
+    y.flags["W"] = False
+    np.multiply(x, 2.0, out=y)
+    return y.sum()
+
+
+def part(x: Any) -> Any:
+    locked(x)[1:][0] = 5.0
+    return x.sum()
+
+
+def transposed(x: Any) -> Any:
+    locked(x).reshape(3, 1).T[0] = 5.0
+    return x.sum()
+
+
+def method(x: Any) -> Any:
+    locked(x).fill(1.0)
+    return x.sum()
+
+
+def in_a_loop(x: Any) -> Any:
+    y = locked(x)
+    for k in range(100):
+        y[k % 3] = x[0] * k
+    return y.sum()
+
+
+def under_a_condition(x: Any) -> Any:
+    y = locked(x)
+    if x[0] > 0.0:
+        y[0] = 0.0
+    return y.sum()
+
+
+def unlocked_part(x: Any) -> Any:
+    y = locked(x)[1:]
+    y.flags.writeable = True
+    return y.sum()
+
+
+def broadcast(x: Any) -> Any:
+    y = np.broadcast_to(x, (2, 3))
+    y[0] = 1.0
+    return y.sum()
+
+
+def part_of_broadcast(x: Any) -> Any:
+    y = np.broadcast_to(x, (2, 3))[0]
+    y += 1.0
+    return y.sum()
+
+
+REFUSED = [
+    *(element, by_method, by_letter, part, transposed, method, in_a_loop, under_a_condition, unlocked_part),
+    *(broadcast, part_of_broadcast),
+]
+
+
+@pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+@pytest.mark.parametrize("transform", [sg.grad, sg.jit])
+@pytest.mark.parametrize("f", REFUSED)
+def test_writes_into_read_only_arrays_are_refused(f: Callable[..., Any], transform: Any, backend: str) -> None:
+    with pytest.raises(ValueError, match=r"read-only|WRITEABLE") as expected:
+        f(X.copy())
+    with pytest.raises(ValueError, match=re.escape(str(expected.value))):
+        transform(f, backend=backend)(X.copy())
+
+
+def view_made_before(x: Any) -> Any:
+    y = x * 2.0
+    before = y[1:]
+    y.flags.writeable = False
+    before[0] = x[0]
+    return np.sum(y * x)
+
+
+def unlocked(x: Any) -> Any:
+    y = locked(x)
+    y.flags.writeable = True
+    y[0] = 5.0
+    return np.sum(y * x)
+
+
+def locked_view(x: Any) -> Any:
+    y = x * 2.0
+    view = y.view()
+    view.setflags(write=False)
+    y[0] = x[1]
+    return np.sum(view * x) if y.flags.writeable and not view.flags["WRITEABLE"] else 0.0
+
+
+def copied(x: Any) -> Any:
+    y, z = locked(x).copy(), locked(x) + 1.0
+    y[0], z[1] = 0.0, 1.0
+    return np.sum(y * z * x)
+
+
+def caught(x: Any) -> Any:
+    y = locked(x)
+    try:
+        y[0] = 1.0
+    except ValueError:
+        return np.sum(y * x)
+    return x[0]
+
+
+def argument(x: Any) -> Any:
+    x.flags.writeable = False
+    return np.sum(x * x) if not x.flags.writeable else 0.0
+
+
+def on_one_path(x: Any) -> Any:
+    y = x * 2.0
+    if x[0] > 1.5:
+        y.flags.writeable = False
+    if y.flags.writeable:
+        y[0] = 0.0
+    return np.sum(y * x)
+
+
+@pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+@pytest.mark.parametrize("f", [view_made_before, unlocked, locked_view, copied, caught, argument, on_one_path])
+def test_what_may_be_read_and_written_is(f: Callable[..., Any], backend: str) -> None:
+    for x in (X, X + 1.0):
+        value, slope = sg.value_and_grad(f, backend=backend)(x.copy())
+        assert value == f(x.copy())
+        steps = 1e-6 * np.eye(3)
+        differences = [(f(x + step) - f(x - step)) / 2e-6 for step in steps]
+        np.testing.assert_allclose(slope, differences, rtol=1e-7, atol=1e-7)
+
+
+def test_jit_makes_the_callers_array_read_only() -> None:
+    x = X.copy()
+    with pytest.warns(sg.RetraceWarning):
+        assert sg.jit(argument)(x) == 14.0
+    assert not x.flags.writeable
+    x = X.copy()
+    sg.grad(argument)(x)
+    assert x.flags.writeable
+
+
+def test_flags_of_traced_arrays_are_shown_and_set_as_numpy_does() -> None:
+    seen = []
+
+    def f(x: Any) -> Any:
+        y = locked(x)
+        seen.append(repr(y.flags) == repr(locked(np.ones(3)).view().flags))
+        y.flags.aligned = True
+        y.flags.contiguous = True
+        return y.sum()
+
+    with pytest.raises(AttributeError):
+        f(X)
+    with pytest.raises(UnsupportedError, match="not writable"):
+        sg.grad(f)(X)
+    assert all(seen[1:])
