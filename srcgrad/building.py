@@ -28,6 +28,7 @@ from srcgrad.tracing.aliasing import AliasPattern
 from srcgrad.tracing.conversion.calls import run_converted
 from srcgrad.tracing.conversion.convert import is_user_function
 from srcgrad.tracing.conversion.effects import may_raise
+from srcgrad.tracing.conversion.operands import binary
 from srcgrad.tracing.conversion.state import MustRetrace
 from srcgrad.tracing.conversion.trust import require_timely
 from srcgrad.tracing.function import LeafSpec, Traced, as_array, leaf_spec, trace_function
@@ -351,7 +352,7 @@ def raised_by_callee(error: Exception) -> bool:
     entry = error.__traceback__
     while entry is not None and entry.tb_next is not None:
         entry = entry.tb_next
-    return entry is not None and internal_frame(entry.tb_frame)
+    return entry is not None and internal_frame(entry.tb_frame) and entry.tb_frame.f_code is not binary.__code__
 
 
 def is_the_users(error: Exception) -> bool:

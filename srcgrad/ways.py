@@ -135,7 +135,7 @@ def why_retraced(failures: Sequence[Failed]) -> str:
 
 
 def function_of(f: Any) -> Any:
-    """The Python function under transforms, partials and methods."""
+    """The Python function under transforms, partials, methods and objects that are called."""
     while True:
         inner = attribute(f, "__srcgrad_wrapped__")
         inner = inner[0] if isinstance(inner, tuple) else inner
@@ -143,6 +143,9 @@ def function_of(f: Any) -> Any:
             inner = f.func
         if inner is None and isinstance(f, types.MethodType):
             inner = f.__func__
+        if inner is None and not isinstance(f, (type, types.FunctionType)):
+            inner = attribute(type(f), "__call__")
+            inner = inner if isinstance(inner, types.FunctionType) else None
         if inner is None:
             return f
         f = inner

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import array
 from collections.abc import Callable
 from types import FunctionType
 from typing import Any
@@ -14,7 +15,7 @@ from srcgrad.tracing.floating_errors import judged, judged_function, name_of, ra
 from srcgrad.tracing.jax_arrays import is_jax_array
 from srcgrad.tracing.magnitude import COUNTING, counted
 from srcgrad.tracing.trace import CURRENT
-from srcgrad.tracing.tracer import FUNCTIONS, Deferring, Tracer, emit, from_value
+from srcgrad.tracing.tracer import FUNCTIONS, SEQUENCES, Deferring, Tracer, emit, from_value
 from srcgrad.tracing.ufuncs import array_ufunc, assign, call, finished
 
 BINARY: dict[str, np.ufunc] = {
@@ -82,6 +83,7 @@ def in_a_try(ufunc: np.ufunc, left: Any, right: Any, found: Any) -> Any:
     return of_operator(ufunc, left, right, found)
 
 
+OPERANDS = (bool, int, float, complex, np.generic, np.ndarray, *SEQUENCES, range, array.array, memoryview)
 NO_OPERANDS = (str, bytes, type(None), dict, set, type, FunctionType)
 
 
@@ -94,8 +96,8 @@ def no_operand(ufunc: np.ufunc, left: Any, right: Any, other: Any) -> Any:
     if not isinstance(other, NO_OPERANDS):
         return NotImplemented
     if ufunc in (np.equal, np.not_equal):  # of an array, NumPy compares each element: no number is None or a text
-        array = right if left is other else left
-        return NotImplemented if array.scalar else np.full_like(array, ufunc is np.not_equal, dtype=bool)
+        met = right if left is other else left
+        return NotImplemented if met.scalar else np.full_like(met, ufunc is np.not_equal, dtype=bool)
     texts = [str(x.type) if isinstance(x, Tracer) else type(x).__name__ for x in (left, right)]
     raise UnsupportedError(f"unsupported operands of {ufunc.__name__}: {' and '.join(texts)}")
 
@@ -105,7 +107,7 @@ def is_weak(x: Any) -> bool:
 
 
 def is_operand(x: Any) -> bool:
-    return isinstance(x, (bool, int, float, complex, np.generic, np.ndarray, list, tuple)) or is_jax_array(x)
+    return isinstance(x, OPERANDS) or is_jax_array(x)
 
 
 def integer_power(base: Tracer, exponent: int, weak: bool) -> Any:

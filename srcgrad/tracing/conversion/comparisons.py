@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import operator
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -12,6 +11,7 @@ import numpy as np
 from srcgrad.ir.types import BOOL
 from srcgrad.tracing.conversion.binding import flag_of
 from srcgrad.tracing.conversion.branches import and_, not_, or_
+from srcgrad.tracing.conversion.operands import binary
 from srcgrad.tracing.conversion.state import kind_of, may_be_none, require_defined, shown, unknown
 from srcgrad.tracing.trace import CURRENT, Refused
 from srcgrad.tracing.tracer import Tracer, from_value
@@ -137,23 +137,14 @@ def same_object(x: Tracer, other: Any) -> Any:
 
 # --- chains and containment -----------------------------------------------------------------
 
-COMPARISONS: Final[dict[str, Callable[[Any, Any], Any]]] = {
-    "Lt": operator.lt,
-    "LtE": operator.le,
-    "Gt": operator.gt,
-    "GtE": operator.ge,
-    "Eq": operator.eq,
-    "NotEq": operator.ne,
-    "Is": is_,
-    "IsNot": is_not,
-}
+IDENTITY: Final[dict[str, Callable[[Any, Any], Any]]] = {"Is": is_, "IsNot": is_not}
 
 
 def compared(name: str, left: Any, right: Any) -> Any:
     if name in ("In", "NotIn"):
         found = contains(right, left)
         return found if name == "In" else not_(found)
-    return COMPARISONS[name](left, right)
+    return IDENTITY[name](left, right) if name in IDENTITY else binary(name, left, right)
 
 
 def contains(container: Any, item: Any) -> Any:

@@ -27,6 +27,16 @@ IDENTITY: dict[type, str] = {ast.Is: "is_", ast.IsNot: "is_not"}
 HISTORIES = {"]": "item", ")": "length"}
 """The operators that read variables which stand for items and lengths of lists, by how their names end."""
 
+MEETING = (
+    *(ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow, ast.MatMult),
+    *(ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq),
+)
+"""The operators of which NumPy takes lists as operands, beside an array."""
+LISTS = (ast.List, ast.Tuple, ast.ListComp, ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.IfExp)
+"""The expressions that may be lists."""
+ARRAYS = (ast.BinOp, ast.Compare, ast.UnaryOp)
+"""Those that may be arrays, and are hardly ever lists."""
+
 
 class ExpressionConverter(ast.NodeTransformer):
     """Rewrites the expressions of one function."""
@@ -149,13 +159,16 @@ class ExpressionConverter(ast.NodeTransformer):
         return made
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
-        """``"%.3f" % value``: Python formats numbers by ``float``, which a traced value refuses."""
+        """``"%.3f" % value``: Python formats numbers by ``float``, which a traced value refuses. ``array * [x, y]``:
+        so does NumPy make arrays of lists.
+        """
         literal = isinstance(node.left, ast.JoinedStr) or (
             isinstance(node.left, ast.Constant) and isinstance(node.left.value, str)
         )
+        met = isinstance(node.op, MEETING) and may_be_lists(node.left, node.right)
         self.generic_visit(node)
         if not (literal and isinstance(node.op, ast.Mod)):
-            return node
+            return between(node, node.op, node.left, node.right) if met else node
         made = operator("percent", node.left, node.right)
         placed(made, node)
         return ast.copy_location(made, node)
@@ -174,6 +187,7 @@ class ExpressionConverter(ast.NodeTransformer):
         contains = any(isinstance(op, (ast.In, ast.NotIn)) for op in node.ops)
         if (chained or contains) and holds(node.comparators, *LAZY):
             return self.generic_visit(node)  # type: ignore[return-value]
+        met = isinstance(node.ops[0], MEETING) and may_be_lists(node.left, node.comparators[0])
         self.generic_visit(node)
         identity = IDENTITY.get(type(node.ops[0])) if not chained else None
         if identity is not None:
@@ -181,7 +195,7 @@ class ExpressionConverter(ast.NodeTransformer):
             placed(made, node)
             return made
         if not chained and not contains:
-            return node
+            return between(node, node.ops[0], node.left, node.comparators[0]) if met else node
         names = ast.Tuple([ast.Constant(type(op).__name__) for op in node.ops], ast.Load())
         made = operator("compare", names, node.left, *map(thunk, node.comparators))
         placed(made, node)
@@ -219,6 +233,18 @@ class ExpressionConverter(ast.NodeTransformer):
         if not holds([node.body], ast.Yield, ast.YieldFrom, ast.Await):
             self.generic_visit(node)
         return node
+
+
+def may_be_lists(left: ast.expr, right: ast.expr) -> bool:
+    """Whether one operand may be a list and the other one an array."""
+    first, second = isinstance(left, LISTS), isinstance(right, LISTS)
+    return (first or second) and (first or isinstance(left, ARRAYS)) and (second or isinstance(right, ARRAYS))
+
+
+def between(node: ast.expr, op: ast.AST, left: ast.expr, right: ast.expr) -> ast.expr:
+    made = operator("binary", ast.Constant(type(op).__name__), left, right)
+    placed(made, node)
+    return ast.copy_location(made, node)
 
 
 def index_of(node: ast.expr) -> ast.expr:

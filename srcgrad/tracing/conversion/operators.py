@@ -19,6 +19,7 @@ from srcgrad.tracing.conversion.history_items import item, length, require_list
 from srcgrad.tracing.conversion.loops import for_, while_
 from srcgrad.tracing.conversion.managing import guarded, managed
 from srcgrad.tracing.conversion.masked import augmented
+from srcgrad.tracing.conversion.operands import binary
 from srcgrad.tracing.conversion.raises import assert_, raise_
 from srcgrad.tracing.conversion.reductions import listed, reduced
 from srcgrad.tracing.conversion.state import UNBOUND, UNSET, Passing, read
@@ -38,6 +39,7 @@ __all__ = [
     "assert_",
     "attempt",
     "augmented",
+    "binary",
     "call",
     "choose",
     "compare",
