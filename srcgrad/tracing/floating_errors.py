@@ -8,9 +8,11 @@ checks wherever it is run; a state around the call of a program changes nothing 
 
 from __future__ import annotations
 
+import functools
+import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -66,6 +68,16 @@ REDUCTIONS: Final[dict[Any, str]] = {
 }  # fmt: skip
 """NumPy's functions of several ufuncs that may raise, and what the error names: that of the sum, mostly."""
 
+ALONG: Final = frozenset(
+    {
+        *(np.sum, np.prod, np.mean, np.var, np.std, np.average, np.median, np.ptp, np.cumsum, np.cumprod, np.diff),
+        *(np.nansum, np.nanmean, np.nanprod, np.nanvar, np.nanstd, np.nancumsum, np.trapezoid, np.linalg.norm),
+    }
+)
+"""Those of which an element of the result belongs to a row of the first operand, along ``axis``."""
+WHOLE: Final = None
+"""The axis of what is computed of all elements."""
+
 
 CALLING: Final = frozenset({np.apply_along_axis, np.apply_over_axes, np.piecewise, np.fromfunction, np.vectorize})
 LIBRARIES: Final = ("numpy", "scipy")
@@ -114,7 +126,22 @@ def judged_function(function: Any, rule: Callable[..., Any], args: Any, kwargs: 
         with np.errstate(all="ignore"):
             return rule(*args, **kwargs)
     operands = [*args, *[value for name, value in kwargs.items() if name != "out"]]
-    return judged(kinds, function, REDUCTIONS[function], operands, lambda: rule(*args, **kwargs))
+    compute = functools.partial(rule, *args, **kwargs)
+    return judged(kinds, function, REDUCTIONS[function], operands, compute, axis_asked(function, args, kwargs))
+
+
+@functools.cache
+def axis_of(function: Any) -> tuple[int, Any]:
+    """The position of the parameter ``axis`` of a function of NumPy's, and its default."""
+    parameters = list(inspect.signature(function).parameters.values())
+    return next((k, parameter.default) for k, parameter in enumerate(parameters) if parameter.name == "axis")
+
+
+def axis_asked(function: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+    if function not in ALONG:
+        return WHOLE
+    position, default = axis_of(function)
+    return args[position] if len(args) > position else kwargs.get("axis", default)
 
 
 def calls_back(function: Any) -> bool:
@@ -156,12 +183,26 @@ def no_state_of_the_caller() -> Iterator[None]:
         yield
 
 
-def judged(kinds: tuple[str, ...], ufunc: Any, name: str, operands: Sequence[Any], compute: Callable[[], Any]) -> Any:
+class Given(NamedTuple):
+    """The numbers of which something was computed, and the axis of the first along which that was."""
+
+    numbers: Sequence[Any]
+    axis: Any
+
+
+def judged(
+    kinds: tuple[str, ...],
+    ufunc: Any,
+    name: str,
+    operands: Sequence[Any],
+    compute: Callable[[], Any],
+    axis: Any = WHOLE,
+) -> Any:
     """What a ufunc or function gives, with the checks of its results."""
     with np.errstate(all="ignore"):
         found = compute()
         results = [x for x in (found if isinstance(found, tuple) else (found,)) if isinstance(x, Tracer)]
-        given = [x for operand in operands for x in numbers_in(operand)]
+        given = Given([x for operand in operands for x in numbers_in(operand)], axis)
         for kind in kinds:
             for result in results:
                 failed = FAILED[kind](ufunc, result, given)
@@ -186,55 +227,64 @@ def numbers_in(operand: Any) -> Iterator[Any]:
             yield from numbers_in(item)
 
 
-def all_of(predicate: Callable[[Any], Any], operands: Sequence[Any], joined: bool) -> Any:
-    """Whether it holds for each operand, of elements that belong together (``joined``), or of all of them."""
+def all_of(predicate: Callable[[Any], Any], ufunc: Any, found: Tracer, given: Given) -> Any:
+    """Whether it holds for each operand, of the elements that an element of the result is computed of."""
     holds: Any = True
-    for operand in operands:
+    for operand in given.numbers:
         one = predicate(operand)
-        holds = np.logical_and(holds, one if joined else np.all(one))
+        rows = given.axis is not WHOLE and np.shape(operand) == np.shape(given.numbers[0])
+        if not is_elementwise(ufunc):
+            one = by_row(one, given.axis, found) if rows else np.all(one)
+        holds = np.logical_and(holds, one)
     return holds
+
+
+def by_row(one: Any, axis: Any, found: Tracer) -> Any:
+    """Whether it holds along the axis, for each element of the result, which may have that axis or not."""
+    rows = np.all(one, axis=axis, keepdims=True)
+    return rows if found.ndim == rows.ndim else rows.reshape(found.shape)
 
 
 def is_elementwise(ufunc: Any) -> bool:
     return isinstance(ufunc, np.ufunc) and ufunc.signature is None
 
 
-def at_pole(ufunc: Any, operands: Sequence[Any]) -> Any:
-    return POLES[ufunc](*operands) if ufunc in POLES else False
+def at_pole(ufunc: Any, given: Given) -> Any:
+    return POLES[ufunc](*given.numbers) if ufunc in POLES else False
 
 
-def divides(ufunc: Any, found: Tracer, operands: Sequence[Any]) -> Any:
+def divides(ufunc: Any, found: Tracer, given: Given) -> Any:
     if ufunc is np.gradient:
-        return np.logical_and(np.isinf(found), all_of(np.isfinite, operands, False))
-    return POLES[ufunc](*operands) if ufunc in POLES else None
+        return np.logical_and(np.isinf(found), all_of(np.isfinite, ufunc, found, given))
+    return POLES[ufunc](*given.numbers) if ufunc in POLES else None
 
 
-def overflows(ufunc: Any, found: Tracer, operands: Sequence[Any]) -> Any:
+def overflows(ufunc: Any, found: Tracer, given: Given) -> Any:
     if found.dtype.kind not in "fc" or ufunc in SILENT or ufunc is np.gradient:
         return None
-    finite = all_of(np.isfinite, operands, is_elementwise(ufunc))
-    return np.isinf(found) & finite & np.logical_not(at_pole(ufunc, operands))
+    finite = all_of(np.isfinite, ufunc, found, given)
+    return np.isinf(found) & finite & np.logical_not(at_pole(ufunc, given))
 
 
-def is_invalid(ufunc: Any, found: Tracer, operands: Sequence[Any]) -> Any:
+def is_invalid(ufunc: Any, found: Tracer, given: Given) -> Any:
     if found.dtype.kind not in "fc" or ufunc in SILENT:
         return None
     none = np.isnan(found)
     if ufunc is np.floor_divide:  # NumPy subtracts an infinite quotient from itself
-        none = none | (np.isinf(found) & np.isfinite(operands[0]) & (operands[1] != 0))
-    return none & all_of(lambda x: np.logical_not(np.isnan(x)), operands, is_elementwise(ufunc))
+        none = none | (np.isinf(found) & np.isfinite(given.numbers[0]) & (given.numbers[1] != 0))
+    return none & all_of(lambda x: np.logical_not(np.isnan(x)), ufunc, found, given)
 
 
-def underflows(ufunc: Any, found: Tracer, operands: Sequence[Any]) -> Any:
+def underflows(ufunc: Any, found: Tracer, given: Given) -> Any:
     if found.dtype.kind != "f":
         return None
     small = np.abs(found) < np.finfo(found.dtype).tiny
     if ufunc in VANISHING:
-        return small & all_of(np.isfinite, operands, True)
+        return small & all_of(np.isfinite, ufunc, found, given)
     if ufunc not in EXACT_WHERE:
         return None
-    exact = EXACT_WHERE[ufunc](found, *operands)
-    return small & all_of(np.isfinite, operands, True) & np.logical_not(exact)
+    exact = EXACT_WHERE[ufunc](found, *given.numbers)
+    return small & all_of(np.isfinite, ufunc, found, given) & np.logical_not(exact)
 
 
 def raised(found: Tracer) -> Any:
@@ -249,7 +299,7 @@ def product_is_exact(found: Any, x: Any, y: Any) -> Any:
     return np.where(found == 0, (x == 0) | (y == 0), product == np.abs(found) * raised(found))
 
 
-FAILED: Final[dict[str, Callable[[Any, Tracer, Sequence[Any]], Any]]] = {
+FAILED: Final[dict[str, Callable[[Any, Tracer, Given], Any]]] = {
     "divide": divides,
     "over": overflows,
     "under": underflows,

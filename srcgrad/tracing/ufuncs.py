@@ -17,7 +17,7 @@ from srcgrad.ir.types import BOOL, INT64, ArrayType, DType
 from srcgrad.tracing.affine import combined, decided
 from srcgrad.tracing.asked import library_function
 from srcgrad.tracing.comparing import COMPARISONS, compared_kinds, of_two_signs
-from srcgrad.tracing.floating_errors import judged, raised_kinds
+from srcgrad.tracing.floating_errors import WHOLE, judged, raised_kinds
 from srcgrad.tracing.magnitude import bounded
 from srcgrad.tracing.subclasses import array_of
 from srcgrad.tracing.tracer import (
@@ -223,8 +223,9 @@ def array_ufunc(self: Tracer, ufunc: np.ufunc, method: str, *inputs: Any, **kwar
     name, operands = (ufunc.__name__, inputs) if one_by_one else (method, inputs[:1])
     if method == "outer":
         operands = (from_value(as_tracer(inputs[0]).read())[(..., *[None] * np.ndim(inputs[1]))], inputs[1])
+    axis = WHOLE if one_by_one else kwargs.get("axis", 0)
     return judged(
-        kinds, ufunc if one_by_one else None, name, operands, lambda: applied(ufunc, method, inputs, **kwargs)
+        kinds, ufunc if one_by_one else None, name, operands, lambda: applied(ufunc, method, inputs, **kwargs), axis
     )
 
 

@@ -262,3 +262,41 @@ def test_a_state_around_the_call_changes_nothing(backend: str) -> None:
 def test_examples_of_vmap_have_their_own_handlers() -> None:
     points = np.array([[1.0, 2.0], [0.0, 2.0], [-1.0, 3.0]])
     np.testing.assert_allclose(sg.vmap(handled)(points), [handled(point) for point in points])
+
+
+ALONG_AN_AXIS: list[Function] = [
+    lambda x: np.sum(x, axis=1),
+    lambda x: np.sum(x, axis=1, keepdims=True),
+    lambda x: x.sum(1),
+    lambda x: np.mean(x.T, axis=0),
+    lambda x: np.cumsum(x, axis=1),
+    lambda x: np.add.reduce(x.T),
+    lambda x: np.add.accumulate(x, axis=1),
+    lambda x: np.sum(x[None], axis=(0, 2)),
+    lambda x: np.average(x, axis=1, weights=[1.0, 2.0]),
+    lambda x: np.nansum(x, axis=-1),
+    lambda x: np.var(x, axis=1),
+    lambda x: np.diff(x, axis=1),
+    lambda x: np.linalg.norm(x, axis=1),
+]
+
+
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+@pytest.mark.parametrize("kind", ["invalid", "over"])
+@pytest.mark.parametrize("reduction", ALONG_AN_AXIS)
+def test_a_row_without_numbers_hides_no_error_of_another(reduction: Function, kind: str, backend: str) -> None:
+    def f(x: Any) -> Any:
+        with np.errstate(**{kind: "raise"}):
+            return reduction(x)
+
+    for second in ([1.0, 2.0], [np.inf, -np.inf], [1e308, 1e308], [1e308, -1e308]):
+        x = np.array([[np.nan, np.inf], second])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                expected = f(x)
+            except FloatingPointError:
+                with pytest.raises(FloatingPointError, match=r"encountered in"):
+                    sg.jit(f, backend=backend)(x)
+            else:
+                np.testing.assert_allclose(sg.jit(f, backend=backend)(x), expected, rtol=1e-12)
