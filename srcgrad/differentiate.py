@@ -16,6 +16,7 @@ from srcgrad.ir.transforms.derivatives import is_holomorphic, jacobian, value_an
 from srcgrad.ir.transforms.linearize import copy_params, record
 from srcgrad.tracing.function import StaticLeaf, Traced, leaf_spec
 from srcgrad.tracing.pytree import TreeDef, flatten, record_fields
+from srcgrad.tracing.subclasses import plain_number
 from srcgrad.transformed import Transformed
 
 Argnums = int | Sequence[int]
@@ -122,6 +123,7 @@ class Derivative(TakesAux):
             if len(plans) > 256:
                 plans.clear()
             plans[treedef] = plan
+        leaves = [plain_number(leaf) if flag else leaf for leaf, flag in zip(leaves, plan.active, strict=True)]
         return Job(leaves, treedef, plan.active, (), None, plan.trees)
 
     def plan(self, args: tuple[Any, ...], treedef: TreeDef) -> Plan:

@@ -32,6 +32,7 @@ from srcgrad.ir.types import ArrayType
 from srcgrad.tracing.function import StaticLeaf, Traced, as_array, leaf_spec
 from srcgrad.tracing.jax_arrays import is_jax_array, to_jax_array, to_numpy
 from srcgrad.tracing.pytree import TreeDef, flatten, flatten_up_to
+from srcgrad.tracing.subclasses import plain_number
 from srcgrad.tracing.trace import CURRENT
 from srcgrad.tracing.tracer import Tracer
 
@@ -46,6 +47,7 @@ class Directional(TakesAux):
     def job(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Job:
         """``args`` are the primals; for jvp and hvp, (primals, tangents)."""
         leaves, treedef = flatten((args, {}))
+        leaves = [*map(plain_number, leaves)]
         return Job(leaves, treedef, (True,) * len(leaves), trees=tuple(flatten(argument)[1] for argument in args))
 
 
@@ -69,7 +71,7 @@ class Pushed(Directional):
         extras: list[Any] = []
         for primal, tree, tangent in zip(primals, job.trees, tangents, strict=True):
             values = matched(tree, tangent, f"{self.kind}: the tangent of its primal")
-            for leaf, value in zip(flatten(primal)[0], values, strict=True):
+            for leaf, value in zip(map(plain_number, flatten(primal)[0]), values, strict=True):
                 spec = leaf_spec(leaf)
                 if spec is None or not spec.type.differentiable:
                     if moves(value):

@@ -1,4 +1,4 @@
-"""Arrays of classes derived from NumPy's that meet traced values.
+"""Arrays of classes derived from NumPy's that meet traced values, and numbers of classes derived from Python's.
 
 ``np.asarray`` of them would lose what the class adds: ``np.matrix`` multiplies by other rules, a masked array leaves
 elements out, one with units converts. Those that only carry something along are arrays like any other.
@@ -6,6 +6,7 @@ elements out, one with units converts. Those that only carry something along are
 
 from __future__ import annotations
 
+import enum
 import types
 from typing import Any
 
@@ -13,7 +14,7 @@ import numpy as np
 
 from srcgrad.errors import DTypeError
 
-__all__ = ["array_of"]
+__all__ = ["array_of", "plain_number"]
 
 _STORED: dict[str, str] = {"matrix": "np.asarray(x)", "MaskedArray": "x.filled(0.0) and x.mask"}
 _PASSIVE = frozenset(
@@ -44,9 +45,27 @@ def has_rules(kind: type) -> bool:
     """Whether a class of arrays has operators, or anything else that Python or NumPy calls by itself, of its own."""
     if kind is np.memmap or kind is np.recarray:
         return False
-    own = [base for base in kind.__mro__ if issubclass(base, np.ndarray) and base not in (np.ndarray, np.memmap)]
+    return has_own_rules(kind, np.ndarray, np.memmap)
+
+
+def has_own_rules(kind: type, *known: type) -> bool:
+    """Whether a class derived from the first of the known ones adds rules to theirs."""
+    own = [base for base in kind.__mro__ if issubclass(base, known[0]) and base not in known]
     return any(
         isinstance(member, (types.FunctionType, property)) and name.startswith("__") and name not in _PASSIVE
         for base in own
         for name, member in vars(base).items()
     )
+
+
+def is_plain(kind: type, number: type) -> bool:
+    return not issubclass(kind, (np.generic, enum.Enum)) and not has_own_rules(kind, number)
+
+
+def plain_number(x: Any) -> Any:
+    """Python's float or complex number, where ``x`` is one of a class that computes as these do."""
+    kinds: tuple[Any, ...] = (float, complex)
+    for number in kinds:
+        if isinstance(x, number) and type(x) is not number and is_plain(type(x), number):
+            return number(x)
+    return x
