@@ -25,6 +25,7 @@ from srcgrad.ir.source import internal_frame
 from srcgrad.naming import READABLE, name_assignments
 from srcgrad.signatures import argument_reason, leaf_names
 from srcgrad.tracing.aliasing import AliasPattern
+from srcgrad.tracing.caches import require_keys
 from srcgrad.tracing.conversion.calls import run_converted
 from srcgrad.tracing.conversion.convert import is_user_function
 from srcgrad.tracing.conversion.effects import may_raise
@@ -325,7 +326,7 @@ class Building(ABC):
             except Exception as error:
                 if WATCH.get() is not None or is_fault(error) or from_outside(error):
                     raise
-                if not converting and refused is None:
+                if not converting and refused is None and not by_user:
                     raise
                 if converting:
                     by_user = is_the_users(error)
@@ -347,12 +348,16 @@ class Building(ABC):
             )
 
 
+OF_PYTHON = frozenset({binary.__code__, require_keys.__code__})
+"""Operators that raise what Python raises of the values themselves."""
+
+
 def raised_by_callee(error: Exception) -> bool:
     """Whether converted code called what raised this, in C: perhaps because it was given a traced value."""
     entry = error.__traceback__
     while entry is not None and entry.tb_next is not None:
         entry = entry.tb_next
-    return entry is not None and internal_frame(entry.tb_frame) and entry.tb_frame.f_code is not binary.__code__
+    return entry is not None and internal_frame(entry.tb_frame) and entry.tb_frame.f_code not in OF_PYTHON
 
 
 def is_the_users(error: Exception) -> bool:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import types
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from srcgrad.tracing.bytecode import Refusal
 from srcgrad.tracing.rebuild import read_edge
+from srcgrad.tracing.tracer import Tracer
 from srcgrad.tracing.unasked import attribute
 
 if TYPE_CHECKING:
@@ -40,3 +43,17 @@ def require_new_results(analysis: ObjectAnalysis) -> None:
         compared = attribute(cls, "__eq__") is not attribute(object, "__eq__")
         if analysis.changing or compared or any(issubclass(kind, cls) for kind in captured):
             raise Refusal(f"{label} keeps its results, which an object that has changed may find again")
+
+
+def require_keys(values: tuple[Any, ...]) -> None:
+    """
+    Raises:
+        TypeError: a cache could not look them up, as there is an array or a list among them.
+    """
+    for value in values:
+        if isinstance(value, tuple):
+            require_keys(value)
+        elif isinstance(value, Tracer) and not value.scalar:
+            raise TypeError("unhashable type: 'numpy.ndarray'")
+        elif isinstance(value, (list, dict, set, np.ndarray)):
+            hash(value)

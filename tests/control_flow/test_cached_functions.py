@@ -193,3 +193,38 @@ def test_an_object_outside_that_changes_keeps_its_results(monkeypatch: pytest.Mo
     g(1.0)
     monkeypatch.setattr(RULE, "weight", 7.0)
     assert g(1.0) == RULE.weighted(3.0) == 18.0
+
+
+class Keeping:
+    @functools.cache  # noqa: B019
+    def scaled(self, x: Any) -> Any:
+        return x * 2.0
+
+
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: np.sum(squared(x)),
+        lambda x: np.sum(squared((x[0], (x, 2.0)))[0]),
+        lambda x: squared([x[0], 2.0])[0],
+        lambda x: np.sum(squared(x=x)),
+        lambda x: np.sum(Keeping().scaled(x)),
+    ],
+)
+def test_arrays_are_no_keys_of_a_cache(f: Callable[[Any], Any], backend: str) -> None:
+    with pytest.raises(TypeError, match="unhashable type") as expected:
+        f(X)
+    with pytest.raises(TypeError, match=str(expected.value)):
+        sg.grad(f, backend=backend)(X)
+
+
+def test_a_key_error_of_a_cache_is_handled_as_in_python() -> None:
+    def f(x: Any) -> Any:
+        try:
+            return np.sum(squared(x))
+        except TypeError:
+            return np.sum(x * 3.0)
+
+    np.testing.assert_array_equal(sg.grad(f)(X), [3.0, 3.0])
+    assert squared(2.0) == sg.value_and_grad(lambda t: squared(t))(2.0)[0]

@@ -218,5 +218,5 @@ def test_too_few_numbers_are_an_error() -> None:
     def f(x: Any) -> Any:
         return statistics.stdev([x[0]])
 
-    with pytest.raises((statistics.StatisticsError, sg.SrcgradError)):
+    with pytest.raises(statistics.StatisticsError, match="at least two"):
         sg.grad(f)(np.ones(2))

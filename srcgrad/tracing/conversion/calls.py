@@ -20,6 +20,7 @@ from typing import Any, Final
 import numpy as np
 
 from srcgrad.errors import UnsupportedError
+from srcgrad.tracing.caches import require_keys
 from srcgrad.tracing.conversion.classes import adopt, adopt_records, give_back, original
 from srcgrad.tracing.conversion.convert import (
     asks_in_vain,
@@ -299,7 +300,10 @@ def callee(function: Any) -> Any:
 def call_with_cache(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A method with a cache, which knows what is constant: it would keep the traced values of others."""
     trace = CURRENT.get()
-    if not traced_among(args, kwargs) and not may_be_traced(args[0], 2):
+    traced = traced_among(args, kwargs)
+    if traced:
+        require_keys((*args[1:], *kwargs.values()))
+    if not traced and not may_be_traced(args[0], 2):
         found = function(*args, **kwargs)
         if trace is None or trace.concrete or static_key(found, lambda _: False, True) is not None:
             return found
@@ -309,6 +313,7 @@ def call_with_cache(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 def call_object(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """An object with ``__call__``: of a user's class, or a cache around a function."""
     if isinstance(function, functools._lru_cache_wrapper) and traced_among(args, kwargs):
+        require_keys((*args, *kwargs.values()))
         return call(function.__wrapped__, *args, **kwargs)  # a cache would keep traced values
     if is_global_cache(function):
         found, trace = function(*args, **kwargs), CURRENT.get()
