@@ -22,9 +22,10 @@ from srcgrad.tracing.alike import items_of, same_items, value_key
 from srcgrad.tracing.analysis import Analysis
 from srcgrad.tracing.bytecode import Refusal, Scope, Step
 from srcgrad.tracing.caches import reads_values, require_new_results
-from srcgrad.tracing.conversion.calls import DISPATCHED, MANAGING, generator_of, is_distribution
+from srcgrad.tracing.conversion.calls import MANAGING, generator_of, is_distribution
 from srcgrad.tracing.conversion.classes import converted, is_implicit, may_have_twin, notes_subclasses, twin_of
 from srcgrad.tracing.conversion.convert import convert_code, is_user_function
+from srcgrad.tracing.dispatching import BOUND, DISPATCHED
 from srcgrad.tracing.frozen import contents, given_to
 from srcgrad.tracing.hosts import (
     LEVELS,
@@ -571,6 +572,12 @@ class ObjectAnalysis(Analysis):
             if isinstance(value, types.ModuleType) and is_trusted_module(value, self.is_pure):
                 self.handed_on.setdefault(value, Refusal)
                 self.require(f"{place} is {self.constant(value)}")
+                return
+            if isinstance(value, functools.singledispatchmethod) and BOUND is not None:
+                self.require(f"{place} is {self.constant(value)}")
+                self.methods.update(map(id, value.dispatcher.registry.values()))
+                key = cls.__mro__.index(base), name
+                self.read(index, "dispatcher", key, value.dispatcher, f"{place}.dispatcher", label)
                 return
             static = static_key(value, self.is_pure, True)
             if static is None:

@@ -162,6 +162,9 @@ def read_edge(plan: Plan, edge: Edge, objects: list[Any]) -> Any:
             return holder.__self__
         case "argument class":
             return edge.key
+        case "dispatcher":
+            number, name = edge.key
+            return vars(holder.__mro__[number])[name].dispatcher
         case "member":
             return member_function(holder, edge.key)
         case _:

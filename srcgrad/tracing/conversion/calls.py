@@ -34,6 +34,7 @@ from srcgrad.tracing.conversion.entries import EntryTarget, pairs_of
 from srcgrad.tracing.conversion.filled import filled_of, require_fixed
 from srcgrad.tracing.conversion.sources import Unconvertible
 from srcgrad.tracing.conversion.vectorized import vectorized
+from srcgrad.tracing.dispatching import BOUND, DISPATCHED, chosen
 from srcgrad.tracing.floating_errors import STATED, in_its_state, judged_function
 from srcgrad.tracing.frozen import given_to
 from srcgrad.tracing.guards import answer
@@ -72,8 +73,6 @@ DISPATCHING: Final = (types.FunctionType, type(np.sum))
 """The kinds of NumPy's functions that have rules: in a list of traced values those of C find nothing to dispatch on."""
 MANAGING: Final = contextlib.contextmanager(iter).__code__
 """The code of what ``contextlib.contextmanager`` makes of a generator."""
-DISPATCHED: Final[types.CodeType] = attribute(functools.singledispatch(len), "__code__")
-"""The code of what ``functools.singledispatch`` makes of a function."""
 CONCATENATORS: Final = (type(np.r_), type(np.c_))
 METHODS: Final = (types.MethodType, types.BuiltinFunctionType)
 COMPILED: Final = ("cython_function_or_method", "fused_cython_function")
@@ -165,9 +164,8 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
             return followed(function)(*args, **kwargs)
         if function.__code__ is STATED:
             return in_its_state(function, followed)(*args, **kwargs)
-        if function.__code__ is DISPATCHED and args:
-            kind = CALLS[type](args[0])
-            return call(function.dispatch(kind), *args, **kwargs)
+        if function.__code__ in (DISPATCHED, BOUND) and args:
+            return call(chosen(function, CALLS[type](args[0])), *args, **kwargs)
         if function.__code__ is MANAGING:
             return contextlib.contextmanager(followed(generator_of(function)))(*args, **kwargs)
     elif kind is types.MethodType:
