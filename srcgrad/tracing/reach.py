@@ -25,6 +25,7 @@ from srcgrad.tracing.caches import reads_values, require_new_results
 from srcgrad.tracing.conversion.calls import MANAGING, generator_of, is_distribution
 from srcgrad.tracing.conversion.classes import converted, is_implicit, may_have_twin, notes_subclasses, twin_of
 from srcgrad.tracing.conversion.convert import convert_code, is_user_function
+from srcgrad.tracing.descriptors import is_descriptor, read_descriptor, read_dispatcher
 from srcgrad.tracing.dispatching import BOUND, DISPATCHED
 from srcgrad.tracing.frozen import contents, given_to
 from srcgrad.tracing.hosts import (
@@ -130,6 +131,8 @@ class ObjectAnalysis(Analysis):
         self.resolutions: list[Resolution] = []
         self.shared: list[tuple[int, type, str]] = []
         """The class attributes that only objects may read, which the trace's copies have as attributes of their own."""
+        self.described: set[int] = set()
+        """The classes of descriptors in classes."""
         self.comparing = False
         """Whether any code compares objects by ``is``."""
         self.keeping: list[tuple[type, str]] = []
@@ -517,6 +520,8 @@ class ObjectAnalysis(Analysis):
             patterns = set(names) if self.matching else set()
             classes = (type(value) if node.kind == "object" else value).__mro__[:-1]
             found |= self.journals.settle(index, names, classes, self.matching)
+            put = self.plan.assigned if node.kind == "class" else ()
+            patterns.update(name for name in put if any(is_descriptor(vars(base).get(name)) for base in classes))
             for name in sorted(self.local_attributes | patterns):
                 if (index, name) in self.settled:
                     continue
@@ -574,10 +579,10 @@ class ObjectAnalysis(Analysis):
                 self.require(f"{place} is {self.constant(value)}")
                 return
             if isinstance(value, functools.singledispatchmethod) and BOUND is not None:
-                self.require(f"{place} is {self.constant(value)}")
-                self.methods.update(map(id, value.dispatcher.registry.values()))
-                key = cls.__mro__.index(base), name
-                self.read(index, "dispatcher", key, value.dispatcher, f"{place}.dispatcher", label)
+                read_dispatcher(self, index, value, (cls.__mro__.index(base), name), place, label)
+                return
+            if is_descriptor(value) and self.node_kind(value) == "object":
+                read_descriptor(self, index, value, (cls.__mro__.index(base), name), place, label)
                 return
             static = static_key(value, self.is_pure, True)
             if static is None:
@@ -633,6 +638,8 @@ class ObjectAnalysis(Analysis):
                 raise Refusal(f"{self.plan.nodes[index].label} is cached and reads what can change")
             if dirty and getattr(self.objects[index], "__code__", None) is DISPATCHED:
                 raise Refusal(f"{self.plan.nodes[index].label} dispatches to a function that reads what can change")
+            if dirty and id(self.objects[index]) in self.described:
+                raise Refusal(f"{self.plan.nodes[index].label} reads what can change")
             if dirty and self.plan.nodes[index].kind == "class":
                 self.require_twin(index)
 

@@ -165,6 +165,9 @@ def read_edge(plan: Plan, edge: Edge, objects: list[Any]) -> Any:
         case "dispatcher":
             number, name = edge.key
             return vars(holder.__mro__[number])[name].dispatcher
+        case "descriptor":
+            number, name = edge.key
+            return type(vars(holder.__mro__[number])[name])
         case "member":
             return member_function(holder, edge.key)
         case _:

@@ -15,6 +15,7 @@ from typing import Any, Final, Protocol
 
 from srcgrad.tracing.conversion.convert import is_straight, is_user_function
 from srcgrad.tracing.conversion.sources import Unconvertible
+from srcgrad.tracing.descriptors import is_descriptor
 from srcgrad.tracing.purity import METACLASSES, is_generated
 from srcgrad.tracing.pytree import TreeDef, is_registered
 from srcgrad.tracing.trace import CURRENT
@@ -121,8 +122,8 @@ def may_have_twin(cls: type) -> bool:
 
 
 def is_implicit(name: str, member: Any) -> bool:
-    """Whether Python calls this by itself: a property, or the method of an operator."""
-    if isinstance(member, property):
+    """Whether Python calls this by itself: a property or another descriptor, or the method of an operator."""
+    if isinstance(member, property) or is_descriptor(member):
         return True
     return name[:2] == "__" == name[-2:] and name not in CALLED and isinstance(member, types.FunctionType)
 
@@ -155,11 +156,13 @@ def remade(cls: Any, items: Any) -> Any:
 
 
 def converted(member: Any) -> Any:
-    """The converted twin of a property or method; None if it needs none or has none."""
+    """The converted twin of a property, descriptor or method; None if it needs none or has none."""
     if isinstance(member, property):
         given: list[Any] = [member.fget, member.fset, member.fdel]
         get, put, delete = parts = [converted(part) or part for part in given]
         return None if parts == given else property(get, put, delete, member.__doc__)
+    if is_descriptor(member):
+        return described(member)
     if not is_user_function(member) or is_generated(member) or is_plain(member.__code__):
         return None
     from srcgrad.tracing.conversion.convert import convert
@@ -168,6 +171,24 @@ def converted(member: Any) -> Any:
         return convert(member)
     except Unconvertible:
         return None
+
+
+def described(member: Any) -> Any:
+    """A descriptor that stands for one of the user's, whose methods are converted; None if they need not be."""
+    kind = type(member)
+    methods = [name for name in ("__get__", "__set__", "__delete__") if hasattr(kind, name)]
+    if all(converted(getattr(kind, name)) is None for name in methods):
+        return None
+
+    def run(name: str, *given: Any) -> Any:
+        method = getattr(kind, name)
+        return (converted(method) or method)(member, *given)
+
+    def get(_: Any, held: Any, cls: Any = None) -> Any:
+        return run("__get__", held, None if cls is None else original(cls))
+
+    names: dict[str, Any] = {name: lambda _, *given, name=name: run(name, *given) for name in methods}
+    return type("Described", (), {**names, "__get__": get} if "__get__" in names else names)()
 
 
 def is_plain(code: types.CodeType) -> bool:
