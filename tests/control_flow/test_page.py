@@ -590,8 +590,8 @@ def elements(x: Any) -> Any:
 
 @converted(
     CALLED := "closures, lambdas, methods, `super()`, partials, decorators, also by `functools.wraps`, `lru_cache`, "
-    "`singledispatch`, `total_ordering` and `contextlib.contextmanager`, functions of `itertools`, `operator`, `heapq` "
-    "and `statistics`, recursion, generators"
+    "`singledispatch`, `singledispatchmethod`, `total_ordering` and `contextlib.contextmanager`, functions of "
+    "`itertools`, `operator`, `heapq` and `statistics`, recursion, generators"
 )
 def functions(x: Any) -> Any:
     count = 1
