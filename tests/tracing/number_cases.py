@@ -567,7 +567,11 @@ CONCRETE: list[Case] = [
     ("boolean index", lambda x: (x[x > 0], np.extract(x > 0, x), np.compress(x[0] > 0, x, axis=1)), (M,)),
     (
         "unique",
-        lambda x: (np.unique(np.round(x)), *np.unique(np.round(x), return_index=True, return_counts=True)),
+        lambda x: (
+            np.unique(np.round(x)),
+            *np.unique(np.round(x), return_index=True, return_counts=True),
+            np.unique(np.round(x).astype(int)),
+        ),
         (V,),
     ),
     ("place", writes(lambda y: np.place(y, y > 0, [1.0, 2.0])), (V,)),

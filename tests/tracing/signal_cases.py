@@ -412,7 +412,10 @@ KNOWN: list[Case] = [
     ("unique rows", lambda x: np.unique(x.reshape(2, 2), axis=0, return_inverse=True), (INTS,)),
     (
         "unique kin",
-        lambda x: (*np.unique_all(x), *np.unique_counts(x), *np.unique_inverse(x), np.sort(np.unique_values(x))),
+        lambda x: (
+            *(*np.unique_all(x), *np.unique_counts(x), *np.unique_inverse(x), np.sort(np.unique_values(x))),
+            np.sort(np.unique_values(x.astype(int))),
+        ),
         (ROUNDED,),
     ),
     (

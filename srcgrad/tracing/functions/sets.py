@@ -23,17 +23,34 @@ def unique(
 ) -> Any:
     """The distinct elements, or slices along ``axis``, are taken at their first places."""
     x = as_array(ar)
+    wanted = (True, return_index, return_inverse, return_counts)
+    if axis is None and x.dtype.kind == "f" and x.size and x.number() is None:
+        parts = [part for part, asked in zip(distinct(x, equal_nan), wanted, strict=True) if asked]
+        return tuple(parts) if len(parts) > 1 else parts[0]
     number = np.asarray(x.concrete("np.unique"))
     _, first, inverse, counts = np.unique(
         number, return_index=True, return_inverse=True, return_counts=True, axis=axis, equal_nan=equal_nan
     )
     values = x.ravel()[first] if axis is None else x[prefix(axis_of(axis, x.ndim), first)]
-    chosen = [
-        as_tracer(found)
-        for found, wanted in ((first, return_index), (inverse, return_inverse), (counts, return_counts))
-        if wanted
-    ]
-    return (values, *chosen) if chosen else values
+    parts = [part for part, asked in zip((values, first, inverse, counts), wanted, strict=True) if asked]
+    return tuple(map(as_tracer, parts)) if len(parts) > 1 else values
+
+
+def distinct(x: Any, equal_nan: bool) -> tuple[Any, Any, Any, Any]:
+    """The distinct of numbers that are not known, which a mask selects of them in their order: the values, their first
+    places, which of them each number is, and how often each stands there.
+    """
+    flat = x.ravel()
+    order = np.argsort(flat, kind="stable")
+    ordered = flat[order]
+    before, behind = ordered[:-1], ordered[1:]
+    same = (behind == before) | (np.isnan(behind) & np.isnan(before)) if equal_nan else behind == before
+    new = np.concatenate([np.full(1, True), ~same])
+    group = np.cumsum(new) - 1
+    inverse = np.zeros_like(group)
+    inverse[order] = group
+    counts = np.searchsorted(group, group, "right") - np.searchsorted(group, group)
+    return ordered[new], order[new], inverse.reshape(x.shape), counts[new]
 
 
 @numpy_rule("unique_values")
