@@ -326,7 +326,8 @@ class Building(ABC):
             except Exception as error:
                 if WATCH.get() is not None or is_fault(error) or from_outside(error):
                     raise
-                if not converting and refused is None and not by_user:
+                alike = raised is not None and (type(error), error.args) == (type(raised), raised.args)
+                if not converting and refused is None and (alike or not by_user):
                     raise
                 if converting:
                     by_user = is_the_users(error)
