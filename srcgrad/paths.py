@@ -310,8 +310,9 @@ def guard_backend(transformed: Transformed, function: Function) -> str:
         whole = all(isinstance(value.type, ArrayType) and value.type.dtype.kind in "biu" for value in values)
         return whole or operation.op.name in SAME
 
-    same = backend_name(transformed.backend) == "llvm" and all(map(is_same, function.walk()))
-    return "llvm" if same else "numpy"
+    if not function.operations or backend_name(transformed.backend) != "llvm":
+        return "numpy"
+    return "llvm" if all(map(is_same, function.walk())) else "numpy"
 
 
 def trace_path(

@@ -3,12 +3,14 @@
 A trace of one *path* is abstract, but has a `Guide`: where Python asks for a truth value, an integer, an index or a
 mask, the guide computes it for the call in progress and remembers the question. The program that is traced is valid
 wherever all questions have the same answers. Floats are never answered: a program would hold for one number only.
+Inputs that say how something is laid out, of which many elements are asked for, are asked for as wholes.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
@@ -26,6 +28,14 @@ LARGEST = 4096
 """The most elements of an array (a boolean mask) that is compared as a whole."""
 MOST_GUARDS = 64
 """The most questions of one path: code that asks more often is traced again at each call."""
+LARGEST_INPUT: Final = 65536
+"""The most elements of an array of integers or truth values among the inputs that is asked for as a whole."""
+FEW: Final = 8
+"""How many elements of such an array are asked for one by one: after these all of it is one question."""
+NEAR: Final = 64
+"""How many operations are followed from a value to what it is computed from."""
+MOVES: Final = frozenset({"broadcast", "cast", "gather", "reshape", "reverse", "slice", "transpose"})
+"""Ops whose results are elements of the first operand."""
 
 
 class Guard(NamedTuple):
@@ -45,6 +55,10 @@ class Guide:
         self.guards: list[Guard] = []
         self.computed: dict[Value, Any] = {}
         """What values of the outermost trace are, as far as questions have needed them: each is computed once."""
+        self.settled: set[Value] = set()
+        """Those that are asked for, or follow from these."""
+        self.elements: Counter[Value] = Counter()
+        """How many elements of an input have been asked for."""
 
     def answer(self, root: Trace, value: Value, what: str) -> Any:
         """The number of a value of the outermost trace, from now on a guard; None if there are too many, or it depends
@@ -53,15 +67,69 @@ class Guide:
         known = root.builder.number(value)
         if known is not None:
             return known
-        if len(self.guards) >= MOST_GUARDS:
-            return None
         number = self.number(root, value)
         if number is None:
             return None
+        for whole in self.inputs_for(root, value):
+            self.ask(root, whole, "all elements of an array", np.array(self.computed[whole]))
+            self.guards = [guard for guard in self.guards if guard.value is whole or self.open(root, guard.value)]
         number = np.array(number)[()]
-        root.builder.known[value] = number
-        self.guards.append(Guard(value, number, what, user_span(2)))
+        if not self.open(root, value):  # it follows from other answers
+            root.builder.known[value] = number
+        elif len(self.guards) < MOST_GUARDS:
+            self.ask(root, value, what, number)
+        else:
+            return None
         return number
+
+    def ask(self, root: Trace, value: Value, what: str, number: Any) -> None:
+        root.builder.known[value] = number
+        self.settled.add(value)
+        self.guards.append(Guard(value, number, what, user_span(3)))
+
+    def inputs_for(self, root: Trace, value: Value) -> Sequence[Value]:
+        """The inputs that are asked for as wholes in place of a value.
+
+        Code that goes through a tree, a graph or the rows of a sparse matrix asks for element after element of arrays
+        that say how it is laid out, and would come to more questions than there may be.
+        """
+        source = self.element_of(root, value)
+        if source is not None:
+            self.elements[source] += 1
+        if len(self.guards) >= MOST_GUARDS:
+            wanted = self.open(root, value)
+        else:
+            wanted = [] if source is None or self.elements[source] <= FEW else [source]
+        return wanted if all(map(is_layout, wanted)) else []
+
+    def element_of(self, root: Trace, value: Value) -> Value | None:
+        """The input that a value is an element of, as an index that is known says."""
+        while value.producer is not None:
+            first, *rest = value.producer.operands or (None,)
+            if first is None or value.producer.op.name not in MOVES or any(self.open(root, x) for x in rest):
+                return None
+            value = first
+        return value if is_layout(value) and value in self.computed and value not in self.settled else None
+
+    def open(self, root: Trace, value: Value) -> list[Value]:
+        """What a value depends on besides the answers that there are: inputs, or itself where these are far away."""
+        found: dict[Value, None] = {}
+        seen: set[Value] = set()
+        waiting = [value]
+        while waiting:
+            x = waiting.pop()
+            if x in seen or x in self.settled or isinstance(x, Literal):
+                continue
+            seen.add(x)
+            if len(seen) > NEAR:
+                return [value]
+            if x.producer is None:
+                found[x] = None
+            else:
+                waiting += x.producer.operands
+        if not found:
+            self.settled.add(value)
+        return list(found)
 
     def number(self, root: Trace, value: Value) -> Any:
         """What the program computes for a value; None if that takes more than its parameters."""
@@ -103,6 +171,11 @@ class Guide:
         """Forget the arguments."""
         self.numbers = ()
         self.computed.clear()
+
+
+def is_layout(value: Value) -> bool:
+    """Whether this is an input that may be asked for as a whole."""
+    return value.producer is None and value.type.dtype.kind in "biu" and value.type.size <= LARGEST_INPUT
 
 
 def has_effect(operation: Operation) -> bool:
