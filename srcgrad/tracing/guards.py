@@ -95,7 +95,7 @@ class Guide:
         """
         source = self.element_of(root, value)
         if source is not None:
-            self.elements[source] += 1
+            self.elements[source] += value.type.size
         if len(self.guards) >= MOST_GUARDS:
             wanted = self.open(root, value)
         else:

@@ -32,21 +32,21 @@ from srcgrad.tracing.views import ReshapeView, ReverseView, SliceView, View
 class Window(NamedTuple):
     """The slice ``start : start + length * step : step`` of an axis, all of which lies on the axis.
 
-    With ``turns`` it is all of the axis: what would lie beyond an end goes on at the other one.
+    With ``around``, the size of the axis, what would lie beyond an end of it goes on at the other one.
     """
 
     start: Tracer
     length: int
     step: int
-    turns: bool = False
+    around: int = 0
 
     def place(self, trace: Trace, shape: tuple[int, ...], axis: int) -> Value:
         """The indices along an axis of an array of them."""
         first = trace.emit(REGISTRY["broadcast"], [self.start.read()], {"shape": (self.length,), "dims": ()})
         steps = literal(np.arange(self.length) * self.step, ArrayType(INT64, (self.length,)))
         found = trace.emit(REGISTRY["add"], [first, steps])
-        if self.turns:
-            size = literal(np.full(self.length, self.length), ArrayType(INT64, (self.length,)))
+        if self.around:
+            size = literal(np.full(self.length, self.around), ArrayType(INT64, (self.length,)))
             found = trace.emit(REGISTRY["remainder"], [found, size])
         if shape == (self.length,):
             return found
@@ -54,7 +54,11 @@ class Window(NamedTuple):
 
     def ghost(self) -> slice:
         """A slice of the same length and strides."""
-        return slice(None, None, self.step) if self.turns else slice(0, self.length * self.step, self.step)
+        return slice(None, None, -1) if self.step < 0 else slice(0, self.length * self.step, self.step)
+
+    def same(self, other: Window) -> bool:
+        """Whether both surely are the same places."""
+        return self[1:] == other[1:] and self.start.read() is other.start.read()
 
 
 WHOLE: Final = (int, np.integer, Tracer)
@@ -143,7 +147,10 @@ class Entries(NamedTuple):
 
 
 def normalise(x: Tracer, index: Any) -> Entries:
-    given = [index_entry(entry) for entry in (index if isinstance(index, tuple) else [index])]
+    given = [
+        entry if isinstance(entry, Window) else index_entry(entry)
+        for entry in (index if type(index) is tuple else [index])
+    ]
     places = spread(given, x.ndim)
     entries: list[Any] = []
     gap = None
@@ -292,7 +299,10 @@ def window_of(entry: slice, size: int) -> slice | Window:
         return entry
     first, end = affine_of(start), affine_of(stop)
     if first is None or end is None:
-        return entry
+        from srcgrad.tracing.listed import rows_between  # which is written with this module
+
+        rows = rows_between(entry, size)
+        return entry if rows is None or rows.counted is not None else rows.window
     length = end.plus(first, -1)
     if length.terms:
         return entry
@@ -401,6 +411,11 @@ def slice_bounds(entry: slice, size: int) -> tuple[int, int, int]:
     return slice(*bounds).indices(size)
 
 
+def picking(index: Any) -> bool:
+    """Whether one of the indices is an array whose length is not known."""
+    return any(isinstance(entry, Deferring) for entry in (index if isinstance(index, tuple) else (index,)))
+
+
 def ragged_part(x: Tracer, index: Any) -> Any:
     """``x[index]`` where a slice of it has another length in each trip of a loop, else None."""
     entries = index if isinstance(index, tuple) else (index,)
@@ -427,6 +442,10 @@ def holds_tracer(entry: slice) -> bool:
 
 def getitem(self: Tracer, index: Any) -> Any:
     x = from_value(self.read()) if self.scalar else self
+    if picking(index):
+        from srcgrad.tracing.picked import Picked  # which is written with this module
+
+        return Picked(x, index).elements()
     ragged = ragged_part(x, index)
     if ragged is not None:
         return ragged
@@ -446,6 +465,11 @@ def getitem(self: Tracer, index: Any) -> Any:
 def setitem(self: Tracer, index: Any, value: Any) -> None:
     if self.scalar:
         raise UnsupportedError(f"a NumPy scalar ({self.dtype}) does not support item assignment")
+    if picking(index):
+        from srcgrad.tracing.picked import Picked  # which is written with this module
+
+        Picked(self, index).write(value)
+        return
     ragged = ragged_part(self, index)
     if ragged is not None:
         ragged.write(value)
@@ -495,6 +519,10 @@ def leading_broadcast(x: Tracer, shape: tuple[int, ...]) -> Tracer:
 
 def add_at(target: Tracer, index: Any, value: Any) -> None:
     """``np.add.at(target, index, value)``."""
+    if picking(index):
+        from srcgrad.tracing.picked import Picked  # which is written with this module
+
+        index, value = Picked(target, index).added(value)
     view, axis, indices, _, _ = locate(target, index)
     if target.dtype.kind in "biu" and as_tracer(value).dtype.kind in "fc":
         raise UnsupportedError(

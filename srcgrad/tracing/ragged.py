@@ -20,7 +20,18 @@ import numpy as np
 from srcgrad.errors import DTypeError, ShapeError
 from srcgrad.tracing.affine import ZERO, Affine, affine_of
 from srcgrad.tracing.floating_errors import raised_kinds
-from srcgrad.tracing.indexing import IndexView, Whole, Window, known_integer, normalise, stored, with_windows
+from srcgrad.tracing.indexing import (
+    IndexView,
+    Whole,
+    Window,
+    add_at,
+    known_integer,
+    normalise,
+    picking,
+    stored,
+    with_windows,
+)
+from srcgrad.tracing.listed import rows_between
 from srcgrad.tracing.operators import BINARY, COMPARE, UNARY
 from srcgrad.tracing.parts import Part
 from srcgrad.tracing.trace import Refused
@@ -176,10 +187,12 @@ def part_of(x: Tracer, index: Any) -> Ragged | None:
             extents.append(None)
             continue
         if is_traced(entry):
-            found = extent_of(entry, x.shape[axis])
+            found, base[k] = extent_of(entry, x.shape[axis]), slice(None)
             if found is None:
-                return None
-            base[k] = slice(None)
+                rows = rows_between(entry, x.shape[axis])
+                if rows is None or rows.counted is None:
+                    return None
+                found, base[k] = Extent(0, rows.counted, rows.window.length, ZERO, rows.number), rows.window
             if known_integer(entry.step) == -1:
                 turned.append(len(extents))
             extents.append(found)
@@ -273,7 +286,7 @@ class Ragged(Deferring):
             return Ragged(self.base[(*[slice(None)] * axis, slice(None, None, -1))], self.extents)
         if not isinstance(extent, Extent) or not extent.exact:
             raise refused("the other order of")
-        last = Window(whole(extent.start + extent.stop - 1), extent.size, -1, turns=True)
+        last = Window(whole(extent.start + extent.stop - 1), extent.size, -1, around=extent.size)
         return Ragged(IndexView(axis, (last,)).of(self.base), self.extents)
 
     # --- parts -------------------------------------------------------------------------------------
@@ -354,6 +367,9 @@ class Ragged(Deferring):
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         if ufunc in RULES and method == "__call__" and not kwargs:
             return RULES[ufunc](*inputs)
+        if method == "at" and ufunc in (np.add, np.subtract) and isinstance(inputs[0], Tracer) and picking(inputs[1]):
+            value: Any = inputs[2] if isinstance(inputs[2], Ragged) else as_tracer(inputs[2])
+            return add_at(inputs[0], inputs[1], -value if ufunc is np.subtract else value)
         if method != "__call__" or kwargs or ufunc.signature is not None:
             raise refused(f"np.{ufunc.__name__} in this form of")
         return elementwise(ufunc, *inputs)
@@ -458,12 +474,18 @@ def same_part(one: Part | None, other: Part | None) -> bool:
     return one is None if other is None else one is not None and one.alike(other)
 
 
+def same_index(one: Any, other: Any) -> bool:
+    if isinstance(one, Window) and isinstance(other, Window):
+        return one.same(other)
+    return one is other or (isinstance(one, int) and isinstance(other, int) and one == other)
+
+
 def same_view(one: View, other: View) -> bool:
     """Whether two views of the same memory surely are the same part of it."""
     if isinstance(one, IndexView) and isinstance(other, IndexView):
         pairs = zip(one.indices, other.indices, strict=False)
         alike = one.axis == other.axis and len(one.indices) == len(other.indices)
-        return alike and all(a is b or (isinstance(a, int) and isinstance(b, int) and a == b) for a, b in pairs)
+        return alike and all(map(same_index, *zip(*pairs, strict=True)))
     return one == other
 
 

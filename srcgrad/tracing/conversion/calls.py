@@ -433,7 +433,7 @@ def getitem(container: Any, index: Any) -> Any:
         return filled[index]
     if type(container) in CONCATENATORS and (contains_tracer(index) or deferring((index,))):
         return joined(container, index)
-    if type(container) is np.ndarray and (traced_index(index) or traced_slice(index)):
+    if type(container) is np.ndarray and (traced_index(index) or traced_slice(index) or deferring((index,))):
         return constant_array(container)[index]
     if not traced_index(index):
         return container[index]
