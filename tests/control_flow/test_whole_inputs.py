@@ -131,6 +131,18 @@ def test_a_few_elements_are_asked_for_one_by_one(asked: list[list[Any]]) -> None
     assert len(asked) == 1
 
 
+def test_what_is_asked_for_in_part_is_no_question_any_more(asked: list[list[Any]]) -> None:
+    """Of 21 elements, for which there would be room."""
+    ptr = starts(0)[:21]
+
+    def f(ptr: Any, x: Any) -> Any:
+        return sum(largest(x[ptr[i] : ptr[i + 1]]) for i in range(20))
+
+    x = np.random.default_rng(2).normal(size=ptr[-1])
+    require_slope(lambda x: f(ptr, x), x, sg.grad(f, argnums=1)(ptr, x))
+    assert [len(path) for path in asked] == [1]
+
+
 def test_questions_that_are_not_elements_ask_for_the_whole_at_the_limit(asked: list[list[Any]]) -> None:
     """Sums, which are many, as long as there is room for them."""
     made: dict[str, Any] = {"np": np}
