@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import srcgrad as sg
+from srcgrad import cache
 from srcgrad.errors import ConcretizationError
 
 
@@ -132,6 +133,54 @@ def test_arrays_that_no_traced_value_is_written_into_stay_known() -> None:
     derivative = sg.value_and_grad(f)
     assert derivative(2.0)[0] == pytest.approx(f(2.0), rel=1e-12)
     assert "Why" not in sg.explain(derivative)(2.0)["how it runs"]
+
+
+UNWRITTEN: dict[str, Callable[[], Any]] = {
+    "empty": lambda: np.empty((40, 3)),
+    "empty float32": lambda: np.empty((40, 3), np.float32, order="F"),
+    "empty_like": lambda: np.empty_like(np.arange(120.0).reshape(40, 3)),
+    "ndarray": lambda: np.ndarray((40, 3)),
+    "ndarray with strides": lambda: np.ndarray((40, 3), strides=(24, 8)),
+    "computed name": lambda: next(map(np.empty, [(40, 3)])),
+}
+
+
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+@pytest.mark.parametrize("make", UNWRITTEN.values(), ids=UNWRITTEN)
+def test_what_memory_held_before_is_no_constant_of_the_program(make: Callable[[], Any], backend: str) -> None:
+    def f(x: Any) -> Any:
+        a = make()
+        a[0] = x
+        for k in range(1, 40):
+            a[k] = 0.5 * a[k - 1] + x
+        return np.sum(a * a) * np.sum(a)
+
+    def programs() -> tuple[Any, Any]:
+        dirty = [np.random.default_rng().normal(size=(40, 3)) for _ in range(40)]
+        del dirty
+        cache.clear_caches()
+        found = sg.explain(sg.grad(f, backend=backend))(np.arange(3.0))
+        return found["ir"], found["optimised ir"]
+
+    first = programs()
+    assert programs() == first
+    assert "dense" not in first[0]
+    x, step = np.arange(3.0) + 1, 1e-6
+    slopes = [(f(x + step * row) - f(x - step * row)) / (2 * step) for row in np.eye(3)]
+    if "32" not in str(make().dtype):
+        assert sg.grad(f, backend=backend)(x) == pytest.approx(slopes, rel=1e-6)
+    assert sg.jit(f, backend=backend)(x) == pytest.approx(f(x), rel=1e-5)
+
+
+def test_new_arrays_of_other_kinds_hold_what_numpy_puts_there() -> None:
+    def f(x: Any) -> Any:
+        kept = np.empty(2, object)
+        nothing = kept[1] is None
+        kept[0], named = x, np.empty(3, [("a", "f8"), ("b", "U3")])
+        shown = np.ndarray((3,), buffer=np.arange(6.0), strides=(16,))
+        return np.sum(kept[0] * shown) * len(named) if nothing else 0.0 * x[0]
+
+    assert np.array_equal(sg.grad(f)(np.ones(3)), [0.0, 6.0, 12.0])
 
 
 def test_iterations_on_constants_run_while_tracing() -> None:

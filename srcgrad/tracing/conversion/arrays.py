@@ -20,22 +20,37 @@ from srcgrad.tracing.tracer import FUNCTIONS, Deferring, Tracer, as_tracer, cont
 from srcgrad.tracing.views import StridedView
 
 
-def made(function: Callable[..., Any]) -> Callable[..., Any]:
+def made(function: Callable[..., Any], run: Callable[..., Any]) -> Callable[..., Any]:
     """A function whose result the user may write traced values into: a constant of the trace."""
 
     def rule(*args: Any, **kwargs: Any) -> Any:
         if args and isinstance(args[0], Tracer) and function not in LIKE:
-            found = sized(args[0], lambda size: function(size, *args[1:], **kwargs))
+            found = sized(args[0], lambda size: run(size, *args[1:], **kwargs))
             if found is not None:
                 return found
-        return lifted(function(*args, **kwargs))
+        return lifted(run(*args, **kwargs))
+
+    return rule
+
+
+def unwritten(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function`, but the new array holds zeros: whatever its memory held would be a constant of the program, another
+    one in each process, and as large as the array."""
+
+    def rule(*args: Any, **kwargs: Any) -> Any:
+        found = function(*args, **kwargs)
+        if type(found) is np.ndarray and found.base is None and not found.dtype.hasobject:
+            found[...] = np.zeros((), found.dtype)
+        return found
 
     return rule
 
 
 LIKE: Final = (np.zeros_like, np.ones_like, np.empty_like)
-for _function in (np.zeros, np.ones, np.empty, *LIKE):
-    call_rule(_function)(made(_function))
+for _function in (np.zeros, np.ones, *LIKE[:2]):
+    call_rule(_function)(made(_function, _function))
+for _function in (np.empty, np.empty_like, np.ndarray):
+    call_rule(_function)(made(_function, unwritten(_function)))
 
 
 @call_rule(np.full)
