@@ -267,7 +267,8 @@ def data_text(type: ArrayType, splat: bool, data: bytes) -> str:
         text = str(int(number)) if dtype.kind == "b" else constant_text(number, dtype)
         return f"[{type.size} x {name}] [{', '.join([f'{name} {text}'] * type.size)}]"
     whole = data * type.size if splat else data
-    return f'[{size} x i8] c"{"".join(f"{chr(92)}{byte:02X}" for byte in whole)}"'
+    escaped = whole.hex("\\")
+    return f'[{size} x i8] c"\\{escaped}"'
 
 
 _METADATA: Final = f"""\

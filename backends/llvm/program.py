@@ -243,8 +243,8 @@ class SectionWriter:
 
     # --- values ------------------------------------------------------------------------------------
     def entity(self, scope: Scope, value: Value) -> Entity:
-        if isinstance(value, Literal) and not (scope is self.scope and value in self.inputs):
-            return value
+        if isinstance(value, Literal):
+            return f"%in{self.inputs[value]}" if value in self.inputs else value
         found = scope.env.get(value)
         if found is None:
             found = scope.env[value] = self.derived(scope, value)
@@ -511,7 +511,7 @@ class SectionWriter:
             if k in step.unread:
                 given.append("null")
             elif k == step.in_place and isinstance(value, Literal) and in_memory(value.type):
-                self.fill(results[0], value)
+                self.write(scope, results[0], value)
                 given.append(results[0])
             elif operation in scope.plan.in_place and k == step.in_place:
                 given.append(results[0])

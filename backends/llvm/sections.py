@@ -91,6 +91,13 @@ def sectioned(function: Function) -> Sectioned:
         natives = Natives(natives.left | more, natives.flats)
 
 
+def read_within(operation: Operation) -> list[Value]:
+    """What an operation reads, and those in its regions, which give some values too."""
+    inner = [inner for region in operation.regions for inner in region.operations]
+    given = [value for region in operation.regions for value in region.results]
+    return [*operation.operands, *given, *(value for other in inner for value in read_within(other))]
+
+
 class _Sectioning:
     """The state of making sections."""
 
@@ -159,8 +166,9 @@ class _Sectioning:
         inputs: dict[Value, None] = {}
         for operation in operations:
             for value in operation.operands:
-                if value not in made and (is_large(value) or not isinstance(value, Literal)):
+                if value not in made and not isinstance(value, Literal):
                     inputs[value] = None
+            inputs.update(dict.fromkeys(filter(is_large, read_within(operation))))
         outputs = [value for operation in operations for value in operation.results if value in read]
         if len(operations) == 1 and operations[0].op is FUSED and "updates" not in operations[0].attrs:
             return operations[0]

@@ -49,8 +49,8 @@ def unwritten(function: Callable[..., Any]) -> Callable[..., Any]:
 LIKE: Final = (np.zeros_like, np.ones_like, np.empty_like)
 for _function in (np.zeros, np.ones, *LIKE[:2]):
     call_rule(_function)(made(_function, _function))
-for _function in (np.empty, np.empty_like, np.ndarray):
-    call_rule(_function)(made(_function, unwritten(_function)))
+for _maker in (np.empty, np.empty_like, np.ndarray):
+    call_rule(_maker)(made(_maker, unwritten(_maker)))
 
 
 @call_rule(np.full)

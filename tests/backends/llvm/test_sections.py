@@ -12,9 +12,9 @@ import pytest
 import scipy.linalg
 
 import srcgrad as sg
-from srcgrad.backends.llvm import native, planning, program
+from srcgrad.backends.llvm import modules, native, planning, program
 from srcgrad.backends.llvm.backend import BACKEND
-from srcgrad.backends.llvm.modules import Program
+from srcgrad.backends.llvm.modules import Program, data_text
 from srcgrad.backends.llvm.ordering import reads_first
 from srcgrad.backends.llvm.planning import Plan, Root, bytes_of
 from srcgrad.backends.llvm.sections import sectioned
@@ -106,6 +106,63 @@ def test_large_constants() -> None:
     found = BACKEND.compile(function).run(table + 1.0)
     np.testing.assert_array_equal(found[0], (table + 1.0) * table)
     np.testing.assert_array_equal(found[1], table)
+
+
+SIZE = 40_000
+
+
+def written_into(x: Any) -> Any:
+    table = np.sin(np.linspace(0.0, 1.0, SIZE))
+    table[3] = x
+    return np.sum(np.tanh(table * x))
+
+
+def read_in_trips(x: Any) -> Any:
+    total = x
+    for _ in range(50):
+        total = total + 0.01 * np.sum(np.sin(np.linspace(0.0, 1.0, SIZE)) * x)
+    return total
+
+
+def carried_in_trips(x: Any) -> Any:
+    table = np.sin(np.linspace(0.0, 1.0, SIZE))
+    for k in range(50):
+        table = np.where(k % 7 == 0, np.cos(np.linspace(0.0, 1.0, SIZE)), table * x)
+    return np.sum(table)
+
+
+def given_by_a_branch(x: Any) -> Any:
+    table = np.cos(np.linspace(0.0, 1.0, SIZE)) if x > 1.0 else np.ones(SIZE) * x
+    for k in range(30):
+        table = np.sin(np.linspace(0.0, 1.0, SIZE)) if table[k] > 0.5 else table * x
+    return np.sum(table * table) * x
+
+
+@pytest.mark.parametrize("f", [written_into, read_in_trips, carried_in_trips, given_by_a_branch])
+def test_large_constants_are_no_part_of_the_code(f: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wherever they are read: written as text they took a second for each 150,000 elements."""
+    written: list[int] = []
+
+    def noted(type: Any, splat: bool, data: bytes) -> str:
+        written.append(len(data))
+        return data_text(type, splat, data)
+
+    monkeypatch.setattr(modules, "data_text", noted)
+    for x in (0.7, 1.2):
+        np.testing.assert_allclose(sg.jit(f)(x), f(x), rtol=1e-12)
+        slope = (f(x + 1e-6) - f(x - 1e-6)) / 2e-6
+        np.testing.assert_allclose(sg.grad(f)(x), slope, rtol=1e-5)
+    assert max(written, default=0) < SIZE
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.int8, np.complex64, np.bool_])
+def test_the_bytes_of_constants_are_written_as_they_are(dtype: Any) -> None:
+    table = np.random.default_rng(0).integers(0, 255, 3000).astype(dtype)
+    builder = Builder()
+    x = builder.param(ArrayType(table.dtype, table.shape))
+    order = builder.emit(REGISTRY["reverse"], [literal(table, x.type)], {"axes": (0,)})
+    function = builder.function("f", [builder.emit(REGISTRY["reverse"], [x], {"axes": (0,)}), order])
+    np.testing.assert_array_equal(BACKEND.compile(function).run(table)[1], table[::-1])
 
 
 # --- places ----------------------------------------------------------------------------------------------------------
