@@ -120,8 +120,9 @@ FRESH: Final = frozenset(
         "convolve", "cumlogsumexp", "cummax", "cummin", "cumprod", "cumsum", "dct", "dot_general", "dst", "fft",
         "floor_divide", "fused", "ifft", "integer_pow", "irfft", "linear_recurrence", "order_positions",
         "order_statistics", "partition", "polygamma", "pow", "pow_log", "reduce_and", "reduce_max", "reduce_min",
-        "reduce_norm", "reduce_or", "reduce_prod", "reduce_sum", "remainder", "restarting_cumsum", "rfft",
-        "searchsorted", "sinc", "sinc_derivative", "solve", "sort", "take_along_axis", "triangular_solve",
+        "reduce_norm", "reduce_or", "reduce_prod", "reduce_sum", "remainder", "restarting_cummax", "restarting_cummin",
+        "restarting_cumsum", "rfft", "searchsorted", "sinc", "sinc_derivative", "solve", "sort", "take_along_axis",
+        "triangular_solve",
     }
 )  # fmt: skip
 """Ops whose results never share memory with their operands, beside those that are one ufunc or one updating helper.

@@ -390,8 +390,9 @@ def searchsorted(nodes: Any, values: Any, side: Any = "left") -> Any:
     return result
 
 
-def restarting_cumsum(values: Any, restart: Any, axis: int, reverse: bool) -> Any:
+def restarting_cumsum(values: Any, restart: Any, axis: int, reverse: bool, join: Any = np.add) -> Any:
     """Cumulative sums along ``axis`` that start anew where ``restart`` is true; of booleans, the disjunction.
+    Of another ufunc ``join``, what it makes of the same elements.
 
     Doubling (Blelloch 1990): what ends at an element is joined with what ends 1, 2, 4, … elements before it, unless it
     has started since. It takes as many rounds as the logarithm of the longest sum has bits.
@@ -405,7 +406,7 @@ def restarting_cumsum(values: Any, restart: Any, axis: int, reverse: bool) -> An
     while distance < total.shape[-1] and not started[..., distance:].all():
         joined = ~started[..., distance:]
         before = total[..., :-distance].copy()
-        np.add(total[..., distance:], before, out=total[..., distance:], where=joined)
+        join(total[..., distance:], before, out=total[..., distance:], where=joined)
         started = np.concatenate([started[..., :distance], started[..., distance:] | started[..., :-distance]], axis=-1)
         distance *= 2
     result = np.moveaxis(total[..., ::-1] if reverse else total, -1, axis)

@@ -1,4 +1,4 @@
-"""Running extremes and running logarithms of sums of exponentials, and sums that start anew at marks."""
+"""Running extremes and running logarithms of sums of exponentials, and extremes and sums that start anew at marks."""
 
 from __future__ import annotations
 
@@ -56,6 +56,29 @@ class Cumulative(Op, abstract=True):
         yield Sample((values[:0],), {"axis": 0}, label="empty")
 
 
+def extreme_tangent(
+    s: LinearEmitter, operand: Term, extreme: Term, tangent: Tangent, marks: Term | None, axis: int
+) -> Tangent:
+    """The mean of the tangents of what is equal to the extreme, since the extreme last changed or started anew."""
+    size = extreme.type.static_shape[axis]
+    if size < 2:
+        return tangent
+    is_nan = REGISTRY["is_nan"]
+    chosen = (operand == extreme) | is_nan(operand)
+    piece, absent = REGISTRY["slice"], Zero(operand.type)
+    before, after = piece(extreme, **cut(extreme, axis, 0, size - 1)), piece(extreme, **cut(extreme, axis, 1, size))
+    changed = (before != after) & ~is_nan(before)
+    first = piece(extreme, **cut(extreme, axis, 0, 1))
+    restart = REGISTRY["concatenate"](first.like(False, BOOL), changed, axis=axis)
+    if marks is not None:
+        restart = restart | marks
+    span = {"axis": axis, "reverse": False}
+    summed = REGISTRY["restarting_cumsum"]
+    count = summed(REGISTRY["cast"](chosen, dtype=operand.dtype), restart, **span)
+    part = s.select(chosen, tangent, absent)
+    return s.apply(REGISTRY["div"], [s.apply(summed, [part, restart], span), count])
+
+
 class RunningExtreme(Cumulative, abstract=True):
     """The extreme of the elements up to each one; nan from the first nan on.
 
@@ -73,23 +96,7 @@ class RunningExtreme(Cumulative, abstract=True):
         results: Sequence[Term],
         attrs: Attrs,
     ) -> Sequence[Tangent]:
-        """The mean of the tangents of what is equal to the extreme, since the extreme last changed."""
-        operand, extreme, axis = operands[0], results[0], attrs["axis"]
-        is_nan = REGISTRY["is_nan"]
-        chosen = (operand == extreme) | is_nan(operand)
-        size = extreme.type.static_shape[axis]
-        if size < 2:
-            return (tangents[0],)
-        piece, absent = REGISTRY["slice"], Zero(operand.type)
-        before, after = piece(extreme, **cut(extreme, axis, 0, size - 1)), piece(extreme, **cut(extreme, axis, 1, size))
-        changed = (before != after) & ~is_nan(before)
-        first = piece(extreme, **cut(extreme, axis, 0, 1))
-        restart = REGISTRY["concatenate"](first.like(False, BOOL), changed, axis=axis)
-        span = {"axis": axis, "reverse": False}
-        summed = REGISTRY["restarting_cumsum"]
-        count = summed(REGISTRY["cast"](chosen, dtype=operand.dtype), restart, **span)
-        part = s.select(chosen, tangents[0], absent)
-        return (s.apply(REGISTRY["div"], [s.apply(summed, [part, restart], span), count]),)
+        return (extreme_tangent(s, operands[0], results[0], tangents[0], None, attrs["axis"]),)
 
     def samples(self) -> Iterator[Sample]:
         yield from super().samples()
@@ -111,6 +118,76 @@ class Cummin(RunningExtreme):
     meaning = "np.minimum"
 
 
+def require_marks(name: str, types: Sequence[ArrayType]) -> None:
+    """Refuse what are no booleans, one for each element."""
+    if types[1].dtype != BOOL:
+        raise DTypeError(f"{name}: the marks are {types[1]}, not booleans")
+    if types[1].shape != types[0].shape:
+        raise ShapeError(f"{name}: {types[0]} and the marks {types[1]} differ")
+
+
+class RestartingExtreme(Op, abstract=True):
+    """Running extremes along ``axis`` that start anew at each element where the second operand is true.
+
+    The derivative is that of the extreme of these elements, as of running extremes.
+    """
+
+    meaning: ClassVar[str]
+    helpers: ClassVar[tuple[str, ...]] = ("restarting_cumsum",)
+
+    def result_type(self, types: Sequence[ArrayType], attrs: Attrs) -> ArrayType:
+        require_arity(self, types, 2)
+        require_kinds(self, types[0], "biuf")
+        require_axes(self.name, types[0], (attrs["axis"],))
+        require_marks(self.name, types)
+        return types[0]
+
+    def source(self, operands: Sequence[str], types: Sequence[ArrayType], result: ArrayType, attrs: Attrs) -> str:
+        return f"restarting_cumsum({operands[0]}, {operands[1]}, {attrs['axis']}, False, {self.meaning})"
+
+    def jvp(
+        self,
+        s: LinearEmitter,
+        operands: Sequence[Term],
+        tangents: Sequence[Tangent],
+        results: Sequence[Term],
+        attrs: Attrs,
+    ) -> Sequence[Tangent]:
+        return (extreme_tangent(s, operands[0], results[0], tangents[0], operands[1], attrs["axis"]),)
+
+    def batch(
+        self, size: Size, operands: Sequence[Term], batched: Sequence[bool], attrs: Attrs
+    ) -> Sequence[Term] | Term:
+        return self(*batch_all(size, operands, batched), axis=attrs["axis"] + 1)
+
+    def samples(self) -> Iterator[Sample]:
+        values = np.array([[1.5, -2.0, 0.5, 4.0, 0.25], [3.0, 0.25, -1.0, 2.0, 7.0]])
+        marks = np.array([[False, False, True, False, True], [True, False, False, False, True]])
+        for axis in (0, 1):
+            yield Sample((values, marks), {"axis": axis})
+        ties = np.array(
+            [[1.0, 1.0, 1.0, 1.0, -1.0], [2.0, np.nan, 2.0, 2.0, np.inf], [np.nan, 1.0, 3.0, np.nan, -np.inf]]
+        )
+        anew = np.array([[False, False, True, False, True]] * 3)
+        yield Sample((ties, anew), {"axis": 1}, smooth=False, label="ties and nan")
+        yield Sample((values.astype(np.float32), marks), {"axis": 1}, label="float32")
+        yield Sample((np.array([3, 1, 4, 1, 5]), marks[0]), {"axis": 0}, label="integers")
+        yield Sample((values > 1, marks), {"axis": 1}, label="booleans")
+        yield Sample((values[:0], marks[:0]), {"axis": 0}, label="empty")
+
+
+class RestartingCummax(RestartingExtreme):
+    """The largest element since the last mark along ``axis``."""
+
+    meaning = "np.maximum"
+
+
+class RestartingCummin(RestartingExtreme):
+    """The smallest element since the last mark along ``axis``."""
+
+    meaning = "np.minimum"
+
+
 class RestartingCumsum(Linear):
     """Cumulative sums along ``axis`` that start anew at each element where the second operand is true.
 
@@ -124,10 +201,7 @@ class RestartingCumsum(Linear):
     def result_type(self, types: Sequence[ArrayType], attrs: Attrs) -> ArrayType:
         require_arity(self, types, 2)
         require_axes(self.name, types[0], (attrs["axis"],))
-        if types[1].dtype != BOOL:
-            raise DTypeError(f"restarting_cumsum: the marks are {types[1]}, not booleans")
-        if types[1].shape != types[0].shape:
-            raise ShapeError(f"restarting_cumsum: {types[0]} and the marks {types[1]} differ")
+        require_marks(self.name, types)
         return types[0]
 
     def source(self, operands: Sequence[str], types: Sequence[ArrayType], result: ArrayType, attrs: Attrs) -> str:

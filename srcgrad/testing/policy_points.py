@@ -168,6 +168,8 @@ POLICIES: Final[dict[str, Policy]] = {
     "reduce_min": Policy(TIE, several_extremes(np.min)),
     "cummax": Policy(TIE, has_equal),
     "cummin": Policy(TIE, has_equal),
+    "restarting_cummax": Policy(TIE, lambda x, marks, **attrs: has_equal(x, **attrs)),
+    "restarting_cummin": Policy(TIE, lambda x, marks, **attrs: has_equal(x, **attrs)),
     "sort": Policy(TIE, equal_neighbours),
     "argsort": Policy(STEP, has_equal),
     "order_statistics": Policy(TIE, has_equal),

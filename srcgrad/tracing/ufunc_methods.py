@@ -28,8 +28,8 @@ ASSOCIATIVE = frozenset(
 MAGNITUDES = (np.hypot, np.gcd)
 """Ufuncs of which the fold of one number is its magnitude: what they make of it and their identity."""
 
-MANY_LENGTHS = 8
-"""More lengths of segments than these are not folded length by length, where they are summed and short."""
+MANY_LENGTHS = 4
+"""More lengths of segments than these are not folded length by length: each is a pass over all elements backwards."""
 SHORT = 1024
 """The longest segments whose sums are one row added to another: those of longer ones would be less exact."""
 
@@ -39,6 +39,8 @@ RUNNING: dict[np.ufunc, tuple[str, str]] = {
     np.logaddexp: ("cumlogsumexp", "f"),
 }
 """Ufuncs whose ``accumulate`` is an op, for dtypes of these kinds."""
+RESTARTING = {np.maximum: "restarting_cummax", np.minimum: "restarting_cummin"}
+"""Ufuncs whose ``accumulate`` that starts anew at marks is an op."""
 
 
 def apply_method(
@@ -246,15 +248,20 @@ def segments_added(rows: Any, starts: Tracer) -> Any:
 def segments_folded(ufunc: np.ufunc, rows: Any, starts: Any) -> Any:
     """The folds of the rows from each start to the next, those of one length together: all lengths are known.
 
-    So there are as many operations as there are lengths, which are few among many segments. Sums of short segments of
-    many lengths are added up where they belong, one row after the other.
+    Segments of many lengths, one after the other, are folded together, in as many operations whatever they are.
     """
     lengths = np.maximum(np.append(starts[1:], len(rows)) - starts, 1)
     different = np.unique(lengths)
-    if ufunc is np.add and len(different) > MANY_LENGTHS and different[-1] <= SHORT and np.all(np.diff(starts) > 0):
-        sums = np.full((len(starts), *rows.shape[1:]), rows.dtype.type(-0.0))
-        numbers = np.repeat(np.arange(len(starts)), lengths)
-        return emit("scatter_add", as_tracer(sums), rows[starts[0] :], as_tracer(numbers), axis=0)
+    if len(different) > MANY_LENGTHS and np.all(np.diff(starts) > 0) and ufunc in ASSOCIATIVE:
+        rows = rows[starts[0] :]
+        if ufunc is np.add:
+            return long_segments_added(rows, lengths)
+        if ufunc in RESTARTING and rows.dtype.kind in "biuf":
+            marks = np.zeros((len(rows), *(1,) * (rows.ndim - 1)), bool)
+            marks[starts - starts[0]] = True
+            running = emit(RESTARTING[ufunc], rows, as_tracer(np.broadcast_to(marks, rows.shape)), axis=0)
+            return running[np.cumsum(lengths) - 1]
+        return segments_paired(ufunc, rows, lengths)
     parts, places = [], []
     for length in different:
         chosen = np.flatnonzero(lengths == length)
@@ -268,6 +275,37 @@ def segments_folded(ufunc: np.ufunc, rows: Any, starts: Any) -> Any:
     order = np.argsort(np.concatenate(places))
     joined = np.concatenate(parts) if len(parts) > 1 else parts[0]
     return joined if np.array_equal(order, np.arange(len(order))) else joined[order]
+
+
+def long_segments_added(rows: Any, lengths: Any) -> Any:
+    """Sums of parts of up to `SHORT` rows, one added to another, and then the sums of these."""
+    while True:
+        pieces = -(-lengths // SHORT)
+        ends = np.repeat(np.cumsum(lengths), pieces)
+        begins = np.repeat(np.cumsum(lengths) - lengths, pieces) + SHORT * ranks(pieces)
+        sums = np.full((len(ends), *rows.shape[1:]), rows.dtype.type(-0.0))
+        numbers = np.repeat(np.arange(len(ends)), np.minimum(ends - begins, SHORT))
+        rows = emit("scatter_add", as_tracer(sums), rows, as_tracer(numbers), axis=0)
+        if len(ends) == len(lengths):
+            return rows
+        lengths = pieces
+
+
+def segments_paired(ufunc: np.ufunc, rows: Any, lengths: Any) -> Any:
+    """Neighbours in a segment are joined until each is one row; the last of an odd number waits."""
+    while len(rows) > len(lengths):
+        place = ranks(lengths)
+        paired = np.flatnonzero((place % 2 == 0) & (place + 1 < np.repeat(lengths, lengths)))
+        alone = np.flatnonzero((place % 2 == 0) & (place + 1 == np.repeat(lengths, lengths)))
+        joined = np.concatenate([call(ufunc, rows[paired], rows[paired + 1]), rows[alone]])
+        rows = joined[np.argsort(np.concatenate([paired, alone]))]
+        lengths = (lengths + 1) // 2
+    return rows
+
+
+def ranks(lengths: Any) -> Any:
+    """0, 1, 2, … in each segment."""
+    return np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
 
 
 # --- at --------------------------------------------------------------------------------------------------------------

@@ -48,6 +48,8 @@ def product(w: Body, x: Sequence[Number], y: Sequence[Number]) -> list[Number]:
 _COMBINE: Final[dict[str, Combine]] = {
     "cumsum": _elementwise(_plus),
     "restarting_cumsum": _elementwise(_plus),
+    "restarting_cummax": _elementwise(partial(scalars.extreme, larger=True)),
+    "restarting_cummin": _elementwise(partial(scalars.extreme, larger=False)),
     "cumprod": product,
     "cummax": _elementwise(partial(scalars.extreme, larger=True)),
     "cummin": _elementwise(partial(scalars.extreme, larger=False)),
@@ -81,7 +83,7 @@ class _Scan:
         attrs = w.operation.attrs
         self.outer, (self.size,), self.inner = split(w.types[0].static_shape, attrs["axis"])
         self.reverse = attrs.get("reverse", False)
-        self.marked = w.operation.op.name == "restarting_cumsum"
+        self.marked = w.operation.op.name.startswith("restarting_")
 
     def place(self, a: Number, k: Number | int) -> Number:
         """Where the k-th row that is read begins."""

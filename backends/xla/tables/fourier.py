@@ -187,21 +187,28 @@ def running(name: str) -> Callable[..., Array]:
     return line
 
 
-def restarting_cumsum(x: Array, restart: Array, axis: int, reverse: bool) -> Array:
-    """Sums with the mark whether they have started since: joining them is associative."""
-    if not x.size:
-        return x
-    if reverse:  # from the end a sum starts at the element before a mark
-        first = lax.full_like(lax.slice_in_dim(restart, 0, 1, axis=axis), True)
-        restart = lax.concatenate([lax.slice_in_dim(restart, 1, None, axis=axis), first], axis)
+def restarting(join: Callable[[Array, Array], Array]) -> Callable[..., Array]:
+    """What accumulates, with the mark whether it has started since: joining them is associative."""
 
-    def joined(earlier: Any, later: Any) -> Any:
-        (total, started), (own, own_started) = earlier, later
-        both = lax.bitwise_or(total, own) if x.dtype == BOOL else lax.add(total, own)
-        return lax.select(own_started, own, both), lax.bitwise_or(started, own_started)
+    def line(x: Array, restart: Array, axis: int, reverse: bool = False) -> Array:
+        if not x.size:
+            return x
+        if reverse:  # from the end a sum starts at the element before a mark
+            first = lax.full_like(lax.slice_in_dim(restart, 0, 1, axis=axis), True)
+            restart = lax.concatenate([lax.slice_in_dim(restart, 1, None, axis=axis), first], axis)
 
-    found: Array = lax.associative_scan(joined, (x, restart), reverse=reverse, axis=axis)[0]
-    return found
+        def joined(earlier: Any, later: Any) -> Any:
+            (total, started), (own, own_started) = earlier, later
+            return lax.select(own_started, own, join(total, own)), lax.bitwise_or(started, own_started)
+
+        found: Array = lax.associative_scan(joined, (x, restart), reverse=reverse, axis=axis)[0]
+        return found
+
+    return line
+
+
+def added(x: Array, y: Array) -> Array:
+    return lax.bitwise_or(x, y) if x.dtype == BOOL else lax.add(x, y)
 
 
 def linear_recurrence(x: Array, factors: Array, axis: int, reverse: bool) -> Array:
@@ -239,7 +246,9 @@ TABLE: Final[dict[str, Callable[..., Any]]] = {
     "ifft": along_each(jnp.fft.ifft),
     "irfft": irfft,
     "linear_recurrence": linear_recurrence,
-    "restarting_cumsum": restarting_cumsum,
+    "restarting_cummax": restarting(lax.max),
+    "restarting_cummin": restarting(lax.min),
+    "restarting_cumsum": restarting(added),
     "rfft": lambda x, axis, norm: jnp.fft.rfft(x, axis=axis, norm=norm),
     "searchsorted": searchsorted,
 }

@@ -330,14 +330,15 @@ def test_slices_are_written_row_by_row() -> None:
 
 
 PAIRED = ("restarting_cumsum", "linear_recurrence")
+RESTARTING = ("restarting_cummax", "restarting_cummin")
 
 
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16, np.int8, np.uint32, np.bool_, np.complex128])
-@pytest.mark.parametrize("name", ["cumsum", "cumprod", "cummax", "cummin", *PAIRED, "cumlogsumexp"])
+@pytest.mark.parametrize("name", ["cumsum", "cumprod", "cummax", "cummin", *PAIRED, *RESTARTING, "cumlogsumexp"])
 def test_long_rows_accumulate(name: str, dtype: Any, target: str) -> None:
     kind = np.dtype(dtype).kind
-    if (name in ("cummax", "cummin") and kind == "c") or (name == "cumlogsumexp" and kind != "f"):
+    if (name in ("cummax", "cummin", *RESTARTING) and kind == "c") or (name == "cumlogsumexp" and kind != "f"):
         return
     if name == "cumlogsumexp" and dtype == np.float16:
         return
@@ -351,8 +352,8 @@ def test_long_rows_accumulate(name: str, dtype: Any, target: str) -> None:
         attrs: dict[str, Any] = {"axis": axis}
         for reverse in (False, True) if name in ("cumsum", *PAIRED) else (None,):
             attrs = attrs if reverse is None else {"axis": axis, "reverse": reverse}
-            other = marks if name == "restarting_cumsum" else factors
-            operands = (values, other) if name in PAIRED else (values,)
+            other = marks if name.startswith("restarting") else factors
+            operands = (values, other) if name in PAIRED + RESTARTING else (values,)
             operation, function = make_operation(name, *operands, **attrs)
             compiled = native(operation, TARGETS[target])
             if compiled is None:  # float16 where the processor does not convert it
