@@ -83,6 +83,22 @@ def test_a_small_term_beside_a_large_one_is_not_lost() -> None:
     directional(lambda x: rule(x), (np.array([2.0, 2.0, 2.0, 1.0]),))
 
 
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+@pytest.mark.parametrize("axis", [None, 0, 1])
+def test_a_logarithm_of_a_sum_takes_one_exponential_of_each_term(axis: int | None, backend: str) -> None:
+    """It took exp and expm1 of each, and the place of the largest: three times as long."""
+    x = np.array([[1.0, 2.0, 2.0, -np.inf], [2.0, 2.0, 0.5, -40.0], [0.0, -3.0, 2.0, -41.0]])
+
+    def total(y: Any) -> Any:
+        return np.sum(scipy.special.logsumexp(y, axis=axis) ** 2)
+
+    np.testing.assert_allclose(srcgrad.jit(total, backend=backend)(x), total(x), rtol=1e-15)
+    softmax, logarithm = scipy.special.softmax(x, axis), scipy.special.logsumexp(x, axis=axis, keepdims=True)
+    np.testing.assert_allclose(srcgrad.grad(total, backend=backend)(x), 2 * logarithm * softmax, rtol=1e-14)
+    text = srcgrad.explain(srcgrad.jit(total, backend=backend))(x)["optimised ir"]
+    assert [text.count(f" = {name} ") for name in ("exp", "expm1", "argmax")] == [1, 0, 0]
+
+
 @pytest.mark.parametrize(
     ("name", "arguments", "options"),
     [

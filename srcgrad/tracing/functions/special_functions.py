@@ -193,13 +193,16 @@ def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, r
 def log_of_sum(x: Any, axes: tuple[int, ...]) -> tuple[Any, Any]:
     """log(sum(exp(x))) over the axes, which are kept, and the sum's sign.
 
-    One of the largest terms is written expm1(x - m), and the logarithm log1p: small terms beside it are not lost. An
-    infinite logarithm is the largest element, so that those that tie share the derivative, as in logaddexp.
+    Of the largest terms, exp(0), the ones are summed apart, and the logarithm is log1p: small terms beside one of them
+    are not lost. An infinite logarithm is the largest element, so that those that tie share the derivative, as in
+    logaddexp.
     """
     maxima: Any = as_array(np.max(x, axis=axes, keepdims=True))
     shift = finite_constant(maxima)
-    terms = np.where(first_largest(x, axes), np.expm1(x - shift), np.exp(x - shift))
-    total = np.where(np.isinf(maxima), maxima, np.log1p(np.sum(terms, axis=axes, keepdims=True)) + shift)
+    below = x - shift
+    ones = (below == 0).astype(x.dtype)
+    small, many = (np.sum(part, axis=axes, keepdims=True) for part in (np.exp(below) - ones, ones))
+    total = np.where(np.isinf(maxima), maxima, np.log1p(small + (many - 1)) + shift)
     return total, np.sign(np.exp(total - shift))
 
 
@@ -210,16 +213,6 @@ def log_of_weighted_sum(x: Any, weights: Any, axes: tuple[int, ...], return_sign
     total = np.log(np.abs(weighted) if return_sign else weighted) + shift
     infinite = np.isneginf(maxima) | (np.isposinf(maxima) & (np.isinf(weighted) if return_sign else weighted == np.inf))
     return np.where(infinite, maxima, total), np.sign(weighted)
-
-
-def first_largest(x: Any, axes: tuple[int, ...]) -> Any:
-    """Where the first of the largest elements over the axes stands."""
-    kept = [k for k in range(x.ndim) if k not in axes]
-    order = [*kept, *axes]
-    rows = x.transpose(order)
-    flat = rows.reshape((*(x.shape[k] for k in kept), -1)) if x.size else rows
-    found = np.arange(flat.shape[-1]) == np.argmax(flat, axis=-1)[..., None]
-    return found.reshape(rows.shape).transpose(np.argsort(order).tolist())
 
 
 @scipy_rule("softmax")
