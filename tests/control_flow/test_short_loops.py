@@ -97,6 +97,39 @@ def test_few_operations_are_written_out() -> None:
     assert not any(operation.op is REGISTRY["for"] for operation in traced(f, np.ones(3)))
 
 
+def rows_multiplied(a: Array, b: Array) -> Array:
+    a = a.copy()
+    for r in range(a.shape[0]):
+        for q in range(a.shape[1]):
+            a[r, q] = a[r, q] @ b
+    return np.sin(a)
+
+
+def gated(w: Array, x: Array) -> Array:
+    h, c = np.zeros(3), np.zeros(3)
+    for t in range(14):
+        z = w @ np.concatenate([h, x[t]])
+        i, f, o = (1 / (1 + np.exp(-z[3 * k : 3 * k + 3])) for k in range(3))
+        c = f * c + i * np.tanh(z[9:])
+        h = o * np.tanh(c)
+    return h
+
+
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+@pytest.mark.parametrize(
+    ("f", "shapes"), [(rows_multiplied, ((8, 8, 4), (4, 4))), (gated, ((12, 5), (14, 2)))], ids=["rows", "gated"]
+)
+def test_trips_that_work_with_arrays_are_written_out_up_to_256_operations(
+    f: Callable[..., Any], shapes: Any, backend: str
+) -> None:
+    """Up to 512 they took three times as long to compile, and calls were no faster."""
+    random = np.random.default_rng(0)
+    args = [0.5 * random.normal(size=shape) for shape in shapes]
+    assert len(traced(f, *args)) < 100
+    np.testing.assert_allclose(sg.jit(f, backend=backend)(*args), f(*args), rtol=1e-12)
+    check_grads(sg.jit(f, backend=backend), args, order=1)
+
+
 def test_the_loops_variables_after_one_that_was_not_written_out() -> None:
     def f(x: Array) -> Array:
         total = 0.0

@@ -49,14 +49,12 @@ MOST_UNROLLED: Final = 20_000
 """A loop of more trips that cannot be one region is not traced trip by trip."""
 MOST_ENDED: Final = 1000
 """The most trips through an iterator, which may have no end, that are written out where a value says when they end."""
-MOST_WRITTEN_OUT: Final = 512
+MOST_WRITTEN_OUT: Final = 256
 """The operations of all trips of a short loop, beyond which those after the first are one region.
 
-The trips of loops around it that are written out count too.
+The trips of loops around it that are written out count too. A call of what has more is no faster than one of a loop,
+and takes several times as long to compile.
 """
-
-MOST_IN_REGION: Final = 256
-"""So in a region, where a loop of more than half as many trips as a short one may have is no slower than its trips."""
 FEW: Final = 4
 """After so many trips of a ``while`` it is asked whether a clock ends it, after the first where that is long."""
 MOST_SETTLING: Final = 32
@@ -311,7 +309,7 @@ def run_through(
                 body(item)
             if go_on is None:
                 if position == 0 and is_short(items):
-                    much = size_of(operations[start:]) * trace.copies > most_of(items)
+                    much = size_of(operations[start:]) * trace.copies > MOST_WRITTEN_OUT
                     if much and trace.outermost is not None:
                         raise Much(trace.outermost)
                     if much and rolled(items.after(1), body, state_of, appended=appended):
@@ -403,7 +401,7 @@ class Outermost:
             return False
         finally:
             trace.outermost = None
-        return size_of(trace.builder.operations[self.mark.operations :]) * trace.copies <= most_of(items)
+        return size_of(trace.builder.operations[self.mark.operations :]) * trace.copies <= MOST_WRITTEN_OUT
 
 
 class Settling:
@@ -495,12 +493,6 @@ def kinds_of(values: Sequence[Any]) -> list[Any]:
 def is_short(items: Items | None) -> TypeGuard[Items]:
     """Whether a loop may be written out, and its trips after the first could be a region."""
     return items is not None and isinstance(items.count, int) and 2 < items.count <= UNROLLED
-
-
-def most_of(items: Items) -> int:
-    """How many operations a short loop may be when it is written out."""
-    assert isinstance(items.count, int)
-    return MOST_IN_REGION if current_trace().region and items.count > UNROLLED // 2 else MOST_WRITTEN_OUT
 
 
 def size_of(operations: Iterable[Operation]) -> int:
