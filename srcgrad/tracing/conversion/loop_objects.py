@@ -36,15 +36,14 @@ def as_at(state: State, snapshot: Snapshot) -> Iterator[None]:
 
 
 def lose_shared(loop: LoopRegion, after: Snapshot) -> bool:
-    """Give up variables with objects that something else holds at the end of a trip; whether there are any."""
+    """Give up variables with objects that something else holds before the loop or at the end of a trip; whether any."""
     carried = {cell: carry.tree for cell, carry in loop.carries.items() if carry.objects and carry.tree is not None}
-    if not carried:
-        return False
     found = False
-    with as_at(loop.state, loop.start):  # where no variable holds them
-        for cell, tree in carried.items():
-            if anything_kept_elsewhere([after.cells()[cell]], constants_of(tree)):
-                found |= loop.lose(cell, after.cells()[cell])
+    for held, others in ((loop.start, after), (after, loop.start)) if carried else ():
+        with as_at(loop.state, others):  # where no variable holds them
+            for cell, tree in carried.items():
+                if cell in loop.carries and anything_kept_elsewhere([held.cells()[cell]], constants_of(tree)):
+                    found |= loop.lose(cell, after.cells()[cell])
     return found
 
 
