@@ -13,9 +13,9 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
-WHOLE: Final = 4
+WHOLE: Final = 3
 """A test of so many cases, or fewer, is run whole."""
-SHARE: Final = 0.2
+SHARE: Final = 0.15
 """Of the cases of others, this share is run at least."""
 
 
