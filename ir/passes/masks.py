@@ -8,7 +8,9 @@ A read is followed back through what wrote the mask, in the order of the program
 
 - through a write elsewhere, or of True, or a disjunction, which takes nothing away;
 - from the end of a loop into its last trip, and from the start of a trip to the trips before, each of which may have
-  cleared places (`apart` in all pairs of trips) or filled all of those that are read, and to what the loop began with.
+  cleared places (`apart` in all pairs of trips) or filled all of those that are read, and to what the loop began with;
+- where each trip clears and fills again, in a box that holds what any of them reads: if that is True when the loop
+  begins, and each trip leaves it so.
 
 Reads that others depend on are first taken to be True, and those of which that cannot be shown are taken back until
 the rest holds: each depends on earlier ones alone, so that this is an induction over the run of the program.
@@ -237,27 +239,32 @@ class Search:
         found = self.place(operation, operation.operands[2:])
         if found is None:
             return False
-        (written, dense), part = found, self.true_part(operation.operands[1])
-        if part is not None and dense:
-            filled = self.within(operation, written, part)
-            if self.places.covers(filled, place):
+        (written, dense), parts = found, self.true_parts(operation.operands[1])
+        if dense:
+            filled = [self.within(operation, written, part) for part in parts]
+            if any(self.places.covers(each, place) for each in filled):
                 return True
-            later.append(filled)
-        if operation.op.name == "scatter_add" or part == whole(operation.operands[1].type):
+            later += filled
+        if operation.op.name == "scatter_add" or whole(operation.operands[1].type) in parts:
             return None
         if self.places.apart(written, place) or any(self.places.covers(filled, written) for filled in later):
             return None
         return False
 
-    def true_part(self, value: Value) -> Place | None:
-        """A box in which a mask is True, by what has made it; None if there is none."""
+    def true_parts(self, value: Value) -> list[Place]:
+        """Boxes in which a mask is True, by what has made it."""
         if self.is_true(value):
-            return whole(value.type)
+            return [place for place in [whole(value.type)] if place is not None]
         operation = value.producer
-        if operation is None or operation.op.name != "slice_set" or not self.is_true(operation.operands[1]):
-            return None
+        if operation is None or self.depth >= DEEPEST:
+            return []
+        if operation.op.name == "logical_or":
+            self.step()
+            return [part for operand in operation.operands for part in self.deeper(self.true_parts, operand)]
+        if operation.op.name != "slice_set" or not self.is_true(operation.operands[1]):
+            return []
         box, dense = self.places.sliced(operation)
-        return box if dense else None
+        return [box] if dense else []
 
     def within(self, operation: Operation, box: Place, part: Place) -> Place:
         """The part of what is read or written, which is the box of an array, as a place in the array."""
@@ -289,13 +296,14 @@ class Search:
         if supposed is not None:
             return self.places.covers(supposed, place)
         writes = self.writes(body.results[position], param, (body,))
-        if writes is None:  # another mask in each trip
-            if any(self.places.inside(key.value, loop) for part in place for key in part.start.factors):
-                return False
-            with self.supposing(param, place), self.places.of_any_trip():
-                return self.follow(initial, place) and self.follow(body.results[position], place)
-        if any(self.meets(loop, write, place) for write in cleared(self.places, writes)):
-            return False
+        if writes is None or any(self.meets(loop, write, place) for write in cleared(self.places, writes)):
+            # Another mask in each trip, or one that a trip clears and then fills.
+            with self.places.of_any_trip():
+                box = self.places.of_all_trips(place, loop)
+                if box is None or not self.follow(initial, box):
+                    return False
+                with self.supposing(param, box):
+                    return self.follow(body.results[position], box)
         number = Sum(0, {Key(body.params[0]): 1})
         last = self.places.last(loop)
         first, end = (number.plus(Sum(1)), last) if loop.attrs["reverse"] else (Sum(0), number.plus(Sum(-1)))
@@ -374,11 +382,11 @@ class Search:
         found = self.place(operation, operation.operands[2:])
         if found is None:
             return None
-        (place, dense), part = found, self.true_part(operation.operands[1])
-        clears = operation.op.name != "scatter_add" and part != whole(operation.operands[1].type)
+        (place, dense), parts = found, self.true_parts(operation.operands[1])
+        clears = operation.op.name != "scatter_add" and whole(operation.operands[1].type) not in parts
         writes = [Write(place, False, regions)] if clears else []
-        if part is not None and dense:
-            writes.append(Write(self.within(operation, place, part), True, regions))
+        if dense:
+            writes += [Write(self.within(operation, place, part), True, regions) for part in parts]
         return writes
 
     def writes_inside(

@@ -272,6 +272,18 @@ class Places:
         box = tuple(Part(Sum(each.start), each[-1] + 1 - each.start if each else 0) for each in ranges)
         return box, all(each.step == 1 for each in ranges)
 
+    def of_all_trips(self, place: Place, loop: Operation) -> Place | None:
+        """A box that holds a place in all trips of a loop, and of those in it; None if there is none."""
+        found = []
+        for part in place:
+            here = {key: factor for key, factor in part.start.factors.items() if self.inside(key.value, loop)}
+            low, high = self.interval(Sum(0, here))
+            if not math.isfinite(low) or not math.isfinite(high):
+                return None
+            start = part.start.plus(Sum(-int(low), here), -1)
+            found.append(Part(start, part.length + int(high - low)))
+        return tuple(found)
+
     def apart(self, one: Place, other: Place) -> bool:
         """Whether two places have no element in common, whatever the numbers that they depend on."""
         return any(self.parts_apart(left, right) for left, right in zip(one, other, strict=True))
