@@ -143,7 +143,7 @@ def found(key: str, function: Function, sites: Any, shown: Callable[[], str]) ->
     outputs = dict(zip(entry.results, [value.type for value in function.results], strict=True))
     kernel = native.kernel(
         library, entry.name, types, entry.inputs, [outputs[k] for k in range(len(outputs))], entry.results, True,
-        _InNumPy(function, sites) if entry.fails else None,
+        InNumPy(function, sites) if entry.fails else None,
     )  # fmt: skip
     return Executable(kernel, shown)
 
@@ -158,7 +158,7 @@ def address_of(symbol: str) -> int | None:
     return None
 
 
-class _InNumPy:
+class InNumPy:
     """The function as NumPy's program: it runs where the machine code cannot, and raises what there is to raise."""
 
     def __init__(self, function: Function, sites: Any) -> None:

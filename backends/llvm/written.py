@@ -27,6 +27,7 @@ from srcgrad.backends.numpy.expressions import HELPERS, SITES
 from srcgrad.backends.numpy.literals import Names
 from srcgrad.ir.collector import without_gc
 from srcgrad.ir.core import Function, Literal, Value
+from srcgrad.ir.passes.layouts import by_rows
 from srcgrad.ir.types import ArrayType
 
 _numbers: Final = itertools.count()
@@ -45,11 +46,32 @@ def compiled(function: Function, sites: Any, key: str | None) -> Executable:
     def shown() -> str:
         return Written(function).shown()
 
+    otherwise = programs.InNumPy(function, sites)
     if written.whole is None:
-        return wrapped(written.made.function, written.kernels, library, sites, shown)
+        found = wrapped(written.made.function, written.kernels, library, sites, shown)
+        if written.turned and not calls_python(function):
+            found.run = again_where_an_index_fails(found.run, otherwise)
+        return found
     if key is not None:
         programs.keep(key, written.entry(written.whole), written.symbols)
-    return Executable(written.kernels[0].load(library, sites), shown)
+    return Executable(written.kernels[0].load(library, otherwise), shown)
+
+
+def calls_python(function: Function) -> bool:
+    """Whether it calls what may do more than to raise an error."""
+    return any(each.op.name == "host_call" and not each.attrs.get("raises") for each in function.walk())
+
+
+def again_where_an_index_fails(run: Callable[..., Any], otherwise: Callable[..., Any]) -> Callable[..., Any]:
+    """The error names an axis and its size, which are those of the function as it was before arrays were turned."""
+
+    def running(*arguments: Any) -> Any:
+        try:
+            return run(*arguments)
+        except IndexError:
+            return otherwise(*arguments)
+
+    return running
 
 
 class Written:
@@ -60,6 +82,8 @@ class Written:
 
     @without_gc()
     def __init__(self, function: Function, ready: Callable[[str], None] | None = None) -> None:
+        by_columns, function = function, by_rows(function)
+        self.turned = function is not by_columns
         self.made = sectioned(function)
         called = called_kernels(self.made)
         self.whole = whole_kernel(function, self.made, called)
@@ -149,9 +173,10 @@ class _Kernel:
             self.item, len(self.types), self.params, self.results, releases, self.as_tuple, status=self.fails
         )
 
-    def load(self, library: native.Library, sites: Any) -> Callable[..., Any]:
+    def load(self, library: native.Library, otherwise: Callable[..., Any] | None) -> Callable[..., Any]:
         outputs = [value.type for value in self.item.outputs]
-        otherwise = _Otherwise(self.item, self, sites) if isinstance(self.item, Section) else None
+        if not self.fails:
+            otherwise = None
         return native.kernel(
             library, self.item.name, self.types, self.params, outputs, self.results, self.as_tuple, otherwise
         )
@@ -160,11 +185,10 @@ class _Kernel:
 class _Otherwise:
     """The NumPy program of a section: it runs where the section cannot, and raises what there is to raise."""
 
-    def __init__(self, section: Section, kernel: _Kernel, sites: Any) -> None:
+    def __init__(self, section: Section, sites: Any) -> None:
         self.section, self.sites = section, sites
-        inputs = zip(section.inputs, kernel.params, strict=True)
-        self.inputs = [(param, value.type.dtype) for value, param in inputs if not isinstance(value, Literal)]
-        self.as_tuple = kernel.as_tuple
+        inputs = enumerate(section.inputs)
+        self.inputs = [(k, value.type.dtype) for k, value in inputs if not isinstance(value, Literal)]
         self.executable: Executable | None = None
         """Kept, for with it goes the text that errors quote."""
 
@@ -172,7 +196,7 @@ class _Otherwise:
         if self.executable is None:
             self.executable = NUMPY.compile(self.section.program(), self.sites)
         found = self.executable.run(*[np.asarray(arguments[k], dtype)[()] for k, dtype in self.inputs])
-        return found[0] if len(found) == 1 and not self.as_tuple else found
+        return found[0] if len(found) == 1 else found
 
 
 def module_text(kernels: Sequence[_Kernel], program: Program) -> str:
@@ -195,7 +219,9 @@ def wrapped(
     file = f"<srcgrad {next(_numbers)} {program.name}>"
     names = program.namespace()
     names[SITES] = sites
-    names.update({kernel.item.name: kernel.load(library, sites) for kernel in kernels})
+    for kernel in kernels:
+        otherwise = _Otherwise(kernel.item, sites) if isinstance(kernel.item, Section) else None
+        names[kernel.item.name] = kernel.load(library, otherwise)
     exec(compile(program.text, file, "exec"), names)
     run = names[program.name]
     if any(operation.op is not FUSED for operation in function.operations):
