@@ -26,7 +26,7 @@ COUNT, NUMBER = ArrayType(INT64), ArrayType(FLOAT64)
 ARRAY = ArrayType(FLOAT64, (ROWS, COLUMNS, 3))
 COLUMN = ArrayType(FLOAT64, (ROWS, 3))
 
-# --- random programs --------------------------------------------------------------------------------------------------
+# --- how random programs are made -------------------------------------------------------------------------------------
 
 
 class Step(NamedTuple):
@@ -180,35 +180,6 @@ def small_arrays_too(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def arguments() -> list[Any]:
     return list(np.random.default_rng(5).normal(size=(3, ROWS, COLUMNS, 3)))
-
-
-@settings(max_examples=300, deadline=None)
-@given(PROGRAMS, st.booleans())
-def test_programs_give_the_same(steps: list[Step | Inner], constant: bool) -> None:
-    function = program(steps, constant)
-    verify(function)
-    found = by_rows(function)
-    verify(found)
-    with np.errstate(all="ignore"):
-        for one, other in zip(run(function, arguments()), run(found, arguments()), strict=True):
-            np.testing.assert_array_equal(one, other)
-
-
-def test_random_programs_hold_both_arrays_that_are_turned_and_arrays_that_are_not() -> None:
-    """Else the test above would say little."""
-    found, left = 0, 0
-
-    @settings(max_examples=100, database=None, derandomize=True, deadline=None)
-    @given(PROGRAMS)
-    def count(steps: list[Step | Inner]) -> None:
-        nonlocal found, left
-        for operation in by_rows(program(steps, True)).walk():
-            if operation.op.name in ("gather", "scatter_set", "scatter_add"):
-                found += operation.attrs["axis"] == 0 and operation.operands[0].type.shape == (COLUMNS, ROWS, 3)
-                left += operation.attrs["axis"] == 1
-
-    count()
-    assert min(found, left) > 20, (found, left)
 
 
 # --- what is turned, and what is not ----------------------------------------------------------------------------------
@@ -389,3 +360,35 @@ def test_errors_name_the_axes_of_the_function(function: Callable[..., Any]) -> N
     np.testing.assert_allclose(slope(x, 0), sg.grad(function, backend="numpy")(x, 0))
     with pytest.raises(IndexError, match="index 70 is out of bounds for axis 1 with size 70"):
         slope(x, 1)
+
+
+# --- random programs give the same ------------------------------------------------------------------------------------
+
+
+@settings(max_examples=300, deadline=None)
+@given(PROGRAMS, st.booleans())
+def test_programs_give_the_same(steps: list[Step | Inner], constant: bool) -> None:
+    function = program(steps, constant)
+    verify(function)
+    found = by_rows(function)
+    verify(found)
+    with np.errstate(all="ignore"):
+        for one, other in zip(run(function, arguments()), run(found, arguments()), strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+def test_random_programs_hold_both_arrays_that_are_turned_and_arrays_that_are_not() -> None:
+    """Else the test above would say little."""
+    found, left = 0, 0
+
+    @settings(max_examples=100, database=None, derandomize=True, deadline=None)
+    @given(PROGRAMS)
+    def count(steps: list[Step | Inner]) -> None:
+        nonlocal found, left
+        for operation in by_rows(program(steps, True)).walk():
+            if operation.op.name in ("gather", "scatter_set", "scatter_add"):
+                found += operation.attrs["axis"] == 0 and operation.operands[0].type.shape == (COLUMNS, ROWS, 3)
+                left += operation.attrs["axis"] == 1
+
+    count()
+    assert min(found, left) > 20, (found, left)
