@@ -56,8 +56,11 @@ def nested(depth: int) -> Callable[[Any], Any]:
     inner = "    " * (depth + 1)
     names = " + ".join(f"i{k}" for k in range(depth))
     lines += [f"{inner}part = np.sin(x[0] * ({names}))", f"{inner}total = total + part * x[1]", "    return total"]
+    return made(f"<loops {depth} deep>", lines)
+
+
+def made(file: str, lines: list[str]) -> Callable[[Any], Any]:
     scope: dict[str, Any] = {"np": np}
-    file = f"<loops {depth} deep>"
     text = "\n".join(lines)
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
     exec(compile(text, file, "exec"), scope)
@@ -71,6 +74,69 @@ def test_what_is_traced_does_not_double_with_each_loop_around(trips: list[str]) 
         lower(sg.jit(nested(depth)), (POINT,), {})
         counts.append(len(trips))
     assert counts[1] < 2 * 4**2 and counts[2] < 2 * 6**2
+
+
+def assigned_on_a_path(depth: int) -> Callable[[Any], Any]:
+    """Long loops in each other, of which the innermost assigns arrays where a number of the loops says so."""
+    lines = ["def f(x):", "    total = 0.0"]
+    lines += [f"{'    ' * (k + 1)}for i{k} in range(17):" for k in range(depth)]
+    inner = "    " * (depth + 1)
+    lines += [f"{inner}if i0 >= i{depth - 1}:", f"{inner}    part = np.sin(x * i0)", f"{inner}    other = part * x[1]"]
+    lines += [f"{inner}    total = total + np.sum(other * part)", "    return total * 1e-3"]
+    return made(f"<paths {depth} deep>", lines)
+
+
+def test_arrays_assigned_on_a_path_do_not_double_what_is_traced(trips: list[str]) -> None:
+    """What memory they may share at the start is known before a loop that is met again is traced."""
+    counts = []
+    for depth in (2, 4, 6):
+        trips.clear()
+        lower(sg.jit(assigned_on_a_path(depth)), (POINT,), {})
+        counts.append(len(trips))
+    assert counts[1] < 2 * 4**2 and counts[2] < 2 * 6**2
+    check(assigned_on_a_path(3))
+
+
+def test_functions_whose_loops_assign_on_a_path_do_not_double_what_is_traced(trips: list[str]) -> None:
+    """Their variables are unbound before the loop, in each round of the one around."""
+
+    def inner(x: Any, depth: int) -> Any:
+        total = 0.0
+        for i in range(17):
+            if i > 3:
+                here = np.sin(x * i)
+                total = total + np.sum(here)
+            total = total + (inner(x, depth - 1) if depth else 0.0)
+        return total * 1e-2
+
+    counts = []
+    for depth in range(5):
+        trips.clear()
+        lower(sg.jit(lambda x, depth=depth: inner(x, depth)), (POINT,), {})
+        counts.append(len(trips))
+    assert counts[4] < 2 * 5**2
+    check(lambda x: inner(x, 1))
+
+
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+def test_arrays_assigned_on_a_path_and_read_behind(backend: str) -> None:
+    def f(x: Any, bound: int = 3) -> Any:
+        total = np.zeros(4)
+        kept = x
+        for k in range(18):
+            for i in range(19):
+                if i - k > bound:
+                    here = np.sin(x * i + k)
+                    kept = here if i % 2 else kept
+                    here += 0.1 * x
+                total += kept * k
+        return np.sum(total * here)
+
+    value, slope = sg.value_and_grad(f, backend=backend)(POINT)
+    np.testing.assert_allclose(value, f(POINT), rtol=1e-11)
+    np.testing.assert_allclose(slope, differences(f, POINT), rtol=1e-6)
+    with pytest.raises(UnboundLocalError):
+        sg.jit(f, backend=backend)(POINT, 30)
 
 
 def test_values_and_derivatives_of_deep_loops() -> None:

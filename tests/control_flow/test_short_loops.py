@@ -13,6 +13,7 @@ import srcgrad as sg
 from srcgrad.ir.opdef import REGISTRY
 from srcgrad.lowering import lower
 from srcgrad.testing import check_grads
+from srcgrad.tracing.conversion.loops import MOST_WRITTEN_OUT
 
 Array = Any
 
@@ -61,6 +62,53 @@ def test_three_short_loops_in_each_other(backend: str) -> None:
     np.testing.assert_allclose(slopes[0], weights @ b.T, rtol=1e-12, atol=1e-13)
     np.testing.assert_allclose(slopes[1], a.T @ weights, rtol=1e-12, atol=1e-13)
     np.testing.assert_allclose(sg.jit(product, backend=backend)(a, b), a @ b, rtol=1e-12, atol=1e-13)
+
+
+def scattered(g: Array, d: Array, weights: Array) -> Array:
+    """Loops of two trips and more in each other around products of small matrices, of which some are left out."""
+    total = np.zeros_like(g)
+    for k in range(len(g)):
+        for w in range(2):
+            for i in range(2):
+                for j in range(2):
+                    for a in range(d.shape[0]):
+                        for b in range(d.shape[1]):
+                            if k - w >= 0:
+                                left = g[k - w] @ d[a, b, i]
+                                right = d[a, b, j] * weights[w, i, j]
+                                total[k] += left @ right
+    return np.sum(total**2)
+
+
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+def test_loops_of_two_trips_in_each_other(backend: str) -> None:
+    rng = np.random.default_rng(4)
+    args = (rng.normal(size=(3, 3, 3)), rng.normal(size=(4, 3, 2, 3, 3)), rng.normal(size=(2, 2, 2)))
+    check_grads(sg.jit(scattered, backend=backend), args, order=1)
+    np.testing.assert_allclose(sg.jit(scattered, backend=backend)(*args), scattered(*args), rtol=1e-12)
+
+
+def test_loops_of_two_trips_in_each_other_are_regions_where_there_is_much() -> None:
+    rng = np.random.default_rng(4)
+    args = (rng.normal(size=(3, 3, 3)), rng.normal(size=(8, 4, 2, 3, 3)), rng.normal(size=(2, 2, 2)))
+    found = [operation.op.name for operation in traced(scattered, *args)]
+    assert found.count("for") == 5 and found.count("dot_general") == 2 * 4
+
+
+def test_a_loop_of_two_trips_is_written_out_however_long_they_are() -> None:
+    def some(x: Array) -> Array:
+        return np.sin(np.sin(np.sin(np.sin(x) * x) * x) * x) * x + 0.5
+
+    def more(x: Array) -> Array:
+        return some(some(some(some(x))))
+
+    def f(x: Array) -> Array:
+        for k in range(2):
+            x = more(more(more(more(x)))) * k
+        return x
+
+    operations = traced(f, np.linspace(0.1, 0.5, 40))
+    assert len(operations) > MOST_WRITTEN_OUT and all(found.op.name != "for" for found in operations)
 
 
 @pytest.mark.parametrize("backend", ["numpy", "llvm"])

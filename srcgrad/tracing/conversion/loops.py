@@ -312,7 +312,7 @@ def run_through(
                     much = size_of(operations[start:]) * trace.copies > MOST_WRITTEN_OUT
                     if much and trace.outermost is not None:
                         raise Much(trace.outermost)
-                    if much and rolled(items.after(1), body, state_of, appended=appended):
+                    if much and items.count != 2 and rolled(items.after(1), body, state_of, appended=appended):
                         exhaust(iterable)
                         return
                 elif settling is not None and settling.settled():
@@ -401,6 +401,8 @@ class Outermost:
             return False
         finally:
             trace.outermost = None
+        if items.count == 2:  # one more copy of a body in which no loops multiply
+            return True
         return size_of(trace.builder.operations[self.mark.operations :]) * trace.copies <= MOST_WRITTEN_OUT
 
 
@@ -491,8 +493,8 @@ def kinds_of(values: Sequence[Any]) -> list[Any]:
 
 
 def is_short(items: Items | None) -> TypeGuard[Items]:
-    """Whether a loop may be written out, and its trips after the first could be a region."""
-    return items is not None and isinstance(items.count, int) and 2 < items.count <= UNROLLED
+    """Whether a loop may be written out, and could be a region."""
+    return items is not None and isinstance(items.count, int) and 2 <= items.count <= UNROLLED
 
 
 def size_of(operations: Iterable[Operation]) -> int:

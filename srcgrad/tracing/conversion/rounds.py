@@ -19,6 +19,7 @@ from types import CodeType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from srcgrad.tracing.conversion.aliases import Leaf, Memory, array_storage
+from srcgrad.tracing.conversion.binding import is_pending
 from srcgrad.tracing.conversion.carries import Carry
 from srcgrad.tracing.conversion.marks import around
 from srcgrad.tracing.conversion.state import (
@@ -99,6 +100,10 @@ class Carried(NamedTuple):
     memory: tuple[Memory, ...]
     bare: bool
     """Whether it was a number or an array itself, not a container of some."""
+    unsure: bool
+    """Whether it was unbound before the loop on some path, or on all."""
+    maybe: bool
+    """Whether a trip may hand it on unbound."""
 
     def again(self, name: str, start: Any) -> Carry | None:
         """The same of a variable that begins as it does now, if that is possible."""
@@ -130,7 +135,12 @@ class Settled:
         cells = loop.start.cells()
         self.carried = {
             cell: Carried(
-                kinds_at(cells[cell]), tuple(carry.kinds), tuple(x.copy() for x in carry.memory), carry.tree is None
+                kinds_at(cells[cell]),
+                tuple(carry.kinds),
+                tuple(x.copy() for x in carry.memory),
+                carry.tree is None,
+                is_unsure(cells[cell]),
+                cell in loop.maybe,
             )
             for cell, carry in loop.carries.items()
         }
@@ -148,13 +158,15 @@ class Settled:
             if isinstance(start, Undefined) or start is None or may_be_none(start):
                 return False
             carry = carried.again(loop.names[cell], start)
-            if carry is None or (alike and kinds_at(start) != carried.start):
+            if carry is None or (alike and (kinds_at(start), is_unsure(start)) != (carried.start, carried.unsure)):
                 return False
             found[cell] = carry
         loop.carries.update(found)
         loop.storages += self.memory(loop)
         for cell in found:
-            loop.may_be_unbound(cell, cells[cell])
+            if not loop.may_be_unbound(cell, cells[cell]) and self.carried[cell].maybe:
+                loop.maybe.append(cell)
+        loop.sharing.note(loop.shared(loop.start))  # which the first trip would be traced for, and then once more
         return bool(loop.carries or loop.storages)
 
     def memory(self, loop: LoopRegion) -> list[Storage]:
@@ -168,6 +180,10 @@ class Settled:
                     found[storage] = None
                     break
         return list(found)
+
+
+def is_unsure(x: Any) -> bool:
+    return x is UNBOUND or is_pending(x)
 
 
 def kinds_at(x: Any) -> tuple[Kind | None, ...]:
@@ -193,7 +209,7 @@ class Beginning:
     """What one loop begins with."""
 
     def __init__(self, loop: LoopRegion, source: Place | CodeType) -> None:
-        self.carries, self.storages = list(loop.carries), list(loop.storages)
+        self.carries, self.storages, self.maybe = list(loop.carries), list(loop.storages), list(loop.maybe)
         self.source = source
 
     def needed(self, loop: LoopRegion, trip: Trip, after: Snapshot) -> bool:
@@ -207,7 +223,7 @@ class Beginning:
                 return False
             if not is_least(carry, starts[cell], ends[cell]):
                 return False
-        return True
+        return all(is_pending(starts[cell]) or is_pending(ends[cell]) for cell in self.maybe)
 
 
 def is_least(carry: Carry, start: Any, end: Any) -> bool:
