@@ -256,6 +256,8 @@ def segments_folded(ufunc: np.ufunc, rows: Any, starts: Any) -> Any:
         rows = rows[starts[0] :]
         if ufunc is np.add:
             return long_segments_added(rows, lengths)
+        if ufunc is np.multiply:
+            return long_segments_multiplied(rows, lengths)
         if ufunc in RESTARTING and rows.dtype.kind in "biuf":
             marks = np.zeros((len(rows), *(1,) * (rows.ndim - 1)), bool)
             marks[starts - starts[0]] = True
@@ -289,6 +291,20 @@ def long_segments_added(rows: Any, lengths: Any) -> Any:
         if len(ends) == len(lengths):
             return rows
         lengths = pieces
+
+
+def long_segments_multiplied(rows: Any, lengths: Any) -> Any:
+    """Products of parts of equal numbers of rows, of which the last of a segment holds ones, and then of these."""
+    while len(rows) > len(lengths):
+        width = int(np.clip(2 ** np.ceil(np.log2(len(rows) / len(lengths))), 8, SHORT))
+        pieces = -(-lengths // width)
+        begins = np.repeat(np.cumsum(lengths) - lengths, pieces) + width * ranks(pieces)
+        places = begins[:, None] + np.arange(width)
+        places[places >= np.repeat(np.cumsum(lengths), pieces)[:, None]] = len(rows)
+        ones = np.ones((1, *rows.shape[1:]), rows.dtype)
+        rows = reduce(np.multiply, np.concatenate([rows, ones])[places], True, None, {"axis": 1})
+        lengths = pieces
+    return rows
 
 
 def segments_paired(ufunc: np.ufunc, rows: Any, lengths: Any) -> Any:
