@@ -329,6 +329,8 @@ class Recorder(LinearEmitter):
     def __init__(self) -> None:
         self.builder = Builder()
         self.residuals: dict[Value, Value] = {}
+        self.fixed: set[Value] | None = None
+        """Which values of the primal part all trips of the loops around share; None for all, outside of loops."""
         self.add_op = REGISTRY["add"]
         self.neg_op = REGISTRY["neg"]
         self.select_op = REGISTRY["select"]

@@ -49,10 +49,18 @@ class Recorded:
         return Region([*(param for _, param in kept), *self.inputs], operations, values), [value for value, _ in kept]
 
 
-def record_region(outer: Builder, region: Region, perturbed: Sequence[bool]) -> Recorded:
+def record_region(
+    outer: Builder, region: Region, perturbed: Sequence[bool], s: Recorder, shared: Sequence[Value | None]
+) -> Recorded:
+    """``shared``: the values outside, of which ``s`` knows, that the parameters are whenever the region runs."""
     builder, recorder = inside(outer), Recorder()
     recorder.builder.span = outer.span
     primals = [builder.param(param.type, param.name) for param in region.params]
+    recorder.fixed = {
+        primal
+        for primal, value in zip(primals, shared, strict=True)
+        if value is not None and (s.fixed is None or value in s.fixed)
+    }
     inputs, tangents = linear_inputs(region.params, perturbed)
     results, outgoing = push_forward(builder, recorder, region, primals, tangents)
     return Recorded(builder, recorder, inputs, results, outgoing)
@@ -71,8 +79,10 @@ def record_loop(
     rest, given = loop.rest(values), list(tangents[1:] if loop.has_count else tangents)
     perturbed = [isinstance(tangent, Lin) for tangent in given]
     skipped = [False] if loop.counted else []
+    consts = loop.split(rest)[1]
+    shared = [*(None for _ in skipped), *(value if k in consts else None for k, value in enumerate(rest))]
     while True:
-        found = record_region(builder, loop.body, [*skipped, *perturbed])
+        found = record_region(builder, loop.body, [*skipped, *perturbed], s, shared)
         reached = [
             flag or isinstance(tangent, Lin)
             for flag, tangent in zip(perturbed, found.outgoing[: loop.carries], strict=False)
@@ -92,22 +102,21 @@ def record_loop(
     cut = len(results) - len(handed.plan.taped)
     results, tapes = results[:cut], results[cut:]
     count = None if loop.trips is not None else values[0] if loop.counted else results[loop.carries]
-    own = list(range(loop.carries)), loop.split(given)[1], loop.split(given)[2]
     starts = [given[k] for k in linear_carries]
-    consts = [given[k] for k in own[1] if perturbed[k]]
-    elements = [given[k] for k in own[2] if perturbed[k]]
+    linear_consts = [given[k] for k in consts if perturbed[k]]
+    elements = [given[k] for k in loop.split(given)[2] if perturbed[k]]
     plain = [*([] if count is None else [count]), *handed.consts, *handed.columns, *tapes]
     linear_attrs = {
         "trips": loop.trips,
         "carries": len(starts),
-        "consts": len(consts),
+        "consts": len(linear_consts),
         "plain_consts": len(handed.consts),
         "plain_columns": len(handed.columns) + len(tapes),
         "reverse": bool(operation.attrs.get("reverse", False)),
         "lifted": bool(operation.attrs.get("lifted", False)),
     }
     terms = [Term(builder, value) for value in plain]
-    mixed: list[LinearOperand] = [*terms, *starts, *consts, *elements]
+    mixed: list[LinearOperand] = [*terms, *starts, *linear_consts, *elements]
     outgoing = s.apply_all(REGISTRY["linear_for"], mixed, linear_attrs, (handed.plan.region, linear))
     return results, placed(loop, results, outgoing, linear_carries, live_columns)
 
@@ -168,7 +177,7 @@ class Handed:
         free = [counter, *known, *starts.values(), *(own[k] for k in columns)]
         for carry, step in inductions.items():
             derived[carry] = induction(free, counter, starts[carry], step)
-        found_plan = plan(operations, residuals, free, derived)
+        found_plan = plan(operations, residuals, free, derived, found.recorder.fixed or ())
         given = [outer[value] for value in known] + [rest[own.index(carry)] for carry in inductions]
         return cls(found_plan, given, [rest[k] for k in columns]).trimmed(len(free), len(columns))
 
@@ -232,7 +241,7 @@ def record_cond(
     """Both branches return what their linear parts need: in slots that they share where the types are equal."""
     values = [operand.value for operand in operands]
     perturbed = [isinstance(tangent, Lin) for tangent in tangents[1:]]
-    branches = [record_region(builder, region, perturbed) for region in operation.regions]
+    branches = [record_region(builder, region, perturbed, s, values[1:]) for region in operation.regions]
     count = len(operation.results)
     live = [k for k in range(count) if any(isinstance(branch.outgoing[k], Lin) for branch in branches)]
     slots: list[list[Value | None]] = []
@@ -241,7 +250,8 @@ def record_cond(
     for branch in branches:
         linear, residuals = branch.linear([branch.outgoing[k] for k in live])
         linear_parts.append(linear)
-        plans.append(plan(branch.builder.operations, residuals, branch.builder.params, {}))
+        fixed = branch.recorder.fixed or ()
+        plans.append(plan(branch.builder.operations, residuals, branch.builder.params, {}, fixed))
     packs = [Pack(dtype, [found.taped for found in plans]) for dtype in many([found.taped for found in plans])]
     for number, found in enumerate(plans):
         others = [value for value in found.taped if all(value not in pack.places[number] for pack in packs)]

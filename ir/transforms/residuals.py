@@ -7,7 +7,7 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -95,15 +95,16 @@ def emitted(builder: Builder, operations: Iterable[Operation], env: Env) -> None
 
 
 def plan(
-    operations: Sequence[Operation], residuals: Sequence[Value], free: Sequence[Value], derived: Mapping[Value, Region]
-) -> Plan:
+    operations: Sequence[Operation], residuals: Sequence[Value], free: Sequence[Value],
+    derived: Mapping[Value, Region], fixed: Container[Value],
+) -> Plan:  # fmt: skip
     """How to get the residuals from values that are ``free`` to have, and what has to be handed on.
 
-    ``derived`` gives values by regions of the free ones.
+    ``derived`` gives values by regions of the free ones. ``fixed``: free ones that all trips of all loops around share.
     """
     free_set = {*free, *derived}
     direct = [value for value in residuals if value not in free_set]
-    leaves = cheap_leaves(direct, free_set)
+    leaves = cheap_leaves(direct, free_set, fixed)
     taped = leaves if leaves != direct and bytes_of(leaves) < bytes_of(direct) else direct
     builder = Builder()
     env: Env = {value: builder.param(value.type, value.name) for value in free}
@@ -116,19 +117,29 @@ def plan(
     return Plan(list(free), taped, builder.region([look_up(env, value) for value in residuals]))
 
 
-def cheap_leaves(values: Sequence[Value], free: set[Value]) -> list[Value]:
+def cheap_leaves(values: Iterable[Value], free: set[Value], fixed: Container[Value]) -> list[Value]:
     """The values from which cheap operations compute the given ones, besides the free ones."""
     found: dict[Value, None] = {}
     met: set[Value] = set()
-    pending = list(reversed(values))
+    pending = list(reversed(list(values)))
     while pending:
         value = pending.pop()
         if isinstance(value, Literal) or value in free or value in met:
             continue
         met.add(value)
         producer = value.producer
-        if producer is not None and producer.op.name in CHEAP:
+        if producer is not None and (producer.op.name in CHEAP or is_read_again(producer, free, fixed)):
             pending.extend(reversed(producer.operands))
         else:
             found[value] = None
     return list(found)
+
+
+def is_read_again(operation: Operation, free: set[Value], fixed: Container[Value]) -> bool:
+    """Whether elements of an array are as well read again: it is there once, and they would be kept in each trip.
+
+    An array that a loop around changes would itself be kept in each of the trips of that one.
+    """
+    if operation.op.name != "gather" or operation.operands[0] not in fixed:
+        return False
+    return bytes_of(cheap_leaves(operation.operands[1:], free, fixed)) < bytes_of(operation.results)
