@@ -50,6 +50,7 @@ from srcgrad.ways import (
     Failed,
     Retrace,
     Together,
+    Unsupported,
     Verdict,
     Way,
     function_of,
@@ -287,8 +288,12 @@ class Transformed(VectorCalled, Building):  # type: ignore[misc]
                     known = as_unsupported(error)
                     if known is None or way.converted or not is_user_function(function_of(self.f)):
                         raise
-                    unsupported = known  # converted, the function may do without what is not supported
+                    PROGRAMS.put(key, Unsupported(copy.copy(known)))
+                    unsupported = known
                     continue
+            if isinstance(program, Unsupported):
+                unsupported = program.error()
+                continue
             if isinstance(program, Failed):
                 failures.append(program)
                 continue
@@ -354,7 +359,7 @@ class Transformed(VectorCalled, Building):  # type: ignore[misc]
         key = plain_key(self.backend, args)
         if key is None or len(verdicts) < len(CONVERTED_FIRST) or not JAX_TYPES.isdisjoint(map(type, args)):
             return False
-        if not all(isinstance(PROGRAMS.get(verdict.key), Failed) for verdict in verdicts):
+        if not all(isinstance(PROGRAMS.get(verdict.key), (Failed, Unsupported)) for verdict in verdicts):
             return False
         if run is not None:
             if len(self.fast) >= FAST_ENTRIES:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import types
 from collections.abc import Hashable, Sequence
@@ -36,6 +37,18 @@ class Failed(NamedTuple):
     """Whether what was met has no rule on any path: other errors may be raised on a path that no call takes."""
     unwatched: bool = False
     """Whether the function reads what cannot be watched, so that it was not traced."""
+
+
+class Unsupported(NamedTuple):
+    """The verdict that the function as it is meets what has no rule: converted, it may do without."""
+
+    met: UnsupportedError
+
+    def error(self) -> UnsupportedError:
+        """What is raised if no other way does: a new one each time, which takes the lines of its own call."""
+        found = copy.copy(self.met)
+        found.context = []
+        return found
 
 
 class Way(NamedTuple):

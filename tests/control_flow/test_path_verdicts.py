@@ -1,0 +1,51 @@
+"""What is remembered of the ways in which a function with paths was traced in vain."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import srcgrad as sg
+from srcgrad.building import Building
+from srcgrad.errors import UnsupportedError
+
+ENDS = np.array([[0, 1], [1, 2], [2, 3], [3, 1]])
+
+
+def assembled(k: Any) -> Any:
+    matrix = np.zeros((4, 4))
+    np.add.at(matrix, (ENDS[:, :1], ENDS[:, 1:]), k[:, None])  # which only converted code may do
+    load = np.bincount(ENDS.ravel(), np.repeat(k, 2))  # which asks for a size
+    return np.sum(matrix**2) + load @ load
+
+
+@pytest.mark.filterwarnings("error::srcgrad.RetraceWarning")
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+def test_what_has_no_rule_as_it_is_is_not_traced_again_where_it_has_paths(
+    backend: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each call made both traces of the function as it is again, 15 ms, before it looked for a path."""
+    slope, k = sg.value_and_grad(assembled, backend=backend), np.array([1.0, 2.0, -0.5, 3.0])
+    slope(k)
+    monkeypatch.setattr(Building, "trace", None)
+    for x in (k, -k, np.arange(4.0)):
+        for found in (slope, sg.value_and_grad(assembled, backend=backend)):
+            value, gradient = found(x)
+            np.testing.assert_allclose(value, assembled(x))
+            apart = [(assembled(x + e) - assembled(x - e)) / 2 for e in np.eye(4)]
+            np.testing.assert_allclose(gradient, apart, rtol=1e-12)
+
+
+def test_an_error_that_is_remembered_is_raised_anew() -> None:
+    def days(x: Any) -> Any:
+        return np.busday_count(x, x)
+
+    found = []
+    for _ in range(3):
+        with pytest.raises(UnsupportedError, match="no derivative rule") as raised:
+            sg.grad(days)(np.ones(2))
+        found.append(raised.value)
+    assert found[0] is not found[1] is not found[2]
+    assert {str(error) for error in found} == {str(found[0])}
