@@ -97,7 +97,7 @@ def while_(
             return
         if trips == 1 and plain and rolled_lengths(test, body, before, get, put, names, visible):
             return
-        if clock is not None and trips in (1, FEW, UNROLLED) and clock.rolled(trips):
+        if clock is not None and trips in (1, FEW, UNROLLED) and (clock.rolled(trips) or clock.is_region(trips)):
             return
         body()
 
@@ -130,6 +130,22 @@ class Timed:
         if not rolled(Items(clock.trips, lambda k: None), lambda _: self.body(), self.state_of, "while"):
             return False
         self.put(tuple(clock.end.get(place, x) for place, x in enumerate(self.get())))
+        return True
+
+    def is_region(self, trips: int) -> bool:
+        """After so many trips, with much written out and no clock, try to leave it to the program when to end."""
+        trace = current_trace()
+        written = size_of(trace.builder.operations[self.first :]) * trace.copies
+        if trips < FEW or written <= MOST_WRITTEN_OUT or not self.moved():
+            return False
+        mark = Mark(trace)
+        try:
+            while_region(self.test, lambda _: self.body(), self.state_of(), False, "while")
+        except MustRetrace:
+            raise
+        except FAILURES:
+            mark.back()
+            return False
         return True
 
     def moved(self) -> bool:
