@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from srcgrad.boundary import AS_A_KEY
 from srcgrad.ir.types import BOOL
 from srcgrad.tracing.conversion.binding import flag_of
 from srcgrad.tracing.conversion.branches import and_, not_, or_
@@ -19,6 +20,12 @@ from srcgrad.tracing.unasked import attribute
 
 CACHED: Final = range(-5, 257)
 """The integers of which Python has one object each."""
+TABLES: Final[tuple[type, ...]] = (set, frozenset, dict, type({}.keys()))
+NUMBERS: Final = (int, float, complex, np.number, np.bool_)
+NO_NUMBERS: Final = (str, bytes, tuple, frozenset, type(None))
+"""Keys that no number is equal to."""
+FEW_KEYS: Final = 4
+"""So many keys are compared one by one."""
 
 
 # --- identity -----------------------------------------------------------------------------
@@ -156,7 +163,36 @@ def contains(container: Any, item: Any) -> Any:
         for other in container:
             found = or_(found, functools.partial(same_item, item, other))
         return found
+    if isinstance(container, TABLES) and isinstance(item, Tracer) and item.scalar:
+        return is_key(list(container), item)
+    if type(container) is range and isinstance(item, Tracer) and item.scalar:
+        return in_range(container, item)
     return item in container
+
+
+def in_range(numbers: range, item: Tracer) -> Any:
+    """Whether a number is one of those of a range."""
+    if not numbers:
+        return False
+    least, most = sorted((numbers[0], numbers[-1]))
+    inside = and_(least <= item, lambda: item <= most)
+    if abs(numbers.step) == 1 and item.dtype.kind in "biu":
+        return inside
+    return and_(inside, lambda: (item - least) % abs(numbers.step) == 0)
+
+
+def is_key(keys: list[Any], item: Tracer) -> Any:
+    """Whether a number is one of the keys of a set or dict: of those that Python would find, which are equal to it."""
+    if not all(isinstance(key, (*NUMBERS, *NO_NUMBERS)) for key in keys):
+        raise Refused(AS_A_KEY)  # they may have an equality of their own
+    numbers = [key for key in keys if isinstance(key, NUMBERS)]
+    kinds = {kind_of(number) for number in numbers}
+    if len(numbers) > FEW_KEYS and len(kinds) == 1 and None not in kinds:
+        return np.any(np.array(numbers) == item)
+    found: Any = False
+    for number in numbers:
+        found = or_(found, functools.partial(same_item, item, number))
+    return found
 
 
 def same_item(item: Any, other: Any) -> Any:
