@@ -260,7 +260,7 @@ def parts_of_axes(x: Any) -> Any:
     return np.sum(a) + np.sum(y)
 
 
-@converted("`and`, `or`, `not`, chained comparisons, `in`")
+@converted("`and`, `or`, `not`, chained comparisons, `in` a list, tuple, range, set or dict")
 def logic(x: Any) -> Any:
     y = x[0] if 0 < x[0] < 1 and not x[1] > 0 else x[1]
     k = np.argmax(x)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, Final
 
 import numpy as np
@@ -20,7 +20,7 @@ from srcgrad.tracing.unasked import attribute
 
 CACHED: Final = range(-5, 257)
 """The integers of which Python has one object each."""
-TABLES: Final[tuple[type, ...]] = (set, frozenset, dict, type({}.keys()))
+TABLES: Final[tuple[type[Collection[Any]], ...]] = (set, frozenset, dict, type({}.keys()))
 NUMBERS: Final = (int, float, complex, np.number, np.bool_)
 NO_NUMBERS: Final = (str, bytes, tuple, frozenset, type(None))
 """Keys that no number is equal to."""
