@@ -93,7 +93,7 @@ def generators(x: Any) -> Any:
     return total + list(v * v for v in x)[1] + tuple(v + 1 for v in x)[-1] * sorted(-v for v in x)[2]  # noqa: C400
 
 
-@converted("short loops in each other")
+@converted("short loops in each other, also over lists of numbers or of tuples of them")
 def short_loops(x: Any) -> Any:
     total = 0.0
     for i in range(10):

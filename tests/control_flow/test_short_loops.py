@@ -359,3 +359,45 @@ def test_a_first_trip_that_is_made_once_more() -> None:
     np.testing.assert_allclose(value, f(x), rtol=1e-12)
     differences = [(f(x + 1e-6 * d) - f(x - 1e-6 * d)) / 2e-6 for d in np.eye(9)]
     np.testing.assert_allclose(slope, differences, rtol=1e-6, atol=1e-4)
+
+
+def overlaps(x: Array) -> Array:
+    """Integrals of contracted Gaussians: loops over short lists of tuples in each other."""
+    places = [0.0, x[0]]
+    gaussians = [(0.17, 0.44), (0.62, 0.54), (3.4, 0.15)]
+    basis = [[(a, c * a**0.75, p) for a, c in gaussians] for p in places]
+    total = np.zeros((2, 2))
+    for i in range(2):
+        for j in range(2):
+            for a, ca, p in basis[i]:
+                for b, cb, q in basis[j]:
+                    for scale in [0.5, 1.0, x[1]]:
+                        m = a * b / (a + b)
+                        total[i, j] += ca * cb * np.exp(-m * scale * (p - q) ** 2) / (a + b) * (1.0 + np.tanh(m * p))
+    return np.sum(total**2)
+
+
+def powers(x: Array) -> Array:
+    """The numbers of short lists are sizes and exponents here, so that there is no region."""
+    total = 0.0
+    for n in [2, 3, 5]:
+        for k in (1, 2, 4):
+            for m in [1, 2, 3]:
+                part = np.ones(n) * x[0] ** k
+                for _ in range(3):
+                    part = np.sin(part) * x[1] + np.cos(part * m) * x[2] + np.concatenate([part[1:], part[:1]])
+                total += np.sum(part)
+    return total
+
+
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+@pytest.mark.parametrize(("f", "most"), [(overlaps, 700), (powers, 10_000)])
+def test_loops_over_short_lists_in_each_other(f: Callable[..., Any], most: int, backend: str) -> None:
+    """They were all written out, however much that was: 30 s for the integrals of a molecule of two atoms."""
+    x = np.array([1.4, 0.7, 0.3])
+    assert len(traced(f, x)) < most
+    for point in (x, x + 0.2):
+        value, slope = sg.value_and_grad(f, backend=backend)(point)
+        np.testing.assert_allclose(value, f(point), rtol=1e-12)
+        differences = [(f(point + 1e-6 * d) - f(point - 1e-6 * d)) / 2e-6 for d in np.eye(3)]
+        np.testing.assert_allclose(slope, differences, rtol=1e-6, atol=1e-6)

@@ -19,6 +19,8 @@ from srcgrad.tracing.rows import source_of
 from srcgrad.tracing.trace import Refused, current_trace
 from srcgrad.tracing.tracer import Deferring, Tracer, as_tracer, from_value
 
+PAIR: Final = 2
+"""So many items are always written out."""
 VIEWS: Final[tuple[type, ...]] = (type({}.keys()), type({}.values()), type({}.items()))
 
 
@@ -59,7 +61,7 @@ def items_of(thing: Any) -> Items | None:
             Items(len(thing), lambda k: constant_item(thing, k)) if thing.ndim and thing.dtype.kind in "biufc" else None
         )
     if type(thing) in (list, tuple):
-        return listed_items(thing) if len(thing) > UNROLLED else None
+        return listed_items(thing) if len(thing) > PAIR else None
     if type(thing) in (dict, *VIEWS):
         view = thing.keys() if type(thing) is dict else thing
         return viewed_items(view) if len(view) > UNROLLED else None
