@@ -26,8 +26,10 @@ if TYPE_CHECKING:
 
 LARGEST = 4096
 """The most elements of an array (a boolean mask) that is compared as a whole."""
-MOST_GUARDS = 64
+MOST_GUARDS = 256
 """The most questions of one path: code that asks more often is traced again at each call."""
+MANY: Final = 64
+"""After so many questions whole arrays of integers are asked for, whatever is asked of them."""
 LARGEST_INPUT: Final = 65536
 """The most elements of an array of integers or truth values among the inputs that is asked for as a whole."""
 FEW: Final = 8
@@ -96,7 +98,7 @@ class Guide:
         source = self.element_of(root, value)
         if source is not None:
             self.elements[source] += value.type.size
-        if len(self.guards) >= MOST_GUARDS:
+        if len(self.guards) >= MANY:
             wanted = self.open(root, value)
         else:
             wanted = [] if source is None or self.elements[source] <= FEW else [source]

@@ -49,3 +49,36 @@ def test_an_error_that_is_remembered_is_raised_anew() -> None:
         found.append(raised.value)
     assert found[0] is not found[1] is not found[2]
     assert {str(error) for error in found} == {str(found[0])}
+
+
+TIMES = np.round(np.random.default_rng(3).exponential(2.0, 40), 1)
+SEEN = np.random.default_rng(4).uniform(size=40) < 0.7
+
+
+def survival(w: Any) -> Any:
+    """The area under a product of Kaplan and Meier: the groups of equal times are asked for one by one."""
+    order = np.argsort(TIMES, kind="stable")
+    left, area, before, i = 1.0, 0.0, 0.0, 0
+    while i < len(order):
+        t = TIMES[order[i]]
+        area += left * (t - before)
+        at_risk, dead = w[order[i:]].sum(), 0.0
+        while i < len(order) and TIMES[order[i]] == t:
+            if SEEN[order[i]]:
+                dead += w[order[i]]
+            i += 1
+        left, before = left * (1 - dead / at_risk), t
+    return area
+
+
+@pytest.mark.filterwarnings("error::srcgrad.RetraceWarning")
+def test_a_path_of_a_hundred_questions_is_one_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From 64 questions on each call was traced again, which took a hundred times as long as the program."""
+    slope, w = sg.value_and_grad(survival), np.linspace(0.5, 2.0, 40)
+    slope(w)
+    monkeypatch.setattr(Building, "trace", None)
+    for x in (w, w[::-1].copy()):
+        value, gradient = slope(x)
+        np.testing.assert_allclose(value, survival(x), rtol=1e-12)
+        apart = [(survival(x + 1e-5 * e) - survival(x - 1e-5 * e)) / 2e-5 for e in np.eye(40)]
+        np.testing.assert_allclose(gradient, apart, rtol=1e-6, atol=1e-8)
