@@ -486,7 +486,10 @@ class ObjectAnalysis(Analysis):
     def check_stored(self, index: int, scope: Scope, step: Step) -> None:
         """A trace assigns attributes of copies of objects; of a class it is found out (`rebuild.watch`)."""
         kind, name, *path = step.base
-        value, _ = self._find(index, scope, Step(kind, name, step.line))
+        read = Step(kind, name, step.line)
+        value, _ = self._find(index, scope, read)
+        if kind == "free" and scope.owner(name) is not None and scope.alias(read) is None:
+            return  # as a local variable of the function around it
         for part in path:
             value = attribute(value, part)
         if self.node_kind(value) not in ("object", "class") or not self.is_converted(self.objects[index]):
