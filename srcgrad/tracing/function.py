@@ -29,6 +29,7 @@ from srcgrad.tracing.jax_arrays import JAX_TYPES, is_jax_array
 from srcgrad.tracing.journals import JOURNALS, Journal
 from srcgrad.tracing.layout import Strides, strides_of
 from srcgrad.tracing.pytree import TreeDef, flatten
+from srcgrad.tracing.room import room
 from srcgrad.tracing.trace import ASK, CURRENT, STORES, NeedsConcrete, Refused, Trace, Unread, tracing
 from srcgrad.tracing.tracer import Deferring, Tracer, from_value
 from srcgrad.tracing.unasked import attribute
@@ -293,7 +294,8 @@ def call_user(call: Callable[[list[Any]], Any], given: list[Any], trace: Trace) 
         Unread: it read an attribute that is not watched.
     """
     try:
-        output = call(given)
+        with room():
+            output = call(given)
     except (NeedsConcrete, Unread):
         if trace.unread is not None:
             raise trace.unread from None

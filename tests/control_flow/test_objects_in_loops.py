@@ -244,6 +244,32 @@ def in_an_array_of_objects(x: Any) -> Any:
     return p.x * len(held[0].tag)
 
 
+class Link:
+    def __init__(self, value: Any, after: Link | None, name: str = "") -> None:
+        self.value, self.after, self.name = value, after, name
+
+
+def linked(x: Any) -> Any:
+    head = None
+    for k in range(40):
+        head = Link(np.sin(x * k), head)
+    total = 0.0
+    while head is not None:
+        total = head.value + 0.7 * total
+        head = head.after
+    return total
+
+
+def linked_in_tuples(x: Any) -> Any:
+    head = Link(x, None)
+    for k in range(40):
+        rest = (head, k)
+        head = Link(0.5 * x * rest[0].value + k, rest[0], str(k))
+    return head.value * len(head.after.name) if head.after is not None else x
+
+
+LINKED = (linked, linked_in_tuples)
+
 OTHERS = (
     held_by_another_name_and_changed, appended, compared_by_identity, in_itself, gets_an_attribute,
     changed_behind_the_loop, the_first_changed, in_an_array_of_objects,
@@ -252,7 +278,7 @@ OTHERS = (
 
 @pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
 @pytest.mark.parametrize("backend", ["numpy", "llvm"])
-@pytest.mark.parametrize("function", (*ONE_REGION, *WITH_ENDS, *OTHERS))
+@pytest.mark.parametrize("function", (*ONE_REGION, *WITH_ENDS, *LINKED, *OTHERS))
 def test_values_and_derivatives_are_those_of_python(function: Function, backend: str) -> None:
     for x in (0.3, 0.9):
         np.testing.assert_allclose(sg.jit(function, backend=backend)(x), function(x), rtol=1e-11)
@@ -273,3 +299,11 @@ def test_the_loop_is_one_region(function: Function) -> None:
 def test_a_loop_with_a_traced_end_is_one_program(function: Function) -> None:
     sg.jit(function, strict=True)(0.3)
     assert sg.explain(function)(0.3)["how it runs"].startswith("One program")
+
+
+@pytest.mark.parametrize("function", LINKED)
+def test_objects_that_hold_the_one_before_are_written_out(function: Function) -> None:
+    sg.jit(function, strict=True)(0.3)
+    said = sg.explain(function)(0.3)["how it runs"]
+    assert said.startswith("One program")
+    assert "unrolled" in said

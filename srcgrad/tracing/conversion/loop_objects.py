@@ -47,6 +47,24 @@ def lose_shared(loop: LoopRegion, after: Snapshot) -> bool:
     return found
 
 
+def require_unread(loop: LoopRegion, trip: Trip, after: Snapshot) -> None:
+    """Refuse a loop of known trips that keeps what a variable had before, which nothing is known of: a linked list.
+
+    Raises:
+        Refused: ``node = Node(x, node)``.
+    """
+    if not loop.lost or loop.trips is None:
+        return
+    cells, ends = trip.seeded.cells(), after.cells()
+    unknown = {id(cells[cell]): loop.names[cell] for cell in loop.lost}
+    moved = [x for cell, x in enumerate(ends) if x is not cells[cell]]
+    for container in reachable(moved):
+        moved += contents(container)[1]
+    for x in moved:
+        if id(x) in unknown:
+            raise Refused(f"{shown(unknown[id(x)])} is kept by the next trip of a {loop.label}")
+
+
 Held = list[tuple[Any, tuple[Any, list[Any]]]]
 """Lists, dicts and attributes of objects, with what they held at one moment."""
 

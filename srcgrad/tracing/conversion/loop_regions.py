@@ -32,6 +32,7 @@ from srcgrad.tracing.conversion.loop_objects import (
     hands_on_one_for_several,
     lose_shared,
     require_given_up,
+    require_unread,
     watch,
 )
 from srcgrad.tracing.conversion.marks import around
@@ -177,6 +178,7 @@ class LoopRegion:
                     trace.needed = needed
                 continue
             if not wider and not early:
+                require_unread(self, trip, after)
                 self.apart = not hands_on_one_for_several(self, trip, after)
                 return asked, trip, after
             trip.end()
