@@ -118,6 +118,20 @@ class Pending(NamedTuple):
     """Whether it is None elsewhere, and not unbound."""
 
 
+class Use:
+    """Whether anything has read or changed a copy that stands for one of several objects."""
+
+    def __init__(self, sources: Sequence[Any], before: Sequence[Use]) -> None:
+        """``sources``: the several, which are held by this; ``before``: of the copies among them."""
+        self.sources, self.before, self.happened = sources, before, False
+
+    def note(self) -> None:
+        if not self.happened:
+            self.happened = True
+            for use in self.before:
+                use.note()
+
+
 class Noted(NamedTuple):
     """What memory was at one moment."""
 
@@ -302,7 +316,7 @@ class Trace:
         """What was noted of variables to be restored: no reference of the program's own."""
         self.states: weakref.WeakSet[Any] = weakref.WeakSet() if parent is None else parent.states
         """What the blocks in progress may change: no references of the program's own either."""
-        self.chosen: list[tuple[Any, Any, str]] = []
+        self.chosen: list[tuple[Any, Any, str, Use | None]] = []
         """Objects of which a variable holds one or another, what they held then, and the variable."""
         self.tables: list[Any] = []
         """The tables of what a loop writes, which hold memory besides the program's own objects."""

@@ -13,6 +13,8 @@ from typing import Any
 __all__ = ["attribute", "is_among"]
 
 _STANDARD = types.WrapperDescriptorType
+STANDS = "__srcgrad_use__"
+"""In the class of a copy that stands for one of several objects: how it notes that it is read, which this is not."""
 
 
 def attribute(thing: Any, name: str, default: Any = None) -> Any:
@@ -23,6 +25,8 @@ def attribute(thing: Any, name: str, default: Any = None) -> Any:
     >>> attribute(Settings(), "__self__") is None, attribute([].append, "__self__")
     (True, [])
     """
+    if STANDS in type(thing).__dict__:
+        return plain(thing, name, default)
     for base in type(thing).__mro__:
         names = base.__dict__
         if "__getattr__" in names or type(names.get("__getattribute__", object.__getattribute__)) is not _STANDARD:
@@ -30,6 +34,13 @@ def attribute(thing: Any, name: str, default: Any = None) -> Any:
     try:
         return getattr(thing, name, default)
     except Exception:  # of a property
+        return default
+
+
+def plain(thing: Any, name: str, default: Any) -> Any:
+    try:
+        return object.__getattribute__(thing, name)
+    except AttributeError:
         return default
 
 

@@ -102,13 +102,13 @@ class Node:
 
 
 @several(
-    "an object of a plain class that is one of several which the function holds in another way",
-    "is another Node depending on a traced condition",
+    "an object of a plain class that is one of several which the function holds in another way, and is asked which",
+    "is one object or another, depending on a traced condition, and compared by what it is",
 )
 def one_of_several(x: Any) -> Any:
-    one, other = Node(x[0]), Node(x[1])
-    best = one if x[0] > 0 else other
-    return best.value * one.value * x[2]
+    nodes = [Node(x[0]), Node(x[1])]
+    best = nodes[0] if x[0] > 0 else nodes[1]
+    return best.value * x[2] + nodes.index(best)
 
 
 @several(

@@ -12,6 +12,7 @@ from srcgrad.boundary import AS_A_KEY
 from srcgrad.ir.types import BOOL
 from srcgrad.tracing.conversion.binding import flag_of
 from srcgrad.tracing.conversion.branches import and_, not_, or_
+from srcgrad.tracing.conversion.classes import original
 from srcgrad.tracing.conversion.operands import binary
 from srcgrad.tracing.conversion.state import kind_of, may_be_none, require_defined, shown, unknown
 from srcgrad.tracing.trace import CURRENT, Refused
@@ -43,7 +44,7 @@ def is_(one: Any, other: Any) -> Any:
         return same_object(one, other)
     if isinstance(other, Tracer):
         return same_object(other, one)
-    if one is not None and type(one) is type(other):
+    if one is not None and original(type(one)) is original(type(other)):
         require_own(one)
         require_own(other)
     return False
@@ -92,7 +93,7 @@ def require_own(x: Any) -> None:
     while trace is not None and trace.region and trace.parent is not None:
         trace = trace.parent
     attributes = attribute(x, "__dict__")
-    for container, _, name in trace.chosen if trace is not None else ():
+    for container, _, name, _ in trace.chosen if trace is not None else ():
         if container is x or (attributes is not None and container is attributes):
             raise undecided(shown(name))
 

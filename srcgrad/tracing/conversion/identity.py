@@ -12,7 +12,7 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from srcgrad.tracing.conversion.state import Slots, State, Undefined, contents, reachable, shown, slots_of
-from srcgrad.tracing.trace import Refused, Trace, current_trace
+from srcgrad.tracing.trace import Refused, Trace, Use, current_trace
 from srcgrad.tracing.unasked import attribute
 
 HINT: Final = "make a copy where it is chosen: list(x), dict(x), copy.copy(x)"
@@ -136,7 +136,7 @@ def shared_among(
     So is one that may be another one, by a traced condition. ``kept``: what is the same in each trip.
     """
     known = {id(x.holder if isinstance(x, Slots) else x): place for place, x in enumerate(others)}
-    chosen = {id(x.holder if isinstance(x, Slots) else x) for x, _, _ in outermost(current_trace()).chosen}
+    chosen = {id(x.holder if isinstance(x, Slots) else x) for x, *_ in outermost(current_trace()).chosen}
     holder: list[Any] = []
     counts: list[int] = []
     for name, value in values:
@@ -164,20 +164,25 @@ def held(holder: list[Any], k: int) -> int:
 def note_choices(choices: list[Choice], state: State) -> None:
     """From now on watch the objects of which the program holds more than the copy that stands for them.
 
-    Of objects of the user's classes there is no copy then: they may be compared by what they are.
+    Of objects of the user's classes there may be no copy then: they may be compared by what they are.
     """
+    from srcgrad.tracing.conversion.standing import stands_for  # which needs this module
+
     while choices:
         name, result, sources, kept = choices.pop()
         if kept is not None:
-            if anything_kept_elsewhere(sources, kept):
+            if anything_kept_elsewhere(sources, kept) and not stands_for(name, result, sources, kept):
                 lose(name, result, state)
         elif kept_elsewhere(sources):
             watch_changes(reachable([result, *sources]), name)
 
 
-def watch_changes(containers: Iterable[Any], name: str) -> None:
-    """Refuse the function if one of these holds something else at its end. ``name``: of a variable for one of them."""
-    outermost(current_trace()).chosen += [(x, contents(x), name) for x in containers]
+def watch_changes(containers: Iterable[Any], name: str, use: Use | None = None) -> None:
+    """Refuse the function if one of these holds something else at its end. ``name``: of a variable for one of them.
+
+    ``use``: whether what stands for them has been read, without which it does not matter.
+    """
+    outermost(current_trace()).chosen += [(x, contents(x), name, use) for x in containers]
 
 
 def outermost(trace: Trace) -> Trace:
@@ -206,7 +211,9 @@ def require_unchanged_choices(trace: Trace) -> None:
     Raises:
         Refused: it does; the trace has changed a copy.
     """
-    for container, (structure, values), name in trace.chosen:
+    for container, (structure, values), name, use in trace.chosen:
+        if use is not None and not use.happened:
+            continue
         now, held = contents(container)
         if now != structure or any(one is not other for one, other in zip(held, values, strict=True)):
             raise changed(name)

@@ -6,7 +6,7 @@ import functools
 import types
 import weakref
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 
@@ -196,8 +196,10 @@ def slots_of(cls: type) -> list[str]:
     return found
 
 
-def reachable(values: Sequence[Any]) -> list[Any]:
+def reachable(values: Sequence[Any], kept: Container[int] = ()) -> list[Any]:
     """The lists, dicts, sets, attributes of objects and variables of closures that values lead to, each once.
+
+    ``kept``: what is not looked into.
 
     Raises:
         Refused: an iterator is among them, whose place nobody can restore.
@@ -210,6 +212,8 @@ def reachable(values: Sequence[Any]) -> list[Any]:
         if isinstance(value, (Tracer, np.ndarray, np.generic, str, int, float, complex, bytes)) or value is None:
             continue
         if isinstance(value, (type, types.ModuleType, Undefined, Marker)) or id(value) in seen or is_logger(value):
+            continue
+        if id(value) in kept:
             continue
         seen.add(id(value))
         if isinstance(value, types.FunctionType):

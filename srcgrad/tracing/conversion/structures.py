@@ -10,6 +10,7 @@ from collections.abc import Container, Iterator, Sequence
 from typing import Any, Final
 
 from srcgrad.tracing.conversion.objects import Attributes, attributes_of
+from srcgrad.tracing.conversion.standing import note_read
 from srcgrad.tracing.conversion.state import Marker, Undefined, kind_beneath, same_handle, tree_of
 from srcgrad.tracing.pytree import TreeDef, flatten, register_pytree_node
 from srcgrad.tracing.tracer import Tracer
@@ -66,6 +67,7 @@ def parts_of(x: Any, leaves: list[Any], around: tuple[int, ...], same: Container
         return grafted(tree, iter([parts_of(part, leaves, around, same) for part in parts]))
     attributes = None if id(x) in around or (around and id(x) in same) else attributes_of(x)
     if attributes is not None:
+        note_read(x)
         start = len(leaves)
         children = tuple([parts_of(value, leaves, (*around, id(x)), same) for value in attributes.values()])
         named = attributes.cls, tuple(attributes.own), tuple(attributes.slots)
