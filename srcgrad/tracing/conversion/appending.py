@@ -7,6 +7,8 @@ list that is found to grow, ``log["x"].append(h)``, holds a `Guard` meanwhile. W
 
 from __future__ import annotations
 
+import enum
+import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -17,8 +19,10 @@ from srcgrad.tracing.conversion.classes import rebuilt
 from srcgrad.tracing.conversion.entries import Entries, only_filled, pairs_of
 from srcgrad.tracing.conversion.guarded import guard, require_guard
 from srcgrad.tracing.conversion.identity import containers_kept_elsewhere, held
+from srcgrad.tracing.conversion.objects import attributes_of
 from srcgrad.tracing.conversion.places import by_trip, of_index
-from srcgrad.tracing.conversion.state import Kind, State, Undefined, kind_of, tree_of
+from srcgrad.tracing.conversion.state import Kind, State, Undefined, kind_of
+from srcgrad.tracing.conversion.structures import constants_in, structure_of
 from srcgrad.tracing.pytree import TreeDef
 from srcgrad.tracing.rows import row, source_of
 from srcgrad.tracing.trace import Refused, Storage, Trace, current_trace
@@ -29,6 +33,8 @@ MOST: Final = 16
 """Of so many arrays and numbers a trip may append at most: each is a column."""
 
 
+CONSTANT: Final = (str, bytes, type, enum.Enum, types.FunctionType)
+"""What the objects of all trips may have in common: a trip cannot make one of its numbers, but for functions inside."""
 HELD: Final = "an array that is appended to a list in a loop is held in another way too"
 
 
@@ -65,7 +71,10 @@ def item_of(x: Any) -> Item:
     source = source_of(x) if type(x) is list else None
     if source is not None:
         return Item(None, [source], [kind_of(source)], kind_of(x[0]))
-    leaves, tree = tree_of(x)
+    leaves, tree = structure_of(x)
+    for constant in constants_in(tree):
+        if not isinstance(constant, CONSTANT) or getattr(constant, "__closure__", None) is not None:
+            raise Refused(f"a {type(constant).__name__} is appended to a list in a loop")
     kinds = [kind_of(leaf) if isinstance(leaf, Tracer) else None for leaf in leaves]
     for leaf, kind in zip(leaves, kinds, strict=True):
         if kind is None and not isinstance(leaf, (bool, int, float, complex, str, type(None))):
@@ -156,13 +165,13 @@ class Appending:
         """
         self.named = {}
         variables = list(state.get())
-        for cell in [cell for cell, x in enumerate(variables) if type(x) is list]:
+        for cell in [cell for cell, x in enumerate(variables) if type(x) is list or attributes_of(x) is not None]:
             for which, (x, count, guarded) in enumerate(zip(self.lists, self.start, self.guarded, strict=True)):
                 places = [k for k in range(count, len(x)) if x[k] is variables[cell]]
                 if len(places) == 1 and not guarded and not any(site.which == which for site in self.sites):
                     self.named[cell] = which, places[0] - len(x)
         for cell in self.named:
-            variables[cell] = Undefined(state.names[cell], "is a list that the trip before has appended to another one")
+            variables[cell] = Undefined(state.names[cell], "is what the trip before has appended to a list")
         if self.named:
             state.put(tuple(variables))
 

@@ -14,6 +14,7 @@ from srcgrad.tracing.conversion.binding import flag_of
 from srcgrad.tracing.conversion.branches import and_, not_, or_
 from srcgrad.tracing.conversion.classes import original
 from srcgrad.tracing.conversion.operands import binary
+from srcgrad.tracing.conversion.standing import ITEM, use_of
 from srcgrad.tracing.conversion.state import kind_of, may_be_none, require_defined, shown, unknown
 from srcgrad.tracing.trace import CURRENT, Refused
 from srcgrad.tracing.tracer import Tracer, from_value
@@ -93,6 +94,8 @@ def require_own(x: Any) -> None:
     while trace is not None and trace.region and trace.parent is not None:
         trace = trace.parent
     attributes = attribute(x, "__dict__")
+    if use_of(x) is ITEM:
+        raise undecided("an item of a list that a loop runs over")
     for container, _, name, _ in trace.chosen if trace is not None else ():
         if container is x or (attributes is not None and container is attributes):
             raise undecided(shown(name))

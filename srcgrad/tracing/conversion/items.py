@@ -120,8 +120,11 @@ def frozen(tree: TreeDef | None) -> bool:
     return issubclass(tree.kind, tuple) and all(map(frozen, tree.children))
 
 
-def column_of(leaves: list[Any]) -> Callable[[Any], Any] | None:
-    """Numbers or arrays of one kind by their place; None where they have none, or are arrays that may be changed."""
+def column_of(leaves: list[Any], stacking: bool = True) -> Callable[[Any], Any] | None:
+    """Numbers or arrays of one kind by their place; None where they have none, or are arrays that may be changed.
+
+    ``stacking``: whether traced numbers that are no rows of an array may be made one.
+    """
     source = source_of(leaves)
     if source is not None:
         scalar, weak = leaves[0].scalar, leaves[0].weak
@@ -132,7 +135,7 @@ def column_of(leaves: list[Any]) -> Callable[[Any], Any] | None:
         return None
     if not any(isinstance(leaf, Tracer) for leaf in leaves):
         return constant_column(leaves, kind)
-    if not kind.scalar:
+    if not (kind.scalar and stacking):
         return None
     stacked: Any = np.stack([as_tracer(leaf) for leaf in leaves])
     return lambda k: from_value(stacked[k].read(), True, kind.weak)

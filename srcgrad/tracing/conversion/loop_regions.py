@@ -39,6 +39,7 @@ from srcgrad.tracing.conversion.marks import around
 from srcgrad.tracing.conversion.moving import Moving, take_up
 from srcgrad.tracing.conversion.placed import Placed
 from srcgrad.tracing.conversion.rounds import Beginning, Place, Scope, begin, keep, scope_of
+from srcgrad.tracing.conversion.standing import ITEM, use_of
 from srcgrad.tracing.conversion.state import (
     UNBOUND,
     UNSET,
@@ -297,6 +298,8 @@ class LoopRegion:
     def taken_up(self, cell: int, one: Any, other: Any) -> bool:
         """Carry a variable that a trip rebinds."""
         name = self.names[cell]
+        if use_of(other) is ITEM:
+            return False if isinstance(one, Marker) else self.lose(cell, other)
         if one is None or other is None or may_be_none(one) or may_be_none(other):
             kinds = [kind_beneath(x) for x in (one, other) if x is not None]
             if None not in kinds:

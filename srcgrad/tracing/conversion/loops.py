@@ -21,6 +21,7 @@ from srcgrad.tracing.conversion.entries import only_filled
 from srcgrad.tracing.conversion.filled import require_fixed
 from srcgrad.tracing.conversion.items import Items, index_of, items_of
 from srcgrad.tracing.conversion.lengths import Shapes, items_of_lengths, require_length, shapes_of, trips_left
+from srcgrad.tracing.conversion.listed_objects import listed_objects
 from srcgrad.tracing.conversion.loop_operations import for_region, while_region
 from srcgrad.tracing.conversion.loop_regions import COUNT, FAILURES
 from srcgrad.tracing.conversion.marks import Mark, withdraw
@@ -258,6 +259,12 @@ def for_(
     long = items is not None and isinstance(items.count, int) and items.count > UNROLLED
     if items is not None and long and go_on is None and rolled(items, body, state_of, appended=appended, lenient=False):
         exhaust(iterable)
+        return
+    objects = listed_objects(iterable) if items is None and go_on is None else None
+    if objects is not None and rolled(
+        objects.items(), objects.trip(body, get), state_of, appended=appended, lenient=False
+    ):
+        put(objects.left(get()))
         return
     run_through(iterable, items, body, go_on, get, put, names, visible, appended)
 

@@ -21,6 +21,10 @@ from srcgrad.tracing.unasked import STANDS
 HINT: Final = "compare what the objects hold, or set a flag where the object is chosen"
 
 
+ITEM: Final = Use((), ())
+"""Of what stands for an item of a list in each trip of a loop."""
+
+
 def stands_for(name: str, result: Any, sources: list[Any], kept: Container[int]) -> bool:
     """Have a copy stand for one of the sources, if its class lets it. ``kept``: parts that are the same in all."""
     copies = list(objects_in((result,), kept))

@@ -104,8 +104,15 @@ def objects_in(x: Any, found: dict[int, Any]) -> dict[int, Any]:
     return found
 
 
-def constants_of(tree: TreeDef) -> set[int]:
-    """What is the same in each trip, by identity."""
+def constants_in(tree: TreeDef | None) -> list[Any]:
+    """What is the same in each trip."""
+    if tree is None:
+        return []
     if isinstance(tree.auxiliary, Same):
-        return {id(tree.auxiliary.value)}
-    return set[int]().union(*(constants_of(child) for child in tree.children))
+        return [tree.auxiliary.value]
+    return [value for child in tree.children for value in constants_in(child)]
+
+
+def constants_of(tree: TreeDef) -> set[int]:
+    """`constants_in`, by identity."""
+    return set(map(id, constants_in(tree)))
