@@ -103,6 +103,7 @@ _IN_PLACE: Final = 13
 """From which number on the argument of BINARY_OP is that of an augmented assignment."""
 _ITEM: Final = 26
 """The number of an item, which from Python 3.14 on is one of them."""
+_INDICES: Final = ("LOAD_CONST", "LOAD_SMALL_INT", "LOAD_FAST")
 _LOADED: Final = ("local", "free", "global")
 _SUPER: Final = ("LOAD_SUPER_ATTR", "LOAD_SUPER_METHOD")
 
@@ -188,6 +189,8 @@ def _steps(code: types.CodeType, deep: bool, stores: bool) -> Iterator[Step]:
     cells = frozenset(code.co_cellvars) | frozenset(code.co_freevars)
     joined = False
     base: tuple[str, ...] = ()
+    holder: tuple[str, ...] = ()
+    """Of what an index follows that one instruction loads."""
     copied: list[tuple[str, ...]] = [()]
     before = ""
     own = {"__annotations__"}  # the names that the body of a class has assigned
@@ -204,9 +207,13 @@ def _steps(code: types.CodeType, deep: bool, stores: bool) -> Iterator[Step]:
         elif operation == "SWAP":
             base = copied.pop() if len(copied) > 1 else ()
         elif operation == "LOAD_ATTR" and base:
-            base = (*base, argument)
+            base, holder = (*base, argument), ()
+        elif holder[:1] == ("local",) and _is_item(operation, argument) and not target:  # copied with its holder
+            base, holder = ("local", ""), ()
         elif operation not in ("LOAD_ATTR", "STORE_ATTR", "DELETE_ATTR"):
-            base = _base(operation, argument, code)
+            last, base = base, _base(operation, argument, code)
+            pair = operation.startswith("LOAD_FAST") and isinstance(argument, tuple)
+            holder = base if pair else last if operation.startswith(_INDICES) and not target else ()
         elif base[:1] == ("local",) and operation != "LOAD_ATTR":  # objects from outside are copied, and watched
             yield Step("other", argument, line)
             continue
@@ -243,6 +250,10 @@ def _steps(code: types.CodeType, deep: bool, stores: bool) -> Iterator[Step]:
             kind = "subscript" if kind == "binary" and argument == _ITEM else kind
             yield Step(kind, argument, line, joined, called=operation == _CALLED, only=only)
         joined = False
+
+
+def _is_item(operation: str, argument: Any) -> bool:
+    return operation == "BINARY_SUBSCR" or (operation == "BINARY_OP" and argument == _ITEM)
 
 
 def _base(operation: str, argument: Any, code: types.CodeType) -> tuple[str, ...]:

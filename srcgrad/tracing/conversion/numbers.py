@@ -20,6 +20,7 @@ from srcgrad.tracing.conversion.classes import original
 from srcgrad.tracing.conversion.effects import emit_check
 from srcgrad.tracing.conversion.filled import filled_of
 from srcgrad.tracing.conversion.state import may_be_none, require_defined, truth, unknown
+from srcgrad.tracing.guards import answer
 from srcgrad.tracing.rows import pieces, source_of
 from srcgrad.tracing.tracer import Deferring, Tracer, as_tracer, cast_value, contains_tracer, from_value
 
@@ -254,10 +255,13 @@ def sorted_(iterable: Any, /, *, key: Any = None, reverse: Any = False) -> Any:
     if not any(map(unknown, keys)) or any(np.ndim(one) for one in keys):
         known = dict(zip(range(len(items)), keys, strict=True))
         return [items[k] for k in sorted(known, key=known.__getitem__, reverse=reverse)]
-    from srcgrad.tracing.conversion.choices import chosen  # which is written with this module
+    from srcgrad.tracing.conversion.choices import chosen, kind_among  # which is written with this module
 
     places: Any = np.stack([as_tracer(one) for one in keys])
     order: Any = np.argsort(-places if reverse else places, kind="stable")
+    one_order = answer(order, "an order") if kind_among(items) is None else None  # which a path has
+    if one_order is not None:
+        return [items[k] for k in one_order]
     return [chosen(items, order[k]) for k in range(len(items))]
 
 
