@@ -477,6 +477,19 @@ def assigned(x: Any) -> Any:
     return free[0] * free[1] + free[2]
 
 
+@converted(
+    'a letter of a text by the number of a trip: `a[i - 1] == b[j - 1]`, `code[s[k]]`, `"ACGT".index(s[k])`, '
+    '`s[k] in "GC"`, methods'
+)
+def letters(x: Any) -> Any:
+    a, b, total = "GATTACAGATTACAGGCATT", "GCATGCATTACGATCCGATA", 0.0
+    code = {"A": 0, "C": 1, "G": 2, "T": 0}
+    for k in range(1, 20):
+        total = 0.9 * total + (x[0] if a[k - 1] == b[k] else x[1]) * "ACGT".index(a[k])
+        total += x[code[b[k]]] * (2.0 if a[k] in "GC" or b[k].lower() == "t" else 1.0)
+    return total
+
+
 @converted("`sorted`, `min` and `max` by a key")
 def by_keys(x: Any) -> Any:
     order = sorted(range(3), key=lambda k: x[k], reverse=True)

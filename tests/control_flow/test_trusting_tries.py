@@ -384,7 +384,7 @@ def test_calls_that_fail_again_and_again_are_told_of() -> None:
     def f(x: float, b: float) -> Any:
         total = x
         k = 0.0
-        while k * x < 30.5:
+        while k * x < 300.5:
             try:
                 for j in range(20):
                     total = total + x / (b + j)

@@ -32,6 +32,7 @@ from srcgrad.tracing.conversion.convert import (
 from srcgrad.tracing.conversion.draws import drawn, is_draw
 from srcgrad.tracing.conversion.entries import EntryTarget, pairs_of
 from srcgrad.tracing.conversion.filled import filled_of, require_fixed
+from srcgrad.tracing.conversion.placed_texts import Text, held_for, of_texts, refuse
 from srcgrad.tracing.conversion.sources import Unconvertible
 from srcgrad.tracing.conversion.vectorized import vectorized
 from srcgrad.tracing.dispatching import BOUND, DISPATCHED, chosen
@@ -196,6 +197,8 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     if kind is type:
         load_scipy_rules(function)
     args = handed_on(args)
+    if any(type(one) is Text for one in args):
+        return of_texts(function, args, kwargs)
     if function is not len:
         require_whole(function, args)
     if kind in PLAIN_KINDS or is_multimethod(function):
@@ -435,9 +438,11 @@ def getitem(container: Any, index: Any) -> Any:
         return joined(container, index)
     if type(container) is np.ndarray and (traced_index(index) or traced_slice(index) or deferring((index,))):
         return constant_array(container)[index]
+    if type(index) is Text:
+        return held_for(container, index) if isinstance(container, dict) else refuse()
     if not traced_index(index):
         return container[index]
-    unknown = isinstance(container, (list, tuple, dict)) and unknown_place(index)
+    unknown = isinstance(container, (list, tuple, dict, str)) and unknown_place(index)
     if unknown and index.size == 1:
         number = answer(index, "an index")
         if number is not None:

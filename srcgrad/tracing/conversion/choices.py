@@ -17,6 +17,7 @@ from srcgrad.tracing.conversion.effects import emit_call, emit_check, fail_if, i
 from srcgrad.tracing.conversion.filled import fill, filled_of
 from srcgrad.tracing.conversion.numbers import itself
 from srcgrad.tracing.conversion.placed import put_in_place, read_in_place
+from srcgrad.tracing.conversion.placed_texts import text_at
 from srcgrad.tracing.conversion.state import Kind, join_kinds, kind_of
 from srcgrad.tracing.guards import answer
 from srcgrad.tracing.rows import source_of
@@ -74,6 +75,8 @@ def chosen(container: Any, index: Tracer) -> Any:
         Refused: the values are of no one kind, or a key of a dict is no integer.
     """
     kind = type(container).__name__
+    if isinstance(container, str) and index.size == 1:
+        return text_at(container, index)
     if type(container) not in (list, tuple, dict) or not container or index.size != 1:
         raise Refused(f"a {kind} is indexed by a traced value")
     place: Any = index.astype(np.int64) if index.dtype.kind == "b" else index

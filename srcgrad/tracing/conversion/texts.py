@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from srcgrad.tracing.conversion import placed_texts
 from srcgrad.tracing.conversion.calls import call_rule
 from srcgrad.tracing.conversion.effects import emit_call
 from srcgrad.tracing.conversion.state import require_defined, unknown
@@ -260,9 +261,14 @@ def made(function: Callable[..., str], *arguments: Any, **options: Any) -> Any:
 
 
 def texts_in(things: Iterable[Any]) -> bool:
-    """Whether a text that is not known yet is among things, or in lists, tuples and dicts among them."""
+    """Whether a text that is not known yet is among things, or in lists, tuples and dicts among them.
+
+    Raises:
+        Refused: one that a traced place decides is.
+    """
     return any(
         isinstance(thing, Text)
+        or (type(thing) is placed_texts.Text and placed_texts.refuse())
         or (isinstance(thing, (list, tuple)) and texts_in(thing))
         or (isinstance(thing, dict) and texts_in(thing.values()))
         for thing in things

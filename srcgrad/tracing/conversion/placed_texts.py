@@ -1,0 +1,158 @@
+"""Texts at traced places: ``sequence[i - 1]`` in a loop, one of a few texts that are known.
+
+What is asked of such a text, as whether it is another one, its place in an alphabet or what a dict holds for it, is
+asked of each that it may be, and the answers are a table. What has no such answer is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, Final, NoReturn
+
+import numpy as np
+
+from srcgrad.tracing.trace import Refused
+from srcgrad.tracing.tracer import Tracer
+
+MOST: Final = 256
+"""The texts that one may be."""
+ANSWERS: Final = (bool, int, float, complex, np.number, np.bool_)
+ASKED: Final = frozenset({int, float, str, len, isinstance, bool})
+"""Functions that are asked of each text, besides methods of texts."""
+LOOKING: Final = frozenset({"get", "index", "count"})
+"""Methods of containers that change nothing."""
+
+
+class Text:
+    """One of ``texts``, which differ, at a traced place."""
+
+    __slots__ = ("place", "texts")
+
+    def __init__(self, texts: tuple[str, ...], place: Tracer) -> None:
+        self.texts = texts
+        self.place = place
+
+    def __eq__(self, other: object) -> Any:
+        return self.compared(other, lambda one, two: one == two)
+
+    def __ne__(self, other: object) -> Any:
+        return self.compared(other, lambda one, two: one != two)
+
+    def __lt__(self, other: Any) -> Any:
+        return self.compared(other, lambda one, two: one < two)
+
+    def __le__(self, other: Any) -> Any:
+        return self.compared(other, lambda one, two: one <= two)
+
+    def __gt__(self, other: Any) -> Any:
+        return self.compared(other, lambda one, two: one > two)
+
+    def __ge__(self, other: Any) -> Any:
+        return self.compared(other, lambda one, two: one >= two)
+
+    def compared(self, other: Any, comparison: Callable[[str, str], bool]) -> Any:
+        if isinstance(other, Tracer):
+            refuse()
+        if not isinstance(other, Text):
+            return self.asked(lambda text: comparison(text, other))
+        table = [[comparison(one, two) for two in other.texts] for one in self.texts]
+        return tabulated(np.array(table))[self.place, other.place]
+
+    def __contains__(self, item: Any) -> Any:
+        refuse()
+
+    def __len__(self) -> int:
+        found = self.asked(len)
+        return found if isinstance(found, int) else refuse()
+
+    def __bool__(self) -> bool:
+        return len(self) > 0
+
+    def __getitem__(self, index: Any) -> Any:
+        return refuse() if isinstance(index, Tracer) else self.asked(lambda text: text[index])
+
+    def __add__(self, other: Any) -> Any:
+        return self.asked(lambda text: text + other) if isinstance(other, str) else refuse()
+
+    def __radd__(self, other: Any) -> Any:
+        return self.asked(lambda text: other + text) if isinstance(other, str) else refuse()
+
+    def __getattr__(self, name: str) -> Any:
+        if not hasattr(str, name) or name.startswith("__"):
+            refuse()
+        return lambda *args, **kwargs: self.asked(lambda text: getattr(text, name)(*args, **kwargs))
+
+    def __hash__(self) -> int:
+        return refuse()
+
+    def __iter__(self) -> NoReturn:
+        refuse()
+
+    def __str__(self) -> str:
+        return refuse()
+
+    def __format__(self, spec: str) -> str:
+        return refuse()
+
+    def __repr__(self) -> str:
+        return f"one of {self.texts!r}"
+
+    def asked(self, question: Callable[[str], Any]) -> Any:
+        """The answer for the text that it is: a number, a truth value or a text.
+
+        Raises:
+            Refused: there is no answer for one of the texts, or one of another kind.
+        """
+        try:
+            answers = [question(text) for text in self.texts]
+        except (LookupError, TypeError, ValueError, AttributeError):
+            return refuse()
+        return answer_at(answers, self.place)
+
+
+def refuse() -> NoReturn:
+    raise Refused("a text at a traced place is asked for what no table holds")
+
+
+def tabulated(table: Any) -> Any:
+    from srcgrad.tracing.conversion.calls import constant_array  # which asks of texts
+
+    return constant_array(table)
+
+
+def answer_at(answers: list[Any], place: Tracer) -> Any:
+    """The answer at a place; itself where there is one alone."""
+    from srcgrad.tracing.conversion.choices import among  # which asks of texts
+
+    if all(isinstance(one, ANSWERS) for one in answers) and len({(type(one), repr(one)) for one in answers}) == 1:
+        return answers[0]
+    if all(type(one) is str for one in answers):
+        return text_at(answers, place)
+    return among(answers, place, "text")
+
+
+def text_at(texts: Collection[str], place: Tracer) -> Any:
+    """The text at a place among these."""
+    known = tuple(dict.fromkeys(texts))
+    if not known or len(known) > MOST:
+        refuse()
+    places = np.array([known.index(text) for text in texts], np.int64)
+    return Text(known, tabulated(places)[place])
+
+
+def held_for(container: Mapping[Any, Any], key: Text) -> Any:
+    """``container[key]``."""
+    if any(text not in container for text in key.texts):
+        refuse()
+    return answer_at([container[text] for text in key.texts], key.place)
+
+
+def of_texts(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A call of what is no user's function, of which an argument is such a text: of each in its place."""
+    found = [k for k, one in enumerate(args) if type(one) is Text]
+    owner = getattr(function, "__self__", None)
+    looks = type(owner) in (dict, list, tuple) and function.__name__ in LOOKING
+    if len(found) != 1 or kwargs or not (function in ASKED or type(owner) is str or looks):
+        refuse()
+    (k,) = found
+    return args[k].asked(lambda text: function(*args[:k], text, *args[k + 1 :]))
