@@ -50,10 +50,9 @@ class Unlike(Exception):
 
 @dataclass
 class Family:
-    """The arrays of a loop that are to have the axes of columns first; ``positions`` of its operands hold them."""
+    """The arrays of a loop that are to have the axes of columns first."""
 
     loop: Operation
-    positions: set[int] = field(default_factory=set)
     members: set[Value] = field(default_factory=set)
     axes: Axes | None = None
     trips: float = 0.0
@@ -182,14 +181,10 @@ class Search:
             attrs, place = operation.attrs, position - 1
             if not 0 <= place < attrs["carries"] + attrs["consts"]:
                 raise Unlike
-            other = []
-            if operation is family.loop:
-                family.positions.add(place)
-            else:
-                other.append(given(operation, place))
+            outside = operation is family.loop  # what it is given and gives is turned on the way
+            other = [] if outside else [given(operation, place)]
             if place < attrs["carries"]:
-                other.append(operation.regions[0].results[place])
-                other += [] if operation is family.loop else [operation.results[place]]
+                other += [operation.regions[0].results[place], *([] if outside else [operation.results[place]])]
             return other
         operation = value.producer  # type: ignore[assignment]
         if operation.op.name in WRITES:
