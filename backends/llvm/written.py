@@ -175,10 +175,9 @@ class _Kernel:
 
     def load(self, library: native.Library, otherwise: Callable[..., Any] | None) -> Callable[..., Any]:
         outputs = [value.type for value in self.item.outputs]
-        if not self.fails:
-            otherwise = None
+        fallback = otherwise if self.fails else None
         return native.kernel(
-            library, self.item.name, self.types, self.params, outputs, self.results, self.as_tuple, otherwise
+            library, self.item.name, self.types, self.params, outputs, self.results, self.as_tuple, fallback
         )
 
 

@@ -158,7 +158,7 @@ class Search:
                 found.members.add(value)
                 pending += self.made_of(value, found)
                 for operation, position in self.uses.get(value, ()):
-                    pending += self.used(operation, position, value, found)
+                    pending += self.used(operation, position, found)
                 for operation, position in self.yields.get(value, ()):
                     pending += handed_on(operation, position, found)
         except Unlike:
@@ -197,7 +197,7 @@ class Search:
             return [region.results[position] for region in operation.regions]
         raise Unlike
 
-    def used(self, operation: Operation, position: int, value: Value, family: Family) -> Sequence[Value]:
+    def used(self, operation: Operation, position: int, family: Family) -> Sequence[Value]:
         """What is of the family as an operation has a value of it for an operand."""
         name = operation.op.name
         if name == "cond" and position:

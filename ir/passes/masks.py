@@ -254,7 +254,8 @@ class Search:
     def true_parts(self, value: Value) -> list[Place]:
         """Boxes in which a mask is True, by what has made it."""
         if self.is_true(value):
-            return [place for place in [whole(value.type)] if place is not None]
+            place = whole(value.type)
+            return [] if place is None else [place]
         operation = value.producer
         if operation is None or self.depth >= DEEPEST:
             return []

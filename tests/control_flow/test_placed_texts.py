@@ -116,6 +116,11 @@ def test_what_no_table_holds_is_right_all_the_same(function: Callable[..., Any])
     np.testing.assert_allclose(slope, [(function(X + e) - function(X - e)) / 2e-6 for e in steps], rtol=1e-6)
 
 
+def test_a_truth_value_is_a_place() -> None:
+    slope = sg.grad(lambda t: t * 2 if "ab"[t > 0.5] == "b" else t * 3)
+    assert (slope(0.7), slope(0.2)) == (2.0, 3.0)
+
+
 @pytest.mark.parametrize("backend", ["numpy", "llvm"])
 def test_a_place_behind_the_end_is_an_error(backend: str) -> None:
     with pytest.raises(IndexError):

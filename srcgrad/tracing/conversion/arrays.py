@@ -11,7 +11,8 @@ from typing import Any, Final
 import numpy as np
 
 from srcgrad.errors import IndexingError, ShapeError, UnsupportedError
-from srcgrad.tracing.conversion.calls import CALLS, call, call_rule, lifted, traced_among
+from srcgrad.tracing.conversion.calls import CALLS, call, call_rule, traced_among
+from srcgrad.tracing.conversion.fresh_arrays import lifted
 from srcgrad.tracing.functions.registry import as_array, cast
 from srcgrad.tracing.functions.shapes import broadcast_to
 from srcgrad.tracing.layout import order_name

@@ -32,7 +32,8 @@ from srcgrad.tracing.conversion.convert import (
 from srcgrad.tracing.conversion.draws import drawn, is_draw
 from srcgrad.tracing.conversion.entries import EntryTarget, pairs_of
 from srcgrad.tracing.conversion.filled import filled_of, require_fixed
-from srcgrad.tracing.conversion.placed_texts import Text, held_for, of_texts, refuse
+from srcgrad.tracing.conversion.fresh_arrays import may_be_traced
+from srcgrad.tracing.conversion.placed_texts import PlacedText, held_for, of_texts, refuse
 from srcgrad.tracing.conversion.sources import Unconvertible
 from srcgrad.tracing.conversion.vectorized import vectorized
 from srcgrad.tracing.dispatching import BOUND, DISPATCHED, chosen
@@ -43,7 +44,7 @@ from srcgrad.tracing.hosts import is_global_cache, is_logger, later, runs_later
 from srcgrad.tracing.indexing import holds_tracer
 from srcgrad.tracing.purity import METACLASSES, is_generated, static_key
 from srcgrad.tracing.trace import CURRENT, NeedsConcrete, Refused
-from srcgrad.tracing.tracer import FUNCTIONS, SEQUENCES, Deferring, Tracer, as_tracer, contains_tracer, from_value
+from srcgrad.tracing.tracer import FUNCTIONS, SEQUENCES, Deferring, Tracer, as_tracer, contains_tracer
 from srcgrad.tracing.unasked import attribute
 
 Rule = Callable[..., Any]
@@ -197,36 +198,42 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     if kind is type:
         load_scipy_rules(function)
     args = handed_on(args)
-    if any(type(one) is Text for one in args):
+    if PlacedText in map(type, args) or (kwargs and PlacedText in map(type, kwargs.values())):
         return of_texts(function, args, kwargs)
     if function is not len:
         require_whole(function, args)
     if kind in PLAIN_KINDS or is_multimethod(function):
-        rule = CALLS.get(function)
-        if rule is not None:
-            return judged_function(function, rule, args, kwargs)
-        if function in HIGHER_ORDER:
-            args = tuple(map(ruled, args))
-            kwargs = {name: ruled(value) for name, value in kwargs.items()}
-            return function(*args, **kwargs)
-        if isinstance(function, type):
-            return construct(function, args, kwargs)
-        if kind is np.ufunc:
-            args = tuple(as_tracer(x) if listed(x) else x for x in args)
-        dispatches = kind in DISPATCHING or is_multimethod(function)
-        if dispatches and not deferring(args) and traced_among(args, kwargs):
-            if function in FUNCTIONS:
-                return judged_function(function, FUNCTIONS[function], args, kwargs)
-            function = followed(library_code(function) or function)
-        owner = attribute(function, "__self__")
-        if type(owner) is np.ufunc:
-            return function(*with_arrays(function, args), **kwargs)
-        if type(owner) in (str, dict) and getattr(type(owner), function.__name__) in CALLS:
-            return CALLS[getattr(type(owner), function.__name__)](owner, *args, **kwargs)
-        if type(owner) is np.ndarray and traced_among(args, kwargs):
-            return getattr(constant_array(owner), function.__name__)(*args, **kwargs)
-        return function(*args, **kwargs)
+        return call_plain(function, args, kwargs)
     return call_object(function, args, kwargs)
+
+
+def call_plain(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A call of a function or class that is not converted: of its rule, or of NumPy's code for traced values."""
+    kind = type(function)
+    rule = CALLS.get(function)
+    if rule is not None:
+        return judged_function(function, rule, args, kwargs)
+    if function in HIGHER_ORDER:
+        args = tuple(map(ruled, args))
+        kwargs = {name: ruled(value) for name, value in kwargs.items()}
+        return function(*args, **kwargs)
+    if isinstance(function, type):
+        return construct(function, args, kwargs)
+    if kind is np.ufunc:
+        args = tuple(as_tracer(x) if listed(x) else x for x in args)
+    dispatches = kind in DISPATCHING or is_multimethod(function)
+    if dispatches and not deferring(args) and traced_among(args, kwargs):
+        if function in FUNCTIONS:
+            return judged_function(function, FUNCTIONS[function], args, kwargs)
+        function = followed(library_code(function) or function)
+    owner = attribute(function, "__self__")
+    if type(owner) is np.ufunc:
+        return function(*with_arrays(function, args), **kwargs)
+    if type(owner) in (str, dict) and getattr(type(owner), function.__name__) in CALLS:
+        return CALLS[getattr(type(owner), function.__name__)](owner, *args, **kwargs)
+    if type(owner) is np.ndarray and traced_among(args, kwargs):
+        return getattr(constant_array(owner), function.__name__)(*args, **kwargs)
+    return function(*args, **kwargs)
 
 
 def generator_of(manager: Any) -> Any:
@@ -438,7 +445,7 @@ def getitem(container: Any, index: Any) -> Any:
         return joined(container, index)
     if type(container) is np.ndarray and (traced_index(index) or traced_slice(index) or deferring((index,))):
         return constant_array(container)[index]
-    if type(index) is Text:
+    if type(index) is PlacedText:
         return held_for(container, index) if isinstance(container, dict) else refuse()
     if not traced_index(index):
         return container[index]
@@ -527,74 +534,3 @@ def traced_slice(index: Any) -> bool:
     """Whether a slice among the entries of an index has a traced bound."""
     entries = index if isinstance(index, tuple) else (index,)
     return any(isinstance(entry, slice) and holds_tracer(entry) for entry in entries)
-
-
-def lifted(array: Any) -> Any:
-    """A new array that the function writes into, as a traced constant; anything else as it is."""
-    if type(array) is not np.ndarray or array.dtype.kind not in "biufc" or CURRENT.get() is None:
-        return array
-    trace = CURRENT.get()
-    if trace is None:
-        return array
-    return from_value(trace.constant(array))
-
-
-def references(array: Any) -> int:
-    """What Python counts for an argument that its caller has not kept."""
-    return sys.getrefcount(array)
-
-
-def references_of_base(array: Any) -> int:
-    return sys.getrefcount(array.base)
-
-
-def references_within(array: Any) -> int:
-    return references(array)
-
-
-UNKEPT: Final = references_within(np.zeros(2) + 1)
-UNKEPT_BASE: Final = references_of_base((np.zeros(2) + 1).reshape(2, 1))
-
-
-def is_new(array: Any) -> bool:
-    """Whether the caller's argument is an array of floats that may be written into, which nothing else holds."""
-    if type(array) is not np.ndarray or array.dtype.kind not in "fc" or sys.getrefcount(array) > UNKEPT:
-        return False
-    if array.base is None:
-        own = array.flags.owndata
-    else:
-        own = type(array.base) is np.ndarray and array.base.flags.owndata and references_of_base(array) <= UNKEPT_BASE
-    return own and array.flags.writeable
-
-
-def fresh(array: Any, sources: Callable[[], tuple[Any, ...]]) -> Any:
-    """`lifted`, of a new array, if any of the sources is traced; else as it is."""
-    return lifted(array) if is_new(array) and any(may_be_traced(source, 3) for source in sources()) else array
-
-
-def kept(array: Any, containers: Callable[[], tuple[Any, ...]]) -> Any:
-    """`lifted`, of a new array that an object of the user's, a dict or a list gets, where numbers are known anyway."""
-    trace = CURRENT.get()
-    if trace is None or not trace.concrete or not is_new(array):
-        return array
-    foreign = any(type(x).__module__.partition(".")[0] in ("numpy", "scipy", "jax") for x in containers())
-    return array if foreign else lifted(array)  # an array would ask for its numbers
-
-
-def may_be_traced(x: Any, depth: int) -> bool:
-    """Whether a value is traced, or leads to one that is."""
-    if isinstance(x, (Tracer, Deferring)) or attribute(type(x), "__srcgrad_unfinished__"):
-        return True
-    if depth == 0 or isinstance(x, (np.ndarray, np.generic, str, int, float, complex, type, types.ModuleType)):
-        return False
-    if isinstance(x, dict):
-        x = list(x.values())
-    elif isinstance(x, types.FunctionType):
-        x = [cell.cell_contents for cell in x.__closure__ or () if cell != types.CellType()]
-    elif isinstance(x, types.MethodType):
-        x = [x.__self__]
-    elif not isinstance(x, (list, tuple, set)):
-        slots = [vars(cls).get("__slots__", ()) for cls in type(x).__mro__]
-        names = [name for found in slots for name in ((found,) if isinstance(found, str) else found)]
-        x = [*attribute(x, "__dict__", {}).values(), *(attribute(x, name) for name in names)]
-    return any(may_be_traced(part, depth - 1) for part in x)

@@ -75,12 +75,12 @@ def chosen(container: Any, index: Tracer) -> Any:
         Refused: the values are of no one kind, or a key of a dict is no integer.
     """
     kind = type(container).__name__
-    if isinstance(container, str) and index.size == 1:
-        return text_at(container, index)
-    if type(container) not in (list, tuple, dict) or not container or index.size != 1:
+    if type(container) not in (list, tuple, dict, str) or not container or index.size != 1:
         raise Refused(f"a {kind} is indexed by a traced value")
     place: Any = index.astype(np.int64) if index.dtype.kind == "b" else index
     place = place.reshape(()) if place.ndim else place
+    if type(container) is str:
+        return text_at(container, place)
     if type(container) is not dict:
         if type(container) is list and kind_among(container) is None:
             read_in_place(container)

@@ -14,7 +14,7 @@ from srcgrad.tracing.conversion.binding import flag_of
 from srcgrad.tracing.conversion.branches import and_, not_, or_
 from srcgrad.tracing.conversion.classes import original
 from srcgrad.tracing.conversion.operands import binary
-from srcgrad.tracing.conversion.placed_texts import Text, refuse
+from srcgrad.tracing.conversion.placed_texts import PlacedText, refuse
 from srcgrad.tracing.conversion.standing import ITEM, use_of
 from srcgrad.tracing.conversion.state import kind_of, may_be_none, require_defined, shown, unknown
 from srcgrad.tracing.trace import CURRENT, Refused
@@ -42,7 +42,7 @@ def is_(one: Any, other: Any) -> Any:
         if y is None and may_be_none(x):
             return not_(from_value(flag_of(x), scalar=True, weak=True))
         require_defined(x)
-        if type(x) is Text and isinstance(y, (str, Text)):
+        if type(x) is PlacedText and isinstance(y, (str, PlacedText)):
             refuse()
     if isinstance(one, Tracer):
         return same_object(one, other)
@@ -165,7 +165,7 @@ def contains(container: Any, item: Any) -> Any:
     """``item in container``."""
     if isinstance(container, Tracer):
         return np.any(container == item)
-    if type(item) is Text:
+    if type(item) is PlacedText:
         return item.asked(lambda text: text in container)
     if type(container) in (list, tuple) and (isinstance(item, Tracer) or any(map(unknown, container))):
         found: Any = False

@@ -8,7 +8,8 @@ from typing import Any, Final
 import numpy as np
 
 from srcgrad.errors import UnsupportedError
-from srcgrad.tracing.conversion.calls import call_rule, lifted
+from srcgrad.tracing.conversion.calls import call_rule
+from srcgrad.tracing.conversion.fresh_arrays import lifted
 from srcgrad.tracing.functions.registry import as_array
 from srcgrad.tracing.tracer import Tracer, contains_tracer
 

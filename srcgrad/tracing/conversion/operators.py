@@ -13,8 +13,9 @@ from srcgrad.tracing.conversion import (
 )
 from srcgrad.tracing.conversion.attempts import attempt
 from srcgrad.tracing.conversion.branches import and_, asked, choose, if_, not_, or_
-from srcgrad.tracing.conversion.calls import call, fresh, getitem, kept, lifted, target
+from srcgrad.tracing.conversion.calls import call, getitem, target
 from srcgrad.tracing.conversion.comparisons import FALSE, TRUE, compare, is_, is_not, matched
+from srcgrad.tracing.conversion.fresh_arrays import fresh, kept, lifted
 from srcgrad.tracing.conversion.history_items import item, length, require_list
 from srcgrad.tracing.conversion.loops import for_, while_
 from srcgrad.tracing.conversion.managing import guarded, managed

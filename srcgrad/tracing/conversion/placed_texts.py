@@ -13,6 +13,7 @@ import numpy as np
 
 from srcgrad.tracing.trace import Refused
 from srcgrad.tracing.tracer import Tracer
+from srcgrad.tracing.unasked import attribute, is_among
 
 MOST: Final = 256
 """The texts that one may be."""
@@ -23,7 +24,7 @@ LOOKING: Final = frozenset({"get", "index", "count"})
 """Methods of containers that change nothing."""
 
 
-class Text:
+class PlacedText:
     """One of ``texts``, which differ, at a traced place."""
 
     __slots__ = ("place", "texts")
@@ -53,7 +54,7 @@ class Text:
     def compared(self, other: Any, comparison: Callable[[str, str], bool]) -> Any:
         if isinstance(other, Tracer):
             refuse()
-        if not isinstance(other, Text):
+        if not isinstance(other, PlacedText):
             return self.asked(lambda text: comparison(text, other))
         table = [[comparison(one, two) for two in other.texts] for one in self.texts]
         return tabulated(np.array(table))[self.place, other.place]
@@ -137,10 +138,10 @@ def text_at(texts: Collection[str], place: Tracer) -> Any:
     if not known or len(known) > MOST:
         refuse()
     places = np.array([known.index(text) for text in texts], np.int64)
-    return Text(known, tabulated(places)[place])
+    return PlacedText(known, tabulated(places)[place])
 
 
-def held_for(container: Mapping[Any, Any], key: Text) -> Any:
+def held_for(container: Mapping[Any, Any], key: PlacedText) -> Any:
     """``container[key]``."""
     if any(text not in container for text in key.texts):
         refuse()
@@ -149,10 +150,10 @@ def held_for(container: Mapping[Any, Any], key: Text) -> Any:
 
 def of_texts(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A call of what is no user's function, of which an argument is such a text: of each in its place."""
-    found = [k for k, one in enumerate(args) if type(one) is Text]
-    owner = getattr(function, "__self__", None)
+    found = [k for k, one in enumerate(args) if type(one) is PlacedText]
+    owner = attribute(function, "__self__")
     looks = type(owner) in (dict, list, tuple) and function.__name__ in LOOKING
-    if len(found) != 1 or kwargs or not (function in ASKED or type(owner) is str or looks):
+    if len(found) != 1 or kwargs or not (is_among(function, ASKED) or type(owner) is str or looks):
         refuse()
     (k,) = found
     return args[k].asked(lambda text: function(*args[:k], text, *args[k + 1 :]))

@@ -10,9 +10,9 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from srcgrad.tracing.conversion import placed_texts
 from srcgrad.tracing.conversion.calls import call_rule
 from srcgrad.tracing.conversion.effects import emit_call
+from srcgrad.tracing.conversion.placed_texts import PlacedText, refuse
 from srcgrad.tracing.conversion.state import require_defined, unknown
 from srcgrad.tracing.hosts import STREAMS
 from srcgrad.tracing.trace import CURRENT, NeedsConcrete, Refused
@@ -266,13 +266,13 @@ def texts_in(things: Iterable[Any]) -> bool:
     Raises:
         Refused: one that a traced place decides is.
     """
-    return any(
-        isinstance(thing, Text)
-        or (type(thing) is placed_texts.Text and placed_texts.refuse())
-        or (isinstance(thing, (list, tuple)) and texts_in(thing))
-        or (isinstance(thing, dict) and texts_in(thing.values()))
-        for thing in things
-    )
+    for thing in things:
+        if type(thing) is PlacedText:
+            refuse()
+        inner = thing.values() if isinstance(thing, dict) else thing if isinstance(thing, (list, tuple)) else ()
+        if isinstance(thing, Text) or texts_in(inner):
+            return True
+    return False
 
 
 def percent(template: Any, values: Any) -> Any:
