@@ -16,7 +16,7 @@ from jax.experimental import io_callback
 
 from srcgrad.backends.numpy import helpers
 from srcgrad.backends.numpy.evaluate import evaluate_operation
-from srcgrad.backends.xla.program import HOST, Application, Effect, Program
+from srcgrad.backends.xla.program import HOST, Application, Effect, Program, in_full_precision
 from srcgrad.backends.xla.tables import special
 from srcgrad.ir.core import Builder, Function, Operation
 from srcgrad.ir.errors import BackendError
@@ -36,6 +36,9 @@ COMPLEX_CALLBACKS: Final[dict[str, str]] = {
     "erfc": "jax has the error function of real numbers only",
 }
 """op -> why it is called back on complex operands."""
+
+CALLING: Final = ("cpu", "gpu", "tpu")
+"""The platforms whose programs can call Python."""
 
 BYTE: Final = np.dtype(np.uint8)
 Host = np.ndarray[Any, Any]
@@ -80,12 +83,13 @@ def byte_types(types: Sequence[ArrayType]) -> tuple[jax.ShapeDtypeStruct, ...]:
     return tuple([struct((*type.static_shape, type.dtype.itemsize), BYTE) for type in types])
 
 
-def require_cpu(what: str) -> None:
-    """Refuse a callback where the program may run on a device whose memory Python does not see."""
+def require_callbacks(what: str) -> None:
+    """Refuse what is called back where jax cannot: operands go to the host and results come back on these platforms."""
     platform = jax.default_backend()
-    if platform != "cpu":
+    if platform not in CALLING:
         raise BackendError(
-            f"the xla backend runs {what} on the CPU only, not on {platform}", hint="use the numpy backend for it"
+            f"the xla backend runs {what} on {', '.join(CALLING)} only, not on {platform}",
+            hint="use the numpy backend for it",
         )
 
 
@@ -95,7 +99,7 @@ def require_cpu(what: str) -> None:
 def call_back(application: Application, *operands: Any) -> Sequence[Any]:
     """The results of one application by the op's NumPy meaning; jax can differentiate it by the op's own rule."""
     operation = application.operation
-    require_cpu(f"op {operation.op.name!r}")
+    require_callbacks(f"op {operation.op.name!r}")
     plain = meaning_of(operation)
     if not application.program.rules:
         return plain(*operands)
@@ -106,7 +110,7 @@ def call_back(application: Application, *operands: Any) -> Sequence[Any]:
         types = [value.type for value in operation.operands]
         active = [tangent for tangent, type in zip(tangents, types, strict=True) if type.differentiable]
         inner = Program(None, application.program.walk, checks=False, rules=True)
-        with jax.enable_x64(True):
+        with in_full_precision():
             found = iter(inner.walk(tangent_program, [*primals, *active], inner))
         outgoing = tuple(
             next(found) if value.type.differentiable else np.zeros(value.type.static_shape, jax.dtypes.float0)
@@ -162,7 +166,7 @@ def tangents_of(operation: Operation) -> Function:
 def call_host(application: Application, *operands: Any) -> tuple[Any, ...]:
     """Call the program's site, unless something has failed before; its exception is kept for the caller."""
     program, attrs = application.program, application.attrs
-    require_cpu("a host call")
+    require_callbacks("a host call")
     types: tuple[ArrayType, ...] = attrs["results"]
     expected = tuple((type.dtype.name, type.static_shape) for type in types)
     operand_types = [value.type for value in application.operation.operands]

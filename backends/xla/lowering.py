@@ -11,12 +11,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
-import jax
 import numpy as np
 from jax import lax
 
 from srcgrad.backends.xla.callbacks import CALLBACKS, call_back
-from srcgrad.backends.xla.program import Application, Effect, Exceptions, Program, Recording
+from srcgrad.backends.xla.program import Application, Effect, Exceptions, Program, Recording, in_full_precision
 from srcgrad.backends.xla.tables import (
     arrays,
     control,
@@ -124,7 +123,7 @@ class Lowered:
         if self.replays:
             program.run, *arguments = arguments
         program.constants.update(zip(literals, constants, strict=True))
-        with jax.enable_x64(True):
+        with in_full_precision():
             results = lower_region(self.function, arguments, program)
             results = [control.made_solid(result) for result in results]
             if program.rows or program.demands:

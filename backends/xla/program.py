@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import builtins
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -29,6 +30,21 @@ FIRST_CAPACITY: Final = 16
 """The room for a tape before it is known how many trips its loop makes."""
 
 _numbers: Final = itertools.count(1)
+
+
+@contextmanager
+def in_full_precision() -> Iterator[None]:
+    """For jax operations: 64 bits, and products of matrices in the precision of their dtype, whatever the settings are.
+
+    GPUs multiply matrices of float32 with 10 bits of each number unless they are told not to.
+    """
+    with jax.enable_x64(True), jax.default_matmul_precision("highest"):
+        yield
+
+
+def on_cpu() -> bool:
+    """Whether programs are compiled for jax's default device, and that is a CPU."""
+    return bool(jax.default_backend() == "cpu")
 
 
 class Effect(NamedTuple):
@@ -204,12 +220,12 @@ class Application:
         failed = lax.bitwise_not(lax.reduce_and(fine, (0,)))
         number: Any = np.int64(0)
         if detail is not None:
-            first = lax.argmin(fine, 0, INT64)
+            first = lax.argmin(fine, 0, INT64) if predicate.size > 1 else np.int64(0)  # GPUs cannot search one element
             number = lax.dynamic_index_in_dim(lax.reshape(detail, (detail.size,)), first, keepdims=False)
         self.program.report(failed, number, Effect(kind, message, detail is not None))
 
     def call_back(self, *operands: Any) -> Sequence[Any]:
-        """The results by the NumPy meaning of the op, called from the compiled program: on a CPU only."""
+        """The results by the NumPy meaning of the op, called from the compiled program."""
         from srcgrad.backends.xla.callbacks import call_back  # callbacks need programs, programs rarely callbacks
 
         return call_back(self, *operands)

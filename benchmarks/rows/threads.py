@@ -18,6 +18,7 @@ import numpy as np
 
 import srcgrad as sg
 from benchmarks.rows.fused import loss
+from srcgrad.doctor import usable_cores
 
 SIZES = (4_000, 16_000, 100_000, 1_000_000)
 BOUND = 1.7
@@ -59,7 +60,7 @@ def row(size: int, rounds: int) -> Row:
     a virtual machine may for a while be two threads of one: so each round also asks one process for each core at the
     same time, which is the most that threads can reach.
     """
-    cores = os.cpu_count() or 1
+    cores = usable_cores() or 1
     found = Row(f"threads, value and gradient n={size}", "us", bounds={"numpy": BOUND} if size >= 100_000 else {})
     times: dict[str, list[float]] = {"srcgrad": [], "numpy": [], "beside": []}
     with ExitStack() as stack:

@@ -8,8 +8,8 @@ from typing import Any, Final
 import numpy as np
 from jax import lax
 
-from srcgrad.backends.xla.program import Application
-from srcgrad.backends.xla.tables import HALF, SINGLE, Array, cast, contextual, is_complex, is_nan
+from srcgrad.backends.xla.program import Application, on_cpu
+from srcgrad.backends.xla.tables import HALF, SINGLE, Array, cast, contextual, full_like, is_complex, is_nan
 from srcgrad.backends.xla.tables import through_single as widened
 from srcgrad.backends.xla.tables.elementwise import parts
 from srcgrad.ir.core import Literal
@@ -92,9 +92,22 @@ def reduce_sum(application: Application, x: Array) -> Array:
 
     def line(x: Array) -> Array:
         found: Array = lax.reduce_sum(x, axes=axes)
+        if not application.program.rules and not on_cpu():
+            found = without_negative_zeros(found)
         return apart(found) if found.dtype == SINGLE and not found.ndim and not application.program.rules else found
 
     return widened(line)(x)
+
+
+def without_negative_zeros(x: Array) -> Array:
+    """The same numbers, with 0.0 for -0.0. GPUs begin a sum with its first element, and take x + 0.0 for x."""
+    if is_complex(x):
+        return lax.complex(*(without_negative_zeros(part) for part in parts(x)))
+    if x.dtype.kind != "f":
+        return x
+    bits = lax.bitcast_convert_type(x, np.dtype(f"uint{8 * x.dtype.itemsize}"))
+    sign = full_like(bits, 1 << (8 * x.dtype.itemsize - 1))
+    return lax.bitcast_convert_type(lax.select(lax.eq(bits, sign), full_like(bits, 0), bits), x.dtype)
 
 
 def apart(x: Array) -> Array:
@@ -116,11 +129,23 @@ def reduce_norm(x: Array, axes: Axes) -> Array:
     return lax.sqrt(lax.reduce_sum(lax.mul(size, size), axes))
 
 
-def extreme_index(line: Callable[..., Array]) -> Callable[..., Array]:
-    """The first position of an extreme; booleans are compared as numbers."""
+def extreme_index(line: Callable[..., Array], extreme: Callable[..., Array]) -> Callable[..., Array]:
+    """The first position of an extreme; booleans are compared as numbers.
+
+    GPUs compare in any order, of which the first nan is the first one only by luck, and fail to compile a search of one
+    element. There it is the least position at which the extreme is, or nan if the extreme is nan.
+    """
 
     def found(x: Array, axis: int) -> Array:
-        return line(cast(x, BYTE) if x.dtype == BOOL else x, axis, INT64)
+        x = cast(x, BYTE) if x.dtype == BOOL else x
+        if on_cpu():
+            return line(x, axis, INT64)
+        kept = [k for k in range(x.ndim) if k != axis]
+        best = lax.broadcast_in_dim(extreme(x, (axis,)), x.shape, kept)
+        there = lax.bitwise_or(lax.eq(x, best), lax.bitwise_and(lax.ne(x, x), lax.ne(best, best)))
+        places = lax.broadcasted_iota(INT64, x.shape, axis)
+        first: Array = lax.reduce_min(lax.select(there, places, full_like(places, x.shape[axis])), (axis,))
+        return first
 
     return found
 
@@ -150,20 +175,21 @@ def sort_keys(x: Array) -> list[Array]:
     return [lax.add(lax.add(nan_real, nan_real), nan_imag), real, imag]
 
 
+def in_order(axis: int, keys: Sequence[Array], *others: Array) -> Sequence[Array]:
+    """All these arrays in the order of the keys. Single elements are in order: XLA for GPUs ends the process there."""
+    if keys[0].shape[axis] == 1:
+        return (*keys, *others)
+    found: Sequence[Array] = lax.sort((*keys, *others), dimension=axis, is_stable=True, num_keys=len(keys))
+    return found
+
+
 def argsort(x: Array, axis: int) -> Array:
-    keys = sort_keys(x)
-    numbers = lax.broadcasted_iota(INT64, x.shape, axis)
-    found: Sequence[Array] = lax.sort((*keys, numbers), dimension=axis, is_stable=True, num_keys=len(keys))
-    return found[-1]
+    return in_order(axis, sort_keys(x), lax.broadcasted_iota(INT64, x.shape, axis))[-1]
 
 
 def sort(x: Array, axis: int) -> Array:
-    if not is_complex(x):
-        found: Array = lax.sort(x, dimension=axis, is_stable=True)
-        return found
-    keys = sort_keys(x)
-    both: Sequence[Array] = lax.sort(tuple(keys), dimension=axis, is_stable=True, num_keys=len(keys))
-    return lax.complex(both[1], both[2])
+    found = in_order(axis, sort_keys(x))
+    return lax.complex(found[1], found[2]) if is_complex(x) else found[0]
 
 
 def at_ranks(ordered: Array, axis: int, ranks: Sequence[int]) -> Array:
@@ -182,13 +208,12 @@ def sides(x: Array, axis: int, kth: int) -> Array:
 
 
 def partition(x: Array, axis: int, kth: int) -> Array:
-    both: Sequence[Array] = lax.sort((sides(x, axis, kth), x), dimension=axis, is_stable=True, num_keys=1)
-    return both[1]
+    return in_order(axis, [sides(x, axis, kth)], x)[1]
 
 
 TABLE: Final[dict[str, Callable[..., Any]]] = {
-    "argmax": extreme_index(lax.argmax),
-    "argmin": extreme_index(lax.argmin),
+    "argmax": extreme_index(lax.argmax, lax.reduce_max),
+    "argmin": extreme_index(lax.argmin, lax.reduce_min),
     "argpartition": lambda x, axis, kth: argsort(sides(x, axis, kth), axis),
     "argsort": argsort,
     "broadcast": lambda x, shape, dims: lax.broadcast_in_dim(x, shape, dims),

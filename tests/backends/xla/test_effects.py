@@ -212,18 +212,18 @@ def test_every_dtype_passes_through_a_host_call(dtype: str) -> None:
     np.testing.assert_array_equal(found, x[::-1])
 
 
-def test_host_calls_are_refused_on_other_devices(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(callbacks.jax, "default_backend", lambda: "gpu")
-    with pytest.raises(BackendError, match="a host call on the CPU only, not on gpu"):
+def test_host_calls_are_refused_where_jax_cannot_call_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(callbacks.jax, "default_backend", lambda: "METAL")
+    with pytest.raises(BackendError, match="a host call on cpu, gpu, tpu only, not on METAL"):
         compiled(CALLS, recording()[1])
 
 
 # --- ops that are called back -------------------------------------------------------------------------
 
 
-def test_ops_without_a_lowering_are_refused_on_other_devices(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(callbacks.jax, "default_backend", lambda: "gpu")
-    with pytest.raises(BackendError, match="op 'erf' on the CPU only, not on gpu"):
+def test_ops_without_a_lowering_are_refused_where_jax_cannot_call_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(callbacks.jax, "default_backend", lambda: "METAL")
+    with pytest.raises(BackendError, match="op 'erf' on cpu, gpu, tpu only, not on METAL"):
         compiled(one_op("erf", np.array([1j])))
 
 
