@@ -91,6 +91,10 @@ class Built(NamedTuple):
     """Whether ``finish`` only arranges the results, in containers of Python's own, and does not look at them."""
 
 
+Contents = Sequence[tuple[int, Any]]
+"""Places among a program's inputs, and the numbers that the arrays there have in the calls that it is for."""
+
+
 class Program(NamedTuple):
     """A compiled transform of one function for one signature. It holds no arrays of the user's."""
 

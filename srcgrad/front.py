@@ -27,7 +27,7 @@ from srcgrad.backends.llvm.front import (
     is_native,
     machine,
 )
-from srcgrad.building import Job, Program
+from srcgrad.building import Contents, Job, Program
 from srcgrad.cache import Known, Trivial
 from srcgrad.compiler import DEFAULT
 from srcgrad.directional import Pushed, has_tangent
@@ -47,6 +47,8 @@ NUMBERS: Final = (float, np.float64, np.float32, np.float16, complex, np.complex
 """The classes of numbers that a program in machine code takes."""
 MOST_PAIRS: Final = 512
 """Of how many pairs of arrays a table asks whether they share memory."""
+MOST_CONTENTS: Final = 1 << 20
+"""Of how many bytes of arrays a table asks whether they are the same; it holds a copy of them."""
 CONSTANTS: Final = (type(None), bool, int, float, complex, str, bytes)
 """What a result may hold besides arrays, and be made once."""
 
@@ -69,18 +71,23 @@ class Call(NamedTuple):
     job: Job
     captures: Known
     program: Program
+    contents: Contents = ()
 
 
 def serve(
-    transformed: Transformed, args: tuple[Any, ...], kwargs: dict[str, Any], job: Job, captures: Known, program: Program
-) -> None:
-    """Let calls like this one, which this program serves, be answered in machine code from now on, if they can."""
+    transformed: Transformed, args: tuple[Any, ...], kwargs: dict[str, Any], job: Job, captures: Known,
+    program: Program, contents: Contents = (),
+) -> None:  # fmt: skip
+    """Let calls like this one, which this program serves, be answered in machine code from now on, if they can.
+
+    ``contents``: the numbers that inputs of the program have, by their places, if it is for calls with these alone.
+    """
     if not POSSIBLE or not allowed(type(transformed)):
         return
     bound = captures.bind(transformed.f)
     if bound is None or bound[1] is not None or len(bound[0]) != len(captures.hidden):
         return
-    call = Call(args, kwargs, job, captures, program)
+    call = Call(args, kwargs, job, captures, program, contents)
     try:
         try:
             table = written(transformed, call, bound[0], machine_guards=True)
@@ -146,6 +153,7 @@ def written(transformed: Transformed, call: Call, hidden: Sequence[Any], machine
         require_leaf(table, register, value)
         leaves.append((register, value))
     given = [*[leaves[position] for position in program.traced], *extras]
+    require_contents(table, given, call.contents)
     copies = [] if program.changes is None else copied_back(table, program, given)
     if copies is None:
         for register in (0, *[register for register, _ in leaves], *range(1, 1 + len(call.args) + len(call.kwargs))):
@@ -270,6 +278,19 @@ def require_apart(table: Table, hidden: Sequence[tuple[int, Any]]) -> None:
         table.require_word(register, layout.BASE, 0)
         for other in arrays[:number]:
             table.require_other(register, other)
+
+
+def require_contents(table: Table, given: Sequence[Leaf], contents: Contents) -> None:
+    """Check that arrays have the numbers they have now, as those who have asked for them were told."""
+    if sum([expected.nbytes for _, expected in contents]) >= MOST_CONTENTS:
+        raise Unserved
+    for place, expected in contents:
+        register, value = given[place]
+        if type(value) is not np.ndarray:
+            raise Unserved
+        kept = np.array(expected, value.dtype, order="C")
+        kept.flags.writeable = False
+        table.require_contents(register, kept)
 
 
 def finish(table: Table, program: Program, inputs: Sequence[Any], copies: Sequence[tuple[int, int, int]]) -> None:

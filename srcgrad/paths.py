@@ -64,6 +64,8 @@ class Path(NamedTuple):
     """Computes the guarded values from the program's inputs; None if Python asked nothing."""
     answers: tuple[Any, ...]
     identity: Hashable
+    deciding: tuple[int, ...] | None
+    """The inputs that the answers follow from, if later calls are likely to have the same ones."""
 
     def holds(self, inputs: Sequence[Any]) -> bool:
         if self.asked is None:
@@ -225,8 +227,12 @@ def shortcut(transformed: Transformed, args: tuple[Any, ...], job: Job, verdicts
             bound = entry.captures.bind(itself.f)
             if bound is None:
                 break
-            path = entry.paths.hit(inputs_of(asked, bound[0], chosen))
+            inputs = inputs_of(asked, bound[0], chosen)
+            path = entry.paths.hit(inputs)
             if path is not None:
+                if path.program.native and path.deciding is not None:
+                    contents = [(place, inputs[place]) for place in path.deciding]
+                    itself.one_call_more(given, {}, asked, entry.captures, path.program, contents)
                 return itself.execute(path.program, asked, bound[0], entry.captures)
         return itself.dispatch(asked, given, {})
 
@@ -287,7 +293,7 @@ def new_path(transformed: Transformed, job: Job, entry: Entry, number: int) -> P
         return None
     answers = tuple(guard.answer for guard in guards)
     identity = (str(function), *(np.asarray(answer).tobytes() for answer in answers))
-    path = Path(number, program, asked, answers, identity)
+    path = Path(number, program, asked, answers, identity, deciding_inputs(function, program.traced, len(job.leaves)))
     paths.add(path)
     return path
 
@@ -296,6 +302,20 @@ def guard_function(traced: Traced, guards: Sequence[Guard]) -> Function:
     function = traced.function
     operations = [operation for operation in function.operations if not has_effect(operation)]
     return dce(Function(f"{function.name}.guards", function.params, operations, [guard.value for guard in guards]))
+
+
+def deciding_inputs(guards: Function, traced: Sequence[int], own: int) -> tuple[int, ...] | None:
+    """The inputs that all answers follow from, if later calls may have the same: whole numbers, and captured arrays.
+
+    ``own``: how many leaves are the call's.
+    """
+    used = {value for operation in guards.walk() for value in operation.operands} | set(guards.results)
+    places = [place for place, param in enumerate(guards.params) if param in used]
+    for place in places:
+        type = guards.params[place].type
+        if not isinstance(type, ArrayType) or not (type.dtype.kind in "biu" or traced[place] >= own):
+            return None
+    return tuple(places)
 
 
 def guard_backend(transformed: Transformed, function: Function) -> str:

@@ -23,7 +23,7 @@ import numpy as np
 
 from srcgrad.backends.base import backend as find_backend
 from srcgrad.boundary import Changed, as_unsupported, described, reported
-from srcgrad.building import Building, Job, Program
+from srcgrad.building import Building, Contents, Job, Program
 from srcgrad.cache import PROGRAMS, Known, code_of, find_captures, learned, the_same, watching
 from srcgrad.compiler import Runner, backend_name, inlined
 from srcgrad.errors import ArgumentError, SrcgradError, UnsupportedError
@@ -221,8 +221,9 @@ class Transformed(VectorCalled, Building):  # type: ignore[misc]
         return None
 
     def one_call_more(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any], job: Job | None, captures: Known, program: Program
-    ) -> None:
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], job: Job | None, captures: Known, program: Program,
+        contents: Contents = (),
+    ) -> None:  # fmt: skip
         """One more call of a program in machine code; of many, the later ones are answered there as a whole.
 
         The first calls of objects that are made for a call each count together.
@@ -233,7 +234,7 @@ class Transformed(VectorCalled, Building):  # type: ignore[misc]
         if number >= SERVED_FROM and not number & (number - 1):
             from srcgrad.front import serve  # which is written with this module
 
-            serve(self, args, kwargs, job or self.job(args, kwargs), captures, program)
+            serve(self, args, kwargs, job or self.job(args, kwargs), captures, program, contents)
 
     def inline(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Put the transformed function into the trace in progress."""

@@ -67,6 +67,7 @@ class Code(IntEnum):
     NAMES = 29
     WRITABLE = 30
     APART = 31
+    CONTENTS = 32
 
 
 class TooLong(Exception):
@@ -195,6 +196,11 @@ class Table:
     def require_apart(self, register: int, size: int, other: int, other_size: int) -> None:
         """Two arrays of so many bytes that have none of them in common."""
         self.words += [Code.APART, register, size, other, other_size]
+
+    def require_contents(self, register: int, expected: np.ndarray[Any, Any]) -> None:
+        """An array of this size that has the bytes of one in C order, which nobody writes into."""
+        self.held(expected)
+        self.words += [Code.CONTENTS, register, expected.ctypes.data, expected.nbytes]
 
     def give(self, register: int) -> None:
         """One more argument of the program."""

@@ -36,6 +36,7 @@ declare i32 @PyException_SetTraceback(ptr, ptr)
 declare void @PyErr_Clear()
 declare i32 @PyErr_ExceptionMatches(ptr)
 declare void @_Py_Dealloc(ptr)
+declare i32 @memcmp(ptr, ptr, i64)
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 @PyArray_Type = external global i8
 @srcgrad_front_active = external global i8
@@ -217,6 +218,12 @@ class _Machine(Reader):
         behind = self.set(f"icmp ule i64 {self.set(f'add i64 {other}, {self.word(4)}')}, {first}")
         self.unless(self.set(f"or i1 {before}, {behind}"))
         return 5
+
+    def _contents(self) -> int:
+        own = self.field(self.register(1), entry.DATA)
+        found = self.set(f"call i32 @memcmp(ptr {own}, ptr {self.word(2, 'ptr')}, i64 {self.word(3)})")
+        self.unless(self.set(f"icmp eq i32 {found}, 0"))
+        return 4
 
     def _bind(self) -> int:
         self.do(f"store ptr {self.register(3)}, ptr %argv, align 8")
