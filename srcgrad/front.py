@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from sys import intern
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
@@ -38,6 +38,9 @@ from srcgrad.tracing.pytree import TreeDef, record_fields
 from srcgrad.tracing.trace import ACTIVE
 from srcgrad.transformed import MACHINE, Transformed
 from srcgrad.vectorcall import allowed
+
+if TYPE_CHECKING:
+    from srcgrad.paths import Answering
 
 BACKEND: Final = intern("llvm")
 """The backend whose programs have tables."""
@@ -72,22 +75,29 @@ class Call(NamedTuple):
     captures: Known
     program: Program
     contents: Contents = ()
+    by_paths: Answering | None = None
+
+    @property
+    def identity(self) -> Any:
+        """What no other table of an object has."""
+        return self.by_paths or self.program.run
 
 
 def serve(
     transformed: Transformed, args: tuple[Any, ...], kwargs: dict[str, Any], job: Job, captures: Known,
-    program: Program, contents: Contents = (),
+    program: Program, contents: Contents = (), by_paths: Answering | None = None,
 ) -> None:  # fmt: skip
     """Let calls like this one, which this program serves, be answered in machine code from now on, if they can.
 
     ``contents``: the numbers that inputs of the program have, by their places, if it is for calls with these alone.
+    ``by_paths``: what runs the program of the path that a call takes.
     """
     if not POSSIBLE or not allowed(type(transformed)):
         return
     bound = captures.bind(transformed.f)
     if bound is None or bound[1] is not None or len(bound[0]) != len(captures.hidden):
         return
-    call = Call(args, kwargs, job, captures, program, contents)
+    call = Call(args, kwargs, job, captures, program, contents, by_paths)
     try:
         try:
             table = written(transformed, call, bound[0], machine_guards=True)
@@ -101,7 +111,7 @@ def serve(
 def install(transformed: Transformed, call: Call, table: Table) -> None:
     """Put a table first, in place of one for the same arguments; later objects of the same code begin with it."""
     words, kept = table.finished()
-    entry = (words, (call.program.run, tuple(call.kwargs), *kept))
+    entry = (words, (call.identity, tuple(call.kwargs), *kept))
     MACHINE[:] = [machine(Place(TABLES, ACTIVE, failed))]
     transformed.answer_by(with_first(entry, transformed.tables if hasattr(transformed, "tables") else ()))
     if not any(isinstance(thing, Transformed) for thing in kept):  # which holds a function of the user's
@@ -154,7 +164,9 @@ def written(transformed: Transformed, call: Call, hidden: Sequence[Any], machine
         leaves.append((register, value))
     given = [*[leaves[position] for position in program.traced], *extras]
     require_contents(table, given, call.contents)
-    copies = [] if program.changes is None else copied_back(table, program, given)
+    copies = None
+    if call.by_paths is None:
+        copies = [] if program.changes is None else copied_back(table, program, given)
     if copies is None:
         for register in (0, *[register for register, _ in leaves], *range(1, 1 + len(call.args) + len(call.kwargs))):
             table.give(register)
@@ -361,6 +373,8 @@ def executed(call: Call, count: int) -> Any:
     def run(transformed: Transformed, *things: Any) -> Any:
         given = things[count:last], dict(zip(names, things[last:], strict=True))
         found = Job(list(things[:own]), job.treedef, job.active, given=given)
+        if call.by_paths is not None:
+            return call.by_paths(transformed, found, things[own:count])
         return transformed.execute(program, found, things[own:count], captures)
 
     return run

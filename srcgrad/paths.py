@@ -12,6 +12,7 @@ import types
 import weakref
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
@@ -95,6 +96,7 @@ class Paths:
         """How many calls in a row took none of these paths, and were given no new one."""
         self.closed: str | None = None
         """Why no path is traced any more."""
+        self.answering: Answering | None = None
         self.final = False
         """Whether no other way of tracing is to be tried either."""
 
@@ -128,6 +130,17 @@ class Entry(NamedTuple):
     aliases: AliasPattern | None
     paths: Paths
     key: Hashable
+
+    def answering(self, job: Job) -> Answering:
+        """What answers calls like this one; one object for all of them."""
+        if self.paths.answering is None:
+            places = traced_places((*job.leaves, *self.hidden))
+            self.paths.answering = Answering(self._replace(hidden=()), places)
+        return self.paths.answering
+
+
+Given = tuple[tuple[Any, ...], dict[str, Any]]
+"""The arguments of a call."""
 
 
 def entries(transformed: Transformed, job: Job, ways: Sequence[Way]) -> Iterator[Entry]:
@@ -175,15 +188,19 @@ def traced_places(leaves: Sequence[Any]) -> list[int]:
     return [place for place, leaf in enumerate(leaves) if leaf_spec(leaf) is not None]
 
 
-def run_path(transformed: Transformed, job: Job, ways: Sequence[Way]) -> Any:
+def run_path(transformed: Transformed, job: Job, ways: Sequence[Way], given: Given | None = None) -> Any:
     """The result by a compiled path, traced and compiled now if need be; `NO_PATH` where there can be none.
 
-    ``ways``: those in which what the function reads can be watched, the preferred one first.
+    ``ways``: those in which what the function reads can be watched, the preferred one first. ``given``: what is called
+    with, where later calls may be answered in machine code.
     """
     known: list[Entry] = []
     for entry in entries(transformed, job, ways):
-        path = entry.paths.hit(inputs_of(job, entry.hidden))
+        inputs = inputs_of(job, entry.hidden)
+        path = entry.paths.hit(inputs)
         if path is not None:
+            if given is not None:
+                counted(transformed, given, job, entry, path, inputs)
             return transformed.execute(path.program, job, entry.hidden, entry.captures)
         known.append(entry)
     for entry in openings(known):
@@ -194,6 +211,32 @@ def run_path(transformed: Transformed, job: Job, ways: Sequence[Way]) -> Any:
     for entry in known:
         entry.paths.missed += 1
     return NO_PATH
+
+
+def counted(transformed: Transformed, given: Given, job: Job, entry: Entry, path: Path, inputs: Sequence[Any]) -> None:
+    """One more call on a path. Machine code answers later ones as a whole, or finds all but the path."""
+    if not path.program.native or job.extras:
+        return
+    if path.deciding is not None:
+        contents = [(place, inputs[place]) for place in path.deciding]
+        transformed.one_call_more(*given, job, entry.captures, path.program, contents)
+    else:
+        transformed.one_call_more(*given, job, entry.captures, path.program, by_paths=entry.answering(job))
+
+
+@dataclass(frozen=True, eq=False)
+class Answering:
+    """Answers calls with leaves of certain types of which everything but the path has been found the same."""
+
+    entry: Entry
+    places: Sequence[int]
+
+    def __call__(self, transformed: Transformed, job: Job, hidden: Sequence[Any]) -> Any:
+        path = self.entry.paths.hit(inputs_of(job, hidden, self.places))
+        if path is not None:
+            return transformed.execute(path.program, job, hidden, self.entry.captures)
+        args, kwargs = job.given
+        return transformed.dispatch(transformed.job(args, kwargs), args, kwargs)
 
 
 def run_failing(transformed: Transformed, job: Job, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -230,9 +273,7 @@ def shortcut(transformed: Transformed, args: tuple[Any, ...], job: Job, verdicts
             inputs = inputs_of(asked, bound[0], chosen)
             path = entry.paths.hit(inputs)
             if path is not None:
-                if path.program.native and path.deciding is not None:
-                    contents = [(place, inputs[place]) for place in path.deciding]
-                    itself.one_call_more(given, {}, asked, entry.captures, path.program, contents)
+                counted(itself, (given, {}), asked, entry._replace(hidden=bound[0]), path, inputs)
                 return itself.execute(path.program, asked, bound[0], entry.captures)
         return itself.dispatch(asked, given, {})
 

@@ -17,7 +17,7 @@ import sys
 import types
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -57,6 +57,9 @@ from srcgrad.ways import (
     prefers_conversion,
     why_retraced,
 )
+
+if TYPE_CHECKING:
+    from srcgrad.paths import Answering
 
 FAST_ENTRIES = 16
 """How many signatures of plain arrays and floats an object remembers."""
@@ -222,7 +225,7 @@ class Transformed(VectorCalled, Building):  # type: ignore[misc]
 
     def one_call_more(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], job: Job | None, captures: Known, program: Program,
-        contents: Contents = (),
+        contents: Contents = (), by_paths: Answering | None = None,
     ) -> None:  # fmt: skip
         """One more call of a program in machine code; of many, the later ones are answered there as a whole.
 
@@ -234,7 +237,7 @@ class Transformed(VectorCalled, Building):  # type: ignore[misc]
         if number >= SERVED_FROM and not number & (number - 1):
             from srcgrad.front import serve  # which is written with this module
 
-            serve(self, args, kwargs, job or self.job(args, kwargs), captures, program, contents)
+            serve(self, args, kwargs, job or self.job(args, kwargs), captures, program, contents, by_paths)
 
     def inline(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Put the transformed function into the trace in progress."""
@@ -310,7 +313,7 @@ class Transformed(VectorCalled, Building):  # type: ignore[misc]
             raise unsupported
         from srcgrad.paths import NO_PATH, failing, run_path, shortcut  # which is written with this module
 
-        result = run_path(self, job, watched)
+        result = run_path(self, job, watched, (args, kwargs))
         if result is not NO_PATH:
             if not kwargs and not job.extras:
                 shortcut(self, args, job, verdicts)

@@ -15,7 +15,8 @@ from srcgrad.transformed import SERVED_FROM
 from tests.backends.llvm.front_support import needs_machine, served, switching_often
 
 pytest.importorskip("llvmlite")
-from srcgrad import front
+from srcgrad import front, transformed
+from srcgrad.front_guards import UnknownGuard
 
 pytestmark = needs_machine
 VALUES = np.linspace(0.5, 1.5, 12)
@@ -97,7 +98,72 @@ def test_masks_of_numbers_that_change_are_asked_for_by_python() -> None:
         wanted = np.zeros(X.size)
         wanted[order] = np.where(x[order] > 0, 2 * x[order], 0.0)
         np.testing.assert_allclose(found, wanted)
-    assert not hasattr(gradient, "tables")
+    assert len(gradient.tables) == 2  # one for all paths
+
+
+def lengths(x: Any, options: Any, *, floor: float, weights: Any) -> Any:
+    kept = x[x > options["least"]]
+    return np.sum(np.sort(kept)[-2:] ** 2 * weights[0]) * options["scale"] + floor
+
+
+@pytest.mark.parametrize("guards", ["machine", "python"])
+def test_calls_with_structures_keywords_and_static_values_find_their_path(
+    guards: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All that Python does of them is to ask which path it is."""
+    if guards == "python":
+        monkeypatch.setattr(front, "Guards", unknown)
+    gradient = sg.value_and_grad(lengths, backend="llvm")
+    looked: list[int] = []
+    found = transformed.find_captures
+    monkeypatch.setattr(transformed, "find_captures", lambda *args: looked.append(1) or found(*args))
+    for least in (-0.1, 0.4):
+        for scale in (2, 3):
+            for shift in (0.0, 0.25, 0.5):
+                options, weights, x = {"least": least, "scale": scale}, [np.array(1.5)], X + shift
+                for _ in range(2 * SERVED_FROM):
+                    value, slope = gradient(x, options, floor=0.25, weights=weights)
+                last, order = len(looked), np.argsort(x)[-2:]
+                gradient(x, options, floor=0.25, weights=weights)
+                wanted = np.where(x[order] > least, x[order], 0.0)
+                np.testing.assert_allclose(value, np.sum(wanted**2) * 1.5 * scale + 0.25)
+                np.testing.assert_allclose(slope[order], 3.0 * scale * wanted)
+                assert len(looked) == last
+
+
+def unknown(*_: Any) -> Any:
+    raise UnknownGuard("none is known")
+
+
+def test_a_call_on_a_new_path_is_traced_behind_the_table() -> None:
+    gradient = served(sg.grad(lambda x, k: np.sum(np.sort(x[x > 0])[-2:] ** k), backend="llvm"), X, 2)
+    for shift in (0.3, 0.6, 2.0):
+        x = X + shift
+        np.testing.assert_allclose(np.sort(gradient(x, 2))[-2:], 2 * np.sort(x[x > 0])[-2:])
+    with pytest.raises(ValueError, match="nothing is left"):
+        for _ in range(3):
+            served(sg.grad(nothing_left, backend="llvm"), X, 2)(X - 9, 2)
+
+
+def nothing_left(x: Any, k: int) -> Any:
+    kept = x[x > 0]
+    if not kept.size:
+        raise ValueError("nothing is left")
+    return np.sum(np.sort(kept) ** k)
+
+
+def test_arrays_that_a_path_changes_are_changed() -> None:
+    def halve(x: Any, options: Any) -> Any:
+        positive = np.flatnonzero(x > 0)
+        x[positive] *= options["by"]
+        return np.sort(x[positive])
+
+    halved = sg.jit(halve, backend="llvm")
+    for _ in range(2 * SERVED_FROM):
+        for shift in (0.0, 0.4):
+            x, plain = X + shift, X + shift
+            np.testing.assert_allclose(halved(x, {"by": 0.5}), halve(plain, {"by": 0.5}))
+            np.testing.assert_array_equal(x, plain)
 
 
 def test_large_arrays_are_compared_by_python() -> None:
