@@ -8,7 +8,6 @@ later roots take its place in the arena. Regions are planned for each set of par
 from __future__ import annotations
 
 import bisect
-import itertools
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -45,10 +44,11 @@ class Root:
     """A piece of memory, from the operation ``first`` that writes it to the ``last`` one that reads it.
 
     ``local``: it begins in this block; ``owned``: the block may write over it when it is dead. ``home`` is the pointer
-    to it where it does not lie in the arena.
+    to it where it does not lie in the arena. ``updates``: in order, the operations that may write over what it is known
+    to hold.
     """
 
-    __slots__ = ("first", "home", "last", "local", "offset", "owned", "size")
+    __slots__ = ("first", "home", "last", "local", "offset", "owned", "size", "updates")
 
     def __init__(self, size: int, first: int, local: bool, owned: bool) -> None:
         self.size = size
@@ -58,6 +58,7 @@ class Root:
         self.owned = owned
         self.home: str | None = None
         self.offset = 0
+        self.updates: list[int] = []
 
 
 @dataclass(frozen=True)
@@ -216,13 +217,14 @@ class Plan:
         """Per operation the results that are written over operands, and which."""
         self.control: dict[Operation, CondPlan | LoopPlan] = {}
         self.local: list[Root] = []
-        self.operations = operations
-        self.updates = [k for k, item in enumerate(operations) if overwritten(item)]
-        """Where operations are that may write over operands."""
+        self.updates: dict[Value, list[int]] = {}
+        """By operand, where operations are that may write over it."""
         self.last: dict[Value, int] = {}
         for index, operation in enumerate(operations):
             for value in operation.operands:
                 self.last[value] = index
+            for value in overwritten(operation):
+                self.updates.setdefault(value, []).append(index)
         for value in results:
             self.last[value] = self.end
         for param in params:
@@ -235,6 +237,8 @@ class Plan:
     def attach(self, value: Value, root: Root, shift: int | None) -> None:
         self.roots[value], self.shifts[value] = root, shift
         root.last = max(root.last, self.last.get(value, root.first))
+        for update in self.updates.get(value, ()):
+            bisect.insort(root.updates, update)
 
     def new(self, size: int, index: int) -> Root:
         root = Root(size, index, True, True)
@@ -275,13 +279,8 @@ class Plan:
         """
         if not root.owned or 2 * bytes_of(part.type) > root.size:
             return False
-        first = bisect.bisect_right(self.updates, index)
-        for update in itertools.islice(self.updates, first, None):
-            if update > self.last.get(part, index):
-                return False
-            if any(self.roots.get(value) is root for value in overwritten(self.operations[update])):
-                return True
-        return False
+        place = bisect.bisect_right(root.updates, index)
+        return place < len(root.updates) and root.updates[place] <= self.last.get(part, index)
 
     def is_over(self, value: Value, index: int, operation: Operation, pairs: Sequence[tuple[Value, Value]]) -> bool:
         """Whether a result has found an operand to be written over."""
