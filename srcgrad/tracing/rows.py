@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
+
+import numpy as np
 
 from srcgrad.ir.types import ArrayType
 from srcgrad.tracing.tracer import Tracer, from_value
 from srcgrad.tracing.views import ReshapeView, SliceView
+
+NUMBERS: Final = (bool, int, float, complex)
 
 
 def row(source: Tracer, place: int, scalar: bool, weak: bool) -> Tracer:
@@ -66,20 +70,26 @@ def table_of(lists: Sequence[Any]) -> Tracer | None:
     return source_of(found)
 
 
-def columns_of(records: Sequence[Any]) -> list[Tracer] | None:
-    """The arrays that records have at each of their places, where these are all rows of one array, in order."""
+def columns_of(records: Sequence[Any]) -> list[Any] | None:
+    """The arrays that records have at each of their places: known numbers, or all rows of one array, in order."""
     if not records or any(type(record) not in (list, tuple) for record in records):
         return None
     widths = {len(record) for record in records}
     if len(widths) > 1 or 0 in widths:
         return None
-    found = []
+    found: list[Any] = []
     for column in zip(*records, strict=True):
-        source = source_of(column)
+        source = known(column) if type(column[0]) in NUMBERS else source_of(column)
         if source is None:
             return None
         found.append(source)
     return found
+
+
+def known(numbers: Sequence[Any]) -> Any:
+    """Numbers of one class of Python's as an array of the dtype that each of them has; None if there is none."""
+    array = np.array(numbers) if all(type(number) is type(numbers[0]) for number in numbers) else None
+    return None if array is None or array.dtype != np.asarray(numbers[0]).dtype else array
 
 
 def pieces(items: Sequence[Any]) -> list[Any] | None:

@@ -210,6 +210,29 @@ def test_operations_do_not_grow_with_the_trips() -> None:
     assert found(20) == found(200)
 
 
+def test_a_table_of_records_with_numbers_that_are_known_is_made_of_columns() -> None:
+    def table(count: int) -> Function:
+        def f(x: Any) -> Any:
+            rows = [[1, np.sin(x[0] * k), x[k % 3 : k % 3 + 2].mean(), 0.5] for k in range(count)]
+            return np.array(rows).T @ np.arange(float(count))
+
+        return f
+
+    assert operations(table(90), (4,)) < 30
+    check(table(30), np.array([0.7, -0.4, 1.1, 0.3]), "llvm", rtol=1e-6)
+
+
+@pytest.mark.parametrize("first", [1, True, 2**40, 2.5, 1j, -0.0])
+def test_such_a_table_has_the_dtype_of_numpys(first: Any) -> None:
+    def table(x: Any) -> Any:
+        return np.array([[first, x[0] * k] for k in range(20)])
+
+    for x in (np.ones(2), np.ones(2, np.float32)):
+        found, wanted = sg.jit(table)(x), table(x)
+        assert found.dtype == wanted.dtype
+        np.testing.assert_array_equal(found, wanted)
+
+
 def test_a_batch_is_its_members() -> None:
     x = CASES[0][1]
     for f in (recurrent, gone_through):
