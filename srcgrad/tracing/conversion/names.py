@@ -100,10 +100,24 @@ def parameters(arguments: ast.arguments) -> list[str]:
 
 def own_nodes(nodes: Iterable[ast.AST]) -> Iterable[ast.AST]:
     """The nodes and what is in them, without the bodies of functions and classes."""
-    for node in nodes:
+    waiting = [*nodes][::-1]
+    while waiting:
+        node = waiting.pop()
         yield node
         if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
-            yield from own_nodes(ast.iter_child_nodes(node))
+            waiting += children(node)[::-1]
+
+
+def children(node: ast.AST) -> list[ast.AST]:
+    """The nodes that are parts of a node, in order; contexts and operators, which tell nothing, are none."""
+    found: list[ast.AST] = []
+    for name in node._fields:
+        value = getattr(node, name, None)
+        if isinstance(value, list):
+            found += [part for part in value if isinstance(part, ast.AST)]
+        elif isinstance(value, ast.AST) and value._fields:
+            found.append(value)
+    return found
 
 
 def holds(nodes: Iterable[ast.AST], *kinds: type[ast.AST]) -> bool:
@@ -141,8 +155,13 @@ def thunk(body: ast.expr) -> ast.Lambda:
 
 
 def placed(new: ast.AST, old: ast.AST) -> ast.AST:
-    """A made node at the place of an old one, with all made nodes in it."""
-    for node in ast.walk(new):
-        if isinstance(node, (ast.expr, ast.stmt, ast.arg, ast.keyword)) and not hasattr(node, "lineno"):
+    """A made node at the place of an old one, with the made nodes in it; those in old ones have a place already."""
+    waiting = [new]
+    while waiting:
+        node = waiting.pop()
+        if hasattr(node, "lineno"):
+            continue
+        if isinstance(node, (ast.expr, ast.stmt, ast.arg, ast.keyword)):
             ast.copy_location(node, old)
+        waiting += children(node)
     return new
