@@ -6,6 +6,7 @@ run operation by operation.
 
 from __future__ import annotations
 
+import functools
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
@@ -30,7 +31,7 @@ from srcgrad.tracing.conversion.calls import run_converted
 from srcgrad.tracing.conversion.convert import is_user_function
 from srcgrad.tracing.conversion.effects import may_raise
 from srcgrad.tracing.conversion.operands import binary
-from srcgrad.tracing.conversion.state import MustRetrace
+from srcgrad.tracing.conversion.state import Mistaken, MustRetrace
 from srcgrad.tracing.conversion.trust import require_timely
 from srcgrad.tracing.function import LeafSpec, Traced, as_array, leaf_spec, trace_function
 from srcgrad.tracing.guards import Guide
@@ -43,7 +44,7 @@ from srcgrad.tracing.jax_arrays import (
     without_jax_arrays,
 )
 from srcgrad.tracing.pytree import TreeDef
-from srcgrad.tracing.trace import WATCH, NeedsConcrete, RaisingSite, Refused, Unread
+from srcgrad.tracing.trace import CURRENT, WATCH, NeedsConcrete, RaisingSite, Refused, Unread
 from srcgrad.vectorcall import allowed
 from srcgrad.ways import Failed, Retrace, Way, failed, first_lines, function_of, reason_as_it_is, require_no_handlers
 
@@ -262,11 +263,17 @@ class Building(ABC):
             return run_converted(f, args, kwargs)
 
         names = [*leaf_names(self.f, job.treedef), *[None] * (len(leaves) - count)]
-        return trace_function(
-            call, leaves, specs, names, name=self.name, concrete=concrete, numbers=numbers, watcher=watcher,
-            converting=converting, guide=guide, origins=origins, roots=roots,
+        traced = functools.partial(
+            trace_function, call, leaves, specs, names, name=self.name, concrete=concrete, numbers=numbers,
+            watcher=watcher, converting=converting, guide=guide, origins=origins, roots=roots,
             trusting=trusting and self.makes_calls_again(),
         )  # fmt: skip
+        if concrete or guide is not None or CURRENT.get() is not None:
+            return traced()
+        try:
+            return traced(picking=True)
+        except Mistaken:
+            return traced()
 
     def build_checked(self, traced: Traced, job: Job, specs: Sequence[LeafSpec | None]) -> Built:
         flags = [

@@ -304,6 +304,8 @@ class Trace:
         """What became of the loops, for `explain`."""
         self.outermost: Any = None
         """The outermost of short loops in each other whose first trip is in progress here: `conversion.loops`."""
+        self.sizes: dict[Any, int] = {} if parent is None else parent.sizes
+        """Of loops, by their code: so many operations at least a trip has that is written out."""
         self.copies = 1
         """How many times what is traced is written out, for the loops around it that are."""
         self.attributes: frozenset[str] | None = None
@@ -318,6 +320,9 @@ class Trace:
         """What the blocks in progress may change: no references of the program's own either."""
         self.chosen: list[tuple[Any, Any, str, Use | None]] = []
         """Objects of which a variable holds one or another, what they held then, and the variable."""
+        self.picking: bool = parent is not None and parent.picking
+        self.picked: set[int] = set()
+        """Whether a copy may stand for one of several containers, at a traced place; and the copies, by identity."""
         self.tables: list[Any] = []
         """The tables of what a loop writes, which hold memory besides the program's own objects."""
         self.guide: Guide | None = None

@@ -33,6 +33,7 @@ from srcgrad.tracing.conversion.draws import drawn, is_draw
 from srcgrad.tracing.conversion.entries import EntryTarget, pairs_of
 from srcgrad.tracing.conversion.filled import filled_of, require_fixed
 from srcgrad.tracing.conversion.fresh_arrays import may_be_traced
+from srcgrad.tracing.conversion.identity import require_no_pick
 from srcgrad.tracing.conversion.placed_texts import PlacedText, held_for, of_texts, refuse
 from srcgrad.tracing.conversion.sources import Unconvertible
 from srcgrad.tracing.conversion.vectorized import vectorized
@@ -516,6 +517,7 @@ def target(container: Any) -> Any:
     """What an element is assigned to: a list may be given a traced place, a dict a traced key."""
     if type(container) not in (list, dict) or CURRENT.get() is None:
         return container
+    require_no_pick(container)
     if type(container) is dict:
         pairs = pairs_of(container)
         return container if pairs is None else EntryTarget(pairs)

@@ -13,12 +13,15 @@ from srcgrad.ir.opdef import REGISTRY
 from srcgrad.tracing.conversion.aliases import link, outlasting, predicate_here, settled
 from srcgrad.tracing.conversion.branches import choose
 from srcgrad.tracing.conversion.calls import call_rule, getitem, unknown_place
+from srcgrad.tracing.conversion.classes import adopt_records
 from srcgrad.tracing.conversion.effects import emit_call, emit_check, fail_if, innermost_attempt
 from srcgrad.tracing.conversion.filled import fill, filled_of
+from srcgrad.tracing.conversion.identity import pick
+from srcgrad.tracing.conversion.items import frozen
 from srcgrad.tracing.conversion.numbers import itself
 from srcgrad.tracing.conversion.placed import put_in_place, read_in_place
 from srcgrad.tracing.conversion.placed_texts import text_at
-from srcgrad.tracing.conversion.state import Kind, join_kinds, kind_of
+from srcgrad.tracing.conversion.state import Kind, join_kinds, kind_of, same_handle, tree_of
 from srcgrad.tracing.guards import answer
 from srcgrad.tracing.rows import source_of
 from srcgrad.tracing.trace import RaisingSite, Refused, Storage, current_trace
@@ -133,7 +136,7 @@ def among(values: list[Any], place: Any, container: str) -> Any:
     """The value at a traced place."""
     kind = kind_among(values)
     if kind is None:
-        raise Refused(f"a {container} with values of different kinds is indexed by a traced value")
+        return container_among(values, place, container)
     source = source_of(values)
     if source is not None and not kind.scalar:
         source.storage.decided = True
@@ -147,6 +150,38 @@ def among(values: list[Any], place: Any, container: str) -> Any:
             if isinstance(value, Tracer):
                 link_choice(result.storage, value, (place % len(values) == k).read())
     return result
+
+
+def container_among(values: list[Any], place: Any, container: str) -> Any:
+    """The container at a traced place, of several with one structure: a copy, each part of which is the one there.
+
+    Raises:
+        Refused: they have no one structure, or parts that are neither the same nor of one kind.
+    """
+    flat = [tree_of(value) for value in values]
+    tree = flat[0][1]
+    if tree is None or not current_trace().picking or any(other != tree for _, other in flat):
+        raise Refused(f"a {container} with values of different kinds is indexed by a traced value")
+    columns = [list(column) for column in zip(*(leaves for leaves, _ in flat), strict=True)]
+    same = [all(is_same(column[0], value) for value in column) for column in columns]
+    if all(same):  # by `is` alone could they be told apart
+        raise Refused(f"a {container} with values that are all the same is indexed by a traced value")
+    parts = [
+        column[0] if alike else among(column, place, container) for column, alike in zip(columns, same, strict=True)
+    ]
+    result = adopt_records(tree.unflatten(parts))
+    if not frozen(tree):
+        pick(result, values)
+    return result
+
+
+def is_same(one: Any, other: Any) -> bool:
+    """Whether two parts are the same to every program: so are two numbers of one value."""
+    if same_handle(one, other):
+        return True
+    if not isinstance(one, Tracer) or not isinstance(other, Tracer) or not one.scalar or kind_of(one) != kind_of(other):
+        return False
+    return one.read() == other.read()  # literals of the same bits are equal
 
 
 def link_choice(storage: Storage, value: Tracer, chosen: Value) -> None:

@@ -13,10 +13,11 @@ from srcgrad.ir.types import BOOL
 from srcgrad.tracing.conversion.binding import flag_of
 from srcgrad.tracing.conversion.branches import and_, not_, or_
 from srcgrad.tracing.conversion.classes import original
+from srcgrad.tracing.conversion.identity import Picked
 from srcgrad.tracing.conversion.operands import binary
 from srcgrad.tracing.conversion.placed_texts import PlacedText, refuse
 from srcgrad.tracing.conversion.standing import ITEM, use_of
-from srcgrad.tracing.conversion.state import kind_of, may_be_none, require_defined, shown, unknown
+from srcgrad.tracing.conversion.state import Mistaken, kind_of, may_be_none, require_defined, shown, unknown
 from srcgrad.tracing.trace import CURRENT, Refused
 from srcgrad.tracing.tracer import Tracer, from_value
 from srcgrad.tracing.unasked import attribute
@@ -99,9 +100,9 @@ def require_own(x: Any) -> None:
     attributes = attribute(x, "__dict__")
     if use_of(x) is ITEM:
         raise undecided("an item of a list that a loop runs over")
-    for container, _, name, _ in trace.chosen if trace is not None else ():
+    for container, _, name, use in trace.chosen if trace is not None else ():
         if container is x or (attributes is not None and container is attributes):
-            raise undecided(shown(name))
+            raise Mistaken("a list is compared by 'is'") if type(use) is Picked else undecided(shown(name))
 
 
 def require_not_rebuilt(x: Any) -> None:

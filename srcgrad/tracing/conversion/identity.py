@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
-from srcgrad.tracing.conversion.state import Slots, State, Undefined, contents, reachable, shown, slots_of
+from srcgrad.tracing.conversion.state import Mistaken, Slots, State, Undefined, contents, reachable, shown, slots_of
 from srcgrad.tracing.trace import Refused, Trace, Use, current_trace
 from srcgrad.tracing.unasked import attribute
 
@@ -185,6 +185,26 @@ def watch_changes(containers: Iterable[Any], name: str, use: Use | None = None) 
     outermost(current_trace()).chosen += [(x, contents(x), name, use) for x in containers]
 
 
+class Picked(Use):
+    """Of a copy that stands for one of several containers at a traced place: it has to be exact."""
+
+    def __init__(self) -> None:
+        super().__init__((), ())
+        self.happened = True
+
+
+def pick(result: Any, sources: Sequence[Any]) -> None:
+    """Note a copy that stands for one of several containers, by a traced place."""
+    outermost(current_trace()).picked.add(id(result))
+    watch_changes(reachable([result, *sources]), "_sg_value", Picked())
+
+
+def require_no_pick(container: Any) -> None:
+    """Refuse what changes such a copy, where a loop can still be written out."""
+    if id(container) in outermost(current_trace()).picked:
+        raise Mistaken("a list at a traced place is changed")
+
+
 def outermost(trace: Trace) -> Trace:
     """The trace of the function."""
     while trace.region and trace.parent is not None:
@@ -216,7 +236,7 @@ def require_unchanged_choices(trace: Trace) -> None:
             continue
         now, held = contents(container)
         if now != structure or any(one is not other for one, other in zip(held, values, strict=True)):
-            raise changed(name)
+            raise Mistaken("a copy of a list is changed") if type(use) is Picked else changed(name)
 
 
 def changed(name: str) -> Refused:

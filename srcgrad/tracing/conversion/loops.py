@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
+from types import CodeType
 from typing import Any, Final, TypeGuard
 
 import numpy as np
@@ -319,22 +320,26 @@ def run_through(
     copies, operations = trace.copies, trace.builder.operations
     iterator: Iterator[Any] = iter(iterable)
     state_of = functools.partial(State, get, put, names, visible)
+    code = getattr(get, "__code__", None)
     settling = Settling(items, state_of, appended) if go_on is None else None
     try:
         trace.copies = copies * max(length if items is None or not isinstance(items.count, int) else items.count, 1)
         for position, item in enumerate(iterator):
             start = len(operations)
             if position == 0 and go_on is None and is_short(items) and trace.outermost is None and not guided(trace):
-                if Outermost(Before(trace, get, put, names, visible)).is_region(items, item, body, state_of, appended):
+                outermost = Outermost(Before(trace, get, put, names, visible), code)
+                if outermost.is_region(items, item, body, state_of, appended):
                     exhaust(iterable)
                     return
             else:
-                body(item)
+                sized_trip(body, item, code, trace.copies // copies)
             if go_on is None:
                 if position == 0 and is_short(items):
-                    much = size_of(operations[start:]) * trace.copies > MOST_WRITTEN_OUT
+                    trip = size_of(operations[start:])
+                    much = trip * trace.copies > MOST_WRITTEN_OUT
                     if much and trace.outermost is not None:
-                        raise Much(trace.outermost)
+                        trace.sizes[code] = trip
+                        raise Much(trace.outermost, trip * (trace.copies // copies))
                     if much and items.count != 2 and rolled(items.after(1), body, state_of, appended=appended):
                         exhaust(iterable)
                         return
@@ -365,12 +370,25 @@ def run_through(
         trace.copies = copies
 
 
-class Much(Passing):
-    """There is more to write out than there may be, in the first trip of the outermost of short loops in each other."""
+def sized_trip(body: Callable[[Any], Any], item: Any, code: CodeType | None, trips: int) -> None:
+    """A trip of a loop in the first one of another, whose size is noted where there is too much in it."""
+    try:
+        body(item)
+    except Much as much:
+        current_trace().sizes[code] = much.size
+        much.size *= trips
+        raise
 
-    def __init__(self, loop: Outermost) -> None:
+
+class Much(Passing):
+    """There is more to write out than there may be, in the first trip of the outermost of short loops in each other.
+
+    ``size``: so many operations at least all trips have of the loop that is left.
+    """
+
+    def __init__(self, loop: Outermost, size: int) -> None:
         super().__init__()
-        self.loop = loop
+        self.loop, self.size = loop, size
 
 
 class Outermost:
@@ -380,7 +398,9 @@ class Outermost:
     its own first trip written out, there would be two bodies of the innermost one for each loop around it.
     """
 
-    def __init__(self, before: Before) -> None:
+    def __init__(self, before: Before, code: CodeType | None) -> None:
+        """``code``: what tells the statement from others."""
+        self.code = code
         self.trace, self.before, self.mark = before.trace, before, Mark(before.trace)
         self.said = len(self.trace.rolled)
 
@@ -389,7 +409,7 @@ class Outermost:
     ) -> bool:
         """Make the first trip, or all of them as one region; whether that is so."""
         try:
-            if not self.was_region(items) and self.begun(items, item, body):
+            if not self.was_region(items) and not self.is_much() and self.begun(items, item, body):
                 return False
             self.before.restore()
             self.mark.back()
@@ -409,6 +429,11 @@ class Outermost:
             return False
         return scope_of(self.trace).was_region(state, items.count)
 
+    def is_much(self) -> bool:
+        """Whether the first trip, made where there are more loops around it, was found to be too much here too."""
+        size = self.trace.sizes.get(self.code, 0)
+        return self.before.refused is None and size * self.trace.copies > MOST_WRITTEN_OUT
+
     def begun(self, items: Items, item: Any, body: Callable[[Any], Any]) -> bool:
         """Make the first trip; whether the others may be written out too, as far as it is known."""
         trace = self.trace
@@ -421,6 +446,7 @@ class Outermost:
         except Much as much:
             if much.loop is not self:
                 raise
+            trace.sizes[self.code] = much.size
             return False
         finally:
             trace.outermost = None

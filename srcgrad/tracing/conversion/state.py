@@ -65,6 +65,10 @@ UNSET: Final = Marker("unset")
 """The result of a function that has not returned yet; a flag says so wherever it matters."""
 
 
+class Mistaken(Refused):
+    """A copy stands for one of several containers, at a traced place, and may not: the trace begins again without."""
+
+
 class Undefined:
     """The value of a variable that has one on one path only: every use of it is refused."""
 
