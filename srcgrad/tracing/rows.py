@@ -35,8 +35,8 @@ def viewed(item: Any) -> Tracer | None:
     return Tracer(item.storage, before, ArrayType(item.dtype, last.shape))
 
 
-def run_of_rows(items: Sequence[Any], first: int) -> int:
-    """How many items from one on are all rows of one array, in order; 0 if they are not."""
+def run_of_rows(items: Sequence[Any], first: int, backwards: bool = False) -> int:
+    """How many items from one on are all rows of one array, in order or the last one first; 0 if they are not."""
     source = viewed(items[first])
     count = source.shape[0] if source is not None and source.ndim else 0
     if source is None or first + count > len(items):
@@ -45,7 +45,7 @@ def run_of_rows(items: Sequence[Any], first: int) -> int:
         other = items[first + k]
         if not isinstance(other, Tracer) or other.storage is not source.storage:
             return 0
-        if other.chain != row(source, k, False, False).chain:
+        if other.chain != row(source, count - 1 - k if backwards else k, False, False).chain:
             return 0
     return count
 
@@ -98,9 +98,11 @@ def pieces(items: Sequence[Any]) -> list[Any] | None:
     k, runs = 0, 0
     while k < len(items):
         count = run_of_rows(items, k)
-        source = viewed(items[k])
-        if count > 1 and source is not None:
-            found.append(from_value(source.read()))
+        turned = 0 if count else run_of_rows(items, k, True)
+        source: Any = viewed(items[k])
+        if max(count, turned) > 1:
+            count = count or turned
+            found.append(from_value((source[::-1] if turned else source).read()))
             runs += 1
             k += count
             continue

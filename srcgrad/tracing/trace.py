@@ -86,13 +86,13 @@ class Storage:
     """Memory that tracers view: its current SSA value in the trace that made it."""
 
     __slots__ = (
-        "__weakref__", "aliases", "decided", "doubt", "given", "pending", "shown", "strides", "trace", "value",
+        "__weakref__", "aliases", "decided", "doubt", "given", "made", "pending", "shown", "strides", "trace", "value",
         "writable",
     )  # fmt: skip
 
     def __init__(self, trace: Trace, value: Value, writable: bool = True, strides: Strides | None = None) -> None:
         self.trace = trace
-        self.value = value
+        self.value = self.made = value
         self.writable = writable
         self.given = False
         """Whether this stands for an array of the caller's, which may share its memory with others."""

@@ -15,10 +15,13 @@ from typing import Any, Final, NamedTuple
 from srcgrad.ir.core import Literal, Value
 from srcgrad.ir.types import ArrayType
 from srcgrad.tracing.conversion.aliases import Leaf
+from srcgrad.tracing.conversion.appends import FRONT
+from srcgrad.tracing.conversion.calls import call_rule
 from srcgrad.tracing.conversion.classes import rebuilt
 from srcgrad.tracing.conversion.entries import Entries, only_filled, pairs_of
 from srcgrad.tracing.conversion.guarded import guard, require_guard
 from srcgrad.tracing.conversion.identity import containers_kept_elsewhere, held
+from srcgrad.tracing.conversion.marks import around
 from srcgrad.tracing.conversion.objects import attributes_of
 from srcgrad.tracing.conversion.places import by_trip, of_index
 from srcgrad.tracing.conversion.state import Kind, State, Undefined, kind_of
@@ -36,6 +39,17 @@ MOST: Final = 16
 CONSTANT: Final = (str, bytes, type, enum.Enum, types.FunctionType)
 """What the objects of all trips may have in common: a trip cannot make one of its numbers, but for functions inside."""
 HELD: Final = "an array that is appended to a list in a loop is held in another way too"
+
+
+@call_rule(list.insert)
+def insert(items: list[Any], index: Any, value: Any, /) -> None:
+    """``items.insert(index, value)``: an ``append`` in a loop that does no more than to insert items at the front."""
+    for trace in around(current_trace()):
+        appending = trace.loop.appending if trace.loop is not None else None
+        if appending is not None and any(appending.lists[which] is items for which in appending.fronts):
+            items.append(value)
+            return
+    items.insert(index, value)
 
 
 class Numbers:
@@ -68,7 +82,10 @@ def items_of_trip(added: list[Any]) -> list[Item]:
 
 
 def item_of(x: Any) -> Item:
-    source = source_of(x) if type(x) is list else None
+    source: Any = source_of(x) if type(x) is list else None
+    if type(x) is list and x and source is None and isinstance(x[0], Tracer) and x[0].scalar:
+        turned: Any = source_of(x[::-1])  # they were inserted at the front
+        source = None if turned is None else from_value(turned[::-1].read())
     if source is not None:
         return Item(None, [source], [kind_of(source)], kind_of(x[0]))
     leaves, tree = structure_of(x)
@@ -98,10 +115,12 @@ def numbered(item: Item, traces: Sequence[Trace], index: Value | None, trips: in
 class Appending:
     """The lists of one loop: while a trip is traced they hold their last item, if it is read, or nothing."""
 
-    def __init__(self, given: Callable[[], tuple[tuple[Any, bool | None], ...]] | None) -> None:
+    def __init__(self, given: Callable[[], tuple[tuple[Any, bool | str | None], ...]] | None) -> None:
         self.lists: list[list[Any]] = []
         self.guarded: list[bool] = []
         """Which of them may be read by another name: a guard is in their place."""
+        self.fronts: set[int] = set()
+        """Which of them get items at their front: while the loop is traced they are appended."""
         self.kept: list[list[Any]] = []
         self.added: list[list[Item]] = []
         self.start: list[int] = []
@@ -133,9 +152,11 @@ class Appending:
                 continue
             if reads is None:
                 self.entries.append(Entries(holder[k]))
+            if reads == FRONT:
+                self.fronts.add(len(self.lists))
             self.lists.append(holder[k] if reads is not None else self.entries[-1].pairs)
             self.guarded.append(False)
-            self.start.append(1 if reads and holder[k] else 0)
+            self.start.append(1 if reads is True and holder[k] else 0)
         current_trace().states.add(self)  # which tells what the program holds from what this does
 
     def watch(self, items: list[Any]) -> None:
@@ -179,7 +200,7 @@ class Appending:
         """Give the variables what was appended last."""
         variables = list(state.get())
         for cell, (which, place) in self.named.items():
-            variables[cell] = self.lists[which][place]
+            variables[cell] = self.lists[which][-place - 1 if which in self.fronts else place]
         if self.named:
             state.put(tuple(variables))
 
@@ -336,6 +357,9 @@ class Appending:
                     found += [(trip, site.place, 0, site.item, rows, k) for k, trip in enumerate(site.trips.tolist())]
             found.sort(key=lambda entry: entry[:3])
             x += [built(item, rows, place, trip) for trip, _, _, item, rows, place in found]
+        for which in self.fronts:
+            x, count = self.lists[which], len(self.kept[which])
+            x[:] = x[: count - 1 : -1] + x[:count] if count else x[::-1]
         for filled in self.entries:
             filled.leave()
         self.added, self.sites = [], []  # the memory of a trip that is over is nobody's

@@ -1,5 +1,6 @@
 """Variables that the statements of a loop append to, and whose last item they read at most; see `appending`.
 
+Those into which they do nothing but insert items at the front are such too.
 And those of which they do nothing but assign items by keys that change from trip to trip; see `entries`.
 """
 
@@ -7,20 +8,25 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from srcgrad.tracing.conversion.names import bound, load, operator, placed, thunk
+
+FRONT: Final = "front"
 
 
 def appended_to(loop: ast.For, allowed: Callable[[str], bool]) -> ast.expr | None:
     """The variables, and whether the last item of each is read, as an expression; None if there are none.
 
-    Where items are assigned by keys, it is None in place of that.
+    Where items are assigned by keys, it is None in place of that, and `FRONT` where they are inserted at the front.
     """
     body = loop.body
     names = {node.func.value.id for node in walk(body) if is_append(node)}  # type: ignore[attr-defined]
     found = {name: reads_last(body, name) for name in names if allowed(name) and nothing_else(body, name)}
     filled = dict.fromkeys(name for name in filled_by_key(loop) if allowed(name))
-    both: dict[str, bool | None] = {**found, **filled}
+    fronts = {node.func.value.id for node in walk(body) if is_insert(node)}  # type: ignore[attr-defined]
+    first = dict.fromkeys((x for x in fronts if allowed(x) and nothing_else(body, x, is_insert)), FRONT)
+    both: dict[str, bool | str | None] = {**found, **filled, **first}
     if not both:
         return None
     parts = [
@@ -68,6 +74,21 @@ def is_append(node: ast.AST) -> bool:
     )
 
 
+def is_insert(node: ast.AST) -> bool:
+    """``name.insert(0, value)``."""
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "insert"
+        and isinstance(node.func.value, ast.Name)
+        and len(node.args) == 2
+        and isinstance(node.args[0], ast.Constant)
+        and node.args[0].value == 0
+        and not isinstance(node.args[1], ast.Starred)
+        and not node.keywords
+    )
+
+
 def is_last(node: ast.AST, name: str) -> bool:
     """``name[-1]``, read."""
     if not isinstance(node, ast.Subscript) or not isinstance(node.value, ast.Name) or node.value.id != name:
@@ -83,9 +104,10 @@ def reads_last(body: Sequence[ast.stmt], name: str) -> bool:
     return any(is_last(node, name) for node in walk(body))
 
 
-def nothing_else(body: Sequence[ast.stmt], name: str) -> bool:
-    """Whether the statements append to a list and read its last item, and do nothing else with it."""
+def nothing_else(body: Sequence[ast.stmt], name: str, adds: Callable[[ast.AST], bool] = is_append) -> bool:
+    """Whether the statements add to a list and read its last item, if they append, and do nothing else with it."""
     nodes = walk(body)
-    known = {id(node.func.value) for node in nodes if is_append(node)}  # type: ignore[attr-defined]
-    known |= {id(node.value) for node in nodes if is_last(node, name)}  # type: ignore[attr-defined]
+    known = {id(node.func.value) for node in nodes if adds(node)}  # type: ignore[attr-defined]
+    if adds is is_append:
+        known |= {id(node.value) for node in nodes if is_last(node, name)}  # type: ignore[attr-defined]
     return all(id(node) in known for node in nodes if isinstance(node, ast.Name) and node.id == name)

@@ -230,7 +230,7 @@ def call_plain(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     owner = attribute(function, "__self__")
     if type(owner) is np.ufunc:
         return function(*with_arrays(function, args), **kwargs)
-    if type(owner) in (str, dict) and getattr(type(owner), function.__name__) in CALLS:
+    if type(owner) in (str, dict, list) and getattr(type(owner), function.__name__) in CALLS:
         return CALLS[getattr(type(owner), function.__name__)](owner, *args, **kwargs)
     if type(owner) is np.ndarray and traced_among(args, kwargs):
         return getattr(constant_array(owner), function.__name__)(*args, **kwargs)

@@ -70,6 +70,6 @@ def pairs_of(container: dict[Any, Any]) -> list[Any] | None:
     return pairs
 
 
-def only_filled(given: Any, reads_last: bool | None) -> bool:
+def only_filled(given: Any, reads_last: bool | str | None) -> bool:
     """Whether of a variable's value, as `appended_to` gives it, this knows what a loop does with it."""
     return type(given) is (dict if reads_last is None else list)

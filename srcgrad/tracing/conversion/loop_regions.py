@@ -455,8 +455,8 @@ class LoopRegion:
         if any(link.ways is None for link in aliases.values()) or not family.isdisjoint(self.storages):
             return False
         joined = (value for found in trip.trace.builder.operations if found.regions for value in found.results)
-        if storage.value not in {*joined, *trip.front()}:
-            return False  # it is not as a condition has left it
+        if storage.value is not storage.made and storage.value not in {*joined, *trip.front()}:
+            return False  # it is not as it was made, or a condition has left it
         ends = self.leaves(after)
         for leaf, x in self.leaves(trip.seeded).items():
             written = x.storage.value is not trip.params[leaf[0]][leaf[1]]

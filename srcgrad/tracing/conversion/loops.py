@@ -46,7 +46,7 @@ from srcgrad.tracing.guards import guided
 from srcgrad.tracing.trace import CURRENT, Refused, current_span, current_trace
 from srcgrad.tracing.tracer import Deferring, from_value
 
-Appended = Callable[[], tuple[tuple[Any, bool | None], ...]] | None
+Appended = Callable[[], tuple[tuple[Any, bool | str | None], ...]] | None
 MOST_UNROLLED: Final = 20_000
 """A loop of more trips that cannot be one region is not traced trip by trip."""
 MOST_ENDED: Final = 1000
