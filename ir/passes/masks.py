@@ -96,6 +96,17 @@ def replaced(region: AnyRegion, known: dict[Value, Literal], moved: dict[Value, 
     return rebuilt(region, operations, [known.get(value) or moved.get(value, value) for value in region.results])
 
 
+Shape = tuple[tuple[int, frozenset[tuple[Key, int]], int], ...]
+"""A place as a key."""
+Supposed = tuple[Value, Shape]
+Question = tuple[Value, Shape, frozenset[tuple[Key, int]]]
+"""Whether a mask is True at a place, while some numbers of trips are known."""
+
+
+def shape_of(place: Place) -> Shape:
+    return tuple([(part.start.constant, frozenset(part.start.factors.items()), part.length) for part in place])
+
+
 class Write(NamedTuple):
     """What a trip does to a mask: ``fills`` with True or else may clear a place; ``regions`` are those it stands in."""
 
@@ -120,6 +131,14 @@ class Search:
         self.depth = 0
         self.pending: dict[Value, Place] = {}
         """Parameters of loops, and where they are being shown to be True in all trips."""
+        self.used: set[Supposed] = set()
+        """Of these, what the search in progress has rested on."""
+        self.cut = 0
+        """How often a search was too deep to go on."""
+        self.proved: dict[Question, list[frozenset[Supposed]]] = {}
+        """What is True, and what each proof rests on: so a mask that loops in each other carry is followed once in
+        each of them, and not once in each set of those in which it is supposed to be True."""
+        self.failed: set[tuple[Question, frozenset[Supposed]]] = set()
         self.known_writes: dict[tuple[Value, Value, tuple[Region, ...]], list[Write] | None] = {}
         self.known_truths: dict[Value, bool] = {}
 
@@ -137,6 +156,8 @@ class Search:
                 self.assumed -= wrong
                 self.known_writes.clear()
                 self.known_truths.clear()
+                self.proved.clear()
+                self.failed.clear()
         except Exhausted:
             return []
 
@@ -186,7 +207,23 @@ class Search:
 
     def follow(self, value: Value, place: Place) -> bool:
         """Whether a mask is True at a place."""
-        return self.depth < DEEPEST and self.deeper(self.followed, value, place)
+        if self.depth >= DEEPEST:
+            self.cut += 1
+            return False
+        question = value, shape_of(place), frozenset(self.places.fixed.items())
+        supposed = frozenset((param, shape_of(box)) for param, box in self.pending.items())
+        proof = next((rests for rests in self.proved.get(question, ()) if rests <= supposed), None)
+        if proof is not None or (question, supposed) in self.failed:
+            self.used |= proof or set()
+            return proof is not None
+        around, cut, self.used = self.used, self.cut, set()
+        found = self.deeper(self.followed, value, place)
+        if found:
+            self.proved.setdefault(question, []).append(frozenset(self.used))
+        elif cut == self.cut:
+            self.failed.add((question, supposed))
+        self.used |= around
+        return found
 
     def deeper(self, search: Callable[[*Given], Found], *given: *Given) -> Found:
         self.depth += 1
@@ -295,6 +332,7 @@ class Search:
         param, initial = body.params[1 + position], given(loop, position)
         supposed = self.pending.get(param)
         if supposed is not None:
+            self.used.add((param, shape_of(supposed)))
             return self.places.covers(supposed, place)
         writes = self.writes(body.results[position], param, (body,))
         if writes is None or any(self.meets(loop, write, place) for write in cleared(self.places, writes)):
@@ -319,6 +357,7 @@ class Search:
             yield
         finally:
             del self.pending[param]
+            self.used.discard((param, shape_of(place)))
 
     def result(self, loop: Operation, position: int, place: Place) -> bool:
         """Whether the last value of a carry is True at a place."""

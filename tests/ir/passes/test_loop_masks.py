@@ -15,7 +15,8 @@ from srcgrad.ir.core import Builder, Function, Literal, Region, Value, literal
 from srcgrad.ir.opdef import REGISTRY
 from srcgrad.ir.parser import parse
 from srcgrad.ir.passes.dce import dce
-from srcgrad.ir.passes.masks import without_masks
+from srcgrad.ir.passes.masks import Search, without_masks
+from srcgrad.ir.passes.places import whole
 from srcgrad.ir.types import BOOL, INT64, ArrayType
 from srcgrad.ir.verify import verify
 from tests.ir.ops.harness import run
@@ -532,6 +533,51 @@ def test_a_search_takes_a_part_of_the_stack_alone() -> None:
     slope = sg.grad(bounced)
     assert sg.explain(slope)(1.3, solid)["ir"]
     np.testing.assert_allclose(slope(1.3, solid), sg.jvp(lambda tau: bounced(tau, solid), (1.3,), (1.0,))[1], rtol=1e-9)
+
+
+def test_what_was_shown_counts_where_what_it_rests_on_is_supposed() -> None:
+    function = parse("""func @f(%x: bool[4], %y: bool[4]) -> (bool[4]) {
+      %m: bool[4] = for %x, %y {trips=3, carries=1, consts=1, reverse=false}
+        body (%k: i64[], %m: bool[4], %y: bool[4]) {
+          %0: bool[4] = logical_or %m, %y
+          yield %0
+        }
+      return %m
+    }""")
+    body, search = function.operations[0].regions[0], Search(function)
+    search.steps, either, everywhere = 1000, body.results[0], whole(body.results[0].type)
+    assert everywhere is not None
+    for _ in range(2):
+        assert not search.follow(either, everywhere)
+        with search.supposing(body.params[1], everywhere):
+            assert search.follow(either, everywhere)
+
+
+def scattered(x: Any) -> Any:
+    """Sums of products in eight loops, of which a condition leaves some out."""
+    total = np.zeros((2, 2, 3, 2, 2))
+    for k in range(2):
+        for e in range(2):
+            for q in range(2):
+                for w in range(2):
+                    for i in range(2):
+                        for j in range(2):
+                            for a in range(3):
+                                for b in range(4):
+                                    if e - w >= 0:
+                                        left = x[k, e - w, (a + b) % 3] @ x[q, w, a]
+                                        total[k, e, a] += left @ x[i, j, b % 3]
+    return np.sum(total**2)
+
+
+def test_a_search_does_not_grow_with_the_sets_of_loops_in_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It took 31,937 steps: in each loop a mask may be True by itself, or supposed to be in those around it."""
+    steps, step = [], Search.step
+    monkeypatch.setattr(Search, "step", lambda self: steps.append(1) or step(self))  # type: ignore[func-returns-value]
+    x = np.cos(np.arange(48.0)).reshape(2, 2, 3, 2, 2)
+    slope = sg.grad(scattered)(x)
+    assert 0 < len(steps) < 2000
+    np.testing.assert_allclose(np.sum(slope * x), 6 * scattered(x), rtol=1e-12)  # of degree six
 
 
 # --- what is not needed goes ------------------------------------------------------------------------------------------
