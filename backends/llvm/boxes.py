@@ -28,7 +28,7 @@ from srcgrad.backends.llvm.loops import (
     rebuilt,
     with_lines,
 )
-from srcgrad.backends.llvm.shapes import lanes_of
+from srcgrad.backends.llvm.shapes import shape_of
 from srcgrad.backends.llvm.target import Target
 from srcgrad.ir.core import Operation, literal
 from srcgrad.ir.opdef import REGISTRY
@@ -51,7 +51,7 @@ def boxes_of(group: Group, target: Target) -> list[Group]:
     bounds = group.bounds()
     if not bounds or math.prod(group.domain) < LEAST or group.cost() > DEAREST:
         return []
-    lanes, last = lanes_of(group, target), len(group.domain) - 1
+    lanes, last = shape_of(group, target).lanes, len(group.domain) - 1
     ranges: list[tuple[Range, ...]] = []
     for axis, size in enumerate(group.domain):
         # Beside gaps, what is less than a vector belongs to them, if it is not done under a mask.

@@ -40,11 +40,6 @@ WORTH_WIDTH: Final = 1 << 12
 
 LONGEST_OF_SHORT: Final = 4
 """The elements of rows up to which all of them are read for columns of them."""
-MASKED: Final = 4
-"""The bytes of numbers from which a vector is read under a mask; of smaller ones LLVM makes a branch for each lane.
-
-So it is where masks are not free for numbers of every size: such a load took 10 ms to compile, and gained nothing.
-"""
 
 
 class Shape(NamedTuple):
@@ -69,9 +64,10 @@ NUMBERS: Final = Shape(1, 1, 1, False, frozenset(), frozenset())
 
 def shape_of(group: Group, target: Target, partial: frozenset[int] = frozenset()) -> Shape:
     """The choice for a group; of the axes ``partial`` any part is run over."""
-    rank, lanes = len(group.domain), lanes_of(group, target)
-    if lanes > target.vector_bytes // MASKED and not target.masked and group.bounds():
-        return NUMBERS
+    rank = len(group.domain)
+    inside = {item.dtype for item, depth in zip(group.statements, group.depths(), strict=True) if depth == rank}
+    sizes = [_element_bytes(dtype) for dtype in inside or group.measure().dtypes] or [1]
+    lanes = max(1, target.vector_bytes // max(sizes)) if rank else 1
     cost = group.cost()
     unroll = 1 if not rank else 4 if cost <= 10 else 2 if cost <= 24 and group.folds else 1
     rows, turned, same = 1, frozenset[int](), frozenset[int]()
@@ -87,7 +83,7 @@ def shape_of(group: Group, target: Target, partial: frozenset[int] = frozenset()
         ):
             return Shape(lanes, 1, lanes, False, turned, same)
         if any(rank - 2 in fold.axes and rank - 1 not in fold.axes for fold in group.folds) and cost <= 10:
-            size = group.domain[-1] * target.vector_bytes // lanes
+            size = group.domain[-1] * max(sizes)
             alone = size in SHORT_ROWS and moved(group) >= FAR
             return Shape(lanes, 1, 1 if alone else min(ROWS, group.domain[-2]), False, frozenset(), same)
     size = group.domain[-1] if rank else 0
@@ -95,14 +91,6 @@ def shape_of(group: Group, target: Target, partial: frozenset[int] = frozenset()
     if unroll == 1 and _is_wide(group, target, lanes) and rank - 1 not in partial:
         return Shape(lanes, 2, rows, False, turned, same, True)
     return Shape(lanes, unroll, rows, heavy, turned, same)
-
-
-def lanes_of(group: Group, target: Target) -> int:
-    """How many numbers of a group's innermost loop fill a vector."""
-    rank = len(group.domain)
-    inside = {item.dtype for item, depth in zip(group.statements, group.depths(), strict=True) if depth == rank}
-    sizes = [_element_bytes(dtype) for dtype in inside or group.measure().dtypes] or [1]
-    return max(1, target.vector_bytes // max(sizes)) if rank else 1
 
 
 def _is_wide(group: Group, target: Target, lanes: int) -> bool:

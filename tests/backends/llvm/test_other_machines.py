@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import llvmlite.binding as llvm
 import numpy as np
@@ -13,12 +12,9 @@ import pytest
 
 from srcgrad.backends.llvm import scalars
 from srcgrad.backends.llvm.emitter import Emitter, Number
-from srcgrad.backends.llvm.loops import Group
-from srcgrad.backends.llvm.shapes import shape_of
 from srcgrad.backends.llvm.target import Target, find_target
 from srcgrad.backends.llvm.workers_text import needed_symbols, workers_text
 from srcgrad.ir.errors import BackendError
-from tests.backends.llvm.support import OPS, groups
 
 ROOT = Path(__file__).resolve().parents[3]
 ROUNDINGS = {name + end for name in ("ceil", "floor", "rint", "trunc") for end in ("", "f")}
@@ -91,25 +87,3 @@ def test_a_machine_with_its_bytes_in_another_order_is_refused(monkeypatch: pytes
     with pytest.raises(BackendError, match="64 bits") as caught:
         find_target("native")
     assert "SRCGRAD_BACKEND=numpy" in str(caught.value)
-
-
-@pytest.mark.parametrize("dtype", ["bool", "i1", "i2", "f4", "f8"])
-@pytest.mark.parametrize("masks", [False, True])
-def test_small_numbers_are_not_read_under_masks_where_each_would_be_a_branch(dtype: str, masks: bool) -> None:
-    """LLVM takes 10 ms for a vector of 32 such loads, and kernels of shifted masks have dozens."""
-    x = np.ones((5, 9), dtype)
-
-    def shifted(x: Any) -> Any:
-        found, zero = x, x * np.zeros((), dtype)[()] if dtype != "bool" else OPS["logical_and"](x, False)
-        for k in range(3):
-            part = OPS["slice"](x, starts=(0, k), limits=(4, 9), strides=(1, 1))
-            moved = OPS["slice_set"](zero, part, starts=(1, 0), limits=(5, 9 - k), strides=(1, 1))
-            found = OPS["logical_or" if dtype == "bool" else "add"](found, moved)
-        return found
-
-    features = {"avx", "avx2", "fma"} | ({"avx512f", "avx512bw", "avx512vl", "avx512dq"} if masks else set())
-    target = Target(X86.triple, "x86-64-v4" if masks else "x86-64-v3", frozenset(features))
-    bounded = [group for group in groups(shifted, x).groups if isinstance(group, Group) and group.bounds()]
-    assert bounded
-    for group in bounded:
-        assert (shape_of(group, target).lanes == 1) == (not masks and np.dtype(dtype).itemsize < 4)
