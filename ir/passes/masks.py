@@ -150,7 +150,7 @@ class Search:
         self.assumed = set(candidates)
         try:
             while True:
-                wrong = {value for value in self.assumed if not self.holds(value)}
+                wrong = {value for value in candidates if value in self.assumed and not self.holds(value)}
                 if not wrong:
                     return [value for value in candidates if value in self.assumed]
                 self.assumed -= wrong

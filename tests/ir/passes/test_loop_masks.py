@@ -271,6 +271,24 @@ def test_what_is_supposed_of_a_part_says_nothing_of_the_rest() -> None:
     assert not expected.all()
 
 
+def test_what_is_known_on_a_supposition_is_not_known_without_it() -> None:
+    """To find out whether the read element is True supposes all of the mask to be; then the mask itself is asked for."""
+    function = parse("""func @f(%x: bool[9]) -> (bool[9]) {
+      %m: bool[9], %last: bool[9] = for true:bool[9], true:bool[9], %x {trips=9, carries=2, consts=1, reverse=false}
+        body (%k: i64[], %m: bool[9], %r: bool[9], %x: bool[9]) {
+          %0: bool[] = gather %m, %k {axis=0}
+          %1: bool[9] = broadcast %0 {shape=[9], dims=[]}
+          %2: bool[9] = logical_or %1, %m
+          %3: bool[9] = slice %2 {starts=[0], limits=[9], strides=[1]}
+          %4: bool[9] = logical_and %m, %x
+          yield %4, %3
+        }
+      return %last
+    }""")
+    (found,) = run(without_masks(function), [np.zeros(9, bool)])
+    assert not found.any()
+
+
 def test_a_loop_inside_has_other_trips_in_other_trips() -> None:
     """One in the last one, which clears element 0, while the first one clears them all."""
     function = parse("""func @f(%x: bool[4]) -> (bool[1]) {
