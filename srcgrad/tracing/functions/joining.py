@@ -160,6 +160,10 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
         x, axis = x.ravel(), 0
     axis = axis_of(axis, x.ndim)
     size = x.shape[axis]
+    if is_traced_place(obj) and size:
+        front = obj < 0
+        place = (1 - front) * placed(np.maximum(obj, 0), size + 1) + front * placed(np.minimum(obj, -1), size)
+        return insert_anywhere(x, place, cast(as_array(values), x.dtype), axis)
     places = np.arange(size)[obj] if isinstance(obj, slice) else concrete_array(obj, "np.insert's obj")
     if places.dtype == np.bool_:
         places = np.flatnonzero(places)
@@ -190,12 +194,33 @@ def insert_at(x: Any, place: int, new: Any, axis: int, is_scalar: bool) -> Any:
     return concatenate([x[prefix(axis, slice(None, place))], new, x[prefix(axis, slice(place, None))]], axis)
 
 
+def insert_anywhere(x: Any, place: Any, new: Any, axis: int) -> Any:
+    """Insert at one traced place: what stands behind it is read one place further to the front."""
+    wide = insert_at(x, 0, new, axis, is_scalar=True)
+    count = wide.shape[axis] - x.shape[axis]
+    at = np.arange(wide.shape[axis])
+    before, behind = at < place, at >= place + count
+    return wide[prefix(axis, at + before * count - (1 - before - behind) * place)]
+
+
+def is_traced_place(obj: Any) -> bool:
+    return isinstance(obj, Tracer) and not obj.ndim and obj.dtype.kind == "i"
+
+
+def placed(index: Any, size: int) -> Any:
+    """A traced index of an axis, counted from its beginning; an IndexError where it is none."""
+    return as_array(np.arange(size))[index]
+
+
 @numpy_rule("delete")
 def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
     x = as_array(arr)
     if axis is None:
         x, axis = x.ravel(), 0
     axis = axis_of(axis, x.ndim)
+    if is_traced_place(obj):
+        at = np.arange(x.shape[axis] - 1)
+        return x[prefix(axis, at + (at >= placed(obj, x.shape[axis])))]
     removed: Any = obj if isinstance(obj, slice) else concrete_array(obj, "np.delete's obj")
     if not isinstance(obj, (slice, np.ndarray, Tracer)) and not removed.size:  # an array of an empty list is of floats
         removed = removed.astype(np.intp)
