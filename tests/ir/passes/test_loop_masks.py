@@ -272,7 +272,7 @@ def test_what_is_supposed_of_a_part_says_nothing_of_the_rest() -> None:
 
 
 def test_what_is_known_on_a_supposition_is_not_known_without_it() -> None:
-    """To find out whether the read element is True supposes all of the mask to be; then the mask itself is asked for."""
+    """Whether the read element is True is found out by supposing that all of the mask is, which is then asked for."""
     function = parse("""func @f(%x: bool[9]) -> (bool[9]) {
       %m: bool[9], %last: bool[9] = for true:bool[9], true:bool[9], %x {trips=9, carries=2, consts=1, reverse=false}
         body (%k: i64[], %m: bool[9], %r: bool[9], %x: bool[9]) {
