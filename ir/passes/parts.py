@@ -199,8 +199,11 @@ def slice_of_concatenation(operation: Operation, builder: Builder) -> Value | No
 
 def element(x: Term, *more: Term) -> Term:
     """A row at an index, or that row written, in an example."""
-    index = Term(x.builder, literal(2, ArrayType(INT64)))
-    return apply("scatter_set" if more else "gather", x, *more, index, axis=0)
+    return apply("scatter_set" if more else "gather", x, *more, index_of(x), axis=0)
+
+
+def index_of(x: Term) -> Term:
+    return Term(x.builder, literal(2, ArrayType(INT64)))
 
 
 @rule(
@@ -217,3 +220,20 @@ def row_written_back(operation: Operation, builder: Builder) -> Value | None:
         return None
     same = [tuple(indices), operation.attrs] == [update.operands[2:], update.attrs] == [read.operands[1:], read.attrs]
     return target if same else None
+
+
+@rule(
+    "scatter_add(scatter_set(x, 0), gather(x)) -> x",
+    lambda x: apply("scatter_add", element(y := x * x, element(y).like(0.0)), element(y), index_of(y), axis=0),
+    kinds="iuf",
+    shape=SHAPE,
+    final=True,
+)
+def row_cleared_and_added(operation: Operation, builder: Builder) -> Value | None:
+    """The adjoint of ``x[i] += y``: what is read there goes, and comes back; so does -0.0, where a sum would be 0.0."""
+    target, added, *indices = operation.operands
+    update, read = made_by(target, "scatter_set"), made_by(added, "gather")
+    if update is None or read is None or read.operands[0] != update.operands[0] or any(i.type.shape for i in indices):
+        return None
+    same = [tuple(indices), operation.attrs] == [update.operands[2:], update.attrs] == [read.operands[1:], read.attrs]
+    return update.operands[0] if same and is_splat(update.operands[1], 0) else None
