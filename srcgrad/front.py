@@ -50,8 +50,6 @@ NUMBERS: Final = (float, np.float64, np.float32, np.float16, complex, np.complex
 """The classes of numbers that a program in machine code takes."""
 MOST_PAIRS: Final = 512
 """Of how many pairs of arrays a table asks whether they share memory."""
-MOST_CONTENTS: Final = 1 << 20
-"""Of how many bytes of arrays a table asks whether they are the same; it holds a copy of them."""
 CONSTANTS: Final = (type(None), bool, int, float, complex, str, bytes)
 """What a result may hold besides arrays, and be made once."""
 
@@ -294,8 +292,6 @@ def require_apart(table: Table, hidden: Sequence[tuple[int, Any]]) -> None:
 
 def require_contents(table: Table, given: Sequence[Leaf], contents: Contents) -> None:
     """Check that arrays have the numbers they have now, as those who have asked for them were told."""
-    if sum([expected.nbytes for _, expected in contents]) >= MOST_CONTENTS:
-        raise Unserved
     for place, expected in contents:
         register, value = given[place]
         if type(value) is not np.ndarray:

@@ -45,6 +45,8 @@ LIMIT: Final = 8
 """How many paths of one entry are compiled."""
 PATIENCE: Final = 32
 """After how many calls in a row that took none of all paths it counts as settled that later ones take none either."""
+MOST_COMPARED: Final = 1 << 20
+"""Of fewer bytes than these machine code asks whether they are what they were; it holds a copy of them."""
 SAME: Final = frozenset(
     {"abs", "broadcast", "cast", "ceil", "concatenate", "equal", "floor", "greater", "greater_equal", "less"}
     | {"less_equal", "maximum", "minimum", "mul", "neg", "not_equal", "reduce_max", "reduce_min", "reshape", "rint"}
@@ -217,8 +219,8 @@ def counted(transformed: Transformed, given: Given, job: Job, entry: Entry, path
     """One more call on a path. Machine code answers later ones as a whole, or finds all but the path."""
     if not path.program.native or job.extras:
         return
-    if path.deciding is not None:
-        contents = [(place, inputs[place]) for place in path.deciding]
+    contents = None if path.deciding is None else [(place, inputs[place]) for place in path.deciding]
+    if contents is not None and sum([held.nbytes for _, held in contents]) < MOST_COMPARED:
         transformed.one_call_more(*given, job, entry.captures, path.program, contents)
     else:
         transformed.one_call_more(*given, job, entry.captures, path.program, by_paths=entry.answering(job))
@@ -354,7 +356,8 @@ def deciding_inputs(guards: Function, traced: Sequence[int], own: int) -> tuple[
     places = [place for place, param in enumerate(guards.params) if param in used]
     for place in places:
         type = guards.params[place].type
-        if not isinstance(type, ArrayType) or not (type.dtype.kind in "biu" or traced[place] >= own):
+        whole = isinstance(type, ArrayType) and type.rank and (type.dtype.kind in "biu" or traced[place] >= own)
+        if not whole:
             return None
     return tuple(places)
 

@@ -15,7 +15,7 @@ from srcgrad.transformed import SERVED_FROM
 from tests.backends.llvm.front_support import needs_machine, served, switching_often
 
 pytest.importorskip("llvmlite")
-from srcgrad import front, transformed
+from srcgrad import front, paths, transformed
 from srcgrad.front_guards import UnknownGuard
 
 pytestmark = needs_machine
@@ -172,7 +172,15 @@ def test_large_arrays_are_compared_by_python() -> None:
     gradient = sg.grad(lambda x: np.sum(np.add.reduceat(x * x, begins)), backend="llvm")
     for _ in range(2 * SERVED_FROM):
         np.testing.assert_array_equal(gradient(x), 2 * x)
-    assert begins.nbytes >= front.MOST_CONTENTS and not hasattr(gradient, "tables")
+    held = sum(thing.nbytes for thing in gradient.tables[1] if isinstance(thing, np.ndarray) and thing is not begins)
+    assert begins.nbytes >= paths.MOST_COMPARED > held
+
+
+@pytest.mark.parametrize("kind", [np.int64, int], ids=lambda t: t.__name__)
+def test_a_number_that_decides_is_asked_for_by_python(kind: type) -> None:
+    gradient = sg.grad(lambda x, k: np.sum(np.sort(x[: int(k)]) ** 2), backend="llvm")
+    for k in (1, 3, 5, 2) * SERVED_FROM:
+        np.testing.assert_allclose(gradient(X, kind(k)), np.where(np.arange(X.size) < k, 2 * X, 0.0))
 
 
 def test_what_is_compared_is_held_once_and_goes_with_the_object() -> None:
