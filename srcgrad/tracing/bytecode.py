@@ -105,6 +105,7 @@ _ITEM: Final = 26
 """The number of an item, which from Python 3.14 on is one of them."""
 _INDICES: Final = ("LOAD_CONST", "LOAD_SMALL_INT", "LOAD_FAST")
 _LOADED: Final = ("local", "free", "global")
+_REWRITTEN: Final = "@"
 _SUPER: Final = ("LOAD_SUPER_ATTR", "LOAD_SUPER_METHOD")
 
 
@@ -282,6 +283,21 @@ def _asked(steps: tuple[Step, ...]) -> tuple[Step, ...]:
     return tuple(found)
 
 
+def _as_written(steps: tuple[Step, ...]) -> tuple[Step, ...]:
+    """The steps without what pytest has put into the code of assertions to tell why one fails: names that no source
+    can have, read with one attribute.
+    """
+    if not any(step.kind == "global" and step.name[0] == _REWRITTEN for step in steps):
+        return steps
+    found = list(steps)
+    for place, step in enumerate(steps):
+        if step.kind == "global" and step.name[0] == _REWRITTEN:
+            found[place] = step._replace(kind="other")
+            if steps[place + 1].kind == "attribute":
+                found[place + 1] = steps[place + 1]._replace(kind="other")
+    return tuple(found)
+
+
 def _journals(steps: tuple[Step, ...]) -> tuple[Step, ...]:
     """The steps with what names and attributes are loaded for, where that is only to append or to count."""
     found = list(steps)
@@ -347,7 +363,7 @@ class Scope:
         self.parent: Final = parent
         self.deep: Final = deep
         self.stores: Final = stores
-        steps = tuple(_steps(code, deep, stores))
+        steps = _as_written(tuple(_steps(code, deep, stores)))
         self.steps: Final = _journals(_asked(steps)) if deep else steps
         for step in self.steps:
             if step.kind == "store global":
