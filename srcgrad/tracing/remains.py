@@ -24,7 +24,11 @@ from srcgrad.tracing.unasked import attribute
 ATOMS: Final = frozenset(
     (*(int, float, complex, bool, str, bytes, type(None), type(Ellipsis), slice, range), np.ndarray, np.float64)
 )
-LIBRARIES: Final = frozenset({"numpy", "scipy", "jax", "jaxlib", "srcgrad"}) | sys.stdlib_module_names
+LIBRARIES: Final = sys.stdlib_module_names | {
+    *("numpy", "scipy", "jax", "jaxlib", "srcgrad"),
+    *("matplotlib", "mpl_toolkits", "pandas", "sklearn", "IPython"),
+}
+"""What keeps no traced values and is not searched for them: a search of the large ones takes longer than the call."""
 DEEPEST: Final = 20
 """How deep tuples in each other are looked at."""
 

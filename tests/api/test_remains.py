@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import srcgrad as sg
+from srcgrad.tracing.remains import Settling
 
 X = np.array([1.0, 2.0])
 KEPT: list[Any] = []
@@ -158,3 +159,15 @@ def test_a_decorated_function_may_count_its_calls() -> None:
     f.calls = 0  # type: ignore[attr-defined]
     assert [f(float(k)) for k in range(6)] == [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]
     assert f.calls == 6  # type: ignore[attr-defined]
+
+
+def test_what_a_plotting_library_holds_is_not_searched() -> None:
+    import matplotlib.pyplot as plt
+
+    def titled(x: Any) -> Any:
+        plt.title("x")
+        return x
+
+    settling = Settling()
+    settling.run([titled])
+    assert len(settling.seen) < 20
