@@ -226,7 +226,7 @@ class Building(ABC):
         """From the given leaves to the function with those after the first ``count`` in place of the hidden inputs;
         None where that is the function itself.
         """
-        if not hidden and not captures.copies and not captures.asks:
+        if not (hidden or captures.copies or captures.asks or captures.unreached):
             return None
 
         def rebuilt(given: list[Any]) -> Callable[..., Any]:

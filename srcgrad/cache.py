@@ -35,6 +35,7 @@ from srcgrad.tracing.conversion.calls import CALLS, is_distribution, is_multimet
 from srcgrad.tracing.conversion.classes import TWINS
 from srcgrad.tracing.conversion.convert import (
     asks_in_vain,
+    code_without,
     convert_code,
     library_code,
     needs_conversion,
@@ -151,6 +152,7 @@ class Trivial(NamedTuple):
     copies: bool = False
     asks: bool = False
     local_attributes: frozenset[str] = frozenset()
+    unreached: tuple[Any, ...] = ()
 
     def bind(self, function: Any) -> Any:
         return (), None
@@ -301,7 +303,7 @@ def clear_caches() -> None:
     LEARNED.clear()
     WAITING.clear()
     ASKED.clear()
-    for remembered in (convert_code, asks_in_vain, needs_conversion):
+    for remembered in (convert_code, code_without, asks_in_vain, needs_conversion):
         remembered.cache_clear()
     TWINS.clear()
     forget_places()

@@ -32,6 +32,7 @@ from srcgrad.tracing.purity import (
     static_key,
 )
 from srcgrad.tracing.rebuild import COPIED, Edge, Hidden, Node, Plan, wrapped_functions
+from srcgrad.tracing.ruled_out import Codes, Reader
 from srcgrad.tracing.unasked import attribute
 
 _MOST_NODES: Final = 512
@@ -78,6 +79,12 @@ class Analysis:
         self.settled: set[tuple[Any, ...]] = set()
         self.asks = False
         """Whether attributes are read by names that are computed."""
+        self.at = Reader(0)
+        """Where is read what is being looked at."""
+        self.origins: list[Reader] = []
+        """Where each of the objects was first read."""
+        self.unreached: Codes = {}
+        """What is passed over: `ruled_out`."""
         self.followed: set[type] = set()
         """The classes of arguments whose methods are looked at."""
 
@@ -101,6 +108,10 @@ class Analysis:
         """Another one, not run yet, where only all that was found shows that it has to be done otherwise."""
         return None
 
+    def without(self, refusal: Refusal) -> Analysis | None:
+        """Another one that passes over the code which leads to what is refused, if a call may not come to that."""
+        return None
+
     def follow(self, classes: frozenset[type]) -> None:
         """Look at the methods of the arguments' classes, which the function may call."""
 
@@ -117,6 +128,7 @@ class Analysis:
     def visit(self, index: int) -> None:
         value, node = self.objects[index], self.plan.nodes[index]
         name = f"n{index}"
+        self.at = Reader(index)
         if node.kind == "function":
             try:
                 self._visit_defaults(index, value)
@@ -203,6 +215,7 @@ class Analysis:
                 label = f"partial({attribute(value.func, '__name__', '...')})"
             self.node_of[id(value)] = len(self.objects)
             self.objects.append(value)
+            self.origins.append(self.at)
             self.plan.nodes.append(Node(kind or "", str(label)))
         return self.node_of[id(value)]
 
@@ -325,12 +338,14 @@ class Analysis:
     def _scan(self, index: int, scope: Scope) -> None:
         """Follow every name that the code of node `index` reads, and the code nested in it."""
         for value, name, step in scope.imported:
+            self.at = Reader(index, scope.code, step.line, step.name)
             self._check_trusted(value, name, scope, step)
             self.require_converted(index, scope, value, name)
         position = 0
         while position < len(scope.steps):
             step = scope.steps[position]
             position += 1
+            self.at = Reader(index, scope.code, step.line, step.name)
             if step.kind == "attribute":
                 self._check_attribute(step, scope)
             elif step.kind in ("asking", "asking for any"):
@@ -345,6 +360,7 @@ class Analysis:
             elif step.kind in ("local", "free", "global"):
                 position = self._follow(index, scope, position, step)
         for code in scope.nested():
+            self.at = Reader(index, code)
             self._scan(index, Scope(code, scope, self.is_trusted_name, scope.deep, scope.stores))
 
     def _find(self, index: int, scope: Scope, step: Step) -> tuple[Any, str]:
@@ -380,6 +396,7 @@ class Analysis:
             if step.joined:
                 self._check_attribute(step, scope)
             module, name = value, f"{name}.{step.name}"
+            self.at = Reader(index, scope.code, step.line, step.name)
             position += 1
             if imported or is_trusted_module(module, self.is_pure):
                 value = _module_attribute(module, step.name)

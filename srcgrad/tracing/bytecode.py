@@ -70,10 +70,14 @@ _ASYNC: Final = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR | inspect.CO_I
 class Refusal(Exception):
     """Internal to the analysis: the function cannot be cached, because of what stands at `line` of `code`."""
 
-    def __init__(self, reason: str, code: types.CodeType | None = None, line: int | None = None) -> None:
+    def __init__(
+        self, reason: str, code: types.CodeType | None = None, line: int | None = None, name: Any = None
+    ) -> None:
+        """``name``: what is read there."""
         place = "" if code is None else f" ({code.co_filename}:{line or code.co_firstlineno})"
         super().__init__(reason + place)
         self.placed: Final = code is not None
+        self.code, self.line, self.name = code, line, name
 
 
 class Step(NamedTuple):
@@ -238,7 +242,7 @@ def _steps(code: types.CodeType, deep: bool, stores: bool) -> Iterator[Step]:
             joined = False
             continue
         if operation in _REFUSED and not (deep and operation == "STORE_GLOBAL"):
-            raise Refusal(_REFUSED[operation].format(argument), code, line)
+            raise Refusal(_REFUSED[operation].format(argument), code, line, argument)
         verbs = _moves(operation)
         if verbs:
             names = argument if isinstance(argument, tuple) else (argument,)
@@ -398,7 +402,7 @@ class Scope:
         return None if owner is None else owner.aliases.get(step.name)
 
     def refuse(self, reason: str, step: Step | None = None) -> Refusal:
-        return Refusal(reason, self.code, None if step is None else step.line)
+        return Refusal(reason, self.code, *((None, None) if step is None else (step.line, step.name)))
 
     def _find_imports(self, trusted: Callable[[str], bool]) -> None:
         bound: dict[str, int] = {}

@@ -47,6 +47,7 @@ class Captures:
 
     __slots__ = (
         "_followed", "_plan", "_report", "asks", "bind", "code_key", "copies", "hidden", "local_attributes", "source",
+        "unreached",
     )  # fmt: skip
 
     def __init__(self, analysis: Analysis) -> None:
@@ -60,6 +61,8 @@ class Captures:
         """Whether a trace is given copies of containers or objects, or watches what it assigns of classes."""
         self.asks: Final = analysis.asks
         """Whether a trace is told which attributes are watched, and raises `Unread` where it reads others."""
+        self.unreached: Final = analysis.unreached
+        """By code and file, the blocks that were not looked at: a trace that comes to one has no program."""
         self._followed: Final = frozenset(analysis.followed)
         self.source: Final = analysis.generate()
         names = dict(analysis.constants)
@@ -75,6 +78,8 @@ class Captures:
         trace = CURRENT.get()
         if self.asks and trace is not None:
             trace.attributes = self.local_attributes
+        if trace is not None:
+            trace.unreached = self.unreached
         return rebuild(self._plan, function, replacements)
 
     def containers(self, function: Any) -> list[Any]:
@@ -119,14 +124,16 @@ def analyze(
     >>> captures.rebuild(lambda x, scale=scale: x * scale, [10.0])(1.0)
     10.0
     """
-    analysis = kind(is_pure, floats_static)
-    try:
-        analysis.run(function, classes)
-        other = analysis.again()
-        while other is not None:
-            analysis = other
+    other: Analysis | None = kind(is_pure, floats_static)
+    reads = 0
+    while other is not None:
+        analysis = other
+        try:
             analysis.run(function, classes)
             other = analysis.again()
-    except Refusal as refusal:
-        return Uncacheable(str(refusal), len(analysis.plan.edges))
+        except Refusal as refusal:
+            other = analysis.without(refusal)
+            reads += len(analysis.plan.edges)
+            if other is None:
+                return Uncacheable(str(refusal), reads)
     return Captures(analysis)

@@ -24,7 +24,7 @@ from srcgrad.tracing.bytecode import Refusal, Scope, Step
 from srcgrad.tracing.caches import reads_values, require_new_results
 from srcgrad.tracing.conversion.calls import MANAGING, generator_of, is_distribution
 from srcgrad.tracing.conversion.classes import converted, is_implicit, may_have_twin, notes_subclasses, twin_of
-from srcgrad.tracing.conversion.convert import convert_code, is_user_function
+from srcgrad.tracing.conversion.convert import code_without, convert_code, is_user_function
 from srcgrad.tracing.descriptors import is_descriptor, read_descriptor, read_dispatcher
 from srcgrad.tracing.dispatching import BOUND, DISPATCHED
 from srcgrad.tracing.frozen import contents, given_to
@@ -62,6 +62,7 @@ from srcgrad.tracing.purity import (
 from srcgrad.tracing.pytree import record_fields
 from srcgrad.tracing.rebuild import COLLECTIONS, COPIED, Edge, Hidden, copied_set, member_function
 from srcgrad.tracing.resolution import Resolution, version_cell
+from srcgrad.tracing.ruled_out import Codes, Reader, passing_over, require_conversion
 from srcgrad.tracing.trace import STORES
 from srcgrad.tracing.unasked import attribute
 from srcgrad.tracing.users_classes import bases_of, is_named_tuple, is_namespace, is_user_class, is_user_enum
@@ -108,12 +109,21 @@ class ObjectAnalysis(Analysis):
 
     def __init__(
         self, is_pure: Callable[[object], bool], floats_static: bool, asked: frozenset[str] = frozenset(),
-        records: bool = True, plain: frozenset[Place] = frozenset(),
+        records: bool = True, plain: frozenset[Place] = frozenset(), unreached: Codes | None = None,
     ) -> None:  # fmt: skip
         """``asked``: the names that traces have asked for by `getattr` and its kin; ``records``: may be packed;
-        ``plain``: what is no journal, although some of the code treats it so.
+        ``plain``: what is no journal, although some of the code treats it so; ``unreached``: what is passed over.
         """
         super().__init__(is_pure, floats_static)
+        self.unreached = unreached or {}
+        self.noted: dict[str, Reader] = {}
+        """Where the names of attributes are first read."""
+        self.whole = False
+        """Whether nothing is passed over from now on."""
+        self.native = False
+        """Whether there are methods that run as they are, of which what they give is kept."""
+        self.implicit: set[int] = set()
+        """Functions that classes call by themselves."""
         self.asked: Final = asked - {STORES}
         self.plan.stores = STORES in asked
         if self.plan.stores:  # traces have asked for what they may leave as it is
@@ -153,8 +163,15 @@ class ObjectAnalysis(Analysis):
         if plain is None and apart:
             return None
         plain = self.journals.plain if plain is None else plain
+        return self.anew(self.records and apart, plain, self.unreached)
+
+    def anew(self, records: bool, plain: frozenset[Place], unreached: Codes) -> ObjectAnalysis:
         asked = self.asked | ({STORES} if self.plan.stores else set())
-        return ObjectAnalysis(self.is_pure, self.floats_static, asked, self.records and apart, plain)
+        return ObjectAnalysis(self.is_pure, self.floats_static, asked, records, plain, unreached)
+
+    def without(self, refusal: Refusal) -> Analysis | None:
+        found = None if self.whole else passing_over(self, refusal)
+        return None if found is None else self.anew(self.records, self.journals.plain, found)
 
     def follow(self, classes: frozenset[type]) -> None:
         """Look at the methods of those that are the user's.
@@ -374,8 +391,12 @@ class ObjectAnalysis(Analysis):
             self.require_plain(label, name, member, found)
         elif is_implicit(name, member) and notes_subclasses(cls) and converted(member) is not None:
             raise Refusal(f"{label} runs code of its own, in a class that notes its subclasses")
+        self.at = self.noted.get(name, Reader(index))
+        if is_implicit(name, member):
+            self.implicit.add(id(found.function))
         self.read(index, "member", (number, name), member_function(cls, (number, name)), place, label)
         manages = found.function.__code__ is MANAGING
+        self.native |= not {"func", "__wrapped__"}.isdisjoint(found.part.split("."))
         self.methods.add(id(generator_of(found.function) if manages else found.function))
         if found.part.endswith("__wrapped__"):
             self.keeping.append((cls, label))
@@ -419,6 +440,10 @@ class ObjectAnalysis(Analysis):
 
     def scope_of(self, index: int, code: types.CodeType) -> Scope:
         stores = id(self.objects[index]) in self.methods
+        passed = self.unreached.get((code, code.co_filename))
+        if passed is not None and self.objects[index].__code__ is code:
+            self.report += [f"not looked at: {reason}" for reason in sorted({reason for _, reason in passed})]
+            code = code_without(code, code.co_filename, passed)
         assigned = stored_attributes(code)
         self.plan.assigned |= assigned
         self.changing |= code.co_name not in ("__init__", "__post_init__") and bool(assigned)
@@ -427,6 +452,7 @@ class ObjectAnalysis(Analysis):
         return Scope(code, None, self.is_trusted_name, deep=True, stores=stores)
 
     def note_attribute(self, step: Step) -> None:
+        self.noted.setdefault(step.name, self.at)
         if not self.journals.note(step):
             super().note_attribute(step)
 
@@ -529,6 +555,7 @@ class ObjectAnalysis(Analysis):
                 if (index, name) in self.settled:
                     continue
                 self.settled.add((index, name))
+                self.at = self.noted.get(name, Reader(index))
                 if node.kind == "object" and name in vars(value):
                     place = f"n{index}.__dict__[{name!r}]"
                     self.read(index, "attribute", name, vars(value)[name], place, f"{node.label}.{name}")
@@ -617,6 +644,7 @@ class ObjectAnalysis(Analysis):
         return False
 
     def finish(self) -> None:
+        require_conversion(self)
         for resolution in self.resolutions:
             resolution.settle(self.local_attributes)
         for kind, names in (("logger", LOGGERS_KNOW), ("cached", CACHES_KNOW)):

@@ -310,6 +310,8 @@ class Trace:
         """How many times what is traced is written out, for the loops around it that are."""
         self.attributes: frozenset[str] | None = None
         """The attributes that guards watch, if the function computes names of attributes."""
+        self.unreached: dict[Any, frozenset[Any]] = {} if parent is None else parent.unreached
+        """By code and file, the blocks of functions that the analysis has not looked at: `conversion.blocks`."""
         self.watched: list[Watched] = []
         """Copies of captured containers and objects."""
         self.classes: list[Classed] = []

@@ -234,7 +234,19 @@ def call_plain(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
         return CALLS[getattr(type(owner), function.__name__)](owner, *args, **kwargs)
     if type(owner) is np.ndarray and traced_among(args, kwargs):
         return getattr(constant_array(owner), function.__name__)(*args, **kwargs)
+    if dispatches:
+        args = tuple(map(called_back, args))
+        kwargs = {name: called_back(value) for name, value in kwargs.items()}
     return function(*args, **kwargs)
+
+
+def called_back(thing: Any) -> Any:
+    """What a function of NumPy's is given for one of the user's, which it calls on arrays that are known."""
+    if type(thing) in (list, tuple) and any(map(callable, thing)):
+        return type(thing)(map(called_back, thing))
+    if isinstance(thing, (functools.partial, types.MethodType)) or is_user_function(attribute(type(thing), "__call__")):
+        return functools.partial(call, thing)
+    return followed(thing) if is_user_function(thing) else thing
 
 
 def generator_of(manager: Any) -> Any:

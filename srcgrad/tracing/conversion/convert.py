@@ -20,13 +20,17 @@ import numpy as np
 from srcgrad.boundary import from_outside
 from srcgrad.ir.source import internal
 from srcgrad.tracing.bytecode import opnames
+from srcgrad.tracing.conversion.blocks import Block, Unreached, without_blocks
 from srcgrad.tracing.conversion.names import OPERATORS
 from srcgrad.tracing.conversion.sources import Unconvertible, find_source
 from srcgrad.tracing.conversion.statements import convert_function
+from srcgrad.tracing.trace import CURRENT
 
 KEPT: Final = 1024
 """How many converted code objects are remembered."""
 FUNCTION: Final = "_sg_function"
+Ends = frozenset[tuple[Block, str]]
+NOTHING: Final[Ends] = frozenset()
 ASKING: Final = frozenset({"isinstance", "print", "type"})
 CONVERTED_LIBRARIES: Final = (
     "numpy.polynomial.", "scipy._external.", "scipy._lib.", "scipy.integrate._quadrature", "scipy.linalg._decomp_svd",
@@ -95,14 +99,15 @@ def convert(function: types.FunctionType) -> Callable[..., Any]:
     Raises:
         Unconvertible: it has no source, or a construct in it has no operator; the message says which.
     """
-    found = convert_code(function.__code__, function.__code__.co_filename)
+    code, trace = function.__code__, CURRENT.get()
+    unreached = NOTHING if trace is None else trace.unreached.get((code, code.co_filename), NOTHING)
+    found = convert_code(code, code.co_filename, unreached)
     if isinstance(found, str):
         raise Unconvertible(f"{function.__qualname__} is run as it is: {found}")
-    code = found
-    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+    cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
     cells[OPERATORS] = operators_cell()
-    closure = tuple(cells[name] for name in code.co_freevars)
-    twin = types.FunctionType(code, function.__globals__, function.__name__, function.__defaults__, closure)
+    closure = tuple(cells[name] for name in found.co_freevars)
+    twin = types.FunctionType(found, function.__globals__, function.__name__, function.__defaults__, closure)
     twin.__kwdefaults__ = function.__kwdefaults__
     twin.__qualname__, twin.__module__ = function.__qualname__, function.__module__
     twin.__dict__.update(function.__dict__)
@@ -117,8 +122,9 @@ def operators_cell() -> types.CellType:
 
 
 @lru_cache(maxsize=KEPT)
-def convert_code(code: types.CodeType, file: str) -> types.CodeType | str:
-    """The converted code, or why there is none. ``file`` tells codes apart that are equal but for their files.
+def convert_code(code: types.CodeType, file: str, unreached: Ends = NOTHING) -> types.CodeType | str:
+    """The converted code, or why there is none. ``file`` tells codes apart that are equal but for their files;
+    ``unreached``: blocks that end where the code comes to them, and what is said there.
 
     Raises:
         RecursionError: so much of the stack is in use that this says nothing of the code.
@@ -126,7 +132,7 @@ def convert_code(code: types.CodeType, file: str) -> types.CodeType | str:
     if code.co_flags & (inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
         return "it is asynchronous"
     try:
-        return compiled(code)
+        return compiled(code, dict(unreached), True)
     except Unconvertible as error:
         return str(error)
     except (SyntaxError, RecursionError, ValueError) as error:
@@ -153,9 +159,17 @@ def asks_in_vain(code: types.CodeType) -> str | None:
     return found if isinstance(found, str) else None
 
 
-def compiled(code: types.CodeType) -> types.CodeType:
+@lru_cache(maxsize=KEPT)
+def code_without(code: types.CodeType, file: str, unreached: Ends) -> types.CodeType:
+    """The code without some blocks: what is left to look at."""
+    return compiled(code, dict(unreached), False)
+
+
+def compiled(code: types.CodeType, unreached: Unreached, converting: bool) -> types.CodeType:
     source = find_source(code)
     node = source.node
+    if unreached:
+        without_blocks(node, unreached, converting)
     if isinstance(node, ast.Lambda):
         body = ast.copy_location(ast.Return(node.body), node.body)
         definition = ast.FunctionDef(FUNCTION, node.args, [body], [], None)
@@ -166,7 +180,7 @@ def compiled(code: types.CodeType) -> types.CodeType:
         definition = node
     definition.decorator_list, definition.returns = [], None
     strip(definition.args)
-    definition = convert_function(definition)
+    definition = convert_function(definition) if converting else definition
     definition.name = FUNCTION  # its own name means what it means outside
     inner: list[ast.stmt] = [definition]
     names = [free for free in code.co_freevars if free != "__class__" or source.owner is None]

@@ -21,7 +21,7 @@ from srcgrad.tracing.conversion.loops import for_, while_
 from srcgrad.tracing.conversion.managing import guarded, managed
 from srcgrad.tracing.conversion.masked import augmented
 from srcgrad.tracing.conversion.operands import binary
-from srcgrad.tracing.conversion.raises import assert_, raise_
+from srcgrad.tracing.conversion.raises import assert_, raise_, unreached
 from srcgrad.tracing.conversion.reductions import listed, reduced
 from srcgrad.tracing.conversion.state import UNBOUND, UNSET, Passing, read
 from srcgrad.tracing.conversion.texts import percent, text
@@ -70,5 +70,6 @@ __all__ = [
     "slice",
     "target",
     "text",
+    "unreached",
     "while_",
 ]

@@ -1,16 +1,16 @@
-"""The statements ``assert`` and ``raise``."""
+"""The statements ``assert`` and ``raise``, and what stands where no program may come."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from srcgrad.tracing.conversion.effects import emit_check, emit_raise, fail_if, innermost_attempt, raised_again
 from srcgrad.tracing.conversion.state import truth, unknown
 from srcgrad.tracing.conversion.texts import Text
-from srcgrad.tracing.trace import CURRENT
+from srcgrad.tracing.trace import CURRENT, Refused
 from srcgrad.tracing.tracer import Tracer, from_value
 
 
@@ -52,3 +52,10 @@ def raise_(make: Callable[[], Any], cause: Any) -> BaseException:
     if found is not error:
         raise found
     return error
+
+
+def unreached(reason: str) -> NoReturn:
+    """A trace comes to a block in which something stands that guards cannot watch."""
+    error = Refused(reason)
+    error.span = None  # the reason names the place
+    raise error

@@ -1,0 +1,98 @@
+"""Which blocks of the user's code lead to what an analysis refuses, so that it may look at the functions without them.
+
+A trace that comes to such a block is refused then, with the same reason (`conversion.blocks`). What decides that it
+does not is read outside of the block, and is a guard or part of the key of the program as ever.
+"""
+
+from __future__ import annotations
+
+import inspect
+import types
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from srcgrad.tracing.bytecode import Refusal
+from srcgrad.tracing.conversion.blocks import Block, innermost
+from srcgrad.tracing.conversion.calls import MANAGING
+from srcgrad.tracing.conversion.convert import Ends
+from srcgrad.tracing.conversion.sources import Unconvertible, find_source
+from srcgrad.tracing.dispatching import BOUND, DISPATCHED
+from srcgrad.tracing.floating_errors import STATED
+
+if TYPE_CHECKING:
+    from srcgrad.tracing.reach import ObjectAnalysis
+
+MOST: Final = 32
+"""How many blocks are passed over: the analysis begins again for each."""
+Codes = dict[tuple[types.CodeType, str], Ends]
+"""By code and file, the blocks that are passed over, and why."""
+
+
+FOLLOWED: Final = frozenset({STATED, DISPATCHED, BOUND, MANAGING})
+"""Code of libraries around functions that are converted."""
+
+
+class Reader(NamedTuple):
+    """Where something is read: the node of a function, the code in it, a line of that and the name."""
+
+    node: int
+    code: types.CodeType | None = None
+    line: int | None = None
+    name: Any = None
+
+
+def passing_over(analysis: ObjectAnalysis, refusal: Refusal) -> Codes | None:
+    """The blocks to pass over with those that lead to what is refused; None if it is read in any case."""
+    reader, seen = analysis.at, set()
+    if refusal.name is not None and reader.code in (None, refusal.code):
+        reader = Reader(reader.node, refusal.code, refusal.line, refusal.name)
+    if sum(map(len, analysis.unreached.values())) >= MOST:
+        return None
+    while reader.node not in seen:
+        seen.add(reader.node)
+        function = analysis.objects[reader.node]
+        if reader.line is not None and may_pass(analysis, function):
+            code = function.__code__
+            key = (code, code.co_filename)
+            known = analysis.unreached.get(key, frozenset())
+            found = blocks_around(code, reader) - {block for block, _ in known}
+            if found:
+                return {**analysis.unreached, key: known | {(block, str(refusal)) for block in found}}
+        if reader.node >= len(analysis.origins):
+            return None
+        reader = analysis.origins[reader.node]
+    return None
+
+
+def may_pass(analysis: ObjectAnalysis, function: Any) -> bool:
+    """Whether each trace runs the function converted: no cache and no class does it as it is."""
+    if not isinstance(function, types.FunctionType) or id(function) in analysis.implicit:
+        return False
+    return not function.__code__.co_flags & inspect.CO_GENERATOR and analysis.is_converted(function)
+
+
+def require_conversion(analysis: ObjectAnalysis) -> None:
+    """Refuse what is passed over in functions that code may call which is run as it is: caches, and libraries.
+
+    The function that is traced itself is called as converted code would call it.
+    """
+    functions = [
+        found
+        for found, node in zip(analysis.objects, analysis.plan.nodes, strict=True)
+        if node.kind == "function" and found.__code__ not in FOLLOWED
+    ]
+    passed = dict(analysis.unreached)
+    for found in functions[:1]:
+        passed.pop((found.__code__, found.__code__.co_filename), None)
+    if not passed:
+        return
+    cached = analysis.native or any(node.kind == "cached" for node in analysis.plan.nodes)
+    if cached or not all(map(analysis.is_converted, functions)):
+        analysis.whole = True
+        raise Refusal(min(reason for blocks in passed.values() for _, reason in blocks))
+
+
+def blocks_around(code: types.CodeType, reader: Reader) -> frozenset[Block]:
+    try:
+        return frozenset(innermost(find_source(code).node, reader.line or 0, reader.name))
+    except Unconvertible:
+        return frozenset()
