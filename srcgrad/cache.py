@@ -60,7 +60,7 @@ SAFE_BUILTINS = frozenset(
     {
         len, range, zip, enumerate, tuple, list, dict, set, frozenset, isinstance, issubclass, float, int, abs, min,
         max, sum, reversed, sorted, map, filter, bool, round, pow, slice, all, any, complex, divmod, iter, next, str,
-        repr, type, callable,
+        repr, type, callable, format, bin, hex, oct, ord, chr,
     }
 )  # fmt: skip
 ITERATORS = frozenset(thing for thing in vars(itertools).values() if isinstance(thing, type)) | {itertools.tee}

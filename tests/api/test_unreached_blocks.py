@@ -343,3 +343,15 @@ def test_a_block_that_traced_values_decide_on_is_run_where_they_do() -> None:
     f = sg.grad(of_values)
     for x, slope in ((X, 1.0), (10.0 * X, 2.0), (X, 1.0), (9.0 * X, 2.0)):
         np.testing.assert_allclose(f(x), np.full(3, slope))
+
+
+def counted(x: Any, n: int = 5) -> Any:
+    for digit in format(n, "b"):
+        x = x * 2.0 if digit == "1" else x
+    return np.sum(x) * bin(n).count("1") * len(hex(n) + oct(n)) * ord(chr(n + 60))
+
+
+def test_texts_of_pythons_own_numbers_are_part_of_a_program() -> None:
+    for n in (5, 6, 7):
+        assert sg.jit(counted, strict=True)(X, n) == counted(X, n)
+        np.testing.assert_allclose(sg.grad(counted)(X, n), np.full(3, counted(X, n) / 6.0))
