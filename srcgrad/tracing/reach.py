@@ -22,7 +22,7 @@ from srcgrad.tracing.alike import items_of, same_items, value_key
 from srcgrad.tracing.analysis import Analysis
 from srcgrad.tracing.bytecode import Refusal, Scope, Step
 from srcgrad.tracing.caches import reads_values, require_new_results
-from srcgrad.tracing.conversion.calls import MANAGING, generator_of, is_distribution
+from srcgrad.tracing.conversion.calls import MANAGING, generator_of, is_distribution, is_joint
 from srcgrad.tracing.conversion.classes import converted, is_implicit, may_have_twin, notes_subclasses, twin_of
 from srcgrad.tracing.conversion.convert import code_without, convert_code, is_user_function
 from srcgrad.tracing.descriptors import is_descriptor, read_descriptor, read_dispatcher
@@ -77,8 +77,11 @@ MOST_ASKED: Final = 128
 """The most names that traces ask for: each is found by a trace of its own."""
 DETERMINED: Final = frozenset(
     {"pdf", "logpdf", "pmf", "logpmf", "cdf", "logcdf", "sf", "logsf", "ppf", "isf", "entropy"}
+    | {"mean", "median", "var", "std", "stats", "moment", "interval", "support"}
 )
-"""Methods of distributions that give the same for the same arguments: all but draws."""
+"""Methods of distributions that give the same for the same arguments: all but draws, and what calls functions."""
+DRAWING: Final = frozenset({"cdf", "logcdf", "rvs"})
+"""What draws of distributions of several variables."""
 
 
 class Member(NamedTuple):
@@ -151,6 +154,8 @@ class ObjectAnalysis(Analysis):
         """Whether any method but those that make an object stores attributes."""
         self.streaming: types.CodeType | None = None
         """Code that reads the streams which are printed to."""
+        self.joint: types.CodeType | None = None
+        """Code that reads a distribution of several variables."""
         self.matching = False
         """Whether any code has patterns of classes, which read attributes without naming them."""
 
@@ -492,6 +497,8 @@ class ObjectAnalysis(Analysis):
         """
         if name in STREAMS:
             self.streaming = scope.code
+        if is_joint(value):
+            self.joint = scope.code
         if value is operator.attrgetter or value is operator.methodcaller:
             self.ask_for_any(index, scope, Step("global", name, None))
         if (is_host_function(value) or is_logger(value) or name in STREAMS) and not self.is_converted(
@@ -532,10 +539,14 @@ class ObjectAnalysis(Analysis):
         if isinstance(value, types.FunctionType) and step.name == "__name__" and id(value) in self.node_of:
             self.require(f"n{self.node_of[id(value)]}.__name__ == {value.__name__!r}")
             return
-        if (is_distribution(value) and step.name in DETERMINED) or (is_logger(value) and step.name in LEVELS):
+        joint = is_joint(value)
+        if step.name in (DETERMINED - DRAWING if joint else DETERMINED) and (joint or is_distribution(value)):
             return
-        if is_distribution(value):
-            raise scope.refuse(f"{name}.{step.name} may draw at each call", step)
+        if is_logger(value) and step.name in LEVELS:
+            return
+        if joint or is_distribution(value):
+            draws = step.name in DRAWING if joint else step.name == "rvs"
+            raise scope.refuse(f"{name}.{step.name} {'draws at each call' if draws else 'has no rule'}", step)
         super().check_captured_attribute(value, name, step, scope)
 
     def settle(self) -> bool:
@@ -654,6 +665,10 @@ class ObjectAnalysis(Analysis):
         if self.streaming is not None and not self.local_attributes.isdisjoint(STREAMS_DO):
             read = min(self.local_attributes & STREAMS_DO)
             raise Refusal(f"reads the attribute '{read}', which streams have", self.streaming)
+        if self.joint is not None and not self.local_attributes.isdisjoint(DRAWING):
+            raise Refusal(
+                f"reads the attribute '{min(self.local_attributes & DRAWING)}', by which it draws", self.joint
+            )
         if self.comparing:  # what are two objects now may be one at another call, which no guard of either one says
             found = [f"id(n{index})" for index, node in enumerate(self.plan.nodes) if node.kind in COPIED]
             if len(found) > 1:

@@ -246,7 +246,7 @@ def test_draws_are_made_at_each_call() -> None:
     def f(x: Any) -> Any:
         return x * norm.rvs(random_state=np.random.default_rng(3)) + norm.logpdf(x)
 
-    with pytest.warns(sg.RetraceWarning, match="may draw"):
+    with pytest.warns(sg.RetraceWarning, match="norm.rvs draws at each call"):
         found = sg.grad(f)(0.7)
     np.testing.assert_allclose(found, norm.rvs(random_state=np.random.default_rng(3)) - 0.7)
 
@@ -295,6 +295,68 @@ def test_constants_of_distributions_without_rules_are_compiled_in() -> None:
         return st.rdist.ppf(0.3, 1.6) * x + st.rdist(1.6).cdf(0.1)
 
     np.testing.assert_allclose(sg.value_and_grad(f)(0.5), (f(0.5), st.rdist.ppf(0.3, 1.6)), rtol=1e-14)
+
+
+SQUARE = np.array([[2.0, 0.3], [0.3, 1.0]])
+PAIR = np.array([0.1, 0.2])
+
+
+def by_another_name(x: Any) -> Any:
+    law = st.wishart
+    return law(4, SQUARE).logpdf(SQUARE * x)
+
+
+CONVERTED: dict[str, Callable[[Any], Any]] = {
+    "wishart": lambda x: st.wishart.logpdf(SQUARE * x, 4, SQUARE),
+    "scale of wishart": lambda x: st.wishart.logpdf(SQUARE, 4, SQUARE * x),
+    "wishart by another name": by_another_name,
+    "multivariate_t": lambda x: st.multivariate_t.logpdf(PAIR, np.zeros(2) + x, SQUARE * x, 3.0),
+    "matrix_normal": lambda x: st.matrix_normal.logpdf(SQUARE * x, np.zeros((2, 2)), SQUARE, SQUARE),
+    "dirichlet_multinomial": lambda x: st.dirichlet_multinomial.logpmf(np.array([1, 2]), (10.0 * PAIR) * x, 3),
+    "vonmises_fisher": lambda x: st.vonmises_fisher.logpdf(np.array([0.0, 1.0]), np.array([0.0, 1.0]), x),
+    "interval": lambda x: norm.interval(0.9)[1] * x**2,
+    "mean": lambda x: st.beta.mean(2.0, 3.0) * x**2,
+    "moments": lambda x: st.beta.stats(2.0, 3.0)[1] * x**2 + st.gamma.median(2.0) + st.beta.std(2.0, 3.0),
+}
+
+
+@pytest.mark.filterwarnings("error::srcgrad.RetraceWarning")
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+@pytest.mark.parametrize("name", CONVERTED)
+def test_methods_that_do_not_draw_are_part_of_a_program(name: str, backend: str) -> None:
+    f = CONVERTED[name]
+    for x in (1.3, 0.7):
+        np.testing.assert_allclose(sg.jit(f, backend=backend, strict=True)(x), f(x), rtol=1e-12)
+        expected = (f(x + 1e-6) - f(x - 1e-6)) / 2e-6
+        np.testing.assert_allclose(sg.grad(f, backend=backend)(x), expected, rtol=1e-7)
+
+
+def test_a_matrix_that_is_none_of_a_law_raises_what_scipy_raises() -> None:
+    f = CONVERTED["scale of wishart"]
+    for call in (f, sg.jit(f), sg.grad(f)):
+        with pytest.raises(np.linalg.LinAlgError):
+            call(-1.0)
+
+
+def drawn_by_another_name(x: Any) -> Any:
+    law = st.multivariate_t
+    return law.cdf(PAIR, np.zeros(2), SQUARE, 3) * x
+
+
+@pytest.mark.parametrize(
+    ("f", "reason"),
+    [
+        (lambda x: st.multivariate_t.cdf(PAIR, np.zeros(2), SQUARE, 3) * x, "multivariate_t.cdf draws at each call"),
+        (drawn_by_another_name, "reads the attribute 'cdf', by which it draws"),
+        (lambda x: st.wishart.rvs(4, SQUARE)[0, 0] * x, "wishart.rvs draws at each call"),
+        (lambda x: norm.expect(lambda t: t * t) * x, "norm.expect has no rule"),
+        (lambda x: st.invwishart.logpdf(SQUARE * x, 4, SQUARE), "invwishart.logpdf has no derivative rule"),
+        (lambda x: norm.interval(0.9, loc=x)[0], "norm.interval has no derivative rule"),
+    ],
+)
+def test_the_reason_why_a_method_is_not_part_of_a_program(f: Callable[[Any], Any], reason: str) -> None:
+    with pytest.warns(sg.RetraceWarning, match=reason):
+        sg.jit(f)(0.7)
 
 
 EDGES: list[tuple[Callable[[Any], Any], float, float, float]] = [

@@ -122,6 +122,14 @@ def is_distribution(thing: Any) -> bool:
     return name_of(thing) is not None or name_of(getattr(thing, "dist", None)) is not None
 
 
+def is_joint(thing: Any) -> bool:
+    """Whether it is one of ``scipy.stats`` of several variables without rules, whose Python code is converted."""
+    kind = type(thing)
+    if kind.__module__ != "scipy.stats._multivariate" or is_distribution(thing):
+        return False
+    return any(base.__name__ == "multi_rv_generic" for base in kind.__mro__)
+
+
 def traced_among(args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
     """Whether an argument is traced, or a sequence with traced elements."""
     for argument in args:
