@@ -254,7 +254,7 @@ class Learned:
     What is found by it is checked like all else, since functions of one code read different things.
     """
 
-    __slots__ = ("calls", "code", "failing", "fast", "plans", "tables")
+    __slots__ = ("calls", "code", "failing", "fast", "plans", "tables", "unread")
 
     def __init__(self, code: Hashable) -> None:
         self.code = code
@@ -264,6 +264,8 @@ class Learned:
         self.fast: dict[tuple[Any, ...], Any] = {}
         self.calls: dict[Any, int] = {}
         self.tables: tuple[Any, ...] = ()
+        self.unread: dict[tuple[type, TreeDef], frozenset[int]] = {}
+        """By the kind of function and the structure of the arguments, the leaves that nothing reads."""
 
 
 LEARNED: dict[tuple[Hashable, ...], Learned] = {}

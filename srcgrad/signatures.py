@@ -12,6 +12,7 @@ import numpy as np
 from srcgrad.annotations import signature_of
 from srcgrad.cache import Known, is_pure
 from srcgrad.compiler import backend_name
+from srcgrad.tracing.bytecode import Instruction, instructions
 from srcgrad.tracing.hosts import is_host_object
 from srcgrad.tracing.jax_arrays import JAX_TYPES, is_jax_array
 from srcgrad.tracing.journals import Journal
@@ -67,6 +68,33 @@ def leaf_key(leaf: Any) -> Any:
     if kind is types.ModuleType and is_trusted_module(leaf, is_pure):
         return leaf
     return UNKEYED
+
+
+def unread_leaves(f: Any, treedef: TreeDef) -> frozenset[int]:
+    """The leaves that are arguments which no code of a Python function reads: ``i`` of ``loss(params, i)`` often is."""
+    if type(f) is not types.FunctionType:
+        return frozenset()
+    code = f.__code__
+    read = {name for argument in map(_local, instructions(code)) for name in argument}
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    unread = set(names) - read - set(code.co_cellvars)
+    places = {f"[0][{position}]": name for position, name in enumerate(code.co_varnames[: code.co_argcount])}
+    places |= {f"[1][{name!r}]": name for name in names}
+    return frozenset(number for number, path in enumerate(treedef.paths()) if places.get(path) in unread)
+
+
+def unread_key(leaf: Any) -> Any:
+    """`leaf_key` of such a leaf: what kind of constant it is."""
+    kind = type(leaf)
+    return kind if kind in STATIC_TYPES else leaf_key(leaf)
+
+
+def _local(instruction: Instruction) -> tuple[str, ...]:
+    """The local variables that an instruction knows, if it does more than store one."""
+    operation, argument, *_ = instruction
+    if "_FAST" not in operation or operation == "STORE_FAST":
+        return ()
+    return argument if isinstance(argument, tuple) else (argument,)
 
 
 def argument_reason(captures: Known, leaves: Sequence[Any], treedef: TreeDef) -> str | None:

@@ -29,7 +29,7 @@ from srcgrad.compiler import Runner, backend_name, inlined
 from srcgrad.errors import ArgumentError, SrcgradError, UnsupportedError
 from srcgrad.ir.errors import prune_traceback
 from srcgrad.ir.ops.effects import is_unforeseen
-from srcgrad.signatures import UNKEYED, leaf_key, plain_key
+from srcgrad.signatures import UNKEYED, leaf_key, plain_key, unread_key, unread_leaves
 from srcgrad.tracing.aliasing import AliasPattern
 from srcgrad.tracing.capture import Uncacheable
 from srcgrad.tracing.conversion.classes import adopt_records
@@ -41,6 +41,7 @@ from srcgrad.tracing.jax_arrays import (
     JAX_TYPES,
     without_jax_arrays,
 )
+from srcgrad.tracing.pytree import TreeDef
 from srcgrad.tracing.trace import ACTIVE, CURRENT, WATCH
 from srcgrad.tracing.tracer import Tracer, as_tracer, from_value
 from srcgrad.vectorcall import VectorCalled, allow, set_function
@@ -330,12 +331,25 @@ class Transformed(VectorCalled, Building):  # type: ignore[misc]
         self, captures: Known, hidden: Sequence[Any], aliases: AliasPattern | None, job: Job, way: Way
     ) -> tuple[Any, ...]:
         """Under which a program is remembered; the keys of the arguments' leaves come first."""
+        keys = [leaf_key(leaf) for leaf in job.leaves]
+        for place in self.unread(job.treedef):
+            keys[place] = unread_key(job.leaves[place])
         return (
-            tuple([leaf_key(leaf) for leaf in job.leaves]),
+            tuple(keys),
             type(self), self.options, backend_name(self.backend), captures, way.converted, job.treedef,
             tuple([leaf_key(value) for value in hidden]), aliases, job.detail,
             tuple([leaf_key(extra) for extra in job.extras]),
         )  # fmt: skip
+
+    def unread(self, tree: TreeDef) -> frozenset[int]:
+        """The leaves of arguments of this structure that the function does not read: constants there decide nothing."""
+        known, key = self.learned.unread, (type(self.f), tree)
+        found = known.get(key)
+        if found is None:
+            if len(known) >= COUNTED:
+                known.clear()
+            found = known[key] = unread_leaves(self.f, tree)
+        return found
 
     def takes_paths(self) -> bool:
         """Whether a function that cannot be one program may be several, one for each path."""

@@ -201,6 +201,31 @@ def test_signed_zero_and_nan_are_told_apart() -> None:
         assert sg.grad(made.f)(1.0) == expected
 
 
+def step_unread(p: Any, i: int, *, rate: Any = 0) -> Any:
+    return np.sum(p**2)
+
+
+def step_read_inside(p: Any, i: int, *, rate: Any = 0) -> Any:
+    def times() -> int:
+        return i
+
+    return np.sum(p**2) * times()
+
+
+@pytest.mark.parametrize(("f", "programs"), [(step_unread, 1), (step_read_inside, 6)])
+def test_an_argument_that_no_code_reads_compiles_nothing(f: Any, programs: int, compilations: list[str]) -> None:
+    slope = sg.grad(f)
+    for i in range(1, 7):
+        np.testing.assert_allclose(slope(X, i), 2.0 * X * (1 if f is step_unread else i))
+    assert len(compilations) == programs
+    for rate in (1, 2, 3):
+        slope(X, 1, rate=rate)
+    assert len(compilations) == programs + 1
+    for other in ("a", None, 1.0, X):
+        if f is step_unread:
+            np.testing.assert_allclose(slope(X, other), 2.0 * X)
+
+
 def test_static_arguments_are_guards(compilations: list[str]) -> None:
     g = sg.grad(lambda x, n, name: x**n if name == "power" else x * n)
     assert g(2.0, 3, "power") == 12.0
