@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
-from srcgrad.ir.core import Attrs, Literal, zeros
+from srcgrad.ir.core import Attrs, Literal, literal, zeros
 from srcgrad.ir.errors import AxisError, DTypeError, IndexingError, ShapeError
 from srcgrad.ir.opdef import (
     REGISTRY,
@@ -23,7 +24,7 @@ from srcgrad.ir.opdef import (
     require_arity,
 )
 from srcgrad.ir.ops.generate import iota
-from srcgrad.ir.types import INT64, ArrayType, Shape, Size
+from srcgrad.ir.types import BOOL, INT64, ArrayType, Shape, Size
 
 
 def slice_shape(name: str, operand: ArrayType, attrs: Attrs) -> Shape:
@@ -281,17 +282,9 @@ class ScatterSet(Linear):
         kept = s.apply(self, [cotangents[0], Zero(part), *indices], attrs)
         if not distinct(indices, array.static_shape[axis:]):
             dims = tuple(range(axis, axis + indices[0].rank))
-            winner = broadcast_to(self.winners(array, indices, axis), part.shape, dims)
+            winner = broadcast_to(last_writes(indices, array.static_shape[axis:]), part.shape, dims)
             written = s.select(winner, written, Zero(part))
         return (kept, written, *[None] * len(indices))
-
-    def winners(self, array: ArrayType, indices: Sequence[Term], axis: int) -> Term:
-        """Which writes are the last ones at their place."""
-        builder, type = indices[0].builder, indices[0].type.with_dtype(INT64)
-        counter = REGISTRY["reshape"](iota(builder, ArrayType(INT64, (type.size,)), 0), shape=type.shape)
-        places = Term(builder, zeros(ArrayType(INT64, array.shape[axis : axis + len(indices)])))
-        last = self(places, counter, *indices, axis=0)
-        return REGISTRY["gather"](last, *indices, axis=0) == counter
 
     def batch(
         self, size: Size, operands: Sequence[Term], batched: Sequence[bool], attrs: Attrs
@@ -318,6 +311,65 @@ def distinct(indices: Sequence[Term], places: tuple[int, ...]) -> bool:
         known = np.broadcast_to(index.value.value, index.type.static_shape).astype(np.int64).ravel()
         columns.append(np.where(known < 0, known + size, known))
     return bool(np.unique(columns, axis=1).shape[1] == len(columns[0]))
+
+
+PAIRS: Final = 4096
+"""Pairs of writes that are compared one by one."""
+SPARSE: Final = 64
+"""Places for each write from which sorting the writes costs less than an array of the places."""
+
+
+def last_writes(indices: Sequence[Term], sizes: tuple[int, ...]) -> Term:
+    """Which writes are the last ones at their place.
+
+    A loop that writes a few elements of a large array asks at each trip: what is done is of the writes' number, and
+    nothing is of the array's size where that is much more.
+    """
+    builder, shape = indices[0].builder, indices[0].type.static_shape
+    count, sizes = indices[0].type.size, sizes[: len(indices)]
+    room = math.prod(sizes)
+    places = flat_places(indices, sizes)
+    if count * count <= min(PAIRS, room):
+        last = ~REGISTRY["reduce_or"](followed(places), axes=(1,))
+    elif SPARSE * count < room:
+        last = last_in_order(places)
+    else:
+        counter = iota(builder, places.type, 0)
+        written = REGISTRY["scatter_set"](Term(builder, zeros(ArrayType(INT64, (room,)))), counter, places, axis=0)
+        last = REGISTRY["gather"](written, places, axis=0) == counter
+    return REGISTRY["reshape"](last, shape=shape)
+
+
+def flat_places(indices: Sequence[Term], sizes: tuple[int, ...]) -> Term:
+    """The place of each write, as one number from 0 on."""
+    total: Term | None = None
+    for index, size in zip(indices, sizes, strict=True):
+        flat = REGISTRY["reshape"](index, shape=(index.type.size,))
+        number = flat if flat.type.dtype == INT64 else REGISTRY["cast"](flat, dtype=INT64)
+        if flat.type.dtype.kind == "i":
+            number = REGISTRY["select"](number < 0, number + size, number)
+        total = number if total is None else total * size + number
+    assert total is not None
+    return total
+
+
+def followed(places: Term) -> Term:
+    """Of each pair of writes, whether the second one comes later, and at the place of the first."""
+    (count,) = places.type.static_shape
+    square = ArrayType(INT64, (count, count))
+    first, second = (broadcast_to(places, square.shape, (axis,)) for axis in (0, 1))
+    return (first == second) & (iota(places.builder, square, 0) < iota(places.builder, square, 1))
+
+
+def last_in_order(places: Term) -> Term:
+    """Sorted by place, and of one place by time, a write is the last one if the next is elsewhere."""
+    builder, (count,) = places.builder, places.type.static_shape
+    order = REGISTRY["argsort"](places, axis=0)
+    ordered = REGISTRY["gather"](places, order, axis=0)
+    ahead, behind = (REGISTRY["slice"](ordered, starts=(k,), limits=(count - 1 + k,), strides=(1,)) for k in (0, 1))
+    end = Term(builder, literal(True, ArrayType(BOOL, (1,))))
+    last = REGISTRY["concatenate"](~(ahead == behind), end, axis=0)
+    return REGISTRY["scatter_set"](Term(builder, zeros(ArrayType(BOOL, (count,)))), last, order, axis=0)
 
 
 def scatter_text(name: str, operands: Sequence[str], attrs: Attrs) -> str:

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from srcgrad.backends.numpy.evaluate import evaluate_operation
+import srcgrad as sg
+from srcgrad.backends.numpy.evaluate import evaluate, evaluate_operation
 from srcgrad.ir.core import Builder, literal
 from srcgrad.ir.errors import AxisError, DTypeError, IndexingError, ShapeError
 from srcgrad.ir.opdef import REGISTRY, Term
-from srcgrad.ir.ops.indexing import distinct
+from srcgrad.ir.ops.indexing import PAIRS, distinct, last_writes
 from srcgrad.ir.types import FLOAT64, INT64, ArrayType
 
 MATRIX, VECTOR = ArrayType(FLOAT64, (5, 3)), ArrayType(FLOAT64, (5,))
@@ -104,3 +105,89 @@ def test_indices_known_to_be_distinct(columns: list[list[int]], expected: bool) 
 def test_unknown_indices_are_not_known_to_be_distinct() -> None:
     builder = Builder()
     assert not distinct([Term(builder, builder.param(INDEX))], (5,))
+
+
+# --- which of the writes to one place is the last ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.int16, np.uint8])
+@pytest.mark.parametrize(
+    ("shape", "sizes", "way"),
+    [
+        ((7,), (50,), "reduce_or"),
+        ((2, 3), (7, 9), "reduce_or"),
+        ((70,), (90,), "scatter_set"),
+        ((9, 8), (10, 9), "scatter_set"),
+        ((66,), (66 * 65,), "argsort"),
+        ((33, 2), (70, 3, 40), "argsort"),
+    ],
+)
+def test_the_last_write_to_a_place(shape: tuple[int, ...], sizes: tuple[int, ...], way: str, dtype: type) -> None:
+    builder, rng = Builder(), np.random.default_rng(1)
+    params = [Term(builder, builder.param(ArrayType(np.dtype(dtype), shape))) for _ in sizes]
+    function = builder.function("last", [last_writes(params, sizes).value])
+    names = {operation.op.name for operation in function.operations}
+    assert way in names
+    assert way == "scatter_set" or all(v.type.size <= PAIRS for o in function.operations for v in o.results)
+    few = [rng.integers(0 if dtype is np.uint8 else -2, 2, shape) for size in sizes]
+    for index in few:
+        index.flat[-1] = index.flat[0]
+    indices = [index.astype(dtype) for index in few]
+    places = np.ravel_multi_index([i % n for i, n in zip(few, sizes, strict=True)], sizes).ravel()
+    expected = [place not in places[k + 1 :] for k, place in enumerate(places)]
+    assert sum(expected) < len(places)
+    np.testing.assert_array_equal(evaluate(function, indices)[0].ravel(), expected)
+
+
+def added(v: Any, rows: Any, k: Any) -> Any:
+    k = k.copy()
+    for e in range(len(rows)):
+        k[rows[e]] += v[e] * v[e - 1]
+    return np.sum(k**2)
+
+
+def replaced(v: Any, rows: Any, k: Any) -> Any:
+    k = k.copy()
+    for e in range(len(rows)):
+        k[rows[e]] = np.sin(v[e]) * k[rows[e - 1]] + 1.0
+    return np.sum(k**2)
+
+
+def squares(v: Any, rows: Any, k: Any) -> Any:
+    k = k.reshape(20, -1).copy()
+    for e in range(len(rows)):
+        k[np.ix_(rows[e] % 20, rows[e] % 7)] += v[e] * v[e - 1]
+    return np.sum(k**3)
+
+
+@pytest.mark.parametrize("backend", ["numpy", "llvm", "xla"])
+@pytest.mark.parametrize("f", [added, replaced, squares], ids=lambda f: f.__name__)
+def test_elements_that_a_loop_writes_by_index_arrays(f: Any, backend: str) -> None:
+    """Some of them twice in a trip: the last write counts, in both modes, at second order and in batches."""
+    rng = np.random.default_rng(1)
+    rows = np.where(rng.random((6, 3)) < 0.5, rng.integers(-4, 4, (6, 3)), rng.integers(0, 400, (6, 3)))
+    rows[2], v, k, step = [5, 5, 3], rng.normal(size=6), rng.normal(size=400), 1e-5
+    moved = [(f(v + step * e, rows, k) - f(v - step * e, rows, k)) / (2 * step) for e in np.eye(6)]
+    reverse = sg.grad(f, backend=backend)(v, rows, k)
+    np.testing.assert_allclose(reverse, moved, rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(sg.jacfwd(f, backend=backend)(v, rows, k), reverse, rtol=1e-10, atol=1e-12)
+    plain = sg.grad(f, backend="numpy")
+    turned = [(plain(v + step * e, rows, k) - plain(v - step * e, rows, k)) / (2 * step) for e in np.eye(6)]
+    np.testing.assert_allclose(sg.hessian(f, backend=backend)(v, rows, k), turned, rtol=1e-5, atol=1e-6)
+    many = sg.vmap(sg.grad(f), in_axes=(0, 0, None), backend=backend)(
+        np.stack([v, 2 * v]), np.stack([rows, rows[::-1]]), k
+    )
+    np.testing.assert_allclose(many, [reverse, plain(2 * v, rows[::-1], k)], rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("f", [added, replaced, squares], ids=lambda f: f.__name__)
+def test_a_trip_that_writes_by_an_index_array_handles_nothing_whole(f: Any) -> None:
+    """Whatever has the array's size is an update of it, in place."""
+    text = sg.explain(sg.grad(f))(np.ones(60), np.zeros((60, 3), np.int64), np.ones(4000))["optimised ir"]
+    inside = [
+        line
+        for line in text.splitlines()
+        if line.startswith("      %") and ("[4000] = " in line or "[20,200] = " in line)
+    ]
+    assert len(inside) > 3
+    assert all(" scatter_" in line and "scatter_set 0" not in line for line in inside), inside
