@@ -27,6 +27,7 @@ from srcgrad.backends.numpy.expressions import HELPERS, SITES
 from srcgrad.backends.numpy.literals import Names
 from srcgrad.ir.collector import without_gc
 from srcgrad.ir.core import Function, Literal, Value
+from srcgrad.ir.passes.lanes import tangents_last
 from srcgrad.ir.passes.layouts import by_rows
 from srcgrad.ir.types import ArrayType
 
@@ -82,8 +83,8 @@ class Written:
 
     @without_gc()
     def __init__(self, function: Function, ready: Callable[[str], None] | None = None) -> None:
-        by_columns, function = function, by_rows(function)
-        self.turned = function is not by_columns
+        given, function = function, by_rows(tangents_last(function))
+        self.turned = function is not given
         self.made = sectioned(function)
         called = called_kernels(self.made)
         self.whole = whole_kernel(function, self.made, called)
