@@ -279,3 +279,31 @@ def test_results_whose_dtype_depends_on_values() -> None:
         check_grads(np.roots, (coefficients,))
     assert "cast the result" in str(caught.value)
     check_grads(lambda x: np.roots(x).astype(complex), (coefficients,))
+
+
+def ramp(x: Any) -> Any:
+    """Flat where the first steps end."""
+    return 0.5 * (1 + np.tanh((-np.abs(x - 35.0) + 1e-3) / 1e-3))
+
+
+def narrow(x: Any) -> Any:
+    """The first steps jump over what it does near the point."""
+    return np.abs(x) ** 2 + np.abs(np.tanh((x - 35.0) / 1e-4))
+
+
+@pytest.mark.parametrize(("f", "order"), [(ramp, 1), (narrow, 2)])
+def test_steps_that_jump_over_a_feature_accuse_no_derivative(f: Any, order: int) -> None:
+    check_grads(f, (35.00007,), order=order)
+    many = lambda x: f(x) * np.ones(3000)  # noqa: E731 (along random directions)
+    check_grads(many, (35.00007,), order=1)
+
+
+@pytest.mark.parametrize("f", [ramp, narrow])
+def test_a_wrong_derivative_of_a_feature_is_found(f: Any) -> None:
+    @sg.custom_jvp
+    def wrong(x: Any) -> Any:
+        return f(x)
+
+    wrong.defjvp(lambda primals, tangents: (f(primals[0]), tangents[0] * (1.0 + 1e-5) * sg.grad(f)(primals[0])))
+    with pytest.raises(sg.errors.GradientCheckError, match="disagrees"):
+        check_grads(wrong, (35.00007,), order=1)

@@ -42,6 +42,10 @@ ROUNDING = {2: 5e-2, 4: 5e-4, 8: 1e-9}
 """By the bytes of a real number: what rounding may change, relative to the largest entry."""
 LADDER, RATIO, FIRST_STEP = 12, 4.0, 2.0**-4
 """Central differences are taken at ``FIRST_STEP / RATIO**k`` for k < LADDER, until they agree."""
+CLOSER = (4, 8)
+"""How many times smaller steps begin, as powers of RATIO, where differences disagree with a derivative."""
+APART = 30.0
+"""So many times the error estimates of two differences that exclude each other are between them."""
 WORST_DIFFERENCE = 1e-4
 """A difference whose own error is larger than this, relative to the largest entry, decides nothing."""
 COMPLEX_STEP = 1e-25
@@ -278,6 +282,23 @@ def ridders(problem: Problem, g: Callable[[Reals], Reals], direction: Reals, ter
         # Steps across a pole give small numbers with small errors: what has converged at the point's own scale counts.
         better = (other.error < found.error) | (other.error <= 0.1 * WORST_DIFFERENCE * np.abs(other.value))
         found = Difference(np.where(better, other.value, found.value), np.where(better, other.error, found.error))
+    return found
+
+
+def closer(
+    problem: Problem, g: Callable[[Reals], Reals], direction: Reals, found: Difference, terms: float | Reals
+) -> Difference:
+    """The difference where smaller steps do not contradict it, and theirs where they do.
+
+    Steps may jump over what a function does near the point, or end where it is flat: they agree on a wrong number, and
+    their error estimate is as small as can be. What two estimates exclude with their errors the smaller steps decide.
+    """
+    size = float(largest(np.abs(problem.point[direction != 0])))
+    for power in CLOSER if problem.tolerance.eps is None else ():
+        other = extrapolate(problem, g, direction, FIRST_STEP * max(1.0, size) * RATIO**-power, terms)
+        with np.errstate(all="ignore"):
+            apart = np.abs(other.value - found.value) > APART * (other.error + found.error)
+        found = Difference(np.where(apart, other.value, found.value), np.where(apart, other.error, found.error))
     return found
 
 
