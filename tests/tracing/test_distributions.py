@@ -258,7 +258,7 @@ def test_draws_are_made_at_each_call() -> None:
         (lambda x: norm.logpdf(x, mean=0.0), TypeError, "mean"),
         (lambda x: st.gamma.logpdf(x), TypeError, "'a'"),
         (lambda x: st.t.ppf(x, 3.0), sg.errors.UnsupportedError, "t.ppf"),
-        (lambda x: st.multivariate_normal.logpdf(x, 0.0, 1.0, True), sg.errors.UnsupportedError, "allow_singular"),
+        (lambda x: st.multivariate_normal.logpdf(x, 0.0, -1.0, True), ValueError, "positive semidefinite"),
     ],
 )
 def test_refusals(f: Any, error: type[Exception], words: str) -> None:
@@ -266,6 +266,34 @@ def test_refusals(f: Any, error: type[Exception], words: str) -> None:
         warnings.simplefilter("ignore")
         with pytest.raises(error, match=words):
             sg.grad(f)(0.5)
+
+
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_singular_covariances_have_the_derivatives_within_their_space(rank: int, backend: str) -> None:
+    """The space moves with the covariance, and what lies beside it has the density 0, as SciPy says."""
+    rng = np.random.default_rng(rank)
+    factor, z, beside = rng.normal(size=(3, rank)), rng.normal(size=(4, rank)), rng.normal(size=3)
+
+    def f(z: Any, factor: Any) -> Any:
+        of = st.multivariate_normal(z[0, 0] * factor[:, 0], factor @ factor.T, allow_singular=True)
+        return np.sum(of.logpdf(z @ factor.T) * np.arange(4)) + of.entropy()
+
+    np.testing.assert_allclose(sg.jit(f, backend=backend)(z, factor), f(z, factor), rtol=1e-9)
+    with sg.use_backend(backend):
+        sg.testing.check_grads(f, (z, factor), order=1)
+    for x in (beside, (z @ factor.T).astype(np.float32)):
+        arguments = (x, np.zeros(3), factor @ factor.T, True)
+        found = sg.jit(st.multivariate_normal.pdf, backend=backend)(*arguments)
+        np.testing.assert_allclose(found, st.multivariate_normal.pdf(*arguments), rtol=1e-5)
+
+
+def test_repeated_eigenvalues_of_a_covariance_have_second_derivatives() -> None:
+    def f(cov: Any, singular: bool) -> Any:
+        return st.multivariate_normal.logpdf(np.array([0.3, -0.5, 1.0]), np.zeros(3), cov, allow_singular=singular)
+
+    found, expected = (sg.hessian(f)(2.0 * np.eye(3), singular) for singular in (True, False))
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
 
 
 def test_every_distribution_is_one_of_scipys_and_in_the_documentation() -> None:

@@ -15,6 +15,7 @@ import scipy.special as sc
 import scipy.stats
 
 from srcgrad.errors import ArgumentError, ShapeError, UnsupportedError
+from srcgrad.tracing.conversion.effects import emit_check
 from srcgrad.tracing.functions.laws import FURTHER, INF, LOG_2PI, SQRT_2, Formula, Law
 from srcgrad.tracing.functions.registry import scalar_if_rank0
 from srcgrad.tracing.tracer import as_tracer
@@ -346,14 +347,16 @@ def quantile(law: Law, kind: str, name: str, given: Standard) -> Any:
 # --- of several variables --------------------------------------------------------------------------------------------
 
 
+NEGLIGIBLE: Final = 1e6 * np.finfo(np.float64).eps
+"""The part of the largest eigenvalue of a covariance that SciPy takes for 0."""
+
+
 def normal_log_density(x: Any, mean: Any = None, cov: Any = 1, allow_singular: bool = False) -> Any:
-    """Of positive definite covariances.
+    """Of positive definite covariances, and of semidefinite ones if they are allowed.
 
     Raises:
-        LinAlgError: when the program runs, for others.
+        LinAlgError, ValueError: when the program runs, for others.
     """
-    if allow_singular:
-        raise UnsupportedError("scipy.stats.multivariate_normal with allow_singular=True is not supported")
     place: Any = as_tracer(x)
     centre: Any = 0.0 if mean is None else as_tracer(mean)
     spread: Any = as_tracer(cov)
@@ -364,16 +367,52 @@ def normal_log_density(x: Any, mean: Any = None, cov: Any = 1, allow_singular: b
         raise ShapeError(f"the covariance must have the shape {(size, size)}, not {spread.shape}")
     if place.ndim == 0 or (place.ndim == 1 and size == 1):
         place = place.reshape((*place.shape, 1))
+    if allow_singular:
+        return scalar_if_rank0(singular_log_density(place - centre, Spectrum.of(spread)))
     factor: Any = np.linalg.cholesky(spread)
     away = np.linalg.solve(factor, (place - centre)[..., None])[..., 0]
     volume = np.sum(np.log(np.diag(factor)))
     return scalar_if_rank0(-0.5 * (size * LOG_2PI + np.sum(away**2, axis=-1)) - volume)
 
 
-def normal_entropy(mean: Any = None, cov: Any = 1) -> Any:
+class Spectrum(NamedTuple):
+    """A covariance that may be singular, in double precision as SciPy's."""
+
+    matrix: Any
+    vectors: Any
+    kept: Any
+    """Which eigenvalues count."""
+    cut: Any
+    log_volume: Any
+    """The logarithm of the product of those."""
+
+    @classmethod
+    def of(cls, matrix: Any) -> Spectrum:
+        matrix = matrix.astype(np.float64)
+        values, vectors = np.linalg.eigh(matrix)
+        cut = NEGLIGIBLE * np.max(np.abs(values))
+        message = "The input matrix must be symmetric positive semidefinite."
+        emit_check(np.min(values) >= -cut, "ValueError", message)
+        kept = values > cut
+        return cls(matrix, vectors, kept, cut, np.sum(np.log(np.where(kept, values, 1.0))))
+
+
+def singular_log_density(away: Any, spread: Spectrum) -> Any:
+    """Of what lies in the space of the eigenvectors that count; 0 has no logarithm elsewhere."""
+    inverse = np.linalg.pinv(spread.matrix, NEGLIGIBLE, hermitian=True)
+    rank = np.sum(spread.kept)
+    found = -0.5 * (rank * LOG_2PI + spread.log_volume + np.sum((away @ inverse) * away, axis=-1))
+    beside = np.sqrt(np.sum(np.where(spread.kept, 0.0, away @ spread.vectors) ** 2, axis=-1))
+    return np.where((beside < 1e3 * spread.cut) | np.all(spread.kept), found, -INF)
+
+
+def normal_entropy(mean: Any = None, cov: Any = 1, allow_singular: bool = False) -> Any:
     spread: Any = as_tracer(cov)
     if spread.ndim < 2:
         spread = np.diag(np.atleast_1d(spread))
+    if allow_singular:
+        spectrum = Spectrum.of(spread)
+        return 0.5 * (np.sum(spectrum.kept) * (LOG_2PI + 1) + spectrum.log_volume)
     return 0.5 * (spread.shape[0] * (LOG_2PI + 1) + np.linalg.slogdet(spread)[1])
 
 
