@@ -7,8 +7,10 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+import srcgrad as sg
 from srcgrad.testing import policy_points
 from tests.scripts import load
 
@@ -47,6 +49,22 @@ def test_srcgrad_agrees_with_itself_and_raises_only_what_it_should() -> None:
         assert row[header.index("srcgrad")] == row[header.index("xla")], row
         raised |= set(re.findall(r"\w+Error", row[header.index("srcgrad")]))
     assert raised == {"HolomorphicError", "IntegerInputError"}
+
+
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+@pytest.mark.parametrize("kth", [0, 3, 39, (5, 20), (-1, 7, 8)])
+def test_the_parts_of_partitions_are_numpys_as_sets(kth: Any, backend: str) -> None:
+    x = np.random.default_rng(0).permutation(40).astype(float)
+    ends = sorted({k % 40 for k in np.atleast_1d(kth).tolist()})
+    found, expected = sg.jit(lambda x: np.partition(x, kth), backend=backend)(x), np.partition(x, kth)
+    places = sg.jit(lambda x: np.argpartition(x, kth), backend=backend)(x)
+    np.testing.assert_array_equal(found[ends], expected[ends])
+    np.testing.assert_array_equal(x[places][ends], expected[ends])
+    for one, other, third in zip(*(np.split(part, ends) for part in (found, expected, x[places])), strict=True):
+        np.testing.assert_array_equal(np.sort(one), np.sort(other))
+        np.testing.assert_array_equal(np.sort(third), np.sort(other))
+    slope = sg.grad(lambda x: np.sum(np.partition(x, kth)[: ends[-1]]), backend=backend)(x)
+    np.testing.assert_array_equal(slope, x < expected[ends[-1]])
 
 
 def test_a_missing_library_has_no_column(policies: Any) -> None:
