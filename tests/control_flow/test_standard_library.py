@@ -6,6 +6,7 @@ import contextlib
 import functools
 import heapq
 import itertools
+import math
 import operator
 import statistics
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.special
 
 import srcgrad as sg
 from tests.control_flow.traced_once import require_one_program
@@ -168,7 +170,31 @@ def calls_a_method_of_the_users(x: Any) -> Any:
     return operator.methodcaller("m", x[0], k=3)(MO) * x[1]
 
 
+def term(p: Any, d: Any, times: Any = 1.0) -> Any:
+    return scipy.special.logsumexp(p * d) * times
+
+
+TERM = functools.partial(term, d=np.array([1.0, -0.5]))
+
+
+def maps_partials(x: Any) -> Any:
+    """What a partial calls is converted where Python calls it."""
+    data = [x, x[::-1], np.array([1.0, 2.0])]
+    found = sum(map(functools.partial(term, x), data)) + np.sum([*map(functools.partial(term, times=x[0], d=x), data)])
+    again = functools.partial(functools.partial(term, x), times=2.0)
+    return found + list(map(again, data))[-1] + max(map(TERM, data)) + sum(map(functools.partial(math.pow, 2.0), x))
+
+
+def hands_on_partials(x: Any) -> Any:
+    near = functools.partial(term, np.array([0.3, 0.1]))
+    kept = filter(functools.partial(operator.lt, 1.0), x)
+    return (sorted([x, 2.0 * x], key=near)[0].sum() + sum(kept) * min([x, x + 1.0], key=near)[0]
+            + functools.reduce(functools.partial(term, times=0.5), [x, x * 2.0, x[::-1]]))  # fmt: skip
+
+
 FUNCTIONS = [
+    maps_partials,
+    hands_on_partials,
     dispatched,
     dispatched_by_arrays,
     compared,

@@ -13,7 +13,7 @@ import operator
 import sys
 import types
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
@@ -361,10 +361,30 @@ def call_object(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     if type(function).__name__ in COMPILED and traced_among(args, kwargs):
         args = tuple(np.asarray(x) if contains_tracer(x) else x for x in args)  # refused, but for known integers
         kwargs = {name: np.asarray(x) if contains_tracer(x) else x for name, x in kwargs.items()}
+    if type(function).__name__ == "fortran":
+        require_untraced(function, (*args, *kwargs.values()))
     method = inspect.getattr_static(type(function), "__call__", None)
     if is_user_function(method):
         return followed(method)(function, *args, **kwargs)
     return function(*args, **kwargs)
+
+
+ROUTINES: Final = {
+    "lapack": "scipy.linalg.solve_banded, solve, solve_triangular, cho_solve, cholesky, lu, qr, svd and eigh have one",
+    "blas": "`@`, np.dot, np.outer and scipy.linalg.solve_triangular have one",
+}
+"""What to call in place of the routines that SciPy gives as they are."""
+
+
+def require_untraced(routine: Any, given: Iterable[Any]) -> None:
+    """Refuse traced numbers for a routine of LAPACK or BLAS."""
+    name = routine.__name__.removeprefix("function ")
+    library = next((x for x in ROUTINES if hasattr(sys.modules.get(f"scipy.linalg.{x}"), name)), None)
+    for x in given if library is not None else ():
+        for part in x if type(x) in (list, tuple) else (x,):
+            if isinstance(part, Tracer) and part.dtype.kind not in "biu":
+                message = f"scipy.linalg.{library}.{name} has no derivative rule in srcgrad"
+                raise part.escape(message, ROUTINES[str(library)])
 
 
 def is_constant(found: Any) -> bool:
@@ -443,6 +463,8 @@ def followed(thing: Any) -> Any:
 
 def ruled(thing: Any) -> Any:
     """What Python is to call for a function that it is handed: a built-in one would not know traced values."""
+    if type(thing) is functools.partial:
+        return functools.partial(call, thing)
     plain = (numpys(thing) if type(thing) is types.FunctionType else None) or thing
     known = type(plain) in PLAIN_KINDS and (plain in CALLS or type(attribute(plain, "__self__")) is np.ufunc)
     return functools.partial(call, plain) if known else followed(plain)
