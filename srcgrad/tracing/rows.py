@@ -1,15 +1,18 @@
-"""Items of a list that are the rows of one array, in order: what a loop appends is kept so, and found again."""
+"""Items of a list that are rows of one array, in order: what a loop appends is kept so, and found again.
+
+So are parts of such a list, ``states[2:]``, ``states[::-1]``.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from srcgrad.ir.types import ArrayType
 from srcgrad.tracing.tracer import Tracer, from_value
-from srcgrad.tracing.views import ReshapeView, SliceView
+from srcgrad.tracing.views import ReshapeView, ReverseView, SliceView, View
 
 NUMBERS: Final = (bool, int, float, complex)
 
@@ -22,39 +25,67 @@ def row(source: Tracer, place: int, scalar: bool, weak: bool) -> Tracer:
     return Tracer(source.storage, (*source.chain, *views), ArrayType(source.dtype, rest), scalar, weak)
 
 
-def viewed(item: Any) -> Tracer | None:
+class Row(NamedTuple):
+    """A row of an array, and its place."""
+
+    source: Tracer
+    place: int
+
+
+def row_of(item: Any) -> Row | None:
     """The array that an item may be a row of."""
     if not isinstance(item, Tracer) or len(item.chain) < 2 or not isinstance(item.chain[-2], SliceView):
         return None
-    before = item.chain[:-2]
+    before, place = item.chain[:-2], item.chain[-2].starts[0]
     if not before:
-        return Tracer(item.storage, (), item.storage.value.type)
-    last = before[-1]
-    if not isinstance(last, ReshapeView):
+        source = Tracer(item.storage, (), item.storage.value.type)
+    else:
+        last = before[-1]
+        if isinstance(last, SliceView):
+            shape = tuple(len(range(*axis)) for axis in zip(last.starts, last.limits, last.strides, strict=True))
+        elif isinstance(last, ReshapeView):
+            shape = last.shape
+        else:
+            return None
+        source = Tracer(item.storage, before, ArrayType(item.dtype, shape))
+    return Row(source, place) if source.ndim and item.chain == row(source, place, False, False).chain else None
+
+
+def run_of_rows(items: Sequence[Any], first: int) -> Tracer | None:
+    """The rows of one array, forwards or backwards at one distance, that the items from one on are."""
+    begin, then = row_of(items[first]), row_of(items[first + 1]) if first + 1 < len(items) else None
+    if begin is None:
         return None
-    return Tracer(item.storage, before, ArrayType(item.dtype, last.shape))
-
-
-def run_of_rows(items: Sequence[Any], first: int, backwards: bool = False) -> int:
-    """How many items from one on are all rows of one array, in order or the last one first; 0 if they are not."""
-    source = viewed(items[first])
-    count = source.shape[0] if source is not None and source.ndim else 0
-    if source is None or first + count > len(items):
-        return 0
-    for k in range(count):
-        other = items[first + k]
+    source, place = begin
+    step = then.place - place if then is not None and then.source.storage is source.storage else 0
+    count = 1
+    while step and first + count < len(items):
+        other = items[first + count]
         if not isinstance(other, Tracer) or other.storage is not source.storage:
-            return 0
-        if other.chain != row(source, count - 1 - k if backwards else k, False, False).chain:
-            return 0
-    return count
+            break
+        next_place = place + step * count
+        if not 0 <= next_place < len(source) or other.chain != row(source, next_place, False, False).chain:
+            break
+        count += 1
+    return part_of(source, place, step if count > 1 else 1, count)
+
+
+def part_of(source: Tracer, place: int, step: int, count: int) -> Tracer:
+    """So many rows of an array from a place on."""
+    low, rest = min(place, place + step * (count - 1)), source.shape[1:]
+    views: list[View] = []
+    if count != len(source):
+        starts, limits = (low, *(0 for _ in rest)), (low + abs(step) * (count - 1) + 1, *rest)
+        views.append(SliceView(starts, limits, (abs(step), *(1 for _ in rest))))
+    if step < 0:
+        views.append(ReverseView((0,)))
+    return Tracer(source.storage, (*source.chain, *views), ArrayType(source.dtype, (count, *rest))) if views else source
 
 
 def source_of(items: Sequence[Any]) -> Tracer | None:
-    """The array that items are all rows of, in order."""
-    if not items or run_of_rows(items, 0) != len(items):
-        return None
-    return viewed(items[0])
+    """The array, or the part of one, that items are all rows of, in order."""
+    found = run_of_rows(items, 0) if items else None
+    return found if found is not None and len(found) == len(items) else None
 
 
 def table_of(lists: Sequence[Any]) -> Tracer | None:
@@ -92,19 +123,22 @@ def known(numbers: Sequence[Any]) -> Any:
     return None if array is None or array.dtype != np.asarray(numbers[0]).dtype else array
 
 
+def whole_of(items: Sequence[Any]) -> Tracer | None:
+    """The array that items are all rows of, and all of its rows."""
+    found = source_of(items)
+    return found if found is not None and found.chain == items[0].chain[:-2] else None
+
+
 def pieces(items: Sequence[Any]) -> list[Any] | None:
     """The items with a new array for each run of rows, and lists of what is between; None without runs."""
     found: list[Any] = []
     k, runs = 0, 0
     while k < len(items):
-        count = run_of_rows(items, k)
-        turned = 0 if count else run_of_rows(items, k, True)
-        source: Any = viewed(items[k])
-        if max(count, turned) > 1:
-            count = count or turned
-            found.append(from_value((source[::-1] if turned else source).read()))
+        run = run_of_rows(items, k)
+        if run is not None and len(run) > 1:
+            found.append(from_value(run.read()))
             runs += 1
-            k += count
+            k += len(run)
             continue
         if not found or isinstance(found[-1], Tracer):
             found.append([])

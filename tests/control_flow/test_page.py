@@ -177,6 +177,32 @@ def appended(x: Any) -> Any:
     return total + np.sum(np.array(log["x"])[::3])
 
 
+@converted(
+    "`xs.append(a * xs[-1] + b * xs[-2])` in a long loop; "
+    "`xs[-3:]`, and places that the number of the trip says: `xs[t]`, `xs[t : t + 2]`"
+)
+def recurrences(x: Any) -> Any:
+    xs, ys = [x[0], 0.2, 0.1], [x, x * 2.0]
+    for t in range(40):
+        xs.append(np.tanh(xs[-1] * x[1] + xs[-2] + 0.1 * sum(xs[-3:]) + xs[t]))
+        ys.append(np.tanh(sum(ys[t : t + 2]) * x[2]))
+    return np.sum(np.array(xs[3:]) ** 2) + np.sum(np.array(ys))
+
+
+@converted("`st.pop()` or `queue.pop(0)`, as often in each trip of a long loop; `while st: a = a + st.pop()`")
+def stacks(x: Any) -> Any:
+    st, queue, a = [], [], x[0]
+    for _ in range(20):
+        st.append(a)
+        queue.append(np.cos(a) * x[1])
+        a = np.sin(a) * np.tanh(x[2])
+    for _ in range(18):
+        a = a * 0.5 + queue.pop(0)
+    while st:
+        a = a * 0.9 + st.pop()
+    return a
+
+
 @converted("`row = []`, filled by a loop inside, then `rows.append(row)`")
 def rows_of_a_table(x: Any) -> Any:
     rows = []

@@ -27,7 +27,7 @@ from srcgrad.tracing.conversion.places import by_trip, of_index
 from srcgrad.tracing.conversion.state import Kind, State, Undefined, kind_of
 from srcgrad.tracing.conversion.structures import constants_in, structure_of
 from srcgrad.tracing.pytree import TreeDef
-from srcgrad.tracing.rows import row, source_of
+from srcgrad.tracing.rows import row, whole_of
 from srcgrad.tracing.trace import Refused, Storage, Trace, current_trace
 from srcgrad.tracing.tracer import Tracer, from_value
 from srcgrad.tracing.views import ReshapeView
@@ -75,16 +75,16 @@ class Item(NamedTuple):
 
 
 def items_of_trip(added: list[Any]) -> list[Item]:
-    source = source_of(added) if len(added) > 1 else None
+    source = whole_of(added) if len(added) > 1 else None
     if source is not None:
         return [Item(None, [source], [kind_of(source)], kind_of(added[0]), True)]
     return [item_of(item) for item in added]
 
 
 def item_of(x: Any) -> Item:
-    source: Any = source_of(x) if type(x) is list else None
+    source: Any = whole_of(x) if type(x) is list else None
     if type(x) is list and x and source is None and isinstance(x[0], Tracer) and x[0].scalar:
-        turned: Any = source_of(x[::-1])  # they were inserted at the front
+        turned: Any = whole_of(x[::-1])  # they were inserted at the front
         source = None if turned is None else from_value(turned[::-1].read())
     if source is not None:
         return Item(None, [source], [kind_of(source)], kind_of(x[0]))
@@ -164,6 +164,16 @@ class Appending:
         self.lists.append(items)
         self.guarded.append(True)
         self.start.append(1)
+
+    def unwatch(self, items: list[Any]) -> None:
+        """Leave a list to what else stands for it."""
+        for which in [k for k, x in enumerate(self.lists) if x is items]:
+            del self.lists[which], self.guarded[which], self.start[which]
+
+    def kept_of(self, items: list[Any]) -> list[Any] | None:
+        """What a list that is watched holds before the loop."""
+        pairs = zip(self.lists, self.kept, self.guarded, strict=True)
+        return next((kept for x, kept, guarded in pairs if x is items and guarded), None)
 
     def open(self) -> None:
         self.kept, self.buffers = [], {}

@@ -276,7 +276,7 @@ def require_whole(function: Any, args: tuple[Any, ...]) -> None:
         if type(argument) is list:
             require_fixed(argument)
     owner = attribute(function, "__self__")
-    if type(owner) is list and function.__name__ not in ("append", "extend"):
+    if type(owner) is list and function.__name__ not in ("append", "extend", "pop"):
         require_fixed(owner)
 
 
@@ -490,6 +490,10 @@ def getitem(container: Any, index: Any) -> Any:
         return constant_array(container)[index]
     if type(index) is PlacedText:
         return held_for(container, index) if isinstance(container, dict) else refuse()
+    if type(container) is list and isinstance(index, slice) and traced_slice(index):
+        from srcgrad.tracing.conversion.choices import stretch
+
+        return stretch(container, index)
     if not traced_index(index):
         return container[index]
     unknown = isinstance(container, (list, tuple, dict, str)) and unknown_place(index)

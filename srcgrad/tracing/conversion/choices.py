@@ -10,16 +10,18 @@ import numpy as np
 
 from srcgrad.ir.core import Value
 from srcgrad.ir.opdef import REGISTRY
+from srcgrad.tracing.affine import affine_of
 from srcgrad.tracing.conversion.aliases import link, outlasting, predicate_here, settled
 from srcgrad.tracing.conversion.branches import choose
 from srcgrad.tracing.conversion.calls import call_rule, getitem, unknown_place
 from srcgrad.tracing.conversion.classes import adopt_records
 from srcgrad.tracing.conversion.effects import emit_call, emit_check, fail_if, innermost_attempt
-from srcgrad.tracing.conversion.filled import fill, filled_of
+from srcgrad.tracing.conversion.filled import fill, filled_of, read_beyond
+from srcgrad.tracing.conversion.guarded import places_in
 from srcgrad.tracing.conversion.identity import pick
 from srcgrad.tracing.conversion.items import frozen
 from srcgrad.tracing.conversion.numbers import itself
-from srcgrad.tracing.conversion.placed import put_in_place, read_in_place
+from srcgrad.tracing.conversion.placed import append_in_place, put_in_place, read_in_place
 from srcgrad.tracing.conversion.placed_texts import text_at
 from srcgrad.tracing.conversion.state import Kind, join_kinds, kind_of, same_handle, tree_of
 from srcgrad.tracing.guards import answer
@@ -58,6 +60,18 @@ class ListTarget:
         emit_check(inside, "IndexError", "list assignment index out of range")
         for k, before in enumerate(self.items):
             self.items[k] = choose(index % count == k, lambda: value, functools.partial(itself, before))
+
+
+def stretch(items: list[Any], index: slice) -> list[Any]:
+    """``items[t : t + 3]`` between traced numbers."""
+    places = places_in(index, len(items))
+    if places is not None:
+        return [getitem(items, k) for k in places]
+    read_beyond(items)
+    append_in_place(items)
+    if all(affine_of(end) is not None for end in (index.start, index.stop) if isinstance(end, Tracer)):
+        raise Refused("a slice of a list has another length from trip to trip of a loop")
+    return items[index]  # which asks for the numbers
 
 
 class KeySite(RaisingSite):

@@ -16,7 +16,7 @@ from srcgrad.ir.core import Literal, Value, zeros
 from srcgrad.ir.types import ArrayType
 from srcgrad.tracing.affine import affine_of
 from srcgrad.tracing.conversion.effects import emit_check
-from srcgrad.tracing.conversion.guarded import Grows, Guard, Held, is_spoken_for
+from srcgrad.tracing.conversion.guarded import Grows, Guard, Held, Pops, is_spoken_for, items_in
 from srcgrad.tracing.conversion.places import of_index
 from srcgrad.tracing.conversion.state import Kind, Passing, Snapshot, join_kinds, kind_of
 from srcgrad.tracing.rows import row, source_of
@@ -132,6 +132,8 @@ class Filled:
         return self.before + self.appended
 
     def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return items_in(self, index)
         return from_value(self.array[self.place(index)].copy().read(), True, self.kind.weak)
 
     def __setitem__(self, index: Any, value: Any) -> None:
@@ -234,6 +236,20 @@ def fill(items: list[Any], value: Any) -> None:
         raise Fills(owner, items, found)
 
 
+def read_beyond(items: list[Any]) -> None:
+    """Where a trip reads places of a list that it has not got yet: let an array stand for it, if it may grow.
+
+    Raises:
+        Fills: it may; the loop is to be traced again.
+    """
+    trace = CURRENT.get()
+    loop = None if trace is None else trace.loop
+    if loop is not None and loop.trips is not None and any(x is items for x in loop.state.containers):
+        found = kind_of_all(items) if items else None
+        if found is not None:
+            raise Fills(loop, items, found, 1)
+
+
 def kind_of_all(items: Sequence[Any]) -> Kind | None:
     """The kind of numbers that all items are; None where there is none, or where Python may know them: integers.
 
@@ -256,14 +272,18 @@ def kind_of_all(items: Sequence[Any]) -> Kind | None:
 def growing(loop: Any, before: Snapshot, after: Snapshot) -> None:
     """Let an array stand for a list to which a trip has appended numbers, and columns for what others get.
 
+    And for a list from which it has taken items.
+
     Raises:
-        Fills, Grows: they may; the loop is to be traced again.
+        Fills, Grows, Pops: they may; the loop is to be traced again.
     """
     each = zip(loop.state.containers, before.elements, after.elements, strict=True)
     for container, old, new in each:
         count = len(new) - len(old)
-        if type(container) is not list or count <= 0 or is_spoken_for(old):
+        if type(container) is not list or count == 0 or is_spoken_for(old):
             continue
+        if count < 0:
+            raise Pops(loop, container, -count)
         found = None if old and type(old[0]) is Held else kind_of_all(new)
         if found is not None:
             raise Fills(loop, container, found, count)

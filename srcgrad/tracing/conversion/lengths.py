@@ -1,5 +1,7 @@
 """``while len(v) > 1``: loops whose test asks for the length of an array that each trip makes shorter, or longer.
 
+``while stack``: or of a list that each trip makes shorter.
+
 How many trips there are is found after the first one by asking the test of arrays of the lengths that follow, if each
 trip changes them by as much. While the others are traced as one region, what the test is made of tells that nothing
 else decides: the number of the trip and what is known.
@@ -7,15 +9,15 @@ else decides: the number of the trip and what is known.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from srcgrad.ir.core import Literal
 from srcgrad.tracing.conversion.counting import FAILURES
 from srcgrad.tracing.conversion.items import Items
-from srcgrad.tracing.conversion.places import of_index
+from srcgrad.tracing.conversion.places import by_trip
+from srcgrad.tracing.conversion.state import reachable
 from srcgrad.tracing.trace import Refused, current_trace
 from srcgrad.tracing.tracer import Tracer
 
@@ -23,25 +25,45 @@ MOST: Final = 100_000
 """How many trips are counted at most."""
 
 
-Shapes = tuple[tuple[int, ...] | None, ...]
+class Shapes(NamedTuple):
+    """What is noted of arrays and lists is no reference to them."""
+
+    arrays: tuple[tuple[int, ...] | None, ...] = ()
+    """The shapes of the variables that are arrays."""
+    lists: Mapping[int, int] = {}
+    """The lengths of lists by their ids."""
 
 
-def shapes_of(values: tuple[Any, ...]) -> Shapes:
-    """The shapes of what is an array: a note of these is no reference to them."""
+def shapes_of(values: tuple[Any, ...], visible: Callable[[], tuple[Any, ...]]) -> Shapes:
+    return Shapes(shapes_of_arrays(values), {id(x): len(x) for x in lists_of([*values, *visible()])})
+
+
+def shapes_of_arrays(values: tuple[Any, ...]) -> tuple[tuple[int, ...] | None, ...]:
     return tuple(x.shape if isinstance(x, (Tracer, np.ndarray)) else None for x in values)
 
 
-def trips_left(test: Callable[[], Any], before: Shapes, get: Any, put: Any) -> int:
+def lists_of(values: Sequence[Any]) -> list[list[Any]]:
+    """Those that values lead to."""
+    try:
+        return [x for x in reachable(values) if type(x) is list]
+    except Refused:
+        return []
+
+
+def trips_left(
+    test: Callable[[], Any], before: Shapes, get: Any, put: Any, visible: Callable[[], tuple[Any, ...]]
+) -> int:
     """How many trips follow one that has changed the lengths of arrays; 0 where that is not known.
 
     ``before``: the shapes of the variables before that trip.
     """
     now, mark = get(), len(current_trace().builder.operations)
-    changes = {}
-    for place, (one, other) in enumerate(zip(before, shapes_of(now), strict=True)):
+    changes, shorter = {}, [x for x in lists_of([*now, *visible()]) if len(x) < before.lists.get(id(x), 0)]
+    kept = [list(x) for x in shorter]
+    for place, (one, other) in enumerate(zip(before.arrays, shapes_of_arrays(now), strict=True)):
         if one is not None and other is not None and one != other and len(one) == len(other):
             changes[place] = np.subtract(other, one)
-    if not changes:
+    if not changes and not shorter:
         return 0
     try:
         for trips in range(1, MOST):
@@ -51,6 +73,11 @@ def trips_left(test: Callable[[], Any], before: Shapes, get: Any, put: Any) -> i
                 if np.any(shape < 0):
                     return 0
                 values[place] = np.broadcast_to(np.zeros((), now[place].dtype), tuple(shape.tolist()))
+            for x, items in zip(shorter, kept, strict=True):
+                size = len(items) - trips * (before.lists[id(x)] - len(items))
+                if size < 0:
+                    return 0
+                x[:] = items[:size]
             put(tuple(values))
             answer = test()
             if isinstance(answer, Tracer) or len(current_trace().builder.operations) > mark:
@@ -61,6 +88,8 @@ def trips_left(test: Callable[[], Any], before: Shapes, get: Any, put: Any) -> i
         pass
     finally:
         put(now)
+        for x, items in zip(shorter, kept, strict=True):
+            x[:] = items
     return 0
 
 
@@ -69,8 +98,8 @@ def items_of_lengths(trips: int) -> Items:
     return Items(trips, lambda k: k)
 
 
-def require_length(answer: Any, index: Any) -> None:
-    """Refuse a test, asked where a trip begins, that anything but the number of the trip may decide.
+def require_length(answer: Any, index: Any, trips: int) -> None:
+    """Refuse a test, asked where a trip begins, that does not hold in each of the trips, whatever the values.
 
     Raises:
         Refused: it is such a test.
@@ -78,9 +107,8 @@ def require_length(answer: Any, index: Any) -> None:
     if not isinstance(answer, Tracer):
         known = bool(answer)
     else:
-        value = answer.read()
-        known = isinstance(index, Tracer) and (
-            isinstance(value, Literal) or value in of_index(current_trace(), index.read())
-        )
+        trace = current_trace()
+        answers = by_trip(answer.read(), [trace], index.read(), trips) if isinstance(index, Tracer) else None
+        known = answers is not None and bool(np.all(answers))
     if not known:
         raise Refused("the test of a while asks for more than the length of an array")

@@ -10,11 +10,12 @@ from srcgrad.ir.opdef import REGISTRY
 from srcgrad.tracing.conversion.appending import Appending
 from srcgrad.tracing.conversion.effects import innermost_attempt, is_conditional
 from srcgrad.tracing.conversion.filled import Filled, Fills
-from srcgrad.tracing.conversion.guarded import Grows
+from srcgrad.tracing.conversion.guarded import Grows, Pops
 from srcgrad.tracing.conversion.loop_regions import COUNT, FAILURES, LoopRegion
 from srcgrad.tracing.conversion.marks import Mark
 from srcgrad.tracing.conversion.moving import require_own
 from srcgrad.tracing.conversion.placed import Placed, Places
+from srcgrad.tracing.conversion.popped import Popped
 from srcgrad.tracing.conversion.rounds import Scope, scope_of
 from srcgrad.tracing.conversion.state import (
     Inside,
@@ -35,7 +36,7 @@ def attempted(
     trips: int | None = None, lenient: bool = True,
 ) -> None:  # fmt: skip
     """Make a loop a region; once more for each list of which it turns out to assign items, as one array."""
-    arrays, refused = list[Filled | Placed](), list[list[Any]]()
+    arrays, refused = list[Filled | Placed | Popped](), list[list[Any]]()
     mark = Mark(current_trace())
     place, inner = scope_of(mark.trace).place(state), Scope()
     while True:
@@ -51,7 +52,7 @@ def attempted(
                 refused += [placed.items for placed in loop.appending.placed]
                 arrays = [filled for filled in arrays if isinstance(filled, Filled)]
                 continue
-            if not isinstance(error, (Fills, Grows, Places)) or error.owner is not loop:
+            if not isinstance(error, (Fills, Grows, Places, Pops)) or error.owner is not loop:
                 raise
             mark.withdraw()
             inner = loop.inner
@@ -59,12 +60,14 @@ def attempted(
                 loop.appending.watch(error.items)
                 appending = loop.appending
                 continue
+            loop.appending.unwatch(error.items)
             arrays = [filled for filled in arrays if filled.items is not error.items]
-            arrays.append(
-                Placed(error.items, error.kind)
-                if isinstance(error, Places)
-                else Filled(error.items, error.kind, error.each, trips or 0)
-            )
+            if isinstance(error, Places):
+                arrays.append(Placed(error.items, error.kind, error.grows))
+            elif isinstance(error, Pops):
+                arrays.append(Popped(error.items, error.each, trips or 0))
+            else:
+                arrays.append(Filled(error.items, error.kind, error.each, trips or 0))
             continue
         for filled in arrays:
             filled.leave()

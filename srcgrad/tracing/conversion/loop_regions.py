@@ -38,6 +38,7 @@ from srcgrad.tracing.conversion.loop_objects import (
 from srcgrad.tracing.conversion.marks import around
 from srcgrad.tracing.conversion.moving import Moving, take_up
 from srcgrad.tracing.conversion.placed import Placed
+from srcgrad.tracing.conversion.popped import Popped
 from srcgrad.tracing.conversion.rounds import Beginning, Place, Scope, begin, keep, scope_of
 from srcgrad.tracing.conversion.standing import ITEM, use_of
 from srcgrad.tracing.conversion.state import (
@@ -77,9 +78,9 @@ class LoopRegion:
     """A loop becoming one operation."""
 
     def __init__(
-        self, state: State, label: str, appending: Appending | None = None, arrays: Sequence[Filled | Placed] = (),
-        trips: int | None = None, lenient: bool = True, place: Place | None = None, inner: Scope | None = None,
-        refused: Sequence[list[Any]] = (),
+        self, state: State, label: str, appending: Appending | None = None,
+        arrays: Sequence[Filled | Placed | Popped] = (), trips: int | None = None, lenient: bool = True,
+        place: Place | None = None, inner: Scope | None = None, refused: Sequence[list[Any]] = (),
     ) -> None:  # fmt: skip
         """``arrays``: what stands for the lists of which a trip assigns items; ``trips``: how many, where known.
 
@@ -116,7 +117,7 @@ class LoopRegion:
         self.written: list[tuple[Storage, Value]] = []
         """Memory that has its value after the loop, and the one before."""
 
-    def before(self, make: Callable[[], Tracer]) -> Tracer:
+    def before(self, make: Callable[[], Any]) -> Any:
         """Memory that is there before the loop."""
         with entered(self.home):
             return make()

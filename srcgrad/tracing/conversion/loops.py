@@ -71,7 +71,7 @@ def while_(
     plain: bool, counter: tuple[Any, ...] | None,
 ) -> None:  # fmt: skip
     """The statement ``while``. ``plain``: its test only reads. ``counter``: the fields of its `Counter`, if any."""
-    before: Shapes = ()
+    before = Shapes()
     clock: Timed | None = None
     for trips in itertools.count():
         trace = CURRENT.get()
@@ -81,7 +81,7 @@ def while_(
             body()
             continue
         if trips == 0:
-            before = shapes_of(get())
+            before = shapes_of(get(), visible)
             emitted = len(trace.builder.operations)
             clock = Timed(test, body, get, put, names, visible) if plain else None
             if counter is not None and rolled_while(Counter(*counter), body, get, put, names, visible):
@@ -98,7 +98,7 @@ def while_(
         if not answer:
             return
         if trips == 1 and plain and rolled_lengths(test, body, before, get, put, names, visible):
-            return
+            continue  # the test says that there are no more
         if clock is not None and trips in (1, FEW, UNROLLED) and (clock.rolled(trips) or clock.is_region(trips)):
             return
         body()
@@ -172,12 +172,12 @@ def rolled_lengths(
     names: tuple[str, ...], visible: Any,
 ) -> bool:  # fmt: skip
     """Try to make a long loop, which ends by the length of an array, one region from its second trip on."""
-    trips = trips_left(test, before, get, put)
+    trips = trips_left(test, before, get, put, visible)
     if trips <= UNROLLED:
         return False
 
     def trip(index: Any) -> None:
-        require_length(test(), index)
+        require_length(test(), index, trips)
         body()
 
     return rolled(items_of_lengths(trips), trip, lambda: State(get, put, names, visible), "while")

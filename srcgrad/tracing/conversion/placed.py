@@ -5,6 +5,9 @@ in the places that were assigned, and elsewhere what it had. So the items may ha
 trip may read what trips before it have assigned, out of an array that stands for the list as in `filled`, and what it
 has assigned itself. Where it is not sure that an item was there, or that none which is read is changed in place, the
 loop is traced as if this were not known.
+
+A list to which each trip appends one array is such a list, if the trips read it: behind the items that it has before
+the loop each trip assigns the next place.
 """
 
 from __future__ import annotations
@@ -14,10 +17,11 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from srcgrad.ir.core import Literal, Value, literal
+from srcgrad.ir.core import Literal, Value, literal, zeros
+from srcgrad.ir.types import ArrayType
 from srcgrad.tracing.affine import ZERO, Affine, affine_of
 from srcgrad.tracing.conversion.aliases import TRUTH, array_storage, link
-from srcgrad.tracing.conversion.guarded import Held, is_spoken_for
+from srcgrad.tracing.conversion.guarded import Held, is_spoken_for, items_in
 from srcgrad.tracing.conversion.places import of_index
 from srcgrad.tracing.conversion.state import Kind, Passing, join_kinds, kind_of, value_as
 from srcgrad.tracing.rows import row, source_of
@@ -30,11 +34,14 @@ OTHERWISE: Final = "items of a list are assigned or read in a loop in an order t
 
 
 class Places(Passing):
-    """A loop that is being traced assigns an item of a list in each trip; ``kind``: of what kind those are."""
+    """A loop that is being traced assigns an item of a list in each trip; ``kind``: of what kind those are.
 
-    def __init__(self, owner: Any, items: list[Any], kind: Kind) -> None:
+    ``grows``: whether it appends them.
+    """
+
+    def __init__(self, owner: Any, items: list[Any], kind: Kind, grows: bool = False) -> None:
         super().__init__()
-        self.owner, self.items, self.kind = owner, items, kind
+        self.owner, self.items, self.kind, self.grows = owner, items, kind, grows
 
 
 class Assigned(NamedTuple):
@@ -55,16 +62,20 @@ class Read(NamedTuple):
 class Placed:
     """One list, while a loop is traced of which each trip assigns one of its items."""
 
-    each: Final = 0
-    """As of `Filled`: the list does not grow."""
-
-    def __init__(self, items: list[Any], kind: Kind) -> None:
+    def __init__(self, items: list[Any], kind: Kind, grows: bool = False) -> None:
         self.items, self.kind = items, kind
+        self.each = int(grows)
+        """As of `Filled`: how many items a trip appends."""
         self.owner: Any = None
         """The loop that is being traced."""
         self.trace: Trace | None = None
         """The trip."""
         self.kept: list[Any] = []
+        """What it holds before the loop, and None for what is appended."""
+        self.size = 0
+        """How many of these are items."""
+        self.before: Any = 0
+        """How many there are where a trip begins."""
         self.room: Tracer | None = None
         """The array that stands for the list, where a trip reads what others have assigned."""
         self.held: Storage | None = None
@@ -76,13 +87,20 @@ class Placed:
 
     def open(self, owner: Any) -> None:
         self.owner, self.kept, self.room = owner, list(self.items), None
+        self.size = len(self.kept)
+        self.kept += [None] * (self.each * (owner.trips or 0))
         self.held = Storage(current_trace(), literal(True, TRUTH))
         current_trace().entangled.append(self.held)
-        self.items[:] = [Held(self, k) for k in range(len(self.kept))]
+        self.items[:] = [Held(self, k) for k in range(self.size)]
 
     def begin(self, index: Value | None) -> None:
         """A trip begins."""
-        self.trace, self.assigned, self.reads = current_trace(), None, []
+        from srcgrad.tracing.conversion.items import index_of  # which is written with this module
+
+        self.trace, self.assigned, self.reads, self.before = current_trace(), None, [], self.size
+        if self.each:
+            assert index is not None
+            self.before = self.before + index_of(index, self.owner.trips)
 
     def end(self) -> None:
         """A trip ends.
@@ -90,19 +108,32 @@ class Placed:
         Raises:
             Refused: it has changed the list in another way, or reads what may not be there.
         """
+        self.take()
         own = [type(x) is Held and x.filled is self and x.place == k for k, x in enumerate(self.items)]
-        if len(own) != len(self.kept) or not all(own) or self.assigned is None:
+        if len(own) != self.size or not all(own) or self.assigned is None:
             raise Refused(OTHERWISE)
         for read in self.reads:
             self.require_there(read.place)
         if self.room is not None:
             self.room[self.assigned.index] = self.assigned.item
 
-    def count(self) -> int:
-        return len(self.kept)
+    def take(self) -> None:
+        """Assign what was appended to the list."""
+        new = self.items[self.size :]
+        if not new:
+            return
+        del self.items[self.size :]
+        if len(new) > 1 or self.assigned is not None or not self.each:
+            raise Refused("a trip of a loop appends several arrays to a list that it reads")
+        self[self.before] = new[0]
+
+    def count(self) -> Any:
+        self.take()
+        return self.before + (self.each if self.assigned is not None else 0)
 
     # --- items ---------------------------------------------------------------------------------
     def __setitem__(self, index: Any, value: Any) -> None:
+        self.take()
         kind, place = kind_of(value), self.place(index)
         here = current_trace() is self.trace and moves(place, current_trace())
         if not here or kind is None or not isinstance(value, Tracer):
@@ -113,12 +144,16 @@ class Placed:
             both = join_kinds("[k]", self.kind, kind)
             if not isinstance(both, Kind) or not both.scalar or not kind.scalar or both == self.kind:
                 raise Refused("items of different kinds are assigned to a list in a loop")
-            raise Places(self.owner, self.items, both)
+            raise Places(self.owner, self.items, both, bool(self.each))
         if not value.scalar and (value.storage.doubt is not None or not value.in_c_order()):
             raise Refused("an array that is assigned to an item of a list in a loop is not laid out in C order")
         self.assigned = Assigned(index, place, value)
 
     def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return items_in(self, index)
+        if self.each:
+            index = from_end(index, self.count())
         place = self.place(index)
         if self.assigned is not None:
             distance = place.plus(self.assigned.place, -1)
@@ -222,13 +257,13 @@ class Placed:
         return self.kept[place]
 
     def restore(self) -> None:
-        self.items[:] = self.kept
+        self.items[:] = self.kept[: self.size]
         self.let_go()
 
     def leave(self) -> None:
         """Give the list what the trips have assigned."""
         assert self.rows is not None
-        self.items[:] = self.kept
+        self.items[:] = self.kept[: self.size]
         count, places = len(self.rows), self.owner.trips
         low = min(self.place_in(0), self.place_in(places - 1))
         self.items[low : low + count] = [row(self.rows, k, self.kind.scalar, self.kind.weak) for k in range(count)]
@@ -260,9 +295,14 @@ def is_of(kind: Kind, x: Any) -> bool:
 
 def array_of(items: Sequence[Any], kind: Kind) -> Tracer:
     """New memory that holds the items of a kind, and zeros for others."""
-    source = source_of(items)
-    if source is not None and is_of(kind, items[0]):
-        return from_value(source.read())
+    size = next((k for k, item in enumerate(items) if item is None), len(items))
+    source = source_of(items[:size])
+    if source is not None and is_of(kind, items[0]) and all(item is None for item in items[size:]):
+        if size == len(items):
+            return from_value(source.read())
+        room = zeros(ArrayType(source.dtype, (len(items) - size, *source.shape[1:])))
+        whole: Any = np.concatenate([source, from_value(room)])
+        return from_value(whole.read())
     there = dict.fromkeys(k for k, item in enumerate(items) if is_of(kind, item))
     traced = [k for k in there if isinstance(items[k], Tracer)]
     if len(traced) > FEW:
@@ -302,6 +342,26 @@ def read_in_place(items: list[Any]) -> None:
     for trace in current_trace().around():
         if trace.counter is not None and may_place(trace.loop, items):
             raise Places(trace.loop, items, kind)
+
+
+def append_in_place(items: list[Any]) -> None:
+    """Where a loop reads a list to which it appends arrays: let a column stand for what the trips append, if it may.
+
+    Raises:
+        Places: it may; the loop is to be traced again.
+    """
+    for trace in current_trace().around():
+        kept = None if trace.loop is None else trace.loop.appending.kept_of(items) or items
+        kind = kind_of(kept[0]) if kept else None
+        if kind is not None and not kind.scalar and may_place(trace.loop, items):
+            raise Places(trace.loop, items, kind, True)
+
+
+def from_end(index: Any, count: Any) -> Any:
+    """A place from the beginning, where one from the end surely is meant."""
+    whole = isinstance(index, (int, np.integer)) or (isinstance(index, Tracer) and index.scalar)
+    number = affine_of(index) if whole else None
+    return index + count if number is not None and number.most() < 0 else index
 
 
 def may_place(loop: Any, items: list[Any]) -> bool:
