@@ -118,7 +118,7 @@ def long_ranges(x: Any) -> Any:
         y[k % 3] = np.sin(y[(k + 1) % 3]) + 0.1 * k
     parts = []
     for k in range(40):
-        parts.insert(0, y[k % 3] * k)
+        parts.insert(1, y[k % 3] * k)
     return sum(parts)
 
 
@@ -175,6 +175,15 @@ def appended(x: Any) -> Any:
         log["x"].append(states[-1] * x[0])
     total = np.sum(np.array(states)[1:] * np.array(weights)[:, None]) + len(states) * states[3][1]
     return total + np.sum(np.array(log["x"])[::3])
+
+
+@converted("`found.insert(0, x)` in a long loop that does no more with the list")
+def inserted(x: Any) -> Any:
+    found, y = [], x[0]
+    for _ in range(20):
+        y = np.sin(y) * x[1] + x[2]
+        found.insert(0, y)
+    return np.sum(np.array(found) * np.arange(20)) + found[3] * len(found)
 
 
 @converted(
@@ -427,6 +436,20 @@ def lists(x: Any) -> Any:
     rows, scales = [x, x**2, np.sin(x)], {0: 2.0, 3: x[1]}
     row = rows[np.argmin(x)] * scales[3 * int(x[0] > 0)]
     return [1.0, 3.0, 7.0][np.argmin(x)] * np.sum(row) + (x[0], x[1] ** 2)[int(x[0] > 0)]
+
+
+@converted(
+    "a list, tuple or dict of lists, tuples or dicts of one structure, indexed by a traced integer: "
+    '`basis[i]`, `layers[k]["w"]`'
+)
+def picked(x: Any) -> Any:
+    basis = [([1.0, 0.5], x[0]), ([0.2, 0.3], x[1]), ([0.7, 0.1], x[2])]
+    layers = [{"w": x * k, "b": 0.1 * k} for k in range(3)]
+    k, total = int(abs(x[2])) % 3, 0.0
+    for i in range(20):
+        widths, y = basis[i % 3]
+        total += widths[1] * y * np.sin(i) + widths[0]
+    return total + np.sum(layers[k]["w"] ** 2) * layers[k]["b"] + basis[k][1]
 
 
 @converted(
