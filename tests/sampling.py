@@ -15,7 +15,7 @@ import pytest
 
 WHOLE: Final = 3
 """A test of so many cases, or fewer, is run whole."""
-SHARE: Final = 0.15
+SHARE: Final = 0.12
 """Of the cases of others, this share is run at least."""
 
 

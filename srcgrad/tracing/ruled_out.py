@@ -47,7 +47,7 @@ def passing_over(analysis: ObjectAnalysis, refusal: Refusal) -> Codes | None:
         reader = Reader(reader.node, refusal.code, refusal.line, refusal.name)
     if sum(map(len, analysis.unreached.values())) >= MOST:
         return None
-    while reader.node not in seen:
+    while reader.node not in seen and reader.node < len(analysis.objects):
         seen.add(reader.node)
         function = analysis.objects[reader.node]
         if reader.line is not None and may_pass(analysis, function):

@@ -55,7 +55,7 @@ def grows(x: Any) -> Any:
     parts, total = [], 0.0
     for k in range(40):
         total = total + x[k % 3]
-        parts.insert(0, total * k)
+        parts.insert(1, total * k)
     return sum(parts)
 
 

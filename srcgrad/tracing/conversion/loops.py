@@ -19,14 +19,22 @@ from srcgrad.tracing.conversion.branches import if_
 from srcgrad.tracing.conversion.clocks import Clock, clock_of
 from srcgrad.tracing.conversion.counting import Counter, counted
 from srcgrad.tracing.conversion.entries import only_filled
-from srcgrad.tracing.conversion.filled import require_fixed
+from srcgrad.tracing.conversion.filled import filled_of, require_fixed
 from srcgrad.tracing.conversion.items import Items, index_of, items_of
-from srcgrad.tracing.conversion.lengths import Shapes, items_of_lengths, require_length, shapes_of, trips_left
+from srcgrad.tracing.conversion.lengths import (
+    Shapes,
+    items_of_lengths,
+    lists_of,
+    require_length,
+    shapes_of,
+    trips_left,
+)
 from srcgrad.tracing.conversion.listed_objects import listed_objects
 from srcgrad.tracing.conversion.loop_operations import for_region, while_region
 from srcgrad.tracing.conversion.loop_regions import COUNT, FAILURES
 from srcgrad.tracing.conversion.marks import Mark, withdraw
 from srcgrad.tracing.conversion.numbers import UNROLLED, DynamicRange
+from srcgrad.tracing.conversion.popped import Popped
 from srcgrad.tracing.conversion.rounds import scope_of
 from srcgrad.tracing.conversion.series import Series
 from srcgrad.tracing.conversion.state import (
@@ -199,6 +207,21 @@ def tested(test: Callable[[], Any], state: State) -> tuple[Any, bool]:
     return answer, rebinds
 
 
+def require_lengths_left_alone(counter: Counter, seen: tuple[Any, ...], values: Sequence[Any]) -> None:
+    """Refuse a loop whose test asks how long a list is from which its trips take items: while it is traced, it has all.
+
+    Raises:
+        Refused: it is such a loop.
+    """
+    for items in lists_of(values):
+        if isinstance(filled_of(items), Popped):
+            last = items.pop()
+            changed = not same_handle(counter.seen(), seen)
+            items.append(last)
+            if changed:
+                raise Refused("a while changes a number that its test or its counter is made of")
+
+
 def rolled_while(
     counter: Counter, body: Callable[[], Any], get: Any, put: Any, names: tuple[str, ...], visible: Any
 ) -> bool:
@@ -221,6 +244,7 @@ def rolled_while(
         if value is not None:
             set_counter(value)
         body()
+        require_lengths_left_alone(counter, seen[1], [*get(), *visible()])
         if value is not None:
             set_counter(found.start)
 

@@ -200,10 +200,10 @@ def slots_of(cls: type) -> list[str]:
     return found
 
 
-def reachable(values: Sequence[Any], kept: Container[int] = ()) -> list[Any]:
+def reachable(values: Sequence[Any], kept: Container[int] = (), iterators: bool = False) -> list[Any]:
     """The lists, dicts, sets, attributes of objects and variables of closures that values lead to, each once.
 
-    ``kept``: what is not looked into.
+    ``kept``: what is not looked into; ``iterators``: whether there may be iterators, which are not looked into either.
 
     Raises:
         Refused: an iterator is among them, whose place nobody can restore.
@@ -229,6 +229,8 @@ def reachable(values: Sequence[Any], kept: Container[int] = ()) -> list[Any]:
                 waiting += value.__defaults__ or ()
             continue
         if isinstance(value, Iterator) and not isinstance(value, Undefined):
+            if iterators:
+                continue
             raise Refused(f"a block on a traced condition uses a {type(value).__name__}, which moves on as it is read")
         if isinstance(value, functools.partial):
             waiting += [value.func, *value.args, *value.keywords.values()]
