@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 from srcgrad.ir.core import Attrs, Builder, Function, Literal, Operation, Region, Value
 from srcgrad.ir.opdef import Elementwise
 from srcgrad.ir.passes.dce import dce
-from srcgrad.ir.passes.layouts import Search, Unlike, becomes, inverse, taken_as, turned, turned_type
+from srcgrad.ir.passes.layouts import Search, Unlike, becomes, inverse, one_by_one, taken_as, turned, turned_type
 from srcgrad.ir.passes.rewrite import AnyRegion, rebuilt
 from srcgrad.ir.transforms.interpret import Env, look_up
 from srcgrad.ir.types import ArrayType, TapeType
@@ -516,15 +516,10 @@ class Placed:
         return builder.emit(repeated.op, [found], broadcast_attrs(repeated, axis))
 
     def run(self, builder: Builder, operations: Sequence[Operation], env: Env) -> None:
-        outer = builder.span
-        for operation in operations:
-            builder.span = operation.span or outer
-            results = (self.structured if operation.regions else self.emitted)(builder, operation, env)
-            for old, new in zip(operation.results, results, strict=True):
-                if new.name is None and new.producer is not None:
-                    new.name = old.name
-                env[old] = new
-        builder.span = outer
+        one_by_one(builder, operations, env, self.placed)
+
+    def placed(self, builder: Builder, operation: Operation, env: Env) -> Sequence[Value]:
+        return (self.structured if operation.regions else self.emitted)(builder, operation, env)
 
     def structured(self, builder: Builder, operation: Operation, env: Env) -> Sequence[Value]:
         operands = []

@@ -12,7 +12,7 @@ or element by element; else it stays as it is, and loops inside are looked at.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -300,21 +300,15 @@ class Turned:
         return builder.region(results)
 
     def run(self, builder: Builder, operations: Sequence[Operation], env: Env) -> None:
-        outer = builder.span
-        for operation in operations:
-            builder.span = operation.span or outer
-            name, family = operation.op.name, None
-            if name in READS or name in WRITES:
-                family = self.family.get(operation.operands[0] if name in READS else operation.results[0])
-            if family is None:
-                results = self.emitted(builder, operation, env)
-            else:
-                results = (by_index if name in INDEXED else by_slice)(builder, operation, family, env)
-            for old, new in zip(operation.results, results, strict=True):
-                if new.name is None and new.producer is not None:
-                    new.name = old.name
-                env[old] = new
-        builder.span = outer
+        one_by_one(builder, operations, env, self.placed)
+
+    def placed(self, builder: Builder, operation: Operation, env: Env) -> Sequence[Value]:
+        name, family = operation.op.name, None
+        if name in READS or name in WRITES:
+            family = self.family.get(operation.operands[0] if name in READS else operation.results[0])
+        if family is None:
+            return self.emitted(builder, operation, env)
+        return (by_index if name in INDEXED else by_slice)(builder, operation, family, env)
 
     def emitted(self, builder: Builder, operation: Operation, env: Env) -> list[Value]:
         """An operation that has no family for an operand but to hand it on to its regions."""
@@ -381,6 +375,21 @@ def by_slice(builder: Builder, operation: Operation, family: Family, env: Env) -
 
 def inverse(perm: Sequence[int]) -> tuple[int, ...]:
     return tuple(perm.index(axis) for axis in range(len(perm)))
+
+
+def one_by_one(
+    builder: Builder, operations: Sequence[Operation], env: Env,
+    emitted: Callable[[Builder, Operation, Env], Sequence[Value]],
+) -> None:  # fmt: skip
+    """Emit what stands for operations, at their places in user code; new values take the names of the old ones."""
+    outer = builder.span
+    for operation in operations:
+        builder.span = operation.span or outer
+        for old, new in zip(operation.results, emitted(builder, operation, env), strict=True):
+            if new.name is None and new.producer is not None:
+                new.name = old.name
+            env[old] = new
+    builder.span = outer
 
 
 def turned_type(type: ArrayType, perm: Sequence[int]) -> ArrayType:

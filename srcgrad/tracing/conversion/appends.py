@@ -63,30 +63,23 @@ def walk(body: Sequence[ast.stmt]) -> list[ast.AST]:
 
 def is_append(node: ast.AST) -> bool:
     """``name.append(value)``."""
-    return (
-        isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and node.func.attr == "append"
-        and isinstance(node.func.value, ast.Name)
-        and len(node.args) == 1
-        and not isinstance(node.args[0], ast.Starred)
-        and not node.keywords
-    )
+    given = given_to(node, "append")
+    return len(given) == 1 and not isinstance(given[0], ast.Starred)
 
 
 def is_insert(node: ast.AST) -> bool:
     """``name.insert(0, value)``."""
-    return (
-        isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and node.func.attr == "insert"
-        and isinstance(node.func.value, ast.Name)
-        and len(node.args) == 2
-        and isinstance(node.args[0], ast.Constant)
-        and node.args[0].value == 0
-        and not isinstance(node.args[1], ast.Starred)
-        and not node.keywords
-    )
+    given = given_to(node, "insert")
+    if len(given) != 2 or isinstance(given[1], ast.Starred):
+        return False
+    return isinstance(given[0], ast.Constant) and given[0].value == 0
+
+
+def given_to(node: ast.AST, method: str) -> list[ast.expr]:
+    """The arguments of ``name.method(...)``; none of what is something else, or has keywords."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.keywords:
+        return []
+    return node.args if node.func.attr == method and isinstance(node.func.value, ast.Name) else []
 
 
 def is_last(node: ast.AST, name: str) -> bool:
