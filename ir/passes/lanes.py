@@ -20,8 +20,7 @@ from typing import Final, NamedTuple
 from srcgrad.ir.core import Attrs, Builder, Function, Literal, Operation, Region, Value
 from srcgrad.ir.opdef import Elementwise
 from srcgrad.ir.passes.dce import dce
-from srcgrad.ir.passes.layouts import Search, Unlike, becomes, inverse, one_by_one, taken_as, turned, turned_type
-from srcgrad.ir.passes.rewrite import AnyRegion, rebuilt
+from srcgrad.ir.passes.layouts import Rewriting, Search, Unlike, becomes, inverse, taken_as, turned, turned_type
 from srcgrad.ir.transforms.interpret import Env, look_up
 from srcgrad.ir.types import ArrayType, TapeType
 
@@ -467,17 +466,11 @@ def placed(axis: int, batch: int, rank: int) -> int:
 # --- the program ------------------------------------------------------------------------------------------------------
 
 
-class Placed:
+class Placed(Rewriting):
     """Writes a function again, with the axis of batches last."""
 
     def __init__(self, axes: dict[Value, int]) -> None:
         self.axes = axes
-
-    def region(self, region: AnyRegion) -> AnyRegion:
-        builder = Builder()
-        env: Env = {param: param for param in region.params}
-        self.run(builder, region.operations, env)
-        return rebuilt(region, builder.operations, [look_up(env, value) for value in region.results])
 
     def inside(self, operation: Operation, region: Region) -> Region:
         """A region of an operation, with parameters of its own."""
@@ -514,9 +507,6 @@ class Placed:
         if source in self.axes:  # of another batch
             found = turned(builder, found, inverse(last_order(source.type.rank, self.axes[source])))
         return builder.emit(repeated.op, [found], broadcast_attrs(repeated, axis))
-
-    def run(self, builder: Builder, operations: Sequence[Operation], env: Env) -> None:
-        one_by_one(builder, operations, env, self.placed)
 
     def placed(self, builder: Builder, operation: Operation, env: Env) -> Sequence[Value]:
         return (self.structured if operation.regions else self.emitted)(builder, operation, env)

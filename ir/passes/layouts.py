@@ -12,7 +12,8 @@ or element by element; else it stays as it is, and loops inside are looked at.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -261,7 +262,32 @@ def indices_of(operation: Operation) -> Sequence[Value]:
     return operation.operands[1 if operation.op.name == "gather" else 2 :]
 
 
-class Turned:
+class Rewriting(ABC):
+    """Writes a function again, one operation after the other."""
+
+    def region(self, region: AnyRegion) -> AnyRegion:
+        builder = Builder()
+        env: Env = {param: param for param in region.params}
+        self.run(builder, region.operations, env)
+        return rebuilt(region, builder.operations, [look_up(env, value) for value in region.results])
+
+    def run(self, builder: Builder, operations: Sequence[Operation], env: Env) -> None:
+        """What stands for operations, at their places in user code; new values take the names of the old ones."""
+        outer = builder.span
+        for operation in operations:
+            builder.span = operation.span or outer
+            for old, new in zip(operation.results, self.placed(builder, operation, env), strict=True):
+                if new.name is None and new.producer is not None:
+                    new.name = old.name
+                env[old] = new
+        builder.span = outer
+
+    @abstractmethod
+    def placed(self, builder: Builder, operation: Operation, env: Env) -> Sequence[Value]:
+        """What stands for the results of an operation."""
+
+
+class Turned(Rewriting):
     """Writes a function again, with families as rows."""
 
     def __init__(self, families: Sequence[Family], search: Search) -> None:
@@ -275,12 +301,6 @@ class Turned:
                 while found is not None and found not in self.changed:
                     self.changed.add(found)
                     found = search.outer[found]
-
-    def region(self, region: AnyRegion) -> AnyRegion:
-        builder = Builder()
-        env: Env = {param: param for param in region.params}
-        self.run(builder, region.operations, env)
-        return rebuilt(region, builder.operations, [look_up(env, value) for value in region.results])
 
     def inside(self, operation: Operation, region: Region) -> Region:
         """A region of an operation, with parameters of its own."""
@@ -298,9 +318,6 @@ class Turned:
             turn = family is not None and isinstance(value, Literal)
             results.append(turned(builder, value, family.perm) if turn and family else look_up(env, value))
         return builder.region(results)
-
-    def run(self, builder: Builder, operations: Sequence[Operation], env: Env) -> None:
-        one_by_one(builder, operations, env, self.placed)
 
     def placed(self, builder: Builder, operation: Operation, env: Env) -> Sequence[Value]:
         name, family = operation.op.name, None
@@ -375,21 +392,6 @@ def by_slice(builder: Builder, operation: Operation, family: Family, env: Env) -
 
 def inverse(perm: Sequence[int]) -> tuple[int, ...]:
     return tuple(perm.index(axis) for axis in range(len(perm)))
-
-
-def one_by_one(
-    builder: Builder, operations: Sequence[Operation], env: Env,
-    emitted: Callable[[Builder, Operation, Env], Sequence[Value]],
-) -> None:  # fmt: skip
-    """Emit what stands for operations, at their places in user code; new values take the names of the old ones."""
-    outer = builder.span
-    for operation in operations:
-        builder.span = operation.span or outer
-        for old, new in zip(operation.results, emitted(builder, operation, env), strict=True):
-            if new.name is None and new.producer is not None:
-                new.name = old.name
-            env[old] = new
-    builder.span = outer
 
 
 def turned_type(type: ArrayType, perm: Sequence[int]) -> ArrayType:

@@ -14,10 +14,12 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from srcgrad.tracing.conversion.counting import FAILURES
+from srcgrad.tracing.conversion.counting import FAILURES, Counter
+from srcgrad.tracing.conversion.filled import filled_of
 from srcgrad.tracing.conversion.items import Items
 from srcgrad.tracing.conversion.places import by_trip
-from srcgrad.tracing.conversion.state import reachable
+from srcgrad.tracing.conversion.popped import Popped
+from srcgrad.tracing.conversion.state import reachable, same_handle
 from srcgrad.tracing.trace import Refused, current_trace
 from srcgrad.tracing.tracer import Tracer
 
@@ -109,3 +111,18 @@ def require_length(answer: Any, index: Any, trips: int) -> None:
         known = answers is not None and bool(np.all(answers))
     if not known:
         raise Refused("the test of a while asks for more than the length of an array")
+
+
+def require_lengths_left_alone(counter: Counter, seen: tuple[Any, ...], values: Sequence[Any]) -> None:
+    """Refuse a loop whose test asks how long a list is from which its trips take items: while it is traced, it has all.
+
+    Raises:
+        Refused: it is such a loop.
+    """
+    for items in lists_of(values):
+        if isinstance(filled_of(items), Popped):
+            last = items.pop()
+            changed = not same_handle(counter.seen(), seen)
+            items.append(last)
+            if changed:
+                raise Refused("a while changes a number that its test or its counter is made of")

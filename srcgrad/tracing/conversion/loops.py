@@ -19,13 +19,13 @@ from srcgrad.tracing.conversion.branches import if_
 from srcgrad.tracing.conversion.clocks import Clock, clock_of
 from srcgrad.tracing.conversion.counting import Counter, counted
 from srcgrad.tracing.conversion.entries import only_filled
-from srcgrad.tracing.conversion.filled import filled_of, require_fixed
+from srcgrad.tracing.conversion.filled import require_fixed
 from srcgrad.tracing.conversion.items import Items, index_of, items_of
 from srcgrad.tracing.conversion.lengths import (
     Shapes,
     items_of_lengths,
-    lists_of,
     require_length,
+    require_lengths_left_alone,
     shapes_of,
     trips_left,
 )
@@ -34,7 +34,6 @@ from srcgrad.tracing.conversion.loop_operations import for_region, while_region
 from srcgrad.tracing.conversion.loop_regions import COUNT, FAILURES
 from srcgrad.tracing.conversion.marks import Mark, withdraw
 from srcgrad.tracing.conversion.numbers import UNROLLED, DynamicRange
-from srcgrad.tracing.conversion.popped import Popped
 from srcgrad.tracing.conversion.rounds import scope_of
 from srcgrad.tracing.conversion.series import Series
 from srcgrad.tracing.conversion.state import (
@@ -205,21 +204,6 @@ def tested(test: Callable[[], Any], state: State) -> tuple[Any, bool]:
     if has_effects(trace.builder.operations[start:]):  # which happen when the loop tests, not before
         withdraw(trace, start, sites, lifted, overlay)
     return answer, rebinds
-
-
-def require_lengths_left_alone(counter: Counter, seen: tuple[Any, ...], values: Sequence[Any]) -> None:
-    """Refuse a loop whose test asks how long a list is from which its trips take items: while it is traced, it has all.
-
-    Raises:
-        Refused: it is such a loop.
-    """
-    for items in lists_of(values):
-        if isinstance(filled_of(items), Popped):
-            last = items.pop()
-            changed = not same_handle(counter.seen(), seen)
-            items.append(last)
-            if changed:
-                raise Refused("a while changes a number that its test or its counter is made of")
 
 
 def rolled_while(
