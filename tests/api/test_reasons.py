@@ -24,7 +24,7 @@ def writes_to_a_stream(x: Any) -> Any:
 
 
 REASONS: tuple[tuple[Callable[..., Any], str], ...] = (
-    (reads_a_cache_of_a_library, r"reads the dict '_cache', whose keys can change \(.*\), which re leads to \({}\)$"),
+    (reads_a_cache_of_a_library, r"reads the dict '_cache2?', whose keys can change \(.*\), which re leads to \({}\)$"),
     (writes_to_a_stream, r"reads the attribute 'write' of 'sys.stdout' \({}\)$"),
 )
 
