@@ -276,7 +276,7 @@ ALONG = (
     "np.swapaxes({0}, {n}, -1)",
     "np.moveaxis({0}, {n}, 0)",
     "np.gradient({0}, axis={n})",
-    "np.partition({0}, 1, axis={n})",
+    "np.take(np.partition({0}, 1, axis={n}), [0, 1], axis={n})",
     "np.delete({0}, 0, axis={n})",
     "np.split({0}, [1], axis={n})[-1]",
     "np.array_split({0}, 2, axis={n})[0]",
@@ -324,7 +324,7 @@ ALONG = (
     "np.cumprod(np.where(np.abs({0}) > 0.4, {0}, 0.0), axis={n})",
     "np.fmax.accumulate({0}, axis={n})",
     "np.logaddexp2.accumulate({0}, axis={n})",
-    "np.argpartition({0}, 1, axis={n}) * {0}",
+    "np.take(np.argpartition({0}, 1, axis={n}), [1], axis={n}) * {0}",
 )
 MOVES = (
     "{0}.T",
@@ -398,7 +398,7 @@ MOVES = (
     "np.fft.irfft2(np.fft.rfft2({0}), s={0}.shape)",
     "np.append({0}, np.sum({0}))",
     "np.sort({0}, axis=None)",
-    "np.partition({0}, 1, axis=None)",
+    "np.partition({0}, 1, axis=None)[:2]",
     "np.stack([{0}.sum(), {0}.max(), {0}.min()])",
     "np.ravel({0}, order='F')",
     "{0}.reshape(-1, order='F')",
