@@ -106,7 +106,7 @@ DEFINING = frozenset(
 """What makes classes and is in them: those that are made in a trace are made again in the next one."""
 PURE_FUNCTIONS: set[Any] = set()
 """Functions of srcgrad itself that trace as part of the program."""
-UNWATCHED = frozenset({getattr, hasattr})
+UNWATCHED = frozenset({getattr, hasattr, setattr, vars})
 """What reads attributes by names that are known only when the function runs."""
 CONSTRUCTORS = frozenset(
     {

@@ -84,7 +84,7 @@ class Step(NamedTuple):
     """`kind` is "local", "store", "global", "free", "attribute", "import", "import from", "constant", "call", "copy",
     "binary", "subscript", "store global", "store attribute" (of what ``base`` loads), "asking" (for `getattr` or
     `hasattr` of a name that is written out, which follows as an attribute), "asking for any" (for a call of them with a
-    name that is computed) or "other".
+    name that is computed, of `setattr` or of `vars`) or "other".
 
     `called`: a global is loaded to be called at once.
     `joined`: another step than the one before may have come here, so that an attribute may be that of another value.
@@ -103,6 +103,8 @@ class Step(NamedTuple):
     base: tuple[str, ...] = ()
 
 
+COMPUTING: Final = ("getattr", "hasattr", "setattr", "vars")
+"""The built-ins that find or change attributes by names which the program computes."""
 _IN_PLACE: Final = 13
 """From which number on the argument of BINARY_OP is that of an augmented assignment."""
 _ITEM: Final = 26
@@ -274,10 +276,12 @@ def _asked(steps: tuple[Step, ...]) -> tuple[Step, ...]:
     """The steps with ``getattr(x.y, "name")`` as the attribute that it reads, other calls of it as questions."""
     found = list(steps)
     for index, step in enumerate(steps):
-        if step.kind != "global" or step.name not in ("getattr", "hasattr"):
+        if step.kind != "global" or step.name not in COMPUTING:
             continue
-        if step.called:
+        if step.called and steps[index + 1].kind != "call":  # without arguments it is of the code itself
             found[index] = step._replace(kind="asking for any")
+        if step.name in ("setattr", "vars"):
+            continue
         place = _behind(steps, index + 1, _LOADED)
         if place is not None and steps[place].kind == "constant" and _ends(steps, place + 1):
             name = steps[place].name

@@ -158,6 +158,8 @@ class ObjectAnalysis(Analysis):
         """Code that reads a distribution of several variables."""
         self.matching = False
         """Whether any code has patterns of classes, which read attributes without naming them."""
+        self.ordered = False
+        """Whether any code reads the attributes of objects one after the other."""
 
     def again(self) -> Analysis | None:
         """One without journals that are read elsewhere, and without packed records, where something else leads to one
@@ -506,10 +508,21 @@ class ObjectAnalysis(Analysis):
         ):
             raise Refusal(impurity(value, name, home=name.rpartition(".")[0] or None), scope.code)
 
+    def _check_attribute(self, step: Step, scope: Scope) -> None:
+        """What reads ``x.__dict__`` asks as `vars` does."""
+        if step.name == "__dict__":
+            self.ask_for_any(self.at.node, scope, step)
+        else:
+            super()._check_attribute(step, scope)
+
     def ask_for_any(self, index: int, scope: Scope, step: Step) -> None:
-        """The trace is told which names are watched, and has others watched before it reads them."""
+        """The trace is told which names are watched, and has others watched before it reads or assigns them."""
         if not self.is_converted(self.objects[index]):
             raise scope.refuse(f"{step.name} reads what the compiled program cannot watch", step)
+        if step.name in ("setattr", "vars", "__dict__"):
+            self.plan.assigned |= {step.name, *self.asked}
+            self.changing |= scope.code.co_name not in ("__init__", "__post_init__")
+            self.ordered |= step.name != "setattr"
         if len(self.asked) > MOST_ASKED:
             raise scope.refuse(f"{step.name} reads more than {MOST_ASKED} attributes by names that are computed", step)
         self.asks = True
@@ -673,6 +686,9 @@ class ObjectAnalysis(Analysis):
             found = [f"id(n{index})" for index, node in enumerate(self.plan.nodes) if node.kind in COPIED]
             if len(found) > 1:
                 self.require(f"len({{{', '.join(found)}}}) == {len(found)}")
+        for index, node in enumerate(self.plan.nodes) if self.ordered else ():
+            if node.kind == "object":
+                self.require(f"tuple(n{index}.__dict__) == {self.constant(tuple(vars(self.objects[index])))}")
         for index, cls, name in self.shared:
             if self.may_name(index, cls, name):
                 raise Refusal(f"reads the class attribute {cls.__name__}.{name}")

@@ -1,4 +1,5 @@
-"""Attributes that are read by names which the function computes: `getattr`, `hasattr`, ``operator.attrgetter``.
+"""Attributes that are read or assigned by names which the function computes: `getattr`, `hasattr`, `setattr`, `vars`,
+``x.__dict__``, ``operator.attrgetter``.
 
 The analysis of a function does not know these names. A trace is told which attributes guards watch, and where it reads
 another one, it is given up, that name is watched too, and it begins again (`cache.watching`). It is given up at once
@@ -16,11 +17,13 @@ import numpy as np
 
 from srcgrad.tracing.asked import concrete_class
 from srcgrad.tracing.conversion.calls import call, call_rule
+from srcgrad.tracing.conversion.classes import original
 from srcgrad.tracing.hosts import is_host_function
 from srcgrad.tracing.purity import TRUSTED_ROOTS, hidden_kind, static_key
-from srcgrad.tracing.trace import CURRENT, Unread
+from srcgrad.tracing.trace import CURRENT, Refused, Unread
 from srcgrad.tracing.tracer import Deferring, Tracer
 from srcgrad.tracing.unasked import attribute
+from srcgrad.tracing.users_classes import is_user_class
 
 VALUES: Final = (np.ndarray, np.generic, str, bytes, int, float, complex, list, tuple, dict, set, frozenset, slice)
 """Whose attributes are what their classes say, which do not change."""
@@ -109,6 +112,49 @@ def getattr_(thing: Any, name: str, /, *default: Any) -> Any:
     if isinstance(thing, (Tracer, Deferring)) and not hasattr(class_of(thing), name):
         return default[0] if default else getattr(thing, name)  # which raises NumPy's error
     return getattr(thing, name, *default)
+
+
+@call_rule(setattr)
+def setattr_(thing: Any, name: str, value: Any, /) -> None:
+    """As the assignment would: to what the trace has made, or to its copy of what is captured."""
+    if is_others(thing):
+        raise Refused("setattr changes what is no object of a plain class")
+    if not isinstance(thing, Tracer) and (captured(thing) or has_descriptor(type(thing), name)):
+        require_watched(thing, name)
+    setattr(thing, name, value)
+
+
+@call_rule(vars)
+def vars_(thing: Any, /) -> dict[str, Any]:
+    return namespace(thing)
+
+
+def namespace(thing: Any) -> Any:
+    """``thing.__dict__``: all attributes of a captured object are watched, which may be read there or assigned."""
+    if is_others(thing):
+        raise Refused("__dict__ reads what the compiled program cannot watch")
+    held = thing.__dict__
+    for name in list(held) if captured(thing) else ():
+        require_watched(thing, name)
+    return held
+
+
+def is_others(thing: Any) -> bool:
+    """Whether this is a class, a module, a function or an object in C, of which a trace has no copy."""
+    trace = CURRENT.get()
+    if trace is None or trace.concrete or isinstance(thing, Tracer):
+        return False
+    return isinstance(thing, (type, types.ModuleType)) or not is_user_class(original(type(thing)))
+
+
+def captured(thing: Any) -> bool:
+    """Whether a trace in progress has this as its copy of an object from outside."""
+    trace, held = CURRENT.get(), attribute(thing, "__dict__")
+    while trace is not None:
+        if any(watched.copy is held for watched in trace.watched):
+            return True
+        trace = trace.parent
+    return False
 
 
 @call_rule(operator.attrgetter)

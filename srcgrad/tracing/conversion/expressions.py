@@ -99,6 +99,14 @@ class ExpressionConverter(ast.NodeTransformer):
         placed(made, node.func)
         return ast.copy_location(made, node)
 
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+        self.generic_visit(node)
+        if node.attr != "__dict__" or not isinstance(node.ctx, ast.Load):
+            return node
+        made = operator("namespace", node.value)
+        placed(made, node)
+        return made
+
     def reduction(self, node: ast.Call, items: ast.ListComp | ast.GeneratorExp) -> ast.expr:
         """``sum(f(v) for v in x if v > 0)``: the items as loops that hand them on, and as Python has them."""
         flow = self.flow(items)

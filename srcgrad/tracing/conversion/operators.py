@@ -12,6 +12,7 @@ from srcgrad.tracing.conversion import (
     statistic,  # noqa: F401  # of which calls find the rules
 )
 from srcgrad.tracing.conversion.attempts import attempt
+from srcgrad.tracing.conversion.attributes import namespace
 from srcgrad.tracing.conversion.branches import and_, asked, choose, if_, not_, or_
 from srcgrad.tracing.conversion.calls import call, getitem, target
 from srcgrad.tracing.conversion.comparisons import FALSE, TRUE, compare, is_, is_not, matched
@@ -58,6 +59,7 @@ __all__ = [
     "lifted",
     "listed",
     "managed",
+    "namespace",
     "matched",
     "not_",
     "numbers",
