@@ -23,6 +23,7 @@ __all__ = [
     "ConcretizationError",
     "CustomRuleError",
     "DTypeError",
+    "DepthError",
     "EvaluationError",
     "GradientCheckError",
     "HolomorphicError",
@@ -126,6 +127,10 @@ class IndexingError(SrcgradError, IndexError):
 
 class RangeError(SrcgradError, OverflowError):
     """A Python number that a dtype has no place for: `x + 300` where `x` is of uint8."""
+
+
+class DepthError(SrcgradError, RecursionError):
+    """A recursion for which there is not enough stack: converted code has several frames where Python has one."""
 
 
 class UnsupportedError(SrcgradError, TypeError):

@@ -19,7 +19,7 @@ from srcgrad.boundary import from_outside, is_fault, user_stack_level
 from srcgrad.cache import CODES, PROGRAMS, Known, code_of
 from srcgrad.changes import Changes, Given, Watcher, changes_of
 from srcgrad.compiler import Runner, backend_name, compiled, interpreted, prepared
-from srcgrad.errors import ConcretizationError, SrcgradError, UnsupportedError
+from srcgrad.errors import ConcretizationError, DepthError, SrcgradError, UnsupportedError
 from srcgrad.ir.collector import without_gc
 from srcgrad.ir.core import Function, Value
 from srcgrad.ir.source import internal_frame
@@ -44,6 +44,7 @@ from srcgrad.tracing.jax_arrays import (
     without_jax_arrays,
 )
 from srcgrad.tracing.pytree import TreeDef
+from srcgrad.tracing.room import with_more_room
 from srcgrad.tracing.trace import CURRENT, WATCH, NeedsConcrete, RaisingSite, Refused, Unread
 from srcgrad.vectorcall import allowed
 from srcgrad.ways import Failed, Retrace, Way, failed, first_lines, function_of, reason_as_it_is, require_no_handlers
@@ -270,10 +271,14 @@ class Building(ABC):
         )  # fmt: skip
         if concrete or guide is not None or CURRENT.get() is not None:
             return traced()
-        try:
-            return traced(picking=True)
-        except Mistaken:
-            return traced()
+
+        def picked() -> Traced:
+            try:
+                return traced(picking=True)
+            except Mistaken:
+                return traced()
+
+        return with_more_room(picked) if converting else picked()
 
     def build_checked(self, traced: Traced, job: Job, specs: Sequence[LeafSpec | None]) -> Built:
         flags = [
@@ -326,11 +331,16 @@ class Building(ABC):
         by_user = False
         ways = (True, False) if WATCH.get() is None else (False, True)  # what is watched runs in the user's own code
         for converting in ways if is_user_function(function_of(self.f)) else (False,):
-            leaves = [copy_input(leaf) for leaf in job.leaves]
-            inputs = [as_array(leaf) for leaf, spec in zip(leaves, specs, strict=True) if spec is not None]
+
+            def attempt(converting: bool = converting) -> tuple[list[Any], Traced]:
+                leaves = [copy_input(leaf) for leaf in job.leaves]
+                inputs = [as_array(leaf) for leaf, spec in zip(leaves, specs, strict=True) if spec is not None]
+                roots = (self.f, *leaves)
+                return inputs, self.trace(job, leaves, specs, True, inputs, converting=converting, roots=roots)
+
             try:
-                traced = self.trace(job, leaves, specs, True, inputs, converting=converting, roots=(self.f, *leaves))
-                return specs, inputs, traced
+                deep = converting and CURRENT.get() is None
+                return specs, *(with_more_room(attempt) if deep else attempt())
             except (ConcretizationError, UnsupportedError) as error:
                 if refused is None or isinstance(error, UnsupportedError):  # which says what there is no rule for
                     refused = error
@@ -347,6 +357,12 @@ class Building(ABC):
         if raised is not None and (by_user or refused is None):
             raise raised.with_traceback(place)
         assert refused is not None
+        if isinstance(raised, RecursionError):
+            raise DepthError(
+                f"{self.name} calls itself too often to be converted: {raised}",
+                span=refused.span,
+                hint="set a higher limit by sys.setrecursionlimit before the call, or write a loop over a list instead",
+            ) from raised
         raise refused
 
     def warn_retrace(self, reason: str) -> None:

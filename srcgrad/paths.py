@@ -33,6 +33,7 @@ from srcgrad.tracing.conversion.state import MustRetrace
 from srcgrad.tracing.function import LeafSpec, Traced, as_array, leaf_spec
 from srcgrad.tracing.guards import Guard, Guide, has_effect
 from srcgrad.tracing.jax_arrays import to_numpy
+from srcgrad.tracing.room import with_more_room
 from srcgrad.tracing.trace import Unread
 from srcgrad.ways import reason_as_it_is
 
@@ -390,15 +391,20 @@ def trace_path(
     leaves = [*job.leaves, *entry.hidden]
     specs = [leaf_spec(leaf) for leaf in leaves]
     rebuilt = transformed.rebuilding(entry.captures, entry.aliases, entry.hidden, len(job.leaves))
-    guide = Guide(inputs_of(job, entry.hidden))
-    numbers = [None] * len(guide.numbers)
-    try:
-        traced = transformed.trace(
-            job, leaves, specs, False, numbers, rebuilt, entry.way.converted, guide=guide, trusting=entry.way.trusting
-        )
-    finally:
-        guide.close()
-    return traced, guide.guards, specs
+    converted, trusting = entry.way.converted, entry.way.trusting
+
+    def attempt() -> tuple[Traced, list[Guard], Sequence[LeafSpec | None]]:
+        guide = Guide(inputs_of(job, entry.hidden))
+        numbers = [None] * len(guide.numbers)
+        try:
+            traced = transformed.trace(
+                job, leaves, specs, False, numbers, rebuilt, converted, guide=guide, trusting=trusting
+            )
+        finally:
+            guide.close()
+        return traced, guide.guards, specs
+
+    return with_more_room(attempt) if converted else attempt()
 
 
 class Described(NamedTuple):

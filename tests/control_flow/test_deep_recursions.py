@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import threading
+import warnings
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,83 @@ def nested(x: Any) -> Any:
 def test_a_recursion_of_hundreds_of_calls_is_one_program(f: Any) -> None:
     limit = sys.getrecursionlimit()
     require_one_program(f, "numpy", *POINTS)
+    assert sys.getrecursionlimit() == limit
+
+
+def straight(x: Any) -> Any:
+    def inner(n: int) -> Any:
+        return x[0] if n == 0 else math.sin(x[1] * inner(n - 1)) + x[0]
+
+    return inner(800)
+
+
+def on_a_path(x: Any) -> Any:
+    def inner(y: Any, n: int) -> Any:
+        return y if n == 0 else math.sin(x[1] * inner(y, n - 1)) + y
+
+    return inner(x[0], 400 + 400 * int(x[0] > 0.0))
+
+
+def linked_by_hundreds(x: Any) -> Any:
+    node: Any = None
+    for k in range(700):
+        node = Node(x[0] / (k + 1), node)
+    return node.total(x[1])
+
+
+@pytest.mark.parametrize("f", [straight, on_a_path, linked_by_hundreds], ids=lambda f: f.__name__)
+def test_a_recursion_that_the_stack_has_no_room_for_is_traced_in_a_thread_with_a_larger_one(f: Any) -> None:
+    limit, size = sys.getrecursionlimit(), threading.stack_size()
+    require_one_program(f, "numpy", POINTS[0], np.array([0.8, 0.3]))
+    assert (sys.getrecursionlimit(), threading.stack_size()) == (limit, size)
+
+
+def test_what_changes_at_each_call_and_calls_itself_often_is_traced_so_too() -> None:
+    count = iter(range(10))
+
+    def f(x: Any) -> Any:
+        return straight(x) + next(count)
+
+    with pytest.warns(sg.RetraceWarning):
+        np.testing.assert_allclose(sg.grad(f)(POINTS[0]), sg.grad(straight)(POINTS[0]))
+
+
+def test_a_recursion_that_is_deeper_than_any_stack_says_so() -> None:
+    """It said that math.sin got a traced value, which was so where the function was run as it is."""
+
+    def f(x: Any) -> Any:
+        def inner(n: int) -> Any:
+            return x[0] if n == 0 else math.sin(inner(n - 1))
+
+        return inner(2400)
+
+    with pytest.raises(sg.errors.DepthError, match=r"calls itself too often.*\n(.*\n)*.*setrecursionlimit") as found:
+        sg.grad(f)(POINTS[0])
+    assert isinstance(found.value, RecursionError)
+
+
+def test_limits_are_given_back_in_whatever_order_traces_end() -> None:
+    limit, asked, done = sys.getrecursionlimit(), threading.Event(), threading.Event()
+
+    def waits(x: Any) -> Any:
+        asked.set()
+        done.wait(60)
+        return np.sum(x)
+
+    def trace() -> None:
+        contexts = warnings.catch_warnings()
+        with contexts:
+            warnings.simplefilter("ignore")
+            sg.grad(waits)(POINTS[0])
+
+    size = threading.stack_size(8 << 20)
+    thread = threading.Thread(target=trace)
+    thread.start()
+    threading.stack_size(size)
+    asked.wait(60)
+    sg.grad(straight, backend="numpy")(np.array([0.1, 0.2, 0.3]))
+    done.set()
+    thread.join()
     assert sys.getrecursionlimit() == limit
 
 
