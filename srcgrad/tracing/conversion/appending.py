@@ -12,6 +12,8 @@ import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+import numpy as np
+
 from srcgrad.ir.core import Literal, Value
 from srcgrad.ir.types import ArrayType
 from srcgrad.tracing.conversion.aliases import Leaf
@@ -133,6 +135,8 @@ class Appending:
         """The `Site`s of a trip: what only some trips append."""
         self.placed: list[Any] = []
         """The `Placed` lists, of which each trip assigns an item: a column too, or memory that the trips write."""
+        self.joined: dict[int, Tracer] = {}
+        """The lists whose items are the rows of one array, of which each trip appends several."""
         self.buffers: dict[tuple[int, int], Tracer] = {}
         """The memory of their rows, which is there before the loop."""
         self.buffered = 0
@@ -271,10 +275,30 @@ class Appending:
     def memory(self, values: Sequence[Value], trips: int) -> list[Tracer]:
         """What stands for `arrays` behind the loop, given the columns and what was written."""
         given = zip(self.arrays(), values, strict=True)
-        return [
+        found = [
             from_value(source.in_order(value, trips) if source in self.placed else value)
             for (_, source), value in given
         ]
+        self.join(found, trips)
+        return found
+
+    def join(self, arrays: list[Tracer], trips: int) -> None:
+        """Make the columns of what is appended to one list parts of one array, the rows of which are its items."""
+        self.joined, first = {}, 0
+        for which, items in enumerate(self.added):
+            places = range(first, first + sum(kind is not None for item in items for kind in item.kinds))
+            first = places.stop
+            kinds = {kind for item in items for kind in item.kinds}
+            known = any(place in self.first or place in self.shared for place in places)
+            if not 1 < len(items) == len(places) or len(kinds) > 1 or known or not all(map(is_bare, items)):
+                continue
+            if any(site.which == which for site in self.sites):
+                continue
+            stacked: Any = np.stack([arrays[place] for place in places], axis=1)
+            whole: Any = from_value(stacked.read())
+            for k, place in enumerate(places):
+                arrays[place] = whole[:, k]
+            self.joined[which] = flattened(whole, trips * len(items))
 
     def columns(
         self, trace: Trace, index: Value | None, given: Mapping[Storage, Leaf], unwritten: Callable[[Storage], bool]
@@ -356,6 +380,11 @@ class Appending:
             if items and items[0].spread:
                 x += spread(items[0], arrays[0][0], trips)
                 continue
+            if which in self.joined:
+                kind, rows = items[0].kinds[0], self.joined[which]
+                assert kind is not None
+                x += [row(rows, place, kind.scalar, kind.weak) for place in range(len(rows))]
+                continue
             if not any(site.which == which for site in self.sites):
                 for place in range(trips):
                     x += [built(item, rows, place, place) for item, rows in zip(items, arrays, strict=True)]
@@ -378,9 +407,19 @@ class Appending:
 def spread(item: Item, rows: Tracer | None, trips: int) -> list[Any]:
     """The rows of all trips, one after the other."""
     assert rows is not None and item.rows is not None
-    shape = (trips * rows.shape[1], *rows.shape[2:])
-    flat = Tracer(rows.storage, (ReshapeView(shape),), ArrayType(rows.dtype, shape))
-    return [row(flat, k, item.rows.scalar, item.rows.weak) for k in range(shape[0])]
+    flat = flattened(rows, trips * rows.shape[1])
+    return [row(flat, k, item.rows.scalar, item.rows.weak) for k in range(len(flat))]
+
+
+def flattened(rows: Tracer, count: int) -> Tracer:
+    """A view of an array in which its first two axes are one."""
+    shape = (count, *rows.shape[2:])
+    return Tracer(rows.storage, (ReshapeView(shape),), ArrayType(rows.dtype, shape))
+
+
+def is_bare(item: Item) -> bool:
+    """Whether an item is one array or number, and nothing around it."""
+    return item.rows is None and not item.spread and (item.tree is None or item.tree.kind is None)
 
 
 def built(item: Item, arrays: Sequence[Tracer | None], place: int, trip: int) -> Any:
