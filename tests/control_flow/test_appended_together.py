@@ -71,6 +71,16 @@ def of_other_kinds(x: Any) -> Any:
     return sum(np.sum(v) for v in found) * found[-1]
 
 
+def with_more_in_some_trips(x: Any) -> Any:
+    found = []
+    for k in range(60):
+        found.append(x[0] * k)
+        found.append(x[1] + k)
+        if k % 7 == 3:
+            found.append(x[2] * k)
+    return sum((j + 1) * v**2 for j, v in enumerate(found)) / len(found)
+
+
 def at_the_front(x: Any) -> Any:
     found = [0.5]
     for k in range(60):
@@ -86,6 +96,7 @@ PROGRAMS = (
     written_behind_the_loop,
     appended_twice,
     of_other_kinds,
+    with_more_in_some_trips,
     at_the_front,
 )
 
