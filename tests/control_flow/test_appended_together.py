@@ -9,7 +9,7 @@ import pytest
 
 import srcgrad as sg
 
-BACKENDS = ["llvm", "numpy", "xla"]
+BACKENDS = ["llvm", "numpy"]
 POINTS = (np.array([0.3, 0.7, 1.1]), np.array([1.3, -0.2, 0.4]))
 
 

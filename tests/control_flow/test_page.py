@@ -539,6 +539,25 @@ def letters(x: Any) -> Any:
     return total
 
 
+@converted(
+    'a text chosen by a value: `state = "high"` on one path, also in loops and attributes; `counts[state] += 1`, '
+    "`weights[state]`, `match state`"
+)
+def chosen_texts(x: Any) -> Any:
+    state, total = "low", 0.0
+    counts, sums = {"low": 0, "high": 0}, dict.fromkeys(range(4), 0.0)
+    for k in range(40):
+        v = np.sin(x[k % 3] * k)
+        if state == "low" and v > 0.5:
+            state = "high"
+        elif state == "high" and v < -0.5:
+            state = "low"
+        counts[state] += 1
+        sums[int(v + 1.0)] += v * v
+        total += {"low": 0.1, "high": 1.0}[state] * v
+    return total * counts["high"] + sums[0] * sums[1]
+
+
 @converted("`sorted`, `min` and `max` by a key")
 def by_keys(x: Any) -> Any:
     order = sorted(range(3), key=lambda k: x[k], reverse=True)

@@ -90,10 +90,13 @@ def nothing(x: Any) -> Any:
     return inner() or x[1]
 
 
-@several("a text chosen by a value", "is another str depending on a traced condition")
+@several(
+    "a text chosen by a value that is printed, kept by an object or counted with",
+    "a text at a traced place is asked for what no table holds",
+)
 def texts(x: Any) -> Any:
-    mode = "sum" if x[0] > 0 else "product"
-    return np.sum(x) if mode == "sum" else np.prod(x)
+    mode = "sum" if x[0] > 0 else "prod"
+    return getattr(np, mode)(x)
 
 
 class Node:

@@ -24,9 +24,11 @@ from srcgrad.tracing.conversion.effects import (
 )
 from srcgrad.tracing.conversion.identity import Choice, note_choices
 from srcgrad.tracing.conversion.objects import Attributes, Left
+from srcgrad.tracing.conversion.placed_texts import alphabet, place_among, text_among
 from srcgrad.tracing.conversion.shares import SIDES, Slot, bound_where, shares_of
 from srcgrad.tracing.conversion.sites import mark, take
 from srcgrad.tracing.conversion.state import (
+    PYTHON_KINDS,
     UNBOUND,
     UNSET,
     Inside,
@@ -162,6 +164,9 @@ class Joining:
             if not name.startswith(("_sg_", "[")):  # it may never be used
                 return lambda: Undefined(name, f"has no one kind: {kind}")
             raise Refused(kind)
+        texts = alphabet(one, other)
+        if texts is not None:
+            return self.text(name, one, other, texts)
         require_told(one)
         require_told(other)
         (ones, tree), (others, other_tree) = self.one.tree(one), self.other.tree(other)
@@ -211,6 +216,15 @@ class Joining:
             self.slot(name, Flag(one), Flag(other), FLAG)
             slot.flag = self.slots[-1]
         return made
+
+    def text(self, name: str, one: Any, other: Any, texts: tuple[str, ...]) -> Callable[[], Any]:
+        """One of a few texts: the place among them is a result."""
+        with entered(self.then.trace):
+            first = place_among(one, texts)
+        with entered(self.orelse.trace):
+            second = place_among(other, texts)
+        place = self.slot(name, first, second, PYTHON_KINDS[int])
+        return functools.cache(lambda: text_among(texts, place()))
 
     def slot(self, name: str, one: Any, other: Any, kind: Kind) -> Callable[[], Any]:
         found = Slot(name, one, other, kind)

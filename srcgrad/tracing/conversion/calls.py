@@ -566,10 +566,11 @@ def target(container: Any) -> Any:
     require_no_pick(container)
     if type(container) is dict:
         pairs = pairs_of(container)
-        return container if pairs is None else EntryTarget(pairs)
-    from srcgrad.tracing.conversion.choices import ListTarget  # which is written with this module
+        if pairs is not None:
+            return EntryTarget(pairs)
+    from srcgrad.tracing.conversion.choices import DictTarget, ListTarget  # which are written with this module
 
-    return ListTarget(container)
+    return DictTarget(container) if type(container) is dict else ListTarget(container)
 
 
 def traced_index(index: Any) -> bool:

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Container, Sequence
-from typing import Any
+from typing import Any, Final
 
 from srcgrad.ir.core import Value
 from srcgrad.tracing.conversion.aliases import Memory
 from srcgrad.tracing.conversion.binding import unchecked
 from srcgrad.tracing.conversion.classes import rebuilt
-from srcgrad.tracing.conversion.state import Kind, Marker, Snapshot, joined, kind_beneath, kind_of, shown
+from srcgrad.tracing.conversion.placed_texts import PlacedText, alphabet, place_among, text_among
+from srcgrad.tracing.conversion.state import PYTHON_KINDS, Kind, Marker, Snapshot, joined, kind_beneath, kind_of, shown
 from srcgrad.tracing.conversion.structures import has_objects, structure_of
 from srcgrad.tracing.magnitude import grows
 from srcgrad.tracing.pytree import TreeDef
 from srcgrad.tracing.trace import Refused
 from srcgrad.tracing.tracer import Tracer, from_value
+
+TEXTS: Final = 32
+"""The texts that a variable of a loop may be."""
+NOWHERE: Final[Any] = None
+"""The place of a text of which only is asked which ones it may be."""
 
 
 class Carry:
@@ -61,6 +67,29 @@ class Carry:
 
     def build(self, leaves: Sequence[Any]) -> Any:
         return rebuilt(self.tree, leaves)
+
+
+class TextCarry(Carry):
+    """A variable that is one of a few texts in each trip: its place among them is handed on."""
+
+    def __init__(self, name: str, texts: tuple[str, ...]) -> None:
+        super().__init__(name, None, [PYTHON_KINDS[int]])
+        self.texts = texts
+
+    def joined(self, leaves: Sequence[Any]) -> bool:
+        (found,) = leaves
+        known = alphabet(PlacedText(self.texts, NOWHERE), found)
+        if known is None or len(known) > TEXTS:
+            raise Refused(f"{shown(self.name)} becomes another text in each trip of a loop, or none")
+        changed, self.texts = known != self.texts, known
+        return changed
+
+    def values(self, x: Any) -> list[Value]:
+        return [unchecked(place_among(x, self.texts), self.kinds[0])]
+
+    def build(self, leaves: Sequence[Any]) -> Any:
+        (place,) = leaves
+        return text_among(self.texts, place)
 
 
 def window_numbers(containers: Sequence[Any], seeded: Snapshot, carried: Container[int]) -> list[int]:

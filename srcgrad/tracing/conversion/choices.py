@@ -22,7 +22,7 @@ from srcgrad.tracing.conversion.identity import pick
 from srcgrad.tracing.conversion.items import frozen
 from srcgrad.tracing.conversion.numbers import itself
 from srcgrad.tracing.conversion.placed import append_in_place, put_in_place, read_in_place
-from srcgrad.tracing.conversion.placed_texts import text_at
+from srcgrad.tracing.conversion.placed_texts import PlacedText, refuse, text_at
 from srcgrad.tracing.conversion.state import Kind, join_kinds, kind_of, same_handle, tree_of
 from srcgrad.tracing.guards import answer
 from srcgrad.tracing.rows import source_of
@@ -60,6 +60,41 @@ class ListTarget:
         emit_check(inside, "IndexError", "list assignment index out of range")
         for k, before in enumerate(self.items):
             self.items[k] = choose(index % count == k, lambda: value, functools.partial(itself, before))
+
+
+class DictTarget:
+    """A dict of which a value is assigned, by a key that may be traced or one of a few texts."""
+
+    __slots__ = ("entries", "read")
+
+    def __init__(self, entries: dict[Any, Any]) -> None:
+        self.entries = entries
+        self.read: Any = None
+        """The key that was read before, as ``entries[key] += value`` does, which the dict surely has."""
+
+    def __getitem__(self, key: Any) -> Any:
+        found = getitem(self.entries, key)
+        self.read = key
+        return found
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        if type(key) is PlacedText:
+            if any(text not in self.entries for text in key.texts):
+                refuse()
+            self.put({text: key.place == k for k, text in enumerate(key.texts)}, value)
+            return
+        if not unknown_place(key) or self.read is not key:
+            self.entries[key] = value
+            return
+        number = answer(key, "an index")
+        if number is not None:
+            self.entries[np.asarray(number).item()] = value
+            return
+        self.put({known: key == known for known in self.entries}, value)
+
+    def put(self, where: dict[Any, Any], value: Any) -> None:
+        for key, here in where.items():
+            self.entries[key] = choose(here, lambda: value, functools.partial(itself, self.entries[key]))
 
 
 def stretch(items: list[Any], index: slice) -> list[Any]:

@@ -25,7 +25,7 @@ from srcgrad.tracing.conversion.aliases import (
 )
 from srcgrad.tracing.conversion.appending import Appending
 from srcgrad.tracing.conversion.binding import flag_of, is_pending
-from srcgrad.tracing.conversion.carries import Carry, window_numbers
+from srcgrad.tracing.conversion.carries import Carry, TextCarry, window_numbers
 from srcgrad.tracing.conversion.filled import Filled, growing
 from srcgrad.tracing.conversion.loop_objects import (
     as_at,
@@ -38,6 +38,7 @@ from srcgrad.tracing.conversion.loop_objects import (
 from srcgrad.tracing.conversion.marks import around
 from srcgrad.tracing.conversion.moving import Moving, take_up
 from srcgrad.tracing.conversion.placed import Placed
+from srcgrad.tracing.conversion.placed_texts import alphabet
 from srcgrad.tracing.conversion.popped import Popped
 from srcgrad.tracing.conversion.rounds import Beginning, Place, Scope, begin, keep, scope_of
 from srcgrad.tracing.conversion.standing import ITEM, use_of
@@ -305,6 +306,10 @@ class LoopRegion:
             kinds = [kind_beneath(x) for x in (one, other) if x is not None]
             if None not in kinds:
                 return self.taken_up_optional(cell, one, other)
+        texts = alphabet(one, other)
+        if texts is not None:
+            self.carries[cell] = TextCarry(name, texts)
+            return True
         assert self.trip is not None
         source, at = (other, None) if isinstance(one, (Marker, Undefined)) else (one, self.trip.seeded)
         same = frozenset(objects_in(one, {}).keys() & objects_in(other, {}).keys())
@@ -349,7 +354,7 @@ class LoopRegion:
 
     def joined_optional(self, cell: int, carry: Carry, other: Any) -> bool:
         """Widen a variable that may be None; whether that changed anything."""
-        if carry.tree is not None or (is_pending(other) and not may_be_none(other)):
+        if isinstance(carry, TextCarry) or carry.tree is not None or (is_pending(other) and not may_be_none(other)):
             raise Refused(f"{shown(carry.name)} may be None in a {self.label} with traced values")
         if cell in self.maybe and cell not in self.optional:
             raise Refused(f"{shown(carry.name)} may be unbound or None in a {self.label} with traced values")

@@ -1,4 +1,5 @@
-"""Texts at traced places: ``sequence[i - 1]`` in a loop, one of a few texts that are known.
+"""Texts at traced places: ``sequence[i - 1]`` in a loop, ``state = "high"`` on one path, one of a few texts that are
+known.
 
 What is asked of such a text, as whether it is another one, its place in an alphabet or what a dict holds for it, is
 asked of each that it may be, and the answers are a table. What has no such answer is refused.
@@ -11,6 +12,7 @@ from typing import Any, Final, NoReturn
 
 import numpy as np
 
+from srcgrad.tracing.affine import ZERO, Affine, between
 from srcgrad.tracing.trace import Refused
 from srcgrad.tracing.tracer import Tracer
 from srcgrad.tracing.unasked import attribute, is_among
@@ -20,6 +22,8 @@ MOST: Final = 256
 ANSWERS: Final = (bool, int, float, complex, np.number, np.bool_)
 ASKED: Final = frozenset({int, float, str, len, isinstance, bool})
 """Functions that are asked of each text, besides methods of texts."""
+KEEPING: Final = frozenset({"append", "insert"})
+"""Methods of lists that ask nothing of what they are given last."""
 LOOKING: Final = frozenset({"get", "index", "count"})
 """Methods of containers that change nothing."""
 
@@ -28,6 +32,7 @@ class PlacedText:
     """One of ``texts``, which differ, at a traced place."""
 
     __slots__ = ("place", "texts")
+    __srcgrad_unfinished__ = True
 
     def __init__(self, texts: tuple[str, ...], place: Tracer) -> None:
         self.texts = texts
@@ -141,6 +146,37 @@ def text_at(texts: Collection[str], place: Tracer) -> Any:
     return PlacedText(known, tabulated(places)[place])
 
 
+def texts_of(x: Any) -> tuple[str, ...] | None:
+    """The texts that something may be; None where it is no text."""
+    if type(x) is str:
+        return (x,)
+    return x.texts if type(x) is PlacedText else None
+
+
+def alphabet(one: Any, other: Any) -> tuple[str, ...] | None:
+    """The texts that two texts may be, those of the first before what else there is; None where one is no text."""
+    first, second = texts_of(one), texts_of(other)
+    if first is None or second is None:
+        return None
+    known = tuple(dict.fromkeys((*first, *second)))
+    return known if len(known) <= MOST else None
+
+
+def place_among(x: Any, texts: tuple[str, ...]) -> Any:
+    """The place of a text among these, which have it."""
+    if type(x) is str:
+        return texts.index(x)
+    if x.texts == texts:
+        return x.place
+    return tabulated(np.array([texts.index(text) for text in x.texts], np.int64))[x.place]
+
+
+def text_among(texts: tuple[str, ...], place: Tracer) -> PlacedText:
+    """The text at a place that surely is one of these."""
+    place.bound, place.affine = len(texts), between(ZERO, Affine({}, len(texts) - 1))
+    return PlacedText(texts, place)
+
+
 def held_for(container: Mapping[Any, Any], key: PlacedText) -> Any:
     """``container[key]``."""
     if any(text not in container for text in key.texts):
@@ -152,6 +188,8 @@ def of_texts(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
     """A call of what is no user's function, of which an argument is such a text: of each in its place."""
     found = [k for k, one in enumerate(args) if type(one) is PlacedText]
     owner = attribute(function, "__self__")
+    if type(owner) is list and function.__name__ in KEEPING:
+        return function(*args, **kwargs)
     looks = type(owner) in (dict, list, tuple) and function.__name__ in LOOKING
     if len(found) != 1 or kwargs or not (is_among(function, ASKED) or type(owner) is str or looks):
         refuse()
