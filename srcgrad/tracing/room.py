@@ -79,9 +79,9 @@ def with_more_room(attempt: Callable[[], Made]) -> Made:
 
     if not started(contextvars.copy_context().run, run, STACK + BYTES * frames):
         raise overflow
-    result, error = found[0]
-    if error is not None:
-        raise error
+    result, failure = found[0]
+    if failure is not None:
+        raise failure
     return result  # type: ignore[no-any-return]
 
 

@@ -381,9 +381,9 @@ class Appending:
                 x += spread(items[0], arrays[0][0], trips)
                 continue
             if which in self.joined:
-                kind, rows = items[0].kinds[0], self.joined[which]
+                kind, whole = items[0].kinds[0], self.joined[which]
                 assert kind is not None
-                x += [row(rows, place, kind.scalar, kind.weak) for place in range(len(rows))]
+                x += [row(whole, place, kind.scalar, kind.weak) for place in range(len(whole))]
                 continue
             if not any(site.which == which for site in self.sites):
                 for place in range(trips):

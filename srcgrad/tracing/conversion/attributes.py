@@ -125,7 +125,7 @@ def setattr_(thing: Any, name: str, value: Any, /) -> None:
 
 
 @call_rule(vars)
-def vars_(thing: Any, /) -> dict[str, Any]:
+def vars_(thing: Any, /) -> Any:
     return namespace(thing)
 
 
