@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -389,7 +389,15 @@ class Ragged(Deferring):
     def _refuse(self, *args: Any, **kwargs: Any) -> Any:
         raise refused("what Python asks of")
 
-    __array__ = __iter__ = __len__ = __bool__ = __float__ = __int__ = __complex__ = __index__ = __contains__ = _refuse
+    def __len__(self) -> int:
+        if not self.extents or self.extents[0] is not None:
+            raise refused("Python's length of")
+        return self.base.shape[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter([self[k] for k in range(len(self))])
+
+    __array__ = __bool__ = __float__ = __int__ = __complex__ = __index__ = __contains__ = _refuse
     __format__ = __divmod__ = __rdivmod__ = __round__ = _refuse
 
     def __str__(self) -> str:

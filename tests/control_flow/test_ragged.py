@@ -188,6 +188,16 @@ def counted(x: Any) -> Any:
     return y
 
 
+def integrated(x: Any) -> Any:
+    """Integrals up to each place, of one function and of two, of which the rows are read one by one."""
+    y, both = np.zeros_like(x), np.stack([x, np.sin(x)])
+    for i in range(1, len(x)):
+        first, second = both[:, : i + 1]
+        y[i] = np.trapezoid(first * second, np.arange(i + 1) + second) + len(both[:, :i])
+        y[i] += np.sum(np.trapezoid(both[:, : i + 1], x[: i + 1])) + np.trapezoid(x[: i + 1], dx=0.5)
+    return y
+
+
 def spaced(x: Any) -> Any:
     """Ranges by other steps than 1, whose lengths are the loop's numbers or halves of these."""
     total = x[0]
@@ -229,7 +239,7 @@ def counting_down(x: Any) -> Any:
 
 VECTORS = [
     prefixes, spread_of_prefixes, autocorrelation, centred, renewal, levinson_durbin, written, counted, left_early,
-    counting_down, spaced,
+    counting_down, integrated, spaced,
 ]  # fmt: skip
 
 

@@ -196,6 +196,21 @@ def diff(a: Ragged, n: int = 1, axis: int = -1) -> Any:
     return a[(*before, slice(1, None))] - a[(*before, slice(None, -1))]
 
 
+@rule(np.trapezoid)
+def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
+    """Over places along the axis alone or, as the values, along all axes."""
+    y, places = given(y), None if x is None else given(x)
+    axis %= y.ndim
+    before: tuple[Any, ...] = (slice(None),) * axis
+    if places is None:
+        width = dx
+    elif places.ndim == 1:
+        width = np.diff(places)[(slice(None), *(None,) * (y.ndim - 1 - axis))]
+    else:
+        width = np.diff(places, axis=axis)
+    return (width * (y[(*before, slice(1, None))] + y[(*before, slice(None, -1))]) / 2.0).sum(axis)
+
+
 # --- products -------------------------------------------------------------------------------------------------------
 
 

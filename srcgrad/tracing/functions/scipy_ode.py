@@ -14,14 +14,21 @@ import scipy.integrate
 from scipy.optimize import OptimizeResult
 
 from srcgrad.errors import ShapeError, UnsupportedError
+from srcgrad.tracing.affine import Affine, between
 from srcgrad.tracing.conversion.calls import call_rule
 from srcgrad.tracing.conversion.convert import convert
+from srcgrad.tracing.conversion.trust import emit_trust, may_trust
 from srcgrad.tracing.functions.registry import as_array, cast
+from srcgrad.tracing.trace import current_span, current_trace
 from srcgrad.tracing.tracer import Tracer, emit, from_value
 
 SAFETY: Final = 0.9
 LEAST, MOST = 0.2, 10.0
 """By how much one step may be shorter or longer than the one before."""
+ROOM, LEAST_ROOM = 4096, 64
+"""So many states a program keeps of which it is not known how many there are; calls with more have paths."""
+MOST_KEPT: Final = 1 << 20
+"""So many numbers these are at most."""
 
 
 class Method(NamedTuple):
@@ -143,6 +150,18 @@ def tried(
     return there - t, there, *stepped(slope, how, t, y, f, there - t, rtol, atol)
 
 
+def advanced(
+    slope: Any, how: Method, t: Any, end: Any, y: Any, f: Any, h: Any, direction: Any, rejected: Any, rtol: Any,
+    atol: Any, longest: Any,
+) -> tuple[Any, ...]:  # fmt: skip
+    """One trial: whether it may be made, its size, what `tried` gives, the next size and whether it is rejected."""
+    h, least = lengthened(t, h, direction, longest)
+    alive = np.logical_not(np.logical_and(rejected, least))
+    step, new_t, new, slope_there, error, powers = tried(slope, how, t, end, y, f, h, direction, rtol, atol)
+    h = held(np.abs(step)) * resized(how, error, rejected)
+    return alive, step, new_t, new, slope_there, powers, h, error >= 1.0
+
+
 def integrated(
     slope: Any, how: Method, t: Any, end: Any, y: Any, asked: Any, rtol: Any, atol: Any, longest: Any, first: Any
 ) -> Any:
@@ -154,11 +173,9 @@ def integrated(
     found = np.zeros((len(asked), len(y)), y.dtype) + y
     rejected, alive = False, True
     while alive and direction * held(end - t) > 0.0:
-        h, least = lengthened(t, h, direction, longest)
-        alive = not (rejected and least)
-        step, new_t, new, slope_there, error, powers = tried(slope, how, t, end, y, f, h, direction, rtol, atol)
-        h = held(np.abs(step)) * resized(how, error, rejected)
-        rejected = error >= 1.0
+        alive, step, new_t, new, slope_there, powers, h, rejected = advanced(
+            slope, how, t, end, y, f, h, direction, rejected, rtol, atol, longest
+        )
         if not rejected:
             inside = (direction * (asked - t) > 0.0) & (direction * (asked - new_t) <= 0.0)
             x = np.where(inside, (asked - t) / step, 0.0)[:, None]
@@ -168,22 +185,62 @@ def integrated(
     return found, alive
 
 
+def kept(
+    slope: Any, how: Method, t: Any, end: Any, y: Any, rtol: Any, atol: Any, longest: Any, first: Any, room: int
+) -> Any:
+    """As `integrated`, with the values after each step in arrays with room for so many, and their number."""
+    direction, f, h = begun(slope, how, t, end, y, rtol, atol, longest, first)
+    times, values = np.zeros(room), np.zeros((room, len(y)), y.dtype)
+    times[0], values[0] = t, y
+    count = 1
+    rejected, alive = False, True
+    while alive and direction * held(end - t) > 0.0:
+        alive, _, new_t, new, slope_there, _, h, rejected = advanced(
+            slope, how, t, end, y, f, h, direction, rejected, rtol, atol, longest
+        )
+        if not rejected:
+            t, y, f = new_t, new, slope_there
+            place = min(count, room - 1)
+            times[place], values[place] = t, y
+            count += 1
+    return times, values, count, alive
+
+
 def recorded(slope: Any, how: Method, t: Any, end: Any, y: Any, rtol: Any, atol: Any, longest: Any, first: Any) -> Any:
-    """As `integrated`, with the values after each step. How many there are depends on values."""
+    """As `kept`, in lists: where Python knows how many there are."""
     direction, f, h = begun(slope, how, t, end, y, rtol, atol, longest, first)
     times, values = [t], [y]
     rejected, alive = False, True
     while alive and direction * held(end - t) > 0.0:
-        h, least = lengthened(t, h, direction, longest)
-        alive = not (rejected and least)
-        step, new_t, new, slope_there, error, _ = tried(slope, how, t, end, y, f, h, direction, rtol, atol)
-        h = held(np.abs(step)) * resized(how, error, rejected)
-        rejected = error >= 1.0
+        alive, _, new_t, new, slope_there, _, h, rejected = advanced(
+            slope, how, t, end, y, f, h, direction, rejected, rtol, atol, longest
+        )
         if not rejected:
             t, y, f = new_t, new, slope_there
             times.append(t)
             values.append(y)
-    return times, values, alive
+    return np.stack([as_array(time) for time in times]), np.stack(values), alive
+
+
+def every_step(slope: Any, how: Method, t: Any, end: Any, y: Any, *given: Any) -> tuple[Any, Any, Any]:
+    """The times and values after each step, and whether the end was reached.
+
+    Where a call can be made in another way, the program is for calls in which so many are enough.
+    """
+    room = min(ROOM, MOST_KEPT // max(len(y), 1))
+    if room < LEAST_ROOM or not may_trust(current_trace()):
+        return convert(recorded)(slope, how, t, end, y, *given)  # type: ignore[arg-type, no-any-return]
+    times, values, count, alive = convert(kept)(slope, how, t, end, y, *given, room)  # type: ignore[arg-type]
+    if isinstance(count, Tracer):
+        enough: Any = count <= room
+        emit_trust(enough, False)
+        place = current_span()
+        where = "" if place is None else f" at {place.label()}"
+        current_trace().rolled.append(
+            f"the steps of solve_ivp{where}: this program is for calls with fewer than {room}, others have paths"
+        )
+        count.affine = between(Affine({}, 1), Affine({}, room))
+    return times[:count], values[:count], alive
 
 
 def visited(slope: Any, how: Method, times: Any, y: Any, rtol: Any, atol: Any) -> Any:
@@ -255,8 +312,8 @@ def solve_ivp(
     how = METHODS[method]
     given = (how, begin, end, y)
     if t_eval is None:
-        times, values, alive = convert(recorded)(slope, *given, rtol, atol, longest, first)  # type: ignore[arg-type]
-        return answer(np.stack([as_array(t) for t in times]), np.stack(values, axis=1), alive)
+        times, values, alive = every_step(slope, *given, rtol, atol, longest, first)
+        return answer(times, values.T, alive)
     asked = cast(as_array(t_eval), np.float64)
     found, alive = convert(integrated)(slope, *given, asked, rtol, atol, longest, first)  # type: ignore[arg-type]
     return answer(asked, found.T, alive)
