@@ -298,7 +298,6 @@ class _Loop:
                 phis.after[current], phis.after[a], phis.after[b] = a, b, a
         if self.freed:
             self.e.do(f"call void @srcgrad_tapes_free(ptr {self.freed})")
-            self.e.do(f"store ptr null, ptr {self.freed}, align 8")
         following = self.e.integer("add", self.count, 1)
         phis.after[self.count.text] = following.text
         self.poll(following)
@@ -392,7 +391,7 @@ class _While(_Loop):
         kept = [k for k, value in enumerate(columns) if value in self.used]
         sizes = {k: element_bytes(self.body.results[self.carries + k].type) for k in kept}
         start = max(4, _FIRST_BYTES // max([*sizes.values(), 1]))
-        data = {k: w.reserve(e.constant(start * size, _I64, 1)) for k, size in sizes.items()}
+        data = {k: w.reserve(start * size) for k, size in sizes.items()}
         self.begin(first)
         capacity = Number(self.phis.new("i64", str(start)), _I64, 1) if kept else None
         heads = {k: self.phis.new("ptr", pointer) for k, pointer in data.items()}
@@ -430,7 +429,7 @@ class _While(_Loop):
         for k, head in heads.items():
             bytes = e.integer("mul", wider, sizes[k])
             w.program.define("tapes")
-            moved[k] = e.emit(f"call ptr @srcgrad_tape_grow(ptr {head}, i64 {bytes.text})")
+            moved[k] = e.emit(f"call ptr @srcgrad_tape_grow(ptr {w.head}, ptr {head}, i64 {bytes.text})")
             w.require_pointer(moved[k])
         end = e.block
         e.jump(have)

@@ -24,6 +24,7 @@ from srcgrad.backends.llvm.planning import Effect, Planner, bytes_of
 from srcgrad.backends.llvm.program import SectionWriter
 from srcgrad.backends.llvm.sections import Section
 from srcgrad.backends.llvm.steps import Step
+from srcgrad.backends.llvm.tapes_text import TAPES
 from srcgrad.backends.llvm.target import STRAIGHT, Target
 from srcgrad.ir.core import Literal, Operation, Value
 from srcgrad.ir.types import ArrayType, TapeType
@@ -344,73 +345,11 @@ exit:
   %found = phi i1 [ true, %head ], [ false, %body ]
   ret i1 %found
 }""",
-    # A block of a tape begins with where the list goes on, and where the pointer to it is.
-    "tapes": """\
-declare ptr @srcgrad_grown(ptr, i64)
-define internal void @srcgrad_tape_hang(ptr %block, ptr %place) noinline {
-  store ptr %block, ptr %place, align 8
-  %mine = getelementptr i8, ptr %block, i64 8
-  store ptr %place, ptr %mine, align 8
-  %next = load ptr, ptr %block, align 8
-  %last = icmp eq ptr %next, null
-  br i1 %last, label %done, label %others
-others:
-  %theirs = getelementptr i8, ptr %next, i64 8
-  store ptr %block, ptr %theirs, align 8
-  br label %done
-done:
-  ret void
-}
-define internal ptr @srcgrad_tape_new(ptr %list, i64 %bytes) noinline {
-  %size = add i64 %bytes, 64
-  %block = call ptr @srcgrad_take(i64 %size)
-  %none = icmp eq ptr %block, null
-  br i1 %none, label %fail, label %made
-made:
-  %next = load ptr, ptr %list, align 8
-  store ptr %next, ptr %block, align 8
-  call void @srcgrad_tape_hang(ptr %block, ptr %list)
-  %data = getelementptr i8, ptr %block, i64 64
-  ret ptr %data
-fail:
-  call void @srcgrad_no_memory(ptr @srcgrad_tape_lacks, i64 %bytes)
-  ret ptr null
-}
-define internal ptr @srcgrad_tape_grow(ptr %data, i64 %bytes) cold noinline {
-  %block = getelementptr i8, ptr %data, i64 -64
-  %size = add i64 %bytes, 64
-  %wider = call ptr @srcgrad_grown(ptr %block, i64 %size)
-  %none = icmp eq ptr %wider, null
-  br i1 %none, label %fail, label %made
-made:
-  %mine = getelementptr i8, ptr %wider, i64 8
-  %place = load ptr, ptr %mine, align 8
-  call void @srcgrad_tape_hang(ptr %wider, ptr %place)
-  %found = getelementptr i8, ptr %wider, i64 64
-  ret ptr %found
-fail:
-  call void @srcgrad_no_memory(ptr @srcgrad_tape_lacks, i64 %bytes)
-  ret ptr null
-}
-define internal void @srcgrad_tapes_free(ptr %list) noinline {
-entry:
-  %first = load ptr, ptr %list, align 8
-  br label %head
-head:
-  %block = phi ptr [ %first, %entry ], [ %next, %body ]
-  %end = icmp eq ptr %block, null
-  br i1 %end, label %exit, label %body
-body:
-  %next = load ptr, ptr %block, align 8
-  call void @srcgrad_give(ptr %block)
-  br label %head
-exit:
-  ret void
-}""",
+    "tapes": TAPES,
 }
 """Functions of which modules have those that they call, by name."""
 _NEEDS: Final[dict[str, tuple[str, ...]]] = {
     "poll": ("no_memory",),
-    "tapes": ("arena", "no_memory"),
+    "tapes": ("arena", "memcpy", "no_memory"),
     "fill": ("memcpy",),
 }

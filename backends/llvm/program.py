@@ -25,6 +25,7 @@ from srcgrad.backends.llvm.kinds import is_zero
 from srcgrad.backends.llvm.loops import Compute, Constant, Group, Iota, Load
 from srcgrad.backends.llvm.natives import role_of
 from srcgrad.backends.llvm.planning import ALIGNMENT, Plan, Root, bytes_of, in_memory, rounded
+from srcgrad.backends.llvm.tapes_text import EMPTY, GROWING, LIST
 from srcgrad.backends.llvm.writing import rounds
 from srcgrad.ir.core import Literal, Operation, Value
 from srcgrad.ir.types import ArrayType, TapeType, real_dtype
@@ -183,7 +184,7 @@ class SectionWriter:
         head = f"define internal i32 @{self.name}_loops({', '.join(arguments)}) {self.attributes} {{"
         lines = [head, "entry:", "  %status = alloca i32, align 4", "  store i32 0, ptr %status, align 4"]
         if self.has_tapes:
-            lines += ["  %tapes = alloca ptr, align 8", "  store ptr null, ptr %tapes, align 8"]
+            lines += [f"  %tapes = alloca {LIST}, align 8", f"  store {EMPTY}, ptr %tapes, align 8"]
         lines += self.prologue
         big = self.arena > ON_STACK
         if big:
@@ -216,10 +217,11 @@ class SectionWriter:
         return label
 
     # --- tapes and interruptions -------------------------------------------------------------------
-    def reserve(self, bytes: Number) -> str:
-        """Memory for a tape, which is freed with the list that it hangs on."""
+    def reserve(self, bytes: Number | int) -> str:
+        """Memory for a tape, which is freed with the list of its scope; a known number of bytes may grow."""
         self.program.define("tapes")
-        found = self.e.emit(f"call ptr @srcgrad_tape_new(ptr {self.head}, i64 {bytes.text})")
+        own, size = (False, bytes.text) if isinstance(bytes, Number) else (bytes > GROWING, str(bytes))
+        found = self.e.emit(f"call ptr @srcgrad_tape_{'own' if own else 'new'}(ptr {self.head}, i64 {size})")
         self.require_pointer(found)
         return found
 
@@ -228,8 +230,8 @@ class SectionWriter:
 
     def tape_scope(self) -> str:
         """A list of its own for tapes."""
-        scope = self.allocated("ptr", 8)
-        self.prologue.append(f"  store ptr null, ptr {scope}, align 8")
+        scope = self.allocated(LIST, 8)
+        self.prologue.append(f"  store {EMPTY}, ptr {scope}, align 8")
         self.scopes.append(scope)
         self.program.define("tapes")
         return scope
