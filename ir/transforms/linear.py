@@ -9,6 +9,7 @@ stays zero whatever inf or nan the partials hold. No op for masks exists; what c
     add, the same mask        = (v1 + v2, m)
     add, masks split by p     = (select(p, v1, v2), m1 | m2)
     add, one written to zeros = (slice_set(v1, v2, part), m1 | m2)   where v1 is zero in that part
+    the same in a trip        = (slice_set(v1, v1[part] + v2, part), m1 | m2)   where v1 is an array and v2 a small part
     add otherwise             = (blend + blend, m1 | m2)        clean; blend = select(m, v, 0)
     move                      = (op(v), op(m))
     mix                       = (op(blend), any(m))             clean if op keeps zeros: 0 * inf is nan
@@ -29,6 +30,9 @@ from srcgrad.ir.opdef import REGISTRY, Lin, Linear, LinearEmitter, LinearOperand
 from srcgrad.ir.transforms.patterns import Patterns
 from srcgrad.ir.types import BOOL, ArrayType, TapeType
 
+UPDATES = frozenset({"slice_set", "scatter_set", "scatter_add"})
+SMALL_PART = 4
+"""What is added to at most one in so many numbers of an array is added to these alone."""
 PATH_LIMIT = 8
 """How many conjuncts of a mask are looked at: a constant, so that mask algebra is O(1) per operation."""
 
@@ -126,10 +130,11 @@ class MaskAlgebra:
 
 
 class Masked(LinearEmitter):
-    """Emits ordinary operations into a builder."""
+    """Emits ordinary operations into a builder; ``repeated``: that of a region which the trips of a loop run."""
 
-    def __init__(self, builder: Builder) -> None:
+    def __init__(self, builder: Builder, repeated: bool = False) -> None:
         self.builder = builder
+        self.repeated = repeated
         self.masks = MaskAlgebra(builder)
         self.patterns = Patterns()
         self.add_op = REGISTRY["add"]
@@ -137,6 +142,7 @@ class Masked(LinearEmitter):
         self.scatter_op = REGISTRY["scatter_add"]
         self.select_op = REGISTRY["select"]
         self.write_op = REGISTRY["slice_set"]
+        self.read_op = REGISTRY["slice"]
 
     def literal(self, number: Any, type: ArrayType) -> Term:
         return Term(self.builder, literal(number, type))
@@ -179,6 +185,7 @@ class Masked(LinearEmitter):
 
             return add_tapes(self, left, right)
         added = self.add_into(left, right) or self.put_into(left, right) or self.put_into(right, left)
+        added = added or self.add_part_into(left, right) or self.add_part_into(right, left)
         if added is not None:
             return added
         if left.mask is right.mask:
@@ -207,15 +214,56 @@ class Masked(LinearEmitter):
 
     def put_into(self, left: Lin, right: Lin) -> Tangent | None:
         """``left + slice_set(0, part)`` as ``slice_set(left, part)``, where ``left`` is structurally zero there."""
-        write = right.value.producer
-        if write is None or write.op is not self.write_op or left.mask is None or right.mask is None:
-            return None
-        if left.mask.type.shape != left.type.shape or not is_splat(write.operands[0], 0):
+        write = self.written(right.value)
+        if write is None or left.mask is None or right.mask is None or left.mask.type.shape != left.type.shape:
             return None
         if not self.patterns.never_in(left.mask, write.attrs):
             return None
         value = self.builder.emit(self.write_op, [left.value, write.operands[1]], write.attrs)
         return self.lin(value, self.masks.either(left.mask, right.mask), left.clean and right.clean)
+
+    def add_part_into(self, left: Lin, right: Lin) -> Lin | None:
+        """``left + slice_set(0, part)`` as ``slice_set(left, left[…] + part)``, if ``left`` is what trips hand on.
+
+        So a trip takes as many additions as ``part`` has numbers. What is computed all the same takes the sum with it.
+        """
+        write = self.written(right.value)
+        if not self.repeated or write is None or not self.is_handed_on(left.value):
+            return None
+        part, attrs = write.operands[1], write.attrs
+        if part.type.size * SMALL_PART > left.type.size or not (left.mask is None or left.clean):
+            return None
+        there = None if right.mask is None else self.written(right.mask)
+        if right.mask is not None and (there is None or there.attrs != attrs):
+            return None
+        flags = None if there is None else there.operands[1]
+        added = self.blend(Lin(part, flags, right.clean))
+        value = self.added_to_part(self.add_op, left.value, added, attrs)
+        if left.mask is None or flags is None:
+            return Lin(value)
+        base = self.masks.full(left.mask, left.type.shape)
+        return Lin(value, self.added_to_part(self.masks.or_op, base, flags, attrs), True)
+
+    def added_to_part(self, op: Op, whole: Value, part: Value, attrs: Attrs) -> Value:
+        """The whole with the op's result of what is in a slice of it and the part there."""
+        before = self.builder.emit(self.read_op, [whole], attrs)
+        return self.builder.emit(self.write_op, [whole, self.builder.emit(op, [before, part])], attrs)
+
+    def written(self, value: Value) -> Operation | None:
+        """The ``slice_set`` into zeros that gives a value."""
+        producer = value.producer
+        if producer is None or producer.op is not self.write_op or not is_splat(producer.operands[0], 0):
+            return None
+        return producer
+
+    def is_handed_on(self, value: Value) -> bool:
+        """Whether a value is an array that a region was given, is updated or comes from another region."""
+        producer = value.producer
+        if producer is None:
+            return not isinstance(value, Literal)
+        if producer.op.name in UPDATES:
+            return not isinstance(producer.operands[0], Literal)
+        return bool(producer.regions)
 
     def scattered(self, value: Value) -> Operation | None:
         """The ``scatter_add`` to zeros that gives a value."""

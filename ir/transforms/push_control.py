@@ -92,7 +92,7 @@ def push_loop(s: Masked, operands: Sequence[Term], tangents: Sequence[Tangent], 
     while True:
         inner = inside(s.builder)
         primals, incoming = body_params(inner, loop, states)
-        results, outgoing = push_forward(inner, Masked(inner), loop.body, primals, incoming)
+        results, outgoing = push_forward(inner, Masked(inner, repeated=True), loop.body, primals, incoming)
         found = [join(states[k], state_of(outgoing[k])) for k in carries]
         if found == states[: len(carries)]:
             break

@@ -100,7 +100,7 @@ class LinearLoop:
             for tangent, type in zip(self.columns, types, strict=True)
         ]
         plain = [builder.param(element_type(value.type, self.trips), value.name) for value in self.plain_columns]
-        return Masked(builder), Trip(index, carries, consts, elements, plain_consts, plain)
+        return Masked(builder, repeated=True), Trip(index, carries, consts, elements, plain_consts, plain)
 
     def joined(self, carries: Sequence[Tangent]) -> list[State]:
         first = len(carries) - self.accumulators
@@ -209,7 +209,7 @@ def emit_cond(
         inner = inside(s.builder)
         plain = [inner.param(value.type, value.name) for value in operands]
         given = [slot_params(inner, tangent.type, state) for tangent, state in zip(tangents, states, strict=True)]
-        emitter = Masked(inner)
+        emitter = Masked(inner, s.repeated)
         found.append((emitter, *branch(emitter, plain, given)))
     (_, one_values, one), (_, _, other) = found
     joined = [join(state_of(left), state_of(right)) for left, right in zip(one, other, strict=True)]
