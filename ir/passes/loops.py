@@ -3,15 +3,17 @@
 - A `cond` with a known predicate is the branch that it takes.
 - A literal operand stands in the regions itself; so does an element of a literal tape.
 - A carry that no trip changes is a constant.
-- What a loop computes from constants alone is computed before it, unless it might raise.
+- What a loop computes from constants alone is computed before it, unless it might raise. One number that elementwise
+  work reads as an array stays a number: an array of it would be read from memory in each trip, and is no known divisor.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from srcgrad.ir.core import Builder, Function, Literal, Operation, Region, Value
+from srcgrad.ir.opdef import Elementwise
 from srcgrad.ir.passes.dead_control import CONTROL
 from srcgrad.ir.passes.rewrite import AnyRegion, rebuilt
 from srcgrad.ir.transforms.interpret import Env, look_up
@@ -170,6 +172,7 @@ def hoisted(
         for operation in movable
         if operation.regions or not all(isinstance(value, Literal) for value in operation.operands)
     }
+    gone -= numbers_spread(inner.operations, results, gone)
     if not gone:
         return Region(inner.params, inner.operations, results), []
     outer: Env = dict(const_of)
@@ -199,6 +202,21 @@ def hoisted(
             new.name = new.name or old.name
             env[old] = new
     return fresh.region([look_up(env, value) for value in results]), [outer[value] for value in shared]
+
+
+def numbers_spread(
+    operations: Sequence[Operation], results: Sequence[Value], gone: Collection[Operation]
+) -> set[Operation]:
+    """The broadcasts among ``gone`` of single numbers that only elementwise operations which stay read."""
+    found = {
+        operation for operation in gone if operation.op.name == "broadcast" and operation.operands[0].type.size == 1
+    }
+    if found:
+        found -= {value.producer for value in results}
+        for operation in operations:
+            if operation not in gone and not isinstance(operation.op, Elementwise):
+                found -= {value.producer for value in operation.operands}
+    return found
 
 
 def with_params(
