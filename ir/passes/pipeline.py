@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 from srcgrad.ir.core import Function
 from srcgrad.ir.passes.contained import has_parts, taken_from_others
 from srcgrad.ir.passes.dce import dce
+from srcgrad.ir.passes.elements import elements_as_numbers, has_loops
 from srcgrad.ir.passes.expand import expand, needs_expansion
 from srcgrad.ir.passes.fold import Evaluator, make_folder
 from srcgrad.ir.passes.loops import has_control, has_literals, tidy
@@ -109,6 +110,8 @@ PARTS: Final = Pass("parts", lambda function, fired: taken_from_others(function)
 """What is part of another result is taken from it."""
 LOOPS: Final = Pass("loops", lambda function, fired: tidy(function), has_control)
 """What the regions of control flow need not do leaves them."""
+ELEMENTS: Final = Pass("elements", lambda function, fired: elements_as_numbers(function), has_loops)
+"""Elements that all trips of a loop share are numbers."""
 LITERALS: Final = Pass("literals", lambda function, fired: tidy(function), has_literals)
 """What has become a literal stands in the regions that read it."""
 MASKS: Final = Pass("masks", without_masks, carries_masks)
@@ -133,9 +136,9 @@ def optimise(function: Function, evaluate_operation: Evaluator | None = None) ->
     return Pipeline(optimisation(evaluate_operation)).run(function)
 
 
-PREPARE: Final = (DCE, LOOPS, MASKS, LIMITS, DCE)
+PREPARE: Final = (DCE, LOOPS, ELEMENTS, MASKS, LIMITS, DCE)
 
 
 def optimisation(evaluate_operation: Evaluator | None = None) -> tuple[Pass, ...]:
     """The passes of `optimise`; dead code leaves first too, so that no time goes into it."""
-    return (DCE, EXPAND, PARTS, LOOPS, MASKS, simplification(evaluate_operation), LITERALS, DCE)
+    return (DCE, EXPAND, PARTS, LOOPS, ELEMENTS, MASKS, simplification(evaluate_operation), LITERALS, DCE)

@@ -248,6 +248,64 @@ class Places:
             low, high = low + min(ends), high + max(ends)
         return low, high
 
+    def bounds(self, value: Value) -> Interval:
+        """Between which numbers an integer is, in the trips that are: ``j`` is below n in ``for j in range(i + 1, n)``.
+
+        There it is ``i + 1`` and the number of a trip, which is at most ``n - i - 2``; so i is gone from the sum.
+        """
+        total = self.sum(value)
+        low, high = self.interval(total)
+        return max(low, self.interval(self.extreme(total, -1))[0]), min(high, self.interval(self.extreme(total, 1))[1])
+
+    def extreme(self, total: Sum, sign: int) -> Sum:
+        """A sum that is no smaller (``sign`` 1) or no larger (-1), with the last trips of loops counted late."""
+        for _ in range(DEEPEST):
+            for key, factor in total.factors.items():
+                last = self.late(key) if factor * sign > 0 else None
+                if last is not None:
+                    total = Sum(total.constant, {k: f for k, f in total.factors.items() if k != key}).plus(last, factor)
+                    break
+            else:
+                break
+        return total
+
+    def late(self, key: Key) -> Sum | None:
+        """The last number of the trips of which this is one, if that is known as they begin alone."""
+        operation, _, position = self.home.get(key.value, (None, 0, 0))
+        if (
+            operation is None
+            or key.trip
+            or operation.op.name != "for"
+            or position
+            or operation.attrs["trips"] is not None
+        ):
+            return None
+        trips = operation.operands[0]
+        for _ in range(DEEPEST):  # as there is a trip, the larger of its number and 0 is the number
+            found = self.origin(trips)
+            if found is None:
+                break
+            trips = found
+        return self.sum(trips).plus(Sum(-1))
+
+    def origin(self, trips: Value) -> Value | None:
+        """The value that is the same number, where that is 1 or more."""
+        if trips in self.home:
+            operation, _, position = self.home[trips]
+            if operation.op.name != "for" or position <= operation.attrs["carries"]:
+                return None
+            is_const = position <= operation.attrs["carries"] + operation.attrs["consts"]
+            return given(operation, position - 1) if is_const else None
+        producer = trips.producer
+        if producer is None or trips.type != COUNT or producer.op.name not in ("maximum", "floor_divide"):
+            return None
+        number, other = producer.operands
+        if isinstance(number, Literal) and producer.op.name == "maximum":
+            number, other = other, number
+        known = int(other.value) if isinstance(other, Literal) else None
+        same = known is not None and (known <= 0 if producer.op.name == "maximum" else known == 1)
+        return number if same else None
+
     # --- places -------------------------------------------------------------------------------------------------------
 
     def indexed(self, type: ArrayType, indices: Sequence[Value], axis: int) -> tuple[Place, bool] | None:
