@@ -300,6 +300,41 @@ def test_memory_of_tapes_goes_back() -> None:
     assert after[1] <= before[1]
 
 
+def test_short_tapes_share_memory() -> None:
+    """A thousand tapes of half a kilobyte are in a few blocks, which wait to be used again."""
+
+    def body(i: Any, s: Any) -> Any:
+        return while_(lambda k, c: k < 8, lambda k, c: (k + 1, sin(c) * s), np.int64(0), s * 0.5)[1]
+
+    run = compiled(derivative(trace(lambda x: for_(1000, body, x)[0], F64), "R"), "llvm").run
+    native.POOL.release()
+    run(np.float64(0.3))
+    assert 1 << 18 < native.POOL.waiting < 1 << 22
+
+
+@pytest.mark.parametrize("length", [3, 64, 65, 512, 513, 1500])
+def test_tapes_that_grow_beside_others(length: int) -> None:
+    """Those of each trip move from what they share to blocks of their own; the others stay as they are."""
+
+    def body(i: Any, s: Any) -> Any:
+        found = while_(lambda k, c: k < length + i, lambda k, c: (k + 1, sin(c) * 0.5 + s), np.int64(0), s)
+        return sin(found[1]) + s * 0.3
+
+    function = trace(lambda x: for_(7, body, x)[0], F64)
+    require_agreement(derivative(function, "R"), 0.4)
+
+
+def test_tapes_of_arrays_that_grow() -> None:
+    """The first ones are longer than what tapes share."""
+
+    def rule(x: Any) -> Any:
+        array = apply("broadcast", x, shape=(300,), dims=())
+        found = while_(lambda k, v: k < 21, lambda k, v: (k + 1, sin(v) + v * x), np.int64(0), array)[1]
+        return total(found)
+
+    require_agreement(derivative(trace(rule, F64), "R"), 0.4)
+
+
 LIFTED = """
 func @f(%x: f64[], %p: bool[]) -> (f64[]) {
   %t: tape<f64[]> = cond %p, %x
