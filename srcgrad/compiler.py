@@ -146,7 +146,7 @@ def host_runner(run: Callable[..., Any]) -> Runner:
             return [to_jax_array(result) for result in run(*map(to_numpy, arguments))]
         results: Sequence[Any] = run(*arguments)
         for result in results:
-            if type(result) is not list and not result.flags.c_contiguous:  # a list is the tape of a loop
+            if type(result) is np.ndarray and not result.flags.c_contiguous:
                 return [c_ordered(result) for result in results]
         return results
 
@@ -154,8 +154,8 @@ def host_runner(run: Callable[..., Any]) -> Runner:
 
 
 def c_ordered(result: Any) -> Any:
-    """The array, or a copy of it in C order; a NumPy scalar as it is."""
-    return result if type(result) is list or result.flags.c_contiguous else result.copy()
+    """The array, or a copy of it in C order; a NumPy scalar or a tape as it is."""
+    return result.copy() if type(result) is np.ndarray and not result.flags.c_contiguous else result
 
 
 def device_runner(run: Callable[..., Any], run_device: Callable[..., Any]) -> Runner:

@@ -49,14 +49,10 @@ class Classified:
         """Views that are whole pieces of memory of a value, from some byte on."""
         self.classify(given)
 
-    def kind(self, operation: Operation) -> str:
-        return "other" if operation in self.natives.left else fused_kind(operation)
-
     def classify(self, given: Collection[Value]) -> None:
-        by_numpy = self.natives.left
-        arrays_of_updates = wanted_updates(self.all, self.results, self.kind, given)
+        arrays_of_updates = wanted_updates(self.all, self.results, fused_kind, given)
         for operation in self.all:
-            kind = self.kind(operation)
+            kind = fused_kind(operation)
             if kind == "compute":
                 (value,) = operation.results
                 self.inlined.add(value)
@@ -65,7 +61,7 @@ class Classified:
                     self.kept.add(value)
             elif kind == "view":
                 self.note_view(operation)
-            elif operation.op.name in PIECED and operation not in by_numpy and operation not in arrays_of_updates:
+            elif operation.op.name in PIECED and operation not in arrays_of_updates:
                 self.note_pieces(operation)
         needed: set[Value] = {value for value in self.results if not isinstance(value, Literal)}
         arrays = {value for value in needed if self.is_handed_on(value)}

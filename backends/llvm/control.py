@@ -372,8 +372,7 @@ class _Loop:
         assert isinstance(entity, str)
         place = self.slot(entity, index, element_bytes(type))
         if isinstance(type, TapeType):
-            data = e.emit(f"load ptr, ptr {place}, align 8")
-            return Tape(data, w.load(w.offset(place, 8), _I64), type.element, False)
+            return w.tape_at(place, type.element)
         return place if in_memory(type) else w.load(place, type.dtype)
 
     def slot(self, data: str, index: Number, bytes: int) -> str:

@@ -19,7 +19,7 @@ import numpy as np
 from srcgrad.backends.llvm.emitter import DType
 from srcgrad.backends.llvm.memory import POOLED
 from srcgrad.ir.core import Value
-from srcgrad.ir.types import ArrayType, dtype_name
+from srcgrad.ir.types import INT64, ArrayType, TapeType, dtype_name
 
 TYPE: Final = 8
 DATA: Final = 16
@@ -61,6 +61,21 @@ class Native(Protocol):
     def outputs(self) -> Sequence[Value]: ...
 
 
+WORDS: Final = ArrayType(INT64, (2,))
+"""What a kernel takes and gives for a tape."""
+
+
+def laid(type: ArrayType) -> ArrayType:
+    """The type of the array that stands for a value where a kernel is called."""
+    return WORDS if isinstance(type, TapeType) else type
+
+
+def given_types(types: Sequence[ArrayType]) -> list[ArrayType]:
+    """Those of all that a kernel with such outputs gives: where it gives tapes, their memory is one more."""
+    found = [*map(laid, types)]
+    return [*found, WORDS] if any(isinstance(type, TapeType) for type in types) else found
+
+
 def dtype_symbols(dtype: DType) -> tuple[str, str]:
     """The names under which a dtype and its scalar type are known to LLVM."""
     name = dtype_name(dtype)
@@ -68,11 +83,11 @@ def dtype_symbols(dtype: DType) -> tuple[str, str]:
 
 
 def block_text(native: Native, status: bool = False) -> str:
-    """``@NAME_block``, which takes a block of pointers, of the inputs, then of the outputs, and gives the status.
+    """``@NAME_block``, which takes a block of pointers, of the inputs, then of what it gives, and gives the status.
 
     ``status``: whether the loops return one; or else it is ``FINE``.
     """
-    count = len(native.inputs) + len(native.outputs)
+    count = len(native.inputs) + len(given_types([value.type for value in native.outputs]))
     lines = [f"define i32 @{native.name}_block(ptr %block) {{"]
     for k in range(count):
         lines.append(f"  %p{k} = getelementptr ptr, ptr %block, i64 {k}")
@@ -99,12 +114,15 @@ def entry_text(
     """
     name = native.name
     shapes: dict[tuple[int, ...], str] = {}
-    inputs = [input_row(value.type, param, shapes, name) for value, param in zip(native.inputs, params, strict=True)]
+    taken = [laid(value.type) for value in native.inputs]
+    inputs = [input_row(type, param, shapes, name) for type, param in zip(taken, params, strict=True)]
     places = {output: position for position, output in enumerate(results)}
     layouts: dict[tuple[int, ...], str] = {}
-    outputs = [output_row(value.type, places[k], layouts, name) for k, value in enumerate(native.outputs)]
-    tuples = as_tuple or len(results) != 1
-    numbers = [arity, len(inputs), len(outputs), len(results), int(tuples), int(releases)]
+    given = given_types([value.type for value in native.outputs])
+    outputs = [output_row(type, places.get(k, k), layouts, name) for k, type in enumerate(given)]
+    count = len(results) + len(given) - len(native.outputs)
+    tuples = as_tuple or count != 1
+    numbers = [arity, len(inputs), len(outputs), count, int(tuples), int(releases)]
     pointers = [f"ptr @{name}_{part}" for part in ("block", "inputs", "outputs")]
     lines = [
         f"{symbol} = internal constant {row_text([f'i64 {k}' for k in words])}"

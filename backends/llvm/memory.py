@@ -14,6 +14,7 @@ For IR that needs memory of its own, by any thread, with or without the interpre
 
 - ``declare ptr @srcgrad_take(i64)``: at least that many bytes, aligned to 64, not cleared; null where there are none
 - ``declare void @srcgrad_give(ptr)``: give a block back (null passes); its header knows its size
+- ``declare void @srcgrad_give_all(ptr)``: the same for each block of a list, which begins with where the next one is
 - ``declare ptr @srcgrad_grown(ptr, i64)``: a block with room for so many bytes and what the old one held, which is the
   old one where that has the room; null where there is no memory, and then the old one is as it was; null grows too
 
@@ -66,17 +67,19 @@ class Pool:
 
     Attributes:
         symbols: the addresses of what IR may call, by name.
-        take, give, grown: the same for Python.
+        take, give, give_all, grown: the same for Python.
     """
 
     def __init__(self, library: Any, arrays: bool) -> None:
         self.library = library
         keep(self.library)
-        names = ["srcgrad_take", "srcgrad_give", "srcgrad_grown", *(["srcgrad_array"] if arrays else [])]
+        names = ["srcgrad_take", "srcgrad_give", "srcgrad_give_all", "srcgrad_grown"]
+        names += ["srcgrad_array"] if arrays else []
         self.symbols: dict[str, int] = {name: self.library.address(name) for name in names}
         pointer, size = ctypes.c_void_p, ctypes.c_size_t
         self.take = ctypes.CFUNCTYPE(pointer, size)(self.symbols["srcgrad_take"])
         self.give = ctypes.CFUNCTYPE(None, pointer)(self.symbols["srcgrad_give"])
+        self.give_all = ctypes.CFUNCTYPE(None, pointer)(self.symbols["srcgrad_give_all"])
         self.grown = ctypes.CFUNCTYPE(pointer, pointer, size)(self.symbols["srcgrad_grown"])
         self._drain = ctypes.CFUNCTYPE(None, ctypes.c_int64)(self.library.address("srcgrad_drain"))
         self._waiting = ctypes.c_int64.from_address(self.library.address("srcgrad_waiting"))

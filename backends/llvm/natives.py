@@ -87,11 +87,10 @@ def role_of(operation: Operation) -> str:
 
 
 class Natives:
-    """The native forms of the operations of one function; ``left`` are those that NumPy runs all the same."""
+    """The native forms of the operations of one function."""
 
-    def __init__(self, left: frozenset[Operation] = frozenset(), flats: Flats | None = None) -> None:
-        self.left = left
-        self.flats: Flats = {} if flats is None else flats
+    def __init__(self) -> None:
+        self.flats: Flats = {}
         self.steps: dict[Operation, tuple[str, Step]] = {}
         self.names: dict[Any, tuple[str, Step] | None] = {}
         self.known: dict[Operation, bool] = {}
@@ -107,7 +106,7 @@ class Natives:
     def is_native(self, operation: Operation) -> bool:
         known = self.known.get(operation)
         if known is None:
-            known = self.known[operation] = operation not in self.left and self.find(operation)
+            known = self.known[operation] = self.find(operation)
         return known
 
     def find(self, operation: Operation) -> bool:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 
 from srcgrad.backends.llvm.planning import in_memory, overwritten
 from srcgrad.ir.core import Literal, Operation, Value
-from srcgrad.ir.types import TapeType
 
 
 def is_noticed(operation: Operation) -> bool:
@@ -102,21 +101,3 @@ def reads_first(operations: Sequence[Operation]) -> Sequence[Operation]:
             if not waiting[other]:
                 heapq.heappush(ready, other)
     return found
-
-
-def crossing_tapes(
-    runs: Sequence[Sequence[Operation]], params: Sequence[Value], results: Sequence[Value]
-) -> set[Value]:
-    """Tapes that a section makes or reads and that are not of that section alone."""
-    home = dict.fromkeys(params, -1)
-    for number, run in enumerate(runs):
-        for operation in run:
-            home.update(dict.fromkeys(operation.results, number if number % 2 else -1))
-    reads = [(number if number % 2 else -1, op.operands) for number, run in enumerate(runs) for op in run]
-    reads.append((-1, tuple(results)))
-    return {
-        value
-        for number, values in reads
-        for value in values
-        if isinstance(value.type, TapeType) and not isinstance(value, Literal) and home[value] != number
-    }

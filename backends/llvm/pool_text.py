@@ -285,6 +285,21 @@ done:
   ret void
 }
 
+define void @srcgrad_give_all(ptr %first) {
+entry:
+  br label %head
+head:
+  %block = phi ptr [ %first, %entry ], [ %next, %body ]
+  %end = icmp eq ptr %block, null
+  br i1 %end, label %exit, label %body
+body:
+  %next = load ptr, ptr %block, align 8
+  call void @srcgrad_give(ptr %block)
+  br label %head
+exit:
+  ret void
+}
+
 define void @srcgrad_give(ptr %data) {
 entry:
   %nothing = icmp eq ptr %data, null

@@ -70,6 +70,8 @@ class SectionWriter:
         self.bounds = self.cut()
         self.arena = max(self.plan.layout(), ALIGNMENT)
         self.has_tapes = any(writes_tapes(operation) for operation in operations)
+        self.gives_tapes = any(isinstance(value.type, TapeType) for value in outputs)
+        """Whether the memory of its tapes is the caller's from then on."""
         self.inlined = 0
         self.begin()
 
@@ -181,10 +183,13 @@ class SectionWriter:
     def main_text(self) -> str:
         arguments = [f"ptr noalias readonly %in{k}" for k in range(len(self.inputs))]
         arguments += [f"ptr noalias %out{k}" for k in range(len(self.outputs))]
+        arguments += ["ptr noalias %kept"] if self.gives_tapes else []
         head = f"define internal i32 @{self.name}_loops({', '.join(arguments)}) {self.attributes} {{"
         lines = [head, "entry:", "  %status = alloca i32, align 4", "  store i32 0, ptr %status, align 4"]
         if self.has_tapes:
             lines += [f"  %tapes = alloca {LIST}, align 8", f"  store {EMPTY}, ptr %tapes, align 8"]
+        if self.gives_tapes:
+            lines.append("  store ptr null, ptr %kept, align 8")
         lines += self.prologue
         big = self.arena > ON_STACK
         if big:
@@ -202,11 +207,16 @@ class SectionWriter:
         for fail in sorted(self.fails):
             lines += [f"{fail}:", f"  store i32 {STATUS[fail]}, ptr %status, align 4", "  br label %leave"]
         lines.append("leave:")
-        scopes = [*self.scopes, *(["%tapes"] if self.has_tapes else [])]
+        scopes = [*self.scopes, *(["%tapes"] if self.has_tapes and not self.gives_tapes else [])]
         lines += [f"  call void @srcgrad_tapes_free(ptr {scope})" for scope in scopes]
         if big:
             lines.append("  call void @srcgrad_give(ptr %arena)")
-        lines += ["  %left = load i32, ptr %status, align 4", "  ret i32 %left"]
+        lines.append("  %left = load i32, ptr %status, align 4")
+        if self.has_tapes and self.gives_tapes:
+            lines += ["  %is.fine = icmp eq i32 %left, 0", "  br i1 %is.fine, label %given, label %nothing", "nothing:"]
+            lines += ["  call void @srcgrad_tapes_free(ptr %tapes)", "  br label %given", "given:"]
+            lines += ["  %blocks = load ptr, ptr %tapes, align 8", "  store ptr %blocks, ptr %kept, align 8"]
+        lines.append("  ret i32 %left")
         if big:
             lines += ["no_memory:", f"  call void @srcgrad_no_memory(ptr @srcgrad_arena_lacks, i64 {self.arena})"]
             lines.append(f"  ret i32 {RAISED}")
@@ -246,7 +256,7 @@ class SectionWriter:
     # --- values ------------------------------------------------------------------------------------
     def entity(self, scope: Scope, value: Value) -> Entity:
         if isinstance(value, Literal):
-            return f"%in{self.inputs[value]}" if value in self.inputs else value
+            return self.given(value) if value in self.inputs else value
         found = scope.env.get(value)
         if found is None:
             found = scope.env[value] = self.derived(scope, value)
@@ -257,9 +267,20 @@ class SectionWriter:
         if value in self.spills and scope is self.scope:
             return self.reloaded(value)
         if value in self.inputs and scope is self.scope:
-            pointer = f"%in{self.inputs[value]}"
-            return pointer if in_memory(value.type) else self.load(pointer, value.type.dtype)
+            return self.given(value)
         return self.place(scope, value)
+
+    def given(self, value: Value) -> Entity:
+        """An input."""
+        pointer = f"%in{self.inputs[value]}"
+        if isinstance(value.type, TapeType):
+            return self.tape_at(pointer, value.type.element)
+        return pointer if in_memory(value.type) else self.load(pointer, value.type.dtype)
+
+    def tape_at(self, place: str, element: ArrayType) -> Tape:
+        """The tape whose words are at a place."""
+        data = self.e.emit(f"load ptr, ptr {place}, align 8")
+        return Tape(data, self.load(self.offset(place, 8), I64), element, False)
 
     def place(self, scope: Scope, value: Value) -> str:
         """The pointer to a value that lies at a known place."""
@@ -294,8 +315,7 @@ class SectionWriter:
     def reloaded(self, value: Value) -> Entity:
         place = self.offset(ARENA, self.spills[value].offset)
         if isinstance(value.type, TapeType):
-            data = self.e.emit(f"load ptr, ptr {place}, align 8")
-            return Tape(data, self.load(self.offset(place, 8), I64), value.type.element, False)
+            return self.tape_at(place, value.type.element)
         if in_memory(value.type):
             return self.e.emit(f"load ptr, ptr {place}, align 8")
         return self.load(place, value.type.dtype)

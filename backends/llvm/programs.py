@@ -23,10 +23,11 @@ import llvmlite.binding as llvm  # type: ignore[import-untyped]
 import numpy as np
 
 from srcgrad.backends.base import Executable
-from srcgrad.backends.llvm import native, objects, workers
+from srcgrad.backends.llvm import native, objects, tapes, workers
 from srcgrad.backends.llvm.target import TARGET
 from srcgrad.ir.core import Function
 from srcgrad.ir.identity import described
+from srcgrad.ir.types import ArrayType, TapeType
 
 KEPT = True
 """Whether programs are kept: a test that has the same function written in several ways says no."""
@@ -141,7 +142,7 @@ def found(key: str, function: Function, sites: Any, shown: Callable[[], str]) ->
     library = native.Library(*[code for code in codes if code is not None])
     types = [param.type for param in function.params]
     outputs = dict(zip(entry.results, [value.type for value in function.results], strict=True))
-    kernel = native.kernel(
+    kernel = tapes.kernel(
         library, entry.name, types, entry.inputs, [outputs[k] for k in range(len(outputs))], entry.results, True,
         InNumPy(function, sites) if entry.fails else None,
     )  # fmt: skip
@@ -174,4 +175,9 @@ class InNumPy:
             self.executable = NUMPY.compile(self.function, self.sites)
         params = self.function.params
         given = zip(arguments, params, strict=True)
-        return self.executable.run(*[np.asarray(argument, param.type.dtype)[()] for argument, param in given])
+        return self.executable.run(*[as_given(argument, param.type) for argument, param in given])
+
+
+def as_given(argument: Any, type: ArrayType) -> Any:
+    """An argument of a kernel as NumPy's program takes it."""
+    return argument if isinstance(type, TapeType) else np.asarray(argument, type.dtype)[()]

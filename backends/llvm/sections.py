@@ -13,11 +13,10 @@ from dataclasses import dataclass
 from srcgrad.backends.llvm.expansions import written_out
 from srcgrad.backends.llvm.kinds import is_large
 from srcgrad.backends.llvm.loops import signature
-from srcgrad.backends.llvm.natives import ALIAS, Natives, fused_kind
-from srcgrad.backends.llvm.ordering import arranged, crossing_tapes, reads_first
+from srcgrad.backends.llvm.natives import ALIAS, fused_kind
+from srcgrad.backends.llvm.ordering import arranged, reads_first
 from srcgrad.backends.llvm.partition import FUSED, Partition, partitioned, replaced
 from srcgrad.ir.core import Function, Literal, Operation, Region, Value
-from srcgrad.ir.errors import InternalError
 
 
 class Section:
@@ -70,25 +69,13 @@ class Sectioned:
 def sectioned(function: Function) -> Sectioned:
     """The function with all that has a native form in sections, each one operation ``fused``."""
     function = written_out(function)
-    natives = Natives()
-    while True:
-        found = partitioned(function, natives)
-        writer = _Sectioning(found)
-        operations, crossing = writer.block(function.params, found.function.operations, found.function.results)
-        if not crossing:
-            if len(operations) == 1 and operations[0].op is FUSED:
-                operations = [writer.whole(operations[0], found.function.params, found.function.results)]
-            made = Function(function.name, function.params, operations, found.function.results)
-            return Sectioned(made, found, writer.sections)
-        # Tapes are native or Python's: what makes or reads one that is both becomes Python's.
-        more = {
-            found.originals.get(operation, operation)
-            for operation in found.function.walk()
-            if any(value in crossing for value in (*operation.operands, *operation.results))
-        }
-        if more <= natives.left:
-            raise InternalError(f"{function.name}: a tape is of two kinds")
-        natives = Natives(natives.left | more, natives.flats)
+    found = partitioned(function)
+    writer = _Sectioning(found)
+    operations = writer.block(found.function.operations, found.function.results)
+    if len(operations) == 1 and operations[0].op is FUSED:
+        operations = [writer.whole(operations[0], found.function.params, found.function.results)]
+    made = Function(function.name, function.params, operations, found.function.results)
+    return Sectioned(made, found, writer.sections)
 
 
 def read_within(operation: Operation) -> list[Value]:
@@ -105,12 +92,9 @@ class _Sectioning:
         self.partition = partition
         self.sections: list[Section] = []
 
-    def block(
-        self, params: Sequence[Value], operations: Sequence[Operation], results: Sequence[Value]
-    ) -> tuple[list[Operation], set[Value]]:
-        """The operations with sections, and the tapes that stand in the way."""
+    def block(self, operations: Sequence[Operation], results: Sequence[Value]) -> list[Operation]:
+        """The operations with sections."""
         runs = arranged(operations, self.is_native)
-        crossing = crossing_tapes(runs, params, results)
         found: list[Operation] = []
         read: set[Value] = set(results)
         for number in reversed(range(len(runs))):
@@ -118,11 +102,9 @@ class _Sectioning:
                 found.append(self.section(reads_first(runs[number]), read))
             for operation in reversed(runs[number]):
                 if number % 2 == 0:
-                    inner, more = self.with_sections(operation)
-                    found.append(inner)
-                    crossing |= more
+                    found.append(self.with_sections(operation))
                 read.update(operation.operands)
-        return found[::-1], crossing
+        return found[::-1]
 
     def is_native(self, operation: Operation) -> bool:
         if operation.op is FUSED or operation.op is ALIAS:
@@ -131,18 +113,17 @@ class _Sectioning:
             return False
         return self.partition.natives.is_native(self.partition.originals.get(operation, operation))
 
-    def with_sections(self, operation: Operation) -> tuple[Operation, set[Value]]:
+    def with_sections(self, operation: Operation) -> Operation:
         """An operation that NumPy runs, with sections in its regions."""
         if not operation.regions or getattr(operation.op, "transparent", False):
-            return operation, set()
-        regions, crossing = [], set()
-        for region in operation.regions:
-            operations, more = self.block(region.params, region.operations, region.results)
-            regions.append(Region(region.params, operations, region.results))
-            crossing |= more
+            return operation
+        regions = [
+            Region(region.params, self.block(region.operations, region.results), region.results)
+            for region in operation.regions
+        ]
         found = replaced(operation, regions)
         self.partition.originals[found] = self.partition.originals.get(operation, operation)
-        return found, crossing
+        return found
 
     def whole(self, operation: Operation, params: Sequence[Value], results: Sequence[Value]) -> Operation:
         """The only operation of a function, as one that gives all results in their order."""

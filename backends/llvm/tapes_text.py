@@ -26,6 +26,7 @@ EMPTY: Final = f"{LIST} zeroinitializer"
 # A block begins with where the list goes on, and where the pointer to it is.
 TAPES: Final = Template("""\
 declare ptr @srcgrad_grown(ptr, i64)
+declare void @srcgrad_give_all(ptr)
 define internal void @srcgrad_tape_hang(ptr %block, ptr %place) noinline {
   store ptr %block, ptr %place, align 8
   %mine = getelementptr i8, ptr %block, i64 8
@@ -141,18 +142,8 @@ none:
   ret ptr null
 }
 define internal void @srcgrad_tapes_free(ptr %list) noinline {
-entry:
   %first = load ptr, ptr %list, align 8
   store $empty, ptr %list, align 8
-  br label %head
-head:
-  %block = phi ptr [ %first, %entry ], [ %next, %body ]
-  %end = icmp eq ptr %block, null
-  br i1 %end, label %exit, label %body
-body:
-  %next = load ptr, ptr %block, align 8
-  call void @srcgrad_give(ptr %block)
-  br label %head
-exit:
+  call void @srcgrad_give_all(ptr %first)
   ret void
 }""").substitute(own=OWN, first=_FIRST, largest=_LARGEST, growing=GROWING, empty=EMPTY)

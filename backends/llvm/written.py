@@ -12,9 +12,9 @@ from typing import Any, Final
 import numpy as np
 
 from srcgrad.backends.base import Executable
-from srcgrad.backends.llvm import native, objects, programs, workers
+from srcgrad.backends.llvm import native, objects, programs, tapes, workers
 from srcgrad.backends.llvm.compilation import Compilation
-from srcgrad.backends.llvm.entry import DECLARATIONS, block_text, dtype_symbols, entry_text
+from srcgrad.backends.llvm.entry import DECLARATIONS, WORDS, block_text, dtype_symbols, entry_text
 from srcgrad.backends.llvm.loops import Group
 from srcgrad.backends.llvm.modules import Program
 from srcgrad.backends.llvm.nests import Nest
@@ -177,7 +177,7 @@ class _Kernel:
     def load(self, library: native.Library, otherwise: Callable[..., Any] | None) -> Callable[..., Any]:
         outputs = [value.type for value in self.item.outputs]
         fallback = otherwise if self.fails else None
-        return native.kernel(
+        return tapes.kernel(
             library, self.item.name, self.types, self.params, outputs, self.results, self.as_tuple, fallback
         )
 
@@ -188,14 +188,14 @@ class _Otherwise:
     def __init__(self, section: Section, sites: Any) -> None:
         self.section, self.sites = section, sites
         inputs = enumerate(section.inputs)
-        self.inputs = [(k, value.type.dtype) for k, value in inputs if not isinstance(value, Literal)]
+        self.inputs = [(k, value.type) for k, value in inputs if not isinstance(value, Literal)]
         self.executable: Executable | None = None
         """Kept, for with it goes the text that errors quote."""
 
     def __call__(self, *arguments: Any) -> Any:
         if self.executable is None:
             self.executable = NUMPY.compile(self.section.program(), self.sites)
-        found = self.executable.run(*[np.asarray(arguments[k], dtype)[()] for k, dtype in self.inputs])
+        found = self.executable.run(*[programs.as_given(arguments[k], type) for k, type in self.inputs])
         return found[0] if len(found) == 1 else found
 
 
@@ -204,6 +204,7 @@ def module_text(kernels: Sequence[_Kernel], program: Program) -> str:
     entries = [kernel.entry() for kernel in kernels]
     dtypes = {value.type.dtype for kernel in kernels for value in (*kernel.item.inputs, *kernel.item.outputs)}
     dtypes |= {type.dtype for kernel in kernels for type in kernel.types}
+    dtypes.add(WORDS.dtype)
     names = sorted({name for dtype in dtypes for name in dtype_symbols(dtype)})
     parts = [DECLARATIONS, *[f"{name} = external global i8" for name in names], program.text()]
     parts += [kernel.text for kernel in kernels]

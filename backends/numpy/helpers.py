@@ -133,7 +133,7 @@ def filled_tape(element: Any) -> Any:
     """A tape with the same element at every index: it fits every length, and is as short as any."""
 
     class Filled:
-        flags = np.empty(0).flags  # a program may return it where it returns arrays
+        fills = True
 
         def __len__(self) -> int:
             return 0
@@ -146,7 +146,7 @@ def filled_tape(element: Any) -> Any:
 
 def tape_length(*tapes: Any) -> Any:
     """The length of tapes of one length; -1 if each of them is a `filled_tape`."""
-    return np.int64(max([len(tape) for tape in tapes if isinstance(tape, list)], default=-1))
+    return np.int64(max([len(tape) for tape in tapes if not hasattr(tape, "fills")], default=-1))
 
 
 def copied_tape(tape: Any) -> Any:
