@@ -43,6 +43,7 @@ from srcgrad.tracing.jax_arrays import (
     to_numpy,
     without_jax_arrays,
 )
+from srcgrad.tracing.kept import require_readable
 from srcgrad.tracing.pytree import TreeDef
 from srcgrad.tracing.room import with_more_room
 from srcgrad.tracing.trace import CURRENT, WATCH, NeedsConcrete, RaisingSite, Refused, Unread
@@ -168,6 +169,7 @@ class Building(ABC):
             PROGRAMS.put(key, verdict)
             return verdict
         leaves = [*job.leaves, *hidden]
+        require_readable(hidden, backend_name(self.backend))
         specs = [leaf_spec(leaf) for leaf in leaves]
         rebuilt = self.rebuilding(captures, aliases, hidden, len(job.leaves))
         numbers = [None] * sum(spec is not None for spec in specs)

@@ -27,6 +27,8 @@ from srcgrad.tracing.tracer import Tracer, as_tracer
 Runner = Callable[[Sequence[Any]], Sequence[Any]]
 """Runs a Function on the list of its arguments."""
 
+ARRAYS = (np.ndarray, np.generic)
+"""What programs give; the others are tapes, as they lie in memory."""
 BACKEND: ContextVar[str | None] = ContextVar("srcgrad_backend", default=None)
 DEFAULT: list[str] = [intern(environ.get("SRCGRAD_BACKEND") or "llvm")]
 """The backend where nothing else is said; the environment is read once, at import."""
@@ -143,7 +145,8 @@ def host_runner(run: Callable[..., Any]) -> Runner:
 
     def runner(arguments: Sequence[Any]) -> Sequence[Any]:
         if JAX_TYPES and not JAX_TYPES.isdisjoint(map(type, arguments)):
-            return [to_jax_array(result) for result in run(*map(to_numpy, arguments))]
+            found = run(*map(to_numpy, arguments))
+            return [to_jax_array(result) if isinstance(result, ARRAYS) else result for result in found]
         results: Sequence[Any] = run(*arguments)
         for result in results:
             if type(result) is np.ndarray and not result.flags.c_contiguous:

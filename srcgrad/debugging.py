@@ -44,7 +44,7 @@ class Options(NamedTuple):
 
     def bad(self, array: Any) -> bool:
         """Whether an array, a number or a tape holds what stops a program."""
-        if type(array) is list:
+        if is_tape(array):
             return any(map(self.bad, array))
         if array.dtype.kind not in "fc":
             return False
@@ -172,7 +172,7 @@ class Flow:
             return GIVEN
         found = self.of_value.get(value)
         if found is None:
-            for part in [array, *(array if type(array) is list else ())]:
+            for part in [array, *(array if is_tape(array) else ())]:
                 if id(part) in self.of_array:
                     return self.of_array[id(part)][1]
         return found or (self.found[0] if self.found else GIVEN)
@@ -332,10 +332,15 @@ def kinds(results: Sequence[Any]) -> str:
     return " and ".join(found)
 
 
+def is_tape(result: Any) -> bool:
+    """Whether this is no array or number, but what a loop has kept."""
+    return isinstance(result, Sequence)
+
+
 def leaves(results: Iterable[Any]) -> Iterator[Any]:
     """The arrays, and those of tapes."""
     for result in results:
-        if type(result) is list:
+        if is_tape(result):
             yield from leaves(result)
         else:
             yield result
@@ -343,7 +348,7 @@ def leaves(results: Iterable[Any]) -> Iterator[Any]:
 
 def short(array: Any) -> str:
     """An array on one line, with its type; of large ones the ends."""
-    if type(array) is list:
+    if is_tape(array):
         return f"a tape of {len(array)} trips"
     array = np.asarray(array)
     type_ = ArrayType(array.dtype, array.shape)
@@ -363,7 +368,7 @@ def result_lines(results: Sequence[Any]) -> list[str]:
     lines = []
     for result in results:
         line = f"  result: {short(result)}"
-        if type(result) is not list and result.dtype.kind in "fc" and np.ndim(result):
+        if not is_tape(result) and result.dtype.kind in "fc" and np.ndim(result):
             places = np.argwhere(~np.isfinite(result))
             if len(places):
                 line += f", first non-finite at {places[0].tolist()} ({len(places)} of {result.size})"

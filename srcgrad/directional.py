@@ -28,9 +28,10 @@ from srcgrad.ir.transforms.interpret import run_linear
 from srcgrad.ir.transforms.linear import Masked
 from srcgrad.ir.transforms.linearize import Linearized, jvp, linearize
 from srcgrad.ir.transforms.transpose import transpose
-from srcgrad.ir.types import ArrayType
+from srcgrad.ir.types import ArrayType, TapeType
 from srcgrad.tracing.function import StaticLeaf, Traced, as_array, leaf_spec
 from srcgrad.tracing.jax_arrays import is_jax_array, to_jax_array, to_numpy
+from srcgrad.tracing.kept import KeptTape, kept_tape
 from srcgrad.tracing.pytree import TreeDef, flatten, flatten_up_to
 from srcgrad.tracing.subclasses import plain_number
 from srcgrad.tracing.trace import CURRENT
@@ -230,12 +231,20 @@ class Later(NamedTuple):
     stage: Function
 
     def __call__(self, values: Sequence[Any]) -> Sequence[Any]:
-        arguments = [*self.residuals, *map(as_array, values)]
-        if CURRENT.get() is not None:
-            if any(isinstance(argument, Tracer) for argument in arguments):  # it may come from outside the trace
-                return inlined(self.stage)(arguments)
-            return self.run(arguments)
-        return [own(result) for result in self.run(arguments)]
+        given = [*self.residuals, *values]
+        if CURRENT.get() is not None and any(isinstance(item, Tracer) for item in given):
+            return inlined(self.stage)(given)  # it may come from outside the trace
+        results = self.run([*map(as_array, given)])
+        return results if CURRENT.get() is not None else [*map(own, results)]
+
+
+def kept(residuals: Sequence[Any], stage: Function) -> list[Any]:
+    """The residuals; tapes with their types, so that a trace can be given them."""
+    types = [param.type for param in stage.params[: len(residuals)]]
+    return [
+        kept_tape(type, residual) if isinstance(type, TapeType) and not isinstance(residual, Tracer) else residual
+        for type, residual in zip(types, residuals, strict=True)
+    ]
 
 
 class LinearMap:
@@ -255,7 +264,8 @@ class LinearMap:
 
     @functools.cached_property
     def __srcgrad_wrapped__(self) -> tuple[Any, ...]:
-        return (None, *map(as_array, self._later.residuals))
+        residuals = self._later.residuals
+        return (None, *[item if isinstance(item, KeptTape) else as_array(item) for item in residuals])
 
     def __srcgrad_rewrap__(self, function: None, *residuals: Any) -> Self:
         other = copy.copy(self)
@@ -372,7 +382,7 @@ class Vjp(Directional):
             return tuple(tree.unflatten([next(leaves) for _ in range(tree.num_leaves)]) for tree in trees)
 
         def finish(results: Sequence[Any], stages: Sequence[Runner]) -> Any:
-            later = Later(list(results[parts.results :]), stages[0], stage)
+            later = Later(kept(results[parts.results :], stage), stages[0], stage)
             found = (rebuild(out_tree, outputs, results), VjpFunction(later, out_tree, types, restore))
             return found if aux_tree is None else (*found, rebuild(aux_tree, aux, results))
 
@@ -403,7 +413,7 @@ class Linearize(Directional):
             )
 
         def finish(results: Sequence[Any], stages: Sequence[Runner]) -> Any:
-            later = Later(list(results[parts.results :]), stages[0], stage)
+            later = Later(kept(results[parts.results :], stage), stages[0], stage)
             linear = LinearFunction(later, trees, types, restore)
             found = (rebuild(out_tree, outputs, results), linear)
             return found if aux_tree is None else (*found, rebuild(aux_tree, aux, results))

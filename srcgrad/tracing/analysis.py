@@ -282,7 +282,7 @@ class Analysis:
         kind = hidden_kind(value)
         hidden: int | None = None
         node: int | None = None
-        if kind is not None and (kind in ("array", "jax array", "generator") or not self.floats_static):
+        if kind is not None and (kind in ("array", "jax array", "generator", "tape") or not self.floats_static):
             hidden = len(self.hidden)
             self.hidden.append(Hidden(path, kind))
             self._guard_hidden(hidden, value, expression)

@@ -27,6 +27,7 @@ from srcgrad.tracing.guards import Guide
 from srcgrad.tracing.hosts import NUMBER, HostObject, is_host_object, numbered
 from srcgrad.tracing.jax_arrays import JAX_TYPES, is_jax_array
 from srcgrad.tracing.journals import JOURNALS, Journal
+from srcgrad.tracing.kept import KEPT
 from srcgrad.tracing.layout import Strides, strides_of
 from srcgrad.tracing.pytree import TreeDef, flatten
 from srcgrad.tracing.room import room
@@ -85,6 +86,8 @@ def leaf_spec(leaf: Any) -> LeafSpec | None:
                 hint="use booleans, integers, floats or complex; draw random numbers outside",
             )
         return LeafSpec(ArrayType(np.dtype(leaf.dtype), leaf.shape), not leaf.shape, False)
+    if kind in KEPT:
+        return LeafSpec(leaf.type, False, False)
     if kind is HostObject or is_host_object(leaf) or isinstance(leaf, Journal):
         return LeafSpec(NUMBER, True, False, None, leaf.__class__)
     if isinstance(leaf, Deferring):
@@ -101,6 +104,8 @@ def as_array(leaf: Any) -> Any:
         return np.float64(leaf)
     if kind is complex:
         return np.complex128(leaf)
+    if kind in KEPT:
+        return leaf.value
     if isinstance(leaf, Journal):
         return JOURNALS.number(leaf)
     return np.asarray(leaf)[()] if kind is np.memmap else numbered(leaf)

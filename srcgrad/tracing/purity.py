@@ -22,6 +22,7 @@ import numpy as np
 from srcgrad.tracing.alike import parts_of
 from srcgrad.tracing.hosts import is_host_function, is_host_object
 from srcgrad.tracing.jax_arrays import is_jax_value
+from srcgrad.tracing.kept import KEPT
 from srcgrad.tracing.unasked import attribute
 
 __all__ = [
@@ -97,7 +98,7 @@ def is_trusted_module(module: types.ModuleType, is_pure: IsPure) -> bool:
 
 def hidden_kind(value: object) -> str | None:
     """The kind of hidden input that `value` can be ("array", "jax array", "float", "complex", "numpy scalar",
-    "generator"), or None.
+    "generator", "tape"), or None.
 
     Hidden inputs are read at each call. Exact types only: a subclass may do anything in its operators.
     """
@@ -110,6 +111,8 @@ def hidden_kind(value: object) -> str | None:
         return "array"
     if is_host_object(value):
         return "generator"
+    if kind in KEPT:
+        return "tape"
     if is_jax_value(value) and getattr(value, "dtype").kind in "biufc":  # noqa: B009
         return "jax array"
     return None

@@ -19,8 +19,8 @@ __all__ = ["Edge", "Hidden", "Node", "Plan", "rebuild", "wrapped_functions"]
 class Hidden(NamedTuple):
     """A value that is read at each call: `path` says where ("global W", "closure alpha of helper"), `kind` what it is.
 
-    `kind` is "array", "float", "complex", "numpy scalar", "generator", "floats" (those of a container, as an array) or
-    "journal": it is only written.
+    `kind` is "array", "float", "complex", "numpy scalar", "generator", "tape" (of a pullback), "floats" (those of a
+    container, as an array) or "journal": it is only written.
     """
 
     path: str

@@ -22,8 +22,9 @@ from srcgrad.errors import ConcretizationError, LeakedTracerError
 from srcgrad.ir.core import NO_ATTRS, Attrs, Builder, Literal, Operation, Region, Value, literal
 from srcgrad.ir.opdef import REGISTRY, Op
 from srcgrad.ir.source import Span, internal_frame, user_span
-from srcgrad.ir.types import ArrayType
+from srcgrad.ir.types import ArrayType, TapeType
 from srcgrad.tracing.guards import Guide
+from srcgrad.tracing.kept import KeptTape, require_readable
 from srcgrad.tracing.layout import Strides
 
 STORES: Final = "="
@@ -345,7 +346,7 @@ class Trace:
     def param(self, type: ArrayType, name: str | None, number: Any = None) -> Value:
         value = self.builder.param(type, name)
         if self.concrete and number is not None:
-            self.builder.known[value] = np.asarray(number, type.dtype)[()]
+            self.builder.known[value] = number if isinstance(type, TapeType) else np.asarray(number, type.dtype)[()]
         return value
 
     def lift(self, outer: Value) -> Value:
@@ -453,6 +454,25 @@ class Trace:
         number = np.array(array, order="C", copy=True)
         self.captured.append((value, number))
         self.builder.known[value] = number
+        return value
+
+    def tape(self, kept: KeptTape) -> Value:
+        """What a pullback holds that no function reads as its hidden input: in a concrete trace a parameter.
+
+        Raises:
+            NeedsConcrete: the trace is not concrete. ArgumentError: it is a tape of XLA's.
+        """
+        if not self.concrete:
+            raise NeedsConcrete(
+                "this pullback keeps as much as its loops had trips, and is not reached by names alone",
+                hint="call vjp inside the transformed function, or give the pullback a variable of its own",
+            )
+        require_readable([kept], "numpy")
+        if self.parent is not None:
+            return self.lift(self.parent.tape(kept))
+        value = Value(kept.type)
+        self.captured.append((value, kept.value))
+        self.builder.known[value] = kept.value
         return value
 
     def number(self, value: Value) -> Any:

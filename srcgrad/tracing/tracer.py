@@ -30,6 +30,7 @@ from srcgrad.tracing.asked import Asked
 from srcgrad.tracing.doubts import require_number
 from srcgrad.tracing.flags import BYTES_HINT, Flags, setflags
 from srcgrad.tracing.jax_arrays import is_jax_array
+from srcgrad.tracing.kept import KeptTape
 from srcgrad.tracing.layout import (
     elementwise_strides,
     order_name,
@@ -567,6 +568,8 @@ def as_tracer(x: Any, dtype: Any = None) -> Tracer:
     """
     if isinstance(x, Tracer):
         return x if dtype is None or x.dtype == dtype else x.astype(dtype)
+    if isinstance(x, KeptTape):
+        return from_value(current_trace().tape(x))
     if isinstance(x, SEQUENCES) and contains_tracer(x):
         from srcgrad.tracing.rows import columns_of, table_of  # which needs this module
 
