@@ -247,6 +247,13 @@ def kept(residuals: Sequence[Any], stage: Function) -> list[Any]:
     ]
 
 
+def as_hidden(residual: Any) -> Any:
+    """A residual as a hidden input: of a number that is no float, as a count of trips is, an array."""
+    if isinstance(residual, KeptTape):
+        return residual
+    return np.asarray(residual) if isinstance(residual, (np.integer, np.bool_)) else as_array(residual)
+
+
 class LinearMap:
     """A linear map that a call of vjp or linearize returns: what it holds, and what other transforms see of it.
 
@@ -264,8 +271,7 @@ class LinearMap:
 
     @functools.cached_property
     def __srcgrad_wrapped__(self) -> tuple[Any, ...]:
-        residuals = self._later.residuals
-        return (None, *[item if isinstance(item, KeptTape) else as_array(item) for item in residuals])
+        return (None, *map(as_hidden, self._later.residuals))
 
     def __srcgrad_rewrap__(self, function: None, *residuals: Any) -> Self:
         other = copy.copy(self)

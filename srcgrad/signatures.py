@@ -16,6 +16,7 @@ from srcgrad.tracing.bytecode import Instruction, instructions
 from srcgrad.tracing.hosts import is_host_object
 from srcgrad.tracing.jax_arrays import JAX_TYPES, is_jax_array
 from srcgrad.tracing.journals import Journal
+from srcgrad.tracing.kept import KEPT
 from srcgrad.tracing.layout import strides_of
 from srcgrad.tracing.purity import is_trusted_module, module_reason, static_key
 from srcgrad.tracing.pytree import TreeDef
@@ -61,6 +62,8 @@ def leaf_key(leaf: Any) -> Any:
         return (kind, leaf.dtype, leaf.shape, strides_of(leaf))
     if kind in JAX_TYPES or is_jax_array(leaf):
         return (kind, leaf.dtype, leaf.shape, leaf.sharding)
+    if kind in KEPT:
+        return (kind, leaf.type)
     if is_host_object(leaf) or isinstance(leaf, Journal):
         return kind
     if isinstance(leaf, (type, np.ufunc, types.BuiltinFunctionType)) or (callable(leaf) and is_pure(leaf)):

@@ -1,4 +1,4 @@
-"""Tapes that a kernel is given or gives: machine code keeps what a loop leaves for its derivative, which other code reads.
+"""Tapes that a kernel is given or gives: what a loop leaves in memory for its derivative, which another program is.
 
 A tape is two words to machine code: where its elements begin, and how many there are, or -1 where one element is at
 every index; an element that is a tape is such words itself. So a kernel takes and gives an array of two whole numbers
@@ -17,6 +17,7 @@ from srcgrad.backends.llvm import native
 from srcgrad.backends.llvm.entry import given_types, laid
 from srcgrad.backends.numpy.helpers import filled_tape
 from srcgrad.ir.types import ArrayType, TapeType
+
 
 class Keeper:
     """The memory of the tapes that one call gives: its blocks, and what may lie elsewhere."""

@@ -161,7 +161,7 @@ def write_for(
         if array:
             empty = f"np.empty({result.type.static_shape}, {dtype_text(result.type.dtype)})"
         else:
-            empty = "[]" if appended else f"[None] * {count}"
+            empty = "[]" if appended else f"[None] * int({count})"
         lines.append(f"{indent}{name} = {empty}")
     row = [handed(block, lines, body.params[1 + len(atoms) + k], column) for k, column in enumerate(columns)]
     inner = block.inner(body, ownership.buffers[0])

@@ -42,6 +42,6 @@ def require_readable(values: Sequence[Any], backend: str) -> None:
         if type(value) in KEPT and isinstance(value, PaddedTape) != (backend == "xla"):
             maker = "xla" if isinstance(value, PaddedTape) else "numpy or llvm"
             raise ArgumentError(
-                f"this pullback keeps what its loops left in the form of the backend {maker}, which {backend} cannot read",
+                f"this pullback keeps what its loops left as the backend {maker} does, which {backend} cannot read",
                 hint="call vjp or linearize on the backend that calls the pullback, or inside the function that does",
             )

@@ -116,3 +116,66 @@ def test_a_function_that_reads_another_map_is_another_program() -> None:
         _, other = sg.vjp(lambda x: x * x, X + shift)
         np.testing.assert_allclose(sg.jit(first_of(one))(X), X * np.cos(X + shift), rtol=1e-14)
         np.testing.assert_allclose(sg.jit(first_of(other))(X), X * 2.0 * (X + shift), rtol=1e-14)
+
+
+def steps(x: Any, w: Any) -> Any:
+    """Loops in loops, none of whose trips are known: what their pullbacks keep are tapes of tapes."""
+    total, y = 0.0, x
+    while y < 30.0:
+        z = y * w
+        while np.sum(z) < 90.0:
+            z = z * 1.25 + 0.5
+            total = total + np.sum(np.sin(z)) * y
+        y = y * 1.5 + 0.25
+    return total
+
+
+W = np.array([0.5, 0.75, 1.25])
+
+
+@pytest.mark.parametrize("backend", ["llvm", "numpy", "xla"])
+def test_functions_read_maps_that_keep_as_much_as_loops_had_trips(backend: str) -> None:
+    slopes = sg.grad(steps, argnums=(0, 1), backend="numpy")
+    counts = set()
+    for x in (1.0, 2.0, 9.0):  # each with other trips
+        _, pull = sg.vjp(steps, x, W, backend=backend)
+        _, push = sg.linearize(steps, x, W, backend=backend)
+        one, rows = slopes(x, W)
+        np.testing.assert_allclose(pull(1.0)[0], one, rtol=1e-10)
+        np.testing.assert_allclose(pull(1.0)[1], rows, rtol=1e-10)
+        squared = sg.grad(lambda t, pull=pull: pull(t)[0] * t, backend=backend)(1.5)
+        np.testing.assert_allclose(squared, 3.0 * one, rtol=1e-10)
+        found = sg.jit(lambda t, pull=pull: [pull(t)[1], pull(2.0 * t)[0]], backend=backend)(0.5)
+        np.testing.assert_allclose(found[0], 0.5 * rows, rtol=1e-10)
+        np.testing.assert_allclose(found[1], one, rtol=1e-10)
+        np.testing.assert_allclose(sg.vmap(pull, backend=backend)(X)[0], X * one, rtol=1e-10)
+        np.testing.assert_allclose(sg.jacfwd(push, argnums=1, backend=backend)(0.0, X), rows, rtol=1e-10)
+        counts.add(programs())
+    assert len(counts) == 1
+
+
+def test_a_map_that_keeps_tapes_is_read_on_its_backend() -> None:
+    def applied(pull: Any) -> Any:
+        return lambda t: pull(t)[0]
+
+    expected = sg.grad(steps)(2.0, W)
+    pulls = {backend: sg.vjp(steps, 2.0, W, backend=backend)[1] for backend in ("llvm", "numpy", "xla")}
+    for maker in ("llvm", "numpy"):
+        for reader in ("llvm", "numpy"):
+            found = sg.jit(applied(pulls[maker]), backend=reader)(1.0)
+            np.testing.assert_allclose(found, expected, rtol=1e-10)
+    for maker, reader in (("llvm", "xla"), ("numpy", "xla"), ("xla", "llvm"), ("xla", "numpy")):
+        with pytest.raises(sg.errors.ArgumentError, match=f"which {reader} cannot read"):
+            sg.jit(applied(pulls[maker]), backend=reader)(1.0)
+
+
+def test_maps_that_keep_tapes_take_jax_arrays_on_llvm() -> None:
+    jnp = pytest.importorskip("jax.numpy")
+    import jax
+
+    with jax.enable_x64(True):
+        x, w, one = jnp.float64(2.0), jnp.array(W), jnp.float64(1.0)
+        _, pull = sg.vjp(steps, x, w, backend="llvm")
+        found = pull(one)
+        assert all(isinstance(item, jax.Array) for item in found)
+    np.testing.assert_allclose(found[1], sg.grad(steps, argnums=1)(2.0, W), rtol=1e-10)

@@ -514,8 +514,7 @@ def test_threads_at_once() -> None:
 # --- what is not native ----------------------------------------------------------------------------------------------
 
 
-def test_tapes_that_python_sees() -> None:
-    """A result that is a tape: the loops that make and read it are Python's, what else there is is native."""
+def test_tapes_that_are_results() -> None:
     builder = Builder()
     x = builder.param(F64)
     body = Builder()
