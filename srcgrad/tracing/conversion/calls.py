@@ -65,7 +65,7 @@ SCIPY_RULES: Final = {
     "scipy.interpolate": ("scipy_interpolate",),
     "scipy.integrate": ("scipy_integrate", "scipy_ode", "scipy_quad"),
     "scipy.ndimage": ("scipy_ndimage",),
-    "scipy.optimize": ("scipy_roots",),
+    "scipy.optimize": ("scipy_optimize", "scipy_roots"),
     "scipy.signal": ("scipy_signal", "scipy_filters"),
     "scipy.spatial": ("scipy_distance",),
     "scipy.special": ("special",),

@@ -47,7 +47,7 @@ def root_scalar(
     f: Any, args: Any = (), method: Any = None, bracket: Any = None, fprime: Any = None, fprime2: Any = None,
     x0: Any = None, x1: Any = None, xtol: Any = None, rtol: Any = None, maxiter: Any = None, options: Any = None,
 ) -> Any:  # fmt: skip
-    """Between two numbers, or by `scipy.optimize.newton`, whose steps are differentiated."""
+    """Between two numbers, or by `scipy.optimize.newton`."""
     given = {"xtol": xtol, "rtol": rtol, "maxiter": maxiter, **(options or {})}
     options = {name: value for name, value in given.items() if value is not None}
     chosen = method.lower() if method is not None else "brentq" if bracket is not None else "newton"
@@ -85,8 +85,6 @@ def number_function(f: Any, args: Any) -> Function:
 
 
 def root_between(f: Function, a: Any, b: Any, xtol: float, rtol: float, maxiter: int) -> Any:
-    from srcgrad.api import jvp
-
     def level(x: Any) -> Any:
         return held(f(x))
 
@@ -96,7 +94,14 @@ def root_between(f: Function, a: Any, b: Any, xtol: float, rtol: float, maxiter:
     require(opposite, "ValueError", "f(a) and f(b) must have different signs")
     root, alive = convert(brent)(level, low, high, at_low, at_high, xtol, rtol, maxiter)  # type: ignore[arg-type]
     require(alive, "RuntimeError", f"Failed to converge after {maxiter} iterations.")
-    x = root = held(root)
+    return solved(f, held(root))
+
+
+def solved(f: Function, root: Any) -> Any:
+    """A root that is known, as a function of what the equation depends on; of many, each has its own equation."""
+    from srcgrad.api import jvp
+
+    x = root
     for _ in range(2):
         value, slope = jvp(f, (x,), (np.ones_like(x)[()],))
         x = x - value / slope

@@ -1,0 +1,129 @@
+"""Solutions and minima that SciPy finds, as functions of what they depend on: the implicit function theorem."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.optimize as so
+
+import srcgrad as sg
+from srcgrad.errors import SrcgradError, UnsupportedError
+
+pytestmark = pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
+T = np.linspace(0.0, 1.0, 9)
+NOISY = 2.0 * np.exp(-1.5 * T) + 0.05 * np.cos(20 * T)
+P = np.array([1.2, 0.7])
+
+
+def pair(y: Any, p: Any) -> Any:
+    return np.stack([p[0] * y[0] ** 3 + y[1] - 1.0, y[1] ** 3 - y[0] + p[1]])
+
+
+def bowl(y: Any, p: Any) -> Any:
+    return (y[0] - p[0]) ** 2 + np.cosh(y[1] - p[1] * y[0]) + 0.1 * y[0] ** 4
+
+
+def exponential(t: Any, a: Any, b: Any) -> Any:
+    return a * np.exp(-b * t)
+
+
+CASES: dict[str, Callable[[Any], Any]] = {
+    "fsolve": lambda p: so.fsolve(lambda y: pair(y, p), [0.5, 0.5], xtol=1e-13),
+    "fsolve with arguments and slopes": lambda p: so.fsolve(
+        lambda y, a, b: y**3 + a * y - b, 0.5, args=(p[0], p[1]), fprime=lambda y, a, b: np.diag(3 * y**2 + a)
+    ),
+    "fsolve, all that it gives": lambda p: so.fsolve(pair, [0.5, 0.5], (p,), full_output=True, xtol=1e-13)[0],
+    "root": lambda p: so.root(pair, [0.5, 0.5], args=p, tol=1e-13).x,
+    "what a root leaves": lambda p: so.root(pair, [0.5, 0.5], args=p, tol=1e-13).fun + p,
+    "root of a matrix": lambda p: so.root(
+        lambda y: y @ y - np.outer(p, p) - 2.0 * np.eye(2), np.eye(2), method="krylov", tol=1e-11
+    ).x,
+    "fixed_point": lambda p: so.fixed_point(lambda y: 0.5 * np.cos(p * y), [0.5, 0.4], xtol=1e-13),
+    "newton of many": lambda p: so.newton(lambda y: y**3 + p * y - 1.0, np.array([0.5, 0.5]), tol=1e-14),
+    "newton that begins at the root": lambda p: so.newton(
+        lambda y: y**3 + p[0] * y - 2.2, 1.0, lambda y: 3 * y**2 + p[0], tol=1e-14
+    ),
+    "root_scalar that begins at the root": lambda p: so.root_scalar(
+        lambda y: y**3 + p[0] * y - 2.2, x0=1.0, fprime=lambda y: 3 * y**2 + p[0], xtol=1e-14
+    ).root,
+    "minimize": lambda p: so.minimize(bowl, [0.5, 0.5], p, tol=1e-11).x,
+    "minimize with a gradient": lambda p: so.minimize(
+        bowl, [0.5, 0.5], p, jac=sg.grad(bowl), method="trust-exact", hess=sg.hessian(bowl), tol=1e-12
+    ).x,
+    "minimize of both": lambda p: so.minimize(
+        lambda y: (bowl(y, p), sg.grad(bowl)(y, p)), [0.5, 0.5], jac=True, tol=1e-12
+    ).x,
+    "the minimum": lambda p: so.minimize(bowl, [0.5, 0.5], (p,), tol=1e-11).fun,
+    "between bounds": lambda p: so.minimize(
+        lambda y: bowl(y, p), [0.5, 0.5], bounds=[(None, p[1]), (None, None)], jac=sg.grad(lambda y: bowl(y, p)),
+        tol=1e-14,
+    ).x,
+    "minimize_scalar": lambda p: so.minimize_scalar(lambda y: (y - p[0]) ** 2 + p[1] * y**4, tol=1e-13).x,
+    "minimize_scalar between": lambda p: so.minimize_scalar(
+        lambda y: (y - p[0]) ** 2 + p[1] * y**4, bounds=(0, 3), options={"xatol": 1e-12}
+    ).x,
+    "least_squares": lambda p: so.least_squares(
+        lambda y: np.append(exponential(T, *y) - NOISY, 0.1 * (y - p)), [1.0, 1.0], xtol=1e-15, ftol=1e-15, gtol=1e-15
+    ).x,
+    "least_squares of another loss": lambda p: so.least_squares(
+        lambda y, q: np.append(y - q, y[0] * y[1] - 0.5), [1.0, 1.0], loss="soft_l1", args=(p,), xtol=1e-15,
+        ftol=1e-15, gtol=1e-15,
+    ).x,
+    "curve_fit": lambda p: so.curve_fit(exponential, T, NOISY + p[0] * T * p[1], [1.0, 1.0], xtol=1e-14, ftol=1e-14)[0],
+    "the covariance of a fit": lambda p: so.curve_fit(
+        exponential, T, NOISY + 0.1 * p[0] * T, sigma=0.1 + p[1] * T, xtol=1e-14, ftol=1e-14
+    )[1],
+    "rosen": lambda p: so.rosen(p),
+    "rosen_der": lambda p: so.rosen_der(p),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("backend", ["llvm", "numpy"])
+@pytest.mark.parametrize("name", CASES)
+def test_solutions_and_their_derivatives(name: str, backend: str) -> None:
+    f = CASES[name]
+    found = np.asarray(f(P))
+    weights = np.cos(np.arange(found.size) + 0.3).reshape(found.shape)
+
+    def loss(p: Any) -> Any:
+        return np.sum(f(p) * weights)
+
+    direction, h = np.array([0.6, -0.8]), 1e-2
+
+    def slope(g: Callable[[Any], Any]) -> Any:
+        first, second = ((g(P + k * h * direction) - g(P - k * h * direction)) / (2 * k * h) for k in (1, 2))
+        return (4 * first - second) / 3
+
+    with sg.use_backend(backend):
+        np.testing.assert_allclose(sg.jit(f)(P), found, rtol=1e-12)
+        gradient = sg.grad(loss)
+        np.testing.assert_allclose(gradient(P) @ direction, slope(loss), rtol=2e-5, atol=1e-6)
+        tangent = sg.jvp(loss, (P,), (direction,))[1]
+        np.testing.assert_allclose(tangent, gradient(P) @ direction, rtol=1e-10, atol=1e-12)
+        curvature = direction @ sg.hessian(loss)(P) @ direction
+        np.testing.assert_allclose(curvature, slope(lambda p: gradient(p) @ direction), rtol=2e-4, atol=2e-5)
+
+
+def test_what_depends_on_nothing_traced_is_scipys_own() -> None:
+    def f(x: Any) -> Any:
+        fixed = so.minimize(lambda y: (y[0] - 2.0) ** 2, [0.0]).x[0] + so.fsolve(lambda y: y - 3.0, 0.0)[0]
+        return x * (fixed + so.root(lambda y: y - 1.0, 0.0).x[0] + so.newton(lambda y: y - 4.0, 0.1))
+
+    np.testing.assert_allclose(sg.grad(f)(0.5), 10.0, rtol=1e-6)
+
+
+def test_starting_places_contribute_nothing() -> None:
+    np.testing.assert_array_equal(sg.grad(lambda x: so.fsolve(lambda y: y**3 - 2.0, x)[0])(1.5), 0.0)
+
+
+def test_what_has_no_theorem_is_refused() -> None:
+    with pytest.raises(UnsupportedError, match="constraints"):
+        equation = {"type": "eq", "fun": lambda y: y[0] - 1.0}
+        sg.grad(lambda p: so.minimize(lambda y: bowl(y, p), [0.5, 0.5], constraints=equation).x[0])(P)
+    with pytest.raises(UnsupportedError, match="loss="):
+        sg.grad(lambda p: so.least_squares(lambda y: y - p, [0.5, 0.5], loss=lambda z: z).x[0])(P)
+    with pytest.raises(SrcgradError, match="fsolve runs on numbers"):
+        sg.jit(lambda p: so.fsolve(lambda y: y - p, 0.5), strict=True)(0.5)
