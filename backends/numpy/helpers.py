@@ -93,6 +93,22 @@ def triangular_solve(a: Any, b: Any, lower: bool, trans: Any, unit: bool) -> Any
     return x
 
 
+def sparse_solve(elements: Any, right: Any, rows: Any, columns: Any) -> Any:
+    """Solve A x = right for each matrix A with these elements at these places; nan where it is singular."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.linalg import splu
+
+    found = np.full_like(right, np.nan)
+    size = right.shape[-2]
+    for example in np.ndindex(right.shape[:-2] if right.size else (0,)):
+        matrix = coo_array((elements[example], (rows, columns)), shape=(size, size)).tocsc()
+        try:
+            found[example] = splu(matrix).solve(right[example])
+        except RuntimeError:  # which says that it is singular
+            continue
+    return found
+
+
 def check(predicate: Any, message: str, kind: str) -> None:
     """Raise the error named ``kind`` unless every element of ``predicate`` is true."""
     import builtins

@@ -43,6 +43,7 @@ from srcgrad.ir.ops import (
     singular,
     solutions,
     sorting,
+    sparse,
     special,
     spectral,
 )
@@ -88,6 +89,7 @@ __all__ = [
     "singular",
     "solutions",
     "sorting",
+    "sparse",
     "special",
     "spectral",
 ]

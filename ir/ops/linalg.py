@@ -177,12 +177,12 @@ class Solver(Linear, abstract=True):
         """Examples that share a matrix become columns of one system."""
         if batched[0]:
             return self(*batch_all(size, operands, batched), **attrs)
-        matrix, right = operands
+        matrix, right, *places = operands
         rank = right.rank
         columns = moved(right, 0, rank - 2)
-        *_, examples, width = columns.type.static_shape
-        merged = REGISTRY["reshape"](columns, shape=(*matrix.shape[:-1], examples * width))
-        found = REGISTRY["reshape"](self(matrix, merged, **attrs), shape=columns.shape)
+        *stack, examples, width = columns.type.static_shape
+        merged = REGISTRY["reshape"](columns, shape=(*stack, examples * width))
+        found = REGISTRY["reshape"](self(matrix, merged, *places, **attrs), shape=columns.shape)
         return moved(found, rank - 2, 0)
 
 

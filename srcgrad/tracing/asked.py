@@ -30,9 +30,25 @@ TOLD_THE_TRUTH: Final = frozenset({"srcgrad", "numpy", "scipy", "jax", "jaxlib",
 TO_SCIPY: Final = "SciPy takes numbers only here: compute it outside, or give it a rule with custom_vjp or custom_jvp"
 
 
+def is_scipys(frame: types.FrameType) -> bool:
+    return str(frame.f_globals.get("__name__")).startswith("scipy.")
+
+
 def asked_by_scipy() -> bool:
     """Whether the caller's caller is code of SciPy's."""
-    return str(sys._getframe(2).f_globals.get("__name__")).startswith("scipy.")
+    return is_scipys(sys._getframe(2))
+
+
+def asks_for_scalars(frame: types.FrameType) -> bool:
+    """Whether ``np.isscalar`` asks, but for a sparse matrix of SciPy's, which would take the number and keep it."""
+    caller = frame.f_back
+    return frame.f_code.co_name == "isscalar" and (caller is None or caller.f_code.co_name != "isscalarlike")
+
+
+def left_to_operand() -> bool:
+    """Whether an operator of a sparse matrix of SciPy's asks, which leaves the operation to what is no array."""
+    frame = sys._getframe(2)
+    return frame.f_code.co_name in ("_matmul_dispatch", "_divide") and is_scipys(frame)
 
 
 def library_function(ruled: bool = False) -> str | None:
@@ -126,7 +142,7 @@ class Asked:
             while module == "abc" and frame.f_back is not None:
                 frame = frame.f_back
                 module = frame.f_globals.get("__name__")
-            truth = type(module) is str and is_told(module) and frame.f_code.co_name != "isscalar"
+            truth = type(module) is str and is_told(module) and not asks_for_scalars(frame)
             return type(self) if truth else concrete_class(self)
 
     def concrete(self, what: str) -> Any:
@@ -191,6 +207,8 @@ class Asked:
         raise self.escape("complex() of a traced value would lose its derivative", "use the value as it is")
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        if left_to_operand():
+            return np.array(None, object)
         if self.dtype.kind in "biu" or asked_by_debugger():
             return np.array(self.concrete("an array"), dtype)
         name = library_function()

@@ -1,5 +1,5 @@
-"""Objects of libraries that a function captures and only asks: interpolants, distributions with their parameters, and
-what reads items or attributes.
+"""Objects of libraries that a function captures and only asks: interpolants, distributions with their parameters, sparse
+matrices, and what reads items or attributes.
 
 They are compiled in. A guard compares what they hold, so that a program is not used after one has been changed.
 """
@@ -24,11 +24,13 @@ PARTS: Final = {
     "RegularGridInterpolator": ("grid", "values", "method", "bounds_error", "fill_value"),
 }
 """What an interpolant holds, by the class that its own is derived from."""
+ELEMENTS: Final = ("data", "indices", "indptr", "coords", "row", "col", "offsets", "blocksize")
+"""What a sparse matrix holds beside its shape: those of them that its format has."""
 GETTERS: Final = (operator.itemgetter, operator.attrgetter, operator.methodcaller)
 
 
 def contents(value: Any) -> Hashable | None:
-    """What decides the results of an interpolant, a frozen distribution or a getter; None for anything else."""
+    """What decides the results of an interpolant, a sparse matrix, a frozen distribution or a getter; None for anything else."""
     kind = type(value)
     if kind in GETTERS:
         args, kwargs = given_to(value)
@@ -36,6 +38,10 @@ def contents(value: Any) -> Hashable | None:
     if kind.__module__.startswith("scipy.interpolate."):
         names = next((PARTS[base.__name__] for base in kind.__mro__ if base.__name__ in PARTS), ())
         return key_of([getattr(value, name, None) for name in names]) if names else None
+    if kind.__module__.startswith("scipy.sparse."):
+        held = {name: getattr(value, name) for name in ELEMENTS if hasattr(value, name)}
+        found = key_of([*held.values()]) if hasattr(value, "shape") and held else None
+        return None if found is None else (kind, value.shape, tuple(held), found)
     if kind.__module__.startswith("scipy.stats.") and hasattr(value, "dist") and hasattr(value, "kwds"):
         found = key_of([value.args, sorted(value.kwds.items())])
         return None if found is None else (type(value.dist), found)

@@ -46,6 +46,9 @@ UNARY: dict[str, np.ufunc] = {"neg": np.negative, "pos": np.positive, "abs": np.
 
 def binary(ufunc: np.ufunc, left: Any, right: Any) -> Any:
     """An operator: between Python numbers the result stays one."""
+    for other in (left, right):
+        if not isinstance(other, Tracer) and is_sparse(other):
+            return of_sparse(ufunc, left, right)
     if ufunc is np.matmul and not isinstance(right, Deferring):
         return judged_function(np.matmul, FUNCTIONS[np.matmul], (left, right), {})
     for other in (left, right):
@@ -100,6 +103,17 @@ def no_operand(ufunc: np.ufunc, left: Any, right: Any, other: Any) -> Any:
         return NotImplemented if met.scalar else np.full_like(met, ufunc is np.not_equal, dtype=bool)
     texts = [str(x.type) if isinstance(x, Tracer) else type(x).__name__ for x in (left, right)]
     raise UnsupportedError(f"unsupported operands of {ufunc.__name__}: {' and '.join(texts)}")
+
+
+def is_sparse(x: Any) -> bool:
+    """Whether it is a matrix of ``scipy.sparse``."""
+    return type(x).__module__.startswith("scipy.sparse.")
+
+
+def of_sparse(ufunc: np.ufunc, left: Any, right: Any) -> Any:
+    from srcgrad.tracing.functions.scipy_sparse import of_operator  # which imports SciPy
+
+    return of_operator(ufunc, left, right)
 
 
 def is_weak(x: Any) -> bool:

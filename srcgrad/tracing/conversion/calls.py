@@ -67,6 +67,7 @@ SCIPY_RULES: Final = {
     "scipy.ndimage": ("scipy_ndimage",),
     "scipy.optimize": ("scipy_optimize", "scipy_roots"),
     "scipy.signal": ("scipy_signal", "scipy_filters"),
+    "scipy.sparse": ("scipy_sparse",),
     "scipy.spatial": ("scipy_distance",),
     "scipy.special": ("special",),
     "scipy.stats": ("distributions", "scipy_stats"),
@@ -120,6 +121,15 @@ def is_distribution(thing: Any) -> bool:
         return False
     name_of = distributions().name_of
     return name_of(thing) is not None or name_of(getattr(thing, "dist", None)) is not None
+
+
+def is_sparse(thing: Any) -> bool:
+    """Whether it is a matrix of ``scipy.sparse``, or what has the factors of one."""
+    return type(thing).__module__.startswith("scipy.sparse.")
+
+
+def sparse_rules() -> Any:
+    return importlib.import_module("srcgrad.tracing.functions.scipy_sparse")
 
 
 def is_joint(thing: Any) -> bool:
@@ -194,6 +204,8 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
             return logged(function, args, kwargs)
         if is_draw(function) and traced_among(args, kwargs):
             return drawn(function, args, kwargs)
+        if is_sparse(function.__self__) and traced_among(args, kwargs):
+            return sparse_rules().of_method(function, args, kwargs)
         if is_distribution(function.__self__) and traced_among(args, kwargs):
             rule = distributions().rule_of(function.__self__, function.__name__)
             if rule is not None:
@@ -240,6 +252,8 @@ def call_plain(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
         return function(*with_arrays(function, args), **kwargs)
     if type(owner) in (str, dict, list) and getattr(type(owner), function.__name__) in CALLS:
         return CALLS[getattr(type(owner), function.__name__)](owner, *args, **kwargs)
+    if type(owner).__name__ == "SuperLU" and traced_among(args, kwargs):
+        return sparse_rules().of_factors(function, args, kwargs)
     if type(owner) is np.ndarray and traced_among(args, kwargs):
         return getattr(constant_array(owner), function.__name__)(*args, **kwargs)
     if dispatches:

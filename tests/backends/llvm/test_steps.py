@@ -100,6 +100,7 @@ LEFT: dict[str, str] = {
     "tape_length": "tapes are the program's",
     "check": "the program's: it ends native code",
     "host_call": "calls Python",
+    "sparse_solve": "SuperLU is SciPy's, which has no pointers to its routines",
     "linear_for": "written out before a program runs",
     "linear_cond": "written out before a program runs",
     "spectral": "written out before a program runs",
