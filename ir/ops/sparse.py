@@ -82,22 +82,22 @@ class SparseSolve(Solver):
         self, size: Size, operands: Sequence[Term], batched: Sequence[bool], attrs: Attrs
     ) -> Sequence[Term] | Term:
         if batched[2] or batched[3]:
-            return self.side_by_side(size, batch_all(size, operands, batched))
+            return self.side_by_side(batch_all(size, operands, batched))
         if not batched[0]:
             return super().batch(size, operands, batched, attrs)
         return self(*batch_all(size, operands[:2], batched[:2]), *operands[2:])
 
-    def side_by_side(self, size: Size, operands: Sequence[Term]) -> Term:
+    def side_by_side(self, operands: Sequence[Term]) -> Term:
         """Examples with their elements at different places, as the blocks of one matrix."""
         elements, right, *places = operands
-        rank, height = right.rank, right.shape[-2]
-        reshape = REGISTRY["reshape"]
+        examples, *stack, height, width = right.type.static_shape
+        count = examples * places[0].type.static_shape[-1]
+        rank, reshape = right.rank, REGISTRY["reshape"]
         shift = iota(right.builder, places[0].type, 0) * height
-        count = size * places[0].shape[-1]
         places = [reshape(place + shift, shape=(count,)) for place in places]
         elements, columns = moved(elements, 0, rank - 3), moved(right, 0, rank - 3)
-        joined = reshape(elements, shape=(*elements.shape[:-2], count))
-        merged = reshape(columns, shape=(*columns.shape[:-3], size * height, columns.shape[-1]))
+        joined = reshape(elements, shape=(*stack, count))
+        merged = reshape(columns, shape=(*stack, examples * height, width))
         return moved(reshape(self(joined, merged, *places), shape=columns.shape), rank - 3, 0)
 
     def samples(self) -> Iterator[Sample]:

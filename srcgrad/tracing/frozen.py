@@ -1,5 +1,5 @@
-"""Objects of libraries that a function captures and only asks: interpolants, distributions with their parameters, sparse
-matrices, and what reads items or attributes.
+"""Objects of libraries that a function captures and only asks: interpolants, distributions with their parameters,
+sparse matrices, and what reads items or attributes.
 
 They are compiled in. A guard compares what they hold, so that a program is not used after one has been changed.
 """
@@ -21,21 +21,24 @@ PARTS: Final = {
     "PPoly": ("c", "x", "extrapolate", "axis"),
     "BSpline": ("t", "c", "k", "extrapolate", "axis"),
     "interp1d": ("x", "y", "_kind", "axis", "bounds_error", "fill_value"),
+    "UnivariateSpline": ("_eval_args", "ext"),
+    "BivariateSpline": ("tck", "degrees"),
+    "gaussian_kde": ("dataset", "factor", "weights"),
     "RegularGridInterpolator": ("grid", "values", "method", "bounds_error", "fill_value"),
 }
-"""What an interpolant holds, by the class that its own is derived from."""
+"""What an interpolant or an estimate holds, by the class that its own is derived from."""
 ELEMENTS: Final = ("data", "indices", "indptr", "coords", "row", "col", "offsets", "blocksize")
 """What a sparse matrix holds beside its shape: those of them that its format has."""
 GETTERS: Final = (operator.itemgetter, operator.attrgetter, operator.methodcaller)
 
 
 def contents(value: Any) -> Hashable | None:
-    """What decides the results of an interpolant, a sparse matrix, a frozen distribution or a getter; None for anything else."""
+    """What decides the results of an interpolant, a sparse matrix, a frozen distribution or a getter; else None."""
     kind = type(value)
     if kind in GETTERS:
         args, kwargs = given_to(value)
         return key_of([args, sorted(kwargs.items())])
-    if kind.__module__.startswith("scipy.interpolate."):
+    if kind.__module__.startswith(("scipy.interpolate.", "scipy.stats._kde")):
         names = next((PARTS[base.__name__] for base in kind.__mro__ if base.__name__ in PARTS), ())
         return key_of([getattr(value, name, None) for name in names]) if names else None
     if kind.__module__.startswith("scipy.sparse."):

@@ -62,7 +62,7 @@ HIGHER_ORDER: Final = frozenset(
 SCIPY_RULES: Final = {
     "scipy.linalg": ("scipy_linalg", "scipy_decompositions", "scipy_structured", "matrix_functions"),
     "scipy.fft": ("scipy_fourier",),
-    "scipy.interpolate": ("scipy_interpolate",),
+    "scipy.interpolate": ("scipy_interpolate", "scipy_splines"),
     "scipy.integrate": ("scipy_integrate", "scipy_ode", "scipy_quad"),
     "scipy.ndimage": ("scipy_ndimage",),
     "scipy.optimize": ("scipy_optimize", "scipy_roots"),
@@ -70,7 +70,7 @@ SCIPY_RULES: Final = {
     "scipy.sparse": ("scipy_sparse",),
     "scipy.spatial": ("scipy_distance",),
     "scipy.special": ("special",),
-    "scipy.stats": ("distributions", "scipy_stats"),
+    "scipy.stats": ("distributions", "scipy_kde", "scipy_stats"),
 }
 """The modules with the rules of SciPy's functions, loaded when a function of SciPy is first met."""
 DISPATCHING: Final = (types.FunctionType, type(np.sum))
@@ -123,13 +123,21 @@ def is_distribution(thing: Any) -> bool:
     return name_of(thing) is not None or name_of(getattr(thing, "dist", None)) is not None
 
 
-def is_sparse(thing: Any) -> bool:
-    """Whether it is a matrix of ``scipy.sparse``, or what has the factors of one."""
-    return type(thing).__module__.startswith("scipy.sparse.")
+OBJECTS: Final = {
+    "scipy.interpolate.": "scipy_splines",
+    "scipy.sparse.": "scipy_sparse",
+    "scipy.stats._kde": "scipy_kde",
+}
+"""Where objects of SciPy's are made, and the modules whose ``of_method`` stands for their methods."""
 
 
-def sparse_rules() -> Any:
-    return importlib.import_module("srcgrad.tracing.functions.scipy_sparse")
+def rules_of_object(thing: Any) -> Any:
+    """The module with the rules of an object's methods; None for any other object."""
+    module = type(thing).__module__
+    if not module.startswith("scipy."):
+        return None
+    name = next((name for home, name in OBJECTS.items() if module.startswith(home)), None)
+    return None if name is None else importlib.import_module(f"srcgrad.tracing.functions.{name}")
 
 
 def is_joint(thing: Any) -> bool:
@@ -204,8 +212,9 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
             return logged(function, args, kwargs)
         if is_draw(function) and traced_among(args, kwargs):
             return drawn(function, args, kwargs)
-        if is_sparse(function.__self__) and traced_among(args, kwargs):
-            return sparse_rules().of_method(function, args, kwargs)
+        rules = rules_of_object(function.__self__) if traced_among(args, kwargs) else None
+        if rules is not None:
+            return rules.of_method(function, args, kwargs)
         if is_distribution(function.__self__) and traced_among(args, kwargs):
             rule = distributions().rule_of(function.__self__, function.__name__)
             if rule is not None:
@@ -253,7 +262,7 @@ def call_plain(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     if type(owner) in (str, dict, list) and getattr(type(owner), function.__name__) in CALLS:
         return CALLS[getattr(type(owner), function.__name__)](owner, *args, **kwargs)
     if type(owner).__name__ == "SuperLU" and traced_among(args, kwargs):
-        return sparse_rules().of_factors(function, args, kwargs)
+        return importlib.import_module("srcgrad.tracing.functions.scipy_sparse").of_method(function, args, kwargs)
     if type(owner) is np.ndarray and traced_among(args, kwargs):
         return getattr(constant_array(owner), function.__name__)(*args, **kwargs)
     if dispatches:
@@ -370,8 +379,8 @@ def call_object(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
         return vectorized(function, args, kwargs, call)
     if is_distribution(function) and traced_among(args, kwargs):
         return distributions().Frozen(function, args, kwargs)
-    if type(function).__module__.startswith("scipy.interpolate.") and traced_among(args, kwargs):
-        return importlib.import_module("srcgrad.tracing.functions.scipy_interpolate").evaluated(function, args, kwargs)
+    if traced_among(args, kwargs) and rules_of_object(function) is not None:
+        return rules_of_object(function).of_method(function.__call__, args, kwargs)
     if type(function).__name__ in COMPILED and traced_among(args, kwargs):
         args = tuple(np.asarray(x) if contains_tracer(x) else x for x in args)  # refused, but for known integers
         kwargs = {name: np.asarray(x) if contains_tracer(x) else x for name, x in kwargs.items()}

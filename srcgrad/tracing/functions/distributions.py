@@ -14,10 +14,13 @@ import numpy as np
 import scipy.special as sc
 import scipy.stats
 
-from srcgrad.errors import ArgumentError, ShapeError, UnsupportedError
+from srcgrad.errors import ArgumentError, ConcretizationError, MissingRuleError, ShapeError, UnsupportedError
 from srcgrad.tracing.conversion.effects import emit_check
 from srcgrad.tracing.functions.laws import FURTHER, INF, LOG_2PI, SQRT_2, Formula, Law
+from srcgrad.tracing.functions.own_laws import law_of, own, statistic
 from srcgrad.tracing.functions.registry import scalar_if_rank0
+from srcgrad.tracing.functions.scipy_ode import held
+from srcgrad.tracing.trace import NeedsConcrete
 from srcgrad.tracing.tracer import as_tracer
 
 
@@ -229,6 +232,7 @@ LAWS: Final[dict[str, Law]] = {
 PROBABILITIES: Final = frozenset({"p"})
 """Shapes that lie between 0 and 1; the others are positive."""
 METHODS: Final = frozenset({"pdf", "logpdf", "pmf", "logpmf", "cdf", "logcdf", "sf", "logsf", "ppf", "isf"})
+STATISTICS: Final = frozenset({"mean", "var", "std", "entropy"})
 
 
 class Standard(NamedTuple):
@@ -329,15 +333,35 @@ def cumulative(law: Law, kind: str, y: Any, shapes: tuple[Any, ...]) -> tuple[An
     return plain(y, *shapes), float(upper), float(not upper)
 
 
+def described(distribution: Any, kind: str, law: Law, name: str, /, *args: Any, **kwargs: Any) -> Any:
+    """One of `STATISTICS`, nan where the parameters are not allowed."""
+    given = standard(law, name, 0.0, args, kwargs)
+    found: Any = statistic(distribution, kind, given)
+    nowhere = undefined(given.loc, given.scale, *given.shapes)
+    return scalar_if_rank0(np.where(given.proper & ~np.isnan(found), found, nowhere))
+
+
+def interval(rule: Formula, confidence: Any, /, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
+    """The quantiles between which so much of the distribution lies."""
+    left: Any = (1.0 - as_tracer(confidence)) / 2.0
+    return rule(left, *args, **kwargs), rule(1.0 - left, *args, **kwargs)
+
+
 def quantile(law: Law, kind: str, name: str, given: Standard) -> Any:
     """Where the distribution function, or what it leaves, has this value."""
-    if law.quantile is None:
+    formula, q = law.quantile, given.place
+    if kind == "isf" and law.upper_quantile is not None:
+        formula = law.upper_quantile
+    if formula is None:
         raise UnsupportedError(f"scipy.stats.{name}.{kind} has no derivative rule in srcgrad")
-    q: Any = given.place if kind == "ppf" else 1.0 - given.place
+    if kind == "isf" and law.upper_quantile is None:
+        q = 1.0 - q
     within = (q > 0) & (q < 1)
     shapes = tuple(np.where(given.proper, shape, 0.5) for shape in given.shapes)
-    found = law.quantile(np.where(within, q, 0.5), *shapes)
+    found = formula(np.where(within, q, 0.5), *shapes)
     low, high = (law.low, law.high) if law.support is None else law.support(*shapes)
+    if kind == "isf" and law.upper_quantile is not None:
+        low, high = high, low
     found = np.where(within, found, np.where(q == 0, low, high)) * given.scale + given.loc
     nowhere = undefined(given.place, given.loc, given.scale, *given.shapes)
     known: Any = given.proper & (given.loc == given.loc) & (q >= 0) & (q <= 1)
@@ -473,18 +497,72 @@ def name_of(distribution: Any) -> str | None:
     return name if kind is type(getattr(scipy.stats, name, None)) else None
 
 
+def t_quantile(q: Any, df: Any) -> Any:
+    """From the side on which the place lies, by the nearer of two forms."""
+    tail: Any = np.minimum(q, 1.0 - q)
+    far, near = sc.betaincinv(df / 2, 0.5, 2.0 * tail), sc.betaincinv(0.5, df / 2, 1.0 - 2.0 * tail)
+    square = np.where(tail < 0.25, (1.0 - far) / far, near / (1.0 - near))
+    return np.sign(q - 0.5) * np.sqrt(df * square)
+
+
+def settled(law: Law, values: Formula) -> Formula:
+    """A quantile with the derivatives of the distribution function, by two of Newton's steps from where it is."""
+
+    def formula(q: Any, *shapes: Any) -> Any:
+        place = x = held(as_tracer(values(q, *shapes)))
+        for _ in range(2):
+            x = x - (law.below(x, *shapes) - q) / np.exp(law.log_density(x, *shapes))  # type: ignore[misc]
+        return place + (x - held(x))
+
+    return formula
+
+
+def named(rule: Formula, name: str, /, *args: Any, **kwargs: Any) -> Any:
+    """A rule that SciPy's own code stands for; what that cannot do is said of the user's call."""
+    try:
+        return rule(*args, **kwargs)
+    except NeedsConcrete:
+        raise
+    except (UnsupportedError, ConcretizationError, MissingRuleError) as error:
+        raise UnsupportedError(f"scipy.stats.{name} has no derivative rule in srcgrad", hint=str(error)) from None
+
+
+@functools.lru_cache(maxsize=256)
+def law_by_name(name: str) -> Law | None:
+    """The law of a distribution of ``scipy.stats``: one of those here, or SciPy's own."""
+    distribution = getattr(scipy.stats, name)
+    found = LAWS.get(name)
+    if found is None:
+        return law_of(distribution)
+    values = t_quantile if name == "t" else own(distribution, "_ppf")
+    if found.quantile is not None or found.discrete or found.below is None or values is None:
+        return found
+    return found._replace(quantile=settled(found, values))
+
+
 def rule_of(distribution: Any, kind: str) -> Formula | None:
     """What stands for a method of a distribution, or of one with frozen parameters; None where nothing does."""
     frozen = getattr(distribution, "dist", None)
-    if frozen is not None and NAMES.get(type(frozen)) in LAWS:
+    if frozen is not None and name_of(frozen) is not None and name_of(frozen) not in MULTIVARIATE:
         rule = rule_of(frozen, kind)
         return None if rule is None else lambda x: rule(x, *distribution.args, **distribution.kwds)
-    name = NAMES.get(type(distribution), "")
-    if name in MULTIVARIATE:
-        return MULTIVARIATE[name].get(kind)
-    if name not in LAWS or kind not in METHODS or (kind in ("pmf", "logpmf")) != (LAWS[name].discrete and "mf" in kind):
+    name = name_of(distribution)
+    if name is None or name in MULTIVARIATE:
+        return MULTIVARIATE[name].get(kind) if name is not None else None
+    law = law_by_name(name)
+    if law is None or kind in (("pdf", "logpdf") if law.discrete else ("pmf", "logpmf")):
         return None
-    return functools.partial(evaluated, LAWS[name], kind, name)
+    found: Formula
+    if kind in STATISTICS:
+        found = functools.partial(described, distribution, kind, law, name)
+    elif kind in ("interval", "median"):
+        found = functools.partial(evaluated, law, "ppf", name)
+        found = functools.partial(interval, found) if kind == "interval" else functools.partial(found, 0.5)
+    elif kind in METHODS:
+        found = functools.partial(evaluated, law, kind, name)
+    else:
+        return None
+    return functools.partial(named, found, f"{name}.{kind}")
 
 
 class Frozen:
@@ -497,6 +575,6 @@ class Frozen:
         rule = rule_of(self.dist, kind)
         if rule is None:
             raise UnsupportedError(f"scipy.stats.{name_of(self.dist)}(…).{kind} has no derivative rule in srcgrad")
-        if kind == "entropy":
+        if kind in STATISTICS or kind == "median":
             return lambda: rule(*self.args, **self.kwds)
         return lambda x: rule(x, *self.args, **self.kwds)

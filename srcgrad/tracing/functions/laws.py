@@ -43,6 +43,8 @@ class Law(NamedTuple):
     """The lowest and the highest place, where the shapes say them."""
     powers: Formula | None = None
     """The density as a product of powers, where its logarithm may be infinite: its derivatives are finite there."""
+    upper_quantile: Formula | None = None
+    """Where so much is left above, if that is not the quantile of the rest."""
 
 
 def f_log_density(y: Any, n: Any, m: Any) -> Any:

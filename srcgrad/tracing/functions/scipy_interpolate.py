@@ -112,41 +112,6 @@ class Piecewise:
         return whole(b, extrapolate=True) - whole(a, extrapolate=True)
 
 
-class Basis:
-    """A spline of basis functions, evaluated by de Boor's recurrence."""
-
-    def __init__(self, t: Any, c: Any, k: int, extrapolate: Any = True, axis: int = 0) -> None:
-        self.t, self.k, self.extrapolate = reals(t), int(k), extrapolate
-        values = doubles(c)
-        self.axis = axis_of(axis, values.ndim)
-        self.c = np.moveaxis(values, self.axis, 0)
-        if self.t.ndim != 1 or self.t.shape[0] < self.c.shape[0] + self.k + 1:
-            raise ShapeError("Knots, coefficients and degree are inconsistent.")
-
-    def __call__(self, x: Any, nu: int = 0, extrapolate: Any = None) -> Any:
-        if nu:
-            raise UnsupportedError("derivatives of a BSpline with traced coefficients are not supported", hint="nu=0")
-        extrapolate = self.extrapolate if extrapolate is None else extrapolate
-        places, t, k, size = reals(x), self.t, self.k, self.c.shape[0]
-        shape, flat = places.shape, places.reshape(-1)
-        if extrapolate == "periodic":
-            flat = t[k] + (flat - t[k]) % (t[size] - t[k])
-        column = (-1,) + (1,) * (self.c.ndim - 1)
-        i = np.clip(searchsorted(t, flat, "right") - 1, k, size - 1)
-        parts = [self.c[i - k + j] for j in range(k + 1)]
-        for r in range(1, k + 1):
-            for j in range(k, r - 1, -1):
-                low, high = t[i + j - k], t[i + j + 1 - r]
-                share = ((flat - low) / (high - low)).reshape(column)
-                parts[j] = (1.0 - share) * parts[j - 1] + share * parts[j]
-        found = parts[k]
-        if not extrapolate:
-            found = np.where(((flat >= t[k]) & (flat <= t[size])).reshape(column), found, np.nan)
-        found = found.reshape(shape + found.shape[1:])
-        order, rank = list(range(found.ndim)), len(shape)
-        return found.transpose(order[rank : rank + self.axis] + order[:rank] + order[rank + self.axis :])
-
-
 def prepared(x: Any, y: Any, axis: int) -> tuple[Any, Any, Any, int]:
     """Nodes, their distances as a column, values along the first axis, and the axis, not negative."""
     nodes, values = reals(x), doubles(y)
@@ -255,7 +220,7 @@ class Line:
         self, x: Any, y: Any, kind: Any = "linear", axis: int = -1, copy: bool = True, bounds_error: Any = None,
         fill_value: Any = np.nan, assume_sorted: bool = False,
     ) -> None:  # fmt: skip
-        if kind not in ("linear", "nearest", "nearest-up", "previous", "next", "cubic"):
+        if kind not in ("linear", "nearest", "nearest-up", "previous", "next", "cubic", "quadratic"):
             raise UnsupportedError(f"scipy.interpolate.interp1d with kind={kind!r} is not supported on traced arrays")
         self.kind = kind
         nodes, _, values, self.axis = prepared(x, y, axis)
@@ -291,6 +256,8 @@ class Line:
         nodes, values = self.nodes, self.values
         if self.kind == "cubic":
             return cubic_spline(nodes, values)(flat)
+        if self.kind == "quadratic":
+            return call(scipy.interpolate.make_interp_spline, nodes, values, 2)(flat)
         if self.kind in ("previous", "next"):
             side = "right" if self.kind == "previous" else "left"
             k = searchsorted(nodes, flat, side) - (self.kind == "previous")
@@ -367,29 +334,57 @@ class Grid:
         return total
 
 
-def spline(
-    x: Any, y: Any, k: int = 3, t: Any = None, bc_type: Any = None, axis: int = 0, check_finite: bool = True
-) -> Any:
-    """Of degree 3 and 1, which are piecewise polynomials between the nodes."""
-    if t is not None or k not in (1, 3) or not (bc_type is None or isinstance(bc_type, str)):
-        raise UnsupportedError(
-            "scipy.interpolate.make_interp_spline with t=, of degrees other than 1 and 3, or with slopes at the ends"
-            " is not supported on traced arrays"
-        )
-    if k == 3:
-        return cubic_spline(x, y, axis, "not-a-knot" if bc_type is None else bc_type)
+def akima(x: Any, y: Any, axis: int = 0, *, method: str = "akima", extrapolate: Any = None) -> Piecewise:
+    """H. Akima, A new method of interpolation and smooth curve fitting based on local procedures (1970)."""
     nodes, h, values, axis = prepared(x, y, axis)
-    return Piecewise(np.stack([np.diff(values, axis=0) / h, values[:-1]]), nodes, True, axis)
+    extrapolate = False if extrapolate is None else extrapolate
+    m: Any = np.diff(values, axis=0) / h
+    if nodes.shape[0] == 2:
+        return hermite(nodes, h, values, np.concatenate([m, m]), axis, extrapolate)
+    if nodes.shape[0] == 3:  # beside the one before comes the one that is there, of two
+        first, last = 2.0 * m[0] - m[1], 2.0 * m[1] - m[0]
+    else:
+        first, last = 2.0 * m[0] - m[1], 2.0 * m[-1] - m[-2]
+    m = np.concatenate([[2.0 * first - m[0], first], m, [last, 2.0 * last - m[-1]]])
+    turn = np.abs(np.diff(m, axis=0))
+    after, before = turn[2:], turn[:-2]
+    if method == "makima":
+        level = np.abs(m[1:] + m[:-1])
+        after, before = after + 0.5 * level[2:], before + 0.5 * level[:-2]
+    total = after + before
+    sharp = total > 1e-9 * np.max(total)
+    slopes = (after * m[1:-2] + before * m[2:-1]) / np.where(sharp, total, 1.0)
+    straight = 0.0 if method == "makima" else 0.5 * (m[3:] + m[:-3])
+    return hermite(nodes, h, values, np.where(sharp, slopes, straight), axis, extrapolate)
+
+
+def cubic_hermite(x: Any, y: Any, dydx: Any, axis: int = 0, extrapolate: Any = None) -> Piecewise:
+    nodes, h, values, axis = prepared(x, y, axis)
+    slopes = np.moveaxis(doubles(dydx), axis, 0)
+    return hermite(nodes, h, values, slopes, axis, True if extrapolate is None else extrapolate)
+
+
+def pchip_interpolate(xi: Any, yi: Any, x: Any, der: Any = 0, axis: int = 0) -> Any:
+    found = pchip(xi, yi, axis)
+    return [found(x, nu) for nu in der] if np.ndim(der) else found(x, der)
+
+
+def interpn(
+    points: Any, values: Any, xi: Any, method: str = "linear", bounds_error: bool = True, fill_value: Any = np.nan
+) -> Any:
+    return Grid(points, values, method, bounds_error, fill_value)(xi)
 
 
 MADE: Final[dict[Any, Callable[..., Any]]] = {
+    scipy.interpolate.Akima1DInterpolator: akima,
+    scipy.interpolate.CubicHermiteSpline: cubic_hermite,
+    scipy.interpolate.interpn: interpn,
+    scipy.interpolate.pchip_interpolate: pchip_interpolate,
     scipy.interpolate.CubicSpline: cubic_spline,
     scipy.interpolate.PchipInterpolator: pchip,
     scipy.interpolate.PPoly: Piecewise,
-    scipy.interpolate.BSpline: Basis,
     scipy.interpolate.interp1d: Line,
     scipy.interpolate.RegularGridInterpolator: Grid,
-    scipy.interpolate.make_interp_spline: spline,
 }
 
 
@@ -404,29 +399,3 @@ def of_traced(original: Any, made: Callable[..., Any]) -> Callable[..., Any]:
 
 for _original, _made in MADE.items():
     call_rule(_original)(of_traced(_original, _made))
-
-
-def evaluated(interpolant: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """An interpolant of SciPy's at traced places.
-
-    Raises:
-        UnsupportedError: it is none of the kinds that are known here.
-    """
-    own: Any
-    of: Any = interpolant
-    if isinstance(interpolant, scipy.interpolate.BSpline):
-        whole = scipy.interpolate.PPoly.from_spline(of)
-        own = Piecewise(whole.c, whole.x, interpolant.extrapolate, interpolant.axis)
-    elif isinstance(interpolant, scipy.interpolate.PPoly):
-        own = Piecewise(interpolant.c, interpolant.x, interpolant.extrapolate, interpolant.axis)
-    elif isinstance(interpolant, scipy.interpolate.RegularGridInterpolator):
-        own = Grid(of.grid, of.values, of.method, of.bounds_error, of.fill_value)
-    elif isinstance(interpolant, scipy.interpolate.interp1d) and of._kind != "spline":
-        bounds, fill = interpolant.bounds_error, interpolant.fill_value
-        own = Line(of.x, of.y, of._kind, of.axis, True, bounds, fill, True)
-    else:
-        raise UnsupportedError(
-            f"scipy.interpolate.{type(interpolant).__name__} has no derivative rule in srcgrad",
-            hint="there are CubicSpline, PchipInterpolator, BSpline, PPoly, interp1d and RegularGridInterpolator",
-        )
-    return own(*args, **kwargs)

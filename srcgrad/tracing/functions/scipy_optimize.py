@@ -28,6 +28,7 @@ from srcgrad.tracing.trace import NeedsConcrete, current_trace
 from srcgrad.tracing.tracer import Tracer, as_tracer, contains_tracer
 
 Function = Callable[..., Any]
+optimize: Any = scipy.optimize
 HELD: Final = 2
 """Newton's steps from the solution."""
 LOSSES: Final[dict[str, Callable[[Any], Any]]] = {
@@ -144,7 +145,7 @@ def ends(bounds: Any) -> tuple[Any, Any]:
     """The bounds of the unknowns, infinite where there are none, from what `scipy.optimize.minimize` takes."""
     if bounds is None:
         return -np.inf, np.inf
-    if isinstance(bounds, scipy.optimize.Bounds):
+    if isinstance(bounds, optimize.Bounds):
         return bounds.lb, bounds.ub
     pairs = [(-np.inf if a is None else a, np.inf if b is None else b) for a, b in bounds]
     return tuple(as_tracer(side) for side in zip(*pairs, strict=True))  # type: ignore[return-value]
@@ -153,40 +154,40 @@ def ends(bounds: Any) -> tuple[Any, Any]:
 # --- equations -------------------------------------------------------------------------------------------------------
 
 
-@call_rule(scipy.optimize.fsolve)
+@call_rule(optimize.fsolve)
 def fsolve(
     func: Any, x0: Any, args: Any = (), fprime: Any = None, full_output: Any = 0, col_deriv: Any = 0, *rest: Any,
     **options: Any,
 ) -> Any:  # fmt: skip
     f, slope = with_arguments(func, args), with_arguments(fprime, args)
     if not (contains_tracer(x0) or is_traced(f, x0)):
-        return scipy.optimize.fsolve(func, x0, args, fprime, full_output, col_deriv, *rest, **options)
+        return optimize.fsolve(func, x0, args, fprime, full_output, col_deriv, *rest, **options)
     require_numbers("fsolve")
     given = (on_numbers(f), numbers(x0), (), on_numbers(slope), full_output, col_deriv)
-    found = scipy.optimize.fsolve(*given, *rest, **options)
+    found = optimize.fsolve(*given, *rest, **options)
     if not full_output:
         return implicit(f, found)
     return (implicit(f, found[0]), *found[1:])
 
 
-@call_rule(scipy.optimize.root)
+@call_rule(optimize.root)
 def root(
     fun: Any, x0: Any, args: Any = (), method: str = "hybr", jac: Any = None, tol: Any = None, callback: Any = None,
     options: Any = None,
 ) -> Any:  # fmt: skip
     f, slope = with_arguments(fun, args), with_arguments(jac, args)
     if not (contains_tracer(x0) or is_traced(f, x0)):
-        return scipy.optimize.root(fun, x0, args, method, jac, tol, callback, options)
+        return optimize.root(fun, x0, args, method, jac, tol, callback, options)
     require_numbers("root")
     given = (on_numbers(f), numbers(x0), (), method, on_numbers(slope), tol, callback, numbers(options))
-    found = scipy.optimize.root(*given)
+    found = optimize.root(*given)
     equations = (lambda x: f(x)[0]) if jac is True else f
     found.x = implicit(equations, found.x)
     found.fun = equations(found.x)
     return found
 
 
-@call_rule(scipy.optimize.newton)
+@call_rule(optimize.newton)
 def newton(
     func: Any, x0: Any, fprime: Any = None, args: Any = (), tol: Any = 1.48e-8, maxiter: int = 50, fprime2: Any = None,
     x1: Any = None, rtol: float = 0.0, full_output: bool = False, disp: bool = True,
@@ -194,30 +195,30 @@ def newton(
     """Of one number, or of an array of them that have one equation each."""
     f, *slopes = (with_arguments(part, args) for part in (func, fprime, fprime2))
     if not (contains_tracer([x0, x1]) or is_traced(f, x0)):
-        return scipy.optimize.newton(func, x0, fprime, args, tol, maxiter, fprime2, x1, rtol, full_output, disp)
+        return optimize.newton(func, x0, fprime, args, tol, maxiter, fprime2, x1, rtol, full_output, disp)
     require_numbers("newton")
     slope, bend = map(on_numbers, slopes)
-    found = scipy.optimize.newton(
+    found = optimize.newton(
         on_numbers(f), numbers(x0), slope, (), tol, maxiter, bend, numbers(x1), rtol, full_output, disp
     )
     root = solved(lambda x: as_array(f(x))[()], as_tracer(found[0] if full_output else found))
     return (root, *found[1:]) if full_output else root
 
 
-@call_rule(scipy.optimize.fixed_point)
+@call_rule(optimize.fixed_point)
 def fixed_point(func: Any, x0: Any, args: Any = (), *rest: Any, **options: Any) -> Any:
     f = with_arguments(func, args)
     if not (contains_tracer(x0) or is_traced(f, x0)):
-        return scipy.optimize.fixed_point(func, x0, args, *rest, **options)
+        return optimize.fixed_point(func, x0, args, *rest, **options)
     require_numbers("fixed_point")
-    found = scipy.optimize.fixed_point(on_numbers(f), numbers(x0), (), *rest, **options)
+    found = optimize.fixed_point(on_numbers(f), numbers(x0), (), *rest, **options)
     return implicit(lambda x: x - f(x), found)
 
 
 # --- minima ----------------------------------------------------------------------------------------------------------
 
 
-@call_rule(scipy.optimize.minimize)
+@call_rule(optimize.minimize)
 def minimize(
     fun: Any, x0: Any, args: Any = (), method: Any = None, jac: Any = None, hess: Any = None, hessp: Any = None,
     bounds: Any = None, constraints: Any = (), tol: Any = None, callback: Any = None, options: Any = None,
@@ -226,7 +227,7 @@ def minimize(
     f = with_arguments(fun, args)
     if not (contains_tracer(x0) or contains_tracer(bounds) or is_traced(f, x0)):
         more = (hess, hessp, bounds, constraints, tol, callback, options)
-        return scipy.optimize.minimize(fun, x0, args, method, jac, *more)
+        return optimize.minimize(fun, x0, args, method, jac, *more)
     if constraints is not None and np.size(constraints):
         raise UnsupportedError(
             "scipy.optimize.minimize with constraints has no derivative rule in srcgrad",
@@ -234,7 +235,7 @@ def minimize(
         )
     require_numbers("minimize")
     slopes = [on_numbers(with_arguments(part, args)) for part in (jac, hess, hessp)]
-    found = scipy.optimize.minimize(
+    found = optimize.minimize(
         on_numbers(f), numbers(x0), (), method, *slopes, numbers(bounds), (), numbers(tol), callback, numbers(options)
     )
     slope = slope_of(f, jac if jac is True else with_arguments(jac, args))
@@ -246,7 +247,7 @@ def minimize(
     return found
 
 
-@call_rule(scipy.optimize.minimize_scalar)
+@call_rule(optimize.minimize_scalar)
 def minimize_scalar(
     fun: Any, bracket: Any = None, bounds: Any = None, args: Any = (), method: Any = None, tol: Any = None,
     options: Any = None,
@@ -255,17 +256,15 @@ def minimize_scalar(
     known = numbers(bounds) if current_trace().concrete else bounds
     inside = 1.0 if bounds is None and bracket is None else (bracket if bounds is None else bounds)[0]
     if not (contains_tracer(bounds) or contains_tracer(bracket) or is_traced(f, inside)):
-        return scipy.optimize.minimize_scalar(fun, bracket, bounds, args, method, tol, options)
+        return optimize.minimize_scalar(fun, bracket, bounds, args, method, tol, options)
     require_numbers("minimize_scalar")
-    found = scipy.optimize.minimize_scalar(
-        on_numbers(f), numbers(bracket), known, (), method, numbers(tol), numbers(options)
-    )
+    found = optimize.minimize_scalar(on_numbers(f), numbers(bracket), known, (), method, numbers(tol), numbers(options))
     found.x = implicit(slope_of(f, None), found.x)[()]
     found.fun = f(found.x)
     return found
 
 
-@call_rule(scipy.optimize.least_squares)
+@call_rule(optimize.least_squares)
 def least_squares(
     fun: Any, x0: Any, jac: Any = "2-point", bounds: Any = (-np.inf, np.inf), method: str = "trf", ftol: Any = 1e-8,
     xtol: Any = 1e-8, gtol: Any = 1e-8, x_scale: Any = None, loss: Any = "linear", f_scale: Any = 1.0, *rest: Any,
@@ -277,10 +276,10 @@ def least_squares(
     def residuals(x: Any) -> Any:
         return as_array(call(fun, x, *args, **named)).reshape(-1)
 
-    low, high = ends(bounds) if isinstance(bounds, scipy.optimize.Bounds) else bounds
+    low, high = ends(bounds) if isinstance(bounds, optimize.Bounds) else bounds
     head = ((low, high), method, ftol, xtol, gtol, x_scale, loss, f_scale)
     if not (any(map(contains_tracer, (x0, low, high, f_scale))) or is_traced(fun, x0, *args)):
-        return scipy.optimize.least_squares(fun, x0, jac, *head, *rest, args=args, kwargs=named, **options)
+        return optimize.least_squares(fun, x0, jac, *head, *rest, args=args, kwargs=named, **options)
     require_numbers("least_squares")
     if not isinstance(loss, str):
         raise UnsupportedError(
@@ -289,7 +288,7 @@ def least_squares(
         )
     slopes = on_numbers((lambda x: call(jac, x, *args, **named)) if callable(jac) else jac)
     head = tuple(map(numbers, head))
-    found = scipy.optimize.least_squares(on_numbers(residuals), numbers(x0), slopes, *head, *rest, **options)
+    found = optimize.least_squares(on_numbers(residuals), numbers(x0), slopes, *head, *rest, **options)
 
     def cost(x: Any) -> Any:
         return 0.5 * f_scale**2 * np.sum(LOSSES[loss]((residuals(x) / f_scale) ** 2))
@@ -300,7 +299,7 @@ def least_squares(
     return found
 
 
-@call_rule(scipy.optimize.curve_fit)
+@call_rule(optimize.curve_fit)
 def curve_fit(
     f: Any, xdata: Any, ydata: Any, p0: Any = None, sigma: Any = None, absolute_sigma: bool = False,
     check_finite: Any = None, bounds: Any = (-np.inf, np.inf), method: Any = None, jac: Any = None, *,
@@ -310,11 +309,11 @@ def curve_fit(
     from srcgrad.api import jacfwd
 
     options = {"method": method, "nan_policy": nan_policy, **kwargs}
-    low, high = ends(bounds) if isinstance(bounds, scipy.optimize.Bounds) else bounds
+    low, high = ends(bounds) if isinstance(bounds, optimize.Bounds) else bounds
     data = (xdata, ydata, p0, sigma, low, high)
     if not any(map(contains_tracer, data)):
         given = (xdata, ydata, p0, sigma, absolute_sigma, check_finite, bounds)
-        return scipy.optimize.curve_fit(f, *given, jac=jac, full_output=full_output, **options)
+        return optimize.curve_fit(f, *given, jac=jac, full_output=full_output, **options)
     if full_output:
         raise UnsupportedError("scipy.optimize.curve_fit with full_output=True is not supported on traced values")
     require_numbers("curve_fit")
@@ -322,7 +321,7 @@ def curve_fit(
     model.__signature__ = inspect.signature(f)  # which says how many parameters there are
     x, y, start, spread, *edges = map(numbers, data)
     given = (x, y, start, spread, absolute_sigma, check_finite, tuple(edges))
-    popt = scipy.optimize.curve_fit(model, *given, jac=slopes, **options)[0]
+    popt = optimize.curve_fit(model, *given, jac=slopes, **options)[0]
 
     def residuals(p: Any) -> Any:
         away = (as_array(call(f, xdata, *p)) - as_array(ydata)).reshape(-1)
@@ -346,5 +345,5 @@ def curve_fit(
 # --- functions to try them on ----------------------------------------------------------------------------------------
 
 
-for _function in (scipy.optimize.rosen, scipy.optimize.rosen_der, scipy.optimize.rosen_hess):
+for _function in (optimize.rosen, optimize.rosen_der, optimize.rosen_hess):
     call_rule(_function)(lambda x, of=_function: convert(of)(x))

@@ -36,6 +36,7 @@ class Sparse(Deferring):
     """
 
     ndim: Any = 2
+    shape: Any = (0, 0)
 
     def __init__(self, data: Any, rows: Places, columns: Places, shape: tuple[int, int], matrix: bool) -> None:
         self.data, self.rows, self.columns, self.shape, self.matrix = data, rows, columns, shape, matrix
@@ -169,8 +170,8 @@ class Sparse(Deferring):
         more = Sparse.of(other)
         if more.shape != self.shape:
             raise ShapeError(f"inconsistent shapes {self.shape} and {more.shape}")
-        places = [np.concatenate(pair) for pair in ((self.rows, more.rows), (self.columns, more.columns))]
-        return Sparse(np.concatenate([self.data, more.data]), *places, self.shape, self.matrix)
+        rows, columns = np.append(self.rows, more.rows), np.append(self.columns, more.columns)
+        return Sparse(np.concatenate([self.data, more.data]), rows, columns, self.shape, self.matrix)
 
     def __radd__(self, other: Any) -> Any:
         return self + other
@@ -220,8 +221,9 @@ def of_operator(ufunc: np.ufunc, left: Any, right: Any) -> Any:
 
 
 def of_method(method: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A method of a matrix of SciPy's that is given traced values."""
-    found = getattr(Sparse.of(method.__self__), method.__name__, None)
+    """A method of a matrix of SciPy's, or of its factors, that is given traced values."""
+    owner = method.__self__
+    found = getattr(Sparse.of(owner) if isinstance(owner, UNTRACED) else factored(owner), method.__name__, None)
     if found is None:
         raise UnsupportedError(f"scipy.sparse: {method.__name__} has no derivative rule in srcgrad")
     return found(*args, **kwargs)
@@ -291,8 +293,8 @@ def diagonals(original: Any) -> Callable[..., Any]:
     return rule
 
 
-for _original in (scipy.sparse.diags, scipy.sparse.diags_array):
-    call_rule(_original)(diagonals(_original))
+call_rule(scipy.sparse.diags)(diagonals(scipy.sparse.diags))
+call_rule(scipy.sparse.diags_array)(diagonals(scipy.sparse.diags_array))
 
 
 # --- systems ---------------------------------------------------------------------------------------------------------
@@ -345,13 +347,8 @@ def factoring(original: Any) -> Callable[..., Any]:
     return rule
 
 
-for _original in (scipy.sparse.linalg.splu, scipy.sparse.linalg.factorized):
-    call_rule(_original)(factoring(_original))
-
-
-def of_factors(method: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """``splu(A).solve(b)`` of a matrix of numbers and a traced right side."""
-    return factored(method.__self__).solve(*args, **kwargs)
+call_rule(scipy.sparse.linalg.splu)(factoring(scipy.sparse.linalg.splu))
+call_rule(scipy.sparse.linalg.factorized)(factoring(scipy.sparse.linalg.factorized))
 
 
 @call_rule(scipy.sparse.issparse)

@@ -1,0 +1,105 @@
+"""What SciPy's own classes of distributions say of them: moments, entropies, and the laws of those without rules here.
+
+A class has its formulas in methods that are plain Python on arrays (``_pdf``, ``_cdf``, ``_stats`` and so on, which
+SciPy documents for those who write one); they are converted like the user's own functions. What a class leaves to
+numerical integration has no rule. Importing this module imports SciPy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+import scipy.stats
+
+from srcgrad.errors import UnsupportedError
+from srcgrad.tracing.conversion.convert import convert
+from srcgrad.tracing.functions.laws import INF, Formula, Law
+from srcgrad.tracing.tracer import as_tracer
+
+MOMENTS: Final[dict[str, tuple[Formula, Formula]]] = {
+    "nbinom": (lambda n, p: n * (1.0 - p) / p, lambda n, p: n * (1.0 - p) / p**2),
+}
+"""Mean and variance where SciPy's formulas are in C."""
+GENERIC: Final = (scipy.stats.rv_continuous, scipy.stats.rv_discrete)
+
+
+def own(distribution: Any, *names: str) -> Formula | None:
+    """The first of these methods that the distribution's class has a formula for."""
+    for name in names:
+        for cls in type(distribution).__mro__:
+            if cls in GENERIC:
+                break
+            if name in vars(cls):
+                method = vars(cls)[name]
+                return lambda *operands, **options: convert(method)(distribution, *operands, **options)
+    return None
+
+
+def beside(formula: Formula | None) -> Formula | None:
+    """What is left to 1."""
+    return None if formula is None else lambda *operands: 1.0 - formula(*operands)
+
+
+def law_of(distribution: Any) -> Law | None:
+    """The law that a class of SciPy's holds; None where it has no density."""
+    discrete = isinstance(distribution, scipy.stats.rv_discrete)
+    mass = own(distribution, *(("_pmf",) if discrete else ("_pdf",)))
+    logarithm = own(distribution, *(("_logpmf",) if discrete else ("_logpdf",)))
+    if logarithm is None and mass is None:
+        return None
+    below, above = own(distribution, "_cdf"), own(distribution, "_sf")
+    low, high = float(distribution.a), float(distribution.b)
+    inside = (low + high) / 2 if np.isfinite(low + high) else low + 1 if low > -INF else high - 1 if high < INF else 0.5
+    shapes = tuple(part.strip() for part in (distribution.shapes or "").split(",") if part.strip())
+    argcheck = own(distribution, "_argcheck")
+    return Law(
+        shapes, low, high, np.floor(inside) if discrete else inside,
+        logarithm if logarithm is not None else lambda *operands: np.log(mass(*operands)),  # type: ignore[misc]
+        below if below is not None else beside(above), above if above is not None else beside(below),
+        None if discrete else own(distribution, "_ppf"), own(distribution, "_logcdf"), own(distribution, "_logsf"),
+        discrete=discrete, allowed=all_positive if argcheck is None else argcheck,
+        support=own(distribution, "_get_support"), powers=mass, upper_quantile=own(distribution, "_isf"),
+    )  # fmt: skip
+
+
+def all_positive(*shapes: Any) -> Any:
+    found: Any = True
+    for shape in shapes:
+        found = found & (shape > 0)
+    return found
+
+
+def moment_of(distribution: Any, order: int, shapes: tuple[Any, ...]) -> Any:
+    """The mean of the standard distribution, or its variance."""
+    if distribution.name in MOMENTS:
+        return as_tracer(MOMENTS[distribution.name][order - 1](*shapes))
+    stats, raw = own(distribution, "_stats"), own(distribution, "_munp")
+    options = {"moments": "mv"} if distribution._stats_has_moments else {}
+    found = None if stats is None else stats(*shapes, **options)[order - 1]
+    if found is None and raw is not None:
+        found = raw(1, *shapes) if order == 1 else raw(2, *shapes) - moment_of(distribution, 1, shapes) ** 2
+    if found is None:
+        raise UnsupportedError(
+            f"scipy.stats.{distribution.name} has no formula for its {'mean' if order == 1 else 'variance'}",
+            hint="integrate it with scipy.integrate.quad",
+        )
+    return as_tracer(found)
+
+
+def statistic(distribution: Any, kind: str, given: Any) -> Any:
+    """``mean``, ``var``, ``std`` or ``entropy`` of a distribution with these parameters."""
+    shapes = tuple(np.where(given.proper, shape, 0.5) for shape in given.shapes)
+    if kind == "mean":
+        return moment_of(distribution, 1, shapes) * given.scale + given.loc
+    if kind in ("var", "std"):
+        spread = moment_of(distribution, 2, shapes)
+        return spread * given.scale**2 if kind == "var" else np.sqrt(spread) * given.scale
+    formula: Callable[..., Any] | None = own(distribution, "_entropy")
+    if formula is None:
+        raise UnsupportedError(
+            f"scipy.stats.{distribution.name} has no formula for its entropy",
+            hint="integrate -f*log(f) with scipy.integrate.quad",
+        )
+    return as_tracer(formula(*shapes)) + np.log(given.scale)

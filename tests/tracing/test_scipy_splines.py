@@ -1,0 +1,125 @@
+"""Splines and estimated densities of SciPy's: of traced values, and of numbers at traced places."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.interpolate as si
+import scipy.stats
+
+import srcgrad as sg
+from srcgrad.errors import SrcgradError
+
+pytestmark = pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
+NODES = np.array([0.0, 0.7, 1.1, 2.0, 2.6, 3.3, 4.0, 5.1])
+PLACES = np.array([0.2, 0.9, 1.7, 2.3, 3.9, 4.9])
+Y = np.array([0.3, -0.4, 1.1, 0.8, -0.2, 0.5, 1.4, -0.7])
+IMAGE = np.sin(np.arange(56.0)).reshape(8, 7)
+TCK = si.splrep(NODES, Y)
+HIGH = si.BSpline(np.arange(20.0), np.cos(np.arange(12.0)), 7)
+RECTANGLE = si.RectBivariateSpline(NODES, np.arange(7.0), IMAGE)
+SMOOTH = si.UnivariateSpline(NODES, Y, s=0.3)
+KDE = scipy.stats.gaussian_kde(Y)
+KNOTS = np.array([0.0, 0.0, 0.0, 0.0, 2.2, 5.1, 5.1, 5.1, 5.1])
+
+OF_VALUES: dict[str, Callable[[Any], Any]] = {
+    "akima": lambda y: si.Akima1DInterpolator(NODES, y)(PLACES),
+    "akima of columns": lambda y: si.Akima1DInterpolator(NODES, np.outer(y, y[:2]))(PLACES, 1),
+    "akima of three": lambda y: si.Akima1DInterpolator(NODES[:3], y[:3])(PLACES[:2]),
+    "makima": lambda y: si.Akima1DInterpolator(NODES, y, method="makima", extrapolate=True)(PLACES * 1.1),
+    "hermite": lambda y: si.CubicHermiteSpline(NODES, y, y**2)(PLACES),
+    "pchip_interpolate": lambda y: si.pchip_interpolate(NODES, y, PLACES, 1),
+    "splrep": lambda y: si.splev(PLACES, si.splrep(NODES, y)),
+    "splrep of degree 2": lambda y: si.splev(PLACES, si.splrep(NODES, y, k=2, s=0), der=1),
+    "coefficients": lambda y: si.splev(PLACES, (TCK[0], np.append(y, np.zeros(4)), 3), der=2),
+    "a curve": lambda y: si.splev(PLACES, (TCK[0], [y, y**2], 3)),
+    "splint": lambda y: si.splint(-1.0, 2.5, (TCK[0], np.append(y, np.zeros(4)), 3)),
+    "splder": lambda y: si.splev(PLACES, si.splder((TCK[0], np.append(y, np.zeros(4)), 3), 2)),
+    "slopes of a basis": lambda y: si.BSpline(TCK[0], y, 3)(PLACES, 1),
+    "integral of a basis": lambda y: si.BSpline(TCK[0], y, 3).integrate(0.3, 4.0),
+    "antiderivative of a basis": lambda y: si.BSpline(TCK[0], y, 3).antiderivative()(PLACES),
+    "derivative of a basis": lambda y: si.BSpline(TCK[0], np.outer(y, y), 3).derivative(2)(PLACES),
+    "degree 2": lambda y: si.make_interp_spline(NODES, y, 2)(PLACES),
+    "degree 5": lambda y: si.make_interp_spline(NODES, np.outer(y[:2], y), 5, axis=1)(PLACES),
+    "least squares": lambda y: si.make_lsq_spline(NODES, y, KNOTS)(PLACES),
+    "weighed least squares": lambda y: si.make_lsq_spline(NODES, y, KNOTS, w=1 + y**2)(PLACES),
+    "InterpolatedUnivariateSpline": lambda y: si.InterpolatedUnivariateSpline(NODES, y)(PLACES),
+    "its slopes": lambda y: si.InterpolatedUnivariateSpline(NODES, y).derivative()(PLACES),
+    "its integral": lambda y: si.InterpolatedUnivariateSpline(NODES, y, k=4).integral(0.5, 2.0),
+    "quadratic": lambda y: si.interp1d(NODES, y, kind="quadratic")(PLACES),
+    "interpn": lambda y: si.interpn((NODES, np.arange(8.0)), np.outer(y, y), np.stack([PLACES, PLACES[::-1]], -1)),
+    "kde of data": lambda y: scipy.stats.gaussian_kde(y)(PLACES),
+    "kde, silverman": lambda y: scipy.stats.gaussian_kde(y, "silverman").logpdf(PLACES),
+    "kde of weights": lambda y: scipy.stats.gaussian_kde(Y, weights=np.exp(y)).pdf(PLACES),
+    "kde of a bandwidth": lambda y: scipy.stats.gaussian_kde(Y, y[2]).integrate_box_1d(0.1, y[3]),
+    "kde of two": lambda y: scipy.stats.gaussian_kde(np.stack([y, y**2]))([PLACES, PLACES[::-1]]),
+}
+AT_PLACES: dict[str, Callable[[Any], Any]] = {
+    "splev": lambda x: si.splev(x, TCK),
+    "splev, slopes": lambda x: si.splev(x, TCK, der=1),
+    "splev outside": lambda x: si.splev(x - 2.0, TCK),
+    "splev with zeros outside": lambda x: si.splev(x * 2.0, TCK, ext=1),
+    "splev at the edge outside": lambda x: si.splev(x * 2.0, TCK, ext=3),
+    "splint": lambda x: si.splint(x[0], x[1], TCK) + si.splint(x[2], 9.0 * x[3], TCK),
+    "high degree": lambda x: HIGH(x + 7.5),
+    "smoothed": lambda x: SMOOTH(x) + SMOOTH(x, 1),
+    "integral of what is smoothed": lambda x: SMOOTH.integral(x[0], x[1]),
+    "ev": lambda x: RECTANGLE.ev(x, x[::-1]),
+    "grid": lambda x: RECTANGLE(x, x + 0.25),
+    "slopes on a rectangle": lambda x: RECTANGLE(x, x[::-1], dx=1, dy=2, grid=False),
+    "interpn": lambda x: si.interpn((NODES, np.arange(7.0)), IMAGE, np.stack([x, x[::-1]], -1)),
+    "akima": lambda x: si.Akima1DInterpolator(NODES, Y)(x),
+    "kde": lambda x: KDE(x) + KDE.logpdf(x) + KDE.evaluate(x),
+    "kde to a place": lambda x: KDE.integrate_box_1d(-1.0, x[0]),
+    "limits of an integral": lambda x: si.CubicSpline(NODES, Y).integrate(x[0], x[4]),
+}
+CASES = [*((f"of values: {name}", f, Y) for name, f in OF_VALUES.items())]
+CASES += [*((f"at places: {name}", f, PLACES) for name, f in AT_PLACES.items())]
+
+
+@pytest.mark.parametrize("backend", ["llvm", "numpy", "xla"])
+@pytest.mark.parametrize(("f", "point"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
+def test_values_and_derivatives(f: Callable[[Any], Any], point: Any, backend: str) -> None:
+    expected = np.asarray(f(point))
+    weights = np.cos(np.arange(expected.size) + 0.2).reshape(expected.shape)
+    direction, h = np.cos(1.0 + np.arange(point.size)), 1e-3
+
+    def loss(x: Any) -> Any:
+        found = f(x)
+        return np.sum((np.stack(found) if isinstance(found, list) else found) * weights)
+
+    def slope(g: Callable[[Any], Any]) -> Any:
+        ends = [(g(point + k * h * direction) - g(point - k * h * direction)) / (2 * k * h) for k in (1, 2)]
+        return (4 * ends[0] - ends[1]) / 3
+
+    with sg.use_backend(backend):
+        np.testing.assert_allclose(sg.jit(f)(point), expected, rtol=1e-9, atol=1e-11)
+        gradient = sg.grad(loss)
+        np.testing.assert_allclose(gradient(point) @ direction, slope(loss), rtol=1e-6, atol=1e-7)
+        np.testing.assert_allclose(sg.jvp(loss, (point,), (direction,))[1], gradient(point) @ direction, rtol=1e-9)
+        if backend != "xla":
+            curvature = sg.jvp(gradient, (point,), (direction,))[1] @ direction
+            np.testing.assert_allclose(curvature, slope(lambda x: gradient(x) @ direction), rtol=1e-5, atol=1e-6)
+
+
+def test_a_spline_of_high_degree_reads_no_other_memory() -> None:
+    """SciPy's conversion to piecewise polynomials does from degree 6 on, which ended the process."""
+    x = np.array([8.25, 9.5])
+    h = 1e-4
+    np.testing.assert_allclose(sg.jacobian(HIGH)(x), np.diag((HIGH(x + h) - HIGH(x - h)) / (2 * h)), rtol=1e-6)
+
+
+@pytest.mark.filterwarnings("error::srcgrad.RetraceWarning")
+def test_estimates_and_splines_that_are_captured_are_compiled_in() -> None:
+    for f in (lambda x: np.sum(KDE(x)), lambda x: np.sum(SMOOTH(x)), lambda x: np.sum(RECTANGLE(x, x))):
+        assert sg.explain(sg.grad(f))(PLACES)["how it runs"].startswith("One program")
+
+
+def test_what_lies_outside_is_an_error_where_it_is_asked_for() -> None:
+    with pytest.raises(ValueError, match="domain"):
+        sg.grad(lambda x: np.sum(si.splev(x, TCK, ext=2)))(PLACES + 3.0)
+    with pytest.raises(SrcgradError, match="smooths"):
+        sg.grad(lambda y: np.sum(si.splev(PLACES, si.splrep(NODES, y, s=0.5))))(Y)
