@@ -370,6 +370,14 @@ def test_what_scipys_own_formulas_say(name: str, backend: str) -> None:
         np.testing.assert_allclose(sg.grad(first)(x), slope(first), rtol=1e-6, atol=1e-7)
 
 
+@pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
+def test_formulas_that_switch_where_a_shape_is_0_are_not_followed() -> None:
+    """The branch for 0 would say that nothing depends on the shape there."""
+    for f in (lambda h: st.kappa4.logpdf(0.3, h, 0.0), lambda c: st.pearson3.pdf(0.3, c), st.genextreme.mean):
+        with pytest.raises(sg.SrcgradError, match="has no derivative rule"):
+            sg.grad(f)(0.0)
+
+
 def test_statistics_of_parameters_that_are_not_allowed_are_nan() -> None:
     for f in (st.gamma.mean, st.gamma.entropy, lambda a: st.gamma.interval(0.9, a)[0], st.gamma.median):
         np.testing.assert_array_equal(sg.jit(f)(-1.0), f(-1.0))

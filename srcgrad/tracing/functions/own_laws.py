@@ -22,6 +22,8 @@ MOMENTS: Final[dict[str, tuple[Formula, Formula]]] = {
     "nbinom": (lambda n, p: n * (1.0 - p) / p, lambda n, p: n * (1.0 - p) / p**2),
 }
 """Mean and variance where SciPy's formulas are in C."""
+SWITCHING: Final = frozenset({"genextreme", "kappa4", "pearson3", "tukeylambda"})
+"""Whose formulas are others where a shape is 0: the branch for it does not vary with the shape, but the law does."""
 GENERIC: Final = (scipy.stats.rv_continuous, scipy.stats.rv_discrete)
 
 
@@ -44,6 +46,8 @@ def beside(formula: Formula | None) -> Formula | None:
 
 def law_of(distribution: Any) -> Law | None:
     """The law that a class of SciPy's holds; None where it has no density."""
+    if distribution.name in SWITCHING:
+        return None
     discrete = isinstance(distribution, scipy.stats.rv_discrete)
     mass = own(distribution, *(("_pmf",) if discrete else ("_pdf",)))
     logarithm = own(distribution, *(("_logpmf",) if discrete else ("_logpdf",)))
@@ -90,6 +94,8 @@ def moment_of(distribution: Any, order: int, shapes: tuple[Any, ...]) -> Any:
 
 def statistic(distribution: Any, kind: str, given: Any) -> Any:
     """``mean``, ``var``, ``std`` or ``entropy`` of a distribution with these parameters."""
+    if distribution.name in SWITCHING:
+        raise UnsupportedError(f"scipy.stats.{distribution.name}.{kind} has no derivative rule in srcgrad")
     shapes = tuple(np.where(given.proper, shape, 0.5) for shape in given.shapes)
     if kind == "mean":
         return moment_of(distribution, 1, shapes) * given.scale + given.loc
