@@ -109,7 +109,7 @@ def reached(
     pending = [body.results[names.index(k)] for k in wanted] + [body.results[carries + k] for k in columns]
     pending += sources.of_effects(body)
     met: set[Value] = set()
-    while pending:
+    while pending and len(found) < len(names):
         value = pending.pop()
         if value in met or isinstance(value, Literal):
             continue

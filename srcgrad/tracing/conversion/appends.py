@@ -10,7 +10,7 @@ import ast
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from srcgrad.tracing.conversion.names import bound, load, operator, placed, thunk
+from srcgrad.tracing.conversion.names import all_nodes, bound, load, operator, placed, thunk
 
 FRONT: Final = "front"
 
@@ -58,7 +58,7 @@ def filled_by_key(loop: ast.For) -> list[str]:
 
 
 def walk(body: Sequence[ast.stmt]) -> list[ast.AST]:
-    return [node for statement in body for node in ast.walk(statement)]
+    return [node for statement in body for node in all_nodes(statement)]
 
 
 def is_append(node: ast.AST) -> bool:

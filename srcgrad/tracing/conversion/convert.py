@@ -21,7 +21,7 @@ from srcgrad.boundary import from_outside
 from srcgrad.ir.source import internal
 from srcgrad.tracing.bytecode import opnames
 from srcgrad.tracing.conversion.blocks import Block, Unreached, without_blocks
-from srcgrad.tracing.conversion.names import OPERATORS
+from srcgrad.tracing.conversion.names import OPERATORS, located
 from srcgrad.tracing.conversion.sources import Unconvertible, find_source
 from srcgrad.tracing.conversion.statements import convert_function
 from srcgrad.tracing.trace import CURRENT
@@ -197,7 +197,7 @@ def compiled(code: types.CodeType, unreached: Unreached, converting: bool) -> ty
     ast.copy_location(factory, definition)
     if inner[0] is not definition:
         ast.copy_location(inner[0], definition)
-    ast.fix_missing_locations(module)
+    located(module)
     flags = code.co_flags & future_flags()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what the compiler has to say of this text it has said before

@@ -11,7 +11,7 @@ import copy
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from srcgrad.tracing.conversion.names import bound, own_nodes, parameters, placed, thunk
+from srcgrad.tracing.conversion.names import all_nodes, bound, own_nodes, parameters, placed, thunk
 
 PARTS: Final = (
     *(ast.Compare, ast.BoolOp, ast.boolop, ast.cmpop, ast.BinOp, ast.operator, ast.UnaryOp, ast.unaryop, ast.Constant),
@@ -126,7 +126,7 @@ def read_inside(body: Sequence[ast.stmt]) -> dict[str, tuple[int, int]]:
     A generator has what it goes through first from where it is made.
     """
     later = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef, ast.GeneratorExp)
-    inner = [node for statement in body for node in ast.walk(statement) if isinstance(node, later)]
+    inner = [node for statement in body for node in all_nodes(statement) if isinstance(node, later)]
     found: dict[str, tuple[int, int]] = {}
     for node in inner:
         first = node.generators[0].iter if isinstance(node, ast.GeneratorExp) else None
@@ -148,4 +148,4 @@ def without(node: ast.AST, part: ast.AST | None) -> Iterator[ast.AST]:
 def repeated(body: Sequence[ast.stmt]) -> frozenset[int]:
     """What stands in loops, by identity."""
     loops = [node for node in own_nodes(body) if isinstance(node, (ast.While, ast.For))]
-    return frozenset(id(inner) for node in loops for part in (*node.body, *node.orelse) for inner in ast.walk(part))
+    return frozenset(id(inner) for node in loops for part in (*node.body, *node.orelse) for inner in all_nodes(part))

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from srcgrad.tracing.conversion.appends import is_append
-from srcgrad.tracing.conversion.names import OPERATORS, assign, load, operator, own_nodes, placed, store
+from srcgrad.tracing.conversion.names import OPERATORS, all_nodes, assign, load, operator, own_nodes, placed, store
 
 FIRST: Final = 2
 """So many items from the front may be read."""
@@ -99,11 +99,12 @@ def histories(body: Sequence[ast.stmt], parameters: Sequence[str]) -> dict[str, 
         return {}
     found = {name: History(name) for name in candidates}
     known: set[int] = set()
-    inside = {id(node) for loop in own_nodes(body) if isinstance(loop, (ast.While, ast.For)) for node in ast.walk(loop)}
+    loops = [node for node in own_nodes(body) if isinstance(node, (ast.While, ast.For))]
+    inside = {id(node) for loop in loops for node in all_nodes(loop)}
     for node in own_nodes(body):
         known.update(id(name) for name in note(node, found, id(node) in inside))
     for statement in body:
-        for node in ast.walk(statement):
+        for node in all_nodes(statement):
             for name in mentioned(node):
                 if id(node) not in known:
                     found.pop(name, None)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 
 OPERATORS = "_sg"
 """The variable by which converted code reaches its operators; generated names start with it."""
@@ -85,7 +86,7 @@ def read(nodes: Iterable[ast.AST]) -> list[str]:
     """The names that the nodes read, in nested functions too, in order."""
     found: dict[str, None] = {}
     for node in nodes:
-        for inner in ast.walk(node):
+        for inner in all_nodes(node):
             if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Load):
                 found[inner.id] = None
     return list(found)
@@ -108,16 +109,39 @@ def own_nodes(nodes: Iterable[ast.AST]) -> Iterable[ast.AST]:
             waiting += children(node)[::-1]
 
 
+def all_nodes(node: ast.AST) -> Iterator[ast.AST]:
+    """The node and all that is in it, in the order of `ast.walk`; contexts and operators are left out."""
+    waiting = deque([node])
+    while waiting:
+        node = waiting.popleft()
+        yield node
+        waiting.extend(children(node))
+
+
 def children(node: ast.AST) -> list[ast.AST]:
     """The nodes that are parts of a node, in order; contexts and operators, which tell nothing, are none."""
-    found: list[ast.AST] = []
-    for name in node._fields:
+    kind, found = type(node), list[ast.AST]()
+    fields = _FIELDS.get(kind)
+    if fields is None:
+        fields = _FIELDS[kind] = fields_of(kind)
+    for name in fields:
         value = getattr(node, name, None)
         if isinstance(value, list):
             found += [part for part in value if isinstance(part, ast.AST)]
         elif isinstance(value, ast.AST) and value._fields:
             found.append(value)
     return found
+
+
+_FIELDS: dict[type[ast.AST], tuple[str, ...]] = {}
+"""What `fields_of` has found."""
+
+
+def fields_of(kind: type[ast.AST]) -> tuple[str, ...]:
+    """The fields of a kind of nodes in which there may be other nodes."""
+    if kind is ast.Constant:
+        return ()
+    return tuple([name for name in kind._fields if name not in ("ctx", "op", "id", "attr", "type_comment")])
 
 
 def holds(nodes: Iterable[ast.AST], *kinds: type[ast.AST]) -> bool:
@@ -165,3 +189,21 @@ def placed(new: ast.AST, old: ast.AST) -> ast.AST:
             ast.copy_location(node, old)
         waiting += children(node)
     return new
+
+
+def located(tree: ast.AST) -> None:
+    """Give all nodes that have no place that of what they are in, as `ast.fix_missing_locations` does, in a loop."""
+    waiting: list[tuple[ast.AST, tuple[int, ...]]] = [(tree, (1, 0, 1, 0))]
+    while waiting:
+        node, place = waiting.pop()
+        if node._attributes:
+            own = [getattr(node, name, None) for name in _PLACE]
+            if None in own:
+                for name, there, outer in zip(_PLACE, own, place, strict=True):
+                    if there is None:
+                        setattr(node, name, outer)
+            place = tuple([outer if there is None else there for there, outer in zip(own, place, strict=True)])
+        waiting += [(part, place) for part in children(node)]
+
+
+_PLACE = ("lineno", "col_offset", "end_lineno", "end_col_offset")

@@ -11,6 +11,7 @@ from types import CodeType
 from typing import NamedTuple
 
 from srcgrad.ir.parsing import parse
+from srcgrad.tracing.conversion.names import children
 
 FunctionNode = ast.FunctionDef | ast.Lambda
 
@@ -64,14 +65,13 @@ def entries(file: str, text: str) -> dict[int, list[Entry]] | None:
         return None
     found: dict[int, list[Entry]] = {}
 
-    def visit(node: ast.AST, owner: str | None) -> None:
+    waiting: list[tuple[ast.AST, str | None]] = [(tree, None)]
+    while waiting:
+        node, owner = waiting.pop()
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
             found.setdefault(first_line(node), []).append(Entry(node, owner))
         inner = node.name if isinstance(node, ast.ClassDef) else owner
-        for child in ast.iter_child_nodes(node):
-            visit(child, inner)
-
-    visit(tree, None)
+        waiting += [(part, inner) for part in reversed(children(node))]
     return found
 
 

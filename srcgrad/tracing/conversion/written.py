@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from srcgrad.tracing.conversion.names import bound, load, operator, placed, read, thunk
+from srcgrad.tracing.conversion.names import all_nodes, bound, load, operator, placed, read, thunk
 
 WRITERS = frozenset({"at", "copyto", "put", "place", "putmask", "fill_diagonal", "shuffle"})
 """Functions that write into their first argument."""
@@ -20,7 +20,7 @@ MAKING = (ast.BinOp, ast.UnaryOp, ast.Call, ast.IfExp, ast.Subscript)
 def written_names(body: Sequence[ast.AST]) -> frozenset[str]:
     """The variables into whose arrays the function writes: ``x[i] = v``, ``x += v``, ``out=x``, ``x.sort()``."""
     found: set[str] = set()
-    for node in (inner for statement in body for inner in ast.walk(statement)):
+    for node in (inner for statement in body for inner in all_nodes(statement)):
         if isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
             found |= base_name(node)
         elif isinstance(node, ast.AugAssign):
@@ -58,7 +58,7 @@ def views(body: Sequence[ast.AST]) -> list[tuple[str, str]]:
     """The variables that may be bound to views of other variables' arrays, with these."""
     return [
         (target.id, source)
-        for node in (inner for statement in body for inner in ast.walk(statement))
+        for node in (inner for statement in body for inner in all_nodes(statement))
         if isinstance(node, ast.Assign)
         for target in node.targets
         if isinstance(target, ast.Name)
