@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 POLLED: Final = 1 << 20
 """The work, in additions, after which a loop asks whether the user has interrupted it."""
 _FIRST_BYTES: Final = 512
+MANY: Final = 8
+"""The columns of a loop from which LLVM does not see how their places follow from its count: it would have a register
+for each, of which there are fewer, and that takes long."""
 _LARGEST: Final = 1 << 46
 _I64: Final = np.dtype(np.int64)
 
@@ -462,6 +465,8 @@ class _For(_Loop):
         index = self.count
         if attrs["reverse"]:
             index = e.binary("sub", e.binary("sub", total, 1), self.count)
+        if len(columns) + len(made) > MANY:
+            index = e.hidden(index)
         params = self.body.params[1 + consts_end :]
         read = self.plan.body.last
         elements: list[Entity] = [

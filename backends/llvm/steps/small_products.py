@@ -18,6 +18,10 @@ UNROLLED: Final = 96
 """The most products of a tile that are written without a loop; with one, a trip has half as many at most."""
 SUMS: Final = 8
 """The sums that a tile has at least, if there are so many: two are begun at a time, and take four."""
+FEW: Final = 1024
+"""The products of vectors up to which tiles of one vector in a row are of `FEW_ROWS`: as many sums as do not wait for
+each other are code of half the length."""
+FEW_ROWS: Final = 12
 BLOCK: Final = 512
 """The most products that are added one after the other, if there are more than twice as many."""
 LINE: Final = 64
@@ -79,7 +83,8 @@ def write_tiles(cells: Cells, product: Product) -> None:
     lanes = cells.lanes(columns) if product.mask is None else product.mask.lanes
     most = (24 if "avx512f" in w.features or "neon" in w.features else 12) // cells.registers
     vectors = min(-(-columns // lanes), 4 if most > 12 else 2)
-    rows = max(1, min(product.rows, most // vectors))
+    few = vectors == 1 and product.rows * product.depth <= FEW
+    rows = max(1, min(product.rows, FEW_ROWS if few else most // vectors))
     block = vectors * lanes
     whole = columns // block
     again = columns > block or product.depth > 2 * BLOCK
