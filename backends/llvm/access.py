@@ -341,6 +341,9 @@ class Access:
         """These lanes of a mask."""
         if mask is None:
             return None
+        if mask.text[0] == "<":
+            there = mask.text[1:-1].split(", ")
+            return mask._replace(text=f"<{', '.join([there[lane] for lane in lanes])}>", lanes=len(lanes))
         text = self.shuffled(mask.type, mask.text, "poison", lanes)
         return mask._replace(text=text, lanes=len(lanes))
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from srcgrad.backends.llvm import scalars
 from srcgrad.backends.llvm.access import INT64, Bases
-from srcgrad.backends.llvm.emitter import BOOL, Emitter, Number
+from srcgrad.backends.llvm.emitter import BOOL, Emitter, Number, constant_of
 from srcgrad.backends.llvm.folds import BLOCK, MASKS, Folding, Rows, State
 from srcgrad.backends.llvm.loops import Compute, Constant, Fold, Group, Inside, Iota, Load, Range, Store
 from srcgrad.backends.llvm.quotients import Divisor, divided_by, prepared, quotient
@@ -242,7 +242,7 @@ class Body(Folding):
         if span is None:
             carried = steps(0, whole) if whole else carried
             return left(carried) if size > whole else carried
-        stop = span.stop if size == whole else self.e.intrinsic("umin", span.stop, self.e.like(whole, span.stop))
+        stop = span.stop if size == whole else self.e.lesser(span.stop, self.e.like(whole, span.stop))
         carried = steps(span.start, stop)
         if size == whole or span.last is None:
             return carried
@@ -252,6 +252,8 @@ class Body(Folding):
         self, condition: Number, carried: list[Number], then: Callable[[list[Number]], list[Number]]
     ) -> list[Number]:
         e = self.e
+        if condition.text in ("true", "false"):
+            return then(carried) if condition.text == "true" else carried
         before, inside, after = e.block, e.label("some"), e.label("after")
         e.branch(condition, inside, after)
         e.start(inside)
@@ -271,7 +273,7 @@ class Body(Folding):
             states = self.absorbed(states, self.gathered(found))
         rest = size - vectors
         if rest and (self.target.masked or lanes == 1):
-            mask = Number(f"<{', '.join(['i1 1'] * rest + ['i1 0'] * (lanes - rest))}>", BOOL, lanes)
+            mask = first_lanes(rest, lanes)
             start = self.e.constant(vectors, INT64, 1)
             found = self.body(start, lanes, self.identities(lanes), mask, rest)
             states = self.absorbed(states, self.gathered(found))
@@ -385,7 +387,7 @@ class Body(Folding):
             return self.flat(self.absorbed(self.unflat(flat), self.gathered(self.loop(start, stop, step, empty, trip))))
 
         def outer(index: Number, carried: list[Number]) -> list[Number]:
-            end = self.e.intrinsic("umin", self.e.integer("add", index, block), self.e.like(stop, index))
+            end = self.e.lesser(self.e.integer("add", index, block), self.e.like(stop, index))
             found = self.gathered(self.loop(index, end, step, empty, trip))
             return self.flat(self.absorbed(self.unflat(carried), found))
 
@@ -416,6 +418,9 @@ class Body(Folding):
 
     def below(self, index: Number, stop: Number | int) -> Number:
         """Which lanes are before the end."""
+        first, last = constant_of(index), stop if isinstance(stop, int) else constant_of(stop)
+        if first is not None and last is not None:
+            return first_lanes(last - first, self.lanes)
         lanes = ", ".join(f"i64 {k}" for k in range(self.lanes))
         places = self.e.integer("add", self.e.splat(index, self.lanes), Number(f"<{lanes}>", INT64, self.lanes))
         return self.e.compare("ult", places, stop if isinstance(stop, int) else self.e.splat(stop, self.lanes))
@@ -575,6 +580,12 @@ class Body(Folding):
             steps = ", ".join(f"i64 {k * stride}" for k in range(lanes))
             whole = e.integer("add", e.splat(whole, lanes), Number(f"<{steps}>", INT64, lanes))
         return scalars.cast(e, whole, item.dtype)
+
+
+def first_lanes(count: int, lanes: int) -> Number:
+    """A mask of so many lanes, of which it leaves the first."""
+    count = min(count, lanes)
+    return Number(f"<{', '.join(['i1 1'] * count + ['i1 0'] * (lanes - count))}>", BOOL, lanes)
 
 
 def pairs_of(stores: Sequence[Store]) -> list[tuple[Store, ...]]:

@@ -1,14 +1,15 @@
 """Straight-line LLVM IR as text: numbers and vectors of them, one instruction a call.
 
 An `Emitter` writes instructions for one number of *lanes*: 1 emits scalars. A `Number` is an SSA name or a constant,
-with its type, so that every method knows what it is given. Nothing is folded here: the passes of the language have
-done so.
+with its type, so that every method knows what it is given. What a program computes is not folded here: the passes of
+the language have done so. Places, counts of trips and what is decided by them are, where they are single whole numbers:
+of loops of few trips most are known, and each line costs LLVM some ten microseconds.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from typing import Any, Final, NamedTuple
@@ -78,6 +79,41 @@ def constant_text(value: Any, dtype: DType) -> str:
                 wide = float(dtype.type(value))
         return f"0x{struct.unpack('<Q', struct.pack('<d', wide))[0]:016X}"
     return str(int(np.asarray(value).astype(dtype)))
+
+
+def constant_of(a: Number) -> int | None:
+    """A single whole number that is a constant, without its sign."""
+    if a.lanes > 1 or a.text[0] == "%" or a.dtype.kind not in "iu":
+        return None
+    return int(a.text) % (1 << 8 * a.dtype.itemsize)
+
+
+def folded(opcode: str, a: Number, b: Number) -> Number | None:
+    """What an instruction on two single whole numbers gives, if it is one of them or a constant."""
+    left, right = constant_of(a), constant_of(b)
+    if left is not None and right is not None:
+        compute, bits = _OF_CONSTANTS.get(opcode), 8 * a.dtype.itemsize
+        if compute is None or (opcode == "urem" and not right):
+            return None
+        found = compute(left, right) % (1 << bits)
+        return a._replace(text=str(found - (1 << bits) * (found >> bits - 1)))
+    if right is not None and (opcode, right) in _UNCHANGED:
+        return a
+    if left is not None and opcode in ("add", "mul") and (opcode, left) in _UNCHANGED:
+        return b
+    return a._replace(text="0") if opcode == "mul" and 0 in (left, right) else None
+
+
+_UNCHANGED: Final = frozenset({("add", 0), ("sub", 0), ("mul", 1)})
+"""Opcodes, and the second operand that leaves the first as it is."""
+_OF_CONSTANTS: Final[dict[str, Callable[[int, int], int]]] = {
+    "add": int.__add__,
+    "sub": int.__sub__,
+    "mul": int.__mul__,
+    "and": int.__and__,
+    "urem": int.__mod__,
+}
+"""What opcodes compute of numbers without signs."""
 
 
 class Emitter:
@@ -239,6 +275,10 @@ class Emitter:
     def compare(self, predicate: str, a: Number, b: Number | float) -> Number:
         """``predicate`` is LLVM's: olt, oeq, une, uno, … for floats; eq, slt, ult, … for integers."""
         b = self.like(b, a)
+        if predicate == "ult":
+            left, right = constant_of(a), constant_of(b)
+            if left is not None and right is not None:
+                return self.constant(left < right, BOOL, 1)
         opcode = "fcmp" if a.dtype.kind == "f" else "icmp"
         return Number(self.emit(f"{opcode} {predicate} {a.type} {a.text}, {b.text}"), BOOL, a.lanes)
 
@@ -265,7 +305,21 @@ class Emitter:
 
     def integer(self, opcode: str, a: Number, b: Number | int) -> Number:
         """and, or, xor, shl, lshr, ashr, add, sub, mul on integers (and bool)."""
-        return self.binary(opcode, a, b)
+        if not isinstance(b, Number):
+            b = self.constant(b, a.dtype, a.lanes)
+        found = folded(opcode, a, b) if a.lanes == 1 else None
+        return self.binary(opcode, a, b) if found is None else found
+
+    def lesser(self, a: Number, b: Number) -> Number:
+        """The lesser of two numbers that are not below 0."""
+        left, right = constant_of(a), constant_of(b)
+        if left is None or right is None:
+            return self.intrinsic("umin", a, b)
+        return a if left < right else b
+
+    def hidden(self, a: Number) -> Number:
+        """A single whole number of 64 bits of which LLVM is not to know what it is."""
+        return Number(self.emit(f'call i64 asm "", "=r,0"(i64 {a.text})'), a.dtype, 1)
 
     def invert(self, a: Number) -> Number:
         return self.binary("xor", a, -1 if a.dtype != BOOL else 1)
@@ -301,6 +355,13 @@ class Emitter:
             return mask
         bits = self.emit(f"bitcast {mask.type} {mask.text} to i{mask.lanes}")
         return Number(self.emit(f"icmp ne i{mask.lanes} {bits}, 0"), BOOL, 1)
+
+    def every(self, mask: Number) -> Number:
+        """Whether a bool holds in all lanes, as a scalar."""
+        if mask.lanes == 1:
+            return mask
+        bits = self.emit(f"bitcast {mask.type} {mask.text} to i{mask.lanes}")
+        return Number(self.emit(f"icmp eq i{mask.lanes} {bits}, -1"), BOOL, 1)
 
     # --- memory ------------------------------------------------------------------------------------
     def room(self, type: str, align: int) -> str:

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from srcgrad.backends.llvm import scalars
-from srcgrad.backends.llvm.access import Access, memory_name
+from srcgrad.backends.llvm.access import INT64, Access, memory_name
 from srcgrad.backends.llvm.emitter import BOOL, F32, DType, Number
 from srcgrad.backends.llvm.loops import Fold, Group, empty_result
 from srcgrad.backends.llvm.shapes import Shape
@@ -79,7 +79,14 @@ class Folding(Access):
                 self.loop(start, stop, 1, [], self.filling(fold.output, self.identity(fold, 1)))
 
     def fill(self, output: int, value: Any, dtype: DType) -> None:
-        """Write one number everywhere into an output."""
+        """Write one number everywhere into an output; one whose bytes are all the same, byte by byte."""
+        byte = set(np.array(value).astype(dtype).tobytes())
+        if len(byte) == 1:
+            e, size = self.e, self.group.outputs[output].type.size * dtype.itemsize
+            e.declarations.add("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
+            start = self.address(self.outputs[output], memory_name(dtype), e.constant(0, INT64, 1))
+            e.do(f"call void @llvm.memset.p0.i64(ptr {start}, i8 {byte.pop()}, i64 {size}, i1 false)")
+            return
         size, lanes = self.group.outputs[output].type.size, self.target.vector_bytes // dtype.itemsize
         whole = size // lanes * lanes
         if whole:
@@ -138,6 +145,8 @@ class Folding(Access):
         return [start, self.e.constant(0, start.dtype, lanes)] if self.compensated(fold) else [start]
 
     def combine(self, fold: Fold, a: Number, b: Number) -> Number:
+        if a.dtype.kind != "f" and a.text == self.identity(fold, a.lanes).text:  # 0.0 changes the sign of -0.0
+            return b
         return scalars.combine(self.e, fold.name, a, b)
 
     # --- extremes of floats --------------------------------------------------------------------------
@@ -285,7 +294,9 @@ class Folding(Access):
         return start._replace(text=text)
 
     def lanes_combined(self, fold: Fold, value: Number) -> Number:
-        """The lanes added up by halves."""
+        """The lanes added up by halves; of bools, all bits of a number are looked at together."""
+        if value.dtype == BOOL:
+            return (self.e.any if fold.name in ("reduce_or", "reduce_max") else self.e.every)(value)
         while value.lanes > 1:
             half = value.lanes // 2
             low, high = (self.part(value, start, half) for start in (0, half))

@@ -345,7 +345,7 @@ class _NestWriter:
 
         def block(index: Number, carried: list[Number]) -> list[Number]:
             end = self.e.integer("add", index, self.nest.block)
-            self.block(axis, Span(index, self.e.intrinsic("umin", end, self.e.like(stop, end)), None))
+            self.block(axis, Span(index, self.e.lesser(end, self.e.like(stop, end)), None))
             return carried
 
         counted_loop(self.e, start, stop, self.nest.block, [], block)

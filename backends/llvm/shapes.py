@@ -68,6 +68,8 @@ def shape_of(group: Group, target: Target, partial: frozenset[int] = frozenset()
     inside = {item.dtype for item, depth in zip(group.statements, group.depths(), strict=True) if depth == rank}
     sizes = [_element_bytes(dtype) for dtype in inside or group.measure().dtypes] or [1]
     lanes = max(1, target.vector_bytes // max(sizes)) if rank else 1
+    if rank and rank - 1 not in partial:  # what is beyond a short row is masks at most
+        lanes = min(lanes, 1 << max(group.domain[-1] - 1, 0).bit_length())
     cost = group.cost()
     unroll = 1 if not rank else 4 if cost <= 10 else 2 if cost <= 24 and group.folds else 1
     rows, turned, same = 1, frozenset[int](), frozenset[int]()
@@ -85,12 +87,20 @@ def shape_of(group: Group, target: Target, partial: frozenset[int] = frozenset()
         if any(rank - 2 in fold.axes and rank - 1 not in fold.axes for fold in group.folds) and cost <= 10:
             size = group.domain[-1] * max(sizes)
             alone = size in SHORT_ROWS and moved(group) >= FAR
-            return Shape(lanes, 1, 1 if alone else min(ROWS, group.domain[-2]), False, frozenset(), same)
+            return Shape(lanes, 1, 1 if alone else rows_at_once(group.domain[-2]), False, frozenset(), same)
     size = group.domain[-1] if rank else 0
     heavy = target.masked and cost > HEAVY and unroll == 1 and size % lanes > 0 and rank - 1 not in partial
     if unroll == 1 and _is_wide(group, target, lanes) and rank - 1 not in partial:
         return Shape(lanes, 2, rows, False, turned, same, True)
     return Shape(lanes, unroll, rows, heavy, turned, same)
+
+
+def rows_at_once(count: int) -> int:
+    """How many rows light bodies take of so many; of few a part of them, if there is one, so that none are left."""
+    if count > 4 * ROWS:
+        return ROWS
+    parts = [rows for rows in range(ROWS // 2, ROWS + 1) if not count % rows]
+    return parts[-1] if parts else min(ROWS, max(count, 1))
 
 
 def _is_wide(group: Group, target: Target, lanes: int) -> bool:
