@@ -161,8 +161,10 @@ def filled_tape(element: Any) -> Any:
 
 
 def tape_length(*tapes: Any) -> Any:
-    """The length of tapes of one length; -1 if each of them is a `filled_tape`."""
-    return np.int64(max([len(tape) for tape in tapes if not hasattr(tape, "fills")], default=-1))
+    """The length of tapes of one length; -1 if each of them is a `filled_tape` or, as a literal, one element."""
+    from collections.abc import Sequence
+
+    return np.int64(max([len(tape) for tape in tapes if isinstance(tape, Sequence)], default=-1))
 
 
 def copied_tape(tape: Any) -> Any:
