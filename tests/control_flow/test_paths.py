@@ -365,6 +365,18 @@ def test_an_error_on_a_path_that_no_call_takes() -> None:
         sg.grad(f)(np.array([10.0]))
 
 
+def test_an_error_of_each_call_is_the_users_and_not_of_code_that_is_run_as_it_is() -> None:
+    """As it is, the code stops before, at what is not supported there (``out=``)."""
+
+    def f(x: Any) -> Any:
+        y = np.ones(1)
+        np.maximum(x, 2.0 * x, out=y)
+        return y[1] * x[0]
+
+    with pytest.raises(IndexError, match="index 1 is out of bounds"):
+        sg.grad(f)(np.array([0.5]))
+
+
 @pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
 def test_an_error_of_the_users_on_a_path_shows_their_line() -> None:
     def f(x: Any, n: int) -> Any:
