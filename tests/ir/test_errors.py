@@ -25,6 +25,7 @@ PYTHON_BASES: dict[str, tuple[type[Exception], ...]] = {
     "ConcretizationError": (TypeError,),
     "CustomRuleError": (TypeError,),
     "DTypeError": (TypeError,),
+    "DepthError": (RecursionError,),
     "EvaluationError": (RuntimeError,),
     "GradientCheckError": (AssertionError,),
     "HolomorphicError": (TypeError,),
