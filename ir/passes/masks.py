@@ -28,8 +28,11 @@ from srcgrad.ir.passes.places import Key, Part, Place, Places, Sum, whole
 from srcgrad.ir.passes.rewrite import AnyRegion, Fired, rebuilt, with_operands
 
 NAME: Final = "a mask that is true -> true"
-STEPS_PER_OPERATION: Final = 64
-"""How far reads are followed, so that this takes a time that is linear in the program's length."""
+STEPS: Final = 20_000
+STEPS_PER_OPERATION: Final = 4
+"""How far reads are followed in all, and how much farther in longer programs: what is found takes a thousand steps in
+most programs and one or two for each operation in long ones. Loops in loops that write many elements of each other's
+arrays would take any number, and end with nothing found; this many take a second in 8,000 operations."""
 DEEPEST: Final = 60
 """How often following a read may lead to another read, or to what a loop writes: each takes up to six calls of Python's
 stack, of which users have a part."""
@@ -145,7 +148,7 @@ class Search:
     def true(self) -> list[Value]:
         """Values that are True, in the order of the program."""
         operations = list(self.function.walk())
-        self.steps = STEPS_PER_OPERATION * len(operations)
+        self.steps = STEPS + STEPS_PER_OPERATION * len(operations)
         candidates = [value for operation in operations for value in reads(operation)]
         self.assumed = set(candidates)
         try:
