@@ -119,6 +119,34 @@ def test_starting_places_contribute_nothing() -> None:
     np.testing.assert_array_equal(sg.grad(lambda x: so.fsolve(lambda y: y**3 - 2.0, x)[0])(1.5), 0.0)
 
 
+def inside(method: str) -> Callable[[Any], Any]:
+    return lambda p: so.minimize(
+        lambda y: (y[0] - p) ** 2 + (y[1] - p * y[0]) ** 2, [0.5, 0.5], bounds=[(0, 1), (0, 9)], method=method
+    ).x.sum()  # fmt: skip
+
+
+HELD: dict[str, tuple[Callable[[Any], Any], float, float]] = {
+    "bounded": (lambda p: so.minimize_scalar(lambda y: (y - p) ** 2, bounds=(0.0, 1.0)).x, 0.0, 1.0),
+    "bounded by it": (lambda p: so.minimize_scalar(lambda y: (y - 3.0) ** 2, bounds=(0.0, p)).x, 1.0, 1.0),
+    "from above": (lambda p: so.minimize_scalar(lambda y: (y + p) ** 2, bounds=(-0.7, 1.0)).x, 0.0, -1.0),
+    "least_squares": (
+        lambda p: so.least_squares(lambda y: y - p * np.array([1.0, 2.0]), [0.5, 0.5], bounds=([0, 0], [1, 9])).x.sum(),
+        2.0, 3.0,
+    ),
+    "curve_fit": (
+        lambda p: so.curve_fit(lambda t, a, b: a * t + b, T, p * T + 0.3, bounds=([0, 0], [1, 2]))[0][0], 0.0, 1.0
+    ),
+    "trust-constr": (inside("trust-constr"), 1.0, 2.2),
+    "L-BFGS-B": (inside("L-BFGS-B"), 1.0, 2.2),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HELD)
+def test_bounds_hold_minima_of_methods_that_stay_inside(name: str) -> None:
+    f, held, free = HELD[name]
+    np.testing.assert_allclose([sg.grad(f)(2.0), sg.grad(f)(0.6)], [held, free], rtol=1e-4, atol=1e-8)
+
+
 def test_what_has_no_theorem_is_refused() -> None:
     with pytest.raises(UnsupportedError, match="constraints"):
         equation = {"type": "eq", "fun": lambda y: y[0] - 1.0}

@@ -130,9 +130,13 @@ def slope_of(f: Function, jac: Any) -> Function:
 
 
 def within(slope: Function, low: Any, high: Any, found: Any) -> Function:
-    """What is zero at a minimum between bounds: where one is met, the distance from it stands for the slope."""
-    floor, ceiling = numbers(low), numbers(high)
-    at_low, at_high = found.reshape(-1) <= floor, found.reshape(-1) >= ceiling
+    """What is zero at a minimum between bounds: where one is met, the distance from it stands for the slope.
+
+    A minimum that a bound holds is nearer to it than its slope is to zero: some of SciPy's methods stay inside.
+    """
+    x, steep = np.reshape(found, -1), np.reshape(on_numbers(slope)(found), -1)
+    at_low = x - numbers(low) <= np.maximum(steep, 0.0)
+    at_high = numbers(high) - x <= np.maximum(-steep, 0.0)
     edge = np.where(at_low, np.where(at_low, low, 0.0), np.where(at_high, high, 0.0))
 
     def equations(x: Any) -> Any:
@@ -259,7 +263,8 @@ def minimize_scalar(
         return optimize.minimize_scalar(fun, bracket, bounds, args, method, tol, options)
     require_numbers("minimize_scalar")
     found = optimize.minimize_scalar(on_numbers(f), numbers(bracket), known, (), method, numbers(tol), numbers(options))
-    found.x = implicit(slope_of(f, None), found.x)[()]
+    slope = slope_of(f, None)
+    found.x = implicit(slope if bounds is None else within(slope, *bounds, found.x), found.x)[()]
     found.fun = f(found.x)
     return found
 
