@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import srcgrad as sg
+from srcgrad.tracing import room
 from tests.control_flow.traced_once import require_one_program
 
 POINTS = (np.array([0.9, 0.2]), np.array([-0.4, 0.5]))
@@ -133,6 +134,19 @@ def endless(x: Any) -> Any:
 
 
 @pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
+def test_the_limit_is_given_back_where_a_trace_inside_has_set_a_higher_one() -> None:
+    limit = sys.getrecursionlimit()
+    with room.room():
+        inside = room.FRAMES + 5_000
+        deep = room._DEEP.set(inside)
+        try:
+            with room.room():
+                assert sys.getrecursionlimit() == inside
+        finally:
+            room._DEEP.reset(deep)
+    assert sys.getrecursionlimit() == limit
+
+
 def test_an_endless_recursion_ends_as_in_python() -> None:
     limit = sys.getrecursionlimit()
     with pytest.raises(RecursionError):

@@ -98,12 +98,13 @@ def test_the_lanes_of_bools_are_looked_at_together() -> None:
 
 # --- short rows -----------------------------------------------------------------------------------
 @pytest.mark.parametrize("dtype", ["bool", "int8", "float32", "float64"])
-@pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 8, 9, 200])
+@pytest.mark.parametrize("size", [4, 5, 8, 9, 200])
 def test_rows_are_no_longer_vectors_than_they_need(size: int, dtype: str) -> None:
-    (group,) = groups(lambda x: OPS["equal"](x, x), np.ones((40, 3, size), dtype)[:, :1]).groups
+    fold = OPS["reduce_or" if dtype == "bool" else "reduce_max"]
+    (group,) = groups(lambda x: fold(x, axes=(1,)), np.ones((40, size), dtype)).groups
     full = TARGET.vector_bytes // np.dtype(dtype).itemsize
-    whole = group.domain[-1]
-    assert shape_of(group, TARGET).lanes == min(full, 1 << (whole - 1).bit_length())  # type: ignore[arg-type]
+    assert tuple(group.domain) == (40, size)
+    assert shape_of(group, TARGET).lanes == min(full, 1 << (size - 1).bit_length())
     part = frozenset({len(group.domain) - 1})
     assert shape_of(group, TARGET, part).lanes == full  # type: ignore[arg-type]
 
