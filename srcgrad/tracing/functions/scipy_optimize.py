@@ -264,7 +264,7 @@ def minimize_scalar(
     require_numbers("minimize_scalar")
     found = optimize.minimize_scalar(on_numbers(f), numbers(bracket), known, (), method, numbers(tol), numbers(options))
     slope = slope_of(f, None)
-    found.x = implicit(slope if bounds is None else within(slope, *bounds, found.x), found.x)[()]
+    found.x = implicit(slope if bounds is None else within(slope, bounds[0], bounds[1], found.x), found.x)[()]
     found.fun = f(found.x)
     return found
 
