@@ -292,10 +292,11 @@ class Gammaincinv(Special):
     sign: ClassVar[float] = 1.0
 
     def partial(self, index: int, result: Term, *operands: Term) -> Operand:
-        """Of an implicit function: -dP/da and 1 (or -1), over the density."""
+        """Of an implicit function: -dP/da and 1 (or -1), over the density. 0 is that place of every a."""
         density = REGISTRY["gamma_density"](operands[0], result, n=0)
         if index == 0:
-            return -(REGISTRY["gammainc_derivative"](operands[0], result, n=1) / density)
+            slope = -(REGISTRY["gammainc_derivative"](operands[0], result, n=1) / density)
+            return REGISTRY["select"](result == 0.0, 0.0 * operands[0], slope)
         return self.sign / density
 
 

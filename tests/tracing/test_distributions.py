@@ -20,7 +20,7 @@ import srcgrad as sg
 from srcgrad.tracing.functions.distributions import LAWS, MULTIVARIATE
 
 SHAPES = {"df": 3.3, "a": 2.2, "b": 1.7, "s": 0.6, "c": 1.4, "mu": 2.1, "p": 0.3, "n": 5.0, "beta": 1.6, "kappa": 0.8}
-SHAPES |= {"dfn": 3.4, "dfd": 5.2, "nu": 0.9, "K": 1.2, "d": 1.9, "lambda_": 0.7}
+SHAPES |= {"dfn": 3.4, "dfd": 5.2, "nu": 0.9, "K": 1.2, "d": 1.9, "lambda_": 0.7, "u": 0.2}
 OWN_SHAPES = {("truncnorm", "a"): -0.8, ("wrapcauchy", "c"): 0.4, ("skewnorm", "a"): -1.5, ("triang", "c"): 0.6}
 OWN_SHAPES |= {("genextreme", "c"): -0.3, ("genpareto", "c"): -0.2, ("loguniform", "a"): 0.2}
 PLACES = np.array([-1.2, 0.0, 0.1, 0.3, 0.9, 1.0, 1.4, 2.5, np.inf, -np.inf, np.nan])
@@ -201,6 +201,129 @@ def test_what_lies_at_and_behind_the_ends_is_scipys(name: str) -> None:
                 np.testing.assert_allclose(
                     sg.jit(f)(at, *shapes), f(at, *shapes), atol=1e-300, err_msg=f"{method} {shapes}"
                 )
+
+
+SMALL = [
+    "norm",
+    "t",
+    "expon",
+    "gamma",
+    "chi2",
+    "logistic",
+    "gumbel_r",
+    "pareto",
+    "lomax",
+    "cauchy",
+    "truncnorm",
+    "beta",
+]
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_little_that_is_left_above_has_a_quantile_of_its_own(name: str) -> None:
+    """What is left below is 1 to rounding."""
+    f, given = caller(name, "isf"), parameters(name)
+    place, slope = sg.value_and_grad(f)(1e-20, *given)
+    np.testing.assert_allclose(place, f(1e-20, *given), rtol=1e-12)
+    np.testing.assert_allclose(slope, -1 / getattr(st, name).pdf(place - 4 * np.spacing(place), *given), rtol=1e-6)
+    np.testing.assert_allclose(caller(name, "ppf")(1e-20, *given), sg.jit(caller(name, "ppf"))(1e-20, *given))
+
+
+SYMMETRIC: list[tuple[Callable[[Any], Any], float]] = [
+    (lambda x: st.logistic.logpdf(x), -0.5),
+    (lambda x: st.logistic.pdf(x), -0.125),
+    (lambda x: st.gennorm.logpdf(x, 2.0), -2.0),
+    (lambda x: st.gennorm.logpdf(x, 3.0), 0.0),
+    (lambda x: st.gennorm.logpdf(x, 1.0), 0.0),
+    (lambda x: st.dgamma.pdf(x, 3.0), 0.5),
+    (lambda x: st.dweibull.pdf(x, 3.0), 3.0),
+    (lambda x: st.gennorm.cdf(x, 1.0), 0.0),
+    (lambda x: st.gennorm.cdf(x, 1.7), 0.0),
+    (lambda x: st.dgamma.cdf(x, 2.0), 0.0),
+]
+
+
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+@pytest.mark.parametrize(("function", "curvature"), SYMMETRIC)
+def test_symmetric_laws_have_their_curvature_at_the_middle(
+    function: Callable[[Any], Any], curvature: float, backend: str
+) -> None:
+    """Of the absolute value that their formulas contain every derivative is 0 there; at a kink it is the mean."""
+    twice = sg.jvp(lambda x: sg.jvp(function, (x,), (1.0,), backend=backend)[1], (0.0,), (1.0,), backend=backend)[1]
+    np.testing.assert_allclose([sg.hessian(function, backend=backend)(0.0), twice], curvature, rtol=1e-13, atol=1e-15)
+
+
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+@pytest.mark.parametrize("name", ["gennorm", "dgamma", "dweibull"])
+def test_medians_of_symmetric_laws_do_not_vary_with_their_shape(name: str, backend: str) -> None:
+    law = getattr(st, name)
+    for shape in (0.25, 1.0, 1.4, 2.0, 3.0):
+        found = [sg.grad(law.median, backend=backend)(shape), sg.jacfwd(law.median, backend=backend)(shape)]
+        np.testing.assert_array_equal(found, 0.0)
+
+
+@pytest.mark.parametrize(("beta", "slope"), [(0.5, 4.0), (1.0, 2.0), (2.0, np.sqrt(np.pi))])
+def test_quantiles_of_a_law_with_a_cusp_vary_at_the_median_with_the_chance(beta: float, slope: float) -> None:
+    for derivative in (sg.grad, sg.jacfwd):
+        np.testing.assert_allclose(derivative(lambda q: st.gennorm.ppf(q, beta))(0.5), slope, rtol=1e-13)
+        np.testing.assert_allclose(derivative(lambda q: st.gennorm.isf(q, beta))(0.5), -slope, rtol=1e-13)
+
+
+@pytest.mark.parametrize("c", [0.2, 0.5])
+def test_a_wrapped_law_is_smooth_opposite_to_its_mode(c: float) -> None:
+    """Where the tangent of half of the angle has a pole."""
+    ratio = (1 + c) / (1 - c)
+    for f, slope, at in (
+        (lambda y: st.wrapcauchy.cdf(y, c), 1 / (2 * np.pi * ratio), np.pi),
+        (lambda q: st.wrapcauchy.ppf(q, c), 2 * np.pi * ratio, 0.5),
+    ):
+        np.testing.assert_allclose(sg.grad(f)(at), slope, rtol=1e-12)
+        np.testing.assert_allclose(sg.hessian(f)(at), 0.0, atol=1e-12)
+
+
+def test_formulas_of_two_tails_are_smooth_where_the_tails_are_equal() -> None:
+    """SciPy's takes the logarithm of their difference, which is 0 there."""
+
+    def f(v: Any) -> Any:
+        return st.dpareto_lognorm.logcdf(v[0], v[1], v[2], v[3], v[4])
+
+    def exact(*v: Any) -> Any:
+        def density(t: Any) -> Any:
+            z = (t - v[1]) / v[2]
+            tails = [mpmath.exp(r * (r / 2 - w)) * mpmath.ncdf(w - r) for r, w in ((v[3] * v[2], z), (v[4] * v[2], -z))]
+            return v[3] * v[4] / (v[3] + v[4]) * sum(tails)
+
+        return mpmath.log(mpmath.quad(density, [-mpmath.inf, -3, 0, mpmath.log(v[0])]))
+
+    point = (1.0, 0.0, 0.5, 0.7, 0.7)
+    order = np.eye(5, dtype=int)
+    expected = [float(mpmath.diff(exact, point, tuple(int(k) for k in row))) for row in order]
+    np.testing.assert_allclose(sg.grad(f)(np.array(point)), expected, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(sg.jacfwd(f)(np.array(point)), expected, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda b: st.betaprime.var(2.0, b),
+        lambda b: st.crystalball.std(1.3, b + 1),
+        st.invweibull.var,
+        lambda c: st.gengamma.var(1.0, -c),
+    ],
+)
+def test_the_variance_about_an_infinite_mean_is_infinite(f: Callable[[Any], Any]) -> None:
+    assert f(1.0) == sg.jit(f)(1.0) == np.inf
+
+
+@pytest.mark.parametrize("name", ["alpha", "fatiguelife", "johnsonsb", "powerlognorm", "levy_l"])
+def test_ends_that_are_no_part_of_a_support_have_no_density(name: str) -> None:
+    law, shapes = getattr(st, name), (1.2, 0.7)[: getattr(st, name).numargs]
+    ends = [end for end in law.support(*shapes) if np.isfinite(end)]
+    for method in ("pdf", "logpdf", "cdf"):
+        for end in ends:
+            f = {"pdf": law.pdf, "logpdf": law.logpdf, "cdf": law.cdf}[method]
+            assert sg.jit(f)(end, *shapes) == f(end, *shapes)
+            assert np.all(np.equal(sg.grad(f, argnums=tuple(range(1 + len(shapes))))(end, *shapes), 0.0))
 
 
 def symmetric(v: Any) -> Any:

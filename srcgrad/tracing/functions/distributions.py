@@ -16,7 +16,7 @@ import scipy.stats
 
 from srcgrad.errors import ArgumentError, ConcretizationError, MissingRuleError, ShapeError, UnsupportedError
 from srcgrad.tracing.conversion.effects import emit_check
-from srcgrad.tracing.functions.laws import FURTHER, INF, LOG_2PI, SQRT_2, Formula, Law
+from srcgrad.tracing.functions.laws import FURTHER, INF, LOG_2PI, SQRT_2, Formula, Law, doubled
 from srcgrad.tracing.functions.own_laws import law_of, own, statistic
 from srcgrad.tracing.functions.registry import scalar_if_rank0
 from srcgrad.tracing.functions.scipy_ode import held
@@ -30,8 +30,7 @@ def laplace_below(y: Any) -> Any:
 
 
 def logistic_log_density(y: Any) -> Any:
-    far = -np.abs(y)
-    return far - 2.0 * np.log1p(np.exp(far))
+    return sc.log_expit(y) + sc.log_expit(-y)
 
 
 def t_log_density(y: Any, df: Any) -> Any:
@@ -80,41 +79,72 @@ def negative_binomial_powers(k: Any, n: Any, p: Any) -> Any:
     return np.exp(sc.gammaln(n + k) - sc.gammaln(k + 1) - sc.gammaln(n)) * p**n * (1.0 - p) ** k
 
 
-def generalized_normal_above(y: Any, beta: Any) -> Any:
-    half = 0.5 * sc.gammaincc(1.0 / beta, np.abs(y) ** beta)
-    return np.where(y > 0, half, 1.0 - half)
-
-
 def wrapped_cauchy_below(y: Any, c: Any) -> Any:
-    """By half of the circle, as the tangent has a pole between."""
-    first = y < np.pi
-    half = np.arctan((1 + c) / (1 - c) * np.tan(np.where(first, y, 2 * np.pi - y) / 2)) / np.pi
-    return np.where(first, half, 1.0 - half)
+    """By thirds of the circle, as the tangent has a pole: of half of the place, or of what is left to the pole."""
+    first, last = y < np.pi / 2, y > 3 * np.pi / 2
+    ratio = (1 + c) / (1 - c)
+    side = np.arctan(ratio * np.tan(np.where(first, y, np.where(last, 2 * np.pi - y, 1.0)) / 2)) / np.pi
+    middle = 0.5 + np.arctan(np.tan(np.where(first | last, 0.0, y - np.pi) / 2) / ratio) / np.pi
+    return np.where(first, side, np.where(last, 1.0 - side, middle))
 
 
-def log_normal_mass(low: Any, high: Any) -> Any:
-    """The logarithm of the mass of the standard normal between two places, from the tail in which they lie."""
+def wrapped_cauchy_quantile(q: Any, c: Any) -> Any:
+    """The inverse, by the same parts."""
+    first, last = q < 0.25, q > 0.75
+    ratio = (1 + c) / (1 - c)
+    side = 2 * np.arctan(np.tan(np.pi * np.where(first, q, np.where(last, 1 - q, 0.1))) / ratio)
+    middle = np.pi + 2 * np.arctan(ratio * np.tan(np.pi * np.where(first | last, 0.0, q - 0.5)))
+    return np.where(first, side, np.where(last, 2 * np.pi - side, middle))
+
+
+def normal_mass(low: Any, high: Any) -> tuple[Any, Any]:
+    """The mass of the standard normal between two places, from the tail in which they lie: the logarithm of what lies
+    beyond the nearer one, and of the part of it that lies beyond the farther one too."""
     right = low > 0
     lower, upper = np.where(right, -high, low), np.where(right, -low, high)
     more = sc.log_ndtr(upper)
-    return more + np.log1p(-np.exp(sc.log_ndtr(lower) - more))
+    return more, sc.log_ndtr(lower) - more
+
+
+def log_normal_mass(low: Any, high: Any) -> Any:
+    more, part = normal_mass(low, high)
+    return more + np.log1p(-np.exp(part))
+
+
+def normal_share(low: Any, high: Any, a: Any, b: Any) -> Any:
+    """Of the mass between a and b, that between two places, which may be one."""
+    more, part = normal_mass(low, high)
+    return -np.expm1(part) * np.exp(more - log_normal_mass(a, b))
+
+
+def cauchy_quantile(q: Any) -> Any:
+    """From the pole of the tangent in the lower tail, and from the median elsewhere."""
+    tail = q < 0.25
+    return np.where(tail, -1.0 / np.tan(np.pi * np.where(tail, q, 0.1)), np.tan(np.pi * np.where(tail, 0.0, q - 0.5)))
 
 
 def beta_binomial_log_density(k: Any, n: Any, a: Any, b: Any) -> Any:
     return -np.log(n + 1) - sc.betaln(n - k + 1, k + 1) + sc.betaln(k + a, n - k + b) - sc.betaln(a, b)
 
 
+GAMMA: Final = Law(
+    ("a",), 0.0, INF, 1.0, lambda y, a: sc.xlogy(a - 1.0, y) - y - sc.gammaln(a), lambda y, a: sc.gammainc(a, y),
+    lambda y, a: sc.gammaincc(a, y), lambda q, a: sc.gammaincinv(a, q),
+    upper_quantile=lambda q, a: sc.gammainccinv(a, q),
+    powers=lambda y, a: y ** (a - 1.0) * np.exp(-y - sc.gammaln(a)),
+)  # fmt: skip
+WEIBULL: Final = Law(
+    ("c",), 0.0, INF, 1.0, lambda y, c: np.log(c) + sc.xlogy(c - 1, y) - y**c, lambda y, c: -np.expm1(-(y**c)),
+    lambda y, c: np.exp(-(y**c)), lambda q, c: (-np.log1p(-q)) ** (1.0 / c), None, lambda y, c: -(y**c),
+    powers=lambda y, c: c * y ** (c - 1.0) * np.exp(-(y**c)), upper_quantile=lambda q, c: (-np.log(q)) ** (1.0 / c),
+)  # fmt: skip
 LAWS: Final[dict[str, Law]] = {
     "norm": Law(
         (), -INF, INF, 0.0, lambda y: -(y**2) / 2.0 - LOG_2PI / 2, sc.ndtr, lambda y: sc.ndtr(-y), sc.ndtri,
         sc.log_ndtr, lambda y: sc.log_ndtr(-y),
     ),
     "t": Law(("df",), -INF, INF, 0.0, t_log_density, lambda y, df: sc.stdtr(df, y), lambda y, df: sc.stdtr(df, -y)),
-    "gamma": Law(
-        ("a",), 0.0, INF, 1.0, lambda y, a: sc.xlogy(a - 1.0, y) - y - sc.gammaln(a), lambda y, a: sc.gammainc(a, y),
-        lambda y, a: sc.gammaincc(a, y), lambda q, a: sc.gammaincinv(a, q),
-        powers=lambda y, a: y ** (a - 1.0) * np.exp(-y - sc.gammaln(a)),
-    ),
+    "gamma": GAMMA,
     "chi2": Law(
         ("df",), 0.0, INF, 1.0, chi2_log_density, lambda y, df: sc.gammainc(df / 2, y / 2),
         lambda y, df: sc.gammaincc(df / 2, y / 2), lambda q, df: 2 * sc.gammaincinv(df / 2, q), powers=chi2_powers,
@@ -138,7 +168,8 @@ LAWS: Final[dict[str, Law]] = {
     ),
     "cauchy": Law(
         (), -INF, INF, 0.0, lambda y: -np.log(np.pi) - np.log1p(y * y), lambda y: 0.5 + np.arctan(y) / np.pi,
-        lambda y: 0.5 - np.arctan(y) / np.pi, lambda q: np.tan(np.pi * q - np.pi / 2.0),
+        lambda y: 0.5 - np.arctan(y) / np.pi, cauchy_quantile,
+        upper_quantile=lambda q: -cauchy_quantile(q),
     ),
     "lognorm": Law(
         ("s",), 0.0, INF, 1.0, lambda y, s: -(np.log(y) ** 2) / (2 * s**2) - np.log(s * y) - LOG_2PI / 2,
@@ -146,11 +177,9 @@ LAWS: Final[dict[str, Law]] = {
         lambda q, s: np.exp(s * sc.ndtri(q)), lambda y, s: sc.log_ndtr(np.log(y) / s),
         lambda y, s: sc.log_ndtr(-np.log(y) / s), positive=True,
     ),
-    "weibull_min": Law(
-        ("c",), 0.0, INF, 1.0, lambda y, c: np.log(c) + sc.xlogy(c - 1, y) - y**c, lambda y, c: -np.expm1(-(y**c)),
-        lambda y, c: np.exp(-(y**c)), lambda q, c: (-np.log1p(-q)) ** (1.0 / c), None, lambda y, c: -(y**c),
-        powers=lambda y, c: c * y ** (c - 1.0) * np.exp(-(y**c)),
-    ),
+    "weibull_min": WEIBULL,
+    "dgamma": doubled(GAMMA),
+    "dweibull": doubled(WEIBULL),
     "rayleigh": Law(
         (), 0.0, INF, 1.0, lambda y: np.log(y) - 0.5 * y * y, lambda y: -np.expm1(-0.5 * y**2),
         lambda y: np.exp(-0.5 * y * y), lambda q: np.sqrt(-2 * np.log1p(-q)), None, lambda y: -0.5 * y * y,
@@ -203,10 +232,6 @@ LAWS: Final[dict[str, Law]] = {
         (), -INF, INF, 0.0, lambda y: y - np.exp(y), lambda y: -np.expm1(-np.exp(y)), lambda y: np.exp(-np.exp(y)),
         lambda q: np.log(-np.log1p(-q)), None, lambda y: -np.exp(y),
     ),
-    "gennorm": Law(
-        ("beta",), -INF, INF, 1.0, lambda y, b: np.log(0.5 * b) - sc.gammaln(1.0 / b) - np.abs(y) ** b,
-        lambda y, b: generalized_normal_above(-y, b), generalized_normal_above,
-    ),
     "skewnorm": Law(
         ("a",), -INF, INF, 0.0, lambda y, a: np.log(2.0) - (y**2 + LOG_2PI) / 2.0 + sc.log_ndtr(a * y),
         lambda y, a: sc.ndtr(y) - 2.0 * sc.owens_t(y, a), lambda y, a: sc.ndtr(-y) + 2.0 * sc.owens_t(y, a),
@@ -214,8 +239,8 @@ LAWS: Final[dict[str, Law]] = {
     ),
     "truncnorm": Law(
         ("a", "b"), -INF, INF, 0.0, lambda y, a, b: -(y**2 + LOG_2PI) / 2.0 - log_normal_mass(a, b),
-        lambda y, a, b: np.exp(log_normal_mass(a, y) - log_normal_mass(a, b)),
-        lambda y, a, b: np.exp(log_normal_mass(y, b) - log_normal_mass(a, b)), allowed=lambda a, b: a < b,
+        lambda y, a, b: normal_share(a, y, a, b),
+        lambda y, a, b: normal_share(y, b, a, b), allowed=lambda a, b: a < b,
         support=lambda a, b: (a, b),
     ),
     "vonmises": Law(
@@ -225,7 +250,7 @@ LAWS: Final[dict[str, Law]] = {
     "wrapcauchy": Law(
         ("c",), 0.0, 2 * np.pi, 1.0,
         lambda y, c: np.log1p(-c * c) - LOG_2PI - np.log(1.0 + c * c - 2.0 * c * np.cos(y)), wrapped_cauchy_below,
-        lambda y, c: 1.0 - wrapped_cauchy_below(y, c), allowed=lambda c: (c > 0) & (c < 1),
+        lambda y, c: 1.0 - wrapped_cauchy_below(y, c), wrapped_cauchy_quantile, allowed=lambda c: (c > 0) & (c < 1),
     ),
     **FURTHER,
 }  # fmt: skip
@@ -294,7 +319,7 @@ def evaluated(law: Law, kind: str, name: str, x: Any, /, *args: Any, **kwargs: A
         within = within & (np.floor(y) == y) if mass else within
         y = np.floor(y)
     if law.positive:
-        within = within & (y > law.low)
+        within = within & (y > law.low) & (y < law.high)
     safe = np.where(within & given.proper, y, law.inside)
     shapes = tuple(np.where(given.proper, shape, 0.5) for shape in given.shapes)
     if mass:
@@ -505,13 +530,19 @@ def t_quantile(q: Any, df: Any) -> Any:
     return np.sign(q - 0.5) * np.sqrt(df * square)
 
 
-def settled(law: Law, values: Formula) -> Formula:
-    """A quantile with the derivatives of the distribution function, by two of Newton's steps from where it is."""
+def settled(law: Law, values: Formula, upper: bool = False) -> Formula:
+    """A quantile with the derivatives of the distribution function, by steps from where it is with the density there.
+
+    Each step gives the derivatives of one more order: of the first ones nothing but the distribution function's is
+    needed, as the density may have none (those of `gennorm` have a cusp at the median).
+    """
+    share, sign = (law.above, -1.0) if upper else (law.below, 1.0)
 
     def formula(q: Any, *shapes: Any) -> Any:
         place = x = held(as_tracer(values(q, *shapes)))
-        for _ in range(2):
-            x = x - (law.below(x, *shapes) - q) / np.exp(law.log_density(x, *shapes))  # type: ignore[misc]
+        slope = held(as_tracer(sign * np.exp(law.log_density(place, *shapes))))
+        for _ in range(3):
+            x = x - (share(x, *shapes) - q) / slope  # type: ignore[misc]
         return place + (x - held(x))
 
     return formula
@@ -534,10 +565,15 @@ def law_by_name(name: str) -> Law | None:
     found = LAWS.get(name)
     if found is None:
         return law_of(distribution)
-    values = t_quantile if name == "t" else own(distribution, "_ppf")
-    if found.quantile is not None or found.discrete or found.below is None or values is None:
+    if found.discrete or found.below is None:
         return found
-    return found._replace(quantile=settled(found, values))
+    lower, upper = own(distribution, "_ppf"), own(distribution, "_isf")
+    if name == "t":
+        lower, upper = t_quantile, lambda q, df: -t_quantile(q, df)
+    if found.quantile is None and lower is not None:
+        upper = None if upper is None else settled(found, upper, upper=True)
+        found = found._replace(quantile=settled(found, lower))
+    return found._replace(upper_quantile=upper) if found.upper_quantile is None else found
 
 
 def rule_of(distribution: Any, kind: str) -> Formula | None:

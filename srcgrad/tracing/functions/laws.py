@@ -123,6 +123,73 @@ def log_logistic_below(y: Any, c: Any) -> Any:
     return np.where(far, 1 / (1 + inverse), power / (1 + power))
 
 
+def even(formula: Formula) -> Formula:
+    """A function of the size of a place. At 0 its derivatives are the mean of those from both sides: the ones of
+    abs(y) are lost in a power of it from the second order on."""
+
+    def both(y: Any, *shapes: Any) -> Any:
+        return (formula(np.where(y > 0, y, -y), *shapes) + formula(np.where(y < 0, -y, y), *shapes)) / 2
+
+    return both
+
+
+def doubled(law: Law) -> Law:
+    """The symmetric law of a number whose size has this one."""
+    beyond: Formula = law.above  # type: ignore[assignment]
+
+    def below(y: Any, *shapes: Any) -> Any:
+        right, left = beyond(np.where(y > 0, y, -y), *shapes) / 2, beyond(np.where(y < 0, -y, y), *shapes) / 2
+        return (np.where(y > 0, 1 - right, right) + np.where(y < 0, left, 1 - left)) / 2
+
+    def quantile(q: Any, *shapes: Any) -> Any:
+        size, tail = law.quantile, law.upper_quantile
+        lower = np.where(q < 0.25, tail(2 * q, *shapes), size(1 - 2 * q, *shapes))  # type: ignore[misc]
+        return np.where(q > 0.5, size(2 * q - 1, *shapes), -lower)  # type: ignore[misc]
+
+    powers = law.powers
+    return Law(
+        law.shapes, -INF, INF, 1.0, even(lambda u, *shapes: law.log_density(u, *shapes) - np.log(2.0)),
+        below, lambda y, *shapes: below(-y, *shapes), None if law.quantile is None else quantile,
+        powers=None if powers is None else even(lambda u, *shapes: powers(u, *shapes) / 2),
+        upper_quantile=None if law.quantile is None else lambda q, *shapes: -quantile(q, *shapes),
+    )  # fmt: skip
+
+
+def half_normal_above(u: Any, beta: Any) -> Any:
+    """gammaincc(1/beta, u^beta): by a series near 0, of which the next term is less than rounding."""
+    power = u**beta
+    near = power < 1e-6
+    below = u - u ** (beta + 1) / (beta + 1) + u ** (2 * beta + 1) / (4 * beta + 2)
+    return np.where(near, 1 - below / sc.gamma(1 + 1 / beta), sc.gammaincc(1 / beta, np.where(near, 1.0, power)))
+
+
+def mixed_below(x: Any, u: Any, s: Any, a: Any, b: Any) -> Any:
+    """Of the normal distribution of log x and the exponential tails that are added to it on both sides."""
+    z = (np.log(x) - u) / s
+    return sc.ndtr(z) + mixed_tails(z, s, a, b)
+
+
+def mixed_above(x: Any, u: Any, s: Any, a: Any, b: Any) -> Any:
+    z = (np.log(x) - u) / s
+    return sc.ndtr(-z) - mixed_tails(z, s, a, b)
+
+
+def mixed_tails(z: Any, s: Any, a: Any, b: Any) -> Any:
+    """What they add below z: of products of the normal density and Mills ratios, each one exponential."""
+    right, left = np.exp(tail_exponent(z, a * s)), np.exp(tail_exponent(-z, b * s))
+    return (a * left - b * right) / (a + b)
+
+
+def tail_exponent(z: Any, rate: Any) -> Any:
+    return rate * (rate / 2 - z) + sc.log_ndtr(z - rate)
+
+
+def mixed_log_density(x: Any, u: Any, s: Any, a: Any, b: Any) -> Any:
+    z = (np.log(x) - u) / s
+    tails = np.logaddexp(tail_exponent(z, a * s), tail_exponent(-z, b * s))
+    return np.log(a) + np.log(b) - np.log(a + b) - np.log(x) + tails
+
+
 def beta_prime_quantile(q: Any, a: Any, b: Any) -> Any:
     share = sc.betaincinv(a, b, q)
     return share / (1 - share)
@@ -285,6 +352,16 @@ FURTHER: Final[dict[str, Law]] = {
         (), 0.0, INF, 1.0, lambda y: -(np.log(y) ** 2) / 2 - np.log(y) - LOG_2PI / 2, lambda y: sc.ndtr(np.log(y)),
         lambda y: sc.ndtr(-np.log(y)), lambda q: np.exp(sc.ndtri(q)), lambda y: sc.log_ndtr(np.log(y)),
         lambda y: sc.log_ndtr(-np.log(y)), positive=True,
+    ),
+    "gennorm": doubled(
+        Law(
+            ("beta",), 0.0, INF, 1.0, lambda u, b: np.log(b) - sc.gammaln(1.0 / b) - u**b,
+            lambda u, b: 1 - half_normal_above(u, b), half_normal_above,
+        )
+    ),
+    "dpareto_lognorm": Law(
+        ("u", "s", "a", "b"), 0.0, INF, 1.0, mixed_log_density, mixed_below, mixed_above, positive=True,
+        allowed=lambda u, s, a, b: (s > 0) & (a > 0) & (b > 0) & (u == u),
     ),
     "planck": Law(
         ("lambda_",), 0.0, INF, 1.0, lambda k, rate: np.log(-np.expm1(-rate)) - rate * k,

@@ -63,9 +63,14 @@ def law_of(distribution: Any) -> Law | None:
         logarithm if logarithm is not None else lambda *operands: np.log(mass(*operands)),  # type: ignore[misc]
         below if below is not None else beside(above), above if above is not None else beside(below),
         None if discrete else own(distribution, "_ppf"), own(distribution, "_logcdf"), own(distribution, "_logsf"),
-        discrete=discrete, allowed=all_positive if argcheck is None else argcheck,
+        discrete=discrete, allowed=all_positive if argcheck is None else argcheck, positive=opened(distribution),
         support=own(distribution, "_get_support"), powers=mass, upper_quantile=own(distribution, "_isf"),
     )  # fmt: skip
+
+
+def opened(distribution: Any) -> bool:
+    """Whether the ends of its support are no part of it: its formulas may divide by 0 there."""
+    return type(distribution)._support_mask is scipy.stats.rv_continuous._open_support_mask
 
 
 def all_positive(*shapes: Any) -> Any:
@@ -83,7 +88,10 @@ def moment_of(distribution: Any, order: int, shapes: tuple[Any, ...]) -> Any:
     options = {"moments": "mv"} if distribution._stats_has_moments else {}
     found = None if stats is None else stats(*shapes, **options)[order - 1]
     if found is None and raw is not None:
-        found = raw(1, *shapes) if order == 1 else raw(2, *shapes) - moment_of(distribution, 1, shapes) ** 2
+        found = raw(1, *shapes)
+        if order == 2:
+            mean: Any = moment_of(distribution, 1, shapes)
+            found = np.where(np.isinf(mean), INF, raw(2, *shapes) - mean**2)
     if found is None:
         raise UnsupportedError(
             f"scipy.stats.{distribution.name} has no formula for its {'mean' if order == 1 else 'variance'}",
