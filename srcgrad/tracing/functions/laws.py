@@ -143,7 +143,7 @@ def doubled(law: Law) -> Law:
 
     def quantile(q: Any, *shapes: Any) -> Any:
         size, tail = law.quantile, law.upper_quantile
-        lower = np.where(q < 0.25, tail(2 * q, *shapes), size(1 - 2 * q, *shapes))  # type: ignore[misc]
+        lower: Any = np.where(q < 0.25, tail(2 * q, *shapes), size(1 - 2 * q, *shapes))  # type: ignore[misc]
         return np.where(q > 0.5, size(2 * q - 1, *shapes), -lower)  # type: ignore[misc]
 
     powers = law.powers
