@@ -108,14 +108,15 @@ def test_tapes_leave_and_enter_machine_code(trips: int) -> None:
 
 def test_a_tape_that_is_handed_on_keeps_its_memory() -> None:
     run = compiled(parse(READS), "llvm").run
+    another = compiled(parse(KEEPS), "llvm").run
     handed = run(np.int64(5), *given(5)[:2])[1]
     gc.collect()
-    others = [given(5) for _ in range(20)]  # would lie where it did
+    others = [another(X + 1.0, np.int64(5)) for _ in range(20)]  # would lie where it did
     assert len(others) == 20
     row = handed[4][3]
     del handed
     gc.collect()
-    others += [given(5) for _ in range(20)]
+    others += [another(X + 1.0, np.int64(5)) for _ in range(20)]
     np.testing.assert_array_equal(row, compiled(parse(KEEPS), "numpy").run(X, np.int64(5))[0][4][3])
     with pytest.raises(ValueError, match="read-only"):
         row[0] = 1.0
