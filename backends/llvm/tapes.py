@@ -134,7 +134,8 @@ def kernel(
         tapes = [in_memory(kind, arguments[k]) for k, kind in taken]
         for (k, _), tape in zip(taken, tapes, strict=True):
             laid_out[k] = tape.words
-        found = [*(answer := run(*laid_out))]
+        answer = run(*laid_out)
+        found = [*answer] if type(answer) in (tuple, list) else [answer]  # machine code gives one result as it is
         if made and type(answer) is tuple:
             keeper = Keeper(int(found.pop()[0]), (library, tapes))
             for k, kind in made:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import copy
 import gc
 import pickle
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
 from srcgrad.backends.llvm import native
-from srcgrad.backends.llvm.tapes import Tape
+from srcgrad.backends.llvm.tapes import Tape, kernel
 from srcgrad.ir.core import Function
 from srcgrad.ir.parser import parse
 from srcgrad.ir.types import FLOAT64, ArrayType, TapeType
@@ -120,6 +120,15 @@ def test_a_tape_that_is_handed_on_keeps_its_memory() -> None:
     np.testing.assert_array_equal(row, compiled(parse(KEEPS), "numpy").run(X, np.int64(5))[0][4][3])
     with pytest.raises(ValueError, match="read-only"):
         row[0] = 1.0
+
+
+@pytest.mark.parametrize("result", [np.float64(2.0), np.array([1.0, 2.0])], ids=["number", "array"])
+def test_one_result_may_be_given_as_it_is_and_not_in_a_tuple(monkeypatch: pytest.MonkeyPatch, result: Any) -> None:
+    """By machine code that was written for parts of a program, which take one result so."""
+    monkeypatch.setattr(native, "kernel", lambda *given: lambda *tapes: result)
+    types = [TapeType(ArrayType(FLOAT64, ()))], [ArrayType(FLOAT64, result.shape)]
+    call = kernel(cast(Any, None), "part", types[0], [0], types[1], [0], False)
+    assert call([np.float64(1.0)]) is result
 
 
 def test_the_memory_of_tapes_goes_back_with_the_last_that_reads_it() -> None:
