@@ -98,6 +98,7 @@ class Body(Folding):
                 self.slots[position] = [self.slot(fold) for _ in range(1 + self.compensated(fold))]
         self.indices = list(outer)
         self.e.separate, self.e.divides = self.group.separate, self.group.divides()
+        self.e.slopes = self.group.slopes()
         self.level(len(outer), 0)
 
     def level(self, depth: int, since: int) -> None:

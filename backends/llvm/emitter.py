@@ -152,7 +152,7 @@ class Emitter:
         """How calls of intrinsics begin that are declared, by their names and the types of the operands."""
         self.definitions: dict[str, str] = {}
         self.count = 0
-        self.separate = self.divides = False
+        self.separate = self.divides = self.slopes = False
         self.flags = " contract"
 
     @contextmanager

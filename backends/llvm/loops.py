@@ -243,6 +243,14 @@ class Group:
                     others += scalars.cost(item.operation, item.function)
         return roots > 0 and others >= _DIVIDING * roots
 
+    def slopes(self) -> bool:
+        """Whether a tanh and its derivative are computed at the same points."""
+        found: dict[str, set[tuple[int, ...]]] = {"tanh": set(), "sech_squared": set()}
+        for item in self.statements:
+            if isinstance(item, Compute):
+                found.get(item.function or item.operation.op.name, set()).add(tuple(item.operands))
+        return not found["tanh"].isdisjoint(found["sech_squared"])
+
     def effort(self, registers: int) -> int:
         """About how many additions all of it takes: what is read or written takes as long as four of them."""
         inner = len(self.domain)

@@ -20,7 +20,7 @@ import numpy as np
 from srcgrad.backends.llvm.emitter import F32, F64, Emitter, Number
 from srcgrad.backends.llvm.loops import Compute, Group
 from srcgrad.backends.llvm.shapes import Shape
-from srcgrad.backends.llvm.vector_math.basics import has_avx512, magnitude
+from srcgrad.backends.llvm.vector_math.basics import corrected_quotient, has_avx512, magnitude
 
 LIGHT: Final = 40
 """The cost of a body, in additions, from which its other work takes as long as the divider."""
@@ -81,8 +81,7 @@ def quotient(e: Emitter, a: Number, by: Divisor) -> Number:
     beyond = e.binary("and", beyond, e.compare("ne", doubled, by.zero))
     turned = e.from_bits(e.integer("xor", e.bits(a), by.sign))
     with e.strict():
-        q = e.mul(turned, by.inverse)
-        q = e.fma(e.neg(e.fma(q, by.size, e.neg(turned))), by.inverse, q)
+        q = corrected_quotient(e, turned, by.size, by.inverse)
     some = e.any(beyond)
     rare, usual, before = e.label("rare"), e.label("usual"), e.block
     e.branch(some, rare, usual)

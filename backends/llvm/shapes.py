@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from srcgrad.backends.llvm import scalars
-from srcgrad.backends.llvm.emitter import DType
+from srcgrad.backends.llvm.emitter import F32, DType
 from srcgrad.backends.llvm.loops import Compute, Group, Load
 from srcgrad.backends.llvm.planning import bytes_of
 from srcgrad.backends.llvm.target import Target
+from srcgrad.backends.llvm.vector_math import WIDENED
 from srcgrad.ir.core import Value
 
 if TYPE_CHECKING:
@@ -31,10 +32,15 @@ longer rows leave the nearest cache, and those of shorter ones are as long as th
 
 WIDE: Final = range(30, 400)
 """The costs of bodies that compute two vectors side by side; one function is too short, but for a few."""
-MEASURED: Final = 32
+MEASURED: Final = frozenset({32, 64})
 """The bytes of the registers with which it was measured to pay."""
 LONG: Final = frozenset({"arcsinh", "arctanh", "erf", "gammaln", "log1p", "tanh"})
 """Functions that are long enough alone."""
+MANY: Final = 4
+"""The functions whose constants and vectors, if these are twice as many of 64 bytes, are more than the registers; with
+one of `APART` it pays nevertheless."""
+APART: Final = frozenset({"sin", "cos", "tan", "pow", "arcsinh", "arccosh"})
+"""Functions with a branch to what is rare, before and behind which nothing is moved."""
 WORTH_WIDTH: Final = 1 << 12
 """The points of a loop from which that is worth the time to write and generate it."""
 
@@ -110,12 +116,17 @@ def _is_wide(group: Group, target: Target, lanes: int) -> bool:
     that is less than two trips, it finds half of what it could do at once. Code that is twice as long takes longer to
     make, which short loops do not earn.
     """
-    if target.vector_bytes != MEASURED or group.outlined or math.prod(group.domain) < WORTH_WIDTH:
+    if target.vector_bytes not in MEASURED or group.outlined or math.prod(group.domain) < WORTH_WIDTH:
         return False
     called = set[str]()
     for item in group.statements:
         if isinstance(item, Compute) and scalars.is_function(item.operation, item.function):
             called.add(item.function or item.operation.op.name)
+            if item.dtype == F32 and not WIDENED.isdisjoint(called):
+                return False  # it is two vectors of float64 already
+    called -= {"sech_squared"}  # it is a tanh's
+    if target.vector_bytes == 64 and APART.isdisjoint(called) and (len(called) >= MANY or "gammaln" in called):
+        return False
     cost = group.cost()
     enough = bool(called) if cost in WIDE else cost < WIDE.start and not LONG.isdisjoint(called)
     return enough and group.domain[-1] >= 8 * lanes

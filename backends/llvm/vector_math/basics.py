@@ -219,6 +219,12 @@ def avx512(e: Emitter, name: str, *operands: Number, immediate: int | None = Non
     return first._replace(text=e.emit(f"call {vector} {function}({', '.join(arguments)})"))
 
 
+def corrected_quotient(e: Emitter, a: Number, b: Number, inverse: Number) -> Number:
+    """a/b, to the last bit, of 1/b rounded, with fused products (P. Markstein; see ``quotients.py``)."""
+    q = e.mul(a, inverse)
+    return e.fma(e.neg(e.fma(q, b, e.neg(a))), inverse, q)
+
+
 def root_pair(e: Emitter, x: Number) -> Pair:
     """√x of a float64 number, 0 or at least 2**-500, and what it lacks; nan of a negative one.
 

@@ -15,6 +15,7 @@ from srcgrad.backends.llvm.vector_math.basics import (
     at_least,
     at_most,
     avx512,
+    corrected_quotient,
     has_avx512,
     looked_up,
     magnitude,
@@ -76,9 +77,9 @@ def powers(e: Emitter, shifted: Number, form: Format) -> tuple[Number, Number]:
     )
 
 
-def exp_minus_one(e: Emitter, part: Reduced, form: Format) -> Number:
-    """exp(r + low) - 1."""
-    fit = c.EXP if part.base is None else c.EXP_SHORT
+def exp_minus_one(e: Emitter, part: Reduced, form: Format, beside_one: bool = False) -> Number:
+    """exp(r + low) - 1; ``beside_one``: its errors count beside 1, not beside itself."""
+    fit = c.EXP if part.base is None else c.EXP_SHORTER if beside_one else c.EXP_SHORT
     square, p = e.mul(part.r, part.r), e.polynomial(part.r, form.terms(fit))
     if part.low is None:
         return e.fma(square, p, part.r)
@@ -87,7 +88,7 @@ def exp_minus_one(e: Emitter, part: Reduced, form: Format) -> Number:
 
 def exp_of(e: Emitter, part: Reduced, form: Format) -> Number:
     """exp(r + low) 2**n."""
-    rest = exp_minus_one(e, part, form)
+    rest = exp_minus_one(e, part, form, beside_one=True)
     if part.base is not None:
         return avx512(e, "scalef", e.fma(part.base, rest, part.base), part.n)
     power = e.add(rest, 1.0)
@@ -145,7 +146,7 @@ def half_exp(e: Emitter, x: Number, form: Format) -> Number:
     """exp(x)/2, 0 <= x <= the format's largest."""
     part = reduced(e, x, form)
     quarter = power_of(e, part, quarter=True)
-    return e.mul(e.fma(quarter, exp_minus_one(e, part, form), quarter), 2.0)
+    return e.mul(e.fma(quarter, exp_minus_one(e, part, form, beside_one=True), quarter), 2.0)
 
 
 def sinh(e: Emitter, x: Number, form: Format) -> Number:
@@ -176,7 +177,7 @@ class Growth(NamedTuple):
 
 def _growth(e: Emitter, x: Number, form: Format) -> Growth:
     """|x| = n log(2)/2 + r, where with a table the step is rounded once: log(1 + m) is off by n times its error."""
-    a, most = at_most(e, magnitude(e, x), 2.0 - form.smallest / 2), float(form.bias - 1)
+    a, most = at_most(e, magnitude(e, x), 2.0 - form.smallest / 2), float(form.bias - 3)  # 1/(m + 2) is normal
     if has_avx512(e):
         shifter = form.shifter / 16
         shifted = e.fma(a, 2 * INVERSE_LOG2, shifter)
@@ -198,13 +199,17 @@ def _growth(e: Emitter, x: Number, form: Format) -> Growth:
 def tanh(e: Emitter, x: Number, form: Format) -> Number:
     """m/(m + 2) with m = exp(2|x|) - 1; beyond some power of 2 it is 1."""
     part = _growth(e, x, form)
-    return with_sign(e, e.div(part.m, part.more), x)
+    if not (e.slopes and has_avx512(e)):
+        return with_sign(e, e.div(part.m, part.more), x)
+    # The derivative needs the reciprocal, and the divider takes as long for another quotient as ten or more products.
+    return with_sign(e, corrected_quotient(e, part.m, part.more, e.div(1.0, part.more)), x)
 
 
 def sech_squared(e: Emitter, x: Number, form: Format) -> Number:
     """z (2 - z), z = 2/(m + 2) = 1 - tanh|x|, m = exp(2|x|) - 1: the derivative of tanh, whose instructions it has."""
     part = _growth(e, x, form)
-    rest = e.div(2.0, part.more)
+    rest = e.div(1.0, part.more)
+    rest = e.add(rest, rest)
     found = e.mul(rest, e.sub(2.0, rest))
     if has_avx512(e):
         found = e.fma(found, e.mul(part.n, form.parts(c.LOG2_ROUNDED)[1]), found)

@@ -163,6 +163,15 @@ def exponentials() -> list[Problem]:
             3,
         ),
         Problem(
+            "EXP_SHORTER",
+            "the same, for errors beside 1",
+            near_zero(lambda r: (mp.exp(r) - 1 - r) / r**2, mp.mpf(0.5)),
+            (-half / 16, half / 16),
+            5,
+            2,
+            lambda r: r**2,
+        ),
+        Problem(
             "EXP2",
             "2**r = 1 + r p(r), |r| <= 1/2",
             near_zero(lambda r: (mp.power(2, r) - 1) / r, log2),

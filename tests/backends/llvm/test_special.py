@@ -13,10 +13,11 @@ import pytest
 import scipy.special
 
 import srcgrad as sg
+from srcgrad.backends.llvm.backend import BACKEND
 from srcgrad.backends.llvm.expansions import written_out
 from srcgrad.backends.llvm.special import HALVES, LARGEST_ORDER, SPECIAL
 from srcgrad.backends.numpy.evaluate import evaluate
-from tests.backends.llvm.support import OPS, build, names, run
+from tests.backends.llvm.support import OPS, build, names, normal, run
 from tests.backends.llvm.support import partitioned as parts_of
 
 Array = np.ndarray[Any, Any]
@@ -256,3 +257,18 @@ def test_short_windows_of_long_vectors_are_sums(start: int, count: int, dtype: A
                 wanted = np.sum(given[j].astype(float) * y[o - j])
                 scale = float(np.finfo(dtype).eps) * (1 + np.sum(np.abs(x[j] * y[o - j])))
                 assert value == wanted or abs(value - wanted) <= 4 * scale, (at, o)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_a_tanh_has_the_same_digits_beside_its_derivative_and_alone(dtype: str) -> None:
+    """Beside it, it is a product with the reciprocal that both need, corrected to the last bit."""
+    edges = [0.0, -0.0, np.inf, -np.inf, np.nan, 1e-30, -1e-38, 5e-324, 3e38, 19.0, 22.1, 44.5, 88.9, 350.0, 354.9]
+    x = np.concatenate([normal(3_000), normal(3_000, seed=1) * 20, normal(3_000, seed=2) * 1e-3, edges]).astype(dtype)
+    both = BACKEND.compile(build(lambda x: (OPS["tanh"](x), OPS["square"](OPS["sech"](x))), x)).run(x)
+    alone = [
+        BACKEND.compile(build(rule, x)).run(x)[0]
+        for rule in (lambda x: (OPS["tanh"](x),), lambda x: (OPS["square"](OPS["sech"](x)),))
+    ]
+    for found, expected in zip(both, alone, strict=True):
+        np.testing.assert_array_equal(found, expected)
+        assert np.array_equal(np.signbit(found[:-11]), np.signbit(expected[:-11]))
