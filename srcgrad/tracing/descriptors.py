@@ -14,7 +14,7 @@ from srcgrad.tracing.purity import static_key
 from srcgrad.tracing.unasked import attribute
 
 if TYPE_CHECKING:
-    from srcgrad.tracing.reach import ObjectAnalysis
+    from srcgrad.tracing.reached_classes import ClassAnalysis
 
 
 def is_descriptor(member: Any) -> bool:
@@ -27,7 +27,7 @@ def is_descriptor(member: Any) -> bool:
 
 
 def read_descriptor(
-    analysis: ObjectAnalysis, index: int, value: Any, key: tuple[int, str], place: str, label: str
+    analysis: ClassAnalysis, index: int, value: Any, key: tuple[int, str], place: str, label: str
 ) -> None:
     """A descriptor that holds constants; its class has the code that runs where an attribute is read or assigned.
 
@@ -44,7 +44,7 @@ def read_descriptor(
 
 
 def read_dispatcher(
-    analysis: ObjectAnalysis,
+    analysis: ClassAnalysis,
     index: int,
     value: functools.singledispatchmethod[Any],
     key: tuple[int, str],

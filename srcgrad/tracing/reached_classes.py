@@ -1,0 +1,254 @@
+"""Classes that converted functions reach: their members, what their objects read in them, and guards for both.
+
+`reach.ObjectAnalysis` is a `ClassAnalysis` that follows what holds classes and objects.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import functools
+import types
+from abc import ABC
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Generic, NamedTuple, Protocol
+
+from srcgrad.annotations import ANNOTATE, ASKING
+from srcgrad.tracing.analysis import Analysis
+from srcgrad.tracing.bytecode import Refusal
+from srcgrad.tracing.conversion.calls import MANAGING, generator_of
+from srcgrad.tracing.conversion.classes import converted, is_implicit, may_have_twin, notes_subclasses
+from srcgrad.tracing.descriptors import is_descriptor, read_descriptor, read_dispatcher
+from srcgrad.tracing.dispatching import BOUND
+from srcgrad.tracing.members import IGNORED_MEMBERS, Wrapped, calls_nothing, names_in, wrapped
+from srcgrad.tracing.purity import hidden_kind, is_generated, is_trusted_module, static_key
+from srcgrad.tracing.rebuild import member_function
+from srcgrad.tracing.resolution import Resolution, version_cell
+from srcgrad.tracing.ruled_out import Reader
+from srcgrad.tracing.users_classes import bases_of, is_namespace
+
+SHOWN: Final = ("__str__", "__repr__", "__format__", "__hash__")
+"""What makes texts of constants, of which nothing is traced."""
+WHERE_MADE: Final = ("__init_subclass__", "__set_name__")
+"""What Python calls where a class is made, which functions that are converted do not."""
+
+
+class Member(NamedTuple):
+    """A function in a class whose node is ``holder``: in which base, under which name."""
+
+    holder: int
+    cls: type
+    base: int
+    name: str
+    wrapped: Wrapped
+
+
+class ClassAnalysis(Analysis):
+    """What an analysis knows of classes."""
+
+    def __init__(self, is_pure: Callable[[object], bool], floats_static: bool) -> None:
+        super().__init__(is_pure, floats_static)
+        self.noted: dict[str, Reader] = {}
+        """Where the names of attributes are first read."""
+        self.native = False
+        """Whether there are methods that run as they are, of which what they give is kept."""
+        self.implicit: set[int] = set()
+        """Functions that classes call by themselves."""
+        self.named: set[int] = set()
+        """The classes that something holds, besides their instances."""
+        self.loose: set[int] = set()
+        """Those of these that code does not only call."""
+        self.unread: list[Member] = []
+        """The members of classes that nothing is known to call."""
+        self.resolutions: list[Resolution] = []
+        self.shared: list[tuple[int, type, str]] = []
+        """The class attributes that only objects may read, which the trace's copies have as attributes of their own."""
+        self.described: set[int] = set()
+        """The classes of descriptors in classes."""
+        self.keeping: list[tuple[type, str]] = []
+        """The methods with caches, and their classes."""
+        self.matching = False
+        """Whether any code has patterns of classes, which read attributes without naming them."""
+
+    def require_resolution(self, cls: type, fields: Sequence[str] = ()) -> None:
+        """The class finds the names that are read in the same of its bases, and its fields as it does now."""
+        resolution, version = Resolution(cls, fields), version_cell(cls)
+        self.resolutions.append(resolution)
+        check = self.constant(resolution)
+        unchanged = "" if version is None else f"{self.constant(version)}.value == {check}.seen or "
+        self.require(f"{unchanged}{check}()")
+
+    def visit_class(self, index: int, cls: type) -> None:
+        if is_namespace(cls):
+            return
+        for number, base in enumerate(cls.__mro__[:-1]):
+            if base in (ABC, Generic, Protocol, tuple) or (issubclass(cls, enum.Enum) and base not in bases_of(cls)):
+                continue
+            for name, member in list(vars(base).items()):
+                found = wrapped(member)
+                if found is None or is_generated(member) or is_generated(found.function):
+                    if name in ("__getattr__", "__getattribute__", "__setattr__") and not is_generated(member):
+                        raise Refusal(f"{base.__name__} has {name}")
+                    continue
+                self.unread.append(Member(index, cls, number, name, found))
+        self.read_members()
+
+    def read_members(self) -> bool:
+        """Read the members that only now may be called; whether there were any."""
+        found = [member for member in self.unread if self.may_call(member)]
+        for member in found:
+            self.unread.remove(member)
+            self.read_member(*member)
+        return bool(found)
+
+    def read_member(self, index: int, cls: type, number: int, name: str, found: Wrapped) -> None:
+        base = cls.__mro__[number]
+        place = f"{self.constant(base)}.__dict__[{name!r}]" + (f".{found.part}" if found.part else "")
+        label = f"{base.__name__}.{name}"
+        member = vars(base)[name]
+        if issubclass(cls, enum.Enum):
+            self.require_plain(label, name, member, found)
+        elif is_implicit(name, member) and notes_subclasses(cls) and converted(member) is not None:
+            raise Refusal(f"{label} runs code of its own, in a class that notes its subclasses")
+        self.at = self.noted.get(name, Reader(index))
+        if is_implicit(name, member):
+            self.implicit.add(id(found.function))
+        self.read(index, "member", (number, name), member_function(cls, (number, name)), place, label)
+        manages = found.function.__code__ is MANAGING
+        self.native |= not {"func", "__wrapped__"}.isdisjoint(found.part.split("."))
+        self.methods.add(id(generator_of(found.function) if manages else found.function))
+        if found.part.endswith("__wrapped__"):
+            self.keeping.append((cls, label))
+
+    def require_plain(self, label: str, name: str, member: Any, found: Wrapped) -> None:
+        """What Python calls by itself of a constant is not converted: of what it is given a part may be traced."""
+        code = found.function.__code__
+        if name in SHOWN or (isinstance(member, property) and calls_nothing(code)):
+            return
+        if is_implicit(name, member) and converted(member) is not None:
+            raise Refusal(f"{label} runs code of its own")
+
+    def may_call(self, member: Member) -> bool:
+        """Whether code that is reached may call a member of a class: by its name, or as Python does without one."""
+        if member.name == "__init__":
+            return self.may_make(member.holder, member.cls)
+        if member.name in WHERE_MADE or (member.name in ("__init__", "__new__") and issubclass(member.cls, enum.Enum)):
+            return False
+        if member.name == ANNOTATE:
+            return not ASKING.isdisjoint(self.local_attributes)
+        if (member.name.startswith("__") and member.name.endswith("__")) or member.name in self.local_attributes:
+            return True
+        return id(member.wrapped.function) in self.node_of or self.matching
+
+    def may_make(self, index: int, cls: type) -> bool:
+        """Whether the code may make instances of a class, as far as it is known: it is only that of an object or not.
+
+        What ``__init__`` reads does not matter else: arrays to begin with, a generator of random numbers.
+        """
+        if index in self.named or not {"__class__", "__init__"}.isdisjoint(self.local_attributes):
+            return True
+        if id(type) in self.constant_of or dataclasses.is_dataclass(cls):
+            return True
+        for name, member in [item for base in cls.__mro__[:-1] for item in list(vars(base).items())]:
+            found = wrapped(member)
+            if isinstance(member, classmethod):
+                return True
+            if found is not None and name != "__init__" and "__class__" in found.function.__code__.co_freevars:
+                return True
+        return False
+
+    def read_shared(self, index: int, cls: type, name: str) -> bool:
+        """What an object finds in its class and is no constant: arrays, containers and objects; whether it is that."""
+        for number, base in enumerate(cls.__mro__[:-1]):
+            if name in vars(base):
+                value = vars(base)[name]
+                if self.is_constant_member(value) or not self.may_be_shared(value):
+                    return False
+                place = f"{self.constant(base)}.__dict__[{name!r}]"
+                self.read(index, "class attribute", (number, name), value, place, f"{cls.__name__}.{name}")
+                return True
+        return False
+
+    def is_constant_member(self, value: Any) -> bool:
+        return (
+            wrapped(value) is not None
+            or isinstance(value, (*IGNORED_MEMBERS, types.ModuleType))
+            or static_key(value, self.is_pure, True) is not None
+        )
+
+    def may_be_shared(self, value: Any) -> bool:
+        """Whether this may as well be an attribute of the object itself: it is not bound when it is read."""
+        if hasattr(type(value), "__get__") or isinstance(value, type):
+            return False
+        return hidden_kind(value) is not None or self.node_kind(value) in ("container", "object", "frozen")
+
+    def guard_class_attribute(self, index: int, cls: type, name: str) -> None:
+        """A number or text that all objects of a class share, compared at each call; what else its objects may read
+        as if it were their own.
+        """
+        if issubclass(cls, enum.Enum) and name in cls.__members__:
+            return  # which nobody can change
+        for base in bases_of(cls) if issubclass(cls, enum.Enum) else cls.__mro__[:-1]:
+            if name not in vars(base):
+                continue
+            value = vars(base)[name]
+            if wrapped(value) is not None or isinstance(value, IGNORED_MEMBERS):
+                return
+            place, label = f"{self.constant(base)}.__dict__[{name!r}]", f"{cls.__name__}.{name}"
+            if isinstance(value, types.ModuleType) and is_trusted_module(value, self.is_pure):
+                self.handed_on.setdefault(value, Refusal)
+                self.require(f"{place} is {self.constant(value)}")
+                return
+            if isinstance(value, functools.singledispatchmethod) and BOUND is not None:
+                read_dispatcher(self, index, value, (cls.__mro__.index(base), name), place, label)
+                return
+            if is_descriptor(value) and self.node_kind(value) == "object":
+                read_descriptor(self, index, value, (cls.__mro__.index(base), name), place, label)
+                return
+            static = static_key(value, self.is_pure, True)
+            if static is None:
+                if not self.may_be_shared(value):
+                    raise Refusal(f"reads the class attribute {label}")
+                self.shared.append((index, cls, name))
+                return
+            self.guard_static(value, static, place, label)
+            return
+
+    def may_name(self, index: int, cls: type, name: str) -> bool:
+        """Whether anything but its captured objects may lead to a class, to read that of it or of other instances."""
+        if index in self.named or "__class__" in self.local_attributes or id(type) in self.constant_of:
+            return True
+        if cls in self.followed or issubclass(cls, tuple):
+            return True
+        for base in cls.__mro__[:-1]:
+            if base is not cls and id(base) in self.node_of and self.node_of[id(base)] in self.named:
+                return True
+            for member in list(vars(base).values()):
+                found = wrapped(member)
+                if found is not None and id(found.function) in self.node_of:
+                    code = found.function.__code__
+                    names = {*names_in(code)}
+                    if isinstance(member, classmethod):
+                        return True
+                    if "__class__" in code.co_freevars and (name in names or "super" not in names):
+                        return True
+        return False
+
+    def require_twin(self, index: int) -> None:
+        """A method of a class leads to what a trace replaces: its objects find a copy of it, in a twin of the class."""
+        cls, label = self.objects[index], self.plan.nodes[index].label
+        inner = [found for base in cls.__mro__[:-1] for found in map(wrapped, list(vars(base).values())) if found]
+        reached = [found.function.__code__ for found in inner if id(found.function) in self.node_of]
+        if any("__class__" in code.co_freevars for code in reached):
+            raise Refusal(f"{label} uses super() or __class__, and a method of it reads what can change from outside")
+        members = [
+            edge.key
+            for edge in map(self.plan.edges.__getitem__, self.plan.nodes[index].edges)
+            if edge.source == "member"
+        ]
+        parts = [wrapped(vars(cls.__mro__[number])[name]) for number, name in members]
+        if any(part is not None and "__wrapped__" in part.part for part in parts):
+            raise Refusal(f"{label} has a method with a cache, and one that reads what can change from outside")
+        handed = index in self.loose or "__class__" in self.local_attributes or id(type) in self.constant_of
+        if handed or not may_have_twin(cls):
+            raise Refusal(f"a method of {label} reads what can change from outside, and {label} is not only called")
