@@ -156,6 +156,8 @@ class Doubt(NamedTuple):
     """Reshaping it gives a view or a copy."""
     memory: bool = False
     """It is an array without axes, which is changed in place, or a number, which is not."""
+    listed: bool = False
+    """It is an item of a list, of which the program has a copy."""
 
 
 class Watched(NamedTuple):

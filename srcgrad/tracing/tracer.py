@@ -183,6 +183,8 @@ class Tracer(Asked):
                 f"a write into {self.storage.doubt.name!r}, whose dtype depends on a traced condition",
                 hint="give it one dtype on all paths: x.astype(float)",
             )
+        if self.storage.doubt is not None and self.storage.doubt.listed:
+            raise Refused(f"an array that is an item of {self.storage.doubt.name!r} is changed", hint="append a copy")
         if self.storage.aliases is None:
             trace.write(self.storage, put_through(trace, trace.read(self.storage), self.chain, new))
             return
@@ -250,7 +252,7 @@ class Tracer(Asked):
             self.storage.strides = elementwise_strides([x.ghost() for x in operands], self.dtype)
             doubts = [x.storage.doubt for x in operands if x.storage.doubt is not None and x.storage.doubt.layout]
             if doubts:
-                self.storage.doubt = doubts[0]._replace(dtype=False)
+                self.storage.doubt = doubts[0]._replace(dtype=False, listed=False)
         return self
 
     def number(self) -> Any:

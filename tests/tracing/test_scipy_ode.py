@@ -10,6 +10,7 @@ import scipy.integrate
 
 import srcgrad as sg
 from srcgrad.errors import UnsupportedError
+from srcgrad.tracing.conversion import recorded
 from srcgrad.tracing.functions import scipy_ode
 
 P = np.array([1.2, 0.8, 1.1, 0.9])
@@ -148,8 +149,8 @@ def test_without_places_it_is_one_program_with_the_derivatives_of_the_steps(
 
 
 def test_calls_with_more_steps_than_there_is_room_for_have_paths(monkeypatch: Any) -> None:
-    monkeypatch.setattr(scipy_ode, "ROOM", 8)
-    monkeypatch.setattr(scipy_ode, "LEAST_ROOM", 1)
+    monkeypatch.setattr(recorded, "ROOM", 8)
+    monkeypatch.setattr(recorded, "LEAST_ROOM", 1)
 
     def stepped(p: Any) -> Any:
         found = scipy.integrate.solve_ivp(predators, (0.0, p[3]), p[:2], args=(p[2], 1.0), max_step=0.1)

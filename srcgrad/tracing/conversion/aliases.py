@@ -333,8 +333,9 @@ class Memory:
         """Take up what has no axes: a number or an array."""
         if isinstance(x, (Tracer, np.ndarray, np.generic, bool, int, float, complex)) and not np.ndim(x):
             self.numbers[x.scalar if isinstance(x, Tracer) else not isinstance(x, np.ndarray)] = None
-            if isinstance(x, Tracer) and x.storage.doubt is not None and x.storage.doubt.memory:
-                self.doubts[x.storage.doubt] = None
+            doubt = x.storage.doubt if isinstance(x, Tracer) else None
+            if doubt is not None and (doubt.memory or doubt.listed):
+                self.doubts[doubt] = None
 
     def copy(self) -> Memory:
         found = Memory()
@@ -359,8 +360,9 @@ class Memory:
         dtype = len(self.dtypes) > 1 or any(doubt.dtype for doubt in self.doubts)
         layout = len(self.layouts) > 1 or any(doubt.layout for doubt in self.doubts)
         result.storage.strides = next((strides for strides in self.layouts if strides is not None), None)
-        if dtype or layout:
-            result.storage.doubt = Doubt(name, dtype, layout)
+        listed = any(doubt.listed for doubt in self.doubts)
+        if dtype or layout or listed:
+            result.storage.doubt = Doubt(name, dtype, layout, listed=listed)
 
 
 def settled(result: Tracer, name: str, arrays: Iterable[Any]) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 from srcgrad.errors import IndexingError, ShapeError, UnsupportedError
 from srcgrad.tracing.conversion.calls import CALLS, call, call_rule, traced_among
 from srcgrad.tracing.conversion.fresh_arrays import lifted
+from srcgrad.tracing.conversion.recorded import Recorded
 from srcgrad.tracing.functions.registry import as_array, cast
 from srcgrad.tracing.functions.shapes import broadcast_to
 from srcgrad.tracing.layout import order_name
@@ -147,7 +148,7 @@ def as_real_array(x: Any, dtype: Any, order: str | None = "K", copy: bool | None
 @call_rule(np.asarray)
 def asarray(a: Any, dtype: Any = None, order: Any = None, *, copy: Any = None, **options: Any) -> Any:
     if isinstance(a, Deferring) and dtype is None:
-        return a.copy() if copy else a
+        return a.copy() if copy or isinstance(a, Recorded) else a
     if not contains_tracer(a):
         return np.asarray(a, dtype, order, copy=copy, **options)
     return as_real_array(a, dtype, order, copy)

@@ -23,6 +23,7 @@ from srcgrad.tracing.conversion.managing import guarded, managed
 from srcgrad.tracing.conversion.masked import augmented
 from srcgrad.tracing.conversion.operands import binary
 from srcgrad.tracing.conversion.raises import assert_, raise_, unreached
+from srcgrad.tracing.conversion.recording import recording_while_
 from srcgrad.tracing.conversion.reductions import listed, reduced
 from srcgrad.tracing.conversion.state import UNBOUND, UNSET, Passing, read
 from srcgrad.tracing.conversion.texts import percent, text
@@ -67,6 +68,7 @@ __all__ = [
     "percent",
     "raise_",
     "read",
+    "recording_while_",
     "reduced",
     "require_list",
     "slice",

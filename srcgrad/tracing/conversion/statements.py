@@ -11,7 +11,7 @@ from typing import Any
 from srcgrad.tracing.conversion.appends import appended_to
 from srcgrad.tracing.conversion.counters import counter_of, numbers_in, read_inside, rebound_inside, repeated
 from srcgrad.tracing.conversion.expressions import ExpressionConverter
-from srcgrad.tracing.conversion.histories import without_histories
+from srcgrad.tracing.conversion.histories import Records, histories, without_histories
 from srcgrad.tracing.conversion.jumps import Lowering
 from srcgrad.tracing.conversion.names import (
     assign,
@@ -52,9 +52,11 @@ def convert_function(node: ast.FunctionDef, outer: StatementConverter | None = N
         return node
     body = node.body
     documentation = body[:1] if ast.get_docstring(node, clean=False) is not None else []
-    body = without_histories(body[len(documentation) :] or [ast.copy_location(ast.Pass(), body[0])], names)
-    body = Lowering().function(without_binding_tests(body))
-    scope = StatementConverter(names, body, first)
+    body = body[len(documentation) :] or [ast.copy_location(ast.Pass(), body[0])]
+    lists = histories(body, names)
+    records = Records(body, lists)
+    body = Lowering().function(without_binding_tests(without_histories(body, lists)))
+    scope = StatementConverter(names, body, first, records)
     converted = scope.block(body)
     node.body = [*documentation, *scope.declarations(body[0]), *converted]
     return node
@@ -115,8 +117,9 @@ class ExpressionsOnly(NestedFunctions):
 class StatementConverter(NestedFunctions):
     """Rewrites the statements of one function."""
 
-    def __init__(self, names: Sequence[str], body: Sequence[ast.stmt], first: str | None) -> None:
+    def __init__(self, names: Sequence[str], body: Sequence[ast.stmt], first: str | None, records: Records) -> None:
         super().__init__()
+        self.records = records
         self.first_parameter = first
         self.count = 0
         self.tries = 0
@@ -235,7 +238,9 @@ class StatementConverter(NestedFunctions):
         if exits is not None:
             ast.copy_location(test, node.test)
         changed = self.carried(bound([node.test, *node.body]))
-        functions, state = self.state(changed, [node.test, *node.body], node)
+        groups = self.records.appended_in(node)
+        recorded = [name for group in groups for name in group]
+        functions, state = self.state([*changed, *recorded], [node.test, *node.body], node)
         check, body = self.fresh("test"), self.fresh("body")
         plain = ast.Constant(numbers_in(test) is not None)
         counter = None if exits is not None else counter_of(node, self.binds_alone)
@@ -243,7 +248,13 @@ class StatementConverter(NestedFunctions):
         ast.copy_location(returned, node.test)
         functions.append(self.function(check, [returned], bound([node.test]), node))
         functions.append(self.function(body, self.block(node.body), self.carried(bound(node.body)), node))
-        made = ast.Expr(operator("while_", load(check), load(body), *state, plain, counter or ast.Constant(None)))
+        loop = "recording_while_" if groups else "while_"
+        call = operator(loop, load(check), load(body), *state, plain, counter or ast.Constant(None))
+        if groups:
+            readers = thunk(ast.Tuple(copy.deepcopy(self.records.readers(recorded)), ast.Load()))
+            parts = [ast.Tuple([ast.Constant(name) for name in group], ast.Load()) for group in groups]
+            call.args[:0] = [ast.Tuple(list[ast.expr](parts), ast.Load()), readers]
+        made = ast.Expr(call)
         placed(made, node.test)
         ast.copy_location(made, node)
         return [*functions, made]

@@ -17,6 +17,7 @@ from srcgrad.errors import ShapeError, UnsupportedError
 from srcgrad.tracing.affine import Affine, between
 from srcgrad.tracing.conversion.calls import call_rule
 from srcgrad.tracing.conversion.convert import convert
+from srcgrad.tracing.conversion.recorded import room_for
 from srcgrad.tracing.conversion.trust import emit_trust, may_trust
 from srcgrad.tracing.functions.registry import as_array, cast
 from srcgrad.tracing.trace import current_span, current_trace
@@ -25,10 +26,6 @@ from srcgrad.tracing.tracer import Tracer, emit, from_value
 SAFETY: Final = 0.9
 LEAST, MOST = 0.2, 10.0
 """By how much one step may be shorter or longer than the one before."""
-ROOM, LEAST_ROOM = 4096, 64
-"""So many states a program keeps of which it is not known how many there are; calls with more have paths."""
-MOST_KEPT: Final = 1 << 20
-"""So many numbers these are at most."""
 
 
 class Method(NamedTuple):
@@ -227,8 +224,8 @@ def every_step(slope: Any, how: Method, t: Any, end: Any, y: Any, *given: Any) -
 
     Where a call can be made in another way, the program is for calls in which so many are enough.
     """
-    room = min(ROOM, MOST_KEPT // max(len(y), 1))
-    if room < LEAST_ROOM or not may_trust(current_trace()):
+    room = room_for(len(y))
+    if not room or not may_trust(current_trace()):
         return convert(recorded)(slope, how, t, end, y, *given)  # type: ignore[arg-type, no-any-return]
     times, values, count, alive = convert(kept)(slope, how, t, end, y, *given, room)  # type: ignore[arg-type]
     if isinstance(count, Tracer):
