@@ -142,8 +142,37 @@ def complex_numbers(k: Any) -> Any:
     return np.abs(np.array(zs)).sum() + zs[-1].real
 
 
-ONE_PROGRAM = [adaptive, empty_at_first, stacked, of_two_kinds, by_other_trips, in_two_loops, read_on_a_condition,
-               read_inside, made_anew, left_by_break, copies, complex_numbers]  # fmt: skip
+def by_numpys_functions(k: Any) -> Any:
+    x, t = k, 0.0
+    xs, ts = [x], [t]
+    while x > 0.1:
+        h = 0.1 + 0.1 * x
+        x = x * (1 - h)
+        t = t + h
+        xs.append(x)
+        ts.append(t)
+    ends = np.trapezoid(xs, x=ts) + np.interp(0.7, ts, xs) + np.max(xs) * np.mean(ts) - np.std(xs, ddof=1)
+    return ends + np.dot(xs, ts) + np.sum(np.diff(xs) ** 2) + np.array(xs, dtype=float)[-1]
+
+
+def rebound(k: Any) -> Any:
+    t, y = 0.0, np.array([k, 0.5 * k])
+    ts, ys = [t], [y]
+    while y[0] > 0.1:
+        y = y * np.array([0.8, 0.9])
+        t = t + 0.1 * y[1]
+        ts.append(t)
+        ys.append(y)
+    ts, ys = np.array(ts), np.array(ys)
+    ys[0] = 2.0 * k
+    ts = ts * 2
+    return np.trapezoid(ys[:, 1], ts) + len(ts) * ys[-1, 0]
+
+
+ONE_PROGRAM = [
+    adaptive, empty_at_first, stacked, of_two_kinds, by_other_trips, in_two_loops, read_on_a_condition,
+    read_inside, made_anew, left_by_break, copies, complex_numbers, by_numpys_functions, rebound,
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("backend", ["numpy", "llvm", pytest.param("xla", marks=pytest.mark.slow)])
@@ -178,6 +207,122 @@ def test_more_items_than_there_is_room_for(f: Any, backend: str, monkeypatch: py
     for k in (0.9, 1.1, 3.1, 0.9):
         assert h(k) == pytest.approx(f(k), rel=1e-12)
         assert g(k) == pytest.approx((f(k + 1e-6) - f(k - 1e-6)) / 2e-6, rel=1e-5)
+
+
+def as_arrays(k: Any, n: Any) -> Any:
+    """`as_lists`, with arrays that the program keeps itself."""
+    t, x, count = 0.0, k, 1
+    ts, xs = np.zeros(16), np.zeros(16)
+    xs[0] = x
+    while t < n - 1.5:
+        t = t + 1.0
+        x = x + 0.1 * np.sin(x) * k
+        ts[count] = t
+        xs[count] = x
+        count += 1
+    inside = np.where(np.arange(15) < count - 1, (xs[1:] ** 2 + xs[:-1] ** 2) / 2 * np.diff(ts), 0.0)
+    return np.sum(inside) + xs[count - 1] * count + xs[count - 2] + xs[1]
+
+
+def as_lists(k: Any, n: Any) -> Any:
+    t, x = 0.0, k
+    ts, xs = [t], [x]
+    while t < n - 1.5:
+        t = t + 1.0
+        x = x + 0.1 * np.sin(x) * k
+        ts.append(t)
+        xs.append(x)
+    return np.trapezoid(np.array(xs) ** 2, np.array(ts)) + xs[-1] * len(ts) + xs[-2] + xs[1]
+
+
+@pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+def test_the_last_row_counts_and_one_more_has_a_path(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recorded, "ROOM", 8)
+    monkeypatch.setattr(recorded, "LEAST_ROOM", 4)
+    found, wanted = (sg.value_and_grad(f, backend=backend) for f in (as_lists, as_arrays))
+    for n in (3.0, 7.0, 8.0, 9.0, 10.0, 8.0):
+        np.testing.assert_allclose(found(1.3, n), wanted(1.3, n), rtol=1e-13)
+        jvp = sg.jvp(as_lists, (1.3, n), (1.0, 0.0), backend=backend)[1]
+        np.testing.assert_allclose(jvp, wanted(1.3, n)[1], rtol=1e-13)
+
+
+def stiff(p: Any, root: Any = np.sqrt) -> Any:
+    """Steps as stability allows them, thousands of which are refused or changed: differences see their number jump."""
+    t, x, v, h = 0.0, 2.0 * p, 0.3 * p, 1e-3
+    ts, xs = [0.0], [x]
+    while t < 6.0:
+        dv = 50.0 * (1 - x * x) * v - x
+        x1, v1 = x + h * v, v + h * dv
+        dv1 = 50.0 * (1 - x1 * x1) * v1 - x1
+        ex, ev = h * (v1 - v) / 2, h * (dv1 - dv) / 2
+        error = root(ex * ex + ev * ev) / 1e-4
+        if error < 1:
+            t, x, v = t + h, x + h * (v + v1) / 2, v + h * (dv + dv1) / 2
+            ts.append(t)
+            xs.append(x)
+        h = h * min(5.0, max(0.2, 0.9 / root(error + 1e-12)))
+    a, b = np.array(xs), np.array(ts)
+    return np.sum((a[1:] ** 2 + a[:-1] ** 2) * (b[1:] - b[:-1]) / 2) + xs[-1] * len(ts) * 0.01
+
+
+class Dual:
+    """A number and its derivative along the path that Python takes."""
+
+    def __init__(self, value: float, slope: float = 0.0) -> None:
+        self.value, self.slope = value, slope
+
+    def __add__(self, other: Any) -> Dual:
+        other = dual(other)
+        return Dual(self.value + other.value, self.slope + other.slope)
+
+    def __mul__(self, other: Any) -> Dual:
+        other = dual(other)
+        return Dual(self.value * other.value, self.slope * other.value + self.value * other.slope)
+
+    def __truediv__(self, other: Any) -> Dual:
+        other = dual(other)
+        quotient = self.value / other.value
+        return Dual(quotient, (self.slope - quotient * other.slope) / other.value)
+
+    def __sub__(self, other: Any) -> Dual:
+        return self + dual(other) * -1.0
+
+    def __rsub__(self, other: Any) -> Dual:
+        return dual(other) - self
+
+    def __rtruediv__(self, other: Any) -> Dual:
+        return dual(other) / self
+
+    def __pow__(self, power: int) -> Dual:
+        return Dual(self.value**power, power * self.value ** (power - 1) * self.slope)
+
+    def __lt__(self, other: Any) -> bool:
+        return self.value < dual(other).value
+
+    def __gt__(self, other: Any) -> bool:
+        return self.value > dual(other).value
+
+    __radd__, __rmul__ = __add__, __mul__
+
+
+def dual(x: Any) -> Dual:
+    return x if isinstance(x, Dual) else Dual(x)
+
+
+def dual_root(x: Any) -> Dual:
+    found = np.sqrt(x.value)
+    return Dual(found, x.slope / (2 * found))
+
+
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+def test_thousands_of_steps_have_the_derivative_along_their_path(backend: str) -> None:
+    """Of differences, some are hundreds of times as large."""
+    wanted = stiff(Dual(1.1, 1.0), dual_root)
+    value, slope = sg.value_and_grad(stiff, backend=backend)(1.1)
+    assert value == pytest.approx(wanted.value, rel=1e-12)
+    assert slope == pytest.approx(wanted.slope, rel=1e-9)
+    assert sg.jvp(stiff, (1.1,), (1.0,), backend=backend)[1] == pytest.approx(wanted.slope, rel=1e-9)
 
 
 def changed_in_place(k: Any) -> Any:
@@ -270,10 +415,57 @@ def known_length(k: Any) -> Any:
     return np.abs(np.fft.rfft(np.array(xs))[:3]).sum() + np.trapezoid(np.array(xs), np.array(ts))
 
 
+def set_to_itself(k: Any) -> Any:
+    x, xs = k, [k]
+    while x > 0.2:
+        x = x * 0.6
+        xs.append(x)
+    before = xs
+    xs = before
+    xs.append(3.0 * k)
+    return np.array(before).sum() + len(xs)
+
+
+def seen_by_another_function(k: Any) -> Any:
+    x, xs = k, [k]
+
+    def total() -> Any:
+        return np.sum(np.array(xs))
+
+    while x > 0.2:
+        x = x * 0.6
+        xs.append(x)
+    before = total()
+    xs = np.array(xs) ** 2  # type: ignore[assignment]
+    return before + total() ** 3
+
+
+def set_on_a_condition(k: Any) -> Any:
+    x, xs = k, [k]
+    while x > 0.2:
+        x = x * 0.6
+        xs.append(x)
+    if k > 1.2:
+        xs = np.array(xs)  # type: ignore[assignment]
+    return np.sum(xs * 2) + len(xs)
+
+
+def of_its_own_array(k: Any) -> Any:
+    def array(items: Any) -> Any:
+        return items[0] * (2.0 if isinstance(items, list) else 3.0)
+
+    x, xs = k, [k]
+    while x > 0.2:
+        x = x * 0.6
+        xs.append(x)
+    return array(xs) + xs[-1]
+
+
 @pytest.mark.parametrize("backend", ["numpy", "llvm"])
 @pytest.mark.parametrize(
     "f",
-    [changed_in_place, changed_by_the_next_trip, changed_behind_the_loop, an_item_changed, one_or_another_changed,
+    [set_to_itself, seen_by_another_function, set_on_a_condition, of_its_own_array, changed_in_place,
+     changed_by_the_next_trip, changed_behind_the_loop, an_item_changed, one_or_another_changed,
      a_known_one_changed, told_by_is, of_another_length, known_length],
     ids=lambda f: f.__name__,
 )  # fmt: skip

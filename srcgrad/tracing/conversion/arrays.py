@@ -13,7 +13,6 @@ import numpy as np
 from srcgrad.errors import IndexingError, ShapeError, UnsupportedError
 from srcgrad.tracing.conversion.calls import CALLS, call, call_rule, traced_among
 from srcgrad.tracing.conversion.fresh_arrays import lifted
-from srcgrad.tracing.conversion.recorded import Recorded
 from srcgrad.tracing.functions.registry import as_array, cast
 from srcgrad.tracing.functions.shapes import broadcast_to
 from srcgrad.tracing.layout import order_name
@@ -117,7 +116,7 @@ def array(
     object: Any, dtype: Any = None, *, copy: Any = True, order: str = "K", subok: bool = False, ndmin: int = 0,
     **options: Any,
 ) -> Any:  # fmt: skip
-    if isinstance(object, Deferring) and dtype is None and not ndmin:
+    if isinstance(object, Deferring) and is_of(object, dtype) and not ndmin:
         return object.copy() if copy else object
     if not contains_tracer(object):
         return np.array(object, dtype, copy=copy, order=order, subok=subok, ndmin=ndmin, **options)  # type: ignore[call-overload]
@@ -125,6 +124,11 @@ def array(
     while found.ndim < ndmin:
         found = found[None]
     return found
+
+
+def is_of(array: Any, dtype: Any) -> bool:
+    """Whether an array has the dtype that is asked for, if one is."""
+    return dtype is None or np.dtype(dtype) == array.dtype
 
 
 def as_real_array(x: Any, dtype: Any, order: str | None = "K", copy: bool | None = None) -> Any:
@@ -147,8 +151,8 @@ def as_real_array(x: Any, dtype: Any, order: str | None = "K", copy: bool | None
 
 @call_rule(np.asarray)
 def asarray(a: Any, dtype: Any = None, order: Any = None, *, copy: Any = None, **options: Any) -> Any:
-    if isinstance(a, Deferring) and dtype is None:
-        return a.copy() if copy or isinstance(a, Recorded) else a
+    if isinstance(a, Deferring) and is_of(a, dtype):
+        return a.copy() if copy else a
     if not contains_tracer(a):
         return np.asarray(a, dtype, order, copy=copy, **options)
     return as_real_array(a, dtype, order, copy)

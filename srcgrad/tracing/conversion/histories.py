@@ -3,13 +3,13 @@
 ``errors.append(e)`` in a loop that goes on as long as values say so would make the list another size in each trip.
 Where the source shows that nothing sees more of the list than ``errors[-1]``, ``errors[0]`` and ``len(errors)``, those
 are variables of their own, and there is no list; a list that nothing reads is none either. Where an array of all items
-is made too, or an item is read that is far from the ends, the list may become `recorded.Recorded`.
+is made too, or an item is read that is far from the ends, the list may become `recorded.Recorded`: see `records`.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from srcgrad.tracing.conversion.appends import is_append
@@ -19,8 +19,13 @@ FIRST: Final = 2
 """So many items from the front may be read."""
 LAST: Final = 3
 """So many items from the end may be read."""
-MAKERS: Final = frozenset({"array", "asarray", "stack"})
-"""Functions of NumPy's that make an array of a list."""
+READERS: Final = frozenset({
+    "array", "asarray", "stack", "sum", "mean", "std", "var", "prod", "min", "max", "argmin", "argmax", "any", "all",
+    "diff", "cumsum", "trapezoid", "interp", "dot",
+})  # fmt: skip
+"""Functions of NumPy's to which a list is the array of its items."""
+OPTIONS: Final = frozenset({"axis", "ddof", "dtype", "dx", "keepdims", "n", "x"})
+"""Arguments of theirs by name, with which they do so too."""
 
 
 class History:
@@ -35,7 +40,7 @@ class History:
         self.indices: set[int] = set()
         self.counted = False
         self.arrays: list[ast.expr] = []
-        """The functions that make arrays of its items."""
+        """The functions of NumPy's, as the source names them, that are given all its items."""
 
     @property
     def first(self) -> int:
@@ -99,53 +104,6 @@ def without_histories(body: Sequence[ast.stmt], found: dict[str, History]) -> li
     return list(body) if not names else Rewriting(names).block(body)
 
 
-class Records:
-    """The lists of a function of which more is read than variables hold, but no more than `recorded.Recorded` tells."""
-
-    def __init__(self, body: Sequence[ast.stmt], found: dict[str, History]) -> None:
-        self.lists = {name: history for name, history in found.items() if not history.is_short()}
-        self.groups = together(body, self.lists)
-
-    def appended_in(self, loop: ast.While) -> list[list[str]]:
-        """Those to which a loop appends, by what the same statements do."""
-        calls = [appending(node) for node in own_nodes([loop])] if self.lists else []
-        names = {call[0].id for call in calls if call is not None}
-        inside = [[name for name in group if name in names] for group in self.groups]
-        return [group for group in inside if group]
-
-    def readers(self, names: Collection[str]) -> list[ast.expr]:
-        """The functions that read them, each once."""
-        lists = [self.lists[name] for name in names]
-        found: list[ast.expr] = [load("len")] if any(history.counted for history in lists) else []
-        found += [reader for history in lists for reader in history.arrays]
-        return list({ast.unparse(reader): reader for reader in found}.values())
-
-
-def together(body: Sequence[ast.stmt], names: Collection[str]) -> list[list[str]]:
-    """Lists in groups to which the same blocks of statements append as many items, and which they make."""
-    uses: dict[str, list[tuple[int, int]]] = {name: [] for name in names}
-    for number, block in enumerate(blocks(body) if names else ()):
-        for statement in block:
-            call = appending(statement.value) if isinstance(statement, ast.Expr) else None
-            if call is not None and call[0].id in uses:
-                uses[call[0].id].append((number, -1))
-            for variable, items in displays(statement) if isinstance(statement, (ast.Assign, ast.AnnAssign)) else ():
-                if variable.id in uses:
-                    uses[variable.id].append((number, len(items)))
-    groups: dict[tuple[tuple[int, int], ...], list[str]] = {}
-    for name, used in uses.items():
-        groups.setdefault(tuple(used), []).append(name)
-    return list(groups.values())
-
-
-def blocks(body: Sequence[ast.stmt]) -> Iterator[Sequence[ast.stmt]]:
-    yield body
-    for node in own_nodes(body):
-        for _, value in ast.iter_fields(node):
-            if isinstance(value, list) and value and isinstance(value[0], ast.stmt):
-                yield value
-
-
 def histories(body: Sequence[ast.stmt], parameters: Sequence[str]) -> dict[str, History]:
     """The lists of which all that the function does with them is known."""
     if not (candidates := grown(body) - set(parameters)):
@@ -195,9 +153,10 @@ def note(node: ast.AST, found: dict[str, History], repeated: bool) -> Iterator[a
     elif (counted := of_length(node)) is not None and counted.id in found:
         found[counted.id].counted = True
         yield counted
-    elif (listed := of_array(node)) is not None and listed.id in found:
-        found[listed.id].arrays.append(node.func)  # type: ignore[attr-defined]
-        yield listed
+    for whole in of_array(node):
+        if whole.id in found:
+            found[whole.id].arrays.append(node.func)  # type: ignore[attr-defined]
+            yield whole
 
 
 class Rewriting(ast.NodeTransformer):
@@ -332,15 +291,16 @@ def of_length(node: ast.AST) -> ast.Name | None:
     return node.args[0] if alone and isinstance(node.args[0], ast.Name) else None
 
 
-def of_array(node: ast.AST) -> ast.Name | None:
-    """The variable of ``np.array(name)``, by any function of such a name: which one it is, is asked in the loop."""
-    if not isinstance(node, ast.Call) or len(node.args) != 1 or node.keywords:
-        return None
-    function, given = node.func, node.args[0]
+def of_array(node: ast.AST) -> list[ast.Name]:
+    """The variables that ``np.trapezoid(ys, ts)`` makes arrays of: which function it is, is asked in the loop."""
+    if not isinstance(node, ast.Call) or any(keyword.arg not in OPTIONS for keyword in node.keywords):
+        return []
+    function = node.func
     name = function.id if isinstance(function, ast.Name) else ""
     if isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name):
         name = function.attr
-    return given if name in MAKERS and isinstance(given, ast.Name) else None
+    given = [*node.args, *(keyword.value for keyword in node.keywords)]
+    return [x for x in given if isinstance(x, ast.Name)] if name in READERS else []
 
 
 def constant(index: ast.expr) -> int | None:

@@ -23,6 +23,7 @@ from srcgrad.tracing.conversion.managing import guarded, managed
 from srcgrad.tracing.conversion.masked import augmented
 from srcgrad.tracing.conversion.operands import binary
 from srcgrad.tracing.conversion.raises import assert_, raise_, unreached
+from srcgrad.tracing.conversion.recorded import whole
 from srcgrad.tracing.conversion.recording import recording_while_
 from srcgrad.tracing.conversion.reductions import listed, reduced
 from srcgrad.tracing.conversion.state import UNBOUND, UNSET, Passing, read
@@ -76,4 +77,5 @@ __all__ = [
     "text",
     "unreached",
     "while_",
+    "whole",
 ]

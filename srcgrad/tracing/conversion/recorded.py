@@ -18,6 +18,7 @@ from srcgrad.tracing.conversion.state import Kind, MustRetrace, Passing, join_ki
 from srcgrad.tracing.conversion.trust import emit_trust
 from srcgrad.tracing.functions.registry import require
 from srcgrad.tracing.magnitude import grows
+from srcgrad.tracing.ragged import Ragged
 from srcgrad.tracing.trace import Doubt, Refused, current_trace
 from srcgrad.tracing.tracer import FUNCTIONS, Deferring, Tracer, as_tracer, from_value
 
@@ -181,9 +182,14 @@ def give_up(value: Any, name: str) -> None:
             storage.doubt = (storage.doubt or Doubt(name, dtype=False, layout=False))._replace(listed=True)
 
 
+def whole(x: Any) -> Any:
+    """What stands for a list where a function of NumPy's makes an array of it."""
+    return x.copy() if isinstance(x, Recorded) else x
+
+
 @call_rule(np.stack)
 def stack(arrays: Any, *args: Any, **options: Any) -> Any:
-    if isinstance(arrays, Recorded) and not args and not options:
+    if isinstance(arrays, Ragged) and not args and not options:
         return arrays.copy()
     if deferring((arrays,)) or not traced_among((arrays, *args), options):
         return np.stack(arrays, *args, **options)

@@ -13,15 +13,18 @@ from typing import Any, Final
 import numpy as np
 
 from srcgrad.tracing.conversion.attempts import Before
+from srcgrad.tracing.conversion.histories import READERS
 from srcgrad.tracing.conversion.loop_operations import while_region
 from srcgrad.tracing.conversion.loops import while_
 from srcgrad.tracing.conversion.marks import Mark
 from srcgrad.tracing.conversion.recorded import Recorded, Widened, widened
+from srcgrad.tracing.conversion.records import LISTED
 from srcgrad.tracing.conversion.state import Kind, State, kind_of
 from srcgrad.tracing.conversion.trust import may_trust
 from srcgrad.tracing.trace import CURRENT, Refused, current_span, current_trace
 
-READERS: Final = (builtins.len, np.array, np.asarray, np.stack)
+KNOWN: Final = (builtins.len, *(getattr(np, name) for name in sorted(READERS) if hasattr(np, name)))
+"""Functions of which it is known what they do with a list."""
 MOST_WIDENED: Final = 16
 """So often a loop begins again with wider rows at most."""
 
@@ -63,7 +66,7 @@ def read_by_known(readers: Callable[[], tuple[Any, ...]]) -> bool:
         found = readers()
     except (NameError, AttributeError):
         return False
-    return all(any(x is known for known in READERS) for x in found)
+    return all(any(x is known for known in KNOWN) for x in found)
 
 
 def recorded_region(
@@ -141,7 +144,7 @@ def close(made: list[Recorded], lists: dict[str, list[Any]], get: Any, put: Any,
     for one in made:
         one.opened = False
     where = "" if place is None else f" at {place.label()}"
-    shown = " and ".join(one.name for one in made if one.kind is not None)
+    shown = " and ".join(one.name.removesuffix(LISTED) for one in made if one.kind is not None)
     current_trace().rolled.append(
         f"the items of {shown}{where}: this program is for calls with no more than {room}, others are made another way"
     )

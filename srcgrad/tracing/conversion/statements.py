@@ -11,7 +11,7 @@ from typing import Any
 from srcgrad.tracing.conversion.appends import appended_to
 from srcgrad.tracing.conversion.counters import counter_of, numbers_in, read_inside, rebound_inside, repeated
 from srcgrad.tracing.conversion.expressions import ExpressionConverter
-from srcgrad.tracing.conversion.histories import Records, histories, without_histories
+from srcgrad.tracing.conversion.histories import histories, without_histories
 from srcgrad.tracing.conversion.jumps import Lowering
 from srcgrad.tracing.conversion.names import (
     assign,
@@ -26,6 +26,7 @@ from srcgrad.tracing.conversion.names import (
     store,
     thunk,
 )
+from srcgrad.tracing.conversion.records import Records, told_apart
 from srcgrad.tracing.conversion.sources import Unconvertible
 from srcgrad.tracing.conversion.walrus import without_binding_tests
 from srcgrad.tracing.conversion.written import MAKING, Sources, fresh, written_names
@@ -53,9 +54,10 @@ def convert_function(node: ast.FunctionDef, outer: StatementConverter | None = N
     body = node.body
     documentation = body[:1] if ast.get_docstring(node, clean=False) is not None else []
     body = body[len(documentation) :] or [ast.copy_location(ast.Pass(), body[0])]
+    body = told_apart(body, names)
     lists = histories(body, names)
     records = Records(body, lists)
-    body = Lowering().function(without_binding_tests(without_histories(body, lists)))
+    body = Lowering().function(without_binding_tests(records.read(without_histories(body, lists))))
     scope = StatementConverter(names, body, first, records)
     converted = scope.block(body)
     node.body = [*documentation, *scope.declarations(body[0]), *converted]
