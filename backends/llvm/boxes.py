@@ -77,7 +77,7 @@ def rows_beside(group: Group, ranges: Sequence[tuple[Range, ...]]) -> Iterator[G
     """For each innermost range the rows of it that are in no box."""
     outer = [(0, size) for size in group.domain[:-1]]
     for start, stop in ranges[-1]:
-        yield without(part(group, (*outer, (start, stop))), (*ranges[:-1], ((0, stop - start),)))
+        yield without(within(group, (*outer, (start, stop))), (*ranges[:-1], ((0, stop - start),)))
 
 
 def places(axis: int, bounds: Sequence[Bound]) -> set[int]:
@@ -111,7 +111,12 @@ def without(group: Group, ranges: Sequence[tuple[Range, ...]]) -> Group:
 
 
 def part(group: Group, box: Sequence[Range]) -> Group:
-    """The group within a box; its folds add to what is there."""
+    """The group within a box, with its own order of loops."""
+    return arranged(within(group, box))
+
+
+def within(group: Group, box: Sequence[Range]) -> Group:
+    """The group within a box, with the axes that it has; its folds add to what is there."""
     domain = tuple([stop - start for start, stop in box])
 
     def moved(line: Line) -> Line:
@@ -143,7 +148,7 @@ def part(group: Group, box: Sequence[Range]) -> Group:
     folds = [fold._replace(statement=numbers[fold.statement], line=moved(fold.line)) for fold in group.folds]
     found = Group(group.name, domain, group.inputs, group.outputs, statements, stores, folds)
     found.outlined, found.separate, found.added, found.updates = group.outlined, group.separate, True, group.updates
-    return arranged(found.needed())
+    return found.needed()
 
 
 @lru_cache(maxsize=64)

@@ -219,6 +219,28 @@ def test_rows_beside_boxes_are_read_in_vectors(name: str, masked: bool, monkeypa
         agree(rule, array, rtol=1e-11 if array is x else 1e-4)
 
 
+def test_rows_beside_boxes_that_no_bound_is_left_in_are_all_written() -> None:
+    """Their axes could be one loop, of which the ranges of the boxes would be of another axis."""
+    x, b = normal(31, 30, 40), normal(30, 30)
+
+    def sides(x: Any, b: Any) -> Any:
+        before, behind = np.zeros(x.shape), np.zeros(x.shape)
+        before[:-1, :, 1], behind[1:, :, 1] = b, b
+        return x + before + behind
+
+    found, other = sg.jit(sides, backend="llvm"), sg.jit(lambda x: 2.0 * x, backend="llvm")
+    for _ in range(3):
+        other(np.full(x.shape, np.nan))  # whose memory is the next result's
+        assert np.array_equal(found(x, b), sides(x, b))
+
+    def rule(x: Any, b: Any) -> Any:
+        b = OPS["reshape"](b, shape=(30, 30, 1))
+        return x + padded(b, (0, 1), (0, 0), (1, 38)) + padded(b, (1, 0), (0, 0), (1, 38))
+
+    for box in boxes_of(groups(rule, x, b).groups[0], TARGET):
+        assert not box.boxes or len(box.boxes) == len(box.domain)
+
+
 def test_what_is_cut_is_in_no_nest() -> None:
     """Phases of a nest are not cut: their loops would ask for bounds at each vector."""
     x = normal(40, 300)
