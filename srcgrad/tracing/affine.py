@@ -15,17 +15,22 @@ import numpy as np
 from srcgrad.tracing.tracer import Tracer
 
 _NUMBERS: Final = itertools.count()
+MOST_CASES: Final = 4
+"""Each takes three times as long. Of what is left is known between which numbers it lies."""
 
 
 class Counter:
     """An integer of which is known between which others it lies: those of loops around its own."""
 
-    __slots__ = ("high", "low", "made", "number")
+    __slots__ = ("high", "low", "made", "number", "of", "pick")
 
     def __init__(self, low: Affine, high: Affine) -> None:
         self.low, self.high = low, high
         self.number = next(_NUMBERS)
         """Later ones are of inner loops."""
+        self.of: tuple[Affine, ...] = ()
+        """What it is the larger or the smaller of, if it is that."""
+        self.pick: Callable[[int, int], int] = max
         self.made: dict[Any, Affine] = {}
         """What was made of it by operations that are no sums, so that the same again is the same integer."""
 
@@ -48,13 +53,24 @@ class Affine(NamedTuple):
         return (*sorted((counter.number, factor) for counter, factor in self.terms.items()), self.constant)
 
     def least(self) -> int:
-        """The smallest number that it can be."""
+        """A number that it surely is not below: the smallest that it can be, or less."""
+        return self.bound(MOST_CASES)
+
+    def bound(self, cases: int) -> int:
+        """As `least`, with so many numbers that are the larger or the smaller of two looked at as either."""
         found = self
         while found.terms:
             inner = max(found.terms, key=lambda counter: counter.number)
             factor = found.terms[inner]
-            end = inner.low if factor > 0 else inner.high
-            found = found.plus(Affine({inner: 1}, 0), -factor).plus(end, factor)
+            rest = found.plus(Affine({inner: 1}, 0), -factor)
+            plain = rest.plus(inner.low if factor > 0 else inner.high, factor)
+            if cases and inner.of:
+                one, other = (rest.plus(part, factor).bound(cases - 1) for part in inner.of)
+                # max(a, b) is at least either, and one of them: what it is added to is at least the better of two
+                # bounds, what it is taken from at least the worse.
+                either = max if (inner.pick is max) == (factor > 0) else min
+                return max(either(one, other), plain.bound(0))
+            found = plain
         return found.constant
 
     def most(self) -> int:
@@ -86,7 +102,10 @@ def extreme(a: Affine, b: Affine, pick: Callable[[int, int], int]) -> Affine:
     if distance.most() <= 0:
         return a if pick is max else b
     low, high = pick(a.least(), b.least()), pick(a.most(), b.most())
-    return made_of(a, b, pick.__name__, low, high)
+    found = made_of(a, b, pick.__name__, low, high)
+    (counter,) = found.terms
+    counter.of, counter.pick = (a, b), pick
+    return found
 
 
 def divided(a: Affine, b: Affine, part: str) -> Affine | None:

@@ -2,7 +2,8 @@
 
 Where the bounds depend on the numbers of the loops and on arrays that are known, by value or by a question of the path
 in progress, they are computed here for all trips. Then a slice is a window of the largest length among them, of which a
-part counts, and so many elements are computed in a trip, not the whole axis.
+part counts, and so many elements are computed in a trip, not the whole axis. So it is where the bounds are sums of the
+loops' numbers that are never far from each other, as in a band.
 """
 
 from __future__ import annotations
@@ -23,7 +24,10 @@ from srcgrad.tracing.guards import LARGEST_INPUT, NEAR, has_effect
 from srcgrad.tracing.indexing import Window, index_tracer, known_integer
 from srcgrad.tracing.trace import Trace, current_trace
 from srcgrad.tracing.tracer import Tracer, as_tracer, from_value
+from srcgrad.tracing.ufuncs import call
 
+SHORT: Final = 4
+"""How many times as long as its slices between sums of the loops' numbers an axis is, of which they are windows."""
 MOST_TRIPS: Final = 2**20
 """For how many trips of loops bounds are computed at most."""
 
@@ -48,8 +52,9 @@ def rows_between(entry: slice, size: int) -> Rows | None:
     trace = current_trace()
     if not trace.region or known_integer(entry.step) not in (None, 1) or not all(map(is_whole, bounds)):
         return None
-    if all(affine_of(bound) is not None for bound in bounds):  # sums of the loops' numbers: what is best is known
-        return None
+    sums = [affine_of(bound) for bound in bounds]
+    if all(number is not None for number in sums):
+        return short_rows(bounds, sums, size)
     table = Table(trace)
     try:
         first, last = table.numbers(bounds)
@@ -75,6 +80,32 @@ def rows_between(entry: slice, size: int) -> Rows | None:
     count = from_value(count.read(), scalar=True, weak=True)
     count.bound, count.affine = most, table.number(counts)
     return Rows(window, count, count.affine)
+
+
+def short_rows(bounds: Sequence[Any], sums: Sequence[Any], size: int) -> Rows | None:
+    """What a slice between sums of the loops' numbers takes, if it is never a great part of the axis.
+
+    Of ``x[max(0, i - 5) : i]`` that is five elements, of which so many count as there are in front of ``i``.
+    """
+    first, end = sums
+    most = end.plus(first, -1).most()
+    if min(first.least(), end.least()) < 0 or not 0 < most <= size // SHORT:
+        return None
+    start, stop = bounds
+    if max(first.most(), end.most()) > size:
+        start, stop = (call(np.minimum, bound, size, weak=True) for bound in map(as_tracer, bounds))
+    count = stop - start
+    if known(count).least() < 0:
+        count = call(np.maximum, count, 0, weak=True)
+    number = known(count)
+    around = size if known(start).most() + most > size else 0
+    return Rows(Window(integer(start), most, 1, around), count, number) if number.terms else None
+
+
+def known(x: Any) -> Affine:
+    found = affine_of(x)
+    assert found is not None
+    return found
 
 
 def is_whole(bound: Any) -> bool:

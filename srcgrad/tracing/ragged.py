@@ -186,13 +186,15 @@ def part_of(x: Tracer, index: Any) -> Ragged | None:
         if entry is None:
             extents.append(None)
             continue
+        found: Extent | None = None
         if is_traced(entry):
-            found, base[k] = extent_of(entry, x.shape[axis]), slice(None)
-            if found is None:
-                rows = rows_between(entry, x.shape[axis])
-                if rows is None or rows.counted is None:
-                    return None
+            rows = rows_between(entry, x.shape[axis])
+            if rows is None:
+                found, base[k] = extent_of(entry, x.shape[axis]), slice(None)
+            elif rows.counted is not None:
                 found, base[k] = Extent(0, rows.counted, rows.window.length, ZERO, rows.number), rows.window
+            if found is None:
+                return None
             if known_integer(entry.step) == -1:
                 turned.append(len(extents))
             extents.append(found)

@@ -13,7 +13,7 @@ import srcgrad as sg
 from srcgrad.ir.opdef import REGISTRY
 from srcgrad.lowering import lower
 from srcgrad.testing import check_grads
-from srcgrad.tracing.conversion.loops import MOST_WRITTEN_OUT
+from srcgrad.tracing.conversion.written_out import MOST_WRITTEN_OUT
 
 Array = Any
 
@@ -401,3 +401,48 @@ def test_loops_over_short_lists_in_each_other(f: Callable[..., Any], most: int, 
         np.testing.assert_allclose(value, f(point), rtol=1e-12)
         differences = [(f(point + 1e-6 * d) - f(point - 1e-6 * d)) / 2e-6 for d in np.eye(3)]
         np.testing.assert_allclose(slope, differences, rtol=1e-6, atol=1e-6)
+
+
+def grown(c: Array, a: Array) -> Array:
+    """The first trip has nothing in its inner loops."""
+    c = c.copy()
+    for i in range(10, -1, -1):
+        for j in range(i):
+            for k in range(i + 1, 11):
+                c[j, k] = 0.5 * c[j, k] + 0.3 * c[0, 10 - j] * a[k, j]
+                c[i, k] += 0.3 * np.sin(c[k, 10 - i])
+        c[-1, 2] -= 0.3 * c[i, (i + 1) % 11]
+    return np.sum(np.sin(c) * a)
+
+
+def grown_inside(c: Array, a: Array) -> Array:
+    """The second loop has nothing in its first trip, and is one in all trips of the first one."""
+    c = c.copy()
+    for i in range(11):
+        for j in range(11):
+            for k in range(j):
+                c[j, k] += 0.1 * np.sin(c[i, k]) * a[k, j]
+    return np.sum(c * c)
+
+
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+@pytest.mark.parametrize(("f", "most"), [(grown, 150), (grown_inside, 40)])
+def test_loops_whose_first_trips_are_small_are_regions_too(f: Callable[..., Any], most: int, backend: str) -> None:
+    """All of their trips were written out, or had loops of their own: a first call took seconds."""
+    rng = np.random.default_rng(5)
+    c, a, d = (rng.normal(size=(11, 11)) for _ in range(3))
+    assert len(traced(f, c, a)) < most
+    value, slope = sg.value_and_grad(f, backend=backend)(c, a)
+    np.testing.assert_allclose(value, f(c, a), rtol=1e-12)
+    difference = (f(c + 1e-6 * d, a) - f(c - 1e-6 * d, a)) / 2e-6
+    np.testing.assert_allclose(np.sum(slope * d), difference, rtol=1e-6, atol=1e-6)
+
+
+def test_few_trips_that_grow_are_written_out() -> None:
+    def f(x: Array) -> Array:
+        for i in range(6):
+            for k in range(i):
+                x = x + np.sin(x[k])
+        return x
+
+    assert all(found.op.name != "for" for found in traced(f, np.ones(8)))

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import srcgrad as sg
-from srcgrad.tracing.affine import ZERO, Affine, between
+from srcgrad.tracing.affine import ZERO, Affine, between, extreme
 from tests.control_flow.sliced import Function, check, on_backends, operations
 
 
@@ -373,6 +373,44 @@ def test_bounds_hold_for_all_indices(nest: Any) -> None:
 
     seen = values(())
     assert all(found.least() <= value <= found.most() for value in seen)
+
+
+@given(st.data())
+def test_bounds_of_sums_of_extremes_hold_for_all_indices(data: st.DataObject) -> None:
+    """They are numbers that lie between two, and also what they are the larger or the smaller of."""
+    i = between(ZERO, Affine({}, 6))
+    found: list[tuple[Affine, list[list[int]]]] = [(i, [[k] * 7 for k in range(7)])]
+    j = between(i, Affine({}, 6))
+    found.append((j, [[max(m, k) for m in range(7)] for k in range(7)]))
+    small = st.integers(-2, 2)
+
+    def total() -> tuple[Affine, list[list[int]]]:
+        affine, values = Affine({}, data.draw(small)), [[0] * 7 for _ in range(7)]
+        values = [[affine.constant] * 7 for _ in range(7)]
+        for part, numbers in found:
+            factor = data.draw(small)
+            affine = affine.plus(part, factor)
+            values = [[a + factor * b for a, b in zip(x, y, strict=True)] for x, y in zip(values, numbers, strict=True)]
+        return affine, values
+
+    for _ in range(data.draw(st.integers(1, 4))):
+        pick, (a, some), (b, others) = data.draw(st.sampled_from([max, min])), total(), total()
+        picked = [[pick(m, k) for m, k in zip(x, y, strict=True)] for x, y in zip(some, others, strict=True)]
+        found.append((extreme(a, b, pick), picked))
+        for affine, values in (found[-1], total()):
+            assert affine.least() <= min(map(min, values)) and affine.most() >= max(map(max, values))
+
+
+def test_what_is_between_an_index_and_its_extremes_is_known() -> None:
+    i, n = between(ZERO, Affine({}, 99)), Affine({}, 100)
+    start = extreme(ZERO, i.plus(Affine({}, 5), -1), max)
+    stop = extreme(n, i.plus(Affine({}, 6)), min)
+    assert (i.plus(start, -1).least(), i.plus(start, -1).most()) == (0, 5)
+    assert (stop.plus(start, -1).least(), stop.plus(start, -1).most()) == (6, 11)
+    many = i
+    for k in range(200):  # each is of the one before
+        many = extreme(many.plus(i, -1), Affine({}, k % 7).plus(many), max)
+    assert many.least() <= many.most()
 
 
 def test_bounds_of_a_triangle_are_its_corners() -> None:

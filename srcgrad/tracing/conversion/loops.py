@@ -11,7 +11,7 @@ from typing import Any, Final, TypeGuard
 import numpy as np
 
 from srcgrad.boundary import AS_A_KEY, UNHASHABLE
-from srcgrad.ir.core import Operation, Value
+from srcgrad.ir.core import Value
 from srcgrad.tracing.affine import Affine, between
 from srcgrad.tracing.conversion.appending import Appending
 from srcgrad.tracing.conversion.attempts import Before
@@ -39,7 +39,6 @@ from srcgrad.tracing.conversion.series import Series
 from srcgrad.tracing.conversion.state import (
     Inside,
     MustRetrace,
-    Passing,
     State,
     has_effects,
     kind_of,
@@ -49,6 +48,7 @@ from srcgrad.tracing.conversion.state import (
     value_as,
 )
 from srcgrad.tracing.conversion.structures import structure_of
+from srcgrad.tracing.conversion.written_out import MOST_WRITTEN_OUT, Growing, Much, size_of
 from srcgrad.tracing.guards import guided
 from srcgrad.tracing.trace import CURRENT, Refused, current_span, current_trace
 from srcgrad.tracing.tracer import Deferring, from_value
@@ -58,12 +58,6 @@ MOST_UNROLLED: Final = 20_000
 """A loop of more trips that cannot be one region is not traced trip by trip."""
 MOST_ENDED: Final = 1000
 """The most trips through an iterator, which may have no end, that are written out where a value says when they end."""
-MOST_WRITTEN_OUT: Final = 256
-"""The operations of all trips of a short loop, beyond which those after the first are one region.
-
-The trips of loops around it that are written out count too. A call of what has more is no faster than one of a loop,
-and takes several times as long to compile.
-"""
 FEW: Final = 4
 """After so many trips of a ``while`` it is asked whether a clock ends it, after the first where that is long."""
 MOST_SETTLING: Final = 32
@@ -330,8 +324,10 @@ def run_through(
     state_of = functools.partial(State, get, put, names, visible)
     code = getattr(get, "__code__", None)
     settling = Settling(items, state_of, appended) if go_on is None else None
+    count = items.count if items is not None and isinstance(items.count, int) else length
+    growing = Growing(count, trace) if go_on is None and is_short(items) else None
     try:
-        trace.copies = copies * max(length if items is None or not isinstance(items.count, int) else items.count, 1)
+        trace.copies = copies * max(count, 1)
         for position, item in enumerate(iterator):
             start = len(operations)
             if position == 0 and go_on is None and is_short(items) and trace.outermost is None and not guided(trace):
@@ -351,6 +347,13 @@ def run_through(
                     if much and items.count != 2 and rolled(items.after(1), body, state_of, appended=appended):
                         exhaust(iterable)
                         return
+                    growing = None if much else growing
+                elif growing is not None and is_short(items):
+                    if growing.is_much(position, start):
+                        growing = None
+                        if rolled(items.after(position + 1), body, state_of, appended=appended):
+                            exhaust(iterable)
+                            return
                 elif settling is not None and settling.settled():
                     trace.copies = copies
                     if settling.rolled(position + 1, body):
@@ -386,17 +389,6 @@ def sized_trip(body: Callable[[Any], Any], item: Any, code: CodeType | None, tri
         current_trace().sizes[code] = much.size
         much.size *= trips
         raise
-
-
-class Much(Passing):
-    """There is more to write out than there may be, in the first trip of the outermost of short loops in each other.
-
-    ``size``: so many operations at least all trips have of the loop that is left.
-    """
-
-    def __init__(self, loop: Outermost, size: int) -> None:
-        super().__init__()
-        self.loop, self.size = loop, size
 
 
 class Outermost:
@@ -552,11 +544,6 @@ def kinds_of(values: Sequence[Any]) -> list[Any]:
 def is_short(items: Items | None) -> TypeGuard[Items]:
     """Whether a loop may be written out, and could be a region."""
     return items is not None and isinstance(items.count, int) and 2 <= items.count <= UNROLLED
-
-
-def size_of(operations: Iterable[Operation]) -> int:
-    """The number of operations with those in their regions."""
-    return sum(1 + sum(size_of(region.operations) for region in found.regions) for found in operations)
 
 
 def exhaust(iterable: Any) -> None:

@@ -1,0 +1,60 @@
+"""How much of short loops is written out, and what to do where it is too much."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+from srcgrad.ir.core import Operation
+from srcgrad.tracing.conversion.state import Passing
+from srcgrad.tracing.trace import Trace
+
+if TYPE_CHECKING:
+    from srcgrad.tracing.conversion.loops import Outermost
+
+MOST_WRITTEN_OUT: Final = 256
+"""The operations of all trips of a short loop, beyond which those after the first are one region.
+
+The trips of loops around it that are written out count too. A call of what has more is no faster than one of a loop,
+and takes several times as long to compile.
+"""
+
+
+def size_of(operations: Iterable[Operation]) -> int:
+    """The number of operations with those in their regions."""
+    return sum(1 + sum(size_of(region.operations) for region in found.regions) for found in operations)
+
+
+class Much(Passing):
+    """There is more to write out than there may be, in the first trip of the outermost of short loops in each other.
+
+    ``size``: so many operations at least all trips have of the loop that is left.
+    """
+
+    def __init__(self, loop: Outermost, size: int) -> None:
+        super().__init__()
+        self.loop, self.size = loop, size
+
+
+class Growing:
+    """A short loop of which the first trip is small: later ones may not be, as those of ``for k in range(i)`` inside.
+
+    Each is taken to be as large as the one before.
+    """
+
+    def __init__(self, count: int, trace: Trace) -> None:
+        """``count``: its trips."""
+        self.count, self.trace = count, trace
+        self.copies, self.first = trace.copies, len(trace.builder.operations)
+
+    def is_much(self, position: int, start: int) -> bool:
+        """Whether, after the trip of that place, the others are too much to write out, and worth a region.
+
+        In the first trip of the outermost of loops in each other that one is asked behind its trip.
+        """
+        left = self.count - position - 1
+        if left < 2 or self.trace.outermost is not None:
+            return False
+        operations = self.trace.builder.operations
+        total = size_of(operations[self.first :]) + left * size_of(operations[start:])
+        return total * self.copies > MOST_WRITTEN_OUT
