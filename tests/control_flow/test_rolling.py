@@ -434,6 +434,7 @@ def test_comparisons_of_trip_numbers_are_pythons(first: int) -> None:
         for k in range(first, 30):
             j = 2 * k - 5
             signs = [k < first, k <= first, k > 29, k >= 29, k == first - 1, k != 30, j < 54, j >= -9, k > 3, k + 1 > k]
+            signs += [k < 7, k <= 7, k >= 7, k == 7, k != 7]
             for place, sign in enumerate(signs):
                 total = total + (x * (place + 1) if sign else 0.25)
         return total
