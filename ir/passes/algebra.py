@@ -91,29 +91,6 @@ def softplus_by_log1p(operation: Operation, builder: Builder) -> Value | None:
     return apply("select", apart, Term(builder, x) + inf, apply("log1p", apply("select", apart, 1.0, power))).value
 
 
-@rule(
-    "pow(integer_pow(x, 2), c) -> pow(abs(x), 2c), c > 1 and not whole",
-    lambda x: apply("pow", apply("integer_pow", x, y=2), 1.5),
-    lambda x: apply("pow", apply("square", x), 1.25),
-    lambda x: apply("pow", apply("reduce_sum", apply("integer_pow", x, y=2), axes=(0,)), 1.5),
-    kinds="f",
-    limit=True,
-)
-def power_of_square(operation: Operation, builder: Builder) -> Value | None:
-    """At 0 the inner power of a derivative would be infinite, and times 0. The root of a sum of squares is a norm."""
-    base, exponent = operation.operands
-    total = made_by(base, "reduce_sum")
-    square = (base if total is None else total.operands[0]).producer
-    if square is None or base.type.dtype.kind != "f" or not (square.op.name == "square" or square.attrs.get("y") == 2):
-        return None
-    literal = float(exponent.value) if isinstance(exponent, Literal) and exponent.splat else 0.0
-    if not 1.0 < literal < float("inf") or literal.is_integer():
-        return None
-    root, inner = ("abs", square.operands[0]) if total is None else ("kinked_sqrt", base)
-    length = apply(root, Term(builder, inner))
-    return apply("pow", length, 2.0 * literal).value
-
-
 def one_more_than_exp(value: Value) -> Value | None:
     """The x of 1 + exp(x), or of exp(x) + 1."""
     total = made_by(value, "add")

@@ -20,7 +20,7 @@ from __future__ import annotations
 from typing import Final
 
 from srcgrad.ir.core import Function
-from srcgrad.ir.passes import algebra, broadcasts, flats, linalg_rules, movement, parts
+from srcgrad.ir.passes import algebra, broadcasts, flats, linalg_rules, movement, parts, powers
 from srcgrad.ir.passes.matching import RULES
 from srcgrad.ir.passes.rewrite import Fired, RuleSet, rewrite
 from srcgrad.ir.passes.spectral import SPECTRAL_RULES, has_decompositions
@@ -37,6 +37,7 @@ __all__ = [
     "linalg_rules",
     "movement",
     "parts",
+    "powers",
     "simplify",
     "take_limits",
 ]

@@ -147,7 +147,7 @@ NOT_EQUATIONS = {
     "any of the operand's axis": lambda p: any_repeated(p, (2, 3), (1,), (1,)),
     "two norms": lambda x, y: norm(x) * norm(y),
     "the cube of a norm": lambda x: op("integer_pow")(norm(x), y=3),
-    "a norm to a norm": lambda x: op("pow")(norm(x), norm(x)),
+    "a norm to the third": lambda x: op("pow")(norm(x), 3.0),
     "one predicate for all": lambda p: op("select")(op("reduce_or")(p, axes=(0,)), p.like(True), p.like(False)),
     "other splats": lambda x: op("concatenate")(x.like(0.0), x.like(-0.0), axis=0),
     "other predicates": lambda p, q, x, y: op("select")(p, x, op("select")(q, x, y)),

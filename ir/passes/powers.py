@@ -1,0 +1,113 @@
+"""Powers of norms and of squares at 0, where what the parts make of it is 0 times infinity or a kink that is none."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from srcgrad.ir.core import Builder, Literal, Operation, Value
+from srcgrad.ir.opdef import Term
+from srcgrad.ir.passes.matching import apply, made_by, rule
+from srcgrad.ir.passes.movement import size, squared_norm
+
+
+SUMMED: Final = frozenset({"add", "reduce_sum", "reshape", "broadcast", "transpose", "reverse", "slice"})
+"""What is made of sums of squares where its operands are."""
+TERMS: Final = 16
+"""How many sums and squares a sum of squares may be made of."""
+
+
+def known_exponent(exponent: Value) -> bool:
+    """Whether it is one number that the program says."""
+    return isinstance(exponent, Literal) and exponent.splat
+
+
+@rule(
+    "pow(abs(x), c) -> select(abs(x) == 0 and c == 2, x * x, pow(abs(x), c)), c not known",
+    lambda x, c: apply("pow", size(x), c),
+    lambda x, c: apply("pow", apply("hypot", x, 2.0 * x), c),
+    lambda x, c: apply("pow", apply("reverse", size(x), axes=(0,)), c),
+    kinds="f",
+    limit=True,
+)
+def power_of_norm(operation: Operation, builder: Builder) -> Value | None:
+    """The square is smooth at 0, as it is where the exponent is known; there, x**2 log(x) and its slope are 0."""
+    base, exponent = operation.operands
+    if base.type.dtype.kind != "f" or known_exponent(exponent):
+        return None
+    square = squared_norm(base, builder)
+    if square is None:
+        return None
+    length, c = Term(builder, base), Term(builder, exponent)
+    at = (length == 0.0) & (c == 2.0)
+    return apply("select", at, Term(builder, square), apply("pow", apply("select", at, 1.0, length), c)).value
+
+
+@rule(
+    "pow(integer_pow(x, 2), c) -> pow(abs(x), 2c), c > 1/2 and not whole",
+    lambda x: apply("pow", apply("integer_pow", x, y=2), 1.5),
+    lambda x: apply("pow", apply("square", x), 1.25),
+    lambda x: apply("pow", apply("square", x), 0.75),
+    lambda x: apply("pow", apply("reduce_sum", apply("integer_pow", x, y=2), axes=(0,)), 1.5),
+    lambda x, y: apply("pow", x * x + apply("square", y), 1.5),
+    lambda x, c: apply("pow", apply("square", x), c),
+    kinds="f",
+    limit=True,
+)
+def power_of_square(operation: Operation, builder: Builder) -> Value | None:
+    """At 0 the inner power of a derivative would be infinite, and times 0. The root of a sum of squares is a norm."""
+    base, exponent = operation.operands
+    if base.type.dtype.kind != "f" or not is_sum_of_squares(base):
+        return None
+    inner = squared_value(base)
+    length = apply("kinked_sqrt" if inner is None else "abs", Term(builder, base if inner is None else inner))
+    if not known_exponent(exponent):
+        return power_of_square_at_zero(Term(builder, base), length, Term(builder, exponent)).value
+    literal = float(exponent.value)
+    if not 0.5 < literal < float("inf") or literal.is_integer():
+        return None
+    return apply("pow", length, 2.0 * literal).value
+
+
+def is_sum_of_squares(value: Value) -> bool:
+    """Whether the value is of squares and their sums only, and of few: it is 0 where they all are."""
+    pending, seen = [value], 0
+    while pending and seen < TERMS:
+        value, seen = pending.pop(), seen + 1
+        if squared_value(value) is not None or is_product_with_itself(value):
+            continue
+        made = value.producer
+        if made is None or made.op.name not in SUMMED:
+            return False
+        pending += made.operands
+    return not pending
+
+
+def squared_value(value: Value) -> Value | None:
+    """The x of x**2, in any spelling."""
+    made = value.producer
+    if made is None:
+        return None
+    twice = made.op.name == "mul" and made.operands[0] is made.operands[1]
+    return made.operands[0] if twice or made.op.name == "square" or made.attrs.get("y") == 2 else None
+
+
+def is_product_with_itself(value: Value) -> bool:
+    """Whether the value is ``x @ x``, or a stack of such sums."""
+    made = made_by(value, "dot_general")
+    if made is None or made.operands[0] is not made.operands[1]:
+        return False
+    contract, batch = made.attrs["contract"], made.attrs["batch"]
+    paired = contract[0] == contract[1] and batch[0] == batch[1]
+    return paired and len(contract[0]) + len(batch[0]) == len(made.operands[0].type.shape)
+
+
+def power_of_square_at_zero(square: Term, length: Term, c: Term) -> Term:
+    """The power of the square, of which at 0 the exponent says what it is: of the length, the square itself, or this.
+
+    Of c = 1 the derivative in x and c, 2 x (1 + log(x**2)), has the limit 0, which it would not find.
+    """
+    zero = square == 0.0
+    itself = zero & (c == 1.0)
+    apart = zero & (c > 0.5) & ~(c == apply("rint", c))
+    base = apply("select", apart, length, apply("select", itself, 1.0, square))
+    return apply("select", itself, square, apply("pow", base, apply("select", apart, 2.0 * c, c)))
