@@ -6,7 +6,7 @@ from typing import Final
 
 from srcgrad.ir.core import Builder, Literal, Operation, Value
 from srcgrad.ir.opdef import REGISTRY, Term
-from srcgrad.ir.passes.matching import apply, rule
+from srcgrad.ir.passes.matching import apply, is_known, rule
 
 OVERFLOWING: Final = frozenset({"exp", "expm1", "exp2", "sinh", "cosh", "exprel", "erfcx"})
 """Ops that are inf at moderate arguments, and so are their derivatives."""
@@ -78,21 +78,29 @@ def quotient_by_overflow(operation: Operation, builder: Builder) -> Value | None
     return (numerator / held(apply("is_inf", denominator), denominator)).value
 
 
-@rule(
-    "exp(neg(exp(x))) -> exp(neg(exp(x)) held where it is -inf)",
-    lambda x: apply("exp", -apply("exp", x)),
-    lambda x, y: apply("exp", -(y * apply("exp", x))),
-    lambda x, y: apply("exp", apply("exp", x) * y),
-    lambda x: apply("exp", x - apply("exp", x)),
-    lambda x: apply("exp", -apply("cosh", x)),
-    kinds="f",
-    limit=True,
-)
-def exp_of_minus_exp(operation: Operation, builder: Builder) -> Value | None:
-    exponent = Term(builder, operation.operands[0])
-    if not may_overflow(exponent.value):
-        return None
-    return apply("exp", held(exponent == float("-inf"), exponent)).value
+def vanishes(name: str) -> None:
+    """The rule of an exponential, which is constant at -inf."""
+
+    @rule(
+        f"{name}(neg(exp(x))) -> {name}(neg(exp(x)) held where it is -inf)",
+        lambda x: apply(name, -apply("exp", x)),
+        lambda x, y: apply(name, -(y * apply("exp", x))),
+        lambda x, y: apply(name, apply("exp", x) * y),
+        lambda x: apply(name, x - apply("exp", x)),
+        lambda x: apply(name, -apply("cosh", x)),
+        lambda x: apply(name, -apply("expm1", x)),
+        kinds="f",
+        limit=True,
+    )
+    def exp_of_minus_exp(operation: Operation, builder: Builder) -> Value | None:
+        exponent = Term(builder, operation.operands[0])
+        if not may_overflow(exponent.value):
+            return None
+        return apply(name, held(exponent == float("-inf"), exponent)).value
+
+
+for _name in ("exp", "expm1"):
+    vanishes(_name)
 
 
 def saturates(name: str) -> None:
@@ -157,14 +165,17 @@ def root_of_underflow(operation: Operation, builder: Builder) -> Value | None:
 
 
 @rule(
-    "pow(exp(x), c) -> pow(exp(x) held where it is 0, c), c > 0",
+    "pow(exp(x), c) -> pow(exp(x) held where it is 0 and c > 0, c)",
     lambda x: apply("pow", apply("exp", x), 0.5),
     lambda x: apply("pow", 3.0 * apply("expit", x), 1.5),
+    lambda x, c: apply("pow", apply("exp", x), c),
     kinds="f",
     limit=True,
 )
 def power_of_underflow(operation: Operation, builder: Builder) -> Value | None:
     base, exponent = (Term(builder, operand) for operand in operation.operands)
-    if not (is_positive(exponent.value) and may_underflow(base.value)):
+    known, positive = is_known(exponent.value), is_positive(exponent.value)
+    if not may_underflow(base.value) or (known and not positive):
         return None
-    return apply("pow", held(base == 0.0, base), exponent).value
+    gone = base == 0.0 if known else (base == 0.0) & (exponent > 0.0)
+    return apply("pow", held(gone, base), exponent).value

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 from typing import Literal as OneOf
 
 import numpy as np
@@ -56,6 +56,11 @@ def operand_of(value: Value, op: str) -> Value | None:
 def is_filled(value: Value, number: complex) -> bool:
     """Whether the value is a splat of this number; 0 is 0.0 and not -0.0."""
     return isinstance(value, Literal) and value.splat and bits(value.value) == bits(number, value.type.dtype)
+
+
+def is_known(value: Value) -> TypeGuard[Literal]:
+    """Whether it is one number that the program says."""
+    return isinstance(value, Literal) and value.splat
 
 
 def bits(number: Any, dtype: DType | None = None) -> bytes:

@@ -4,21 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from srcgrad.ir.core import Builder, Literal, Operation, Value
+from srcgrad.ir.core import Builder, Operation, Value
 from srcgrad.ir.opdef import Term
-from srcgrad.ir.passes.matching import apply, made_by, rule
+from srcgrad.ir.passes.matching import apply, is_known, made_by, rule
 from srcgrad.ir.passes.movement import size, squared_norm
-
 
 SUMMED: Final = frozenset({"add", "reduce_sum", "reshape", "broadcast", "transpose", "reverse", "slice"})
 """What is made of sums of squares where its operands are."""
 TERMS: Final = 16
 """How many sums and squares a sum of squares may be made of."""
-
-
-def known_exponent(exponent: Value) -> bool:
-    """Whether it is one number that the program says."""
-    return isinstance(exponent, Literal) and exponent.splat
 
 
 @rule(
@@ -32,7 +26,7 @@ def known_exponent(exponent: Value) -> bool:
 def power_of_norm(operation: Operation, builder: Builder) -> Value | None:
     """The square is smooth at 0, as it is where the exponent is known; there, x**2 log(x) and its slope are 0."""
     base, exponent = operation.operands
-    if base.type.dtype.kind != "f" or known_exponent(exponent):
+    if base.type.dtype.kind != "f" or is_known(exponent):
         return None
     square = squared_norm(base, builder)
     if square is None:
@@ -60,7 +54,7 @@ def power_of_square(operation: Operation, builder: Builder) -> Value | None:
         return None
     inner = squared_value(base)
     length = apply("kinked_sqrt" if inner is None else "abs", Term(builder, base if inner is None else inner))
-    if not known_exponent(exponent):
+    if not is_known(exponent):
         return power_of_square_at_zero(Term(builder, base), length, Term(builder, exponent)).value
     literal = float(exponent.value)
     if not 0.5 < literal < float("inf") or literal.is_integer():

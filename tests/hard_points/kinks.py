@@ -35,6 +35,7 @@ SCALARS: dict[str, Case] = {
         -800.0,
         (0.0, 0.0),
     ),
+    "a Gompertz distribution where exp overflows": (lambda x: -np.expm1(-np.expm1(x)), 800.0, (0.0, 0.0)),
     "a Gumbel density where exp overflows": (lambda x: np.exp(-(x + np.exp(-x))), -800.0, (0.0, 0.0)),
     "1 / sinh(x) where it overflows": (lambda x: x / np.sinh(x), 800.0, (0.0, 0.0)),
     "entropy of what underflows": (lambda x: np.sum(scipy.special.entr(np.exp(x))), -800.0, (0.0, 0.0)),
@@ -96,6 +97,7 @@ ARRAYS: dict[str, Case] = {
     "norm**2": (lambda x: np.linalg.norm(x) ** 2, np.zeros(3), (np.zeros(3), 2 * EYE)),
     "norm of rows": (lambda x: np.linalg.norm(x, axis=1), np.zeros((2, 1)), (np.zeros((2, 2, 1)),)),
     "sum of squares, to the 1.5": (lambda x: np.sum(x**2) ** 1.5, np.zeros(3), (np.zeros(3), np.zeros((3, 3)))),
+    "a power c of what underflows": (lambda x: np.exp(x[0]) ** x[1], np.array([-800.0, 0.25]), (np.zeros(2),)),
     "norm to a power that is not known": (
         lambda x: np.linalg.norm(x[:2]) ** x[2],
         np.array([0.0, 0.0, 2.0]),
@@ -123,7 +125,11 @@ ARRAYS: dict[str, Case] = {
         (np.zeros(2), np.diag([2.0, 0.0])),
     ),
     "a power c < 1 of x**2": (lambda x: (x[0] ** 2) ** x[1], np.array([0.0, 0.75]), (np.zeros(2),)),
-    "a power c of x @ x": (lambda x: (x[:2] @ x[:2]) ** x[2], np.array([0.0, 0.0, 1.25]), (np.zeros(3), np.zeros((3, 3)))),
+    "a power c of x @ x": (
+        lambda x: (x[:2] @ x[:2]) ** x[2],
+        np.array([0.0, 0.0, 1.25]),
+        (np.zeros(3), np.zeros((3, 3))),
+    ),
     "sum of two squares, to the 1.5": (
         lambda x: (x[0] ** 2 + x[1] * x[1]) ** 1.5,
         np.zeros(2),

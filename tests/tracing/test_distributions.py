@@ -17,6 +17,7 @@ import scipy.stats as st
 from scipy.stats import norm
 
 import srcgrad as sg
+from srcgrad.errors import UnsupportedError
 from srcgrad.tracing.functions.distributions import LAWS, MULTIVARIATE
 
 SHAPES = {"df": 3.3, "a": 2.2, "b": 1.7, "s": 0.6, "c": 1.4, "mu": 2.1, "p": 0.3, "n": 5.0, "beta": 1.6, "kappa": 0.8}
@@ -590,6 +591,12 @@ EDGES: list[tuple[Callable[[Any], Any], float, float, float]] = [
     (lambda p: st.bernoulli.pmf(1, p), 0.0, 1.0, 0.0),
     (lambda p: st.geom.pmf(2, p), 1.0, -1.0, -2.0),
     (lambda p: st.nbinom.pmf(1, 2, p), 1.0, -2.0, -8.0),
+    (lambda p: st.binom.std(9, p), 0.0, np.inf, -np.inf),
+    (lambda p: st.bernoulli.std(p), 1.0, -np.inf, -np.inf),
+    (lambda x: st.exponpow.cdf(x, 4.0), 6.0, 0.0, 0.0),
+    (lambda b: st.gennorm.median(b, 3.0), 0.5, 0.0, 0.0),
+    (lambda b: st.truncpareto.var(b, 4.0), 1.0, -0.18115426197239968, -0.041396362444707308),
+    (lambda b: st.truncpareto.var(b, 4.0), 2.0, -0.17729715649004355, 0.039186826000455656),
     (lambda x: scipy.special.poch(x, 2.0), 0.0, 1.0, 2.0),
     (lambda x: scipy.special.poch(x, 3.0), -1.0, -1.0, 0.0),
     (lambda x: scipy.special.binom(x, 2.0), 0.0, -0.5, 1.0),
@@ -607,3 +614,16 @@ def test_derivatives_at_the_edge_of_what_is_allowed_are_one_sided_limits(
         assert derivative(function, backend=backend)(place) == pytest.approx(slope, rel=1e-14)
     for second in (sg.hessian, lambda f, backend: sg.jacrev(sg.grad(f, backend=backend))):
         assert second(function, backend=backend)(place) == pytest.approx(curvature, rel=1e-14)
+
+
+def test_a_quantile_far_in_a_tail_is_there_where_the_density_is_rounded_to_0() -> None:
+    far = (2 * np.sqrt(3) / np.pi / 1e-300) ** (1 / 3)
+    for backend in ("numpy", "llvm"):
+        assert sg.jit(lambda q: st.t.ppf(q, 3.0), backend=backend)(1e-300) == pytest.approx(-far, rel=1e-12)
+        assert sg.jit(lambda q: st.t.isf(q, 3.0), backend=backend)(1e-300) == pytest.approx(far, rel=1e-12)
+        assert sg.grad(lambda s: st.t.ppf(1e-300, 3.0, 0.0, s), backend=backend)(2.0) == pytest.approx(-far, rel=1e-12)
+
+
+def test_moments_of_which_scipy_says_only_that_they_are_finite_have_no_rule() -> None:
+    with pytest.raises(UnsupportedError, match=r"kappa3\.mean has no derivative rule"):
+        sg.grad(lambda a: st.kappa3.mean(a))(1.5)

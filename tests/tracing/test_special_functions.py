@@ -167,3 +167,9 @@ def test_forbidden_transitions_leave_the_gradient_of_a_hidden_markov_model_finit
         return scipy.special.logsumexp(state)
 
     check_grads(likelihood, (np.random.default_rng(0).standard_normal((3, 3)),), order=2)
+
+
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+def test_pseudo_huber_of_a_residual_far_beyond_delta_has_its_curvature(backend):
+    found = srcgrad.hessian(lambda d: scipy.special.pseudo_huber(d[0], d[1]), backend=backend)(np.array([1e-8, 1e10]))
+    np.testing.assert_allclose(found, [[-2.0, 1.0], [1.0, 0.0]], rtol=1e-13, atol=1e-30)

@@ -16,10 +16,9 @@ import scipy.stats
 
 from srcgrad.errors import ArgumentError, ConcretizationError, MissingRuleError, ShapeError, UnsupportedError
 from srcgrad.tracing.conversion.effects import emit_check
-from srcgrad.tracing.functions.laws import FURTHER, INF, LOG_2PI, SQRT_2, Formula, Law, doubled
+from srcgrad.tracing.functions.laws import FURTHER, INF, LOG_2PI, SQRT_2, Formula, Law, doubled, settled, t_quantile
 from srcgrad.tracing.functions.own_laws import law_of, own, statistic
 from srcgrad.tracing.functions.registry import scalar_if_rank0
-from srcgrad.tracing.functions.scipy_ode import held
 from srcgrad.tracing.trace import NeedsConcrete
 from srcgrad.tracing.tracer import as_tracer
 
@@ -372,6 +371,15 @@ def interval(rule: Formula, confidence: Any, /, *args: Any, **kwargs: Any) -> tu
     return rule(left, *args, **kwargs), rule(1.0 - left, *args, **kwargs)
 
 
+def median(rule: Formula, law: Law, name: str, /, *args: Any, **kwargs: Any) -> Any:
+    """The quantile of 1/2; of a symmetric law the location, where its density may have a cusp that varies with it."""
+    if not law.symmetric:
+        return rule(0.5, *args, **kwargs)
+    given = standard(law, name, 0.5, args, kwargs)
+    nowhere = undefined(given.loc, given.scale, *given.shapes)
+    return scalar_if_rank0(np.where(given.proper, given.loc, nowhere))
+
+
 def quantile(law: Law, kind: str, name: str, given: Standard) -> Any:
     """Where the distribution function, or what it leaves, has this value."""
     formula, q = law.quantile, given.place
@@ -522,32 +530,6 @@ def name_of(distribution: Any) -> str | None:
     return name if kind is type(getattr(scipy.stats, name, None)) else None
 
 
-def t_quantile(q: Any, df: Any) -> Any:
-    """From the side on which the place lies, by the nearer of two forms."""
-    tail: Any = np.minimum(q, 1.0 - q)
-    far, near = sc.betaincinv(df / 2, 0.5, 2.0 * tail), sc.betaincinv(0.5, df / 2, 1.0 - 2.0 * tail)
-    square = np.where(tail < 0.25, (1.0 - far) / far, near / (1.0 - near))
-    return np.sign(q - 0.5) * np.sqrt(df * square)
-
-
-def settled(law: Law, values: Formula, upper: bool = False) -> Formula:
-    """A quantile with the derivatives of the distribution function, by steps from where it is with the density there.
-
-    Each step gives the derivatives of one more order: of the first ones nothing but the distribution function's is
-    needed, as the density may have none (those of `gennorm` have a cusp at the median).
-    """
-    share, sign = (law.above, -1.0) if upper else (law.below, 1.0)
-
-    def formula(q: Any, *shapes: Any) -> Any:
-        place = x = held(as_tracer(values(q, *shapes)))
-        slope = held(as_tracer(sign * np.exp(law.log_density(place, *shapes))))
-        for _ in range(3):
-            x = x - (share(x, *shapes) - q) / slope  # type: ignore[misc]
-        return place + (x - held(x))
-
-    return formula
-
-
 def named(rule: Formula, name: str, /, *args: Any, **kwargs: Any) -> Any:
     """A rule that SciPy's own code stands for; what that cannot do is said of the user's call."""
     try:
@@ -593,7 +575,10 @@ def rule_of(distribution: Any, kind: str) -> Formula | None:
         found = functools.partial(described, distribution, kind, law, name)
     elif kind in ("interval", "median"):
         found = functools.partial(evaluated, law, "ppf", name)
-        found = functools.partial(interval, found) if kind == "interval" else functools.partial(found, 0.5)
+        if kind == "interval":
+            found = functools.partial(interval, found)
+        else:
+            found = functools.partial(median, found, law, name)
     elif kind in METHODS:
         found = functools.partial(evaluated, law, kind, name)
     else:

@@ -11,6 +11,9 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import scipy.special as sc
 
+from srcgrad.tracing.functions.scipy_ode import held
+from srcgrad.tracing.tracer import as_tracer
+
 Formula = Callable[..., Any]
 INF: Final = float("inf")
 LOG_2PI: Final = float(np.log(2 * np.pi))
@@ -45,6 +48,8 @@ class Law(NamedTuple):
     """The density as a product of powers, where its logarithm may be infinite: its derivatives are finite there."""
     upper_quantile: Formula | None = None
     """Where so much is left above, if that is not the quantile of the rest."""
+    symmetric: bool = False
+    """Whether the law is that of its mirror image at 0, so that 0 is the median whatever the shapes."""
 
 
 def f_log_density(y: Any, n: Any, m: Any) -> Any:
@@ -152,6 +157,7 @@ def doubled(law: Law) -> Law:
         below, lambda y, *shapes: below(-y, *shapes), None if law.quantile is None else quantile,
         powers=None if powers is None else even(lambda u, *shapes: powers(u, *shapes) / 2),
         upper_quantile=None if law.quantile is None else lambda q, *shapes: -quantile(q, *shapes),
+        symmetric=True,
     )  # fmt: skip
 
 
@@ -193,6 +199,37 @@ def mixed_log_density(x: Any, u: Any, s: Any, a: Any, b: Any) -> Any:
 def beta_prime_quantile(q: Any, a: Any, b: Any) -> Any:
     share = sc.betaincinv(a, b, q)
     return share / (1 - share)
+
+
+def t_quantile(q: Any, df: Any) -> Any:
+    """From the side on which the place lies, by the nearer of two forms."""
+    tail: Any = np.minimum(q, 1.0 - q)
+    far, near = sc.betaincinv(df / 2, 0.5, 2.0 * tail), sc.betaincinv(0.5, df / 2, 1.0 - 2.0 * tail)
+    square = np.where(tail < 0.25, (1.0 - far) / far, near / (1.0 - near))
+    return np.sign(q - 0.5) * np.sqrt(df * square)
+
+
+def settled(law: Law, values: Formula, upper: bool = False) -> Formula:
+    """A quantile with the derivatives of the distribution function, by steps from where it is with the density there.
+
+    Each step gives the derivatives of one more order: of the first ones nothing but the distribution function's is
+    needed, as the density may have none (those of `gennorm` have a cusp at the median). Where the density is rounded
+    to 0, in a tail, the steps are those of the logarithms.
+    """
+    share, sign = (law.above, -1.0) if upper else (law.below, 1.0)
+
+    def formula(q: Any, *shapes: Any) -> Any:
+        place = x = held(as_tracer(values(q, *shapes)))
+        logarithm = law.log_density(place, *shapes)
+        faint = np.exp(logarithm) == 0
+        slope = held(as_tracer(sign * np.exp(logarithm - np.where(faint, np.log(q), 0.0))))
+        for _ in range(3):
+            found: Any = share(x, *shapes)  # type: ignore[misc]
+            ratio = np.where(faint, found, 1.0) / np.where(faint, q, 1.0)
+            x = x - np.where(faint, np.log(ratio), found - q) / slope
+        return place + (x - held(x))
+
+    return formula
 
 
 FURTHER: Final[dict[str, Law]] = {

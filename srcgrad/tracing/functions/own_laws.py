@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
+import scipy.special as sc
 import scipy.stats
 
 from srcgrad.errors import UnsupportedError
@@ -20,11 +21,28 @@ from srcgrad.tracing.tracer import as_tracer
 
 MOMENTS: Final[dict[str, tuple[Formula, Formula]]] = {
     "nbinom": (lambda n, p: n * (1.0 - p) / p, lambda n, p: n * (1.0 - p) / p**2),
+    "truncpareto": (
+        lambda b, c: pareto_moment(1, b, c),
+        lambda b, c: pareto_moment(2, b, c) - pareto_moment(1, b, c) ** 2,
+    ),
 }
-"""Mean and variance where SciPy's formulas are in C."""
+"""Mean and variance where SciPy's formulas are in C, or others where a shape is a whole number."""
+DEVIATIONS: Final[dict[str, Formula]] = {
+    "binom": lambda n, p: np.sqrt(n * p) * np.sqrt(1.0 - p),
+    "bernoulli": lambda p: np.sqrt(p) * np.sqrt(1.0 - p),
+}
+"""Standard deviations as products: that of a difference is nan where it is 0, as its slope is infinite there."""
+WITHOUT: Final = frozenset({"kappa3"})
+"""Of which SciPy says no more than which moments are infinite."""
 SWITCHING: Final = frozenset({"genextreme", "kappa4", "pearson3", "tukeylambda"})
 """Whose formulas are others where a shape is 0: the branch for it does not vary with the shape, but the law does."""
 GENERIC: Final = (scipy.stats.rv_continuous, scipy.stats.rv_discrete)
+
+
+def pareto_moment(order: int, b: Any, c: Any) -> Any:
+    """The integral of x**order over the density b x**(-b - 1)/(1 - c**-b) from 1 to c, also where b is the order."""
+    width = np.log(c)
+    return b * width * sc.exprel((order - b) * width) / -np.expm1(-b * width)
 
 
 def own(distribution: Any, *names: str) -> Formula | None:
@@ -84,7 +102,8 @@ def moment_of(distribution: Any, order: int, shapes: tuple[Any, ...]) -> Any:
     """The mean of the standard distribution, or its variance."""
     if distribution.name in MOMENTS:
         return as_tracer(MOMENTS[distribution.name][order - 1](*shapes))
-    stats, raw = own(distribution, "_stats"), own(distribution, "_munp")
+    known = distribution.name not in WITHOUT
+    stats, raw = (own(distribution, "_stats"), own(distribution, "_munp")) if known else (None, None)
     options = {"moments": "mv"} if distribution._stats_has_moments else {}
     found = None if stats is None else stats(*shapes, **options)[order - 1]
     if found is None and raw is not None:
@@ -107,6 +126,8 @@ def statistic(distribution: Any, kind: str, given: Any) -> Any:
     shapes = tuple(np.where(given.proper, shape, 0.5) for shape in given.shapes)
     if kind == "mean":
         return moment_of(distribution, 1, shapes) * given.scale + given.loc
+    if kind == "std" and distribution.name in DEVIATIONS:
+        return as_tracer(DEVIATIONS[distribution.name](*shapes)) * given.scale
     if kind in ("var", "std"):
         spread = moment_of(distribution, 2, shapes)
         return spread * given.scale**2 if kind == "var" else np.sqrt(spread) * given.scale

@@ -111,11 +111,13 @@ def huber(delta: Any, r: Any) -> Any:
 
 @ufunc_rule(scipy.special.pseudo_huber)
 def pseudo_huber(delta: Any, r: Any) -> Any:
-    """delta**2 (sqrt(1 + (r/delta)**2) - 1) = r**2/(1 + sqrt(…)), 0 for delta = 0; inf if delta is negative."""
-    one = r.dtype.type(1)
-    inner = np.where(delta > 0, delta, one)
-    value = r * (r / (one + np.hypot(one, r / inner)))
-    return np.where(delta < 0, r.dtype.type(np.inf), np.where(delta == 0, r.dtype.type(0), value))
+    """delta**2 (sqrt(1 + (r/delta)**2) - 1) = delta r**2/(delta + hypot(delta, r)); inf if delta is negative.
+
+    So no ratio of the two is squared, of which second derivatives would cancel where delta is small beside r.
+    """
+    total = delta + np.hypot(delta, r)
+    value = delta * (r * (r / np.where(total == 0, r.dtype.type(1), total)))
+    return np.where(delta < 0, r.dtype.type(np.inf), value)
 
 
 # --- distribution functions that are an incomplete gamma or beta function -----------------------------------------
