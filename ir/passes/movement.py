@@ -326,8 +326,10 @@ NORMS: Final = frozenset({"reduce_norm", "abs", "kinked_sqrt", "hypot"})
 
 MOVING: Final = frozenset({"reshape", "broadcast", "transpose", "reverse", "slice", "gather"})
 """Ops whose result has elements of the first operand, whatever these are."""
+BRANCHES: Final = frozenset({"concatenate", "mul", "div"})
+"""Ops of which one operand or another may hold norms."""
 JOINED: Final = 4
-"""How many concatenations in each other a norm is looked for in."""
+"""How many of these in each other a norm is looked for in."""
 
 
 def squared_norm(value: Value, builder: Builder) -> Value | None:
@@ -338,11 +340,12 @@ def squared_norm(value: Value, builder: Builder) -> Value | None:
 
 
 def has_norm(value: Value, depth: int = JOINED) -> bool:
-    """Whether elements of the value are norms, each times a number."""
+    """Whether elements of the value are norms, each times or over what does not matter."""
     while (producer := value.producer) is not None and producer.op.name not in NORMS:
         scale = scaled_by(producer)
-        if producer.op.name == "concatenate":
-            return depth > 0 and any(has_norm(operand, depth - 1) for operand in producer.operands)
+        if scale is None and producer.op.name in BRANCHES:
+            operands = producer.operands[:1] if producer.op.name == "div" else producer.operands
+            return depth > 0 and any(has_norm(operand, depth - 1) for operand in operands)
         if producer.op.name not in MOVING and scale is None:
             return False
         value = producer.operands[0] if scale is None else scale[0]
@@ -356,22 +359,48 @@ def squared(value: Value, scales: Sequence[tuple[str, float]], builder: Builder,
         factor = scaled(value, scales, builder)
         return emit(builder, "mul", factor, factor)
     moves: list[Operation] = []
-    while made.op.name not in NORMS and made.op.name != "concatenate":
+    while made.op.name not in NORMS:
         scale = scaled_by(made)
-        if scale is None:
-            moves.append(made)
-        else:
+        if scale is not None:
             scales = [scale[1:], *scales]
+        elif made.op.name in BRANCHES:
+            break
+        else:
+            moves.append(made)
         made = (made.operands[0] if scale is None else scale[0]).producer
         assert made is not None, "there is a norm"
     if made.op.name == "concatenate":
         parts = [squared(operand, scales, builder, depth - 1) for operand in made.operands]
         total = builder.emit(made.op, parts, made.attrs)
+    elif made.op.name in BRANCHES:
+        total = squared_product(made, scales, builder, depth - 1)
     else:
         total = sum_of_squares(made, scales, builder)
     for move in reversed(moves):
         total = emit(builder, move.op.name, total, *move.operands[1:], **move.attrs)
     return total
+
+
+def squared_product(made: Operation, scales: Sequence[tuple[str, float]], builder: Builder, depth: int) -> Value:
+    """The square of a norm times or over a value: where the norm is 0, its square times or over that of the value.
+
+    Elsewhere the square of the product, as the square of one of them alone might overflow.
+    """
+    left, right = made.operands
+    if made.op.name == "mul" and not has_norm(left, depth):
+        left, right = right, left
+    length, other, square = (
+        Term(builder, left),
+        Term(builder, right),
+        Term(builder, squared(left, scales, builder, depth)),
+    )
+    at = length == 0.0
+    beside = apply("select", at, 1.0, length)
+    smooth, plain = (
+        (square * other * other, beside * other) if made.op.name == "mul" else (square / other / other, beside / other)
+    )
+    factor = Term(builder, scaled(plain.value, scales, builder))
+    return apply("select", at, smooth, factor * factor).value
 
 
 def scaled(value: Value, scales: Sequence[tuple[str, float]], builder: Builder) -> Value:
@@ -383,6 +412,8 @@ def scaled(value: Value, scales: Sequence[tuple[str, float]], builder: Builder) 
 
 def scaled_by(operation: Operation) -> tuple[Value, str, float] | None:
     """What an operation multiplies or divides by one number, and how: not 0 or infinity, which make nan of parts."""
+    if operation.op.name == "neg" and operation.operands[0].type.dtype.kind == "f":
+        return operation.operands[0], "mul", -1.0
     if operation.op.name not in ("mul", "div"):
         return None
     left, right = operation.operands

@@ -7,7 +7,7 @@ from typing import Final
 from srcgrad.ir.core import Builder, Operation, Value
 from srcgrad.ir.opdef import Term
 from srcgrad.ir.passes.matching import apply, is_known, made_by, rule
-from srcgrad.ir.passes.movement import size, squared_norm
+from srcgrad.ir.passes.movement import scaled_by, size, squared_norm
 
 SUMMED: Final = frozenset({"add", "reduce_sum", "reshape", "broadcast", "transpose", "reverse", "slice"})
 """What is made of sums of squares where its operands are."""
@@ -63,16 +63,24 @@ def power_of_square(operation: Operation, builder: Builder) -> Value | None:
 
 
 def is_sum_of_squares(value: Value) -> bool:
-    """Whether the value is of squares and their sums only, and of few: it is 0 where they all are."""
+    """Whether the value is of squares and their sums only, and of few, divided by something: it is 0 where they are."""
     pending, seen = [value], 0
     while pending and seen < TERMS:
         value, seen = pending.pop(), seen + 1
         if squared_value(value) is not None or is_product_with_itself(value):
             continue
         made = value.producer
-        if made is None or made.op.name not in SUMMED:
+        if made is None:
             return False
-        pending += made.operands
+        scale = scaled_by(made)
+        if made.op.name in SUMMED:
+            pending += made.operands
+        elif made.op.name == "div":
+            pending.append(made.operands[0])
+        elif scale is not None and scale[2] > 0.0:
+            pending.append(scale[0])
+        else:
+            return False
     return not pending
 
 

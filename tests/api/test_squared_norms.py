@@ -12,6 +12,7 @@ import srcgrad as sg
 
 Function = Callable[..., Any]
 ZEROS = np.zeros((2, 3))
+WIDTH = 1.5
 CASES: list[tuple[Function, Function, Any]] = [
     (lambda x: np.std(x) ** 2, np.var, np.ones(3)),
     (lambda x: np.square(np.std(x, ddof=1)), lambda x: np.var(x, ddof=1), np.full(4, 2.0)),
@@ -34,6 +35,14 @@ CASES: list[tuple[Function, Function, Any]] = [
         ZEROS,
     ),
     (lambda x: np.var(x), lambda x: np.sum((x - np.mean(x)) ** 2) / x.size, np.ones(3)),
+    (lambda x: np.exp(-((np.linalg.norm(x) / WIDTH) ** 2)), lambda x: np.exp(-(x @ x) / WIDTH**2), np.zeros(3)),
+    (lambda x: np.sum((WIDTH * np.abs(x) * np.exp(x)) ** 2), lambda x: np.sum((WIDTH * x * np.exp(x)) ** 2), ZEROS),
+    (lambda x: np.sum((-np.abs(x)) ** 2), lambda x: np.sum(x * x), ZEROS),
+    (
+        lambda x: np.sum((np.abs(x) * np.hypot(x, 1.0)) ** 2),
+        lambda x: np.sum(x * x * (x * x + 1.0)),
+        ZEROS,
+    ),
 ]
 
 

@@ -98,6 +98,12 @@ ARRAYS: dict[str, Case] = {
     "norm of rows": (lambda x: np.linalg.norm(x, axis=1), np.zeros((2, 1)), (np.zeros((2, 2, 1)),)),
     "sum of squares, to the 1.5": (lambda x: np.sum(x**2) ** 1.5, np.zeros(3), (np.zeros(3), np.zeros((3, 3)))),
     "a power c of what underflows": (lambda x: np.exp(x[0]) ** x[1], np.array([-800.0, 0.25]), (np.zeros(2),)),
+    "abs over a scale, to a power that is not known": (
+        lambda x: (np.abs(x[0]) / x[1]) ** x[2],
+        np.array([0.0, 2.0, 2.0]),
+        (np.zeros(3), np.diag([0.5, 0.0, 0.0])),
+    ),
+    "mean of squares, to the 1.5": (lambda x: np.mean(x * x) ** 1.5, np.zeros(3), (np.zeros(3), np.zeros((3, 3)))),
     "norm to a power that is not known": (
         lambda x: np.linalg.norm(x[:2]) ** x[2],
         np.array([0.0, 0.0, 2.0]),
