@@ -76,7 +76,19 @@ AT_PLACES: dict[str, Callable[[Any], Any]] = {
     "kde to a place": lambda x: KDE.integrate_box_1d(-1.0, x[0]),
     "limits of an integral": lambda x: si.CubicSpline(NODES, Y).integrate(x[0], x[4]),
 }
+BETWEEN = PLACES + 0.03
+OF_NODES: dict[str, Callable[[Any], Any]] = {
+    "splrep": lambda x: si.splev(BETWEEN, si.splrep(x, Y)),
+    "splrep of degree 2": lambda x: si.splev(BETWEEN, si.splrep(x, Y, k=2, s=0)),
+    "degree 5 and all of them": lambda x: si.make_interp_spline(x, Y + x, 5)(BETWEEN),
+    "knots of one's own": lambda x: si.make_interp_spline(x, Y, 3, np.r_[[-0.1] * 4, 1.3, 1.9, 2.5, 3.4, [5.2] * 4])(
+        BETWEEN
+    ),
+    "least squares": lambda x: si.make_lsq_spline(x, Y, np.r_[[-0.1] * 4, 2.2, [5.2] * 4])(BETWEEN),
+    "InterpolatedUnivariateSpline": lambda x: si.InterpolatedUnivariateSpline(x, Y, k=4)(BETWEEN),
+}
 CASES = [*((f"of values: {name}", f, Y) for name, f in OF_VALUES.items())]
+CASES += [*((f"of nodes: {name}", f, NODES) for name, f in OF_NODES.items())]
 CASES += [*((f"at places: {name}", f, PLACES) for name, f in AT_PLACES.items())]
 
 
@@ -116,6 +128,15 @@ def test_a_spline_of_high_degree_reads_no_other_memory() -> None:
 def test_estimates_and_splines_that_are_captured_are_compiled_in() -> None:
     for f in (lambda x: np.sum(KDE(x)), lambda x: np.sum(SMOOTH(x)), lambda x: np.sum(RECTANGLE(x, x))):
         assert sg.explain(sg.grad(f))(PLACES)["how it runs"].startswith("One program")
+
+
+@pytest.mark.filterwarnings("error::srcgrad.RetraceWarning")
+def test_nodes_that_are_inputs_make_one_program() -> None:
+    """Where they lie among the knots is known by their order."""
+    slope = sg.grad(lambda x: np.sum(si.splev(BETWEEN, si.splrep(x, Y))))
+    assert sg.explain(slope)(NODES)["how it runs"].startswith("One program")
+    with pytest.raises(ValueError, match="increase"):
+        slope(NODES[::-1].copy())
 
 
 def test_what_lies_outside_is_an_error_where_it_is_asked_for() -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import scipy.interpolate
 
 from srcgrad.errors import ArgumentError, ShapeError, UnsupportedError
+from srcgrad.ir.opdef import REGISTRY
 from srcgrad.tracing.conversion.calls import call_rule, traced_among
 from srcgrad.tracing.functions.registry import as_array, axis_of
 from srcgrad.tracing.functions.scipy_interpolate import (
@@ -26,13 +27,24 @@ from srcgrad.tracing.functions.scipy_interpolate import (
 )
 from srcgrad.tracing.functions.scipy_sparse import Sparse, solution
 from srcgrad.tracing.functions.sorting import searchsorted
-from srcgrad.tracing.tracer import Tracer, contains_tracer
+from srcgrad.tracing.trace import current_trace
+from srcgrad.tracing.tracer import Tracer, contains_tracer, from_value
 
 interpolate: Any = scipy.interpolate
 MOST_PIECEWISE: Final = 5
 """The highest degree of splines that SciPy makes piecewise polynomials of: beyond, its code reads other memory."""
 OUTSIDE: Final = {"extrapolate": 0, "zeros": 1, "raise": 2, "const": 3, "boundary": 3}
 """What FITPACK does outside of the knots, by the names that its classes take."""
+
+
+def apart(x: Tracer) -> Tracer:
+    """A value that no compiler joins with what it is made of.
+
+    XLA makes one loop of long chains of elementwise operations and of their derivatives, by a recursion that ends the
+    process where the chain is longer than its stack: bases of degree 5 were.
+    """
+    (found,) = current_trace().builder.emit_operation(REGISTRY["barrier"], [x.read()]).results
+    return from_value(found)
 
 
 class Basis:
@@ -63,6 +75,8 @@ class Basis:
                 low, high = t[i + j - k], t[i + j + 1 - r]
                 share = ((flat - low) / (high - low)).reshape(column)
                 parts[j] = (1.0 - share) * parts[j - 1] + share * parts[j]
+            if r % 3 == 0 and r < k:
+                parts = [apart(part) for part in parts]
         found = parts[k]
         if not extrapolate:
             found = np.where(((flat >= t[k]) & (flat <= t[size])).reshape(column), found, np.nan)
@@ -150,7 +164,9 @@ def splder(tck: Any, n: int = 1) -> Any:
     if not traced_among((t, c), {}):
         return interpolate.splder(tck, n)
     found = Basis(t, c, k).derivative(n)
-    return found if isinstance(tck, Basis) else (found.t, found.c, found.k)
+    if isinstance(tck, Basis):
+        return found
+    return found.t, np.concatenate([found.c, np.zeros((found.k + 1, *found.c.shape[1:]))]), found.k
 
 
 @call_rule(scipy.interpolate.splrep)
@@ -176,29 +192,47 @@ def splrep(
 
 
 def through(x: Any, y: Any, k: int, t: Any = None) -> Basis:
-    """The spline of odd or even degree through all values, with SciPy's own knots if none are given (not-a-knot)."""
-    places = known_places(x)
-    if t is None:
-        middle = places[(k + 1) // 2 : -(k + 1) // 2] if k % 2 else ((places[1:] + places[:-1]) / 2)[k // 2 : -(k // 2)]
-        t = np.concatenate([[places[0]] * (k + 1), middle, [places[-1]] * (k + 1)])
-    design = Sparse.of(scipy.interpolate.BSpline.design_matrix(places, np.asarray(t, float), k))
-    values = y.reshape(y.shape[0], -1)
-    return Basis(t, solution(design, values).reshape(y.shape), k)
+    """The spline of odd or even degree through all values, with SciPy's own knots if none are given (not-a-knot).
 
-
-def known_places(x: Any) -> Any:
-    """Nodes as numbers.
-
-    Raises:
-        UnsupportedError: they are traced, and not known.
+    SciPy's knots are between the nodes by their order alone, so that traced nodes have known intervals.
     """
-    found = x.number() if isinstance(x, Tracer) else np.asarray(x)
-    if found is None:
-        raise UnsupportedError(
-            "a spline of this kind through traced nodes has no derivative rule in srcgrad",
-            hint="CubicSpline and PchipInterpolator have one",
-        )
-    return np.asarray(found, float)
+    if t is None:
+        ranks = np.arange(float(x.shape[0]))
+        require(x[1:] > x[:-1], "the nodes of a spline must increase")
+        t, at = not_a_knot(x, k), intervals(ranks, not_a_knot(ranks, k), k)
+    else:
+        t = reals(t)
+        at = intervals(x, t, k)
+    values = y.reshape(y.shape[0], -1)
+    return Basis(t, solution(design(x, t, k, at), values).reshape(y.shape), k)
+
+
+def not_a_knot(x: Any, k: int) -> Any:
+    """SciPy's knots: the nodes, or of an even degree what is halfway, without the outermost; and the ends."""
+    inner = x[(k + 1) // 2 : -(k + 1) // 2] if k % 2 else ((x[1:] + x[:-1]) / 2.0)[k // 2 : -(k // 2)]
+    return np.concatenate([x[:1]] * (k + 1) + [inner] + [x[-1:]] * (k + 1))
+
+
+def intervals(x: Any, t: Any, k: int) -> Any:
+    """The knot that is before each place, as numbers: of traced ones it is a question of the program."""
+    found = np.clip(searchsorted(t, x, "right") - 1, k, t.shape[0] - k - 2)
+    return np.asarray(found.concrete("the place of a node among the knots") if isinstance(found, Tracer) else found)
+
+
+def design(x: Any, t: Any, k: int, at: Any) -> Sparse:
+    """The values of the basis functions at some places, which lie behind the knots ``at``: k + 1 in each row.
+
+    By the recurrence of Cox and de Boor, from degree 0 upwards: those of degree r that are not 0 begin r knots earlier.
+    """
+    values = [np.ones_like(x)]
+    for r in range(1, k + 1):
+        parts = [part / (t[at + j + 1] - t[at + j + 1 - r]) for j, part in enumerate(values)]
+        falling = [(t[at + j + 1] - x) * part for j, part in enumerate(parts)]
+        rising = [(x - t[at + j + 1 - r]) * part for j, part in enumerate(parts)]
+        between = [low + high for low, high in zip(rising[:-1], falling[1:], strict=True)]
+        values = [falling[0], *between, rising[-1]]
+    rows, columns = np.repeat(np.arange(len(at)), k + 1), (at[:, None] - k + np.arange(k + 1)).reshape(-1)
+    return Sparse(np.stack(values, axis=1).reshape(-1), rows, columns, (len(at), t.shape[0] - k - 1), False)
 
 
 @call_rule(scipy.interpolate.make_lsq_spline)
@@ -209,14 +243,14 @@ def make_lsq_spline(
     """By the normal equations."""
     if not traced_among((x, y, t, w), {}):
         return interpolate.make_lsq_spline(x, y, t, k, w, axis, check_finite, method=method)
-    places, knots = known_places(reals(x)), known_places(reals(t))
+    places, knots = reals(x), reals(t)
     values = doubles(y)
     axis = axis_of(axis, values.ndim)
     values = np.moveaxis(values, axis, 0)
-    design = Sparse.of(scipy.interpolate.BSpline.design_matrix(places, knots, k))
-    weighed = design if w is None else design.like(design.data * (as_array(w) ** 2)[design.rows])
+    matrix = design(places, knots, k, intervals(places, knots, k))
+    weighed = matrix if w is None else matrix.like(matrix.data * (as_array(w) ** 2)[matrix.rows])
     right = weighed.T @ values.reshape(values.shape[0], -1)
-    found = solution(weighed.T @ design, right).reshape((-1, *values.shape[1:]))
+    found = solution(weighed.T @ matrix, right).reshape((-1, *values.shape[1:]))
     return Basis(knots, np.moveaxis(found, 0, axis), k, True, axis)
 
 
