@@ -55,6 +55,12 @@ def cumulative_trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1, i
     return np.concatenate([begin, found], axis=axis)
 
 
+def over(a: Any, b: Any) -> Any:
+    """The quotient, which SciPy takes for 0 where samples lie at one place."""
+    gaps = b == 0.0
+    return np.where(gaps, 0.0, a / np.where(gaps, 1.0, b))
+
+
 @function_rule(scipy.integrate.simpson)
 def simpson(y: Any, x: Any = None, *, dx: Any = 1.0, axis: int = -1) -> Any:
     """Parabolas through three samples each; the last interval of an odd number by Cartwright's correction (2017)."""
@@ -85,14 +91,18 @@ def simpson(y: Any, x: Any = None, *, dx: Any = 1.0, axis: int = -1) -> Any:
         parts = (
             both
             / 6.0
-            * (y0 * (2.0 - second / first) + y1 * (both * both / (first * second)) + y2 * (2.0 - first / second))
+            * (
+                y0 * (2.0 - over(second, first))
+                + y1 * (both * over(both, first * second))
+                + y2 * (2.0 - over(first, second))
+            )
         )
     found = np.sum(parts, axis=axis)
     if size % 2 == 0:
         h0, h1 = step(-2), step(-1)
-        found = found + at(-1) * (2.0 * h1**2 + 3.0 * h0 * h1) / (6.0 * (h0 + h1))
-        found = found + at(-2) * (h1**2 + 3.0 * h1 * h0) / (6.0 * h0)
-        found = found - at(-3) * h1**3 / (6.0 * h0 * (h0 + h1))
+        found = found + at(-1) * over(2.0 * h1**2 + 3.0 * h0 * h1, 6.0 * (h0 + h1))
+        found = found + at(-2) * over(h1**2 + 3.0 * h1 * h0, 6.0 * h0)
+        found = found - at(-3) * over(h1**3, 6.0 * h0 * (h0 + h1))
     return scalar_if_rank0(found)
 
 

@@ -74,6 +74,25 @@ def image(given: Any, output: Any, function: str) -> Any:
         raise
 
 
+def target(x: Any, weights: Any, output: Any, function: str) -> Any:
+    """The dtype of a correlation, of which the sums are made before: complex where an operand is.
+
+    Raises:
+        UnsupportedError: ``output`` is an array to be written into.
+    """
+    try:
+        dtype = x.dtype if output is None else np.dtype(output)
+    except TypeError:
+        refuse(function, output=(output, None))
+        raise
+    return np.result_type(dtype, np.complex64) if "c" in (x.dtype.kind, weights.dtype.kind) else dtype
+
+
+def rounded(total: Any, dtype: Any) -> Any:
+    """Sums in a dtype, as SciPy's loops write them: negative ones wrap round in one without a sign."""
+    return cast(cast(total, np.int64), dtype) if dtype.kind == "u" and total.dtype.kind == "f" else cast(total, dtype)
+
+
 def correlated(x: Any, weights: Any, befores: Sequence[int], modes: Sequence[str], cval: Any) -> Any:
     """The sum over a window of the array times the weights; the window begins so far before each place."""
     for axis, (before, mode) in enumerate(zip(befores, modes, strict=True)):
@@ -88,13 +107,14 @@ def correlate(
     input: Any, weights: Any, output: Any = None, mode: Any = "reflect", cval: Any = 0.0, origin: Any = 0, *,
     axes: Any = None,
 ) -> Any:  # fmt: skip
-    x, w = image(input, output, "scipy.ndimage.correlate"), as_array(weights)
+    x, w = as_array(input), np.conjugate(as_array(weights))
+    dtype = target(x, w, output, "scipy.ndimage.correlate")
     refuse("scipy.ndimage.correlate", axes=(axes, None))
     if x.ndim != w.ndim:
         raise ShapeError(f"weights must have {x.ndim} axes, not {w.ndim}")
     origins, modes = each(origin, x.ndim), each(mode, x.ndim)
     befores = [span(size, at)[0] for size, at in zip(w.shape, origins, strict=True)]
-    return cast(correlated(x, w, befores, modes, cval), x.dtype)
+    return rounded(correlated(x, w, befores, modes, cval), dtype)
 
 
 @function_rule(scipy.ndimage.convolve)
@@ -104,16 +124,20 @@ def convolve(
 ) -> Any:  # fmt: skip
     w = as_array(weights)
     origins = [-at - (size % 2 == 0) for size, at in zip(w.shape, each(origin, w.ndim), strict=True)]
-    return correlate(input, flip(w), output, mode, cval, origins, axes=axes)
+    return correlate(input, np.conjugate(flip(w)), output, mode, cval, origins, axes=axes)
 
 
-def correlate_along(x: Any, weights: Any, axis: int, mode: str, cval: Any, origin: int) -> Any:
+def correlate_along(
+    x: Any, weights: Any, axis: int, mode: str, cval: Any, origin: int, output: Any = None, name: str = "scipy.ndimage"
+) -> Any:
+    """Of weights as they are, along one axis."""
     w = as_array(weights)
+    dtype = target(x, w, output, name)
     if w.ndim != 1 or not w.size:
         raise ShapeError("no filter weights given" if not w.size else "filter weights must be 1-D")
     before = [span(w.size, origin)[0] if k == axis else 0 for k in range(x.ndim)]
     shaped = w.reshape(tuple(-1 if k == axis else 1 for k in range(x.ndim)))
-    return cast(correlated(x, shaped, before, [mode] * x.ndim, cval), x.dtype)
+    return rounded(correlated(x, shaped, before, [mode] * x.ndim, cval), dtype)
 
 
 @function_rule(scipy.ndimage.correlate1d)
@@ -121,8 +145,8 @@ def correlate1d(
     input: Any, weights: Any, axis: int = -1, output: Any = None, mode: str = "reflect", cval: Any = 0.0,
     origin: int = 0,
 ) -> Any:  # fmt: skip
-    x = image(input, output, "scipy.ndimage.correlate1d")
-    return correlate_along(x, weights, axis_of(axis, x.ndim), mode, cval, origin)
+    x, w = as_array(input), np.conjugate(as_array(weights))
+    return correlate_along(x, w, axis_of(axis, x.ndim), mode, cval, origin, output, "scipy.ndimage.correlate1d")
 
 
 @function_rule(scipy.ndimage.convolve1d)
@@ -131,7 +155,7 @@ def convolve1d(
     origin: int = 0,
 ) -> Any:  # fmt: skip
     w = as_array(weights)
-    return correlate1d(input, flip(w), axis, output, mode, cval, -origin - (w.size % 2 == 0))
+    return correlate1d(input, np.conjugate(flip(w)), axis, output, mode, cval, -origin - (w.size % 2 == 0))
 
 
 # --- Gaussians -------------------------------------------------------------------------------------------------------
@@ -156,9 +180,9 @@ def gaussian_filter1d(
     input: Any, sigma: Any, axis: int = -1, order: int = 0, output: Any = None, mode: str = "reflect", cval: Any = 0.0,
     truncate: float = 4.0, *, radius: Any = None,
 ) -> Any:  # fmt: skip
-    x = image(input, output, "scipy.ndimage.gaussian_filter1d")
+    x, name = as_array(input), "scipy.ndimage.gaussian_filter1d"
     weights = gaussian_weights(float(sigma), order, radius_of(sigma, radius, truncate))
-    return correlate_along(x, weights[::-1], axis_of(axis, x.ndim), mode, cval, 0)
+    return correlate_along(x, weights[::-1], axis_of(axis, x.ndim), mode, cval, 0, output, name)
 
 
 @function_rule(scipy.ndimage.gaussian_filter)
@@ -166,22 +190,28 @@ def gaussian_filter(
     input: Any, sigma: Any, order: Any = 0, output: Any = None, mode: Any = "reflect", cval: Any = 0.0,
     truncate: float = 4.0, *, radius: Any = None, axes: Any = None,
 ) -> Any:  # fmt: skip
-    x = image(input, output, "scipy.ndimage.gaussian_filter")
+    x = as_array(input)
+    dtype = target(x, x, output, "scipy.ndimage.gaussian_filter")
     places = tuple(range(x.ndim)) if axes is None else ordered_axes(axes, x.ndim)
     given = zip(*(each(value, len(places)) for value in (sigma, order, mode, radius)), strict=True)
     for axis, (width, derivative, how, reach) in zip(places, given, strict=True):
         if width > 1e-15:
-            x = gaussian_filter1d(x, width, axis, derivative, None, how, cval, truncate, radius=reach)
-    return x
+            x = gaussian_filter1d(x, width, axis, derivative, dtype, how, cval, truncate, radius=reach)
+    return cast(x, dtype)
 
 
 def gaussian_derivatives(name: str, order: int, input: Any, output: Any, axes: Any, *how: Any, **kwargs: Any) -> Any:
-    """The image, and its derivatives of an order along each axis; ``how``: sigma, mode and cval."""
-    x = image(input, output, name)
+    """The derivatives of an image of an order along each axis; ``how``: sigma, mode and cval.
+
+    Of several modes each is that of one derivative, along all axes.
+    """
+    x = as_array(input)
+    dtype = target(x, x, output, name)
     refuse(name, axes=(axes, None))
     sigma, mode, cval = how
     orders = [tuple(order * (k == axis) for k in range(x.ndim)) for axis in range(x.ndim)]
-    return x, [gaussian_filter(x, sigma, each_order, None, mode, cval, **kwargs) for each_order in orders]
+    ways = zip(orders, each(mode, x.ndim), strict=True)
+    return [gaussian_filter(x, sigma, along, dtype, one_mode, cval, **kwargs) for along, one_mode in ways]
 
 
 @function_rule(scipy.ndimage.gaussian_laplace)
@@ -190,7 +220,7 @@ def gaussian_laplace(
     **kwargs: Any,
 ) -> Any:  # fmt: skip
     name = "scipy.ndimage.gaussian_laplace"
-    return sum(gaussian_derivatives(name, 2, input, output, axes, sigma, mode, cval, **kwargs)[1])
+    return sum(gaussian_derivatives(name, 2, input, output, axes, sigma, mode, cval, **kwargs))
 
 
 @function_rule(scipy.ndimage.gaussian_gradient_magnitude)
@@ -199,8 +229,8 @@ def gaussian_gradient_magnitude(
     **kwargs: Any,
 ) -> Any:  # fmt: skip
     name = "scipy.ndimage.gaussian_gradient_magnitude"
-    x, slopes = gaussian_derivatives(name, 1, input, output, axes, sigma, mode, cval, **kwargs)
-    return cast(np.sqrt(sum(slope**2 for slope in slopes)), x.dtype)
+    slopes = gaussian_derivatives(name, 1, input, output, axes, sigma, mode, cval, **kwargs)
+    return cast(np.sqrt(sum(slope**2 for slope in slopes)), slopes[0].dtype)
 
 
 # --- other filters of fixed weights ----------------------------------------------------------------------------------
@@ -210,11 +240,12 @@ def gaussian_gradient_magnitude(
 def uniform_filter1d(
     input: Any, size: int, axis: int = -1, output: Any = None, mode: str = "reflect", cval: Any = 0.0, origin: int = 0
 ) -> Any:
-    x = image(input, output, "scipy.ndimage.uniform_filter1d")
-    if x.dtype.kind in "iu":  # the sum is exact
-        total = correlate1d(x, np.ones(size, x.dtype), axis, None, mode, cval, origin)
-        return cast(np.trunc(total / size), x.dtype)
-    return correlate1d(x, np.full(size, 1.0 / size), axis, None, mode, cval, origin)
+    x = as_array(input)
+    dtype = target(x, x, output, "scipy.ndimage.uniform_filter1d")
+    if "i" in (x.dtype.kind, dtype.kind) or "u" in (x.dtype.kind, dtype.kind):  # sums are exact, quotients cut off
+        total = correlate1d(cast(x, np.float64), np.ones(size), axis, None, mode, cval, origin)
+        return rounded(total / size, dtype)
+    return correlate1d(x, np.full(size, 1.0 / size), axis, dtype, mode, cval, origin)
 
 
 @function_rule(scipy.ndimage.uniform_filter)
@@ -222,22 +253,23 @@ def uniform_filter(
     input: Any, size: Any = 3, output: Any = None, mode: Any = "reflect", cval: Any = 0.0, origin: Any = 0, *,
     axes: Any = None,
 ) -> Any:  # fmt: skip
-    x = image(input, output, "scipy.ndimage.uniform_filter")
+    x = as_array(input)
+    dtype = target(x, x, output, "scipy.ndimage.uniform_filter")
     places = tuple(range(x.ndim)) if axes is None else ordered_axes(axes, x.ndim)
     given = zip(*(each(value, len(places)) for value in (size, mode, origin)), strict=True)
     for axis, (width, how, at) in zip(places, given, strict=True):
         if width > 1:
-            x = uniform_filter1d(x, int(width), axis, None, how, cval, at)
-    return x
+            x = uniform_filter1d(x, int(width), axis, dtype, how, cval, at)
+    return cast(x, dtype)
 
 
 def edge_filter(smooth: tuple[float, ...]) -> Callable[..., Any]:
     """Differences along one axis, smoothed along the others."""
 
     def rule(input: Any, axis: int = -1, output: Any = None, mode: Any = "reflect", cval: Any = 0.0) -> Any:
-        x = image(input, output, "scipy.ndimage")
+        x = as_array(input)
         axis, modes = axis_of(axis, x.ndim), each(mode, x.ndim)
-        x = correlate_along(x, np.array([-1.0, 0.0, 1.0]), axis, modes[axis], cval, 0)
+        x = correlate_along(x, np.array([-1.0, 0.0, 1.0]), axis, modes[axis], cval, 0, output)
         for other in range(x.ndim):
             if other != axis:
                 x = correlate_along(x, np.array(smooth), other, modes[other], cval, 0)
@@ -252,11 +284,11 @@ function_rule(scipy.ndimage.prewitt)(edge_filter((1.0, 1.0, 1.0)))
 
 @function_rule(scipy.ndimage.laplace)
 def laplace(input: Any, output: Any = None, mode: Any = "reflect", cval: Any = 0.0, *, axes: Any = None) -> Any:
-    x = image(input, output, "scipy.ndimage.laplace")
+    x = as_array(input)
     places = tuple(range(x.ndim)) if axes is None else ordered_axes(axes, x.ndim)
     weights = np.array([1.0, -2.0, 1.0])
     given = zip(places, each(mode, len(places)), strict=True)
-    return sum(correlate_along(x, weights, axis, how, cval, 0) for axis, how in given)
+    return sum(correlate_along(x, weights, axis, how, cval, 0, output) for axis, how in given)
 
 
 def extreme_filter(choose: Callable[..., Any]) -> Callable[..., Any]:
@@ -308,7 +340,8 @@ def map_coordinates(
     Raises:
         UnsupportedError: splines of higher order, or the mode "wrap".
     """
-    x, places = image(input, output, "scipy.ndimage.map_coordinates"), as_array(coordinates)
+    x, places = as_array(input), as_array(coordinates)
+    dtype = target(x, x, output, "scipy.ndimage.map_coordinates")
     if order not in (0, 1):
         raise UnsupportedError(
             f"scipy.ndimage.map_coordinates with order={order} is not supported on traced arrays", hint="order 0 or 1"
@@ -336,6 +369,6 @@ def map_coordinates(
     if mode == "constant":  # beyond the outermost elements nothing is between two of them
         near = [(at >= 0) & (at <= size - 1) for at, size in zip(places, x.shape, strict=True)]
         total = np.where(np.all(np.stack(near), axis=0), total, cval)
-    if x.dtype.kind in "iu":
+    if dtype.kind in "iu":
         total = np.trunc(total + np.copysign(0.5, total))
-    return cast(total, x.dtype)
+    return cast(total, dtype)

@@ -92,7 +92,10 @@ def sem(a: Any, axis: Any = 0, ddof: Any = 1, nan_policy: Any = "propagate", *, 
 @function_rule(scipy.stats.variation)
 def variation(a: Any, axis: Any = 0, nan_policy: Any = "propagate", ddof: Any = 0, *, keepdims: bool = False) -> Any:
     x, place = sample(a, axis, nan_policy)
-    found = np.std(x, axis=place, ddof=ddof) / np.mean(x, axis=place)
+    if ddof > x.shape[place]:  # SciPy's variance of so few observations is none; of as many as ddof it is infinite
+        found = np.full_like(np.mean(x, axis=place), np.nan)
+    else:
+        found = np.std(x, axis=place, ddof=ddof) / np.mean(x, axis=place)
     return kept(found, place, keepdims, x.ndim, np.ndim(a))
 
 
@@ -158,6 +161,10 @@ def entropy(
     pk: Any, qk: Any = None, base: Any = None, axis: Any = 0, *, nan_policy: Any = "propagate", keepdims: bool = False
 ) -> Any:
     """Of weights, which are made to sum to 1; with ``qk`` the divergence of Kullback and Leibler."""
+    p = as_array(pk)
+    if qk is not None:  # weights that are fewer are repeated before they are made to sum to 1
+        both = (p, as_array(qk))
+        pk, qk = np.broadcast_arrays(*(both if axis is not None else [part.reshape(-1) for part in both]))
     x, place = sample(pk, axis, nan_policy)
     p = x / np.sum(x, axis=place, keepdims=True)
     if qk is None:
@@ -214,6 +221,8 @@ def boxcox_llf(lmb: Any, data: Any, *, axis: Any = 0, keepdims: bool = False, na
     x, place = sample(data, axis, nan_policy)
     if not x.shape[place]:
         raise ShapeError("boxcox_llf needs observations")
-    variance = np.log(np.var(sc.boxcox(x, lmb), axis=place))
-    found = (lmb - 1.0) * np.sum(np.log(x), axis=place) - x.shape[place] / 2.0 * variance
+    # Over its geometric mean g the sample's transform varies by a factor of g**-lmb less, and nothing is lost.
+    logs = np.log(x)
+    around = sc.boxcox(np.exp(logs - np.mean(logs, axis=place, keepdims=True)), lmb)
+    found = -np.sum(logs, axis=place) - x.shape[place] / 2.0 * np.log(np.var(around, axis=place))
     return kept(found, place, keepdims, x.ndim, np.ndim(data))
