@@ -254,3 +254,11 @@ def test_the_error_names_the_line_of_the_last_change_in_place(change: Any) -> No
     change(factor)
     with pytest.raises(AutogradError, match=rf"changed in place at .*test_views.py:{line}"):
         y.backward()
+
+
+def test_a_window_of_a_number_has_no_place() -> None:
+    x = torch.tensor(2.0, requires_grad=True)
+    window = x.unfold(0, 1, 1)
+    assert tuple(window.shape) == (1,)
+    (3.0 * window).sum().backward()
+    assert x.grad.item() == 3.0

@@ -101,8 +101,9 @@ def unfold(self: Tensor, dimension: int, size: int, step: int) -> Any:
         raise TensorError(f"maximum size for tensor at dimension {axis} is {shape[axis]} but size is {size}")
     if step <= 0:
         raise TensorError(f"step is {step} but must be > 0")
-    x = self if self._data.ndim else reshaped(self, (1,))
-    return apply_view(UNFOLD, x, (axis, int(size), int(step)))
+    if not self._data.ndim:  # PyTorch's window of a number has no place
+        return apply_view(UNFOLD, reshaped(self, (1,)), (axis, int(size), int(step)))[0]
+    return apply_view(UNFOLD, self, (axis, int(size), int(step)))
 
 
 @method("as_strided")

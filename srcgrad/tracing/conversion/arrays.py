@@ -12,6 +12,7 @@ import numpy as np
 
 from srcgrad.errors import IndexingError, ShapeError, UnsupportedError
 from srcgrad.tracing.conversion.calls import CALLS, call, call_rule, traced_among
+from srcgrad.tracing.conversion.effects import emit_check
 from srcgrad.tracing.conversion.fresh_arrays import lifted
 from srcgrad.tracing.functions.registry import as_array, cast
 from srcgrad.tracing.functions.shapes import broadcast_to
@@ -167,8 +168,12 @@ def asanyarray(a: Any, dtype: Any = None, order: Any = None, **options: Any) -> 
 
 @call_rule(np.asarray_chkfinite)
 def asarray_chkfinite(a: Any, dtype: Any = None, order: Any = None) -> Any:
-    traced = contains_tracer(a) or isinstance(a, Deferring)
-    return asarray(a, dtype, order) if traced else np.asarray_chkfinite(a, dtype, order)
+    if not (contains_tracer(a) or isinstance(a, Deferring)):
+        return np.asarray_chkfinite(a, dtype, order)
+    found = asarray(a, dtype, order)
+    if isinstance(found, Tracer) and found.dtype.kind in "fc":
+        emit_check(np.all(np.isfinite(found)), "ValueError", "array must not contain infs or NaNs")
+    return found
 
 
 @call_rule(np.ascontiguousarray)

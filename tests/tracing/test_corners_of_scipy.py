@@ -1,0 +1,95 @@
+"""What SciPy's own tests ask at the edges of its functions: operands of other kinds, repeated samples, few of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import integrate, interpolate, ndimage, stats
+
+import srcgrad as sg
+
+M = np.array([[0.3, -1.2, 2.5, 0.7], [1.9, 0.4, -0.6, 1.1], [-2.2, 0.8, 1.7, -0.9]])
+Z = M + 1j * M[::-1]
+W = np.array([[1.0, 2.0j], [0.5, 1.0 + 1.0j]])
+BYTES = np.array([[3, 200, 5, 251], [250, 8, 3, 7], [5, 6, 255, 3]], np.uint8)
+P = np.array([0.2, 0.3, 0.5])
+YEARS = np.array([198.0, 233.0, 233.0, 392.0])
+KNOTS, COEFFICIENTS, _ = interpolate.splrep(np.arange(8.0), np.sin(np.arange(8.0)))
+
+CASES: dict[str, tuple[Callable[[Any], Any], Any]] = {
+    "weights of a correlation are conjugated": (lambda x: ndimage.correlate(x, W), M),
+    "those of a convolution are not": (lambda x: ndimage.convolve(x, W), Z),
+    "along an axis": (lambda x: ndimage.correlate1d(x, W[1], axis=0), Z),
+    "a convolution along an axis": (lambda x: ndimage.convolve1d(x, W[1], axis=0), M),
+    "a real output of complex sums": (lambda x: ndimage.correlate(x, W, output=np.float32), M),
+    "sums are made before they are integers": (lambda x: ndimage.correlate1d(x, [0.5, 0.5], output=int), 9.0 * M),
+    "gaussians of integers": (lambda x: ndimage.gaussian_filter(x, 1.0, output=int), 20.0 * M),
+    "a width of zero": (lambda x: ndimage.gaussian_filter(x, 0.0, output=int), 20.0 * M),
+    "means of integers": (lambda x: ndimage.uniform_filter(x, 3, output=int), 20.0 * M),
+    "means of integers as floats": (lambda x: ndimage.uniform_filter(x, 3, output=float), BYTES),
+    "means of bytes": (lambda x: ndimage.uniform_filter(x, 3), BYTES),
+    "edges of integers": (lambda x: ndimage.sobel(x, 0, output=int), 20.0 * M),
+    "edges of bytes": (lambda x: ndimage.sobel(x, 0), BYTES),
+    "edges of words": (lambda x: ndimage.prewitt(x, 0), BYTES.astype(np.uint32)),
+    "laplacian of integers": (lambda x: ndimage.laplace(x, output=int), 20.0 * M),
+    "places between integers": (
+        lambda x: ndimage.map_coordinates(x, [[0.5, 1.2, 9.0], [0.3, 2.2, 1.0]], order=1, output=int),
+        9.0 * M,
+    ),
+    "modes of a laplacian": (lambda x: ndimage.gaussian_laplace(x, 1.0, mode=["reflect", "wrap"]), M),
+    "modes of a gradient": (lambda x: ndimage.gaussian_gradient_magnitude(x, 1.0, mode=["nearest", "constant"]), M),
+    "divergence from fewer weights": (lambda p: stats.entropy(p, np.array([0.4])), P),
+    "divergence from rows": (lambda p: stats.entropy(p, np.array([[0.4], [0.3]]), axis=-1), P),
+    "divergence of all": (lambda p: stats.entropy(np.outer(p, p), np.arange(1.0, 10.0), axis=None), P),
+    "likelihood of a high power": (lambda d: stats.boxcox_llf(-8.0, d), YEARS),
+    "likelihood of the logarithm": (lambda d: stats.boxcox_llf(0.0, d), YEARS),
+    "variation of too few": (lambda d: stats.variation(d, ddof=5), YEARS),
+    "variation of as many": (lambda d: stats.variation(d, ddof=4), YEARS),
+    "samples at one place": (lambda y: integrate.simpson(y, x=np.array([3.0, 3.0, 3.0, 3.0])), YEARS),
+    "the last at one place": (lambda y: integrate.simpson(y, x=np.array([1.0, 2.0, 4.0, 4.0])), YEARS),
+    "samples of which two are at one place": (lambda x: integrate.simpson(YEARS[:3], x=x), np.array([1.0, 1.0, 4.0])),
+    "coefficients of a derivative": (lambda c: interpolate.splder((KNOTS, c, 3), 2)[1], COEFFICIENTS),
+}
+
+
+@pytest.mark.filterwarnings("ignore:promoting specified output dtype")
+@pytest.mark.filterwarnings("ignore::RuntimeWarning:scipy")
+@pytest.mark.filterwarnings("ignore::RuntimeWarning:numpy")
+@pytest.mark.parametrize("backend", ["llvm", "numpy"])
+@pytest.mark.parametrize("name", CASES)
+def test_values_dtypes_and_derivatives_are_those_of_scipy(name: str, backend: str) -> None:
+    f, x = CASES[name]
+    expected = f(x)
+    found = sg.jit(f, backend=backend)(x)
+    assert np.asarray(found).dtype == np.asarray(expected).dtype
+    np.testing.assert_allclose(found, expected, rtol=1e-6 if "output" in name else 1e-9, atol=1e-12, strict=True)
+    if x.dtype.kind != "f" or np.asarray(expected).dtype.kind in "iu" or not np.all(np.isfinite(expected)):
+        return
+    direction, h = np.cos(1.0 + np.arange(x.size)).reshape(x.shape), 1e-5
+    if "place" in name and np.size(x) == 3:  # samples at one place stay there
+        direction[0] = direction[1]
+    _, slope = sg.jvp(f, (x,), (direction,), backend=backend)
+    differences = (np.asarray(f(x + h * direction)) - f(x - h * direction)) / (2 * h)
+    single = np.asarray(expected).dtype.char in "fF"
+    np.testing.assert_allclose(slope, differences, rtol=2e-2 if single else 1e-6, atol=0.2 if single else 1e-7)
+    _, pull = sg.vjp(f, x, backend=backend)
+    cotangent = np.ones_like(expected) if np.ndim(expected) else type(expected)(1)
+    np.testing.assert_allclose(np.sum(pull(cotangent)[0] * direction), np.sum(slope).real, rtol=1e-5, atol=1e-9)
+
+
+def test_the_slope_in_the_power_of_box_and_cox_is_smooth_at_zero() -> None:
+    slope = sg.grad(lambda power: stats.boxcox_llf(power, YEARS))
+    for power, h in ((-8.0, 1e-5), (0.0, 1e-3)):
+        ends = stats.boxcox_llf(power + h, YEARS) - stats.boxcox_llf(power - h, YEARS)
+        np.testing.assert_allclose(slope(power), ends / (2 * h), rtol=1e-5)
+
+
+def test_infinite_elements_are_an_error_where_finite_ones_are_asked_for() -> None:
+    f = sg.jit(lambda x: np.asarray_chkfinite(x) * 2.0)
+    np.testing.assert_array_equal(f(np.array([1.0, 2.0])), [2.0, 4.0])
+    for bad in (np.inf, np.nan):
+        with pytest.raises(ValueError, match="infs or NaNs"):
+            f(np.array([1.0, bad]))
