@@ -117,8 +117,18 @@ def test_captured_named_tuples_of_arrays_are_read_at_each_call(wrap: Callable[[A
             slope(x)
 
 
-def test_a_method_of_a_captured_named_tuple_is_run() -> None:
-    captured = Shifted(np.array([1.0, 2.0]))
+class Foreign(NamedTuple):
+    weights: Any
+
+
+# As a library's class, whose code is not looked at.
+exec(compile("def doubled(self): return FACTOR * self.weights", np.__file__, "exec"), (_names := {"FACTOR": FACTOR}))
+Foreign.doubled = _names["doubled"]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("kind", [Shifted, Foreign])
+def test_a_method_of_a_captured_named_tuple_is_run(kind: Any) -> None:
+    captured = kind(np.array([1.0, 2.0]))
     slope = sg.grad(lambda x: np.sum(x * captured.doubled()))
     for factor in (2.0, 3.0):
         FACTOR[:] = factor
