@@ -123,7 +123,8 @@ class Emitter:
     ``declarations`` and ``definitions`` (by name) are what the module holds beside the function. ``block`` is the label
     of the block that is being written: what a phi node that follows names. ``outlined``: functions of `vector_math` are
     called, not written out. ``separate``: the product that a sum holds is rounded first. ``divides``: the divider has
-    the time that quotients take, beside the rest. ``plain``: what is written is generated at level 0.
+    the time that quotients take, beside the rest. ``slopes``: a tanh is computed beside its derivative, which needs its
+    reciprocal too. ``plain``: what is written is generated at level 0.
 
     LLVM has two ways to choose instructions at level 0. The one that takes half the time does not know vector constants
     nor negated vectors, and where it meets one, the other one does all that is before it in the block. So constants are

@@ -11,7 +11,7 @@ from srcgrad.backends.llvm.emitter import F32, DType
 from srcgrad.backends.llvm.loops import Compute, Group, Load
 from srcgrad.backends.llvm.planning import bytes_of
 from srcgrad.backends.llvm.target import Target
-from srcgrad.backends.llvm.vector_math import WIDENED
+from srcgrad.backends.llvm.vector_math import IN_FLOAT64
 from srcgrad.ir.core import Value
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def _is_wide(group: Group, target: Target, lanes: int) -> bool:
     for item in group.statements:
         if isinstance(item, Compute) and scalars.is_function(item.operation, item.function):
             called.add(item.function or item.operation.op.name)
-            if item.dtype == F32 and not WIDENED.isdisjoint(called):
+            if item.dtype == F32 and not IN_FLOAT64.isdisjoint(called):
                 return False  # it is two vectors of float64 already
     called -= {"sech_squared"}  # it is a tanh's
     if target.vector_bytes == 64 and APART.isdisjoint(called) and (len(called) >= MANY or "gammaln" in called):

@@ -5,7 +5,7 @@ programs compile sooner so. No LLVM passes are needed. What is rare (arguments o
 arcsinh and arccosh above 2**28, powers of what is not a plain positive number, quotients above 2**52) is a branch to a
 cold function in the emitter's ``definitions``: the emitter's ``block`` is then another. float64 results are within 4
 ULP, and mostly 2, gammaln within 5; float32 ones within 3.5, and mostly 2, or 0.75 where they are computed in float64
-with polynomials of lower degree (`WIDENED`, all on machines without fused products, and pow without AVX-512);
+with polynomials of lower degree (`IN_FLOAT64`, all on machines without fused products, and pow without AVX-512);
 tests/backends/llvm/test_vector_math.py has the table. Special values are NumPy's. Results depend neither on the number
 of lanes nor on what the other lanes hold; from one kind of machine to another their last bits may differ.
 """
@@ -30,8 +30,7 @@ from srcgrad.backends.llvm.vector_math import (
     roots,
     trigonometric,
 )
-from srcgrad.backends.llvm.vector_math.basics import DOUBLE, SINGLE, has_avx512, out_of_line
-from srcgrad.backends.llvm.vector_math.basics import WIDENED as AS_FLOAT64
+from srcgrad.backends.llvm.vector_math.basics import DOUBLE, SINGLE, WIDENED, has_avx512, out_of_line
 
 Function = Callable[..., Number]
 
@@ -43,10 +42,10 @@ def _of_both_widths(name: str, function: Function) -> Function:
         with e.strict():
             if operands[0].dtype != F32:
                 return function(e, *operands, form=DOUBLE)
-            if name not in WIDENED and (has_avx512(e) if name == "pow" else "fma" in e.features):
+            if name not in IN_FLOAT64 and (has_avx512(e) if name == "pow" else "fma" in e.features):
                 return function(e, *operands, form=SINGLE)
             wide = [e.convert("fpext", operand, F64) for operand in operands]
-            return e.convert("fptrunc", function(e, *wide, form=AS_FLOAT64), F32)
+            return e.convert("fptrunc", function(e, *wide, form=WIDENED), F32)
 
     names = {dtype: f"{name}_{dtype}" for dtype in (F64, F32)}
 
@@ -102,7 +101,7 @@ _COMPUTED: Final[dict[str, Any]] = {
     **{f"i{order}e_slope": bessel.slope(order) for order in (0, 1)},
 }
 
-WIDENED: Final = frozenset(
+IN_FLOAT64: Final = frozenset(
     {"logaddexp", "logaddexp2", "log_hypot", "hypot", "erfc", "erfcx", "bell", "half_bell"}
     | {"gammaln", "digamma", "trigamma"}
     | {"i0", "i1", "i2", "i0e", "i1e", "i0e_slope", "i1e_slope"}

@@ -58,24 +58,8 @@ def span(size: int, origin: int) -> tuple[int, int]:
     return before, size - 1 - before
 
 
-def image(given: Any, output: Any, function: str) -> Any:
-    """The input, in the dtype of the result.
-
-    Raises:
-        UnsupportedError: ``output`` is an array to be written into.
-    """
-    x = as_array(given)
-    if output is None:
-        return x
-    try:
-        return cast(x, np.dtype(output))
-    except TypeError:
-        refuse(function, output=(output, None))
-        raise
-
-
 def target(x: Any, weights: Any, output: Any, function: str) -> Any:
-    """The dtype of a correlation, of which the sums are made before: complex where an operand is.
+    """The dtype of a filter's result, of which the sums are made before: complex where an operand is.
 
     Raises:
         UnsupportedError: ``output`` is an array to be written into.
@@ -298,7 +282,8 @@ def extreme_filter(choose: Callable[..., Any]) -> Callable[..., Any]:
         input: Any, size: Any = None, footprint: Any = None, output: Any = None, mode: Any = "reflect",
         cval: Any = 0.0, origin: Any = 0, *, axes: Any = None,
     ) -> Any:  # fmt: skip
-        x = image(input, output, "scipy.ndimage")
+        x = as_array(input)
+        x = cast(x, target(x, x, output, "scipy.ndimage"))
         refuse("scipy.ndimage", footprint=(footprint, None), axes=(axes, None))
         if size is None:
             raise ShapeError("no footprint or filter size provided")

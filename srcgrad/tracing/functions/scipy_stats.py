@@ -161,9 +161,8 @@ def entropy(
     pk: Any, qk: Any = None, base: Any = None, axis: Any = 0, *, nan_policy: Any = "propagate", keepdims: bool = False
 ) -> Any:
     """Of weights, which are made to sum to 1; with ``qk`` the divergence of Kullback and Leibler."""
-    p = as_array(pk)
     if qk is not None:  # weights that are fewer are repeated before they are made to sum to 1
-        both = (p, as_array(qk))
+        both = (as_array(pk), as_array(qk))
         pk, qk = np.broadcast_arrays(*(both if axis is not None else [part.reshape(-1) for part in both]))
     x, place = sample(pk, axis, nan_policy)
     p = x / np.sum(x, axis=place, keepdims=True)
