@@ -88,7 +88,7 @@ def block_text(native: Native, status: bool = False) -> str:
     ``status``: whether the loops return one; or else it is ``FINE``.
     """
     count = len(native.inputs) + len(given_types([value.type for value in native.outputs]))
-    lines = [f"define i32 @{native.name}_block(ptr %block) {{"]
+    lines = [f"define i32 @{native.name}_block(ptr %block) nounwind {{"]
     for k in range(count):
         lines.append(f"  %p{k} = getelementptr ptr, ptr %block, i64 {k}")
         lines.append(f"  %a{k} = load ptr, ptr %p{k}, align 8")
@@ -132,7 +132,7 @@ def entry_text(
         f"@{name}_inputs = internal constant {table_text(inputs)}",
         f"@{name}_outputs = internal constant {table_text(outputs)}",
         f"@{name}_call = constant {row_text([*(f'i64 {k}' for k in numbers), *pointers])}",
-        f"define ptr @{name}(ptr %self, ptr %args, i64 %nargs) {{",
+        f"define ptr @{name}(ptr %self, ptr %args, i64 %nargs) nounwind {{",
         f"  %result = tail call ptr @srcgrad_enter(ptr %self, ptr %args, i64 %nargs, ptr @{name}_call, ptr null)",
         "  ret ptr %result",
         "}",
@@ -193,7 +193,7 @@ declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 @srcgrad_true = external global i8
 @srcgrad_failed = external global i8
 
-define ptr @srcgrad_enter(ptr %self, ptr %args, i64 %nargs, ptr %call, ptr %into) {
+define ptr @srcgrad_enter(ptr %self, ptr %args, i64 %nargs, ptr %call, ptr %into) nounwind {
 entry:
   %arity = load i64, ptr %call, align 8
   %counts = icmp eq i64 %nargs, %arity

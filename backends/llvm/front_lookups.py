@@ -13,7 +13,7 @@ from srcgrad.backends.llvm.front_text import Writer
 def index_text() -> str:
     """``@index_of``: the place of the entry whose key is this object; ``~COUNT``, beyond all places, where none is."""
     return f"""
-define internal i64 @index_of(ptr %dict, ptr %key, i64 %before) {{
+define internal i64 @index_of(ptr %dict, ptr %key, i64 %before) nounwind {{
 entry:
   %tabled = getelementptr i8, ptr %dict, i64 {layout.TABLE}
   %keys = load ptr, ptr %tabled, align 8

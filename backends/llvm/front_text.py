@@ -53,13 +53,13 @@ class Writer:
         self.do(f"store {REFERENCES} {after}, ptr {object}, align {_SIZES.get(REFERENCES, 8)}")
 
     def function(self, head: str) -> str:
-        return "\n".join([f"define {head} {{", *self.lines, "}", ""])
+        return "\n".join([f"define {head} nounwind {{", *self.lines, "}", ""])
 
 
 def release_text() -> str:
     """``@release`` gives a reference back, if it is one; ``@release_all`` gives back those in memory."""
     return f"""
-define internal void @release(ptr %object) {{
+define internal void @release(ptr %object) nounwind {{
   %none = icmp eq ptr %object, null
   br i1 %none, label %done, label %some
 some:
@@ -78,7 +78,7 @@ done:
   ret void
 }}
 
-define internal void @release_all(ptr %objects, i64 %count) {{
+define internal void @release_all(ptr %objects, i64 %count) nounwind {{
 entry:
   br label %next
 next:

@@ -291,7 +291,7 @@ _HELPERS: Final[dict[str, str]] = {
 declare i32 @PyGILState_Ensure()
 declare void @PyGILState_Release(i32)
 declare ptr @PyErr_Format(ptr, ptr, ...)
-define internal void @srcgrad_no_memory(ptr %text, i64 %bytes) cold noinline {{
+define internal void @srcgrad_no_memory(ptr %text, i64 %bytes) cold noinline nounwind {{
   %lock = call i32 @PyGILState_Ensure()
   %error = load ptr, ptr @PyExc_MemoryError, align 8
   %nothing = call ptr (ptr, ptr, ...) @PyErr_Format(ptr %error, ptr %text, i64 %bytes)
@@ -300,14 +300,14 @@ define internal void @srcgrad_no_memory(ptr %text, i64 %bytes) cold noinline {{
 }}""",
     "poll": """\
 declare i32 @PyErr_CheckSignals()
-define internal i32 @srcgrad_poll() cold noinline {
+define internal i32 @srcgrad_poll() cold noinline nounwind {
   %lock = call i32 @PyGILState_Ensure()
   %status = call i32 @PyErr_CheckSignals()
   call void @PyGILState_Release(i32 %lock)
   ret i32 %status
 }""",
     "fill": """\
-define internal void @srcgrad_fill(ptr %target, ptr %one, i64 %item, i64 %count) noinline {
+define internal void @srcgrad_fill(ptr %target, ptr %one, i64 %item, i64 %count) noinline nounwind {
 entry:
   %total = mul i64 %item, %count
   call void @llvm.memcpy.p0.p0.i64(ptr %target, ptr %one, i64 %item, i1 false)
@@ -328,7 +328,7 @@ exit:
   ret void
 }""",
     "all": """\
-define internal i1 @srcgrad_all(ptr %data, i64 %count) noinline {
+define internal i1 @srcgrad_all(ptr %data, i64 %count) noinline nounwind {
 entry:
   br label %head
 head:

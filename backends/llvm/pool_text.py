@@ -102,7 +102,7 @@ declare ptr @memcpy(ptr, ptr, i64)
 declare ptr @memset(ptr, i32, i64)
 
 ; the number of a class, from 0 on; too large ones are $classes or more
-define internal i64 @class(i64 %bytes) {
+define internal i64 @class(i64 %bytes) nounwind {
   %some = call i64 @llvm.umax.i64(i64 %bytes, i64 ${least})
   %below = sub i64 %some, 1
   %zeros = call i64 @llvm.ctlz.i64(i64 %below, i1 true)
@@ -119,7 +119,7 @@ define internal i64 @class(i64 %bytes) {
 }
 
 ; the capacity of a class
-define internal i64 @capacity(i64 %class) {
+define internal i64 @capacity(i64 %class) nounwind {
   %up = lshr i64 %class, 2
   %octave = add i64 %up, ${smallest}
   %quarter = and i64 %class, 3
@@ -130,7 +130,7 @@ define internal i64 @capacity(i64 %class) {
 }
 
 ; a new block or null; its header, 64 bytes before the data: base, length where it is a mapping, capacity, class
-define internal ptr @fresh(i64 %capacity, i64 %class) {
+define internal ptr @fresh(i64 %capacity, i64 %class) nounwind {
 entry:
   %impossible = icmp ugt i64 %capacity, $most
   br i1 %impossible, label %none, label %possible
@@ -189,7 +189,7 @@ none:
   ret ptr null
 }
 
-define internal void @drop(ptr %data) {
+define internal void @drop(ptr %data) nounwind {
   %head = getelementptr i8, ptr %data, i64 -64
   %base = load ptr, ptr %head, align 8
   %p1 = getelementptr i8, ptr %head, i64 8
@@ -204,13 +204,13 @@ mapping:
   ret void
 }
 
-define internal i64 @room(ptr %data) {
+define internal i64 @room(ptr %data) nounwind {
   %place = getelementptr i8, ptr %data, i64 -48
   %bytes = load i64, ptr %place, align 8
   ret i64 %bytes
 }
 
-define ptr @srcgrad_take(i64 %bytes) {
+define ptr @srcgrad_take(i64 %bytes) nounwind {
 entry:
   %class = call i64 @class(i64 %bytes)
   %small = icmp ult i64 %bytes, ${least}
@@ -256,7 +256,7 @@ done:
 }
 
 ; free what waits, slot by slot in turn, until no more than so many bytes do
-define void @srcgrad_drain(i64 %bytes) {
+define void @srcgrad_drain(i64 %bytes) nounwind {
 entry:
   br label %check
 check:
@@ -285,7 +285,7 @@ done:
   ret void
 }
 
-define void @srcgrad_give_all(ptr %first) {
+define void @srcgrad_give_all(ptr %first) nounwind {
 entry:
   br label %head
 head:
@@ -300,7 +300,7 @@ exit:
   ret void
 }
 
-define void @srcgrad_give(ptr %data) {
+define void @srcgrad_give(ptr %data) nounwind {
 entry:
   %nothing = icmp eq ptr %data, null
   br i1 %nothing, label %done, label %given
@@ -346,7 +346,7 @@ done:
   ret void
 }
 
-define ptr @srcgrad_grown(ptr %data, i64 %bytes) {
+define ptr @srcgrad_grown(ptr %data, i64 %bytes) nounwind {
 entry:
   %first = icmp eq ptr %data, null
   br i1 %first, label %new, label %old
@@ -364,7 +364,7 @@ move:
   ret ptr %moved
 }
 
-define internal ptr @moved(ptr %data, i64 %bytes, i64 %held) {
+define internal ptr @moved(ptr %data, i64 %bytes, i64 %held) nounwind {
 entry:
   %made = call ptr @srcgrad_take(i64 %bytes)
   %missing = icmp eq ptr %made, null
@@ -378,12 +378,12 @@ none:
   ret ptr null
 }
 
-define ptr @srcgrad_handler_malloc(ptr %context, i64 %bytes) {
+define ptr @srcgrad_handler_malloc(ptr %context, i64 %bytes) nounwind {
   %made = call ptr @srcgrad_take(i64 %bytes)
   ret ptr %made
 }
 
-define ptr @srcgrad_handler_calloc(ptr %context, i64 %count, i64 %each) {
+define ptr @srcgrad_handler_calloc(ptr %context, i64 %count, i64 %each) nounwind {
 entry:
   %product = call {i64, i1} @llvm.umul.with.overflow.i64(i64 %count, i64 %each)
   %overflow = extractvalue {i64, i1} %product, 1
@@ -401,7 +401,7 @@ none:
 }
 
 ; in place, where the block is not much too large
-define ptr @srcgrad_handler_realloc(ptr %context, ptr %data, i64 %bytes) {
+define ptr @srcgrad_handler_realloc(ptr %context, ptr %data, i64 %bytes) nounwind {
 entry:
   %first = icmp eq ptr %data, null
   br i1 %first, label %new, label %old
@@ -422,7 +422,7 @@ move:
   ret ptr %moved
 }
 
-define void @srcgrad_handler_free(ptr %context, ptr %data, i64 %bytes) {
+define void @srcgrad_handler_free(ptr %context, ptr %data, i64 %bytes) nounwind {
   call void @srcgrad_give(ptr %data)
   ret void
 }
@@ -433,7 +433,7 @@ declare ptr @mmap(ptr, i64, i32, i32, i32, i64)
 declare i32 @munmap(ptr, i64)
 declare i32 @madvise(ptr, i64, i32)
 
-define internal ptr @map(i64 %length) {
+define internal ptr @map(i64 %length) nounwind {
   %found = call ptr @mmap(ptr null, i64 %length, i32 3, i32 $private, i32 -1, i64 0)
   %number = ptrtoint ptr %found to i64
   %failed = icmp eq i64 %number, -1
@@ -441,12 +441,12 @@ define internal ptr @map(i64 %length) {
   ret ptr %base
 }
 
-define internal void @unmap(ptr %base, i64 %length) {
+define internal void @unmap(ptr %base, i64 %length) nounwind {
   %done = call i32 @munmap(ptr %base, i64 %length)
   ret void
 }
 
-define internal void @advise(ptr %start, i64 %rest, i64 %unit) {
+define internal void @advise(ptr %start, i64 %rest, i64 %unit) nounwind {
 entry:
   %huge = icmp eq i64 %unit, $huge
   br i1 %huge, label %ask, label %done
@@ -459,17 +459,17 @@ done:
 """
 
 _NO_MAPPINGS: Final = """\
-define internal ptr @map(i64 %length) {
+define internal ptr @map(i64 %length) nounwind {
   %base = call ptr @malloc(i64 %length)
   ret ptr %base
 }
 
-define internal void @unmap(ptr %base, i64 %length) {
+define internal void @unmap(ptr %base, i64 %length) nounwind {
   call void @free(ptr %base)
   ret void
 }
 
-define internal void @advise(ptr %start, i64 %rest, i64 %unit) {
+define internal void @advise(ptr %start, i64 %rest, i64 %unit) nounwind {
   ret void
 }
 """
@@ -485,7 +485,7 @@ declare void @Py_DecRef(ptr)
 declare ptr @PyErr_Format(ptr, ptr, ...)
 declare i32 @PyTraceMalloc_Track(i32, i64, i64)
 
-define ptr @srcgrad_array(ptr %dtype, i32 %rank, ptr %shape, i64 %bytes) {
+define ptr @srcgrad_array(ptr %dtype, i32 %rank, ptr %shape, i64 %bytes) nounwind {
 entry:
   %data = call ptr @srcgrad_take(i64 %bytes)
   %missing = icmp eq ptr %data, null
@@ -525,7 +525,7 @@ declare ptr @_PyObject_New(ptr)
 declare ptr @PyMem_RawMalloc(i64)
 
 ; an array of some bytes as NumPy makes it, from its dims, followed by its strides, and its flags; it takes the dtype
-define ptr @srcgrad_small(ptr %dtype, i64 %rank, ptr %layout, i64 %bytes, i64 %flags) {
+define ptr @srcgrad_small(ptr %dtype, i64 %rank, ptr %layout, i64 %bytes, i64 %flags) nounwind {
 entry:
   %made = call ptr @_PyObject_New(ptr @PyArray_Type)
   %missing = icmp eq ptr %made, null
@@ -595,7 +595,7 @@ lacks:  ; an array of rank 0 that owns nothing, to be freed with what it has
 """
 
 _SMALL_OF_NUMPY: Final = """\
-define ptr @srcgrad_small(ptr %dtype, i64 %rank, ptr %layout, i64 %bytes, i64 %flags) {
+define ptr @srcgrad_small(ptr %dtype, i64 %rank, ptr %layout, i64 %bytes, i64 %flags) nounwind {
   %short = trunc i64 %rank to i32
   %made = call ptr @PyArray_NewFromDescr(ptr @PyArray_Type, ptr %dtype, i32 %short, ptr %layout,
     ptr null, ptr null, i32 0, ptr null)

@@ -27,7 +27,7 @@ EMPTY: Final = f"{LIST} zeroinitializer"
 TAPES: Final = Template("""\
 declare ptr @srcgrad_grown(ptr, i64)
 declare void @srcgrad_give_all(ptr)
-define internal void @srcgrad_tape_hang(ptr %block, ptr %place) noinline {
+define internal void @srcgrad_tape_hang(ptr %block, ptr %place) noinline nounwind {
   store ptr %block, ptr %place, align 8
   %mine = getelementptr i8, ptr %block, i64 8
   store ptr %place, ptr %mine, align 8
@@ -41,7 +41,7 @@ others:
 done:
   ret void
 }
-define internal ptr @srcgrad_tape_own(ptr %list, i64 %bytes) noinline {
+define internal ptr @srcgrad_tape_own(ptr %list, i64 %bytes) noinline nounwind {
   %size = add i64 %bytes, 64
   %block = call ptr @srcgrad_take(i64 %size)
   %none = icmp eq ptr %block, null
@@ -56,7 +56,7 @@ fail:
   call void @srcgrad_no_memory(ptr @srcgrad_tape_lacks, i64 %bytes)
   ret ptr null
 }
-define internal ptr @srcgrad_tape_new(ptr %list, i64 %bytes) noinline {
+define internal ptr @srcgrad_tape_new(ptr %list, i64 %bytes) noinline nounwind {
   %empty = icmp eq i64 %bytes, 0
   %some = select i1 %empty, i64 1, i64 %bytes
   %more = add i64 %some, 63
@@ -103,7 +103,7 @@ made:
 fail:
   ret ptr null
 }
-define internal ptr @srcgrad_tape_grow(ptr %list, ptr %data, i64 %bytes) cold noinline {
+define internal ptr @srcgrad_tape_grow(ptr %list, ptr %data, i64 %bytes) cold noinline nounwind {
   %held = lshr i64 %bytes, 1
   %alone = icmp ugt i64 %held, $growing
   br i1 %alone, label %grow, label %move
@@ -141,7 +141,7 @@ fail:
 none:
   ret ptr null
 }
-define internal void @srcgrad_tapes_free(ptr %list) noinline {
+define internal void @srcgrad_tapes_free(ptr %list) noinline nounwind {
   %first = load ptr, ptr %list, align 8
   store $empty, ptr %list, align 8
   call void @srcgrad_give_all(ptr %first)

@@ -383,3 +383,42 @@ def test_the_command_where_nothing_is_kept(monkeypatch: pytest.MonkeyPatch, caps
     monkeypatch.setenv(objects.VARIABLE, "")
     assert main(["cache", "--clear"]) == 0
     assert "nothing is kept" in capsys.readouterr().out
+
+
+# --- what is in them -------------------------------------------------------------------------------
+VARIED = """
+import numpy as np
+import srcgrad as sg
+
+def until(x, n):
+    while np.sum(x * x) < n:
+        x = x * 1.1
+    return np.sum(x)
+
+def steps(x):
+    s = np.zeros(3)
+    for i in range(len(x)):
+        s = np.tanh(s * x[i] + 1.0)
+    return np.sum(s)
+
+sg.grad(lambda x: np.sum(np.sin(x) * x))(np.ones(1000))
+sg.grad(until)(np.ones(3), 50.0)
+sg.grad(steps)(np.linspace(0.0, 1.0, 40))
+sg.hessian(lambda x: np.linalg.det(np.outer(x, x) + np.eye(4)))(np.arange(4.0))
+sg.grad(lambda x: np.sum(np.sort(x) * np.fft.fft(x).real))(np.arange(8.0))
+sg.grad(lambda d: d["a"] * np.sum(d["b"][0] ** 2))({"a": 1.0, "b": [np.ones(3)]})
+sg.grad(lambda x: np.sum(x @ x.T))(np.ones((40, 40)))
+"""
+
+
+def test_unwinders_are_told_nothing(tmp_path: Path) -> None:
+    """Tables of frames would be registered, and looked through wherever anybody unwinds: NumPy does for large results.
+
+    They would have to be taken back before the memory is, of every program that goes.
+    """
+    environment = {**os.environ, objects.VARIABLE: str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", VARIED], env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    found = [path.read_bytes() for path in entries(tmp_path / "llvm")]
+    assert len(found) > 10 and all(b".text" in code for code in found if len(code) > 1000)
+    assert not any(b".eh_frame" in code for code in found)
