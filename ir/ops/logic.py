@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from srcgrad.ir.core import Attrs
 from srcgrad.ir.opdef import Elementwise, NonDifferentiable
+from srcgrad.ir.types import ArrayType
 
 
 class Comparison(NonDifferentiable, Elementwise, abstract=True):
@@ -28,25 +32,34 @@ class NotEqual(Comparison):
     commutes = "biufc"
 
 
-class Less(Comparison):
+class Ordering(Comparison, abstract=True):
+    """A comparison in NumPy's order, in which complex numbers with a nan are neither less nor greater."""
+
+    def source(self, operands: Sequence[str], types: Sequence[ArrayType], result: ArrayType, attrs: Attrs) -> str:
+        if types[0].dtype.kind == "c":  # between NumPy's scalars, the operators would compare the real parts alone
+            return f"np.{self.name}({', '.join(operands)})"
+        return super().source(operands, types, result, attrs)
+
+
+class Less(Ordering):
     """Less than; complex numbers are ordered as NumPy orders them."""
 
     meaning = "{0} < {1}"
 
 
-class LessEqual(Comparison):
+class LessEqual(Ordering):
     """Less than or equal."""
 
     meaning = "{0} <= {1}"
 
 
-class Greater(Comparison):
+class Greater(Ordering):
     """Greater than."""
 
     meaning = "{0} > {1}"
 
 
-class GreaterEqual(Comparison):
+class GreaterEqual(Ordering):
     """Greater than or equal."""
 
     meaning = "{0} >= {1}"

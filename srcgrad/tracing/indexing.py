@@ -14,7 +14,7 @@ import numpy as np
 from srcgrad.errors import DTypeError, IndexingError, ShapeError, SrcgradError, UnsupportedError
 from srcgrad.ir.core import Value, literal
 from srcgrad.ir.opdef import REGISTRY
-from srcgrad.ir.types import INT64, ArrayType
+from srcgrad.ir.types import INT64, ArrayType, DType
 from srcgrad.tracing.affine import affine_of
 from srcgrad.tracing.trace import Trace, current_trace
 from srcgrad.tracing.tracer import (
@@ -504,10 +504,19 @@ def is_unknown_mask(x: Tracer, index: Any) -> bool:
 
 def stored(x: Tracer, value: Any) -> Tracer:
     """A value as assignment stores it: cast to the array's dtype."""
-    tracer = as_tracer(value)
+    tracer = in_dtype(value, x.dtype)
     if tracer.dtype.kind == "c" and x.dtype.kind != "c":
         raise DTypeError(f"cannot assign a complex value to a {x.dtype} array", hint="assign its real part")
     return from_value(cast_value(tracer.read(), x.dtype))
+
+
+def in_dtype(value: Any, dtype: DType) -> Tracer:
+    """A value that an array of this dtype is to hold; a Python integer as NumPy takes it.
+
+    Raises:
+        OverflowError: the dtype does not hold the integer.
+    """
+    return as_tracer(np.asarray(value, dtype)[()] if type(value) is int and dtype.kind in "iu" else value)
 
 
 def leading_broadcast(x: Tracer, shape: tuple[int, ...]) -> Tracer:

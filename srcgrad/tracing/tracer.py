@@ -394,6 +394,7 @@ class Tracer(Asked):
 
     def reshape(self, *shape: Any, order: str = "C", copy: bool | None = None) -> Tracer:
         requested = shape[0] if len(shape) == 1 else shape
+        order = order.upper()
         if order == "F":
             return self.transpose().reshape(tuple(reversed(self.target_shape(requested)))).transpose()
         if order == "A" and not self.in_c_order() and self.ghost().flags.fnc:
@@ -408,6 +409,7 @@ class Tracer(Asked):
         return emit("reshape", self, scalar=self.scalar and not target, shape=target)
 
     def ravel(self, order: str = "C") -> Tracer:
+        order = order.upper()
         if order in ("A", "K") and not self.in_c_order():
             ghost = self.ghost()
             if order == "K":

@@ -68,7 +68,7 @@ def apply_method(
         result = accumulate(ufunc, inputs[0], dtype, **options)
     else:
         result = reduceat(ufunc, inputs[0], dtype, *inputs[1:], **options)
-    return store(result, outs, True)
+    return store(result, outs, True, broadcasts=False)
 
 
 def prepared(ufunc: np.ufunc, array: Any, dtype: Any) -> Any:
@@ -145,7 +145,8 @@ def fold(
     size = int(np.prod([x.shape[k] for k in chosen], dtype=int))
     rows = x.transpose([*chosen, *kept]).reshape((size, *shape))
     needed = where is not True or not size
-    start = initial if initial is not np._NoValue else ufunc.identity if needed else None
+    identity = None if ufunc.identity is None else ufunc.reduce(np.empty(0, x.dtype))  # -1 as an unsigned one
+    start = initial if initial is not np._NoValue else identity if needed else None
     if start is None and needed:
         what = "with where=" if size else "of no elements"
         raise ShapeError(f"np.{ufunc.__name__}.reduce {what} needs a number to begin with", hint="pass initial=")
@@ -155,7 +156,7 @@ def fold(
     if where is not True:
         taken = broadcast_tracer(as_tracer(where), x.shape).transpose([*chosen, *kept]).reshape(rows.shape)
     if taken is not None and ufunc in ASSOCIATIVE:
-        rows = np.where(taken, rows, start if ufunc.identity is None else x.dtype.type(ufunc.identity))
+        rows = np.where(taken, rows, start if identity is None else identity)
         taken = None
     if start is not None:
         rows = np.concatenate([broadcast_tracer(start, (1, *shape)), rows])
@@ -215,7 +216,7 @@ def accumulate(ufunc: np.ufunc, array: Any, dtype: Any, axis: Any = 0) -> Any:
 def reduceat(ufunc: np.ufunc, array: Any, dtype: Any, indices: Any, axis: Any = 0) -> Any:
     """The folds of the slices from each index to the next; where that is none, the one element."""
     x = prepared(ufunc, array, dtype)
-    axis = axis_index(axis, x.ndim)
+    axis = axis_index(0 if axis is None and x.ndim == 1 else axis, x.ndim)
     length = x.shape[axis]
     if ufunc is np.add and isinstance(indices, Tracer) and are_short_segments(indices, length):
         return np.moveaxis(segments_added(np.moveaxis(x, axis, 0), indices), 0, axis)
@@ -224,7 +225,8 @@ def reduceat(ufunc: np.ufunc, array: Any, dtype: Any, indices: Any, axis: Any = 
         raise IndexingError(f"index {starts.max()} out-of-bounds in {ufunc.__name__}.reduceat [0, {length})")
     if not starts.size:
         return x[(slice(None),) * axis + (slice(0, 0),)]
-    return np.moveaxis(segments_folded(ufunc, np.moveaxis(x, axis, 0), starts.astype(int)), 0, axis)
+    folded: Any = segments_folded(ufunc, np.moveaxis(x, axis, 0), starts.astype(int))
+    return np.moveaxis(folded, 0, axis).astype(x.dtype, copy=False)
 
 
 def are_short_segments(starts: Tracer, length: int) -> bool:

@@ -262,8 +262,16 @@ def refuse_options(ufunc: np.ufunc, options: dict[str, Any]) -> None:
         raise UnsupportedError(f"np.{ufunc.__name__} with {', '.join(options)}= is not supported on traced arrays")
 
 
-def store(results: Any, outs: tuple[Any, ...], where: Any, casting: str = "same_kind") -> Any:
-    """Write results into ``out=`` where ``where=`` holds, as NumPy does; return them if there is no ``out``."""
+def store(
+    results: Any, outs: tuple[Any, ...], where: Any, casting: str = "same_kind", broadcasts: bool = True
+) -> Any:  # fmt: skip
+    """Write results into ``out=`` where ``where=`` holds, as NumPy does; return them if there is no ``out``.
+
+    Ufuncs, and functions that end with one, spread a result over a larger output array, others do not.
+
+    Raises:
+        ShapeError: the output array is no place for the result.
+    """
     if all(target is None for target in outs):
         if where is not True:
             raise UnsupportedError("where= without out= leaves elements undefined", hint="pass out=, or use np.where")
@@ -275,6 +283,8 @@ def store(results: Any, outs: tuple[Any, ...], where: Any, casting: str = "same_
             written.append(value)
             continue
         require_traced_out(target)
+        if not broadcasts and target.shape != np.shape(value):
+            raise ShapeError(f"output array of shape {target.shape} is not of the result's shape, {np.shape(value)}")
         assign(target, value, where, casting)
         written.append(target)
     return tuple(written) if isinstance(results, tuple) else written[0]

@@ -209,16 +209,18 @@ def arange(*args: Any, dtype: Any = None, **options: Any) -> Any:
     else:
         count = len(np.arange(*bounds))
     values: Any = start + step * np.arange(count)
-    return values if dtype is None else values.astype(dtype)
+    if dtype is None:  # also of what decides the length alone
+        dtype = np.result_type(*[as_tracer(bound).dtype for bound in (start, stop, step, values)])
+    return values.astype(dtype, copy=False)
 
 
 def scalar_type(kind: type[np.generic]) -> Callable[..., Any]:
-    """``np.float64(x)`` and its kin."""
+    """``np.float64(x)`` and its kin, ``np.complex128(real, imag)`` among them."""
 
     def rule(*args: Any) -> Any:
-        if len(args) != 1 or not contains_tracer(args[0]):
+        if not contains_tracer(args):
             return kind(*args)
-        found: Any = as_tracer(args[0])
+        found: Any = as_tracer(args[0] if len(args) == 1 else CALLS[complex](*args))
         result = found.astype(kind)
         return result.as_scalar(True) if not result.ndim else result
 

@@ -22,7 +22,7 @@ from srcgrad.tracing.conversion.filled import filled_of
 from srcgrad.tracing.conversion.state import may_be_none, require_defined, truth, unknown
 from srcgrad.tracing.guards import answer
 from srcgrad.tracing.rows import pieces, source_of
-from srcgrad.tracing.tracer import Deferring, Tracer, as_tracer, cast_value, contains_tracer, from_value
+from srcgrad.tracing.tracer import Deferring, Tracer, as_tracer, cast_value, contains_tracer, emit, from_value
 
 FLOAT64 = np.dtype(np.float64)
 COMPLEX128 = np.dtype(np.complex128)
@@ -50,10 +50,15 @@ def float_(x: Any = 0.0, /) -> Any:
 def complex_(real: Any = 0, imag: Any = 0) -> Any:
     if not isinstance(real, Tracer) and not isinstance(imag, Tracer):
         return complex(real, imag)
-    whole = python_number(as_tracer(real), COMPLEX128, "complex")
-    if not isinstance(imag, Tracer) and not imag:
-        return whole
-    return whole + python_number(as_tracer(imag), COMPLEX128, "complex") * 1j
+    if not isinstance(imag, Tracer) and not imag and type(imag) is int:
+        return python_number(as_tracer(real), COMPLEX128, "complex")
+    first, second = (
+        python_number(part, COMPLEX128 if part.dtype.kind == "c" else FLOAT64, "complex")
+        for part in (as_tracer(real), as_tracer(imag))
+    )
+    across = first.real - second.imag if second.dtype.kind == "c" else first.real
+    upwards = second.real + first.imag if first.dtype.kind == "c" else second.real
+    return weak(emit("complex", across, upwards, scalar=True))
 
 
 @call_rule(int)
@@ -73,6 +78,7 @@ def require_finite(x: Tracer) -> None:
         element: Any = x if x.scalar else x.reshape(())
         emit_check(np.logical_not(np.isnan(element)), "ValueError", "cannot convert float NaN to integer")
         emit_check(np.logical_not(np.isinf(element)), "OverflowError", "cannot convert float infinity to integer")
+        emit_check(np.abs(element) < 2.0**63, "OverflowError", "the float is too large for an integer of 64 bits")
 
 
 @call_rule(bool)

@@ -9,6 +9,7 @@ import numpy as np
 from srcgrad.errors import ShapeError
 from srcgrad.tracing.functions.registry import as_array, cast, concrete_array, filled, numpy_rule
 from srcgrad.tracing.functions.shapes import broadcast_to
+from srcgrad.tracing.indexing import in_dtype
 from srcgrad.tracing.tracer import Tracer, as_tracer
 from srcgrad.tracing.ufuncs import assign, require_traced_out
 
@@ -56,7 +57,7 @@ def full_like(
     device: Any = None,
 ) -> Tracer:
     shape, dtype = like(a, dtype, shape)
-    return laid_out(broadcast_to(cast(as_tracer(fill_value), dtype), shape).copy(), a, order)
+    return laid_out(broadcast_to(cast(in_dtype(fill_value, dtype), dtype), shape).copy(), a, order)
 
 
 @numpy_rule("copy")

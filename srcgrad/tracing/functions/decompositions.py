@@ -67,7 +67,7 @@ def hermitian_svd(a: Any, compute_uv: bool) -> Any:
     w, u = eigh(matrix)
     order = np.argsort(np.abs(w), axis=-1)[..., ::-1]
     w, u = np.take_along_axis(w, order, -1), np.take_along_axis(u, order[..., None, :], -1)
-    sign = np.sign(w)
+    sign = np.where(w < 0, -1.0, 1.0).astype(w.dtype)  # of 0 as well, so that V is unitary
     vh = np.conjugate((u * sign[..., None, :]).mT)
     return SVDResult(u, np.abs(w), vh)
 
@@ -81,6 +81,8 @@ def svdvals(x: Any, /) -> Any:
 def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Any:
     """How many singular values are above the tolerance: an integer, which has no derivative."""
     a = as_tracer(A)
+    if tol is not None and rtol is not None:
+        raise ShapeError("`tol` and `rtol` can't be both set.")
     if a.ndim < 2:
         return np.any(a != 0).astype(int)
     if not a.size:

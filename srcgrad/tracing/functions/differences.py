@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from srcgrad.tracing.functions.registry import (
     scalar_if_rank0,
 )
 from srcgrad.tracing.functions.sorting import searchsorted
-from srcgrad.tracing.tracer import as_tracer, contains_tracer
+from srcgrad.tracing.tracer import as_tracer, contains_tracer, emit
 
 
 @numpy_rule("diff")
@@ -95,7 +96,7 @@ def gradient_along(x: Any, spacing: Any, axis: int, edge_order: int) -> Any:
     if h.ndim:
         if h.ndim != 1 or h.shape[0] != size:
             raise ShapeError("when 1d, distances must match the length of the corresponding dimension")
-        steps: Any = np.diff(h)
+        steps: Any = np.diff(h.astype(np.float64) if h.dtype.kind in "iu" else h)
     else:
         steps = h
     if not h.ndim:
@@ -167,6 +168,12 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
         raise ShapeError(f"fp and xp are not of the same length: {values.shape} and {nodes.shape}")
     if not nodes.size:
         raise ShapeError("array of sample points is empty")
+    if values.dtype.kind == "c":  # each part of its own, as infinity times 0 is in a product of complex numbers
+        real, imag = (
+            interp(places, nodes, part(values), part_of(left, part), part_of(right, part), period)
+            for part in (np.real, np.imag)
+        )
+        return emit("complex", real, as_tracer(np.where(np.isnan(places), 0.0, imag)), scalar=not places.ndim)
     if period is not None:
         places, nodes, values = periodic(places, nodes, values, period)
         left = right = None
@@ -177,6 +184,10 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     else:
         inside = between_nodes(places, nodes, values)
     return with_ends(places, inside, (nodes[0], low), (nodes[-1], high))
+
+
+def part_of(end: Any, part: Callable[[Any], Any]) -> Any:
+    return None if end is None else part(end)
 
 
 def with_ends(places: Any, inside: Any, low: tuple[Any, Any], high: tuple[Any, Any]) -> Any:

@@ -24,8 +24,7 @@ from srcgrad.tracing.tracer import as_tracer
 
 
 def laplace_below(y: Any) -> Any:
-    half = 0.5 * np.exp(-np.abs(y))
-    return np.where(y > 0, 1.0 - half, half)
+    return np.where(y > 0, 1.0 - 0.5 * np.exp(-y), 0.5 * np.exp(y))  # with a slope at 0, where abs has none
 
 
 def logistic_log_density(y: Any) -> Any:

@@ -14,7 +14,7 @@ import numpy as np
 
 from srcgrad.errors import DTypeError, ShapeError
 from srcgrad.tracing.functions.ranges import linspace
-from srcgrad.tracing.functions.registry import as_array, cast, filled, numpy_rule
+from srcgrad.tracing.functions.registry import as_array, cast, filled, numpy_rule, require
 from srcgrad.tracing.functions.sorting import searchsorted
 from srcgrad.tracing.intervals import interval_of
 from srcgrad.tracing.tracer import as_tracer, contains_tracer
@@ -67,22 +67,28 @@ def added(size: int, places: Any, weights: Any, least: int = 0) -> Any:
 # --- edges -----------------------------------------------------------------------------------------------------------
 
 
+def checked(predicate: Any, message: str) -> None:
+    """Raise NumPy's error where the predicate does not hold, or when the program runs and it does not.
+
+    Raises:
+        ShapeError: it is known not to hold.
+    """
+    if not contains_tracer(predicate) and not predicate:
+        raise ShapeError(message)
+    require(predicate, "ValueError", message)
+
+
 def outer_edges(x: Any, range: Any) -> tuple[Any, Any]:
     """The ends of the bins, which must not be equal."""
     if range is not None:
         first, last = range
-        if not contains_tracer([first, last]):
-            if first > last:
-                raise ShapeError("max must be larger than min in range parameter.")
-            if not (np.isfinite(first) and np.isfinite(last)):
-                raise ShapeError(f"supplied range of [{first}, {last}] is not finite")
+        checked(np.logical_not(first > last), "max must be larger than min in range parameter.")
+        checked(np.isfinite(first) & np.isfinite(last), "the supplied range is not finite")
     elif not x.size:
         first, last = 0, 1
     else:
         first, last = x.min(), x.max()
-        numbers = first.number(), last.number()
-        if None not in numbers and not np.all(np.isfinite(numbers)):
-            raise ShapeError(f"autodetected range of [{numbers[0]}, {numbers[1]}] is not finite")
+        checked(np.isfinite(first) & np.isfinite(last), "the autodetected range is not finite")
     if not contains_tracer([first, last]):
         return (first - 0.5, last + 0.5) if first == last else (first, last)
     same = as_tracer(first == last)
@@ -113,8 +119,8 @@ def bin_edges(x: Any, bins: Any, range: Any, weights: Any) -> Any:
     edges = as_array(bins) if contains_tracer(bins) else np.asarray(bins)
     if edges.ndim != 1:
         raise ShapeError("`bins` must be 1d, when an array")
-    if isinstance(edges, np.ndarray) and np.any(edges[:-1] > edges[1:]):
-        raise ShapeError("`bins` must increase monotonically, when an array")
+    falls = np.any(edges[:-1] > edges[1:])
+    checked(np.logical_not(falls), "`bins` must increase monotonically, when an array")
     return edges
 
 

@@ -25,12 +25,12 @@ from srcgrad.tracing.tracer import Tracer, as_tracer, emit
 from srcgrad.tracing.ufuncs import result_dtype
 
 
-def common(arrays: Sequence[Any], dtype: Any, casting: str) -> list[Any]:
-    """The arrays as tracers of one dtype: that of the promotion, or ``dtype``."""
+def common(arrays: Sequence[Any], dtype: Any, casting: str, weak: bool = False) -> list[Any]:
+    """The arrays as tracers of one dtype: that of the promotion, in which Python numbers may be weak, or ``dtype``."""
     tracers = [as_array(array) for array in arrays]
     if not tracers:
         raise ShapeError("need at least one array to concatenate")
-    target = result_dtype(*tracers) if dtype is None else np.dtype(dtype)
+    target = result_dtype(*(arrays if weak else tracers)) if dtype is None else np.dtype(dtype)
     for tracer in tracers:
         if not np.can_cast(tracer.dtype, target, casting):  # type: ignore[arg-type]
             raise DTypeError(f"cannot cast {tracer.dtype} to {target} with casting={casting!r}")
@@ -41,7 +41,7 @@ def common(arrays: Sequence[Any], dtype: Any, casting: str) -> list[Any]:
 def concatenate(
     arrays: Any, /, axis: int | None = 0, out: Any = None, *, dtype: Any = None, casting: str = "same_kind"
 ) -> Any:
-    pieces = common(arrays, dtype, casting)
+    pieces = common(arrays, dtype, casting, weak=axis is None)
     if axis is None:
         pieces, axis = [piece.ravel() for piece in pieces], 0
     first = pieces[0]

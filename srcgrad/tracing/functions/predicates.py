@@ -13,7 +13,6 @@ from srcgrad.tracing.functions.reductions import all as all_of
 from srcgrad.tracing.functions.registry import (
     as_array,
     axes_of,
-    cast,
     filled,
     finish,
     method_rule,
@@ -23,21 +22,19 @@ from srcgrad.tracing.functions.registry import (
 from srcgrad.tracing.indexing import IndexView
 from srcgrad.tracing.layout import uninitialised
 from srcgrad.tracing.trace import NeedsConcrete
-from srcgrad.tracing.tracer import Tracer, as_tracer, from_value
+from srcgrad.tracing.tracer import Tracer, as_tracer, cast_value, from_value
 from srcgrad.tracing.ufuncs import weak_type
 
 
 @numpy_rule("isclose")
 def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
-    x, y = (cast(part, inexact(part)) for part in (as_tracer(a), as_tracer(b)))
+    x, y = as_tracer(a), as_tracer(b)
+    if y.dtype.kind in "biu":  # of which the magnitude may be no number of its dtype
+        y = from_value(cast_value(y.read(), np.dtype(np.float64)), scalar=y.scalar, weak=y.weak)
     near = (np.abs(x - y) <= atol + rtol * np.abs(y)) & np.isfinite(y) | (x == y)
     if equal_nan:
         near = near | (np.isnan(x) & np.isnan(y))
     return near
-
-
-def inexact(x: Tracer) -> DType:
-    return np.dtype(np.float64) if x.dtype.kind in "biu" else x.dtype
 
 
 @method_rule("is_integer")
@@ -83,12 +80,12 @@ def same_elements(x: Any, y: Any, equal_nan: bool) -> Any:
 
 @numpy_rule("isposinf")
 def isposinf(x: Any, out: Any = None) -> Any:
-    return finish(np.isinf(x) & (positive_parts(x) > 0), out)
+    return finish(np.isinf(x) & (positive_parts(x) > 0), out, broadcasts=True)
 
 
 @numpy_rule("isneginf")
 def isneginf(x: Any, out: Any = None) -> Any:
-    return finish(np.isinf(x) & (positive_parts(x) < 0), out)
+    return finish(np.isinf(x) & (positive_parts(x) < 0), out, broadcasts=True)
 
 
 def positive_parts(x: Any) -> Any:

@@ -20,7 +20,7 @@ from srcgrad.tracing.functions.registry import (
     scalar_if_rank0,
 )
 from srcgrad.tracing.functions.shapes import broadcast_to, moveaxis
-from srcgrad.tracing.tracer import METHODS, as_tracer, emit
+from srcgrad.tracing.tracer import METHODS, Tracer, as_tracer, emit
 from srcgrad.tracing.views import WritableDiagonalView
 
 Axes = tuple[int, ...]
@@ -81,7 +81,7 @@ def inner(a: Any, b: Any, /) -> Any:
 @numpy_rule("outer")
 def outer(a: Any, b: Any, out: Any = None) -> Any:
     x, y = as_array(a).ravel(), as_array(b).ravel()
-    return finish(np.multiply(x.reshape((-1, 1)), y), out)
+    return finish(np.multiply(x.reshape((-1, 1)), y), out, broadcasts=True)
 
 
 @numpy_rule("linalg.outer")
@@ -142,7 +142,8 @@ def product(name: str, rule: Product, cores: Axes, x1: Any, x2: Any, out: Any, o
     for operand, rank in ((x, cores[0]), (y, cores[1])):
         if operand.ndim < rank:
             raise ShapeError(f"{name}: operand {operand.type} does not have enough dimensions, at least {rank}")
-    return finish(rule(x, y) if axes is None else along_axes(name, rule, (x, y), cores, axes), out)
+    found = rule(x, y) if axes is None else along_axes(name, rule, (x, y), cores, axes)
+    return finish(found, out, broadcasts=True)
 
 
 @numpy_rule("matmul", "linalg.matmul")
@@ -282,7 +283,8 @@ def linalg_cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
 def einsum(*operands: Any, out: Any = None, optimize: Any = False, **kwargs: Any) -> Any:
     """Pairwise, in the order of ``np.einsum_path``."""
     dtype = kwargs.pop("dtype", None)
-    kwargs = {name: value for name, value in kwargs.items() if name not in ("order", "casting")}
+    casting = kwargs.pop("casting", "safe")
+    kwargs.pop("order", None)
     refuse("np.einsum", **{name: (value, None) for name, value in kwargs.items()})
     subscripts, arrays = parse_einsum(operands)
     tracers = promoted(*arrays)
@@ -300,6 +302,8 @@ def einsum(*operands: Any, out: Any = None, optimize: Any = False, **kwargs: Any
     x, labels = summed(x, labels, set(output))
     perm = [labels.index(label) for label in output]
     result = x if perm == sorted(perm) else x.transpose(perm)
+    if casting == "unsafe" and isinstance(out, Tracer):
+        result = cast(result, out.dtype)
     return finish(scalar_if_rank0(result), out)
 
 

@@ -21,6 +21,7 @@ from srcgrad.tracing.functions.registry import (
     inexact_dtype,
     numpy_rule,
     prefix,
+    require,
     scalar_if_rank0,
 )
 from srcgrad.tracing.functions.shapes import broadcast_to, moveaxis
@@ -161,23 +162,28 @@ def lerp(low: Any, high: Any, weight: Any) -> Any:
 # --- quantiles -------------------------------------------------------------------------------------------------------
 
 
-def checked_levels(x: Any, q: Any, method: str) -> tuple[Any, bool]:
+def checked_levels(x: Any, q: Any, method: str, percents: bool = False) -> tuple[Any, bool]:
     """The levels as an array, and whether they are a Python number, whose dtype does not count.
+
+    Traced levels are checked when the program runs. ``percents``: they were that before they were divided.
 
     Raises:
         ShapeError: a level is not between 0 and 1, or the method has no such name.
         DTypeError: the array is complex.
     """
+    bounds = "Percentiles must be in the range [0, 100]" if percents else "Quantiles must be in the range [0, 1]"
     if method not in METHODS:
         raise ShapeError(f"{method!r} is not a valid method. Use one of: {', '.join(METHODS)}")
     if x.dtype.kind == "c":
         raise DTypeError("a must be an array of real numbers")
     weak = q.weak if isinstance(q, Tracer) else type(q) in (int, float)
     if contains_tracer(q):
-        return as_array(q), weak
+        traced: Any = as_array(q)
+        require(np.all((traced >= 0) & (traced <= 1)), "ValueError", bounds)
+        return traced, weak
     levels = np.asarray(q)
     if not np.all((levels >= 0) & (levels <= 1)):
-        raise ShapeError("Quantiles must be in the range [0, 1]")
+        raise ShapeError(bounds)
     if levels.ndim > 2:
         raise ShapeError("q must be a scalar or 1d")
     return levels, weak
@@ -212,12 +218,17 @@ def at_levels(flat: Any, levels: Any, weak: bool, method: str) -> Any:
     return scalar_if_rank0(as_tracer(lerp(first, second, weight)))
 
 
-def weighted_at_levels(flat: Any, levels: Any, weights: Any) -> Any:
-    """The first element at which the weights so far, over all of them, reach the level: method "inverted_cdf"."""
+def weighted_at_levels(flat: Any, levels: Any, weights: Any, unasked: Any = False) -> Any:
+    """The first element at which the weights so far, over all of them, reach the level: method "inverted_cdf".
+
+    The weights may be anything where ``unasked`` holds.
+    """
     order: Any = emit("argsort", flat, axis=flat.ndim - 1)
     ordered = emit("take_along_axis", flat, order, axis=flat.ndim - 1)
     spread: Any = broadcast_to(cast(weights, np.float64), flat.shape)
     total: Any = np.cumsum(np.take_along_axis(spread, order, -1), axis=-1)
+    usable = np.isfinite(total[..., -1]) & (total[..., -1] != 0)
+    require(np.all(unasked | usable), "ValueError", "Weights included NaN, inf or were all zero.")
     total = total / total[..., -1:]
     total = np.where(total == 0, -1.0, total)  # elements of no weight are never chosen
     flat_levels = cast(levels, np.float64).ravel()
@@ -232,6 +243,8 @@ def moved_weights(x: Any, weights: Any, axis: Any, method: str) -> Any:
     if method != "inverted_cdf":
         raise ShapeError(f"Only method 'inverted_cdf' supports weights. Got: {method}.")
     w: Any = as_array(weights)
+    if w.dtype.kind in "if":
+        require(np.all(np.logical_not(w < 0)), "ValueError", "Weights must be non-negative.")
     if w.shape != x.shape:
         if axis is None:
             raise DTypeError("Axis must be specified when shapes of a and weights differ.")
@@ -258,7 +271,7 @@ def quantiles(
     x: Any, q: Any, axis: Any, out: Any, method: str, keepdims: Any, weights: Any, weak: bool | None = None
 ) -> Any:
     """Of all elements; nan where there is one. ``weak``: the levels were a Python number before they were divided."""
-    levels, is_weak = checked_levels(x, q, method)
+    levels, is_weak = checked_levels(x, q, method, percents=weak is not None)
     if not all(x.shape[k] for k in axes_of(axis, x.ndim)):
         raise IndexingError("the quantile of no elements is not defined")
     if weights is None:
@@ -270,7 +283,9 @@ def quantiles(
         result = weighted_at_levels(flat, levels, moved_weights(x, weights, axis, method))
     result = with_nan(result, has_nan)
     result = result if weights is None else as_array(result)  # of rank 0 an array, as in NumPy
-    return finish(result.reshape(kept_shape(x, axes, levels, keepdims)) if given(keepdims, False) else result, out)
+    if given(keepdims, False):
+        result = result.reshape(kept_shape(x, axes, levels, keepdims))
+    return finish(result, out, broadcasts=True)
 
 
 def nan_quantiles(
@@ -281,13 +296,13 @@ def nan_quantiles(
         return nanmean(x, axis, None, out, keepdims)
     if x.dtype.kind != "f":
         return quantiles(x, q, axis, out, method, keepdims, weights, weak)
-    levels, is_weak = checked_levels(x, q, method)
+    levels, is_weak = checked_levels(x, q, method, percents=weak is not None)
     if weights is not None:
         flat, axes = moved_last(x, axis)
         part = np.where(np.isnan(flat), 0.0, moved_weights(x, weights, axis, method))
-        result = weighted_at_levels(flat, levels, part)
-        result = as_array(with_nan(result, np.isnan(flat).all(axis=-1)))
-        return finish(result.reshape(kept_shape(x, axes, levels, keepdims)), out)
+        no_element = np.isnan(flat).all(axis=-1)
+        result = as_array(with_nan(weighted_at_levels(flat, levels, part, no_element), no_element))
+        return finish(result.reshape(kept_shape(x, axes, levels, keepdims)), out, broadcasts=True)
     flat, axes = moved_last(x, axis)
     ordered = sorted_last(flat)
     count: Any = sum_of(~np.isnan(ordered), -1, None, None, True)
@@ -300,7 +315,7 @@ def nan_quantiles(
         second = np.take_along_axis(ordered, np.maximum(above, 0), -1)
         first = lerp(first, second, cast(weight, x.dtype) if (is_weak if weak is None else weak) else weight)
     result = moveaxis(first, -1, 0).reshape(kept_shape(x, axes, levels, keepdims))
-    return finish(scalar_if_rank0(result), out)
+    return finish(scalar_if_rank0(result), out, broadcasts=True)
 
 
 def percent(q: Any) -> tuple[Any, bool]:
@@ -388,4 +403,4 @@ def nanmedian(
     pair = np.take_along_axis(ordered, np.concatenate([low, high], axis=-1), -1)
     odd = count[..., 0] % 2 == 1
     result: Any = np.where(odd, pair[..., 0], mean(pair, -1))
-    return finish(scalar_if_rank0(result.reshape(kept_shape(x, axes, 0, keepdims))), out)
+    return finish(scalar_if_rank0(result.reshape(kept_shape(x, axes, 0, keepdims))), out, broadcasts=True)

@@ -112,9 +112,9 @@ def along_axis(x: Any, axis: Any) -> tuple[Any, int]:
     return x, axis_of(axis, x.ndim)
 
 
-def finish(result: Any, out: Any = None) -> Any:
-    """The result, written into ``out=`` if there is one."""
-    return store(result, out if isinstance(out, tuple) else (out,), True)
+def finish(result: Any, out: Any = None, broadcasts: bool = False) -> Any:
+    """The result, written into ``out=`` if there is one, which may be larger where the result ``broadcasts``."""
+    return store(result, out if isinstance(out, tuple) else (out,), True, broadcasts=broadcasts)
 
 
 def require(predicate: Any, kind: str, message: str) -> None:

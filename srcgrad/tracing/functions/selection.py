@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from srcgrad.errors import DTypeError, IndexingError, ShapeError, UnsupportedError
+from srcgrad.errors import ArgumentError, DTypeError, IndexingError, ShapeError, UnsupportedError
 from srcgrad.ir.types import INT64
 from srcgrad.tracing.functions.registry import (
     along_axis,
@@ -110,6 +110,10 @@ def condition_of(condition: Any, array: Any) -> Any:
 @numpy_rule("choose", method="choose")
 def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
     index: Any = as_tracer(a)
+    if not np.can_cast(index.dtype, np.intp):
+        raise DTypeError(
+            f"np.choose takes an array of integers, not of {index.dtype}", hint="convert it: a.astype(int)"
+        )
     options = [as_tracer(choice) for choice in choices]
     count = len(options)
     dtype = result_dtype(*choices)
@@ -142,6 +146,10 @@ def clip(
 ) -> Any:
     """``minimum(maximum(x, low), high)``: at a bound, x and the bound share the derivative equally."""
     refuse("np.clip", **{name: (value, None) for name, value in kwargs.items()})
+    if (a_min is np._NoValue) != (a_max is np._NoValue):
+        raise ArgumentError("np.clip takes both a_min and a_max, or none of them", hint="pass min= or max=")
+    if a_min is not np._NoValue and not (min is max is np._NoValue):
+        raise ShapeError("np.clip takes a_min and a_max, or min= and max=, not both")
     low = given(min, given(a_min, None))
     high = given(max, given(a_max, None))
     result = as_tracer(a)
@@ -155,7 +163,7 @@ def clip(
         result = np.maximum(result, low)
     if high is not None:
         result = np.minimum(result, high)
-    return finish(result if result is not a else +as_tracer(a), out)
+    return finish(result if result is not a else +as_tracer(a), out, broadcasts=True)
 
 
 @method_rule("clip")
@@ -207,7 +215,7 @@ def round(a: Any, decimals: Any = 0, out: Any = None) -> Any:
 
 @numpy_rule("fix")
 def fix(x: Any, out: Any = None) -> Any:
-    return finish(np.trunc(x), out)
+    return finish(np.trunc(x), out, broadcasts=True)
 
 
 @numpy_rule("real")
@@ -393,7 +401,11 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: s
     """The index that the digits make: traced arithmetic."""
     sizes = tuple(dims) if np.iterable(dims) else (dims,)
     modes = (mode,) * len(sizes) if isinstance(mode, str) else tuple(mode)
-    digits = [in_bounds(position(index), size, how) for index, size, how in zip(multi_index, sizes, modes, strict=True)]
+    digits = [position(index) for index in multi_index]
+    if all(digit.size for digit in digits):  # of no index nothing is asked
+        if 0 in sizes and "raise" not in modes:
+            raise ShapeError("cannot unravel if shape has zero entries (is empty).")
+        digits = [in_bounds(digit, size, how) for digit, size, how in zip(digits, sizes, modes, strict=True)]
     total: Any = 0
     pairs = list(zip(digits, sizes, strict=True))
     for digit, size in reversed(pairs) if order == "F" else pairs:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from srcgrad.errors import DTypeError, ShapeError
+from srcgrad.errors import AxisError, DTypeError, ShapeError
 from srcgrad.tracing.functions.registry import (
     along_axis,
     as_array,
@@ -66,9 +66,11 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Tracer:
 @numpy_rule("rollaxis")
 def rollaxis(a: Any, axis: int, start: int = 0) -> Tracer:
     x = as_tracer(a)
-    axis, start = axis_of(axis, x.ndim), axis_of(start, x.ndim + 1)
+    axis, before = axis_of(axis, x.ndim), start + x.ndim * (start < 0)
+    if not 0 <= before <= x.ndim:
+        raise AxisError(f"'start' arg requires {-x.ndim} <= start < {x.ndim + 1}, but {start} was passed in")
     order = [other for other in range(x.ndim) if other != axis]
-    order.insert(start - (axis < start), axis)
+    order.insert(before - (axis < before), axis)
     return x.transpose(order)
 
 

@@ -117,7 +117,7 @@ def zeta(x: Any, q: Any = None, out: Any = None) -> Any:
             "scipy.special.zeta(x) of a traced exponent has no derivative in srcgrad",
             hint="zeta(s, q) is differentiable in q",
         )
-    return finish(elementwise("zeta", *floating(x, q)), out)
+    return finish(elementwise("zeta", *floating(x, q)), out, broadcasts=True)
 
 
 @scipy_rule("multigammaln")
