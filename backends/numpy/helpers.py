@@ -25,7 +25,9 @@ from srcgrad.backends.numpy.beta_helpers import (  # noqa: F401  programs find a
 )
 from srcgrad.backends.numpy.profile_helpers import (  # noqa: F401
     carlson_integral,
+    elliptic_incomplete_derivative,
     faddeeva_series,
+    hyperu_integral,
     voigt_derivative,
     wofz_derivative,
 )
@@ -35,7 +37,6 @@ from srcgrad.backends.numpy.special_helpers import (  # noqa: F401
     digamma,
     digamma_difference,
     elliptic_derivative,
-    elliptic_incomplete_derivative,
     erfcx_derivative,
     exponential_integral,
     exprel_derivative,
@@ -46,6 +47,7 @@ from srcgrad.backends.numpy.special_helpers import (  # noqa: F401
     gaussian_derivative,
     log1p_ratio,
     log_ratio,
+    polygamma,
     rgamma_derivative,
     scaled_bessel_derivative,
     second_bessel,

@@ -1,4 +1,4 @@
-"""Helper functions of the Faddeeva function, Voigt's profile, and Carlson's integrals.
+"""Helper functions of the Faddeeva function, Voigt's profile, Carlson's and Tricomi's integrals and elliptic ones.
 
 They are written as those of ``helpers.py``, which gives them to generated programs.
 """
@@ -102,7 +102,7 @@ def carlson_integral(x: Any, y: Any, z: Any, p: Any, n: int, powers: tuple[float
     w, v, decay = (np.where(usual, part, 1.0) for part in (low, high, exponent))
     logarithms = [np.log(np.where(usual, part, 1.0)) for part, _ in factors]
     w, v = np.log(w), np.log(v)
-    start, end, step = w - np.log(40 / decay) - 0.4, v + 4.3, 0.2
+    start, end, step = w - np.log(40 / decay) - 0.4, v + 4.3, 0.15
     total = np.zeros(shape)
     nodes = np.arange(np.ceil(np.max(end - start, initial=0.0) / step) + 1).reshape((-1, *(1,) * len(shape)))
     count = max(1, 1_000_000 // max(total.size, 1))  # nodes at a time
@@ -118,3 +118,60 @@ def carlson_integral(x: Any, y: Any, z: Any, p: Any, n: int, powers: tuple[float
         total = total + np.sum(np.where(inside, np.exp(term) * (1 + rising + falling), 0.0), axis=0)
     special = np.where(known, np.where(infinite, 0.0, np.inf), np.nan)
     return np.where(usual, total * step, special).astype(dtype)[()]
+
+
+def elliptic_incomplete_derivative(phi: Any, m: Any, n: int, kind: str) -> Any:
+    """The n-th derivative in m, n >= 1, of the incomplete elliptic integral F(phi, m) (kind "k") or E(phi, m).
+
+    It is (a)ₙ times the integral over t from 0 to phi of sin(t)²ⁿ (1 - m sin(t)²)⁻ᵃ⁻ⁿ, a = 1/2 or -1/2: in u, with
+    sin(t)² = s²/(1 + u), s = sin(phi), an integral of Carlson's, with operands cos(phi)², 1 and 1 - m s² however far
+    apart they are. Half periods are counted apart.
+    """
+    import scipy.special
+
+    dtype = np.result_type(phi, m)
+    phi, m = np.broadcast_arrays(np.asarray(phi, np.float64), np.asarray(m, np.float64))
+    a = 0.5 if kind == "k" else -0.5
+    factor = 1.0
+    for k in range(n):
+        factor *= a + k
+    turns = np.rint(phi / np.pi)
+
+    def up_to(sine: Any, square: Any) -> Any:
+        rest = square + (1 - m) * sine**2
+        if n == 1:
+            operands = (square, np.ones_like(m), rest) if kind == "k" else (square, rest, np.ones_like(m))
+            return sine**3 * (scipy.special.elliprd(*operands) / 3)
+        return sine ** (2 * n + 1) * (carlson_integral(square, 1.0, rest, 1.0, 0, (0.5, 1 - a, a + n, 0.0)) / 2)
+
+    part = up_to(np.sin(phi) * (1 - 2 * np.mod(turns, 2)), np.cos(phi) ** 2)
+    quarter = up_to(np.ones_like(m), np.zeros_like(m))
+    value = part + np.where(turns == 0, 0.0, 2 * turns * quarter)
+    return (factor * value).astype(dtype)[()]
+
+
+def hyperu_integral(a: Any, b: Any, x: Any) -> Any:
+    """Tricomi's U(a, b, x) as the integral of exp(-x t) tᵃ⁻¹ (1 + t)ᵇ⁻ᵃ⁻¹/Gamma(a) over t > 0, where a is positive.
+
+    By the trapezoidal rule in u, t = exp(s), s = u - exp(w - u), w the logarithm of the smaller of 1 and 1/x. SciPy's
+    own, used for other parameters and for those of which the integrand is narrow, may stop its series too early.
+    """
+    import scipy.special
+
+    dtype = np.result_type(a, b, x)
+    a, b, x = np.broadcast_arrays(*(np.asarray(part, np.float64) for part in (a, b, x)))
+    usual = (a > 1e-3) & (a < 40) & (np.abs(b) < 40) & (x > 1e-100) & (x < 1e100)
+    c, d, y = np.where(usual, a, 1.0), np.where(usual, b, 1.0), np.where(usual, x, 1.0)
+    w = np.minimum(0.0, -np.log(y))
+    start, end, step = w - np.log(40 / c) - 0.4, 7 - np.log(y), 0.1
+    scale, total = scipy.special.gammaln(c), np.zeros(y.shape)
+    nodes = np.arange(np.ceil(np.max(end - start, initial=0.0) / step) + 1).reshape((-1, *(1,) * y.ndim))
+    count = max(1, 1_000_000 // max(total.size, 1))  # nodes at a time
+    for first in range(0, len(nodes), count):
+        u = np.minimum(start + nodes[first : first + count] * step, end + step)
+        falling = np.exp(w - u)
+        s = u - falling
+        term = c * s - y * np.exp(s) + (d - c - 1) * np.logaddexp(0.0, s) - scale
+        total = total + np.sum(np.where(u < end + step, np.exp(term) * (1 + falling), 0.0), axis=0)
+    plain = scipy.special.hyperu(np.where(usual, 1.0, a), np.where(usual, 1.0, b), np.where(usual, 1.0, x))
+    return np.where(usual, total * step, plain).astype(dtype)[()]

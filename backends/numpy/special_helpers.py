@@ -260,6 +260,38 @@ def rgamma_derivative(x: Any, n: int) -> Any:
     return value.astype(dtype)[()]
 
 
+def polygamma(x: Any, n: int) -> Any:
+    """The n-th derivative of digamma, n >= 1: (-1)ⁿ⁺¹ n! zeta(n + 1, x); of negative x by reflection (DLMF 5.15.6).
+
+    SciPy's zeta of a negative x takes a step for each unit up to 0, which for a large one never ends. The n-th
+    derivative of cot(pi x) is a polynomial in it, as that of cot is -(1 + cot²).
+    """
+    import scipy.special
+
+    dtype = np.asarray(x).dtype
+    x = np.asarray(x, np.promote_types(dtype, np.float64))
+    negative = x < 0
+    factor = (-1.0) ** (n + 1)
+    coefficients = [0.0, 1.0]
+    for k in range(1, n + 1):
+        factor *= k
+        slopes = [power * coefficient for power, coefficient in enumerate(coefficients)][1:]
+        coefficients = [0.0] * (len(slopes) + 2)
+        for power, slope in enumerate(slopes):
+            coefficients[power] -= np.pi * slope
+            coefficients[power + 2] -= np.pi * slope
+    value = factor * scipy.special.zeta(n + 1.0, np.where(negative, 1 - x, x))
+    inside = np.where(negative & (x > -(2.0**52)), x, 0.0)
+    rest = inside - np.rint(inside)
+    pole = rest == 0
+    angle = np.pi * np.where(pole, 0.25, rest)
+    cotangent, turned = np.cos(angle) / np.sin(angle), np.zeros_like(x)
+    for coefficient in reversed(coefficients):
+        turned = turned * cotangent + coefficient
+    reflected = np.where(pole, factor * np.inf, (-1.0) ** n * value - np.pi * turned)
+    return np.where(negative, reflected, value).astype(dtype)[()]
+
+
 def digamma_difference(a: Any, b: Any, n: int) -> Any:
     """The difference of the n-th derivatives of digamma at a and a + b, without cancellation where b is small.
 
@@ -279,7 +311,7 @@ def digamma_difference(a: Any, b: Any, n: int) -> Any:
         return -np.expm1(-exponent * np.log1p(h / base)) * base**-exponent
 
     for _ in range(16 + n):
-        active = y < 16 + n
+        active = np.minimum(y, y + h) < 16 + n
         total = total - np.where(active, (-1.0) ** n * factorial * powers(y, n + 1), 0.0)
         y = np.where(active, y + 1, y)
     series = factorial / 2 * powers(y, n + 1)
@@ -290,11 +322,7 @@ def digamma_difference(a: Any, b: Any, n: int) -> Any:
         series = series + number * ratio * powers(y, 2 * k + n)
     total = total + (-1.0) ** (n + 1) * series
     if not positive.all():
-        if n == 0:
-            direct = scipy.special.psi(a) - scipy.special.psi(a + b)
-        else:
-            zeta = scipy.special.zeta(n + 1.0, a) - scipy.special.zeta(n + 1.0, a + b)
-            direct = (-1.0) ** (n + 1) * factorial * zeta
+        direct = polygamma(a, n) - polygamma(a + b, n) if n else scipy.special.psi(a) - scipy.special.psi(a + b)
         total = np.where(positive, total, direct)
     return total.astype(dtype)[()]
 
@@ -467,36 +495,3 @@ def boxcox_derivative(x: Any, c: Any, n: int, plus_one: bool) -> Any:
     value = logarithm ** (n + 1) * exprel_derivative(c * logarithm, n)
     zero = np.isneginf(logarithm) & (c > 0)
     return np.where(zero, at_zero, value).astype(np.asarray(x).dtype)[()]
-
-
-def elliptic_incomplete_derivative(phi: Any, m: Any, n: int, kind: str) -> Any:
-    """The n-th derivative in m, n >= 1, of the incomplete elliptic integral F(phi, m) (kind "k") or E(phi, m).
-
-    It is (a)ₙ times the integral over t from 0 to phi of sin(t)²ⁿ (1 - m sin(t)²)⁻ᵃ⁻ⁿ, a = 1/2 or -1/2; by tanh-sinh
-    quadrature, which singularities near the ends do not harm. Half periods are counted apart.
-    """
-    dtype = np.result_type(phi, m)
-    phi, m = np.broadcast_arrays(np.asarray(phi, np.float64), np.asarray(m, np.float64))
-    a = 0.5 if kind == "k" else -0.5
-    factor = 1.0
-    for k in range(n):
-        factor *= a + k
-    turns = np.rint(phi / np.pi)
-    rest = phi - turns * np.pi
-    part, quarter = np.zeros_like(phi), np.zeros_like(phi)
-    step = 1 / 16
-    for j in range(-64, 65):
-        u = np.pi / 2 * np.sinh(j * step)
-        weight = step * np.pi / 2 * np.cosh(j * step) / (2 * np.cosh(u) ** 2)
-        share, other = 1 / (1 + np.exp(-2 * u)), 1 / (1 + np.exp(2 * u))
-        for end in (rest, np.pi / 2):
-            t = end * share
-            sine = np.sin(t)
-            cosine = np.cos(t) if end is rest else np.sin(np.pi / 2 * other)
-            term = weight * end * sine ** (2 * n) * (cosine**2 + (1 - m) * sine**2) ** (-a - n)
-            if end is rest:
-                part = part + term
-            else:
-                quarter = quarter + term
-    value = part + np.where(turns == 0, 0.0, 2 * turns * quarter)
-    return (factor * value).astype(dtype)[()]

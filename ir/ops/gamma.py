@@ -5,15 +5,13 @@ Source: NIST Digital Library of Mathematical Functions, https://dlmf.nist.gov, c
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import ClassVar
 
 from srcgrad.ir.core import Attrs
 from srcgrad.ir.opdef import REGISTRY, NonDifferentiable, Operand, Sample, Term, Unary
 from srcgrad.ir.ops.special import Parametric, Special, SpecialFamily
-from srcgrad.ir.types import ArrayType
 
 POSITIVE = ((0.5, 3.0),)
 NORMAL = (0.0, -0.0, 1.0, -1.0, float("inf"), float("-inf"), float("nan"))
@@ -97,12 +95,8 @@ class Polygamma(SpecialFamily):
 
     kinds = "f"
     intervals = POSITIVE
-
-    def source(self, operands: Sequence[str], types: Sequence[ArrayType], result: ArrayType, attrs: Attrs) -> str:
-        n = attrs["n"]
-        factor = float(math.factorial(n)) * (-1.0) ** (n + 1)
-        text = f"{factor} * scipy.special.zeta({n + 1}, {operands[0]})"
-        return text if result.dtype.itemsize > 2 else f"np.float16({text})"
+    meaning = "polygamma({0}, {n})"
+    helpers: ClassVar[tuple[str, ...]] = ("polygamma",)
 
 
 class Zeta(Parametric):

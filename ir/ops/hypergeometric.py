@@ -74,7 +74,14 @@ class Hyperu(Hypergeometric):
 
     def member_partial(self, index: int, attrs: Attrs, result: Term, *operands: Term) -> Operand:
         a, b, x = operands
-        return -(a * self(a + 1.0, b + 1.0, x))
+        return -(a * REGISTRY["hyperu_integral"](a + 1.0, b + 1.0, x))
+
+
+class HyperuIntegral(Hyperu):
+    """Tricomi's function as its derivatives have it: for b + 1 = 2 SciPy's own may be wrong by many powers of ten."""
+
+    meaning = "hyperu_integral({0}, {1}, {2})"
+    helpers: ClassVar[tuple[str, ...]] = ("hyperu_integral",)
 
 
 class OrthogonalPolynomial(Parametric, abstract=True):

@@ -198,7 +198,7 @@ class Xlog1py(Special):
 
 
 class Logit(Special, Unary):
-    """log(x/(1 - x)), accurate also where x is near 1/2. The derivative 1/(x(1 - x)) is so near 0 and 1."""
+    """log(x/(1 - x)), accurate also where x is near 1/2."""
 
     meaning = "scipy.special.logit"
     kinds = "f"
@@ -206,7 +206,10 @@ class Logit(Special, Unary):
     intervals = ((0.2, 0.8),)
 
     def derivative(self, result: Term, operand: Term) -> Operand:
-        return 1.0 / (operand * (1.0 - operand))
+        """1/(x(1 - x)); near 0 and 1 as the sum 1/x + 1/(1 - x), at whose poles no derivative has a factor 0."""
+        rest = 1.0 - operand
+        inner = REGISTRY["abs"](operand - 0.5) < 0.25
+        return REGISTRY["select"](inner, 1.0 / (operand * rest), 1.0 / operand + 1.0 / rest)
 
 
 class LogRatio(Special):

@@ -173,3 +173,16 @@ def test_forbidden_transitions_leave_the_gradient_of_a_hidden_markov_model_finit
 def test_pseudo_huber_of_a_residual_far_beyond_delta_has_its_curvature(backend):
     found = srcgrad.hessian(lambda d: scipy.special.pseudo_huber(d[0], d[1]), backend=backend)(np.array([1e-8, 1e10]))
     np.testing.assert_allclose(found, [[-2.0, 1.0], [1.0, 0.0]], rtol=1e-13, atol=1e-30)
+
+
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+@pytest.mark.parametrize("name", ["sindg", "cosdg", "tandg", "cotdg"])
+def test_functions_of_degrees_have_the_zeros_and_poles_of_scipy(name: str, backend: str) -> None:
+    """Zeros are zeros and poles are inf, at any number of right angles."""
+    function, x = getattr(scipy.special, name), np.arange(-450.0, 451.0, 45.0)
+    np.testing.assert_allclose(srcgrad.jit(lambda x: function(x), backend=backend)(x), function(x), rtol=4e-16, atol=0)
+    sine, cosine = scipy.special.sindg(x), scipy.special.cosdg(x)
+    with np.errstate(divide="ignore"):
+        slopes = {"sindg": cosine, "cosdg": -sine, "tandg": 1 / cosine**2, "cotdg": -1 / sine**2}[name] * (np.pi / 180)
+    found = srcgrad.jvp(lambda x: function(x), (x,), (np.ones_like(x),), backend=backend)[1]
+    np.testing.assert_allclose(found, slopes, rtol=1e-14)

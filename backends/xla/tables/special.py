@@ -97,6 +97,7 @@ INEXACT: Final = """
 DERIVATIVES: Final = """
     beta_density betainc_derivative boxcox_derivative dawsn_derivative digamma_difference elliptic_derivative
     elliptic_incomplete_derivative erfcx_derivative exprel_derivative fresnel_phase gamma_density gammainc_derivative
+    hyperu_integral
     voigt_derivative wofz_derivative carlson_integral
     bessel_slope log1p_ratio log_ratio rgamma_derivative scaled_bessel_derivative
 """

@@ -255,20 +255,39 @@ def eval_chebys(n: Any, x: Any) -> Any:
     return emit("eval_chebyu", n, x / 2)
 
 
-def in_degrees(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A trigonometric function of degrees, which are reduced to a half turn while they are exact."""
+def of_degrees(function: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    """A trigonometric function of degrees: of the angle, in radians, that is left of whole right angles, and of these.
+
+    Turns and right angles, -2 to 2, are taken off while they are exact: so the zeros are zeros.
+    """
 
     def rule(x: Tracer) -> Any:
         turn = x - 360 * np.rint(x / 360)
-        return function(turn * x.dtype.type(np.pi / 180))
+        quarters = np.rint(turn / 90)
+        return function((turn - 90 * quarters) * x.dtype.type(np.pi / 180), quarters)
 
     return rule
 
 
-UFUNCS[scipy.special.sindg] = in_degrees(np.sin)
-UFUNCS[scipy.special.cosdg] = in_degrees(np.cos)
-UFUNCS[scipy.special.tandg] = in_degrees(np.tan)
-UFUNCS[scipy.special.cotdg] = in_degrees(lambda angle: 1 / np.tan(angle))
+def turned(kept: Any, other: Any, quarters: Any, negative: int) -> Any:
+    """The first after an even number of right angles, else the second; negative after two and after ``negative``."""
+    size = np.abs(quarters)
+    value = np.where(size == 1, other, kept)
+    return np.where((size == 2) | (quarters == negative), -value, value)
+
+
+def tangent(angle: Any, quarters: Any, poles: int) -> Any:
+    """tan, or its inverse where the number of right angles is odd or even, as that of ``poles`` is; SciPy's are inf."""
+    slope = np.tan(angle)
+    odd = np.abs(quarters) == 1
+    steep = 1 / ((slope if poles == 0 else -slope) + 0)
+    return np.where(odd, steep, slope) if poles else np.where(odd, -slope, steep)
+
+
+UFUNCS[scipy.special.sindg] = of_degrees(lambda angle, quarters: turned(np.sin(angle), np.cos(angle), quarters, -1))
+UFUNCS[scipy.special.cosdg] = of_degrees(lambda angle, quarters: turned(np.cos(angle), np.sin(angle), quarters, 1))
+UFUNCS[scipy.special.tandg] = of_degrees(lambda angle, quarters: tangent(angle, quarters, 1))
+UFUNCS[scipy.special.cotdg] = of_degrees(lambda angle, quarters: tangent(angle, quarters, 0))
 
 
 @ufunc_rule(scipy.special.radian)

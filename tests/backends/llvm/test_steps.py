@@ -42,7 +42,16 @@ ULPS: dict[str, float] = {
 }
 """Per module how far its steps may be from NumPy, in units of the last place: those at 0 have the same bits."""
 MODULES = {name: set(import_module(f"srcgrad.backends.llvm.steps.{name}").WRITERS) for name in ULPS}
-WITHOUT_UFUNC = {"bitwise_not", "carlson_integral", "digamma", "imag", "real", "voigt_derivative", "wofz_derivative"}
+WITHOUT_UFUNC = {
+    "bitwise_not",
+    "carlson_integral",
+    "digamma",
+    "hyperu_integral",
+    "imag",
+    "real",
+    "voigt_derivative",
+    "wofz_derivative",
+}
 """Ops that have none, as is known when one is asked for."""
 SAMPLED_IN_LOOPS = {"cast", "one_minus_square"}
 """Ops whose samples are all loops."""
@@ -114,11 +123,13 @@ LEFT: dict[str, str] = {
     "gammainc_derivative": "integrates on arrays of nodes",
     "betainc_derivative": "integrates on arrays of nodes",
     "carlson_integral": "integrates on arrays of nodes",
+    "hyperu_integral": "integrates on arrays of nodes",
     "wofz_derivative": "formulas are of real numbers",
     "voigt_derivative": "formulas are of real numbers, and it is made of complex ones",
 }
 """Ops without any native form, and why."""
 PARTLY: dict[str, str] = {
+    "elliptic_incomplete_derivative": "the second and later ones integrate on arrays of nodes",
     "gamma_density": "derivatives, by those of rgamma",
     "svd": "empty matrices with full factors",
     "qr": "empty matrices with full factors",

@@ -75,11 +75,11 @@ GAMMA = [
     Line("loggamma", mp.loggamma, [1e-9, 0.5, 3.0, 1e10]),
     Line("rgamma", mp.rgamma, [-5.0, -3 + 1e-9, -2.5, 0.0, 1e-9, 0.5, 1.0, 3.0, 50.0]),
     Line("digamma", lambda x: mp.psi(0, x), [-3.999999, -2 + 1e-9, -0.3, 1e-9, 0.5, 3.0, 1e10]),
-    Line("polygamma", lambda x: mp.psi(2, x), [-3.999999, -0.3, 1e-9, 0.5, 3.0, 1e10], attrs=(("n", 2),)),
+    Line("polygamma", lambda x: mp.psi(2, x), [-300.3, -3.999999, -0.3, 1e-9, 0.5, 3.0, 1e10], attrs=(("n", 2),)),
     Line("zeta", mp.zeta, [(2.5, 0.3), (1.001, 3.0), (3.0, 1e6), (30.0, 1.5)], (1,)),
     Line("betaln", lambda a, b: mp.log(mp.beta(a, b)), [(0.5, 0.3), (1e8, 2.0), (1e-6, 5.0), (30.0, 0.5)], (0, 1)),
     Line("beta", mp.beta, [(0.5, 0.3), (1e3, 2.0), (1e-3, 5.0)], (0, 1)),
-    Line("poch", mp.rf, [(0.5, 0.3), (1e6, 0.5), (3.0, 1e-6)], (0, 1)),
+    Line("poch", mp.rf, [(0.5, 0.3), (1e6, 0.5), (3.0, 1e-6), (25.0, -24.25)], (0, 1)),
     Line("binom", mp.binomial, [(4.5, 1.3), (20.0, 3.25), (0.5, -0.25)], (0, 1)),
 ]
 
@@ -164,7 +164,9 @@ HYPERGEOMETRIC = [
     Line("hyp0f1", mp.hyp0f1, [(0.5, 0.3), (3.0, -5.0)], (1,)),
     Line("hyp1f1", mp.hyp1f1, [(0.5, 1.5, 0.3), (2.0, 3.0, 5.0)], (2,)),
     Line("hyp2f1", mp.hyp2f1, [(0.5, 1.5, 2.5, 0.3), (1.0, 2.0, 3.5, -0.7)], (3,)),
-    Line("hyperu", mp.hyperu, [(0.5, 1.5, 0.3), (2.0, 3.5, 5.0)], (2,)),
+    Line(
+        "hyperu", mp.hyperu, [(0.5, 1.5, 0.3), (2.0, 3.5, 5.0), (0.02505010020040077, 1.0, 0.020441677354709423)], (2,)
+    ),
     Line("eval_legendre", lambda n, x: mp.legendre(int(n), x), [(5, 0.3), (1, 0.7), (0, 0.7), (20, -0.9)], (1,)),
     Line("eval_chebyt", lambda n, x: mp.chebyt(int(n), x), [(5, 0.3), (1, 0.7), (20, -0.9)], (1,)),
     Line("eval_chebyu", lambda n, x: mp.chebyu(int(n), x), [(5, 0.3), (1, 0.7), (20, -0.9)], (1,)),
@@ -341,6 +343,32 @@ LIMITS: list[tuple[str, list[float], list[int], float]] = [
 @pytest.mark.parametrize(("op", "point", "operands", "expected"), LIMITS, ids=lambda part: str(part))
 def test_limits_at_singular_points(op: str, point: list[float], operands: list[int], expected: float) -> None:
     check_slopes(lambda *xs: R[op](*xs), [np.array([x]) for x in point], operands, [expected], rtol=1e-13)
+
+
+@pytest.mark.parametrize(("phi", "logarithm"), [(1.0957, 88.0), (0.2135, 400.0), (8.0, 30.0)])
+def test_elliptic_integrals_of_a_large_negative_parameter(phi: float, logarithm: float) -> None:
+    """F(phi, -exp(t)) in t, for which mpmath's steps are not lost beside the parameter."""
+    for op, reference in (("ellipkinc", mp.ellipf), ("ellipeinc", mp.ellipe)):
+        with mp.workdps(40):
+            at = mp.mpf(logarithm)
+            expected = mp.diff(lambda t, F=reference: F(mp.mpf(phi), -mp.exp(t)), at) / -mp.exp(at)
+        check_slopes(
+            lambda p, m, op=op: R[op](p, m), [np.array([phi]), -np.exp([logarithm])], [1], [float(expected)], rtol=1e-12
+        )
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_polygamma_far_below_zero_ends(order: int) -> None:
+    """By its periodic part, beside which the rest is small; all doubles beyond 2**52 are poles."""
+    x = np.array([-1e10 - 0.25, -1e300, -3.0, -np.inf])
+    found = run(program(lambda x: R["polygamma"](x, n=order), x), [x])[0]
+    with mp.workdps(40):
+        periodic = -mp.pi * mp.diff(lambda t: mp.cot(mp.pi * t), mp.mpf(-0.25), order)
+    np.testing.assert_allclose(found, [float(periodic), *[(-1.0) ** (order + 1) * INF] * 3], rtol=1e-9)
+
+
+def test_logit_at_its_ends_has_one_curvature_in_both_modes() -> None:
+    check_slopes(lambda x: R["logit"](x), [np.array([0.0, 0.1, 1.0])], [0, 0], [-INF, -0.8 / 0.09**2, INF], rtol=1e-13)
 
 
 @pytest.mark.parametrize(("kind", "order"), list(itertools.product("ik", range(1, 5))))
