@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, ClassVar, NamedTuple
 
@@ -79,6 +79,24 @@ class Job(NamedTuple):
     """The structures of the differentiated arguments."""
     given: Given = ((), {})
     """The arguments themselves, if the function may change them."""
+    held: Mapping[int, str] = {}
+    """The leaves that are objects without a key, which are followed as what the function captures is, by their names:
+    `Transformed.holding`.
+    """
+
+    def holder(self, f: Callable[..., Any]) -> Callable[..., Any]:
+        """What is looked at to find what a call reads besides its arguments: the function, and with it such objects."""
+        return (
+            functools.partial(f, **{name: self.leaves[place] for place, name in self.held.items()}) if self.held else f
+        )
+
+    def taken_apart(self, holder: Callable[..., Any], leaves: list[Any]) -> tuple[Callable[..., Any], list[Any]]:
+        """The function of a `holder` that a trace is given, and the leaves with the objects that it holds."""
+        if not self.held:
+            return holder, leaves
+        assert isinstance(holder, functools.partial)
+        found = [holder.keywords[self.held[k]] if k in self.held else leaf for k, leaf in enumerate(leaves)]
+        return holder.func, found
 
 
 class Built(NamedTuple):
@@ -163,7 +181,7 @@ class Building(ABC):
         """Trace, transform and compile; the verdict where that cannot be is remembered too."""
         reason = argument_reason(captures, job.leaves, job.treedef)
         if not way.converted:
-            reason = reason or reason_as_it_is(self.f, captures)
+            reason = reason or reason_as_it_is(job.holder(self.f), captures)
         if reason is not None:
             verdict: Any = Retrace(reason) if way.converted else Failed(reason)  # converted, it knows their methods
             PROGRAMS.put(key, verdict)
@@ -171,13 +189,13 @@ class Building(ABC):
         leaves = [*job.leaves, *hidden]
         require_readable(hidden, backend_name(self.backend))
         specs = [leaf_spec(leaf) for leaf in leaves]
-        rebuilt = self.rebuilding(captures, aliases, hidden, len(job.leaves))
+        rebuilt = self.rebuilding(captures, aliases, hidden, job)
         numbers = [None] * sum(spec is not None for spec in specs)
         try:
             with without_gc():
                 traced = self.trace(job, leaves, specs, False, numbers, rebuilt, way.converted, trusting=True)
                 if not way.converted and any(map(may_raise, traced.function.operations)):
-                    require_no_handlers(self.f, captures)
+                    require_no_handlers(job.holder(self.f), captures)
                 built = self.build_checked(traced, job, specs)
                 program: Any = self.compile_program(traced, built, specs, job, hidden)
         except Unread:
@@ -224,19 +242,20 @@ class Building(ABC):
         return ()
 
     def rebuilding(
-        self, captures: Known, aliases: AliasPattern | None, hidden: Sequence[Any], count: int
+        self, captures: Known, aliases: AliasPattern | None, hidden: Sequence[Any], job: Job
     ) -> Callable[[list[Any]], Callable[..., Any]] | None:
-        """From the given leaves to the function with those after the first ``count`` in place of the hidden inputs;
-        None where that is the function itself.
+        """From the given leaves to the `Job.holder` with those after the arguments' in place of the hidden inputs; None
+        where that is the function itself.
         """
-        if not (hidden or captures.copies or captures.asks or captures.unreached):
+        count, holder = len(job.leaves), job.holder(self.f)
+        if not (hidden or job.held or captures.copies or captures.asks or captures.unreached):
             return None
 
         def rebuilt(given: list[Any]) -> Callable[..., Any]:
             stand_ins = given[count:]
             if aliases is not None:
                 stand_ins = [stand_ins[group] for group in aliases.groups]
-            function: Callable[..., Any] = captures.rebuild(self.f, stand_ins)
+            function: Callable[..., Any] = captures.rebuild(holder, stand_ins)
             return function
 
         return rebuilt
@@ -259,8 +278,10 @@ class Building(ABC):
         watcher = Watcher(job.treedef) if self.writes_back else None
 
         def call(given: list[Any]) -> Any:
-            f = self.f if rebuilt is None else rebuilt(given)
-            args, kwargs = job.treedef.unflatten(given[:count])
+            f, arguments = self.f, given[:count]
+            if rebuilt is not None:
+                f, arguments = job.taken_apart(rebuilt(given), arguments)
+            args, kwargs = job.treedef.unflatten(arguments)
             if watcher is not None:
                 watcher.watch((args, kwargs))
             return run_converted(f, args, kwargs)

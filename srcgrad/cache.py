@@ -254,7 +254,7 @@ class Learned:
     What is found by it is checked like all else, since functions of one code read different things.
     """
 
-    __slots__ = ("calls", "code", "failing", "fast", "plans", "tables", "unread")
+    __slots__ = ("calls", "code", "failing", "fast", "leaves", "plans", "tables")
 
     def __init__(self, code: Hashable) -> None:
         self.code = code
@@ -264,8 +264,8 @@ class Learned:
         self.fast: dict[tuple[Any, ...], Any] = {}
         self.calls: dict[Any, int] = {}
         self.tables: tuple[Any, ...] = ()
-        self.unread: dict[tuple[type, TreeDef], frozenset[int]] = {}
-        """By the kind of function and the structure of the arguments, the leaves that nothing reads."""
+        self.leaves: dict[tuple[type, TreeDef], Any] = {}
+        """By the kind of function and the structure of the arguments, what is known of their leaves."""
 
 
 LEARNED: dict[tuple[Hashable, ...], Learned] = {}

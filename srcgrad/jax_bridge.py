@@ -16,7 +16,7 @@ from srcgrad.ir.core import Function, Literal, Operation, Region, Value
 from srcgrad.ir.passes.dce import dce
 from srcgrad.ir.types import DTYPE_NAMES, ArrayType
 from srcgrad.mapped import Jit
-from srcgrad.signatures import UNKEYED, argument_reason, leaf_key
+from srcgrad.signatures import HELD, UNKEYED, argument_reason, leaf_key
 from srcgrad.tracing.capture import Uncacheable
 from srcgrad.tracing.function import LeafSpec, as_array
 from srcgrad.tracing.jax_arrays import is_jax_value
@@ -39,6 +39,9 @@ class ToJax(Jit):
     def __init__(self, f: Callable[..., Any]) -> None:
         super().__init__(f, False, None)
 
+    def has_no_key(self, leaf: Any) -> bool:
+        return jax_spec(leaf, True) is None and super().has_no_key(leaf)
+
     def dispatched(self, job: Job, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         import jax
 
@@ -46,14 +49,14 @@ class ToJax(Jit):
         failures: list[NeedsConcrete | UnsupportedError] = []
         settled: set[bool] = set()
         for way in self.ways():
-            found = find_captures(self.f, way.floats_static, way.converted, job.treedef)
+            found = find_captures(job.holder(self.f), way.floats_static, way.converted, job.treedef)
             captures, (hidden, aliases) = (None, ((), None)) if isinstance(found, Uncacheable) else found
             if way.converted in settled:
                 continue
             specs = [jax_spec(leaf, wide) for leaf in (*job.leaves, *hidden)]
             keys = [
-                leaf_key(leaf) if spec is None else spec
-                for leaf, spec in zip((*job.leaves, *hidden), specs, strict=True)
+                HELD if place in job.held else leaf_key(leaf) if spec is None else spec
+                for place, (leaf, spec) in enumerate(zip((*job.leaves, *hidden), specs, strict=True))
             ]
             if UNKEYED in keys or (captures is not None and argument_reason(captures, job.leaves, job.treedef)):
                 captures = None
@@ -102,7 +105,7 @@ class ToJax(Jit):
         from srcgrad.backends.xla.lowering import lower
 
         leaves = [*job.leaves, *hidden]
-        rebuilt = None if captures is None else self.rebuilding(captures, aliases, hidden, len(job.leaves))
+        rebuilt = None if captures is None else self.rebuilding(captures, aliases, hidden, job)
         with without_gc():
             numbers = [None] * sum(spec is not None for spec in specs)
             traced = self.trace(job, leaves, specs, False, numbers, rebuilt, converting)

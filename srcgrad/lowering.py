@@ -22,7 +22,7 @@ from srcgrad.ir.types import ArrayType
 from srcgrad.mapped import Jit, Vmap
 from srcgrad.naming import readable
 from srcgrad.paths import LIMIT, describe_path
-from srcgrad.signatures import UNKEYED, argument_reason, leaf_key, leaf_names, parameter_names
+from srcgrad.signatures import argument_reason, leaf_names, parameter_names
 from srcgrad.tracing.capture import Captures, Uncacheable
 from srcgrad.tracing.conversion.effects import may_raise
 from srcgrad.tracing.conversion.state import MustRetrace
@@ -125,7 +125,7 @@ def lower(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any], what: str = "lo
     transformed = as_transformed(f, what)
     try:
         args, kwargs = without_jax_arrays((args, kwargs))[0]
-        job = transformed.job(args, kwargs)
+        job = transformed.holding(transformed.job(args, kwargs))
         with readable(), without_gc():
             verdict, found = watching(transformed.f, lambda: decide(transformed, job))
             if found is None and verdict.paths:
@@ -145,13 +145,13 @@ def decide(transformed: Transformed, job: Job) -> tuple[Verdict, Lowered | None]
     failures: list[Failed] = []
     unsupported: Exception | None = None
     for way in transformed.ways():
-        found = find_captures(transformed.f, way.floats_static, way.converted, job.treedef)
+        found = find_captures(job.holder(transformed.f), way.floats_static, way.converted, job.treedef)
         if isinstance(found, Uncacheable):
             failures.append(Failed(found.reason, converted=way.converted, unwatched=True))
             continue
         reason = argument_reason(found[0], job.leaves, job.treedef)
         if not way.converted:
-            reason = reason or reason_as_it_is(transformed.f, found[0])
+            reason = reason or reason_as_it_is(job.holder(transformed.f), found[0])
         if reason is not None and not way.converted:
             failures.append(Failed(reason))
             continue
@@ -184,8 +184,6 @@ def captured(job: Job, found: tuple[Known, Any]) -> Verdict:
     captures, (hidden, aliases) = found
     if aliases is not None and aliases.overlapping:
         return Verdict("captured arrays share memory")
-    if any(leaf_key(leaf) is UNKEYED for leaf in job.leaves):
-        return Verdict("an argument is an object that has no key")
     reason = argument_reason(captures, job.leaves, job.treedef)
     return Verdict(None, captures, hidden, aliases) if reason is None else Verdict(reason)
 
@@ -196,11 +194,11 @@ def one_program(transformed: Transformed, job: Job, verdict: Verdict, way: Way) 
     specs = [leaf_spec(leaf) for leaf in leaves]
     rebuilt: Callable[[list[Any]], Callable[..., Any]] | None = None
     if captures is not None:
-        rebuilt = transformed.rebuilding(captures, verdict.aliases, hidden, len(job.leaves))
+        rebuilt = transformed.rebuilding(captures, verdict.aliases, hidden, job)
     numbers = [None] * sum(spec is not None for spec in specs)
     traced = transformed.trace(job, leaves, specs, False, numbers, rebuilt, way.converted, trusting=True)
     if not way.converted and captures is not None and any(map(may_raise, traced.function.operations)):
-        require_no_handlers(transformed.f, captures)
+        require_no_handlers(job.holder(transformed.f), captures)
     names, origins = named_inputs(transformed, job, captures)
     found = assemble(transformed, job, specs, traced, names, origins, leaves, None, captures)
     return found._replace(converted=way.converted, rolled=traced.rolled)
@@ -293,7 +291,7 @@ def assemble(
         for param, (name, origin, value, leaf) in zip(built_params, labels, strict=True)
     ]
     seen = {item.name for item in inputs}
-    constants = [f"{names[k]} = {described(leaves[k])}" for k in others if names[k] not in seen]
+    constants = [f"{names[k]} = {described(leaves[k])}" for k in others if names[k] not in seen and k not in job.held]
     changes = changes_of(traced) if transformed.writes_back else None
     changed = () if changes is None else tuple([labels[k][0] for k in changes.arrays])
     refilled = () if changes is None else tuple(changes.shown(parameter_names(transformed.f)))

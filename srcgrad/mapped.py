@@ -395,7 +395,7 @@ class Jit(Transformed):
             return super().execute(program, job, hidden, captures)
         leaves = [*job.leaves, *hidden]
         inputs = [leaves[position] for position in program.traced]
-        captured = captures.containers(self.f) if changes.places and captures.copies else ()
+        captured = captures.containers(job.holder(self.f)) if changes.places and captures.copies else ()
         containers = changes.containers(job.given, captured)
         results = None
         if containers is not None and changes.writable(inputs):

@@ -150,12 +150,13 @@ def entries(transformed: Transformed, job: Job, ways: Sequence[Way]) -> Iterator
     """Those of the ways in which paths of this call may be traced."""
     if not transformed.takes_paths():
         return
+    holder = job.holder(transformed.f)
     for way in ways:
-        found = find_captures(transformed.f, way.floats_static, way.converted, job.treedef)
+        found = find_captures(holder, way.floats_static, way.converted, job.treedef)
         if isinstance(found, Uncacheable):
             continue
         captures, (hidden, aliases) = found
-        if not way.converted and (has_handlers(transformed.f, captures) or reason_as_it_is(transformed.f, captures)):
+        if not way.converted and (has_handlers(holder, captures) or reason_as_it_is(holder, captures)):
             continue
         if argument_reason(captures, job.leaves, job.treedef) is not None:
             continue
@@ -218,7 +219,7 @@ def run_path(transformed: Transformed, job: Job, ways: Sequence[Way], given: Giv
 
 def counted(transformed: Transformed, given: Given, job: Job, entry: Entry, path: Path, inputs: Sequence[Any]) -> None:
     """One more call on a path. Machine code answers later ones as a whole, or finds all but the path."""
-    if not path.program.native or job.extras:
+    if not path.program.native or job.extras or job.held:
         return
     contents = None if path.deciding is None else [(place, inputs[place]) for place in path.deciding]
     if contents is not None and sum([held.nbytes for _, held in contents]) < MOST_COMPARED:
@@ -390,7 +391,7 @@ def trace_path(
     """
     leaves = [*job.leaves, *entry.hidden]
     specs = [leaf_spec(leaf) for leaf in leaves]
-    rebuilt = transformed.rebuilding(entry.captures, entry.aliases, entry.hidden, len(job.leaves))
+    rebuilt = transformed.rebuilding(entry.captures, entry.aliases, entry.hidden, job)
     converted, trusting = entry.way.converted, entry.way.trusting
 
     def attempt() -> tuple[Traced, list[Guard], Sequence[LeafSpec | None]]:

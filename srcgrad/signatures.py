@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import types
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -41,6 +41,8 @@ def plain_key(backend: str | None, args: tuple[Any, ...]) -> tuple[Any, ...] | N
 
 
 UNKEYED = object()
+HELD = object()
+"""The key of an object of which the guards say what it is."""
 STATIC_TYPES = frozenset({int, bool, str, bytes, type(None), type(Ellipsis), np.dtype})
 
 
@@ -86,10 +88,26 @@ def unread_leaves(f: Any, treedef: TreeDef) -> frozenset[int]:
     return frozenset(number for number, path in enumerate(treedef.paths()) if places.get(path) in unread)
 
 
+class LeafFacts(NamedTuple):
+    """What the structure of the arguments says of their leaves."""
+
+    names: list[str]
+    """A name for each of them, no two the same."""
+    unread: frozenset[int]
+    """Those that the function does not read: constants there decide nothing."""
+
+    @classmethod
+    def of(cls, f: Callable[..., Any], tree: TreeDef) -> LeafFacts:
+        names = leaf_names(f, tree)
+        unique = [name if names.count(name) == 1 else f"{name}_{place}" for place, name in enumerate(names)]
+        return cls(unique, unread_leaves(f, tree))
+
+
 def unread_key(leaf: Any) -> Any:
     """`leaf_key` of such a leaf: what kind of constant it is."""
     kind = type(leaf)
-    return kind if kind in STATIC_TYPES else leaf_key(leaf)
+    key = kind if kind in STATIC_TYPES else leaf_key(leaf)
+    return kind if key is UNKEYED else key
 
 
 def _local(instruction: Instruction) -> tuple[str, ...]:

@@ -29,7 +29,7 @@ from srcgrad.compiler import Runner, backend_name, inlined
 from srcgrad.errors import ArgumentError, SrcgradError, UnsupportedError
 from srcgrad.ir.errors import prune_traceback
 from srcgrad.ir.ops.effects import is_unforeseen
-from srcgrad.signatures import UNKEYED, leaf_key, plain_key, unread_key, unread_leaves
+from srcgrad.signatures import HELD, UNKEYED, LeafFacts, leaf_key, plain_key, unread_key
 from srcgrad.tracing.aliasing import AliasPattern
 from srcgrad.tracing.capture import Uncacheable
 from srcgrad.tracing.conversion.classes import adopt_records
@@ -260,6 +260,7 @@ class Transformed(VectorCalled, Building):  # type: ignore[misc]
         return adopt_records(built.finish(results, [inlined(stage) for stage in built.stages]))
 
     def dispatch(self, job: Job, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        job = self.holding(job)
         for _ in range(LOOKS):
             try:
                 return watching(self.f, lambda: self.dispatched(job, args, kwargs))
@@ -273,7 +274,7 @@ class Transformed(VectorCalled, Building):  # type: ignore[misc]
         watched: list[Way] = []
         verdicts: list[Verdict] = []
         for way in self.ways():
-            found = find_captures(self.f, way.floats_static, way.converted, job.treedef)
+            found = find_captures(job.holder(self.f), way.floats_static, way.converted, job.treedef)
             if isinstance(found, Uncacheable):
                 failures.append(Failed(found.reason, converted=way.converted, unwatched=True))
                 continue
@@ -283,8 +284,6 @@ class Transformed(VectorCalled, Building):  # type: ignore[misc]
                 return self.retrace(job, args, kwargs, "captured arrays share memory")
             key = self.program_key(captures, hidden, aliases, job, way)
             verdicts.append(Verdict(way, captures, (*map(leaf_key, hidden),), aliases, key))
-            if UNKEYED in key[0]:
-                return self.retrace(job, args, kwargs, "an argument is an object that has no key")
             program = PROGRAMS.get(key)
             if program is None:
                 try:
@@ -307,7 +306,7 @@ class Transformed(VectorCalled, Building):  # type: ignore[misc]
             self.turned |= way.converted and not verdicts[:-1]
             if not hidden and not kwargs and not job.extras:
                 self.remember(args, captures, program)
-            if program.native:
+            if program.native and not job.held:
                 self.one_call_more(args, kwargs, job, captures, program)
             return self.execute(program, job, hidden, captures)
         if unsupported is not None and all(failure.unsupported for failure in failures):
@@ -332,8 +331,10 @@ class Transformed(VectorCalled, Building):  # type: ignore[misc]
     ) -> tuple[Any, ...]:
         """Under which a program is remembered; the keys of the arguments' leaves come first."""
         keys = [leaf_key(leaf) for leaf in job.leaves]
-        for place in self.unread(job.treedef):
+        for place in self.leaf_facts(job.treedef).unread:
             keys[place] = unread_key(job.leaves[place])
+        for place in job.held:
+            keys[place] = HELD
         return (
             tuple(keys),
             type(self), self.options, backend_name(self.backend), captures, way.converted, job.treedef,
@@ -341,14 +342,28 @@ class Transformed(VectorCalled, Building):  # type: ignore[misc]
             tuple([leaf_key(extra) for extra in job.extras]),
         )  # fmt: skip
 
-    def unread(self, tree: TreeDef) -> frozenset[int]:
-        """The leaves of arguments of this structure that the function does not read: constants there decide nothing."""
-        known, key = self.learned.unread, (type(self.f), tree)
+    def holding(self, job: Job) -> Job:
+        """A call in which the objects among the arguments are followed as what the function captures is.
+
+        Of a lambda, a model or a sparse matrix no value says which program serves it: what is read of it does.
+        """
+        held = [place for place, leaf in enumerate(job.leaves) if self.has_no_key(leaf)]
+        if not held:
+            return job
+        names, unread = self.leaf_facts(job.treedef)
+        return job._replace(held={place: names[place] for place in held if place not in unread})
+
+    def has_no_key(self, leaf: Any) -> bool:
+        return leaf_key(leaf) is UNKEYED
+
+    def leaf_facts(self, tree: TreeDef) -> LeafFacts:
+        """What is known of the leaves of arguments of this structure."""
+        known, key = self.learned.leaves, (type(self.f), tree)
         found = known.get(key)
         if found is None:
             if len(known) >= COUNTED:
                 known.clear()
-            found = known[key] = unread_leaves(self.f, tree)
+            found = known[key] = LeafFacts.of(self.f, tree)
         return found
 
     def takes_paths(self) -> bool:

@@ -1,0 +1,187 @@
+"""Arguments that are objects, functions or sparse matrices: what is read of them is followed as of captured ones."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import srcgrad as sg
+from srcgrad import building
+
+pytestmark = pytest.mark.filterwarnings("error::srcgrad.RetraceWarning")
+X = np.array([0.5, -1.0, 2.0])
+
+
+class Layer:
+    def __init__(self, w: Any) -> None:
+        self.w = w
+
+    def __call__(self, x: Any) -> Any:
+        return np.tanh(self.w @ x)
+
+
+class Model:
+    def __init__(self, *weights: Any, power: int = 2) -> None:
+        self.layers = [Layer(w) for w in weights]
+        self.scale, self.power, self.calls = 1.5, power, 0
+        self.buffer = np.zeros(3)
+
+    def __call__(self, x: Any) -> Any:
+        self.calls += 1
+        for layer in self.layers:
+            x = layer(x)
+        return self.scale * x**self.power
+
+    def stored(self, x: Any) -> Any:
+        self.buffer[0] = x[0] ** 2
+        return x * self.buffer[0]
+
+
+def loss(x: Any, model: Any) -> Any:
+    return np.sum(model(x))
+
+
+@pytest.fixture
+def compiled(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """The names of the programs compiled so far; the caches start empty."""
+    sg.clear_caches()
+    names: list[str] = []
+    original = building.compiled
+
+    def counted(function: Any, backend: str, **options: Any) -> Any:
+        names.append(function.name)
+        return original(function, backend, **options)
+
+    monkeypatch.setattr(building, "compiled", counted)
+    yield names
+    sg.clear_caches()
+
+
+def slope(f: Callable[[Any], Any], x: Any, step: float = 1e-6) -> Any:
+    return np.array([(f(x + step * e) - f(x - step * e)) / (2 * step) for e in np.eye(len(x))])
+
+
+@pytest.mark.parametrize("backend", ["numpy", "llvm", "xla"])
+def test_objects_of_one_structure_have_one_program(compiled: list[str], backend: str) -> None:
+    differentiated = sg.grad(loss, backend=backend)
+    for factor in (1.0, 0.5, -0.3):
+        model = Model(factor * np.eye(3), np.full((3, 3), factor))
+        for x in (X, 2.0 * X):
+            apart = slope(lambda x, m=model: loss(x, m), x)
+            np.testing.assert_allclose(differentiated(x, model), apart, rtol=1e-6, atol=1e-9)
+    assert len(compiled) == 1
+    model.scale = 3.0
+    np.testing.assert_allclose(differentiated(X, model), slope(lambda x: loss(x, model), X), rtol=1e-6, atol=1e-9)
+    assert len(compiled) == 1
+
+
+def test_what_decides_the_structure_makes_another_program(compiled: list[str]) -> None:
+    differentiated = sg.grad(loss)
+    for number, model in enumerate([Model(np.eye(3)), Model(np.eye(3), power=3), Model(np.eye(3), np.eye(3))], 1):
+        np.testing.assert_allclose(differentiated(X, model), slope(lambda x, m=model: loss(x, m), X), rtol=1e-6)
+        assert len(compiled) == number
+
+
+def test_functions_are_followed(compiled: list[str]) -> None:
+    differentiated = sg.grad(loss)
+    for k in (2.0, 3.0, 4.0):
+        np.testing.assert_allclose(differentiated(X, lambda x, k=k: k * x**2), 2.0 * k * X)
+        assert len(compiled) == 1
+    model = Model(np.eye(3))
+    np.testing.assert_allclose(differentiated(X, model.layers[0]), 1.0 - np.tanh(X) ** 2)
+    np.testing.assert_allclose(differentiated(X, model.layers[0].__call__), 1.0 - np.tanh(X) ** 2)
+
+
+def test_objects_stand_in_containers_and_keywords(compiled: list[str]) -> None:
+    def total(x: Any, parts: Any, *, rest: Any) -> Any:
+        return sum(np.sum(f(x)) for f in parts["functions"]) * parts["count"] + rest.shift * x[0]
+
+    differentiated = sg.grad(total)
+    for shift in (1.0, 2.0):
+        parts = {"functions": [Layer(shift * np.eye(3)), lambda x: x**2], "count": 2}
+        found = differentiated(X, parts, rest=SimpleNamespace(shift=shift))
+        wanted = 2 * (shift * (1.0 - np.tanh(shift * X) ** 2) + 2.0 * X) + np.array([shift, 0.0, 0.0])
+        np.testing.assert_allclose(found, wanted)
+        assert len(compiled) == 1 if shift == 1.0 else 2
+
+
+def test_a_sparse_matrix_is_compiled_in(compiled: list[str]) -> None:
+    def energy(x: Any, matrix: Any) -> Any:
+        return np.sum((matrix @ x) ** 2)
+
+    differentiated = sg.grad(energy)
+    for _ in range(3):
+        for factor in (1.0, 2.0):
+            matrix = factor * sparse.csr_matrix(np.array([[1.0, 2.0, 0.0], [0.0, 1.0, 3.0]]))
+            dense = matrix.toarray()
+            np.testing.assert_allclose(differentiated(X, matrix), 2.0 * dense.T @ dense @ X)
+    assert len(compiled) == 2
+
+
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+def test_what_the_function_leaves_in_an_object_stays_there(backend: str) -> None:
+    model = Model(np.eye(3))
+    differentiated = sg.grad(loss, backend=backend)
+    for calls in (1, 2, 3):
+        differentiated(X, model)
+        assert type(model.calls) is int and model.calls == calls
+
+    def through(x: Any, model: Any) -> Any:
+        return np.sum(model.stored(x))
+
+    wanted = slope(lambda x: through(x, Model()), X)
+    np.testing.assert_allclose(sg.grad(through, backend=backend)(X, model), wanted, rtol=1e-6)
+    assert not model.buffer.any()  # as of all derivatives
+    assert sg.jit(through, backend=backend)(X, model) == through(X, Model())
+    assert model.buffer[0] == X[0] ** 2
+
+
+def test_an_object_that_is_captured_too_is_the_same_one() -> None:
+    model, other = Model(np.eye(3)), Model(np.eye(3))
+
+    def chosen(x: Any, given: Any) -> Any:
+        return np.sum(given(x)) if given is model else 0.0 * x[0]
+
+    differentiated = sg.grad(chosen)
+    for _ in range(2):
+        np.testing.assert_allclose(differentiated(X, model), slope(lambda x: loss(x, model), X), rtol=1e-6)
+        assert not differentiated(X, other).any()
+
+
+def test_every_transform_takes_objects() -> None:
+    model = Model(np.eye(3), 0.5 * np.eye(3))
+    inner: Callable[[Any], Any] = lambda x: loss(x, model)  # noqa: E731
+    np.testing.assert_allclose(sg.hessian(loss)(X, model), sg.hessian(inner)(X), rtol=1e-12)
+    np.testing.assert_allclose(sg.jacfwd(loss)(X, model), sg.grad(inner)(X), rtol=1e-12)
+    assert sg.jit(loss)(X, model) == pytest.approx(inner(X), rel=1e-12)
+    batch = np.stack([X, 2.0 * X])
+    np.testing.assert_allclose(sg.vmap(loss, in_axes=(0, None))(batch, model), [inner(x) for x in batch])
+    explained = sg.explain(sg.grad(loss))(X, model)["how it runs"]
+    assert explained.startswith("One program") and "model.layers[0].w: hidden input (array)" in explained
+
+
+def test_an_object_that_the_function_does_not_read_decides_nothing(compiled: list[str]) -> None:
+    def unread(x: Any, context: Any) -> Any:
+        return np.sum(x**2)
+
+    differentiated = sg.grad(unread)
+    for _ in range(3):
+        np.testing.assert_allclose(differentiated(X, iter("ab")), 2.0 * X)
+    assert len(compiled) == 1
+
+
+def test_what_cannot_be_followed_is_named() -> None:
+    def drawn(x: Any, items: Any) -> Any:
+        return sum(x[0] * item for item in items)
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for _ in range(2):
+            np.testing.assert_allclose(sg.grad(drawn)(X, (k for k in (1.0, 2.0))), [3.0, 0.0, 0.0])
+    assert "reads the generator 'items'" in str(caught[0].message)
