@@ -133,9 +133,42 @@ def test_what_beta_0_ignores_may_be_nan() -> None:
     assert torch.addmm(m, torch.eye(2), torch.eye(2), beta=0).tolist() == [[1.0, 0.0], [0.0, 1.0]]
 
 
-def test_a_tolerance_for_each_matrix_is_refused() -> None:
-    with pytest.raises(NotImplementedError, match="not supported"):
-        torch.linalg.pinv(torch.ones(2, 2, 2), atol=0.1)
+def test_each_matrix_has_a_tolerance() -> None:
+    """As PyTorch's: the larger of both bounds, of which the relative one is 0 where only the absolute one is given."""
+    stack = torch.tensor(np.stack([np.diag([1.0, 1e-3, 1e-6]), np.zeros((3, 3)), np.diag([5.0, 1e-2, 1e-7])]))
+    bounds = torch.tensor([1e-4, 1e-4, 1e-8], dtype=torch.float64)
+    assert torch.linalg.matrix_rank(stack, atol=bounds).tolist() == [2, 0, 3]
+    assert torch.linalg.matrix_rank(stack, rtol=bounds, atol=1e-3).tolist() == [1, 0, 2]
+    assert torch.linalg.matrix_rank(stack, tol=torch.tensor([[1e-4], [1e-8]])).tolist() == [[2, 0, 2], [3, 0, 3]]
+    found = torch.linalg.pinv(stack, atol=bounds)
+    assert [np.count_nonzero(x) for x in found.numpy()] == [2, 0, 3]
+    np.testing.assert_allclose(found[2].numpy(), np.diag([0.2, 1e2, 1e7]))
+    assert torch.linalg.pinv(stack[:1], rtol=torch.tensor([[1e-4], [1e-8]])).shape == (2, 1, 3, 3)
+    assert torch.linalg.pinv(torch.zeros(0, 3, 4), atol=0.1).shape == (0, 4, 3)
+
+
+def test_a_pseudo_inverse_with_a_tolerance_for_each_matrix_has_derivatives() -> None:
+    x = torch.tensor(np.random.default_rng(0).normal(size=(2, 4, 3)), requires_grad=True)
+    bounds = torch.tensor([1e-4, 1e-8], dtype=torch.float64)
+    assert torch.autograd.gradcheck(lambda x: torch.linalg.pinv(x, rtol=bounds), x)
+    assert torch.autograd.gradgradcheck(lambda x: torch.linalg.pinv(x, atol=bounds), x)
+
+
+def test_equations_of_no_matrices_have_empty_solutions() -> None:
+    a, b = torch.zeros(0, 3, 3, requires_grad=True), torch.zeros(0, 3, 2, requires_grad=True)
+    factors, pivots = torch.linalg.lu_factor(a)
+    solutions = [
+        torch.linalg.lu_solve(factors, pivots, b),
+        torch.linalg.lu_solve(factors, pivots, b.mT, left=False, adjoint=True).mT,
+        torch.cholesky_solve(b, a),
+        torch.linalg.solve_triangular(a, b, upper=True),
+    ]
+    for found in solutions:
+        assert found.shape == (0, 3, 2) and found.dtype == torch.float32
+        slopes = torch.autograd.grad(found.sum(), (a, b), retain_graph=True)
+        assert [slope.shape for slope in slopes] == [(0, 3, 3), (0, 3, 2)]
+    assert torch.cholesky_inverse(a).shape == (0, 3, 3)
+    assert torch.cholesky_solve(torch.zeros(2, 0, 3, 2), a).shape == (2, 0, 3, 2)
 
 
 # --- the transforms of srcgrad.torch.func -------------------------------------------------------------

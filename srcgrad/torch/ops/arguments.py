@@ -157,9 +157,21 @@ def scipy_linalg(name: str) -> Callable[..., Any]:
             from srcgrad.tracing.functions import matrix_functions, scipy_linalg  # noqa: F401  it registers the rules
 
             return FUNCTIONS[function](*arrays, **options)
+        if name in SOLVERS and not (first.size and arrays[1].size):
+            return solution_of_nothing(first, arrays[1])
         return function(*arrays, **options)
 
     return call
+
+
+SOLVERS: Final = frozenset({"cho_solve", "lu_solve", "solve_triangular"})
+"""Functions of SciPy's that refuse stacks of no matrices."""
+
+
+def solution_of_nothing(matrices: Any, b: Any) -> Any:
+    """What equations have that have no elements: zeros of the shape that results."""
+    batch = np.broadcast_shapes(matrices.shape[:-2], b.shape[:-2])
+    return np.zeros((*batch, *b.shape[-2:]), np.result_type(matrices, b))
 
 
 def lapack(name: str, x: Any) -> Any:

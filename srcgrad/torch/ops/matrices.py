@@ -175,8 +175,12 @@ def matrix_power(A: Tensor, n: int, *, out: Any = None) -> Tensor:
 # --- pseudo-inverses and ranks ------------------------------------------------------------------------
 
 
-def pseudo_inverse(x: Any, cutoff: float, hermitian: bool) -> Any:
-    return np.linalg.pinv(x, cutoff, hermitian)
+def pseudo_inverse(x: Any, cutoffs: tuple[float, ...], hermitian: bool) -> Any:
+    """``cutoffs``: one for all matrices of a stack, or one for each."""
+    if len(set(cutoffs)) <= 1:
+        return np.linalg.pinv(x, max(cutoffs, default=0.0), hermitian)
+    found = [np.linalg.pinv(m, c, hermitian) for m, c in zip(x.reshape(-1, *x.shape[-2:]), cutoffs, strict=True)]
+    return np.stack(found).reshape(*x.shape[:-2], x.shape[-1], x.shape[-2])
 
 
 PINV: Final = Op("linalg.pinv", "LinalgPinvBackward0", pseudo_inverse, saves_result=True)
@@ -186,26 +190,22 @@ def default_cutoff(x: Any) -> float:
     return float(max(x.shape[-2:]) * np.finfo(x.dtype).eps)
 
 
-def number_of(x: Any) -> float | None:
-    """A tolerance, a number or a tensor of one number."""
-    if isinstance(x, Tensor):
-        if x._data.size != 1:
-            raise TensorNotImplementedError("a tolerance for each matrix is not supported", hint="pass one number")
-        return float(x._data.reshape(()))
-    return None if x is None else float(x)
-
-
-def relative_cutoff(x: Any, atol: Any, rtol: Any) -> float:
-    """The bound below which singular values count as 0, in terms of the largest."""
-    absolute, relative = number_of(atol), number_of(rtol)
+def tolerances(x: Any, atol: Any, rtol: Any) -> tuple[Any, Any]:
+    """The absolute and the relative bound, each a number or one for each matrix of a stack."""
+    absolute, relative = (t._data.astype(np.float64) if isinstance(t, Tensor) else t for t in (atol, rtol))
+    absolute = np.asarray(0.0 if absolute is None else absolute, np.float64)
     if relative is None:
-        relative = default_cutoff(x) if not absolute else 0.0
-    if absolute:
-        if x.ndim > 2:
-            raise TensorNotImplementedError("atol for a stack of matrices is not supported", hint="pass rtol")
-        largest = float(np.max(np.linalg.svd(x, compute_uv=False), initial=0.0))
-        relative = max(relative, absolute / largest) if largest else relative
-    return relative
+        relative = np.where(absolute > 0.0, 0.0, default_cutoff(x))
+    return absolute, np.asarray(relative, np.float64)
+
+
+def relative_cutoffs(x: Any, atol: Any, rtol: Any) -> Any:
+    """The bounds below which singular values count as 0, in terms of the largest: a number, or one for each matrix."""
+    absolute, relative = tolerances(x, atol, rtol)
+    if not absolute.any():
+        return relative
+    largest = np.max(np.linalg.svd(x, compute_uv=False), axis=-1, initial=0.0)
+    return np.maximum(relative, absolute / np.where(largest > 0.0, largest, 1.0))
 
 
 def pinv(
@@ -215,8 +215,11 @@ def pinv(
     need_matrices("linalg.pinv", A)
     if isinstance(rcond, bool):
         rcond, hermitian = None, rcond
-    cutoff = relative_cutoff(A._data, atol, rcond if rtol is None else rtol)
-    return store(out, apply(PINV, (A,), (cutoff, hermitian)))  # type: ignore[no-any-return]
+    cutoffs = relative_cutoffs(A._data, atol, rcond if rtol is None else rtol)
+    if cutoffs.ndim:
+        batch = np.broadcast_shapes(A._data.shape[:-2], cutoffs.shape)
+        A, cutoffs = A.expand(*batch, *A._data.shape[-2:]), np.broadcast_to(cutoffs, batch)
+    return store(out, apply(PINV, (A,), (tuple(cutoffs.ravel().tolist()), hermitian)))  # type: ignore[no-any-return]
 
 
 @method("pinverse")
@@ -225,11 +228,10 @@ def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
     return pinv(input, rcond)
 
 
-def rank_of(x: Any, cutoff: Any, hermitian: bool) -> Any:
+def rank_of(x: Any, absolute: Any, relative: Any, hermitian: bool) -> Any:
     values = np.abs(np.linalg.eigvalsh(x)) if hermitian else np.linalg.svd(x, compute_uv=False)
-    absolute, relative = cutoff
-    bound = np.maximum(absolute, relative * np.max(values, axis=-1, keepdims=True, initial=0.0))
-    return np.sum(values > bound, axis=-1)
+    bound = np.maximum(absolute, relative * np.max(values, axis=-1, initial=0.0))
+    return np.sum(values > bound[..., None], axis=-1)
 
 
 RANK: Final = Op("linalg.matrix_rank", None, rank_of)
@@ -240,11 +242,8 @@ def matrix_rank(
 ) -> Tensor:
     """How many singular values exceed max(atol, rtol * the largest one)."""
     need_matrices("linalg.matrix_rank", A)
-    absolute = number_of(atol if tol is None else tol)
-    relative = number_of(rtol)
-    if relative is None:
-        relative = default_cutoff(A._data) if not absolute else 0.0
-    return store(out, apply(RANK, (A,), ((absolute or 0.0, relative), hermitian)))  # type: ignore[no-any-return]
+    bounds = map(wrapped, tolerances(A._data, atol if tol is None else tol, rtol))
+    return store(out, apply(RANK, (A, *bounds), (hermitian,)))  # type: ignore[no-any-return]
 
 
 # --- norms --------------------------------------------------------------------------------------------
