@@ -182,6 +182,8 @@ def code_of(function: Any) -> Hashable:
             inner = inner[0]
         if inner is None and isinstance(function, functools.partial):
             inner = function.func
+        if inner is None and isinstance(function, np.vectorize):
+            inner = function.pyfunc
         if inner is None:
             break
         function = inner

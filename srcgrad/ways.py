@@ -8,6 +8,8 @@ import types
 from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from srcgrad.boundary import as_unsupported
 from srcgrad.cache import Known, Trivial, code_of, find_captures
 from srcgrad.errors import SrcgradError, UnsupportedError
@@ -148,7 +150,7 @@ def why_retraced(failures: Sequence[Failed]) -> str:
 
 
 def function_of(f: Any) -> Any:
-    """The Python function under transforms, partials, methods and objects that are called."""
+    """The Python function under transforms, partials, methods, ``np.vectorize`` and objects that are called."""
     while True:
         inner = attribute(f, "__srcgrad_wrapped__")
         inner = inner[0] if isinstance(inner, tuple) else inner
@@ -156,6 +158,8 @@ def function_of(f: Any) -> Any:
             inner = f.func
         if inner is None and isinstance(f, types.MethodType):
             inner = f.__func__
+        if inner is None and isinstance(f, np.vectorize):
+            inner = f.pyfunc
         if inner is None and not isinstance(f, (type, types.FunctionType)):
             inner = attribute(type(f), "__call__")
             inner = inner if isinstance(inner, types.FunctionType) else None

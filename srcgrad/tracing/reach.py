@@ -16,6 +16,8 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Hashable
 from typing import Any, Final
 
+import numpy as np
+
 from srcgrad.tracing.alike import items_of, same_items, value_key
 from srcgrad.tracing.analysis import Analysis
 from srcgrad.tracing.bytecode import Refusal, Scope, Step
@@ -49,6 +51,10 @@ from srcgrad.tracing.unasked import attribute
 from srcgrad.tracing.users_classes import is_named_tuple, is_namespace, is_user_class, is_user_enum
 
 CONTAINERS: Final = (list, dict, tuple, set, *COLLECTIONS)
+FOLLOWED: Final = frozenset(
+    {"method", "container", "class", "object", "frozen", "logger", "cached", "constant", "vectorized"}
+)
+"""The kinds of nodes that are followed here alone."""
 CACHES_KNOW: Final = frozenset({"cache_clear", "cache_info", "cache_parameters", "__wrapped__"})
 MOST_ASKED: Final = 128
 """The most names that traces ask for: each is found by a trace of its own."""
@@ -70,6 +76,11 @@ def held(value: Any) -> Hashable | None:
         return None
     found = contents(owner) if hasattr(owner, "dist") else type(owner)
     return None if found is None else (value.__name__, found)
+
+
+def applied(function: np.vectorize) -> Hashable:
+    """How ``np.vectorize`` applies the function that it holds."""
+    return (function.otypes, function.signature, frozenset(function.excluded), function.cache)
 
 
 class ObjectAnalysis(ClassAnalysis):
@@ -146,6 +157,8 @@ class ObjectAnalysis(ClassAnalysis):
             return "logger"
         if is_global_cache(value):
             return "cached"
+        if type(value) is np.vectorize:
+            return "vectorized"
         if held(value) is not None:
             return "frozen"
         if isinstance(value, types.MethodType):
@@ -162,7 +175,7 @@ class ObjectAnalysis(ClassAnalysis):
     def guard_node(self, index: int, expression: str) -> None:
         value, node = self.objects[index], self.plan.nodes[index]
         name = f"n{index}"
-        if node.kind not in ("method", "container", "class", "object", "frozen", "logger", "cached", "constant"):
+        if node.kind not in FOLLOWED:
             super().guard_node(index, expression)
             return
         self.lines.append(f"{name} = {expression}")
@@ -186,6 +199,9 @@ class ObjectAnalysis(ClassAnalysis):
             self.report.append(f"{node.label}: guard, {value!r}")
         elif node.kind == "cached":
             self.require(f"type({name}) is {self.constant(type(value))}")
+        elif node.kind == "vectorized":
+            self.require(f"type({name}) is {self.constant(np.vectorize)}")
+            self.require(f"{self.constant(applied)}({name}) == {self.constant(applied(value))}")
         elif node.kind == "class":
             self.require(f"{name} is {self.constant(value)}")
             self.require_resolution(value)
@@ -257,6 +273,8 @@ class ObjectAnalysis(ClassAnalysis):
             self.read(index, "self", None, value.__self__, f"{name}.__self__", f"object of {node.label}")
         elif node.kind == "cached":
             self.read(index, "cached", None, value.__wrapped__, f"{name}.__wrapped__", f"function of {node.label}")
+        elif node.kind == "vectorized":
+            self.read(index, "pyfunc", None, value.pyfunc, f"{name}.pyfunc", f"function of {node.label}")
         elif node.kind == "container":
             if isinstance(value, set) or self.read_together(index, value):
                 return

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
+import numpy as np
+
 from srcgrad.boundary import Changed
 from srcgrad.tracing.conversion.classes import adopt, twin_with
 from srcgrad.tracing.trace import ASK, CURRENT, Classed, Untold, Watched
@@ -158,6 +160,8 @@ def read_edge(plan: Plan, edge: Edge, objects: list[Any]) -> Any:
             return holder.registry[edge.key]
         case "cached":
             return holder.__wrapped__
+        case "pyfunc":
+            return holder.pyfunc
         case "self":
             return holder.__self__
         case "argument class":
@@ -337,11 +341,14 @@ class _Copier:
             if node.kind in ("container", "object", "method"):
                 return self._copy_object(index, node, original)
             edges = [self.plan.edges[edge] for edge in node.edges]
-            inner = [self._value(edge) for edge in edges if edge.source in ("function", "wrapped")]
+            inner = [self._value(edge) for edge in edges if edge.source in ("function", "wrapped", "pyfunc")]
             if node.kind == "partial":
                 arguments = self._held(index, "argument", original.args, node).values()
                 keywords = self._held(index, "keyword", original.keywords, node)
                 self.copies[index] = functools.partial(inner[0], *arguments, **keywords)
+            elif node.kind == "vectorized":
+                options = {name: getattr(original, name) for name in ("otypes", "excluded", "cache", "signature")}
+                self.copies[index] = np.vectorize(inner[0], **options)
             else:
                 self.copies[index] = original.__srcgrad_rewrap__(*inner)
         return self.copies[index]
