@@ -96,7 +96,10 @@ class Job(NamedTuple):
             return holder, leaves
         assert isinstance(holder, functools.partial)
         found = [holder.keywords[self.held[k]] if k in self.held else leaf for k, leaf in enumerate(leaves)]
-        return holder.func, found
+        names = {*self.held.values()}
+        own = {name: value for name, value in holder.keywords.items() if name not in names}
+        # A partial of a partial is one of the inner function: what the user's own holds is among its arguments.
+        return functools.partial(holder.func, *holder.args, **own) if holder.args or own else holder.func, found
 
 
 class Built(NamedTuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import functools
 import types
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -92,15 +93,16 @@ class LeafFacts(NamedTuple):
     """What the structure of the arguments says of their leaves."""
 
     names: list[str]
-    """A name for each of them, no two the same."""
+    """A name for each of them, no two the same, and none that of a keyword of a partial."""
     unread: frozenset[int]
     """Those that the function does not read: constants there decide nothing."""
 
     @classmethod
     def of(cls, f: Callable[..., Any], tree: TreeDef) -> LeafFacts:
         names = leaf_names(f, tree)
-        unique = [name if names.count(name) == 1 else f"{name}_{place}" for place, name in enumerate(names)]
-        return cls(unique, unread_leaves(f, tree))
+        if isinstance(f, functools.partial) or len({*names}) < len(names):  # no keyword of a partial has a space
+            names = [f"{name} {place}" for place, name in enumerate(names)]
+        return cls(names, unread_leaves(f, tree))
 
 
 def unread_key(leaf: Any) -> Any:

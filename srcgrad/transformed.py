@@ -354,7 +354,7 @@ class Transformed(VectorCalled, Building):  # type: ignore[misc]
         return job._replace(held={place: names[place] for place in held if place not in unread})
 
     def has_no_key(self, leaf: Any) -> bool:
-        return leaf_key(leaf) is UNKEYED
+        return type(leaf) not in (np.ndarray, float) and leaf_key(leaf) is UNKEYED  # most are of these
 
     def leaf_facts(self, tree: TreeDef) -> LeafFacts:
         """What is known of the leaves of arguments of this structure."""

@@ -14,7 +14,7 @@ import time
 import types
 import warnings
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,29 +22,13 @@ import numpy as np
 import pytest
 
 import srcgrad as sg
-from srcgrad import building, cache
+from srcgrad import cache
 from srcgrad.errors import ArgumentError, SrcgradError
 from srcgrad.tracing.conversion.classes import TWINS, twin_of
 from srcgrad.tracing.trace import CURRENT, Trace
 from srcgrad.tracing.tracer import Tracer
 
 X = np.array([1.0, 2.0, 3.0])
-
-
-@pytest.fixture
-def compilations(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """The names of the programs compiled so far; the caches start empty."""
-    sg.clear_caches()
-    found: list[str] = []
-    compiled = building.compiled
-
-    def counted(function: Any, backend: str, **options: Any) -> Any:
-        found.append(function.name)
-        return compiled(function, backend, **options)
-
-    monkeypatch.setattr(building, "compiled", counted)
-    yield found
-    sg.clear_caches()
 
 
 def module(source: str) -> Any:
