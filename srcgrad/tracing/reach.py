@@ -482,7 +482,9 @@ class ObjectAnalysis(ClassAnalysis):
             raise Refusal(
                 f"reads the attribute '{min(self.local_attributes & DRAWING)}', by which it draws", self.joint
             )
-        if self.comparing:  # what are two objects now may be one at another call, which no guard of either one says
+        if self.comparing or self.changing or self.plan.stores:
+            # What are two objects now may be one at another call, where what is stored in one is read of the other; no
+            # guard of either one says so.
             found = [f"id(n{index})" for index, node in enumerate(self.plan.nodes) if node.kind in COPIED]
             if len(found) > 1:
                 self.require(f"len({{{', '.join(found)}}}) == {len(found)}")

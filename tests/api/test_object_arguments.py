@@ -199,3 +199,20 @@ def test_objects_with_names_alike_are_told_apart() -> None:
 
     value = sg.value_and_grad(f)(X, [Layer(2.0), Layer(5.0)], Layer(1.0))[0]
     np.testing.assert_allclose(value, f(X, [Layer(2.0), Layer(5.0)], Layer(1.0)))
+
+
+def doubled_first(x: Any, first: Any, second: Any) -> Any:
+    first.w = first.w * 2
+    return np.sum(x * second.w)
+
+
+@pytest.mark.parametrize("place", ["arguments", "captured"])
+def test_two_objects_that_become_one_have_another_program(place: str) -> None:
+    """What was stored in the one was not seen in the other, which it is."""
+    first = second = Layer(3.0)
+    on_arguments, on_captured = sg.jit(doubled_first), sg.jit(lambda x: doubled_first(x, first, second))
+    for same in (False, False, True, False, True):
+        first = Layer(3.0)
+        second = first if same else Layer(3.0)
+        found = on_captured(X) if place == "captured" else on_arguments(X, first, second)
+        np.testing.assert_allclose(found, np.sum(X) * (6.0 if same else 3.0))
