@@ -170,6 +170,10 @@ class Elliprg(Carlson):
         return integral(1, raised(HALVES, index), *operands, operands[0].like(1.0), factor=0.125)
 
 
+SMALL_SHARE = 1e-18
+"""Below it neither a number beside 1 nor its square in float32 is to be seen."""
+
+
 class Agm(Special):
     """The arithmetic-geometric mean, pi/2 over elliprf(0, a**2, b**2); 0, with an infinite slope, where a or b is."""
 
@@ -180,15 +184,22 @@ class Agm(Special):
     points = (0.0, 1.0, -1.0, float("nan"))
 
     def partial(self, index: int, result: Term, *operands: Term) -> Operand:
-        """Of the operands over their sum, on which it does not depend, as their squares may overflow."""
+        """Of the operands over their sum, on which it does not depend, as their squares may overflow.
+
+        Where a share s is so small that its square may underflow, the shares' mean m is pi/(2 log(4/s)), and so the
+        slope in it is 2 m**2/(pi s), and that in the other one is what Euler's rule for homogeneous functions leaves.
+        """
         total = operands[0] + operands[1]
         shares = [operand / total for operand in operands]
         squares = [share * share for share in shares]
         one, mean = total.like(1.0), result / total
         powers = raised((0.0, 0.5, 0.5, 0.5), index + 1)
         inner = integral(0, powers, one, *squares, total.like(0.0), factor=1.0 / np.pi)
-        select = REGISTRY["select"]
-        slope = select(result == 0.0, 0.0, mean * mean * shares[index] * inner)
+        select, part = REGISTRY["select"], (2.0 / np.pi) * mean * mean
+        slope = mean * mean * shares[index] * inner
+        slope = select(shares[1 - index] < SMALL_SHARE, (mean - part) / shares[index], slope)
+        slope = select(shares[index] < SMALL_SHARE, part / shares[index], slope)
+        slope = select(result == 0.0, 0.0, slope)
         return select((operands[index] == 0.0) & (result == 0.0), float("inf"), slope)
 
 

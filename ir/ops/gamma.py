@@ -5,6 +5,7 @@ Source: NIST Digital Library of Mathematical Functions, https://dlmf.nist.gov, c
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import ClassVar
@@ -421,7 +422,11 @@ class Stdtr(Parametric):
     intervals = ((1.0, 6.0), (-2.0, 2.0))
 
     def member_partial(self, index: int, attrs: Attrs, result: Term, *operands: Term) -> Operand:
-        """(1 + t**2/v)**(-(v + 1)/2)/(sqrt(v) B(v/2, 1/2))."""
+        """(1 + t**2/v)**(-(v + 1)/2)/(sqrt(v) B(v/2, 1/2)); the normal density of infinite v."""
         v, t = operands
+        normal = REGISTRY["exp"](-0.5 * (t * t)) / math.sqrt(2.0 * math.pi)
+        return REGISTRY["select"](v == float("inf"), normal, self.density(v, t))
+
+    def density(self, v: Term, t: Term) -> Term:
         power = REGISTRY["exp"](-0.5 * (v + 1.0) * REGISTRY["log1p"](t / v * t))
         return power / (REGISTRY["sqrt"](v) * REGISTRY["beta"](0.5 * v, v.like(0.5)))

@@ -205,13 +205,23 @@ def arange(*args: Any, dtype: Any = None, **options: Any) -> Any:
         if not any(isinstance(bound, Tracer) and bound.dtype.kind == "f" for bound in (start, stop, step)):
             bounds = [int(bound) if isinstance(bound, Tracer) and bound.dtype.kind in "iu" else bound for bound in args]
             return np.arange(*bounds, dtype=dtype, **options)
-        count = int(np.ceil((stop - start) / step).astype(np.int64))  # where one path is traced, this is asked
+        count = int(many((stop - start) / step, stop - start))  # where one path is traced, this is asked
     else:
         count = len(np.arange(*bounds))
-    values: Any = start + step * np.arange(count)
+    values: Any = start + (step * np.arange(count) if count > 1 else np.zeros(count, np.int64))  # 0 inf is nan
     if dtype is None:  # also of what decides the length alone
         dtype = np.result_type(*[as_tracer(bound).dtype for bound in (start, stop, step, values)])
     return values.astype(dtype, copy=False)
+
+
+def many(ratio: Any, span: Any) -> Any:
+    """How many numbers ``np.arange`` has: one where the step is so large that its share of the span is 0.
+
+    Raises:
+        ValueError: nan or infinity, when the program runs.
+    """
+    emit_check(np.isfinite(ratio), "ValueError", "arange: cannot compute length")
+    return np.where((ratio == 0) & ~np.signbit(ratio) & (span != 0), 1, np.ceil(ratio)).astype(np.int64)
 
 
 def scalar_type(kind: type[np.generic]) -> Callable[..., Any]:

@@ -32,8 +32,12 @@ def logistic_log_density(y: Any) -> Any:
 
 
 def t_log_density(y: Any, df: Any) -> Any:
-    ratio = sc.gammaln((df + 1) / 2) - sc.gammaln(df / 2)
-    return ratio - 0.5 * np.log(df * np.pi) - (df + 1) / 2 * np.log1p(y * y / df)
+    """The normal one of infinite degrees of freedom."""
+    normal: Any = np.isposinf(df)
+    df = np.where(normal, 1.0, df)
+    ratio = np.log(sc.poch(df / 2, 0.5))  # of two gamma functions: their logarithms are large beside it
+    found = ratio - 0.5 * np.log(df * np.pi) - (df + 1) / 2 * np.log1p(y * y / df)
+    return np.where(normal, -(y * y + LOG_2PI) / 2.0, found)
 
 
 def beta_log_density(y: Any, a: Any, b: Any) -> Any:
@@ -165,8 +169,8 @@ LAWS: Final[dict[str, Law]] = {
         lambda y: sc.log_expit(-y),
     ),
     "cauchy": Law(
-        (), -INF, INF, 0.0, lambda y: -np.log(np.pi) - np.log1p(y * y), lambda y: 0.5 + np.arctan(y) / np.pi,
-        lambda y: 0.5 - np.arctan(y) / np.pi, cauchy_quantile,
+        (), -INF, INF, 0.0, lambda y: -np.log(np.pi) - np.log1p(y * y), lambda y: np.arctan2(1.0, -y) / np.pi,
+        lambda y: np.arctan2(1.0, y) / np.pi, cauchy_quantile,
         upper_quantile=lambda q: -cauchy_quantile(q),
     ),
     "lognorm": Law(
@@ -351,9 +355,20 @@ def cumulative(law: Law, kind: str, y: Any, shapes: tuple[Any, ...]) -> tuple[An
     if plain is None:
         raise UnsupportedError(f"this distribution's {kind} has no derivative rule in srcgrad")
     if log:
-        found = np.log(plain(y, *shapes)) if logarithm is None else logarithm(y, *shapes)
+        logarithm = near_one(plain, law.below if upper else law.above) if logarithm is None else logarithm
+        found = logarithm(y, *shapes)
         return found, 0.0 if upper else -INF, -INF if upper else 0.0
     return plain(y, *shapes), float(upper), float(not upper)
+
+
+def near_one(plain: Formula, rest: Formula | None) -> Formula:
+    """The logarithm of a probability: by what it leaves to 1, where that is the smaller."""
+
+    def logarithm(*operands: Any) -> Any:
+        found, left = np.log(plain(*operands)), None if rest is None else rest(*operands)
+        return found if left is None else np.where(left < 0.5, np.log1p(-left), found)
+
+    return logarithm
 
 
 def described(distribution: Any, kind: str, law: Law, name: str, /, *args: Any, **kwargs: Any) -> Any:

@@ -105,6 +105,26 @@ def unbent(z: Any, c: Any) -> Any:
     return z * sc.exprel(c * z)
 
 
+def one_less_exp(x: Any) -> Any:
+    return -np.expm1(x)
+
+
+LEAST_EXPONENT: Final = float(np.log(np.finfo(np.float64).tiny))
+
+
+def log_gamma_mass(y: Any, c: Any, plain: Formula, near: Formula) -> Any:
+    """A gamma function's tail at exp(y); where that underflows, by the lower one's power exp(c y)/Gamma(c + 1)."""
+    far = y < LEAST_EXPONENT
+    power = c * np.where(far, y, 2.0 * LEAST_EXPONENT) - sc.gammaln(c + 1.0)
+    return np.where(far, near(power), plain(c, np.exp(np.where(far, 0.0, y))))
+
+
+def log_gamma_quantile(place: Any, power: Any, c: Any) -> Any:
+    """The inverse of that."""
+    far = place < np.finfo(np.float64).tiny
+    return np.where(far, (power + sc.gammaln(c + 1.0)) / c, np.log(np.where(far, 1.0, place)))
+
+
 def triangle(y: Any, c: Any) -> Any:
     rising = (y < c) | (c == 1)
     return 2 * np.where(rising, y / np.where(rising, c, 1.0), (1 - y) / np.where(rising, 1.0, 1 - c))
@@ -310,8 +330,11 @@ FURTHER: Final[dict[str, Law]] = {
         lambda y, k: sc.ndtr(-y) + np.exp(exponential_part(y, k)),
     ),
     "loggamma": Law(
-        ("c",), -INF, INF, 0.0, lambda y, c: c * y - np.exp(y) - sc.gammaln(c), lambda y, c: sc.gammainc(c, np.exp(y)),
-        lambda y, c: sc.gammaincc(c, np.exp(y)), lambda q, c: np.log(sc.gammaincinv(c, q)),
+        ("c",), -INF, INF, 0.0, lambda y, c: c * y - np.exp(y) - sc.gammaln(c),
+        lambda y, c: log_gamma_mass(y, c, sc.gammainc, np.exp),
+        lambda y, c: log_gamma_mass(y, c, sc.gammaincc, one_less_exp),
+        lambda q, c: log_gamma_quantile(sc.gammaincinv(c, q), np.log(q), c),
+        upper_quantile=lambda q, c: log_gamma_quantile(sc.gammainccinv(c, q), np.log1p(-q), c),
     ),
     "halfcauchy": Law(
         (), 0.0, INF, 1.0, lambda y: np.log(2 / np.pi) - np.log1p(y * y), lambda y: 2 / np.pi * np.arctan(y),

@@ -350,7 +350,7 @@ def least_squares(a: Any, b: Any, rcond: Any) -> tuple[Any, Any, Any, Any, Any]:
     rows, columns = matrix.shape
     eps = float(np.finfo(dtype).eps)
     limit = eps * max(rows, columns) if rcond is None else cutoff(rcond, "rcond= of a least squares problem")
-    limit = eps if limit < 0 else limit
+    limit = eps / 2 if limit < 0 else limit  # LAPACK's own, the half of NumPy's
     stack = right[:, None] if right.ndim == 1 else right
     x: Any = emit("lstsq", matrix, stack, rcond=limit)
     s: Any = np.linalg.svd(matrix, compute_uv=False)

@@ -7,6 +7,8 @@ numerical integration has no rule. Importing this module imports SciPy.
 
 from __future__ import annotations
 
+import dis
+import inspect
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -36,6 +38,8 @@ WITHOUT: Final = frozenset({"kappa3"})
 """Of which SciPy says no more than which moments are infinite."""
 SWITCHING: Final = frozenset({"genextreme", "kappa4", "pearson3", "tukeylambda"})
 """Whose formulas are others where a shape is 0: the branch for it does not vary with the shape, but the law does."""
+PLACED: Final = frozenset({"_pdf", "_logpdf", "_pmf", "_logpmf", "_cdf", "_sf", "_logcdf", "_logsf", "_ppf", "_isf"})
+"""The methods of a place, or a probability, and the shapes."""
 GENERIC: Final = (scipy.stats.rv_continuous, scipy.stats.rv_discrete)
 
 
@@ -53,8 +57,24 @@ def own(distribution: Any, *names: str) -> Formula | None:
                 break
             if name in vars(cls):
                 method = vars(cls)[name]
+                if name in PLACED and loops(method.__code__):
+                    return lambda *operands: on_vectors(convert(method), distribution, *operands)
                 return lambda *operands, **options: convert(method)(distribution, *operands, **options)
     return None
+
+
+def loops(code: Any) -> bool:
+    """Whether Python code has a ``for``, its comprehensions' own code included."""
+    if any(step.opname == "FOR_ITER" for step in dis.get_instructions(code)):
+        return True
+    return any(loops(part) for part in code.co_consts if inspect.iscode(part))
+
+
+def on_vectors(method: Formula, distribution: Any, *operands: Any) -> Any:
+    """What SciPy does of every method: its operands are vectors of one length, over which it may loop."""
+    even = np.broadcast_arrays(*operands)
+    found: Any = method(distribution, *(operand.ravel() for operand in even))
+    return found.reshape(even[0].shape)
 
 
 def beside(formula: Formula | None) -> Formula | None:

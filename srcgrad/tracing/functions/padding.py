@@ -184,7 +184,7 @@ def statistics(x: Any, axis: int, width: Side, mode: str, stat_length: Any) -> t
     size = x.shape[axis]
     found = []
     for side in (0, 1):
-        length = size if lengths[side] is None else min(int(lengths[side]), size)
+        length = size if lengths[side] is None else min(int(np.round(lengths[side])), size)
         if length < 0:
             raise ShapeError("index can't contain negative values")
         if not length and mode in ("maximum", "minimum"):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import scipy.linalg
 
-from srcgrad.errors import ShapeError
+from srcgrad.errors import DTypeError, ShapeError
 from srcgrad.tracing.functions.linear_algebra import cholesky, linalg_dtype, rectangular_matrices
 from srcgrad.tracing.functions.registry import as_array, cast, inexact_dtype, refuse
 from srcgrad.tracing.functions.scipy_linalg import SINCE_1_18, scipy_rule
@@ -38,6 +38,7 @@ def eigh(
     driver: Any = None,
 ) -> Any:
     """With ``b`` = L L^H, the problem A v = w B v is that of L^-1 A L^-H for L^H v."""
+    check_driver(driver, b is not None, subset_by_index is not None)
     refuse("scipy.linalg.eigh", type=(type, 1), subset_by_value=(subset_by_value, None))
     matrix = lowered(a, lower)
     factor: Any = None
@@ -56,6 +57,27 @@ def eigh(
     return picked(w, subset_by_index), picked(v, subset_by_index)
 
 
+DRIVERS: Final = ("ev", "evd", "evr", "evx")
+GENERAL_DRIVERS: Final = ("gv", "gvd", "gvx")
+
+
+def check_driver(driver: Any, general: bool, subset: bool) -> None:
+    """LAPACK's routines differ in speed alone, but SciPy refuses those that do not solve the problem.
+
+    Raises:
+        ValueError: SciPy's.
+    """
+    if driver not in (None, *DRIVERS, *GENERAL_DRIVERS):
+        known = '", "'.join(("None", *DRIVERS, *GENERAL_DRIVERS))
+        raise ShapeError(f'"{driver}" is unknown. Possible values are "{known}".')
+    if general and driver in DRIVERS:
+        raise ShapeError(f'"{driver}" does not accept input b array for standard eigenvalue problems.')
+    if not general and driver in GENERAL_DRIVERS:
+        raise ShapeError(f"{driver} requires input b array to be supplied for generalized eigenvalue problems.")
+    if subset and driver in ("ev", "evd", "gv", "gvd"):
+        raise ShapeError(f'"{driver}" cannot compute subsets of eigenvalues')
+
+
 def hermitian(matrix: Any) -> Any:
     """The matrix of which a lower triangle is given."""
     below: Any = np.tril(matrix, -1)
@@ -69,7 +91,16 @@ def congruent(matrix: Any, factor: Any) -> Any:
 
 
 def picked(x: Any, bounds: Any) -> Any:
-    return x if bounds is None else x[..., int(bounds[0]) : int(bounds[1]) + 1]
+    """Those of the eigenvalues, or eigenvectors, from one index to another."""
+    if bounds is None:
+        return x
+    start, end, last = int(bounds[0]), int(bounds[1]), x.shape[-1] - 1
+    if not 0 <= start <= end <= last:
+        raise ShapeError(
+            f"Requested eigenvalue indices are not valid. Valid range is [0, {last}] and start <= end, but "
+            f"start={start}, end={end} is given"
+        )
+    return x[..., start : end + 1]
 
 
 @scipy_rule(scipy.linalg.eigvalsh)
@@ -87,7 +118,7 @@ def eigvalsh(
     driver: Any = None,
 ) -> Any:
     options: dict[str, Any] = {"subset_by_index": subset_by_index, "subset_by_value": subset_by_value}
-    return eigh(a, b, lower=lower, eigvals_only=True, type=type, **options)
+    return eigh(a, b, lower=lower, eigvals_only=True, type=type, driver=driver, **options)
 
 
 def eigvals(
@@ -149,6 +180,10 @@ def svd(
     check_finite: bool = True,
     lapack_driver: str = "gesdd",
 ) -> Any:
+    if not isinstance(lapack_driver, str):
+        raise DTypeError("lapack_driver must be a string")
+    if lapack_driver not in ("gesdd", "gesvd"):
+        raise ShapeError(f'lapack_driver must be "gesdd" or "gesvd", not "{lapack_driver}"')
     if not compute_uv:
         return np.linalg.svdvals(a)
     return tuple(np.linalg.svd(rectangular_matrices(a), full_matrices=full_matrices))

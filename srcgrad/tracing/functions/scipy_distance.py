@@ -12,7 +12,7 @@ import numpy as np
 from scipy.spatial import distance
 
 from srcgrad.errors import ShapeError, UnsupportedError
-from srcgrad.tracing.functions.registry import as_array, cast, function_rule, refuse, scalar_if_rank0
+from srcgrad.tracing.functions.registry import as_array, cast, function_rule, refuse, require, scalar_if_rank0
 from srcgrad.tracing.tracer import FUNCTIONS, emit
 
 Metric = Callable[..., Any]
@@ -60,9 +60,16 @@ def minkowski(u: Any, v: Any, p: Any = 2, w: Any = None) -> Any:
         return length((u - v) if w is None else (u - v) * np.sqrt(w))
     if p == np.inf:
         return np.max(weighted(np.abs(u - v), None if w is None else w > 0), axis=-1)
+    if p == 0:  # of many vectors SciPy takes it for what the formula says
+        return np.sum(weighted(np.abs(u - v) ** 0.0, w), axis=-1) ** np.inf
     if w is not None:
         return np.linalg.norm((u - v) * w ** (1.0 / p), p, axis=-1)
     return np.linalg.norm(u - v, p, axis=-1)
+
+
+def minkowski_of_two(u: Any, v: Any, p: Any = 2, w: Any = None) -> Any:
+    require(~(as_array(p) <= 0), "ValueError", "p must be greater than 0")
+    return minkowski(u, v, p, w)
 
 
 def mahalanobis(u: Any, v: Any, VI: Any) -> Any:
@@ -94,6 +101,15 @@ def floats(x: Any) -> Any:
     return cast(found, np.result_type(found.dtype, np.float64))
 
 
+def checked_weights(w: Any) -> Any:
+    """A vector of numbers none of which is negative, which is known when the program runs."""
+    found = floats(w)
+    if found.ndim != 1:
+        raise ShapeError("Weights must be a vector (ndim = 1)")
+    require(np.all(found >= 0), "ValueError", "Input weights should be all non-negative")
+    return found
+
+
 def of_vectors(metric: Metric) -> Metric:
     """The rule of a function of two vectors."""
 
@@ -102,14 +118,15 @@ def of_vectors(metric: Metric) -> Metric:
         if x.ndim != 1 or y.ndim != 1:
             raise ShapeError("Input vector should be 1-D.")
         options = {
-            name: floats(value) if name == "w" and value is not None else value for name, value in kwargs.items()
+            name: checked_weights(value) if name == "w" and value is not None else value
+            for name, value in kwargs.items()
         }
         return scalar_if_rank0(metric(x, y, *args, **options))
 
     return rule
 
 
-for _name, _metric in METRICS.items():
+for _name, _metric in {**METRICS, "minkowski": minkowski_of_two}.items():
     function_rule(getattr(distance, _name))(of_vectors(_metric))
 
 
@@ -127,7 +144,9 @@ def metric_of(metric: Any, options: dict[str, Any]) -> Metric:
         )
     if name in NEEDED and options.get(NEEDED[name]) is None:
         raise UnsupportedError(f"the metric {name!r} of traced arrays needs {NEEDED[name]}", hint="pass it")
-    given = {key: floats(value) if key == "w" and value is not None else value for key, value in options.items()}
+    given = {
+        key: checked_weights(value) if key == "w" and value is not None else value for key, value in options.items()
+    }
     return lambda u, v: METRICS[name](u, v, **given)
 
 

@@ -12,7 +12,16 @@ import numpy as np
 import scipy.signal
 
 from srcgrad.errors import ShapeError, UnsupportedError
-from srcgrad.tracing.functions.registry import as_array, axis_of, cast, function_rule, inexact_dtype, prefix, refuse
+from srcgrad.tracing.functions.registry import (
+    as_array,
+    axis_of,
+    cast,
+    function_rule,
+    inexact_dtype,
+    prefix,
+    refuse,
+    require,
+)
 from srcgrad.tracing.functions.scipy_ndimage import correlate_along
 from srcgrad.tracing.functions.scipy_signal import direct
 from srcgrad.tracing.functions.signal import sliding_window_view
@@ -70,15 +79,54 @@ def sosfilt(sos: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
     return values if zi is None else (values, np.stack([last[1] for last in lasts]))
 
 
+def vector_coefficients(b: Any, a: Any) -> tuple[Any, Any]:
+    """A filter's numerator and denominator."""
+    up, down = np.atleast_1d(as_array(b)), np.atleast_1d(as_array(a))
+    if up.ndim > 1:
+        raise ShapeError("Numerator b must be 1-D.")
+    if down.ndim > 1:
+        raise ShapeError("Denominator a must be 1-D.")
+    if not down.shape[0]:
+        raise ShapeError("There must be at least one `a` coefficient.")
+    return up, down
+
+
 @function_rule(scipy.signal.lfilter_zi)
 def lfilter_zi(b: Any, a: Any) -> Any:
     """The state of a filter whose input has always been 1: a linear system."""
-    up, down = np.atleast_1d(as_array(b)), np.atleast_1d(as_array(a))
-    up, down = up / down[0], down / down[0]
+    up, down = vector_coefficients(b, a)
+    dtype = inexact_dtype(np.result_type(up.dtype, down.dtype))
+    up, down = cast(up / down[0], dtype), cast(down / down[0], dtype)
     size = max(up.shape[0], down.shape[0])
     up, down = (np.concatenate([c, np.zeros(size - c.shape[0], c.dtype)]) for c in (up, down))
-    feedback = np.eye(size - 1, k=1) - np.concatenate([down[1:, None], np.zeros((size - 1, size - 2))], axis=1)
-    return np.linalg.solve(np.eye(size - 1) - feedback, up[1:] - down[1:] * up[0])
+    feedback = np.eye(size - 1, k=1, dtype=dtype)
+    feedback = feedback - np.concatenate([down[1:, None], np.zeros((size - 1, size - 2), dtype)], axis=1)
+    return np.linalg.solve(np.eye(size - 1, dtype=dtype) - feedback, up[1:] - down[1:] * up[0])
+
+
+@function_rule(scipy.signal.lfiltic)
+def lfiltic(b: Any, a: Any, y: Any, x: Any = None) -> Any:
+    """The state that outputs and inputs, the newest first, have left behind.
+
+    SciPy's own divides by ``a[0]`` only where it is not 1, which as a path taken has no slope in it.
+    """
+    up, down = vector_coefficients(b, a)
+    after, before = as_array(y), as_array(np.zeros(0, up.dtype) if x is None else x)
+    dtype = inexact_dtype(np.result_type(up.dtype, down.dtype, after.dtype, before.dtype))
+    size = max(up.shape[0], down.shape[0]) - 1
+    require(down[0] != 0, "ValueError", "First `a` filter coefficient must be non-zero.")
+    forth = left_behind(cast(up, dtype), cast(before, dtype), size)
+    back = left_behind(cast(down, dtype), cast(after, dtype), size)
+    return (forth - back) / cast(down[0], dtype)
+
+
+def left_behind(coefficients: Any, past: Any, size: int) -> Any:
+    """For each m < size, the sum of coefficients[m + 1 + k] past[k] over what there is of both."""
+    places = np.arange(size)[:, None] + np.arange(size) + 1
+    there = (places < coefficients.shape[0]) & (np.arange(size) < past.shape[0])
+    padded = np.concatenate([coefficients, np.zeros(2 * size, coefficients.dtype)])[places]
+    before = np.concatenate([past[:size], np.zeros(max(size - past.shape[0], 0), past.dtype)])
+    return np.sum(np.where(there, padded * before, 0), axis=1)
 
 
 @function_rule(scipy.signal.filtfilt)

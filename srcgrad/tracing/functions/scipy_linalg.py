@@ -312,6 +312,8 @@ def lstsq(
     """As SciPy's; where the columns are dependent the residuals are nan (before SciPy 1.18: where numbers that are not
     known decide whether they are; else they are absent then).
     """
+    if lapack_driver not in (None, "gelsd", "gelsy", "gelss"):
+        raise ShapeError(f'LAPACK driver "{lapack_driver}" is not found')
     matrix, right = rectangular_matrices(a), as_array(b)
     limit = float(np.finfo(linalg_dtype(matrix, right)).eps) if cond is None else cond
     x, sums, is_full, rank, s = least_squares(matrix, right, limit)

@@ -147,6 +147,8 @@ def convolve1d(
 
 def gaussian_weights(sigma: float, order: int, radius: int) -> Any:
     """A normal density at whole numbers, which sums to 1, times the polynomial of its derivative of this order."""
+    if order < 0:
+        raise ShapeError("order must be non-negative")
     places = np.arange(-radius, radius + 1)
     density = np.exp(-0.5 / sigma**2 * places**2)
     polynomial = np.polynomial.Polynomial([1.0])
@@ -156,7 +158,11 @@ def gaussian_weights(sigma: float, order: int, radius: int) -> Any:
 
 
 def radius_of(sigma: float, radius: Any, truncate: float) -> int:
-    return int(truncate * float(sigma) + 0.5) if radius is None else int(radius)
+    if radius is None:
+        return int(truncate * float(sigma) + 0.5)
+    if not isinstance(radius, (int, np.integer)) or radius < 0:
+        raise ShapeError("Radius must be a nonnegative integer.")
+    return int(radius)
 
 
 @function_rule(scipy.ndimage.gaussian_filter1d)

@@ -316,7 +316,7 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Tracer:
     """Without the planes of zeros at the ends of the axes: which these are must be known."""
     x: Any = as_array(filt)
     sides = trim.lower()
-    if any(side not in "fb" for side in sides):
+    if sides not in ("f", "b", "fb", "bf"):
         raise ShapeError(f"unexpected character(s) in `trim`: {trim!r}")
     axes = axes_of(axis, x.ndim)
     present = np.argwhere(np.asarray(x.concrete("np.trim_zeros")))

@@ -272,7 +272,8 @@ def cov(
     freedom = (0 if bias else 1) if ddof is None else ddof
     if freedom != int(freedom):
         raise ShapeError("ddof must be integer")
-    weights = [cov_weights(part, x.shape[1]) for part in (fweights, aweights) if part is not None]
+    kinds = (("fweights", fweights), ("aweights", aweights))
+    weights = [cov_weights(name, part, x.shape[1]) for name, part in kinds if part is not None]
     if not weights:
         divisor: Any = max(x.shape[1] - freedom, 0)
         centred = x - mean(x, 1, None, None, True)
@@ -292,10 +293,14 @@ def cov(
     return np.squeeze(cast(products * np.true_divide(1, divisor), products.dtype))
 
 
-def cov_weights(weights: Any, size: int) -> Any:
+def cov_weights(name: str, weights: Any, size: int) -> Any:
+    """The weights of the observations: none is negative, and those that count are whole numbers."""
     w = as_array(weights)
-    if w.shape != (size,):
-        raise ShapeError(f"incompatible numbers of samples and weights: {size} and {w.shape}")
+    require(w.ndim < 2, "RuntimeError", f"cannot handle multidimensional {name}")
+    require(w.shape == (size,), "RuntimeError", f"incompatible numbers of samples and {name}")
+    if name == "fweights":
+        require(np.all(w == np.round(w)), "TypeError", "fweights must be integer")
+    require(np.all(w >= 0), "ValueError", f"{name} cannot be negative")
     return cast(w, np.float64)
 
 
