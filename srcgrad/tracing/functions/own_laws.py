@@ -82,6 +82,11 @@ def beside(formula: Formula | None) -> Formula | None:
     return None if formula is None else lambda *operands: 1.0 - formula(*operands)
 
 
+def logarithm_of(formula: Formula | None) -> Formula | None:
+    """As SciPy takes it: the other tail's formula may be none that can be followed."""
+    return None if formula is None else lambda *operands: np.log(formula(*operands))
+
+
 def law_of(distribution: Any) -> Law | None:
     """The law that a class of SciPy's holds; None where it has no density."""
     if distribution.name in SWITCHING:
@@ -92,6 +97,7 @@ def law_of(distribution: Any) -> Law | None:
     if logarithm is None and mass is None:
         return None
     below, above = own(distribution, "_cdf"), own(distribution, "_sf")
+    below, above = below if below is not None else beside(above), above if above is not None else beside(below)
     low, high = float(distribution.a), float(distribution.b)
     inside = (low + high) / 2 if np.isfinite(low + high) else low + 1 if low > -INF else high - 1 if high < INF else 0.5
     shapes = tuple(part.strip() for part in (distribution.shapes or "").split(",") if part.strip())
@@ -99,8 +105,8 @@ def law_of(distribution: Any) -> Law | None:
     return Law(
         shapes, low, high, np.floor(inside) if discrete else inside,
         logarithm if logarithm is not None else lambda *operands: np.log(mass(*operands)),  # type: ignore[misc]
-        below if below is not None else beside(above), above if above is not None else beside(below),
-        None if discrete else own(distribution, "_ppf"), own(distribution, "_logcdf"), own(distribution, "_logsf"),
+        below, above, None if discrete else own(distribution, "_ppf"),
+        own(distribution, "_logcdf") or logarithm_of(below), own(distribution, "_logsf") or logarithm_of(above),
         discrete=discrete, allowed=all_positive if argcheck is None else argcheck, positive=opened(distribution),
         support=own(distribution, "_get_support"), powers=mass, upper_quantile=own(distribution, "_isf"),
     )  # fmt: skip
