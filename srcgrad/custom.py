@@ -232,7 +232,8 @@ class custom_jvp(Ruled[P, R]):
     tangents (JAX's convention).
 
     Raises:
-        CustomRuleError: at the first differentiation, where there is no rule or it returns something else.
+        CustomRuleError: at the first differentiation, where there is no rule, it returns something else or it is not
+            linear.
 
     >>> import numpy as np, srcgrad as sg
     >>> @sg.custom_jvp
@@ -322,7 +323,7 @@ class custom_jvp(Ruled[P, R]):
                 tangents[place] = tangent
             return self.call_rule(rule, fixed, given.treedef, leaves[:count], tangents, body)
 
-        numbers = [*given.numbers, *[zero_number(spec) for spec in seeds]]
+        numbers = [*given.numbers, *[None] * len(seeds)]
         with self.tracing_rule():
             pushed = trace_body(call, [*given.leaves, *seeds], [*given.specs, *seeds], numbers, f"{self.name}.jvp")
         lifted = union(body, pushed)
@@ -372,11 +373,6 @@ def zero_tangent(leaf: Any) -> Any:
     return np.zeros_like(leaf) if isinstance(leaf, (Tracer, np.ndarray, np.generic, float, complex, int)) else None
 
 
-def zero_number(spec: Spec) -> Any:
-    """The number a tangent has while the rule is traced with numbers: rules are linear, so any will do."""
-    return None if spec is None else np.zeros(spec.type.static_shape, spec.type.dtype)[()]
-
-
 def fitted(value: Any, type: ArrayType, what: str) -> Tracer:
     """A value a rule returned, as the type it must have.
 
@@ -405,7 +401,8 @@ class custom_vjp(Ruled[P, R]):
     with a cotangent (or None) for each differentiated argument (JAX's convention).
 
     Raises:
-        CustomRuleError: at the first differentiation, where there is no rule or it returns something else.
+        CustomRuleError: at the first differentiation, where there is no rule or it returns something else; in forward
+            mode, where ``bwd`` is not linear in the cotangent.
 
     >>> import numpy as np, srcgrad as sg
     >>> @sg.custom_vjp

@@ -8,11 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from srcgrad.ir.core import NO_ATTRS, Attrs, Builder, Operation, Region, Value, zeros
+import numpy as np
+
+from srcgrad.ir.core import NO_ATTRS, Attrs, Builder, Literal, Operation, Region, Value, zeros
 from srcgrad.ir.errors import CustomRuleError, ShapeError
 from srcgrad.ir.opdef import REGISTRY, Lin, LinearEmitter, LinearOperand, Op, Sample, Tangent, Term, Zero
+from srcgrad.ir.passes.dead_control import all_sources
 from srcgrad.ir.transforms.batch import batch_region, with_leading_axis
 from srcgrad.ir.transforms.interpret import inline, push_forward
+from srcgrad.ir.transforms.linear import Masked
 from srcgrad.ir.transforms.linearize import record, terms_of
 from srcgrad.ir.transforms.transpose import pull_back
 from srcgrad.ir.types import ArrayType, Size
@@ -137,6 +141,60 @@ def refuse_closures(name: str, active: Sequence[bool], tangents: Sequence[Tangen
         )
 
 
+def require_linear(name: str, rule: Region, given: int, outputs: Sequence[int]) -> None:
+    """The outputs of a rule have derivatives, in the parameters from ``given`` on, that do not depend on these.
+
+    Both modes take the derivative of the rule at 0 in their stead, which is another map if it is not linear.
+
+    Raises:
+        CustomRuleError: it is not linear.
+    """
+    builder = Builder()
+    primals = [builder.param(param.type) for param in rule.params]
+    tangents: list[Tangent] = [Zero(param.type) for param in rule.params[:given]]
+    tangents += [Lin(builder.param(param.type)) for param in rule.params[given:]]
+    s = Masked(builder)
+    _, outgoing = push_forward(builder, s, rule, primals, tangents)
+    found = all_sources(s.materialise(outgoing[k]) for k in outputs)
+    if not found.isdisjoint(primals[given:]):
+        raise not_linear(name)
+
+
+def not_linear(name: str) -> CustomRuleError:
+    if name == "custom_vjp":
+        return CustomRuleError(
+            "custom_vjp: forward mode needs a bwd that is linear in the cotangent, and this is not",
+            hint="use reverse mode (grad, vjp, jacrev), which calls bwd as it is, or a rule that is linear",
+        )
+    return CustomRuleError(
+        "custom_jvp: the tangent that the rule returns is not linear in the tangents that it is given",
+        hint="return a sum of derivatives times tangents, np.zeros_like(out) where there is none",
+    )
+
+
+def vanishes(value: Value) -> bool:
+    """Whether a value is 0 by its structure: made of zeros by operations that are linear in them."""
+    pending, met = [value], {value}
+    while pending:
+        found = pending.pop()
+        if isinstance(found, Literal):
+            if np.any(found.value):
+                return False
+            continue
+        operation = found.producer
+        if operation is None or operation.regions:
+            return False
+        linear = operation.op.linear_positions(len(operation.operands), operation.attrs)
+        parts = [operation.operands[k] for k in linear]
+        if operation.op.separate:  # a product, in which one factor is enough
+            parts = [part for part in parts if isinstance(part, Literal)][:1]
+        if not parts:
+            return False
+        pending += [part for part in parts if part not in met]
+        met.update(parts)
+    return True
+
+
 class CustomJvp(Call):
     """A function with the user's forward rule: regions ``body`` and ``rule`` (primals, tangents -> results, tangents).
 
@@ -158,6 +216,10 @@ class CustomJvp(Call):
         incoming += [tangent for tangent, is_active in zip(tangents, active, strict=True) if is_active]
         values, outgoing = push_forward(builder, s, rule, [*(o.value for o in operands), *seeds], incoming)
         count = len(operation.results)
+        outputs = [k for k, result in enumerate(operation.results, count) if result.type.differentiable]
+        require_linear(self.name, rule, len(operands), outputs)
+        if any(isinstance(outgoing[k], Zero) and not vanishes(values[k]) for k in outputs):
+            raise not_linear(self.name)
         return values[:count], outgoing[count:]
 
     def batch_operation(
@@ -253,6 +315,7 @@ class CustomLinear(Op):
         """Forward mode: the transpose of the user's backward rule, linearised at cotangent 0."""
 
         builder, backward, count = s.builder, regions[0], attrs["residuals"]
+        require_linear("custom_vjp", backward, count, range(len(backward.results)))
         residuals = [operand.value for operand in operands[:count] if isinstance(operand, Term)]
         seeds = [zeros(param.type) for param in backward.params[count:]]
         active = [k >= count for k in range(len(backward.params))]

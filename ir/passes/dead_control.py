@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 from srcgrad.ir.core import Literal, Operation, Region, Value
@@ -163,6 +163,17 @@ class Sources:
             elif operation.acts:
                 found += operation.operands
         return found
+
+
+def all_sources(values: Iterable[Value]) -> set[Value]:
+    """Everything that values are computed from, and themselves."""
+    sources, found, pending = Sources(), set[Value](), list(values)
+    while pending:
+        value = pending.pop()
+        if value not in found:
+            found.add(value)
+            pending += sources.of(value)
+    return found
 
 
 def deciding(operation: Operation) -> Sequence[Value]:

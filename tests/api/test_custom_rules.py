@@ -336,3 +336,76 @@ def test_stop_gradient() -> None:
     assert sg.grad(lambda x: x + 0.0 * sg.stop_gradient(np.sqrt(x)))(0.0) == 1.0  # a structural zero
     assert sg.grad(lambda x: x + sg.stop_gradient(np.log(x)))(0.0) == 1.0
     assert np.array_equal(sg.stop_gradient(X), X) and sg.stop_gradient(("text", 3)) == ("text", 3)
+
+
+def with_rule(rule: Any) -> Any:
+    f = sg.custom_jvp(lambda x: 2.0 * x)
+    f.defjvp(rule)
+    return f
+
+
+def repeatedly(x: Any, t: Any) -> Any:
+    for _ in range(40):
+        t, x = t * np.cos(x), np.sin(x)
+    return t
+
+
+NOT_LINEAR = {
+    "a square": lambda x, t: t**2,
+    "a kink": lambda x, t: np.abs(t),
+    "a product of tangents": lambda x, t: t * np.sum(t),
+    "a choice by the tangent": lambda x, t: np.where(t == 0.0, 0.0, 3.0 * t),
+    "a branch by the tangent": lambda x, t: 3.0 * t if np.sum(t) > 0 else t,
+    "a step": lambda x, t: x * np.sign(t),
+    "the tangent of a loop": lambda x, t: repeatedly(t, t),
+    "no tangent": lambda x, t: np.cos(x),
+}
+LINEAR = {
+    "a product": (lambda x, t: t * np.cos(x), np.cos(X)),
+    "a quotient": (lambda x, t: t / x, 1.0 / X),
+    "a choice by the primal": (lambda x, t: np.where(x > 0, 3.0 * t, 0.0), np.where(X > 0, 3.0, 0.0)),
+    "a branch by the primal": (lambda x, t: 3.0 * t if np.sum(x) > 0 else t, 3.0 * np.ones(3)),
+    "a loop": (lambda x, t: repeatedly(x, t), repeatedly(X, 1.0)),
+    "a part of a checkpoint": (lambda x, t: sg.checkpoint(lambda x, t: np.sin(x) * t)(x, t), np.sin(X)),
+    "zeros": (lambda x, t: np.zeros_like(x), np.zeros(3)),
+    "zero times the primal": (lambda x, t: 0.0 * x, np.zeros(3)),
+}
+
+
+@pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+@pytest.mark.parametrize("what", NOT_LINEAR)
+def test_a_forward_rule_that_is_not_linear_in_the_tangents_is_refused(what: str, backend: Any) -> None:
+    """Its derivative at the tangent 0 was taken in its stead: that of ``t**2``, and of a rule without ``t``, is 0."""
+    f = with_rule(lambda primals, tangents: (2.0 * primals[0], NOT_LINEAR[what](*primals, *tangents)))
+    with pytest.raises(CustomRuleError, match="not linear in the tangents"):
+        sg.jvp(f, (X,), (X,), backend=backend)
+    with pytest.raises(CustomRuleError, match="not linear in the tangents"):
+        sg.grad(lambda x: np.sum(f(x)), backend=backend)(X)
+
+
+@pytest.mark.filterwarnings("error::srcgrad.RetraceWarning")
+@pytest.mark.parametrize("what", LINEAR)
+def test_a_forward_rule_that_is_linear_in_the_tangents_is_not_refused(what: str) -> None:
+    rule, first = LINEAR[what]
+    f = with_rule(lambda primals, tangents: (2.0 * primals[0], rule(*primals, *tangents)))
+    np.testing.assert_allclose(sg.grad(lambda x: np.sum(f(x)))(X), first)
+    np.testing.assert_allclose(sg.jvp(f, (X,), (SCALE,))[1], first * SCALE)
+
+
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+def test_forward_mode_of_a_reverse_rule_that_is_not_linear_is_refused(backend: Any) -> None:
+    """It has no transpose: where a clipped cotangent is 0 the clip is the identity, which forward mode had taken."""
+
+    @sg.custom_vjp
+    def clipped(x: Any) -> Any:
+        return x
+
+    clipped.defvjp(lambda x: (x, None), lambda _, ct: (np.clip(ct, -1.0, 1.0),))
+    assert sg.grad(lambda x: 5.0 * clipped(x), backend=backend)(2.0) == 1.0
+    np.testing.assert_array_equal(
+        sg.hessian(lambda x: np.sum(clipped(x) ** 3), backend=backend)(X / 9), 6 / 9 * np.diag(X)
+    )
+    for forward in (sg.jacfwd(clipped, backend=backend), lambda x: sg.linearize(clipped, x, backend=backend)[1](x)):
+        with pytest.raises(CustomRuleError, match="forward mode needs a bwd that is linear"):
+            forward(X)
