@@ -359,6 +359,7 @@ NOT_LINEAR = {
     "a step": lambda x, t: x * np.sign(t),
     "the tangent of a loop": lambda x, t: repeatedly(t, t),
     "no tangent": lambda x, t: np.cos(x),
+    "a constant": lambda x, t: np.full(3, 2.0),
 }
 LINEAR = {
     "a product": (lambda x, t: t * np.cos(x), np.cos(X)),
