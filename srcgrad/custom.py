@@ -610,4 +610,4 @@ def stop_gradient(x: Any) -> Any:
     )
 
 
-PURE_FUNCTIONS.update({checkpoint, stop_gradient})
+PURE_FUNCTIONS.update({checkpoint, custom_jvp, custom_vjp, stop_gradient})

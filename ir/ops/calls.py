@@ -172,27 +172,23 @@ def not_linear(name: str) -> CustomRuleError:
     )
 
 
-def vanishes(value: Value) -> bool:
-    """Whether a value is 0 by its structure: made of zeros by operations that are linear in them."""
-    pending, met = [value], {value}
-    while pending:
-        found = pending.pop()
-        if isinstance(found, Literal):
-            if np.any(found.value):
-                return False
-            continue
-        operation = found.producer
-        if operation is None or operation.regions:
-            return False
+DEEPEST = 64
+"""How many operations behind one another `vanishes` looks at; it does not know of what lies further back."""
+
+
+def vanishes(value: Value, known: dict[Value, bool] | None = None, depth: int = 0) -> bool:
+    """Whether a value is 0 by its structure: made of zeros by operations that are linear in them, as far as known."""
+    known = {} if known is None else known
+    if isinstance(value, Literal):
+        return not np.any(value.value)
+    operation = value.producer
+    if operation is None or operation.regions:
+        return False
+    if value not in known and depth < DEEPEST:
         linear = operation.op.linear_positions(len(operation.operands), operation.attrs)
-        parts = [operation.operands[k] for k in linear]
-        if operation.op.separate:  # a product, in which one factor is enough
-            parts = [part for part in parts if isinstance(part, Literal)][:1]
-        if not parts:
-            return False
-        pending += [part for part in parts if part not in met]
-        met.update(parts)
-    return True
+        zero = (vanishes(operation.operands[k], known, depth + 1) for k in linear)
+        known[value] = bool(linear) and (any(zero) if operation.op.separate else all(zero))
+    return known.get(value, True)
 
 
 class CustomJvp(Call):

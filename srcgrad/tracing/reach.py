@@ -162,7 +162,7 @@ class ObjectAnalysis(ClassAnalysis):
         if held(value) is not None:
             return "frozen"
         if isinstance(value, types.MethodType):
-            return "method" if isinstance(value.__func__, types.FunctionType) else None
+            return "method" if super().node_kind(value.__func__) in ("function", "transform") else None
         if type(value) in CONTAINERS or is_named_tuple(value):
             return "container"
         if isinstance(value, type):

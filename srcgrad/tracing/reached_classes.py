@@ -22,15 +22,25 @@ from srcgrad.tracing.descriptors import is_descriptor, read_descriptor, read_dis
 from srcgrad.tracing.dispatching import BOUND
 from srcgrad.tracing.members import IGNORED_MEMBERS, Wrapped, calls_nothing, names_in, wrapped
 from srcgrad.tracing.purity import hidden_kind, is_generated, is_trusted_module, static_key
-from srcgrad.tracing.rebuild import member_function
+from srcgrad.tracing.rebuild import member_function, transform_in, wrapped_functions
 from srcgrad.tracing.resolution import Resolution, version_cell
 from srcgrad.tracing.ruled_out import Reader
-from srcgrad.tracing.users_classes import bases_of, is_namespace
+from srcgrad.tracing.unasked import attribute
+from srcgrad.tracing.users_classes import bases_of, is_namespace, is_user_class
 
 SHOWN: Final = ("__str__", "__repr__", "__format__", "__hash__")
 """What makes texts of constants, of which nothing is traced."""
 WHERE_MADE: Final = ("__init_subclass__", "__set_name__")
 """What Python calls where a class is made, which functions that are converted do not."""
+
+IN_C: Final = (
+    types.BuiltinFunctionType,
+    types.ClassMethodDescriptorType,
+    types.GenericAlias,
+    types.MethodDescriptorType,
+    types.WrapperDescriptorType,
+)
+"""The kinds of methods of Python's own classes."""
 
 
 class Member(NamedTuple):
@@ -41,6 +51,31 @@ class Member(NamedTuple):
     base: int
     name: str
     wrapped: Wrapped
+
+
+def is_special(name: str) -> bool:
+    return name.startswith("__") and name.endswith("__")
+
+
+def is_called(member: Any) -> bool:
+    """Whether a member of a class that is no function runs code when it is called or bound, and not that of C."""
+    member = transform_in(member)
+    if isinstance(member, (*IN_C, *IGNORED_MEMBERS)) or (isinstance(member, type) and not is_user_class(member)):
+        return False
+    return callable(member) or hasattr(type(member), "__get__")
+
+
+def has_class_cell(transformed: Any) -> bool:
+    """Whether a function inside of a transformed one asks for its class, as ``super()`` does."""
+    pending = [transformed]
+    while pending:
+        found = pending.pop()
+        if isinstance(found, types.FunctionType):
+            if "__class__" in found.__code__.co_freevars:
+                return True
+        elif attribute(type(found), "__srcgrad_static__") is not None:
+            pending += wrapped_functions(found)
+    return False
 
 
 class ClassAnalysis(Analysis):
@@ -89,9 +124,20 @@ class ClassAnalysis(Analysis):
                 if found is None or is_generated(member) or is_generated(found.function):
                     if name in ("__getattr__", "__getattribute__", "__setattr__") and not is_generated(member):
                         raise Refusal(f"{base.__name__} has {name}")
+                    if found is None and is_special(name) and is_called(member):
+                        self.read_special(index, cls, name, member)
                     continue
                 self.unread.append(Member(index, cls, number, name, found))
         self.read_members()
+
+    def read_special(self, index: int, cls: type, name: str, member: Any) -> None:
+        """What Python calls by itself and is no function: a transformed one, a descriptor, another object.
+
+        Objects do not find it among their attributes, so that it cannot be shared as those of classes are.
+        """
+        if not is_descriptor(member) and self.may_be_shared(member):
+            raise Refusal(f"reads the class attribute {cls.__name__}.{name}")
+        self.guard_class_attribute(index, cls, name)
 
     def read_members(self) -> bool:
         """Read the members that only now may be called; whether there were any."""
@@ -136,7 +182,7 @@ class ClassAnalysis(Analysis):
             return False
         if member.name == ANNOTATE:
             return not ASKING.isdisjoint(self.local_attributes)
-        if (member.name.startswith("__") and member.name.endswith("__")) or member.name in self.local_attributes:
+        if is_special(member.name) or member.name in self.local_attributes:
             return True
         return id(member.wrapped.function) in self.node_of or self.matching
 
@@ -202,6 +248,9 @@ class ClassAnalysis(Analysis):
             if isinstance(value, functools.singledispatchmethod) and BOUND is not None:
                 read_dispatcher(self, index, value, (cls.__mro__.index(base), name), place, label)
                 return
+            if self.node_kind(transform_in(value)) == "transform":
+                self.read_transform(index, transform_in(value), (cls.__mro__.index(base), name), place, label)
+                return
             if is_descriptor(value) and self.node_kind(value) == "object":
                 read_descriptor(self, index, value, (cls.__mro__.index(base), name), place, label)
                 return
@@ -213,6 +262,16 @@ class ClassAnalysis(Analysis):
                 return
             self.guard_static(value, static, place, label)
             return
+
+    def read_transform(self, index: int, value: Any, key: tuple[int, str], place: str, label: str) -> None:
+        """A method, static method or class method with a transform or a rule: ``@sg.jit``, ``@sg.checkpoint``."""
+        if has_class_cell(value):
+            raise Refusal(f"{label} is a transformed function that uses super() or __class__")
+        member = vars(self.objects[index].__mro__[key[0]])[key[1]]
+        if isinstance(member, (classmethod, staticmethod)):
+            place = f"{place}.__func__"
+        self.methods.update(map(id, wrapped_functions(value)))
+        self.read(index, "transformed member", key, value, place, label)
 
     def may_name(self, index: int, cls: type, name: str) -> bool:
         """Whether anything but its captured objects may lead to a class, to read that of it or of other instances."""

@@ -108,6 +108,11 @@ def member_function(cls: type, key: tuple[int, str]) -> Any:
     return member
 
 
+def transform_in(member: Any) -> Any:
+    """What a static or class method holds, or the member itself: a transformed function, perhaps."""
+    return member.__func__ if isinstance(member, (classmethod, staticmethod)) else member
+
+
 def is_first(cls: type, number: int, name: str) -> bool:
     """Whether objects of a class find a name in its base of that number."""
     return not any(name in vars(base) for base in cls.__mro__[:number])
@@ -174,6 +179,9 @@ def read_edge(plan: Plan, edge: Edge, objects: list[Any]) -> Any:
             return type(vars(holder.__mro__[number])[name])
         case "member":
             return member_function(holder, edge.key)
+        case "transformed member":
+            number, name = edge.key
+            return transform_in(vars(holder.__mro__[number])[name])
         case _:
             return wrapped_functions(holder)[edge.key]
 
@@ -221,16 +229,15 @@ class _Copier:
     def run(self) -> Any:
         if not self.dirty[0]:
             return self.objects[0]
-        # Functions and modules first, empty, so that recursive ones can be pointed at; what is immutable is then built
-        # on demand.
+        # Functions and modules first, empty, so that recursive ones can be pointed at, then classes, whose members they
+        # are; what is immutable is then built on demand.
         for index, node in enumerate(self.plan.nodes):
             if self.dirty[index] and node.kind == "function":
-                if index in self.copies:
-                    continue
                 self.copies[index] = self._shell(self.objects[index], node)
             elif self.dirty[index] and node.kind == "module":
                 self.copies[index] = types.ModuleType(self.objects[index].__name__)
-            elif self.dirty[index] and node.kind == "class":
+        for index, node in enumerate(self.plan.nodes):
+            if self.dirty[index] and node.kind == "class":
                 self.copies[index] = self._twin(self.objects[index], node)
         for edge in self.plan.edges:
             if edge.source == "global" and self._replaced(edge):
@@ -266,13 +273,12 @@ class _Copier:
         """The class with the methods that lead to hidden inputs replaced, for the trace in progress."""
         members: dict[str, Any] = {}
         edges = [self.plan.edges[edge] for edge in node.edges]
-        for edge in sorted([edge for edge in edges if edge.source == "member"], key=lambda edge: edge.key[0]):
+        found = [edge for edge in edges if edge.source in ("member", "transformed member")]
+        for edge in sorted(found, key=lambda edge: edge.key[0]):
             number, name = edge.key
             if edge.node is None or not self.dirty[edge.node] or not is_first(cls, number, name):
                 continue
-            if edge.node not in self.copies:
-                self.copies[edge.node] = self._shell(self.objects[edge.node], self.plan.nodes[edge.node])
-            members[name] = wrapped_again(vars(cls.__mro__[number])[name], self.copies[edge.node])
+            members[name] = wrapped_again(vars(cls.__mro__[number])[name], self._copy(edge.node))
         twin, trace = twin_with(cls, members), CURRENT.get()
         if trace is not None:
             trace.twins[cls] = twin

@@ -370,6 +370,7 @@ LINEAR = {
     "a part of a checkpoint": (lambda x, t: sg.checkpoint(lambda x, t: np.sin(x) * t)(x, t), np.sin(X)),
     "zeros": (lambda x, t: np.zeros_like(x), np.zeros(3)),
     "zero times the primal": (lambda x, t: 0.0 * x, np.zeros(3)),
+    "the primal times zeros": (lambda x, t: -2.0 * x * np.zeros(4)[1:], np.zeros(3)),
 }
 
 
