@@ -78,7 +78,7 @@ def grad(
         materialize_grads: they give zeros.
 
     Raises:
-        AutogradError: an input that requires no grad, or is not used; a freed graph.
+        AutogradError: no inputs; an input that requires no grad, or is not used; a freed graph.
 
     >>> import srcgrad.torch as torch
     >>> x = torch.tensor(3.0, requires_grad=True)
@@ -86,6 +86,8 @@ def grad(
     (tensor(6.),)
     """
     output_list, targets = as_list(outputs), as_list(inputs)
+    if not targets:
+        raise AutogradError("`inputs` argument to `grad()` cannot be empty.")
     keep = create_graph if retain_graph is None else retain_graph
     if not only_inputs:
         warnings.warn(

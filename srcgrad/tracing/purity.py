@@ -291,8 +291,8 @@ def class_reason(cls: type, attributes: frozenset[str], constructed: bool = Fals
     also call `cls`, which then must be a dataclass or namedtuple whose `__init__` is the generated one and whose
     defaults are static.
     """
-    fields = frozenset(getattr(cls, "_fields", ()))
-    if dataclasses.is_dataclass(cls):
+    fields = frozenset(attribute(cls, "_fields", ()))
+    if attribute(cls, "__dataclass_fields__") is not None:  # which a metaclass does not make up
         fields |= frozenset(field.name for field in dataclasses.fields(cls))  # a ClassVar is none
     for base in cls.__mro__:
         if base.__module__.partition(".")[0] in ("builtins", "numpy", "typing", "collections", "abc", "enum"):

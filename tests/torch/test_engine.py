@@ -339,3 +339,8 @@ def test_the_cycle_warning_is_given_once() -> None:
         (x * x).backward(create_graph=True)
     (x * x).backward(create_graph=True)
     x.grad = None
+
+
+def test_gradients_in_no_inputs_are_refused() -> None:
+    with pytest.raises(RuntimeError, match=r"`inputs` argument to `grad\(\)` cannot be empty"):
+        torch.autograd.grad(torch.tensor(1.0, requires_grad=True) * 2, [])

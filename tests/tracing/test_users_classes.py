@@ -151,3 +151,24 @@ def test_python_objects_in_an_operation_are_refused(other: Any) -> None:
     """They were a fault of srcgrad."""
     with pytest.raises(UnsupportedError, match=r"np\.multiply would work on Python's objects"):
         sg.grad(lambda x: np.sum(np.multiply(x, other)))(X)
+
+
+class Answering(type):
+    """A metaclass whose classes have an attribute of any name."""
+
+    def __getattr__(cls, name: str) -> float:
+        return 3.0
+
+    def __call__(cls) -> float:
+        return 2.0
+
+
+class Answered(metaclass=Answering):
+    pass
+
+
+@pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
+def test_classes_whose_metaclass_makes_attributes_up() -> None:
+    """They had fields, as dataclasses and named tuples have: an internal error."""
+    assert sg.grad(lambda x: x * Answered())(1.0) == 2.0
+    assert sg.grad(lambda x: x * Answered.anything)(1.0) == 3.0
