@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, ClassVar, NamedTuple
 
@@ -86,9 +86,7 @@ class Job(NamedTuple):
 
     def holder(self, f: Callable[..., Any]) -> Callable[..., Any]:
         """What is looked at to find what a call reads besides its arguments: the function, and with it such objects."""
-        return (
-            functools.partial(f, **{name: self.leaves[place] for place, name in self.held.items()}) if self.held else f
-        )
+        return holding(f, self.held.values(), [self.leaves[place] for place in self.held]) if self.held else f
 
     def taken_apart(self, holder: Callable[..., Any], leaves: list[Any]) -> tuple[Callable[..., Any], list[Any]]:
         """The function of a `holder` that a trace is given, and the leaves with the objects that it holds."""
@@ -100,6 +98,11 @@ class Job(NamedTuple):
         own = {name: value for name, value in holder.keywords.items() if name not in names}
         # A partial of a partial is one of the inner function: what the user's own holds is among its arguments.
         return functools.partial(holder.func, *holder.args, **own) if holder.args or own else holder.func, found
+
+
+def holding(f: Callable[..., Any], names: Iterable[str], objects: Sequence[Any]) -> functools.partial[Any]:
+    """A function together with objects that it is called with."""
+    return functools.partial(f, **dict(zip(names, objects, strict=True)))
 
 
 class Built(NamedTuple):

@@ -27,12 +27,13 @@ from srcgrad.backends.llvm.front import (
     is_native,
     machine,
 )
-from srcgrad.building import Contents, Job, Program
+from srcgrad.building import Contents, Job, Program, holding
 from srcgrad.cache import Known, Trivial
 from srcgrad.compiler import DEFAULT
 from srcgrad.directional import Pushed, has_tangent
 from srcgrad.front_guards import FUNCTION, Guards, UnknownGuard
 from srcgrad.ir.ops.effects import is_unforeseen
+from srcgrad.signatures import unread_key
 from srcgrad.tracing.function import as_array
 from srcgrad.tracing.pytree import TreeDef, record_fields
 from srcgrad.tracing.trace import ACTIVE
@@ -92,7 +93,7 @@ def serve(
     """
     if not POSSIBLE or not allowed(type(transformed)):
         return
-    bound = captures.bind(transformed.f)
+    bound = captures.bind(job.holder(transformed.f))
     if bound is None or bound[1] is not None or len(bound[0]) != len(captures.hidden):
         return
     call = Call(args, kwargs, job, captures, program, contents, by_paths)
@@ -146,15 +147,20 @@ def written(transformed: Transformed, call: Call, hidden: Sequence[Any], machine
     """
     job, captures, program = call.job, call.captures, call.program
     table = Table(len(call.args), tuple(call.kwargs))
+    values = None if machine_guards or isinstance(captures, Trivial) else bound_values(table, transformed, call)
     leaves, extras = arguments(table, transformed, call)
-    if [id(leaf) for _, leaf in leaves] != [id(leaf) for leaf in job.leaves]:
-        raise Unserved
-    for register, leaf in (*leaves, *extras):
+    unread = transformed.leaf_facts(job.treedef).unread
+    for place, (register, leaf) in enumerate(leaves):
+        if place in unread and unread_key(leaf) is type(leaf):
+            table.require_type(register, type(leaf))
+        elif place not in job.held:  # of which the guards say what they are
+            require_leaf(table, register, leaf)
+    for register, leaf in extras:
         require_leaf(table, register, leaf)
     if transformed.backend is None:
         default = table.load(table.load(table.constant(DEFAULT), layout.LIST_ITEMS), 0)
         table.require_is(default, BACKEND)  # not what is the default now: use_backend may have chosen
-    registers = captured(table, transformed, captures, len(hidden), machine_guards)
+    registers = captured(table, transformed, call, leaves, len(hidden), values)
     if len(hidden) > 1 and machine_guards:
         require_apart(table, list(zip(registers, hidden, strict=True)))
     for register, value in zip(registers, hidden, strict=True):
@@ -182,6 +188,14 @@ Leaf = tuple[int, Any]
 
 def arguments(table: Table, transformed: Transformed, call: Call) -> tuple[list[Leaf], list[Leaf]]:
     """Check the structure of the arguments; the leaves in the order of the pytree, and those of the extras."""
+    leaves, extras = parts(table, transformed, call)
+    if [id(leaf) for _, leaf in leaves] != [id(leaf) for leaf in call.job.leaves]:
+        raise Unserved
+    return leaves, extras
+
+
+def parts(table: Table, transformed: Transformed, call: Call) -> tuple[list[Leaf], list[Leaf]]:
+    """`arguments`, of a pytree that may have changed."""
     if isinstance(transformed, Pushed):
         primals, tangents = call.args
         tree = call.job.treedef.children[0]
@@ -265,29 +279,53 @@ def require_leaf(table: Table, register: int, leaf: Any) -> None:
         raise Unserved
 
 
-def captured(table: Table, transformed: Transformed, captures: Known, count: int, machine_guards: bool) -> list[int]:
-    """Check the guards; the registers of the hidden inputs."""
-    function = table.load(0, FUNCTION)
+def captured(
+    table: Table, transformed: Transformed, call: Call, leaves: Sequence[Leaf], count: int, values: int | None
+) -> list[int]:
+    """Check the guards; the registers of the hidden inputs. ``values``: where `bound_values` has them."""
+    if values is not None:
+        return [table.load(values, layout.ITEMS + 8 * number) for number in range(count)]
+    function, captures, job = table.load(0, FUNCTION), call.captures, call.job
     if isinstance(captures, Trivial):
+        if job.held:
+            raise Unserved
         table.require_is(function, captures.function)
         return []
-    if machine_guards:
-        return [place.register for place in Guards(table, captures, transformed.f, function).hidden(count)]
-    bound = table.bind(captures.bind, function)
-    values = table.load(bound, layout.ITEMS)
+    held = {name: leaves[place][0] for place, name in job.held.items()}
+    guards = Guards(table, captures, transformed.f, function, job.holder(transformed.f), held)
+    return [place.register for place in guards.hidden(count)]
+
+
+def bound_values(table: Table, transformed: Transformed, call: Call) -> int:
+    """Let `bind` check the guards; the register of the hidden inputs, which a tuple holds.
+
+    It comes first, since what other registers have borrowed may be gone after it.
+    """
+    bind, names = call.captures.bind, tuple(call.job.held.values())
+
+    def bind_held(function: Any, *objects: Any) -> Any:
+        return bind(holding(function, names, objects))
+
+    leaves = parts(table, transformed, call)[0] if names else []
+    held = [leaves[place][0] for place in call.job.held]
+    bound = table.bind(bind_held if names else bind, [table.load(0, FUNCTION), *held])
     table.require_is(table.load(bound, layout.ITEMS + 8), None)
-    return [table.load(values, layout.ITEMS + 8 * number) for number in range(count)]
+    return table.load(bound, layout.ITEMS)
 
 
 def require_apart(table: Table, hidden: Sequence[tuple[int, Any]]) -> None:
-    """Check that captured arrays own their memory and are different ones, which is how they share none."""
-    arrays = [register for register, value in hidden if type(value) is np.ndarray]
-    if any(type(value) is np.ndarray and value.base is not None for _, value in hidden):
+    """Check that captured arrays share no memory: they own theirs and are different ones, or it lies apart."""
+    arrays = [(register, value) for register, value in hidden if type(value) is np.ndarray]
+    views = [value.base is not None for _, value in arrays]
+    if sum(views) * len(arrays) > MOST_PAIRS:
         raise UnknownGuard("arrays that may share memory")
-    for number, register in enumerate(arrays):
-        table.require_word(register, layout.BASE, 0)
-        for other in arrays[:number]:
-            table.require_other(register, other)
+    for number, (register, value) in enumerate(arrays):
+        if not views[number]:
+            table.require_word(register, layout.BASE, 0)
+        for other in range(number):
+            table.require_other(register, arrays[other][0])
+            if views[number] or views[other]:
+                table.require_apart(register, value.nbytes, arrays[other][0], arrays[other][1].nbytes)
 
 
 def require_contents(table: Table, given: Sequence[Leaf], contents: Contents) -> None:
@@ -363,14 +401,15 @@ def executed(call: Call, count: int) -> Any:
     """What Python does of a call of which everything has been checked: its leaves, ``count`` of them with what is
     captured, and its arguments follow the object that is called.
     """
-    job, captures, program = call.job, call.captures, call.program
+    job, captures, program, by_paths = call.job, call.captures, call.program, call.by_paths
     own, last, names = len(job.leaves), count + len(call.args), tuple(call.kwargs)
+    form = Job([], job.treedef, job.active, held=job.held)  # without what this call was made with
 
     def run(transformed: Transformed, *things: Any) -> Any:
         given = things[count:last], dict(zip(names, things[last:], strict=True))
-        found = Job(list(things[:own]), job.treedef, job.active, given=given)
-        if call.by_paths is not None:
-            return call.by_paths(transformed, found, things[own:count])
+        found = form._replace(leaves=list(things[:own]), given=given)
+        if by_paths is not None:
+            return by_paths(transformed, found, things[own:count])
         return transformed.execute(program, found, things[own:count], captures)
 
     return run

@@ -9,11 +9,15 @@ from __future__ import annotations
 
 import ast
 import builtins
+import functools
+import itertools
 import types
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
 from srcgrad.backends.llvm import layout
-from srcgrad.backends.llvm.front import Table
+from srcgrad.backends.llvm.front import Table, is_digit
 from srcgrad.ir.parsing import parse
 from srcgrad.tracing.alike import value_key
 from srcgrad.tracing.capture import Captures
@@ -25,6 +29,8 @@ OPTIONS: Final = layout.member_offset(Transformed.options) if layout.KNOWN else 
 """Where a transformed function has its function and its options."""
 MOST_LINES: Final = 2_000
 """The most lines of ``bind`` that are parsed: what more of them ask has no room in a table."""
+MOST_DIFFERENT: Final = 24
+"""Of how many objects every two are compared."""
 _OF_A_TRANSFORM: Final = ("__srcgrad_static__", "__srcgrad_wrapped__")
 
 
@@ -57,17 +63,62 @@ class Place:
         self.object = object
 
 
+class Imagined(Place):
+    """Stands for an object that `bind` is given and that the machine does not make."""
+
+    __slots__ = ()
+
+    @property
+    def register(self) -> int:  # type: ignore[override]
+        raise UnknownGuard(f"a {type(self.object)} that is not there")
+
+
+class Holder(Imagined):
+    """Stands for a `Job.holder`: a function, and the registers of the objects that it is called with."""
+
+    __slots__ = ("function", "held")
+
+    def __init__(self, function: Place, holder: functools.partial[Any], held: Mapping[str, int]) -> None:
+        self.kind, self.object = functools.partial, holder
+        self.function, self.held = function, held
+        inner = function.object.func if self.is_own else function.object
+        if holder.func is not inner:
+            raise UnknownGuard("a partial that holds what another class holds")
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the function is a partial of the user's, of which the holder is one as well."""
+        return type(self.function.object) is functools.partial
+
+
+class Keywords(Imagined):
+    """Stands for the keywords of a `Holder`: those of the user's partial, then the objects."""
+
+    __slots__ = ("held", "own")
+
+    def __init__(self, keywords: dict[str, Any], own: Place | None, held: Mapping[str, int]) -> None:
+        self.kind, self.object = dict, keywords
+        self.own, self.held = own, held
+
+
 class Guards:
     """One compilation; the function's guards must hold at this moment.
+
+    ``register``: that of the function. ``holder``: what `bind` is given; ``held``: the registers of the objects that it
+    holds besides the function.
 
     Raises:
         UnknownGuard, TooLong: there is no such table.
     """
 
-    def __init__(self, table: Table, captures: Captures, function: Any, register: int) -> None:
+    def __init__(
+        self, table: Table, captures: Captures, function: Any, register: int,
+        holder: Any = None, held: Mapping[str, int] = MappingProxyType({}),
+    ) -> None:  # fmt: skip
         self.table = table
         self.constants = captures.bind.__globals__
-        self.places = {"function": Place(register, None, function)}
+        place = Place(register, None, function)
+        self.places = {"function": Holder(place, holder, held) if held else place}
         if captures.source.count("\n") > MOST_LINES:
             raise UnknownGuard("more guards than there is room for")
         (bind,) = parse(captures.source).body
@@ -111,10 +162,28 @@ class Guards:
         raise UnknownGuard(ast.unparse(node))
 
     def attribute(self, holder: Place, name: str) -> Place:
+        if isinstance(holder, Holder):
+            return self.part(holder, name)
         if holder.kind is None and type(holder.object) in layout.FIELDS:
             self.require_type(holder, type(holder.object))
-        register = self.table.load(holder.register, self.offset(holder, name))
+        offset = self.offset(holder, name)
+        if offset == layout.ATTRIBUTES and name == "__dict__":
+            register = self.table.attributes(holder.register)
+        else:
+            register = self.table.load(holder.register, offset)
         return Place(register, _CLASSES.get(name), getattr(holder.object, name))
+
+    def part(self, holder: Holder, name: str) -> Place:
+        """An attribute of a partial that is not made."""
+        own = self.attribute(holder.function, name) if holder.is_own else None
+        match name:
+            case "func":
+                return own or holder.function
+            case "args":
+                return own or Place(self.table.constant(()), tuple, ())
+            case "keywords":
+                return Keywords(holder.object.keywords, own, holder.held)
+        raise UnknownGuard(f"{name} of a partial")
 
     def offset(self, holder: Place, name: str) -> int:
         fields = layout.FIELDS.get(holder.kind, {}) if holder.kind is not None else {}
@@ -131,6 +200,11 @@ class Guards:
     def element(self, holder: Place, key: Any) -> Place:
         """An element whose place the guards before it have found to exist."""
         value = holder.object[key]
+        if isinstance(holder, Keywords):
+            if key in holder.held:
+                return Place(holder.held[key], None, value)
+            assert holder.own is not None
+            return self.element(holder.own, key)
         if holder.kind is dict and type(key) in (str, int):
             register = self.table.item(holder.register, key)
         elif holder.kind in (tuple, _Cells) and type(key) is int:
@@ -170,7 +244,10 @@ class Guards:
         condition = ast.unparse(node).replace(ast.unparse(part), "present")
         if not eval(condition, self.constants, {"present": place.object}):
             raise UnknownGuard(ast.unparse(node))
-        self.table.require_is(place.register, place.object)
+        if "static_key" in condition and is_digit(place.object):  # of ints the key is the value
+            self.table.require_int(place.register, place.object)
+        else:
+            self.table.require_is(place.register, place.object)
 
     def require_resolution(self, resolution: Resolution) -> None:
         """A class that finds names where it did, of the version that it has now."""
@@ -189,7 +266,9 @@ class Guards:
 
     def compare(self, left: ast.expr, operator: ast.cmpop, right: ast.expr) -> None:
         match left, operator, right:
-            case ast.Call(func=ast.Name(id="type"), args=[value]), ast.Is(), ast.Name(id=name):
+            case ast.Call(func=ast.Name(id="type"), args=[value]), ast.Is(), ast.Name(id=name) if (
+                name not in self.places
+            ):
                 self.require_type(self.place(value), self.constant(name))
             case ast.Attribute(value=holder, attr=name), ast.Is(), ast.Constant(value=None):
                 place = self.place(holder)
@@ -204,13 +283,17 @@ class Guards:
                 self.table.require_is(self.place(left).register, self.constant(name))
             case _, ast.Is(), ast.Subscript():
                 self.table.require_same(self.place(left).register, self.place(right).register)
+            case ast.Call(func=ast.Name(id="len"), args=[ast.Set(elts=elements)]), ast.Eq(), ast.Constant(
+                value=int(size)
+            ):
+                self.require_different(elements, size)
             case ast.Call(func=ast.Name(id="len"), args=[sized]), ast.Eq(), ast.Constant(value=int(size)):
                 self.require_size(sized, size)
             case ast.Call(func=ast.Name(id="tuple"), args=[mapping]), ast.Eq(), ast.Name(id=name):
                 place = self.place(mapping)
                 if place.kind is not dict or tuple(place.object) != self.constants[name]:
                     raise UnknownGuard(f"the keys of {place.kind}")
-                self.table.require_keys(place.register, tuple(place.object))
+                self.require_keys(place)
             case ast.Call(func=ast.Name(id="value_key"), args=[ast.Call(args=[mapping])]), ast.Eq(), ast.Name(id=name):
                 if value_key(tuple(self.place(mapping).object)) != self.constants[name]:
                     raise UnknownGuard("keys that are equal only")  # of others the very objects have been required
@@ -224,6 +307,21 @@ class Guards:
                 self.table.absent(place.register, key)
             case _:
                 raise UnknownGuard(f"{ast.unparse(left)} {operator} {ast.unparse(right)}")
+
+    def require_keys(self, place: Place) -> None:
+        """The very keys that a dict has now, in their order."""
+        if not isinstance(place, Keywords):
+            self.table.require_keys(place.register, tuple(place.object))
+        elif place.own is not None:
+            self.table.require_keys(place.own.register, tuple(place.own.object))
+
+    def require_different(self, ids: list[ast.expr], size: int) -> None:
+        """Objects of which no two are the same."""
+        if size != len(ids) or size > MOST_DIFFERENT:
+            raise UnknownGuard(f"{size} of {len(ids)} objects")
+        registers = [self.place(each.args[0]).register for each in ids if isinstance(each, ast.Call)]
+        for one, other in itertools.combinations(registers, 2):
+            self.table.require_other(one, other)
 
     def require_names(self, place: Place, names: frozenset[Any]) -> None:
         """The attributes of an instance, whatever they are now."""
@@ -245,8 +343,11 @@ class Guards:
             self.table.require_is(self.table.load(place.register, OPTIONS), transform.options)
 
     def require_type(self, place: Place, kind: type) -> None:
-        self.table.require_type(place.register, kind)
-        place.kind = kind
+        if not isinstance(place, Holder):
+            self.table.require_type(place.register, kind)
+            place.kind = kind
+        elif kind is not place.kind:
+            raise UnknownGuard(f"a partial that is a {kind}")
 
     def require_size(self, node: ast.expr, size: int) -> None:
         match node:

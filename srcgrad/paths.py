@@ -219,7 +219,7 @@ def run_path(transformed: Transformed, job: Job, ways: Sequence[Way], given: Giv
 
 def counted(transformed: Transformed, given: Given, job: Job, entry: Entry, path: Path, inputs: Sequence[Any]) -> None:
     """One more call on a path. Machine code answers later ones as a whole, or finds all but the path."""
-    if not path.program.native or job.extras or job.held:
+    if not path.program.native or job.extras:
         return
     contents = None if path.deciding is None else [(place, inputs[place]) for place in path.deciding]
     if contents is not None and sum([held.nbytes for _, held in contents]) < MOST_COMPARED:

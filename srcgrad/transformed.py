@@ -306,7 +306,7 @@ class Transformed(VectorCalled, Building):  # type: ignore[misc]
             self.turned |= way.converted and not verdicts[:-1]
             if not hidden and not kwargs and not job.extras:
                 self.remember(args, captures, program)
-            if program.native and not job.held:
+            if program.native:
                 self.one_call_more(args, kwargs, job, captures, program)
             return self.execute(program, job, hidden, captures)
         if unsupported is not None and all(failure.unsupported for failure in failures):

@@ -68,6 +68,7 @@ class Code(IntEnum):
     WRITABLE = 30
     APART = 31
     CONTENTS = 32
+    ATTRIBUTES = 33
 
 
 class TooLong(Exception):
@@ -109,6 +110,12 @@ class Table:
         """The pointer that lies there; no fit if it is null."""
         found = self.register()
         self.words += [Code.LOAD, found, register, offset]
+        return found
+
+    def attributes(self, instance: int) -> int:
+        """The dict of the attributes of an instance, of a class with the flag `MANAGED`."""
+        found = self.register()
+        self.words += [Code.ATTRIBUTES, found, instance]
         return found
 
     def item(self, mapping: int, key: str | int) -> int:
@@ -220,10 +227,17 @@ class Table:
         self.run = len(self.words)
         self.words += [code, number, 1]
 
-    def bind(self, function: Callable[..., Any], argument: int) -> int:
-        """What a Python function returns, once in a table; no fit if that is None."""
+    def bind(self, function: Callable[..., Any], arguments: Sequence[int]) -> int:
+        """What a Python function returns, once in a table; no fit if that is None.
+
+        Others may run meanwhile: what registers have had from containers, these may hold no longer.
+        """
+        assert not self.given
+        for register in arguments:
+            self.give(register)
+        self.given = 0
         found = self.register()
-        self.words += [Code.BIND, found, self.held(function), argument]
+        self.words += [Code.BIND, found, self.held(function)]
         return found
 
     def native(self, program: Callable[..., Any]) -> None:
@@ -314,6 +328,11 @@ class Table:
         return (ctypes.c_int64 * len(signed))(*signed), tuple(self.kept)
 
 
+def is_digit(thing: Any) -> bool:
+    """Whether something is an int of one digit."""
+    return type(thing) is int and abs(thing) <= layout.LARGEST_DIGIT
+
+
 def held_items(template: Any) -> list[Any] | None:
     """What a container of a result holds: a tuple, list, dict, namedtuple or dataclass; None for what is none."""
     if isinstance(template, (tuple, list)):
@@ -361,6 +380,7 @@ _FUNCTIONS: Final = (
     "PyThreadState_Get", "_PyObject_MakeTpCall", "PyDict_GetItem", "PyDict_New", "PyDict_SetItem", "PyList_New",
     "PyErr_Fetch", "PyErr_NormalizeException", "PyException_SetTraceback", "PyErr_Clear", "_Py_Dealloc",
     "PyType_GenericAlloc", "PyObject_GenericSetAttr", "PyDict_Next", "PyUnicode_Compare", "PyErr_ExceptionMatches",
+    "PyObject_GenericGetDict",
 )  # fmt: skip
 _LOCK: Final = new_lock()
 _addresses: Final[dict[int, int]] = {}

@@ -85,6 +85,29 @@ class Reader(Writer):
         self.keep(1, found)
         return 4
 
+    def _attributes(self) -> int:
+        """The dict of an instance, made where there is none yet.
+
+        Then all begins anew: to make one may run the collector, and with it what takes away things in registers.
+        """
+        instance = self.register(2)
+        self.count += 1
+        make, had = f"make{self.count}", f"made{self.count}"
+        names = self.field(instance, layout.ATTRIBUTES)
+        there = self.set(f"icmp ne ptr {names}, null")
+        if layout.VALUES is layout.Values.TAGGED:
+            there = self.set(f"and i1 {there}, {self.is_even(self.set(f'ptrtoint ptr {names} to i64'))}")
+        self.do(f"br i1 {there}, label %{had}, label %{make}")
+        self.label(make)
+        made = self.set(f"call ptr @PyObject_GenericGetDict(ptr {instance}, ptr null)")
+        self.branch(self.set(f"icmp eq ptr {made}, null"), "cleared")
+        self.do(f"call void @release(ptr {made})")
+        self.arrivals.append(("%first", self.at))
+        self.do("br label %next")
+        self.label(had)
+        self.keep(1, names)
+        return 3
+
     def is_even(self, address: str) -> str:
         return self.set(f"icmp eq i64 {self.set(f'and i64 {address}, 1')}, 0")
 

@@ -35,6 +35,7 @@ declare void @PyErr_NormalizeException(ptr, ptr, ptr)
 declare i32 @PyException_SetTraceback(ptr, ptr)
 declare void @PyErr_Clear()
 declare i32 @PyErr_ExceptionMatches(ptr)
+declare ptr @PyObject_GenericGetDict(ptr, ptr)
 declare void @_Py_Dealloc(ptr)
 declare i32 @memcmp(ptr, ptr, i64)
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
@@ -226,13 +227,15 @@ class _Machine(Reader):
         return 4
 
     def _bind(self) -> int:
-        self.do(f"store ptr {self.register(3)}, ptr %argv, align 8")
-        found = self.set(f"call ptr @PyObject_Vectorcall(ptr {self.word(2, 'ptr')}, ptr %argv, i64 1, ptr null)")
+        given = self.given()
+        found = self.set(f"call ptr @PyObject_Vectorcall(ptr {self.word(2, 'ptr')}, ptr %argv, i64 {given}, ptr null)")
+        self.do(f"call void @release_all(ptr %argv, i64 {given})")
+        self.do("store i64 0, ptr %given, align 8")
         self.branch(self.set(f"icmp eq ptr {found}, null"), "cleared")
         self.do(f"store ptr {found}, ptr %owned, align 8")
         self.unless(self.set(f"icmp ne ptr {found}, @srcgrad_front_none"))
         self.keep(1, found)
-        return 4
+        return 3
 
     # --- the program -------------------------------------------------------------------------------
     def _give(self) -> int:
