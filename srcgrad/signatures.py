@@ -19,7 +19,7 @@ from srcgrad.tracing.jax_arrays import JAX_TYPES, is_jax_array
 from srcgrad.tracing.journals import Journal
 from srcgrad.tracing.kept import KEPT
 from srcgrad.tracing.layout import strides_of
-from srcgrad.tracing.purity import is_trusted_module, module_reason, static_key
+from srcgrad.tracing.purity import is_plain_type, is_trusted_module, module_reason, static_key
 from srcgrad.tracing.pytree import TreeDef
 
 
@@ -69,8 +69,8 @@ def leaf_key(leaf: Any) -> Any:
         return (kind, leaf.type)
     if is_host_object(leaf) or isinstance(leaf, Journal):
         return kind
-    if isinstance(leaf, (type, np.ufunc, types.BuiltinFunctionType)) or (callable(leaf) and is_pure(leaf)):
-        return leaf
+    if isinstance(leaf, np.ufunc) or is_plain_type(leaf) or (callable(leaf) and is_pure(leaf)):
+        return leaf  # of other classes and of what has been built in, attributes and results change
     if kind is types.ModuleType and is_trusted_module(leaf, is_pure):
         return leaf
     return UNKEYED

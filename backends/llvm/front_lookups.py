@@ -55,6 +55,9 @@ nowhere:
 class Reader(Writer):
     """The operations that find something, or that it is not there; what differs is no fit."""
 
+    arrivals: list[tuple[str, str]]
+    """The places in a table at which the machine goes on, and the blocks that lead there."""
+
     # --- operands ----------------------------------------------------------------------------------
     def word(self, number: int, type: str = "i64") -> str:
         return self.field("%pc", WORD * number, type)

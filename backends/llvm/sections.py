@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from srcgrad.backends.llvm.expansions import written_out
-from srcgrad.backends.llvm.kinds import is_large
+from srcgrad.backends.llvm.kinds import is_large, is_plain
 from srcgrad.backends.llvm.loops import signature
 from srcgrad.backends.llvm.natives import ALIAS, fused_kind
 from srcgrad.backends.llvm.ordering import arranged, reads_first
@@ -74,6 +74,8 @@ def sectioned(function: Function) -> Sectioned:
     operations = writer.block(found.function.operations, found.function.results)
     if len(operations) == 1 and operations[0].op is FUSED:
         operations = [writer.whole(operations[0], found.function.params, found.function.results)]
+    elif not operations and all(is_plain(value.type) and not is_large(value) for value in found.function.results):
+        operations = writer.copying(found.function.results)
     made = Function(function.name, function.params, operations, found.function.results)
     return Sectioned(made, found, writer.sections)
 
@@ -140,6 +142,11 @@ class _Sectioning:
         section.inputs = list(dict.fromkeys([*section.inputs, *more]))
         section.outputs = list(results)
         return operation
+
+    def copying(self, results: Sequence[Value]) -> list[Operation]:
+        """What gives inputs and constants, of a function that has no operations."""
+        inputs = [value for value in dict.fromkeys(results) if not isinstance(value, Literal)]
+        return [self.made([], inputs, list(results))] if results else []
 
     def section(self, operations: Sequence[Operation], read: set[Value]) -> Operation:
         """A run of native operations as one."""

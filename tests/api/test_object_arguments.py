@@ -216,3 +216,31 @@ def test_two_objects_that_become_one_have_another_program(place: str) -> None:
         second = first if same else Layer(3.0)
         found = on_captured(X) if place == "captured" else on_arguments(X, first, second)
         np.testing.assert_allclose(found, np.sum(X) * (6.0 if same else 3.0))
+
+
+class Settings:
+    rate = 2.0
+
+    @staticmethod
+    def scaled(x: Any) -> Any:
+        return 3.0 * x
+
+
+def test_what_is_read_of_a_class_is_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its name alone had decided which program served a call."""
+    differentiated = sg.grad(lambda x, settings: np.sum(settings.scaled(x) * settings.rate))
+    np.testing.assert_allclose(differentiated(X, Settings), np.full(3, 6.0))
+    monkeypatch.setattr(Settings, "rate", 5.0)
+    np.testing.assert_allclose(differentiated(X, Settings), np.full(3, 15.0))
+    monkeypatch.setattr(Settings, "scaled", staticmethod(lambda x: 4.0 * x))
+    np.testing.assert_allclose(differentiated(X, Settings), np.full(3, 20.0))
+
+
+def test_what_a_built_in_method_gives_is_as_it_is_at_each_call() -> None:
+    names, numbers, array = {"k": 2.0}, [2.0], np.array([2.0])
+    methods = (lambda: names.get("k"), names.get), (lambda: numbers[0], numbers.__getitem__), (array.sum, array.sum)
+    for (read, method), key in zip(methods, [("k",), (0,), ()], strict=True):
+        differentiated = sg.grad(lambda x, f, key=key: np.sum(x * f(*key)))
+        for value in (2.0, 5.0):
+            names["k"], numbers[0], array[0] = value, value, value
+            np.testing.assert_allclose(differentiated(X, method), np.full(3, read()))
