@@ -33,8 +33,8 @@ from srcgrad.compiler import DEFAULT
 from srcgrad.directional import Pushed, has_tangent
 from srcgrad.front_guards import FUNCTION, Guards, UnknownGuard
 from srcgrad.ir.ops.effects import is_unforeseen
-from srcgrad.signatures import unread_key
-from srcgrad.tracing.function import as_array
+from srcgrad.signatures import UNKEYED, leaf_key, unread_key
+from srcgrad.tracing.function import as_array, leaf_spec
 from srcgrad.tracing.pytree import TreeDef, record_fields
 from srcgrad.tracing.trace import ACTIVE
 from srcgrad.transformed import MACHINE, Transformed
@@ -178,6 +178,9 @@ def written(transformed: Transformed, call: Call, hidden: Sequence[Any], machine
         return table
     for register, _ in given:
         table.give(register)
+    for number, (_, value) in enumerate(given):
+        if not is_in_order(value) and native_run(program, [value]) is not None:
+            table.copied(number)
     finish(table, program, [value for _, value in given], copies)
     return table
 
@@ -240,7 +243,7 @@ def taken_apart(table: Table, register: int, value: Any, tree: TreeDef) -> Itera
     elif value is None:
         table.require_is(register, None)
     elif kind is dict:
-        if not all(type(key) is str for key in value):
+        if {*map(type, value)} not in ({str}, {int}, set()):
             raise Unserved
         table.require_keys(register, tuple(value))
         for key, child in zip(sorted(value), tree.children, strict=True):
@@ -266,15 +269,29 @@ def require_leaf(table: Table, register: int, leaf: Any) -> None:
     """Check that something is traced as this leaf is, or is the same static value."""
     kind = type(leaf)
     if kind is np.ndarray:
-        if not (leaf.flags.c_contiguous and leaf.flags.aligned and id(leaf.dtype) in KNOWN_DTYPES):
+        if id(leaf.dtype) not in KNOWN_DTYPES or not (leaf.flags.aligned or not is_in_order(leaf)):
             raise Unserved
-        table.require_array(register, leaf.dtype, leaf.shape)
-    elif kind in NUMBERS:
+        if is_in_order(leaf):
+            table.require_array(register, leaf.dtype, leaf.shape)
+        else:
+            table.require_strides(register, leaf.dtype, leaf.shape, leaf.strides)
+    elif kind in NUMBERS or (kind is not type and leaf_key(leaf) is kind):
         table.require_type(register, kind)
-    elif kind is bool or kind is str:
-        table.require_is(register, leaf)
-    elif kind is int and abs(leaf) <= layout.LARGEST_DIGIT:
+    elif kind is int:
         table.require_int(register, leaf)
+    elif kind is np.int64:
+        table.require_type(register, kind)
+        table.require_word(register, layout.NUMBER, int(leaf))
+    elif kind is slice or kind is range:
+        table.require_type(register, kind)
+        for name, offset in layout.FIELDS[kind].items():
+            part, place = getattr(leaf, name), table.load(register, offset)
+            if type(part) is int:
+                table.require_int(place, part)
+            else:
+                table.require_is(place, part)
+    elif leaf_spec(leaf) is None and leaf_key(leaf) is not UNKEYED:  # what never changes
+        table.require_is(register, leaf)
     else:
         raise Unserved
 
@@ -317,6 +334,8 @@ def require_apart(table: Table, hidden: Sequence[tuple[int, Any]]) -> None:
     """Check that captured arrays share no memory: they own theirs and are different ones, or it lies apart."""
     arrays = [(register, value) for register, value in hidden if type(value) is np.ndarray]
     views = [value.base is not None for _, value in arrays]
+    if len(arrays) > 1 and not all(is_in_order(value) for (_, value), view in zip(arrays, views, strict=True) if view):
+        raise UnknownGuard("views whose elements lie apart")
     if sum(views) * len(arrays) > MOST_PAIRS:
         raise UnknownGuard("arrays that may share memory")
     for number, (register, value) in enumerate(arrays):
@@ -332,7 +351,7 @@ def require_contents(table: Table, given: Sequence[Leaf], contents: Contents) ->
     """Check that arrays have the numbers they have now, as those who have asked for them were told."""
     for place, expected in contents:
         register, value = given[place]
-        if type(value) is not np.ndarray:
+        if type(value) is not np.ndarray or not is_in_order(value):
             raise Unserved
         kept = np.array(expected, value.dtype, order="C")
         kept.flags.writeable = False
@@ -360,6 +379,11 @@ def native_run(program: Program, inputs: Sequence[Any]) -> Any:
     return executable.run if executable is not None and numbers and is_native(executable.run) else None
 
 
+def is_in_order(value: Any) -> bool:
+    """Whether an input of a program is in C order, as machine code reads it."""
+    return type(value) is not np.ndarray or value.flags.c_contiguous
+
+
 def arrangement(program: Program) -> tuple[Any, list[Result]] | None:
     """The structure that a call returns, and what stands in it for the program's results; None if it must be made."""
     if program.arranged is None:
@@ -380,7 +404,8 @@ def copied_back(table: Table, program: Program, given: Sequence[Leaf]) -> list[t
     changes, inputs = program.changes, [value for _, value in given]
     if changes is not None and not changes.writable(inputs):
         raise Unserved
-    if changes is None or changes.places or program.acts or native_run(program, inputs) is None:
+    plain = native_run(program, inputs) is not None and all(map(is_in_order, inputs))
+    if changes is None or changes.places or program.acts or not plain:
         return None
     arrays = [k for k, value in enumerate(inputs) if type(value) is np.ndarray and value.size]
     written = [k for k in changes.arrays if inputs[k].size]

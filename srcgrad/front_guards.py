@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from srcgrad.backends.llvm import layout
-from srcgrad.backends.llvm.front import Table, is_digit
+from srcgrad.backends.llvm.front import Table
 from srcgrad.ir.parsing import parse
 from srcgrad.tracing.alike import value_key
 from srcgrad.tracing.capture import Captures
@@ -244,7 +244,7 @@ class Guards:
         condition = ast.unparse(node).replace(ast.unparse(part), "present")
         if not eval(condition, self.constants, {"present": place.object}):
             raise UnknownGuard(ast.unparse(node))
-        if "static_key" in condition and is_digit(place.object):  # of ints the key is the value
+        if "static_key" in condition and type(place.object) is int:  # of ints the key is the value
             self.table.require_int(place.register, place.object)
         else:
             self.table.require_is(place.register, place.object)

@@ -28,9 +28,11 @@ DIMS: Final = 32
 DESCR: Final = 56
 FLAGS: Final = 64
 NUMBER: Final = 16
+SCALARS: Final = 16
+ORDER: Final = 26
 ITEMS: Final = tuple.__basicsize__
-"""Offsets in objects, arrays, scalars and tuples; ``native.py`` checks them before it uses this. A tuple's items lie
-behind its hash from Python 3.14 on."""
+"""Offsets in objects, arrays, scalars, dtypes and tuples; ``native.py`` checks them before it uses this. A tuple's
+items lie behind its hash from Python 3.14 on."""
 FINE, IN_PYTHON, RAISED = 0, 1, 2
 """What loops give: all is well; the Python function must run; an exception is set."""
 FAILED: Final = ("failed",)
@@ -249,7 +251,32 @@ number:
   %other = icmp eq ptr %kind, %shape
   %right = or i1 %exact, %other
   %digits = getelementptr i8, ptr %object, i64 $number
-  br i1 %right, label %ready, label %slow
+  br i1 %right, label %ready, label %lone
+lone:
+  %is.array = icmp eq ptr %kind, @PyArray_Type
+  br i1 %is.array, label %zero, label %slow
+zero:
+  %z.place.rank = getelementptr i8, ptr %object, i64 $rank
+  %z.rank = load i32, ptr %z.place.rank, align 4
+  %z.empty = icmp eq i32 %z.rank, 0
+  %z.place.descr = getelementptr i8, ptr %object, i64 $descr
+  %z.descr = load ptr, ptr %z.place.descr, align 8
+  %z.place.class = getelementptr i8, ptr %z.descr, i64 $scalars
+  %z.class = load ptr, ptr %z.place.class, align 8
+  %z.same = icmp eq ptr %z.class, %dtype
+  %z.place.order = getelementptr i8, ptr %z.descr, i64 $order
+  %z.order = load i8, ptr %z.place.order, align 1
+  %z.native = icmp ne i8 %z.order, $swapped
+  %z.place.flags = getelementptr i8, ptr %object, i64 $flags
+  %z.flags = load i32, ptr %z.place.flags, align 4
+  %z.both = and i32 %z.flags, $plain
+  %z.lies = icmp eq i32 %z.both, $plain
+  %z.plain = and i1 %z.native, %z.lies
+  %z.like = and i1 %z.empty, %z.same
+  %z.fits = and i1 %z.plain, %z.like
+  %z.place.data = getelementptr i8, ptr %object, i64 $data
+  %z.data = load ptr, ptr %z.place.data, align 8
+  br i1 %z.fits, label %ready, label %slow
 array:
   %plain = icmp eq ptr %kind, @PyArray_Type
   br i1 %plain, label %fields, label %slow
@@ -287,7 +314,7 @@ equal:
   %a.more = icmp ult i64 %a.next, %rank
   br i1 %a.more, label %axis, label %ready
 ready:
-  %given = phi ptr [ %digits, %number ], [ %data, %equal ]
+  %given = phi ptr [ %digits, %number ], [ %z.data, %zero ], [ %data, %equal ]
   %place.given = getelementptr ptr, ptr %block, i64 %k
   store ptr %given, ptr %place.given, align 8
   %k.next = add i64 %k, 1
@@ -483,6 +510,7 @@ slow:
 """).substitute(
     type=TYPE, number=NUMBER, descr=DESCR, rank=RANK, flags=FLAGS, plain=_CONTIGUOUS_ALIGNED, dims=DIMS, data=DATA,
     items=ITEMS, fine=FINE, python=IN_PYTHON, raised=RAISED, pooled=POOLED,
+    scalars=SCALARS, order=ORDER, swapped=ord(">"),
 )  # fmt: skip
 """``@srcgrad_enter(self, args, nargs, call, into)``: see ``entry_text`` for the tables.
 

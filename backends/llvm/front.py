@@ -29,6 +29,8 @@ from srcgrad.ir.types import DTYPES
 MOST_ARGUMENTS: Final = 128
 MOST_REGISTERS: Final = 256
 MOST_RESULTS: Final = 128
+MOST_DIGITS: Final = 16
+"""Of an int that decides the program."""
 WORD: Final = 8
 
 
@@ -69,6 +71,8 @@ class Code(IntEnum):
     APART = 31
     CONTENTS = 32
     ATTRIBUTES = 33
+    STRIDED = 34
+    COPIED = 35
 
 
 class TooLong(Exception):
@@ -188,14 +192,24 @@ class Table:
         self.require_word(register, layout.TYPE, self.held(kind))
 
     def require_int(self, register: int, value: int) -> None:
-        """An int of one digit."""
+        """This int, by its digits."""
         self.require_type(register, int)
         self.require_word(register, layout.SIZE, layout.word(value, layout.SIZE))
-        if value:
-            self.words += [Code.HALF, register, layout.DIGIT, abs(value)]
+        digits = -(-value.bit_length() // layout.DIGIT_BITS)
+        if digits > MOST_DIGITS:
+            raise TooLong
+        for k in range(digits):
+            digit = abs(value) >> k * layout.DIGIT_BITS & layout.LARGEST_DIGIT
+            self.words += [Code.HALF, register, layout.DIGIT + 4 * k, digit]
 
     def require_array(self, register: int, dtype: np.dtype[Any], shape: Sequence[int]) -> None:
         self.words += [Code.ARRAY, register, self.held(dtype), len(shape), *shape]
+
+    def require_strides(
+        self, register: int, dtype: np.dtype[Any], shape: Sequence[int], strides: Sequence[int]
+    ) -> None:
+        """An array that is not in C order."""
+        self.words += [Code.STRIDED, register, self.held(dtype), len(shape), *shape, *strides]
 
     def require_writable(self, register: int) -> None:
         self.words += [Code.WRITABLE, register]
@@ -215,6 +229,10 @@ class Table:
         if self.given > MOST_ARGUMENTS:
             raise TooLong
         self._lengthened(Code.GIVE, register)
+
+    def copied(self, number: int) -> None:
+        """An argument of the program in C order, once all are given: others may run meanwhile."""
+        self.words += [Code.COPIED, number]
 
     def _lengthened(self, code: Code, number: int) -> None:
         """An operation for one more number: that of the numbers before it, if it comes last and they end there."""
@@ -326,11 +344,6 @@ class Table:
         """What stands in the slot's tuple: the words in memory of their own, and what they refer to."""
         signed = [word - (1 << 64) if word >= 1 << 63 else word for word in self.words]
         return (ctypes.c_int64 * len(signed))(*signed), tuple(self.kept)
-
-
-def is_digit(thing: Any) -> bool:
-    """Whether something is an int of one digit."""
-    return type(thing) is int and abs(thing) <= layout.LARGEST_DIGIT
 
 
 def held_items(template: Any) -> list[Any] | None:

@@ -10,6 +10,7 @@ from srcgrad.backends.llvm import entry, layout
 from srcgrad.backends.llvm.front import MOST_ARGUMENTS, MOST_REGISTERS, MOST_RESULTS, WORD, Code
 from srcgrad.backends.llvm.front_lookups import Reader, index_text
 from srcgrad.backends.llvm.front_text import Writer, release_text
+from srcgrad.backends.llvm.pool_text import STRIDES_FIELD
 
 _CONTIGUOUS_ALIGNED: Final = 0x101
 _WRITABLE: Final = 0x400
@@ -36,6 +37,7 @@ declare i32 @PyException_SetTraceback(ptr, ptr)
 declare void @PyErr_Clear()
 declare i32 @PyErr_ExceptionMatches(ptr)
 declare ptr @PyObject_GenericGetDict(ptr, ptr)
+declare ptr @PyArray_NewCopy(ptr, i32)
 declare void @_Py_Dealloc(ptr)
 declare i32 @memcmp(ptr, ptr, i64)
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
@@ -174,17 +176,36 @@ class _Machine(Reader):
         self.unless(self.set(f"icmp eq i32 {self.field(self.register(1), self.word(2), 'i32')}, {expected}"))
         return 4
 
-    def _array(self) -> int:
-        """Of this very class, dtype object and shape, in C order and aligned."""
+    def _of_dtype_and_rank(self) -> str:
+        """An array, of this very class, dtype object and rank."""
         array = self.register(1)
         self.unless(self.set(f"icmp eq ptr {self.field(array, entry.TYPE)}, @PyArray_Type"))
         self.unless(self.set(f"icmp eq ptr {self.field(array, entry.DESCR)}, {self.word(2, 'ptr')}"))
-        rank = self.word(3)
+        own = self.set(f"zext i32 {self.field(array, entry.RANK, 'i32')} to i64")
+        self.unless(self.set(f"icmp eq i64 {own}, {self.word(3)}"))
+        return array
+
+    def _strided(self) -> int:
+        """Of this shape, with these strides."""
+        array = self._of_dtype_and_rank()
+        self.do(f"%turned.rank = add i64 {self.word(3)}, 0")
+        self.do(f"%turned.size = mul i64 %turned.rank, {WORD}")
+        self.do("%turned.sizes = getelementptr i64, ptr %pc, i64 4")
+        self.do("%turned.steps = getelementptr i64, ptr %turned.sizes, i64 %turned.rank")
+        for field, expected in ((entry.DIMS, "%turned.sizes"), (STRIDES_FIELD, "%turned.steps")):
+            own = self.field(array, field)
+            found = self.set(f"call i32 @memcmp(ptr {own}, ptr {expected}, i64 %turned.size)")
+            self.unless(self.set(f"icmp eq i32 {found}, 0"))
+        self.arrivals.append((self.set("getelementptr i64, ptr %turned.steps, i64 %turned.rank"), self.at))
+        self.do("br label %next")
+        return 0
+
+    def _array(self) -> int:
+        """Of this shape, in C order and aligned."""
+        array = self._of_dtype_and_rank()
         flags = self.set(f"and i32 {self.field(array, entry.FLAGS, 'i32')}, {_CONTIGUOUS_ALIGNED}")
         self.unless(self.set(f"icmp eq i32 {flags}, {_CONTIGUOUS_ALIGNED}"))
-        self.do(f"%rank = add i64 {rank}, 0")
-        own = self.set(f"zext i32 {self.field(array, entry.RANK, 'i32')} to i64")
-        self.unless(self.set(f"icmp eq i64 {own}, %rank"))
+        self.do(f"%rank = add i64 {self.word(3)}, 0")
         self.do(f"%dims = getelementptr i8, ptr {self.field(array, entry.DIMS)}, i64 0")
         self.do("%sizes = getelementptr i64, ptr %pc, i64 4")
         before = self.at
@@ -248,6 +269,19 @@ class _Machine(Reader):
             self.do(f"store ptr {object}, ptr {self.set(f'getelementptr ptr, ptr {target}, i64 {k}')}, align 8")
         self.do(f"store i64 {self.set(f'add i64 {number}, {self.word(2)}')}, ptr %given, align 8")
         return 3
+
+    def _copied(self) -> int:
+        place = self.set(f"getelementptr ptr, ptr %argv, i64 {self.word(1)}")
+        array = self.set(f"load ptr, ptr {place}, align 8")
+        made = self.set(f"call ptr @PyArray_NewCopy(ptr {array}, i32 0)")
+        self.do(f"br i1 {self.set(f'icmp eq ptr {made}, null')}, label %uncopied, label %copied.one")
+        self.label("uncopied")
+        self._dropped()
+        self.do("br label %failed")
+        self.label("copied.one")
+        self.do(f"store ptr {made}, ptr {place}, align 8")
+        self.do(f"call void @release(ptr {array})")
+        return 2
 
     def _dropped(self) -> None:
         self.do(f"call void @release_all(ptr %argv, i64 {self.given()})")

@@ -98,6 +98,8 @@ FIELDS: Final[dict[type, dict[str, int]]] = {
     property: {"fget": 16},
     classmethod: {"__func__": 16},
     staticmethod: {"__func__": 16},
+    slice: {"start": 16, "stop": 24, "step": 32},
+    range: {"start": 16, "stop": 24, "step": 32},
 }  # fmt: skip
 """By class, where an object holds the pointers that are its attributes; null for None and for what is not bound."""
 CLASS_NAMES: Final = 264
@@ -106,7 +108,10 @@ ATTRIBUTES: Final = -24
 """Of an instance of a class with the flag `MANAGED`, the dict of its attributes, once Python has asked for it."""
 MANAGED: Final = 1 << 4
 INLINE: Final = 1 << 2
-LARGEST_DIGIT: Final = 2**30 - 1
+DIGIT_BITS: Final = 30
+LARGEST_DIGIT: Final = 2**DIGIT_BITS - 1
+NUMBER: Final = 16
+"""Of a NumPy scalar, its bytes."""
 
 
 def word(object: Any, offset: int) -> int:
@@ -139,7 +144,7 @@ def _samples() -> list[Any]:
     return [
         function, types, function.__closure__[0], types.MethodType(function, outside),
         functools.partial(function, outside, z=outside), property(function), classmethod(function),
-        staticmethod(function),
+        staticmethod(function), slice(outside, function, types), range(1000, 2000, 300),
     ]  # fmt: skip
 
 
@@ -305,6 +310,7 @@ def _is_known() -> bool:
     view, buffer, items = array[1:], (ctypes.c_int64 * 2)(5, 7), [item]
     sized: list[Any] = [(item,), [item] * 2, {1: 1, 2: 2, 3: 3}]
     numbers = [0, 1000, -1000, LARGEST_DIGIT + 1, -LARGEST_DIGIT - 1]
+    long = 5 + 3 * (LARGEST_DIGIT + 1)
     return (
         all(
             word(sample, offset) == id(getattr(sample, name))
@@ -318,6 +324,8 @@ def _is_known() -> bool:
         and word((item, item), ITEMS) == id(item)
         and ctypes.c_int64.from_address(word(items, LIST_ITEMS)).value == id(item)
         and ctypes.c_int32.from_address(id(LARGEST_DIGIT) + DIGIT).value == LARGEST_DIGIT
+        and [ctypes.c_int32.from_address(id(long) + DIGIT + 4 * k).value for k in range(2)] == [5, 3]
+        and word(np.int64(-7), NUMBER) == -7
         and word(probe, member_offset(vars(_Probe)["second"])) == id(item)
         and (word(array, BASE), word(view, BASE)) == (0, id(array))
         and word(buffer, BUFFER) == ctypes.addressof(buffer)

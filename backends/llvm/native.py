@@ -26,6 +26,7 @@ from srcgrad.ir.types import DTYPES, ArrayType
 _METH_FASTCALL: Final = 0x80
 _NEW_FROM_DESCR: Final = 94
 _SCALAR: Final = 60
+_NEW_COPY: Final = 85
 _GET_HANDLER: Final = 305
 _DEFAULT_HANDLER: Final = 306
 """Places in NumPy's table of functions for extensions."""
@@ -68,16 +69,21 @@ def layout_is_known() -> bool:
     number, pair = np.float64(2.5), (array, array)
     turned, one = (complex(2.5, 2.5), np.complex128(2.5 + 2.5j)), int(number.view(np.int64))
 
+    orders = [np.dtype(np.float64), np.dtype(bool), np.dtype(">f8")]
+
     def word(object: Any, offset: int) -> int:
         return int(ctypes.c_int64.from_address(id(object) + offset).value)
 
-    dims = word(array, entry.DIMS)
+    dims, strides = word(array, entry.DIMS), word(array, pool_text.STRIDES_FIELD)
     return (
         word(array, entry.TYPE) == id(np.ndarray)
         and word(array, entry.DATA) == array.ctypes.data
         and ctypes.c_int32.from_address(id(array) + entry.RANK).value == 2
         and [ctypes.c_int64.from_address(dims + 8 * k).value for k in range(2)] == [2, 3]
+        and [ctypes.c_int64.from_address(strides + 8 * k).value for k in range(2)] == [24, 8]
         and word(array, entry.DESCR) == id(np.dtype(np.float64))
+        and word(array.dtype, entry.SCALARS) == id(np.float64)
+        and [ctypes.c_char.from_address(id(dtype) + entry.ORDER).value for dtype in orders] == [b"=", b"|", b">"]
         and ctypes.c_int32.from_address(id(array) + entry.FLAGS).value == array.flags.num
         and word(np.ones(3), pool_text.HANDLER_FIELD) == id(_numpy_function(_GET_HANDLER, ctypes.py_object)())
         and ctypes.c_double.from_address(id(number) + entry.NUMBER).value == 2.5
@@ -135,6 +141,7 @@ def _add_symbols() -> None:
     symbols = {name: _python_address(name) for name in _FUNCTIONS}
     symbols["PyArray_NewFromDescr"] = _numpy_place(_NEW_FROM_DESCR)
     symbols["PyArray_Scalar"] = _numpy_place(_SCALAR)
+    symbols["PyArray_NewCopy"] = _numpy_place(_NEW_COPY)
     symbols["PyArray_Type"], symbols["PyFloat_Type"], symbols["PyComplex_Type"] = id(np.ndarray), id(float), id(complex)
     if ARRAYS_ARE_KNOWN:
         handler = _numpy_handler()

@@ -487,3 +487,32 @@ def test_callbacks_into_python_are_counted() -> None:
     assert shown.rstrip().endswith("# callbacks into Python: 0")
     shown = sg.explain(sg.jit(with_lines, backend="llvm"))(np.eye(3))["llvm source"]
     assert "# callbacks into Python: 1 (dct 1)" in shown
+
+
+# --- functions without operations ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["an input", "one twice", "a constant", "an empty array", "a number", "all of these"])
+def test_a_function_without_operations_is_machine_code_that_copies(name: str) -> None:
+    x, s = normal(3, 2), np.float64(1.5)
+    none = np.empty((0, 2))
+
+    builder = Builder()
+    a, b, c = (builder.param(ArrayType(FLOAT64, np.shape(given))) for given in (x, s, none))
+    known = literal(np.arange(3.0), ArrayType(FLOAT64, (3,)))
+    kinds = {"an input": [a], "one twice": [a, a], "a constant": [known], "an empty array": [c], "a number": [b]}
+    made = builder.function("program", kinds.get(name) or [value for values in kinds.values() for value in values])
+    compiled = BACKEND.compile(made)
+    assert type(compiled.run) is type(len) or not native.LAYOUT_IS_KNOWN
+    results = compiled.run(x, s, none)
+    for found, expected in zip(results, evaluate(made, [x, s, none]), strict=True):
+        assert type(found) is type(expected)
+        np.testing.assert_array_equal(found, expected)
+        assert not np.shares_memory(found, x)
+    assert len({id(found) for found in results}) == len(results)
+
+
+def test_long_constants_stay_out_of_code() -> None:
+    x = np.ones(1 << 16)
+    found = sg.explain(sg.grad(lambda x: np.sum(x * np.arange(1 << 16)), backend="llvm"))(x)["llvm source"]
+    assert len(found) < 1 << 16
