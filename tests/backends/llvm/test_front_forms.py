@@ -50,7 +50,7 @@ FORMS: dict[str, tuple[Callable[..., Any], list[Callable[[], Any]]]] = {
     "ufunc": (of_kind, [lambda: np.sin, lambda: np.cos]),
     "NumPy bool": (times, [lambda: np.True_, lambda: np.False_, lambda: True]),
     "NumPy int": (times, [lambda: np.int64(3), lambda: np.int64(-3), lambda: np.int32(3), lambda: 3]),
-    "long int": (times, [lambda: int("12345678901"), lambda: -12345678901, lambda: 12345678901 + (1 << 60)]),
+    "long int": (times, [lambda: int("12345678901"), lambda: -12345678901, lambda: 12345678901 + (1 << 35)]),
     "slice": (
         part, [lambda: slice(1, 5), lambda: slice(0, 5), lambda: slice(1, None), lambda: slice(1, 5, 2), lambda: 3]
     ),
