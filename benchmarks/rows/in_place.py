@@ -1,6 +1,7 @@
 """Loops that write into arrays, as NumPy code does: stencils by slices, tables and triangles by elements.
 
-NumPy runs the values as they stand; jax has the same as scans over carries that are made anew, written for it by hand.
+NumPy runs the values as they stand; jax has the same as scans over carries that are made anew, or as a product of
+matrices, written for it by hand.
 """
 
 from __future__ import annotations
@@ -74,6 +75,20 @@ def elimination(a: Any) -> Any:
     return np.sum(np.log(np.diag(a)))
 
 
+def triangle(a: Any) -> Any:
+    """The lower triangle of a product of a matrix with itself, by rows and one number after the other (`syrk`)."""
+    n, m = a.shape
+    c = np.zeros((n, n))
+    for i in range(n):
+        for k in range(m):
+            c[i, : i + 1] += 0.5 * a[i, k] * a[: i + 1, k]
+    return np.sum(c**2)
+
+
+def triangle_of_jax(jax: Any) -> Callable[[Any], Any]:
+    return lambda a: jax.numpy.sum(jax.numpy.tril(0.5 * a @ a.T) ** 2)
+
+
 class Case(NamedTuple):
     f: Callable[[Any], Any]
     given: Any
@@ -86,6 +101,7 @@ def cases() -> dict[str, Case]:
         "heat": Case(heat, random.normal(size=1_000), heat_of_jax),
         "alignment": Case(alignment, random.normal(size=60), alignment_of_jax),
         "elimination": Case(elimination, random.normal(size=(80, 80)) + 80 * np.eye(80)),
+        "triangle": Case(triangle, random.normal(size=(80, 60)), triangle_of_jax),
     }
 
 
@@ -115,6 +131,6 @@ def both(result: Any) -> tuple[Any, ...]:
 
 ROWS: dict[str, Callable[[int], Row]] = {
     f"in-place-{name}-{kind}": partial(row, name, kind)
-    for name in ("heat", "alignment", "elimination")
+    for name in ("heat", "alignment", "elimination", "triangle")
     for kind in ("value", "gradient")
 }

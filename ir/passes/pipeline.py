@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
 from srcgrad.ir.core import Function
+from srcgrad.ir.passes.at_once import trips_at_once
 from srcgrad.ir.passes.contained import has_parts, taken_from_others
 from srcgrad.ir.passes.dce import dce
 from srcgrad.ir.passes.elements import elements_as_numbers, has_loops
@@ -112,6 +113,8 @@ LOOPS: Final = Pass("loops", lambda function, fired: tidy(function), has_control
 """What the regions of control flow need not do leaves them."""
 ELEMENTS: Final = Pass("elements", lambda function, fired: elements_as_numbers(function), has_loops)
 """Elements that all trips of a loop share are numbers."""
+AT_ONCE: Final = Pass("at once", lambda function, fired: trips_at_once(function), has_loops)
+"""Loops whose trips do not need each other are operations on arrays."""
 LITERALS: Final = Pass("literals", lambda function, fired: tidy(function), has_literals)
 """What has become a literal stands in the regions that read it."""
 MASKS: Final = Pass("masks", without_masks, carries_masks)
@@ -141,4 +144,4 @@ PREPARE: Final = (DCE, LOOPS, ELEMENTS, MASKS, LIMITS, DCE)
 
 def optimisation(evaluate_operation: Evaluator | None = None) -> tuple[Pass, ...]:
     """The passes of `optimise`; dead code leaves first too, so that no time goes into it."""
-    return (DCE, EXPAND, PARTS, LOOPS, ELEMENTS, MASKS, simplification(evaluate_operation), LITERALS, DCE)
+    return (DCE, EXPAND, PARTS, LOOPS, ELEMENTS, MASKS, AT_ONCE, simplification(evaluate_operation), LITERALS, DCE)

@@ -1,0 +1,334 @@
+"""Which loops make trips of which none needs what another one made.
+
+A trip may write its own places of an array, which are no other trip's, and read these; and it may add to what all of
+them add to. ``C[i, :] *= b`` in a loop over i is of the first kind, ``s += x[k] * y[k]`` and ``C[i] += a[k] * B[k]``
+in a loop over k of the second. Of such loops all trips can be made at once (`at_once`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from srcgrad.ir.core import Operation, Value
+from srcgrad.ir.passes.layouts import INDEXED, READS, WRITES, indices_of
+from srcgrad.ir.passes.places import Key, Places, Sum
+from srcgrad.ir.transforms.residuals import is_safe
+from srcgrad.ir.types import ArrayType, TapeType
+
+ADDED: Final = "iufc"
+"""Kinds of numbers whose sums may be taken in another order."""
+
+
+class InOrder(Exception):
+    """The trips of a loop are made one after the other."""
+
+
+class Spot(NamedTuple):
+    """Where an operation reads or writes an array.
+
+    ``axis`` is the one along which trips are apart, at what ``sum`` says; None where all trips share the place, or may.
+    ``fixed``: all of them share it.
+    """
+
+    axis: int | None
+    sum: Sum
+    fixed: bool
+
+
+class Addition(NamedTuple):
+    """``array + term``, or minus it; where there is a ``mask``, only where that holds."""
+
+    term: Value
+    sign: int
+    mask: Value | None
+    steps: tuple[Operation, ...]
+    """The operations that it is made of, but for reading the array and writing it."""
+    read: Operation | None
+    """What reads the place that is added to."""
+    array: Value | None = None
+    """What is added to, if that is a whole array."""
+
+
+Factor = tuple[Value, tuple[int, ...]]
+
+
+class Product(NamedTuple):
+    """``left * right``, or minus it; each with the axes of the product that are its own."""
+
+    sign: int
+    left: Factor
+    right: Factor
+
+
+def is_known(type: ArrayType) -> bool:
+    """Whether it is an array of a size that is known."""
+    return not isinstance(type, TapeType) and all(isinstance(size, int) for size in type.shape)
+
+
+class Trips:
+    """What the trips of one loop do to the arrays that they hand on.
+
+    Raises:
+        InOrder: a trip needs what another one made, or that is not known.
+    """
+
+    def __init__(self, places: Places, loop: Operation) -> None:
+        self.places, self.loop, self.body = places, loop, loop.regions[0]
+        self.count: int = loop.attrs["trips"]
+        self.index = self.body.params[0]
+        carries = loop.attrs["carries"]
+        self.carried = self.body.params[1 : 1 + carries]
+        self.uses: dict[Value, list[tuple[Operation, int]]] = {}
+        if not all(is_known(value.type) for value in (*loop.operands, *loop.results)):
+            raise InOrder
+        for operation in self.body.operations:
+            self.require_simple(operation)
+            for position, value in enumerate(operation.operands):
+                self.uses.setdefault(value, []).append((operation, position))
+        self.results = Counter(self.body.results)
+        self.additions: dict[Operation, Addition] = {}
+        """By the operation that gives the next version of an array."""
+        self.skipped: set[Operation] = set()
+        """Operations in place of which sums over the trips stand."""
+        self.products: dict[Value, list[Product]] = {}
+        """Terms whose sums over the trips are those of products of matrices."""
+        self.versions: set[Value] = set()
+        for param, last in zip(self.carried, self.body.results, strict=False):
+            self.follow(param, last)
+        self.varying = self.found_varying()
+        for operation, addition in self.additions.items():
+            if addition.array is not None or self.spot(operation).fixed:
+                self.look_for_products(addition)
+
+    def require_simple(self, operation: Operation) -> None:
+        simple = is_safe(operation) or operation.op.name in INDEXED
+        if operation.regions or not simple or not all(is_known(value.type) for value in operation.results):
+            raise InOrder
+
+    def found_varying(self) -> set[Value]:
+        """What differs from trip to trip, the arrays that are handed on apart."""
+        handed = len(self.carried) + self.loop.attrs["consts"]
+        found = {self.index, *self.body.params[1 + handed :]}
+        for operation in self.body.operations:
+            if operation.results[0] not in self.versions and not found.isdisjoint(operation.operands):
+                found.update(operation.results)
+        return found
+
+    # --- arrays that are handed on ------------------------------------------------------------------------------------
+
+    def follow(self, param: Value, last: Value) -> None:
+        """See to it that what the trips do to an array does not depend on their order.
+
+        One that they do not look at is what the last of them leaves.
+        """
+        if last is param or (param not in self.uses and param not in self.results):
+            return
+        writes: list[Operation] = []
+        reads: list[Operation] = []
+        version = param
+        while version is not last:
+            self.versions.add(version)
+            operation = self.next_version(version, reads)
+            writes.append(operation)
+            version = operation.results[0]
+        self.versions.add(version)
+        reads += [self.read_of(operation, place) for operation, place in self.uses.get(version, ())]
+        if any(self.results[value] != (value is last) for value in (param, *(w.results[0] for w in writes))):
+            raise InOrder
+        if not self.only_added(writes, reads):
+            self.require_apart(writes, reads)
+
+    def next_version(self, version: Value, reads: list[Operation]) -> Operation:
+        """What writes to an array; what reads it before is noted."""
+        written = None
+        uses = self.uses.get(version, ())
+        for operation, place in uses:
+            if operation.op.name in WRITES and not place and written is None:
+                written = operation
+        if written is None:
+            return self.whole_addition(version)
+        for operation, place in uses:
+            if operation is not written:
+                reads.append(self.read_of(operation, place))
+            elif place:
+                raise InOrder
+        addition = self.written_addition(written)
+        if addition is not None:
+            self.additions[written] = addition
+        return written
+
+    def read_of(self, operation: Operation, place: int) -> Operation:
+        if operation.op.name not in READS or place:
+            raise InOrder
+        return operation
+
+    def only_added(self, writes: Sequence[Operation], reads: Sequence[Operation]) -> bool:
+        """Whether trips do nothing but add to an array."""
+        own = {self.additions[write].read for write in writes if write in self.additions}
+        kept = all(write in self.additions for write in writes) and own.issuperset(reads)
+        if kept:
+            for write in writes:
+                self.skipped.update(self.additions[write].steps)
+        return kept
+
+    def require_apart(self, writes: Sequence[Operation], reads: Sequence[Operation]) -> None:
+        """All that trips read or write of an array is at places that are those of one trip each."""
+        spots = [self.spot(operation) for operation in (*writes, *reads)]
+        first = spots[0]
+        if first.axis is None or any(spot[:2] != first[:2] for spot in spots):
+            raise InOrder
+        for write in writes:
+            self.additions.pop(write, None)
+
+    def spot(self, operation: Operation) -> Spot:
+        """Where an operation reads or writes its first operand."""
+        if operation.op.name not in INDEXED:
+            return Spot(None, Sum(0), operation.op.name in (*READS, *WRITES))
+        indices = indices_of(operation)
+        fixed = True
+        found: list[tuple[int, Sum]] = []
+        for axis, index in enumerate(indices, operation.attrs["axis"]):
+            if index.type.rank:
+                return Spot(None, Sum(0), False)
+            total = self.places.sum(index)
+            inner = {key for key in total.factors if self.places.inside(key.value, self.loop)}
+            fixed = fixed and not inner
+            low, high = self.places.bounds(index)
+            size = operation.operands[0].type.shape[axis]
+            if inner == {Key(self.index)} and low >= 0 and isinstance(size, int) and high < size:
+                found.append((axis, total))
+        return Spot(found[0][0], found[0][1], fixed) if found else Spot(None, Sum(0), fixed)
+
+    # --- sums ---------------------------------------------------------------------------------------------------------
+
+    def made(self, value: Value, name: str) -> Operation | None:
+        """The operation of the body that makes a value which nothing else reads, if it is of this name."""
+        operation = value.producer
+        if operation is None or operation.op.name != name or len(self.uses.get(value, ())) != 1:
+            return None
+        return None if self.results[value] else operation
+
+    def whole_addition(self, version: Value) -> Operation:
+        """What adds to an array as a whole, all over or where a mask holds."""
+        uses = self.uses.get(version, ())
+        if version.type.dtype.kind not in ADDED or version.type.dtype.itemsize < 4:
+            raise InOrder
+        added = next((operation for operation, _ in uses if operation.op.name in ("add", "sub")), None)
+        found = None if added is None else self.added_to(version, added)
+        if added is None or found is None:
+            raise InOrder
+        if len(uses) == 1:
+            self.additions[added] = Addition(*found, None, (), None, version)
+            return added
+        for operation, place in uses:
+            chosen = operation.op.name == "select" and place == 2 and operation.operands[1] is added.results[0]
+            if chosen and len(uses) == 2 and self.made(added.results[0], added.op.name):
+                self.additions[operation] = Addition(*found, operation.operands[0], (added,), None, version)
+                return operation
+        raise InOrder
+
+    def added_to(self, value: Value, operation: Operation) -> tuple[Value, int] | None:
+        """What is added to a value, and with which sign."""
+        left, right = operation.operands
+        if left is value and right is not value:
+            return right, 1 if operation.op.name == "add" else -1
+        return (left, 1) if right is value and left is not value and operation.op.name == "add" else None
+
+    def written_addition(self, write: Operation) -> Addition | None:
+        """What a write adds to the place that it writes; None if it does not add to it."""
+        type = write.operands[0].type
+        if type.dtype.kind not in ADDED or type.dtype.itemsize < 4:
+            return None
+        if write.op.name == "scatter_add":
+            return Addition(write.operands[1], 1, None, (), None)
+        steps: list[Operation] = []
+        value, mask = write.operands[1], None
+        reshaped = self.made(value, "reshape")
+        if reshaped is not None:
+            steps.append(reshaped)
+            value = reshaped.operands[0]
+        chosen = self.made(value, "select")
+        if chosen is not None:
+            steps.append(chosen)
+            mask, value, before = chosen.operands
+        added = self.made(value, "add") or self.made(value, "sub")
+        if added is None:
+            return None
+        steps.append(added)
+        for operand in added.operands:
+            read = self.read_before(operand, write)
+            if read is None or (mask is not None and before is not operand):
+                continue
+            found = self.added_to(operand, added)
+            readers = 1 + (mask is not None)
+            if found is not None and len(self.uses[operand]) == readers and not self.results[operand]:
+                steps.append(read)
+                if operand.producer is not None and operand.producer is not read:
+                    steps.append(operand.producer)
+                return Addition(*found, mask, tuple(steps), read)
+        return None
+
+    def read_before(self, value: Value, write: Operation) -> Operation | None:
+        """The operation that reads, for a value, the place that is written then."""
+        operation = value.producer
+        if operation is not None and operation.op.name == "reshape" and write.op.name == "slice_set":
+            if len(self.uses[operation.operands[0]]) != 1 or self.results[operation.operands[0]]:
+                return None
+            operation = operation.operands[0].producer
+        if operation is None or operation.op.name not in READS or operation.operands[0] is not write.operands[0]:
+            return None
+        if (operation.op.name == "slice") != (write.op.name == "slice_set") or operation.attrs != write.attrs:
+            return None
+        indices = indices_of(operation) if operation.op.name == "gather" else ()
+        if tuple(indices) != tuple(indices_of(write) if indices else ()) or any(index.type.rank for index in indices):
+            return None
+        return operation
+
+    def look_for_products(self, addition: Addition) -> None:
+        """Note terms that are sums of products of two factors that vary, and what need not be computed then."""
+        if addition.mask in self.varying or addition.term.type.dtype.kind not in "fc":
+            return
+        steps: list[Operation] = []
+        pending, found = [(addition.term, 1)], []
+        while pending:
+            value, sign = pending.pop()
+            operation = self.made(value, "add") or self.made(value, "sub") or self.made(value, "neg")
+            if operation is None:
+                product = self.product(value, sign, steps)
+                if product is None:
+                    return
+                found.append(product)
+                continue
+            steps.append(operation)
+            *others, last = operation.operands
+            pending.append((last, sign if operation.op.name == "add" else -sign))
+            pending += [(value, sign) for value in others]
+        self.products[addition.term] = found
+        self.skipped.update(steps)
+
+    def product(self, value: Value, sign: int, steps: list[Operation]) -> Product | None:
+        """A value as the product of what was multiplied last to make it; None where its factors share an axis.
+
+        So all products that are added up are what they are in the loop, which overflows nowhere else then.
+        """
+        value, axes = self.unspread((value, tuple(range(value.type.rank))), steps)
+        operation = self.made(value, "mul")
+        if operation is None:
+            return None
+        steps.append(operation)
+        left, right = (self.unspread((operand, axes), steps) for operand in operation.operands)
+        varying = left[0] in self.varying and right[0] in self.varying
+        return Product(sign, left, right) if varying and set(left[1]).isdisjoint(right[1]) else None
+
+    def unspread(self, factor: Factor, steps: list[Operation]) -> Factor:
+        """What a factor is a broadcast of, through such as nothing else reads."""
+        value, axes = factor
+        while (operation := self.made(value, "broadcast")) is not None:
+            (operand,), dims = operation.operands, operation.attrs["dims"]
+            if any(operand.type.shape[k] != value.type.shape[dim] for k, dim in enumerate(dims)):
+                break
+            steps.append(operation)
+            value, axes = operand, tuple(axes[dim] for dim in dims)
+        return value, axes

@@ -1,0 +1,272 @@
+"""Loops that become products of matrices, and those that do not because a trip needs what another one made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import srcgrad as sg
+from srcgrad.backends.numpy.evaluate import evaluate
+from srcgrad.ir.core import Function
+from srcgrad.ir.parser import parse
+from srcgrad.ir.passes.at_once import trips_at_once
+
+SIZE = 19
+"""More than the trips that are written out."""
+
+
+def optimised(function: Callable[..., Any], *args: Any) -> str:
+    return sg.explain(sg.jit(function))(*args)["optimised ir"]
+
+
+def matrices(count: int = 3) -> Any:
+    return np.random.default_rng(0).normal(size=(count, SIZE, SIZE))
+
+
+def same_without_loops(function: Function, given: Sequence[Any]) -> Sequence[Any]:
+    """What a function gives without its loops, which is what it gives with them."""
+    flat = trips_at_once(function)
+    assert not any(operation.op.name == "for" for operation in flat.operations)
+    results = evaluate(flat, given)
+    for found, expected in zip(results, evaluate(function, given), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+    return results
+
+
+def of_rank_k(a: Any, b: Any, c: Any) -> Any:
+    c = c.copy()
+    for i in range(SIZE):
+        c[i, : i + 1] *= 0.5
+        for k in range(SIZE):
+            c[i, : i + 1] += 2.0 * a[i, k] * b[: i + 1, k]
+    return c
+
+
+def of_rows(a: Any, b: Any, c: Any) -> Any:
+    c = c.copy()
+    for i in range(SIZE):
+        c[i] = c[i] @ a
+    return c
+
+
+def of_numbers(a: Any, b: Any, c: Any) -> Any:
+    c = c.copy()
+    for i in range(SIZE):
+        for j in range(SIZE):
+            for k in range(SIZE):
+                c[i, j] -= a[k, i] * b[j, k]
+    return c
+
+
+def of_two_sums(a: Any, b: Any, c: Any) -> Any:
+    c = c.copy()
+    for i in range(SIZE):
+        for k in range(SIZE):
+            c[i] += a[:, k] * b[i, k] - b[:, k] * a[i, k]
+    return c
+
+
+def of_a_vector(a: Any, b: Any, c: Any) -> Any:
+    out = np.zeros(SIZE)
+    for i in range(SIZE):
+        for k in range(SIZE):
+            out[i] += a[i, k] * b[0, k]
+    return out
+
+
+@pytest.mark.parametrize("function", [of_rank_k, of_rows, of_numbers, of_two_sums, of_a_vector])
+def test_it_is_a_product(function: Callable[..., Any]) -> None:
+    given = matrices()
+    text = optimised(function, *given)
+    assert "= for " not in text and "batch=[[],[]]" in text
+    np.testing.assert_allclose(sg.jit(function)(*given), function(*given), rtol=1e-12, atol=1e-12)
+
+
+def before_it(a: Any, b: Any, c: Any) -> Any:
+    """A row of the one before."""
+    c = c.copy()
+    for i in range(SIZE - 1):
+        for k in range(SIZE):
+            c[i + 1] += a[i, k] * b[k] + c[i]
+    return c
+
+
+def other_column(a: Any, b: Any, c: Any) -> Any:
+    """Elements that another trip writes, by the other index."""
+    c = c.copy()
+    for i in range(SIZE):
+        for k in range(SIZE):
+            c[i, k] += a[i, k] * c[k, i]
+    return c
+
+
+def same_row_for_all(a: Any, b: Any, c: Any) -> Any:
+    """A row that all trips scale."""
+    c = c.copy()
+    for i in range(SIZE):
+        for k in range(SIZE):
+            c[0] = c[0] * 0.5 + a[i, k] * b[k]
+    return c
+
+
+def in_between(a: Any, b: Any, c: Any) -> Any:
+    """A sum that is read as it grows."""
+    total, out = 0.0, np.zeros(SIZE)
+    for k in range(SIZE):
+        total = total + a[0, k] * b[k, 0]
+        out[k] = total
+    return out
+
+
+def compensated(a: Any, b: Any, c: Any) -> Any:
+    """Kahan's sum, which lives by its order."""
+    total, lost = a[0, 0] * 0.0, a[0, 0] * 0.0
+    for k in range(SIZE):
+        term = a[0, k] * b[k, 0] - lost
+        new = total + term
+        lost = (new - total) - term
+        total = new
+    return np.array([total, lost])
+
+
+def chosen_by_the_sum(a: Any, b: Any, c: Any) -> Any:
+    """A branch on what was summed so far."""
+    total = a[0, 0] * 0.0
+    for k in range(SIZE):
+        total = np.where(total > 0.3, total, total + a[0, k] * b[k, 0])
+    return total
+
+
+def same_number(a: Any, b: Any, c: Any) -> Any:
+    """One number again and again: times their count it would be rounded otherwise."""
+    total, product = 0.0 * a[0, 0], 0.0 * a[0, 0]
+    for k in range(SIZE):
+        total = total + a[0, 0]
+        product = product + a[0, k] * b[k, 0]
+    return np.array([total, product])
+
+
+def stack(a: Any, b: Any, c: Any) -> Any:
+    """A product for each trip, of its own matrices: none for all."""
+    out = np.zeros(SIZE)
+    for i in range(SIZE):
+        out[i] = a[i] @ b[:, i]
+    return out
+
+
+def of_three(a: Any, b: Any, c: Any) -> Any:
+    """What is multiplied last has an axis in common with what it is multiplied by."""
+    out = np.zeros(SIZE)
+    for k in range(SIZE):
+        out += a[k] * c[k, 0] * b[k]
+    return out
+
+
+ORDERED = (before_it, other_column, same_row_for_all, in_between, compensated, chosen_by_the_sum, same_number)
+
+
+@pytest.mark.parametrize("function", [*ORDERED, stack, of_three])
+def test_it_stays_a_loop(function: Callable[..., Any]) -> None:
+    given = matrices()
+    given[0] *= 0.1
+    assert "= for " in optimised(function, *given)
+    np.testing.assert_allclose(sg.jit(function)(*given), function(*given), rtol=1e-11, atol=1e-11)
+
+
+def test_arrays_of_all_trips_are_not_much_larger_than_those_of_one() -> None:
+    def largest(x: Any, y: Any) -> Any:
+        total = np.zeros(())
+        for i in range(200):
+            for j in range(200):
+                total = total + np.sin(x[i] * y[j]) + x[i] * y[j]
+        return total
+
+    x, y = np.random.default_rng(0).normal(size=(2, 200))
+    assert "= for " in optimised(largest, x, y)
+
+
+def test_half_numbers_are_added_in_order() -> None:
+    given = matrices().astype(np.float16)
+    assert "= for " in optimised(of_numbers, *given)
+
+
+def test_an_index_that_may_be_outside_raises_in_its_trip() -> None:
+    def picked(a: Any, b: Any, where: Any) -> Any:
+        c = np.zeros((SIZE, SIZE))
+        for i in range(SIZE):
+            for k in range(SIZE):
+                c[i] += a[i, where[k]] * b[k]
+        return c
+
+    a, b = matrices(2)
+    where = np.arange(SIZE)[::-1].copy()
+    np.testing.assert_allclose(sg.jit(picked)(a, b, where), a[:, ::-1] @ b, rtol=1e-12, atol=1e-12)
+    where[3] = SIZE
+    with pytest.raises(IndexError):
+        sg.jit(picked)(a, b, where)
+
+
+def test_what_is_added_to_may_be_a_column_of_the_loop() -> None:
+    """Then it is read in each trip for that, not just for the sum."""
+    function = parse("""func @f(%x: f64[4,3], %w: f64[20], %y: f64[20]) -> (f64[4,3], f64[20,1,3]) {
+      %0: f64[4,3], %1: f64[20,1,3] = for %x, %w, %y {trips=20, carries=1, consts=0, reverse=false}
+        body (%k: i64[], %s: f64[4,3], %w: f64[], %y: f64[]) {
+          %0: f64[1,3] = slice %s {starts=[1,0], limits=[2,3], strides=[1,1]}
+          %1: f64[3] = reshape %0 {shape=[3]}
+          %2: f64[] = mul %w, %y
+          %3: f64[3] = broadcast %2 {shape=[3], dims=[]}
+          %4: f64[3] = add %1, %3
+          %5: f64[1,3] = reshape %4 {shape=[1,3]}
+          %6: f64[4,3] = slice_set %s, %5 {starts=[1,0], limits=[2,3], strides=[1,1]}
+          yield %6, %0
+        }
+      return %0, %1
+    }""")
+    random = np.random.default_rng(0)
+    given = [random.normal(size=size) for size in ((4, 3), 20, 20)]
+    same_or_loop = evaluate(trips_at_once(function), given)
+    for found, expected in zip(same_or_loop, evaluate(function, given), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-13)
+
+
+def test_where_masks_of_trips_hold() -> None:
+    """An element to which no trip adds stays what it is, and what trips do not add is not looked at."""
+    function = parse("""func @f(%x: f64[6], %m: bool[20,6], %y: f64[20,6], %a: f64[20]) -> (f64[6], f64[]) {
+      %0: f64[6], %1: f64[] = for %x, 0.0, %m, %y, %a, %a {trips=20, carries=2, consts=0, reverse=true}
+        body (%k: i64[], %s: f64[6], %t: f64[], %m: bool[6], %y: f64[6], %a: f64[], %b: f64[]) {
+          %0: f64[6] = sub %s, %y
+          %1: f64[6] = select %m, %0, %s
+          %2: f64[] = mul %a, %b
+          %3: f64[] = add %2, %t
+          yield %1, %3
+        }
+      return %0, %1
+    }""")
+    random = np.random.default_rng(0)
+    mask = random.random((20, 6)) < 0.4
+    mask[:, 0] = False
+    y = np.where(mask, random.normal(size=(20, 6)), np.nan)
+    x, a = random.normal(size=6), random.normal(size=20)
+    x[0] = -0.0
+    found = same_without_loops(function, [x, mask, y, a])
+    assert np.signbit(found[0][0])
+
+
+def test_what_the_last_trip_leaves() -> None:
+    """Of a carry that no trip reads, and in the order of the trips."""
+    for reverse in ("true", "false"):
+        function = parse(f"""func @f(%x: f64[], %a: f64[20], %b: f64[20]) -> (f64[], f64[], f64[20]) {{
+          %0: f64[], %1: f64[], %2: f64[20] = for %x, 0.0, %a, %b {{trips=20, carries=2, consts=0, reverse={reverse}}}
+            body (%k: i64[], %s: f64[], %t: f64[], %a: f64[], %b: f64[]) {{
+              %0: f64[] = exp %a
+              %1: f64[] = mul %a, %b
+              %2: f64[] = sub %t, %1
+              yield %0, %2, %b
+            }}
+          return %0, %1, %2
+        }}""")
+        random = np.random.default_rng(0)
+        same_without_loops(function, [0.0, *random.normal(size=(2, 20))])
