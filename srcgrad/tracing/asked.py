@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import numpy as np
 
 from srcgrad.errors import ConcretizationError, ShapeError, SrcgradError
+from srcgrad.tracing.conversion.sources import WITHOUT_SOURCE
 from srcgrad.tracing.guards import answer
 from srcgrad.tracing.trace import CURRENT, NeedsConcrete, asked_by_debugger, leaked
 from srcgrad.tracing.unasked import is_among
@@ -112,6 +113,24 @@ def concrete_class(x: Any) -> type:
     return found
 
 
+def if_unfollowed(hint: str) -> str:
+    """What to do: to give the function that asks a source, where it is run as it is because it has none, for then its
+    arrays are NumPy's; else ``hint``.
+    """
+    from srcgrad.tracing.conversion.convert import convert_code  # which is written with traced values
+
+    frame: types.FrameType | None = sys._getframe(1)
+    while frame is not None and str(frame.f_globals.get("__name__")).partition(".")[0] in ("srcgrad", "numpy"):
+        frame = frame.f_back
+    if frame is None or convert_code(frame.f_code, frame.f_code.co_filename) != WITHOUT_SOURCE:
+        return hint
+    name = frame.f_code.co_qualname
+    return (
+        f"the source of {name} is not available, so that arrays made and functions called in it are not followed: "
+        "put it into a file (functions of exec, python -c and some shells have no source)"
+    )
+
+
 class Asked:
     """The part of a `Tracer` that answers with its number, where that is known."""
 
@@ -192,7 +211,7 @@ class Asked:
             return leaked(self.storage.trace)
         if not trace.concrete:
             return NeedsConcrete(message, hint=hint)
-        trace.refused = ConcretizationError(message, hint=hint)
+        trace.refused = ConcretizationError(message, hint=if_unfollowed(hint))
         return trace.refused
 
     def __float__(self) -> float:

@@ -15,7 +15,7 @@ from srcgrad.ir.core import Literal, literal
 from srcgrad.ir.errors import nearest_hint
 from srcgrad.ir.types import BOOL, INT64, ArrayType, DType
 from srcgrad.tracing.affine import combined, decided
-from srcgrad.tracing.asked import library_function
+from srcgrad.tracing.asked import if_unfollowed, library_function
 from srcgrad.tracing.comparing import COMPARISONS, compared_kinds, of_two_signs
 from srcgrad.tracing.floating_errors import WHOLE, judged, raised_kinds
 from srcgrad.tracing.magnitude import bounded
@@ -294,7 +294,7 @@ def require_traced_out(target: Any) -> None:
     if not isinstance(target, Tracer):
         raise UnsupportedError(
             "a traced result cannot be written into a concrete ndarray",
-            hint="make the array inside the function with np.zeros_like(x) or np.empty_like(x)",
+            hint=if_unfollowed("make the array inside the function with np.zeros_like(x) or np.empty_like(x)"),
         )
 
 

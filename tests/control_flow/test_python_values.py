@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+import srcgrad as sg
+from srcgrad.errors import SrcgradError
 from srcgrad.tracing.conversion import operators
 from srcgrad.tracing.conversion.convert import convert, is_user_function
 from srcgrad.tracing.conversion.sources import Unconvertible
@@ -166,6 +168,32 @@ def jump_in_finally() -> Any:
 def test_what_is_not_converted_says_why(function: Any, reason: str) -> None:
     with pytest.raises(Unconvertible, match=reason.replace("(", r"\(").replace(")", r"\)")):
         convert(function)
+
+
+FILLING = """
+def filling(x):
+    out = np.zeros(3)
+    for i in range(3):
+        out[i] = x * i
+    return np.sum(out)
+
+def written(x):
+    out = np.zeros(3)
+    return np.sum(np.add(x, x, out=out))
+"""
+
+
+@pytest.mark.parametrize("name", ["filling", "written"])
+def test_functions_without_a_source_are_told_that_their_arrays_are_not_followed(name: str) -> None:
+    names: dict[str, Any] = {"np": np}
+    exec(compile(FILLING, "<none>", "exec"), names)
+    with pytest.raises(SrcgradError, match=f"the source of {name} is not available"):
+        sg.grad(names[name])(1.5)
+
+
+def test_functions_with_a_source_are_told_what_else_to_do() -> None:
+    with pytest.raises(SrcgradError, match=r"int\(x\) is an integer"):
+        sg.grad(lambda x: np.sum(bytearray(x)))(np.ones(3))
 
 
 def test_library_functions_are_called_as_they_are() -> None:

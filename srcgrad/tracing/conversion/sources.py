@@ -8,12 +8,14 @@ import linecache
 import textwrap
 from functools import lru_cache
 from types import CodeType
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from srcgrad.ir.parsing import parse
 from srcgrad.tracing.conversion.names import children
 
 FunctionNode = ast.FunctionDef | ast.Lambda
+
+WITHOUT_SOURCE: Final = "its source is not available"
 
 
 class Unconvertible(Exception):
@@ -42,14 +44,14 @@ def find_source(code: CodeType) -> Source:
     """
     lines = linecache.getlines(code.co_filename)
     if not lines:
-        raise Unconvertible("its source is not available")
+        raise Unconvertible(WITHOUT_SOURCE)
     text = "".join(lines)
     found = entries(code.co_filename, text)
     if found is None:
         return from_block(code, lines)
     matching = [entry for entry in found.get(code.co_firstlineno, ()) if matches(entry.node, code)]
     if not matching and code.co_filename == "<string>":  # which since Python 3.13 is what follows ``python -c``
-        raise Unconvertible("its source is not available")
+        raise Unconvertible(WITHOUT_SOURCE)
     entry = single(matching, code)
     if isinstance(entry.node, ast.AsyncFunctionDef):
         raise Unconvertible("it is asynchronous")
