@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Hashable, Mapping
 from functools import partial
 from typing import Any, Final
@@ -25,12 +26,13 @@ from srcgrad.backends.llvm.program import SectionWriter
 from srcgrad.backends.llvm.sections import Section
 from srcgrad.backends.llvm.steps import Step
 from srcgrad.backends.llvm.tapes_text import TAPES
-from srcgrad.backends.llvm.target import STRAIGHT, Target
+from srcgrad.backends.llvm.target import PART, STRAIGHT, Target, is_long
 from srcgrad.ir.core import Literal, Operation, Value
 from srcgrad.ir.types import ArrayType, TapeType
 
 PART_TEXT: Final = 1 << 17
-"""The characters of such a module."""
+"""The characters of a module that is handed to the compiler while others are written."""
+_HEAD: Final = re.compile(r"^define internal (\w+) @(\w+)\(([^)]*)\)", re.MULTILINE)
 
 
 class Program:
@@ -56,10 +58,10 @@ class Program:
         self.symbols: dict[str, int] = {}
         """The addresses that its steps call, by name."""
         self.works: dict[Operation, int] = {}
-        self.straight: dict[str, tuple[str, Emitter]] = {}
-        """Kernels that are generated at level 0, and are in no module yet."""
+        self.waiting: dict[str, dict[str, tuple[str, Emitter | Step]]] = {STRAIGHT: {}, PART: {}}
+        """Functions of kernels and steps that are in no module yet, by how their module begins."""
         self.apart: list[str] = []
-        """The modules of such kernels."""
+        """The modules of such functions."""
         self.written: set[str] = set()
         """The kernels that are there."""
 
@@ -129,10 +131,10 @@ class Program:
         """``@NAME_loops``."""
         return SectionWriter(self, section.name, section.inputs, section.outputs, section.operations).text()
 
-    def take(self, emitter: Emitter) -> None:
+    def take(self, needs: Emitter | Step) -> None:
         """Note what code needs declared and defined."""
-        self.declared.update(dict.fromkeys(sorted(emitter.declarations)))
-        self.defined.update(emitter.definitions)
+        self.declared.update(dict.fromkeys(sorted(needs.declarations)))
+        self.defined.update(needs.definitions)
 
     def use(
         self, group: Group | Nest, places: Mapping[Value, Place] = NOWHERE, over: Mapping[Value, Value] = APART,
@@ -157,21 +159,14 @@ class Program:
             self.written.add(name)
             plain = self.long and is_straight(group, self.target)
             text, emitter = kernel_text(group, self.target, name, places, over, plain)
-            if plain:
-                self.straight[name] = text, emitter
-                if sum([len(text) for text, _ in self.straight.values()]) >= PART_TEXT:
-                    self.set_apart()
-            else:
-                self.take(emitter)
-                self.defined[f"group {name}"] = text
+            self.put(STRAIGHT if plain else PART, f"{name}_loops", text, emitter)
         return name
 
     def use_step(self, operation: Operation) -> str:
         name, step = self.step(operation)
-        if f"step {name}" not in self.defined:
-            self.declared.update(dict.fromkeys(sorted(step.declarations)))
-            self.defined.update(step.definitions)
-            self.defined[f"step {name}"] = step.text
+        if name not in self.written:
+            self.written.add(name)
+            self.put(PART, name, step.text, step)
             self.symbols.update(step.symbols)
             for symbol, address in step.symbols.items():
                 llvm.add_symbol(symbol, address)
@@ -184,32 +179,43 @@ class Program:
             for other in _NEEDS.get(helper, ()):
                 self.define(other)
 
+    def put(self, kind: str, name: str, text: str, needs: Emitter | Step) -> None:
+        """Have a function of this text, which other modules may call."""
+        waiting = self.waiting[kind]
+        waiting[name] = text, needs
+        if sum([len(text) for text, _ in waiting.values()]) >= PART_TEXT:
+            self.set_apart(kind)
+
     def text(self) -> str:
-        """What the sections need beside themselves."""
+        """What the sections need beside themselves, and is in no module of its own."""
+        for name, (text, needs) in self.waiting[PART].items():
+            self.take(needs)
+            self.defined[f"function {name}"] = text
         helpers = [line for name in sorted(self.helpers) for line in _HELPERS[name].splitlines()]
         declared = dict.fromkeys([*self.declared, *[line for line in helpers if line.startswith("declare ")]])
         helpers = [line for line in helpers if not line.startswith("declare ")]
         return "\n".join([*declared, *helpers, *self.constants_text(), *self.defined.values(), _METADATA])
 
-    def straight_texts(self) -> list[str]:
-        """The modules of straight kernels, to be asked for before `text`."""
-        if self.straight:
-            self.set_apart()
+    def modules_apart(self) -> list[str]:
+        """The modules that are written before `text`, to be asked for before it."""
+        if self.waiting[STRAIGHT]:
+            self.set_apart(STRAIGHT)
         return self.apart
 
-    def set_apart(self) -> None:
-        """Make a module of the straight kernels that are in none."""
+    def set_apart(self, kind: str) -> None:
+        """Make a module of the functions that wait: the rest declares those by whose names they wait."""
         declared, defined, texts = set[str](), dict[str, str](), []
-        for name, (text, emitter) in self.straight.items():
-            declared |= emitter.declarations
-            defined.update(emitter.definitions)
-            head = f"void @{name}_loops("
-            before, _, after = text.partition(f"define internal {head}")
-            texts.append(f"{before}define {head}{after}")
-            pointers = after[: after.index(")")].count("ptr ")
-            self.declared[f"declare {head}{', '.join(['ptr'] * pointers)})"] = None
-        self.straight.clear()
-        self.apart.append("\n".join([STRAIGHT + "\n".join(sorted(declared)), *defined.values(), *texts, _METADATA]))
+        waiting = self.waiting[kind]
+        for name, (text, needs) in waiting.items():
+            declared |= needs.declarations
+            defined.update(needs.definitions)
+            (head,) = [found for found in _HEAD.finditer(text) if found[2] == name]
+            texts.append(f"{text[: head.start()]}define {text[head.start(1) :]}")
+            pointers = ", ".join(["ptr"] * head[3].count("ptr "))
+            self.declared[f"declare {head[1]} @{name}({pointers})"] = None
+        waiting.clear()
+        marked = kind if kind is STRAIGHT or is_long(*self.apart, *texts) else ""
+        self.apart.append("\n".join([marked + "\n".join(sorted(declared)), *defined.values(), *texts, _METADATA]))
         if self.ready is not None:
             self.ready(self.apart[-1])
 

@@ -33,6 +33,8 @@ LONG_TEXT: Final = 1 << 18
 """The characters from which a module is generated at level 1: as good but for the order of instructions."""
 STRAIGHT: Final = "; long straight bodies\n"
 """How a module begins that is generated at level 0."""
+PART: Final = "; a part of a long program\n"
+"""How a module begins that is generated at level 1 although it is short."""
 
 
 def is_long(*texts: str) -> bool:
@@ -42,7 +44,7 @@ def is_long(*texts: str) -> bool:
 
 def level_of(text: str) -> int:
     """The level at which a module is generated."""
-    return 0 if text.startswith(STRAIGHT) else 1 if is_long(text) else 2
+    return 0 if text.startswith(STRAIGHT) else 1 if text.startswith(PART) or is_long(text) else 2
 
 
 @dataclass

@@ -90,7 +90,7 @@ class Written:
         self.whole = whole_kernel(function, self.made, called)
         program = Program(self.made.partition, TARGET, ready)
         self.kernels = [_Kernel(item, program, self.whole) for item in called]
-        self.texts = [*program.straight_texts(), module_text(self.kernels, program)] if called else []
+        self.texts = [*program.modules_apart(), module_text(self.kernels, program)] if called else []
         self.symbols = program.symbols
 
     def entry(self, whole: Whole) -> programs.Entry:

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import subprocess
 import sys
 import threading
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from srcgrad.backends.llvm import emission, modules, native, nests, objects, workers, written
+import srcgrad as sg
+from srcgrad.backends.llvm import emission, modules, native, nests, objects, target, workers, written
 from srcgrad.backends.llvm.backend import BACKEND
 from srcgrad.backends.llvm.loops import Group
 from srcgrad.backends.llvm.target import TARGET
+from tests.backends.llvm.random_structured import random_structured
 from tests.backends.llvm.support import OPS, build, normal
-from tests.backends.llvm.test_long_programs import gradient, same
+from tests.backends.llvm.test_long_programs import gradient, same, softened
 
 ROOT = Path(__file__).resolve().parents[3]
 CHOICES = {"LONG_PROGRAM": 0, "PART_TEXT": 1, "is_straight": lambda group, target: True}
@@ -62,6 +66,52 @@ def test_modules_do_not_depend_on_threads(
         names = {path.name: path.read_bytes() for path in (tmp_path / threads).rglob(f"*{objects.SUFFIX}")}
         found.append((sorted(texts), names))
     assert found[0] == found[1] and len(found[0][0]) == len(found[0][1]) > 3
+
+
+def mixed(x: Any, w: Any) -> Any:
+    """Loops, steps and constants."""
+    y = np.cumsum(np.sin(x) * w) + np.linspace(0.0, 1.0, 203)[np.argsort(x)]
+    return np.sum(np.sort(np.tanh(y @ np.outer(x, w)))) + np.max(np.exp(-y * y))
+
+
+@pytest.mark.parametrize("case", ["gradient", "rows", *range(4)])
+def test_kernels_and_steps_are_modules_of_their_own(
+    case: str | int, texts: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where there are many; otherwise all is one module. Each bit is the same."""
+    monkeypatch.setattr(modules, "is_straight", lambda group, target: False)
+    known = {"gradient": gradient, "rows": softened}
+    function, given = random_structured(case) if isinstance(case, int) else known[case]()
+    parted = BACKEND.compile(function).run(*given)
+    in_parts = list(texts)
+    texts.clear()
+    monkeypatch.setattr(modules, "PART_TEXT", 1 << 40)
+    assert same(parted, BACKEND.compile(function).run(*given))
+    assert len(texts) == 1 and len(in_parts) > 1
+
+
+def test_steps_that_wait_are_modules_too(texts: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(modules, "is_straight", lambda group, target: False)
+    given = normal(203), normal(203, seed=1)
+    parted = sg.value_and_grad(mixed, (0, 1), backend="llvm")(*given)
+    named = [re.findall(r"^define (?!internal)\w+ @(\w+)", text, re.MULTILINE) for text in texts]
+    assert {len(names) for names in named[:-1]} == {1} and any(names[0].startswith("step") for names in named[:-1])
+    monkeypatch.setattr(modules, "PART_TEXT", 1 << 40)
+    whole = sg.value_and_grad(lambda *given: mixed(*given), (0, 1), backend="llvm")(*given)
+    assert parted[0] == whole[0] and same(parted[1], whole[1])
+
+
+def test_modules_are_of_level_1_from_a_length_on(texts: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program that is a little longer than one module has the better order of instructions, as short ones have."""
+    monkeypatch.setattr(modules, "is_straight", lambda group, target: False)
+    function, _ = gradient()
+    BACKEND.compile(function)
+    assert len(texts) > 3
+    monkeypatch.setattr(target, "LONG_TEXT", sum(map(len, texts)) // 2)
+    texts.clear()
+    BACKEND.compile(function)
+    levels = [target.level_of(text) for text in texts[:-1]]
+    assert set(levels) == {1, 2} and levels == sorted(levels, reverse=True)
 
 
 def test_two_threads_compile_at_once(given: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -348,7 +348,7 @@ def test_processes_share_code(tmp_path: Path) -> None:
 def test_another_processor_has_its_own_code(tmp_path: Path) -> None:
     first = result(started(tmp_path))
     other = result(started(tmp_path, SRCGRAD_CPU="x86-64-v2"))
-    assert other[0] == first[0] > 0
+    assert other[0] >= first[0] > 0, "narrower registers are more text, so as many modules or more"
     assert result(started(tmp_path, SRCGRAD_CPU="x86-64-v2")) == (0, other[1])
 
 
