@@ -224,6 +224,17 @@ def rows_of_a_table(x: Any) -> Any:
     return np.mean(np.array(rows) ** 2)
 
 
+@converted(
+    "`u = [u[0]] + [u[i] + r * (u[i + 1] - u[i - 1]) for i in range(1, n - 1)] + [u[-1]]` in a long loop: a list, or "
+    "lists in each other, of 17 numbers of one kind or more, made anew in each trip"
+)
+def lists_made_anew(x: Any) -> Any:
+    u = [x[0] * np.sin(0.2 * i) for i in range(20)]
+    for _ in range(30):
+        u = [u[0]] + [u[i] + 0.1 * x[1] * (u[i + 1] - u[i - 1]) for i in range(1, 19)] + [u[-1]]
+    return u[7] * x[2]
+
+
 @converted("`states.append(h)` in some trips, which the number of the trip says: `if k % 100 == 0:`")
 def appended_sometimes(x: Any) -> Any:
     states, y = [], x

@@ -6,20 +6,37 @@ from collections import deque
 from collections.abc import Container, Sequence
 from typing import Any, Final
 
-from srcgrad.ir.core import Value
+import numpy as np
+
+from srcgrad.ir.core import Value, literal
+from srcgrad.ir.types import ArrayType
 from srcgrad.tracing.conversion.aliases import Memory
 from srcgrad.tracing.conversion.binding import unchecked
 from srcgrad.tracing.conversion.classes import rebuilt
 from srcgrad.tracing.conversion.placed_texts import PlacedText, alphabet, place_among, text_among
-from srcgrad.tracing.conversion.state import PYTHON_KINDS, Kind, Marker, Snapshot, joined, kind_beneath, kind_of, shown
+from srcgrad.tracing.conversion.state import (
+    PYTHON_KINDS,
+    Kind,
+    Marker,
+    Snapshot,
+    join_kinds,
+    joined,
+    kind_beneath,
+    kind_of,
+    shown,
+    tree_of,
+)
 from srcgrad.tracing.conversion.structures import has_objects, structure_of
 from srcgrad.tracing.magnitude import grows
 from srcgrad.tracing.pytree import TreeDef
+from srcgrad.tracing.rows import row, source_of
 from srcgrad.tracing.trace import Refused
-from srcgrad.tracing.tracer import Tracer, from_value
+from srcgrad.tracing.tracer import Tracer, as_tracer, from_value
 
 TEXTS: Final = 32
 """The texts that a variable of a loop may be."""
+PACKED: Final = 17
+"""The numbers of a list from which they are handed on as one array."""
 NOWHERE: Final[Any] = None
 """The place of a text of which only is asked which ones it may be."""
 
@@ -90,6 +107,64 @@ class TextCarry(Carry):
     def build(self, leaves: Sequence[Any]) -> Any:
         (place,) = leaves
         return text_among(self.texts, place)
+
+
+class PackedCarry(Carry):
+    """A list of many numbers of one kind, or lists in each other: an array is handed on, whose rows they are.
+
+    As values of their own they are as many parameters, and as many results, of each trip.
+    """
+
+    def __init__(self, name: str, tree: TreeDef, count: int, item: Kind) -> None:
+        super().__init__(name, tree, [Kind(ArrayType(item.type.dtype, (count,)), False, False)])
+        self.count, self.item = count, item
+
+    @classmethod
+    def of(cls, name: str, one: Any, other: Any) -> PackedCarry | None:
+        """What hands on a variable that is this before a trip and that behind it; None if not so."""
+        leaves, tree = tree_of(one)
+        if tree is None or len(leaves) < PACKED or isinstance(one, Marker):
+            return None
+        kinds = [kind_of_all(leaves), kind_of_all(tree_of(other)[0])]
+        item = join_kinds(name, *kinds) if None not in kinds else ""  # type: ignore[arg-type]
+        if isinstance(item, str) or not item.scalar or item.type.dtype.kind not in "fc":
+            return None
+        found = cls(name, tree, len(leaves), item)
+        return found if found.holds(one) and found.holds(other) else None
+
+    def holds(self, x: Any) -> bool:
+        """Whether something is of this structure, and its numbers of this kind."""
+        leaves, tree = tree_of(x)
+        kind = kind_of_all(leaves)
+        return tree == self.tree and kind is not None and kind.type == self.item.type and (
+            join_kinds(self.name, self.item, kind) == self.item
+        )  # fmt: skip
+
+    def joined(self, leaves: Sequence[Any]) -> bool:
+        return False
+
+    def values(self, x: Any) -> list[Value]:
+        leaves, dtype = tree_of(x)[0], self.item.type.dtype
+        if not any(isinstance(leaf, Tracer) for leaf in leaves):
+            return [literal(np.array(leaves, dtype), self.kinds[0].type)]
+        source = source_of(leaves)
+        found: Any = np.stack([as_tracer(leaf) for leaf in leaves]) if source is None else source
+        return [found.read()]
+
+    def build(self, leaves: Sequence[Any]) -> Any:
+        (array,) = leaves
+        return rebuilt(self.tree, [row(array, k, True, self.item.weak) for k in range(self.count)])
+
+
+def kind_of_all(leaves: Sequence[Any]) -> Kind | None:
+    """The kind of numbers of which nothing depends on a condition, if it is one."""
+    kinds = {kind_of(leaf) if is_settled(leaf) else None for leaf in leaves}
+    return kinds.pop() if len(kinds) == 1 else None
+
+
+def is_settled(leaf: Any) -> bool:
+    """Whether it does not depend on a condition of what kind a number is, or whether there is one."""
+    return not isinstance(leaf, Tracer) or (leaf.storage.pending is None and leaf.storage.doubt is None)
 
 
 def window_numbers(containers: Sequence[Any], seeded: Snapshot, carried: Container[int]) -> list[int]:

@@ -25,7 +25,7 @@ from srcgrad.tracing.conversion.aliases import (
 )
 from srcgrad.tracing.conversion.appending import Appending
 from srcgrad.tracing.conversion.binding import flag_of, is_pending
-from srcgrad.tracing.conversion.carries import Carry, TextCarry, window_numbers
+from srcgrad.tracing.conversion.carries import Carry, PackedCarry, TextCarry, window_numbers
 from srcgrad.tracing.conversion.filled import Filled, growing
 from srcgrad.tracing.conversion.loop_objects import (
     as_at,
@@ -111,6 +111,8 @@ class LoopRegion:
         """Carried variables that may be unbound or None from trip to trip."""
         self.optional: set[int] = set()
         """Those that may be None."""
+        self.apart_again: set[int] = set()
+        """Lists whose numbers turned out to be of several kinds: these are carried one by one."""
         self.lost: set[int] = set()
         """Variables that have no value from the second trip on: not to be read before they are set."""
         self.apart = True
@@ -286,6 +288,11 @@ class LoopRegion:
             if cell in self.optional or other is None or any(map(may_be_none, leaves)):
                 changed |= self.joined_optional(cell, carry, other)
                 continue
+            if isinstance(carry, PackedCarry):
+                if not carry.holds(other):
+                    self.apart_again.add(cell)
+                    changed |= self.taken_up(cell, one, other)
+                continue
             if not isinstance(carry, Moving) and (tree != carry.tree or len(leaves) != len(carry.kinds)):
                 if carry.objects or has_objects(tree):
                     changed |= self.lose(cell, other)
@@ -309,6 +316,10 @@ class LoopRegion:
         texts = alphabet(one, other)
         if texts is not None:
             self.carries[cell] = TextCarry(name, texts)
+            return True
+        packed = None if cell in self.apart_again else PackedCarry.of(name, one, other)
+        if packed is not None:
+            self.carries[cell] = packed
             return True
         assert self.trip is not None
         source, at = (other, None) if isinstance(one, (Marker, Undefined)) else (one, self.trip.seeded)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from srcgrad.tracing.conversion.aliases import Leaf, Memory, array_storage
 from srcgrad.tracing.conversion.binding import is_pending
-from srcgrad.tracing.conversion.carries import Carry, TextCarry
+from srcgrad.tracing.conversion.carries import Carry, PackedCarry, TextCarry
 from srcgrad.tracing.conversion.marks import around
 from srcgrad.tracing.conversion.state import (
     UNBOUND,
@@ -143,7 +143,7 @@ class Settled:
                 cell in loop.maybe,
             )
             for cell, carry in loop.carries.items()
-            if not isinstance(carry, TextCarry)
+            if not isinstance(carry, (PackedCarry, TextCarry))
         }
         leaves = memory_of(loop) if loop.storages else {}
         self.storages = [(weakref.ref(storage), leaves.get(storage)) for storage in loop.storages]
