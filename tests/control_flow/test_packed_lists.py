@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import srcgrad as sg
+from srcgrad.lowering import lower
 from tests.control_flow.sliced import Function, check, on_backends, operations
 
 N = 24
@@ -29,9 +30,9 @@ def two_buffers(x: Any) -> Any:
 
 def of_lists(x: Any) -> Any:
     """Rows of a grid, of which the outer two stay."""
-    u = [[x[0] * np.sin(i * j / 9.0) for j in range(6)] for i in range(5)]
+    u = [[x[0] * np.sin(i * j / 9.0) for j in range(N)] for i in range(5)]
     for _ in range(18):
-        u = [u[0]] + [[0.9 * u[i][j] + x[1] * u[i - 1][j - 1] for j in range(6)] for i in range(1, 4)] + [u[4]]
+        u = [u[0]] + [[0.9 * u[i][j] + x[1] * u[i - 1][j - 1] for j in range(N)] for i in range(1, 4)] + [u[4]]
     return u[2][3] + u[4][1] * u[3][0]
 
 
@@ -125,9 +126,17 @@ def no_trip(x: Any) -> Any:
     return n + u[3] * x[1]
 
 
+def small_grid(x: Any) -> Any:
+    """Each number is computed on its own."""
+    u = [[x[0] * np.sin(i * j) for j in range(5)] for i in range(5)]
+    for _ in range(20):
+        u = [u[0]] + [[0.9 * u[i][j] + x[1] * u[i - 1][j - 1] for j in range(5)] for i in range(1, 4)] + [u[4]]
+    return u[2][3] + u[4][1] * u[3][0]
+
+
 FUNCTIONS = [
     heat, two_buffers, of_lists, normalised, kinds_that_differ, changed_in_place, on_one_path, until_small,
-    known_before, kept_in_the_loop, of_tuples, complex_numbers, complex_at_last, no_trip,
+    known_before, kept_in_the_loop, of_tuples, complex_numbers, complex_at_last, no_trip, small_grid,
 ]  # fmt: skip
 X = np.array([0.7, 0.2])
 
@@ -142,6 +151,16 @@ def test_loops_are_regions(f: Function) -> None:
     """But where another name has the list too."""
     said = sg.explain(sg.jit(f))(X)["how it runs"]
     assert "one region" in said and "unrolled" not in said
+
+
+def carries(f: Function) -> set[int]:
+    """How many values loops hand from trip to trip."""
+    walked = lower(sg.jit(f), (X,), {}).traced.walk()
+    return {operation.attrs["carries"] for operation in walked if operation.op.name == "for"}
+
+
+def test_numbers_that_a_trip_computes_one_by_one_stay_numbers() -> None:
+    assert max(carries(heat)) <= 2 and max(carries(small_grid)) > 10
 
 
 @pytest.mark.parametrize("f", [heat, two_buffers, of_lists, normalised, complex_numbers])

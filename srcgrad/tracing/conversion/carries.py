@@ -29,7 +29,7 @@ from srcgrad.tracing.conversion.state import (
 from srcgrad.tracing.conversion.structures import has_objects, structure_of
 from srcgrad.tracing.magnitude import grows
 from srcgrad.tracing.pytree import TreeDef
-from srcgrad.tracing.rows import row, source_of
+from srcgrad.tracing.rows import row, row_of, source_of
 from srcgrad.tracing.trace import Refused
 from srcgrad.tracing.tracer import Tracer, as_tracer, from_value
 
@@ -112,7 +112,8 @@ class TextCarry(Carry):
 class PackedCarry(Carry):
     """A list of many numbers of one kind, or lists in each other: an array is handed on, whose rows they are.
 
-    As values of their own they are as many parameters, and as many results, of each trip.
+    As values of their own they are as many parameters, and as many results, of each trip. That is better where a trip
+    computes each of them on its own: they stay in registers.
     """
 
     def __init__(self, name: str, tree: TreeDef, count: int, item: Kind) -> None:
@@ -125,9 +126,13 @@ class PackedCarry(Carry):
         leaves, tree = tree_of(one)
         if tree is None or len(leaves) < PACKED or isinstance(one, Marker):
             return None
-        kinds = [kind_of_all(leaves), kind_of_all(tree_of(other)[0])]
+        ends = tree_of(other)[0]
+        kinds = [kind_of_all(leaves), kind_of_all(ends)]
         item = join_kinds(name, *kinds) if None not in kinds else ""  # type: ignore[arg-type]
         if isinstance(item, str) or not item.scalar or item.type.dtype.kind not in "fc":
+            return None
+        alone = sum(isinstance(leaf, Tracer) and row_of(leaf) is None for leaf in ends)
+        if 2 * alone > len(ends):
             return None
         found = cls(name, tree, len(leaves), item)
         return found if found.holds(one) and found.holds(other) else None
