@@ -328,7 +328,8 @@ def call_user(call: Callable[[list[Any]], Any], given: list[Any], trace: Trace) 
 def hides(error: Exception, refused: SrcgradError) -> bool:
     """Whether NumPy or SciPy raised ``error`` instead of the error of a refused conversion, at the same instruction.
 
-    Code in C that goes on where an exception is set ends with a SystemError, whose cause that is, or with others.
+    Code in C that goes on where an exception is set ends with a SystemError, whose cause that is, or with others:
+    Python itself finds no special method of a class then, if it has not found it before, and says no more than a name.
     """
     cause: BaseException | None = error
     while type(cause) is SystemError:
@@ -336,6 +337,8 @@ def hides(error: Exception, refused: SrcgradError) -> bool:
         if cause is refused:
             return True
     kinds: tuple[type[Exception], ...] = (TypeError, ValueError)
+    if type(error) is AttributeError and error.args == ("__call__",):
+        kinds = (AttributeError,)
     user, entry = None, error.__traceback__
     while entry is not None:
         if not internal_frame(entry.tb_frame):

@@ -95,6 +95,19 @@ def test_solvers_in_c_take_transformed_functions() -> None:
         optimize.brentq(sg.grad(fails), 0.1, 3.0)
 
 
+class Counted:
+    calls = 0
+
+    def __call__(self, x: Any) -> Any:
+        type(self).calls += 1  # so that the class is looked through at the next call, while an exception is set
+        return x**3 - self.a  # type: ignore[attr-defined]
+
+
+class Cubed(Counted):
+    def __init__(self, a: Any) -> None:
+        self.a = a
+
+
 LIMITS = (0.0, 5.0, 1e-12, 1e-12, 100, (), False, True)
 SOLVERS: dict[str, tuple[str, Any]] = {
     "a function that reads a traced value": (
@@ -102,6 +115,9 @@ SOLVERS: dict[str, tuple[str, Any]] = {
     ),
     "a transformed function that does": (
         "lose its derivative", lambda a: optimize._zeros._brentq(sg.jit(lambda x: x**3 - a), *LIMITS) * a,
+    ),
+    "an object that Python finds no __call__ of": (
+        "lose its derivative", lambda a: optimize._zeros._brentq(Cubed(a), *LIMITS) * a,
     ),
     "one that asks for arrays": ("custom_vjp", lambda a: optimize.leastsq(lambda x: x**3 - a, 2.0)[0][0] * a),
 }  # fmt: skip
