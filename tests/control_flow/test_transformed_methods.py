@@ -92,7 +92,7 @@ def test_an_object_in_a_class_that_python_calls_is_not_stale() -> None:
         __call__ = held
 
     class Partial:
-        __call__ = functools.partial(lambda x: held.slope * x)
+        __call__ = staticmethod(functools.partial(lambda x: held.slope * x))
 
     class Static:
         __call__ = staticmethod(sg.jit(lambda x: held.slope * x))
