@@ -17,8 +17,8 @@ def parse(text: str) -> ast.Module:
     Raises:
         SyntaxError: the text is no program of Python's.
 
-    >>> ast.dump(parse("x"))
-    "Module(body=[Expr(value=Name(id='x', ctx=Load()))], type_ignores=[])"
+    >>> ast.unparse(parse("x = 1"))
+    'x = 1'
     """
     for _ in range(_TRIES - 1):
         try:

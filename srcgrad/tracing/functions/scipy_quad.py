@@ -107,30 +107,54 @@ def function_of(func: Any, args: tuple[Any, ...], complex_func: bool) -> Integra
 
 def on_unit_interval(f: Integrand, a: Any, b: Any) -> Integrand:
     """What has the same integral from 0 to 1. A half-line is the image of that by (1 - u)/u, as in QUADPACK."""
-    if is_infinite(a) and is_infinite(b):
-        if a == b:
-            return lambda u: 0.0 * u
-        sign = 1.0 if a < b else -1.0
+    a, b = number(a), number(b)
+    if isinstance(a, Tracer) or isinstance(b, Tracer):
+        return between_any(f, a, b)
+    if math.isinf(a) and math.isinf(b):
+        sign = float(b > a) - float(a > b)
         return lambda u: sign * (f((1.0 - u) / u) + f((u - 1.0) / u)) / u**2
-    if is_infinite(a) or is_infinite(b):
-        end, (infinite, factor) = (b, (a, -1.0)) if is_infinite(a) else (a, (b, 1.0))
-        end, direction = finite(end), 1.0 if infinite > 0.0 else -1.0
+    if math.isinf(a) or math.isinf(b):
+        end, (infinite, factor) = (b, (a, -1.0)) if math.isinf(a) else (a, (b, 1.0))
+        direction = 1.0 if infinite > 0.0 else -1.0
         return lambda u: factor * direction * f(end + direction * (1.0 - u) / u) / u**2
-    start, stop = finite(a), finite(b)
-    return lambda u: (stop - start) * f(start + (stop - start) * u)
+    return lambda u: (b - a) * f(a + (b - a) * u)
 
 
-def is_infinite(limit: Any) -> bool:
-    return not isinstance(limit, Tracer) and bool(np.ndim(limit) == 0) and math.isinf(limit)
+def between_any(f: Integrand, a: Any, b: Any) -> Integrand:
+    """What has the same integral from 0 to 1, of limits of which the run decides whether they are infinite.
+
+    The integrand is taken once whatever they are, so the line is one image here: by (2u - 1)/(u (1 - u)).
+    """
+    from_infinity, to_infinity = np.isinf(a), np.isinf(b)
+    start, stop = np.where(from_infinity, 0.0, a), np.where(to_infinity, 0.0, b)
+    everywhere, half = from_infinity & to_infinity, from_infinity | to_infinity
+    end, direction = np.where(from_infinity, stop, start), np.sign(np.where(from_infinity, a, b))
+    forwards = np.where(from_infinity, -direction, direction)
+    sign = 0.5 * (np.sign(b) - np.sign(a))
+
+    def integrand(u: Any) -> Any:
+        ends, rest = 1.0 / u, 1.0 / (1.0 - u)
+        place = np.where(half, end + direction * (ends - 1.0), start + (stop - start) * u)
+        stretch = np.where(half, forwards * ends**2, stop - start)
+        place = np.where(everywhere, rest - ends, place)
+        return np.where(everywhere, sign * (ends**2 + rest**2), stretch) * f(place)
+
+    return integrand
 
 
-def finite(limit: Any) -> Any:
-    """A limit as a float, which is finite when the program runs: whether it is not decides what is computed."""
-    found = cast(as_array(limit), np.float64)
+def number(limit: Any) -> Any:
+    """A limit as a float.
+
+    Raises:
+        ShapeError: it is an array of several numbers.
+        ValueError: it is nan, also when the program runs.
+    """
+    traced = isinstance(limit, Tracer)
+    found = cast(as_array(limit), np.float64) if traced else np.asarray(limit, np.float64)
     if found.size != 1:
         raise ShapeError(f"a limit of an integral is a number, not an array of shape {found.shape}")
-    require(np.isfinite(found), "ValueError", "an infinite limit of an integral is written in its call: np.inf")
-    return found.reshape(())[()]
+    require(~np.isnan(found), "ValueError", "a limit of an integral is nan")
+    return found.reshape(())[()] if traced else found.item()
 
 
 def estimated(integrand: Integrand, low: Any, high: Any) -> tuple[Any, Any]:
