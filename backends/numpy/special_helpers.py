@@ -148,7 +148,7 @@ def scaled_bessel_derivative(v: Any, x: Any, n: int, kind: str) -> Any:
     dtype = np.asarray(x).dtype
     v, x = np.broadcast_arrays(np.asarray(v, np.float64), np.asarray(x, np.float64))
     function = scipy.special.ive if kind == "i" else scipy.special.kve
-    negative, zero, x = x < 0, x == 0, np.abs(x) if kind == "i" else x
+    negative, zero, x = np.signbit(x), x == 0, np.abs(x) if kind == "i" else x
     parity = np.where(v == np.rint(v), 1 - 2 * np.mod(v + n, 2), np.nan)
     far = x > np.maximum(30.0, v * v / 4)
     near, large = np.where(far, 1.0, x), np.where(far, x, np.inf)
@@ -157,18 +157,19 @@ def scaled_bessel_derivative(v: Any, x: Any, n: int, kind: str) -> Any:
         value = value + (-1.0) ** j * binomial * function(v + n - j, near)
         binomial *= (2 * n - j) / (j + 1)
     value = value * ((0.5 if kind == "i" else -0.5) ** n)
-    series, coefficient, sign = np.zeros_like(x), np.ones_like(x), -1.0 if kind == "i" else 1.0
+    series, coefficient, sign = np.full_like(x, -0.0), np.ones_like(x), -1.0 if kind == "i" else 1.0
     for k in range(50):
         rising = 1.0
         for j in range(n):
             rising *= -(k + 0.5 + j)
         series = series + coefficient * rising * large ** -(k + 0.5 + n)
         factor = sign * (4 * v * v - (2 * k + 1) ** 2) / (8 * (k + 1))
-        coefficient = np.where((np.abs(factor) > large) & (k > v), 0.0, coefficient * factor)
+        done = (np.abs(factor) > large) & (k > v) | np.isinf(large)
+        coefficient = np.where(done, 0.0, coefficient * factor)
     series = series * np.sqrt(1 / (2 * np.pi) if kind == "i" else np.pi / 2)
     value = np.where(far, series, value)
     if kind == "i":
-        value = value * np.where(negative, parity, np.where(zero, (1 + parity) / 2, 1.0))
+        value = value * np.where(negative, parity, 1.0) * np.where(zero, (1 + parity) / 2, 1.0)
     return value.astype(dtype)[()]
 
 
