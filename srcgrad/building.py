@@ -19,7 +19,7 @@ from srcgrad.boundary import from_outside, is_fault, user_stack_level
 from srcgrad.cache import CODES, PROGRAMS, Known, code_of
 from srcgrad.changes import Changes, Given, Watcher, changes_of
 from srcgrad.compiler import Runner, backend_name, compiled, interpreted, prepared
-from srcgrad.errors import ConcretizationError, DepthError, SrcgradError, UnsupportedError
+from srcgrad.errors import ConcretizationError, CustomRuleError, DepthError, SrcgradError, UnsupportedError
 from srcgrad.ir.collector import without_gc
 from srcgrad.ir.core import Function, Value
 from srcgrad.ir.source import internal_frame
@@ -212,6 +212,8 @@ class Building(ABC):
         except NeedsConcrete as error:
             error.with_traceback(None)  # its frames hold the trace, and the trace holds it
             program = Failed(first_lines(error), isinstance(error, Refused), way.converted)
+        except CustomRuleError:  # of the user's rule, which is what it is in any other way
+            raise
         except Exception as error:
             if is_fault(error) or from_outside(error) or not (way.converted or self.raises_as_it_is(error)):
                 raise

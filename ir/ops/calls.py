@@ -142,7 +142,8 @@ def refuse_closures(name: str, active: Sequence[bool], tangents: Sequence[Tangen
 
 
 def require_linear(name: str, rule: Region, given: int, outputs: Sequence[int]) -> None:
-    """The outputs of a rule have derivatives, in the parameters from ``given`` on, that do not depend on these.
+    """The outputs of a rule have derivatives, in the parameters from ``given`` on, that do not depend on these, and
+    nothing is added to them.
 
     Both modes take the derivative of the rule at 0 in their stead, which is another map if it is not linear.
 
@@ -157,6 +158,9 @@ def require_linear(name: str, rule: Region, given: int, outputs: Sequence[int]) 
     _, outgoing = push_forward(builder, s, rule, primals, tangents)
     found = all_sources(s.materialise(outgoing[k]) for k in outputs)
     if not found.isdisjoint(primals[given:]):
+        raise not_linear(name)
+    at_zero = inline(builder, rule, [*primals[:given], *(zeros(param.type) for param in rule.params[given:])])
+    if any(stays(at_zero[k]) for k in outputs):
         raise not_linear(name)
 
 
@@ -189,6 +193,32 @@ def vanishes(value: Value, known: dict[Value, bool] | None = None, depth: int = 
         zero = (vanishes(operation.operands[k], known, depth + 1) for k in linear)
         known[value] = bool(linear) and (any(zero) if operation.op.separate else all(zero))
     return known.get(value, True)
+
+
+SPREADING = frozenset({"broadcast", "concatenate", "neg", "reshape", "transpose"})
+"""Ops that drop no element of an operand."""
+
+
+def stays(value: Value, depth: int = 0) -> bool:
+    """Whether a value is other than 0 by its structure: a constant, a primal, a function of it, or that added to zeros.
+
+    What is selected, taken out of an array or computed in a region may be 0, and is nothing that is known here.
+    """
+    if isinstance(value, Literal):
+        return bool(np.any(value.value))
+    operation = value.producer
+    if operation is None:
+        return True
+    op, operands = operation.op, operation.operands
+    if operation.regions or depth >= DEEPEST or not value.type.differentiable:
+        return False
+    if op.name in ("add", "sub"):
+        return any(vanishes(left) and stays(right, depth + 1) for left, right in (operands, reversed(operands)))
+    if op.name in ("mul", "div"):
+        return all(stays(operand, depth + 1) for operand in operands)
+    if op.name in SPREADING:
+        return any(stays(operand, depth + 1) for operand in operands)
+    return not op.linear_positions(len(operands), operation.attrs) and any(stays(o, depth + 1) for o in operands)
 
 
 class CustomJvp(Call):

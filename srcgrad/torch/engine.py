@@ -531,11 +531,8 @@ def accumulate(tensor: Tensor, cotangent: Any, create: bool, fresh: bool = False
         tensor._grad = wrapped(array if owned else array.copy())
     else:
         value = cotangent._data if isinstance(cotangent, Tensor) else cotangent
-        if known._node is not None or known._requires:
-            tensor._grad = wrapped(silently(np.add, (known._data, value), ()))
-        else:
-            silently(np.add, (known._data, value), (known._data,))
-            moved_on(known._counter)
+        silently(np.add, (known._data, value), (known._data,))  # in its memory, and its place in a graph is kept
+        moved_on(known._counter)
     if tensor._post_hooks:
         for hook in list(tensor._post_hooks.values()):
             returned = hook(tensor)

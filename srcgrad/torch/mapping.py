@@ -10,7 +10,7 @@ import numpy as np
 
 import srcgrad.api as api
 from srcgrad.errors import StructureError
-from srcgrad.torch.errors import TensorError, TensorValueError
+from srcgrad.torch.errors import TensorError, TensorIndexError, TensorValueError
 from srcgrad.torch.modes import MAPPING
 from srcgrad.torch.outermost import flat, lifted_args, ordered, outermost, taken
 from srcgrad.torch.tensor import Tensor, wrapped
@@ -193,7 +193,7 @@ def moved(array: Any, dim: Any) -> Any:
     if dim is None:
         return array[0]
     if not -array.ndim <= dim < array.ndim:
-        raise TensorError(
+        raise TensorIndexError(
             f"Dimension out of range (expected to be in range of [-{array.ndim}, {array.ndim - 1}], but got {dim})"
         )
     return np.moveaxis(array, 0, dim) if dim else array

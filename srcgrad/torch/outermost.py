@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from srcgrad.errors import IntegerInputError, ShapeError, SrcgradError
 from srcgrad.ir.core import Function, Value
 from srcgrad.ir.types import ArrayType
 from srcgrad.torch.dispatch import apply, apply_inplace, replayed
@@ -224,10 +225,12 @@ def outermost(run: Callable[[], Any], name: str) -> Any:
 
     try:
         traced = trace_function(call, [], [], [], name=name, concrete=True, numbers=[])
-    except BaseException:
+    except BaseException as error:
         for lifting in made[:1]:
             with suppress(TensorError):
                 lifting.restore()
+        if isinstance(error, (IntegerInputError, ShapeError)):
+            raise as_pytorch(error) from None
         raise
     lifting, (tree, leaves) = made
     numbers = iter(traced.numbers)
@@ -238,6 +241,13 @@ def outermost(run: Callable[[], Any], name: str) -> Any:
         made_here = [x for x, leaf in zip(results, leaves, strict=True) if leaf is TRACED]
         attach(traced.function, traced.captured, lifting, made_here)
     return tree.unflatten(results)
+
+
+def as_pytorch(error: SrcgradError) -> TensorError:
+    """What a transform of srcgrad's refuses, as PyTorch's, which raises a RuntimeError: the words and the place."""
+    found = TensorError(error.message, hint=error.hint, span=error.span)
+    found.context = error.context
+    return found
 
 
 TRACED: Final = object()

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from srcgrad.errors import DTypeError, MutationError, ShapeError, UnsupportedError
+from srcgrad.errors import ArgumentError, DTypeError, MutationError, ShapeError, UnsupportedError
 from srcgrad.ir.core import Literal, literal
 from srcgrad.ir.errors import nearest_hint
 from srcgrad.ir.types import BOOL, INT64, ArrayType, DType
@@ -235,6 +235,10 @@ JUDGED = frozenset({"__call__", "outer", "reduce", "accumulate"})
 
 def applied(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], out: Any = None, **kwargs: Any) -> Any:
     """A ufunc or one of its methods, of tracers."""
+    if kwargs:
+        from srcgrad.tracing.functions.options import require_options  # of a package that is built on this module
+
+        require_options(ufunc if method == "__call__" else getattr(ufunc, method), kwargs)
     where = kwargs.pop("where", True)
     dtype = kwargs.pop("dtype", None)
     for name in ("order", "subok"):
@@ -272,11 +276,13 @@ def store(
     Raises:
         ShapeError: the output array is no place for the result.
     """
-    if all(target is None for target in outs):
+    if outs and all(target is None for target in outs):
         if where is not True:
             raise UnsupportedError("where= without out= leaves elements undefined", hint="pass out=, or use np.where")
         return results
     values = results if isinstance(results, tuple) else (results,)
+    if len(outs) != len(values):
+        raise ArgumentError(f"the 'out' tuple must have exactly one entry per output, of which there are {len(values)}")
     written = []
     for value, target in zip(values, outs, strict=True):
         if target is None:
@@ -304,6 +310,7 @@ def assign(target: Tracer, value: Any, where: Any = True, casting: str = "same_k
     if not np.can_cast(value.dtype, target.dtype, casting):  # type: ignore[arg-type]
         raise DTypeError(f"cannot cast the result from {value.dtype} to {target.dtype} with casting rule {casting!r}")
     if where is not True:
+        require_mask(where)
         value = np.where(where, value, target)
     value = broadcast_tracer(value, target.shape)
     try:
@@ -375,6 +382,19 @@ for _name in [
     "rint",
 ]:
     ELEMENTWISE[getattr(np, _name)] = _name
+
+
+def require_mask(where: Any) -> None:
+    """NumPy takes arrays of truth values alone for ``where=``; of a list or a number it makes them.
+
+    Raises:
+        DTypeError: it is an array of something else.
+    """
+    if isinstance(where, (Tracer, np.ndarray)) and where.dtype != np.bool_ and not getattr(where, "weak", False):
+        raise DTypeError(
+            f"Cannot cast array data from {where.dtype} to bool according to the rule 'safe'",
+            hint="where= takes truth values: where=(w != 0)",
+        )
 
 
 def as_bool(x: Tracer) -> Tracer:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -360,6 +361,13 @@ NOT_LINEAR = {
     "the tangent of a loop": lambda x, t: repeatedly(t, t),
     "no tangent": lambda x, t: np.cos(x),
     "a constant": lambda x, t: np.full(3, 2.0),
+    "a choice without the tangent": lambda x, t: np.where(x > 0.0, 1.0, 2.0),
+    "a constant added": lambda x, t: t + 1.0,
+    "what is taken from a constant": lambda x, t: 1.0 - t,
+    "the primal added": lambda x, t: 2.0 * t + x,
+    "a function of the primal added": lambda x, t: t * x + x * np.cos(x),
+    "a sum times the primal": lambda x, t: -(t + 1.0) * x,
+    "some constants": lambda x, t: np.concatenate([t[:1], np.ones(2)]),
 }
 LINEAR = {
     "a product": (lambda x, t: t * np.cos(x), np.cos(X)),
@@ -369,6 +377,9 @@ LINEAR = {
     "a loop": (lambda x, t: repeatedly(x, t), repeatedly(X, 1.0)),
     "a part of a checkpoint": (lambda x, t: sg.checkpoint(lambda x, t: np.sin(x) * t)(x, t), np.sin(X)),
     "zeros": (lambda x, t: np.zeros_like(x), np.zeros(3)),
+    "zeros added": (lambda x, t: t + 0.0 * x, np.ones(3)),
+    "a choice of nan": (lambda x, t: np.where(np.isnan(x), np.nan, t), np.ones(3)),
+    "a choice of numbers added": (lambda x, t: t + np.where(x > 9.0, 1.0, 0.0), np.ones(3)),
     "zero times the primal": (lambda x, t: 0.0 * x, np.zeros(3)),
     "the primal times zeros": (lambda x, t: -2.0 * x * np.zeros(4)[1:], np.zeros(3)),
 }
@@ -411,3 +422,60 @@ def test_forward_mode_of_a_reverse_rule_that_is_not_linear_is_refused(backend: A
     for forward in (sg.jacfwd(clipped, backend=backend), lambda x: sg.linearize(clipped, x, backend=backend)[1](x)):
         with pytest.raises(CustomRuleError, match="forward mode needs a bwd that is linear"):
             forward(X)
+
+
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+def test_forward_mode_of_a_reverse_rule_that_adds_a_constant_is_refused(backend: Any) -> None:
+    """Reverse mode has the sum, and forward mode had dropped the constant: two derivatives of one function."""
+    f = sg.custom_vjp(lambda x: 2.0 * x)
+    f.defvjp(lambda x: (2.0 * x, None), lambda _, ct: (ct + 1.0,))
+    assert sg.grad(f, backend=backend)(2.0) == 2.0
+    with pytest.raises(CustomRuleError, match="forward mode needs a bwd that is linear"):
+        sg.jvp(f, (2.0,), (1.0,), backend=backend)
+
+
+class Cubic:
+    def __init__(self, scale: float) -> None:
+        self.scale = scale
+
+    def __call__(self, x: Any) -> Any:
+        return self.scale * x**3
+
+
+@pytest.mark.filterwarnings("error::srcgrad.RetraceWarning")
+@pytest.mark.parametrize("function", [Cubic(2.0), partial(np.multiply, 2.0)])
+def test_an_object_that_is_called_is_handed_to_a_rule(function: Any) -> None:
+    """It was wrapped for NumPy's code anew in each call of itself, without end, and traced again at each call."""
+    applied = partial(sg.custom_vjp, nondiff_argnums=(0,))(lambda f, x: f(x))
+    applied.defvjp(lambda f, x: (f(x), x), lambda f, x, ct: (sg.grad(f)(x) * ct,))
+    derivative = sg.grad(lambda x: applied(function, x))
+    np.testing.assert_allclose(derivative(0.3), sg.grad(function)(0.3))
+    np.testing.assert_allclose(sg.grad(lambda x: derivative(x))(0.3), sg.grad(sg.grad(function))(0.3))
+
+
+def test_what_a_rule_lacks_is_said_and_not_what_tracing_it_again_lacks() -> None:
+    """Forward mode of a fixed point by reverse iterations, whose number depends on the cotangent."""
+
+    @partial(sg.custom_vjp, nondiff_argnums=(0,))
+    def fixed_point(f: Any, a: Any, guess: Any) -> Any:
+        old, x = guess, f(a, guess)
+        while np.max(np.abs(old - x)) > 1e-12:
+            old, x = x, f(a, x)
+        return x
+
+    def bwd(f: Any, residuals: Any, ct: Any) -> Any:
+        a, x = residuals
+        adjoint = fixed_point(lambda _, u: ct + sg.vjp(lambda x: f(a, x), x)[1](u)[0], 0.0, ct)
+        return sg.vjp(lambda a: f(a, x), a)[1](adjoint)[0], 0.0 * x
+
+    def fwd(f: Any, a: Any, guess: Any) -> Any:
+        x = fixed_point(f, a, guess)
+        return x, (a, x)
+
+    fixed_point.defvjp(fwd, bwd)
+
+    def root(a: Any) -> Any:
+        return fixed_point(lambda a, x: 0.5 * (x + a / x), a, a)
+
+    with pytest.raises(CustomRuleError):
+        sg.jvp(root, (2.0,), (1.0,))

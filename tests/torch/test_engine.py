@@ -344,3 +344,14 @@ def test_the_cycle_warning_is_given_once() -> None:
 def test_gradients_in_no_inputs_are_refused() -> None:
     with pytest.raises(RuntimeError, match=r"`inputs` argument to `grad\(\)` cannot be empty"):
         torch.autograd.grad(torch.tensor(1.0, requires_grad=True) * 2, [])
+
+
+def test_a_gradient_with_a_graph_is_added_to_in_its_memory() -> None:
+    """As PyTorch does: who holds it sees the sum, and it stays where it is in its graph."""
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    (x**3).sum().backward(create_graph=True)
+    first = x.grad
+    (first**2).sum().backward()
+    assert x.grad is first and first.requires_grad
+    np.testing.assert_allclose(first.detach().numpy(), [39.0, 300.0])
+    x.grad = None

@@ -278,3 +278,20 @@ def test_same_randomness_of_vmap_draws_once_and_different_for_each_example() -> 
 def test_vmap_in_chunks_gives_an_output_without_a_dimension_once() -> None:
     found = torch.vmap(lambda x: (x * 2, torch.ones(2)), out_dims=(0, None), chunk_size=2)(torch.zeros(5, 3))
     assert [tuple(part.shape) for part in found] == [(5, 3), (2,)]
+
+
+def test_what_the_transforms_refuse_is_a_runtime_error_as_in_pytorch() -> None:
+    """It was a TypeError or a ValueError, as NumPy would raise: code that catches PyTorch's did not catch it."""
+    func, x = torch.func, torch.ones(3)
+    for call in (
+        lambda: func.grad(lambda x: x.sum())(torch.ones(3, dtype=torch.int64)),
+        lambda: func.jvp(lambda x: x, (x,), (torch.ones(2),)),
+        lambda: func.vjp(lambda x: x, x)[1](torch.ones(2)),
+        lambda: func.linearize(lambda x: x.sin(), x)[1](torch.ones(2)),
+        lambda: func.grad(lambda x: (x + torch.ones(2)).sum())(x),
+    ):
+        with pytest.raises(RuntimeError) as raised:
+            call()
+        assert isinstance(raised.value, SrcgradError) and "test_func.py" in str(raised.value)
+    with pytest.raises(IndexError):
+        func.vmap(lambda x: x, out_dims=3)(x)

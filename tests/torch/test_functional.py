@@ -189,3 +189,15 @@ print(raised(lambda: f(g, x, torch.ones(3))))
 @pytest.mark.parametrize("name", SESSIONS)
 def test_a_session_prints_what_pytorch_prints(name: str) -> None:
     assert sessions.printed(SESSIONS[name], torch) == sessions.recorded("functional")[name]
+
+
+def test_results_of_forward_mode_require_grad_where_an_input_does() -> None:
+    functional = torch.autograd.functional
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    forward = {"vectorize": True}
+    jacobian = functional.jacobian(lambda x: x**3, x, strategy="forward-mode", **forward)
+    hessian = functional.hessian(lambda x: (x**3).sum(), x, outer_jacobian_strategy="forward-mode", **forward)
+    assert jacobian.requires_grad and hessian.requires_grad
+    (found,) = torch.autograd.grad(jacobian.sum(), x)
+    assert found.tolist() == [6.0, 12.0]
+    assert not functional.jacobian(lambda x: x**3, x.detach(), strategy="forward-mode", **forward).requires_grad

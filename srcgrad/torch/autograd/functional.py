@@ -15,6 +15,7 @@ from srcgrad.torch.autograd import forward_ad
 from srcgrad.torch.engine import grad
 from srcgrad.torch.errors import AutogradError, TensorNotImplementedError, TensorTypeError, TensorValueError
 from srcgrad.torch.modes import enable_grad
+from srcgrad.torch.ops.joining import stack
 from srcgrad.torch.tensor import Tensor, wrapped
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
@@ -402,11 +403,10 @@ def forward_jacobian(func: Fn, inputs: Any, create_graph: bool, strict: bool, ve
         row = []
         for x, blocks in zip(given, columns, strict=True):
             pushed = [block[k] for block in blocks]
-            arrays = [
-                np.zeros_like(pair.primal._data) if pair.tangent is None else pair.tangent._data for pair in pushed
+            tangents = [
+                wrapped(np.zeros_like(pair.primal._data)) if pair.tangent is None else pair.tangent for pair in pushed
             ]
-            shape = arrays[0].shape
-            row.append(wrapped(np.stack(arrays, -1).reshape((*shape, *x._data.shape))))
+            row.append(stack(tangents, -1).reshape((*tangents[0].shape, *x.shape)))
         rows.append(packed(row, is_tuple))
     return packed(rows, out_tuple)
 
@@ -439,6 +439,5 @@ def hessian(
     if outer_jacobian_strategy == "forward-mode":
         with enable_grad():
             fresh = packed([x.detach().requires_grad_() for x in given], is_tuple)
-            found = forward_jacobian(slope, fresh, create_graph, strict, vectorize)
-        return finished(found, create_graph)
+            return forward_jacobian(slope, fresh, create_graph, strict, vectorize)
     return jacobian(slope, packed(given, is_tuple), create_graph=create_graph, strict=strict, vectorize=vectorize)

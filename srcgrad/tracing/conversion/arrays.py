@@ -14,6 +14,7 @@ from srcgrad.errors import IndexingError, ShapeError, UnsupportedError
 from srcgrad.tracing.conversion.calls import CALLS, call, call_rule, traced_among
 from srcgrad.tracing.conversion.effects import emit_check
 from srcgrad.tracing.conversion.fresh_arrays import lifted
+from srcgrad.tracing.functions.options import refuse_unless, require_options
 from srcgrad.tracing.functions.registry import as_array, cast
 from srcgrad.tracing.functions.shapes import broadcast_to
 from srcgrad.tracing.layout import order_name
@@ -55,11 +56,18 @@ for _maker in (np.empty, np.empty_like, np.ndarray):
     call_rule(_maker)(made(_maker, unwritten(_maker)))
 
 
+def require_keywords(function: Callable[..., Any], given: dict[str, Any], **named: Any) -> None:
+    """Refuse keywords that NumPy's function does not take, and values of them that it refuses."""
+    require_options(function, named)
+    refuse_unless(lambda options: function(*[1] * (2 if function is np.full else 1), **options), given)
+
+
 @call_rule(np.full)
 def full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", **options: Any) -> Any:
     if not contains_tracer(fill_value):
         return lifted(np.full(shape, fill_value, dtype, order, **options))  # type: ignore[call-overload]
     value: Any = as_array(fill_value)
+    require_keywords(np.full, options, order=order)
     size = (int(shape),) if isinstance(shape, (int, np.integer)) else tuple(shape)
     return broadcast_to(value if dtype is None else cast(value, dtype), size).copy()
 
@@ -121,6 +129,7 @@ def array(
         return object.copy() if copy else object
     if not contains_tracer(object):
         return np.array(object, dtype, copy=copy, order=order, subok=subok, ndmin=ndmin, **options)  # type: ignore[call-overload]
+    require_keywords(np.array, options, dtype=dtype, order=order, copy=copy, subok=subok)
     found = as_real_array(object, dtype, order, copy)
     while found.ndim < ndmin:
         found = found[None]
@@ -156,6 +165,7 @@ def asarray(a: Any, dtype: Any = None, order: Any = None, *, copy: Any = None, *
         return a.copy() if copy else a
     if not contains_tracer(a):
         return np.asarray(a, dtype, order, copy=copy, **options)
+    require_keywords(np.asarray, options, dtype=dtype, order=order, copy=copy)
     return as_real_array(a, dtype, order, copy)
 
 

@@ -220,7 +220,10 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
             if rule is not None:
                 return rule(*args, **kwargs)
     elif kind is functools.partial:
-        return call(function.func, *function.args, *args, **{**function.keywords, **kwargs})
+        options = {**function.keywords, **kwargs}
+        if function.func is call:  # what `called_back` has made of an object that is called
+            return call(*function.args, *args, **options)
+        return call(function.func, *function.args, *args, **options)
     elif runs_later(function):
         return later(function, args, kwargs)
     elif is_multimethod(function):

@@ -108,9 +108,15 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
         a.flat[index] = values[np.arange(index.size) % values.size]
 
 
+def require_size(function: str, array: Any, mask: Any) -> None:
+    if np.size(mask) != array.size:
+        raise ShapeError(f"{function}: mask and data must be the same size")
+
+
 @numpy_rule("place")
 def place(arr: Any, mask: Any, vals: Any) -> None:
     require_traced_out(arr)
+    require_size("place", arr, mask)
     index = np.flatnonzero(concrete_array(mask, "np.place's mask"))
     values: Any = as_array(vals).ravel()
     if not index.size:
@@ -123,6 +129,7 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
 @numpy_rule("putmask")
 def putmask(a: Any, /, mask: Any, values: Any) -> None:
     require_traced_out(a)
+    require_size("putmask", a, mask)
     source: Any = as_array(values)
     if source.shape != a.shape:
         source = source.ravel()[np.arange(a.size) % source.size].reshape(a.shape)

@@ -17,6 +17,7 @@ from srcgrad.tracing.functions.registry import (
     inexact_dtype,
     numpy_rule,
     prefix,
+    require_cast,
     scalar_if_rank0,
 )
 from srcgrad.tracing.functions.sorting import searchsorted
@@ -160,6 +161,8 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     The interval is found by binary search. At a node the derivative is that of the interval which begins there; at the
     last one, of the interval which ends there.
     """
+    for operand in (x, xp):
+        require_cast(as_tracer(operand).dtype, np.float64)
     places: Any = cast(x, np.float64)
     nodes: Any = cast(as_array(xp), np.float64)
     values: Any = as_array(fp)
@@ -174,6 +177,9 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
             for part in (np.real, np.imag)
         )
         return emit("complex", real, as_tracer(np.where(np.isnan(places), 0.0, imag)), scalar=not places.ndim)
+    for end in (left, right):
+        if end is not None and as_tracer(end).dtype.kind == "c":
+            raise DTypeError("left= and right= of np.interp must be real numbers where fp is real")
     if period is not None:
         places, nodes, values = periodic(places, nodes, values, period)
         left = right = None

@@ -14,7 +14,7 @@ import numpy as np
 
 from srcgrad.errors import DTypeError, ShapeError
 from srcgrad.tracing.functions.ranges import linspace
-from srcgrad.tracing.functions.registry import as_array, cast, filled, numpy_rule, require
+from srcgrad.tracing.functions.registry import as_array, cast, filled, numpy_rule, require, require_cast
 from srcgrad.tracing.functions.sorting import searchsorted
 from srcgrad.tracing.intervals import interval_of
 from srcgrad.tracing.tracer import as_tracer, contains_tracer
@@ -30,6 +30,8 @@ def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
     w: Any = None if weights is None else as_array(weights)
     if w is not None and w.shape != places.shape:
         raise ShapeError("The weights and list don't have the same length.")
+    if w is not None:
+        require_cast(w.dtype, np.float64)
     largest = largest_place(places, least) if places.size else -1
     shares = np.ones(places.shape, np.int64) if w is None else cast(w, np.float64)
     return added(largest + 1, cast(places, np.int64), as_tracer(shares), least)
@@ -126,7 +128,8 @@ def bin_edges(x: Any, bins: Any, range: Any, weights: Any) -> Any:
 
 @numpy_rule("histogram_bin_edges")
 def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
-    return bin_edges(as_array(a).ravel(), bins, range, weights)
+    array: Any = as_array(a)
+    return bin_edges(array.ravel(), bins, range, matching_weights(weights, array.shape))
 
 
 # --- histograms ------------------------------------------------------------------------------------------------------

@@ -263,6 +263,8 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
 def ix_(*args: Any) -> tuple[Any, ...]:
     count = len(args)
     arrays = [as_array(x) for x in args]
+    if any(x.ndim != 1 for x in arrays):
+        raise ShapeError("Cross index must be 1 dimensional")
     places: list[Any] = [np.nonzero(x)[0] if x.dtype == np.bool_ else x for x in arrays]
     return tuple(x.reshape([-1 if axis == k else 1 for axis in range(count)]) for k, x in enumerate(places))
 

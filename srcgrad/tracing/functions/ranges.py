@@ -9,7 +9,7 @@ import numpy as np
 
 from srcgrad.errors import ShapeError
 from srcgrad.ir.types import DType
-from srcgrad.tracing.functions.registry import as_array, cast, filled, inexact_dtype, numpy_rule
+from srcgrad.tracing.functions.registry import as_array, cast, filled, inexact_dtype, numpy_rule, require
 from srcgrad.tracing.functions.shapes import broadcast_to, moveaxis
 from srcgrad.tracing.tracer import Tracer
 from srcgrad.tracing.ufuncs import result_dtype
@@ -91,6 +91,7 @@ def geomspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype
     """Evenly spaced logarithms; the ends are exact."""
     dtypes = [inexact_dtype(as_array(end).dtype) for end in (start, stop)]  # here NumPy takes no number as weak
     first, last, kind = ends(start, stop, np.result_type(*dtypes))
+    require(np.all((first != 0) & (last != 0)), "ValueError", "Geometric sequence cannot include zero")
     sign: Any = np.sign(first)
     values: Any = sign * kind.type(10) ** spaced(np.log10(first / sign), np.log10(last / sign), num, endpoint)[0]
     count = values.shape[0]

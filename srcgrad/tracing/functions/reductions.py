@@ -20,10 +20,11 @@ from srcgrad.tracing.functions.registry import (
     numpy_rule,
     reduced_axes,
     require,
+    require_cast,
     scalar_if_rank0,
 )
 from srcgrad.tracing.tracer import Tracer, as_tracer, emit
-from srcgrad.tracing.ufuncs import REDUCTIONS, as_bool
+from srcgrad.tracing.ufuncs import REDUCTIONS, as_bool, require_mask, require_traced_out
 
 
 def accumulator(dtype: DType, requested: Any, out: Any = None) -> DType:
@@ -52,6 +53,7 @@ def masked(x: Any, where: Any, identity: Any) -> Any:
     """The elements that take part; the identity elsewhere."""
     if given(where, True) is True:
         return x
+    require_mask(where)
     replacement = identity if isinstance(identity, Tracer) else np.asarray(identity, x.dtype)[()]
     chosen = np.where(where, x, replacement)
     if chosen.shape != x.shape:
@@ -81,8 +83,17 @@ def fold(
         op = "reduce_or" if op == "reduce_sum" else "reduce_and"
     result = restored(emit(op, x, axes=axes), x.shape, axes, keepdims)
     if given(initial, None) is not None:
-        result = cast(ufunc(result, cast(initial, x.dtype)), x.dtype)
+        result = cast(ufunc(result, first_of(initial, x.dtype)), x.dtype)
     return finish(result, out)
+
+
+def first_of(initial: Any, dtype: DType) -> Any:
+    """The number that a reduction begins with."""
+    if np.ndim(initial):
+        raise ShapeError("initial= takes one number, not an array")
+    if as_tracer(initial).dtype.kind == "c" and dtype.kind != "c":
+        raise DTypeError(f"initial= is complex, and the result is of {dtype}")
+    return cast(initial, dtype)
 
 
 @numpy_rule("sum", method="sum")
@@ -125,7 +136,7 @@ def extreme(name: str, ufunc: np.ufunc, a: Any, axis: Any, out: Any, keepdims: A
         if empty:
             raise ShapeError(f"zero-size array to reduction operation {ufunc.__name__} which has no identity")
     else:
-        start = cast(start, x.dtype)
+        start = first_of(start, x.dtype)
         x = masked(x, where, start)
     if empty:
         shape = tuple(size for k, size in enumerate(x.shape) if k not in axes)
@@ -221,8 +232,9 @@ def position(op: str, a: Any, axis: Any, out: Any, keepdims: Any) -> Any:
     x: Any = as_array(a)
     axes = reduced_axes(axis, x.ndim)
     shape = x.shape
-    if out is not None and not np.can_cast(out.dtype, np.intp):
-        raise DTypeError(f"Cannot cast array data from {out.dtype} to {np.dtype(np.intp)} according to the rule 'safe'")
+    if out is not None:
+        require_cast(getattr(out, "dtype", np.dtype(np.intp)), np.intp)
+        require_traced_out(out)
     if axis is None or not x.ndim:
         x, axis = x.ravel(), 0
     axis = axis_of(axis, x.ndim)

@@ -10,6 +10,7 @@ from numpy.lib.array_utils import normalize_axis_tuple
 
 from srcgrad.errors import AxisError, DTypeError, ShapeError, UnsupportedError
 from srcgrad.ir.types import DType, dtype_name
+from srcgrad.tracing.functions.options import asking_numpy
 from srcgrad.tracing.trace import current_trace
 from srcgrad.tracing.tracer import FUNCTIONS, METHODS, SEQUENCES, Tracer, as_tracer, cast_value, from_value
 from srcgrad.tracing.ufuncs import store
@@ -29,16 +30,17 @@ def find_function(name: str) -> Callable[..., Any] | None:
 def numpy_rule(*names: str, method: str | None = None) -> Callable[[Rule], Rule]:
     """Register a rule for NumPy functions, given by their names after ``np.``, and for an ndarray method.
 
-    The rule has NumPy's own signature. Names that this NumPy lacks are left out.
+    The rule has NumPy's own signature. Names that this NumPy lacks are left out. Options that NumPy refuses whatever
+    the array are refused before the rule runs.
     """
 
     def register(rule: Rule) -> Rule:
         for name in names:
             function = find_function(name)
             if function is not None:
-                FUNCTIONS[function] = rule
+                FUNCTIONS[function] = asking_numpy(function, rule)
         if method is not None:
-            METHODS[method] = rule
+            METHODS[method] = asking_numpy(getattr(np, method), rule) if hasattr(np, method) else rule
         return rule
 
     return register
@@ -122,6 +124,17 @@ def require(predicate: Any, kind: str, message: str) -> None:
     from srcgrad.tracing.conversion.effects import emit_check  # which is written with the modules of tracing
 
     emit_check(predicate, kind, message)
+
+
+def require_cast(dtype: DType, target: Any, casting: Any = "safe") -> None:
+    """Refuse what NumPy's C code refuses to cast, where a rule's own cast would drop a part.
+
+    Raises:
+        DTypeError: the casting rule does not allow it.
+    """
+    if not np.can_cast(dtype, target, casting):
+        target = np.dtype(target)
+        raise DTypeError(f"Cannot cast array data from {dtype} to {target} according to the rule {casting!r}")
 
 
 def cast(x: Any, dtype: Any) -> Any:

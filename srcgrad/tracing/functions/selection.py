@@ -24,6 +24,7 @@ from srcgrad.tracing.functions.registry import (
     prefix,
     refuse,
     require,
+    require_cast,
     scalar_if_rank0,
 )
 from srcgrad.tracing.ragged import Ragged
@@ -188,6 +189,9 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
 
 def finite(x: Any, nan: Any, posinf: Any, neginf: Any) -> Any:
     limits = np.finfo(x.dtype)
+    for number in (nan, posinf, neginf):
+        if number is not None:
+            require_cast(as_tracer(number).dtype, x.dtype, "same_kind")
     result = where(np.isnan(x), nan, x)
     result = where(np.isposinf(x), limits.max if posinf is None else posinf, result)
     return cast(where(np.isneginf(x), limits.min if neginf is None else neginf, result), x.dtype)
@@ -321,6 +325,8 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None) -> Non
 @numpy_rule("compress")
 def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Any:
     x: Any = as_array(a)
+    if np.ndim(condition) != 1:
+        raise ShapeError("condition must be a 1-d array")
     if axis is None:
         x, axis = x.ravel(), 0
     places = np.flatnonzero(concrete_array(condition, "np.compress's condition"))

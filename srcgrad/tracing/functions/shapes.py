@@ -213,7 +213,7 @@ def rolled_by(x: Any, amounts: list[Any], axes: list[Any]) -> Tracer:
 @numpy_rule("tile")
 def tile(A: Any, reps: Any) -> Tracer:
     x = as_array(A)
-    counts = [int(count) for count in np.atleast_1d(concrete_array(reps, "np.tile's reps"))]
+    counts = [operator.index(count) for count in np.atleast_1d(concrete_array(reps, "np.tile's reps"))]
     rank = max(len(counts), x.ndim)
     counts = [1] * (rank - len(counts)) + counts
     shape = (1,) * (rank - x.ndim) + x.shape
@@ -245,6 +245,8 @@ def repeat(a: Any, repeats: Any, axis: int | None = None) -> Tracer:
 def resize(a: Any, new_shape: Any) -> Tracer:
     x: Any = as_array(a).ravel()
     shape = (new_shape,) if isinstance(new_shape, (int, np.integer)) else tuple(new_shape)
+    if any(size < 0 for size in shape):
+        raise ShapeError("all elements of `new_shape` must be non-negative")
     count = int(np.prod(shape))
     if not x.size:
         return filled(shape, 0, x.dtype)

@@ -50,6 +50,8 @@ def convolve(a: Any, v: Any, mode: Any = "full") -> Any:
 @numpy_rule("correlate")
 def correlate(a: Any, v: Any, mode: Any = "valid") -> Any:
     """A convolution with the conjugate of the reversed second operand; a longer one counts from the other end."""
+    if not np.ndim(a) or not np.ndim(v):  # which np.convolve takes for vectors of one element
+        raise ShapeError("object of too small depth for desired array")
     x, y = sequences(a, v, "np.correlate")
     start, size = native_window(mode_name(mode), x.size, y.size)
     if y.size > x.size:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from srcgrad.errors import ArgumentError, AxisError, DTypeError, ShapeError, UnsupportedError
-from srcgrad.tracing.functions.registry import as_array, axis_of, cast, numpy_rule, refuse, scalar_if_rank0
+from srcgrad.tracing.functions.registry import as_array, axis_of, cast, numpy_rule, refuse, require, scalar_if_rank0
 from srcgrad.tracing.tracer import as_tracer, contains_tracer, emit
 
 
@@ -158,7 +158,7 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
 
 @numpy_rule("digitize")
 def digitize(x: Any, bins: Any, right: bool = False) -> Any:
-    """Unknown bins are searched in the order that their ends show: only known ones are checked."""
+    """Unknown bins are searched in the order that their ends show, and checked where the program runs."""
     values, edges = as_tracer(x), as_array(bins)
     if "c" in (values.dtype.kind, edges.dtype.kind):
         raise DTypeError("x and bins may not be complex")
@@ -168,6 +168,9 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Any:
         if edges.size < 2:
             return searchsorted(edges, values, side)
         decreasing = edges[0] > edges[-1]
+        lower, upper = edges[:-1], edges[1:]
+        monotonic = np.where(decreasing, np.all(lower >= upper), np.all(lower <= upper))
+        require(monotonic, "ValueError", "bins must be monotonically increasing or decreasing")
         above = edges.size - searchsorted(edges[::-1], values, side)
         return scalar_if_rank0(np.where(decreasing, above, searchsorted(edges, values, side)))
     steps = np.diff(number)
