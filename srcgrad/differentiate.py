@@ -14,7 +14,7 @@ from srcgrad.errors import ArgumentError, HolomorphicError, IntegerInputError, N
 from srcgrad.ir.core import Builder, Function
 from srcgrad.ir.transforms.derivatives import is_holomorphic, jacobian, value_and_grad
 from srcgrad.ir.transforms.linearize import copy_params, record
-from srcgrad.tracing.function import StaticLeaf, Traced, leaf_spec
+from srcgrad.tracing.function import StaticLeaf, Traced, leaf_spec, plain_array_of
 from srcgrad.tracing.pytree import TreeDef, flatten, record_fields
 from srcgrad.tracing.subclasses import plain_number
 from srcgrad.transformed import Transformed
@@ -58,7 +58,9 @@ def plural(count: int, noun: str, many: str = "") -> str:
 
 def tree_text(tree: TreeDef) -> str:
     """A structure in a message: ``*`` stands for an array."""
-    return "one array or number" if tree.kind is None else f"{tree!r}, where each * is an array or a number"
+    if tree.kind is None:
+        return "one array or number"
+    return f"{tree!r}, where each * is an array or a number" if tree.num_leaves else repr(tree)
 
 
 def check_argnums(argnums: Any, kind: str, name: str = "argnums") -> Any:
@@ -278,6 +280,11 @@ class Grad(Derivative):
         if len(outputs) == 1 and isinstance(outputs[0], StaticLeaf):
             hint = UNFINISHED.get(type(outputs[0].value), hint)
         if out_tree.kind is not None or len(outputs) != 1:
+            if repr(out_tree) == "None":
+                raise NonScalarOutputError(
+                    f"{self.kind}({self.name}) needs one scalar output, and the function returns nothing",
+                    hint="end it, and each of its branches, with return of a scalar",
+                )
             more = "" if self.has_aux else "; for (output, aux) pass has_aux=True"
             raise NonScalarOutputError(
                 f"{self.kind}({self.name}) needs one scalar output, not {tree_text(out_tree)}", hint=hint + more
@@ -305,7 +312,7 @@ def as_arrays(leaf: Any) -> str:
     if isinstance(leaf, (Iterator, Set)):
         return "pass a list, tuple or dict of floats or arrays"
     if hasattr(type(leaf), "__array__"):
-        return "pass np.asarray(x)"
+        return plain_array_of(type(leaf))
     return "pass floats or arrays of floats"
 
 

@@ -56,6 +56,13 @@ def has_type(dtype: DType) -> bool:
     return dtype.name in DTYPE_NAMES
 
 
+def plain_array_of(kind: type) -> str:
+    """What to pass in place of an array of a class of its own."""
+    if issubclass(kind, np.ma.MaskedArray):  # whose mask np.asarray would drop
+        return "pass x.filled(0.0) and np.ma.getmaskarray(x), and use np.where(mask, 0.0, x)"
+    return "pass np.asarray(x)"
+
+
 def leaf_spec(leaf: Any) -> LeafSpec | None:
     """The spec of a traced leaf; None for a static one.
 
@@ -73,10 +80,12 @@ def leaf_spec(leaf: Any) -> LeafSpec | None:
         return LeafSpec(ArrayType(leaf.dtype), True, False)
     if isinstance(leaf, np.ndarray):
         if kind is not np.ndarray and kind is not np.memmap:
-            raise DTypeError(f"{kind.__name__} is not supported as an argument", hint="pass np.asarray(x)")
+            raise DTypeError(f"{kind.__name__} is not supported as an argument", hint=plain_array_of(kind))
         if not has_type(leaf.dtype):
+            fields = "pass its fields, each an array of its own: {name: x[name] for name in x.dtype.names}"
             raise DTypeError(
-                f"an array of dtype {leaf.dtype} cannot be traced", hint="use booleans, integers, floats or complex"
+                f"an array of dtype {leaf.dtype} cannot be traced",
+                hint=fields if leaf.dtype.names else "use booleans, integers, floats or complex",
             )
         return LeafSpec(ArrayType(leaf.dtype.newbyteorder("="), leaf.shape), False, False, strides_of(leaf))
     if kind in JAX_TYPES or is_jax_array(leaf):

@@ -50,6 +50,7 @@ from srcgrad.tracing.views import Chain, NumbersView, PartView, ReshapeView, Tra
 if TYPE_CHECKING:
     from srcgrad.tracing.affine import Affine
 
+SAVING: Final = "save what the transformed function returns (has_aux=True returns more), after the call"
 FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {}
 """The rule of each NumPy function: NumPy's own signature, on tracers."""
 
@@ -540,7 +541,8 @@ class Tracer(Asked):
             name = f"{func.__module__}.{func.__name__}".replace("numpy", "np", 1)
             raise UnsupportedError(
                 f"{name} has no derivative rule in srcgrad",
-                hint=nearest_hint(name, [f"{f.__module__}.{f.__name__}".replace("numpy", "np", 1) for f in FUNCTIONS])
+                hint=(SAVING if func.__name__.startswith("save") else None)
+                or nearest_hint(name, [f"{f.__module__}.{f.__name__}".replace("numpy", "np", 1) for f in FUNCTIONS])
                 or "write it with functions that have one, or give it a rule with custom_jvp or custom_vjp",
             )
         from srcgrad.tracing.floating_errors import judged_function  # which needs this module

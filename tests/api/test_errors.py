@@ -210,3 +210,17 @@ def test_context_names_the_calls() -> None:
     here = caught.value.context
     assert re.fullmatch(r"while tracing grad\(inner\), called at test_errors\.py:\d+", here[0])
     assert re.fullmatch(r"while tracing grad\(outer\), called at test_errors\.py:\d+", here[1])
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: sg.grad(lambda x: None)(X), "the function returns nothing"),
+        (lambda: sg.grad(np.sum)(np.ma.array(X)), r"x.filled\(0.0\) and np.ma.getmaskarray"),
+        (lambda: sg.grad(np.sum)(np.zeros(3, [("a", float)])), "pass its fields"),
+        (lambda: sg.grad(lambda x: np.save("x.npy", x) or np.sum(x))(X), "save what the transformed function returns"),
+    ],
+)
+def test_a_common_slip_is_told_what_to_do(call: Any, words: str) -> None:
+    with pytest.raises(sg.SrcgradError, match=words):
+        call()

@@ -346,6 +346,7 @@ def test_gradients_in_no_inputs_are_refused() -> None:
         torch.autograd.grad(torch.tensor(1.0, requires_grad=True) * 2, [])
 
 
+@pytest.mark.filterwarnings("ignore:Using backward")
 def test_a_gradient_with_a_graph_is_added_to_in_its_memory() -> None:
     """As PyTorch does: who holds it sees the sum, and it stays where it is in its graph."""
     x = torch.tensor([1.0, 2.0], requires_grad=True)
