@@ -67,6 +67,8 @@ class Deferring:
 
     __slots__ = ()
     __array_priority__ = 2e4
+    stands_for: type = np.ndarray
+    """The class that a program finds it to be of."""
 
     if TYPE_CHECKING:
 

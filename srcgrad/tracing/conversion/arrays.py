@@ -14,6 +14,7 @@ from srcgrad.errors import IndexingError, ShapeError, UnsupportedError
 from srcgrad.tracing.conversion.calls import CALLS, call, call_rule, traced_among
 from srcgrad.tracing.conversion.effects import emit_check
 from srcgrad.tracing.conversion.fresh_arrays import lifted
+from srcgrad.tracing.conversion.varying import array_for
 from srcgrad.tracing.functions.options import refuse_unless, require_options
 from srcgrad.tracing.functions.registry import as_array, cast
 from srcgrad.tracing.functions.shapes import broadcast_to
@@ -125,6 +126,7 @@ def array(
     object: Any, dtype: Any = None, *, copy: Any = True, order: str = "K", subok: bool = False, ndmin: int = 0,
     **options: Any,
 ) -> Any:  # fmt: skip
+    object = array_for(object)
     if isinstance(object, Deferring) and is_of(object, dtype) and not ndmin:
         return object.copy() if copy else object
     if not contains_tracer(object):
@@ -161,6 +163,7 @@ def as_real_array(x: Any, dtype: Any, order: str | None = "K", copy: bool | None
 
 @call_rule(np.asarray)
 def asarray(a: Any, dtype: Any = None, order: Any = None, *, copy: Any = None, **options: Any) -> Any:
+    a = array_for(a)
     if isinstance(a, Deferring) and is_of(a, dtype):
         return a.copy() if copy else a
     if not contains_tracer(a):

@@ -31,7 +31,7 @@ WATCHED: Final = object()
 
 
 def class_of(thing: Tracer | Deferring) -> type:
-    return concrete_class(thing) if isinstance(thing, Tracer) else np.ndarray
+    return concrete_class(thing) if isinstance(thing, Tracer) else thing.stands_for
 
 
 def require_watched(thing: Any, name: object) -> Any:

@@ -18,6 +18,7 @@ from srcgrad.tracing.pytree import TreeDef
 from srcgrad.tracing.rows import source_of
 from srcgrad.tracing.trace import Refused, current_trace
 from srcgrad.tracing.tracer import Deferring, Tracer, as_tracer, from_value
+from srcgrad.tracing.ufuncs import call
 
 PAIR: Final = 2
 """So many items are always written out."""
@@ -28,15 +29,30 @@ class Items:
     """What a ``for`` runs over, by index; ``count`` is the number of items."""
 
     def __init__(
-        self, count: int | Value, at: Callable[[Any], Any], lists: Sequence[tuple[Collection[Any], list[Any]]] = ()
+        self,
+        count: int | Value,
+        at: Callable[[Any], Any],
+        lists: Sequence[tuple[Collection[Any], list[Any]]] = (),
+        number: Affine | None = None,
     ) -> None:
-        """``lists``: those, or views of dicts, that the items are found in, and what they held when this was made."""
-        self.count, self.at, self.lists = count, at, lists
+        """``lists``: those, or views of dicts, that the items are found in, and what they held when this was made.
+
+        ``number``: how many there are, where the numbers of loops decide that.
+        """
+        self.count, self.at, self.lists, self.number = count, at, lists, number
 
     def after(self, first: int) -> Items:
         """All but the first ones of a known number of items."""
         assert isinstance(self.count, int)
         return Items(self.count - first, lambda k: self.at(k + first), self.lists)
+
+    def length(self) -> Any:
+        """How many there are, as a Python integer."""
+        if isinstance(self.count, int):
+            return self.count
+        found = from_value(self.count, scalar=True, weak=True)
+        found.affine = self.number
+        return found
 
     def require_unchanged(self) -> None:
         """Refuse a loop that changes a list that it runs over: Python reads each item when its trip begins."""
@@ -51,7 +67,7 @@ def items_of(thing: Any) -> Items | None:
         return Items(len(thing), lambda k: along(thing.start, thing.step, k))
     if isinstance(thing, DynamicRange):
         count: Any = thing.count()
-        return Items(count.read(), lambda k: dynamic_item(thing, k))
+        return Items(count.read(), lambda k: dynamic_item(thing, k), number=length_between(thing))
     if isinstance(thing, Tracer):
         return Items(len(thing), lambda k: thing[k]) if thing.ndim else None
     if isinstance(thing, Deferring):
@@ -74,10 +90,12 @@ def series_items(thing: Series) -> Items | None:
         return None
     some = listed_items if thing.kind == "picked" else items_of
     parts = [some(part) if type(part) in (list, tuple) else items_of(part) for part in thing.parts]
-    found = [part for part in parts if part is not None and isinstance(part.count, int)]
+    found = [part for part in parts if part is not None and (isinstance(part.count, int) or part.number is not None)]
     if len(found) != len(parts):
         return None
     lists = [pair for part in found for pair in part.lists]
+    if any(part.number is not None for part in found):
+        return varying_items(thing, found, lists)
     if thing.kind == "picked":
         number, places = thing.picked
         return Items(number, lambda k: tuple(x.at(i) for x, i in zip(found, places(k), strict=True)), lists)
@@ -87,6 +105,45 @@ def series_items(thing: Series) -> Items | None:
     if thing.kind == "enumerate":
         return Items(count, lambda k: (thing.start + k, found[0].at(k)), lists)
     return Items(count, lambda k: found[0].at(count - 1 - k), lists)
+
+
+def varying_items(thing: Series, parts: Sequence[Items], lists: Any) -> Items | None:
+    """As `series_items`, where the numbers of loops decide how many items there are."""
+    if thing.kind not in ("zip", "enumerate", "reversed"):
+        return None
+    length = parts[0].length()
+    for part in parts[1:]:
+        length = shorter(length, part.length())
+    number = affine_of(length)
+    assert number is not None
+    highest = number.plus(Affine({}, 1), -1)
+
+    def at(k: Any) -> Any:
+        k.affine = between(ZERO, highest) if k.affine is None else k.affine
+        if thing.kind == "zip":
+            return tuple(part.at(k) for part in parts)
+        return (thing.start + k, parts[0].at(k)) if thing.kind == "enumerate" else parts[0].at(length - 1 - k)
+
+    return Items(as_tracer(length).read(), at, lists, number)
+
+
+def shorter(one: Any, other: Any) -> Any:
+    """The smaller of two lengths."""
+    first, second = affine_of(one), affine_of(other)
+    assert first is not None and second is not None
+    distance = second.plus(first, -1)
+    if distance.least() >= 0:
+        return one
+    return other if distance.most() <= 0 else call(np.minimum, one, other, weak=True)
+
+
+def length_between(thing: DynamicRange) -> Affine | None:
+    """How many numbers a range with a step of 1 or -1 has, if its ends are sums of the numbers of loops in order."""
+    start, stop = affine_of(thing.start), affine_of(thing.stop)
+    if start is None or stop is None or abs(thing.step) != 1:
+        return None
+    found = stop.plus(start, -1) if thing.step > 0 else start.plus(stop, -1)
+    return found if found.terms and found.least() >= 0 else None
 
 
 def listed_items(things: Sequence[Any]) -> Items | None:
@@ -178,10 +235,10 @@ def dynamic_rows(thing: Any) -> Items | None:
         return None
 
     def item(k: Tracer) -> Any:
-        k.affine = between(ZERO, number.plus(Affine({}, 1), -1))
+        k.affine = between(ZERO, number.plus(Affine({}, 1), -1)) if k.affine is None else k.affine
         return thing[k]
 
-    return Items(length.read(), item)
+    return Items(length.read(), item, number=number if number.terms and number.least() >= 0 else None)
 
 
 def constant_item(array: Any, k: Any) -> Any:

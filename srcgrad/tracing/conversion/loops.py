@@ -33,7 +33,7 @@ from srcgrad.tracing.conversion.listed_objects import listed_objects
 from srcgrad.tracing.conversion.loop_operations import for_region, while_region
 from srcgrad.tracing.conversion.loop_regions import COUNT, FAILURES
 from srcgrad.tracing.conversion.marks import Mark, withdraw
-from srcgrad.tracing.conversion.numbers import UNROLLED, DynamicRange
+from srcgrad.tracing.conversion.numbers import UNROLLED
 from srcgrad.tracing.conversion.rounds import scope_of
 from srcgrad.tracing.conversion.series import Series
 from srcgrad.tracing.conversion.state import (
@@ -51,7 +51,7 @@ from srcgrad.tracing.conversion.structures import structure_of
 from srcgrad.tracing.conversion.written_out import MOST_WRITTEN_OUT, Growing, Much, size_of
 from srcgrad.tracing.guards import guided
 from srcgrad.tracing.trace import CURRENT, Refused, current_span, current_trace
-from srcgrad.tracing.tracer import Deferring, from_value
+from srcgrad.tracing.tracer import from_value
 
 Appended = Callable[[], tuple[tuple[Any, bool | str | None], ...]] | None
 MOST_UNROLLED: Final = 20_000
@@ -253,7 +253,7 @@ def for_(
     def state_of() -> State:
         return State(get, put, names, visible)
 
-    if isinstance(iterable, (DynamicRange, Deferring)) and items is not None:
+    if items is not None and not isinstance(items.count, int):
         if go_on is None:
             for_region(items.count, lambda k: body(items.at(index_of(checked(k), items.count))), state_of())
         else:

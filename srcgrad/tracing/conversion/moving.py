@@ -18,7 +18,9 @@ from srcgrad.ir.core import Value
 from srcgrad.ir.types import ArrayType
 from srcgrad.tracing.affine import Affine
 from srcgrad.tracing.conversion.carries import Carry
+from srcgrad.tracing.conversion.filled import array_of
 from srcgrad.tracing.conversion.state import Kind, Snapshot, join_kinds, kind_of, shown, value_as
+from srcgrad.tracing.conversion.varying import Varying, item_kind, kind_among, rows_of
 from srcgrad.tracing.ragged import Extent, Ragged, known, moved, same_part, same_view
 from srcgrad.tracing.trace import Refused, Storage
 from srcgrad.tracing.tracer import Tracer, as_tracer, from_value
@@ -88,16 +90,21 @@ class Moving(Carry):
 
     def joined(self, leaves: Sequence[Any]) -> bool:
         (found,) = leaves
-        extents = self.extents_of(found)
-        moves = [self.parts[axis].follow(extent.first) for axis, extent in enumerate(extents) if extent]
+        moves = self.followed(found)
         if self.slides:
-            return any(moves)
+            return moves
         before = self.kinds[0]
         kind = join_kinds(self.name, before, before._replace(type=ArrayType(found.dtype, before.type.shape)))
         if isinstance(kind, str):
             raise Refused(kind)
         self.kinds[0] = kind
-        return any(moves) or kind != before
+        return moves or kind != before
+
+    def followed(self, found: Any) -> bool:
+        """Let the parts begin where a trip leaves them; whether that is anything new."""
+        extents = self.extents_of(found)
+        moves = [self.parts[axis].follow(extent.first) for axis, extent in enumerate(extents) if extent]
+        return any(moves)
 
     def extents_of(self, found: Any) -> list[Extent | None]:
         """The parts of what a trip leaves, if they have the lengths that they are to have.
@@ -169,6 +176,53 @@ class Moving(Carry):
             raise Refused(f"{shown(self.name)} gets another length in a loop that changes it in place")
 
 
+class MovingList(Moving):
+    """A variable that is a list of another length in each trip."""
+
+    def __init__(self, name: str, start: list[Any], change: int, trips: int, item: Kind) -> None:
+        """``change``: by how many items each trip makes it longer."""
+        array = Kind(ArrayType(item.type.dtype, (len(start),)), False, False)
+        super().__init__(name, start, [Along(len(start), change, trips)], array, False)
+        self.item = item
+
+    def at_start(self, values: Sequence[Value], index: Tracer | None) -> Any:
+        return Varying(super().at_start(values, index), self.item)
+
+    def joined(self, leaves: Sequence[Any]) -> bool:
+        (found,) = leaves
+        if not isinstance(found, Varying):
+            raise Refused(f"{shown(self.name)} does not get longer or shorter by as much in each trip of a loop")
+        item = kind_among([self.item, found.item])
+        if item is None:
+            raise Refused(f"{shown(self.name)} gets numbers of another kind in a loop that gives it another length")
+        changed, self.item = item != self.item, item
+        self.kinds[0] = self.kinds[0]._replace(type=ArrayType(item.type.dtype, self.kinds[0].type.shape))
+        return self.followed(found.part) or changed
+
+    def values(self, x: Any) -> list[Value]:
+        return super().values(x.part if isinstance(x, Varying) else array_of(x, self.item.type.dtype))
+
+    def build(self, leaves: Sequence[Any]) -> Any:
+        return rows_of(leaves[0], self.item)
+
+
+def moving_list_of(name: str, one: Any, other: Any, trips: int) -> MovingList | None:
+    """A variable of which the first trip has made a list of another length, if it may go on so.
+
+    Raises:
+        Refused: that was no trip as the first one, or the list may have any length.
+    """
+    if type(one) is not list or type(other) not in (list, Varying):
+        return None
+    if type(other) is Varying:
+        raise Refused(f"{shown(name)} is a list whose length a loop's number decides")
+    change = len(other) - len(one)
+    if not change or len(one) + change * trips < 0:
+        return None
+    item = kind_among([item_kind(one), item_kind(other)])
+    return None if item is None else MovingList(name, one, change, trips, item)
+
+
 def moving_of(name: str, one: Any, other: Any, trips: int) -> Moving | None:
     """A variable of which the first trip has made an array of another length, if it may go on so."""
     first, second = kind_of(one), kind_of(other)
@@ -200,7 +254,7 @@ def take_up(carries: dict[int, Carry], names: Sequence[str], before: Snapshot, a
     found = False
     for cell, (one, other) in enumerate(zip(before.cells(), after.cells(), strict=True)):
         if cell not in carries and trips is not None and one is not other:
-            moving = moving_of(names[cell], one, other, trips)
+            moving = moving_of(names[cell], one, other, trips) or moving_list_of(names[cell], one, other, trips)
             if moving is not None:
                 carries[cell] = moving
                 found = True
@@ -208,11 +262,18 @@ def take_up(carries: dict[int, Carry], names: Sequence[str], before: Snapshot, a
 
 
 def require_own(loop: LoopRegion, trip: Trip, after: Snapshot) -> None:
-    """Refuse arrays of other lengths whose memory others may share, where a write would be seen in both."""
-    moving = {cell: carry for cell, carry in loop.carries.items() if isinstance(carry, Moving)}
+    """Refuse arrays of other lengths whose memory others may share, where a write would be seen in both.
+
+    And lists that two variables hold, of which each has one of its own behind the loop.
+    """
+    cells = after.cells()
+    lists = [cells[cell] for cell, carry in loop.carries.items() if isinstance(carry, MovingList)]
+    if len(set(map(id, lists))) < len(lists):
+        raise Refused("two variables hold one list that gets another length in a loop")
+    moving = {cell: x for cell, x in loop.carries.items() if isinstance(x, Moving) and not isinstance(x, MovingList)}
     if not moving:
         return
-    starts, ends, cells = loop.leaves(loop.start), loop.leaves(after), after.cells()
+    starts, ends = loop.leaves(loop.start), loop.leaves(after)
     handed_on = [x.storage for x in (*ends.values(), *loop.appending.leaves())]
     handed_on += [cells[cell].base.storage for cell in moving]
     rebound = [

@@ -20,6 +20,7 @@ from srcgrad.tracing.conversion.classes import original
 from srcgrad.tracing.conversion.effects import emit_check
 from srcgrad.tracing.conversion.filled import filled_of
 from srcgrad.tracing.conversion.state import may_be_none, require_defined, truth, unknown
+from srcgrad.tracing.conversion.varying import Varying
 from srcgrad.tracing.guards import answer
 from srcgrad.tracing.rows import pieces, source_of
 from srcgrad.tracing.tracer import Deferring, Tracer, as_tracer, cast_value, contains_tracer, emit, from_value
@@ -159,7 +160,7 @@ def extreme(builtin: Any, reduction: Any, position: Any, larger: Any) -> Any:
         options = {} if default is MISSING else {"default": default}
         items: Any = args[0] if len(args) == 1 else args
         if isinstance(items, Deferring) and items.ndim == 1 and key is None and not options:
-            return reduction(items)
+            return number_of(items, reduction)
         if isinstance(items, Tracer):
             if items.ndim == 1 and items.size > UNROLLED and key is None:
                 return items[position(items)]
@@ -201,6 +202,12 @@ def itself(x: Any) -> Any:
     return x
 
 
+def number_of(items: Any, reduction: Any) -> Any:
+    """What is computed of all items: of a list, of their kind."""
+    found = reduction(items)
+    return items.number(found) if isinstance(items, Varying) else found
+
+
 call_rule(max)(extreme(max, np.max, np.argmax, lambda a, b: a > b))
 call_rule(min)(extreme(min, np.min, np.argmin, lambda a, b: a < b))
 
@@ -208,6 +215,8 @@ call_rule(min)(extreme(min, np.min, np.argmin, lambda a, b: a < b))
 @call_rule(sum)
 def sum_(iterable: Any, /, start: Any = 0) -> Any:
     long = isinstance(iterable, Tracer) and iterable.ndim and iterable.shape[0] > UNROLLED
+    if isinstance(iterable, Deferring) and iterable.ndim == 1:
+        return start + number_of(iterable, np.sum)
     if long or isinstance(iterable, Deferring):
         return start + np.sum(iterable, axis=0)
     parts = pieces(iterable) if isinstance(iterable, (list, tuple)) and len(iterable) > UNROLLED else None

@@ -14,6 +14,7 @@ import numpy as np
 
 from srcgrad.tracing.conversion.branches import choose, closure_values, if_
 from srcgrad.tracing.conversion.calls import call
+from srcgrad.tracing.conversion.comprehended import Filling, ignored, varying_items
 from srcgrad.tracing.conversion.effects import emit_check
 from srcgrad.tracing.conversion.loops import for_
 from srcgrad.tracing.conversion.numbers import bool_, pick
@@ -86,13 +87,13 @@ def reduced(
     return call(function, gathered(flow) if gathers else python(), *rest, **options)
 
 
-def listed(flow: Callable[[Any], Any], python: Callable[[], list[Any]]) -> list[Any]:
+def listed(flow: Callable[[Any], Any], python: Callable[[], list[Any]]) -> Any:
     """``[element for item in iterable ...]``."""
     trace = CURRENT.get()
     return python() if trace is None or trace.concrete else gathered(flow)
 
 
-def gathered(flow: Callable[[Any], Any]) -> list[Any]:
+def gathered(flow: Callable[[Any], Any]) -> Any:
     taker = Gathering()
     flow(taker)
     return taker.items
@@ -101,26 +102,33 @@ def gathered(flow: Callable[[Any], Any]) -> list[Any]:
 class Gathering:
     """A list of the items in progress."""
 
-    __slots__ = ("items",)  # not an object of the program's, whose attributes loops may change
+    __slots__ = ("filling", "inside", "items")  # not an object of the program's, whose attributes loops may change
 
     def __init__(self) -> None:
-        self.items: list[Any] = []
+        self.items: Any = []
+        self.inside = False
+        """Whether a loop hands on its items."""
+        self.filling: Filling | None = None
+        """What takes them in a loop whose number says how many there are."""
 
     def take(self, item: Any) -> None:
-        self.items.append(item)
+        (self.items.append if self.filling is None else self.filling.take)(item)
 
     def where(self, test: Any, then: Callable[[], Any]) -> None:
         if_(test, then, lambda: None, tuple, ignored, (), lambda: (self.items, *closure_values(then)))
 
     def over(self, iterable: Any, trip: Callable[[Any], Any]) -> None:
-        for_(
-            iterable, trip, None, tuple, ignored, (), lambda: (self.items, *closure_values(trip)),
-            appended=lambda: ((self.items, False),),
-        )  # fmt: skip
-
-
-def ignored(values: tuple[Any, ...]) -> None:
-    """Sets no variables."""
+        items = None if self.inside else varying_items(iterable)
+        outermost, self.inside = not self.inside, True
+        if items is not None:
+            self.filling = Filling(items)
+            self.items = self.filling.made(trip, lambda: closure_values(trip))
+        else:
+            for_(
+                iterable, trip, None, tuple, ignored, (), lambda: (self.items, *closure_values(trip)),
+                appended=lambda: ((self.items, False),),
+            )  # fmt: skip
+        self.inside = not outermost
 
 
 def accepted(function: Any, rest: tuple[Any, ...], options: dict[str, Any]) -> bool:

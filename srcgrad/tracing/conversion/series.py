@@ -6,14 +6,16 @@ import functools
 import itertools
 import math
 import operator
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from srcgrad.tracing.affine import ZERO, Affine, between
 from srcgrad.tracing.conversion.calls import call_rule
-from srcgrad.tracing.tracer import Tracer, as_tracer, from_value
+from srcgrad.tracing.conversion.numbers import DynamicRange
+from srcgrad.tracing.trace import Refused
+from srcgrad.tracing.tracer import Deferring, Tracer, as_tracer, from_value
 
 
 class Picked(NamedTuple):
@@ -44,28 +46,49 @@ class Series:
 
 
 def indexable(thing: Any) -> bool:
-    return isinstance(thing, (Tracer, range, np.ndarray, Series)) or type(thing) in (list, tuple)
+    return isinstance(thing, (Tracer, range, np.ndarray, Series)) or type(thing) in (list, tuple) or varies(thing)
+
+
+def varies(thing: Any) -> bool:
+    """Whether a traced number says how many items there are."""
+    if isinstance(thing, Deferring):
+        return bool(thing.ndim) and isinstance(thing.shape[0], Tracer)
+    return isinstance(thing, DynamicRange)
+
+
+def known_to(thing: Any) -> Any:
+    """What Python's iterators are made of: nobody but a loop's index finds the items if a traced number says how many.
+
+    Raises:
+        Refused: an iterator is asked for one.
+    """
+    return only_by_index() if varies(thing) else thing
+
+
+def only_by_index() -> Iterator[Any]:
+    raise Refused("items of which a traced number says how many there are are taken one by one")
+    yield
 
 
 @call_rule(enumerate)
 def enumerate_(iterable: Any, start: Any = 0) -> Any:
-    made = enumerate(iterable, start)
+    made = enumerate(known_to(iterable), start)
     return Series(made, "enumerate", (iterable,), start) if indexable(iterable) else made
 
 
 @call_rule(zip)
 def zip_(*iterables: Any, strict: bool = False) -> Any:
-    made = zip(*iterables, strict=strict)
+    made = zip(*map(known_to, iterables), strict=strict)
     known = bool(iterables) and all(map(indexable, iterables))
     if known and strict:  # a Series has no length
-        known = all(not isinstance(x, Series) for x in iterables) and len({len(x) for x in iterables}) == 1
+        known = not any(isinstance(x, Series) or varies(x) for x in iterables) and len({len(x) for x in iterables}) == 1
     return Series(made, "zip", iterables) if known else made
 
 
 @call_rule(reversed)
 def reversed_(sequence: Any) -> Any:
-    made = reversed(sequence)
-    known = isinstance(sequence, (Tracer, range, np.ndarray)) or type(sequence) in (list, tuple)
+    made = known_to(sequence) if varies(sequence) else reversed(sequence)
+    known = isinstance(sequence, (Tracer, range, np.ndarray)) or type(sequence) in (list, tuple) or varies(sequence)
     return Series(made, "reversed", (sequence,)) if known else made
 
 
@@ -86,6 +109,8 @@ def pooled(function: Any, places_of: Callable[..., Picked | None]) -> None:
             repeat = options.get("repeat", 1)
             if options.keys() == {"repeat"} and isinstance(repeat, int) and 0 < repeat <= MOST_REPEATED:
                 args, options = args * repeat, {}
+        if function is itertools.pairwise and not options and len(args) == 1 and isinstance(args[0], Deferring):
+            return zip_(args[0], args[0][1:])  # type: ignore[index]
         made = function(*args, **options)
         count = len(args) if function is itertools.product else 1
         pools = args[:count]
