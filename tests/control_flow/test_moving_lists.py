@@ -155,6 +155,36 @@ def joined(x: Any) -> Any:
     return sum(0.1 * (i + 1) * each for i, each in enumerate(row))
 
 
+def from_nothing(x: Any) -> Any:
+    newest: list[Any] = []
+    for k in range(N):
+        newest = [np.sin(x[0] * k)] + [0.5 * x[1] * each for each in newest]
+    return sum(each * i for i, each in enumerate(newest))
+
+
+def asked_for(x: Any) -> Any:
+    v, n = [x[0] * i + x[1] for i in range(N)], 0
+    for _ in range(N - 4):
+        v = [0.5 * (a + b) for a, b in zip(v, v[1:], strict=False)]
+        n += 1 if v and isinstance(v, list) else 5
+    return v[0] * n
+
+
+def in_attributes(x: Any) -> Any:
+    held = {"v": [x[0] * i + x[1] for i in range(N)]}
+    for _ in range(N - 4):
+        held["v"] = [0.5 * (a + b) for a, b in zip(held["v"], held["v"][1:], strict=False)]
+    return held["v"][0] * held["v"][1]
+
+
+def between_two_bounds(x: Any) -> Any:
+    total = 0.0
+    for i in range(2 * N):
+        near = [x[0] * j - x[1] for j in range(max(0, i - 3), min(2 * N, i + 4))]
+        total += sum(near) / len(near)
+    return total
+
+
 def in_another_loop(x: Any) -> Any:
     total = 0.0
     for m in range(18):
@@ -167,7 +197,8 @@ def in_another_loop(x: Any) -> Any:
 
 REGIONS = [
     option, de_casteljau, by_pairs, neville, divided_differences, both_ends, slices_of_itself, to_the_last, turned,
-    reduced, of_a_trip, two_lists, floats_before, conditions, complex_numbers, joined, in_another_loop,
+    reduced, of_a_trip, two_lists, floats_before, conditions, complex_numbers, joined, from_nothing,
+    asked_for, in_attributes, between_two_bounds, in_another_loop,
 ]  # fmt: skip
 
 
@@ -206,6 +237,14 @@ def one_list_of_two_names(x: Any) -> Any:
     return w[0] * v[1]
 
 
+def maybe_empty(x: Any) -> Any:
+    total = 0.0
+    for j in range(N):
+        w = [x[0] * i for i in range(j)]
+        total += 0.1 * x[1] * w[-1] if w else x[1]
+    return total
+
+
 def halved(x: Any) -> Any:
     v, n = [x[0] * i + x[1] for i in range(64)], 0
     for _ in range(17):
@@ -234,7 +273,8 @@ def filtered(x: Any) -> Any:
 
 
 UNROLLED = [
-    pascal, changed_in_place, kept, one_before, one_list_of_two_names, halved, of_arrays, integers, filtered,
+    pascal, changed_in_place, kept, one_before, one_list_of_two_names, maybe_empty, halved, of_arrays, integers,
+    filtered,
 ]  # fmt: skip
 X = np.array([0.7, 0.9])
 

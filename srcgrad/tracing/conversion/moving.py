@@ -219,7 +219,7 @@ def moving_list_of(name: str, one: Any, other: Any, trips: int) -> MovingList | 
     change = len(other) - len(one)
     if not change or len(one) + change * trips < 0:
         return None
-    item = kind_among([item_kind(one), item_kind(other)])
+    item = kind_among([item_kind(x) for x in (one, other) if x])
     return None if item is None else MovingList(name, one, change, trips, item)
 
 

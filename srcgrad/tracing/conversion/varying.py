@@ -16,7 +16,7 @@ from srcgrad.tracing.conversion.calls import call_rule
 from srcgrad.tracing.conversion.carries import is_settled
 from srcgrad.tracing.conversion.filled import array_of
 from srcgrad.tracing.conversion.state import Kind, join_kinds, kind_of
-from srcgrad.tracing.ragged import Ragged
+from srcgrad.tracing.ragged import Ragged, known
 from srcgrad.tracing.rows import row
 from srcgrad.tracing.trace import Refused
 from srcgrad.tracing.tracer import Deferring, as_tracer, from_value
@@ -65,6 +65,12 @@ class Varying(Deferring):
             return self.number(found)
         return rows_of(from_value(found.read()), self.item)
 
+    def __bool__(self) -> bool:
+        number = known(self.shape[0])
+        if number.least() < 1 <= number.most():
+            raise Refused("whether a list is empty is asked whose length a loop's number decides")
+        return number.least() >= 1
+
     def __add__(self, other: Any) -> Any:
         return joined([self, other])
 
@@ -85,7 +91,7 @@ class Varying(Deferring):
     def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
         raise Refused(USED)
 
-    __array__ = __iter__ = __len__ = __bool__ = __contains__ = __setitem__ = __delitem__ = __reversed__ = _refuse
+    __array__ = __iter__ = __len__ = __contains__ = __setitem__ = __delitem__ = __reversed__ = _refuse
     __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __iadd__ = __mul__ = __rmul__ = __imul__ = _refuse
     __str__ = __repr__ = __format__ = _refuse
 
