@@ -18,16 +18,17 @@ from typing import Any, Final
 
 import numpy as np
 
-from srcgrad.ir.core import Builder, Function, Literal, Operation, Value, literal, zeros
+from srcgrad.ir.core import Builder, Function, Literal, Operation, Region, Value, literal, zeros
 from srcgrad.ir.opdef import REGISTRY, Op, Term, broadcast_to
 from srcgrad.ir.passes.dce import dce
-from srcgrad.ir.passes.independent import Addition, InOrder, Product, Spot, Trips
+from srcgrad.ir.passes.independent import Addition, Factor, InOrder, Product, Spot, Trips
 from srcgrad.ir.passes.layouts import INDEXED, WRITES, Rewriting, indices_of
 from srcgrad.ir.passes.loops import has_control, tidy
 from srcgrad.ir.passes.places import Places
+from srcgrad.ir.passes.unmasked import without_masks_of_sums
 from srcgrad.ir.transforms.batch import with_leading_axis
 from srcgrad.ir.transforms.interpret import Env, inline, look_up
-from srcgrad.ir.types import INT64, ArrayType
+from srcgrad.ir.types import INT64, ArrayType, Shape
 
 DEEPEST: Final = 4
 """Of loops in loops, how many are looked at, from the innermost one on."""
@@ -85,7 +86,7 @@ class AtOnce(Rewriting):
     def placed(self, builder: Builder, operation: Operation, env: Env) -> Sequence[Value]:
         operands = [look_up(env, value) for value in operation.operands]
         if operation.op.name == "for":
-            found = without_loops(operation, self.within)
+            found = at_once(operation, self.within)
             if found is not None:
                 self.changed = True
                 given = zip(operation.operands, operands, strict=True)
@@ -96,8 +97,8 @@ class AtOnce(Rewriting):
         return builder.emit_operation(operation.op, operands, operation.attrs, regions).results
 
 
-def without_loops(loop: Operation, within: bool) -> Function | None:
-    """A loop as a function without loops, of which one operation is a product; None if it is not to be made so."""
+def at_once(loop: Operation, within: bool) -> Function | None:
+    """A loop as a function whose operations are not loops, one of them a product; None if it is not to be made so."""
     if not all(operation.op.name == "for" for operation in walk(loop) if operation.regions):
         return None
     if within and not all(map(is_of_numbers, walk(loop))):
@@ -107,8 +108,14 @@ def without_loops(loop: Operation, within: bool) -> Function | None:
     operands = [value if isinstance(value, Literal) else builder.param(value.type) for value in loop.operands]
     results = builder.emit_operation(loop.op, operands, loop.attrs, loop.regions).results
     function = builder.function("loop", results)
+    found = without_loops(function)
+    return found if found is not None or within else where_finite(function)
+
+
+def without_loops(function: Function, unmasked: bool = False) -> Function | None:
+    """A function of one loop without it, of which one operation is a product; None if there is none."""
     for _ in range(DEEPEST):
-        flattening = Flattening(Places(function))
+        flattening = Flattening(Places(function), unmasked)
         function = flattening.region(function)
         if not has_control(function):
             return function if any(map(is_product, function.operations)) else None
@@ -116,6 +123,29 @@ def without_loops(loop: Operation, within: bool) -> Function | None:
             return None
         function = tidy(dce(function))
     return None
+
+
+def where_finite(function: Function) -> Function | None:
+    """A function of one loop that is made at once where the factors of its sums are finite, and is the loop elsewhere.
+
+    None if no mask in it can be on factors, or if it takes products to know whether these are finite.
+    """
+    if any(operation.op.name == "for" and not operation.attrs["trips"] for operation in function.walk()):
+        return None
+    moved = without_masks_of_sums(function)
+    flat = None if moved is None else without_loops(moved, True)
+    if flat is None:
+        return None
+    holds = dce(Function("holds", flat.params, flat.operations, flat.results[-1:]))
+    if any(operation.op.name == "dot_general" for operation in holds.operations):
+        return None
+    builder = Builder()
+    builder.span = function.operations[0].span
+    params = [builder.param(param.type) for param in function.params]
+    (predicate,) = inline(builder, holds, params)
+    then = dce(Function("then", flat.params, flat.operations, flat.results[:-1]))
+    regions = [Region(each.params, each.operations, each.results) for each in (then, function)]
+    return builder.function("loop", builder.emit_operation(REGISTRY["cond"], [predicate, *params], {}, regions).results)
 
 
 def is_of_numbers(operation: Operation) -> bool:
@@ -137,15 +167,17 @@ def walk(operation: Operation) -> Iterator[Operation]:
 class Flattening(Rewriting):
     """Writes a function again, without its innermost loops where they can be made at once."""
 
-    def __init__(self, places: Places) -> None:
+    def __init__(self, places: Places, unmasked: bool) -> None:
         self.places = places
+        self.unmasked = unmasked
+        """Whether what is added where masks hold is 0 elsewhere, if it is a product."""
         self.changed = False
 
     def placed(self, builder: Builder, operation: Operation, env: Env) -> Sequence[Value]:
         operands = [look_up(env, value) for value in operation.operands]
         if is_candidate(operation):
             try:
-                made = Made(Trips(self.places, operation), operands, builder)
+                made = Made(Trips(self.places, operation, self.unmasked), operands, builder)
             except InOrder:
                 pass
             else:
@@ -362,6 +394,10 @@ class Made:
     def increased(self, base: Value, addition: Addition) -> Value:
         """What it is to which all trips add."""
         mask = addition.mask
+        if addition.term in self.trips.masks:
+            given, axes = self.trips.masks[addition.term]
+            reached = self.spread(self.emit("reduce_or", [self.full(given)], axes=(0,)), axes, base.type.shape)
+            return self.total(base, self.sum(addition.term), addition.sign, reached)
         if mask not in self.batched or mask is None:
             return self.total(base, self.sum(addition.term), addition.sign, None if mask is None else self.value(mask))
         term = self.full(addition.term)
@@ -399,15 +435,31 @@ class Made:
 
     def sum_of_product(self, product: Product, type: ArrayType) -> Value:
         """The sum of a product over all trips, as one of matrices."""
-        sides = sorted((product.left, product.right), key=lambda side: bool(side[1]))  # a loop round it varies numbers
-        order = tuple(axis for _, axes in sides for axis in axes)
+        sides = sorted((product.left, product.right), key=has_own)  # a loop round it varies numbers
+        order = tuple(axis for _, axes in sides for axis in axes if axis >= 0)
         operands = [self.full(value) for value, _ in sides]
-        found = self.emit("dot_general", operands, contract=((0,), (0,)), batch=((), ()))
-        perm = tuple(sorted(range(len(order)), key=order.__getitem__))
-        if perm != tuple(range(len(perm))):
-            found = self.emit("transpose", [found], perm=perm)
-        return broadcast_to(Term(self.builder, found), type.shape, tuple(sorted(order))).value
+        shared = sorted({axis for _, axes in sides for axis in axes if axis < 0}, reverse=True)
+        contract = tuple((0, *(1 + axes.index(axis) for axis in shared)) for _, axes in sides)
+        found = self.emit("dot_general", operands, contract=contract, batch=((), ()))
+        total = self.spread(found, order, type.shape)
+        if product.scale is None:
+            return total
+        value, axes = product.scale
+        return self.emit("mul", [total, self.spread(self.value(value), axes, type.shape)])
+
+    def spread(self, value: Value, order: Axes, shape: Shape) -> Value:
+        """An array of a shape that holds the elements of a value, whose axes are these of it."""
+        value = self.transposed(value, tuple(sorted(range(len(order)), key=order.__getitem__)))
+        return broadcast_to(Term(self.builder, value), shape, tuple(sorted(order))).value
+
+    def transposed(self, value: Value, perm: Axes) -> Value:
+        return value if perm == tuple(range(len(perm))) else self.emit("transpose", [value], perm=perm)
 
 
 def indices_at(operation: Operation) -> Sequence[Value]:
     return indices_of(operation) if operation.op.name in INDEXED else ()
+
+
+def has_own(factor: Factor) -> bool:
+    """Whether a product has an axis of a factor."""
+    return any(axis >= 0 for axis in factor[1])

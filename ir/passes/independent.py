@@ -9,9 +9,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from typing import Final, NamedTuple
 
-from srcgrad.ir.core import Operation, Value
+import numpy as np
+
+from srcgrad.ir.core import Literal, Operation, Value
 from srcgrad.ir.passes.layouts import INDEXED, READS, WRITES, indices_of
 from srcgrad.ir.passes.places import Key, Places, Sum
 from srcgrad.ir.transforms.residuals import is_safe
@@ -52,14 +55,17 @@ class Addition(NamedTuple):
 
 
 Factor = tuple[Value, tuple[int, ...]]
+"""A value, and for each of its axes that of the product which it is; below 0 the same number as that one of the other
+factor over which sums are taken."""
 
 
 class Product(NamedTuple):
-    """``left * right``, or minus it; each with the axes of the product that are its own."""
+    """``left * right``, or minus it, where what they share is summed; the sum over the trips times ``scale``."""
 
     sign: int
     left: Factor
     right: Factor
+    scale: Factor | None = None
 
 
 def is_known(type: ArrayType) -> bool:
@@ -74,8 +80,10 @@ class Trips:
         InOrder: a trip needs what another one made, or that is not known.
     """
 
-    def __init__(self, places: Places, loop: Operation) -> None:
+    def __init__(self, places: Places, loop: Operation, unmasked: bool) -> None:
         self.places, self.loop, self.body = places, loop, loop.regions[0]
+        self.unmasked = unmasked
+        """Whether products are 0 where a factor is, which a mask makes so (`unmasked`)."""
         self.count: int = loop.attrs["trips"]
         self.index = self.body.params[0]
         carries = loop.attrs["carries"]
@@ -94,6 +102,8 @@ class Trips:
         """Operations in place of which sums over the trips stand."""
         self.products: dict[Value, list[Product]] = {}
         """Terms whose sums over the trips are those of products of matrices."""
+        self.masks: dict[Value, Factor] = {}
+        """What masks of such terms are spread from, if these vary."""
         self.versions: set[Value] = set()
         for param, last in zip(self.carried, self.body.results, strict=False):
             self.follow(param, last)
@@ -101,6 +111,7 @@ class Trips:
         for operation, addition in self.additions.items():
             if addition.array is not None or self.spot(operation).fixed:
                 self.look_for_products(addition)
+        self.leave_unread()
 
     def require_simple(self, operation: Operation) -> None:
         simple = is_safe(operation) or operation.op.name in INDEXED
@@ -288,7 +299,8 @@ class Trips:
 
     def look_for_products(self, addition: Addition) -> None:
         """Note terms that are sums of products of two factors that vary, and what need not be computed then."""
-        if addition.mask in self.varying or addition.term.type.dtype.kind not in "fc":
+        masked = addition.mask in self.varying
+        if (masked and not self.unmasked) or addition.term.type.dtype.kind not in "fc":
             return
         steps: list[Operation] = []
         pending, found = [(addition.term, 1)], []
@@ -296,7 +308,7 @@ class Trips:
             value, sign = pending.pop()
             operation = self.made(value, "add") or self.made(value, "sub") or self.made(value, "neg")
             if operation is None:
-                product = self.product(value, sign, steps)
+                product = self.product((value, tuple(range(value.type.rank))), sign, steps)
                 if product is None:
                     return
                 found.append(product)
@@ -305,30 +317,121 @@ class Trips:
             *others, last = operation.operands
             pending.append((last, sign if operation.op.name == "add" else -sign))
             pending += [(value, sign) for value in others]
+        if masked and addition.mask is not None:
+            mask = source((addition.mask, tuple(range(addition.mask.type.rank))))
+            if not all(any(map(partial(is_zero_without, mask), (left, right))) for _, left, right, _ in found):
+                return
+            self.masks[addition.term] = mask
         self.products[addition.term] = found
         self.skipped.update(steps)
 
-    def product(self, value: Value, sign: int, steps: list[Operation]) -> Product | None:
-        """A value as the product of what was multiplied last to make it; None where its factors share an axis.
+    def product(self, factor: Factor, sign: int, steps: list[Operation]) -> Product | None:
+        """A factor as the product of what was multiplied last to make it; None where its factors share an axis.
 
         So all products that are added up are what they are in the loop, which overflows nowhere else then.
         """
-        value, axes = self.unspread((value, tuple(range(value.type.rank))), steps)
+        value, axes = source(factor)
         operation = self.made(value, "mul")
-        if operation is None:
-            return None
+        if operation is not None:
+            left, right = (source((operand, axes)) for operand in operation.operands)
+        else:
+            operation = self.made(value, "dot_general")
+            if operation is None or operation.attrs["batch"][0]:
+                return None
+            left, right = factors_of(operation, axes)
         steps.append(operation)
-        left, right = (self.unspread((operand, axes), steps) for operand in operation.operands)
-        varying = left[0] in self.varying and right[0] in self.varying
-        return Product(sign, left, right) if varying and set(left[1]).isdisjoint(right[1]) else None
+        if not (left[0] in self.varying and right[0] in self.varying):
+            return self.scaled(left, right, sign, steps) if operation.op.name == "mul" else None
+        apart = {axis for axis in left[1] if axis >= 0}.isdisjoint(right[1])
+        return Product(sign, left, right) if apart else None
 
-    def unspread(self, factor: Factor, steps: list[Operation]) -> Factor:
-        """What a factor is a broadcast of, through such as nothing else reads."""
-        value, axes = factor
-        while (operation := self.made(value, "broadcast")) is not None:
-            (operand,), dims = operation.operands, operation.attrs["dims"]
-            if any(operand.type.shape[k] != value.type.shape[dim] for k, dim in enumerate(dims)):
-                break
-            steps.append(operation)
-            value, axes = operand, tuple(axes[dim] for dim in dims)
-        return value, axes
+    def scaled(self, left: Factor, right: Factor, sign: int, steps: list[Operation]) -> Product | None:
+        """A product times what is the same in all trips, and finite where a mask made zeros of a factor."""
+        if right[0] in self.varying:
+            left, right = right, left
+        if not self.unmasked or right[0] in self.varying or left[0] not in self.varying:
+            return None
+        found = self.product(left, sign, steps)
+        if found is None or found.scale is not None or not any(map(is_masked, (found.left, found.right))):
+            return None
+        return found._replace(scale=right)
+
+    def leave_unread(self) -> None:
+        """Skip what nothing reads but for sums that are products."""
+        products = [product for found in self.products.values() for product in found]
+        factors = [factor for _, *each in products for factor in each if factor is not None]
+        read = {value for value, _ in (*factors, *self.masks.values())}
+        read.update(self.body.results, self.versions)
+        for operation in reversed(self.body.operations):
+            if read.isdisjoint(operation.results):
+                self.skipped.add(operation)
+            elif operation not in self.skipped:
+                read.update(self.read_by(operation))
+
+    def read_by(self, operation: Operation) -> set[Value]:
+        """What is needed for the results of an operation that is run, factors of products apart."""
+        read = set(operation.operands)
+        addition = self.additions.get(operation)
+        if addition is not None:
+            if addition.term in self.products:
+                read.discard(addition.term)
+            else:
+                read.add(addition.term)
+            if addition.mask is not None:
+                read.discard(addition.mask)
+                if addition.term not in self.masks:
+                    read.add(addition.mask)
+            if addition.read is not None:
+                read.update(addition.read.operands)
+        return read
+
+
+def gathered_from(operation: Operation, axes: Sequence[int]) -> Factor | None:
+    """What a broadcast, or a transpose, with these axes holds the elements of; None if it repeats an axis."""
+    (operand,) = operation.operands
+    if operation.op.name == "transpose":
+        return operand, tuple(axes[operation.attrs["perm"].index(axis)] for axis in range(len(axes)))
+    dims, shape = operation.attrs["dims"], operation.results[0].type.shape
+    if any(operand.type.shape[k] != shape[dim] for k, dim in enumerate(dims)):
+        return None
+    return operand, tuple(axes[dim] for dim in dims)
+
+
+def source(factor: Factor) -> Factor:
+    """What a factor holds the elements of."""
+    value, axes = factor
+    while value.producer is not None and value.producer.op.name in ("broadcast", "transpose"):
+        before = gathered_from(value.producer, axes)
+        if before is None:
+            break
+        value, axes = before
+    return value, axes
+
+
+def is_zero_without(mask: Factor, factor: Factor) -> bool:
+    """Whether a factor is 0 wherever a mask does not hold."""
+    value, axes = source(factor)
+    operation = value.producer
+    if operation is None or operation.op.name != "select" or not is_zero(operation.operands[2]):
+        return False
+    return source((operation.operands[0], axes)) == source(mask)
+
+
+def is_masked(factor: Factor) -> bool:
+    """Whether a factor is 0 where some mask does not hold."""
+    operation = source(factor)[0].producer
+    return operation is not None and operation.op.name == "select" and is_zero(operation.operands[2])
+
+
+def is_zero(value: Value) -> bool:
+    return isinstance(value, Literal) and not np.any(value.value)
+
+
+def factors_of(operation: Operation, axes: Sequence[int]) -> tuple[Factor, Factor]:
+    """The factors of a product of matrices, given what its axes are."""
+    own = iter(axes)
+    left, right = (
+        (operand, tuple(-1 - summed.index(axis) if axis in summed else next(own) for axis in range(operand.type.rank)))
+        for operand, summed in zip(operation.operands, operation.attrs["contract"], strict=True)
+    )
+    return left, right

@@ -105,6 +105,7 @@ def count(function: Function) -> int:
 
 
 DCE: Final = Pass("dce", lambda function, fired: dce(function))
+LIVE: Final = Pass("dce", lambda function, fired: dce(function), has_loops)
 EXPAND: Final = Pass("expand", lambda function, fired: expand(function), needs_expansion)
 """Ops that no backend runs are written out."""
 PARTS: Final = Pass("parts", lambda function, fired: taken_from_others(function), has_parts)
@@ -123,10 +124,10 @@ LIMITS: Final = Pass("limits", take_limits)
 """Limit rules; equal operations are merged in the same sweep."""
 
 
-def simplification(evaluate_operation: Evaluator | None = None) -> Pass:
+def simplification(evaluate_operation: Evaluator | None = None, applies: Callable[[Function], bool] = always) -> Pass:
     """Folding (given an evaluator), the final rules, and merging of equal operations, in one sweep."""
     folder = None if evaluate_operation is None else make_folder(evaluate_operation)
-    return Pass("simplify", lambda function, fired: rewrite(function, FINAL, folder, fired))
+    return Pass("simplify", lambda function, fired: rewrite(function, FINAL, folder, fired), applies)
 
 
 def prepare(function: Function) -> Function:
@@ -143,5 +144,10 @@ PREPARE: Final = (DCE, LOOPS, ELEMENTS, MASKS, LIMITS, DCE)
 
 
 def optimisation(evaluate_operation: Evaluator | None = None) -> tuple[Pass, ...]:
-    """The passes of `optimise`; dead code leaves first too, so that no time goes into it."""
-    return (DCE, EXPAND, PARTS, LOOPS, ELEMENTS, MASKS, AT_ONCE, simplification(evaluate_operation), LITERALS, DCE)
+    """The passes of `optimise`; dead code leaves first too, so that no time goes into it.
+
+    Loops are simplified before they are looked at as a whole: masks that are known seem to depend on their trips.
+    """
+    simplify, simplify_loops = simplification(evaluate_operation), simplification(evaluate_operation, has_loops)
+    loops = (LOOPS, ELEMENTS, MASKS, simplify_loops, LIVE, LOOPS, AT_ONCE)
+    return (DCE, EXPAND, PARTS, *loops, simplify, LITERALS, DCE)

@@ -12,6 +12,7 @@ import srcgrad as sg
 from srcgrad.backends.numpy.evaluate import evaluate
 from srcgrad.ir.core import Function
 from srcgrad.ir.parser import parse
+from srcgrad.ir.passes import at_once, pipeline
 from srcgrad.ir.passes.at_once import trips_at_once
 
 SIZE = 19
@@ -308,3 +309,107 @@ def test_a_row_to_which_all_trips_add_is_read_by_the_last() -> None:
     given = [random.normal(size=size) for size in ((20, 3), 20, (20, 3), (3, 3))]
     for found, expected in zip(evaluate(trips_at_once(function), given), evaluate(function, given), strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def of_rows_below(a: Any, b: Any, c: Any) -> Any:
+    """Rank-k updates of a triangle (`syrk`)."""
+    c = c.copy()
+    for i in range(SIZE):
+        c[i, : i + 1] *= 0.5
+        for k in range(SIZE):
+            c[i, : i + 1] += 0.7 * a[i, k] * a[: i + 1, k]
+    return c
+
+
+def of_two_rows_below(a: Any, b: Any, c: Any) -> Any:
+    """The same of two matrices, with a number that is multiplied last in the derivative (`syr2k`)."""
+    c, alpha = c.copy(), b[0, 0]
+    for i in range(SIZE):
+        for k in range(SIZE):
+            c[i, : i + 1] += a[: i + 1, k] * alpha * b[i, k] + b[: i + 1, k] * alpha * a[i, k]
+    return c
+
+
+def of_symmetric_half(a: Any, b: Any, c: Any) -> Any:
+    """Columns to which all later rows add, and sums over those before (`symm`)."""
+    c, sums = c.copy(), np.empty(SIZE)
+    for i in range(SIZE):
+        for j in range(SIZE):
+            c[:i, j] += b[i, j] * a[i, :i]
+            sums[j] = b[:i, j] @ a[i, :i]
+        c[i, :] += b[i, :] * a[i, i] + sums
+    return c
+
+
+def of_parts_of_rows(a: Any, b: Any, c: Any) -> Any:
+    """What a mask leaves out is taken away, from rows and from all of them."""
+    c = c.copy()
+    for i in range(SIZE):
+        for k in range(SIZE):
+            c[i] = np.where(a[0] > 0, c[i] - b[i, k] * a[k], c[i])
+    return c
+
+
+def of_all_rows(a: Any, b: Any, c: Any) -> Any:
+    """Each row of a product, in turn (`doitgen`)."""
+    c = c.copy()
+    for r in range(SIZE):
+        c[r, :] = c[r, :] @ a
+    return c
+
+
+def traced(function: Callable[..., Any], argnums: Any, *args: Any) -> Function:
+    """The program of the gradient of a sum of squares, before its loops are looked at as a whole."""
+    found: list[Function] = []
+
+    def keep(function: Function, fired: Any) -> Function:
+        found.append(function)
+        return function
+
+    def loss(*args: Any) -> Any:
+        return np.sum(function(*args) ** 2)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pipeline, "AT_ONCE", pipeline.Pass("at once", keep, pipeline.has_loops))
+        call = sg.jit(function, backend="numpy") if argnums is None else sg.grad(loss, argnums, backend="numpy")
+        call(*args)
+    return found[-1]
+
+
+@pytest.mark.parametrize(
+    ("function", "argnums"),
+    [
+        (of_rows_below, (0, 2)),
+        (of_two_rows_below, (0, 2)),
+        (of_symmetric_half, None),
+        (of_parts_of_rows, (0, 1)),
+        (of_all_rows, (0, 2)),
+    ],
+)
+def test_products_under_masks_are_those_of_the_loop(
+    function: Callable[..., Any], argnums: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where a factor that a mask leaves out is not finite, and then the loop runs: 0 times inf is nan."""
+    monkeypatch.setattr(at_once, "SMALL", 2 * SIZE * SIZE)
+    given = matrices()
+    program = traced(function, argnums, *given)
+    flat = trips_at_once(program)
+    assert not any(operation.op.name == "for" for operation in flat.operations)
+    random = np.random.default_rng(1)
+    for special in (None, np.inf, -np.inf, np.nan):
+        for _ in range(4):
+            arrays = [np.array(each) for each in given]
+            for array in arrays:
+                if special is not None:
+                    array[tuple(random.integers(SIZE, size=2))] = special
+                    array[tuple(random.integers(SIZE, size=2))] = 0.0
+            for found, expected in zip(evaluate(flat, arrays), evaluate(program, arrays), strict=True):
+                np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-11)
+
+
+def test_a_gradient_of_products_under_masks_is_one_of_products() -> None:
+    """Loops are there for what is not finite alone, and both modes agree."""
+    given = matrices()
+    text = sg.explain(sg.grad(lambda a, c: np.sum(of_rows_below(a, a, c) ** 2)))(given[0], given[2])["optimised ir"]
+    sg.testing.check_grads(of_rows_below, tuple(given), order=2, modes=("fwd", "rev"))
+    assert "is_finite" in text or "= for " not in text
