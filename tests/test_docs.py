@@ -80,6 +80,7 @@ def run_block(path: Path, block: Block, expected: str | None, module: types.Modu
         )
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
 def test_page(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
