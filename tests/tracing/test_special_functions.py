@@ -186,3 +186,40 @@ def test_functions_of_degrees_have_the_zeros_and_poles_of_scipy(name: str, backe
         slopes = {"sindg": cosine, "cosdg": -sine, "tandg": 1 / cosine**2, "cotdg": -1 / sine**2}[name] * (np.pi / 180)
     found = srcgrad.jvp(lambda x: function(x), (x,), (np.ones_like(x),), backend=backend)[1]
     np.testing.assert_allclose(found, slopes, rtol=1e-14)
+
+
+DISTRIBUTIONS = [
+    "gdtr",
+    "gdtrc",
+    "pdtri",
+    "bdtr",
+    "bdtrc",
+    "bdtri",
+    "nbdtr",
+    "nbdtrc",
+    "fdtr",
+    "fdtrc",
+    "chdtr",
+    "chdtri",
+]
+EDGES = [-np.inf, -2.7, -1.0, -0.5, 0.0, 0.3, 1.0, 1.5, 2.0, 3.7, 5.0, np.inf, np.nan]
+
+
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+@pytest.mark.parametrize("name", DISTRIBUTIONS)
+@pytest.mark.filterwarnings("ignore:floating point number truncated", "ignore:non-integer arg n")
+def test_a_distribution_function_is_nan_where_scipys_is(name: str, backend: Any) -> None:
+    """Of negative and infinite counts, of places below 0; SciPy's F distribution of infinite degrees is left out."""
+    ufunc = getattr(scipy.special, name)
+    grid = [part.ravel() for part in np.meshgrid(*[EDGES] * ufunc.nin)]
+    if name.startswith("fdtr"):
+        grid = [part[np.isfinite(grid[0]) & np.isfinite(grid[1])] for part in grid]
+    with np.errstate(all="ignore"):
+        expected = ufunc(*grid)
+    found = srcgrad.jit(lambda *parts: ufunc(*parts), backend=backend)(*grid)
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=0)
+
+
+def test_a_distribution_function_at_infinity_has_no_slope() -> None:
+    slopes = srcgrad.grad(lambda a, b, x: scipy.special.fdtr(a, b, x), argnums=(0, 1, 2))(2.0, 3.0, np.inf)
+    np.testing.assert_array_equal(slopes, 0)

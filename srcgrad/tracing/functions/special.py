@@ -141,12 +141,17 @@ def chdtri(v: Any, p: Any) -> Any:
 
 @ufunc_rule(scipy.special.gdtr)
 def gdtr(a: Any, b: Any, x: Any) -> Any:
-    return emit("gammainc", b, a * x)
+    return unless(x < 0, emit("gammainc", b, a * x))
 
 
 @ufunc_rule(scipy.special.gdtrc)
 def gdtrc(a: Any, b: Any, x: Any) -> Any:
-    return emit("gammaincc", b, a * x)
+    return unless(x < 0, emit("gammaincc", b, a * x))
+
+
+def unless(condition: Any, value: Any) -> Any:
+    """The value, and nan where the condition holds."""
+    return np.where(condition, value.dtype.type(np.nan), value)
 
 
 @ufunc_rule(scipy.special.pdtr)
@@ -161,26 +166,30 @@ def pdtrc(k: Any, m: Any) -> Any:
 
 @ufunc_rule(scipy.special.fdtr)
 def fdtr(dfn: Any, dfd: Any, x: Any) -> Any:
-    return if_positive(dfn, dfd, emit("betainc", dfn / 2, dfd / 2, dfn * x / (dfd + dfn * x)))
+    share = np.where(x == np.inf, x.dtype.type(1), dfn * x / (dfd + dfn * x))
+    return if_positive(dfn, dfd, x, emit("betainc", dfn / 2, dfd / 2, share))
 
 
 @ufunc_rule(scipy.special.fdtrc)
 def fdtrc(dfn: Any, dfd: Any, x: Any) -> Any:
-    return if_positive(dfn, dfd, emit("betainc", dfd / 2, dfn / 2, dfd / (dfd + dfn * x)))
+    return if_positive(dfn, dfd, x, emit("betainc", dfd / 2, dfn / 2, dfd / (dfd + dfn * x)))
 
 
 @ufunc_rule(scipy.special.bdtr)
 def bdtr(k: Any, n: Any, p: Any) -> Any:
     """Of k = n, it is 1 whatever p."""
     successes, rest = trials(k, n, p)
-    return if_chance(p, np.where(rest == 0, p.dtype.type(1), emit("betaincc", successes + 1, rest, p)))
+    value = emit("betaincc", successes + 1, rest, p)
+    return if_chance(p, np.where((successes >= 0) & (rest == 0), p.dtype.type(1), value))
 
 
 @ufunc_rule(scipy.special.bdtrc)
 def bdtrc(k: Any, n: Any, p: Any) -> Any:
     successes, rest = trials(k, n, p)
     value = np.where(rest == 0, p.dtype.type(0), emit("betainc", successes + 1, rest, p))
-    return if_chance(p, np.where(np.floor(k) < 0, p.dtype.type(1), value))
+    total = whole(n, p)
+    surely = (np.floor(k) < 0) & (total >= np.floor(k)) & np.isfinite(total)
+    return if_chance(p, np.where(surely, p.dtype.type(1), value))
 
 
 @ufunc_rule(scipy.special.bdtri)
@@ -196,9 +205,9 @@ def trials(k: Any, n: Any, p: Any) -> tuple[Any, Any]:
 
 
 def counted(k: Any, x: Any, least: int = 0) -> Any:
-    """A whole number, or nan if it is below the least one."""
+    """A whole number, or nan if it is below the least one or infinite."""
     number = whole(k, x)
-    return np.where(number < least, x.dtype.type(np.nan), number)
+    return unless((number < least) | np.isinf(number), number)
 
 
 def if_chance(p: Any, value: Any) -> Any:
@@ -228,8 +237,8 @@ def pdtri(k: Any, y: Any) -> Any:
     return np.where((y >= 0) & (y < 1), value, y.dtype.type(np.nan))
 
 
-def if_positive(dfn: Any, dfd: Any, value: Any) -> Any:
-    return np.where((dfn > 0) & (dfd > 0), value, value.dtype.type(np.nan))
+def if_positive(dfn: Any, dfd: Any, x: Any, value: Any) -> Any:
+    return unless((dfn <= 0) | (dfd <= 0) | (x < 0) | np.isinf(dfn) | np.isinf(dfd), value)
 
 
 # --- polynomials of a shifted or scaled argument, angles in degrees -------------------------------------------------
