@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -261,3 +262,48 @@ def test_the_characteristic_polynomial_of_a_matrix_without_eigenvectors_has_its_
     )
     np.testing.assert_allclose(forward[n], (-1) ** n * cofactors, atol=1e-12)
     np.testing.assert_array_equal(sg.jit(np.poly)(a), np.poly(a))
+
+
+K = np.array([[4.0, 1.0, 0.5], [1.0, 3.0, 1.0], [0.5, 1.0, 2.0]])
+REFUSES: dict[str, Callable[[Any], Any]] = {
+    "solve": lambda a: scipy.linalg.solve(a, K[0]),
+    "solve of columns": lambda b: scipy.linalg.solve(K, b),
+    "inv": lambda a: scipy.linalg.inv(a),
+    "det": lambda a: scipy.linalg.det(a),
+    "det of rows": lambda a: scipy.linalg.det([[1.0, 2.0], [3.0, a[0, 0]]]),
+    "norm": lambda a: scipy.linalg.norm(a),
+    "svd": lambda a: scipy.linalg.svd(a)[1],
+    "svdvals": lambda a: scipy.linalg.svdvals(a),
+    "pinv": lambda a: scipy.linalg.pinv(a),
+    "lstsq": lambda a: scipy.linalg.lstsq(a, K)[0],
+    "eigh": lambda a: scipy.linalg.eigh(a)[0],
+    "eigvals": lambda a: scipy.linalg.eigvals(a),
+    "qr": lambda a: scipy.linalg.qr(a)[1],
+    "cholesky": lambda a: scipy.linalg.cholesky(a),
+    "lu": lambda a: scipy.linalg.lu(a)[2],
+    "lu_solve": lambda b: scipy.linalg.lu_solve(scipy.linalg.lu_factor(K), b),
+    "polar": lambda a: scipy.linalg.polar(a)[0],
+    "solve_toeplitz": lambda a: scipy.linalg.solve_toeplitz((a[0], a[1]), K[0]),
+    "solve_sylvester": lambda a: scipy.linalg.solve_sylvester(a, K, K),
+}
+
+
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+@pytest.mark.parametrize("number", [np.nan, np.inf])
+@pytest.mark.parametrize("name", REFUSES)
+def test_an_infinite_number_is_scipys_error_before_lapack_is_given_it(name: str, number: float, backend: Any) -> None:
+    """LAPACK's singular values of a matrix with an infinite number are never found."""
+    matrix = K.copy()
+    program = sg.jit(REFUSES[name], backend=backend)
+    program(matrix)
+    matrix[0, 0] = number
+    with pytest.raises(ValueError, match="must not contain infs or NaNs"):
+        program(matrix)
+
+
+def test_what_is_not_to_be_checked_is_not() -> None:
+    matrix = np.array([[np.nan, 1.0], [1.0, 2.0]])
+    assert np.isnan(sg.jit(lambda a: scipy.linalg.norm(a, check_finite=False))(matrix))
+    assert np.isnan(sg.jit(lambda a: scipy.linalg.matmul_toeplitz(a[0], a[1]))(matrix)).all()
+    with pytest.raises(ValueError, match="must not contain infs or NaNs"):
+        sg.jit(lambda a: scipy.linalg.matmul_toeplitz(a[0], a[1], True))(matrix)

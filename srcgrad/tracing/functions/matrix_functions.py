@@ -47,7 +47,7 @@ def fractional_matrix_power(A: Any, t: Any) -> Any:
     return applied(A, "power", exponent)
 
 
-@scipy_rule(scipy.linalg.expm_frechet)
+@scipy_rule(scipy.linalg.expm_frechet, finite="A E")
 def expm_frechet(A: Any, E: Any, method: Any = None, compute_expm: bool = True, check_finite: bool = True) -> Any:
     """The exponential, and its derivative in the direction E."""
     a, direction = promoted(A, E)

@@ -22,7 +22,7 @@ def lowered(b: Any, lower: Any) -> Array:
     return a if lower else np.conjugate(a.mT)
 
 
-@scipy_rule(scipy.linalg.eigh)
+@scipy_rule(scipy.linalg.eigh, finite="a b")
 def eigh(
     a: Any,
     b: Any = None,
@@ -103,7 +103,7 @@ def picked(x: Any, bounds: Any) -> Any:
     return x[..., start : end + 1]
 
 
-@scipy_rule(scipy.linalg.eigvalsh)
+@scipy_rule(scipy.linalg.eigvalsh, finite="a b")
 def eigvalsh(
     a: Any,
     b: Any = None,
@@ -139,10 +139,10 @@ def eigvals_before_1_18(
     return eigvals(a, b, homogeneous_eigvals=homogeneous_eigvals)
 
 
-scipy_rule(scipy.linalg.eigvals)(eigvals if SINCE_1_18 else eigvals_before_1_18)
+scipy_rule(scipy.linalg.eigvals, finite="a b")(eigvals if SINCE_1_18 else eigvals_before_1_18)
 
 
-@scipy_rule(scipy.linalg.eig)
+@scipy_rule(scipy.linalg.eig, finite="a b")
 def eig(
     a: Any,
     b: Any = None,
@@ -157,7 +157,7 @@ def eig(
     return tuple(np.linalg.eig(a)) if right else np.linalg.eigvals(a)
 
 
-@scipy_rule(scipy.linalg.pinvh)
+@scipy_rule(scipy.linalg.pinvh, finite="a")
 def pinvh(
     a: Any, atol: Any = None, rtol: Any = None, lower: bool = True, return_rank: bool = False, check_finite: bool = True
 ) -> Any:
@@ -171,7 +171,7 @@ def pinvh(
     return np.linalg.pinv(part + np.conj(np.swapaxes(part, -1, -2)) + diagonal, rcond=limit, hermitian=True)
 
 
-@scipy_rule(scipy.linalg.svd)
+@scipy_rule(scipy.linalg.svd, finite="a")
 def svd(
     a: Any,
     full_matrices: bool = True,
@@ -189,12 +189,12 @@ def svd(
     return tuple(np.linalg.svd(rectangular_matrices(a), full_matrices=full_matrices))
 
 
-@scipy_rule(scipy.linalg.svdvals)
+@scipy_rule(scipy.linalg.svdvals, finite="a")
 def svdvals(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     return np.linalg.svdvals(a)
 
 
-@scipy_rule(scipy.linalg.polar)
+@scipy_rule(scipy.linalg.polar, finite="a")
 def polar(a: Any, side: str = "right") -> Any:
     """The unitary factor U V^H, and V s V^H (``right``) or U s U^H (``left``)."""
     if side not in ("right", "left"):

@@ -1,12 +1,13 @@
 """Rules of ``scipy.linalg``: solves, factorisations, least squares, matrices of a given structure.
 
 These functions do not dispatch on their arguments: a rule is found in the table by the function that is called. The
-options that say what memory may be overwritten and whether to look for infinite numbers change nothing here. Importing
-this module imports SciPy.
+options that say what memory may be overwritten change nothing here. Importing this module imports SciPy.
 """
 
 from __future__ import annotations
 
+import functools
+import inspect
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -26,22 +27,49 @@ from srcgrad.tracing.functions.linear_algebra import (
     rectangular_matrices,
     square_matrices,
 )
-from srcgrad.tracing.functions.registry import Rule, as_array, broadcast_shape, cast, filled
+from srcgrad.tracing.functions.registry import Rule, as_array, broadcast_shape, cast, filled, require
 from srcgrad.tracing.functions.shapes import broadcast_to
-from srcgrad.tracing.tracer import FUNCTIONS, as_tracer, emit
+from srcgrad.tracing.tracer import FUNCTIONS, as_tracer, contains_tracer, emit
 
 SINCE_1_18: Final = np.lib.NumpyVersion(scipy.__version__) >= "1.18.0"
 """What SciPy changed in 1.18, the rules do as the SciPy that is there."""
 
 
-def scipy_rule(function: Callable[..., Any]) -> Callable[[Rule], Rule]:
-    """Register the rule of a SciPy function, which has its signature."""
+def scipy_rule(function: Callable[..., Any], finite: str = "") -> Callable[[Rule], Rule]:
+    """Register the rule of a SciPy function, which has its signature; arguments named ``finite`` are checked to be."""
 
     def register(rule: Rule) -> Rule:
-        FUNCTIONS[function] = rule
+        FUNCTIONS[function] = of_finite(rule, finite.split()) if finite else rule
         return rule
 
     return register
+
+
+def of_finite(rule: Rule, names: list[str]) -> Callable[..., Any]:
+    """The rule, for which an infinite number or nan in an argument is SciPy's ValueError unless ``check_finite=False``.
+
+    The rules call each other by their own names, so that an array is checked once. Without a check LAPACK's singular
+    value decomposition of a matrix with an infinite number does not end.
+    """
+    parameters = inspect.signature(rule).parameters
+    checks = parameters["check_finite"].default if "check_finite" in parameters else True
+
+    @functools.wraps(rule)
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        values = {**dict(zip(parameters, args, strict=False)), **kwargs}
+        if values.get("check_finite", checks):
+            for value in map(values.get, names):
+                for array in value if isinstance(value, tuple) else (value,):
+                    require_finite(array)
+        return rule(*args, **kwargs)
+
+    return checked
+
+
+def require_finite(array: Any) -> None:
+    array = as_array(array) if contains_tracer(array) else np.asarray(array)
+    if array.dtype.kind in "fc":
+        require(np.all(np.isfinite(array)), "ValueError", "array must not contain infs or NaNs")
 
 
 def adjoint(x: Any) -> Any:
@@ -70,7 +98,7 @@ def triangular(matrix: Any, right: Any, lower: bool, trans: str = "N", unit: boo
 # --- systems ---------------------------------------------------------------------------------------------------------
 
 
-@scipy_rule(scipy.linalg.solve)
+@scipy_rule(scipy.linalg.solve, finite="a b")
 def structured_solve(
     a: Any,
     b: Any,
@@ -123,7 +151,7 @@ def mirrored(matrix: Any, lower: bool, hermitian: bool) -> Any:
     return triangle + (adjoint(triangle) if hermitian else triangle.mT) + diagonal
 
 
-@scipy_rule(scipy.linalg.solve_triangular)
+@scipy_rule(scipy.linalg.solve_triangular, finite="a b")
 def solve_triangular(
     a: Any,
     b: Any,
@@ -139,7 +167,7 @@ def solve_triangular(
     return found[..., 0] if is_vector else found
 
 
-@scipy_rule(scipy.linalg.inv)
+@scipy_rule(scipy.linalg.inv, finite="a")
 def structured_inv(
     a: Any, overwrite_a: bool = False, check_finite: bool = True, *, assume_a: Any = None, lower: bool = False
 ) -> Any:
@@ -150,19 +178,19 @@ def structured_inv(
     return solved(matrix, broadcast_to(identity, matrix.shape), bool(lower), assume_a)
 
 
-@scipy_rule(scipy.linalg.det)
+@scipy_rule(scipy.linalg.det, finite="a")
 def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """In double precision, as SciPy's."""
     matrix = square_matrices(a)
     return emit("det", cast(matrix, np.complex128 if matrix.dtype.kind == "c" else np.float64))
 
 
-@scipy_rule(scipy.linalg.norm)
+@scipy_rule(scipy.linalg.norm, finite="a")
 def scipy_norm(a: Any, ord: Any = None, axis: Any = None, keepdims: bool = False, check_finite: bool = True) -> Any:
     return norm(a, ord, axis, keepdims)
 
 
-@scipy_rule(scipy.linalg.solve_sylvester)
+@scipy_rule(scipy.linalg.solve_sylvester, finite="a b")
 def solve_sylvester(a: Any, b: Any, q: Any) -> Any:
     """X with a X + X b = q."""
     operands = [as_array(x) for x in (a, b, q)]
@@ -173,12 +201,12 @@ def solve_sylvester(a: Any, b: Any, q: Any) -> Any:
 # --- Cholesky factors ------------------------------------------------------------------------------------------------
 
 
-@scipy_rule(scipy.linalg.cholesky)
+@scipy_rule(scipy.linalg.cholesky, finite="a")
 def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     return linear_algebra.cholesky(square_matrices(a), upper=not lower)
 
 
-@scipy_rule(scipy.linalg.cho_factor)
+@scipy_rule(scipy.linalg.cho_factor, finite="a")
 def cho_factor(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """The factor in one triangle; the other one is that of the matrix, as SciPy leaves it, and 0 since SciPy 1.18."""
     matrix = square_matrices(a)
@@ -189,7 +217,7 @@ def cho_factor(a: Any, lower: bool = False, overwrite_a: bool = False, check_fin
     return factor + rest, lower
 
 
-@scipy_rule(scipy.linalg.cho_solve)
+@scipy_rule(scipy.linalg.cho_solve, finite="c_and_lower b")
 def cho_solve(c_and_lower: Any, b: Any, overwrite_b: bool = False, check_finite: bool = True) -> Any:
     factor, lower = c_and_lower
     factor, right, is_vector = system(factor, b)
@@ -206,12 +234,12 @@ def solve_with_factor(factor: Any, right: Any, lower: bool) -> Any:
 # --- LU --------------------------------------------------------------------------------------------------------------
 
 
-@scipy_rule(scipy.linalg.lu_factor)
+@scipy_rule(scipy.linalg.lu_factor, finite="a")
 def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     return tuple(emit_all("lu", rectangular_matrices(a)))
 
 
-@scipy_rule(scipy.linalg.lu_solve)
+@scipy_rule(scipy.linalg.lu_solve, finite="b")
 def lu_solve(lu_and_piv: Any, b: Any, trans: Any = 0, overwrite_b: bool = False, check_finite: bool = True) -> Any:
     """The solution for the matrix (``trans`` 1: its transpose, 2: its conjugate transpose) whose factors are given."""
     packed, pivots = lu_and_piv
@@ -235,7 +263,7 @@ def rows_taken(matrix: Any, order: Any) -> Any:
     return np.take_along_axis(matrix, places, axis=-2)
 
 
-@scipy_rule(scipy.linalg.lu)
+@scipy_rule(scipy.linalg.lu, finite="a")
 def lu(
     a: Any, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True, p_indices: bool = False
 ) -> Any:
@@ -259,7 +287,7 @@ def lu(
 # --- orthogonal factors and least squares ----------------------------------------------------------------------------
 
 
-@scipy_rule(scipy.linalg.qr)
+@scipy_rule(scipy.linalg.qr, finite="a")
 def qr(
     a: Any,
     overwrite_a: bool = False,
@@ -283,7 +311,7 @@ def qr(
     return (np.concatenate([found[0], below], axis=-2) if missing else found[0],)
 
 
-@scipy_rule(scipy.linalg.pinv)
+@scipy_rule(scipy.linalg.pinv, finite="a")
 def pinv(a: Any, *, atol: Any = None, rtol: Any = None, return_rank: bool = False, check_finite: bool = True) -> Any:
     if atol:
         raise UnsupportedError(
@@ -299,7 +327,7 @@ def pinv(a: Any, *, atol: Any = None, rtol: Any = None, return_rank: bool = Fals
     return found, np.sum(s > limit * s[..., :1], axis=-1)
 
 
-@scipy_rule(scipy.linalg.lstsq)
+@scipy_rule(scipy.linalg.lstsq, finite="a b")
 def lstsq(
     a: Any,
     b: Any,

@@ -40,7 +40,7 @@ def of_bands(bands: Any, above: int) -> Any:
     return total
 
 
-@scipy_rule(scipy.linalg.solve_banded)
+@scipy_rule(scipy.linalg.solve_banded, finite="ab b")
 def solve_banded(
     l_and_u: Any, ab: Any, b: Any, overwrite_ab: bool = False, overwrite_b: bool = False, check_finite: bool = True
 ) -> Any:
@@ -54,7 +54,7 @@ def solve_banded(
     return structured_solve(of_bands(bands, above), b)
 
 
-@scipy_rule(scipy.linalg.solveh_banded)
+@scipy_rule(scipy.linalg.solveh_banded, finite="ab b")
 def solveh_banded(
     ab: Any,
     b: Any,
@@ -74,7 +74,7 @@ def hermitian_of_bands(ab: Any, lower: bool) -> Any:
     return triangle + adjoint(np.tril(triangle, -1) if lower else np.triu(triangle, 1))
 
 
-@scipy_rule(scipy.linalg.eig_banded)
+@scipy_rule(scipy.linalg.eig_banded, finite="a_band")
 def eig_banded(
     a_band: Any,
     lower: bool = False,
@@ -89,7 +89,7 @@ def eig_banded(
     return eigh(hermitian_of_bands(a_band, lower), eigvals_only=eigvals_only)
 
 
-@scipy_rule(scipy.linalg.eigh_tridiagonal)
+@scipy_rule(scipy.linalg.eigh_tridiagonal, finite="d e")
 def eigh_tridiagonal(
     d: Any,
     e: Any,
@@ -108,7 +108,7 @@ def eigh_tridiagonal(
     return eigh(matrix, eigvals_only=eigvals_only)
 
 
-@scipy_rule(scipy.linalg.eigvalsh_tridiagonal)
+@scipy_rule(scipy.linalg.eigvalsh_tridiagonal, finite="d e")
 def eigvalsh_tridiagonal(
     d: Any,
     e: Any,
@@ -126,24 +126,24 @@ def toeplitz_matrix(c_or_cr: Any) -> Any:
     return toeplitz(column, row)
 
 
-@scipy_rule(scipy.linalg.solve_toeplitz)
+@scipy_rule(scipy.linalg.solve_toeplitz, finite="c_or_cr b")
 def solve_toeplitz(c_or_cr: Any, b: Any, check_finite: bool = True) -> Any:
     return structured_solve(toeplitz_matrix(c_or_cr), b)
 
 
-@scipy_rule(scipy.linalg.matmul_toeplitz)
+@scipy_rule(scipy.linalg.matmul_toeplitz, finite="c_or_cr x")
 def matmul_toeplitz(c_or_cr: Any, x: Any, check_finite: bool = False, workers: Any = None) -> Any:
     return toeplitz_matrix(c_or_cr) @ as_array(x)
 
 
-@scipy_rule(scipy.linalg.solve_continuous_lyapunov)
+@scipy_rule(scipy.linalg.solve_continuous_lyapunov, finite="a")
 def solve_continuous_lyapunov(a: Any, q: Any) -> Any:
     """X with a X + X a^H = q."""
     matrix = as_array(a)
     return solve_sylvester(matrix, adjoint(matrix), q)
 
 
-@scipy_rule(scipy.linalg.solve_discrete_lyapunov)
+@scipy_rule(scipy.linalg.solve_discrete_lyapunov, finite="a q")
 def solve_discrete_lyapunov(a: Any, q: Any, method: Any = None) -> Any:
     """X with a X a^H - X + q = 0, by the Kronecker product."""
     matrix, right = as_array(a), as_array(q)
