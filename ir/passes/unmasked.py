@@ -10,13 +10,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from srcgrad.ir.core import Builder, Function, Operation, Region, Value, zeros
-from srcgrad.ir.opdef import REGISTRY
+import numpy as np
+
+from srcgrad.ir.core import Builder, Function, Operation, Region, Value, literal, zeros
+from srcgrad.ir.opdef import REGISTRY, Term, broadcast_to
 from srcgrad.ir.passes.dce import dce
 from srcgrad.ir.passes.independent import is_zero
 from srcgrad.ir.passes.layouts import Rewriting
 from srcgrad.ir.passes.rewrite import AnyRegion, rebuilt
 from srcgrad.ir.transforms.interpret import Env, look_up
+from srcgrad.ir.types import ArrayType
 
 SPREAD: Final = ("broadcast", "transpose", "reshape")
 """What holds the elements of its operand and no others."""
@@ -29,20 +32,21 @@ def without_masks_of_sums(function: Function) -> Function | None:
 
     None if there is no such mask in its loops.
     """
-    moving = Moved(None, {}, 0)
-    found = moving.region(function)
-    return dce(found) if moving.guards else None
+    moving = Moved(None, {}, 0, False)
+    moving.region(function)
+    return dce(Moved(None, {}, 0, True).region(function)) if moving.guards else None
 
 
 class Moved(Rewriting):
     """Writes a region again; that of a loop gives one more column, if something moves in it: whether it may.
 
     Attributes:
+        scales: whether what is multiplied after sums are taken, not before, must be finite and overflow nowhere.
         guards: what must hold.
     """
 
-    def __init__(self, loop: Operation | None, outer: Mapping[Value, int], depth: int) -> None:
-        self.loop, self.depth = loop, depth
+    def __init__(self, loop: Operation | None, outer: Mapping[Value, int], depth: int, scales: bool) -> None:
+        self.loop, self.depth, self.scales = loop, depth, scales
         self.guards: list[Value] = []
         self.level: dict[Value, int] = {}
         """The depth of the innermost loop in which a value differs from trip to trip."""
@@ -79,6 +83,7 @@ class Moved(Rewriting):
         if operation.op.name == "for":
             return self.around(builder, operation, operands)
         found = None
+        self.require_of_scale(builder, operation, env)
         if operation.op.name == "select" and self.loop is not None:
             found = self.chosen(builder, operation, env)
         elif operation.op.name == "reduce_sum":
@@ -90,7 +95,7 @@ class Moved(Rewriting):
         return builder.emit_operation(operation.op, operands, operation.attrs, operation.regions).results
 
     def around(self, builder: Builder, loop: Operation, operands: Sequence[Value]) -> Sequence[Value]:
-        inner = Moved(loop, self.level, self.depth + 1)
+        inner = Moved(loop, self.level, self.depth + 1, self.scales)
         body: Region = inner.region(loop.regions[0])
         results = builder.emit_operation(loop.op, operands, loop.attrs, [body]).results
         if inner.guards:
@@ -130,6 +135,7 @@ class Moved(Rewriting):
             return builder.emit(operation.op, known) if len(known) == len(terms) else None
         if operation.op.name != "mul":
             return None
+        self.require_of_scale(builder, operation, env)
         left, right = operation.operands
         if not self.level.get(right, 0) and self.level.get(left, 0):
             product = self.masked(builder, left, mask, env)
@@ -152,12 +158,30 @@ class Moved(Rewriting):
     def zeroed(self, builder: Builder, mask: Value, value: Value) -> Value:
         return builder.emit(REGISTRY["select"], [mask, value, zeros(value.type)])
 
+    def require_of_scale(self, builder: Builder, operation: Operation, env: Env) -> None:
+        """Ask of a product that is multiplied by what is the same in all trips that this may be done to their sum."""
+        if not self.scales or operation.op.name != "mul":
+            return
+        scale, value = sorted(operation.operands, key=lambda operand: self.level.get(operand, 0))
+        factors = factors_below(value)
+        if factors and self.level.get(scale, 0) < self.depth:
+            self.require_finite(builder, look_up(env, scale))
+            for factor in factors:
+                self.require_small(builder, look_up(env, factor))
+
     def require_finite(self, builder: Builder, value: Value) -> None:
-        while value.producer is not None and value.producer.op.name in SPREAD:
-            value = value.producer.operands[0]
-        holds = builder.emit(REGISTRY["is_finite"], [value])
-        if value.type.rank:
-            holds = builder.emit(REGISTRY["reduce_and"], [holds], {"axes": tuple(range(value.type.rank))})
+        self.require(builder, builder.emit(REGISTRY["is_finite"], [spread_from(value)]))
+
+    def require_small(self, builder: Builder, value: Value) -> None:
+        """Products with another such value, and sums of 2**24 of them, are finite."""
+        size = builder.emit(REGISTRY["abs"], [spread_from(value)])
+        most = 2.0 ** ((np.finfo(size.type.dtype).maxexp - 24) // 2 - 1)
+        limit = broadcast_to(Term(builder, literal(most, ArrayType(size.type.dtype))), size.type.shape, ()).value
+        self.require(builder, builder.emit(REGISTRY["less"], [size, limit]))
+
+    def require(self, builder: Builder, holds: Value) -> None:
+        if holds.type.rank:
+            holds = builder.emit(REGISTRY["reduce_and"], [holds], {"axes": tuple(range(holds.type.rank))})
         self.guards.append(holds)
 
     def summed(self, builder: Builder, operation: Operation, value: Value) -> Value | None:
@@ -183,3 +207,18 @@ class Moved(Rewriting):
         operands[place] = look_up(env, chosen[place].operands[1])  # type: ignore[union-attr]
         self.require_finite(builder, operands[place])
         return builder.emit(operation.op, operands, operation.attrs)
+
+
+def spread_from(value: Value) -> Value:
+    while value.producer is not None and value.producer.op.name in SPREAD:
+        value = value.producer.operands[0]
+    return value
+
+
+def factors_below(value: Value) -> Sequence[Value]:
+    """The factors of a product, or of a sum of products; none if it is not known to be one."""
+    operation = spread_from(value).producer
+    if operation is not None and operation.op.name == "reduce_sum":
+        operation = operation.operands[0].producer
+    known = operation is not None and operation.op.name in ("mul", "dot_general")
+    return operation.operands if operation is not None and known else ()
