@@ -8,6 +8,7 @@ LLVM compiles in linear time: what another part reads lies in memory.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Final
@@ -37,6 +38,7 @@ PART: Final = 1500
 """About how many instructions one function may have."""
 MANY: Final = 12
 """The number of arrays from which a kernel knows their places in the arena."""
+NAME: Final = re.compile(r"%[\w.]+")
 ON_STACK: Final = 16_384
 """The bytes of an arena up to which it is on the stack."""
 I64: Final = np.dtype(np.int64)
@@ -148,9 +150,9 @@ class SectionWriter:
 
     def part_text(self, number: int) -> str:
         body = "\n".join(self.e.lines)
-        loads = []
+        loads, used = [], set(NAME.findall(body))
         for k, name in enumerate(self.names):
-            if f"{name}," in body or f"{name})" in body or f"{name}\n" in body or f"{name} " in body:
+            if name in used:
                 loads.append(f"  {name}.place = getelementptr inbounds ptr, ptr %frame, i64 {k}")
                 loads.append(f"  {name} = load ptr, ptr {name}.place, align 8")
         lines = [f"define internal i32 @{self.name}_part{number}(ptr %frame) {self.attributes} {{", "entry:"]

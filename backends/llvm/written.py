@@ -34,10 +34,15 @@ from srcgrad.ir.types import ArrayType
 _numbers: Final = itertools.count()
 RELEASED: Final = 100_000
 """The work, in additions, from which other threads may run meanwhile."""
+MOST: Final = 2048
+"""How many arrays machine code takes and gives: LLVM's time grows with the square of the parameters of a function, of
+which it takes less than 65,536."""
 
 
 def compiled(function: Function, sites: Any, key: str | None) -> Executable:
     """The function as an executable, which is kept under the key where it is one kernel."""
+    if len(function.params) + len(function.results) > MOST:
+        return NUMPY.compile(function, sites)
     with Compilation() as compilation:
         written = Written(function, compilation.begin)
         if not written.kernels:
