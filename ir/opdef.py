@@ -232,9 +232,6 @@ class Op(ABC):
     meaning: ClassVar[str] = ""
     """NumPy text: a dotted name (``"np.sin"``) called on the operands, or a template (``"{0} + {1}"``)."""
     effect: ClassVar[bool] = False
-    may_not_end: ClassVar[bool] = False
-    """Whether it need not come to an end for some numbers, as LAPACK's divide and conquer for infinite ones: what the
-    program checks before it is checked before it."""
     mergeable: ClassVar[bool] = True
     """Whether equal applications may be computed once, or at compile time; False for what separates computations."""
     commutes: ClassVar[str] = ""

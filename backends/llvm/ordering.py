@@ -11,7 +11,7 @@ from srcgrad.ir.core import Literal, Operation, Value
 
 def is_noticed(operation: Operation) -> bool:
     """Whether it is to be told from outside when an operation comes: it has an effect, or may not end."""
-    if operation.op.effect or operation.op.may_not_end:
+    if operation.op.effect or operation.op.name == "while":
         return True
     return any(is_noticed(inner) for region in operation.regions for inner in region.operations)
 

@@ -215,7 +215,7 @@ class _Planner(Classified):
                 base = max([inside.get(value, 0) for value in read], default=0)
                 view = operation.op is PARTS or (bool(operation.results) and operation.results[0] in self.views)
                 time = base if view else base + 1
-                if operation.op.effect or operation.op.may_not_end or operation.regions:
+                if operation.op.effect or operation.regions:
                     time = effects = max(time, effects)
                 runs[operation] = time
                 for value in operation.results:

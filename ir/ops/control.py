@@ -94,7 +94,6 @@ class While(ControlFlow):
     The first ``carries`` operands are what a trip hands to the next one; both regions also take the others.
     """
 
-    may_not_end = True
     region_labels = ("condition", "body")
 
     def result_types(

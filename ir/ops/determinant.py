@@ -83,7 +83,6 @@ class DetDerivative(Linear):
     separate = True
     masking = "mix"
     keeps_zero = False
-    may_not_end = True
     helpers: ClassVar[tuple[str, ...]] = ("det_derivative",)
 
     def linear_positions(self, arity: int, attrs: Attrs) -> tuple[int, ...]:

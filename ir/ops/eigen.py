@@ -192,8 +192,6 @@ class Svd(Decomposition):
     Of the vectors beyond those of s only the derivative of the space is determined: they do not turn within it.
     """
 
-    may_not_end = True
-
     def result_types(
         self, types: Sequence[ArrayType], attrs: Attrs = NO_ATTRS, regions: Sequence[Region] = ()
     ) -> Sequence[ArrayType]:
@@ -314,7 +312,6 @@ def out_of_span(
 class Svdvals(ValuesOnly):
     """The singular values in descending order; see `Svd`."""
 
-    may_not_end = True
     whole = "svd"
     position = 1
     whole_attrs: ClassVar[Attrs] = {"full_matrices": False}

@@ -149,8 +149,6 @@ class Pinv(Op):
     Hermitian matrices: it takes the tangent's Hermitian part, as that of ``cholesky`` does.
     """
 
-    may_not_end = True
-
     def result_type(self, types: Sequence[ArrayType], attrs: Attrs) -> ArrayType:
         require_arity(self, types, 1)
         (require_matrices if attrs["hermitian"] else require_rectangular)(self, types[0])
@@ -229,7 +227,6 @@ class Lstsq(Op):
     Singular values of A of at most ``rcond`` times the largest are taken for zeros.
     """
 
-    may_not_end = True
     helpers: ClassVar[tuple[str, ...]] = ("least_squares",)
 
     def result_type(self, types: Sequence[ArrayType], attrs: Attrs) -> ArrayType:

@@ -301,6 +301,18 @@ def test_an_infinite_number_is_scipys_error_before_lapack_is_given_it(name: str,
         program(matrix)
 
 
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+@pytest.mark.parametrize("name", ["svdvals", "pinv", "lstsq", "eigh", "qr", "polar"])
+def test_an_infinite_number_is_scipys_error_in_derivatives_too(name: str, backend: Any) -> None:
+    """There the check is computed with what follows LAPACK."""
+    matrix = K.copy()
+    slope = sg.grad(lambda a: np.sum(np.abs(REFUSES[name](a))), backend=backend)
+    slope(matrix)
+    matrix[0, 0] = np.inf
+    with pytest.raises(ValueError, match="must not contain infs or NaNs"):
+        slope(matrix)
+
+
 def test_what_is_not_to_be_checked_is_not() -> None:
     matrix = np.array([[np.nan, 1.0], [1.0, 2.0]])
     assert np.isnan(sg.jit(lambda a: scipy.linalg.norm(a, check_finite=False))(matrix))

@@ -17,7 +17,7 @@ from srcgrad.backends.llvm.steps.determinants import Parts, sign_of_exchanges
 from srcgrad.backends.llvm.steps.lapack import Lapack
 from srcgrad.backends.llvm.steps.matrices import converted, copy_rows
 from srcgrad.backends.llvm.steps.small_systems import Stack
-from srcgrad.backends.llvm.steps.systems import is_finite, solve
+from srcgrad.backends.llvm.steps.systems import require_finite, solve
 from srcgrad.backends.llvm.steps.writer import INT32
 from srcgrad.backends.llvm.target import Target
 from srcgrad.ir.core import Operation
@@ -262,7 +262,7 @@ def cofactors_by_singular_values(w: Lapack) -> Callable[[Number], None]:
 
     def body(example: Number) -> None:
         copy_rows(w, matrix, w.matrix("%in0", w.given, example), n * n, w.dtype, w.own)
-        w.loop(n * n, lambda k: w.require(is_finite(w, w.load(at(matrix, k), F64))))
+        require_finite(w, matrix, n * n)
         w.run("gesdd", w.letter_at("A"), size, size, matrix, size, values, u, size, vt, size, *space)
         w.require(w.succeeded())
         leave_out(orientation(vt, orientation(u, w.constant(1.0, F64, 1))))

@@ -12,7 +12,7 @@ from srcgrad.backends.llvm.emitter import F64, Number
 from srcgrad.backends.llvm.steps import Step, StepWriter
 from srcgrad.backends.llvm.steps.lapack import Lapack
 from srcgrad.backends.llvm.steps.matrices import converted, copy_rows
-from srcgrad.backends.llvm.steps.systems import magnitude
+from srcgrad.backends.llvm.steps.systems import require_finite
 from srcgrad.backends.llvm.steps.writer import INT32, INT64, Writer
 from srcgrad.backends.llvm.target import Target
 from srcgrad.ir.core import Operation
@@ -158,6 +158,7 @@ def write_svd(operation: Operation, name: str, target: Target) -> Step | None:
     def body(example: Number) -> None:
         rows, columns, leading = w.integer_at(m), w.integer_at(n), w.integer_at(sizes[1])
         w.take(matrix, w.matrix("%in0", w.given, example), m, n)
+        require_finite(w, matrix, m * n)
         w.run("gesdd", w.letter_at(job), rows, columns, matrix, rows, values, u, rows, vh, leading, *space)
         w.require(w.succeeded())
         copy_rows(w, w.result(example, 1 if vectors else 0), values, count, real, F64)
@@ -186,6 +187,7 @@ def write_pinv(operation: Operation, name: str, target: Target) -> Step | None:
     def body(example: Number) -> None:
         sizes = [w.integer_at(size) for size in (m, n, count)]
         w.take(matrix, w.matrix("%in0", w.given, example), m, n)
+        require_finite(w, matrix, m * n)
         if w.dtype.kind == "c":
             w.loop(m * n, lambda k: negate(w, w.at(matrix, 8, (k, w.size))))
         w.run("gesdd", w.letter_at("S"), *sizes[:2], matrix, sizes[0], values, u, sizes[0], vh, sizes[2], *space)
@@ -236,7 +238,7 @@ def write_eig(operation: Operation, name: str, target: Target) -> Step | None:
     def body(example: Number) -> None:
         size, one = w.integer_at(n), w.integer_at(1)
         w.take(matrix, w.matrix("%in0", w.given, example), n, n)
-        w.loop(n * n * (2 if is_complex else 1), lambda k: require_finite(w, w.at(matrix, 0, (k, 8))))
+        require_finite(w, matrix, n * n)
         w.run(
             "geev", w.letter_at("N"), w.letter_at(job), size, matrix, size, values, *imaginary, matrix, one,
             found, size, *space,
@@ -251,10 +253,6 @@ def write_eig(operation: Operation, name: str, target: Target) -> Step | None:
 
     w.each(body)
     return w.step(name, operation)
-
-
-def require_finite(w: Lapack, place: str) -> None:
-    w.require(w.compare("olt", magnitude(w, w.load(place, F64)), float("inf")))
 
 
 def write_pairs(w: Lapack, real: str, imaginary: str, vectors: str, example: Number) -> None:
@@ -313,6 +311,8 @@ def write_lstsq(operation: Operation, name: str, target: Target) -> Step | None:
         source = w.matrix("%in1", right, example)
         w.clear(solution, leading * count * w.size)
         w.take(solution, source, m, count, leading)
+        require_finite(w, matrix, m * n)
+        require_finite(w, solution, leading * count)
         w.run(
             "gelsd", w.integer_at(m), w.integer_at(n), w.integer_at(count), matrix, w.integer_at(m),
             solution, w.integer_at(leading), values, limit, rank, *space,

@@ -16,7 +16,7 @@ from srcgrad.backends.llvm.steps.exponentials import Value
 from srcgrad.backends.llvm.steps.helper_functions import Matrices
 from srcgrad.backends.llvm.steps.lapack import C128, Lapack
 from srcgrad.backends.llvm.steps.matrices import converted
-from srcgrad.backends.llvm.steps.systems import fill_if_failed, is_finite
+from srcgrad.backends.llvm.steps.systems import fill_if_failed, require_finite
 from srcgrad.backends.llvm.steps.writer import INT64
 from srcgrad.backends.llvm.target import Target
 from srcgrad.backends.llvm.vector_math import FUNCTIONS
@@ -46,9 +46,7 @@ class Schur:
     def run(self, matrix: str) -> None:
         """No selection is asked for, and none of its arguments is read."""
         w, n = self.w, self.w.integer_at(self.n)
-        size = 2 if w.dtype.kind == "c" else 1
-        step = w.real.itemsize
-        w.loop(self.n**2 * size, lambda k: w.require(is_finite(w, w.load(w.at(matrix, 0, (k, step)), w.real))))
+        require_finite(w, matrix, self.n**2)
         w.run(
             "gees", w.letter_at("V"), w.letter_at("N"), "null", n, matrix, n, self.count, *self.values, self.vectors, n,
             *self.space,

@@ -82,6 +82,12 @@ def is_finite(w: Lapack, x: Number) -> Number:
     return w.compare("olt", magnitude(w, x), float("inf"))
 
 
+def require_finite(w: Lapack, place: str, count: int) -> None:
+    """Give up where one of so many numbers is infinite or nan: LAPACK's iterations need not end then."""
+    step = w.real.itemsize
+    w.loop(count * (w.size // step), lambda k: w.require(is_finite(w, w.load(w.at(place, 0, (k, step)), w.real))))
+
+
 def magnitude(w: Lapack, x: Number) -> Number:
     """The absolute value of a real number."""
     suffix = "f64" if x.dtype == F64 else "f32"
