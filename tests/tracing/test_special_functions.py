@@ -223,3 +223,19 @@ def test_a_distribution_function_is_nan_where_scipys_is(name: str, backend: Any)
 def test_a_distribution_function_at_infinity_has_no_slope() -> None:
     slopes = srcgrad.grad(lambda a, b, x: scipy.special.fdtr(a, b, x), argnums=(0, 1, 2))(2.0, 3.0, np.inf)
     np.testing.assert_array_equal(slopes, 0)
+
+
+@pytest.mark.parametrize("backend", ["llvm", "numpy"])
+@pytest.mark.parametrize("weights", [None, [1.0, -2.0, 0.5], [1j, 2.0, 0.0], [0.0, 0.0, 0.0]])
+def test_the_logarithm_of_a_complex_sum_and_its_sign(weights: list[complex] | None, backend: str) -> None:
+    """Which are those of its size and its direction: real, and of size 1."""
+    z = np.array([0.3 + 0.2j, -0.5 + 1j, 0.1 - 0.7j])
+
+    def of(z: Any) -> Any:
+        return scipy.special.logsumexp(z, b=None if weights is None else np.array(weights), return_sign=True)
+
+    with np.errstate(all="ignore"):
+        for found, wanted in zip(srcgrad.jit(of, backend=backend)(z), of(z), strict=True):
+            np.testing.assert_allclose(found, wanted, rtol=1e-13, strict=True)
+    if weights is None or any(weights):
+        check_grads(of, (z,), order=2)

@@ -12,7 +12,7 @@ import scipy.special
 
 from srcgrad.errors import ShapeError, UnsupportedError
 from srcgrad.tracing.functions.reductions import finite_constant
-from srcgrad.tracing.functions.registry import Rule, as_array, axes_of, filled, finish, scalar_if_rank0
+from srcgrad.tracing.functions.registry import Rule, as_array, axes_of, cast, filled, finish, scalar_if_rank0
 from srcgrad.tracing.tracer import FUNCTIONS, Tracer, as_tracer, broadcast_tracer, emit
 from srcgrad.tracing.ufuncs import call, common_shape, result_dtype
 
@@ -183,7 +183,10 @@ def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, r
     if b is None:
         total, sign = log_of_sum(x, axes)
     else:
-        total, sign = log_of_weighted_sum(x, weights, axes, return_sign)
+        total, sign = log_of_weighted_sum(x, weights, axes, return_sign and x.dtype.kind != "c")
+    if return_sign and x.dtype.kind == "c":
+        total, sign = np.real(total), np.where(np.isneginf(np.real(total)), 0.0, np.exp(1j * np.imag(total)))
+        sign = cast(sign, x.dtype)
     kept = x.shape if not axes else tuple(1 if k in axes else size for k, size in enumerate(x.shape))
     shape = kept if keepdims else tuple(size for k, size in enumerate(x.shape) if k not in axes)
     total, sign = (scalar_if_rank0(part.reshape(shape)) for part in (total, sign))
@@ -211,7 +214,8 @@ def log_of_weighted_sum(x: Any, weights: Any, axes: tuple[int, ...], return_sign
     shift = finite_constant(maxima)
     weighted = np.sum(weights * np.exp(x - shift), axis=axes, keepdims=True)
     total = np.log(np.abs(weighted) if return_sign else weighted) + shift
-    infinite = np.isneginf(maxima) | (np.isposinf(maxima) & (np.isinf(weighted) if return_sign else weighted == np.inf))
+    most = np.real(maxima)
+    infinite = np.isneginf(most) | (np.isposinf(most) & (np.isinf(weighted) if return_sign else weighted == np.inf))
     return np.where(infinite, maxima, total), np.sign(weighted)
 
 
