@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from srcgrad.backends.llvm import native, trips
+from srcgrad.backends.llvm import modules, native, trips
 from srcgrad.backends.llvm.backend import BACKEND
 from tests.backends.llvm.support import OPS, build, normal, total
 
@@ -36,6 +36,7 @@ def test_long_loops(shape: tuple[int, ...], entry: str, monkeypatch: pytest.Monk
         load(self, text.replace(HIDDEN, HIDDEN.replace("i64 0", "i64 1")) if entry == "second" else text)
 
     monkeypatch.setattr(trips, "LONG", 20)
+    monkeypatch.setattr(modules, "PART_TEXT", 1 << 40)  # one module
     monkeypatch.setattr(native.Library, "__init__", loaded)
     found = BACKEND.compile(function).run(x, y)
     assert max(shape) <= 24 or any(HIDDEN in text for text in texts)
