@@ -44,6 +44,15 @@ def check(f: Function, x: Any, backend: str, rtol: float) -> None:
     np.testing.assert_allclose(np.sum(slope * direction), difference, rtol=rtol, atol=1e-6)
 
 
+def check_second_order(f: Function, x: Any) -> None:
+    """Compare the Hessian of a number at a vector with differences of the gradient, and examples with single ones."""
+    examples = np.stack([x, 0.9 * x, 1.2 * x])
+    np.testing.assert_allclose(sg.vmap(f)(examples), [f(x) for x in examples], rtol=1e-12)
+    slope = sg.grad(f)
+    differences = [(slope(x + 1e-6 * e) - slope(x - 1e-6 * e)) / 2e-6 for e in np.eye(len(x))]
+    np.testing.assert_allclose(sg.hessian(f)(x), differences, rtol=1e-5, atol=1e-7)
+
+
 def operations(f: Function, shape: tuple[int, ...]) -> int:
     """How many operations the function of an array of this shape is traced to, with those of all regions."""
     return len(list(lower(sg.jit(f), (np.ones(shape),), {}).traced.walk()))

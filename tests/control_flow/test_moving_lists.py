@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import srcgrad as sg
-from tests.control_flow.sliced import Function, check, on_backends, operations
+from tests.control_flow.sliced import Function, check, check_second_order, on_backends, operations
 
 N = 24
 
@@ -301,11 +301,7 @@ def test_as_many_operations_for_more_trips(f: Function, monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("f", [de_casteljau, turned, joined])
 def test_second_derivatives_and_examples(f: Function) -> None:
-    examples = np.stack([X, 0.9 * X, 1.2 * X])
-    np.testing.assert_allclose(sg.vmap(f)(examples), [f(x) for x in examples], rtol=1e-12)
-    hessian, slope = sg.hessian(f)(X), sg.grad(f)
-    differences = [(slope(X + 1e-6 * e) - slope(X - 1e-6 * e)) / 2e-6 for e in np.eye(2)]
-    np.testing.assert_allclose(hessian, differences, rtol=1e-5, atol=1e-7)
+    check_second_order(f, X)
 
 
 def test_an_index_beyond_the_end_is_pythons_error() -> None:

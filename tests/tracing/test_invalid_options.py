@@ -117,3 +117,9 @@ def test_lengths_of_statistics_are_rounded() -> None:
     for length in (1.5, 2.5, ((0.6, 2.4),)):
         f = sg.jit(lambda x, length=length: np.pad(x, 2, mode="mean", stat_length=length), backend="numpy")
         np.testing.assert_allclose(f(V), np.pad(V, 2, mode="mean", stat_length=length))
+
+
+def test_the_error_names_the_option() -> None:
+    """NumPy's own says that a str is no integer, and not of which argument."""
+    with pytest.raises(TypeError, match="keepdims='yes': "):
+        sg.grad(lambda x: np.sum(x, keepdims="yes"))(np.ones(3))  # type: ignore[call-overload]

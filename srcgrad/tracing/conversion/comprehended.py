@@ -82,8 +82,8 @@ class Filling:
                     raise
                 mark.back()
                 self.kind = error.kind
-                continue
-            break
+            else:
+                break
         assert self.kind is not None
         length = self.items.length()
         return Varying(Ragged(self.rows, (Extent(0, length, size, ZERO, self.number),)), self.kind)

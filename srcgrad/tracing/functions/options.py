@@ -18,24 +18,10 @@ import numpy as np
 from srcgrad.errors import ArgumentError, DTypeError, SrcgradError
 from srcgrad.tracing.tracer import contains_tracer
 
-ASKED: Final = frozenset(
-    {
-        "N",
-        "casting",
-        "copy",
-        "decimals",
-        "device",
-        "dtype",
-        "increasing",
-        "k",
-        "keepdims",
-        "kind",
-        "like",
-        "mode",
-        "offset",
-    }
-    | {"order", "subok"}
-)
+ASKED: Final = frozenset({
+    "N", "casting", "copy", "decimals", "device", "dtype", "increasing", "k", "keepdims", "kind", "like", "mode",
+    "offset", "order", "subok",
+})  # fmt: skip
 """The names of options that mean the same whatever the array."""
 NEVER_TRACED: Final = frozenset({"casting", "device", "dtype", "kind", "order"})
 """Those that are no numbers. Others may be numbers that the program computes, and are the rule's to read."""
@@ -94,7 +80,7 @@ def require_option(function: Callable[..., Any], name: str, value: Any) -> None:
         return
     if name == "dtype":
         if type(value) in (int, float, complex) or isinstance(value, np.ndarray):
-            refuse_unless(np.dtype, value)
+            refuse_unless(np.dtype, value, f"dtype={value!r}: ")
         return
     if type(value) is int and 0 <= value <= LARGEST and name not in ("keepdims", "order", "casting", "kind", "device"):
         return
@@ -103,18 +89,19 @@ def require_option(function: Callable[..., Any], name: str, value: Any) -> None:
     arguments = arguments_for(function)
     if arguments is not None:
         ask = known if type(value) in PLAIN else raised_by
-        refuse_unless(lambda given: ask(function, arguments, name, given), value)
+        refuse_unless(lambda given: ask(function, arguments, name, given), value, f"{name}={value!r}: ")
 
 
-def refuse_unless(ask: Callable[[Any], Any], value: Any) -> None:
+def refuse_unless(ask: Callable[[Any], Any], value: Any, label: str = "") -> None:
+    """Raise as an error of srcgrad's what asking about a value raises, after a label that says what is meant."""
     try:
         ask(value)
     except SrcgradError:
         raise
     except TypeError as error:
-        raise DTypeError(str(error)) from None
+        raise DTypeError(f"{label}{error}") from None
     except Exception as error:
-        raise ArgumentError(str(error)) from None
+        raise ArgumentError(f"{label}{error}") from None
 
 
 def raised_by(function: Callable[..., Any], arguments: tuple[int, int], name: str, value: Any) -> None:
