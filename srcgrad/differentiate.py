@@ -280,7 +280,7 @@ class Grad(Derivative):
         if len(outputs) == 1 and isinstance(outputs[0], StaticLeaf):
             hint = UNFINISHED.get(type(outputs[0].value), hint)
         if out_tree.kind is not None or len(outputs) != 1:
-            if repr(out_tree) == "None":
+            if out_tree.kind is type(None):
                 raise NonScalarOutputError(
                     f"{self.kind}({self.name}) needs one scalar output, and the function returns nothing",
                     hint="end it, and each of its branches, with return of a scalar",
