@@ -2,18 +2,18 @@
 
 A loop's carries are phi nodes: numbers, tapes (a pointer and a count), and pointers to arrays that swing between two
 places; an array that is updated stays in one place. What a trip gives to a tape or a column is written there at once
-where it can be. Memory of tapes hangs on a list, and is freed with the program or, where a tape does not leave the
-trip that makes it, with the trip.
+where it can be, and so is a carry that the next trip gives. Memory of tapes hangs on a list, and is freed with the
+program or, where a tape does not leave the trip that makes it, with the trip.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from srcgrad.backends.llvm.emitter import BOOL, Number
+from srcgrad.backends.llvm.emitter import BOOL, Emitter, Number
 from srcgrad.backends.llvm.entities import Entity, Scope, Tape, writes_tapes
 from srcgrad.backends.llvm.planning import CondPlan, LoopPlan, bytes_of, in_memory
 from srcgrad.ir.core import Literal, Operation, Value
@@ -97,6 +97,10 @@ class _Phis:
             for name, type, first in self.items
         ]
         self.w.e.lines[self.position : self.position] = lines
+
+
+def chosen(e: Emitter, condition: Number, place: str, other: str) -> str:
+    return e.emit(f"select i1 {condition.text}, ptr {place}, ptr {other}")
 
 
 def merged(w: SectionWriter, found: Sequence[tuple[Entity, str]]) -> Entity:
@@ -192,8 +196,8 @@ class _Loop:
         self.polls = w.program.polls(operation)
 
     # --- before the loop ---------------------------------------------------------------------------
-    def initial(self, operands: Sequence[Value]) -> list[Entity]:
-        """The carries before the first trip."""
+    def initial(self, operands: Sequence[Value], starts: Mapping[int, str]) -> list[Entity]:
+        """The carries before the first trip; ``starts``: per column in which one lies, where that is."""
         w, scope, found = self.w, self.scope, []
         for k, operand in enumerate(operands):
             mode, result = self.plan.modes[k], self.results[k]
@@ -209,6 +213,9 @@ class _Loop:
                     place = w.target(scope, result)
                     w.write(scope, place, operand)
                 found.append(place)
+            elif mode == "column":
+                found.append(starts[self.plan.columns[k]])
+                w.write(scope, starts[self.plan.columns[k]], operand)
             else:
                 found.append(self.swinging(k, operand))
         return found
@@ -299,6 +306,8 @@ class _Loop:
                 put(w, inner, value, a, f"carry {k}", False)
                 assert isinstance(current, str)
                 phis.after[current], phis.after[a], phis.after[b] = a, b, a
+            elif mode == "column":
+                put(w, inner, value, self.homes[f"carry {k}"], f"carry {k}", False)
         if self.freed:
             self.e.do(f"call void @srcgrad_tapes_free(ptr {self.freed})")
         following = self.e.integer("add", self.count, 1)
@@ -345,11 +354,17 @@ class _Loop:
                 if result in self.used:
                     self.copy_unless_there(target, current, bytes_of(result.type))
                 self.scope.env[result] = target
+            elif mode == "column" and result in self.used:
+                self.last_of(k)
         if self.polls and w.depth:
             ticks = w.ticks()
             before = Number(self.e.emit(f"load i64, ptr {ticks}, align 8"), _I64, 1)
             work = self.e.integer("mul", trips, max(1, POLLED // self.polls))
             w.store(ticks, self.e.integer("add", before, work))
+
+    def last_of(self, k: int) -> None:
+        """The result of a carry that lies in a column, after the loop."""
+        raise NotImplementedError
 
     def copy_unless_there(self, target: str, source: str, bytes: int) -> None:
         e = self.e
@@ -387,16 +402,18 @@ class _While(_Loop):
     def write(self) -> None:
         w, e, scope, operation = self.w, self.e, self.scope, self.operation
         condition, operands = operation.regions[0], operation.operands
-        first = self.initial(operands[: self.carries])
         consts = [w.entity(scope, value) for value in operands[self.carries :]]
         columns = self.results[self.carries + 1 :]
         kept = [k for k, value in enumerate(columns) if value in self.used]
         sizes = {k: element_bytes(self.body.results[self.carries + k].type) for k in kept}
         start = max(4, _FIRST_BYTES // max([*sizes.values(), 1]))
         data = {k: w.reserve(start * size) for k, size in sizes.items()}
-        self.begin(first)
+        self.begin(self.initial(operands[: self.carries], data))
         capacity = Number(self.phis.new("i64", str(start)), _I64, 1) if kept else None
         heads = {k: self.phis.new("ptr", pointer) for k, pointer in data.items()}
+        carried = self.plan.columns.items()
+        for k, column in carried:
+            self.current[k] = self.slot(heads[column], self.count, sizes[column])
         test = Scope(self.plan.condition, self.base, {})  # type: ignore[arg-type]
         test.env.update(zip(condition.params, [*self.current, *consts], strict=True))
         w.depth += 1
@@ -410,20 +427,30 @@ class _While(_Loop):
         for k in range(len(columns)):
             if k not in slots:  # a column that nothing reads has a place, which is written again and again
                 self.homes[f"column {k}"] = w.nowhere(self.body.results[self.carries + k].type)
-        inner = self.run([*self.current, *consts])
+        following = self.e.integer("add", self.count, 1)
+        self.homes.update({f"carry {k}": self.slot(grown[column], following, sizes[column]) for k, column in carried})
+        begun = {k: slots[column] for k, column in carried}
+        inner = self.run([*[begun.get(k, entity) for k, entity in enumerate(self.current)], *consts])
         for k, slot in slots.items():
-            put(w, inner, self.body.results[self.carries + k], slot, f"column {k}", False)
+            if k not in self.plan.columns.values():
+                put(w, inner, self.body.results[self.carries + k], slot, f"column {k}", False)
         self.end(inner)
         self.finish(self.count)
         scope.env[self.results[self.carries]] = self.count
         for k in kept:
             scope.env[columns[k]] = Tape(heads[k], self.count, columns[k].type.element, True)  # type: ignore[attr-defined]
 
+    def last_of(self, k: int) -> None:
+        result, current = self.results[k], self.current[k]
+        assert isinstance(current, str)
+        self.w.copy(self.w.target(self.scope, result), current, bytes_of(result.type))
+
     def grow(self, capacity: Number, heads: dict[int, str], sizes: dict[int, int]) -> dict[int, str]:
-        """Room for one more element in all tapes."""
+        """Room for one more element in all tapes, and for one after it where carries lie in them."""
         e, w = self.e, self.w
         more, have, before = e.label("grow"), e.label("have"), e.block
-        full = e.compare("eq", self.count, capacity)
+        needed = e.integer("add", self.count, 1) if self.plan.columns else self.count
+        full = e.compare("eq", needed, capacity)
         e.do(f"br i1 {full.text}, label %{more}, label %{have}, !prof !90")
         e.start(more)
         wider = e.integer("shl", capacity, 1)
@@ -455,10 +482,12 @@ class _For(_Loop):
         if trips is None:
             total = e.select(e.compare("slt", given, 0), 1 if lifted else 0, given)
         consts_end = self.carries + attrs["consts"]
-        first = self.initial(operands[: self.carries])
+        made = self.columns(total, given, lifted)
+        self.last = {k: w.target(scope, self.results[k]) for k in self.plan.columns}
+        self.shifts = {c: element_bytes(self.body.results[self.carries + c].type) for c in self.plan.columns.values()}
+        first = self.initial(operands[: self.carries], self.starts(made, total))
         consts = [w.entity(scope, value) for value in operands[self.carries : consts_end]]
         columns = [w.entity(scope, value) for value in operands[consts_end:]]
-        made = self.columns(total, given, lifted)
         self.begin(first)
         e.branch(e.compare("slt", self.count, total), self.body_label, self.exit_label)
         e.start(self.body_label)
@@ -477,12 +506,36 @@ class _For(_Loop):
         for k, value in enumerate(self.body.results[self.carries :]):
             slots[k] = self.slot(made[k], index, element_bytes(value.type)) if k in made else w.nowhere(value.type)
         self.homes.update({f"column {k}": slot for k, slot in slots.items()})
+        for k, column in self.plan.columns.items():
+            self.current[k] = slots[column]
+            self.homes[f"carry {k}"] = self.following(k, made[column], index, total)
         inner = self.run([index, *self.current, *consts, *elements])
         for k, slot in slots.items():
-            if k in made:
+            if k in made and k not in self.plan.columns.values():
                 put(w, inner, self.body.results[self.carries + k], slot, f"column {k}", False)
         self.end(inner)
         self.finish(total)
+
+    def starts(self, made: Mapping[int, str], total: Number) -> dict[int, str]:
+        """Per column in which a carry lies where it is before the first trip: where the result is if there is none."""
+        e, found = self.e, dict[int, str]()
+        if not self.plan.columns:
+            return found
+        index = e.binary("sub", total, 1) if self.operation.attrs["reverse"] else e.constant(0, _I64, 1)
+        some = e.compare("sgt", total, 0)
+        for k, column in self.plan.columns.items():
+            found[column] = chosen(e, some, self.slot(made[column], index, self.shifts[column]), self.last[k])
+        return found
+
+    def following(self, k: int, data: str, index: Number, total: Number) -> str:
+        """Where a trip writes a carry that lies in a column: for the next trip, or from the last one to the result."""
+        e, back = self.e, self.operation.attrs["reverse"]
+        after = e.integer("add", index, -1 if back else 1)
+        others = e.compare("sge", after, 0) if back else e.compare("slt", after, total)
+        return chosen(e, others, self.slot(data, after, self.shifts[self.plan.columns[k]]), self.last[k])
+
+    def last_of(self, k: int) -> None:
+        self.scope.env[self.results[k]] = self.last[k]
 
     def columns(self, total: Number, given: Number, lifted: bool) -> dict[int, str]:
         """Where the columns that are read begin; the tapes among them are made."""

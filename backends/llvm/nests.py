@@ -11,10 +11,14 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
+
+import numpy as np
 
 from srcgrad.backends.llvm.indices import Line, strides_of
 from srcgrad.backends.llvm.loops import (
+    Compute,
+    Constant,
     Group,
     Load,
     Statement,
@@ -322,11 +326,15 @@ def _needed(operation: Operation, late: dict[Value, Operation]) -> set[Operation
     return found
 
 
-def _finished(nest: _Growing, used: Counter[Value]) -> Nest:
-    inside = Counter(value for operation in nest.operations for value in operation.operands)
-    inputs = dict.fromkeys(value for group in nest.groups for value in group.inputs if value not in nest.made)
-    outputs = [value for value in nest.made if inside[value] < used[value]]
-    phases = [arranged(group, nest.outer) for group in nest.groups]
+def _finished(nest: _Growing, used: Counter[Value]) -> Group | Nest:
+    groups = _together(nest.groups, used)
+    if len(groups) == 1:
+        return arranged(groups[0])
+    made = [value for group in groups for value in group.outputs]
+    inside = Counter(value for group in groups for value in group.inputs)
+    inputs = dict.fromkeys(value for group in groups for value in group.inputs if value not in nest.made)
+    outputs = [value for value in made if inside[value] < used[value]]
+    phases = [arranged(group, nest.outer) for group in groups]
     outer = nest.outer
     for axis in reversed(range(nest.outer - 1)):
         if all(mergeable(phase, axis) for phase in phases):
@@ -339,8 +347,84 @@ def _finished(nest: _Growing, used: Counter[Value]) -> Nest:
     step = _STEP if rows > _STEP else _STEP // 2
     rows = rows // step * step if rows > step else rows
     block = min(rows, phases[0].domain[outer - 1])
-    local = [value for value in nest.made if inside[value] >= used[value]]
+    local = [value for value in made if inside[value] >= used[value]]
     return Nest(nest.groups[0].name, phases, outer, block, list(inputs), outputs, local)
+
+
+def _together(groups: Sequence[Group], used: Counter[Value]) -> list[Group]:
+    """The groups of a nest, with those in one pass that can be: what stood between them runs before the nest.
+
+    ``used``, how often each value is read, changes with it.
+    """
+    found: list[Group] = []
+    for group in groups:
+        place = len(found) - 1
+        while place >= 0 and not _is_one_pass(found[place], group):
+            place = -1 if not found[place].outputs or set(found[place].outputs) & set(group.inputs) else place - 1
+        if place < 0:
+            found.append(group)
+            continue
+        first = found[place]
+        shared = set(group.inputs) & {*first.inputs, *first.outputs}
+        used.subtract(shared)
+        found[place] = _joined(first, group).with_outputs(used)
+    return found
+
+
+def _is_one_pass(first: Group, second: Group) -> bool:
+    """Whether the second group can be computed where the first one is, point by point."""
+    if first.domain != second.domain or first.outlined != second.outlined or first.separate != second.separate:
+        return False
+    if any(group.added or group.updates or group.boxes for group in (first, second)):
+        return False
+    if first.cost() + second.cost() > STRAIGHT_COST:
+        return False
+    stored = {first.outputs[store.output]: store.line for store in first.stores}
+    made = set(first.outputs)
+    for item in second.statements:
+        if isinstance(item, Load):
+            value = second.inputs[item.source]
+            if value in made and (item.bounds or stored.get(value) != item.line):
+                return False
+    return True
+
+
+def _joined(first: Group, second: Group) -> Group:
+    """Two groups of one domain as one: what both read or compute is there once, and no array of the first is read."""
+    inputs = list(dict.fromkeys([*first.inputs, *[v for v in second.inputs if v not in first.outputs]]))
+    sources = {value: k for k, value in enumerate(inputs)}
+    stored = {first.outputs[store.output]: store.statement for store in first.stores}
+    statements, numbers = list(first.statements), dict[Any, int]()
+    for number, item in enumerate(statements):
+        numbers.setdefault(_identity(item), number)
+    places: list[int] = []
+    for item in second.statements:
+        if isinstance(item, Load):
+            value = second.inputs[item.source]
+            if value in stored:
+                places.append(stored[value])
+                continue
+            item = item._replace(source=sources[value])
+        elif isinstance(item, Compute):
+            item = item._replace(operands=tuple([places[k] for k in item.operands]))
+        number = numbers.setdefault(_identity(item), len(statements))
+        if number == len(statements):
+            statements.append(item)
+        places.append(number)
+    found = Group(first.name, first.domain, inputs, [*first.outputs, *second.outputs], statements)
+    found.outlined, found.separate = first.outlined, first.separate
+    more = len(first.outputs)
+    stores = [item._replace(output=item.output + more, statement=places[item.statement]) for item in second.stores]
+    folds = [item._replace(output=item.output + more, statement=places[item.statement]) for item in second.folds]
+    found.stores, found.folds = [*first.stores, *stores], [*first.folds, *folds]
+    return found
+
+
+def _identity(item: Statement) -> Any:
+    """What two statements have in common that are the same: a constant is told by its bits."""
+    if isinstance(item, Constant):
+        return Constant, np.asarray(item.value).tobytes(), item.dtype
+    return type(item), item
 
 
 def _fused(like: Operation, group: Group | Nest) -> Operation:

@@ -8,7 +8,7 @@ later roots take its place in the arena. Regions are planned for each set of par
 from __future__ import annotations
 
 import bisect
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Container, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -94,7 +94,8 @@ class LoopPlan:
     """The regions of a loop, and per carry how its arrays are handed on.
 
     ``number``: in registers, as tapes are. ``still``: it never changes. ``place``: all in one piece of memory, that of
-    the operand where ``taken``. ``swing``: each trip writes to the piece that the one before did not.
+    the operand where ``taken``. ``swing``: each trip writes to the piece that the one before did not. ``column``: what
+    a trip begins with is kept in a column, where the trip before writes it.
     """
 
     condition: Plan | None
@@ -103,6 +104,8 @@ class LoopPlan:
     taken: list[bool]
     others: dict[int, Root] = field(default_factory=dict)
     """Per swinging carry its second piece of memory."""
+    columns: dict[int, int] = field(default_factory=dict)
+    """Per carry that lies in a column, which of the columns that the loop makes."""
     size: int = 0
 
 
@@ -113,11 +116,13 @@ class Planner:
         self.effects = effects
         self.known: dict[tuple[int, frozenset[int]], tuple[Operation, CondPlan | LoopPlan]] = {}
 
-    def control(self, operation: Operation, movable: frozenset[int]) -> CondPlan | LoopPlan:
+    def control(self, operation: Operation, movable: frozenset[int], used: Container[Value]) -> CondPlan | LoopPlan:
+        """``used``: the values that are read where the operation stands."""
         key = (id(operation), movable)
         found = self.known.get(key)
         if found is None:
-            plan = self.cond(operation, movable) if operation.op.name == "cond" else self.loop(operation, movable)
+            is_cond = operation.op.name == "cond"
+            plan = self.cond(operation, movable) if is_cond else self.loop(operation, movable, used)
             found = self.known[key] = (operation, plan)
         return found[1]
 
@@ -147,7 +152,7 @@ class Planner:
     def pairs(plans: Sequence[Plan], operation: Operation) -> list[tuple[Plan, Region]]:
         return list(zip(plans, operation.regions, strict=True))
 
-    def loop(self, operation: Operation, movable: frozenset[int]) -> LoopPlan:
+    def loop(self, operation: Operation, movable: frozenset[int], used: Container[Value]) -> LoopPlan:
         attrs, body = operation.attrs, operation.regions[-1]
         carries = attrs["carries"]
         first = int(operation.op.name == "for" and attrs["trips"] is None)
@@ -159,10 +164,13 @@ class Planner:
             plan = self.region(body, {param for param, flag in zip(params, owned, strict=True) if flag})
             places = [plan.whole_param(value) for value in given]
             start = len(body.params) - len(body.params[int(operation.op.name == "for") :])
-            kept = [flag and places[k] == start + k for k, flag in enumerate(owned)]
-            if kept == owned:
+            still_owned = [flag and places[k] == start + k for k, flag in enumerate(owned)]
+            if still_owned == owned:
                 break
-            owned = kept
+            owned = still_owned
+        rows = body.results[carries:]
+        read = [value in used for value in operation.results[len(operation.results) - len(rows) :]]
+        columns = {value: k for k, value in reversed([*enumerate(rows)]) if read[k]}
         modes = []
         others = {}
         for k, param in enumerate(params):
@@ -170,13 +178,16 @@ class Planner:
                 modes.append("still")
             elif not in_memory(param.type):
                 modes.append("number")
+            elif owned[k]:
+                modes.append("place")
             else:
-                modes.append("place" if owned[k] else "swing")
+                modes.append("column" if param in columns else "swing")
         size = 0
         for k, mode in enumerate(modes):
             if mode == "swing":
                 others[k] = root = Root(bytes_of(params[k].type), 0, True, True)
                 root.offset, size = size, size + rounded(root.size)
+            if mode in ("swing", "column"):
                 plan.claim(given[k], f"carry {k}")
         for k, value in enumerate(body.results[carries:]):
             if in_memory(value.type):
@@ -187,7 +198,8 @@ class Planner:
             test.base = size
         size += max(plan.layout(), test.layout() if test is not None else 0)
         taken = [mode == "place" and first + k in movable for k, mode in enumerate(modes)]
-        return LoopPlan(test, plan, modes, taken, others, size)
+        kept = {k: columns[params[k]] for k, mode in enumerate(modes) if mode == "column"}
+        return LoopPlan(test, plan, modes, taken, others, kept, size)
 
 
 class Plan:
@@ -306,7 +318,7 @@ class Plan:
         movable = frozenset(
             k for k, value in operands if in_memory(value.type) and self.movable(value, index, operation)
         )
-        plan = self.control[operation] = self.planner.control(operation, movable)
+        plan = self.control[operation] = self.planner.control(operation, movable, self.last)
         self.areas[operation] = self.new(plan.size, index)
         for position, value in enumerate(operation.results):
             if not in_memory(value.type):

@@ -337,6 +337,39 @@ def test_what_a_phase_needs_runs_before_the_nest() -> None:
     agree(rule, x, y, rtol=1e-10)
 
 
+def test_passes_between_which_a_number_is_found_are_one() -> None:
+    """The number, which a step finds, is there before both: what the second one reads of the first is no array."""
+
+    def rule(x, y, table):  # type: ignore[no-untyped-def]
+        first = OPS["exp"](x) * y
+        number = OPS["slice"](OPS["sort"](table, axis=0), starts=(3,), limits=(4,), strides=(1,))
+        second = OPS["tanh"](first * OPS["broadcast"](OPS["reshape"](number, shape=()), shape=x.shape, dims=()))
+        return second, second * x, total(second * y)
+
+    x, y, table = normal(90), normal(90, seed=1), normal(7, seed=2)
+    found = groups(rule, x, y, table)
+    (group,) = [group for group in found.groups if group.domain == (90,)]
+    assert not isinstance(group, Nest) and len(group.outputs) == 3, group.text()
+    assert group.text().count("in0[i0]") == 1, "what both read is read once"
+    agree(rule, x, y, table)
+    kept = lambda x, y, table: (OPS["exp"](x) * y, *rule(x, y, table))  # noqa: E731
+    assert len([group for group in groups(kept, x, y, table).groups if group.domain == (90,)]) == 1
+    agree(kept, x, y, table)
+
+
+def test_a_pass_that_reads_another_elsewhere_is_another() -> None:
+    def rule(x, y, table):  # type: ignore[no-untyped-def]
+        first = OPS["exp"](x) * OPS["tanh"](y)
+        number = OPS["slice"](OPS["sort"](table, axis=0), starts=(3,), limits=(4,), strides=(1,))
+        scale = OPS["broadcast"](OPS["reshape"](number, shape=()), shape=x.shape, dims=())
+        return first, OPS["reverse"](first, axes=(1,)) * OPS["exp"](y * scale)
+
+    x, y, table = normal(40, 30), normal(40, 30, seed=1), normal(7, seed=2)
+    (nest,) = [group for group in groups(rule, x, y, table).groups if isinstance(group, Nest)]
+    assert len(nest.phases) == 2
+    agree(rule, x, y, table)
+
+
 def test_rows_that_do_not_fit_into_the_cache_are_no_nest() -> None:
     found = groups(softmax, normal(3, 200_000))
     assert not any(isinstance(group, Nest) for group in found.groups)
