@@ -14,6 +14,7 @@ the loop. Sums are taken in another order, so they differ from the loop's by rou
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -21,7 +22,8 @@ import numpy as np
 from srcgrad.ir.core import Builder, Function, Literal, Operation, Region, Value, literal, zeros
 from srcgrad.ir.opdef import REGISTRY, Op, Term, broadcast_to
 from srcgrad.ir.passes.dce import dce
-from srcgrad.ir.passes.independent import Addition, Factor, InOrder, Product, Spot, Trips
+from srcgrad.ir.passes.distributed import distributed
+from srcgrad.ir.passes.independent import Addition, Factor, InOrder, Product, Spot, Trips, is_known
 from srcgrad.ir.passes.layouts import INDEXED, WRITES, Rewriting, indices_of
 from srcgrad.ir.passes.loops import has_control, tidy
 from srcgrad.ir.passes.places import Places
@@ -87,6 +89,8 @@ class AtOnce(Rewriting):
         operands = [look_up(env, value) for value in operation.operands]
         if operation.op.name == "for":
             found = at_once(operation, self.within)
+            if found is None and not self.within and operation.attrs["trips"] and not operation.attrs.get("lifted"):
+                found = distributed(operation, most_made(operation.operands), partial(at_once, within=False))
             if found is not None:
                 self.changed = True
                 given = zip(operation.operands, operands, strict=True)
@@ -148,6 +152,11 @@ def where_finite(function: Function) -> Function | None:
     return builder.function("loop", builder.emit_operation(REGISTRY["cond"], [predicate, *params], {}, regions).results)
 
 
+def most_made(given: Sequence[Value]) -> int:
+    """The elements that all trips of a loop may make of one value."""
+    return max(SMALL, TIMES * max((value.type.size for value in given if is_known(value.type)), default=0))
+
+
 def is_of_numbers(operation: Operation) -> bool:
     """Whether an operation makes numbers, or writes such to an array."""
     return operation.op.name in ("for", *WRITES) or all(not result.type.rank for result in operation.results)
@@ -206,8 +215,7 @@ class Made:
         self.env[body.params[0]] = literal(np.arange(self.count), ArrayType(INT64, (self.count,)))
         handed = len(trips.carried) + trips.loop.attrs["consts"]
         self.batched = {body.params[0], *body.params[1 + handed :]}
-        sizes = [value.type.size for value in (*given, *trips.loop.results)]
-        self.largest = max(SMALL, TIMES * max(sizes, default=0))
+        self.largest = most_made((*given, *trips.loop.results))
         for operation in body.operations:
             if operation not in trips.skipped:
                 self.builder.span = operation.span or outer.span
@@ -442,10 +450,13 @@ class Made:
         contract = tuple((0, *(1 + axes.index(axis) for axis in shared)) for _, axes in sides)
         found = self.emit("dot_general", operands, contract=contract, batch=((), ()))
         total = self.spread(found, order, type.shape)
-        if product.scale is None:
+        if product.scale is not None:
+            value, axes = product.scale
+            total = self.emit("mul", [total, self.spread(self.value(value), axes, type.shape)])
+        if product.mask is None:
             return total
-        value, axes = product.scale
-        return self.emit("mul", [total, self.spread(self.value(value), axes, type.shape)])
+        value, axes = product.mask
+        return self.emit("select", [self.spread(self.value(value), axes, type.shape), total, zeros(total.type)])
 
     def spread(self, value: Value, order: Axes, shape: Shape) -> Value:
         """An array of a shape that holds the elements of a value, whose axes are these of it."""

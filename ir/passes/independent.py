@@ -60,12 +60,16 @@ factor over which sums are taken."""
 
 
 class Product(NamedTuple):
-    """``left * right``, or minus it, where what they share is summed; the sum over the trips times ``scale``."""
+    """``left * right``, or minus it, where what they share is summed; the sum over the trips times ``scale``.
+
+    Where ``mask``, which all trips share, does not hold, it is 0.
+    """
 
     sign: int
     left: Factor
     right: Factor
     scale: Factor | None = None
+    mask: Factor | None = None
 
 
 def is_known(type: ArrayType) -> bool:
@@ -319,7 +323,7 @@ class Trips:
             pending += [(value, sign) for value in others]
         if masked and addition.mask is not None:
             mask = source((addition.mask, tuple(range(addition.mask.type.rank))))
-            if not all(any(map(partial(is_zero_without, mask), (left, right))) for _, left, right, _ in found):
+            if not all(any(map(partial(is_zero_without, mask), (each.left, each.right))) for each in found):
                 return
             self.masks[addition.term] = mask
         self.products[addition.term] = found
@@ -331,6 +335,9 @@ class Trips:
         So all products that are added up are what they are in the loop, which overflows nowhere else then.
         """
         value, axes = source(factor)
+        chosen = self.made(value, "select")
+        if chosen is not None:
+            return self.chosen(chosen, axes, sign, steps)
         operation = self.made(value, "mul")
         if operation is not None:
             left, right = (source((operand, axes)) for operand in operation.operands)
@@ -344,6 +351,19 @@ class Trips:
             return self.scaled(left, right, sign, steps) if operation.op.name == "mul" else None
         apart = {axis for axis in left[1] if axis >= 0}.isdisjoint(right[1])
         return Product(sign, left, right) if apart else None
+
+    def chosen(self, operation: Operation, axes: Sequence[int], sign: int, steps: list[Operation]) -> Product | None:
+        """A product where a mask holds that all trips share: of the sum that is as well left out as of each trip's."""
+        mask, value, other = operation.operands
+        if mask in self.varying or not is_zero(other):
+            return None
+        steps.append(operation)
+        found = self.product((value, tuple(axes)), sign, steps)
+        if found is None or found.mask is not None:
+            return None
+        kept = source((mask, tuple(axes)))
+        left, right = (within(kept, each) for each in (found.left, found.right))
+        return found._replace(left=left, right=right, mask=kept)
 
     def scaled(self, left: Factor, right: Factor, sign: int, steps: list[Operation]) -> Product | None:
         """A product times what is the same in all trips, and finite where a mask made zeros of a factor."""
@@ -392,9 +412,17 @@ def gathered_from(operation: Operation, axes: Sequence[int]) -> Factor | None:
     if operation.op.name == "transpose":
         return operand, tuple(axes[operation.attrs["perm"].index(axis)] for axis in range(len(axes)))
     dims, shape = operation.attrs["dims"], operation.results[0].type.shape
-    if any(operand.type.shape[k] != shape[dim] for k, dim in enumerate(dims)):
-        return None
-    return operand, tuple(axes[dim] for dim in dims)
+    own = [k for k, dim in enumerate(dims) if operand.type.shape[k] == shape[dim]]
+    if len(own) < len(dims):  # `a[:, None]`
+        made = operand.producer
+        if (
+            made is None
+            or made.op.name != "reshape"
+            or made.operands[0].type.shape != tuple(shape[dims[k]] for k in own)
+        ):
+            return None
+        operand = made.operands[0]
+    return operand, tuple(axes[dims[k]] for k in own)
 
 
 def source(factor: Factor) -> Factor:
@@ -406,6 +434,14 @@ def source(factor: Factor) -> Factor:
             break
         value, axes = before
     return value, axes
+
+
+def within(mask: Factor, factor: Factor) -> Factor:
+    """A factor as it is where a mask holds."""
+    producer = factor[0].producer
+    return (
+        factor if producer is None or not is_zero_without(mask, factor) else source((producer.operands[1], factor[1]))
+    )
 
 
 def is_zero_without(mask: Factor, factor: Factor) -> bool:

@@ -2,7 +2,7 @@
 
 - A `cond` with a known predicate is the branch that it takes.
 - A literal operand stands in the regions itself; so does an element of a literal tape.
-- A carry that no trip changes is a constant.
+- A carry that no trip changes is a constant; so is one that each trip leaves as the literal that it was.
 - What a loop computes from constants alone is computed before it, unless it might raise. One number that elementwise
   work reads as an array stays a number: an array of it would be read from memory in each trip, and is no known divisor.
 """
@@ -121,7 +121,8 @@ def run_loop(builder: Builder, operation: Operation, operands: Sequence[Value]) 
     params = body.params[int(counted) :]
     carries = attrs["carries"]
     columns_start = carries + attrs["consts"] if counted else len(given)
-    changing = [k for k in range(carries) if body.results[k] is not params[k]]
+    same = [{params[k], given[k]} if isinstance(given[k], Literal) else {params[k]} for k in range(carries)]
+    changing = [k for k in range(carries) if body.results[k] not in same[k]]
     known: dict[int, Value] = {}
     for k, value in enumerate(given):
         if isinstance(value, Literal) and k >= columns_start and isinstance(value.type, TapeType):

@@ -7,6 +7,7 @@ under masks, as ``C[i, :i + 1] += A[i, k] * B[k, :i + 1]`` and the derivatives o
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -15,7 +16,7 @@ import numpy as np
 from srcgrad.ir.core import Builder, Function, Operation, Region, Value, literal, zeros
 from srcgrad.ir.opdef import REGISTRY, Term, broadcast_to
 from srcgrad.ir.passes.dce import dce
-from srcgrad.ir.passes.independent import is_zero
+from srcgrad.ir.passes.independent import is_zero, source
 from srcgrad.ir.passes.layouts import Rewriting
 from srcgrad.ir.passes.rewrite import AnyRegion, rebuilt
 from srcgrad.ir.transforms.interpret import Env, look_up
@@ -52,6 +53,8 @@ class Moved(Rewriting):
         """The depth of the innermost loop in which a value differs from trip to trip."""
         self.seen: set[Value] = set()
         """What something other than a sum reads."""
+        self.added: set[Value] = set()
+        """What all trips add to the same place, and nothing else reads: a mask that they share is that of the sum."""
         if loop is None:
             return
         body, attrs = loop.regions[0], loop.attrs
@@ -65,6 +68,21 @@ class Moved(Rewriting):
                 self.seen.update(operation.operands)
             highest = max((self.level.get(operand, 0) for operand in operation.operands), default=0)
             self.level.update(dict.fromkeys(operation.results, highest))
+        self.find_added(body)
+
+    def find_added(self, body: Region) -> None:
+        counts = Counter(value for operation in body.operations for value in operation.operands)
+        counts.update(body.results)
+        for operation in reversed(body.operations):
+            if len(operation.results) != 1:
+                continue
+            name, (result,) = operation.op.name, operation.results
+            terms: Sequence[Value] = ()
+            if name == "scatter_add" and all(self.level.get(index, 0) < self.depth for index in operation.operands[2:]):
+                terms = operation.operands[1:2]
+            elif name in ("add", "sub", "neg") and (result in self.added or result in body.results):
+                terms = [value for value in operation.operands if value not in body.params]
+            self.added.update(value for value in terms if counts[value] == 1)
 
     def region(self, region: AnyRegion) -> AnyRegion:
         builder = Builder()
@@ -105,7 +123,7 @@ class Moved(Rewriting):
     def chosen(self, builder: Builder, operation: Operation, env: Env) -> Value | None:
         """What is chosen by a mask: a product or nothing, or a sum with one or what it is added to."""
         mask, value, other = operation.operands
-        if not mask.type.rank:
+        if not mask.type.rank or (self.level.get(mask, 0) < self.depth and operation.results[0] in self.added):
             return None
         if is_zero(other):
             seen = operation.results[0] in self.seen
@@ -133,6 +151,8 @@ class Moved(Rewriting):
             terms = [self.masked(builder, operand, mask, env) for operand in operation.operands]
             known = [term for term in terms if term is not None]
             return builder.emit(operation.op, known) if len(known) == len(terms) else None
+        if is_outer(operation):
+            return self.outer(builder, operation, mask, env)
         if operation.op.name != "mul":
             return None
         self.require_of_scale(builder, operation, env)
@@ -148,6 +168,22 @@ class Moved(Rewriting):
         zeroed = self.zeroed(builder, look_up(env, mask), look_up(env, factors[1]))
         operands = [look_up(env, factors[0]), zeroed]
         return builder.emit(operation.op, operands[::-1] if kept else operands)
+
+    def outer(self, builder: Builder, operation: Operation, mask: Value, env: Env) -> Value | None:
+        """A product of all pairs, with zeros in the factor whose axes are those along which a mask differs."""
+        given, axes = source((mask, tuple(range(mask.type.rank))))
+        operands = [look_up(env, value) for value in operation.operands]
+        rank = operands[0].type.rank
+        own = (range(rank), range(rank, mask.type.rank))
+        fits = [set(axes) <= set(each) for each in own]
+        if not any(fits) or list(axes) != sorted(axes):
+            return None
+        place = int(not fits[0] or (fits[1] and self.of_one_kind(mask, operation.operands[0], operation.operands[1])))
+        self.require_finite(builder, operands[1 - place])
+        dims = tuple(axis - own[place].start for axis in axes)
+        spread = broadcast_to(Term(builder, look_up(env, given)), operands[place].type.shape, dims)
+        operands[place] = self.zeroed(builder, spread.value, operands[place])
+        return builder.emit(operation.op, operands, operation.attrs)
 
     def of_one_kind(self, mask: Value, right: Value, left: Value) -> bool:
         """Whether the left one of two factors is rather what a mask can be part of: it varies as the mask does."""
@@ -207,6 +243,12 @@ class Moved(Rewriting):
         operands[place] = look_up(env, chosen[place].operands[1])  # type: ignore[union-attr]
         self.require_finite(builder, operands[place])
         return builder.emit(operation.op, operands, operation.attrs)
+
+
+def is_outer(operation: Operation) -> bool:
+    """Whether an operation gives the products of all pairs of elements."""
+    attrs = operation.attrs
+    return operation.op.name == "dot_general" and not attrs["contract"][0] and not attrs["batch"][0]
 
 
 def spread_from(value: Value) -> Value:

@@ -384,6 +384,7 @@ def traced(function: Callable[..., Any], argnums: Any) -> Function:
         (of_rows_below, (0, 2)),
         (of_two_rows_below, (0, 2)),
         (of_symmetric_half, None),
+        (of_symmetric_half, (0, 1, 2)),
         (of_parts_of_rows, (0, 1)),
         (of_all_rows, (0, 2)),
     ],
