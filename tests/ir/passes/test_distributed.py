@@ -112,6 +112,20 @@ def test_sums_that_a_trip_reads_stay_in_their_loop() -> None:
     assert trips_at_once(program) is program
 
 
+def test_sums_that_a_loop_gives_for_each_trip_stay_in_it() -> None:
+    program = parse("""func @f(%h: f64[16], %c: f64[16,16], %b: f64[20,16]) -> (f64[16], f64[16,16], f64[20,16,16]) {
+      %0: f64[16], %1: f64[16,16], %2: f64[20,16,16] = for %h, %c, %b {trips=20, carries=2, consts=0, reverse=false}
+        body (%k: i64[], %h: f64[16], %c: f64[16,16], %b: f64[16]) {
+          %0: f64[16] = mul %h, %b
+          %1: f64[16,16] = dot_general %h, %b {contract=[[],[]], batch=[[],[]]}
+          %2: f64[16,16] = add %c, %1
+          yield %0, %2, %2
+        }
+      return %0, %1, %2
+    }""")
+    assert trips_at_once(program) is program
+
+
 def test_sums_of_numbers_stay_in_their_loop() -> None:
     """A column for each of them would be as large as what is added."""
     program = traced(lambda w, b, x: sum_of_numbers(w, x), None)
