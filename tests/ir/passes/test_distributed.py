@@ -117,9 +117,11 @@ def test_sums_that_a_loop_gives_for_each_trip_stay_in_it() -> None:
       %0: f64[16], %1: f64[16,16], %2: f64[20,16,16] = for %h, %c, %b {trips=20, carries=2, consts=0, reverse=false}
         body (%k: i64[], %h: f64[16], %c: f64[16,16], %b: f64[16]) {
           %0: f64[16] = mul %h, %b
-          %1: f64[16,16] = dot_general %h, %b {contract=[[],[]], batch=[[],[]]}
-          %2: f64[16,16] = add %c, %1
-          yield %0, %2, %2
+          %1: f64[16,16] = broadcast %b {shape=[16,16], dims=[0]}
+          %2: f64[16,16] = broadcast %b {shape=[16,16], dims=[1]}
+          %3: f64[16,16] = mul %1, %2
+          %4: f64[16,16] = add %c, %3
+          yield %0, %4, %4
         }
       return %0, %1, %2
     }""")
