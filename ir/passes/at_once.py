@@ -21,12 +21,15 @@ import numpy as np
 
 from srcgrad.ir.core import Builder, Function, Literal, Operation, Region, Value, literal, zeros
 from srcgrad.ir.opdef import REGISTRY, Op, Term, broadcast_to
+from srcgrad.ir.passes.as_before import as_before
 from srcgrad.ir.passes.dce import dce
 from srcgrad.ir.passes.distributed import distributed
 from srcgrad.ir.passes.independent import Addition, Factor, InOrder, Product, Spot, Trips, is_known
 from srcgrad.ir.passes.layouts import INDEXED, WRITES, Rewriting, indices_of
 from srcgrad.ir.passes.loops import has_control, tidy
 from srcgrad.ir.passes.places import Places
+from srcgrad.ir.passes.rewrite import rewrite
+from srcgrad.ir.passes.rules import FINAL
 from srcgrad.ir.passes.unmasked import without_masks_of_sums
 from srcgrad.ir.transforms.batch import with_leading_axis
 from srcgrad.ir.transforms.interpret import Env, inline, look_up
@@ -112,8 +115,36 @@ def at_once(loop: Operation, within: bool) -> Function | None:
     operands = [value if isinstance(value, Literal) else builder.param(value.type) for value in loop.operands]
     results = builder.emit_operation(loop.op, operands, loop.attrs, loop.regions).results
     function = builder.function("loop", results)
+    if within:
+        return without_loops(function)
+    found = flattened(function)
+    changed = as_before(loop) if found is None else None
+    return found if changed is None else flattened(changed)
+
+
+def flattened(function: Function) -> Function | None:
+    """A function of one loop without it, or with it where numbers are not finite alone; None if it stays."""
     found = without_loops(function)
-    return found if found is not None or within else where_finite(function)
+    return where_finite(function) if found is None else found
+
+
+def arrays_as_before(function: Function) -> Function:
+    """The function with loops that read arrays as they were before, where all trips of these can be made at once then.
+
+    That is before it is differentiated: rows that no trip has written yet are not kept for the derivative either.
+    """
+    return AsBefore().region(function)
+
+
+class AsBefore(Rewriting):
+    """Writes a function again with loops that read arrays as they were."""
+
+    def placed(self, builder: Builder, operation: Operation, env: Env) -> Sequence[Value]:
+        operands = [look_up(env, value) for value in operation.operands]
+        changed = as_before(operation) if operation.op.name == "for" else None
+        if changed is not None and flattened(tidy(rewrite(changed, FINAL))) is not None:
+            return inline(builder, changed, [value for value in operands if not isinstance(value, Literal)])
+        return builder.emit_operation(operation.op, operands, operation.attrs, operation.regions).results
 
 
 def without_loops(function: Function, unmasked: bool = False) -> Function | None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
 from srcgrad.ir.core import Function
-from srcgrad.ir.passes.at_once import trips_at_once
+from srcgrad.ir.passes.at_once import arrays_as_before, trips_at_once
 from srcgrad.ir.passes.contained import has_parts, taken_from_others
 from srcgrad.ir.passes.dce import dce
 from srcgrad.ir.passes.elements import elements_as_numbers, has_loops
@@ -116,6 +116,8 @@ ELEMENTS: Final = Pass("elements", lambda function, fired: elements_as_numbers(f
 """Elements that all trips of a loop share are numbers."""
 AT_ONCE: Final = Pass("at once", lambda function, fired: trips_at_once(function), has_loops)
 """Loops whose trips do not need each other are operations on arrays."""
+AS_BEFORE: Final = Pass("as before", lambda function, fired: arrays_as_before(function), has_loops)
+"""Loops whose trips can be made at once so read arrays as they were before."""
 LITERALS: Final = Pass("literals", lambda function, fired: tidy(function), has_literals)
 """What has become a literal stands in the regions that read it."""
 MASKS: Final = Pass("masks", without_masks, carries_masks)
@@ -140,7 +142,7 @@ def optimise(function: Function, evaluate_operation: Evaluator | None = None) ->
     return Pipeline(optimisation(evaluate_operation)).run(function)
 
 
-PREPARE: Final = (DCE, LOOPS, ELEMENTS, MASKS, LIMITS, DCE)
+PREPARE: Final = (DCE, LOOPS, ELEMENTS, AS_BEFORE, MASKS, LIMITS, DCE)
 
 
 def optimisation(evaluate_operation: Evaluator | None = None) -> tuple[Pass, ...]:

@@ -107,6 +107,16 @@ class Places:
         """Whether a value is made in a region of an operation."""
         return operation in self.within.get(value, ())
 
+    def outside(self, value: Value) -> Value:
+        """What a constant of loops is where the outermost of them gets it."""
+        while value in self.home:
+            operation, _, position = self.home[value]
+            first = operation.attrs.get("carries", 0)
+            if operation.op.name != "for" or not first < position <= first + operation.attrs["consts"]:
+                break
+            value = given(operation, position - 1)
+        return value
+
     @contextmanager
     def in_trip(self, key: Key, number: int | None) -> Iterator[None]:
         """While the number of a trip is known, if it is."""

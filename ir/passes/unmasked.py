@@ -228,19 +228,21 @@ class Moved(Rewriting):
         return builder.emit(REGISTRY["dot_general"], product.operands, {"contract": ((0,), (0,)), "batch": ((), ())})
 
     def of_two(self, builder: Builder, operation: Operation, env: Env) -> Value | None:
-        """A product of two vectors, both of which are 0 where a mask does not hold."""
+        """A product of two arrays, both of which are 0 where a mask along the axis that is summed does not hold."""
         chosen = [operand.producer for operand in operation.operands]
-        if any(found is None or found.op.name != "select" or found.operands[0].type.rank != 1 for found in chosen):
+        if any(found is None or found.op.name != "select" or not is_zero(found.operands[2]) for found in chosen):
             return None
         left, right = (found for found in chosen if found is not None)
-        mask = left.operands[0]
-        if right.operands[0] is not mask or not is_zero(left.operands[2]) or not is_zero(right.operands[2]):
+        summed = operation.attrs["contract"]
+        masks = [source((found.operands[0], tuple(range(found.operands[0].type.rank)))) for found in (left, right)]
+        if operation.operands[0].type.dtype.kind not in "fc" or [axes for _, axes in masks] != list(summed):
             return None
-        if not operation.attrs["contract"][0] or operation.operands[0].type.dtype.kind not in "fc":
+        mask = masks[0][0]
+        if len(summed[0]) != 1 or masks[1][0] is not mask:
             return None
         operands = [look_up(env, value) for value in operation.operands]
         place = 1 if self.of_one_kind(mask, right.operands[1], left.operands[1]) else 0
-        operands[place] = look_up(env, chosen[place].operands[1])  # type: ignore[union-attr]
+        operands[place] = look_up(env, (left, right)[place].operands[1])
         self.require_finite(builder, operands[place])
         return builder.emit(operation.op, operands, operation.attrs)
 
