@@ -79,11 +79,11 @@ def of_rows_that_come_back(a: Any, b: Any) -> Any:
 
 def of_the_whole_row(a: Any, b: Any) -> Any:
     """A mask leaves out what is written, and something else looks at all of it."""
-    b = b.copy()
+    b, total = b.copy(), np.zeros(SIZE)
     for i in range(SIZE):
-        row = b[:, i] * 1.0
-        b[i, 0] = a[i + 1 :, i] @ row[i + 1 :] + row[0]
-        b[:, 0] += row
+        below = a[i + 1 :, i] @ b[i + 1 :, i]
+        total += b[:, i]
+        b[i, 0] = below + total[i]
     return b
 
 
