@@ -123,6 +123,7 @@ CLAMPED = {"gaussian_nll_loss of small variance"}
 AREAS = agreement.AREAS
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("area", AREAS)
 def test_tangents_agree_with_gradients_for_every_operation(area: str) -> None:
     found = {

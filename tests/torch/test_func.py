@@ -216,6 +216,7 @@ NOT_TRACED = {"numpy-ufunc"}
 AREAS = agreement.AREAS
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("area", AREAS)
 def test_transforms_agree_with_recorded_gradients_for_every_operation(area: str) -> None:
     found = {

@@ -18,8 +18,11 @@ SESSIONS = [
 TABLES = sorted(path.stem for path in (facts.HERE / "tables").glob("*.py"))
 
 
-pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated:DeprecationWarning")
-"""PyTorch's own derivatives of its functions call it, once in a process."""
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:Full backward hook is firing:UserWarning"),
+]
+"""PyTorch's own derivatives of its functions call the first, once in a process; hooks say the second of our inputs."""
 
 
 @pytest.fixture(scope="module")

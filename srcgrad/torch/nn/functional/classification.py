@@ -58,7 +58,7 @@ def nll_backward(cotangent: Any, result: Any, scores: Any, target: Any, *rest: A
         factor = np.expand_dims(factor, axis)
     classes = np.arange(scores.shape[axis]).reshape((-1,) + (1,) * (scores.ndim - 1 - axis))
     found = np.where(np.expand_dims(target, axis) == classes, factor, 0.0)
-    return (found, target, *rest[:-3])
+    return (found, target, *map(np.zeros_like, rest[:-3]))  # weights have no gradient: they come detached
 
 
 NLL = Op("nll_loss", "NllLossBackward0", nll_of, pullback=nll_backward)
@@ -237,11 +237,12 @@ def bce_backward(cotangent: Any, result: Any, x: Any, target: Any, *rest: Any) -
     *weight, reduction = rest
     if reduction == "mean":
         cotangent = cotangent / x.size
+    of_one, of_zero = logarithms(x)
+    by_weight = [cotangent * ((target - 1) * of_zero - target * of_one) for _ in weight]
     if weight:
         cotangent = cotangent * weight[0]
-    of_one, of_zero = logarithms(x)
     by_x = cotangent * (x - target) / np.maximum((1 - x) * x, 1e-12)
-    return (by_x, cotangent * (of_zero - of_one), *weight)
+    return (by_x, cotangent * (of_zero - of_one), *by_weight)
 
 
 def logits_of(x: Any, target: Any, *rest: Any) -> Any:
