@@ -14,6 +14,7 @@ import srcgrad as sg
 M = np.array([[0.3, -1.2, 2.5, 0.7], [1.9, 0.4, -0.6, 1.1], [-2.2, 0.8, 1.7, -0.9]])
 Z = M + 1j * M[::-1]
 W = np.array([[1.0, 2.0j], [0.5, 1.0 + 1.0j]])
+CUBE = np.sin(np.arange(36.0)).reshape(3, 4, 3)
 BYTES = np.array([[3, 200, 5, 251], [250, 8, 3, 7], [5, 6, 255, 3]], np.uint8)
 P = np.array([0.2, 0.3, 0.5])
 YEARS = np.array([198.0, 233.0, 233.0, 392.0])
@@ -40,6 +41,18 @@ CASES: dict[str, tuple[Callable[[Any], Any], Any]] = {
         9.0 * M,
     ),
     "modes of a laplacian": (lambda x: ndimage.gaussian_laplace(x, 1.0, mode=["reflect", "wrap"]), M),
+    "weights along one axis": (lambda x: ndimage.correlate(x, [0.5, 2.0], axes=(1,), origin=-1), M),
+    "weights along axes not in order": (
+        lambda x: ndimage.convolve(CUBE * x[:, :, None], W.real, axes=(2, 0), origin=(0, -1)),
+        M,
+    ),
+    "extremes along one axis": (lambda x: ndimage.maximum_filter(x, 3, axes=(0,)), M),
+    "a laplacian along one axis": (lambda x: ndimage.gaussian_laplace(x, 1.0, axes=1), M),
+    "a laplacian along none": (lambda x: ndimage.laplace(x, axes=()), M),
+    "a slope along one axis of what is smooth along all": (
+        lambda x: ndimage.gaussian_gradient_magnitude(x, 1.0, axes=1),
+        M,
+    ),
     "modes of a gradient": (lambda x: ndimage.gaussian_gradient_magnitude(x, 1.0, mode=["nearest", "constant"]), M),
     "divergence from fewer weights": (lambda p: stats.entropy(p, np.array([0.4])), P),
     "divergence from rows": (lambda p: stats.entropy(p, np.array([[0.4], [0.3]]), axis=-1), P),
@@ -93,3 +106,49 @@ def test_infinite_elements_are_an_error_where_finite_ones_are_asked_for() -> Non
     for bad in (np.inf, np.nan):
         with pytest.raises(ValueError, match="infs or NaNs"):
             f(np.array([1.0, bad]))
+
+
+FILTERS: dict[str, Callable[..., Any]] = {
+    "correlate": lambda x, **to: ndimage.correlate(x, W.real, **to),
+    "convolve1d": lambda x, **to: ndimage.convolve1d(x, [1.0, 2.0], **to),
+    "gaussian_filter": lambda x, **to: ndimage.gaussian_filter(x, 1.0, **to),
+    "gaussian_laplace": lambda x, **to: ndimage.gaussian_laplace(x, 1.0, **to),
+    "uniform_filter": lambda x, **to: ndimage.uniform_filter(x, 3, **to),
+    "sobel": lambda x, **to: ndimage.sobel(x, **to),
+    "laplace": lambda x, **to: ndimage.laplace(x, **to),
+    "minimum_filter": lambda x, **to: ndimage.minimum_filter(x, 2, **to),
+    "map_coordinates": lambda x, **to: ndimage.map_coordinates(x, np.indices(M.shape) * 0.7, order=1, **to),
+}
+
+
+@pytest.mark.parametrize("backend", ["llvm", "numpy"])
+@pytest.mark.parametrize("name", FILTERS)
+def test_a_filter_fills_the_array_that_is_its_output(name: str, backend: str) -> None:
+    def f(x: Any, place: Any) -> Any:
+        found = FILTERS[name](x, output=place)
+        return found + place
+
+    def total(x: Any) -> Any:
+        place = np.zeros_like(x)
+        FILTERS[name](2.0 * x, output=place)
+        return np.sum(place**2)
+
+    for source in (M, np.round(M)):
+        for dtype in (np.float64, np.float32):
+            expected, place = np.full(M.shape, 7.0, dtype), np.full(M.shape, 7.0, dtype)
+            doubled = f(source, expected)
+            np.testing.assert_allclose(
+                sg.jit(f, backend=backend)(source, place), doubled, rtol=1e-6, atol=1e-6, strict=True
+            )
+            np.testing.assert_allclose(place, expected, rtol=1e-6, atol=1e-6, strict=True)
+    place = np.zeros(M.shape)
+    sg.jit(lambda place: FILTERS[name](M, output=place), backend=backend)(place)
+    np.testing.assert_allclose(place, FILTERS[name](M), rtol=1e-12, atol=1e-15)
+    slope = sg.grad(total, backend=backend)(M)
+    differences = (total(M + 1e-6 * Z.imag) - total(M - 1e-6 * Z.imag)) / 2e-6
+    np.testing.assert_allclose(np.sum(slope * Z.imag), differences, rtol=1e-6)
+
+
+def test_what_lies_beyond_the_edges_of_a_real_array_is_real() -> None:
+    with pytest.raises(ValueError, match="complex-valued cval"):
+        sg.jit(lambda x: ndimage.correlate(x, W, mode="constant", cval=1j))(M)

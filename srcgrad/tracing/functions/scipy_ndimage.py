@@ -5,6 +5,8 @@ Importing this module imports SciPy.
 
 from __future__ import annotations
 
+import functools
+import inspect
 import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, Final
@@ -12,13 +14,22 @@ from typing import Any, Final
 import numpy as np
 import scipy.ndimage
 
-from srcgrad.errors import ShapeError, UnsupportedError
+from srcgrad.errors import ArgumentError, ShapeError, UnsupportedError
 from srcgrad.tracing.functions.padding import pad
 from srcgrad.tracing.functions.products import promoted
-from srcgrad.tracing.functions.registry import as_array, axis_of, cast, function_rule, ordered_axes, refuse
+from srcgrad.tracing.functions.registry import (
+    Rule,
+    as_array,
+    axis_of,
+    cast,
+    finish,
+    function_rule,
+    ordered_axes,
+    refuse,
+)
 from srcgrad.tracing.functions.shapes import flip
 from srcgrad.tracing.functions.signal import sliding_window_view
-from srcgrad.tracing.tracer import FUNCTIONS, emit
+from srcgrad.tracing.tracer import FUNCTIONS, Tracer, emit
 
 PADDING: Final = {
     "reflect": "symmetric", "grid-mirror": "symmetric", "nearest": "edge", "mirror": "reflect", "wrap": "wrap",
@@ -36,6 +47,11 @@ def each(value: Any, count: int) -> list[Any]:
     if len(value) != count:
         raise ShapeError(f"sequence argument must have length equal to input rank: {len(value)} and {count}")
     return list(value)
+
+
+def places_of(axes: Any, ndim: int) -> tuple[int, ...]:
+    """The axes that a filter runs along: all of them for None."""
+    return tuple(range(ndim)) if axes is None else ordered_axes(axes, ndim)
 
 
 def widened(x: Any, axis: int, before: int, after: int, mode: str, cval: Any) -> Any:
@@ -58,17 +74,29 @@ def span(size: int, origin: int) -> tuple[int, int]:
     return before, size - 1 - before
 
 
-def target(x: Any, weights: Any, output: Any, function: str) -> Any:
-    """The dtype of a filter's result, of which the sums are made before: complex where an operand is.
+def filter_rule(function: Callable[..., Any]) -> Callable[[Rule], Rule]:
+    """Register a rule whose ``output=`` is a dtype: an array instead is of one, and the result is written into it."""
 
-    Raises:
-        UnsupportedError: ``output`` is an array to be written into.
-    """
-    try:
-        dtype = x.dtype if output is None else np.dtype(output)
-    except TypeError:
-        refuse(function, output=(output, None))
-        raise
+    def register(rule: Rule) -> Rule:
+        parameters = inspect.signature(rule)
+
+        @functools.wraps(rule)
+        def writing(*args: Any, **kwargs: Any) -> Any:
+            given = parameters.bind(*args, **kwargs)
+            output = given.arguments.get("output")
+            if not isinstance(output, (Tracer, np.ndarray)):
+                return rule(*args, **kwargs)
+            given.arguments["output"] = output.dtype
+            return finish(rule(*given.args, **given.kwargs), output)
+
+        return function_rule(function)(writing)
+
+    return register
+
+
+def target(x: Any, weights: Any, output: Any) -> Any:
+    """The dtype of a filter's result, of which the sums are made before: complex where an operand is."""
+    dtype = x.dtype if output is None else np.dtype(output)
     return np.result_type(dtype, np.complex64) if "c" in (x.dtype.kind, weights.dtype.kind) else dtype
 
 
@@ -79,6 +107,8 @@ def rounded(total: Any, dtype: Any) -> Any:
 
 def correlated(x: Any, weights: Any, befores: Sequence[int], modes: Sequence[str], cval: Any) -> Any:
     """The sum over a window of the array times the weights; the window begins so far before each place."""
+    if np.iscomplexobj(cval) and not np.iscomplexobj(x):
+        raise ArgumentError("Cannot provide a complex-valued cval when the input is real.")
     for axis, (before, mode) in enumerate(zip(befores, modes, strict=True)):
         x = widened(x, axis, before, weights.shape[axis] - 1 - before, mode, cval)
     sizes = tuple(n - k + 1 for n, k in zip(x.shape, weights.shape, strict=True))
@@ -86,37 +116,50 @@ def correlated(x: Any, weights: Any, befores: Sequence[int], modes: Sequence[str
     return emit("convolve", *promoted(x, flip(weights)), starts=starts, sizes=sizes)
 
 
-@function_rule(scipy.ndimage.correlate)
+def spread(weights: Any, origin: Any, axes: Any, ndim: int) -> tuple[Any, list[int]]:
+    """A window along some axes as one along all, and its origins; the window's own axes are in the array's order."""
+    places = places_of(axes, ndim)
+    if len(places) != weights.ndim:
+        raise ShapeError(f"weights must have {len(places)} axes, not {weights.ndim}")
+    origins = each(origin, len(places))
+    if len(places) < ndim:
+        named = dict(zip(places, origins, strict=True))
+        origins = [named.get(axis, 0) for axis in range(ndim)]
+    return np.expand_dims(weights, tuple(axis for axis in range(ndim) if axis not in places)), origins
+
+
+def windowed(x: Any, weights: Any, origins: Sequence[int], mode: Any, cval: Any, output: Any) -> Any:
+    """The sums over a window of weights as they are along all axes."""
+    dtype = target(x, weights, output)
+    befores = [span(size, at)[0] for size, at in zip(weights.shape, origins, strict=True)]
+    return rounded(correlated(x, weights, befores, each(mode, x.ndim), cval), dtype)
+
+
+@filter_rule(scipy.ndimage.correlate)
 def correlate(
     input: Any, weights: Any, output: Any = None, mode: Any = "reflect", cval: Any = 0.0, origin: Any = 0, *,
     axes: Any = None,
 ) -> Any:  # fmt: skip
-    x, w = as_array(input), np.conjugate(as_array(weights))
-    dtype = target(x, w, output, "scipy.ndimage.correlate")
-    refuse("scipy.ndimage.correlate", axes=(axes, None))
-    if x.ndim != w.ndim:
-        raise ShapeError(f"weights must have {x.ndim} axes, not {w.ndim}")
-    origins, modes = each(origin, x.ndim), each(mode, x.ndim)
-    befores = [span(size, at)[0] for size, at in zip(w.shape, origins, strict=True)]
-    return rounded(correlated(x, w, befores, modes, cval), dtype)
+    x = as_array(input)
+    w, origins = spread(np.conjugate(as_array(weights)), origin, axes, x.ndim)
+    return windowed(x, w, origins, mode, cval, output)
 
 
-@function_rule(scipy.ndimage.convolve)
+@filter_rule(scipy.ndimage.convolve)
 def convolve(
     input: Any, weights: Any, output: Any = None, mode: Any = "reflect", cval: Any = 0.0, origin: Any = 0, *,
     axes: Any = None,
 ) -> Any:  # fmt: skip
-    w = as_array(weights)
-    origins = [-at - (size % 2 == 0) for size, at in zip(w.shape, each(origin, w.ndim), strict=True)]
-    return correlate(input, np.conjugate(flip(w)), output, mode, cval, origins, axes=axes)
+    x = as_array(input)
+    w, origins = spread(as_array(weights), origin, axes, x.ndim)
+    origins = [-at - (size % 2 == 0) for size, at in zip(w.shape, origins, strict=True)]
+    return windowed(x, flip(w), origins, mode, cval, output)
 
 
-def correlate_along(
-    x: Any, weights: Any, axis: int, mode: str, cval: Any, origin: int, output: Any = None, name: str = "scipy.ndimage"
-) -> Any:
+def correlate_along(x: Any, weights: Any, axis: int, mode: str, cval: Any, origin: int, output: Any = None) -> Any:
     """Of weights as they are, along one axis."""
     w = as_array(weights)
-    dtype = target(x, w, output, name)
+    dtype = target(x, w, output)
     if w.ndim != 1 or not w.size:
         raise ShapeError("no filter weights given" if not w.size else "filter weights must be 1-D")
     before = [span(w.size, origin)[0] if k == axis else 0 for k in range(x.ndim)]
@@ -124,16 +167,16 @@ def correlate_along(
     return rounded(correlated(x, shaped, before, [mode] * x.ndim, cval), dtype)
 
 
-@function_rule(scipy.ndimage.correlate1d)
+@filter_rule(scipy.ndimage.correlate1d)
 def correlate1d(
     input: Any, weights: Any, axis: int = -1, output: Any = None, mode: str = "reflect", cval: Any = 0.0,
     origin: int = 0,
 ) -> Any:  # fmt: skip
     x, w = as_array(input), np.conjugate(as_array(weights))
-    return correlate_along(x, w, axis_of(axis, x.ndim), mode, cval, origin, output, "scipy.ndimage.correlate1d")
+    return correlate_along(x, w, axis_of(axis, x.ndim), mode, cval, origin, output)
 
 
-@function_rule(scipy.ndimage.convolve1d)
+@filter_rule(scipy.ndimage.convolve1d)
 def convolve1d(
     input: Any, weights: Any, axis: int = -1, output: Any = None, mode: str = "reflect", cval: Any = 0.0,
     origin: int = 0,
@@ -165,24 +208,24 @@ def radius_of(sigma: float, radius: Any, truncate: float) -> int:
     return int(radius)
 
 
-@function_rule(scipy.ndimage.gaussian_filter1d)
+@filter_rule(scipy.ndimage.gaussian_filter1d)
 def gaussian_filter1d(
     input: Any, sigma: Any, axis: int = -1, order: int = 0, output: Any = None, mode: str = "reflect", cval: Any = 0.0,
     truncate: float = 4.0, *, radius: Any = None,
 ) -> Any:  # fmt: skip
-    x, name = as_array(input), "scipy.ndimage.gaussian_filter1d"
+    x = as_array(input)
     weights = gaussian_weights(float(sigma), order, radius_of(sigma, radius, truncate))
-    return correlate_along(x, weights[::-1], axis_of(axis, x.ndim), mode, cval, 0, output, name)
+    return correlate_along(x, weights[::-1], axis_of(axis, x.ndim), mode, cval, 0, output)
 
 
-@function_rule(scipy.ndimage.gaussian_filter)
+@filter_rule(scipy.ndimage.gaussian_filter)
 def gaussian_filter(
     input: Any, sigma: Any, order: Any = 0, output: Any = None, mode: Any = "reflect", cval: Any = 0.0,
     truncate: float = 4.0, *, radius: Any = None, axes: Any = None,
 ) -> Any:  # fmt: skip
     x = as_array(input)
-    dtype = target(x, x, output, "scipy.ndimage.gaussian_filter")
-    places = tuple(range(x.ndim)) if axes is None else ordered_axes(axes, x.ndim)
+    dtype = target(x, x, output)
+    places = places_of(axes, x.ndim)
     given = zip(*(each(value, len(places)) for value in (sigma, order, mode, radius)), strict=True)
     for axis, (width, derivative, how, reach) in zip(places, given, strict=True):
         if width > 1e-15:
@@ -190,62 +233,67 @@ def gaussian_filter(
     return cast(x, dtype)
 
 
-def gaussian_derivatives(name: str, order: int, input: Any, output: Any, axes: Any, *how: Any, **kwargs: Any) -> Any:
-    """The derivatives of an image of an order along each axis; ``how``: sigma, mode and cval.
+def gaussian_derivatives(
+    order: int, x: Any, sigma: Any, places: tuple[int, ...], dtype: Any, mode: Any, cval: Any, **kwargs: Any
+) -> list[Any]:
+    """The derivatives of an image of an order along each of some axes.
 
     Of several modes each is that of one derivative, along all axes.
     """
-    x = as_array(input)
-    dtype = target(x, x, output, name)
-    refuse(name, axes=(axes, None))
-    sigma, mode, cval = how
-    orders = [tuple(order * (k == axis) for k in range(x.ndim)) for axis in range(x.ndim)]
-    ways = zip(orders, each(mode, x.ndim), strict=True)
+    orders = [tuple(order * (k == axis) for k in range(x.ndim)) for axis in places]
+    ways = zip(orders, each(mode, len(places)), strict=True)
     return [gaussian_filter(x, sigma, along, dtype, one_mode, cval, **kwargs) for along, one_mode in ways]
 
 
-@function_rule(scipy.ndimage.gaussian_laplace)
+@filter_rule(scipy.ndimage.gaussian_laplace)
 def gaussian_laplace(
     input: Any, sigma: Any, output: Any = None, mode: Any = "reflect", cval: Any = 0.0, *, axes: Any = None,
     **kwargs: Any,
 ) -> Any:  # fmt: skip
-    name = "scipy.ndimage.gaussian_laplace"
-    return sum(gaussian_derivatives(name, 2, input, output, axes, sigma, mode, cval, **kwargs))
+    """Smoothed along the axes named alone."""
+    x = as_array(input)
+    dtype, places = target(x, x, output), places_of(axes, x.ndim)
+    widths = dict(zip(places, each(sigma, len(places)), strict=True))
+    everywhere = [widths.get(axis, 0) for axis in range(x.ndim)]
+    curves = gaussian_derivatives(2, x, everywhere, places, dtype, mode, cval, **kwargs)
+    return sum(curves[1:], curves[0]) if curves else cast(x, dtype)
 
 
-@function_rule(scipy.ndimage.gaussian_gradient_magnitude)
+@filter_rule(scipy.ndimage.gaussian_gradient_magnitude)
 def gaussian_gradient_magnitude(
     input: Any, sigma: Any, output: Any = None, mode: Any = "reflect", cval: Any = 0.0, *, axes: Any = None,
     **kwargs: Any,
 ) -> Any:  # fmt: skip
-    name = "scipy.ndimage.gaussian_gradient_magnitude"
-    slopes = gaussian_derivatives(name, 1, input, output, axes, sigma, mode, cval, **kwargs)
-    return cast(np.sqrt(sum(slope**2 for slope in slopes)), slopes[0].dtype)
+    """Of the slopes along the axes named, smoothed along all."""
+    x = as_array(input)
+    dtype, places = target(x, x, output), places_of(axes, x.ndim)
+    slopes = gaussian_derivatives(1, x, sigma, places, dtype, mode, cval, **kwargs)
+    return cast(np.sqrt(sum(slope**2 for slope in slopes)) if slopes else x, dtype)
 
 
 # --- other filters of fixed weights ----------------------------------------------------------------------------------
 
 
-@function_rule(scipy.ndimage.uniform_filter1d)
+@filter_rule(scipy.ndimage.uniform_filter1d)
 def uniform_filter1d(
     input: Any, size: int, axis: int = -1, output: Any = None, mode: str = "reflect", cval: Any = 0.0, origin: int = 0
 ) -> Any:
     x = as_array(input)
-    dtype = target(x, x, output, "scipy.ndimage.uniform_filter1d")
+    dtype = target(x, x, output)
     if "i" in (x.dtype.kind, dtype.kind) or "u" in (x.dtype.kind, dtype.kind):  # sums are exact, quotients cut off
         total = correlate1d(cast(x, np.float64), np.ones(size), axis, None, mode, cval, origin)
         return rounded(total / size, dtype)
     return correlate1d(x, np.full(size, 1.0 / size), axis, dtype, mode, cval, origin)
 
 
-@function_rule(scipy.ndimage.uniform_filter)
+@filter_rule(scipy.ndimage.uniform_filter)
 def uniform_filter(
     input: Any, size: Any = 3, output: Any = None, mode: Any = "reflect", cval: Any = 0.0, origin: Any = 0, *,
     axes: Any = None,
 ) -> Any:  # fmt: skip
     x = as_array(input)
-    dtype = target(x, x, output, "scipy.ndimage.uniform_filter")
-    places = tuple(range(x.ndim)) if axes is None else ordered_axes(axes, x.ndim)
+    dtype = target(x, x, output)
+    places = places_of(axes, x.ndim)
     given = zip(*(each(value, len(places)) for value in (size, mode, origin)), strict=True)
     for axis, (width, how, at) in zip(places, given, strict=True):
         if width > 1:
@@ -268,17 +316,18 @@ def edge_filter(smooth: tuple[float, ...]) -> Callable[..., Any]:
     return rule
 
 
-function_rule(scipy.ndimage.sobel)(edge_filter((1.0, 2.0, 1.0)))
-function_rule(scipy.ndimage.prewitt)(edge_filter((1.0, 1.0, 1.0)))
+filter_rule(scipy.ndimage.sobel)(edge_filter((1.0, 2.0, 1.0)))
+filter_rule(scipy.ndimage.prewitt)(edge_filter((1.0, 1.0, 1.0)))
 
 
-@function_rule(scipy.ndimage.laplace)
+@filter_rule(scipy.ndimage.laplace)
 def laplace(input: Any, output: Any = None, mode: Any = "reflect", cval: Any = 0.0, *, axes: Any = None) -> Any:
     x = as_array(input)
-    places = tuple(range(x.ndim)) if axes is None else ordered_axes(axes, x.ndim)
+    places = places_of(axes, x.ndim)
     weights = np.array([1.0, -2.0, 1.0])
     given = zip(places, each(mode, len(places)), strict=True)
-    return sum(correlate_along(x, weights, axis, how, cval, 0, output) for axis, how in given)
+    curves = [correlate_along(x, weights, axis, how, cval, 0, output) for axis, how in given]
+    return sum(curves[1:], curves[0]) if curves else cast(x, target(x, x, output))
 
 
 def extreme_filter(choose: Callable[..., Any]) -> Callable[..., Any]:
@@ -289,12 +338,13 @@ def extreme_filter(choose: Callable[..., Any]) -> Callable[..., Any]:
         cval: Any = 0.0, origin: Any = 0, *, axes: Any = None,
     ) -> Any:  # fmt: skip
         x = as_array(input)
-        x = cast(x, target(x, x, output, "scipy.ndimage"))
-        refuse("scipy.ndimage", footprint=(footprint, None), axes=(axes, None))
+        x = cast(x, target(x, x, output))
+        refuse("scipy.ndimage", footprint=(footprint, None))
         if size is None:
             raise ShapeError("no footprint or filter size provided")
-        given = zip(*(each(value, x.ndim) for value in (size, mode, origin)), strict=True)
-        for axis, (width, how, at) in enumerate(given):
+        places = places_of(axes, x.ndim)
+        given = zip(*(each(value, len(places)) for value in (size, mode, origin)), strict=True)
+        for axis, (width, how, at) in zip(places, given, strict=True):
             if width > 1:
                 before, after = span(int(width), at)
                 wide = widened(x, axis, before, after, how, cval)
@@ -304,8 +354,8 @@ def extreme_filter(choose: Callable[..., Any]) -> Callable[..., Any]:
     return rule
 
 
-function_rule(scipy.ndimage.maximum_filter)(extreme_filter(np.max))
-function_rule(scipy.ndimage.minimum_filter)(extreme_filter(np.min))
+filter_rule(scipy.ndimage.maximum_filter)(extreme_filter(np.max))
+filter_rule(scipy.ndimage.minimum_filter)(extreme_filter(np.min))
 
 # --- interpolation ---------------------------------------------------------------------------------------------------
 
@@ -321,7 +371,7 @@ def folded(k: Any, size: int, mode: str) -> Any:
     return np.minimum(k, period - k) if mode == "mirror" else np.minimum(k, period - 1 - k)
 
 
-@function_rule(scipy.ndimage.map_coordinates)
+@filter_rule(scipy.ndimage.map_coordinates)
 def map_coordinates(
     input: Any, coordinates: Any, output: Any = None, order: int = 3, mode: str = "constant", cval: Any = 0.0,
     prefilter: bool = True,
@@ -332,7 +382,7 @@ def map_coordinates(
         UnsupportedError: splines of higher order, or the mode "wrap".
     """
     x, places = as_array(input), as_array(coordinates)
-    dtype = target(x, x, output, "scipy.ndimage.map_coordinates")
+    dtype = target(x, x, output)
     if order not in (0, 1):
         raise UnsupportedError(
             f"scipy.ndimage.map_coordinates with order={order} is not supported on traced arrays", hint="order 0 or 1"
