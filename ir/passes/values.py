@@ -278,11 +278,36 @@ class Expression:
     def reshaped(self, value: Value, shape: tuple[Any, ...]) -> Value:
         if value.type.shape == shape:
             return value
-        producer = value.producer
-        if producer is not None and producer.op.name == "reshape" and producer.operands[0].type.shape == shape:
-            return producer.operands[0]
         if isinstance(value, Literal) and not value.splat:
             return literal(value.value.reshape(shape), value.type.with_shape(shape))
+        found = self.before_reshape(value, shape, MOST_NESTED)
+        return emit(self.builder, "reshape", value, shape=shape) if found is None else found
+
+    def before_reshape(self, value: Value, shape: tuple[Any, ...], depth: int) -> Value | None:
+        """What an array was in this shape: ``g(w)`` of ``g(w[None, :])``; None where no part of it was in it."""
+        producer = value.producer
+        if producer is None or depth == 0:
+            return None
+        if producer.op.name == "reshape":
+            return producer.operands[0] if producer.operands[0].type.shape == shape else None
+        elementwise = isinstance(producer.op, Elementwise) or producer.op.name == "select"
+        if not elementwise or any(v.type.shape not in ((), value.type.shape) for v in producer.operands):
+            return None
+        parts = [self.before_reshape(v, shape, depth - 1) if v.type.shape else v for v in producer.operands]
+        if all(part is None or part is v for part, v in zip(parts, producer.operands, strict=True)):
+            return None
+        operands = [
+            self.of_shape(v, shape) if part is None else part for part, v in zip(parts, producer.operands, strict=True)
+        ]
+        return self.builder.emit(producer.op, operands, producer.attrs)
+
+    def of_shape(self, value: Value, shape: tuple[Any, ...]) -> Value:
+        """An array in another shape, one number for all elements as that."""
+        if isinstance(value, Literal) and value.splat:
+            return literal(value.value, value.type.with_shape(shape))
+        producer = value.producer
+        if producer is not None and producer.op.name == "broadcast" and not producer.operands[0].type.rank:
+            return emit(self.builder, "broadcast", producer.operands[0], shape=shape, dims=())
         return emit(self.builder, "reshape", value, shape=shape)
 
     def placed(self, value: Value, shape: tuple[Any, ...], dims: Sequence[int]) -> Value:

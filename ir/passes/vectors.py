@@ -120,20 +120,32 @@ def multiplied(operation: Operation, chain: Chain, depth: int) -> Factor | None:
         diagonal = diagonal_of(plain(other), chain)
         if diagonal is not None and contract[side] == (inner.column,) and batch == (stack, stack):
             row, column = (rank - 2, rank - 1) if side == 0 else (rank - 1, rank - 2)
-            return replace(inner, row=row, column=column, weights=(*inner.weights, diagonal))
+            return replace(inner, row=row, column=column, weights=(*inner.weights, *diagonal))
     return None
 
 
-def diagonal_of(value: Value, chain: Chain) -> Weight | None:
-    """The numbers on the diagonal of a diagonal matrix: of what ``np.diag`` makes, or of a product with ``np.eye``."""
+def diagonal_of(value: Value, chain: Chain, depth: int = 0) -> tuple[Weight, ...] | None:
+    """The numbers on the diagonal of a diagonal matrix: of what ``np.diag`` makes, or of a product with ``np.eye``;
+    and what the matrix is a multiple by.
+    """
     producer = value.producer
-    if producer is None or value.type.rank < 2:
+    if producer is None or value.type.rank < 2 or depth > MOST_NESTED:
         return None
-    if producer.op.name == "mul":
-        for other, eye in (producer.operands, producer.operands[::-1]):
-            for axis in (value.type.rank - 2, value.type.rank - 1):
-                if is_identity(eye) and is_constant(other, axis, MOST_NESTED):
-                    return Weight(other, chain, axis)
+    if producer.op.name == "cast" and value.type.dtype.kind == "c" and producer.operands[0].type.dtype.kind == "f":
+        return diagonal_of(plain(producer.operands[0]), chain, depth + 1)
+    if producer.op.name == "neg":
+        inner = diagonal_of(plain(producer.operands[0]), chain, depth + 1)
+        return inner and (*inner, Weight(literal(-1, value.type), chain, None))
+    if producer.op.name in ("mul", "div"):
+        divides = producer.op.name == "div"
+        axes = (value.type.rank - 2, value.type.rank - 1)
+        for matrix, other in (producer.operands,) if divides else (producer.operands, producer.operands[::-1]):
+            constant = [axis for axis in axes if is_constant(other, axis, MOST_NESTED)]
+            if is_identity(matrix) and constant:
+                return (Weight(other, chain, constant[0], divides),)
+            inner = diagonal_of(plain(matrix), chain, depth + 1) if len(constant) == 2 else None
+            if inner is not None:
+                return (*inner, Weight(other, chain, constant[0], divides))
         return None
     if producer.op.name != "scatter_set" or len(producer.operands) != 4:
         return None
@@ -143,7 +155,7 @@ def diagonal_of(value: Value, chain: Chain) -> Weight | None:
     zero = isinstance(base, Literal) and base.splat and base.value == 0
     if not (square and zero and rows == columns and isinstance(rows, Literal)):
         return None
-    return Weight(diagonal, chain, None) if np.array_equal(rows.value, np.arange(size)) else None
+    return (Weight(diagonal, chain, None),) if np.array_equal(rows.value, np.arange(size)) else None
 
 
 def is_identity(value: Value) -> bool:

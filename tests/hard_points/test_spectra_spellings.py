@@ -52,6 +52,26 @@ def weighted_rows(w, v):
 
 
 @spelling
+def functions_of_a_row(w, v):
+    return (v * (1.0 / np.sqrt(1.0 + w[None, :] ** 2))) @ v.T
+
+
+@spelling
+def functions_of_a_column(w, v):
+    return v @ (np.where(w[:, None] > 3, w[:, None] ** 2, 2.0 * np.sum(w)) * v.T)
+
+
+@spelling
+def a_row_by_reshape(w, v):
+    return (v * np.clip(w.reshape(1, -1), 0.5, None)) @ v.T
+
+
+@spelling
+def multiple_of_a_diagonal_matrix(w, v):
+    return v @ (-np.sum(w) * np.diag(np.exp(w)) / 3.0) @ v.T
+
+
+@spelling
 def diagonal_matrix(w, v):
     return v @ np.diag(np.exp(w)) @ v.T
 
@@ -308,6 +328,7 @@ def test_spelling_of_singular_values(name: str) -> None:
 STACKED: dict[str, Function] = {
     "columns": lambda w, v: (v * np.exp(w)[..., None, :]) @ v.mT,
     "rows": lambda w, v: v @ (np.exp(w)[:, :, None] * v.mT),
+    "functions of rows": lambda w, v: (v * np.exp(-w[..., None, :])) @ v.mT,
     "einsum": lambda w, v: np.einsum("...ik,...k,...jk->...ij", v, np.exp(w), v),
     "unit matrix": lambda w, v: v @ (np.exp(w)[..., None] * np.eye(3)) @ v.mT,
     "projector": lambda w, v: v[..., 2:] @ v[..., 2:].mT,
@@ -324,6 +345,35 @@ def test_spelling_of_stacks(name: str) -> None:
 
     assert "spectral" in passes(f, B)
     check_spelling(f, B, H, K)
+
+
+UNITARY = la.qr(RANDOM.normal(size=(3, 3)) + 1j * RANDOM.normal(size=(3, 3)))[0]
+COMPLEX: dict[str, Function] = {
+    "columns": lambda w, v: (v * np.exp(w)) @ v.conj().T,
+    "a row": lambda w, v: (v * np.exp(w)[None, :]) @ v.conj().T,
+    "functions of a row": lambda w, v: (v * np.exp(-w[None, :])) @ v.conj().T,
+    "rows": lambda w, v: v @ (np.exp(w)[:, None] * v.conj().T),
+    "diagonal": lambda w, v: v @ np.diag(np.sqrt(w)) @ v.conj().T,
+    "multiple": lambda w, v: v @ (2.0 * np.diag(w)) @ v.conj().T,
+}
+
+
+@pytest.mark.parametrize("name", COMPLEX)
+def test_spelling_of_complex_matrices(name: str) -> None:
+    """Numbers that are made complex before they are repeated."""
+
+    def of_eigenvalues(a: Any) -> Any:
+        found = COMPLEX[name](*la.eigh(UNITARY @ a @ UNITARY.conj().T))
+        return found.real + 2.0 * found.imag
+
+    def of_singular_values(a: Any) -> Any:
+        u, s, _ = la.svd(UNITARY @ a)
+        found = COMPLEX[name](s, u)
+        return found.real + 2.0 * found.imag
+
+    for f, point in ((of_eigenvalues, B), (of_singular_values, M)):
+        assert "spectral" in passes(f, point)
+        check_spelling(f, point, H, K)
 
 
 def test_sorted_stacks() -> None:
