@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import integrate, interpolate, ndimage, stats
+from scipy import integrate, interpolate, linalg, ndimage, special, stats
 
 import srcgrad as sg
 
@@ -18,6 +18,8 @@ CUBE = np.sin(np.arange(36.0)).reshape(3, 4, 3)
 BYTES = np.array([[3, 200, 5, 251], [250, 8, 3, 7], [5, 6, 255, 3]], np.uint8)
 P = np.array([0.2, 0.3, 0.5])
 YEARS = np.array([198.0, 233.0, 233.0, 392.0])
+TURNS = 2 * np.pi * np.array([-1.0, 0.0, 0.3, 1.0, 1.001, 2.0])
+POSITIVE = np.array([[2.0, 0.3], [0.1, 1.5]])
 KNOTS, COEFFICIENTS, _ = interpolate.splrep(np.arange(8.0), np.sin(np.arange(8.0)))
 
 CASES: dict[str, tuple[Callable[[Any], Any], Any]] = {
@@ -64,6 +66,15 @@ CASES: dict[str, tuple[Callable[[Any], Any], Any]] = {
     "samples at one place": (lambda y: integrate.simpson(y, x=np.array([3.0, 3.0, 3.0, 3.0])), YEARS),
     "the last at one place": (lambda y: integrate.simpson(y, x=np.array([1.0, 2.0, 4.0, 4.0])), YEARS),
     "samples of which two are at one place": (lambda x: integrate.simpson(YEARS[:3], x=x), np.array([1.0, 1.0, 4.0])),
+    "the exponent of a power of a matrix": (lambda t: linalg.fractional_matrix_power(POSITIVE, t), np.float64(1.5)),
+    "the exponent of a complex one": (
+        lambda t: linalg.fractional_matrix_power(np.exp(0.3j) * POSITIVE, t),
+        np.float64(-0.5),
+    ),
+    "a whole exponent": (lambda t: linalg.fractional_matrix_power(POSITIVE, t), np.float64(2.0)),
+    "periodic sincs": (lambda x: special.diric(x, 4), TURNS),
+    "periodic sincs of odd numbers": (lambda x: special.diric(x, 5), TURNS),
+    "and of none": (lambda x: special.diric(x, np.array([[0], [3], [2.5], [-1]])), TURNS),
     "coefficients of a derivative": (lambda c: interpolate.splder((KNOTS, c, 3), 2)[1], COEFFICIENTS),
 }
 
@@ -152,3 +163,76 @@ def test_a_filter_fills_the_array_that_is_its_output(name: str, backend: str) ->
 def test_what_lies_beyond_the_edges_of_a_real_array_is_real() -> None:
     with pytest.raises(ValueError, match="complex-valued cval"):
         sg.jit(lambda x: ndimage.correlate(x, W, mode="constant", cval=1j))(M)
+
+
+def test_the_slope_in_an_exponent_of_a_matrix_has_a_slope() -> None:
+    """The number alone was read, and all slopes were 0."""
+
+    def f(t: Any) -> Any:
+        return np.sum(linalg.fractional_matrix_power(POSITIVE, t))
+
+    log = linalg.logm(POSITIVE)
+    power = linalg.fractional_matrix_power(POSITIVE, 0.5)
+    for backend in ("llvm", "numpy"):
+        np.testing.assert_allclose(sg.grad(f, backend=backend)(0.5), np.sum(log @ power), rtol=1e-12)
+        np.testing.assert_allclose(sg.hessian(f, backend=backend)(0.5), np.sum(log @ log @ power), rtol=1e-12)
+
+
+def test_periodic_sincs_curve_where_they_are_one() -> None:
+    for n in (2, 3, 6):
+        for turns in (-1, 0, 1, 3):
+            sign = (-1.0) ** (turns * (n - 1))
+            curve = sg.hessian(lambda x, n=n: special.diric(x, n))(2 * np.pi * turns)
+            np.testing.assert_allclose(curve, -sign * (n**2 - 1) / 12, rtol=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore:logm result may be inaccurate")
+@pytest.mark.parametrize("backend", ["llvm", "numpy"])
+@pytest.mark.parametrize("dtype", [np.float32, np.complex64])
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: linalg.matmul_toeplitz((x[0], x[1]), x),
+        lambda x: linalg.solve_toeplitz(x[0], x[1]),
+        lambda x: linalg.expm_frechet(x, x, compute_expm=False),
+        lambda x: linalg.logm(x),
+        lambda x: linalg.fractional_matrix_power(x, 0.5),
+    ],
+)
+def test_what_scipy_computes_in_double_precision_is_in_it(f: Callable[[Any], Any], dtype: Any, backend: str) -> None:
+    x = POSITIVE.astype(dtype)
+    np.testing.assert_allclose(sg.jit(f, backend=backend)(x), f(x), rtol=1e-5, strict=True)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: linalg.lu(x),
+        lambda x: linalg.lu(x, p_indices=True),
+        lambda x: linalg.lstsq(x, np.ones(x.shape[:1])),
+        lambda x: linalg.lstsq(x, np.ones((x.shape[0], 2))),
+    ],
+)
+@pytest.mark.parametrize("shape", [(0, 0), (1, 0), (0, 3)])
+def test_matrices_without_elements(f: Callable[[Any], Any], shape: tuple[int, int]) -> None:
+    x = np.zeros(shape)
+    for found, expected in zip(sg.jit(f)(x), f(x), strict=True):
+        np.testing.assert_allclose(found, expected, strict=isinstance(expected, np.ndarray))
+
+
+def test_integrals_over_no_point_are_errors() -> None:
+    for f in (integrate.cumulative_trapezoid, integrate.cumulative_simpson):
+        with pytest.raises(ValueError, match="At least one point"):
+            sg.jit(lambda y, f=f: f(y))(np.zeros(0))
+        assert sg.jit(lambda y, f=f: f(y))(np.zeros((0, 4))).shape == (0, 3)
+
+
+@pytest.mark.filterwarnings("ignore:floating point number truncated")
+def test_ends_of_distributions_and_of_the_complex_plane() -> None:
+    ends = np.array([0.0, 1.0])
+    for k, n in ((-0.5, 0.0), (-0.2, -1.0), (-1.0, 0.0), (0.5, 0.0)):
+        np.testing.assert_array_equal(sg.jit(special.nbdtri)(k, n, ends), special.nbdtri(k, n, ends))
+    unknown = [complex(re, im) for re in (-np.inf, np.inf) for im in (np.inf, -np.inf, np.nan)]
+    z = np.array([*unknown, complex(-np.inf, 1.0), 0.3 + 0.4j])
+    np.testing.assert_allclose(sg.jit(special.expm1)(z), special.expm1(z), rtol=1e-14)
+    np.testing.assert_array_equal(sg.jit(np.expm1)(z[:3]), np.full(3, complex(np.nan, np.nan)))

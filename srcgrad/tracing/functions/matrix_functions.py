@@ -9,10 +9,16 @@ import scipy.linalg
 
 from srcgrad.errors import ShapeError
 from srcgrad.tracing.functions.linear_algebra import linalg_dtype, matrix_power, square_matrices
-from srcgrad.tracing.functions.products import promoted
-from srcgrad.tracing.functions.registry import cast, concrete_array, refuse
+from srcgrad.tracing.functions.registry import as_array, cast, concrete_array, refuse
 from srcgrad.tracing.functions.scipy_linalg import scipy_rule
-from srcgrad.tracing.tracer import emit
+from srcgrad.tracing.tracer import Tracer, emit
+
+
+def doubled(*operands: Any) -> list[Any]:
+    """Arrays in a dtype of double precision, in which SciPy gives what it computes in that alone."""
+    arrays = [as_array(x) for x in operands]
+    dtype = np.result_type(np.float64, *(x.dtype for x in arrays))
+    return [cast(x, dtype) for x in arrays]
 
 
 def applied(a: Any, kind: str, exponent: float = 0.0) -> Any:
@@ -28,7 +34,7 @@ def expm(A: Any) -> Any:
 def logm(A: Any, disp: Any = True) -> Any:
     """The principal logarithm; a real matrix with a negative eigenvalue is a LinAlgError that says to pass x + 0j."""
     refuse("scipy.linalg.logm", disp=(disp, True))
-    return applied(A, "log")
+    return applied(doubled(A)[0], "log")
 
 
 @scipy_rule(scipy.linalg.sqrtm)
@@ -40,17 +46,20 @@ def sqrtm(A: Any, disp: Any = True, blocksize: Any = None) -> Any:
 
 @scipy_rule(scipy.linalg.fractional_matrix_power)
 def fractional_matrix_power(A: Any, t: Any) -> Any:
-    """A power, which must be known while tracing; as `logm` if it is not an integer."""
+    """A power; as `logm` if it is not an integer, or not known while tracing."""
+    (matrix,) = doubled(A)
+    if isinstance(t, Tracer) and t.dtype.kind in "fc":
+        return expm(t * logm(matrix))
     exponent = float(concrete_array(t, "the exponent of fractional_matrix_power"))
     if exponent.is_integer():
         return matrix_power(square_matrices(A), int(exponent))
-    return applied(A, "power", exponent)
+    return applied(matrix, "power", exponent)
 
 
 @scipy_rule(scipy.linalg.expm_frechet, finite="A E")
 def expm_frechet(A: Any, E: Any, method: Any = None, compute_expm: bool = True, check_finite: bool = True) -> Any:
     """The exponential, and its derivative in the direction E."""
-    a, direction = promoted(A, E)
+    a, direction = doubled(A, E)
     a = square_matrices(a)
     if a.shape != direction.shape:
         raise ShapeError("expected A and E to be the same shape")

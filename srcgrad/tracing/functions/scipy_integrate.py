@@ -45,6 +45,8 @@ def trapezoid_of_samples(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -
 def cumulative_trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1, initial: Any = None) -> Any:
     values = as_array(y)
     axis = axis_of(axis, values.ndim)
+    if not values.shape[axis]:
+        raise ShapeError("At least one point is required along `axis`.")
     upper, lower = values[prefix(axis, slice(1, None))], values[prefix(axis, slice(None, -1))]
     found = np.cumsum(steps(x, dx, axis, values) * (upper + lower) / 2.0, axis=axis)
     if initial is None:

@@ -267,7 +267,10 @@ def rows_taken(matrix: Any, order: Any) -> Any:
 def lu(
     a: Any, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True, p_indices: bool = False
 ) -> Any:
-    """P, L and U with P L U = a; P L and U if ``permute_l``; p with L[p] U = a if ``p_indices``."""
+    """P, L and U with P L U = a; P L and U if ``permute_l``; p with L[p] U = a if ``p_indices``.
+
+    Where ``a`` has no element SciPy orders no row either.
+    """
     matrix = rectangular_matrices(a)
     rows, columns = matrix.shape[-2:]
     count = min(rows, columns)
@@ -279,7 +282,13 @@ def lu(
     if permute_l:
         return rows_taken(lower, places), upper
     if p_indices:
-        return cast(places, np.int32 if matrix.shape[-2:] != (1, 1) else np.int64), lower, upper
+        return (
+            cast(places if count else places[..., :0], np.int32 if matrix.shape[-2:] != (1, 1) else np.int64),
+            lower,
+            upper,
+        )
+    if not count:
+        places, rows = places[..., :0], 0
     real = np.empty(0, matrix.dtype).real.dtype if matrix.shape[-2:] != (1, 1) else matrix.dtype
     return cast(places[..., None] == np.arange(rows), real), lower, upper
 
@@ -346,6 +355,9 @@ def lstsq(
     limit = float(np.finfo(linalg_dtype(matrix, right)).eps) if cond is None else cond
     x, sums, is_full, rank, s = least_squares(matrix, right, limit)
     rank = cast(rank, np.int64) if SINCE_1_18 else rank
+    if not (SINCE_1_18 or matrix.size):  # LAPACK is not asked
+        left = np.linalg.norm(right, axis=0) ** 2 if not matrix.shape[1] else filled((0,), 0, np.float64)
+        return x, left, 0, filled((0,), 0, np.float64)
     if lapack_driver == "gelsy":
         return x, filled((0,), 0, x.dtype), rank, None
     if SINCE_1_18 and matrix.shape[0] > matrix.shape[1]:

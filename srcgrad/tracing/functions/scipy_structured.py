@@ -122,8 +122,10 @@ def eigvalsh_tridiagonal(
 
 
 def toeplitz_matrix(c_or_cr: Any) -> Any:
+    """In double precision, as SciPy computes with it."""
     column, row = c_or_cr if isinstance(c_or_cr, tuple) else (c_or_cr, None)
-    return toeplitz(column, row)
+    matrix = toeplitz(column, row)
+    return cast(matrix, np.result_type(matrix.dtype, np.float64))
 
 
 @scipy_rule(scipy.linalg.solve_toeplitz, finite="c_or_cr b")

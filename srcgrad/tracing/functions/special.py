@@ -26,7 +26,7 @@ OPS = """
     exp1 expi spence ellipk ellipkm1 ellipe ellipkinc ellipeinc hyp0f1 hyp1f1 hyp2f1 hyperu
     eval_legendre eval_chebyt eval_chebyu eval_gegenbauer eval_jacobi eval_hermite eval_hermitenorm eval_laguerre
     eval_genlaguerre wofz voigt_profile elliprc elliprd elliprf elliprg elliprj struve modstruve wrightomega agm
-    expm1 log1p cbrt exp2
+    log1p cbrt exp2
 """
 """Ufuncs that are the op of their name."""
 
@@ -88,6 +88,16 @@ if isinstance(_ufunc, np.ufunc):
 def log_expit(x: Any) -> Any:
     """log(expit(x)) = -log(1 + exp(-x))."""
     return -np.logaddexp(x.dtype.type(0), -x)
+
+
+@ufunc_rule(scipy.special.expm1)
+def expm1(x: Any) -> Any:
+    """Unlike NumPy's it has a limit, of its size, where the real part is infinite and the angle is not known."""
+    value = emit("expm1", x)
+    if x.dtype.kind != "c":
+        return value
+    below, above = (x.dtype.type(limit) for limit in (-1.0, complex(np.inf, np.nan)))
+    return np.where(np.isinf(x.real) & ~np.isfinite(x.imag), np.where(x.real < 0, below, above), value)
 
 
 @ufunc_rule(scipy.special.entr)
@@ -228,7 +238,7 @@ def nbdtrc(k: Any, n: Any, p: Any) -> Any:
 def nbdtri(k: Any, n: Any, y: Any) -> Any:
     """Without a trial, what SciPy gives: 0 and 1 for themselves."""
     value = emit("betaincinv", counted(n, y, 1), counted(k, y) + 1, y)
-    return np.where((n < 1) & (k >= 0) & ((y == 0) | (y == 1)), y, value)
+    return np.where((n < 1) & (k > -1) & ((y == 0) | (y == 1)), y, value)
 
 
 @ufunc_rule(scipy.special.pdtri)

@@ -12,7 +12,16 @@ import scipy.special
 
 from srcgrad.errors import ShapeError, UnsupportedError
 from srcgrad.tracing.functions.reductions import finite_constant
-from srcgrad.tracing.functions.registry import Rule, as_array, axes_of, cast, filled, finish, scalar_if_rank0
+from srcgrad.tracing.functions.registry import (
+    Rule,
+    as_array,
+    axes_of,
+    cast,
+    filled,
+    finish,
+    inexact_dtype,
+    scalar_if_rank0,
+)
 from srcgrad.tracing.tracer import FUNCTIONS, Tracer, as_tracer, broadcast_tracer, emit
 from srcgrad.tracing.ufuncs import call, common_shape, result_dtype
 
@@ -292,6 +301,29 @@ for _name, _ufunc, _phase, _outer in (
     ("kvp", scipy.special.kv, 1.0, -1.0),
 ):
     scipy_rule(_name)(derivative_of(_ufunc, _phase, _outer))
+
+
+@scipy_rule("diric")
+def diric(x: Any, n: Any) -> Any:
+    """sin(n t)/(n sin(t)) at t = x/2; next to the multiples of π, where that is 0/0, SciPy has ±1.
+
+    Around them the slopes are those of a quotient of sincs.
+    """
+    angle, count = as_array(x), as_array(n)
+    dtype = inexact_dtype(np.result_type(angle.dtype, count.dtype))
+    half, count = cast(angle, dtype) / 2, cast(count, dtype)
+    below = np.sin(half)
+    turns = emit("stop_gradient", np.round(half / np.pi))
+    sign = 1 - 2 * np.mod(turns * (emit("stop_gradient", count) - 1), 2)
+    rest = half / np.pi - turns
+    around = sign * np.sinc(count * rest) / np.sinc(rest)
+    plain = np.where(
+        np.abs(below) < (1e-3 if dtype == np.float32 else 1e-7), sign, np.sin(count * half) / (count * below)
+    )
+    sloped = emit("stop_gradient", plain) + (around - emit("stop_gradient", around))
+    value = np.where(np.abs(below) < 1e-2, sloped, plain)
+    return scalar_if_rank0(np.where((count <= 0) | (count != np.floor(count)), dtype.type(np.nan), value))
+
 
 if getattr(scipy.special, "sinc", np.sinc) is not np.sinc:
     scipy_rule("sinc")(FUNCTIONS[np.sinc])
