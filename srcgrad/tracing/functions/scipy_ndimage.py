@@ -89,7 +89,7 @@ def filter_rule(function: Callable[..., Any]) -> Callable[[Rule], Rule]:
             given.arguments["output"] = output.dtype
             return finish(rule(*given.args, **given.kwargs), output)
 
-        return function_rule(function)(writing)
+        return function_rule(function)(writing)  # type: ignore[return-value]
 
     return register
 
