@@ -82,10 +82,7 @@ def value_matrix(expression: Expression, operand: Value) -> Value:
 
 @spectral_rule("reduce_sum(mul(g(w), square(dot_general(V^H, x)))) -> dot_general(x, spectral(A), x)")
 def sum_of_squares(operation: Operation, builder: Builder) -> Value:
-    (operand,) = operation.operands
-    if operation.attrs["axes"] != (operand.type.rank - 1,):
-        raise NoMatch
-    return quadratic(builder, [operand])
+    return quadratic(builder, operation.operands, operation.attrs["axes"])
 
 
 @spectral_rule("dot_general(g(w) dot_general(V^H, x), dot_general(V^H, x)) -> dot_general(x, spectral(A), x)")
@@ -96,13 +93,38 @@ def dot_of_coefficients(operation: Operation, builder: Builder) -> Value:
     attrs = operation.attrs
     if left.type != right.type or attrs["contract"] != ((last,), (last,)) or attrs["batch"] != (stack, stack):
         raise NoMatch
-    return quadratic(builder, [left, right])
+    return quadratic(builder, [left, right], (last,))
 
 
-def quadratic(builder: Builder, values: Sequence[Value]) -> Value:
-    """The sum of a product of numbers for the vectors and of two coefficients, for real matrices."""
+def quadratic(builder: Builder, values: Sequence[Value], axes: Sequence[int]) -> Value:
+    """The sum of a product of numbers for the vectors and of two coefficients, for real matrices.
+
+    Of coefficients of several x the sum may be one for each of them, or of all.
+    """
+    left, right = coefficient_pair(values)
+    if left.column not in axes:
+        raise NoMatch
+    matrix, exchanged = matrix_op(builder, left.vectors, right.vectors)
+    if exchanged:  # x^T M^T y = y^T M x
+        left, right = right, left
+    last = matrix.type.rank - 1
+    stack = tuple(range(last - 1))
+    attrs: dict[str, Any] = {"contract": ((last,), (right.axis,)), "batch": (stack, stack)}
+    image = emit(builder, "dot_general", matrix, right.x, **attrs)
+    if left.free is None:
+        attrs = {"contract": ((left.axis,), (last - 1,)), "batch": (stack, stack)}
+        found = emit(builder, "dot_general", left.x, image, **attrs)
+    else:
+        x = left.x if left.axis == last - 1 else emit(builder, "transpose", left.x, perm=(*stack, last, last - 1))
+        found = emit(builder, "reduce_sum", emit(builder, "mul", x, image), axes=(last - 1,))
+    others = tuple(axis - (axis > left.column) for axis in axes if axis != left.column)
+    return emit(builder, "reduce_sum", found, axes=others) if others else found
+
+
+def coefficient_pair(values: Sequence[Value]) -> tuple[Coefficients, Coefficients]:
+    """The two coefficients in a product, the first with what else is in it as weights."""
     pending = [(value, False) for value in values]
-    weights: list[Weight] = []
+    weights: list[tuple[Value, bool]] = []
     found: list[Coefficients] = []
     for _ in range(MOST_OPERATIONS):
         if not pending:
@@ -122,20 +144,16 @@ def quadratic(builder: Builder, values: Sequence[Value]) -> Value:
         else:
             coefficient = None if divides else coefficients(value)
             if coefficient is None:
-                weights.append(Weight(value, (), None, divides))
+                weights.append((value, divides))
             else:
                 found.append(coefficient)
-    if pending or len(found) != 2 or any(c.free is not None or c.x.type.dtype.kind != "f" for c in found):
+    if pending or len(found) != 2 or any(c.x.type.dtype.kind != "f" for c in found):
         raise NoMatch
     left, right = found
-    both = replace(left.vectors, weights=(*left.vectors.weights, *weights))
-    matrix, _ = matrix_op(builder, both, right.vectors)
-    last = matrix.type.rank - 1
-    stack = tuple(range(last - 1))
-    attrs: dict[str, Any] = {"contract": ((last,), (right.axis,)), "batch": (stack, stack)}
-    image = emit(builder, "dot_general", matrix, right.x, **attrs)
-    attrs = {"contract": ((left.axis,), (last - 1,)), "batch": (stack, stack)}
-    return emit(builder, "dot_general", left.x, image, **attrs)
+    if (left.column, left.free) != (right.column, right.free):
+        raise NoMatch
+    factors = [Weight(value, (), left.free, divides) for value, divides in weights]
+    return replace(left, vectors=replace(left.vectors, weights=(*left.vectors.weights, *factors))), right
 
 
 @spectral_rule("reduce_sum(g(values(A))) -> spectral_sum(A)")

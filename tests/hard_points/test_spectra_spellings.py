@@ -227,6 +227,32 @@ def quadratic_form_by_division(w, v):
 
 
 @spelling
+def quadratic_forms(w, v):
+    return np.sum(np.exp(w)[:, None] * (v.T @ XS) ** 2, axis=0)
+
+
+@spelling
+def quadratic_forms_of_rows(w, v):
+    return np.sum(np.square((XS.T @ v) / np.sqrt(w)), axis=-1)
+
+
+@spelling
+def sum_of_quadratic_forms(w, v):
+    return np.sum(np.square((v.T @ XS) / np.sqrt(w)[:, None]))
+
+
+@spelling
+def quadratic_forms_by_einsum(w, v):
+    z = XS.T @ (v / np.sqrt(w))
+    return np.einsum("ij,ij->i", z, z)
+
+
+@spelling
+def bilinear_forms(w, v):
+    return np.sum(np.log(w)[:, None] * (v.T @ XS) * (v.T @ np.cos(XS)), axis=0)
+
+
+@spelling
 def bilinear_form(w, v):
     z = v.T @ X
     return np.dot(z, z * np.log(w))
@@ -286,6 +312,13 @@ SVD_SPELLINGS: dict[str, Function] = {
     "polar": lambda a: (lambda u, s, vh: u @ vh)(*la.svd(a)),
     "truncated": lambda a: (lambda u, s, vh: (u[:, :1] * s[:1]) @ vh[:1])(*la.svd(a)),
     "pseudo-inverse times vector": lambda a: (lambda u, s, vh: vh.T @ ((u.T @ X) / s))(*la.svd(a)),
+    "bilinear form": lambda a: (lambda u, s, vh: np.sum(np.tanh(s) * (u.T @ X) * (vh @ np.cos(X))))(*la.svd(a)),
+    "and the other way round": lambda a: (lambda u, s, vh: np.sum(np.tanh(s) * (vh @ X) * (u.T @ np.cos(X))))(
+        *la.svd(a)
+    ),
+    "bilinear forms": lambda a: (lambda u, s, vh: np.sum(np.tanh(s)[:, None] * (u.T @ XS) * (vh @ np.cos(XS)), axis=0))(
+        *la.svd(a)
+    ),
     "column space": lambda a: (lambda u, s, vh: u[:, :1] @ u[:, :1].T)(*la.svd(a)),
     "whitening": lambda a: (lambda u, s, vh: (vh.T / s) @ vh)(*la.svd(a)),
     "nuclear norm": lambda a: np.sum(la.svd(a, compute_uv=False)),
@@ -294,6 +327,20 @@ SVD_SPELLINGS: dict[str, Function] = {
     "Frobenius norm": lambda a: la.norm(la.svdvals(a)),
 }
 M = B @ la.qr(np.random.default_rng(22).normal(size=(3, 3)))[0]
+
+
+def test_a_bilinear_form_of_left_and_right_vectors_is_not_transposed() -> None:
+    """Of two sides that both have three components nothing tells which is which but the vectors."""
+    a, y = RANDOM.normal(size=(3, 3)), np.cos(X)
+
+    def f(a: Any) -> Any:
+        u, s, vh = la.svd(a)
+        return np.sum(s * (u.T @ X) * (vh @ y))
+
+    for backend in ("llvm", "numpy"):
+        value, slope = sg.value_and_grad(f, backend=backend)(a)
+        close(value, X @ a @ y, 1e-13)
+        close(slope, np.outer(X, y), 1e-12)
 
 
 def passes(f: Function, a: Array) -> str:
