@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import integrate, interpolate, linalg, ndimage, special, stats
+from scipy import integrate, interpolate, linalg, ndimage, signal, special, stats
 
 import srcgrad as sg
 
@@ -75,6 +75,13 @@ CASES: dict[str, tuple[Callable[[Any], Any], Any]] = {
     "periodic sincs": (lambda x: special.diric(x, 4), TURNS),
     "periodic sincs of odd numbers": (lambda x: special.diric(x, 5), TURNS),
     "and of none": (lambda x: special.diric(x, np.array([[0], [3], [2.5], [-1]])), TURNS),
+    "an axis of one node": (
+        lambda x: interpolate.interpn(([1.0], [0.0, 1.0, 2.0, 3.0]), M[:1], x, bounds_error=False, fill_value=None),
+        np.array([[0.5, 0.3], [1.0, 2.2], [7.0, 4.5]]),
+    ),
+    "spectra of nothing": (lambda x: np.stack(signal.welch(x)), np.zeros((0, 5, 2))),
+    "a periodogram of nothing": (lambda x: np.stack(signal.periodogram(x, axis=1)), np.zeros((0, 5, 2))),
+    "cross spectra of nothing": (lambda x: np.stack(signal.csd(x, x[:1], axis=1)), np.zeros((3, 0, 2))),
     "coefficients of a derivative": (lambda c: interpolate.splder((KNOTS, c, 3), 2)[1], COEFFICIENTS),
 }
 

@@ -16,6 +16,7 @@ from srcgrad.tracing.functions.registry import (
     as_array,
     axis_of,
     cast,
+    filled,
     function_rule,
     inexact_dtype,
     prefix,
@@ -275,6 +276,11 @@ def csd(
 ) -> Any:  # fmt: skip
     """The cross spectrum, by the mean over segments."""
     one, two = (np.moveaxis(as_array(part), axis, -1) for part in (x, y))
+    if not (one.size and two.size):
+        ends = (*np.broadcast_shapes(one.shape[:-1], two.shape[:-1]), min(one.shape[-1], two.shape[-1]))
+        empty: Any = filled(ends, 0, np.float64)
+        nothing = np.moveaxis(empty, -1, axis)
+        return nothing, nothing
     refuse("scipy.signal", average=(average, "mean"))
     if one.shape[-1] != two.shape[-1]:
         raise UnsupportedError("scipy.signal.csd of signals of different lengths is not supported on traced arrays")
@@ -313,7 +319,8 @@ def periodogram(
     found = welch(
         values, fs, "boxcar" if window is None else window, size, 0, nfft, detrend, return_onesided, scaling
     )  # fmt: skip
-    return found[0], np.moveaxis(found[1], -1, axis)
+    places = found[0] if values.size else np.moveaxis(found[0], -1, axis)  # of nothing, of the signal's shape
+    return places, np.moveaxis(found[1], -1, axis)
 
 
 @function_rule(scipy.signal.stft)

@@ -272,6 +272,13 @@ class Line:
         return slope * (flat.reshape(column) - start) + values[k]
 
 
+def share_of(places: Any, nodes: Any, k: Any) -> Any:
+    """How far each place is on its way from node k to the next; where there is but one node it stays at that."""
+    if nodes.shape[0] == 1:
+        return np.where(np.isnan(places), places, 0.0)
+    return (places - nodes[k]) / (nodes[k + 1] - nodes[k])
+
+
 def contains_value(fill: Any) -> bool:
     """Whether a value for places outside was chosen: SciPy's default is nan."""
     return not (isinstance(fill, float) and np.isnan(fill))
@@ -318,9 +325,7 @@ class Grid:
 
     def mixed(self, columns: Sequence[Any], method: str) -> Any:
         places = [interval(nodes, at) for nodes, at in zip(self.grid, columns, strict=True)]
-        shares = [
-            (at - nodes[k]) / (nodes[k + 1] - nodes[k]) for at, nodes, k in zip(columns, self.grid, places, strict=True)
-        ]
+        shares = [share_of(at, nodes, k) for at, nodes, k in zip(columns, self.grid, places, strict=True)]
         if method == "nearest":
             return self.values[tuple(np.where(share <= 0.5, k, k + 1) for share, k in zip(shares, places, strict=True))]
         total: Any = 0.0
