@@ -175,6 +175,8 @@ class Expression:
     w: Value | None = None
     count: int = 0
     known: dict[Any, Value] = field(default_factory=dict)
+    before: dict[tuple[Value, Any], Value | None] = field(default_factory=dict)
+    """What arrays were in another shape: asked once for each, however often it is used."""
 
     def read(self, value: Value, chain: Chain = (), row: int | None = None, depth: int = 0) -> Value:
         """The scalar for an array of numbers; with an axis ``row``, for one that is the same along that axis.
@@ -285,6 +287,11 @@ class Expression:
 
     def before_reshape(self, value: Value, shape: tuple[Any, ...], depth: int) -> Value | None:
         """What an array was in this shape: ``g(w)`` of ``g(w[None, :])``; None where no part of it was in it."""
+        if (value, shape) not in self.before:
+            self.before[value, shape] = self.find_before_reshape(value, shape, depth)
+        return self.before[value, shape]
+
+    def find_before_reshape(self, value: Value, shape: tuple[Any, ...], depth: int) -> Value | None:
         producer = value.producer
         if producer is None or depth == 0:
             return None

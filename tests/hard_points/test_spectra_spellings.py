@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import srcgrad as sg
+from srcgrad.ir.passes.values import Expression
 from tests.hard_points.spectra import (  # noqa: F401  the fixtures work where they are imported
     RANDOM,
     XS,
@@ -341,6 +342,27 @@ def test_a_bilinear_form_of_left_and_right_vectors_is_not_transposed() -> None:
         value, slope = sg.value_and_grad(f, backend=backend)(a)
         close(value, X @ a @ y, 1e-13)
         close(slope, np.outer(X, y), 1e-12)
+
+
+def test_numbers_that_are_used_twice_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of ten was read again for each use of the next: many thousand times."""
+    read, count = Expression.find_before_reshape, 0
+
+    def counted(*args: Any) -> Any:
+        nonlocal count
+        count += 1
+        return read(*args)
+
+    def f(a: Any) -> Any:
+        w, v = la.eigh(a)
+        row = 0.1 * w[None, :]
+        for _ in range(10):
+            row = row * row + row
+        return (v * row) @ v.T
+
+    monkeypatch.setattr(Expression, "find_before_reshape", counted)
+    assert "spectral" in passes(f, B)
+    assert 10 < count < 1000
 
 
 def passes(f: Function, a: Array) -> str:
