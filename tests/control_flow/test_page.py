@@ -493,6 +493,16 @@ def filtered(x: Any) -> Any:
     return found * (2.0 if any(v > 1 for v in x if v < 2) else 3.0) * (0.5 if all(v < 3 for v in x if v > 0) else 1.0)
 
 
+@converted("a generator in `any` or `all`")
+def quantified(x: Any) -> Any:
+    def positive(v: Any) -> Any:
+        return v > 0
+
+    few = any(positive(v) for v in x[::-1])
+    long = all(u < v + 5 and v > -3 for u, v in zip(np.tile(x, 9), np.tile(x[::-1], 9)))  # noqa: B905
+    return np.sum(x) * (2.0 if few else 3.0) + (x[0] if long else x[1])
+
+
 @converted("memory that two variables share on one path, also as views")
 def shared(x: Any) -> Any:
     y, z = x * 1.0, x * 2.0

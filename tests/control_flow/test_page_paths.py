@@ -189,6 +189,38 @@ def recursion(x: Any) -> Any:
     return halved(abs(x[2])) + x[0]
 
 
+@several(
+    "an iterator that is read on behind a loop which a value ends: `for v in numbers: if v < 0: break`, then "
+    "`next(numbers)`",
+    "decides how far a loop moves an iterator on, which is kept",
+)
+def rest(x: Any) -> Any:
+    numbers = iter([*x, 5.0])
+    for v in numbers:
+        if v > 1:
+            break
+    return v * next(numbers)
+
+
+@several(
+    "a generator that changes, prints or may fail, in such a loop or in `any`",
+    "an iterator does more than to give its items",
+)
+def counting(x: Any) -> Any:
+    n = 0
+
+    def numbers() -> Any:
+        nonlocal n
+        for v in x:
+            n += 1
+            yield v
+
+    for v in numbers():
+        if v < 0:
+            break
+    return n * v
+
+
 @several("a dict of texts indexed by a value", "is indexed by a traced value")
 def keyed(x: Any) -> Any:
     return np.sum(x) if {0: "sum", 1: "product"}[int(x[0] > 0)] == "sum" else np.prod(x)

@@ -13,6 +13,7 @@ import numpy as np
 from srcgrad.boundary import AS_A_KEY, UNHASHABLE
 from srcgrad.ir.core import Value
 from srcgrad.tracing.affine import Affine, between
+from srcgrad.tracing.conversion.advancing import END, advanced, references, require_own
 from srcgrad.tracing.conversion.appending import Appending
 from srcgrad.tracing.conversion.attempts import Before
 from srcgrad.tracing.conversion.branches import if_
@@ -237,9 +238,12 @@ def rolled_while(
 
 def for_(
     iterable: Any, body: Callable[[Any], Any], go_on: Callable[[], Any] | None, get: Any, put: Any,
-    names: tuple[str, ...], visible: Any, appended: Appended = None,
+    names: tuple[str, ...], visible: Any, appended: Appended = None, count: int | None = None,
 ) -> None:  # fmt: skip
-    """The statement ``for``. ``go_on``: whether no jump has ended the loop. ``appended``: see `Appending`."""
+    """The statement ``for``. ``go_on``: whether no jump has ended the loop. ``appended``: see `Appending`.
+
+    ``count``: the `references` of the iterable, where its caller has counted them.
+    """
     trace = CURRENT.get()
     if trace is None or trace.concrete:
         for item in iterable:
@@ -248,7 +252,7 @@ def for_(
                 return
         return
     require_fixed(iterable)
-    items = items_of(iterable)
+    items, count = items_of(iterable), references(iterable) if count is None else count
 
     def state_of() -> State:
         return State(get, put, names, visible)
@@ -269,7 +273,7 @@ def for_(
     ):
         put(objects.left(get()))
         return
-    run_through(iterable, items, body, go_on, get, put, names, visible, appended)
+    run_through(iterable, items, body, go_on, get, put, names, visible, appended, count)
 
 
 def checked(value: Value | None) -> Value:
@@ -314,7 +318,7 @@ def rolled(
 
 def run_through(
     iterable: Iterable[Any], items: Items | None, body: Callable[[Any], Any], go_on: Callable[[], Any] | None,
-    get: Any, put: Any, names: tuple[str, ...], visible: Any, appended: Appended = None,
+    get: Any, put: Any, names: tuple[str, ...], visible: Any, appended: Appended, references: int,
 ) -> None:  # fmt: skip
     """Trip by trip, until a traced condition decides whether the loop goes on, or there is much to write out."""
     trace = current_trace()
@@ -363,11 +367,12 @@ def run_through(
                 continue
             answer = go_on()
             if unknown(answer):
+                require_own(iterable, references)
                 if items is not None and isinstance(items.count, int) and items.count - position > 3:
                     rest_region(items, position + 1, body, go_on, get, put, names, visible)
                     exhaust(iterable)
                     return
-                for more, other in enumerate(iterator):
+                for more, other in enumerate(iter(functools.partial(advanced, iterator), END)):
                     if more > MOST_ENDED and not isinstance(iterable, Sized):
                         raise Refused(f"a for makes more than {MOST_ENDED} trips, and a value says when it ends")
                     answer = go_on()

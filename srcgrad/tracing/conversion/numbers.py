@@ -233,29 +233,6 @@ def sum_(iterable: Any, /, start: Any = 0) -> Any:
     return start
 
 
-def quantifier(builtin: Any, combine: Any) -> Any:
-    def rule(iterable: Any, /) -> Any:
-        whole: Any = np.any if builtin is any else np.all
-        if isinstance(iterable, Deferring) and iterable.ndim == 1:
-            return bool_(whole(iterable))
-        if isinstance(iterable, Tracer) and iterable.ndim == 1:
-            return bool_(combine.reduce(iterable != 0))
-        found: Any = None
-        for item in iterable:
-            if unknown(item):
-                truth = bool_(item)
-                found = truth if found is None else combine(found, truth)
-            elif bool(item) is (builtin is any):
-                return builtin is any
-        return (builtin is not any) if found is None else found
-
-    return rule
-
-
-call_rule(any)(quantifier(any, np.logical_or))
-call_rule(all)(quantifier(all, np.logical_and))
-
-
 @call_rule(sorted)
 def sorted_(iterable: Any, /, *, key: Any = None, reverse: Any = False) -> Any:
     items = list(iterable)

@@ -7,20 +7,22 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sized
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from srcgrad.tracing.conversion.branches import choose, closure_values, if_
-from srcgrad.tracing.conversion.calls import call
+from srcgrad.tracing.conversion.advancing import END, advanced, references
+from srcgrad.tracing.conversion.branches import and_, choose, closure_values, if_, not_, or_
+from srcgrad.tracing.conversion.calls import call, call_rule
 from srcgrad.tracing.conversion.comprehended import Filling, ignored, varying_items
 from srcgrad.tracing.conversion.effects import emit_check
+from srcgrad.tracing.conversion.items import items_of
 from srcgrad.tracing.conversion.loops import for_
-from srcgrad.tracing.conversion.numbers import bool_, pick
+from srcgrad.tracing.conversion.numbers import UNROLLED, bool_, pick
 from srcgrad.tracing.conversion.state import UNSET, unknown
 from srcgrad.tracing.trace import CURRENT
-from srcgrad.tracing.tracer import Tracer, as_tracer, contains_tracer
+from srcgrad.tracing.tracer import Deferring, Tracer, as_tracer, contains_tracer
 
 Step = Callable[[Any, Any], Any]
 NAMES: Final = ("_sg_value", "_sg_taken")
@@ -75,12 +77,16 @@ def reduced(
     trace = CURRENT.get()
     if trace is None or trace.concrete or not isinstance(function, Hashable):
         return call(function, python(), *rest, **options)
+    if function in QUANTIFIERS and not (is_list or rest or options):
+        quantifier = Quantification(function is any)
+        flow(quantifier)
+        return quantifier.found
     reduction = REDUCTIONS.get(function)
     fits = reduction is not None and (is_list or function in GENERATORS) and accepted(function, rest, options)
     if fits and reduction is not None and (filtered or function in ONE_BY_ONE):
         if rest or "start" in options:
             reduction = reduction._replace(start=rest[0] if rest else options["start"])
-        taker = Accumulation(reduction, function in QUANTIFIERS and not is_list)
+        taker = Accumulation(reduction)
         flow(taker)
         return taker.found(function, options)
     gathers = function in GATHERERS and not filtered and not is_list
@@ -142,11 +148,10 @@ def accepted(function: Any, rest: tuple[Any, ...], options: dict[str, Any]) -> b
 class Accumulation:
     """A reduction in progress: the result so far, and whether an item was taken."""
 
-    __slots__ = ("reduction", "result", "stops", "taken")
+    __slots__ = ("reduction", "result", "taken")
 
-    def __init__(self, reduction: Reduction, stops: bool) -> None:
-        """``stops``: whether no more items are asked for once the result is known."""
-        self.reduction, self.stops = reduction, stops
+    def __init__(self, reduction: Reduction) -> None:
+        self.reduction = reduction
         self.result: Any = reduction.start
         self.taken: Any = reduction.start is not UNSET
 
@@ -168,13 +173,8 @@ class Accumulation:
     def where(self, test: Any, then: Callable[[], Any]) -> None:
         if_(test, then, lambda: None, self.get, self.put, NAMES, lambda: closure_values(then))
 
-    def open(self) -> Any:
-        """Whether ``any`` or ``all`` asks for another item."""
-        return unknown(self.result) or bool(self.result) is self.reduction.start
-
     def over(self, iterable: Any, trip: Callable[[Any], Any]) -> None:
-        go_on = self.open if self.stops else None
-        for_(iterable, trip, go_on, self.get, self.put, NAMES, lambda: closure_values(trip))
+        for_(iterable, trip, None, self.get, self.put, NAMES, lambda: closure_values(trip))
 
     def found(self, function: Any, options: dict[str, Any]) -> Any:
         if self.taken is True:
@@ -189,6 +189,54 @@ class Accumulation:
         return as_tracer(result) if self.reduction.of_arrays is not None and contains_tracer(result) else result
 
 
+class Quantification:
+    """``any`` or ``all`` of a generator: an item is evaluated only where none before it has decided."""
+
+    __slots__ = ("found", "which")
+
+    def __init__(self, which: bool) -> None:
+        """``which``: the truth that decides."""
+        self.which = which
+        self.found: Any = not which
+
+    def get(self) -> tuple[Any]:
+        return (self.found,)
+
+    def put(self, values: tuple[Any]) -> None:
+        (self.found,) = values
+
+    def take(self, value: Any) -> None:
+        self.found = bool_(value) if unknown(value) else bool(value)
+
+    def where(self, test: Any, then: Callable[[], Any]) -> None:
+        if_(test, then, lambda: None, self.get, self.put, NAMES[:1], lambda: closure_values(then))
+
+    def over(self, iterable: Any, trip: Callable[[Any], Any]) -> None:
+        count, short = references(iterable), is_few(iterable)
+
+        def ask(item: Any) -> None:
+            self.found = (or_ if self.which else and_)(self.found, lambda: self.answer(trip, item))
+
+        def go_on() -> Any:
+            if unknown(self.found):
+                return True if short else not_(self.found) if self.which else self.found
+            return bool(self.found) is not self.which
+
+        for_(iterable, ask, go_on, self.get, self.put, NAMES[:1], lambda: (trip,), None, count)
+
+    def answer(self, trip: Callable[[Any], Any], item: Any) -> Any:
+        self.found = not self.which
+        trip(item)
+        return self.found
+
+
+def is_few(iterable: Any) -> bool:
+    """Whether there are so few items that the question after each is written out."""
+    items = items_of(iterable)
+    count = items.count if items is not None else len(iterable) if isinstance(iterable, Sized) else None
+    return isinstance(count, int) and count <= UNROLLED
+
+
 def empty_message(function: Any) -> str:
     """What a function says of a sequence without items."""
     try:
@@ -196,3 +244,27 @@ def empty_message(function: Any) -> str:
     except ValueError as error:
         return str(error)
     raise AssertionError(f"{function} has a value for no items")
+
+
+def quantifier(builtin: Any, combine: Any) -> Any:
+    def rule(iterable: Any, /) -> Any:
+        whole: Any = np.any if builtin is any else np.all
+        if isinstance(iterable, Deferring) and iterable.ndim == 1:
+            return bool_(whole(iterable))
+        if isinstance(iterable, Tracer) and iterable.ndim == 1:
+            return bool_(combine.reduce(iterable != 0))
+        found: Any = None
+        items: Any = iter(iterable)
+        while (item := next(items, END) if found is None else advanced(items)) is not END:
+            if unknown(item):
+                truth = bool_(item)
+                found = truth if found is None else combine(found, truth)
+            elif bool(item) is (builtin is any):
+                return builtin is any
+        return (builtin is not any) if found is None else found
+
+    return rule
+
+
+call_rule(any)(quantifier(any, np.logical_or))
+call_rule(all)(quantifier(all, np.logical_and))
