@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -77,7 +78,17 @@ def endless(x: Any) -> Any:
         y = y * 0.6
 
 
-FUNCTIONS = [counted, two, left_by_break, chosen, nested, until_close, endless]
+def asserted(x: Any) -> Any:
+    assert (n := np.sum(x * x)) < 100.0, f"{n} is large"
+    y = math.tanh(n)
+    try:
+        assert y > 0.5 and (z := x[0] * x[1]) > 0.0
+    except AssertionError:
+        return y * x[1]
+    return math.tanh(z) + y
+
+
+FUNCTIONS = [counted, two, left_by_break, chosen, nested, until_close, endless, asserted]
 
 
 @pytest.mark.filterwarnings("error::srcgrad.RetraceWarning")
@@ -124,3 +135,8 @@ def test_a_name_that_is_not_bound() -> None:
     np.testing.assert_array_equal(sg.grad(f)(np.array([1.0, 0.5])), [0.0, 2.0])
     with pytest.raises(UnboundLocalError, match="r"):
         sg.grad(f)(np.array([-1.0, 0.5]))
+
+
+def test_an_assert_that_binds_a_name_fails_with_its_message() -> None:
+    with pytest.raises(AssertionError, match=r"200.0 is large"):
+        sg.grad(asserted)(np.array([10.0, 10.0]))

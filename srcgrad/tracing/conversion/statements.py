@@ -345,7 +345,7 @@ class StatementConverter(NestedFunctions):
     # --- effects --------------------------------------------------------------------------------------
     def visit_Assert(self, node: ast.Assert) -> ast.stmt:
         message = ast.Constant(None) if node.msg is None else thunk(self.visit(node.msg))
-        if holds([node.test], ast.NamedExpr, ast.Await):
+        if holds([node.test], ast.NamedExpr, ast.Await):  # where asserts are left out
             raise Unconvertible("it binds a name in an assert")
         made = ast.Expr(operator("assert_", thunk(self.visit(node.test)), message))
         placed(made, node)

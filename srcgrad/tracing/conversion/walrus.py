@@ -1,7 +1,8 @@
 """Tests that bind a name only where Python comes to it: ``while ok and (n := n + 1) < 20:``.
 
 What ``and`` and ``or`` join is evaluated or not, depending on what comes before; as statements under an ``if`` it may
-be so on a traced condition. A ``while`` asks such a test at the beginning of its body, and breaks.
+be so on a traced condition. A ``while`` asks such a test at the beginning of its body, and breaks. So is any test of
+an ``assert`` that binds a name: what Python asks there becomes a function.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ PASSED = f"{OPERATORS}_passed"
 
 
 def without_binding_tests(body: list[ast.stmt]) -> list[ast.stmt]:
-    """Statements of one function, with tests that bind names under ``and`` or ``or`` as statements before."""
+    """Statements of one function, with tests that bind names as statements before them, where they have to be."""
     return Tests().block(body)
 
 
@@ -49,6 +50,9 @@ class Tests:
         for inner in (*getattr(node, "handlers", ()), *getattr(node, "cases", ())):
             inner.body = self.block(inner.body)
         if isinstance(node, ast.If) and binds(node.test):
+            before, node.test = self.asked(node.test)
+            return [*before, node]
+        if isinstance(node, ast.Assert) and holds([node.test], ast.NamedExpr) and __debug__:
             before, node.test = self.asked(node.test)
             return [*before, node]
         if isinstance(node, ast.While) and binds(node.test) and not holds(node.orelse, ast.Break, ast.Continue):
