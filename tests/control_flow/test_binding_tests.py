@@ -79,10 +79,10 @@ def endless(x: Any) -> Any:
 
 
 def asserted(x: Any) -> Any:
-    assert (n := np.sum(x * x)) < 100.0, f"{n} is large"
+    assert (n := np.sum(x * x)) < 100.0, f"{n} is large"  # noqa: RUF018
     y = math.tanh(n)
     try:
-        assert y > 0.5 and (z := x[0] * x[1]) > 0.0
+        assert y > 0.5 and (z := x[0] * x[1]) > 0.0  # noqa: RUF018
     except AssertionError:
         return y * x[1]
     return math.tanh(z) + y

@@ -61,13 +61,14 @@ def numbers_in(node: ast.AST) -> list[ast.expr] | None:
 
 
 def root(node: ast.expr) -> str:
-    """The variable that ``n``, ``self.n``, ``x.shape[0]`` or ``len(x)`` begin with; empty for other expressions."""
+    """The variable that ``n``, ``self.n``, ``x.shape[0]``, ``p["n"]`` or ``len(x)`` begin with; else empty."""
     if isinstance(node, ast.Call):
         called = isinstance(node.func, ast.Name) and node.func.id == "len" and len(node.args) == 1 and not node.keywords
         return root(node.args[0]) if called else ""
     if isinstance(node, ast.Subscript):
         shape = isinstance(node.value, ast.Attribute) and node.value.attr == "shape"
-        return root(node.value) if shape and isinstance(node.slice, (ast.Constant, ast.UnaryOp)) else ""
+        key = isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str)
+        return root(node.value) if key or (shape and isinstance(node.slice, (ast.Constant, ast.UnaryOp))) else ""
     if isinstance(node, ast.Attribute):
         return root(node.value)
     return node.id if isinstance(node, ast.Name) else ""

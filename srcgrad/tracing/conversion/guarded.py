@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from srcgrad.tracing.affine import affine_of
 from srcgrad.tracing.conversion.state import Passing, Undefined
@@ -55,7 +55,16 @@ class Guard:
         self.items = items
 
     def __getitem__(self, index: Any) -> Any:
-        """As `count`, of a list whose trips read what trips before them have appended.
+        self.read()
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        raise Refused(READ)
+
+    def count(self) -> Any:
+        self.read()
+
+    def read(self) -> NoReturn:
+        """Refuse to be read, but by trips that ask how long the list is, or what trips before them have appended.
 
         Raises:
             Places: a column may stand for the list.
@@ -63,12 +72,6 @@ class Guard:
         from srcgrad.tracing.conversion.placed import append_in_place  # which needs this module
 
         append_in_place(self.items)
-        raise Refused(READ)
-
-    def __setitem__(self, index: Any, value: Any) -> None:
-        raise Refused(READ)
-
-    def count(self) -> Any:
         raise Refused(READ)
 
 

@@ -1,6 +1,6 @@
 """``while len(v) > 1``: loops whose test asks for the length of an array that each trip makes shorter, or longer.
 
-``while stack``: or of a list that each trip makes shorter.
+``while stack``: or of a list that each trip makes shorter; ``while len(self.history) < n``: or longer.
 
 How many trips there are is found after the first one by asking the test of arrays of the lengths that follow, if each
 trip changes them by as much. While the others are traced as one region, what the test is made of tells that nothing
@@ -60,17 +60,19 @@ def trips_left(
     """
     now, mark = get(), len(current_trace().builder.operations)
     changes: dict[int, Any] = {}
-    shorter = [x for x in lists_of([*now, *visible()]) if len(x) < before.lists.get(id(x), 0)]
-    kept = [list(x) for x in shorter]
+    moved = moved_lists(now, visible, before)
+    kept = [list(x) for x in moved]
+    steps = [len(x) - before.lists[id(x)] for x in moved]
     now_shapes: Any = shapes_of_arrays(now)
     for place, (one, other) in enumerate(zip(before.arrays, now_shapes, strict=True)):
         if one is not None and other is not None and one != other and len(one) == len(other):
             changes[place] = np.subtract(other, one)
-    if not changes and not shorter:
+    if not changes and not moved:
         return 0
     lists = {place: [0.0] * len(now[place]) for place in changes if type(now[place]) is list}
     try:
-        if len(lists) == len(changes) and not shorter and goes_on(test, now, put, changes):
+        longer = len(lists) == len(changes) and min([*steps, *(change[0] for change in changes.values())]) >= 0
+        if longer and goes_on(test, now, put, changes, moved):
             return 0
         for trips in range(1, MOST):
             values = list(now)
@@ -79,11 +81,10 @@ def trips_left(
                 if np.any(shape < 0):
                     return 0
                 values[place] = of_shape(lists.get(place, now[place]), shape.tolist())
-            for x, items in zip(shorter, kept, strict=True):
-                size = len(items) - trips * (before.lists[id(x)] - len(items))
-                if size < 0:
+            for x, items, step in zip(moved, kept, steps, strict=True):
+                if len(items) + trips * step < 0:
                     return 0
-                x[:] = items[:size]
+                of_shape(x, (len(items) + trips * step,))
             put(tuple(values))
             answer = test()
             if isinstance(answer, Tracer) or len(current_trace().builder.operations) > mark:
@@ -94,9 +95,16 @@ def trips_left(
         pass
     finally:
         put(now)
-        for x, items in zip(shorter, kept, strict=True):
+        for x, items in zip(moved, kept, strict=True):
             x[:] = items
     return 0
+
+
+def moved_lists(now: tuple[Any, ...], visible: Callable[[], tuple[Any, ...]], before: Shapes) -> list[list[Any]]:
+    """The lists that a trip has made shorter, and of those that are no variables of the loop the ones made longer."""
+    own = {id(x) for x in now}
+    there = [x for x in lists_of([*now, *visible()]) if id(x) in before.lists]
+    return [x for x in there if len(x) < before.lists[id(x)] or (len(x) > before.lists[id(x)] and id(x) not in own)]
 
 
 def of_shape(x: Any, shape: Sequence[int]) -> Any:
@@ -108,11 +116,13 @@ def of_shape(x: Any, shape: Sequence[int]) -> Any:
     return x
 
 
-def goes_on(test: Callable[[], Any], now: tuple[Any, ...], put: Any, changes: Mapping[int, Any]) -> bool:
+def goes_on(
+    test: Callable[[], Any], now: tuple[Any, ...], put: Any, changes: Mapping[int, Any], moved: Sequence[list[Any]]
+) -> bool:
     """Whether a loop whose lists all get longer would do so beyond all bounds, as one that a clock ends."""
-    if any(change[0] < 0 for change in changes.values()):
-        return False
     put(tuple([[0.0] * MOST if place in changes else x for place, x in enumerate(now)]))
+    for x in moved:
+        of_shape(x, (MOST,))
     return bool(test())
 
 

@@ -74,6 +74,8 @@ class Placed:
         """What it holds before the loop, and None for what is appended."""
         self.size = 0
         """How many of these are items."""
+        self.shown = 0
+        """How many items the list seems to have while the loop is traced: one at least, which tells of this."""
         self.before: Any = 0
         """How many there are where a trip begins."""
         self.room: Tracer | None = None
@@ -91,7 +93,8 @@ class Placed:
         self.kept += [None] * (self.each * (owner.trips or 0))
         self.held = Storage(current_trace(), literal(True, TRUTH))
         current_trace().entangled.append(self.held)
-        self.items[:] = [Held(self, k) for k in range(self.size)]
+        self.shown = max(1, self.size)
+        self.items[:] = [Held(self, k) for k in range(self.shown)]
 
     def begin(self, index: Value | None) -> None:
         """A trip begins."""
@@ -110,7 +113,7 @@ class Placed:
         """
         self.take()
         own = [type(x) is Held and x.filled is self and x.place == k for k, x in enumerate(self.items)]
-        if len(own) != self.size or not all(own) or self.assigned is None:
+        if len(own) != self.shown or not all(own) or self.assigned is None:
             raise Refused(OTHERWISE)
         for read in self.reads:
             self.require_there(read.place)
@@ -119,10 +122,10 @@ class Placed:
 
     def take(self) -> None:
         """Assign what was appended to the list."""
-        new = self.items[self.size :]
+        new = self.items[self.shown :]
         if not new:
             return
-        del self.items[self.size :]
+        del self.items[self.shown :]
         if len(new) > 1 or self.assigned is not None or not self.each:
             raise Refused("a trip of a loop appends several arrays to a list that it reads")
         self[self.before] = new[0]
@@ -351,8 +354,8 @@ def append_in_place(items: list[Any]) -> None:
         Places: it may; the loop is to be traced again.
     """
     for trace in current_trace().around():
-        kept = None if trace.loop is None else trace.loop.appending.kept_of(items) or items
-        kind = kind_of(kept[0]) if kept else None
+        kept = None if trace.loop is None else [*(trace.loop.appending.kept_of(items) or ()), *items]
+        kind = next((kind_of(x) for x in kept or () if type(x) is not Held), None)
         if kind is not None and not kind.scalar and may_place(trace.loop, items):
             raise Places(trace.loop, items, kind, True)
 
