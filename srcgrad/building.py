@@ -29,7 +29,7 @@ from srcgrad.tracing.aliasing import AliasPattern
 from srcgrad.tracing.caches import require_keys
 from srcgrad.tracing.conversion.calls import run_converted
 from srcgrad.tracing.conversion.convert import is_user_function
-from srcgrad.tracing.conversion.effects import may_raise
+from srcgrad.tracing.conversion.effects import emit_check, may_raise
 from srcgrad.tracing.conversion.operands import binary
 from srcgrad.tracing.conversion.state import Mistaken, MustRetrace
 from srcgrad.tracing.conversion.trust import require_timely
@@ -407,7 +407,7 @@ class Building(ABC):
             )
 
 
-OF_PYTHON = frozenset({binary.__code__, require_keys.__code__})
+OF_PYTHON = frozenset({binary.__code__, require_keys.__code__, emit_check.__code__})
 """Operators that raise what Python raises of the values themselves."""
 
 

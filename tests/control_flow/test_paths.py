@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import math
 import threading
 import types
 import warnings
@@ -390,6 +391,18 @@ def test_an_error_of_the_users_on_a_path_shows_their_line() -> None:
     with pytest.raises(ZeroDivisionError) as caught:
         sg.grad(f)(np.array([10.0]), 0)
     assert caught.traceback[-1].name == "f"
+
+
+@pytest.mark.parametrize("function", [math.sqrt, math.log, math.acos], ids=lambda f: f.__name__)
+def test_a_domain_error_on_a_path_is_no_refusal_of_code_that_is_run_as_it_is(function: Any) -> None:
+    def f(x: Any) -> Any:
+        return x[1] * np.ones(int(4.0 * x[0])).sum() + function(x[1])
+
+    slope = sg.grad(f)
+    assert np.isfinite(slope(np.array([0.5, 0.3]))).all()
+    for _ in range(2):
+        with pytest.raises(ValueError, match="math domain error|expected a"):
+            slope(np.array([0.5, -1.3]))
 
 
 def test_a_number_of_pythons_that_a_float32_does_not_hold_has_a_path_of_its_own() -> None:
