@@ -105,6 +105,14 @@ def the_rest(x: Any) -> Any:
     return x[0] + sum(rest)
 
 
+def the_rest_by_a_call(x: Any) -> Any:
+    rest = iter(x)
+    for v in iter(rest):
+        if v < 0:
+            break
+    return x[0] + sum(rest)
+
+
 def the_rest_of_pairs(x: Any) -> Any:
     pairs = zip(x, x[::-1], strict=True)
     for u, v in pairs:
@@ -148,8 +156,8 @@ def ended_before_an_error(x: Any) -> Any:
 
 FUNCTIONS = [
     *(witness, counted, counted_in_a_long_array, noted, beyond_the_domain, beyond_the_domain_filtered, two_loops),
-    *(some_above_all, by_a_generator, by_a_map, the_rest, the_rest_of_pairs, the_rest_behind_any, ended),
-    ended_before_an_error,
+    *(some_above_all, by_a_generator, by_a_map, the_rest, the_rest_by_a_call, the_rest_of_pairs),
+    *(the_rest_behind_any, ended, ended_before_an_error),
 ]
 
 

@@ -7,7 +7,7 @@ import copy
 from collections.abc import Sequence
 from typing import Any
 
-from srcgrad.tracing.conversion.names import holds, load, operator, placed, thunk
+from srcgrad.tracing.conversion.names import holds, load, operator, placed, references_to, thunk
 from srcgrad.tracing.conversion.sources import Unconvertible
 
 FRAME_FUNCTIONS = ("globals", "breakpoint", "__import__")
@@ -141,7 +141,8 @@ class ExpressionConverter(ast.NodeTransformer):
             for test in reversed(part.ifs):
                 self.ask(test)
                 found = told("where", self.visit(test), thunk(found))
-            found = told("over", self.visit(part.iter), of_item(part.target, found))
+            count = references_to(part.iter)
+            found = told("over", self.visit(part.iter), of_item(part.target, found), count)
         return ast.Lambda(ast.arguments([], [ast.arg(TAKER)], None, [], [], None, []), found)
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:

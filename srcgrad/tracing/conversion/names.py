@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 OPERATORS = "_sg"
 """The variable by which converted code reaches its operators; generated names start with it."""
+MANY = 1_000_000
+"""So many references there are to what an expression names: Python may count none for a variable that is passed on."""
 
 
 class Bound(ast.NodeVisitor):
@@ -207,3 +209,8 @@ def located(tree: ast.AST) -> None:
 
 
 _PLACE = ("lineno", "col_offset", "end_lineno", "end_col_offset")
+
+
+def references_to(node: ast.expr) -> ast.expr:
+    """How many references there are to the value of an expression; None where only the value tells."""
+    return ast.Constant(MANY if isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)) else None)

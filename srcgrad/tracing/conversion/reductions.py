@@ -123,7 +123,7 @@ class Gathering:
     def where(self, test: Any, then: Callable[[], Any]) -> None:
         if_(test, then, lambda: None, tuple, ignored, (), lambda: (self.items, *closure_values(then)))
 
-    def over(self, iterable: Any, trip: Callable[[Any], Any]) -> None:
+    def over(self, iterable: Any, trip: Callable[[Any], Any], count: int | None = None) -> None:
         items = None if self.inside else varying_items(iterable)
         outermost, self.inside = not self.inside, True
         if items is not None:
@@ -173,7 +173,7 @@ class Accumulation:
     def where(self, test: Any, then: Callable[[], Any]) -> None:
         if_(test, then, lambda: None, self.get, self.put, NAMES, lambda: closure_values(then))
 
-    def over(self, iterable: Any, trip: Callable[[Any], Any]) -> None:
+    def over(self, iterable: Any, trip: Callable[[Any], Any], count: int | None = None) -> None:
         for_(iterable, trip, None, self.get, self.put, NAMES, lambda: closure_values(trip))
 
     def found(self, function: Any, options: dict[str, Any]) -> Any:
@@ -211,8 +211,8 @@ class Quantification:
     def where(self, test: Any, then: Callable[[], Any]) -> None:
         if_(test, then, lambda: None, self.get, self.put, NAMES[:1], lambda: closure_values(then))
 
-    def over(self, iterable: Any, trip: Callable[[Any], Any]) -> None:
-        count, short = references(iterable), is_few(iterable)
+    def over(self, iterable: Any, trip: Callable[[Any], Any], count: int | None = None) -> None:
+        count, short = references(iterable) if count is None else count, is_few(iterable)
 
         def ask(item: Any) -> None:
             self.found = (or_ if self.which else and_)(self.found, lambda: self.answer(trip, item))

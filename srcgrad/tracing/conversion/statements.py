@@ -23,6 +23,7 @@ from srcgrad.tracing.conversion.names import (
     parameters,
     placed,
     read,
+    references_to,
     store,
     thunk,
 )
@@ -269,11 +270,11 @@ class StatementConverter(NestedFunctions):
         given = ast.Assign([node.target], load("_sg_item"))
         placed(given, node.target)
         statements = [given, *node.body]
-        iterated = self.visit(node.iter)
+        count, iterated = references_to(node.iter), self.visit(node.iter)
         appended = appended_to(node, lambda name: self.reads_alone(name, node)) if exits is None else None
         functions.append(self.function(body, self.block(statements), changed, node, ["_sg_item"]))
         go_on: ast.expr = ast.Constant(None) if exits is None else thunk(self.visit(exits))
-        made = ast.Expr(operator("for_", iterated, load(body), go_on, *state, appended or ast.Constant(None)))
+        made = ast.Expr(operator("for_", iterated, load(body), go_on, *state, appended or ast.Constant(None), count))
         placed(made, node.iter)
         ast.copy_location(made, node)
         return [*functions, made]
