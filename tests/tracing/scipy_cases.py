@@ -9,6 +9,8 @@ import numpy as np
 from scipy import integrate, interpolate, linalg, ndimage, signal, stats
 from scipy.spatial import distance
 
+from tests.tracing.scipy_image_cases import RANKS, SPLINES
+
 Program = Callable[[Any], Any]
 X = np.array([1.08, 0.79, 0.72, 1.1, 0.96, 1.96])
 m = np.random.default_rng(4).normal(size=(5, 6))
@@ -260,4 +262,4 @@ LINALG: list[Program] = [
     lambda x: linalg.eig((m * x)[:, :5], right=False),
     lambda x: np.abs(linalg.eig((m * x)[:, :5])[1]),
 ]
-PROGRAMS: list[Program] = [*INTERPOLATE, *LINALG, *INTEGRATE, *STATS, *DISTANCE, *NDIMAGE, *SIGNAL]
+PROGRAMS: list[Program] = [*INTERPOLATE, *LINALG, *INTEGRATE, *STATS, *DISTANCE, *NDIMAGE, *SPLINES, *RANKS, *SIGNAL]

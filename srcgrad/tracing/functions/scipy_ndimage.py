@@ -1,4 +1,4 @@
-"""Rules of ``scipy.ndimage``: filters that are correlations, extremes of windows, and interpolation of order 0 and 1.
+"""Rules of ``scipy.ndimage``: filters that are correlations.
 
 Importing this module imports SciPy.
 """
@@ -7,29 +7,18 @@ from __future__ import annotations
 
 import functools
 import inspect
-import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
 import scipy.ndimage
 
-from srcgrad.errors import ArgumentError, ShapeError, UnsupportedError
+from srcgrad.errors import ArgumentError, EvaluationError, ShapeError
 from srcgrad.tracing.functions.padding import pad
 from srcgrad.tracing.functions.products import promoted
-from srcgrad.tracing.functions.registry import (
-    Rule,
-    as_array,
-    axis_of,
-    cast,
-    finish,
-    function_rule,
-    ordered_axes,
-    refuse,
-)
+from srcgrad.tracing.functions.registry import Rule, as_array, axis_of, cast, finish, function_rule, ordered_axes
 from srcgrad.tracing.functions.shapes import flip
-from srcgrad.tracing.functions.signal import sliding_window_view
-from srcgrad.tracing.tracer import FUNCTIONS, Tracer, emit
+from srcgrad.tracing.tracer import FUNCTIONS, Tracer, contains_tracer, emit
 
 PADDING: Final = {
     "reflect": "symmetric", "grid-mirror": "symmetric", "nearest": "edge", "mirror": "reflect", "wrap": "wrap",
@@ -49,6 +38,14 @@ def each(value: Any, count: int) -> list[Any]:
     return list(value)
 
 
+def listed(value: Any, count: int) -> list[Any]:
+    """A number for each axis, given once or as a sequence."""
+    if contains_tracer(value):
+        found = as_array(value)
+        return [found] * count if not found.ndim else each(list(found), count)
+    return each(value, count)
+
+
 def places_of(axes: Any, ndim: int) -> tuple[int, ...]:
     """The axes that a filter runs along: all of them for None."""
     return tuple(range(ndim)) if axes is None else ordered_axes(axes, ndim)
@@ -57,7 +54,7 @@ def places_of(axes: Any, ndim: int) -> tuple[int, ...]:
 def widened(x: Any, axis: int, before: int, after: int, mode: str, cval: Any) -> Any:
     """The array with what lies beyond its edges along one axis."""
     if mode not in PADDING:
-        raise ShapeError(f"boundary mode not supported: {mode!r}")
+        raise EvaluationError(f"boundary mode not supported: {mode!r}")
     widths = [(before, after) if k == axis else (0, 0) for k in range(x.ndim)]
     if PADDING[mode] == "constant":
         return pad(x, widths, "constant", constant_values=cval)
@@ -116,33 +113,23 @@ def correlated(x: Any, weights: Any, befores: Sequence[int], modes: Sequence[str
     return emit("convolve", *promoted(x, flip(weights)), starts=starts, sizes=sizes)
 
 
-def spread(weights: Any, origin: Any, axes: Any, ndim: int) -> tuple[Any, list[int]]:
-    """A window along some axes as one along all, and its origins; the window's own axes are in the array's order."""
-    places = places_of(axes, ndim)
-    if len(places) != weights.ndim:
-        raise ShapeError(f"weights must have {len(places)} axes, not {weights.ndim}")
-    origins = each(origin, len(places))
-    if len(places) < ndim:
-        named = dict(zip(places, origins, strict=True))
-        origins = [named.get(axis, 0) for axis in range(ndim)]
-    return np.expand_dims(weights, tuple(axis for axis in range(ndim) if axis not in places)), origins
-
-
-def windowed(x: Any, weights: Any, origins: Sequence[int], mode: Any, cval: Any, output: Any) -> Any:
-    """The sums over a window of weights as they are along all axes."""
-    dtype = target(x, weights, output)
-    befores = [span(size, at)[0] for size, at in zip(weights.shape, origins, strict=True)]
-    return rounded(correlated(x, weights, befores, each(mode, x.ndim), cval), dtype)
-
-
 @filter_rule(scipy.ndimage.correlate)
 def correlate(
     input: Any, weights: Any, output: Any = None, mode: Any = "reflect", cval: Any = 0.0, origin: Any = 0, *,
     axes: Any = None,
 ) -> Any:  # fmt: skip
-    x = as_array(input)
-    w, origins = spread(np.conjugate(as_array(weights)), origin, axes, x.ndim)
-    return windowed(x, w, origins, mode, cval, output)
+    x, w = as_array(input), np.conjugate(as_array(weights))
+    dtype = target(x, w, output)
+    places = places_of(axes, x.ndim)
+    if not isinstance(mode, str):
+        raise EvaluationError("A sequence of modes is not supported")
+    if len(places) != w.ndim:
+        raise EvaluationError(f"weights must have {len(places)} axes, not {w.ndim}")
+    shape, befores, modes = [1] * x.ndim, [0] * x.ndim, ["reflect"] * x.ndim
+    origins = dict(zip(places if w.ndim < x.ndim else range(x.ndim), each(origin, w.ndim), strict=True))
+    for axis, size in zip(sorted(places), w.shape, strict=True):  # SciPy's weights have the axes in their order
+        shape[axis], befores[axis], modes[axis] = size, span(size, origins[axis])[0], mode
+    return rounded(correlated(x, w.reshape(shape), befores, modes, cval), dtype)
 
 
 @filter_rule(scipy.ndimage.convolve)
@@ -150,10 +137,9 @@ def convolve(
     input: Any, weights: Any, output: Any = None, mode: Any = "reflect", cval: Any = 0.0, origin: Any = 0, *,
     axes: Any = None,
 ) -> Any:  # fmt: skip
-    x = as_array(input)
-    w, origins = spread(as_array(weights), origin, axes, x.ndim)
-    origins = [-at - (size % 2 == 0) for size, at in zip(w.shape, origins, strict=True)]
-    return windowed(x, flip(w), origins, mode, cval, output)
+    w = as_array(weights)
+    origins = [-at - (size % 2 == 0) for size, at in zip(w.shape, each(origin, w.ndim), strict=True)]
+    return correlate(input, np.conjugate(flip(w)), output, mode, cval, origins, axes=axes)
 
 
 def correlate_along(x: Any, weights: Any, axis: int, mode: str, cval: Any, origin: int, output: Any = None) -> Any:
@@ -188,21 +174,29 @@ def convolve1d(
 # --- Gaussians -------------------------------------------------------------------------------------------------------
 
 
-def gaussian_weights(sigma: float, order: int, radius: int) -> Any:
-    """A normal density at whole numbers, which sums to 1, times the polynomial of its derivative of this order."""
+def gaussian_weights(sigma: Any, order: int, radius: int) -> Any:
+    """A normal density at whole numbers, which sums to 1, times the polynomial of its derivative of this order.
+
+    The derivative of p(x) exp(-x**2 / 2 sigma**2) has the polynomial p' - p x / sigma**2.
+    """
     if order < 0:
         raise ShapeError("order must be non-negative")
     places = np.arange(-radius, radius + 1)
     density = np.exp(-0.5 / sigma**2 * places**2)
-    polynomial = np.polynomial.Polynomial([1.0])
+    powers: list[Any] = [1.0]
     for _ in range(order):
-        polynomial = polynomial.deriv() - polynomial * np.polynomial.Polynomial([0.0, 1.0 / sigma**2])
-    return density / density.sum() * polynomial(places)
+        slopes = [*[k * power for k, power in enumerate(powers)][1:], 0.0, 0.0]
+        powers = [slope - power / sigma**2 for slope, power in zip(slopes, [0.0, *powers], strict=True)]
+    polynomial: Any = 0.0
+    for power in reversed(powers):
+        polynomial = polynomial * places + power
+    return density / density.sum() * polynomial
 
 
-def radius_of(sigma: float, radius: Any, truncate: float) -> int:
+def radius_of(sigma: Any, radius: Any, truncate: float) -> int:
+    """How far the weights reach; where a width that is not known decides it, it is a number of the path taken."""
     if radius is None:
-        return int(truncate * float(sigma) + 0.5)
+        return int(truncate * sigma + 0.5)
     if not isinstance(radius, (int, np.integer)) or radius < 0:
         raise ShapeError("Radius must be a nonnegative integer.")
     return int(radius)
@@ -214,7 +208,10 @@ def gaussian_filter1d(
     truncate: float = 4.0, *, radius: Any = None,
 ) -> Any:  # fmt: skip
     x = as_array(input)
-    weights = gaussian_weights(float(sigma), order, radius_of(sigma, radius, truncate))
+    reach = radius_of(sigma, radius, truncate)
+    weights: Any = gaussian_weights(sigma, order, reach)
+    if contains_tracer(sigma):  # of width 0, which `gaussian_filter` leaves as it is
+        weights = np.where(sigma > 1e-15, weights, np.arange(-reach, reach + 1) == 0)
     return correlate_along(x, weights[::-1], axis_of(axis, x.ndim), mode, cval, 0, output)
 
 
@@ -226,23 +223,26 @@ def gaussian_filter(
     x = as_array(input)
     dtype = target(x, x, output)
     places = places_of(axes, x.ndim)
-    given = zip(*(each(value, len(places)) for value in (sigma, order, mode, radius)), strict=True)
+    given = zip(*(listed(value, len(places)) for value in (sigma, order, mode, radius)), strict=True)
     for axis, (width, derivative, how, reach) in zip(places, given, strict=True):
-        if width > 1e-15:
+        if contains_tracer(width) or width > 1e-15:
             x = gaussian_filter1d(x, width, axis, derivative, dtype, how, cval, truncate, radius=reach)
     return cast(x, dtype)
 
 
 def gaussian_derivatives(
-    order: int, x: Any, sigma: Any, places: tuple[int, ...], dtype: Any, mode: Any, cval: Any, **kwargs: Any
+    order: int, x: Any, sigma: Any, axes: Any, dtype: Any, mode: Any, cval: Any, **kwargs: Any
 ) -> list[Any]:
     """The derivatives of an image of an order along each of some axes.
 
-    Of several modes each is that of one derivative, along all axes.
+    Of several modes each is that of one derivative, along all axes. The Laplacian leaves axes that are not given as
+    they are, and the gradient smooths along them, as SciPy's.
     """
-    orders = [tuple(order * (k == axis) for k in range(x.ndim)) for axis in places]
+    places = places_of(axes, x.ndim)
+    smoothed = places if order == 2 else tuple(range(x.ndim))
+    orders = [tuple(order * (k == axis) for k in smoothed) for axis in places]
     ways = zip(orders, each(mode, len(places)), strict=True)
-    return [gaussian_filter(x, sigma, along, dtype, one_mode, cval, **kwargs) for along, one_mode in ways]
+    return [gaussian_filter(x, sigma, along, dtype, one, cval, axes=smoothed, **kwargs) for along, one in ways]
 
 
 @filter_rule(scipy.ndimage.gaussian_laplace)
@@ -250,12 +250,9 @@ def gaussian_laplace(
     input: Any, sigma: Any, output: Any = None, mode: Any = "reflect", cval: Any = 0.0, *, axes: Any = None,
     **kwargs: Any,
 ) -> Any:  # fmt: skip
-    """Smoothed along the axes named alone."""
     x = as_array(input)
-    dtype, places = target(x, x, output), places_of(axes, x.ndim)
-    widths = dict(zip(places, each(sigma, len(places)), strict=True))
-    everywhere = [widths.get(axis, 0) for axis in range(x.ndim)]
-    curves = gaussian_derivatives(2, x, everywhere, places, dtype, mode, cval, **kwargs)
+    dtype = target(x, x, output)
+    curves = gaussian_derivatives(2, x, sigma, axes, dtype, mode, cval, **kwargs)
     return sum(curves[1:], curves[0]) if curves else cast(x, dtype)
 
 
@@ -264,10 +261,9 @@ def gaussian_gradient_magnitude(
     input: Any, sigma: Any, output: Any = None, mode: Any = "reflect", cval: Any = 0.0, *, axes: Any = None,
     **kwargs: Any,
 ) -> Any:  # fmt: skip
-    """Of the slopes along the axes named, smoothed along all."""
     x = as_array(input)
-    dtype, places = target(x, x, output), places_of(axes, x.ndim)
-    slopes = gaussian_derivatives(1, x, sigma, places, dtype, mode, cval, **kwargs)
+    dtype = target(x, x, output)
+    slopes = gaussian_derivatives(1, x, sigma, axes, dtype, mode, cval, **kwargs)
     return cast(np.sqrt(sum(slope**2 for slope in slopes)) if slopes else x, dtype)
 
 
@@ -328,88 +324,3 @@ def laplace(input: Any, output: Any = None, mode: Any = "reflect", cval: Any = 0
     given = zip(places, each(mode, len(places)), strict=True)
     curves = [correlate_along(x, weights, axis, how, cval, 0, output) for axis, how in given]
     return sum(curves[1:], curves[0]) if curves else cast(x, target(x, x, output))
-
-
-def extreme_filter(choose: Callable[..., Any]) -> Callable[..., Any]:
-    """The largest or smallest element of a box around each place."""
-
-    def rule(
-        input: Any, size: Any = None, footprint: Any = None, output: Any = None, mode: Any = "reflect",
-        cval: Any = 0.0, origin: Any = 0, *, axes: Any = None,
-    ) -> Any:  # fmt: skip
-        x = as_array(input)
-        x = cast(x, target(x, x, output))
-        refuse("scipy.ndimage", footprint=(footprint, None))
-        if size is None:
-            raise ShapeError("no footprint or filter size provided")
-        places = places_of(axes, x.ndim)
-        given = zip(*(each(value, len(places)) for value in (size, mode, origin)), strict=True)
-        for axis, (width, how, at) in zip(places, given, strict=True):
-            if width > 1:
-                before, after = span(int(width), at)
-                wide = widened(x, axis, before, after, how, cval)
-                x = choose(sliding_window_view(wide, int(width), axis), axis=-1)
-        return x
-
-    return rule
-
-
-filter_rule(scipy.ndimage.maximum_filter)(extreme_filter(np.max))
-filter_rule(scipy.ndimage.minimum_filter)(extreme_filter(np.min))
-
-# --- interpolation ---------------------------------------------------------------------------------------------------
-
-
-def folded(k: Any, size: int, mode: str) -> Any:
-    """Where an index beyond the edges reads the array."""
-    if mode == "nearest":
-        return np.clip(k, 0, size - 1)
-    if mode == "grid-wrap":
-        return np.mod(k, size)
-    period = max(2 * size - 2, 1) if mode == "mirror" else 2 * size
-    k = np.mod(k, period)
-    return np.minimum(k, period - k) if mode == "mirror" else np.minimum(k, period - 1 - k)
-
-
-@filter_rule(scipy.ndimage.map_coordinates)
-def map_coordinates(
-    input: Any, coordinates: Any, output: Any = None, order: int = 3, mode: str = "constant", cval: Any = 0.0,
-    prefilter: bool = True,
-) -> Any:  # fmt: skip
-    """Of order 0 and 1: the nearest element, or the mean of those around weighed by their distances.
-
-    Raises:
-        UnsupportedError: splines of higher order, or the mode "wrap".
-    """
-    x, places = as_array(input), as_array(coordinates)
-    dtype = target(x, x, output)
-    if order not in (0, 1):
-        raise UnsupportedError(
-            f"scipy.ndimage.map_coordinates with order={order} is not supported on traced arrays", hint="order 0 or 1"
-        )
-    if mode not in ("constant", "grid-constant", "nearest", "mirror", "reflect", "grid-mirror", "grid-wrap"):
-        raise UnsupportedError(f"scipy.ndimage.map_coordinates with mode={mode!r} is not supported on traced arrays")
-    if places.shape[0] != x.ndim:
-        raise ShapeError("invalid shape for coordinate array")
-    lows = [np.floor(at + 0.5 * (order == 0)) for at in places]
-    shares = [at - low for at, low in zip(places, lows, strict=True)]
-    total: Any = 0.0
-    for corner in itertools.product(range(order + 1), repeat=x.ndim):
-        index: list[Any] = []
-        inside: Any = True
-        weight: Any = 1.0
-        for axis, up in enumerate(corner):
-            k = lows[axis].astype(np.int64) + up
-            size = x.shape[axis]
-            if mode.endswith("constant"):
-                inside = inside & (k >= 0) & (k < size)
-            index.append(np.clip(k, 0, size - 1) if mode.endswith("constant") else folded(k, size, mode))
-            if order:
-                weight = weight * (shares[axis] if up else 1.0 - shares[axis])
-        total = total + weight * np.where(inside, x[tuple(index)], cval)
-    if mode == "constant":  # beyond the outermost elements nothing is between two of them
-        near = [(at >= 0) & (at <= size - 1) for at, size in zip(places, x.shape, strict=True)]
-        total = np.where(np.all(np.stack(near), axis=0), total, cval)
-    if dtype.kind in "iu":
-        total = np.trunc(total + np.copysign(0.5, total))
-    return cast(total, dtype)
