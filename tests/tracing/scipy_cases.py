@@ -203,6 +203,14 @@ SIGNAL: list[Program] = [
     lambda x: signal.savgol_filter(x, 4, 2, deriv=1, delta=0.3),
     lambda x: signal.savgol_filter(m * x, 3, 2, deriv=1, axis=0, mode="wrap"),
     lambda x: signal.savgol_filter(x, 4, 2, mode="mirror"),
+    lambda x: signal.upfirdn(x[:3], m * x, 3, 2),
+    lambda x: signal.upfirdn(m[0], x, 2, axis=0, mode="antisymmetric"),
+    lambda x: signal.upfirdn(m[0], m * x, 1, 3, axis=0, mode="line"),
+    lambda x: signal.upfirdn(m[0], x, mode="smooth"),
+    lambda x: signal.upfirdn(m[0], x, mode="constant", cval=0.3),
+    lambda x: signal.resample_poly(x, 3, 2),
+    lambda x: signal.resample_poly(m * x, 2, 3, axis=0, padtype="mean"),
+    lambda x: signal.decimate(np.concatenate([x] * 5), 2, ftype="fir"),
 ]
 INTERPOLATE: list[Program] = [
     lambda x: interpolate.CubicSpline(np.arange(6.0), x)(np.array([0.5, 2.2, -1, 7.0])),
@@ -261,5 +269,18 @@ LINALG: list[Program] = [
     lambda x: linalg.eig((m * x)[:, :5])[0],
     lambda x: linalg.eig((m * x)[:, :5], right=False),
     lambda x: np.abs(linalg.eig((m * x)[:, :5])[1]),
+    lambda x: linalg.rq(m * x),
+    lambda x: linalg.rq((m * x).T, mode="economic"),
+    lambda x: linalg.rq(m * x + 1j * m, mode="r"),
+    lambda x: linalg.cholesky_banded(np.stack([m[0] * 0.1, x])),
+    lambda x: linalg.cho_solve_banded((linalg.cholesky_banded(np.stack([x, 0.1 * m[0]]), lower=True), True), x),
+    lambda x: linalg.eigvals_banded(np.stack([m[0] * 0.1, x]), select="i", select_range=(1, 3)),
+    lambda x: linalg.eigh(np.outer(x, x) + np.eye(6), np.diag(x), type=2, eigvals_only=True),
+    lambda x: np.abs(linalg.eigh(np.outer(x, x) + np.diag(x[::-1]), np.diag(x), type=3)[1]),
+    lambda x: linalg.solve_continuous_are((m * x)[:, :5], m[:, :2], np.eye(5) * x[0], np.eye(2) * x[1]),
+    lambda x: linalg.solve_continuous_are(
+        (m * x)[:3, :3], m[:3, :1], np.eye(3), [[2.0]], np.eye(3) + 0.1 * m[:3, 3:] * x[3:], x[:3, None] * 0.2
+    ),
+    lambda x: linalg.solve_discrete_are((m * x)[:, :5], m[:, :2], np.eye(5) * x[0], np.eye(2) * x[1]),
 ]
 PROGRAMS: list[Program] = [*INTERPOLATE, *LINALG, *INTEGRATE, *STATS, *DISTANCE, *NDIMAGE, *SPLINES, *RANKS, *SIGNAL]

@@ -115,7 +115,7 @@ def test_what_asks_which_arrays_it_is_given_is_not_traced_again(name: str) -> No
 
 
 def test_code_without_a_rule_that_calls_c_is_refused_by_its_name() -> None:
-    for f, name in ((scipy.signal.medfilt, "medfilt"), (scipy.signal.order_filter, "order_filter")):
+    for f, name in ((scipy.signal.residue, "residue"), (scipy.signal.find_peaks, "find_peaks")):
         with pytest.raises(sg.SrcgradError, match=name) as caught:
-            sg.grad(lambda x, f=f: np.sum(f(x, *([3] if f is scipy.signal.medfilt else [np.ones(3), 1]))))(X)
+            sg.grad(lambda x, f=f: np.sum(f(x, *([x[:3]] if f is scipy.signal.residue else []))[0]))(X)
         assert not isinstance(caught.value, sg.errors.InternalError)

@@ -132,7 +132,7 @@ WITHOUT_A_RULE: dict[str, Program] = {
     "scipy.linalg.schur": lambda x: linalg.schur(np.eye(2) * x[0])[0],
     "scipy.linalg.ldl": lambda x: linalg.ldl(np.eye(2) * x[0])[0],
     "scipy.ndimage.geometric_transform": lambda x: ndimage.geometric_transform(x, lambda at: (at[0] + 0.5,)),
-    "scipy.signal.upfirdn": lambda x: signal.upfirdn(x, x),
+    "scipy.signal.residue": lambda x: signal.residue(x[:2], x[:3])[0],
     "scipy.linalg.lapack.dgtsv": lambda x: linalg.lapack.dgtsv(x[1:], 4.0 + x, x[:-1], x)[3],
     "scipy.linalg.lapack.dgesv": lambda x: linalg.get_lapack_funcs("gesv", (x,))(np.outer(x, x), x)[2],
     "scipy.linalg.blas.dgemm": lambda x: linalg.blas.dgemm(1.0, np.outer(x, x), np.eye(len(x))),

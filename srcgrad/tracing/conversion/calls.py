@@ -60,7 +60,7 @@ HIGHER_ORDER: Final = frozenset(
 )  # fmt: skip
 """Functions that call the functions they are given: these are converted first."""
 SCIPY_RULES: Final = {
-    "scipy.linalg": ("scipy_linalg", "scipy_decompositions", "scipy_structured", "matrix_functions"),
+    "scipy.linalg": ("scipy_linalg", "scipy_decompositions", "scipy_structured", "scipy_riccati", "matrix_functions"),
     "scipy.fft": ("scipy_fourier",),
     "scipy.interpolate": ("scipy_interpolate", "scipy_splines"),
     "scipy.integrate": ("scipy_integrate", "scipy_ode", "scipy_quad"),

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import scipy.linalg
 
-from srcgrad.errors import DTypeError, ShapeError
+from srcgrad.errors import DTypeError, ShapeError, UnsupportedError
 from srcgrad.tracing.functions.linear_algebra import cholesky, linalg_dtype, rectangular_matrices
 from srcgrad.tracing.functions.registry import as_array, cast, inexact_dtype, refuse
 from srcgrad.tracing.functions.scipy_linalg import SINCE_1_18, scipy_rule
@@ -37,9 +37,15 @@ def eigh(
     subset_by_value: Any = None,
     driver: Any = None,
 ) -> Any:
-    """With ``b`` = L L^H, the problem A v = w B v is that of L^-1 A L^-H for L^H v."""
-    check_driver(driver, b is not None, subset_by_index is not None)
-    refuse("scipy.linalg.eigh", type=(type, 1), subset_by_value=(subset_by_value, None))
+    """With ``b`` = L L^H, the problem A v = w B v is that of L^-1 A L^-H for L^H v.
+
+    The types 2 and 3, A B v = w v and B A v = w v, are those of L^H A L, for L^H v and for L^-1 v.
+    """
+    check_driver(driver, b is not None, subset_by_index is not None or subset_by_value is not None)
+    if subset_by_index is not None and subset_by_value is not None:
+        raise ShapeError("Either index or value subset can be requested.")
+    if b is not None and type not in (1, 2, 3):
+        raise ShapeError('"type" keyword only accepts 1, 2, and 3.')
     matrix = lowered(a, lower)
     factor: Any = None
     w: Any
@@ -48,13 +54,16 @@ def eigh(
         dtype = linalg_dtype(matrix, as_tracer(b))
         matrix = cast(matrix, dtype)
         factor = cholesky(lowered(cast(b, dtype), lower))
-        matrix = congruent(hermitian(matrix), factor)
+        back = np.conjugate(factor.mT)
+        matrix = congruent(hermitian(matrix), factor) if type == 1 else back @ hermitian(matrix) @ factor
     if eigvals_only:
-        return picked(np.linalg.eigvalsh(matrix), subset_by_index)
+        w = np.linalg.eigvalsh(matrix)
+        return picked(w, between(w, subset_by_value) or subset_by_index)
     w, v = np.linalg.eigh(matrix)
     if factor is not None:
-        v = emit("triangular_solve", factor, v, lower=True, trans="C", unit=False)
-    return picked(w, subset_by_index), picked(v, subset_by_index)
+        v = factor @ v if type == 3 else emit("triangular_solve", factor, v, lower=True, trans="C", unit=False)
+    bounds = between(w, subset_by_value) or subset_by_index
+    return picked(w, bounds), picked(v, bounds)
 
 
 DRIVERS: Final = ("ev", "evd", "evr", "evx")
@@ -90,10 +99,31 @@ def congruent(matrix: Any, factor: Any) -> Any:
     return emit("triangular_solve", factor, np.conjugate(half.mT), lower=True, trans="N", unit=False)
 
 
+class Between(NamedTuple):
+    """The indices of eigenvalues from ``start`` to before ``stop``, of which there may be none."""
+
+    start: int
+    stop: int
+
+
+def between(w: Any, bounds: Any) -> Between | None:
+    """Those that are greater than the first bound and at most the second; how many these are, the path says."""
+    if bounds is None:
+        return None
+    if w.ndim != 1:
+        raise UnsupportedError("scipy.linalg.eigh of a stack with subset_by_value is not supported on traced arrays")
+    low, high = bounds
+    if not -np.inf <= low < high <= np.inf:
+        raise ShapeError(f"Requested eigenvalue bounds are not valid: {low}, {high}")
+    return Between(int(np.sum(w <= low)), int(np.sum(w <= high)))
+
+
 def picked(x: Any, bounds: Any) -> Any:
     """Those of the eigenvalues, or eigenvectors, from one index to another."""
     if bounds is None:
         return x
+    if isinstance(bounds, Between):
+        return x[..., bounds.start : bounds.stop]
     start, end, last = int(bounds[0]), int(bounds[1]), x.shape[-1] - 1
     if not 0 <= start <= end <= last:
         raise ShapeError(

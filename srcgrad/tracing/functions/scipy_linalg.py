@@ -320,6 +320,20 @@ def qr(
     return (np.concatenate([found[0], below], axis=-2) if missing else found[0],)
 
 
+@scipy_rule(scipy.linalg.rq, finite="a")
+def rq(a: Any, overwrite_a: bool = False, lwork: Any = None, mode: str = "full", check_finite: bool = True) -> Any:
+    """R and Q with R Q = a: read from its last element to its first, a^H = Q^H R^H is the factorisation of `qr`."""
+    if mode not in ("full", "r", "economic"):
+        raise ShapeError("Mode argument should be one of ['full', 'r', 'economic']")
+    matrix = as_array(a)
+    if matrix.ndim != 2:
+        raise ShapeError("expected matrix")
+    matrix = rectangular_matrices(matrix)
+    turned = emit_all("qr", adjoint(matrix[::-1, ::-1]), mode="reduced" if mode == "economic" else "complete")
+    q, r = (adjoint(part)[::-1, ::-1] for part in turned)
+    return r if mode == "r" else (r, q)
+
+
 @scipy_rule(scipy.linalg.pinv, finite="a")
 def pinv(a: Any, *, atol: Any = None, rtol: Any = None, return_rank: bool = False, check_finite: bool = True) -> Any:
     if atol:

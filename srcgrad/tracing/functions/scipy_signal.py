@@ -6,7 +6,7 @@ Importing this module imports SciPy.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import scipy.fft
@@ -161,3 +161,61 @@ def with_boundary(in1: Any, in2: Any, mode: str, boundary: str, fillvalue: Any, 
         wide = pad(x, widths, "constant", constant_values=fillvalue)
     begin = tuple(start + m - 1 for start, m in zip(starts, y.shape, strict=True))
     return emit("convolve", wide, y, starts=begin, sizes=sizes)
+
+
+# --- rates -----------------------------------------------------------------------------------------------------------
+
+EXTENSIONS: Final[dict[str, dict[str, Any]]] = {
+    "wrap": {"mode": "wrap"}, "edge": {"mode": "edge"}, "symmetric": {"mode": "symmetric"},
+    "reflect": {"mode": "reflect"}, "antireflect": {"mode": "reflect", "reflect_type": "odd"},
+}  # fmt: skip
+"""NumPy's way to go on beyond the ends of a signal for most of those of `scipy.signal.upfirdn`."""
+
+
+def extended(x: Any, far: int, mode: str, cval: Any) -> Any:
+    """A signal along its last axis, with so many elements more at each end."""
+    widths = [(0, 0)] * (x.ndim - 1) + [(far, far)]
+    if mode == "constant":
+        return pad(x, widths, "constant", constant_values=cval)
+    if mode in EXTENSIONS:
+        return pad(x, widths, **EXTENSIONS[mode])
+    size = x.shape[-1]
+    place = np.arange(-far, size + far)
+    if mode == "antisymmetric":
+        return pad(x, widths, "symmetric") * np.where(place // size % 2, -1, 1).astype(x.dtype)
+    if mode not in ("smooth", "line"):
+        raise ShapeError(f"Unknown mode: {mode}")
+    step = np.arange(1, far + 1).astype(x.dtype)
+    first, last = x[..., :1], x[..., -1:]
+    if mode == "smooth" and size > 1:
+        slopes = x[..., 1:2] - first, last - x[..., -2:-1]
+    else:
+        slopes = ((last - first) / max(size - 1, 1),) * 2
+    return np.concatenate([first - slopes[0] * step[::-1], x, last + slopes[1] * step], axis=-1)
+
+
+@function_rule(scipy.signal.upfirdn)
+def upfirdn(h: Any, x: Any, up: int = 1, down: int = 1, axis: int = -1, mode: str = "constant", cval: Any = 0) -> Any:
+    """Every ``down``-th element of the convolution of the filter with the signal and up - 1 zeros after each one."""
+    kernel, values = as_array(h), as_array(x)
+    if kernel.ndim != 1 or not kernel.size:
+        raise ShapeError("h must be 1-D with non-zero length")
+    up, down = int(up), int(down)
+    if up < 1 or down < 1:
+        raise ShapeError("Both up and down must be >= 1")
+    dtype = np.result_type(kernel.dtype, values.dtype, np.float32)
+    kernel, values = cast(kernel, dtype), np.moveaxis(cast(values, dtype), axis, -1)
+    size, length = values.shape[-1], kernel.shape[0]
+    mode = mode.lower()
+    is_bare = mode == "constant" and np.ndim(cval) == 0 and not np.any(cval)
+    far = 0 if is_bare else -(-length // up) + 1
+    wide = extended(values, far, mode, cval) if far else values
+    if up > 1:
+        zeros = np.zeros((*wide.shape, up - 1), dtype)
+        wide = np.concatenate([wide[..., None], zeros], axis=-1).reshape((*wide.shape[:-1], -1))
+    count = ((size - 1) * up + length - 1) // down + 1
+    kernel = kernel.reshape((1,) * (wide.ndim - 1) + (-1,))
+    starts = (0,) * (wide.ndim - 1) + (far * up,)
+    sizes = (*wide.shape[:-1], (count - 1) * down + 1)
+    found = emit("convolve", *promoted(wide, kernel), starts=starts, sizes=sizes)
+    return np.moveaxis(found[..., ::down], -1, axis)

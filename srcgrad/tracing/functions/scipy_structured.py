@@ -11,10 +11,12 @@ import scipy.linalg
 
 from srcgrad.errors import ShapeError
 from srcgrad.tracing.functions.linear_algebra import linalg_dtype
-from srcgrad.tracing.functions.registry import as_array, cast, filled, refuse
+from srcgrad.tracing.functions.registry import as_array, cast, filled
 from srcgrad.tracing.functions.scipy_decompositions import eigh
 from srcgrad.tracing.functions.scipy_linalg import (
     adjoint,
+    cho_solve,
+    cholesky,
     scipy_rule,
     solve_sylvester,
     structured_solve,
@@ -74,6 +76,51 @@ def hermitian_of_bands(ab: Any, lower: bool) -> Any:
     return triangle + adjoint(np.tril(triangle, -1) if lower else np.triu(triangle, 1))
 
 
+@scipy_rule(scipy.linalg.cholesky_banded, finite="ab")
+def cholesky_banded(ab: Any, overwrite_ab: bool = False, lower: bool = False, check_finite: bool = True) -> Any:
+    """The bands of the dense factor; what lies outside the matrix is what it was."""
+    factor: Any = cholesky(hermitian_of_bands(ab, lower), lower)
+    bands = cast(as_array(ab), factor.dtype)
+    rows, size = bands.shape
+    row, column = np.ogrid[:rows, :size]
+    at = column + row if lower else column - (rows - 1 - row)
+    inside = (at >= 0) & (at < size)
+    place = np.where(inside, at, 0)
+    return np.where(inside, factor[place, column], bands)
+
+
+@scipy_rule(scipy.linalg.cho_solve_banded, finite="cb_and_lower b")
+def cho_solve_banded(cb_and_lower: Any, b: Any, overwrite_b: bool = False, check_finite: bool = True) -> Any:
+    bands, lower = cb_and_lower
+    numbers, right = as_array(bands), as_array(b)
+    if not right.ndim or numbers.shape[-1] != right.shape[0]:
+        raise ShapeError("shapes of cb and b are not compatible.")
+    return cho_solve((of_bands(numbers, 0 if lower else numbers.shape[0] - 1), lower), right)
+
+
+@scipy_rule(scipy.linalg.eigvals_banded, finite="a_band")
+def eigvals_banded(
+    a_band: Any, lower: bool = False, overwrite_a_band: bool = False, select: Any = "a", select_range: Any = None,
+    check_finite: bool = True,
+) -> Any:  # fmt: skip
+    return eig_banded(a_band, lower, True, select=select, select_range=select_range)
+
+
+def selected(select: Any, select_range: Any) -> dict[str, Any]:
+    """The part of the eigenvalues that is asked for, as the arguments of `eigh`."""
+    kind = select.lower() if isinstance(select, str) else select
+    names = {0: "", "a": "", "all": "", 1: "value", "v": "value", "value": "value", 2: "index", "i": "index",
+             "index": "index"}  # fmt: skip
+    if kind not in names:
+        raise ShapeError("invalid argument for select")
+    if not names[kind]:
+        return {}
+    bounds = np.asarray(select_range)
+    if bounds.shape != (2,) or bounds[1] < bounds[0]:
+        raise ShapeError("select_range must be a 2-element array-like in nondecreasing order")
+    return {f"subset_by_{names[kind]}": tuple(select_range)}
+
+
 @scipy_rule(scipy.linalg.eig_banded, finite="a_band")
 def eig_banded(
     a_band: Any,
@@ -85,8 +132,8 @@ def eig_banded(
     max_ev: int = 0,
     check_finite: bool = True,
 ) -> Any:
-    refuse("scipy.linalg.eig_banded", select=(select, "a"))
-    return eigh(hermitian_of_bands(a_band, lower), eigvals_only=eigvals_only)
+    part = selected(select, select_range)
+    return eigh(hermitian_of_bands(a_band, lower), eigvals_only=eigvals_only, **part)
 
 
 @scipy_rule(scipy.linalg.eigh_tridiagonal, finite="d e")
@@ -100,12 +147,11 @@ def eigh_tridiagonal(
     tol: float = 0.0,
     lapack_driver: str = "auto",
 ) -> Any:
-    refuse("scipy.linalg.eigh_tridiagonal", select=(select, "a"))
     diagonal, beside = as_array(d), as_array(e)
     if diagonal.ndim != 1 or beside.shape != (diagonal.size - 1,):
         raise ShapeError(f"d ({diagonal.size}) must have one more element than e ({beside.size})")
     matrix = np.diag(diagonal) + np.diag(beside, 1) + np.diag(beside, -1)
-    return eigh(matrix, eigvals_only=eigvals_only)
+    return eigh(matrix, eigvals_only=eigvals_only, **selected(select, select_range))
 
 
 @scipy_rule(scipy.linalg.eigvalsh_tridiagonal, finite="d e")
@@ -118,7 +164,7 @@ def eigvalsh_tridiagonal(
     tol: float = 0.0,
     lapack_driver: str = "auto",
 ) -> Any:
-    return eigh_tridiagonal(d, e, True, select)
+    return eigh_tridiagonal(d, e, True, select, select_range)
 
 
 def toeplitz_matrix(c_or_cr: Any) -> Any:
