@@ -101,12 +101,17 @@ AS_A_KEY: Final = "a traced value is no key of a dict and no item of a set"
 
 def of_a_tracer(error: TypeError) -> SrcgradError:
     """srcgrad's error for one of Python or a library, which was given a traced value and says what it is not."""
-    from srcgrad.tracing.conversion.convert import library_file  # which is written with this module
+    from srcgrad.tracing.asked import public_name  # which is written with this module, as is the next
+    from srcgrad.tracing.conversion.convert import library_file
 
-    entry, found = error.__traceback__, None
+    entry, found, called = error.__traceback__, None, None
     while entry is not None:
-        if not internal_frame(entry.tb_frame) and not library_file(entry.tb_frame.f_code.co_filename):
-            found = entry
+        if not internal_frame(entry.tb_frame):
+            if not library_file(entry.tb_frame.f_code.co_filename):
+                found, called = entry, None
+        elif called is None:
+            code = entry.tb_frame.f_code
+            called = public_name(str(entry.tb_frame.f_globals.get("__name__")), code.co_qualname, False)
         entry = entry.tb_next
     span = user_span(2) if found is None else Span.of(found.tb_frame.f_code, found.tb_lasti)
     if str(error) == UNHASHABLE:
@@ -114,6 +119,12 @@ def of_a_tracer(error: TypeError) -> SrcgradError:
             f"{AS_A_KEY}: which number it is, is not known while the function is traced",
             span=span,
             hint="take a key that Python knows, such as an index or a name, or keep what belongs together in a list",
+        )
+    if called is not None and called.startswith(("np.", "scipy.")):
+        return UnsupportedError(
+            f"{called} has no derivative rule in srcgrad",
+            span=span,
+            hint="write it with functions that have one, or give it a rule with custom_jvp or custom_vjp",
         )
     return UnsupportedError(
         str(error),

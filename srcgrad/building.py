@@ -6,6 +6,7 @@ run operation by operation.
 
 from __future__ import annotations
 
+import dis
 import functools
 import warnings
 from abc import ABC, abstractmethod
@@ -28,7 +29,7 @@ from srcgrad.signatures import argument_reason, leaf_names
 from srcgrad.tracing.aliasing import AliasPattern
 from srcgrad.tracing.caches import require_keys
 from srcgrad.tracing.conversion.calls import run_converted
-from srcgrad.tracing.conversion.convert import is_user_function
+from srcgrad.tracing.conversion.convert import CONVERTED_LIBRARIES, is_user_function
 from srcgrad.tracing.conversion.effects import emit_check, may_raise
 from srcgrad.tracing.conversion.operands import binary
 from srcgrad.tracing.conversion.state import Mistaken, MustRetrace
@@ -47,6 +48,7 @@ from srcgrad.tracing.kept import require_readable
 from srcgrad.tracing.pytree import TreeDef
 from srcgrad.tracing.room import with_more_room
 from srcgrad.tracing.trace import CURRENT, WATCH, NeedsConcrete, RaisingSite, Refused, Unread
+from srcgrad.tracing.tracer import contains_tracer
 from srcgrad.vectorcall import allowed
 from srcgrad.ways import Failed, Retrace, Way, failed, first_lines, function_of, reason_as_it_is, require_no_handlers
 
@@ -419,6 +421,25 @@ def raised_by_callee(error: Exception) -> bool:
     return entry is not None and internal_frame(entry.tb_frame) and entry.tb_frame.f_code not in OF_PYTHON
 
 
+def raised_by_statement(error: Exception) -> bool:
+    """Whether a library's Python code raised this in a statement, as of an option's value that it does not take.
+
+    What it does not take a traced value for is a TypeError, or is said by code that was not converted and holds one.
+    """
+    entry = error.__traceback__
+    while entry is not None and entry.tb_next is not None:
+        entry = entry.tb_next
+    if entry is None or not isinstance(error, (ValueError, RuntimeError, ArithmeticError, LookupError)):
+        return False
+    frame = entry.tb_frame
+    if frame.f_code is emit_check.__code__:  # which a rule has say it
+        return True
+    converted = frame.f_globals.get("__name__", "").startswith(CONVERTED_LIBRARIES)
+    if not converted and any(map(contains_tracer, frame.f_locals.values())):
+        return False
+    return frame.f_code.co_code[entry.tb_lasti] == dis.opmap["RAISE_VARARGS"]
+
+
 def is_the_users(error: Exception) -> bool:
     """Whether an error says what it would say without a trace: then it ends where the user's code does.
 
@@ -426,7 +447,7 @@ def is_the_users(error: Exception) -> bool:
     """
     if isinstance(error, SrcgradError) or not raised_by_callee(error):
         return True
-    if not isinstance(error, (LookupError, ArithmeticError)):
+    if not isinstance(error, (LookupError, ArithmeticError)) and not raised_by_statement(error):
         return False
     entry = last = error.__traceback__
     while entry is not None:

@@ -42,7 +42,8 @@ def normal_argnums(
         if not -count <= number < count:
             raise ArgumentError(
                 f"{kind}: {name}={argnums!r}, but the call has {plural(count, 'positional argument')}",
-                hint=f"{name} counts positional arguments from 0; pass what is {done} by position, not by keyword",
+                hint=f"{name} counts positional arguments from 0, of a method those after self; pass what is {done} by "
+                "position, not by keyword",
             )
     found = tuple(int(number) % count for number in numbers)
     if len(set(found)) != len(found):

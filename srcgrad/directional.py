@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, NoReturn, Self
 
 import numpy as np
 
@@ -261,6 +261,8 @@ class LinearMap:
     program serves the maps of all points. That of a function which is traced again at each call has no such program.
     """
 
+    __name__: ClassVar[str]
+
     def __init__(self, later: Later, types: list[ArrayType | None], finish: Any) -> None:
         self._later = later
         self._types = types
@@ -268,6 +270,20 @@ class LinearMap:
         if "executable" in vars(later.run):
             self.__srcgrad_code__ = later.stage
             self.__srcgrad_static__ = (type(self), later.stage)
+
+    def __copy__(self) -> Self:
+        other = object.__new__(type(self))
+        vars(other).update(vars(self))
+        return other
+
+    def __deepcopy__(self, memo: Any) -> Self:
+        return copy.copy(self)  # what it holds does not change
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise DTypeError(
+            f"a {self.__name__} cannot be pickled: it holds a compiled program and what that keeps of the call",
+            hint="keep the function and its primals, and call vjp or linearize again where it is needed",
+        )
 
     @functools.cached_property
     def __srcgrad_wrapped__(self) -> tuple[Any, ...]:

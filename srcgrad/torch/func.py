@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import srcgrad.api as api
-from srcgrad.torch.errors import TensorError, TensorNotImplementedError, TensorTypeError, TensorValueError
+from srcgrad.torch.errors import TensorError, TensorNotImplementedError, TensorValueError
 from srcgrad.torch.mapping import check_randomness, vmap
 from srcgrad.torch.modes import MODE
 from srcgrad.torch.outermost import Taken, flat, lifted_args, outermost, taken
@@ -160,7 +160,7 @@ def gradient(func: Fn, argnums: Argnums, has_aux: bool, args: tuple[Any, ...], k
     numbers = selected(args, argnums, "grad")
     call = Call(func, lifted_args(args), kwargs, numbers)
     for part in call.parts:
-        require_tensors(part, "grad")
+        require_tensors(part)
 
     def scalar(*arrays: Any) -> Any:
         output = call.split(call.run(arrays), has_aux, "grad")
@@ -187,12 +187,17 @@ def gradient(func: Fn, argnums: Argnums, has_aux: bool, args: tuple[Any, ...], k
     return result, (values, call.auxiliary(aux)) if has_aux else values
 
 
-def require_tensors(part: Taken, name: str) -> None:
+def require_tensors(part: Taken, forward: str = "") -> None:
+    """Refuse other leaves than tensors; ``forward`` says what they are to `jvp`."""
     for leaf in part.leaves:
         if not isinstance(leaf, Tensor):
-            raise TensorTypeError(
-                f"{name}: expected all inputs to be Tensors, got unsupported type {type(leaf)}",
-                hint="torch.tensor(...)",
+            if forward:
+                raise TensorError(
+                    f"jvp(f, primals, tangents): Expected {forward} to only contain Tensors, got {type(leaf)}",
+                    hint="torch.tensor(...)",
+                )
+            raise TensorValueError(
+                f"Thing passed to transform API must be Tensor, got {type(leaf)}", hint="torch.tensor(...)"
             )
 
 
@@ -267,7 +272,7 @@ def vjp(func: Fn, *primals: Any, has_aux: bool = False) -> Any:
     def run() -> Any:
         call = Call(func, lifted_args(primals), {}, range(len(primals)))
         for part in call.parts:
-            require_tensors(part, "vjp")
+            require_tensors(part)
         results = api.vjp(lambda *arrays: call.traced_output(arrays, has_aux, "vjp"), *call.arrays, has_aux=True)
         output, pull, aux = results
         kept[:] = [pull, call]
@@ -327,8 +332,9 @@ def jvp(func: Fn, primals: Any, tangents: Any, *, strict: bool = False, has_aux:
                 "if primals is a tuple of 3 tensors, tangents also must be. Got primals with structure "
                 f"{flat(primals)[1]!r} and tangents with structure {given.tree!r}"
             )
-        for part in (*call.parts, given):
-            require_tensors(part, "jvp")
+        for part in call.parts:
+            require_tensors(part, "primals")
+        require_tensors(given, "tangents")
         output, tangent, aux = api.jvp(
             lambda *arrays: call.traced_output(arrays, has_aux, "jvp"),
             tuple(call.arrays),
@@ -351,6 +357,7 @@ def linearize(func: Fn, *primals: Any) -> tuple[Any, Fn]:
     """
     again = Again(func, primals, False)
     structure = flat(primals)[1]
+    require_tensors(taken(primals))
 
     def push(*tangents: Any) -> Any:
         given = taken(tangents)
@@ -369,7 +376,7 @@ def jacobian_by(maker: Fn, name: str, func: Fn, argnums: Argnums, has_aux: bool)
         def run() -> Any:
             call = Call(func, lifted_args(args), kwargs, selected(args, argnums, name))
             for part in call.parts:
-                require_tensors(part, name)
+                require_tensors(part)
             arrays = call.arrays
             rows, aux = maker(
                 lambda *given: call.traced_output(given, has_aux, name),

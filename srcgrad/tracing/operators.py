@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from srcgrad.errors import ShapeError, UnsupportedError
+from srcgrad.tracing.asked import concrete_class
 from srcgrad.tracing.doubts import require_number
 from srcgrad.tracing.floating_errors import judged, judged_function, name_of, raised_kinds
 from srcgrad.tracing.jax_arrays import is_jax_array
@@ -54,6 +55,8 @@ def binary(ufunc: np.ufunc, left: Any, right: Any) -> Any:
     for other in (left, right):
         if not isinstance(other, Tracer) and not is_operand(other):
             return no_operand(ufunc, left, right, other)
+    if ufunc is np.multiply and (type(left) in REPEATED or type(right) in REPEATED):
+        require_count(right if type(left) in REPEATED else left)
     weak = is_weak(left) and is_weak(right)
     if weak and ufunc in COUNTING:
         left, right = counted(left), counted(right)
@@ -103,6 +106,26 @@ def no_operand(ufunc: np.ufunc, left: Any, right: Any, other: Any) -> Any:
         return NotImplemented if met.scalar else np.full_like(met, ufunc is np.not_equal, dtype=bool)
     texts = [str(x.type) if isinstance(x, Tracer) else type(x).__name__ for x in (left, right)]
     raise UnsupportedError(f"unsupported operands of {ufunc.__name__}: {' and '.join(texts)}")
+
+
+REPEATED = (list, tuple)
+
+
+def require_count(number: Any) -> None:
+    """Refuse what repeats no list: a number that is no integer, while an array's elements are multiplied.
+
+    Raises:
+        UnsupportedError: Python's TypeError.
+    """
+    if isinstance(number, Tracer) and number.scalar and number.dtype.kind not in "iu":
+        raise UnsupportedError(
+            f"can't multiply sequence by non-int of type '{name_of_class(concrete_class(number))}'",
+            hint="np.array(items) * number multiplies each item",
+        )
+
+
+def name_of_class(kind: type) -> str:
+    return f"numpy.{kind.__name__}" if issubclass(kind, np.generic) else kind.__name__
 
 
 def is_sparse(x: Any) -> bool:

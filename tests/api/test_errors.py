@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
+import math
 import os
+import pickle
 import re
 import warnings
 from pathlib import Path
@@ -12,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.interpolate
 
 import srcgrad as sg
 import tests.api.error_cases_calls
@@ -219,8 +223,24 @@ def test_context_names_the_calls() -> None:
         (lambda: sg.grad(np.sum)(np.ma.array(X)), r"x.filled\(0.0\) and np.ma.getmaskarray"),
         (lambda: sg.grad(np.sum)(np.zeros(3, [("a", float)])), "pass its fields"),
         (lambda: sg.grad(lambda x: np.save("x.npy", x) or np.sum(x))(X), "save what the transformed function returns"),
+        (lambda: sg.grad(lambda x: math.sin(x))(X), r"np.sin\(x\) for math.sin\(x\)"),
+        (lambda: sg.grad(lambda x: float(x))(X), r"x.astype\(float\) for float\(x\)"),
+        (lambda: pickle.dumps(sg.vjp(np.sin, X)[1]), "call vjp or linearize again where it is needed"),
+        (lambda: sg.grad(lambda x: [1.0, 2.0] * x[0])(X), "non-int of type 'numpy.float64'"),
+        (lambda: sg.grad(lambda x: ([1.0] * x)[0])(3.0), "non-int of type 'float'"),
+        (
+            lambda: sg.grad(lambda x: scipy.interpolate.make_splprep([x, x**2])[0](0.3)[0])(X),
+            "make_splprep has no derivative rule",
+        ),
     ],
 )
 def test_a_common_slip_is_told_what_to_do(call: Any, words: str) -> None:
     with pytest.raises(sg.SrcgradError, match=words):
         call()
+
+
+def test_a_pullback_is_copied_as_it_was() -> None:
+    """What it says of pickling is not what `copy` asks for."""
+    pullback = sg.vjp(np.sin, X)[1]
+    for other in (copy.copy(pullback), copy.deepcopy(pullback)):
+        np.testing.assert_array_equal(other(np.ones_like(X))[0], np.cos(X))

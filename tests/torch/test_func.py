@@ -296,3 +296,31 @@ def test_what_the_transforms_refuse_is_a_runtime_error_as_in_pytorch() -> None:
         assert isinstance(raised.value, SrcgradError) and "test_func.py" in str(raised.value)
     with pytest.raises(IndexError):
         func.vmap(lambda x: x, out_dims=3)(x)
+
+
+def test_numbers_that_are_no_tensors_are_pytorchs_errors() -> None:
+    """They were TypeErrors of words of srcgrad's own, and `linearize` took them."""
+    func, x = torch.func, torch.tensor(3.0)
+    for call in (
+        lambda: func.grad(lambda x: x * x)(3.0),
+        lambda: func.grad(lambda d: d["a"] * d["b"])({"a": x, "b": 2.0}),
+        lambda: func.grad(lambda x, y: x * y, argnums=1)(x, 3.0),
+        lambda: func.vjp(lambda x: x * x, 3.0),
+        lambda: func.jacrev(lambda x: x * x)(3.0),
+        lambda: func.linearize(lambda x: x * x, 3.0),
+    ):
+        with pytest.raises(ValueError, match="Thing passed to transform API must be Tensor, got <class 'float'>"):
+            call()
+    with pytest.raises(RuntimeError, match="Expected primals to only contain Tensors"):
+        func.jvp(lambda x: x * x, (3.0,), (1.0,))
+    with pytest.raises(RuntimeError, match="Expected tangents to only contain Tensors"):
+        func.jvp(lambda x: x * x, (x,), (1.0,))
+
+
+def test_integers_that_are_to_require_grad_are_pytorchs_errors() -> None:
+    with pytest.raises(RuntimeError, match="Only Tensors of floating point and complex dtype"):
+        torch.tensor([1, 2], requires_grad=True)
+    with pytest.raises(RuntimeError, match="only Tensors of floating point and complex dtype"):
+        torch.tensor([1]).requires_grad = True
+    with pytest.raises(RuntimeError, match="only Tensors of floating point dtype"):
+        torch.tensor([1]).requires_grad_()

@@ -203,6 +203,15 @@ SIGNAL: list[Program] = [
     lambda x: signal.savgol_filter(x, 4, 2, deriv=1, delta=0.3),
     lambda x: signal.savgol_filter(m * x, 3, 2, deriv=1, axis=0, mode="wrap"),
     lambda x: signal.savgol_filter(x, 4, 2, mode="mirror"),
+    lambda x: signal.lsim(
+        ((m * x)[:, :5], m[:, :2], m[:3, :5], m[:3, 4:]), m.T[:, :2] * x[0], np.arange(6) * 0.1, x[:5]
+    ),
+    lambda x: signal.lsim(((m * x)[:, :5], m[:, :1], m[:1, :5], 0.0), m[0], 0.2 + np.arange(6) * 0.1, interp=False),
+    lambda x: signal.step(((m * x)[:, :5], m[:, :1], m[:3, :5], m[:3, 4:5]), T=np.arange(6) * 0.1, X0=x[1:]),
+    lambda x: signal.impulse(((m * x)[:, :5], m[:, :1], m[:3, :5], m[:3, 4:5]), T=np.arange(6) * 0.1),
+    lambda x: signal.dlsim((0.2 * (m * x)[:, :5], m[:, :2], m[:3, :5], m[:3, 4:], 0.5), m.T[:, :2], x0=x[:5]),
+    lambda x: signal.dstep((0.2 * (m * x)[:, :5], m[:, :2], m[:3, :5], m[:3, 4:], 0.5), n=4),
+    lambda x: signal.dimpulse((0.2 * (m * x)[:, :5], m[:, :2], m[:3, :5], m[:3, 4:], 0.5), n=4),
     lambda x: signal.upfirdn(x[:3], m * x, 3, 2),
     lambda x: signal.upfirdn(m[0], x, 2, axis=0, mode="antisymmetric"),
     lambda x: signal.upfirdn(m[0], m * x, 1, 3, axis=0, mode="line"),

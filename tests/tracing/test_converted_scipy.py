@@ -44,6 +44,10 @@ CASES: dict[str, tuple[Callable[[Any], Any], Any]] = {
     "design of a filter": (lambda c: scipy.signal.firwin(5, c), 0.4),
     "czt": (lambda x: np.abs(scipy.signal.czt(x)), X),
     "lsim": (lambda u: scipy.signal.lsim(([1.0], [1.0, 0.5]), u, COUNTS)[1], X),
+    "lsim of coefficients": (lambda c: scipy.signal.lsim((c[:2], c[2:5]), c, COUNTS * 0.1)[1], X + 3.0),
+    "step of coefficients": (lambda c: scipy.signal.step((c[:1], c[1:4]), T=COUNTS * 0.1)[1], X + 3.0),
+    "lsim of poles": (lambda c: scipy.signal.lsim(([-c[0]], [-c[1], -2.0], c[2]), c, COUNTS * 0.1)[1], X + 3.0),
+    "dimpulse of coefficients": (lambda c: scipy.signal.dimpulse((c[:1], c[1:4], 0.5), n=4)[1][0], X + 3.0),
     "spectrogram": (lambda x: scipy.signal.spectrogram(x, nperseg=8)[2], X),
     "lombscargle": (lambda x: scipy.signal.lombscargle(COUNTS, x, [1.0, 2.0]), X),
     "diric": (lambda x: scipy.special.diric(x, 5), X),
@@ -119,3 +123,30 @@ def test_code_without_a_rule_that_calls_c_is_refused_by_its_name() -> None:
         with pytest.raises(sg.SrcgradError, match=name) as caught:
             sg.grad(lambda x, f=f: np.sum(f(x, *([x[:3]] if f is scipy.signal.residue else []))[0]))(X)
         assert not isinstance(caught.value, sg.errors.InternalError)
+
+
+REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "a rate": (lambda x: scipy.signal.resample_poly(x, 1.5, 2), "up must be an integer"),
+    "a number of points": (lambda x: scipy.signal.czt(x, m=3.5), "m must be positive and integer type"),
+    "a kind of padding": (lambda x: scipy.signal.resample_poly(x, 3, 2, padtype="q"), "padtype must be one of"),
+    "a window": (lambda x: scipy.signal.firwin(5, 0.1 * x[0], window="q"), "Invalid window name"),
+    "an alternative": (lambda x: scipy.stats.ttest_ind(x, x**2, alternative="q")[0], "`alternative` must be"),
+    "unequal steps": (lambda x: scipy.signal.lsim((x[:1], x[:3]), x, np.arange(len(x)) ** 2.0)[1], "equally spaced"),
+    "a time before 0": (lambda x: scipy.signal.lsim((x[:1], x[:3]), x, np.arange(len(x)) - 1.0)[1], "nonnegative"),
+    "too short an input": (lambda x: scipy.signal.lsim((x[:1], x[:3]), x[:2], np.arange(9) * 0.1)[1], "same number of"),
+    "too many inputs": (
+        lambda x: scipy.signal.lsim((x[:1], x[:3]), np.outer(x, x[:2]), 0.1 * np.arange(len(x)))[1],
+        "does not define that many inputs",
+    ),
+    "shapes": (lambda x: scipy.signal.lombscargle(x, x[:3], x), "must be 1-D arrays of equal"),
+}
+
+
+@pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_scipys_code_raises_of_an_option_is_raised(name: str) -> None:
+    """It was said to have no derivative rule."""
+    f, message = REFUSED[name]
+    for call in (lambda: f(X), lambda: sg.jvp(f, (X,), (X,))):
+        with pytest.raises(ValueError, match=message):
+            call()

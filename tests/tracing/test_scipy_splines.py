@@ -37,6 +37,9 @@ OF_VALUES: dict[str, Callable[[Any], Any]] = {
     "coefficients": lambda y: si.splev(PLACES, (TCK[0], np.append(y, np.zeros(4)), 3), der=2),
     "a curve": lambda y: si.splev(PLACES, (TCK[0], [y, y**2], 3)),
     "splint": lambda y: si.splint(-1.0, 2.5, (TCK[0], np.append(y, np.zeros(4)), 3)),
+    "splantider": lambda y: si.splev(PLACES, si.splantider((TCK[0], np.append(y, np.zeros(4)), 3), 2)),
+    "coefficients of splantider": lambda y: si.splantider((TCK[0], np.append(y, np.zeros(4)), 3))[1],
+    "splantider of splrep": lambda y: si.splev(PLACES, si.splder(si.splantider(si.splrep(NODES, y)), -1)),
     "splder": lambda y: si.splev(PLACES, si.splder((TCK[0], np.append(y, np.zeros(4)), 3), 2)),
     "slopes of a basis": lambda y: si.BSpline(TCK[0], y, 3)(PLACES, 1),
     "integral of a basis": lambda y: si.BSpline(TCK[0], y, 3).integrate(0.3, 4.0),
@@ -142,5 +145,8 @@ def test_nodes_that_are_inputs_make_one_program() -> None:
 def test_what_lies_outside_is_an_error_where_it_is_asked_for() -> None:
     with pytest.raises(ValueError, match="domain"):
         sg.grad(lambda x: np.sum(si.splev(x, TCK, ext=2)))(PLACES + 3.0)
+    for order in (4, -4):
+        with pytest.raises(ValueError, match="must be <= order of spline"):
+            sg.grad(lambda y, n=order: np.sum((si.splder if n > 0 else si.splantider)((TCK[0], y, 3), n)[1]))(TCK[1])
     with pytest.raises(SrcgradError, match="smooths"):
         sg.grad(lambda y: np.sum(si.splev(PLACES, si.splrep(NODES, y, s=0.5))))(Y)

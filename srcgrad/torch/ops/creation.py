@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from srcgrad.torch import dtypes
-from srcgrad.torch.errors import TensorError, TensorTypeError, TensorValueError
+from srcgrad.torch.errors import AutogradError, TensorError, TensorTypeError, TensorValueError
 from srcgrad.torch.modes import MODE
 from srcgrad.torch.ops.define import fitting, method, not_a_tensor, number_array, store
 from srcgrad.torch.tensor import Tensor, wrapped
@@ -49,6 +49,8 @@ def finished(array: Any, requires_grad: bool, device: Any = None, out: Tensor | 
     found = wrapped(array)
     if out is not None:
         return store(out, found)  # type: ignore[no-any-return]
+    if requires_grad and found._data.dtype.kind not in "fc":
+        raise AutogradError("Only Tensors of floating point and complex dtype can require gradients")
     if requires_grad:
         found.requires_grad_()
     if MODE.get().inference:

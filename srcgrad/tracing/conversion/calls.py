@@ -66,7 +66,7 @@ SCIPY_RULES: Final = {
     "scipy.integrate": ("scipy_integrate", "scipy_ode", "scipy_quad"),
     "scipy.ndimage": ("scipy_ndimage", "scipy_images", "scipy_ranks"),
     "scipy.optimize": ("scipy_optimize", "scipy_roots"),
-    "scipy.signal": ("scipy_signal", "scipy_filters", "scipy_ranks"),
+    "scipy.signal": ("scipy_signal", "scipy_filters", "scipy_ranks", "scipy_systems"),
     "scipy.sparse": ("scipy_sparse",),
     "scipy.spatial": ("scipy_distance",),
     "scipy.special": ("special",),

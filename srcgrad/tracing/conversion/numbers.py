@@ -35,7 +35,10 @@ MISSING: Any = object()
 def python_number(x: Tracer, dtype: Any, what: str) -> Tracer:
     """A traced array of one element as a Python number of this dtype."""
     if x.size != 1:
-        raise UnsupportedError("only 0-dimensional arrays can be converted to Python scalars")
+        raise UnsupportedError(
+            "only 0-dimensional arrays can be converted to Python scalars",
+            hint="NumPy's functions take arrays: np.sin(x) for math.sin(x), x.astype(float) for float(x)",
+        )
     if x.dtype.kind == "c" and np.dtype(dtype).kind != "c":
         raise UnsupportedError(f"{what}() argument must be a real number, not complex")
     element = x if x.scalar else x.reshape(())

@@ -30,7 +30,7 @@ def operands(a: Any, b: Any, q: Any, r: Any, e: Any, s: Any) -> list[Any]:
     With Y = E^H X E the equation has E^-1 A and E^-1 B in place of A and B; without S it has A - B R^-1 S^H and
     Q - S R^-1 S^H.
     """
-    given = [np.atleast_2d(as_array(x)) for x in (a, b, q, r, *(x for x in (e, s) if x is not None))]
+    given: list[Any] = [np.atleast_2d(as_array(x)) for x in (a, b, q, r, *(x for x in (e, s) if x is not None))]
     for matrix in given:
         require_finite(matrix)
     dtype = linalg_dtype(*given)

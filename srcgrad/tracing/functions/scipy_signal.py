@@ -217,5 +217,5 @@ def upfirdn(h: Any, x: Any, up: int = 1, down: int = 1, axis: int = -1, mode: st
     kernel = kernel.reshape((1,) * (wide.ndim - 1) + (-1,))
     starts = (0,) * (wide.ndim - 1) + (far * up,)
     sizes = (*wide.shape[:-1], (count - 1) * down + 1)
-    found = emit("convolve", *promoted(wide, kernel), starts=starts, sizes=sizes)
+    found: Any = emit("convolve", *promoted(wide, kernel), starts=starts, sizes=sizes)
     return np.moveaxis(found[..., ::down], -1, axis)

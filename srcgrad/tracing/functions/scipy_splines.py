@@ -163,10 +163,30 @@ def splder(tck: Any, n: int = 1) -> Any:
     t, c, k = parts_of(tck)
     if not traced_among((t, c), {}):
         return interpolate.splder(tck, n)
+    if n < 0:
+        return splantider(tck, -n)
+    if n > k:
+        raise ShapeError(f"Order of derivative (n = {n!r}) must be <= order of spline (k = {tck[2]!r})")
     found = Basis(t, c, k).derivative(n)
     if isinstance(tck, Basis):
         return found
     return found.t, np.concatenate([found.c, np.zeros((found.k + 1, *found.c.shape[1:]))]), found.k
+
+
+@call_rule(scipy.interpolate.splantider)
+def splantider(tck: Any, n: int = 1) -> Any:
+    t, c, k = parts_of(tck)
+    if not traced_among((t, c), {}):
+        return interpolate.splantider(tck, n)
+    if n < 0:
+        return splder(tck, -n)
+    found = Basis(t, c, k)
+    for _ in range(n):
+        found = found.antiderivative()
+    if isinstance(tck, Basis):
+        return found
+    ends = found.c[-1:]
+    return found.t, np.concatenate([found.c, *[ends] * (found.k + 1)]), found.k
 
 
 @call_rule(scipy.interpolate.splrep)

@@ -146,6 +146,9 @@ def multigammaln(a: Any, d: Any) -> Any:
 def factorial(n: Any, exact: bool = False, extend: str = "zero") -> Any:
     """Gamma(n + 1), and 0 below 0."""
     if exact:
+        dtype = as_tracer(n).dtype
+        if dtype.kind in "fc":
+            raise ShapeError(f"`exact=True` only supports integers, cannot use data type {dtype}")
         raise UnsupportedError("scipy.special.factorial with exact=True is not traced", hint="leave exact out")
     (argument,) = floating(n)
     value = elementwise("gamma", argument + 1)

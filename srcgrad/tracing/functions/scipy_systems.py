@@ -1,0 +1,187 @@
+"""Rules of ``scipy.signal`` for the responses of linear systems in time: to an input, a step and an impulse.
+
+Importing this module imports SciPy.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.linalg
+import scipy.signal
+
+from srcgrad.errors import NoAttributeError, ShapeError, UnsupportedError
+from srcgrad.tracing.conversion.calls import call
+from srcgrad.tracing.functions.registry import as_array, cast, function_rule, require
+
+EQUAL_STEPS = "Time steps are not equally spaced."
+
+
+class States(NamedTuple):
+    """A system by its matrices: x' = A x + B u and y = C x + D u; ``dt`` is a discrete one's."""
+
+    a: Any
+    b: Any
+    c: Any
+    d: Any
+    dt: Any = None
+
+
+def states(system: Any, discrete: bool, name: str) -> States:
+    """A system of SciPy's, or its numbers: of a quotient of polynomials, of zeros and poles, or matrices.
+
+    Raises:
+        NoAttributeError: it is of the other kind.
+        ShapeError: the matrices do not fit each other.
+    """
+    wrong = scipy.signal.lti if discrete else scipy.signal.dlti
+    if isinstance(system, wrong):
+        kind = "discrete-time dlti" if discrete else "continuous-time"
+        raise NoAttributeError(f"{name} can only be used with {kind} systems.")
+    dt: Any = None
+    if isinstance(system, (scipy.signal.lti, scipy.signal.dlti)):
+        found: Any = system.to_ss()
+        parts, dt = [found.A, found.B, found.C, found.D], found.dt
+    else:
+        parts = list(system)
+        if discrete:
+            dt = parts.pop()
+    if len(parts) not in (2, 3, 4):
+        raise ShapeError("num_inputs must be 2, 3 or 4")
+    if len(parts) != 4:
+        parts = list(call({2: scipy.signal.tf2ss, 3: scipy.signal.zpk2ss}[len(parts)], *parts))
+    a, b, c, d = (np.atleast_2d(as_array(part)) for part in parts)
+    if a.shape[0] != a.shape[1] or b.shape[0] != a.shape[0] or c.shape[1] != a.shape[0]:
+        raise ShapeError(f"the matrices do not fit each other: {a.shape}, {b.shape} and {c.shape}")
+    if d.shape != (c.shape[0], b.shape[1]):
+        raise ShapeError(f"D must have the shape {(c.shape[0], b.shape[1])}, not {d.shape}")
+    dtype = np.result_type(*(part.dtype for part in (a, b, c, d)), np.float64)
+    return States(*(cast(part, dtype) for part in (a, b, c, d)), dt)
+
+
+def trajectory(a: Any, start: Any, forces: Any) -> Any:
+    """The rows x[0] = start and x[i + 1] = x[i] a + forces[i]."""
+    rows = np.zeros((forces.shape[0] + 1, a.shape[0]), np.result_type(a.dtype, start.dtype, forces.dtype))
+    rows[0] = start
+    for k in range(forces.shape[0]):
+        rows[k + 1] = rows[k] @ a + forces[k]
+    return rows
+
+
+def moved(a: Any, start: Any, forces: Any) -> Any:
+    from srcgrad.tracing.conversion.convert import convert  # which needs the rules
+
+    return convert(trajectory)(a, start, forces)  # type: ignore[arg-type]
+
+
+@function_rule(scipy.signal.lsim)
+def lsim(system: Any, U: Any, T: Any, X0: Any = None, interp: bool = True) -> Any:
+    """By the exponentials of the system with its input, which is linear or constant between two times.
+
+    With M the matrix of x, u and the difference of u over a step, expm(M^T) holds what each of them adds.
+    """
+    sys = states(system, False, "lsim")
+    times = np.atleast_1d(as_array(T))
+    if times.ndim != 1:
+        raise ShapeError("T must be a rank-1 array.")
+    count, size, inputs = times.shape[0], *sys.b.shape
+    zero = np.zeros(size, sys.a.dtype)
+    require(times[0] >= 0.0, "ValueError", "Initial time must be nonnegative")
+    start = (zero if X0 is None else as_array(X0) + zero) @ call(scipy.linalg.expm, sys.a.T * times[0])
+    is_free = U is None or (isinstance(U, (int, float)) and U == 0)
+    given: Any = np.zeros((count, inputs)) if is_free else np.atleast_1d(as_array(U))
+    given = cast(given[:, None] if given.ndim == 1 else given, sys.a.dtype)
+    if given.shape[0] != count:
+        raise ShapeError("U must have the same number of rows as elements in T.")
+    if given.shape[1] != inputs:
+        raise ShapeError("System does not define that many inputs.")
+    rows = start[None] if count == 1 else None
+    if rows is None:
+        step = times[1] - times[0]
+        require(np.allclose(times[1:] - times[:-1], step), "ValueError", EQUAL_STEPS)
+        rows = stepped(sys, start, given, step, interp)
+    out = np.squeeze(rows @ sys.c.T) + np.squeeze(given @ sys.d.T)
+    return times, out, np.squeeze(rows)
+
+
+def stepped(sys: States, start: Any, given: Any, step: Any, interp: bool) -> Any:
+    size, inputs = sys.b.shape
+    blocks = [np.concatenate([sys.a, sys.b], axis=1) * step]
+    if interp:
+        blocks[0] = np.concatenate([blocks[0], np.zeros((size, inputs))], axis=1)
+        blocks.append(np.eye(inputs, size + 2 * inputs, k=size + inputs))
+    blocks.append(np.zeros((inputs, blocks[0].shape[1])))
+    grown = call(scipy.linalg.expm, np.concatenate(blocks).T)
+    state, first = grown[:size, :size], grown[size : size + inputs, :size]
+    if not interp:
+        return moved(state, start, given[:-1] @ first)
+    last = grown[size + inputs :, :size]
+    return moved(state, start, given[:-1] @ (first - last) + given[1:] @ last)
+
+
+def response_times(T: Any, name: str) -> Any:
+    if T is None:
+        raise UnsupportedError(
+            f"scipy.signal.{name} without T= is not supported on traced arrays: the eigenvalues decide the times",
+            hint="pass T=, as np.linspace(0, 10, 100)",
+        )
+    return as_array(T)
+
+
+@function_rule(scipy.signal.step)
+def step(system: Any, X0: Any = None, T: Any = None, N: Any = None) -> Any:
+    times = response_times(T, "step")
+    sys = states(system, False, "step")
+    return lsim(sys[:4], np.ones(times.shape), times, X0, interp=False)[:2]
+
+
+@function_rule(scipy.signal.impulse)
+def impulse(system: Any, X0: Any = None, T: Any = None, N: Any = None) -> Any:
+    """The input is gone when the time begins: it has moved the state by B, and adds nothing to the output."""
+    times = response_times(T, "impulse")
+    sys = states(system, False, "impulse")
+    start = np.squeeze(sys.b if X0 is None else sys.b + as_array(X0))
+    return times, lsim(sys[:4], None, times, start, interp=False)[1]
+
+
+@function_rule(scipy.signal.dlsim)
+def dlsim(system: Any, u: Any, t: Any = None, x0: Any = None) -> Any:
+    sys = states(system, True, "dlsim")
+    is_states = isinstance(system, scipy.signal.StateSpace) or (isinstance(system, tuple) and len(system) == 5)
+    if t is not None:
+        raise UnsupportedError(
+            "scipy.signal.dlsim with t= is not supported on traced arrays", hint="give the input at the steps"
+        )
+    given = np.atleast_1d(as_array(u))
+    given = given[:, None] if given.ndim == 1 else given
+    start = np.zeros(sys.a.shape[0]) if x0 is None else as_array(x0) + np.zeros(sys.a.shape[0])
+    rows = moved(sys.a.T, start, given[:-1] @ sys.b.T)
+    out = rows @ sys.c.T + given @ sys.d.T
+    times = np.linspace(0.0, (given.shape[0] - 1) * sys.dt, num=given.shape[0])
+    return (times, out, rows) if is_states else (times, out)
+
+
+def discrete_response(name: str, system: Any, x0: Any, t: Any, n: Any) -> Any:
+    """For each input the output, where that one is 1 at all times or at the first."""
+    sys = states(system, True, name)
+    if t is not None:
+        raise UnsupportedError(f"scipy.signal.{name} with t= is not supported on traced arrays", hint="pass n=")
+    count, inputs = 100 if n is None else int(n), sys.b.shape[1]
+    outputs = []
+    for k in range(inputs):
+        given = np.zeros((count, inputs))
+        given[slice(None) if name == "dstep" else 0, k] = 1.0
+        times, out, _ = dlsim(tuple(sys), given, x0=x0)
+        outputs.append(out)
+    return times, tuple(outputs)
+
+
+@function_rule(scipy.signal.dstep)
+def dstep(system: Any, x0: Any = None, t: Any = None, n: Any = None) -> Any:
+    return discrete_response("dstep", system, x0, t, n)
+
+
+@function_rule(scipy.signal.dimpulse)
+def dimpulse(system: Any, x0: Any = None, t: Any = None, n: Any = None) -> Any:
+    return discrete_response("dimpulse", system, x0, t, n)
