@@ -57,7 +57,8 @@ def states(system: Any, discrete: bool, name: str) -> States:
     if d.shape != (c.shape[0], b.shape[1]):
         raise ShapeError(f"D must have the shape {(c.shape[0], b.shape[1])}, not {d.shape}")
     dtype = np.result_type(*(part.dtype for part in (a, b, c, d)), np.float64)
-    return States(*(cast(part, dtype) for part in (a, b, c, d)), dt)
+    a, b, c, d = (cast(part, dtype) for part in (a, b, c, d))
+    return States(a, b, c, d, dt)
 
 
 def trajectory(a: Any, start: Any, forces: Any) -> Any:
@@ -85,7 +86,8 @@ def lsim(system: Any, U: Any, T: Any, X0: Any = None, interp: bool = True) -> An
     times = np.atleast_1d(as_array(T))
     if times.ndim != 1:
         raise ShapeError("T must be a rank-1 array.")
-    count, size, inputs = times.shape[0], *sys.b.shape
+    count: int = times.shape[0]
+    size, inputs = sys.b.shape
     zero = np.zeros(size, sys.a.dtype)
     require(times[0] >= 0.0, "ValueError", "Initial time must be nonnegative")
     start = (zero if X0 is None else as_array(X0) + zero) @ call(scipy.linalg.expm, sys.a.T * times[0])
