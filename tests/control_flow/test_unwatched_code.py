@@ -53,11 +53,11 @@ def test_conversions_in_code_that_is_traced_again() -> None:
 def test_the_error_is_that_of_what_cannot_be_done() -> None:
     def f(x: Any) -> Any:
         y = math.sin(x[0]) + unknown()
-        return y + scipy.signal.medfilt(x, 3).size
+        return y + scipy.signal.find_peaks(x)[0].size
 
     with pytest.raises(sg.errors.ConcretizationError) as caught:
         sg.grad(f)(X)
-    assert "medfilt(x, 3)" in str(caught.value)
+    assert "find_peaks(x)" in str(caught.value)
 
 
 def without_source(text: str) -> Any:

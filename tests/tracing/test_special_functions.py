@@ -102,7 +102,6 @@ def test_a_logarithm_of_a_sum_takes_one_exponential_of_each_term(axis: int | Non
 @pytest.mark.parametrize(
     ("name", "arguments", "options"),
     [
-        ("factorial", (), {"exact": True}),
         ("comb", (2,), {"exact": True}),
         ("perm", (2,), {"exact": True}),
         ("zeta", (), {}),
@@ -114,6 +113,16 @@ def test_what_is_not_traced(name: str, arguments: tuple[Any, ...], options: dict
         run(lambda x: rule(x, *arguments, **options), (V,))
     with pytest.raises(UnsupportedError, match="must be whole"):
         run(lambda x: FUNCTIONS[scipy.special.polygamma](1.5, x), (V,))
+
+
+def test_exact_factorials_are_of_whole_numbers() -> None:
+    def exact(n: Any) -> Any:
+        return FUNCTIONS[scipy.special.factorial](n, exact=True)
+
+    with pytest.raises(UnsupportedError, match="exact=True is not traced"):
+        run(exact, (np.arange(3),))
+    with pytest.raises(ValueError, match="only supports integers"):
+        run(exact, (V,))
 
 
 def test_scipy_is_not_imported_before_it_is_needed() -> None:
