@@ -24,9 +24,11 @@ from srcgrad.ir.opdef import REGISTRY, Op, Term, broadcast_to
 from srcgrad.ir.passes.as_before import as_before
 from srcgrad.ir.passes.dce import dce
 from srcgrad.ir.passes.distributed import distributed
+from srcgrad.ir.passes.fold import Evaluator
 from srcgrad.ir.passes.independent import Addition, Factor, InOrder, Product, Spot, Trips, is_known
 from srcgrad.ir.passes.layouts import INDEXED, WRITES, Rewriting, indices_of
 from srcgrad.ir.passes.loops import has_control, tidy
+from srcgrad.ir.passes.moved import without_moves
 from srcgrad.ir.passes.places import Places
 from srcgrad.ir.passes.rewrite import rewrite
 from srcgrad.ir.passes.rules import FINAL
@@ -145,6 +147,36 @@ class AsBefore(Rewriting):
         if changed is not None and flattened(tidy(rewrite(changed, FINAL))) is not None:
             return inline(builder, changed, [value for value in operands if not isinstance(value, Literal)])
         return builder.emit_operation(operation.op, operands, operation.attrs, operation.regions).results
+
+
+def without_moved(function: Function, evaluate: Evaluator) -> Function:
+    """The function with loops that hand on nothing which they only move about, where they can be made at once then."""
+    return WithoutMoved(evaluate).region(function)
+
+
+class WithoutMoved(Rewriting):
+    """Writes a function again with loops that hand on nothing which they only move about."""
+
+    def __init__(self, evaluate: Evaluator) -> None:
+        self.evaluate = evaluate
+
+    def placed(self, builder: Builder, operation: Operation, env: Env) -> Sequence[Value]:
+        operands = [look_up(env, value) for value in operation.operands]
+        found = None
+        if is_candidate(operation):
+            found = without_moves(operation, most_made((*operation.operands, *operation.results)), self.evaluate)
+        if found is not None:
+            found = tidy(rewrite(found, FINAL))
+            if made_at_once(found) and at_once(operation, False) is None:
+                given = zip(operation.operands, operands, strict=True)
+                return inline(builder, found, [new for old, new in given if not isinstance(old, Literal)])
+        return builder.emit_operation(operation.op, operands, operation.attrs, operation.regions).results
+
+
+def made_at_once(function: Function) -> bool:
+    """Whether all loops of a function are products."""
+    loops = [operation for operation in function.operations if operation.op.name == "for"]
+    return all(at_once(loop, False) is not None for loop in loops)
 
 
 def without_loops(function: Function, unmasked: bool = False) -> Function | None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
 from srcgrad.ir.core import Function
-from srcgrad.ir.passes.at_once import arrays_as_before, trips_at_once
+from srcgrad.ir.passes.at_once import arrays_as_before, trips_at_once, without_moved
 from srcgrad.ir.passes.contained import has_parts, taken_from_others
 from srcgrad.ir.passes.dce import dce
 from srcgrad.ir.passes.elements import elements_as_numbers, has_loops
@@ -132,6 +132,11 @@ def simplification(evaluate_operation: Evaluator | None = None, applies: Callabl
     return Pass("simplify", lambda function, fired: rewrite(function, FINAL, folder, fired), applies)
 
 
+def moves(evaluate_operation: Evaluator) -> Pass:
+    """Loops whose trips can be made at once so hand on nothing which they only move about."""
+    return Pass("moved", lambda function, fired: without_moved(function, evaluate_operation), has_loops)
+
+
 def prepare(function: Function) -> Function:
     """What is done before differentiation: dead code leaves, equal operations merge, and limit rules apply."""
     return Pipeline(PREPARE).run(function)
@@ -151,5 +156,6 @@ def optimisation(evaluate_operation: Evaluator | None = None) -> tuple[Pass, ...
     Loops are simplified before they are looked at as a whole: masks that are known seem to depend on their trips.
     """
     simplify, simplify_loops = simplification(evaluate_operation), simplification(evaluate_operation, has_loops)
-    loops = (LOOPS, ELEMENTS, MASKS, simplify_loops, LIVE, LOOPS, AT_ONCE)
+    moved = () if evaluate_operation is None else (moves(evaluate_operation),)
+    loops = (LOOPS, ELEMENTS, MASKS, simplify_loops, LIVE, LOOPS, *moved, AT_ONCE)
     return (DCE, EXPAND, PARTS, *loops, simplify, LITERALS, DCE)

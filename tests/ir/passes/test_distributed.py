@@ -65,7 +65,7 @@ def traced(function: Callable[..., Any], argnums: Any) -> Function:
         return np.sum(function(*args) ** 2)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pipeline, "AT_ONCE", pipeline.Pass("at once", keep, pipeline.has_loops))
+        patch.setattr(pipeline, "without_moved", keep)
         call = sg.jit(function, backend="numpy") if argnums is None else sg.grad(loss, argnums, backend="numpy")
         call(*matrices())
     return found[-1]
