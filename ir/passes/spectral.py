@@ -10,15 +10,18 @@ reversed, sorted and picked, and products may be ``@``, ``einsum`` or ``dot``. W
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any, Final
 
-from srcgrad.ir.core import Builder, Operation, Region, Value
+import numpy as np
+
+from srcgrad.ir.core import Builder, Literal, Operation, Region, Value, literal
 from srcgrad.ir.opdef import REGISTRY
+from srcgrad.ir.passes.coefficients import bilinear_form, coefficients
 from srcgrad.ir.passes.matching import emit
 from srcgrad.ir.passes.rewrite import Rule
-from srcgrad.ir.passes.values import MOST_NESTED, MOST_OPERATIONS, PARTS, Expression, NoMatch, plain
-from srcgrad.ir.passes.vectors import Coefficients, Factor, Weight, coefficients, factor, weight_expression
+from srcgrad.ir.passes.values import MOST_NESTED, PARTS, Expression, NoMatch, full_bounds, plain
+from srcgrad.ir.passes.vectors import Factor, Weight, factor, weight_expression
+from srcgrad.ir.types import ArrayType
 
 SPECTRAL_RULES: Final[list[Rule]] = []
 """In the order in which those of one op are tried."""
@@ -82,78 +85,95 @@ def value_matrix(expression: Expression, operand: Value) -> Value:
 
 @spectral_rule("reduce_sum(mul(g(w), square(dot_general(V^H, x)))) -> dot_general(x, spectral(A), x)")
 def sum_of_squares(operation: Operation, builder: Builder) -> Value:
-    return quadratic(builder, operation.operands, operation.attrs["axes"])
+    return quadratic(builder, operation.results[0].type, operation.operands, operation.attrs["axes"])
 
 
 @spectral_rule("dot_general(g(w) dot_general(V^H, x), dot_general(V^H, x)) -> dot_general(x, spectral(A), x)")
 def dot_of_coefficients(operation: Operation, builder: Builder) -> Value:
-    left, right = operation.operands
-    last = left.type.rank - 1
-    stack = tuple(range(last))
-    attrs = operation.attrs
-    if left.type != right.type or attrs["contract"] != ((last,), (last,)) or attrs["batch"] != (stack, stack):
+    """A sum of products number by number, or over the vectors for each of several x."""
+    contract, batch = operation.attrs["contract"], operation.attrs["batch"]
+    result, (left, right) = operation.results[0].type, operation.operands
+    rest = tuple(axis for axis in range(left.type.rank) if axis not in contract[0])
+    if left.type == right.type and contract[0] == contract[1] and batch == (rest, rest):
+        return quadratic(builder, result, [left, right], contract[0])
+    if batch == ((), ()) and 1 in (left.type.rank, right.type.rank) and len(contract[0]) == 1:
+        side = 0 if right.type.rank == 1 else 1
+        return quadratic(builder, result, [operation.operands[side]], contract[side], operation.operands[1 - side])
+    raise NoMatch
+
+
+@spectral_rule("dot_general(g(w) dot_general(V^H, x), dot_general(V^H, y)) -> dot_general(x, spectral(A) y)")
+def product_of_coefficients(operation: Operation, builder: Builder) -> Value:
+    """The products of all x and all y."""
+    (left, right), dtype = map(coefficients, operation.operands), operation.results[0].type.dtype
+    if left is None or right is None or operation.attrs["contract"] != ((left.column,), (right.column,)):
         raise NoMatch
-    return quadratic(builder, [left, right], (last,))
+    matrix, exchanged = matrix_op(builder, left.vectors, right.vectors)
+    last = matrix.type.rank - 1
+    stack = tuple(range(last - 1))
+    if operation.attrs["batch"] != (stack, stack):
+        raise NoMatch
+    matrix, x, y = (as_dtype(builder, each, dtype) for each in (matrix, left.read(builder), right.read(builder)))
+    axis = last - 1 if exchanged else last
+    image = emit(builder, "dot_general", matrix, y, contract=((axis,), (right.place,)), batch=(stack, stack))
+    return emit(builder, "dot_general", x, image, contract=((left.place,), (last - 1,)), batch=(stack, stack))
 
 
-def quadratic(builder: Builder, values: Sequence[Value], axes: Sequence[int]) -> Value:
-    """The sum of a product of numbers for the vectors and of two coefficients, for real matrices.
+def quadratic(
+    builder: Builder, result: ArrayType, values: Sequence[Value], axes: Sequence[int], numbers: Value | None = None
+) -> Value:
+    """The sum of a product of numbers for the vectors and of two coefficients, x^H V g(w) V^H y.
 
-    Of coefficients of several x the sum may be one for each of them, or of all.
+    Of coefficients of several x the sum may be one for each of them, or of all. ``numbers``: a row of such numbers.
     """
-    left, right = coefficient_pair(values)
-    if left.column not in axes:
+    form = bilinear_form(values)
+    left, right = form.pair
+    if left.column not in axes or (result.dtype.kind == "c" and form.real):
         raise NoMatch
+    if numbers is not None:
+        left = left.weighted(Weight(numbers, (), None))
     matrix, exchanged = matrix_op(builder, left.vectors, right.vectors)
     if exchanged:  # x^T M^T y = y^T M x
         left, right = right, left
+    operands = [matrix, left.read(builder), right.read(builder)]
+    wide = np.result_type(result.dtype, *(operand.type.dtype for operand in operands))
+    matrix, x, y = (as_dtype(builder, operand, wide) for operand in operands)
     last = matrix.type.rank - 1
     stack = tuple(range(last - 1))
-    attrs: dict[str, Any] = {"contract": ((last,), (right.axis,)), "batch": (stack, stack)}
-    image = emit(builder, "dot_general", matrix, right.x, **attrs)
+    image = emit(builder, "dot_general", matrix, y, contract=((last,), (right.place,)), batch=(stack, stack))
     if left.free is None:
-        attrs = {"contract": ((left.axis,), (last - 1,)), "batch": (stack, stack)}
-        found = emit(builder, "dot_general", left.x, image, **attrs)
+        attrs: dict[str, Any] = {"contract": ((left.place,), (last - 1,)), "batch": (stack, stack)}
+        found = emit(builder, "dot_general", x, image, **attrs)
     else:
-        x = left.x if left.axis == last - 1 else emit(builder, "transpose", left.x, perm=(*stack, last, last - 1))
+        x = x if left.place == last - 1 else emit(builder, "transpose", x, perm=(*stack, last, last - 1))
         found = emit(builder, "reduce_sum", emit(builder, "mul", x, image), axes=(last - 1,))
+    for value, divides in form.others:
+        other = as_dtype(builder, first_of(builder, value, left.column), wide)
+        found = emit(builder, "div" if divides else "mul", found, other)
     others = tuple(axis - (axis > left.column) for axis in axes if axis != left.column)
-    return emit(builder, "reduce_sum", found, axes=others) if others else found
+    found = emit(builder, "reduce_sum", found, axes=others) if others else found
+    if result.dtype.kind == "f" and found.type.dtype.kind == "c":
+        if not form.real:
+            raise NoMatch
+        found = emit(builder, "real", found)
+    if found.type.dtype != result.dtype:
+        raise NoMatch
+    return found
 
 
-def coefficient_pair(values: Sequence[Value]) -> tuple[Coefficients, Coefficients]:
-    """The two coefficients in a product, the first with what else is in it as weights."""
-    pending = [(value, False) for value in values]
-    weights: list[tuple[Value, bool]] = []
-    found: list[Coefficients] = []
-    for _ in range(MOST_OPERATIONS):
-        if not pending:
-            break
-        value, divides = pending.pop()
-        value = plain(value)
-        producer = value.producer
-        name = "" if producer is None else producer.op.name
-        if (
-            producer is not None
-            and not divides
-            and (name == "square" or (name == "integer_pow" and producer.attrs["y"] == 2))
-        ):
-            pending += [(producer.operands[0], False)] * 2
-        elif producer is not None and name in ("mul", "div"):
-            pending += [(producer.operands[0], divides), (producer.operands[1], divides != (name == "div"))]
-        else:
-            coefficient = None if divides else coefficients(value)
-            if coefficient is None:
-                weights.append((value, divides))
-            else:
-                found.append(coefficient)
-    if pending or len(found) != 2 or any(c.x.type.dtype.kind != "f" for c in found):
-        raise NoMatch
-    left, right = found
-    if (left.column, left.free) != (right.column, right.free):
-        raise NoMatch
-    factors = [Weight(value, (), left.free, divides) for value, divides in weights]
-    return replace(left, vectors=replace(left.vectors, weights=(*left.vectors.weights, *factors))), right
+def as_dtype(builder: Builder, value: Value, dtype: Any) -> Value:
+    return value if value.type.dtype == dtype else emit(builder, "cast", value, dtype=np.dtype(dtype))
+
+
+def first_of(builder: Builder, value: Value, axis: int) -> Value:
+    """An array that is the same along an axis without it."""
+    if isinstance(value, Literal):
+        shape = (*value.type.shape[:axis], *value.type.shape[axis + 1 :])
+        return literal(value.value if value.splat else value.value.take(0, axis), value.type.with_shape(shape))
+    starts, limits, strides = map(list, full_bounds(value.type.shape))
+    limits[axis] = 1
+    first = emit(builder, "slice", value, starts=tuple(starts), limits=tuple(limits), strides=tuple(strides))
+    return emit(builder, "reshape", first, shape=(*first.type.shape[:axis], *first.type.shape[axis + 1 :]))
 
 
 @spectral_rule("reduce_sum(g(values(A))) -> spectral_sum(A)")
@@ -209,9 +229,39 @@ def matrix_of_vectors(operation: Operation, builder: Builder) -> Value:
     if operation.attrs["contract"] != ((left.column,), (right.column,)) or operation.attrs["batch"] != (stack, stack):
         raise NoMatch
     found, exchanged = matrix_op(builder, left, right)
-    if found.type.dtype != operation.results[0].type.dtype:
+    dtype = operation.results[0].type.dtype
+    if found.type.dtype.kind == "f" and dtype.kind == "c":  # of a real matrix, and weights that were made complex
+        found = as_dtype(builder, found, dtype)
+    if found.type.dtype != dtype:
         raise NoMatch
     return emit(builder, "transpose", found, perm=(*stack, rank - 1, rank - 2)) if exchanged else found
+
+
+@spectral_rule("inv(V) -> V^H")
+def inverse_of_vectors(operation: Operation, builder: Builder) -> Value:
+    return adjoint(builder, operation.operands[0])
+
+
+@spectral_rule("solve(V, x) -> dot_general(V^H, x)")
+def solved_for_vectors(operation: Operation, builder: Builder) -> Value:
+    inverse, x = adjoint(builder, operation.operands[0]), plain(operation.operands[1])
+    if inverse.type.rank != 2 or x.type.rank != 2 or x.type.dtype != inverse.type.dtype:
+        raise NoMatch
+    if x.type.shape[1] == 1:
+        x = emit(builder, "reshape", x, shape=x.type.shape[:1])
+    found = emit(builder, "dot_general", inverse, x, contract=((1,), (0,)), batch=((), ()))
+    return found if x.type.rank == 2 else emit(builder, "reshape", found, shape=operation.results[0].type.shape)
+
+
+def adjoint(builder: Builder, value: Value) -> Value:
+    """The inverse of a unitary matrix of vectors, however it is written."""
+    found, rank = factor(value), value.type.rank
+    if found is None or found.weights or found.source.kind != "eigh" or value.type.shape[-1] != value.type.shape[-2]:
+        raise NoMatch
+    if value.type.shape[-1] != found.source.matrix.type.shape[-1]:
+        raise NoMatch
+    value = emit(builder, "transpose", value, perm=(*range(rank - 2), rank - 1, rank - 2))
+    return emit(builder, "conj", value) if value.type.dtype.kind == "c" else value
 
 
 @spectral_rule("dot_general(V, g(w) dot_general(V^H, x)) -> dot_general(spectral(A), x)")
@@ -229,9 +279,9 @@ def matrix_times(operation: Operation, builder: Builder) -> Value:
             continue
         matrix, exchanged = matrix_op(builder, outer, found.vectors)
         axis = len(stack) + (0 if exchanged else 1)
-        operands, axes = [matrix, found.x], [(axis,), (found.axis,)]
-        if matrix.type.dtype != found.x.type.dtype:
-            raise NoMatch
+        dtype = operation.results[0].type.dtype
+        operands = [as_dtype(builder, operand, dtype) for operand in (matrix, found.read(builder))]
+        axes = [(axis,), (found.place,)]
         if side == 1:
             operands, axes = operands[::-1], axes[::-1]
         return emit(builder, "dot_general", *operands, contract=tuple(axes), batch=(stack, stack))

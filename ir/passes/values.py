@@ -62,6 +62,9 @@ def plain(value: Value) -> Value:
         producer = value.producer
         if producer is None or producer.op.name not in ("reshape", "transpose", "broadcast", "identity"):
             break
+        inner = producer.operands[0].producer
+        if producer.op.name == "reshape" and inner is not None and inner.op.name == "reshape":
+            producer = inner  # there and back
         still = producer.op.name != "transpose" or producer.attrs["perm"] == tuple(range(value.type.rank))
         if not still or producer.operands[0].type != value.type:
             break
@@ -177,6 +180,8 @@ class Expression:
     known: dict[Any, Value] = field(default_factory=dict)
     before: dict[tuple[Value, Any], Value | None] = field(default_factory=dict)
     """What arrays were in another shape: asked once for each, however often it is used."""
+    uninvolved: set[Value] = field(default_factory=set)
+    """What has no values of a decomposition in it, as far as it was asked."""
 
     def read(self, value: Value, chain: Chain = (), row: int | None = None, depth: int = 0) -> Value:
         """The scalar for an array of numbers; with an axis ``row``, for one that is the same along that axis.
@@ -244,16 +249,17 @@ class Expression:
         if found is not None:
             return found[1] == "values" and self.source in (None, found[0])
         operation = value.producer
-        if operation is None or depth == 0:
+        if operation is None or depth == 0 or value in self.uninvolved:
             return False
+        read: Sequence[Value] = ()
         if isinstance(operation.op, Elementwise) or operation.op.name == "select":
-            return any(self.involved(operand, depth - 1) for operand in operation.operands)
-        shape = value.type.shape
-        return (
-            bool(shape)
-            and step_of(operation, len(shape) - 1) is not None
-            and self.involved(operation.operands[0], depth - 1)
-        )
+            read = operation.operands
+        elif value.type.rank and step_of(operation, value.type.rank - 1) is not None:
+            read = operation.operands[:1]
+        if any(self.involved(operand, depth - 1) for operand in read):
+            return True
+        self.uninvolved.add(value)
+        return False
 
     def read_broadcast(self, operation: Operation, chain: Chain, row: int | None, depth: int) -> Value:
         operand, shape = operation.operands[0], operation.attrs["shape"]

@@ -260,6 +260,77 @@ def bilinear_form(w, v):
 
 
 @spelling
+def quadratic_forms_weighted_each(w, v):
+    return np.sum(np.array([1.0, 2.0]) * np.log(w)[:, None] * (v.T @ XS) ** 2 / np.array([3.0, 5.0]), axis=0)
+
+
+@spelling
+def quadratic_forms_by_product(w, v):
+    return np.exp(w) @ (v.T @ XS) ** 2
+
+
+@spelling
+def quadratic_forms_by_einsum_of_three(w, v):
+    return np.einsum("kj,k,kj->j", v.T @ XS, np.exp(w), v.T @ np.cos(XS))
+
+
+@spelling
+def products_of_coefficients(w, v):
+    z = v.T @ XS
+    return (z.T * np.log(w)) @ z
+
+
+@spelling
+def inverse_of_vectors(w, v):
+    return v @ np.diag(np.exp(w)) @ la.inv(v)
+
+
+@spelling
+def solved_for_vectors(w, v):
+    return v @ (np.exp(w) * la.solve(v, X))
+
+
+@spelling
+def solved_for_a_matrix(w, v):
+    return la.solve(v.T, np.diag(np.exp(w)) @ v.T)
+
+
+@spelling
+def function_of_a_diagonal_matrix(w, v):
+    return v @ np.sqrt(np.diag(w)) @ v.T
+
+
+@spelling
+def power_of_a_diagonal_matrix(w, v):
+    return v @ np.diag(w) ** 1.5 @ v.T
+
+
+@spelling
+def shifted_diagonal_matrix(w, v):
+    return v @ (np.diag(w**2) + 0.1 * np.eye(3)) @ v.T
+
+
+@spelling
+def product_of_diagonal_matrices(w, v):
+    return v @ (np.diag(w) @ np.diag(np.log(w))) @ v.T
+
+
+@spelling
+def multiple_of_the_unit_matrix(w, v):
+    return v @ (2 * np.eye(3) * np.log(w)[:, None]) @ v.T
+
+
+@spelling
+def part_of_a_diagonal_matrix(w, v):
+    return v[:, 2:] @ np.sqrt(np.diag(w[2:])) @ v[:, 2:].T
+
+
+@spelling
+def complex_weights_of_a_real_matrix(w, v):
+    return (v @ np.diag(w**2).astype(complex) @ v.T).real
+
+
+@spelling
 def log_determinant(w, v):
     return np.sum(np.log(w))
 
@@ -320,6 +391,9 @@ SVD_SPELLINGS: dict[str, Function] = {
     "bilinear forms": lambda a: (lambda u, s, vh: np.sum(np.tanh(s)[:, None] * (u.T @ XS) * (vh @ np.cos(XS)), axis=0))(
         *la.svd(a)
     ),
+    "bilinear forms by einsum": lambda a: (
+        lambda u, s, vh: np.einsum("kj,k,kj->j", u.T @ XS, np.tanh(s), vh @ np.cos(XS))
+    )(*la.svd(a)),
     "column space": lambda a: (lambda u, s, vh: u[:, :1] @ u[:, :1].T)(*la.svd(a)),
     "whitening": lambda a: (lambda u, s, vh: (vh.T / s) @ vh)(*la.svd(a)),
     "nuclear norm": lambda a: np.sum(la.svd(a, compute_uv=False)),
@@ -365,6 +439,30 @@ def test_numbers_that_are_used_twice_are_read_once(monkeypatch: pytest.MonkeyPat
     assert 10 < count < 1000
 
 
+SQUARED: dict[str, Function] = {
+    "vectors": lambda w, v, z: v @ z(np.diag(w)),
+    "coefficients": lambda w, v, z: np.sum(z(v.T @ np.diag(w)) * w, axis=-1),
+    "values": lambda w, v, z: np.sum(z(w[:, None] * np.ones(3)) * w, axis=-1),
+    "weights": lambda w, v, z: (v * z(w + 0j)) @ v.T,
+    "multiples": lambda w, v, z: v @ (np.diag(w) * z(np.trace(v) * np.ones((3, 3)))) @ v.T,
+}
+
+
+@pytest.mark.parametrize("name", SQUARED)
+def test_what_is_used_twice_is_looked_at_once(name: str) -> None:
+    """Each of 28 squares was looked through twice for the next: hours for what takes no time."""
+
+    def squares(z: Any) -> Any:
+        for _ in range(28):
+            z = z * z * 1.0
+        return z
+
+    def f(a: Any) -> Any:
+        return np.sum(SQUARED[name](*la.eigh(a), squares))
+
+    assert "mul" in str(sg.explain(f)(np.diag([0.25, 0.5, 1.0])))
+
+
 def passes(f: Function, a: Array) -> str:
     return str(sg.explain(sg.grad(lambda x: np.sum(f(x))))(a)["passes"])
 
@@ -401,6 +499,8 @@ STACKED: dict[str, Function] = {
     "einsum": lambda w, v: np.einsum("...ik,...k,...jk->...ij", v, np.exp(w), v),
     "unit matrix": lambda w, v: v @ (np.exp(w)[..., None] * np.eye(3)) @ v.mT,
     "projector": lambda w, v: v[..., 2:] @ v[..., 2:].mT,
+    "quadratic forms": lambda w, v: np.sum(np.log(w)[..., None] * (v.mT @ XS) ** 2, axis=-2),
+    "one quadratic form each": lambda w, v: np.sum(np.log(w) * (v.mT @ X) ** 2, axis=-1),
     "sum": lambda w, v: np.sum(np.log(w)),
     "sums": lambda w, v: np.log(w).sum(axis=-1),
     "a number for each": lambda w, v: (v * np.exp(w * np.array([[0.5], [0.25]]))[:, None]) @ v.mT,
@@ -416,6 +516,7 @@ def test_spelling_of_stacks(name: str) -> None:
     check_spelling(f, B, H, K)
 
 
+XC, XSC = X + 1j * np.cos(X), XS + 1j * np.sin(XS)
 UNITARY = la.qr(RANDOM.normal(size=(3, 3)) + 1j * RANDOM.normal(size=(3, 3)))[0]
 COMPLEX: dict[str, Function] = {
     "columns": lambda w, v: (v * np.exp(w)) @ v.conj().T,
@@ -424,6 +525,13 @@ COMPLEX: dict[str, Function] = {
     "rows": lambda w, v: v @ (np.exp(w)[:, None] * v.conj().T),
     "diagonal": lambda w, v: v @ np.diag(np.sqrt(w)) @ v.conj().T,
     "multiple": lambda w, v: v @ (2.0 * np.diag(w)) @ v.conj().T,
+    "squared moduli": lambda w, v: np.sum(np.log(w) * np.abs(v.conj().T @ XC) ** 2),
+    "squared moduli for each": lambda w, v: np.sum(w[:, None] ** 2 * np.abs(v.conj().T @ XSC) ** 2, axis=0),
+    "real and imaginary parts": lambda w, v: (lambda z: np.sum((z.real**2 + z.imag**2) / w))(v.conj().T @ XC),
+    "a number and its conjugate": lambda w, v: (lambda z: np.sum(w**2 * (z * z.conj()).real))(v.conj().T @ XC),
+    "vdot": lambda w, v: (lambda z: np.vdot(z, w**2 * z))(v.conj().T @ XC),
+    "bilinear form": lambda w, v: np.sum(w**2 * (v.conj().T @ XC) * np.conj(v.conj().T @ X)),
+    "products of coefficients": lambda w, v: (lambda z: z.conj().T @ np.diag(w**2) @ z)(v.conj().T @ XSC),
 }
 
 
@@ -460,6 +568,13 @@ NOT_SPECTRAL: dict[str, Function] = {
     "two decompositions": lambda a: (la.eigh(a)[1] * np.exp(la.eigvalsh(a))) @ la.eigh(2 * a)[1].T,
     "not transposed": lambda a: (lambda w, v: (v * np.exp(w)) @ v)(*la.eigh(a)),
     "rows weighted": lambda a: (lambda w, v: (v * np.exp(w)[:, None]) @ v.T)(*la.eigh(a)),
+    "function of a diagonal matrix that is no longer one": lambda a: (lambda w, v: v @ np.exp(np.diag(w)) @ v.T)(
+        *la.eigh(a)
+    ),
+    "shifted beside the diagonal": lambda a: (lambda w, v: v @ (np.diag(w) + 0.1) @ v.T)(*la.eigh(a)),
+    "part of a diagonal": lambda a: (lambda w, v: v @ np.diag(w[:2], 1) @ v.T)(*la.eigh(a)),
+    "coefficients of two kinds": lambda a: (lambda w, v: np.sum((v.T @ X) * (v @ X)))(*la.eigh(a)),
+    "rows of coefficients": lambda a: (lambda w, v: (lambda z: z @ (w[:2, None] * z.T))(v.T @ XS))(*la.eigh(a)),
     "different parts": lambda a: (lambda w, v: v[:, :2] @ v[:, 1:].T)(*la.eigh(a)),
     "weights of other vectors": lambda a: (lambda w, v: (v[:, :2] * np.exp(w[1:])) @ v[:, :2].T)(*la.eigh(a)),
     "shifted values": lambda a: (lambda w, v: np.sum(w[1:] * w[:-1]))(*la.eigh(a)),
