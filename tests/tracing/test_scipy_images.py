@@ -97,6 +97,31 @@ REFUSED: dict[str, Callable[[Any], Any]] = {
 }
 
 
+OUTPUTS: dict[str, Any] = {"a narrower dtype": np.float32, "a whole dtype": np.int32, "none": None}
+
+
+@pytest.mark.parametrize("kind", OUTPUTS)
+@pytest.mark.parametrize(
+    "name", ["white_tophat", "black_tophat", "morphological_gradient", "morphological_laplace", "grey_opening"]
+)
+def test_differences_of_images_are_written_as_numpy_writes_them(name: str, kind: str) -> None:
+    """SciPy looks at a dtype in top hats and openings, and has NumPy refuse to write floats into whole numbers."""
+    compute, x = getattr(ndimage, name), 1.5 * IMAGE
+    for output in (OUTPUTS[kind], None if OUTPUTS[kind] is None else np.zeros(x.shape, OUTPUTS[kind])):
+        outcomes: list[Any] = []
+        for f in (compute, sg.jit(lambda x, output: compute(x, size=3, output=output))):
+            try:
+                given = output if not isinstance(output, np.ndarray) else output.copy()
+                outcomes.append(f(x, size=3, output=given) if f is compute else f(x, given))
+            except TypeError as error:
+                outcomes.append(type(error))
+        if isinstance(outcomes[0], type):
+            assert isinstance(outcomes[1], type)
+        else:
+            assert outcomes[0].dtype == outcomes[1].dtype
+            np.testing.assert_allclose(outcomes[1], outcomes[0], rtol=1e-6, atol=1e-7)
+
+
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_scipy_refuses_is_refused(name: str) -> None:
     with pytest.raises(Exception) as expected:

@@ -8,16 +8,25 @@ Importing this module imports SciPy.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import scipy.ndimage
 import scipy.signal
 
 from srcgrad.errors import EvaluationError, ShapeError
-from srcgrad.tracing.functions.registry import as_array, cast, concrete_array, function_rule, ordered_axes
+from srcgrad.tracing.functions.registry import (
+    as_array,
+    cast,
+    concrete_array,
+    finish,
+    function_rule,
+    ordered_axes,
+    require_cast,
+)
 from srcgrad.tracing.functions.scipy_ndimage import each, filter_rule, span, target, widened
 from srcgrad.tracing.functions.signal import sliding_window_view
+from srcgrad.tracing.tracer import Tracer
 
 
 class Window:
@@ -193,10 +202,6 @@ MORPHOLOGY: dict[str, Callable[[Any, Options], Any]] = {
     "grey_dilation": lambda x, options: eroded(x, options, -1),
     "grey_opening": lambda x, options: opened(x, options, (1, -1)),
     "grey_closing": lambda x, options: opened(x, options, (-1, 1)),
-    "white_tophat": lambda x, options: x - opened(x, options, (1, -1)),
-    "black_tophat": lambda x, options: opened(x, options, (-1, 1)) - x,
-    "morphological_gradient": lambda x, options: eroded(x, options, -1) - eroded(x, options, 1),
-    "morphological_laplace": lambda x, options: eroded(x, options, -1) + eroded(x, options, 1) - x - x,
 }
 
 
@@ -216,6 +221,48 @@ def morphology(compute: Callable[[Any, Options], Any]) -> Callable[..., Any]:
 
 for _name, _compute in MORPHOLOGY.items():
     filter_rule(getattr(scipy.ndimage, _name))(morphology(_compute))
+
+
+def laplace_of(x: Any, options: Options, dtype: Any) -> Any:
+    total = cast(eroded(x, options, -1) + cast(eroded(x, options, 1), dtype), dtype)
+    return cast(total - x, dtype) - x
+
+
+DIFFERENCES: dict[str, Callable[[Any, Options, Any], Any]] = {
+    "white_tophat": lambda x, options, dtype: x - cast(opened(x, options, (1, -1)), dtype),
+    "black_tophat": lambda x, options, dtype: cast(opened(x, options, (-1, 1)), dtype) - x,
+    "morphological_gradient": lambda x, options, dtype: eroded(x, options, -1) - cast(eroded(x, options, 1), dtype),
+    "morphological_laplace": laplace_of,
+}
+"""What is computed of an image and what morphology makes of it, which has the dtype of the result."""
+DTYPES_OF: Final = ("white_tophat", "black_tophat")
+"""Those that take a dtype as ``output=``: of the others SciPy looks at arrays alone."""
+
+
+def differences(name: str) -> Callable[..., Any]:
+    """A rule for one of `DIFFERENCES`, which NumPy writes into what has the dtype of the result, if it may."""
+    compute = DIFFERENCES[name]
+
+    def rule(
+        input: Any, size: Any = None, footprint: Any = None, structure: Any = None, output: Any = None,
+        mode: Any = "reflect", cval: Any = 0.0, origin: Any = 0, *, axes: Any = None,
+    ) -> Any:  # fmt: skip
+        options = {
+            "size": size, "footprint": footprint, "structure": structure, "mode": mode, "cval": cval,
+            "origin": origin, "axes": axes,
+        }  # fmt: skip
+        x, is_array = as_array(input), isinstance(output, (Tracer, np.ndarray))
+        given = output.dtype if is_array else output if name in DTYPES_OF else None
+        dtype = target(x, x, given)
+        require_cast(np.result_type(x.dtype, dtype), dtype, "same_kind")
+        found = cast(compute(x, options, dtype), dtype)
+        return finish(found, output) if is_array else found
+
+    return rule
+
+
+for _name in DIFFERENCES:
+    function_rule(getattr(scipy.ndimage, _name))(differences(_name))
 
 # --- scipy.signal ----------------------------------------------------------------------------------------------------
 
