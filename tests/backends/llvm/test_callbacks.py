@@ -39,6 +39,7 @@ ALLOWED: dict[str, str] = {
     "voigt_derivative": "special functions without a pointer",
     "wofz_derivative": "special functions without a pointer",
     "sparse_solve": "SciPy's factorisations of sparse matrices have no function for C",
+    "pinv": "empty matrices",
     "qr": "full factors of empty matrices",
     "svd": "full factors of empty matrices",
 }
@@ -52,14 +53,16 @@ def called(function: Function) -> set[str]:
 
 
 def require_listed(function: Function, what: str) -> None:
-    found = called(function) - set(ALLOWED)
+    lines = called(function)
+    found = lines - set(ALLOWED)
+    if lines > found:  # a view of what such a line gives or takes is nothing to compile
+        found.discard("reshape")
     assert not found, f"{what} calls Python for {found}"
 
 
 # --- ops ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("op", ops(), ids=lambda op: op.name)
 def test_all_programs_of_an_op(op: Op) -> None:
     for case in cases(op):
