@@ -427,8 +427,9 @@ class _While(_Loop):
         for k in range(len(columns)):
             if k not in slots:  # a column that nothing reads has a place, which is written again and again
                 self.homes[f"column {k}"] = w.nowhere(self.body.results[self.carries + k].type)
-        following = self.e.integer("add", self.count, 1)
-        self.homes.update({f"carry {k}": self.slot(grown[column], following, sizes[column]) for k, column in carried})
+        for k, column in carried:
+            following = e.integer("add", self.count, 1)
+            self.homes[f"carry {k}"] = self.slot(grown[column], following, sizes[column])
         begun = {k: slots[column] for k, column in carried}
         inner = self.run([*[begun.get(k, entity) for k, entity in enumerate(self.current)], *consts])
         for k, slot in slots.items():

@@ -360,7 +360,7 @@ def _together(groups: Sequence[Group], used: Counter[Value]) -> list[Group]:
     for group in groups:
         place = len(found) - 1
         while place >= 0 and not _is_one_pass(found[place], group):
-            place = -1 if not found[place].outputs or set(found[place].outputs) & set(group.inputs) else place - 1
+            place = place - 1 if set(found[place].outputs).isdisjoint(group.inputs) else -1
         if place < 0:
             found.append(group)
             continue

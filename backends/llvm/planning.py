@@ -170,7 +170,7 @@ class Planner:
             owned = still_owned
         rows = body.results[carries:]
         read = [value in used for value in operation.results[len(operation.results) - len(rows) :]]
-        columns = {value: k for k, value in reversed([*enumerate(rows)]) if read[k]}
+        columns = {value: k for k, value in reversed([*enumerate(rows)]) if read[k]}  # the first of several
         modes = []
         others = {}
         for k, param in enumerate(params):

@@ -9,8 +9,8 @@ from typing import Any
 from srcgrad.ir.core import Builder, Operation, Value, literal
 from srcgrad.ir.passes.diagonals import is_constant, is_diagonal
 from srcgrad.ir.passes.matching import emit
-from srcgrad.ir.passes.values import MOST_NESTED, MOST_OPERATIONS, Chain, NoMatch, plain, step_of
-from srcgrad.ir.passes.vectors import Factor, Weight, factor, wrapped
+from srcgrad.ir.passes.values import MOST_OPERATIONS, Chain, NoMatch, plain, step_of
+from srcgrad.ir.passes.vectors import Factor, Weight, factor, looked_at_once, wrapped
 
 
 @dataclass(frozen=True)
@@ -58,20 +58,9 @@ class Coefficients:
         return replace(self, vectors=vectors, conjugated=not self.conjugated)
 
 
-def coefficients(
-    value: Value, chain: Chain = (), depth: int = 0, failed: set[Value] | None = None
-) -> Coefficients | None:
-    """The value as coefficients; what has ``failed`` to be some is not looked at again."""
-    value, failed = plain(value), set() if failed is None else failed
-    if value in failed or depth > MOST_NESTED:
-        return None
-    found = find_coefficients(value, chain, depth, failed)
-    if found is None:
-        failed.add(value)
-    return found
-
-
-def find_coefficients(value: Value, chain: Chain, depth: int, failed: set[Value]) -> Coefficients | None:
+@looked_at_once
+def coefficients(value: Value, chain: Chain, depth: int, failed: set[Value]) -> Coefficients | None:
+    """The value as coefficients."""
     operation, rank = value.producer, value.type.rank
     if operation is None:
         return None

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -42,18 +43,37 @@ class Factor:
     weights: tuple[Weight, ...] = ()
 
 
-def factor(value: Value, chain: Chain = (), depth: int = 0, failed: set[Value] | None = None) -> Factor | None:
-    """The value as vectors of a decomposition; what has ``failed`` to be one is not looked at again."""
-    value, failed = plain(value), set() if failed is None else failed
-    if value in failed or depth > MOST_NESTED:
-        return None
-    found = find_factor(value, chain, depth, failed)
-    if found is None:
-        failed.add(value)
-    return found
+Found = TypeVar("Found", covariant=True)
 
 
-def find_factor(value: Value, chain: Chain, depth: int, failed: set[Value]) -> Factor | None:
+class Search(Protocol[Found]):
+    """Reads a value as something; ``chain``: the steps that led to it, ``failed``: what is not looked at again."""
+
+    def __call__(
+        self, value: Value, chain: Chain = (), depth: int = 0, failed: set[Value] | None = None
+    ) -> Found | None: ...
+
+
+def looked_at_once(find: Callable[[Value, Chain, int, set[Value]], Found | None]) -> Search[Found]:
+    """A search that asks again of no value which is not what it looks for: what is used twice would be read twice, and
+    what that is made of four times."""
+
+    @functools.wraps(find)
+    def search(value: Value, chain: Chain = (), depth: int = 0, failed: set[Value] | None = None) -> Found | None:
+        value, failed = plain(value), set() if failed is None else failed
+        if value in failed or depth > MOST_NESTED:
+            return None
+        found = find(value, chain, depth, failed)
+        if found is None:
+            failed.add(value)
+        return found
+
+    return search
+
+
+@looked_at_once
+def factor(value: Value, chain: Chain, depth: int, failed: set[Value]) -> Factor | None:
+    """The value as vectors of a decomposition."""
     found, rank = origin(value), value.type.rank
     if found is not None:
         source, part = found

@@ -197,30 +197,12 @@ def opened(x: Any, options: Options, signs: Sequence[int]) -> Any:
     return x
 
 
-MORPHOLOGY: dict[str, Callable[[Any, Options], Any]] = {
-    "grey_erosion": lambda x, options: eroded(x, options, 1),
-    "grey_dilation": lambda x, options: eroded(x, options, -1),
-    "grey_opening": lambda x, options: opened(x, options, (1, -1)),
-    "grey_closing": lambda x, options: opened(x, options, (-1, 1)),
+MORPHOLOGY: dict[str, Callable[[Any, Options, Any], Any]] = {
+    "grey_erosion": lambda x, options, output: eroded(image(x, output), options, 1),
+    "grey_dilation": lambda x, options, output: eroded(image(x, output), options, -1),
+    "grey_opening": lambda x, options, output: opened(image(x, output), options, (1, -1)),
+    "grey_closing": lambda x, options, output: opened(image(x, output), options, (-1, 1)),
 }
-
-
-def morphology(compute: Callable[[Any, Options], Any]) -> Callable[..., Any]:
-    def rule(
-        input: Any, size: Any = None, footprint: Any = None, structure: Any = None, output: Any = None,
-        mode: Any = "reflect", cval: Any = 0.0, origin: Any = 0, *, axes: Any = None,
-    ) -> Any:  # fmt: skip
-        options = {
-            "size": size, "footprint": footprint, "structure": structure, "mode": mode, "cval": cval,
-            "origin": origin, "axes": axes,
-        }  # fmt: skip
-        return compute(image(input, output), options)
-
-    return rule
-
-
-for _name, _compute in MORPHOLOGY.items():
-    filter_rule(getattr(scipy.ndimage, _name))(morphology(_compute))
 
 
 def laplace_of(x: Any, options: Options, dtype: Any) -> Any:
@@ -239,9 +221,23 @@ DTYPES_OF: Final = ("white_tophat", "black_tophat")
 """Those that take a dtype as ``output=``: of the others SciPy looks at arrays alone."""
 
 
-def differences(name: str) -> Callable[..., Any]:
-    """A rule for one of `DIFFERENCES`, which NumPy writes into what has the dtype of the result, if it may."""
+def differences(name: str) -> Callable[[Any, Options, Any], Any]:
+    """One of `DIFFERENCES`, which NumPy writes into what has the dtype of the result, if it may."""
     compute = DIFFERENCES[name]
+
+    def written(input: Any, options: Options, output: Any) -> Any:
+        x, is_array = as_array(input), isinstance(output, (Tracer, np.ndarray))
+        given = output.dtype if is_array else output if name in DTYPES_OF else None
+        dtype = target(x, x, given)
+        require_cast(np.result_type(x.dtype, dtype), dtype, "same_kind")
+        found = cast(compute(x, options, dtype), dtype)
+        return finish(found, output) if is_array else found
+
+    return written
+
+
+def morphology(compute: Callable[[Any, Options, Any], Any]) -> Callable[..., Any]:
+    """The rule of what is computed of an image, the options of its window, and ``output``."""
 
     def rule(
         input: Any, size: Any = None, footprint: Any = None, structure: Any = None, output: Any = None,
@@ -251,18 +247,15 @@ def differences(name: str) -> Callable[..., Any]:
             "size": size, "footprint": footprint, "structure": structure, "mode": mode, "cval": cval,
             "origin": origin, "axes": axes,
         }  # fmt: skip
-        x, is_array = as_array(input), isinstance(output, (Tracer, np.ndarray))
-        given = output.dtype if is_array else output if name in DTYPES_OF else None
-        dtype = target(x, x, given)
-        require_cast(np.result_type(x.dtype, dtype), dtype, "same_kind")
-        found = cast(compute(x, options, dtype), dtype)
-        return finish(found, output) if is_array else found
+        return compute(input, options, output)
 
     return rule
 
 
+for _name, _compute in MORPHOLOGY.items():
+    filter_rule(getattr(scipy.ndimage, _name))(morphology(_compute))
 for _name in DIFFERENCES:
-    function_rule(getattr(scipy.ndimage, _name))(differences(_name))
+    function_rule(getattr(scipy.ndimage, _name))(morphology(differences(_name)))
 
 # --- scipy.signal ----------------------------------------------------------------------------------------------------
 

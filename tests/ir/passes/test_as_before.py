@@ -11,8 +11,9 @@ import pytest
 import srcgrad as sg
 from srcgrad.backends.numpy.evaluate import evaluate
 from srcgrad.ir.core import Function, Literal
-from srcgrad.ir.passes import at_once, pipeline
+from srcgrad.ir.passes import at_once
 from srcgrad.ir.passes.as_before import as_before
+from tests.ir.passes.programs_of_loops import before_loops_are_seen
 
 SIZE = 24
 """More than the trips that are written out."""
@@ -88,18 +89,10 @@ def of_the_whole_row(a: Any, b: Any) -> Any:
 
 
 def traced(function: Callable[..., Any]) -> Function:
-    """The program of a function before its loops are looked at as a whole."""
-    found: list[Function] = []
-
-    def keep(function: Function, fired: Any) -> Function:
-        found.append(function)
-        return function
-
+    """The program of a function before its reads are looked at."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(at_once, "as_before", lambda loop: None)
-        patch.setattr(pipeline, "AT_ONCE", pipeline.Pass("at once", keep, pipeline.has_loops))
-        sg.jit(function, backend="numpy")(*matrices())
-    return found[-1]
+        return before_loops_are_seen(function, matrices())
 
 
 def matrices() -> Any:

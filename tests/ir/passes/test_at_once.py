@@ -13,8 +13,9 @@ import srcgrad as sg
 from srcgrad.backends.numpy.evaluate import evaluate
 from srcgrad.ir.core import Function
 from srcgrad.ir.parser import parse
-from srcgrad.ir.passes import at_once, pipeline
+from srcgrad.ir.passes import at_once
 from srcgrad.ir.passes.at_once import trips_at_once
+from tests.ir.passes.programs_of_loops import before_loops_are_seen
 
 SIZE = 19
 """More than the trips that are written out."""
@@ -361,21 +362,7 @@ def of_all_rows(a: Any, b: Any, c: Any) -> Any:
 
 @cache
 def traced(function: Callable[..., Any], argnums: Any) -> Function:
-    """The program of the gradient of a sum of squares, before its loops are looked at as a whole."""
-    found: list[Function] = []
-
-    def keep(function: Function, fired: Any) -> Function:
-        found.append(function)
-        return function
-
-    def loss(*args: Any) -> Any:
-        return np.sum(function(*args) ** 2)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pipeline, "AT_ONCE", pipeline.Pass("at once", keep, pipeline.has_loops))
-        call = sg.jit(function, backend="numpy") if argnums is None else sg.grad(loss, argnums, backend="numpy")
-        call(*matrices())
-    return found[-1]
+    return before_loops_are_seen(function, matrices(), argnums)
 
 
 @pytest.mark.parametrize(

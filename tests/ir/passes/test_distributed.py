@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from srcgrad.ir.core import Function, Operation
 from srcgrad.ir.parser import parse
 from srcgrad.ir.passes import pipeline
 from srcgrad.ir.passes.at_once import trips_at_once
+from tests.ir.passes.programs_of_loops import before_loops_are_seen
 
 SIZE = 24
 
@@ -53,22 +55,9 @@ def of_states_beside_sums(w: Any, b: Any, x: Any) -> Any:
     return c
 
 
+@cache
 def traced(function: Callable[..., Any], argnums: Any) -> Function:
-    """The program of a function, or of the gradient of a sum of squares, before its loops are looked at as a whole."""
-    found: list[Function] = []
-
-    def keep(function: Function, fired: Any) -> Function:
-        found.append(function)
-        return function
-
-    def loss(*args: Any) -> Any:
-        return np.sum(function(*args) ** 2)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pipeline, "without_moved", keep)
-        call = sg.jit(function, backend="numpy") if argnums is None else sg.grad(loss, argnums, backend="numpy")
-        call(*matrices())
-    return found[-1]
+    return before_loops_are_seen(function, matrices(), argnums)
 
 
 def matrices() -> Any:

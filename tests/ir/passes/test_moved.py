@@ -13,9 +13,9 @@ import srcgrad as sg
 from srcgrad.backends.numpy.evaluate import evaluate, evaluate_operation
 from srcgrad.ir.core import Function, Operation
 from srcgrad.ir.parser import parse
-from srcgrad.ir.passes import pipeline
 from srcgrad.ir.passes.at_once import trips_at_once, without_moved
 from srcgrad.ir.passes.moved import without_moves
+from tests.ir.passes.programs_of_loops import before_loops_are_seen
 
 SIZE = 24
 
@@ -64,20 +64,7 @@ def loss_of(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @cache
 def traced(function: Callable[..., Any], argnums: Any) -> Function:
-    """The program of a function, or of the gradient of a sum of squares, before its loops are looked at as a whole."""
-    found: list[Function] = []
-
-    def keep(function: Function, evaluate: Any) -> Function:
-        found.append(function)
-        return function
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pipeline, "without_moved", keep)
-        if argnums is None:
-            sg.jit(function, backend="numpy")(*matrices())
-        else:
-            sg.grad(loss_of(function), argnums, backend="numpy")(*matrices())
-    return found[-1]
+    return before_loops_are_seen(function, matrices(), argnums)
 
 
 def loops(function: Function) -> list[Operation]:
