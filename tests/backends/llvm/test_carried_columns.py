@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import srcgrad as sg
+from srcgrad.ir.core import Function
 from tests.backends.llvm.test_control import loop_plan, require_agreement
 from tests.ir.control.programs import trace
 from tests.ir.control.tracing import for_, put, tanh, vector
@@ -141,6 +142,16 @@ def test_a_state_that_is_kept_is_not_written_over() -> None:
 
 
 def test_a_column_that_nothing_reads_holds_no_carry() -> None:
-    function = trace(lambda x: for_(6, lambda i, u: (tanh(u) + x, u), x * 2.0)[0], vector(8))
-    assert loop_plan(function).modes == ["place"]
+    traced = trace(lambda x: for_(6, lambda i, u, v: (v, tanh(u) + x, u), x * 2.0, x), vector(8))
+    assert loop_plan(traced).modes[0] == "column"
+    function = Function(traced.name, traced.params, traced.operations, traced.results[:2])
+    assert "column" not in loop_plan(function).modes
     require_agreement(function, np.arange(8.0))
+
+
+def test_a_tape_that_moves_as_it_grows() -> None:
+    """A long one is grown where it is, or moved, while a trip is to read what it begins with there."""
+    x = np.linspace(0.2, 0.9, 100_000)
+    values = [sg.value_and_grad(until, backend=backend)(x, 20.0) for backend in ("llvm", "numpy")]
+    np.testing.assert_allclose(values[0][0], values[1][0], rtol=1e-11)
+    np.testing.assert_allclose(values[0][1], values[1][1], rtol=1e-10)
