@@ -432,8 +432,6 @@ def raised_by_statement(error: Exception) -> bool:
     if entry is None or not isinstance(error, (ValueError, RuntimeError, ArithmeticError, LookupError)):
         return False
     frame = entry.tb_frame
-    if frame.f_code is emit_check.__code__:  # which a rule has say it
-        return True
     converted = frame.f_globals.get("__name__", "").startswith(CONVERTED_LIBRARIES)
     if not converted and any(map(contains_tracer, frame.f_locals.values())):
         return False
