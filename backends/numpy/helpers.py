@@ -95,6 +95,35 @@ def triangular_solve(a: Any, b: Any, lower: bool, trans: Any, unit: bool) -> Any
     return x
 
 
+def banded_solve(bands: Any, right: Any, below: int, above: int, definite: bool, strict: bool) -> Any:
+    """Solve A x = right for each banded matrix A; where it is singular, or not ``definite``, an error or nan."""
+    import scipy.linalg
+
+    def solved(bands: Any, right: Any) -> Any:
+        """The solution, and LAPACK's status."""
+        tridiagonal = below == above == 1 and bands.shape[-1] > 1
+        if definite and tridiagonal and bands.dtype.kind != "c":
+            return routines("ptsv")(bands[1], bands[0, 1:], right)[2:]
+        if definite:
+            return routines("pbsv")(bands, right)[1:]
+        if tridiagonal:
+            return routines("gtsv")(bands[2, :-1], bands[1], bands[0, 1:], right)[3:]
+        room = np.concatenate([np.zeros((below, bands.shape[-1]), bands.dtype), bands])
+        return routines("gbsv")(below, above, room, right)[2:]
+
+    def routines(name: str) -> Any:
+        return scipy.linalg.get_lapack_funcs(name, (bands, right))
+
+    found = np.empty_like(right)
+    for example in np.ndindex(right.shape[:-2] if right.size else (0,)):
+        solution, status = solved(bands[example], right[example])
+        if status and strict:
+            kind = f"{status}th leading minor not positive definite" if definite else "singular matrix"
+            raise np.linalg.LinAlgError(kind)
+        found[example] = np.nan if status else solution
+    return found
+
+
 def sparse_solve(elements: Any, right: Any, rows: Any, columns: Any) -> Any:
     """Solve A x = right for each matrix A with these elements at these places; nan where it is singular."""
     from scipy.sparse import coo_array

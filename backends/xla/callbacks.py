@@ -27,6 +27,7 @@ from srcgrad.ir.types import ArrayType
 
 CALLBACKS: Final[dict[str, str]] = {
     "sylvester": "jax solves for one pair of matrices at a time, and says by an error that they share an eigenvalue",
+    "banded_solve": "jax has no solver for banded matrices but tridiagonal ones, which it does not pivot",
     "sparse_solve": "jax has no solver for sparse matrices on CPUs",
     **special.CALLED_BACK,
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from srcgrad.ir.ops import (
     arithmetic,
+    banded,
     bessel,
     binary,
     bits,
@@ -50,6 +51,7 @@ from srcgrad.ir.ops import (
 
 __all__ = [
     "arithmetic",
+    "banded",
     "bessel",
     "binary",
     "bits",

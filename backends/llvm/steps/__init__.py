@@ -46,6 +46,7 @@ def writers() -> dict[str, tuple[StepWriter, ...]]:
     Each module has a table ``WRITERS``, from the name of an op to its `StepWriter`.
     """
     from srcgrad.backends.llvm.steps import (
+        banded,
         blas,
         cofactors,
         convolution,
@@ -84,6 +85,7 @@ def writers() -> dict[str, tuple[StepWriter, ...]]:
         determinants,
         cofactors,
         systems,
+        banded,
         factors,
         exponential_derivatives,
         schur_forms,

@@ -329,6 +329,17 @@ def indefinite(operands: Sequence[Tracer], attrs: Attrs) -> list[tuple[Any, Base
     return [(np.any(found), np.linalg.LinAlgError("Matrix is not positive definite"))]
 
 
+def without_solution(operands: Sequence[Tracer], attrs: Attrs) -> list[tuple[Any, BaseException]]:
+    """Of finite numbers, a system of a banded matrix has nan for all of its solution if it has none."""
+    if not attrs["strict"] or not operands[1].size:
+        return []
+    found = emit("banded_solve", *operands, **{**attrs, "strict": False})
+    finite = [np.all(np.isfinite(operand), axis=(-2, -1)) for operand in operands]
+    failed: Any = np.any(np.all(np.isnan(found), axis=(-2, -1)) & finite[0] & finite[1])
+    message = "the matrix is not positive definite" if attrs["definite"] else "singular matrix"
+    return [(failed, np.linalg.LinAlgError(message))]
+
+
 def out_of_bounds(array: Tracer, operands: Sequence[Tracer], attrs: Attrs) -> list[tuple[Any, BaseException]]:
     found: list[tuple[Any, BaseException]] = []
     for axis, index in enumerate(operands, start=attrs["axis"]):
@@ -345,6 +356,7 @@ FAILING: Final[dict[str, Callable[[Sequence[Tracer], Attrs], list[tuple[Any, Bas
     "inv": singular,
     "triangular_solve": zero_pivot,
     "cholesky": indefinite,
+    "banded_solve": without_solution,
     "gather": lambda operands, attrs: out_of_bounds(operands[0], operands[1:], attrs),
     "scatter_set": lambda operands, attrs: out_of_bounds(operands[0], operands[2:], attrs),
     "scatter_add": lambda operands, attrs: out_of_bounds(operands[0], operands[2:], attrs),

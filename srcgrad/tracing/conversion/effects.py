@@ -192,7 +192,7 @@ def emit_call(site: Callable[..., None], operands: Sequence[Value], raises: bool
 
 MAY_RAISE: Final = frozenset(
     {"check", "host_call", "solve", "inv", "cholesky", "eigh", "eig", "svd", "lu", "qr", "triangular_solve", "lstsq",
-     "gather", "scatter_set", "scatter_add", "spectral", "singular"}
+     "gather", "scatter_set", "scatter_add", "spectral", "singular", "banded_solve"}
 )  # fmt: skip
 """Operations that may raise an error when the program runs."""
 

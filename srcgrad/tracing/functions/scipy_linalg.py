@@ -130,7 +130,8 @@ def solved(matrix: Any, right: Any, lower: bool, assume_a: Any) -> Any:
     if assume_a in (None, "gen", "general", "banded"):
         return emit("solve", matrix, right)
     if assume_a == "tridiagonal":
-        return emit("solve", np.triu(np.tril(matrix, 1), -1), right)
+        bands: Any = np.stack([of_diagonal(matrix, k) for k in (1, 0, -1)], -2)
+        return emit("banded_solve", bands, right, below=1, above=1, definite=False, strict=True)
     if assume_a == "diagonal":
         return triangular(np.tril(np.triu(matrix)), right, lower=True)
     if assume_a in ("upper triangular", "lower triangular"):
@@ -140,6 +141,13 @@ def solved(matrix: Any, right: Any, lower: bool, assume_a: Any) -> Any:
     if assume_a in ("pos", "positive definite"):
         return solve_with_factor(cholesky(matrix, lower=lower), right, lower)
     raise ShapeError(f"{assume_a} is not a recognized matrix structure")
+
+
+def of_diagonal(matrix: Any, k: int) -> Any:
+    """A diagonal of square matrices, as a band: with zeros for what lies outside."""
+    found = np.diagonal(matrix, k, -2, -1)
+    size = matrix.shape[-1] - found.shape[-1]
+    return np.pad(found, [(0, 0)] * (found.ndim - 1) + [(size, 0) if k > 0 else (0, size)])
 
 
 def mirrored(matrix: Any, lower: bool, hermitian: bool) -> Any:

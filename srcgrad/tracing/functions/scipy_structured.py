@@ -1,9 +1,10 @@
 """Rules of ``scipy.linalg`` for matrices of a given structure: banded and Toeplitz ones, Lyapunov equations, matrices
-made from a few numbers. The systems are solved as dense ones.
+made from a few numbers. Systems of Toeplitz matrices are solved as dense ones.
 """
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -15,14 +16,13 @@ from srcgrad.tracing.functions.registry import as_array, cast, filled
 from srcgrad.tracing.functions.scipy_decompositions import eigh
 from srcgrad.tracing.functions.scipy_linalg import (
     adjoint,
-    cho_solve,
     cholesky,
     scipy_rule,
     solve_sylvester,
     structured_solve,
     toeplitz,
 )
-from srcgrad.tracing.tracer import FUNCTIONS
+from srcgrad.tracing.tracer import FUNCTIONS, emit
 
 CONSTANT = ("dft", "hadamard", "helmert", "hilbert", "invhilbert", "invpascal", "pascal")
 """Functions of whole numbers."""
@@ -42,18 +42,49 @@ def of_bands(bands: Any, above: int) -> Any:
     return total
 
 
+def turned(bands: Any, below: int) -> Any:
+    """The bands of the transposed matrix: each is moved along by as much as it is away from the diagonal.
+
+    The rows, with zeros at their ends, are read as rows of one element more, of which each begins one element later.
+    """
+    rows, size = bands.shape
+    if not size:
+        return bands
+    width = size + rows
+    flat = np.pad(bands[::-1], ((0, 1), (below, rows - 1 - below))).reshape(-1)
+    return flat[: rows * width].reshape(rows, width)[:, :size]
+
+
+def columns_of(bands: Any, b: Any) -> tuple[Any, Any, bool]:
+    """The bands, and as many columns in the same dtype; whether these were one vector."""
+    numbers, right = as_array(bands), as_array(b)
+    if numbers.ndim != 2:
+        raise ShapeError(f"the bands must have two axes, not {numbers.ndim}")
+    if right.ndim not in (1, 2) or right.shape[0] != numbers.shape[-1]:
+        raise ShapeError("shapes of ab and b are not compatible.")
+    dtype = linalg_dtype(numbers, right)
+    is_vector = right.ndim == 1
+    return cast(numbers, dtype), cast(right[:, None] if is_vector else right, dtype), is_vector
+
+
+def of_banded(bands: Any, right: Any, below: int, above: int, definite: bool = False, strict: bool = True) -> Any:
+    return emit("banded_solve", bands, right, below=below, above=above, definite=definite, strict=strict)
+
+
 @scipy_rule(scipy.linalg.solve_banded, finite="ab b")
 def solve_banded(
     l_and_u: Any, ab: Any, b: Any, overwrite_ab: bool = False, overwrite_b: bool = False, check_finite: bool = True
 ) -> Any:
-    below, above = l_and_u
-    bands = as_array(ab)
-    if bands.ndim != 2 or bands.shape[0] != below + above + 1:
+    """Of one number SciPy takes the quotient."""
+    below, above = map(operator.index, l_and_u)
+    bands, right, is_vector = columns_of(ab, b)
+    if bands.shape[0] != below + above + 1:
         raise ShapeError(
             f"invalid values for the number of lower and upper diagonals: l+u+1 ({below + above + 1}) does not equal "
-            f"ab.shape[0] ({bands.shape[0] if bands.ndim else 0})"
+            f"ab.shape[0] ({bands.shape[0]})"
         )
-    return structured_solve(of_bands(bands, above), b)
+    found = right / bands[above, 0] if bands.shape[1] == 1 else of_banded(bands, right, below, above)
+    return found[:, 0] if is_vector else found
 
 
 @scipy_rule(scipy.linalg.solveh_banded, finite="ab b")
@@ -65,7 +96,16 @@ def solveh_banded(
     lower: bool = False,
     check_finite: bool = True,
 ) -> Any:
-    return structured_solve(hermitian_of_bands(ab, lower), b, lower=lower, assume_a="pos")
+    bands, right, is_vector = columns_of(ab, b)
+    above = bands.shape[0] - 1
+    found = of_banded(adjoint_bands(bands, above) if lower else bands, right, above, above, definite=True)
+    return found[:, 0] if is_vector else found
+
+
+def adjoint_bands(bands: Any, below: int) -> Any:
+    """Those above the diagonal for those below, or the other way round."""
+    found = turned(bands, below)
+    return np.conjugate(found) if found.dtype.kind == "c" else found
 
 
 def hermitian_of_bands(ab: Any, lower: bool) -> Any:
@@ -91,11 +131,15 @@ def cholesky_banded(ab: Any, overwrite_ab: bool = False, lower: bool = False, ch
 
 @scipy_rule(scipy.linalg.cho_solve_banded, finite="cb_and_lower b")
 def cho_solve_banded(cb_and_lower: Any, b: Any, overwrite_b: bool = False, check_finite: bool = True) -> Any:
-    bands, lower = cb_and_lower
-    numbers, right = as_array(bands), as_array(b)
-    if not right.ndim or numbers.shape[-1] != right.shape[0]:
-        raise ShapeError("shapes of cb and b are not compatible.")
-    return cho_solve((of_bands(numbers, 0 if lower else numbers.shape[0] - 1), lower), right)
+    """By the factor and its adjoint, which is the one that is above."""
+    cb, lower = cb_and_lower
+    factor, right, is_vector = columns_of(cb, b)
+    count = factor.shape[0] - 1
+    other = adjoint_bands(factor, count if lower else 0)
+    below, above = (factor, other) if lower else (other, factor)
+    half = of_banded(below, right, count, 0, strict=False)
+    found = of_banded(above, half, 0, count, strict=False)
+    return found[:, 0] if is_vector else found
 
 
 @scipy_rule(scipy.linalg.eigvals_banded, finite="a_band")

@@ -14,7 +14,16 @@ import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
-from srcgrad.backends.llvm.steps import blas, cofactors, decompositions, determinants, small_products, step_for, systems
+from srcgrad.backends.llvm.steps import (
+    banded,
+    blas,
+    cofactors,
+    decompositions,
+    determinants,
+    small_products,
+    step_for,
+    systems,
+)
 from srcgrad.backends.llvm.steps.writer import LETTERS
 from srcgrad.backends.llvm.target import LEVELS, TARGET, Target
 from srcgrad.ir.opdef import REGISTRY
@@ -26,7 +35,14 @@ from tests.ir.ops.harness import cases
 ULPS = 16.0
 """How far results may be apart, in units of the last place of the largest element."""
 NAMES = sorted(
-    {**blas.WRITERS, **systems.WRITERS, **determinants.WRITERS, **cofactors.WRITERS, **decompositions.WRITERS}
+    {
+        **banded.WRITERS,
+        **blas.WRITERS,
+        **systems.WRITERS,
+        **determinants.WRITERS,
+        **cofactors.WRITERS,
+        **decompositions.WRITERS,
+    }
 )
 DTYPES = ("float64", "float32", "complex128", "complex64", "int64", "uint8", "bool", "float16")
 LAPACK_DTYPES = DTYPES[:4]
