@@ -31,7 +31,15 @@ from srcgrad.ir.collector import without_gc
 from srcgrad.ir.locks import new_lock
 from srcgrad.ir.source import forget_places
 from srcgrad.tracing.capture import Captures, Uncacheable, analyze
-from srcgrad.tracing.conversion.calls import CALLS, is_distribution, is_joint, is_multimethod, load_scipy_rules
+from srcgrad.tracing.conversion.calls import (
+    CALLS,
+    is_distribution,
+    is_joint,
+    is_multimethod,
+    is_routine,
+    load_scipy_rules,
+    routines,
+)
 from srcgrad.tracing.conversion.classes import TWINS
 from srcgrad.tracing.conversion.convert import (
     asks_in_vain,
@@ -318,7 +326,7 @@ def is_convertible(thing: object) -> bool:
     """As `is_pure`, for converted code: it also knows what Python's own functions do with traced values."""
     if is_pure(thing) or is_host_function(thing) or library_code(thing) is not None:
         return True
-    if is_distribution(thing) or is_joint(thing):
+    if is_distribution(thing) or is_joint(thing) or (is_routine(thing) and id(thing) in routines().RULES):
         return True
     operators_cell()  # with which the rules of Python's own functions are loaded
     if is_among(thing, UNWATCHED):

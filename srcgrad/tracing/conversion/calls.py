@@ -13,7 +13,7 @@ import operator
 import sys
 import types
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
@@ -60,7 +60,14 @@ HIGHER_ORDER: Final = frozenset(
 )  # fmt: skip
 """Functions that call the functions they are given: these are converted first."""
 SCIPY_RULES: Final = {
-    "scipy.linalg": ("scipy_linalg", "scipy_decompositions", "scipy_structured", "scipy_riccati", "matrix_functions"),
+    "scipy.linalg": (
+        "scipy_linalg",
+        "scipy_decompositions",
+        "scipy_structured",
+        "scipy_riccati",
+        "matrix_functions",
+        "scipy_routines",
+    ),
     "scipy.fft": ("scipy_fourier",),
     "scipy.interpolate": ("scipy_interpolate", "scipy_splines"),
     "scipy.integrate": ("scipy_integrate", "scipy_ode", "scipy_quad"),
@@ -109,6 +116,15 @@ def load_scipy_rules(function: Any) -> None:
 def is_multimethod(function: Any) -> bool:
     """Whether it is a function of SciPy's that several libraries may serve: those of ``scipy.fft``."""
     return type(function).__module__ == "uarray"
+
+
+def is_routine(thing: Any) -> bool:
+    """Whether it is one of LAPACK or BLAS, as SciPy gives them."""
+    return type(thing).__name__ == "fortran"
+
+
+def routines() -> Any:
+    return importlib.import_module("srcgrad.tracing.functions.scipy_routines")
 
 
 def distributions() -> Any:
@@ -387,30 +403,12 @@ def call_object(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     if type(function).__name__ in COMPILED and traced_among(args, kwargs):
         args = tuple(np.asarray(x) if contains_tracer(x) else x for x in args)  # refused, but for known integers
         kwargs = {name: np.asarray(x) if contains_tracer(x) else x for name, x in kwargs.items()}
-    if type(function).__name__ == "fortran":
-        require_untraced(function, (*args, *kwargs.values()))
+    if is_routine(function):
+        return routines().of_routine(function, args, kwargs)
     method = inspect.getattr_static(type(function), "__call__", None)
     if is_user_function(method):
         return followed(method)(function, *args, **kwargs)
     return function(*args, **kwargs)
-
-
-ROUTINES: Final = {
-    "lapack": "scipy.linalg.solve_banded, solve, solve_triangular, cho_solve, cholesky, lu, qr, svd and eigh have one",
-    "blas": "`@`, np.dot, np.outer and scipy.linalg.solve_triangular have one",
-}
-"""What to call in place of the routines that SciPy gives as they are."""
-
-
-def require_untraced(routine: Any, given: Iterable[Any]) -> None:
-    """Refuse traced numbers for a routine of LAPACK or BLAS."""
-    name = routine.__name__.removeprefix("function ")
-    library = next((x for x in ROUTINES if hasattr(sys.modules.get(f"scipy.linalg.{x}"), name)), None)
-    for x in given if library is not None else ():
-        for part in x if type(x) in (list, tuple) else (x,):
-            if isinstance(part, Tracer) and part.dtype.kind not in "biu":
-                message = f"scipy.linalg.{library}.{name} has no derivative rule in srcgrad"
-                raise part.escape(message, ROUTINES[str(library)])
 
 
 def is_constant(found: Any) -> bool:
