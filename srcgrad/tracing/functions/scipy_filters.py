@@ -174,14 +174,18 @@ def detrend(data: Any, axis: int = -1, type: str = "linear", bp: Any = 0, overwr
         return x - np.mean(x, axis=axis, keepdims=True)
     if type not in ("linear", "l"):
         raise ShapeError("Trend type must be 'linear' or 'constant'.")
-    size = x.shape[axis]
-    breaks = np.unique(np.concatenate([[0], np.atleast_1d(bp), [size]])).astype(int)
-    trend = np.zeros((size, size))
-    for begin, end in itertools.pairwise(breaks):
-        line = np.stack([np.ones(end - begin), np.arange(1.0, end - begin + 1) / (end - begin)], axis=1)
-        trend[begin:end, begin:end] = line @ np.linalg.pinv(line)
+    breaks = np.unique(np.concatenate([[0], np.atleast_1d(bp), [x.shape[axis]]])).astype(int)
     moved = np.moveaxis(x, axis, 0)
-    return x - np.moveaxis(np.tensordot(cast(trend, x.dtype), moved, 1), 0, axis)
+    pieces = [without_line(moved[begin:end]) for begin, end in itertools.pairwise(breaks)]
+    return np.moveaxis(np.concatenate(pieces) if pieces else moved, 0, axis)
+
+
+def without_line(x: Any) -> Any:
+    """The residuals of a line of least squares along the first axis."""
+    size = x.shape[0]
+    line = np.stack([np.ones(size), np.arange(1.0, size + 1) / size], axis=1)
+    coefficients = np.tensordot(cast(np.linalg.pinv(line), x.dtype), x, 1)
+    return x - np.tensordot(cast(line, x.dtype), coefficients, 1)
 
 
 @function_rule(scipy.signal.savgol_filter)

@@ -148,16 +148,33 @@ def end_condition(kind: Any, h: Any, secant: Any, values: Any, last: bool) -> tu
 
 def periodic_slopes(h: Any, secant: Any) -> Any:
     """The slopes where the last interval is followed by the first."""
-    size = h.shape[0]
     before = np.concatenate([h[-1:], h[:-1]])
     earlier = np.concatenate([secant[-1:], secant[:-1]])
-    k = np.arange(size)
-    system = np.zeros((size, size)) + np.zeros_like(h, shape=(size, size))
-    for places, factor in ((k, 2.0 * (before + h)), (k - 1, h), ((k + 1) % size, before)):
-        np.add.at(system, (k, places % size), factor.reshape(-1))
     right = 3.0 * (h * earlier + before * secant)
-    found = np.linalg.solve(system, right.reshape(size, -1)).reshape(right.shape)
+    middle = 2.0 * (before + h)
+    below, diagonal, above = (x.reshape(-1) for x in (h, middle, before))
+    found = cyclic_solution(below, diagonal, above, right.reshape(h.shape[0], -1)).reshape(right.shape)
     return np.concatenate([found, found[:1]])
+
+
+def cyclic_solution(below: Any, diagonal: Any, above: Any, right: Any) -> Any:
+    """The solution of a tridiagonal system whose first row goes on before its last element, and the last after its.
+
+    Beside a tridiagonal matrix it has the product of two vectors (Sherman and Morrison 1950): here of (-d, 0, .., c)
+    and (1, 0, .., -b/d) for corners b and c and the first element d of the diagonal.
+    """
+    size = diagonal.shape[0]
+    if size <= 2:
+        around = [np.stack([below[0] + above[0]] * size), np.stack([below[-1] + above[-1]] * size)][:size]
+        return np.linalg.solve(np.diag(diagonal) + np.stack(around) * (np.eye(size)[::-1]), right)
+    first, b, c, zero = diagonal[:1], below[:1], above[-1:], np.zeros_like(diagonal[:1])
+    changed = np.concatenate([2.0 * first, diagonal[1:-1], diagonal[-1:] + b * c / first])
+    bands = np.stack([np.concatenate([zero, above[:-1]]), changed, np.concatenate([below[1:], zero])])
+    left = np.concatenate([-first, np.zeros_like(diagonal[1:-1]), c])
+    columns = np.concatenate([left[:, None], right], axis=1)
+    found = call(scipy.linalg.solve_banded, (1, 1), bands, columns)
+    product = found[:1] - (b / first) * found[-1:]
+    return found[:, 1:] - found[:, :1] * (product[:, 1:] / (1.0 + product[:, :1]))
 
 
 def cubic_spline(x: Any, y: Any, axis: int = 0, bc_type: Any = "not-a-knot", extrapolate: Any = None) -> Any:

@@ -12,7 +12,7 @@ import numpy as np
 import scipy.special as sc
 import scipy.stats
 
-from srcgrad.errors import ShapeError, UnsupportedError
+from srcgrad.errors import ArgumentError, ShapeError, UnsupportedError
 from srcgrad.tracing.functions.registry import (
     along_axis,
     as_array,
@@ -20,6 +20,7 @@ from srcgrad.tracing.functions.registry import (
     function_rule,
     inexact_dtype,
     refuse,
+    require,
     scalar_if_rank0,
 )
 
@@ -188,19 +189,36 @@ def iqr(
 
 @function_rule(scipy.stats.rankdata)
 def rankdata(a: Any, method: Any = "average", *, axis: Any = None, nan_policy: Any = "propagate") -> Any:
-    """Piecewise constant; found by comparing all with all."""
+    """Piecewise constant: where runs of equal numbers begin and end when they are sorted.
+
+    Whole ranks are integers: of nan, for which SciPy gives nan, they are an error.
+    """
+    if method not in ("average", "min", "max", "dense", "ordinal"):
+        raise ArgumentError(f'unknown method "{method}"')
     x, place = sample(a, axis, nan_policy)
     x = np.moveaxis(x, place, -1)
-    less = np.sum(x[..., None, :] < x[..., :, None], axis=-1)
-    same = np.sum(x[..., None, :] == x[..., :, None], axis=-1)
+    if not x.size:
+        return np.zeros(np.moveaxis(x, -1, place).shape, np.float64 if method == "average" else np.int64)
+    order: Any = np.argsort(x, axis=-1, kind="stable")
+    rank: Any = np.arange(1, x.shape[-1] + 1)
+    numbers = np.take_along_axis(x, order, -1)
+    follows = numbers[..., 1:] == numbers[..., :-1]
+    edge: Any = np.zeros((*x.shape[:-1], 1), bool)
+    begins, ends = ~np.concatenate([edge, follows], -1), ~np.concatenate([follows, edge], -1)
+    first = np.maximum.accumulate(np.where(begins, rank, 0), -1)
+    last = np.minimum.accumulate(np.where(ends, rank, x.shape[-1])[..., ::-1], -1)[..., ::-1]
     if method == "average":
-        found: Any = less + (same + 1) / 2.0
-    elif method in ("min", "max"):
-        found = less + (1 if method == "min" else same)
-    elif method == "ordinal":
-        found = np.argsort(np.argsort(x, axis=-1, kind="stable"), axis=-1) + 1
+        found: Any = (first + last) / 2.0
+    elif method == "dense":
+        found = np.cumsum(begins, -1)
     else:
-        raise UnsupportedError(f"scipy.stats.rankdata with method={method!r} is not supported on traced arrays")
+        found = {"min": first, "max": last, "ordinal": rank + 0 * first}[method]
+    found = np.take_along_axis(found, np.argsort(order, axis=-1), -1)
+    unknown: Any = np.any(np.isnan(x), axis=-1, keepdims=True)
+    if method == "average":
+        found = np.where(unknown, np.nan, found)
+    else:
+        require(~np.any(unknown), "ValueError", f"ranks of nan by method={method!r} are no integers")
     return np.moveaxis(found, -1, place)
 
 

@@ -5,23 +5,24 @@ made from a few numbers. Systems of Toeplitz matrices are solved as dense ones.
 from __future__ import annotations
 
 import operator
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import scipy.linalg
 
 from srcgrad.errors import ShapeError
+from srcgrad.tracing.conversion.calls import followed
 from srcgrad.tracing.functions.linear_algebra import linalg_dtype
-from srcgrad.tracing.functions.registry import as_array, cast, filled
+from srcgrad.tracing.functions.registry import as_array, cast, filled, require
 from srcgrad.tracing.functions.scipy_decompositions import eigh
 from srcgrad.tracing.functions.scipy_linalg import (
     adjoint,
-    cholesky,
     scipy_rule,
     solve_sylvester,
     structured_solve,
     toeplitz,
 )
+from srcgrad.tracing.functions.written_loops import factor_bands
 from srcgrad.tracing.tracer import FUNCTIONS, emit
 
 CONSTANT = ("dft", "hadamard", "helmert", "hilbert", "invhilbert", "invpascal", "pascal")
@@ -118,15 +119,20 @@ def hermitian_of_bands(ab: Any, lower: bool) -> Any:
 
 @scipy_rule(scipy.linalg.cholesky_banded, finite="ab")
 def cholesky_banded(ab: Any, overwrite_ab: bool = False, lower: bool = False, check_finite: bool = True) -> Any:
-    """The bands of the dense factor; what lies outside the matrix is what it was."""
-    factor: Any = cholesky(hermitian_of_bands(ab, lower), lower)
-    bands = cast(as_array(ab), factor.dtype)
+    """Column by column; what lies outside the matrix is what it was."""
+    bands = as_array(ab)
+    if bands.ndim != 2:
+        raise ShapeError(f"the bands must have two axes, not {bands.ndim}")
+    bands = cast(bands, linalg_dtype(bands))
     rows, size = bands.shape
     row, column = np.ogrid[:rows, :size]
-    at = column + row if lower else column - (rows - 1 - row)
-    inside = (at >= 0) & (at < size)
-    place = np.where(inside, at, 0)
-    return np.where(inside, factor[place, column], bands)
+    inside = column + row < size
+    below = np.where(inside, bands if lower else adjoint_bands(bands, 0), 0)
+    factor = followed(factor_bands)(below)
+    require(np.all(np.real(factor[0]) > 0), "LinAlgError", "the matrix is not positive definite")
+    if lower:
+        return np.where(inside, factor, bands)
+    return np.where(column >= rows - 1 - row, adjoint_bands(factor, rows - 1), bands)
 
 
 @scipy_rule(scipy.linalg.cho_solve_banded, finite="cb_and_lower b")
@@ -225,7 +231,27 @@ def solve_toeplitz(c_or_cr: Any, b: Any, check_finite: bool = True) -> Any:
 
 @scipy_rule(scipy.linalg.matmul_toeplitz, finite="c_or_cr x")
 def matmul_toeplitz(c_or_cr: Any, x: Any, check_finite: bool = False, workers: Any = None) -> Any:
-    return toeplitz_matrix(c_or_cr) @ as_array(x)
+    column, row = (as_array(part) for part in (c_or_cr if isinstance(c_or_cr, tuple) else (c_or_cr, c_or_cr)))
+    right = as_array(x)
+    row = row if isinstance(c_or_cr, tuple) or row.dtype.kind != "c" else np.conjugate(row)
+    if max(column.size, row.size) <= LARGEST_DENSE or column.ndim != 1 or row.ndim != 1 or right.ndim not in (1, 2):
+        return toeplitz_matrix(c_or_cr) @ right
+    if right.shape[0] != row.shape[0]:
+        raise ShapeError(f"the Toeplitz matrix has {row.shape[0]} columns, and x {right.shape[0]} rows")
+    return circulant_product(np.concatenate([column, row[:0:-1]]), right)[: column.shape[0]]
+
+
+LARGEST_DENSE: Final = 64
+"""As many rows and columns of a Toeplitz matrix are multiplied as those of a dense one, which takes less time."""
+
+
+def circulant_product(first: Any, right: Any) -> Any:
+    """The columns times the circulant matrix with that first column, by Fourier transforms."""
+    size = first.shape[0]
+    numbers = first if right.ndim == 1 else first[:, None]
+    if np.result_type(first.dtype, right.dtype).kind == "c":
+        return np.fft.ifft(np.fft.fft(numbers, axis=0) * np.fft.fft(right, size, axis=0), axis=0)
+    return np.fft.irfft(np.fft.rfft(numbers, axis=0) * np.fft.rfft(right, size, axis=0), size, axis=0)
 
 
 @scipy_rule(scipy.linalg.solve_continuous_lyapunov, finite="a")
@@ -237,12 +263,22 @@ def solve_continuous_lyapunov(a: Any, q: Any) -> Any:
 
 @scipy_rule(scipy.linalg.solve_discrete_lyapunov, finite="a q")
 def solve_discrete_lyapunov(a: Any, q: Any, method: Any = None) -> Any:
-    """X with a X a^H - X + q = 0, by the Kronecker product."""
+    """X with a X a^H - X + q = 0: by the Kronecker product, or for ten rows or more as SciPy by the bilinear transform.
+
+    With b = (a - 1) (a + 1)^-1 it is b X + X b^H + 2 (a + 1)^-1 q (a^H + 1)^-1 = 0 (Popov 1964).
+    """
     matrix, right = as_array(a), as_array(q)
+    chosen = ("bilinear" if matrix.shape[0] >= 10 else "direct") if method is None else str(method).lower()
+    if chosen not in ("bilinear", "direct"):
+        raise ShapeError(f"Unknown solver {method}")
     dtype = linalg_dtype(matrix, right)
     matrix, right = cast(matrix, dtype), cast(right, dtype)
-    operator = np.eye(right.size) - np.kron(matrix, np.conjugate(matrix))
-    return np.linalg.solve(operator, right.reshape(-1)).reshape(right.shape)
+    if chosen == "direct":
+        operator = np.eye(right.size) - np.kron(matrix, np.conjugate(matrix))
+        return np.linalg.solve(operator, right.reshape(-1)).reshape(right.shape)
+    identity: Any = np.eye(matrix.shape[0], dtype=dtype)
+    inverse = np.linalg.inv(matrix + identity)
+    return solve_continuous_lyapunov((matrix - identity) @ inverse, -2.0 * (inverse @ right @ adjoint(inverse)))
 
 
 @scipy_rule(scipy.linalg.companion)
