@@ -7,6 +7,7 @@ view back to the storage. So aliasing, in-place assignment and ``out=`` have Num
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
@@ -58,8 +59,12 @@ class SliceView(View):
     def backward(self, trace: Trace, base: Value, new: Value) -> Value:
         return trace.emit(REGISTRY["slice_set"], [base, new], self.attrs)
 
+    @property
+    def places(self) -> tuple[slice, ...]:
+        return tuple(map(slice, self.starts, self.limits, self.strides))
+
     def apply(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        return array[tuple(map(slice, self.starts, self.limits, self.strides))]
+        return array[self.places]
 
 
 @dataclass(frozen=True)
@@ -246,6 +251,14 @@ class WritableDiagonalView(DiagonalView):
         return view
 
 
+def windows(trace: Trace, base: Value, axis: int, starts: range, offsets: range) -> Value:
+    """The elements at a start and an offset along an axis, which is that of the starts; the offsets are the last."""
+    places = np.array(starts, np.int64)[:, None] + np.array(offsets, np.int64)
+    found = trace.emit(REGISTRY["gather"], [base, trace.constant(places)], {"axis": axis})
+    kept = [k for k in range(found.type.rank) if k != axis + 1]
+    return found if kept[-1] == axis else trace.emit(REGISTRY["transpose"], [found], {"perm": (*kept, axis + 1)})
+
+
 @dataclass(frozen=True)
 class WindowsView(ReadOnlyView):
     """The windows of some sizes along axes, as new last axes."""
@@ -256,11 +269,22 @@ class WindowsView(ReadOnlyView):
 
     def forward(self, trace: Trace, base: Value) -> Value:
         for size, axis in zip(self.sizes, self.axes, strict=True):
-            places = np.arange(base.type.static_shape[axis] - size + 1)[:, None] + np.arange(size)
-            base = trace.emit(REGISTRY["gather"], [base, trace.constant(places)], {"axis": axis})
-            kept = [k for k in range(base.type.rank) if k != axis + 1]
-            if kept[-1] != axis:
-                base = trace.emit(REGISTRY["transpose"], [base], {"perm": (*kept, axis + 1)})
+            base = windows(trace, base, axis, range(base.type.static_shape[axis] - size + 1), range(size))
+        return base
+
+    def part(self, trace: Trace, base: Value, taken: SliceView) -> Value:
+        """What a slice takes of the windows, of which no others are gathered: often it is each hundredth."""
+        shape = list(base.type.static_shape)
+        for size, axis in zip(self.sizes, self.axes, strict=True):
+            shape[axis] -= size - 1
+        ends = [range(size)[place] for size, place in zip((*shape, *self.sizes), taken.places, strict=True)]
+        bounds = [
+            (0, size, 1) if k in self.axes else (place.start, place.stop, place.step)
+            for k, (size, place) in enumerate(zip(base.type.static_shape, taken.places, strict=False))
+        ]
+        base = SliceView(*zip(*bounds, strict=True)).forward(trace, base)
+        for k, axis in enumerate(self.axes, start=len(shape)):
+            base = windows(trace, base, axis, ends[axis], ends[k])
         return base
 
     def apply(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -290,9 +314,23 @@ Chain = tuple[View, ...]
 
 def seen_through(trace: Trace, base: Value, chain: Chain) -> Value:
     """What the views show of a base."""
-    for view in chain:
-        base = view.forward(trace, base)
+    views = list(chain)
+    while views:
+        view = views.pop(0)
+        taken = taken_of(view, views)
+        if taken is not None and isinstance(view, WindowsView):
+            base = view.part(trace, base, taken)
+            views.pop(0)
+        else:
+            base = view.forward(trace, base)
     return base
+
+
+def taken_of(view: View, following: Sequence[View]) -> SliceView | None:
+    """The slice that follows a view of windows, each along its own axis: the others are not gathered."""
+    if not isinstance(view, WindowsView) or len(set(view.axes)) != len(view.axes) or not following:
+        return None
+    return following[0] if isinstance(following[0], SliceView) else None
 
 
 def seen_of(trace: Trace, storage: Storage, base: Value, chain: Chain) -> Value:
@@ -302,6 +340,7 @@ def seen_of(trace: Trace, storage: Storage, base: Value, chain: Chain) -> Value:
     once, before it begins.
     """
     last = max((k + 1 for k, view in enumerate(chain) if view.gathers), default=0)
+    last += bool(last and taken_of(chain[last - 1], chain[last:]))
     first, rest = chain[:last], chain[last:]
     if not last or any(view.varies for view in first):
         return seen_through(trace, base, chain)

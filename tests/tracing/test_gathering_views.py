@@ -182,3 +182,39 @@ def test_they_share_memory_with_their_base() -> None:
         return np.shares_memory(v, x), np.shares_memory(v[:2], x[3:]), np.shares_memory(v[:2].copy(), x)
 
     assert sg.jit(f)(X) == f(X) == (True, False, False)
+
+
+CUBE = np.cos(np.arange(9.0 * 8 * 7) ** 1.5).reshape(9, 8, 7)
+SLICED: dict[str, Callable[[Any], Any]] = {
+    "every second": lambda x: sliding_window_view(x, 3, axis=1)[:, ::2],
+    "along two axes": lambda x: sliding_window_view(x, (3, 2), axis=(0, 2))[1:, :, ::3, 1:, 0:1],
+    "twice along one": lambda x: sliding_window_view(x, (2, 2), axis=(0, 0))[::2],
+    "of the last, and other axes": lambda x: sliding_window_view(x, 4, axis=-1)[2:5, 1::3, 0:2, 1:3],
+    "along all": lambda x: sliding_window_view(x, (2, 3, 2))[::2, ::2, ::2],
+    "backwards": lambda x: sliding_window_view(x, 3, axis=1)[:, ::-2],
+    "one": lambda x: sliding_window_view(x, 3, axis=0)[2],
+    "one place": lambda x: sliding_window_view(x, 3, axis=0)[..., 1],
+    "none": lambda x: sliding_window_view(x, 3, axis=1)[:, 5:2],
+    "twice": lambda x: sliding_window_view(x, 3, axis=1)[1:5][:, 1:3],
+}
+
+
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+@pytest.mark.parametrize("name", SLICED)
+def test_a_slice_of_windows_gathers_no_others(name: str, backend: str) -> None:
+    program = SLICED[name]
+    np.testing.assert_array_equal(sg.jit(program, backend=backend)(CUBE), program(CUBE))
+
+    def loss(x: Any) -> Any:
+        return np.sum(program(x) ** 3)
+
+    step = np.sin(np.arange(CUBE.size)).reshape(CUBE.shape)
+    slope = np.sum(sg.grad(loss, backend=backend)(CUBE) * step)
+    np.testing.assert_allclose(slope, (loss(CUBE + 1e-6 * step) - loss(CUBE - 1e-6 * step)) / 2e-6, rtol=1e-6)
+
+
+def test_windows_that_are_far_apart_take_the_memory_of_those_alone() -> None:
+    """All windows would take 400 GB."""
+    size = 10_000_000
+    spread = sg.jit(lambda x: np.sum(sliding_window_view(x, 5000)[::5000] ** 2))
+    np.testing.assert_allclose(spread(np.ones(size)), size)
