@@ -10,10 +10,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from srcgrad.ir.core import Literal, Operation, Value, literal
+from srcgrad.ir.core import Builder, Literal, Operation, Value, literal, zeros
 from srcgrad.ir.opdef import REGISTRY, Elementwise
-from srcgrad.ir.passes.values import MOST_NESTED, MOST_OPERATIONS, Chain, Expression, NoMatch, plain
-from srcgrad.ir.types import ArrayType
+from srcgrad.ir.passes.matching import emit, is_zero
+from srcgrad.ir.passes.values import MOST_NESTED, MOST_OPERATIONS, Chain, Expression, NoMatch, full_bounds, plain
+from srcgrad.ir.types import INT64, ArrayType
 
 KEEPS_ZERO: Final = frozenset(
     {
@@ -68,7 +69,7 @@ def find_diagonal(value: Value, known: dict[Value, bool], depth: int) -> bool:
         return False
     name, operands = producer.op.name, producer.operands
     if name in ("broadcast", "reshape"):
-        return is_identity(value)
+        return is_identity(value) or written_on(producer) is not None
     if name == "dot_general":
         return is_product(producer) and all(is_diagonal(operand, known, depth + 1) for operand in operands)
     if name in ("div", "integer_pow", "pow"):
@@ -76,6 +77,8 @@ def find_diagonal(value: Value, known: dict[Value, bool], depth: int) -> bool:
         if name == "pow":
             exponent = operands[1].value if isinstance(operands[1], Literal) and operands[1].splat else 0
         return bool(exponent > 0) and is_diagonal(operands[0], known, depth + 1)
+    if name == "transpose":
+        return is_swap(producer) and is_diagonal(operands[0], known, depth + 1)
     if name == "mul":
         return any(is_diagonal(operand, known, depth + 1) for operand in operands)
     if name in KEEPS_ZERO:
@@ -85,16 +88,101 @@ def find_diagonal(value: Value, known: dict[Value, bool], depth: int) -> bool:
 
 
 def written_on(operation: Operation) -> Value | None:
-    """The numbers that are written on the diagonal of zeros: of what ``np.diag`` makes."""
-    if operation.op.name != "scatter_set" or len(operation.operands) != 4:
+    """The numbers that are written on the diagonal of a square matrix of zeros: of what ``np.diag`` makes."""
+    value = operation.results[0]
+    return on_diagonal(value) if value.type.rank == 2 and value.type.shape[0] == value.type.shape[1] else None
+
+
+def on_diagonal(value: Value) -> Value | None:
+    """The numbers that are written on the diagonal of zeros, by index or (``fill_diagonal``) in the flat array."""
+    operation, step = value.producer, 1
+    if operation is not None and operation.op.name == "reshape" and value.type.rank == 2:
+        operation, step = operation.operands[0].producer, value.type.static_shape[1] + 1
+    if operation is None or operation.op.name != "scatter_set" or operation.attrs["axis"] != 0:
         return None
-    base, diagonal, rows, columns = operation.operands
-    size = base.type.static_shape[-1]
-    square = base.type.shape == (size, size) and operation.attrs["axis"] == 0
-    zero = isinstance(base, Literal) and base.splat and base.value == 0
-    if not (square and zero and rows == columns and isinstance(rows, Literal)):
+    base, diagonal, *places = operation.operands
+    count = min(value.type.static_shape) if value.type.rank == 2 else 0
+    fits = base.type.rank == len(places) == (1 if step > 1 else 2) and diagonal.type.shape == (count,)
+    if not fits or not is_zero(base) or any(place != places[0] for place in places):
         return None
-    return diagonal if rows.type.shape == (size,) and (rows.value == np.arange(size)).all() else None
+    rows = places[0]
+    if not isinstance(rows, Literal) or rows.type.shape != (count,):
+        return None
+    return diagonal if (rows.value == step * np.arange(count)).all() else None
+
+
+def before_zeros(builder: Builder, value: Value, axis: int, depth: int = 0) -> Value | None:
+    """A matrix without the zeros that an axis of it ends with; None if none are known."""
+    value = plain(value)
+    if value.type.rank != 2 or depth > MOST_NESTED:
+        return None
+    shape = value.type.static_shape
+    if isinstance(value, Literal):
+        there = np.flatnonzero((np.broadcast_to(value.value, shape) != 0).any(axis=1 - axis))
+        count = int(there[-1]) + 1 if len(there) else 0
+        return first_places(builder, value, axis, count) if 0 < count < shape[axis] else None
+    written = on_diagonal(value)
+    if written is not None:
+        (count,) = written.type.static_shape
+        if count == shape[axis]:
+            return None
+        index = literal(np.arange(count), ArrayType(INT64, (count,)))
+        base = zeros(value.type.with_shape((count, shape[1]) if axis == 0 else (shape[0], count)))
+        return emit(builder, "scatter_set", base, written, index, index, axis=0)
+    producer = value.producer
+    return None if producer is None else part_before_zeros(builder, producer, axis, depth + 1)
+
+
+def part_before_zeros(builder: Builder, producer: Operation, axis: int, depth: int) -> Value | None:
+    name, attrs, operands = producer.op.name, producer.attrs, producer.operands
+    value = producer.results[0]
+    if name in ("cast", "conj", "neg", "transpose"):
+        found = before_zeros(builder, operands[0], attrs["perm"][axis] if name == "transpose" else axis, depth)
+        return None if found is None else builder.emit(producer.op, [found], attrs)
+    if name == "concatenate" and attrs["axis"] == axis and is_zero(operands[-1]):
+        kept = list(operands[:-1])
+        return kept[0] if len(kept) == 1 else emit(builder, "concatenate", *kept, axis=axis)
+    if name == "slice_set" and is_zero(operands[0]) and attrs["starts"] == (0, 0) and attrs["strides"] == (1, 1):
+        count = attrs["limits"][axis]
+        if count == value.type.shape[axis]:
+            return None
+        shape = tuple(count if k == axis else size for k, size in enumerate(value.type.static_shape))
+        return (
+            operands[1]
+            if operands[1].type.shape == shape
+            else emit(builder, "slice_set", zeros(value.type.with_shape(shape)), operands[1], **attrs)
+        )
+    if name == "mul":
+        for operand, other in (operands, operands[::-1]):
+            found = before_zeros(builder, operand, axis, depth)
+            if found is not None:
+                rest = first_places(builder, other, axis, found.type.static_shape[axis]) if other.type.rank else other
+                return emit(builder, "mul", found, rest)
+    if name == "dot_general" and is_product(producer):
+        found = before_zeros(builder, operands[axis], axis, depth)
+        if found is not None:
+            return builder.emit(producer.op, [found, operands[1]] if axis == 0 else [operands[0], found], attrs)
+    return None
+
+
+def first_places(builder: Builder, value: Value, axis: int, count: int) -> Value:
+    """The first ``count`` places of an axis."""
+    shape = tuple(count if k == axis else size for k, size in enumerate(value.type.static_shape))
+    if isinstance(value, Literal):
+        return literal(
+            value.value if value.splat else value.value.take(range(count), axis), value.type.with_shape(shape)
+        )
+    producer = value.producer
+    if producer is not None and producer.op.name == "broadcast" and axis not in producer.attrs["dims"]:
+        return emit(builder, "broadcast", producer.operands[0], shape=shape, dims=producer.attrs["dims"])
+    starts, _, strides = full_bounds(shape)
+    return emit(builder, "slice", value, starts=starts, limits=shape, strides=strides)
+
+
+def is_swap(operation: Operation) -> bool:
+    """Whether a transpose exchanges the last two axes."""
+    perm = operation.attrs["perm"]
+    return bool(perm == (*range(len(perm) - 2), len(perm) - 1, len(perm) - 2))
 
 
 def is_product(operation: Operation) -> bool:
@@ -173,6 +261,8 @@ def read_new_diagonal(expression: Expression, value: Value, chain: Chain, depth:
     written = written_on(producer)
     if written is not None:
         return expression.read(written, chain)
+    if name == "transpose" and is_swap(producer):
+        return read_diagonal(expression, operands[0], chain, depth + 1)
     repeated = [axis for axis in (len(shape) - 2, len(shape) - 1) if is_constant(value, axis, {})]
     if repeated:
         return expression.read(value, chain, repeated[0])

@@ -77,6 +77,11 @@ def nothing(dtype: DType) -> Any:
     return zero if dtype.kind in "biu" else -zero
 
 
+def is_zero(value: Value) -> bool:
+    """Whether it is 0 everywhere, of either sign."""
+    return isinstance(value, Literal) and value.splat and bool(value.value == 0)
+
+
 def is_one(value: Value) -> bool:
     return isinstance(value, Literal) and value.splat and bool(value.value == 1)
 

@@ -21,9 +21,11 @@ from typing import Final
 
 from srcgrad.ir.core import Function
 from srcgrad.ir.passes import algebra, broadcasts, flats, linalg_rules, movement, parts, powers
+from srcgrad.ir.passes.dce import dce
 from srcgrad.ir.passes.matching import RULES
 from srcgrad.ir.passes.rewrite import Fired, RuleSet, rewrite
 from srcgrad.ir.passes.spectral import SPECTRAL_RULES, has_decompositions
+from srcgrad.ir.passes.terms import results_read, terms_at_once
 
 __all__ = [
     "EARLY",
@@ -69,6 +71,21 @@ def simplify(function: Function, fired: list[Fired] | None = None) -> Function:
 
 
 def take_limits(function: Function, fired: list[Fired] | None = None) -> Function:
-    """The function after the rules that belong before differentiation; equal operations are merged."""
-    rules = SPECTRAL if has_decompositions(function) else EARLY
-    return rewrite(function, rules, fired=fired)
+    """The function after the rules that belong before differentiation; equal operations are merged.
+
+    Where results of decompositions are still read then, terms that are alike may be made at once, if less is read so.
+    """
+    if not has_decompositions(function):
+        return rewrite(function, EARLY, fired=fired)
+    names: list[Fired] = []
+    found = dce(rewrite(function, SPECTRAL, fired=names))
+    read = results_read(found)
+    gathered = terms_at_once(function) if any(read) else function
+    if gathered is not function:
+        others: list[Fired] = []
+        taken = dce(rewrite(gathered, SPECTRAL, fired=others))
+        if results_read(taken) < read:
+            found, names = taken, others
+    if fired is not None:
+        fired += names
+    return found

@@ -17,9 +17,11 @@ import numpy as np
 from srcgrad.ir.core import Builder, Literal, Operation, Region, Value, literal
 from srcgrad.ir.opdef import REGISTRY
 from srcgrad.ir.passes.coefficients import bilinear_form, coefficients
+from srcgrad.ir.passes.diagonals import before_zeros, first_places
 from srcgrad.ir.passes.matching import emit
 from srcgrad.ir.passes.rewrite import Rule
-from srcgrad.ir.passes.values import MOST_NESTED, PARTS, Expression, NoMatch, full_bounds, plain
+from srcgrad.ir.passes.summed import expansion_of_sum, product_of_sum
+from srcgrad.ir.passes.values import MOST_NESTED, PARTS, Expression, NoMatch, full_bounds, origin, plain, whole_origin
 from srcgrad.ir.passes.vectors import Factor, Weight, factor, weight_expression
 from srcgrad.ir.types import ArrayType
 
@@ -286,6 +288,46 @@ def matrix_times(operation: Operation, builder: Builder) -> Value:
             operands, axes = operands[::-1], axes[::-1]
         return emit(builder, "dot_general", *operands, contract=tuple(axes), batch=(stack, stack))
     raise NoMatch
+
+
+@spectral_rule("dot_general(U, concatenate(S, 0)) -> dot_general(slice(U), S)")
+def times_zeros(operation: Operation, builder: Builder) -> Value:
+    """Of all vectors (``full_matrices=True``), those that a rectangular diagonal matrix multiplies."""
+    attrs, operands = operation.attrs, list(operation.operands)
+    if len(attrs["contract"][0]) != 1 or attrs["batch"] != ((), ()):
+        raise NoMatch
+    for side, (axis,) in enumerate(attrs["contract"]):
+        other, at = operands[1 - side], attrs["contract"][1 - side][0]
+        found = before_zeros(builder, operands[side], axis) if is_whole(other) else None
+        if found is None:
+            continue
+        operands[side], operands[1 - side] = found, first_places(builder, other, at, found.type.shape[axis])
+        return builder.emit(operation.op, operands, attrs)
+    raise NoMatch
+
+
+def is_whole(value: Value) -> bool:
+    """Whether the value is all vectors of a decomposition, those of the null space too, in some layout."""
+    value = plain(value)
+    while value.producer is not None and value.producer.op.name in ("transpose", "conj"):
+        value = plain(value.producer.operands[0])
+    return whole_origin(value) is not None and origin(value) is None
+
+
+@spectral_rule("reduce_sum(mul(g(w), V, conj(V))) -> spectral(A)")
+def product_summed(operation: Operation, builder: Builder) -> Value:
+    """Sums over the vectors of products that are written out."""
+    return product_of_sum(builder, operation)
+
+
+@spectral_rule("dot_general(g(w), mul(V, conj(V))) -> spectral(A)")
+def product_contracted(operation: Operation, builder: Builder) -> Value:
+    return product_of_sum(builder, operation)
+
+
+@spectral_rule("reduce_sum(mul(V, x)) -> dot_general(V, x)")
+def coefficients_summed(operation: Operation, builder: Builder) -> Value:
+    return expansion_of_sum(builder, operation)
 
 
 def matrix_op(builder: Builder, left: Factor, right: Factor) -> tuple[Value, bool]:

@@ -11,7 +11,7 @@ import numpy as np
 from srcgrad.ir.core import Builder, Literal, Operation, Region, Value, literal, zeros
 from srcgrad.ir.opdef import REGISTRY, Elementwise
 from srcgrad.ir.passes.matching import emit
-from srcgrad.ir.types import BOOL, ArrayType, real_dtype
+from srcgrad.ir.types import BOOL, ArrayType, Size, real_dtype
 
 PARTS: Final = {
     "eigh": ("eigh", ("values", "vectors")),
@@ -41,35 +41,73 @@ class Source:
     kind: str
     matrix: Value
 
+    @property
+    def size(self) -> Size:
+        """How many values it has."""
+        rows, columns = self.matrix.type.shape[-2:]
+        return min(rows, columns) if isinstance(rows, int) and isinstance(columns, int) else columns
+
 
 def origin(value: Value) -> tuple[Source, str] | None:
     """The decomposition that gives the value, and what of it the value is."""
+    found = whole_origin(value)
+    if found is None or (found[1] != "values" and value.type.shape[column_of(found[1], value)] != found[0].size):
+        return None
+    return found
+
+
+def whole_origin(value: Value) -> tuple[Source, str] | None:
+    """The same, also of vectors among which are those of the null space (``full_matrices=True``)."""
     value = plain(value)
     producer = value.producer
     if producer is None or producer.op.name not in PARTS:
         return None
     kind, names = PARTS[producer.op.name]
     part = names[next(k for k, result in enumerate(producer.results) if result is value)]
-    full = producer.attrs.get("full_matrices", False)
-    if full and part != "values":
-        return None
     return Source(kind, producer.operands[0]), part
+
+
+def column_of(part: str, value: Value) -> int:
+    """The axis of the vectors of a part of a decomposition."""
+    return value.type.rank - (2 if part == "right" else 1)
 
 
 def plain(value: Value) -> Value:
     """What a value is a copy of: movements that move nothing are looked through."""
     for _ in range(MOST_NESTED):
         producer = value.producer
-        if producer is None or producer.op.name not in ("reshape", "transpose", "broadcast", "identity"):
+        if producer is None or producer.op.name not in ("reshape", "transpose", "broadcast", "identity", "gather"):
             break
-        inner = producer.operands[0].producer
-        if producer.op.name == "reshape" and inner is not None and inner.op.name == "reshape":
-            producer = inner  # there and back
-        still = producer.op.name != "transpose" or producer.attrs["perm"] == tuple(range(value.type.rank))
-        if not still or producer.operands[0].type != value.type:
+        if producer.op.name == "reshape":
+            producer = first_of_same(producer)
+        if producer.operands[0].type != value.type or not moves_nothing(producer):
             break
         value = producer.operands[0]
     return value
+
+
+def first_of_same(reshape: Operation) -> Operation:
+    """The first of reshapes of one another that begins with the shape that the last one gives."""
+    found, last = reshape, reshape
+    for _ in range(MOST_NESTED):
+        inner = last.operands[0].producer
+        if inner is None or inner.op.name != "reshape":
+            break
+        last = inner
+        found = last if last.operands[0].type == reshape.results[0].type else found
+    return found
+
+
+def moves_nothing(operation: Operation) -> bool:
+    """Whether a movement of elements to an array of the same shape is none."""
+    if operation.op.name == "transpose":
+        return bool(operation.attrs["perm"] == tuple(range(operation.results[0].type.rank)))
+    if operation.op.name != "gather":
+        return True
+    index = operation.operands[1]
+    if len(operation.operands) != 2 or not isinstance(index, Literal) or index.type.rank != 1:
+        return False
+    return bool((index.value == np.arange(index.type.static_shape[0])).all())
 
 
 def step_of(operation: Operation, axis: int) -> Step | None:

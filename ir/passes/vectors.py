@@ -12,7 +12,7 @@ import numpy as np
 from srcgrad.ir.core import Builder, Literal, Operation, Value, literal
 from srcgrad.ir.opdef import REGISTRY
 from srcgrad.ir.passes.diagonals import is_diagonal, read_diagonal
-from srcgrad.ir.passes.values import MOST_NESTED, Chain, Expression, Source, origin, plain, step_of
+from srcgrad.ir.passes.values import MOST_NESTED, Chain, Expression, Source, origin, plain, step_of, whole_origin
 from srcgrad.ir.types import ArrayType, real_dtype
 
 
@@ -74,11 +74,15 @@ def looked_at_once(find: Callable[[Value, Chain, int, set[Value]], Found | None]
 @looked_at_once
 def factor(value: Value, chain: Chain, depth: int, failed: set[Value]) -> Factor | None:
     """The value as vectors of a decomposition."""
-    found, rank = origin(value), value.type.rank
+    found, rank = whole_origin(value), value.type.rank
     if found is not None:
         source, part = found
         if part == "values":
             return None
+        if origin(value) is None:
+            if not chain or chain[-1][0] != "slice" or chain[-1] != ("slice", 0, min(chain[-1][2], source.size), 1):
+                return None
+            chain = chain if chain[-1][2] < source.size else chain[:-1]
         row, column = (rank - 1, rank - 2) if part == "right" else (rank - 2, rank - 1)
         return Factor(source, part, row, column, part == "right", chain)
     operation = value.producer

@@ -1,0 +1,319 @@
+"""Reading V g(w) V^H off sums of products that are written out: ``(v[:, None, :] * g(w) * v).sum(-1)``.
+
+A sum over the vectors is one product of matrices, whatever the order and the axes in which its factors stand. Each
+axis of what is summed has a label, its number; two of the factors are vectors, or coefficients V^H x, the others are
+numbers for the vectors or have nothing to do with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+import numpy as np
+
+from srcgrad.ir.core import Builder, Operation, Value, literal, zeros
+from srcgrad.ir.ops.dot import Side, sides
+from srcgrad.ir.passes.coefficients import coefficients, squared_of
+from srcgrad.ir.passes.matching import emit, is_zero
+from srcgrad.ir.passes.values import MOST_OPERATIONS, NoMatch, plain
+from srcgrad.ir.passes.vectors import factor
+from srcgrad.ir.types import INT64, ArrayType, Size
+
+Labels = tuple[int | None, ...]
+"""For each axis of a factor, the axis of the product that it is; None where its size is 1."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """A factor: whether it divides, whether its conjugate is meant, and of which label its vectors are, if it has."""
+
+    value: Value
+    labels: Labels
+    divides: bool = False
+    conjugated: bool = False
+    column: int | None = None
+
+
+@dataclass
+class Product:
+    """Factors in the making. ``sizes``: of each label, ``summed``: the labels that are summed over."""
+
+    sizes: dict[int, Size]
+    summed: frozenset[int]
+    parts: list[Part] = field(default_factory=list)
+    guards: list[Part] = field(default_factory=list)
+    """Where these do not hold, the product is 0."""
+    left: int = MOST_OPERATIONS
+
+    def read(self, part: Part) -> None:
+        """Take factors of a factor into the product.
+
+        Raises:
+            NoMatch: there are too many.
+        """
+        pending = [part]
+        while pending:
+            self.left -= 1
+            if self.left < 0:
+                raise NoMatch
+            part = pending.pop()
+            part = replace(part, value=plain(part.value), labels=part.labels if part.value.type.rank else ())
+            found: list[Part] | Part | None = self.factors(part)
+            found = self.carrier(part) if found is None else found
+            if found is None:
+                self.parts.append(part)
+            elif isinstance(found, Part):
+                self.parts.append(found)
+            else:
+                pending += found
+
+    def carrier(self, part: Part) -> Part | None:
+        """A factor as vectors, or as coefficients, of which one is summed over."""
+        if part.divides or None in part.labels or not 1 <= len(part.labels) <= 2:
+            return None
+        axis = None
+        if len(part.labels) == 2:
+            vectors = factor(part.value)
+            axis = None if vectors is None else vectors.column
+        if axis is None:
+            found = coefficients(part.value)
+            axis = None if found is None or found.repeated else found.column
+        label = None if axis is None else part.labels[axis]
+        return replace(part, column=label) if label in self.summed else None
+
+    def factors(self, part: Part) -> list[Part] | None:
+        """What a factor is the product of; None if it is to be taken as it is."""
+        operation = part.value.producer
+        if operation is None or not part.value.type.rank:
+            return None
+        name, operands = operation.op.name, operation.operands
+        if name in ("mul", "div"):
+            return [
+                replace(part, value=operand, divides=part.divides != (name == "div" and k == 1))
+                for k, operand in enumerate(operands)
+            ]
+        if name == "neg":
+            minus = Part(literal(-1, part.value.type.with_shape(())), ())
+            return [minus, replace(part, value=operands[0])]
+        if name == "conj":
+            return [replace(part, value=operands[0], conjugated=not part.conjugated)]
+        if name == "cast" and part.value.type.dtype.kind == "c" and operands[0].type.dtype.kind == "f":
+            return [replace(part, value=operands[0])]
+        if squared_of(part.value) is not None:
+            return [replace(part, value=operands[0])] * 2
+        if name == "select" and not part.divides and is_zero(operands[2]):
+            self.guards.append(replace(part, value=operands[0]))
+            return [replace(part, value=operands[1])]
+        if name == "dot_general":
+            return self.multiplied(part, operation)
+        labels = labels_before(operation, part.labels)
+        return None if labels is None else [replace(part, value=operands[0], labels=labels)]
+
+    def multiplied(self, part: Part, operation: Operation) -> list[Part] | None:
+        """A product that is summed over nothing, or over axes of size 1."""
+        contract, batch = operation.attrs["contract"], operation.attrs["batch"]
+        if any(operation.operands[0].type.shape[axis] != 1 for axis in contract[0]):
+            return None
+        count = len(batch[0])
+        given = [part.labels[:count], part.labels[count:]]
+        found = []
+        both = both_sides(operation)
+        for operand, side in zip(operation.operands, both, strict=True):
+            labels: list[int | None] = [None] * operand.type.rank
+            for axis, label in zip(side.batch, given[0], strict=True):
+                labels[axis] = label
+            for axis, label in zip(side.free, given[1], strict=False):
+                labels[axis] = label
+            given[1] = given[1][len(side.free) :]
+            found.append(replace(part, value=operand, labels=tuple(labels)))
+        return found
+
+
+def both_sides(operation: Operation) -> tuple[Side, Side]:
+    """The axes of the operands of a product."""
+    left, right = operation.operands
+    return sides(left.type.rank, right.type.rank, operation.attrs)
+
+
+def labels_before(operation: Operation, labels: Labels) -> Labels | None:
+    """The labels of what is transposed, repeated along axes, or given axes of size 1."""
+    (name, attrs), operands = (operation.op.name, operation.attrs), operation.operands
+    if name == "transpose":
+        found: list[int | None] = [None] * len(labels)
+        for axis, before in enumerate(attrs["perm"]):
+            found[before] = labels[axis]
+        return tuple(found)
+    if name == "broadcast":
+        shape = operands[0].type.shape
+        return tuple(None if shape[k] == 1 else labels[dim] for k, dim in enumerate(attrs["dims"]))
+    if name == "reshape":
+        before, after = operands[0].type.shape, operation.results[0].type.shape
+        if [size for size in before if size != 1] != [size for size in after if size != 1]:
+            return None
+        rest = [label for size, label in zip(after, labels, strict=True) if size != 1]
+        return tuple(None if size == 1 else rest.pop(0) for size in before)
+    return None
+
+
+# --- the product of matrices ------------------------------------------------------------------------------------------
+
+
+def product_of_sum(builder: Builder, operation: Operation) -> Value:
+    """A sum over vectors as a product of matrices, which a rule knows.
+
+    Raises:
+        NoMatch: it is none, or none that a rule knows.
+    """
+    product, kept = read_sum(operation)
+    carriers = [part for part in product.parts if part.column is not None]
+    if len(carriers) != 2 or carriers[0].column != carriers[1].column:
+        raise NoMatch
+    label = carriers[0].column
+    assert label is not None
+    dtype = operation.results[0].type.dtype
+    others = [part for part in product.parts if part.column is None]
+    weighted = with_numbers(builder, product, [part for part in others if label in part.labels], label, dtype)
+    left, right = (part_value(builder, part, dtype) for part in carriers)
+    axes = [part.labels.index(label) for part in carriers]
+    if weighted is not None:
+        left = emit(builder, "mul", left, emit(builder, "broadcast", weighted, shape=left.type.shape, dims=(axes[0],)))
+    found = emit(builder, "dot_general", left, right, contract=((axes[0],), (axes[1],)), batch=((), ()))
+    made = found.producer
+    if made is not None and made.op.name == "dot_general" and made.operands == (left, right):
+        raise NoMatch
+    labels = tuple(each for part in carriers for each in part.labels if each != label)
+    outside = [part for part in others if label not in part.labels]
+    return arranged(builder, product, Part(found, labels, column=label), outside, kept, dtype)
+
+
+def expansion_of_sum(builder: Builder, operation: Operation) -> Value:
+    """A sum over the components of vectors as coefficients V^H x."""
+    product, kept = read_sum(operation)
+    dtype = operation.results[0].type.dtype
+    vectors = [part for part in product.parts if is_summed_row(part, product)]
+    if len(vectors) != 1 or len(product.summed) != 1 or product.guards:
+        raise NoMatch
+    (label,) = product.summed
+    others = [part for part in product.parts if part is not vectors[0]]
+    x = with_numbers(builder, product, [part for part in others if label in part.labels], label, dtype)
+    if x is None:
+        raise NoMatch
+    part = vectors[0]
+    contract = ((part.labels.index(label),), (0,))
+    found = emit(builder, "dot_general", part_value(builder, part, dtype), x, contract=contract, batch=((), ()))
+    labels = tuple(each for each in part.labels if each != label)
+    outside = [part for part in others if label not in part.labels]
+    return arranged(builder, product, Part(found, labels, column=label), outside, kept, dtype)
+
+
+def is_summed_row(part: Part, product: Product) -> bool:
+    vectors = factor(part.value) if not part.divides and len(part.labels) == 2 and None not in part.labels else None
+    return vectors is not None and part.labels[vectors.row] in product.summed
+
+
+def read_sum(operation: Operation) -> tuple[Product, list[int]]:
+    """The factors of what is summed, and the labels that are kept."""
+    operands = operation.operands
+    if operation.op.name == "reduce_sum":
+        summed = operation.attrs["axes"]
+        sizes = dict(enumerate(operands[0].type.shape))
+        product = Product(sizes, frozenset(summed))
+        product.read(Part(operands[0], tuple(sizes)))
+        return product, [label for label in sizes if label not in product.summed]
+    rank = operation.results[0].type.rank
+    sizes = dict(enumerate(operation.results[0].type.shape))
+    left, right = both_sides(operation)
+    given = [dict(zip(left.batch + left.free, range(rank), strict=False))]
+    rest = (*range(len(right.batch)), *range(len(left.batch + left.free), rank))
+    given.append(dict(zip(right.batch + right.free, rest, strict=True)))
+    for pair in zip(left.contract, right.contract, strict=True):
+        label = len(sizes)
+        sizes[label] = operands[0].type.shape[pair[0]]
+        for labels, axis in zip(given, pair, strict=True):
+            labels[axis] = label
+    product = Product(sizes, frozenset(range(rank, len(sizes))))
+    for operand, labels in zip(operands, given, strict=True):
+        product.read(Part(operand, tuple(labels[axis] for axis in range(operand.type.rank))))
+    return product, list(range(rank))
+
+
+def part_value(builder: Builder, part: Part, dtype: Any) -> Value:
+    """A factor without its axes of size 1."""
+    value = part.value
+    if None in part.labels:
+        shape = tuple(s for s, label in zip(value.type.shape, part.labels, strict=True) if label is not None)
+        value = emit(builder, "reshape", value, shape=shape)
+    if part.conjugated and value.type.dtype.kind == "c":
+        value = emit(builder, "conj", value)
+    return value if value.type.dtype == dtype else emit(builder, "cast", value, dtype=np.dtype(dtype))
+
+
+def with_numbers(builder: Builder, product: Product, parts: Sequence[Part], label: int, dtype: Any) -> Value | None:
+    """The numbers for the vectors, one after the other in a row."""
+    row: Value | None = None
+    for part in sorted(parts, key=lambda part: part.divides):
+        value = part_value(builder, part, dtype)
+        if value.type.rank != 1:
+            raise NoMatch
+        row = value if row is None and not part.divides else combined(builder, row, value, part.divides)
+    for guard in product.guards:
+        value = guard.value
+        labels = guard.labels
+        while value.type.rank > 1 and value.producer is not None:
+            before = labels_before(value.producer, labels)
+            if before is None:
+                raise NoMatch
+            value, labels = value.producer.operands[0], before
+        if tuple(each for each in labels if each is not None) != (label,):
+            raise NoMatch
+        type = ArrayType(dtype, (product.sizes[label],))
+        value = part_value(builder, Part(value, labels), value.type.dtype)
+        row = emit(builder, "select", value, literal(1, type) if row is None else row, zeros(type))
+    return row
+
+
+def combined(builder: Builder, left: Value | None, right: Value, divides: bool) -> Value:
+    left = literal(1, right.type) if left is None else left
+    return emit(builder, "div" if divides else "mul", left, right)
+
+
+DIAGONAL: Final = 2
+"""How many axes a result has of which only the diagonal is meant."""
+
+
+def arranged(
+    builder: Builder, product: Product, found: Part, others: Sequence[Part], kept: Sequence[int], dtype: Any
+) -> Value:
+    """The product with the other factors, summed over what is left to sum, its axes in order."""
+    value, labels = found.value, found.labels
+    if len(set(labels)) < len(labels):
+        if len(labels) != DIAGONAL:
+            raise NoMatch
+        index = literal(np.arange(value.type.static_shape[0]), ArrayType(INT64, value.type.shape[:1]))
+        value, labels = emit(builder, "gather", value, index, index, axis=0), labels[:1]
+    rest = [label for label in product.sizes if label in product.summed and label != found.column]
+    order = [*kept, *rest]
+    shape = tuple(product.sizes[label] for label in order)
+    value = spread(builder, value, labels, order, shape)
+    for part in others:
+        stripped = tuple(label for label in part.labels if label is not None)
+        other = spread(builder, part_value(builder, part, dtype), stripped, order, shape)
+        value = emit(builder, "div" if part.divides else "mul", value, other)
+    return emit(builder, "reduce_sum", value, axes=tuple(range(len(kept), len(order)))) if rest else value
+
+
+def spread(builder: Builder, value: Value, labels: Labels, order: Sequence[int], shape: tuple[Size, ...]) -> Value:
+    """A value with the axes in this order, repeated along those that it has not."""
+    if len(set(labels)) < len(labels):
+        raise NoMatch
+    places = [order.index(label) for label in labels if label is not None]
+    perm = tuple(int(k) for k in np.argsort(places))
+    if perm != tuple(range(len(perm))):
+        value = emit(builder, "transpose", value, perm=perm)
+    return (
+        value
+        if value.type.shape == shape
+        else emit(builder, "broadcast", value, shape=shape, dims=tuple(sorted(places)))
+    )
