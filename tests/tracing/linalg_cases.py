@@ -157,6 +157,19 @@ FACTORS: list[Case] = [
         for name, a in (("real", A), ("tall", TALL), ("wide", WIDE), ("complex", C))
     ],
     *[
+        (f"qr {mode} {name} of sorted columns", lambda a, mode=mode: L.qr(a, mode=mode, pivoting=True), (a,))
+        for mode in ("full", "economic", "r")
+        for name, a in (("real", A), ("tall", TALL), ("wide", WIDE), ("complex", C), ("float32", F32))
+    ],
+    *[
+        (
+            f"pinv above {name}",
+            lambda a: (L.pinv(a, atol=1e-3), *L.pinv(a, atol=0.2, rtol=0.4, return_rank=True), L.pinv(a, atol=0.0)),
+            (a,),
+        )
+        for name, a in (("real", A), ("tall", TALL), ("wide", WIDE), ("complex", C))
+    ],
+    *[
         (f"pinv {name}", lambda a: (L.pinv(a), L.pinv(a, rtol=1e-3), L.pinv(a, return_rank=True)), (a,))
         for name, a in (("real", A), ("tall", TALL), ("wide", WIDE), ("complex", C))
     ],

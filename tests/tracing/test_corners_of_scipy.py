@@ -243,3 +243,13 @@ def test_ends_of_distributions_and_of_the_complex_plane() -> None:
     z = np.array([*unknown, complex(-np.inf, 1.0), 0.3 + 0.4j])
     np.testing.assert_allclose(sg.jit(special.expm1)(z), special.expm1(z), rtol=1e-14)
     np.testing.assert_array_equal(sg.jit(np.expm1)(z[:3]), np.full(3, complex(np.nan, np.nan)))
+
+
+def test_a_standard_deviation_in_an_image_has_no_slope_where_all_is_equal() -> None:
+    """As that of ``np.std``: the root of a variance of 0 gave nan."""
+    for x in (np.array([1.0]), np.ones(3)):
+        np.testing.assert_array_equal(sg.grad(lambda x: ndimage.standard_deviation(x))(x), 0.0)
+    x, labels = np.array([1.0, 2.0, 4.0, 7.0]), np.array([1, 1, 2, 2])
+    np.testing.assert_allclose(sg.grad(lambda x: ndimage.standard_deviation(x))(x), sg.grad(np.std)(x), rtol=1e-14)
+    found = sg.grad(lambda x: np.sum(ndimage.standard_deviation(x, labels, [1, 2])))(x)
+    np.testing.assert_allclose(found, [-0.5, 0.5, -0.5, 0.5], rtol=1e-14)

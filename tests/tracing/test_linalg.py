@@ -154,8 +154,9 @@ REFUSED: list[tuple[str, Any, type[Exception]]] = [
     ("lstsq rows", lambda x: np.linalg.lstsq(x, x[:2]), MatrixError),
     ("scipy structure", lambda x: L.solve(x, x, assume_a="banana"), ShapeError),
     ("scipy transposed", lambda x: L.solve(x * 1j, x, transposed=True), UnsupportedError),
-    ("scipy qr pivoting", lambda x: L.qr(x, pivoting=True), UnsupportedError),
-    ("scipy pinv atol", lambda x: L.pinv(x, atol=1e-3), UnsupportedError),
+    ("scipy qr raw", lambda x: L.qr(x, mode="raw"), UnsupportedError),
+    ("scipy qr pivoting of stacks", lambda x: L.qr(np.stack([x, x]), pivoting=True), UnsupportedError),
+    ("scipy pinv below 0", lambda x: L.pinv(x, atol=-1e-3), ValueError),
     ("scipy solve shapes", lambda x: L.solve(x, x[:2]), ShapeError),
     ("sqrtm disp", lambda x: L.sqrtm(x, disp=False), UnsupportedError),
     ("expm_frechet", lambda x: L.expm_frechet(x, x[:2, :2]), ShapeError),
@@ -319,3 +320,39 @@ def test_what_is_not_to_be_checked_is_not() -> None:
     assert np.isnan(sg.jit(lambda a: scipy.linalg.matmul_toeplitz(a[0], a[1]))(matrix)).all()
     with pytest.raises(ValueError, match="must not contain infs or NaNs"):
         sg.jit(lambda a: scipy.linalg.matmul_toeplitz(a[0], a[1], True))(matrix)
+
+
+def test_columns_sorted_by_their_lengths_have_the_slopes_of_their_factors() -> None:
+    """The order is a whole number for each column: what moves is what it was factored into."""
+    check_grads(lambda x: L.qr(x, mode="economic", pivoting=True)[1], (A,), order=2)
+    for matrix in (np.eye(3), np.ones((3, 3)), np.vander([1.0, 2.0, 3.0]), np.diag([1.0, 3.0, 0.0])):
+        found = sg.jit(lambda x: L.qr(x, pivoting=True)[2])(matrix)
+        np.testing.assert_array_equal(found, L.qr(matrix, pivoting=True)[2])
+
+
+def test_a_pseudo_inverse_above_a_number_is_smooth_at_ties() -> None:
+    h = np.cos(np.arange(9.0)).reshape(3, 3)
+    np.testing.assert_allclose(sg.jvp(lambda x: L.pinv(x, atol=1e-3), (2 * np.eye(3),), (h,))[1], -h / 4, atol=1e-15)
+
+
+def test_the_length_of_a_vector_has_slopes_where_squares_overflow_or_vanish() -> None:
+    """The scale is a power of 2 that has no slope."""
+    for scale in (1e200, 1e-200, 1.0):
+        x = scale * np.array([3.0, 4.0])
+        np.testing.assert_allclose(sg.grad(lambda x: L.norm(x))(x), [0.6, 0.8], rtol=1e-15)
+        expected = np.array([[0.128, -0.096], [-0.096, 0.072]]) / scale
+        np.testing.assert_allclose(sg.hessian(lambda x: L.norm(x))(x), expected, rtol=1e-13)
+    np.testing.assert_array_equal(sg.grad(lambda x: L.norm(x))(np.zeros(2)), 0.0)
+
+
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+def test_the_length_of_a_vector_is_that_of_blas(backend: Any) -> None:
+    """NumPy's has squares that overflow, and stays so."""
+    for x in (np.array([3e200, 4.0]), np.array([3e-200, 4e-200]), np.array([3e30, 4e30], np.float32), np.zeros(2)):
+        for vector in (x, 1j * x):
+            found = sg.jit(lambda x: (L.norm(x), L.norm(x, 2, check_finite=False), np.linalg.norm(x)), backend=backend)
+            *lengths, numpys = found(vector)
+            np.testing.assert_allclose(lengths, 2 * [L.norm(vector)], rtol=3 * np.finfo(x.dtype).eps)
+            assert {length.dtype for length in lengths} == {x.dtype}
+            with np.errstate(over="ignore"):
+                np.testing.assert_allclose(numpys, np.linalg.norm(vector), rtol=1e-6)

@@ -35,6 +35,9 @@ SINCE_1_18: Final = np.lib.NumpyVersion(scipy.__version__) >= "1.18.0"
 """What SciPy changed in 1.18, the rules do as the SciPy that is there."""
 
 
+BLAS: Final = frozenset(map(np.dtype, "fdFD"))
+
+
 def scipy_rule(function: Callable[..., Any], finite: str = "") -> Callable[[Rule], Rule]:
     """Register the rule of a SciPy function, which has its signature; arguments named ``finite`` are checked to be."""
 
@@ -195,7 +198,22 @@ def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
 
 @scipy_rule(scipy.linalg.norm, finite="a")
 def scipy_norm(a: Any, ord: Any = None, axis: Any = None, keepdims: bool = False, check_finite: bool = True) -> Any:
+    """NumPy's, but of a vector that of BLAS, whose squares neither overflow nor vanish."""
+    array = as_array(a)
+    if array.dtype in BLAS and array.size and array.ndim == 1 and axis is None and not keepdims and ord in (None, 2):
+        scale = power_near(array)
+        return norm(array * scale) / scale
     return norm(a, ord, axis, keepdims)
+
+
+def power_near(vector: Any) -> Any:
+    """A power of 2 that takes numbers of which squares overflow, or all vanish, to others: 1 of most vectors."""
+    parts = (vector.real, vector.imag) if vector.dtype.kind == "c" else (vector,)
+    largest = functools.reduce(np.maximum, [np.max(np.abs(emit("stop_gradient", as_array(part)))) for part in parts])
+    most = np.finfo(largest.dtype).maxexp
+    edge, step = 2.0 ** (most // 2 - 12), 2.0 ** (most * 3 // 4)
+    small = (largest > 0) & (largest < 1 / edge)
+    return np.where(largest > edge, 1 / step, np.where(small, step, 1.0)).astype(largest.dtype)
 
 
 @scipy_rule(scipy.linalg.solve_sylvester, finite="a b")
@@ -314,18 +332,47 @@ def qr(
     check_finite: bool = True,
 ) -> Any:
     modes = {"full": "complete", "qr": "complete", "economic": "reduced", "r": "r"}
-    if mode not in modes or pivoting:
+    if mode not in modes:
         raise UnsupportedError(
-            f"scipy.linalg.qr with mode={mode!r} and {pivoting=} is not supported on traced arrays",
-            hint="the modes are 'full', 'economic' and 'r'; permute the columns before the call",
+            f"scipy.linalg.qr with {mode=} is not supported on traced arrays",
+            hint="the modes are 'full', 'economic' and 'r'",
         )
     matrix = rectangular_matrices(a)
+    if pivoting:
+        from srcgrad.tracing.conversion.convert import convert  # which needs the rules
+
+        if matrix.ndim != 2:
+            raise UnsupportedError(
+                "scipy.linalg.qr with pivoting of a stack is not supported on traced arrays",
+                hint="call it for each matrix",
+            )
+        order = convert(pivots_of)(emit("stop_gradient", matrix))  # type: ignore[arg-type]
+        return (*qr(np.take(matrix, order, axis=1), mode=mode), order.astype(np.int32))
     found = emit_all("qr", matrix, mode=modes[mode])
     if mode != "r":
         return tuple(found)
     missing = matrix.shape[-2] - found[0].shape[-2]
     below = filled((*matrix.shape[:-2], missing, matrix.shape[-1]), 0, matrix.dtype)
     return (np.concatenate([found[0], below], axis=-2) if missing else found[0],)
+
+
+def pivots_of(a: Any) -> Any:
+    """The columns in the order in which LAPACK's geqp3 takes them: each time the one that is longest then.
+
+    What is left of the columns is kept orthogonal to those that were taken; a column changes places with the one that
+    it comes before, so that of equally long ones LAPACK's is taken.
+    """
+    count = a.shape[1]
+    rest, order, places = a.copy(), np.arange(count), np.arange(count)
+    sizes = np.sqrt(np.sum(np.abs(rest) ** 2, axis=0))
+    for k in range(min(a.shape)):
+        chosen = np.argmax(np.where(places >= k, sizes, -1.0))
+        swapped = np.where(places == k, chosen, np.where(places == chosen, k, places))
+        rest, order, sizes = rest[:, swapped], order[swapped], sizes[swapped]
+        direction = rest[:, k] / np.where(sizes[k] > 0, sizes[k], 1.0)
+        rest = rest - np.outer(direction, np.conj(direction) @ rest)
+        sizes = np.sqrt(np.sum(np.abs(rest) ** 2, axis=0))
+    return order
 
 
 @scipy_rule(scipy.linalg.rq, finite="a")
@@ -344,18 +391,27 @@ def rq(a: Any, overwrite_a: bool = False, lwork: Any = None, mode: str = "full",
 
 @scipy_rule(scipy.linalg.pinv, finite="a")
 def pinv(a: Any, *, atol: Any = None, rtol: Any = None, return_rank: bool = False, check_finite: bool = True) -> Any:
-    if atol:
-        raise UnsupportedError(
-            "scipy.linalg.pinv with atol= is not supported on traced arrays", hint="say rtol=, relative to the largest"
-        )
     matrix = rectangular_matrices(a)
     default = max(matrix.shape[-2:]) * float(np.finfo(matrix.dtype).eps)
+    if atol is not None and not (isinstance(atol, (int, float)) and atol == 0):
+        return above(matrix, as_array(atol), as_array(default if rtol is None else rtol), return_rank)
     limit = default if rtol is None else cutoff(rtol, "rtol= of scipy.linalg.pinv")
     found = emit("pinv", matrix, rcond=limit, hermitian=False)
     if not return_rank:
         return found
     s: Any = np.linalg.svd(matrix, compute_uv=False)
     return found, np.sum(s > limit * s[..., :1], axis=-1)
+
+
+def above(matrix: Any, atol: Any, rtol: Any, return_rank: bool) -> Any:
+    """The inverse on the singular values above atol + rtol times the largest one, which are chosen by what they are."""
+    require((atol >= 0) & (rtol >= 0), "ValueError", "atol and rtol values must be positive.")
+    u, s, vh = np.linalg.svd(matrix, full_matrices=False)
+    largest: Any = np.max(s, axis=-1, keepdims=True, initial=0.0)
+    kept = s > emit("stop_gradient", as_array(atol + rtol * largest))
+    inverse = np.where(kept, 1.0 / np.where(kept, s, 1.0), 0.0).astype(s.dtype)
+    found = np.conj(vh.mT * inverse[..., None, :]) @ np.conj(u.mT)
+    return (found, np.sum(kept, axis=-1)) if return_rank else found
 
 
 @scipy_rule(scipy.linalg.lstsq, finite="a b")

@@ -29,6 +29,15 @@ for _function in (scipy.ndimage.generate_binary_structure, scipy.ndimage.iterate
     FUNCTIONS[_function] = _function
 
 
+@function_rule(scipy.ndimage.standard_deviation)
+def standard_deviation(input: Any, labels: Any = None, index: Any = None) -> Any:
+    """The root of the variance; of what is constant it is 0, with a derivative of 0, as that of ``np.std`` is."""
+    from srcgrad.tracing.conversion.convert import convert  # which needs the rules
+
+    variance = as_array(convert(scipy.ndimage.variance)(input, labels, index))  # type: ignore[arg-type]
+    return emit("kinked_sqrt", variance if variance.dtype.kind == "f" else cast(variance, np.float64))
+
+
 def each(value: Any, count: int) -> list[Any]:
     """An argument for each of some axes, given once or as a sequence."""
     if isinstance(value, str) or not isinstance(value, (list, tuple, np.ndarray)):
