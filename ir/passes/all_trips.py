@@ -209,7 +209,7 @@ class AllTrips:
         shape = self.operands[place].type.shape[axis : axis + len(write.operands) - 2]
         if len(known) < len(shape) or not all(isinstance(size, int) for size in shape):
             raise InOrder
-        numbers = [np.asarray(index.value) % size for index, size in zip(known, shape, strict=True)]
+        numbers = [numbers_of(index) % size for index, size in zip(known, shape, strict=True)]
         places = np.stack([np.broadcast_to(each, (self.count,)) for each in numbers])
         if np.unique(places, axis=1).shape[1] < self.count:
             raise InOrder
@@ -244,36 +244,52 @@ def repeated(builder: Builder, value: Value, count: int) -> Batched:
     return (with_leading_axis(builder, value, count), True) if there else (value, False)
 
 
+def numbers_of(value: Value) -> Any:
+    """The numbers of a literal, those of one number too."""
+    assert isinstance(value, Literal)
+    return np.broadcast_to(value.value, value.type.static_shape)
+
+
 def place_of(operation: Operation, operands: Sequence[Batched]) -> Batched | None:
     """An index that is made of the trip's, for all trips."""
-    numbers = [value.value for value, _ in operands if isinstance(value, Literal) and not value.type.shape[1:]]
-    integer = operation.results[0].type.dtype.kind == "i"
-    if operation.op.name not in INDEX_ARITHMETIC or len(numbers) < len(operands) or not integer:
+    name, type = operation.op.name, operation.results[0].type
+    if type.dtype.kind != "i" or not all(isinstance(value, Literal) for value, _ in operands):
         return None
-    found = np.asarray(INDEX_ARITHMETIC[operation.op.name](*numbers))
-    return literal(found, operation.results[0].type.with_shape(found.shape)), True
+    numbers = [numbers_of(value) for value, _ in operands]
+    if name == "reshape":
+        count = numbers[0].shape[:1] if operands[0][1] else ()
+        found = numbers[0].reshape(*count, *type.static_shape)
+    elif name in INDEX_ARITHMETIC and not type.rank:
+        found = np.asarray(INDEX_ARITHMETIC[name](*numbers))
+    else:
+        return None
+    return literal(found, type.with_shape(found.shape)), True
 
 
 def element_at(builder: Builder, operation: Operation, operands: Sequence[Batched]) -> Batched | None:
     """The elements of an array that all trips read, each another one."""
     array, batched = operands[0]
-    index = operands[1][0] if len(operands) == 2 else None
-    if operation.op.name != "gather" or batched or not isinstance(index, Literal) or index.type.rank != 1:
+    index, varies = operands[1] if len(operands) == 2 else (array, False)
+    if operation.op.name != "gather" or batched or not varies or not isinstance(index, Literal):
         return None
-    axis = operation.attrs["axis"]
+    axis, count = operation.attrs["axis"], index.type.static_shape[0]
     size = array.type.shape[axis]
-    places = [int(place) % size for place in np.asarray(index.value)] if isinstance(size, int) else []
-    if len(set(places)) < index.type.static_shape[0]:
+    if index.type.size != count or not isinstance(size, int):
+        return None
+    places = [int(place) % size for place in numbers_of(index).ravel()]
+    if len(set(places)) < count:
         return None
     array = in_places(builder, array, [list(each) for each in full_bounds(array.type.shape)], places, axis)
     perm = (axis, *(k for k in range(array.type.rank) if k != axis))
-    return (emit(builder, "transpose", array, perm=perm) if axis else array), True
+    array = emit(builder, "transpose", array, perm=perm) if axis else array
+    return emit(builder, "reshape", array, shape=(count, *operation.results[0].type.shape)), True
 
 
 def in_places(builder: Builder, array: Value, bounds: list[list[Any]], places: Sequence[int], axis: int) -> Value:
     """The part of an array within the bounds, and at these places of an axis."""
     steps = set(np.diff(places).tolist())
     if len(steps) != 1 or 0 in steps:
+        bounds[0][axis], bounds[1][axis], bounds[2][axis] = 0, array.type.shape[axis], 1
         part = emit(builder, "slice", array, **named(bounds))
         return emit(builder, "gather", part, literal(np.array(places), ArrayType(INT64, (len(places),))), axis=axis)
     (step,) = steps

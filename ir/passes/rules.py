@@ -25,7 +25,7 @@ from srcgrad.ir.passes.dce import dce
 from srcgrad.ir.passes.matching import RULES
 from srcgrad.ir.passes.rewrite import Fired, RuleSet, rewrite
 from srcgrad.ir.passes.spectral import SPECTRAL_RULES, has_decompositions
-from srcgrad.ir.passes.terms import results_read, terms_at_once
+from srcgrad.ir.passes.terms import is_better, results_read, terms_at_once
 
 __all__ = [
     "EARLY",
@@ -79,12 +79,11 @@ def take_limits(function: Function, fired: list[Fired] | None = None) -> Functio
         return rewrite(function, EARLY, fired=fired)
     names: list[Fired] = []
     found = dce(rewrite(function, SPECTRAL, fired=names))
-    read = results_read(found)
-    gathered = terms_at_once(function) if any(read) else function
+    gathered = terms_at_once(function) if any(results_read(found)) else function
     if gathered is not function:
         others: list[Fired] = []
         taken = dce(rewrite(gathered, SPECTRAL, fired=others))
-        if results_read(taken) < read:
+        if is_better(taken, found):
             found, names = taken, others
     if fired is not None:
         fired += names

@@ -43,8 +43,8 @@ class Product:
     sizes: dict[int, Size]
     summed: frozenset[int]
     parts: list[Part] = field(default_factory=list)
-    guards: list[Part] = field(default_factory=list)
-    """Where these do not hold, the product is 0."""
+    guards: list[tuple[Part, bool]] = field(default_factory=list)
+    """Where these are not so, the product is 0."""
     left: int = MOST_OPERATIONS
 
     def read(self, part: Part) -> None:
@@ -103,9 +103,10 @@ class Product:
             return [replace(part, value=operands[0])]
         if squared_of(part.value) is not None:
             return [replace(part, value=operands[0])] * 2
-        if name == "select" and not part.divides and is_zero(operands[2]):
-            self.guards.append(replace(part, value=operands[0]))
-            return [replace(part, value=operands[1])]
+        if name == "select" and not part.divides and (is_zero(operands[2]) or is_zero(operands[1])):
+            holds = is_zero(operands[2])
+            self.guards.append((replace(part, value=operands[0]), holds))
+            return [replace(part, value=operands[1 if holds else 2])]
         if name == "dot_general":
             return self.multiplied(part, operation)
         labels = labels_before(operation, part.labels)
@@ -258,9 +259,8 @@ def with_numbers(builder: Builder, product: Product, parts: Sequence[Part], labe
         if value.type.rank != 1:
             raise NoMatch
         row = value if row is None and not part.divides else combined(builder, row, value, part.divides)
-    for guard in product.guards:
-        value = guard.value
-        labels = guard.labels
+    for guard, holds in product.guards:
+        value, labels = guard.value, guard.labels
         while value.type.rank > 1 and value.producer is not None:
             before = labels_before(value.producer, labels)
             if before is None:
@@ -270,7 +270,8 @@ def with_numbers(builder: Builder, product: Product, parts: Sequence[Part], labe
             raise NoMatch
         type = ArrayType(dtype, (product.sizes[label],))
         value = part_value(builder, Part(value, labels), value.type.dtype)
-        row = emit(builder, "select", value, literal(1, type) if row is None else row, zeros(type))
+        pair = [literal(1, type) if row is None else row, zeros(type)]
+        row = emit(builder, "select", value, *(pair if holds else pair[::-1]))
     return row
 
 

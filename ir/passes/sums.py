@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from srcgrad.ir.core import Builder, Operation, Region, Value, zeros
+from srcgrad.ir.core import Builder, Literal, Operation, Region, Value, zeros
 from srcgrad.ir.passes.layouts import Rewriting
 from srcgrad.ir.passes.matching import emit, is_zero
+from srcgrad.ir.passes.values import full_bounds
 from srcgrad.ir.transforms.interpret import Env, inline, look_up
 
 
@@ -30,9 +31,13 @@ class Sums(Rewriting):
         operands = [look_up(env, value) for value in operation.operands]
         regions = [self.region(region) for region in operation.regions]
         if operation.op.name == "cond":
-            found = accumulated(builder, operation, operands, regions)
-            if found is not None:
-                return [found]
+            sums = accumulated(builder, operation, operands, regions)
+            if sums is not None:
+                return sums
+        if operation.op.name == "gather":
+            part = part_read(builder, operation, operands)
+            if part is not None:
+                return [part]
         if operation.op.name == "slice":
             found = read_past_writes(operands[0], operation)
             operands = [found]
@@ -41,6 +46,19 @@ class Sums(Rewriting):
         if operation.op.name == "sub" and operation.results[0].type.dtype.kind in "fc":
             return [emit(builder, "add", operands[0], emit(builder, "neg", operands[1]))]
         return builder.emit_operation(operation.op, operands, operation.attrs, regions).results
+
+
+def part_read(builder: Builder, operation: Operation, operands: Sequence[Value]) -> Value | None:
+    """What is read at one place of an axis that is known, as a slice."""
+    axis, index = operation.attrs["axis"], operands[1] if len(operands) == 2 else None
+    size = operands[0].type.shape[axis]
+    if not isinstance(index, Literal) or index.type.size != 1 or not isinstance(size, int):
+        return None
+    starts, limits, strides = map(list, full_bounds(operands[0].type.shape))
+    starts[axis] = int(index.value.reshape(-1)[0]) % size
+    limits[axis] = starts[axis] + 1
+    part = emit(builder, "slice", operands[0], starts=tuple(starts), limits=tuple(limits), strides=tuple(strides))
+    return emit(builder, "reshape", part, shape=operation.results[0].type.shape)
 
 
 def read_past_writes(array: Value, part: Operation) -> Value:
@@ -58,12 +76,12 @@ def read_past_writes(array: Value, part: Operation) -> Value:
     return array
 
 
-def term_of(region: Region, place: int) -> list[Value] | None:
-    """What a region adds to one of its parameters, which it uses for nothing else."""
-    param = region.params[place]
-    terms = list(added(region.results[0]))
-    rest = [term for term in terms if term is not param]
-    if len(rest) != len(terms) - 1 or not rest or not is_free(region, rest, {param}):
+def term_of(region: Region, place: int, param: int) -> list[Value] | None:
+    """What a region adds to one of its parameters for a result, and makes without it."""
+    total = region.params[param]
+    terms = list(added(region.results[place]))
+    rest = [term for term in terms if term is not total]
+    if len(rest) != len(terms) - 1 or not rest or not is_free(region, rest, {total}):
         return None
     return rest
 
@@ -79,29 +97,33 @@ def is_free(region: Region, values: Sequence[Value], params: set[Value]) -> bool
 
 def accumulated(
     builder: Builder, operation: Operation, operands: Sequence[Value], regions: Sequence[Region]
-) -> Value | None:
-    """``if p: total += term`` as ``total + (term if p else 0)``; None where it is something else."""
-    if len(operation.results) != 1 or operation.acts:
-        return None
-    type = operation.results[0].type
-    for turned, (region, other) in enumerate((regions[::-1], regions)):
-        total, terms = total_and_terms(region, other, operands[1:])
+) -> list[Value] | None:
+    """``if p: total += term`` as ``total + (term if p else 0)``; None where it does something else too."""
+    found = []
+    for place in range(0 if operation.acts else len(operation.results)):
+        total, terms = total_and_terms(regions[1], regions[0], place, operands[1:])
+        holds = terms is not None
         if terms is None:
-            continue
-        for term in inline(builder, Region(other.params, other.operations, terms), operands[1:]):
-            pair = [zeros(type), term] if turned else [term, zeros(type)]
+            total, terms = total_and_terms(regions[0], regions[1], place, operands[1:])
+        if terms is None:
+            return None
+        type, adds = operation.results[place].type, regions[0 if holds else 1]
+        for term in inline(builder, Region(adds.params, adds.operations, terms), operands[1:]):
+            pair = [term, zeros(type)] if holds else [zeros(type), term]
             chosen = emit(builder, "select", operands[0], *pair)
             total = chosen if is_zero(total) else emit(builder, "add", total, chosen)
-        return total
-    return None
+        found.append(total)
+    return found or None
 
 
-def total_and_terms(region: Region, other: Region, operands: Sequence[Value]) -> tuple[Value, list[Value] | None]:
-    """What one region gives as it is, and what the other one adds to it."""
-    (total,) = region.results
+def total_and_terms(
+    region: Region, other: Region, place: int, operands: Sequence[Value]
+) -> tuple[Value, list[Value] | None]:
+    """What one region gives for a result as it is, and what the other one adds to it."""
+    total = region.results[place]
     if is_zero(total):
-        return total, [term for term in added(other.results[0]) if not is_zero(term)] or None
+        return total, [term for term in added(other.results[place]) if not is_zero(term)] or None
     if total not in region.params:
         return total, None
-    place = region.params.index(total)
-    return operands[place], term_of(other, place)
+    param = region.params.index(total)
+    return operands[param], term_of(other, place, param)

@@ -15,6 +15,7 @@ import numpy as np
 
 from srcgrad.ir.core import Builder, Function, Literal, Operation, Region, Value, literal, zeros
 from srcgrad.ir.passes.all_trips import Batched, InOrder, added_to, all_at_once, applied, in_places, named, one_by_one
+from srcgrad.ir.passes.independent import is_known
 from srcgrad.ir.passes.layouts import Rewriting
 from srcgrad.ir.passes.matching import emit, is_zero
 from srcgrad.ir.passes.sums import Sums, added
@@ -22,8 +23,24 @@ from srcgrad.ir.passes.values import MOST_NESTED, PARTS, full_bounds
 from srcgrad.ir.transforms.interpret import Env, look_up
 from srcgrad.ir.types import INT64, ArrayType
 
+SMALL: Final = 1 << 14
+"""The elements that an array of all terms may have, whatever there was before."""
 CHAINS: Final = ("add", "slice_set")
 """What is applied to its own result, once for each term: an array is the first operand."""
+
+
+def is_better(taken: Function, found: Function) -> bool:
+    """Whether a function whose terms were made at once reads less of decompositions, and makes no larger arrays.
+
+    What no rule knows would be an array for each term.
+    """
+    return results_read(taken) < results_read(found) and largest(taken) <= max(SMALL, 2 * largest(found))
+
+
+def largest(region: Region) -> int:
+    """The elements of the largest array that is made."""
+    sizes = [value.type.size for operation in region.operations for value in operation.results if is_known(value.type)]
+    return max((*sizes, *(largest(inner) for operation in region.operations for inner in operation.regions)), default=0)
 
 
 def results_read(region: Region) -> tuple[int, int]:

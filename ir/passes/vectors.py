@@ -179,10 +179,10 @@ def find_real(builder: Builder, scalar: Value, known: dict[Value, Value | None],
         return None
     if producer.op.name == "cast":
         return producer.operands[0] if producer.operands[0].type.dtype == real_dtype(scalar.type.dtype) else None
-    if producer.op.name not in ("add", "sub", "mul", "div", "neg"):
+    if producer.op.name not in ("add", "sub", "mul", "div", "neg", "select"):
         return None
-    operands = []
-    for operand in producer.operands:
+    operands = list(producer.operands[:1]) if producer.op.name == "select" else []
+    for operand in producer.operands[len(operands) :]:
         real = real_of(builder, operand, known, depth + 1)
         if real is None:
             return None

@@ -9,6 +9,8 @@ import pytest
 import scipy.linalg as sl
 
 import srcgrad as sg
+from srcgrad.ir.passes.rules import take_limits
+from srcgrad.ir.passes.terms import terms_at_once
 from tests.hard_points.spectra import (  # noqa: F401  the fixtures work where they are imported
     RANDOM,
     XS,
@@ -25,6 +27,7 @@ from tests.hard_points.spectra import (  # noqa: F401  the fixtures work where t
     same_numbers,
 )
 from tests.hard_points.test_spectra_spellings import check_spelling, passes
+from tests.tracing.trace_support import trace_function
 
 TERMS: dict[str, Function] = {}
 
@@ -88,6 +91,26 @@ def loop_above_a_threshold(w, v):
         if w[i] > 2.5:
             m += w[i] ** 2 * np.outer(v[:, i], v[:, i])
     return m + np.trace(m) * np.eye(len(w)) + np.sum(w**3)
+
+
+@terms
+def loop_of_two_parts(w, v):
+    above, below = np.zeros_like(v), np.zeros_like(v)
+    for i in range(len(w)):
+        p = np.outer(v[:, i], v[:, i])
+        if w[i] > 2.5:
+            above += w[i] ** 2 * p
+        else:
+            below += w[i] * p
+    return above - 3 * below
+
+
+@terms
+def columns_by_lists(w, v):
+    m = np.zeros_like(v)
+    for k in range(len(w)):
+        m = m + np.sqrt(w[k]) * v[:, [k]] @ v[:, [k]].T
+    return m
 
 
 @terms
@@ -292,6 +315,7 @@ def test_all_vectors_of_a_wide_matrix() -> None:
 
 LEFT_ALONE: dict[str, Function] = {
     "weights of rows": lambda w, v: (v * np.exp(w)[:, None]) @ v.T,
+    "differences in a ring": lambda w, v: np.sqrt((w[0] - w[1]) ** 2 + (w[1] - w[2]) ** 2 + (w[2] - w[0]) ** 2),
     "neighbours": lambda w, v: sum(w[i] * np.outer(v[:, i], v[:, i + 1]) for i in range(2)),
     "numbers of other vectors": lambda w, v: sum(w[2 - i] * np.outer(v[:, i], v[:, i]) for i in range(3)),
     "not transposed": lambda w, v: sum(w[i] * np.outer(v[:, i], v[i]) for i in range(3)),
@@ -322,6 +346,34 @@ def test_terms_of_other_functions_keep_their_derivatives(name: str) -> None:
 
     close(f(a), sg.jit(f)(a), 1e-13)
     check_spelling(f, a, H, K)
+
+
+def test_complex_terms_with_a_threshold() -> None:
+    def inverse(a: Any) -> Any:
+        u, s, vh = la.svd(a)
+        m = np.zeros((3, 3), dtype=complex)
+        for i in range(3):
+            if s[i] > 1e-10:
+                m += np.outer(vh[i].conj(), u[:, i].conj()) / s[i]
+        return m
+
+    h = RANDOM.normal(size=(3, 3)) + 1j * RANDOM.normal(size=(3, 3))
+    close(sg.jvp(inverse, (2 * np.eye(3) + 0j,), (h,))[1], -h / 4, 1e-14)
+
+
+def test_terms_that_no_rule_knows_are_no_array_of_all_of_them() -> None:
+    """Products of columns with their neighbours are made one after the other: at once they are forty times as large."""
+
+    def f(a: Any) -> Any:
+        w, v = la.eigh(a)
+        m = np.zeros_like(v)
+        for i in range(len(w) - 1):
+            m += w[i] * np.outer(v[:, i], v[:, i + 1])
+        return np.sum(m)
+
+    function, _ = trace_function(f, [np.diag(np.arange(40.0))])
+    assert "[39,40,40]" in str(terms_at_once(function))
+    assert "[39,40,40]" not in str(take_limits(function))
 
 
 def test_a_sum_of_thousands_of_terms_is_prepared_at_once() -> None:
