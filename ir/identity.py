@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import marshal
 from collections.abc import Sequence
+from itertools import chain, count
+from operator import attrgetter
 from typing import Any, Final
 
 import numpy as np
@@ -44,13 +46,17 @@ def described(function: Function) -> bytes | None:
     try:
         for region in regions:  # which grows
             writer.region(region, regions)
+        return writer.bytes()
     except _Nameless:
         return None
-    return writer.bytes()
 
 
 class _Writer:
-    """Describes regions: types and literals are written where they are first met, and are numbers afterwards."""
+    """Describes regions, a column at a time: what all operations read, then what all give, and so on.
+
+    A step of Python for each operation would take most of the time in which a program is found that is on disk. Ops,
+    types, literals and attributes are numbers in the columns, and are written where all of them are known.
+    """
 
     def __init__(self) -> None:
         self.items: list[Any] = []
@@ -58,47 +64,59 @@ class _Writer:
         self.seen: dict[int, int] = {}
         """The numbers of types by their identity, which takes no comparison: most values share a few objects."""
         self.literals: dict[Literal, int] = {}
-        self.named: dict[Op, str] = {}
+        self.ops: dict[Op, int] = {}
 
     def bytes(self) -> bytes:
+        if any(REGISTRY.get(op.name) is not op for op in self.ops):
+            raise _Nameless
+        names = [op.name for op in self.ops]
         types = [repr(type) for type in self.types]
         literals = [(self.types[key.key[0]], *key.key[1:]) for key in self.literals]
-        return marshal.dumps((self.items, types, literals), _WITHOUT_REFERENCES)
+        return marshal.dumps((self.items, names, types, literals), _WITHOUT_REFERENCES)
 
     def region(self, region: Region, regions: list[Region]) -> None:
+        operations, ops = region.operations, self.ops
+        read, given = [*map(_OPERANDS, operations)], [*map(_RESULTS, operations)]
+        values = [*region.params, *chain.from_iterable(given)]
         numbers = _Numbers(self)
-        number_of, define = numbers.__getitem__, self.defined
-        params = define(region.params, numbers)
-        operations, named = [], self.named
-        for operation in region.operations:
-            op, attrs, inner = operation.op, operation.attrs, operation.regions
-            name = named.get(op)
-            if name is None:
-                name = self.name(op)
-            attributes = [(key, _attribute(value)) for key, value in attrs.items()] if attrs else None
-            regions += inner
-            operands = [*map(number_of, operation.operands)]
-            operations.append((name, operands, attributes, len(inner), define(operation.results, numbers)))
-        self.items.append((params, operations, [*map(number_of, region.results)]))
-
-    def name(self, op: Op) -> str:
-        if REGISTRY.get(op.name) is not op:
+        numbers.update(zip(values, count()))
+        if len(numbers) != len(values):
             raise _Nameless
-        self.named[op] = op.name
-        return op.name
+        kinds = [*map(_OP, operations)]
+        for op in dict.fromkeys(kinds):
+            ops.setdefault(op, len(ops))
+        attributes, inner = [*map(_ATTRS, operations)], [*map(_REGIONS, operations)]
+        for held in filter(None, inner):
+            regions += held
+        self.items.append(
+            (
+                len(region.params),
+                [*map(ops.__getitem__, kinds)],
+                [*map(len, read)],
+                [*map(numbers.__getitem__, chain.from_iterable(read))],
+                [*map(len, given)],
+                self.types_of(values),
+                [*map(len, inner)],
+                [(k, [*map(_attribute, attrs.items())]) for k, attrs in enumerate(attributes) if attrs],
+                [*map(numbers.__getitem__, region.results)],
+            )
+        )
 
-    def defined(self, values: Sequence[Value], numbers: _Numbers) -> list[int]:
-        """The types of values, which have numbers from here on."""
-        found, seen = [], self.seen
-        for value in values:
-            numbers[value] = len(numbers)
-            type = seen.get(id(value.type))
-            found.append(self.type(value.type) if type is None else type)
-        return found
+    def types_of(self, values: Sequence[Value]) -> list[int]:
+        types = [*map(_TYPE, values)]
+        places = [*map(id, types)]
+        for first in sorted(map(places.index, set(places).difference(self.seen))):  # a set's order is the process's
+            self.type(types[first])
+        return [*map(self.seen.__getitem__, places)]
 
     def type(self, type: Any) -> int:
         number = self.seen[id(type)] = self.types.setdefault(type, len(self.types))
         return number
+
+
+_OP, _OPERANDS, _ATTRS, _REGIONS, _RESULTS, _TYPE = map(
+    attrgetter, ("op", "operands", "attrs", "regions", "results", "type")
+)
 
 
 class _Numbers(dict[Value, int]):
@@ -113,7 +131,8 @@ class _Numbers(dict[Value, int]):
             raise _Nameless
         self.writer.type(value.type)
         literals = self.writer.literals
-        return ~literals.setdefault(value, len(literals))
+        number = self[value] = ~literals.setdefault(value, len(literals))
+        return number
 
 
 def _attribute(value: Any) -> Any:

@@ -17,6 +17,10 @@ LONGEST: Final = 2000
 """The cost at which a group ends: LLVM takes ever longer per instruction of a long loop."""
 MANY_NUMBERS: Final = 250
 """The same for what is computed once, which is generated at a level at which that is so sooner."""
+MANY_ARRAYS: Final = 64
+"""The number of parameters and results at which a group ends: LLVM's time for a call grows with the square of the
+pointers that are given, and groups of hundreds of arrays have others beside them which are the same code. What lies in
+the arena needs no pointer."""
 
 
 class Classified:
@@ -118,12 +122,23 @@ class Classified:
         return (value,) if view is None else view.bases
 
     def part(self) -> None:
-        once = total = 0
-        parts = self.parts
+        once = total = ended = last = 0
+        arrays: dict[tuple[int, ...], set[Value]] = {}
+        """What is given from outside, or to it, in the part, by the domain of what reads or makes it."""
+        parts, given = self.parts, set(self.results)
         for operation, value, bases in self.computed:
             if value.type.shape or is_fold(value):
                 total += scalars.cost(operation)
-                part = total // LONGEST
+                shown = operation.operands[0] if is_fold(value) else value
+                met = arrays.setdefault(shown.type.static_shape, set())
+                met.update([base for base in bases if base.producer is None and is_array(base)])
+                if value in given:
+                    met.add(value)
+                ended += len(met) > MANY_ARRAYS
+                part = total // LONGEST + ended
+                if part != last:
+                    arrays.clear()
+                    last = part
             else:
                 once += scalars.cost(operation)
                 part = once // MANY_NUMBERS
@@ -203,3 +218,8 @@ class Classified:
                 self.joined.add(piece.base)
                 pieces.append(piece)
         return View(tuple(pieces), tuple([piece.base for piece in pieces]), padded)
+
+
+def is_array(value: Value) -> bool:
+    """Whether a kernel that reads a value is given a pointer to more than one number."""
+    return bool(value.type.shape) and not (isinstance(value, Literal) and value.splat)

@@ -84,19 +84,18 @@ def dtype_symbols(dtype: DType) -> tuple[str, str]:
     return f"@srcgrad_dtype_{name}", f"@srcgrad_scalar_{name}"
 
 
-def block_text(native: Native, status: bool = False) -> str:
+def block_text(name: str, count: int, status: bool) -> str:
     """``@NAME_block``, which takes a block of pointers, of the inputs, then of what it gives, and gives the status.
 
-    ``status``: whether the loops return one; or else it is ``FINE``.
+    ``status``: whether ``@NAME_loops``, which takes as many pointers, returns one; or else it is ``FINE``.
     """
-    count = len(native.inputs) + len(given_types([value.type for value in native.outputs]))
-    lines = [f"define i32 @{native.name}_block(ptr %block) nounwind {{"]
+    lines = [f"define i32 @{name}_block(ptr %block) nounwind {{"]
     for k in range(count):
         lines.append(f"  %p{k} = getelementptr ptr, ptr %block, i64 {k}")
         lines.append(f"  %a{k} = load ptr, ptr %p{k}, align 8")
-    call = f"@{native.name}_loops({', '.join(f'ptr %a{k}' for k in range(count))})"
+    call = f"@{name}_loops({', '.join(f'ptr %a{k}' for k in range(count))})"
     lines += [f"  %status = call i32 {call}"] if status else [f"  call void {call}"]
-    return "\n".join([*lines, f"  ret i32 {'%status' if status else 0}", "}", ""])
+    return "\n".join([*lines, f"  ret i32 {'%status' if status else FINE}", "}", ""])
 
 
 def entry_text(
@@ -106,13 +105,12 @@ def entry_text(
     results: Sequence[int],
     releases: bool,
     as_tuple: bool,
-    status: bool = False,
 ) -> str:
-    """``@NAME`` with its tables, and ``@NAME_block``.
+    """``@NAME`` with its tables, which calls ``@NAME_block``.
 
     ``arity``: the number of arguments; ``params``: the argument of each input; ``results``: the output of each result,
     each output once. ``releases``: whether other threads run meanwhile. ``as_tuple``: whether one result is a tuple
-    too. ``status``: whether the loops return one.
+    too.
     """
     name = native.name
     shapes: dict[tuple[int, ...], str] = {}
@@ -139,7 +137,7 @@ def entry_text(
         "  ret ptr %result",
         "}",
     ]
-    return "\n".join([*lines, block_text(native, status)])
+    return "\n".join([*lines, ""])
 
 
 def input_row(type: ArrayType, param: int, shapes: dict[tuple[int, ...], str], name: str) -> list[str]:

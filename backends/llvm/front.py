@@ -26,9 +26,14 @@ from srcgrad.backends.llvm import layout, native
 from srcgrad.ir.locks import new_lock
 from srcgrad.ir.types import DTYPES
 
-MOST_ARGUMENTS: Final = 128
-MOST_REGISTERS: Final = 256
-MOST_RESULTS: Final = 128
+MOST_ARGUMENTS: Final = 4096
+MOST_REGISTERS: Final = 8192
+MOST_RESULTS: Final = 4096
+"""What a table needs of these lies on the stack, of which some systems give a thread half a megabyte."""
+HEADER: Final = 4
+"""The words of a table before the names."""
+FINISHED: Final = 2
+"""What `Table.finish` hands to its function."""
 MOST_DIGITS: Final = 16
 """Of an int that decides the program."""
 WORD: Final = 8
@@ -89,9 +94,12 @@ class Table:
         if arguments + len(names) > MOST_ARGUMENTS:
             raise TooLong
         self.kept: list[Any] = []
-        self.words: list[int] = [arguments, len(names), *[self.held(sys.intern(name)) for name in names]]
+        self.words: list[int] = [arguments, len(names), 0, 0, *[self.held(sys.intern(name)) for name in names]]
+        """First how many arguments there are, by position and by name, and how many registers and places."""
         self.registers = 1 + arguments + len(names)
         self.given = 0
+        self.places = FINISHED
+        """The most that is given to a function, or waits for a container, at once."""
         self.run: int | None = None
         """Where the last operation for a run of numbers begins."""
 
@@ -226,6 +234,7 @@ class Table:
     def give(self, register: int) -> None:
         """One more argument of the program."""
         self.given += 1
+        self.places = max(self.places, self.given)
         if self.given > MOST_ARGUMENTS:
             raise TooLong
         self._lengthened(Code.GIVE, register)
@@ -300,8 +309,10 @@ class Table:
             self.native(program)
             self.words.append(Code.RESULT)
             return
-        if self._depth(template) > MOST_RESULTS:
+        waiting = self._depth(template)
+        if waiting > MOST_RESULTS:
             raise TooLong
+        self.places = max(self.places, waiting)
         self.fill(program, len(results), copies)
         uses = Counter(places[id(leaf)] for leaf in leaves(template) if id(leaf) in places)
         rest = len(uses) < len(results)
@@ -342,6 +353,7 @@ class Table:
 
     def finished(self) -> tuple[Any, tuple[Any, ...]]:
         """What stands in the slot's tuple: the words in memory of their own, and what they refer to."""
+        self.words[2:HEADER] = self.registers, self.places
         signed = [word - (1 << 64) if word >= 1 << 63 else word for word in self.words]
         return (ctypes.c_int64 * len(signed))(*signed), tuple(self.kept)
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from srcgrad.backends.llvm import entry, layout
-from srcgrad.backends.llvm.front import MOST_ARGUMENTS, MOST_REGISTERS, MOST_RESULTS, WORD, Code
+from srcgrad.backends.llvm.front import HEADER, WORD, Code
 from srcgrad.backends.llvm.front_lookups import Reader, index_text
 from srcgrad.backends.llvm.front_text import Writer, release_text
 from srcgrad.backends.llvm.pool_text import STRIDES_FIELD
@@ -85,18 +85,17 @@ class _Machine(Reader):
 
     def _beginning(self) -> list[str]:
         self.label("entry")
-        for name, count in (
-            ("registers", MOST_REGISTERS), ("argv", max(MOST_ARGUMENTS, MOST_RESULTS)), ("owned", 1),
-            ("result", 1), ("given", 1), ("top", 1), ("position", 1), ("key", 1), ("results", 1), ("filled", 1),
-        ):  # fmt: skip
-            self.do(f"%{name} = alloca [{count} x i64], align 16")
+        for name in ("owned", "result", "given", "top", "position", "key", "results", "filled"):
+            self.do(f"%{name} = alloca i64, align 8")
+        for place, name in enumerate(("registers", "argv"), 2):
+            self.do(f"%{name} = alloca ptr, i64 {self.field('%words', place * WORD, 'i64')}, align 16")
         self.do("%stack = getelementptr ptr, ptr %argv, i64 0")  # for the results, once the arguments are given back
         for name in ("owned", "result", "given", "top", "filled"):
             self.do(f"store i64 0, ptr %{name}, align 8")
         self.branch(self.set(f"icmp ne i64 {self.field('%words', 0, 'i64')}, %nargs"), "unfit")
         self.branch(self.set(f"icmp ne i64 {self.field('%words', WORD, 'i64')}, %named"), "unfit")
         self.do("store ptr %callable, ptr %registers, align 8")
-        self.do(f"%keys = getelementptr i8, ptr %words, i64 {2 * WORD}")
+        self.do(f"%keys = getelementptr i8, ptr %words, i64 {HEADER * WORD}")
         self.do("%first = getelementptr i64, ptr %keys, i64 %named")
         before = self.at
         self.do("br label %naming")

@@ -530,8 +530,8 @@ def attrs_of(group: Group | Any) -> dict[str, Any]:
     return found
 
 
-def overwritable(group: Group) -> list[tuple[Value, Value]]:
-    """Outputs, each with an input that it may be written over: elements are read where they are written, and before.
+def overwritable(group: Group) -> dict[Value, list[Value]]:
+    """Outputs, each with inputs that it may be written over: elements are read where they are written, and before.
 
     An output of which a part is written goes over the array that it is elsewhere, whose elements are read so
     (``placing.py``).
@@ -542,20 +542,20 @@ def overwritable(group: Group) -> list[tuple[Value, Value]]:
         if isinstance(item, Load):
             same = lines.setdefault(item.source, item.line) == item.line
             lines[item.source], last[item.source] = (item.line if same else None), number
-    sources: dict[tuple[Line, int], list[int]] = {}
+    whole = set(group.updates.values())
+    sources: dict[tuple[Line, int, int], list[tuple[int, Value]]] = {}
     for source, line in lines.items():
-        if line is not None:
-            sources.setdefault((line, group.inputs[source].type.dtype.itemsize), []).append(source)
-    found = [item for item in group.updates.items() if item[1] in group.inputs]
+        value = group.inputs[source]
+        if line is not None and value not in whole:
+            key = line, value.type.dtype.itemsize, value.type.size
+            sources.setdefault(key, []).append((last[source], value))
+    given = set(group.inputs)
+    found = {output: [value] for output, value in group.updates.items() if value in given}
     for store in group.stores:
         output = group.outputs[store.output]
-        if output in group.updates:
-            continue
-        for source in sources.get((store.line, output.type.dtype.itemsize), ()):
-            if group.inputs[source] in group.updates.values():
-                continue
-            if group.inputs[source].type.size == output.type.size and last[source] <= store.statement:
-                found.append((output, group.inputs[source]))
+        alike = sources.get((store.line, output.type.dtype.itemsize, output.type.size))
+        if alike is not None and output not in group.updates:
+            found[output] = [value for place, value in alike if place <= store.statement]
     return found
 
 

@@ -128,7 +128,7 @@ class Program:
 
     # --- text --------------------------------------------------------------------------------------
     def write(self, section: Section) -> str:
-        """``@NAME_loops``."""
+        """``@NAME_block`` and what it calls of the section's own."""
         return SectionWriter(self, section.name, section.inputs, section.outputs, section.operations).text()
 
     def take(self, needs: Emitter | Step) -> None:

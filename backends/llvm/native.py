@@ -199,8 +199,10 @@ class Library:
                 module = kept_code(module)
             codes.append(module)
         with IN_LLVM:
-            # What is generated here is the empty module, which LLVM runs all its passes over, fewest at level 0.
-            self.engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), TARGET.machine(0))
+            # An engine begins with a module, over which it would run its passes, and owns a machine: nothing is
+            # generated here, so the module goes, and the machine is any one, without a hundred features to be read.
+            self.engine = llvm.create_mcjit_compiler(empty := llvm.parse_assembly(""), TARGET.plain_machine())
+            self.engine.remove_module(empty)
             for code in codes:
                 self.engine.add_object_file(llvm.ObjectFileRef.from_data(code))
             self.engine.finalize_object()

@@ -8,7 +8,7 @@ later roots take its place in the arena. Regions are planned for each set of par
 from __future__ import annotations
 
 import bisect
-from collections.abc import Callable, Collection, Container, Sequence
+from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -66,14 +66,14 @@ class Effect:
     """What one operation does with memory.
 
     ``shows``: result 0 is a part of operand 0, at this offset in bytes (None: known at run time). ``in_place``: the
-    operand whose memory result 0 may have. ``over``: results, each with an operand whose memory it may have.
+    operand whose memory result 0 may have. ``over``: results, each with the operands whose memory it may have.
     ``scratch``: bytes that it needs beside.
     """
 
     shows: bool = False
     offset: int | None = 0
     in_place: int | None = None
-    over: Sequence[tuple[Value, Value]] = ()
+    over: Mapping[Value, Sequence[Value]] = field(default_factory=dict)
     scratch: int = 0
 
 
@@ -276,13 +276,21 @@ class Plan:
                 known = None if shift is None or effect.offset is None else shift + effect.offset
                 self.attach(results[0], below, known)
                 return
+        movable = self.movable(index, operation) if effect.over or effect.in_place is not None else set()
         for position, value in enumerate(results):
             place = effect.in_place
-            if position == 0 and place is not None and self.movable(operation.operands[place], index, operation):
+            if position == 0 and place is not None and operation.operands[place] in movable:
                 self.in_place[operation] = place
                 self.attach(value, self.roots[operation.operands[place]], 0)
-            elif not self.is_over(value, index, operation, effect.over):
+                movable.remove(operation.operands[place])
+                continue
+            found = next((operand for operand in effect.over.get(value, ()) if operand in movable), None)
+            if found is None:
                 self.make(value, index)
+                continue
+            movable.remove(found)
+            self.over.setdefault(operation, {})[value] = found
+            self.attach(value, self.roots[found], 0)
 
     def is_outlived(self, root: Root, part: Value, index: int) -> bool:
         """Whether a part of an array is read up to where the array may be written over, or later.
@@ -294,29 +302,21 @@ class Plan:
         place = bisect.bisect_right(root.updates, index)
         return place < len(root.updates) and root.updates[place] <= self.last.get(part, index)
 
-    def is_over(self, value: Value, index: int, operation: Operation, pairs: Sequence[tuple[Value, Value]]) -> bool:
-        """Whether a result has found an operand to be written over."""
-        taken = self.over.get(operation, {})
-        for result, operand in pairs:
-            if result is value and operand not in taken.values() and self.movable(operand, index, operation):
-                self.over.setdefault(operation, {})[value] = operand
-                self.attach(value, self.roots[operand], 0)
-                return True
-        return False
-
-    def movable(self, value: Value, index: int, operation: Operation) -> bool:
-        """Whether a value is a whole root of the block's own that only this operation reads, by this operand."""
-        root = self.roots.get(value)
-        if root is None or not root.owned or root.last > index:
-            return False
-        if self.shifts[value] != 0 or root.size != bytes_of(value.type):
-            return False
-        return sum(self.roots.get(other) is root for other in operation.operands) == 1
+    def movable(self, index: int, operation: Operation) -> set[Value]:
+        """The operands that are whole roots of the block's own which only this operation reads, by this operand."""
+        found: dict[Root, Value | None] = {}
+        for value in operation.operands:
+            root = self.roots.get(value)
+            if root is None or not root.owned or root.last > index:
+                continue
+            whole = self.shifts[value] == 0 and root.size == bytes_of(value.type)
+            found[root] = value if whole and root not in found else None
+        return {value for value in found.values() if value is not None}
 
     def visit_control(self, index: int, operation: Operation) -> None:
-        operands = enumerate(operation.operands)
+        free = self.movable(index, operation)
         movable = frozenset(
-            k for k, value in operands if in_memory(value.type) and self.movable(value, index, operation)
+            [k for k, value in enumerate(operation.operands) if value in free and in_memory(value.type)]
         )
         plan = self.control[operation] = self.planner.control(operation, movable, self.last)
         self.areas[operation] = self.new(plan.size, index)

@@ -3,12 +3,12 @@
 Numbers of rank 0 are in registers, arrays where their plan says (`planning.py`); groups and steps are functions that
 are called, but groups of numbers are written where they stand. The status is `FINE`, `IN_PYTHON` (the NumPy program
 must run: it raises what must be raised) or `RAISED` (an exception is set). A long section is cut into parts, which
-LLVM compiles in linear time: what another part reads lies in memory.
+LLVM compiles in linear time: what another part reads lies in memory. Its pointers, and those of a section of many
+arrays, stay in the block that the caller has, and each is read from there where it is needed.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Final
@@ -19,7 +19,7 @@ from srcgrad.backends.llvm import control, scalars
 from srcgrad.backends.llvm.access import ARENA, Place, memory_name
 from srcgrad.backends.llvm.emitter import BOOL, DType, Emitter, Number
 from srcgrad.backends.llvm.entities import Entity, Scope, Tape, writes_tapes
-from srcgrad.backends.llvm.entry import IN_PYTHON, RAISED
+from srcgrad.backends.llvm.entry import IN_PYTHON, RAISED, block_text
 from srcgrad.backends.llvm.indices import strides_of
 from srcgrad.backends.llvm.kernels import APART, NOWHERE
 from srcgrad.backends.llvm.kinds import is_zero
@@ -38,7 +38,9 @@ PART: Final = 1500
 """About how many instructions one function may have."""
 MANY: Final = 12
 """The number of arrays from which a kernel knows their places in the arena."""
-NAME: Final = re.compile(r"%[\w.]+")
+LISTED: Final = 32
+"""The number of arrays from which a section has the block of their pointers: LLVM takes time that grows with the square
+of the parameters of a function."""
 ON_STACK: Final = 16_384
 """The bytes of an arena up to which it is on the stack."""
 I64: Final = np.dtype(np.int64)
@@ -60,6 +62,8 @@ class SectionWriter:
         self.name = name
         self.inputs = {value: k for k, value in enumerate(inputs)}
         self.outputs = outputs
+        self.gives_tapes = any(isinstance(value.type, TapeType) for value in outputs)
+        """Whether the memory of its tapes is the caller's from then on."""
         self.operations = operations
         self.plan = Plan(program.planner, inputs, operations, outputs, ())
         self.homes = {f"output {k}": f"%out{k}" for k in range(len(outputs))}
@@ -70,10 +74,9 @@ class SectionWriter:
         self.texts: list[str] = []
         self.spills: dict[Value, Root] = {}
         self.bounds = self.cut()
+        self.listed = self.listing()
         self.arena = max(self.plan.layout(), ALIGNMENT)
         self.has_tapes = any(writes_tapes(operation) for operation in operations)
-        self.gives_tapes = any(isinstance(value.type, TapeType) for value in outputs)
-        """Whether the memory of its tapes is the caller's from then on."""
         self.inlined = 0
         self.begin()
 
@@ -125,7 +128,7 @@ class SectionWriter:
         self.scope.env, self.scope.indices = {}, {}
 
     def text(self) -> str:
-        """``@NAME_loops`` and the functions of its parts."""
+        """``@NAME_loops`` and ``@NAME_block``, or the latter alone, and the functions of its parts."""
         for number, (start, stop) in enumerate(self.bounds):
             if number:
                 self.begin()
@@ -142,21 +145,23 @@ class SectionWriter:
         self.program.take(self.e)
         return "\n".join(self.texts)
 
-    @property
-    def names(self) -> list[str]:
-        """The pointers that every part knows."""
-        found = [f"%in{k}" for k in range(len(self.inputs))] + [f"%out{k}" for k in range(len(self.outputs))]
-        return [*found, ARENA, "%tapes"]
+    def listing(self) -> dict[str, int]:
+        """The places in the caller's block of the pointers that are read from there."""
+        names = [f"%in{k}" for k in range(len(self.inputs))] + [f"%out{k}" for k in range(len(self.outputs))]
+        names += ["%kept"] if self.gives_tapes else []
+        return {name: k for k, name in enumerate(names)} if len(self.bounds) > 1 or len(names) >= LISTED else {}
+
+    def at_hand(self, name: str) -> str:
+        """The pointer of this name, read where it is listed."""
+        place = self.listed.get(name)
+        if place is None:
+            return name
+        return self.e.emit(f"load ptr, ptr {self.offset('%block', 8 * place)}, align 8")
 
     def part_text(self, number: int) -> str:
-        body = "\n".join(self.e.lines)
-        loads, used = [], set(NAME.findall(body))
-        for k, name in enumerate(self.names):
-            if name in used:
-                loads.append(f"  {name}.place = getelementptr inbounds ptr, ptr %frame, i64 {k}")
-                loads.append(f"  {name} = load ptr, ptr {name}.place, align 8")
-        lines = [f"define internal i32 @{self.name}_part{number}(ptr %frame) {self.attributes} {{", "entry:"]
-        lines += [*self.prologue, *loads, "  br label %start", "start:", body, "  ret i32 0"]
+        params = f"ptr %block, ptr {ARENA}, ptr %tapes"
+        lines = [f"define internal i32 @{self.name}_part{number}({params}) {self.attributes} {{", "entry:"]
+        lines += [*self.prologue, "  br label %start", "start:", *self.e.lines, "  ret i32 0"]
         for fail in sorted(self.fails):
             lines.append(f"{fail}:")
             lines += [f"  call void @srcgrad_tapes_free(ptr {scope})" for scope in self.scopes]
@@ -164,15 +169,9 @@ class SectionWriter:
         return "\n".join([*lines, "}", ""])
 
     def call_parts(self) -> None:
-        e = self.e
-        self.prologue.append(f"  %frame = alloca [{len(self.names)} x ptr], align 8")
-        for k, name in enumerate(self.names):
-            if name == "%tapes" and not self.has_tapes:
-                continue
-            place = e.emit(f"getelementptr inbounds ptr, ptr %frame, i64 {k}")
-            e.do(f"store ptr {name}, ptr {place}, align 8")
+        given = f"ptr %block, ptr {ARENA}, ptr {'%tapes' if self.has_tapes else 'null'}"
         for number in range(len(self.bounds)):
-            self.require_fine(e.emit(f"call i32 @{self.name}_part{number}(ptr %frame)"))
+            self.require_fine(self.e.emit(f"call i32 @{self.name}_part{number}({given})"))
 
     def require_fine(self, status: str) -> None:
         """Go on where a function has returned `FINE`, or else return what it has."""
@@ -183,13 +182,12 @@ class SectionWriter:
         e.start(after)
 
     def main_text(self) -> str:
-        arguments = [f"ptr noalias readonly %in{k}" for k in range(len(self.inputs))]
-        arguments += [f"ptr noalias %out{k}" for k in range(len(self.outputs))]
-        arguments += ["ptr noalias %kept"] if self.gives_tapes else []
-        head = f"define internal i32 @{self.name}_loops({', '.join(arguments)}) {self.attributes} {{"
-        lines = [head, "entry:", "  %status = alloca i32, align 4", "  store i32 0, ptr %status, align 4"]
+        lines = [self.heading(), "entry:", "  %status = alloca i32, align 4", "  store i32 0, ptr %status, align 4"]
         if self.has_tapes:
             lines += [f"  %tapes = alloca {LIST}, align 8", f"  store {EMPTY}, ptr %tapes, align 8"]
+        if self.gives_tapes and self.listed:
+            lines.append(f"  %kept.place = getelementptr inbounds ptr, ptr %block, i64 {self.listed['%kept']}")
+            lines.append("  %kept = load ptr, ptr %kept.place, align 8")
         if self.gives_tapes:
             lines.append("  store ptr null, ptr %kept, align 8")
         lines += self.prologue
@@ -222,7 +220,17 @@ class SectionWriter:
         if big:
             lines += ["no_memory:", f"  call void @srcgrad_no_memory(ptr @srcgrad_arena_lacks, i64 {self.arena})"]
             lines.append(f"  ret i32 {RAISED}")
-        return "\n".join([*lines, "}", ""])
+        count = len(self.inputs) + len(self.outputs) + int(self.gives_tapes)
+        block = "" if self.listed else block_text(self.name, count, status=True)
+        return "\n".join([*lines, "}", block])
+
+    def heading(self) -> str:
+        if self.listed:
+            return f"define i32 @{self.name}_block(ptr %block) {self.attributes} {{"
+        arguments = [f"ptr noalias readonly %in{k}" for k in range(len(self.inputs))]
+        arguments += [f"ptr noalias %out{k}" for k in range(len(self.outputs))]
+        arguments += ["ptr noalias %kept"] if self.gives_tapes else []
+        return f"define internal i32 @{self.name}_loops({', '.join(arguments)}) {self.attributes} {{"
 
     def fail(self, label: str) -> str:
         self.fails.add(label)
@@ -274,7 +282,7 @@ class SectionWriter:
 
     def given(self, value: Value) -> Entity:
         """An input."""
-        pointer = f"%in{self.inputs[value]}"
+        pointer = self.at_hand(f"%in{self.inputs[value]}")
         if isinstance(value.type, TapeType):
             return self.tape_at(pointer, value.type.element)
         return pointer if in_memory(value.type) else self.load(pointer, value.type.dtype)
@@ -289,7 +297,7 @@ class SectionWriter:
         root, shift = scope.plan.roots[value], scope.plan.shifts[value]
         assert shift is not None
         if root.home is not None:
-            return self.offset(scope.homes[root.home], shift)
+            return self.offset(self.at_hand(scope.homes[root.home]), shift)
         if root.local:
             return self.offset(ARENA, scope.base + root.offset + shift)
         for param in scope.plan.params:
@@ -410,7 +418,7 @@ class SectionWriter:
         for k, value in enumerate(self.outputs):
             root = self.plan.roots.get(value)
             if root is None or root.home != f"output {k}":
-                self.write(self.scope, f"%out{k}", value)
+                self.write(self.scope, self.at_hand(f"%out{k}"), value)
 
     # --- operations --------------------------------------------------------------------------------
     def run(self, scope: Scope, operations: Sequence[Operation]) -> None:

@@ -90,9 +90,13 @@ class Target:
         return 32 if "avx512f" in self.features else 16
 
     def machine(self, level: int = 2) -> Any:
-        """A new machine, of this level: each engine owns one."""
+        """A new machine, of this level."""
         target = llvm.Target.from_triple(self.triple)
         return target.create_target_machine(cpu=self.cpu, features=self.flags, **OPTIONS | {"opt": level})
+
+    def plain_machine(self) -> Any:
+        """A new machine of the least processor, for what loads code and makes none."""
+        return llvm.Target.from_triple(self.triple).create_target_machine(**OPTIONS | {"opt": 0})
 
 
 def find_target(name: str | None = None) -> Target:

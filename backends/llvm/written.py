@@ -34,9 +34,11 @@ from srcgrad.ir.types import ArrayType
 _numbers: Final = itertools.count()
 RELEASED: Final = 100_000
 """The work, in additions, from which other threads may run meanwhile."""
-MOST: Final = 2048
-"""How many arrays machine code takes and gives: LLVM's time grows with the square of the parameters of a function, of
-which it takes less than 65,536."""
+
+
+MOST: Final = 16_384
+"""How many arrays machine code takes and gives: their pointers and what it knows of them lie on the stack, of which
+some systems give a thread half a megabyte."""
 
 
 def compiled(function: Function, sites: Any, key: str | None) -> Executable:
@@ -166,18 +168,18 @@ class _Kernel:
         self.results = list(range(len(item.outputs))) if whole is None else whole.results
         self.as_tuple = whole is not None
         self.fails = isinstance(item, Section)
-        self.text = program.write(item) if isinstance(item, Section) else ""
-        if not isinstance(item, Section):
+        if isinstance(item, Section):
+            self.text = program.write(item)
+        else:
+            self.text = block_text(item.name, len(item.inputs) + len(item.outputs), status=False)
             program.use(item, shared=False)
 
     def entry(self) -> str:
         if not native.LAYOUT_IS_KNOWN:
-            return block_text(self.item, self.fails)
+            return ""
         work = self.program.total_work(self.item)
         releases = work is None or work >= RELEASED
-        return entry_text(
-            self.item, len(self.types), self.params, self.results, releases, self.as_tuple, status=self.fails
-        )
+        return entry_text(self.item, len(self.types), self.params, self.results, releases, self.as_tuple)
 
     def load(self, library: native.Library, otherwise: Callable[..., Any] | None) -> Callable[..., Any]:
         outputs = [value.type for value in self.item.outputs]

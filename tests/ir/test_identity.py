@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 
@@ -27,6 +29,7 @@ func @f(%x: f64[3], %n: bool[]) -> (f64[3], f64[]) {
   return %w, %s
 }
 """
+SLICE = {"starts": (0,), "limits": (1,), "strides": (1,)}
 CHANGES = {
     "an op": ("sin %x", "cos %x"),
     "an operand": ("mul %y, 2.0", "mul %x, 2.0"),
@@ -75,6 +78,53 @@ def test_it_counts_which_literal_is_read_where() -> None:
         )
 
     assert described(parse(text("2.0"))) != described(parse(text("3.0")))
+
+
+MANY_TYPES = """
+func @f({params}) -> (f64[]) {{
+  %s: f64[] = add {reads}
+  return %s
+}}
+"""
+
+
+def of_many_types(order: Sequence[int]) -> Function:
+    """A parameter of each of these sizes, then two numbers, which are added."""
+    sizes = [f"%x{k}: f64[{size}]" for k, size in enumerate(order)]
+    return parse(MANY_TYPES.format(params=", ".join([*sizes, "%a: f64[]", "%b: f64[]"]), reads="%a, %b"))
+
+
+def test_types_are_numbered_as_they_are_met_wherever_they_lie_in_memory() -> None:
+    """Another process finds what this one has written: what a type's address decides is no part of it."""
+    order = [*range(1, 60)]
+    kept = [of_many_types(order[k:]) for k in range(20)]  # which take addresses between
+    assert len({described(of_many_types(order)) for _ in range(20)}) == 1
+    assert described(of_many_types(order[::-1])) != described(of_many_types(order))
+    assert len({described(function) for function in kept}) == len(kept)
+
+
+def test_what_an_operation_reads_and_gives_is_not_its_neighbour_s() -> None:
+    """The same operands in the same order, of which another operation has one more."""
+
+    def joined(first: int) -> Function:
+        builder = Builder()
+        params = [builder.param(ArrayType(FLOAT64, (1,))) for _ in range(5)]
+        concatenate = REGISTRY["concatenate"]
+        parts = [builder.emit(concatenate, given, {"axis": 0}) for given in (params[:first], params[first:])]
+        ends = [builder.emit(REGISTRY["slice"], [part], SLICE) for part in parts]
+        return builder.function("f", ends)
+
+    assert described(joined(2)) == described(joined(2)) != described(joined(3))
+
+
+def test_an_attribute_belongs_to_its_operation() -> None:
+    def summed(first: int) -> Function:
+        builder = Builder()
+        x = builder.param(ArrayType(FLOAT64, (3, 3)))
+        axes = [(first,), (1 - first,)]
+        return builder.function("f", [builder.emit(REGISTRY["reduce_sum"], [x], {"axes": given}) for given in axes])
+
+    assert described(summed(0)) == described(summed(0)) != described(summed(1))
 
 
 def test_names_lines_and_the_function_s_name_do_not_count() -> None:

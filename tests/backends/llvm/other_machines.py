@@ -25,6 +25,9 @@ class Engine:
     def __init__(self, module: Any, machine: Any) -> None:
         pass
 
+    def remove_module(self, module: Any) -> None:
+        pass
+
     def add_object_file(self, file: Any) -> None:
         pass
 

@@ -50,7 +50,8 @@ def loaded(
             f"define internal i32 @mine_loops({params}) {{",
             body,
             "}",
-            entry.entry_text(loops, len(inputs), order, results, releases, as_tuple, status=True),
+            entry.entry_text(loops, len(inputs), order, results, releases, as_tuple),
+            entry.block_text("mine", len(inputs) + len(outputs), status=True),
         ]
     )
     library = native.Library(text)

@@ -18,6 +18,7 @@ from tests.backends.llvm.front_support import X, needs_machine, outcome, same, s
 
 pytest.importorskip("llvmlite")
 from srcgrad import front
+from srcgrad.backends.llvm import front as tables
 
 pytestmark = needs_machine
 
@@ -337,7 +338,8 @@ def test_a_descriptor_that_decides_what_is_read_is_asked() -> None:
         assert f(record)[0].b == 5.0
 
 
-def test_many_arguments_are_taken_up_to_a_limit(asked: list[Transformed]) -> None:
+def test_many_arguments_are_taken_up_to_a_limit(asked: list[Transformed], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables, "MOST_ARGUMENTS", 128)
     for count, answered in ((100, True), (200, False)):
         given = [float(k) for k in range(count)]
         f = sg.grad(lambda xs: sum(x * x for x in xs), backend="llvm")
@@ -346,6 +348,34 @@ def test_many_arguments_are_taken_up_to_a_limit(asked: list[Transformed]) -> Non
         asked.clear()
         assert same(f(given), [np.float64(2.0 * k) for k in range(count)])
         assert (not asked) == answered
+
+
+def test_tables_of_few_and_of_many_arrays_are_answered_in_turn(asked: list[Transformed]) -> None:
+    """Each finds as many registers on the stack as it has, and places for what it gives and builds."""
+
+    def loss(parameters: Any) -> Any:
+        return sum(np.sum(p * p) for layer in parameters for p in layer.values())
+
+    f = sg.value_and_grad(loss, backend="llvm")
+    models = [[{"w": np.full(2, k + 1.0), "b": np.full((), 0.5)} for k in range(count)] for count in (2, 700, 60)]
+    for model in models:
+        for _ in range(SERVED_FROM):
+            f(model)
+    asked.clear()
+    for model in models[::-1] * 2:
+        value, gradient = f(model)
+        assert np.isclose(value, loss(model))
+        assert len(gradient) == len(model)
+        for found, given in zip(gradient, model, strict=True):
+            assert np.array_equal(found["w"], 2 * given["w"]) and found["b"] == 1.0
+    assert not asked
+
+
+def test_many_results_of_few_arguments_have_places(asked: list[Transformed]) -> None:
+    f = served(sg.jit(lambda x: [[x * k, k] for k in range(300)], backend="llvm"), X)
+    asked.clear()
+    assert same(f(X), [[X * k, k] for k in range(300)])
+    assert not asked
 
 
 def test_several_signatures_are_answered_and_the_newest_kept(asked: list[Transformed]) -> None:

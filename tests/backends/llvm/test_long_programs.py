@@ -20,6 +20,7 @@ from srcgrad.backends.llvm.loops import Compute, Group, Load
 from srcgrad.backends.llvm.natives import Natives
 from srcgrad.backends.llvm.nests import Nest
 from srcgrad.backends.llvm.target import CPU_VARIABLE, LEVELS
+from srcgrad.backends.numpy.backend import BACKEND as NUMPY
 from srcgrad.ir.core import Function
 from tests.backends.llvm.random_programs import check, random_function
 from tests.backends.llvm.random_structured import random_structured
@@ -75,7 +76,7 @@ def cases() -> dict[str, Callable[[], tuple[Function, list[Any]]]]:
 
 def require_same_bits(name: str, set_limit: Callable[[int], None], limits: tuple[int, int]) -> None:
     """A case gives the same, bit by bit, whichever of two limits is set when it is compiled."""
-    function, given = cases()[name]()
+    function, given = of_many(100) if name == "many" else cases()[name]()
     found = []
     with np.errstate(all="ignore"):
         for limit in limits:
@@ -270,8 +271,54 @@ def test_a_concatenation_of_many_is_one_of_several(count: int) -> None:
     np.testing.assert_array_equal(found, x[:, ::-1])
 
 
+# --- many arrays -----------------------------------------------------------------------------------------------------
+def of_many(count: int) -> tuple[Function, list[Any]]:
+    """A step of an optimiser for so many arrays: what it makes of each is an output, and the sum of all is one."""
+
+    def step(*arrays: Any) -> Any:
+        slopes = [OPS["tanh"](x) * 0.5 for x in arrays]
+        moved = [x - 0.1 * slope for x, slope in zip(arrays, slopes, strict=True)]
+        return sum([total(x * x, 0) for x in moved], start=0.0), *moved, *slopes
+
+    given = [normal(5, seed=k) for k in range(count)]
+    return build(step, *given), given
+
+
+def test_functions_have_few_parameters_however_many_arrays_there_are(texts: list[str]) -> None:
+    """LLVM's time for a function, and for a call, grows with the square of their number."""
+    function, given = of_many(300)
+    found = BACKEND.compile(function).run(*given)
+    heads = re.findall(r"^define [^@]*@\w+\((.*)\)", "\n".join(texts), re.MULTILINE)
+    assert max(head.count("ptr ") for head in heads) <= nests._MANY_ARRAYS + classified.MANY_ARRAYS
+    for result, expected in zip(found, NUMPY.compile(function).run(*given), strict=True):
+        np.testing.assert_allclose(result, expected, rtol=1e-13)
+
+
+@pytest.mark.parametrize("name", [*cases(), "many"])
+def test_pointers_that_are_read_where_they_are_needed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A section reads those of its inputs and results from the caller's block, or has them as parameters."""
+
+    def set_limit(limit: int) -> None:
+        monkeypatch.setattr(program, "LISTED", limit)
+
+    require_same_bits(name, set_limit, (1 << 30, 1))
+
+
+def test_groups_end_where_they_have_many_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
+    function, given = of_many(40)
+    results = []
+    for limit in (1 << 30, 8):
+        monkeypatch.setattr(classified, "MANY_ARRAYS", limit)
+        monkeypatch.setattr(nests, "_MANY_ARRAYS", limit)
+        found = partition.partitioned(function, Natives()).groups
+        assert (max(len(group.inputs) for group in found if group.domain) > 16) == (limit > 8)
+        results.append(BACKEND.compile(function).run(*given))
+    for first, second in zip(*results, strict=True):
+        np.testing.assert_allclose(first, second, rtol=1e-14)
+
+
 def test_functions_of_very_many_arrays_are_not_machine_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    """LLVM ends the process where a function has 65,536 parameters, and long before that its time is quadratic."""
+    """The stack would not hold what is known of them."""
     function, given = gradient()
     expected = BACKEND.compile(function).run(*given)
     monkeypatch.setattr(written, "MOST", 4)
