@@ -18,7 +18,7 @@ LONGEST: Final = 2000
 MANY_NUMBERS: Final = 250
 """The same for what is computed once, which is generated at a level at which that is so sooner."""
 MANY_ARRAYS: Final = 64
-"""The number of parameters and results at which a group ends: LLVM's time for a call grows with the square of the
+"""The number of parameters, results and sums at which a group ends: LLVM's time for a call grows with the square of the
 pointers that are given, and groups of hundreds of arrays have others beside them which are the same code. What lies in
 the arena needs no pointer."""
 
@@ -124,15 +124,15 @@ class Classified:
     def part(self) -> None:
         once = total = ended = last = 0
         arrays: dict[tuple[int, ...], set[Value]] = {}
-        """What is given from outside, or to it, in the part, by the domain of what reads or makes it."""
+        """What is given from outside, or to it, or summed, in the part, by the domain of what reads or makes it."""
         parts, given = self.parts, set(self.results)
         for operation, value, bases in self.computed:
             if value.type.shape or is_fold(value):
                 total += scalars.cost(operation)
                 shown = operation.operands[0] if is_fold(value) else value
                 met = arrays.setdefault(shown.type.static_shape, set())
-                met.update([base for base in bases if base.producer is None and is_array(base)])
-                if value in given:
+                met.update([base for base in bases if (base.producer is None or base in given) and is_array(base)])
+                if value in given or is_fold(value):
                     met.add(value)
                 ended += len(met) > MANY_ARRAYS
                 part = total // LONGEST + ended

@@ -239,9 +239,13 @@ class Plan:
                 self.updates.setdefault(value, []).append(index)
         for value in results:
             self.last[value] = self.end
-        for param in params:
+        self.owners: dict[Root, int] = {}
+        """The number of the parameter whose memory a root is."""
+        for k, param in enumerate(params):
             if in_memory(param.type):
-                self.attach(param, Root(bytes_of(param.type), -1, False, param in owned), 0)
+                root = Root(bytes_of(param.type), -1, False, param in owned)
+                self.owners[root] = k
+                self.attach(param, root, 0)
         for index, operation in enumerate(operations):
             self.visit(index, operation)
 
@@ -346,7 +350,7 @@ class Plan:
         root = self.roots.get(value)
         if root is None or root.local or not root.owned or self.shifts[value] != 0 or root.size != bytes_of(value.type):
             return None
-        return next((k for k, param in enumerate(self.params) if self.roots.get(param) is root), None)
+        return self.owners.get(root)
 
     def claim(self, value: Value, home: str) -> bool:
         """Let a result of the block be written where it is wanted: it must be a whole root that begins here."""

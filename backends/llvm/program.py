@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 PART: Final = 1500
 """About how many instructions one function may have."""
+_COPIED: Final = 16
+"""The same of what copies a result to its place: LLVM looks for pairs among the stores of a function."""
 MANY: Final = 12
 """The number of arrays from which a kernel knows their places in the arena."""
 LISTED: Final = 32
@@ -67,8 +69,11 @@ class SectionWriter:
         self.operations = operations
         self.plan = Plan(program.planner, inputs, operations, outputs, ())
         self.homes = {f"output {k}": f"%out{k}" for k in range(len(outputs))}
+        self.numbers: dict[Value, list[int]] = {}
+        """Which outputs a value is."""
         for k, value in enumerate(outputs):
             self.plan.claim(value, f"output {k}")
+            self.numbers.setdefault(value, []).append(k)
         self.attributes = f"nounwind {program.target.probes}"
         self.scope = Scope(self.plan, 0, self.homes)
         self.texts: list[str] = []
@@ -86,14 +91,31 @@ class SectionWriter:
         bounds, start, total = [], 0, 0
         for index, operation in enumerate(self.operations):
             cost = self.program.length(operation)
+            cost += _COPIED * sum([len(self.numbers.get(value, ())) for value in operation.results])
             if total and total + cost > PART:
                 bounds.append((start, index))
                 start, total = index, 0
             total += cost
         bounds.append((start, len(self.operations)))
+        self.wanted = self.outputs_by_part(bounds)
         if len(bounds) > 1:
             self.find_spills(bounds)
         return bounds
+
+    def outputs_by_part(self, bounds: list[tuple[int, int]]) -> list[list[int]]:
+        """The outputs that each part writes besides those of its operations: what is given, in parts of their own."""
+        end = len(self.operations)
+        made = {value for operation in self.operations for value in operation.results}
+        rest = [k for k, value in enumerate(self.outputs) if value not in made]
+        found: list[list[int]] = [[] for _ in bounds]
+        most = max(1, PART // _COPIED)
+        if len(rest) <= most:
+            found[-1] = rest
+            return found
+        for first in range(0, len(rest), most):
+            bounds.append((end, end))
+            found.append(rest[first : first + most])
+        return found
 
     def find_spills(self, bounds: Sequence[tuple[int, int]]) -> None:
         made: dict[Value, tuple[int, int]] = {}
@@ -111,7 +133,6 @@ class SectionWriter:
             for index in range(start, stop):
                 read(self.operations[index].operands, number)
                 made.update(dict.fromkeys(self.operations[index].results, (number, index)))
-        read(self.outputs, len(bounds) - 1)
 
     def begin(self) -> None:
         """Start a function."""
@@ -133,8 +154,8 @@ class SectionWriter:
             if number:
                 self.begin()
             self.run(self.scope, self.operations[start:stop])
-            if number == len(self.bounds) - 1:
-                self.store_outputs()
+            for k in self.wanted[number]:
+                self.store_output(k)
             if len(self.bounds) > 1:
                 self.texts.append(self.part_text(number))
                 self.program.take(self.e)
@@ -300,10 +321,7 @@ class SectionWriter:
             return self.offset(self.at_hand(scope.homes[root.home]), shift)
         if root.local:
             return self.offset(ARENA, scope.base + root.offset + shift)
-        for param in scope.plan.params:
-            if scope.plan.roots.get(param) is root:
-                return self.offset(self.pointer(scope, param), shift)
-        raise AssertionError("a root is a parameter's or local")
+        return self.offset(self.pointer(scope, scope.plan.params[scope.plan.owners[root]]), shift)
 
     def area(self, scope: Scope, operation: Operation) -> int:
         """Where the memory that an operation needs for itself begins in the arena."""
@@ -414,20 +432,21 @@ class SectionWriter:
         place, self.arena = self.arena, self.arena + rounded(bytes_of(type))
         return self.offset(ARENA, place)
 
-    def store_outputs(self) -> None:
-        for k, value in enumerate(self.outputs):
-            root = self.plan.roots.get(value)
-            if root is None or root.home != f"output {k}":
-                self.write(self.scope, self.at_hand(f"%out{k}"), value)
+    def store_output(self, k: int) -> None:
+        root = self.plan.roots.get(self.outputs[k])
+        if root is None or root.home != f"output {k}":
+            self.write(self.scope, self.at_hand(f"%out{k}"), self.outputs[k])
 
     # --- operations --------------------------------------------------------------------------------
     def run(self, scope: Scope, operations: Sequence[Operation]) -> None:
         for operation in operations:
             self.operation(scope, operation)
-            if self.spills and scope is self.scope:
+            if scope is self.scope:
                 for value in operation.results:
                     if value in self.spills:
                         self.spill(value)
+                    for k in self.numbers.get(value, ()):
+                        self.store_output(k)
 
     def operation(self, scope: Scope, operation: Operation) -> None:
         role = role_of(operation)

@@ -150,7 +150,8 @@ def whole_kernel(function: Function, made: Sectioned, called: Sequence[Group | N
     if outputs == results:
         order = list(range(len(results)))
     elif len(set(results)) == len(results) == len(outputs) and set(results) == set(outputs):
-        order = [outputs.index(value) for value in results]
+        numbers = {value: k for k, value in enumerate(outputs)}
+        order = [numbers[value] for value in results]
     else:
         return None
     places: dict[Value, int] = {value: k for k, value in enumerate(function.params)}

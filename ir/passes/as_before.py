@@ -8,8 +8,8 @@ their indices (`places`), in which an earlier trip is the trip less 1 and a numb
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -17,6 +17,7 @@ import numpy as np
 from srcgrad.ir.core import Builder, Function, Literal, Operation, Region, Value
 from srcgrad.ir.passes.layouts import WRITES, indices_of
 from srcgrad.ir.passes.places import Key, Places, Sum
+from srcgrad.ir.passes.readers import Readers
 from srcgrad.ir.transforms.interpret import Env, look_up
 
 BOUNDS: Final[Mapping[str, tuple[int, int]]] = {
@@ -41,9 +42,10 @@ class Followed:
         ValueError: something else is done with it.
     """
 
-    def __init__(self, loop: Operation, carry: int) -> None:
+    def __init__(self, loop: Operation, carry: int, readers: Callable[[Region], Readers]) -> None:
         self.reads: list[tuple[Operation, Path]] = []
         self.writes: list[tuple[Operation, Path]] = []
+        self.readers = readers
         self.follow(loop, carry, (loop,))
 
     def follow(self, loop: Operation, carry: int, path: Path) -> None:
@@ -51,11 +53,9 @@ class Followed:
         if loop.attrs["trips"] is None:
             raise ValueError
         version = body.params[1 + carry]
-        versions = {version}
-        for operation in body.operations:
+        versions, readers = {version}, self.readers(body)
+        for operation in readers.following(versions):
             places = [k for k, value in enumerate(operation.operands) if value in versions]
-            if not places:
-                continue
             name = operation.op.name
             if (name == "gather" and places == [0]) or (name == "select" and places == [1]):
                 self.reads.append((operation, path))
@@ -71,16 +71,19 @@ class Followed:
             else:
                 raise ValueError
             versions.add(version)
-        others = [value for k, value in enumerate(body.results) if k != carry]
-        if body.results[carry] is not version or not versions.isdisjoint(others):
+        if body.results[carry] is not version or any(readers.is_given(value, carry) for value in versions):
             raise ValueError
 
 
-def reads_as_before(places: Places, loop: Operation, carry: int) -> list[tuple[Operation, Path]]:
+def reads_as_before(
+    places: Places, loop: Operation, carry: int, known: Callable[[Region], Readers]
+) -> list[tuple[Operation, Path]]:
     """What is read of an array where no trip has written to it."""
     try:
-        found = Followed(loop, carry)
+        found = Followed(loop, carry, known)
     except ValueError:
+        return []
+    if not found.reads:
         return []
     readers: dict[Value, list[Operation]] = {}
     for operation in (loop, *loop.regions[0].walk()):
@@ -212,7 +215,8 @@ def as_before(loop: Operation) -> Function | None:
     builder.span = loop.span
     operands = [value if isinstance(value, Literal) else builder.param(value.type) for value in loop.operands]
     places = Places(Region((), [loop], ()))
-    found = {carry: reads_as_before(places, loop, carry) for carry in range(loop.attrs["carries"])}
+    known = cache(Readers)
+    found = {carry: reads_as_before(places, loop, carry, known) for carry in range(loop.attrs["carries"])}
     arrays = [carry for carry, reads in found.items() if reads]
     if not arrays:
         return None

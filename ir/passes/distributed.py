@@ -8,6 +8,7 @@ would add.
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
@@ -15,6 +16,7 @@ from srcgrad.ir.core import Builder, Function, Literal, Operation, Region, Value
 from srcgrad.ir.passes.dce import dce
 from srcgrad.ir.passes.independent import is_known
 from srcgrad.ir.passes.layouts import INDEXED, READS
+from srcgrad.ir.passes.readers import Readers
 from srcgrad.ir.transforms.interpret import Env, inline, look_up
 from srcgrad.ir.transforms.residuals import CHEAP, emitted
 from srcgrad.ir.types import ArrayType
@@ -64,9 +66,11 @@ def distributed(loop: Operation, most: int, at_once: Callable[[Operation], Funct
         most: the elements that all its trips may keep of one array for that.
         at_once: what to do in place of a loop, if that can be known.
     """
-    found = []
-    for carry in range(loop.attrs["carries"]) if len(loop.results) > 1 else ():
-        for share in shares_of(loop, carry):
+    if len(loop.results) < 2:
+        return None
+    found, trip = [], Trip(loop)
+    for carry in range(loop.attrs["carries"]):
+        for share in shares_of(trip, carry):
             made = at_once(sum_of(loop, share)) if share.pays(loop, most) else None
             if made is not None:
                 found.append((share, made))
@@ -74,68 +78,90 @@ def distributed(loop: Operation, most: int, at_once: Callable[[Operation], Funct
     return without(loop, found) if found else None
 
 
-def shares_of(loop: Operation, carry: int) -> Iterator[Share]:
+class Trip:
+    """The body of a loop, and what in it is read by what and made of which arrays."""
+
+    def __init__(self, loop: Operation) -> None:
+        body = loop.regions[0]
+        self.readers = Readers(body)
+        self.params = body.params[1 : 1 + loop.attrs["carries"]]
+        self.results = body.results
+        self.carries = {param: carry for carry, param in enumerate(self.params)}
+        self.depends: dict[Value, int | None] = dict(self.carries)
+        """Of what is made of arrays that trips hand on, the one if it is one, or None; others are not here."""
+        for operation in body.operations:
+            read = {self.depends[value] for value in operation.operands if value in self.depends}
+            if read:
+                (one,) = read if len(read) == 1 else (None,)
+                self.depends.update(dict.fromkeys(operation.results, one))
+
+    def is_free(self, values: Sequence[Value], carry: int) -> bool:
+        """Whether values are made of no arrays that trips hand on but one."""
+        return all(self.depends.get(value, carry) == carry for value in values)
+
+
+def shares_of(trip: Trip, carry: int) -> Iterator[Share]:
     """What a loop does for an array: all that it does for nothing else, then what is large of it."""
-    share = share_of(loop, carry, 0)
+    share = share_of(trip, carry, 0)
     if share is not None:
         yield share
-        less = share_of(loop, carry, share.largest // LESS)
+        less = share_of(trip, carry, share.largest // LESS)
         if less is not None and less.handed != share.handed:
             yield less
 
 
-def share_of(loop: Operation, carry: int, most: int) -> Share | None:
+def share_of(trip: Trip, carry: int, most: int) -> Share | None:
     """What a loop does for an array; None if what it makes of it is read for anything else.
 
     Values of up to ``most`` elements that depend on other arrays are read where they are made, all others if they must.
     """
-    body, carries = loop.regions[0], loop.attrs["carries"]
-    param, last = body.params[1 + carry], body.results[carry]
-    versions = depending(body.operations, {param})
-    others = {value for k, value in enumerate(body.results) if k != carry}
-    if last is param or last not in versions or not versions.isdisjoint(others):
+    param, last, readers = trip.params[carry], trip.results[carry], trip.readers
+    versions = readers.depending([param])
+    if last is param or last not in versions or any(readers.is_given(value, carry) for value in versions):
         return None
-    carried = depending(body.operations, {*body.params[1 : 1 + carries]} - {param})
     taken: list[Operation] = []
+    gone: set[Operation] = set()
+    """What the rest of a trip does no longer: what others read of the taken stays there too."""
     wanted: set[Value] = set()
-    shared = {*others}
-    """What the rest of a trip reads too."""
     handed = []
-    for operation in reversed(body.operations):
-        if not versions.isdisjoint(operation.results) or (
-            not wanted.isdisjoint(operation.results) and is_taken(operation, carried, shared, most)
-        ):
+    waiting = [-readers.made[value] for value in versions if value in readers.made]
+    heapq.heapify(waiting)
+    done = 1
+    while waiting:
+        place = heapq.heappop(waiting)
+        if place == done:
+            continue
+        done, operation = place, readers.operations[-place]
+        shared = any(
+            readers.is_given(value, carry) or not gone.issuperset(readers.of(value)) for value in operation.results
+        )
+        if not versions.isdisjoint(operation.results) or is_taken(trip, operation, carry, shared, most):
             taken.append(operation)
             wanted.update(operation.operands)
-            if shared.isdisjoint(operation.results):
-                continue
+            for value in operation.operands:
+                if value in readers.made:
+                    heapq.heappush(waiting, -readers.made[value])
+            if not shared:
+                gone.add(operation)
         else:
             handed += [value for value in operation.results if value in wanted]
-        shared.update(operation.operands)
-    handed += [value for value in body.params[1 : 1 + carries] if value in wanted and value is not param]
+    others = [trip.carries[value] for value in wanted if value in trip.carries and value is not param]
+    handed += [trip.params[other] for other in sorted(others)]
     values = [*handed, *(value for operation in taken for value in operation.results)]
     if any(operation.regions for operation in taken) or not all(is_known(value.type) for value in values):
         return None
     return Share(carry, taken[::-1], handed, versions)
 
 
-def is_taken(operation: Operation, carried: set[Value], shared: set[Value], most: int) -> bool:
+def is_taken(trip: Trip, operation: Operation, carry: int, shared: bool, most: int) -> bool:
     """Whether an operation is made where its results are added, rather than where it stands."""
-    free = carried.isdisjoint(operation.results)
+    free = trip.is_free(operation.results, carry)
     if not free and all(value.type.size <= most for value in operation.results):
         return False
-    if not shared.isdisjoint(operation.results):
+    if shared:
         return operation.op.name == "broadcast" or (free and operation.op.name in (*CHEAP, *READS))
-    return free or not (operation.op.name in (*INDEXED, *READS) and operation.operands[0] in carried)
-
-
-def depending(operations: Sequence[Operation], values: set[Value]) -> set[Value]:
-    """Some values, and what is made of them."""
-    found = set(values)
-    for operation in operations:
-        if not found.isdisjoint(operation.operands):
-            found.update(operation.results)
-    return found
+    indexed = operation.op.name in (*INDEXED, *READS)
+    return free or not (indexed and not trip.is_free(operation.operands[:1], carry))
 
 
 def sum_of(loop: Operation, share: Share) -> Operation:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import srcgrad as sg
+from srcgrad.tracing.conversion import aliases
 
 POINTS = (np.array([0.53, -1.57, 2.43]), np.array([-0.52, 1.27, 3.47]))
 Function = Callable[[Any], Any]
@@ -471,3 +472,35 @@ def test_a_reduction_of_no_items_and_a_missing_key_are_errors_when_the_program_r
         slopes[0](np.array([0.5, 0.2]))
     with pytest.raises(KeyError, match="1"):
         slopes[1](np.array([1.5, 0.2]))
+
+
+def test_arrays_of_a_loop_that_share_nothing_are_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of thousands that a loop hands on the pairs would be millions; two that may share memory are found."""
+    compared: list[Any] = []
+    between = aliases.between
+    monkeypatch.setattr(aliases, "between", lambda x, y: compared.append((x, y)) or between(x, y))
+
+    def trained(arrays: Any) -> Any:
+        y = arrays[0] * 1.0
+        best = y * 1.0
+        for _ in range(40):
+            if np.sum(y**2) > 0.3:
+                best = y
+            y[0] += 0.01
+            y *= 0.97
+            if np.sum(y) > 1.0:
+                y = y * 0.5
+            arrays = [x - 0.1 * np.tanh(x) for x in arrays]
+        return sum([np.sum(x * x) for x in arrays]) + np.sum(best * y)
+
+    given = [np.sin(np.arange(3.0) + k) for k in range(30)]
+    found = sg.grad(trained)(given)
+    assert 0 < len(compared) < 200
+    for one, other in zip(found, sg.grad(trained, backend="numpy")(given), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12)
+    step = np.zeros(3)
+    step[2] = 1e-6
+    for k in (0, 1, 7):
+        moved = [[x + sign * step if j == k else x for j, x in enumerate(given)] for sign in (1, -1)]
+        slope = (trained(moved[0]) - trained(moved[1])) / 2e-6
+        np.testing.assert_allclose(found[k][2], slope, rtol=1e-6, atol=1e-8)

@@ -405,9 +405,14 @@ class Sharing:
         """What shares memory at one moment, and in which ways. Asked outside the trip."""
         found: list[Shared] = []
         arrays = list(leaves.items())
+        of: dict[Storage, list[int]] = {}
+        """Where the arrays of each memory are: of thousands that share nothing no two are compared."""
+        for position, (_, x) in enumerate(arrays):
+            of.setdefault(x.storage, []).append(position)
         for position, (leaf, x) in enumerate(arrays):
             found += [(leaf, weakref.ref(storage), ways) for storage, ways in outlasting(x)]
-            pairs = [(other, between(x, y)) for other, y in arrays[position + 1 :]]
+            near = {other for storage, _ in relations(x) for other in of.get(storage, ()) if other > position}
+            pairs = [(arrays[other][0], between(x, arrays[other][1])) for other in sorted(near)]
             found += [(leaf, other, ways) for other, ways in pairs if ways != ()]
         return found
 
