@@ -19,13 +19,13 @@ from srcgrad.backends.llvm import control, scalars
 from srcgrad.backends.llvm.access import ARENA, Place, memory_name
 from srcgrad.backends.llvm.emitter import BOOL, DType, Emitter, Number
 from srcgrad.backends.llvm.entities import Entity, Scope, Tape, writes_tapes
-from srcgrad.backends.llvm.entry import IN_PYTHON, RAISED, block_text
 from srcgrad.backends.llvm.indices import strides_of
 from srcgrad.backends.llvm.kernels import APART, NOWHERE
 from srcgrad.backends.llvm.kinds import is_zero
 from srcgrad.backends.llvm.loops import Compute, Constant, Group, Iota, Load
 from srcgrad.backends.llvm.natives import role_of
 from srcgrad.backends.llvm.planning import ALIGNMENT, Plan, Root, bytes_of, in_memory, rounded
+from srcgrad.backends.llvm.section_text import main_text, part_text
 from srcgrad.backends.llvm.tapes_text import EMPTY, GROWING, LIST
 from srcgrad.backends.llvm.writing import rounds
 from srcgrad.ir.core import Literal, Operation, Value
@@ -43,8 +43,6 @@ MANY: Final = 12
 LISTED: Final = 32
 """The number of arrays from which a section has the block of their pointers: LLVM takes time that grows with the square
 of the parameters of a function."""
-ON_STACK: Final = 16_384
-"""The bytes of an arena up to which it is on the stack."""
 I64: Final = np.dtype(np.int64)
 _I8: Final = np.dtype(np.int8)
 
@@ -157,12 +155,12 @@ class SectionWriter:
             for k in self.wanted[number]:
                 self.store_output(k)
             if len(self.bounds) > 1:
-                self.texts.append(self.part_text(number))
+                self.texts.append(part_text(self, number))
                 self.program.take(self.e)
         if len(self.bounds) > 1:
             self.begin()
             self.call_parts()
-        self.texts.append(self.main_text())
+        self.texts.append(main_text(self))
         self.program.take(self.e)
         return "\n".join(self.texts)
 
@@ -179,16 +177,6 @@ class SectionWriter:
             return name
         return self.e.emit(f"load ptr, ptr {self.offset('%block', 8 * place)}, align 8")
 
-    def part_text(self, number: int) -> str:
-        params = f"ptr %block, ptr {ARENA}, ptr %tapes"
-        lines = [f"define internal i32 @{self.name}_part{number}({params}) {self.attributes} {{", "entry:"]
-        lines += [*self.prologue, "  br label %start", "start:", *self.e.lines, "  ret i32 0"]
-        for fail in sorted(self.fails):
-            lines.append(f"{fail}:")
-            lines += [f"  call void @srcgrad_tapes_free(ptr {scope})" for scope in self.scopes]
-            lines.append(f"  ret i32 {STATUS[fail]}")
-        return "\n".join([*lines, "}", ""])
-
     def call_parts(self) -> None:
         given = f"ptr %block, ptr {ARENA}, ptr {'%tapes' if self.has_tapes else 'null'}"
         for number in range(len(self.bounds)):
@@ -201,57 +189,6 @@ class SectionWriter:
         after = e.label("fine")
         e.branch(Number(e.emit(f"icmp eq i32 {status}, 0"), BOOL, 1), after, "leave")
         e.start(after)
-
-    def main_text(self) -> str:
-        lines = [self.heading(), "entry:", "  %status = alloca i32, align 4", "  store i32 0, ptr %status, align 4"]
-        if self.has_tapes:
-            lines += [f"  %tapes = alloca {LIST}, align 8", f"  store {EMPTY}, ptr %tapes, align 8"]
-        if self.gives_tapes and self.listed:
-            lines.append(f"  %kept.place = getelementptr inbounds ptr, ptr %block, i64 {self.listed['%kept']}")
-            lines.append("  %kept = load ptr, ptr %kept.place, align 8")
-        if self.gives_tapes:
-            lines.append("  store ptr null, ptr %kept, align 8")
-        lines += self.prologue
-        big = self.arena > ON_STACK
-        if big:
-            self.program.define("no_memory")
-            self.program.define("arena")
-            lines += [
-                f"  %arena = call ptr @srcgrad_take(i64 {self.arena})",
-                "  %arena.none = icmp eq ptr %arena, null",
-                "  br i1 %arena.none, label %no_memory, label %reserved, !prof !90",
-                "reserved:",
-            ]
-        elif len(self.bounds) > 1 or any(ARENA in line for line in self.e.lines):
-            lines.insert(2, f"  %arena = alloca [{self.arena} x i8], align 64")
-        lines += ["  br label %start", "start:", *self.e.lines, "  br label %leave"]
-        for fail in sorted(self.fails):
-            lines += [f"{fail}:", f"  store i32 {STATUS[fail]}, ptr %status, align 4", "  br label %leave"]
-        lines.append("leave:")
-        scopes = [*self.scopes, *(["%tapes"] if self.has_tapes and not self.gives_tapes else [])]
-        lines += [f"  call void @srcgrad_tapes_free(ptr {scope})" for scope in scopes]
-        if big:
-            lines.append("  call void @srcgrad_give(ptr %arena)")
-        lines.append("  %left = load i32, ptr %status, align 4")
-        if self.has_tapes and self.gives_tapes:
-            lines += ["  %is.fine = icmp eq i32 %left, 0", "  br i1 %is.fine, label %given, label %nothing", "nothing:"]
-            lines += ["  call void @srcgrad_tapes_free(ptr %tapes)", "  br label %given", "given:"]
-            lines += ["  %blocks = load ptr, ptr %tapes, align 8", "  store ptr %blocks, ptr %kept, align 8"]
-        lines.append("  ret i32 %left")
-        if big:
-            lines += ["no_memory:", f"  call void @srcgrad_no_memory(ptr @srcgrad_arena_lacks, i64 {self.arena})"]
-            lines.append(f"  ret i32 {RAISED}")
-        count = len(self.inputs) + len(self.outputs) + int(self.gives_tapes)
-        block = "" if self.listed else block_text(self.name, count, status=True)
-        return "\n".join([*lines, "}", block])
-
-    def heading(self) -> str:
-        if self.listed:
-            return f"define i32 @{self.name}_block(ptr %block) {self.attributes} {{"
-        arguments = [f"ptr noalias readonly %in{k}" for k in range(len(self.inputs))]
-        arguments += [f"ptr noalias %out{k}" for k in range(len(self.outputs))]
-        arguments += ["ptr noalias %kept"] if self.gives_tapes else []
-        return f"define internal i32 @{self.name}_loops({', '.join(arguments)}) {self.attributes} {{"
 
     def fail(self, label: str) -> str:
         self.fails.add(label)
@@ -643,7 +580,3 @@ class SectionWriter:
         if shift.text == "0":
             return pointer
         return self.e.emit(f"getelementptr inbounds i8, ptr {pointer}, i64 {shift.text}")
-
-
-STATUS: Final[dict[str, int]] = {"in_python": IN_PYTHON, "raised": RAISED, "exhausted": RAISED}
-"""What the section returns, by the label of the block that leaves it."""
