@@ -185,9 +185,15 @@ def raised_by_program(error: BaseException) -> bool:
 
 
 def program_span(error: BaseException) -> Span | None:
-    """The user's line of the statement of a compiled program that raised: the comment above the statement names it."""
+    """The user's line of the statement of a compiled program that raised: the comment above the statement names it.
+
+    A program of XLA has no statements; what looks at its status knows where the user wrote what failed.
+    """
     entry, found = error.__traceback__, None
     while entry is not None:
+        if entry.tb_frame.f_code.co_qualname == "raise_first" and own_frame(entry.tb_frame):
+            span: Span | None = entry.tb_frame.f_locals["effect"].span
+            return span
         if entry.tb_frame.f_code.co_filename.startswith("<srcgrad "):
             found = entry
         entry = entry.tb_next

@@ -203,5 +203,5 @@ def call_host(application: Application, *operands: Any) -> tuple[Any, ...]:
         results = byte_types([number, *types])
         status, *found = io_callback(guarded, results, program.alive(), run, *given, ordered=True)
         raised = from_bytes(status, number.dtype)
-        program.report(raised, raised, Effect(HOST, ""))
+        program.report(raised, raised, Effect(HOST, "", span=application.operation.span))
     return tuple([from_bytes(array, type.dtype) for array, type in zip(found, types, strict=True)])

@@ -9,6 +9,7 @@ than there was room for, what the program returns means nothing: it is compiled 
 from __future__ import annotations
 
 import builtins
+import functools
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,6 +22,7 @@ from jax import lax
 
 from srcgrad.ir.core import Literal, Operation, Value
 from srcgrad.ir.errors import BackendError
+from srcgrad.ir.source import Span
 
 INT64: Final = np.dtype(np.int64)
 HOST: Final = "host call"
@@ -47,12 +49,18 @@ def on_cpu() -> bool:
     return bool(jax.default_backend() == "cpu")
 
 
+Row = tuple[Any, Any]
+"""What an effect reports: whether it failed, and a detail."""
+
+
 class Effect(NamedTuple):
     """What is raised if it fails: the error ``kind`` with ``message``, in which ``{detail}`` stands for the detail."""
 
     kind: str
     message: str
     detailed: bool = False
+    span: Span | None = None
+    """Where the user wrote what fails."""
 
 
 class Exceptions:
@@ -100,7 +108,7 @@ class Program:
     constants: dict[Literal, jax.Array] = field(default_factory=dict)
     """Large literals that are arguments of the program."""
     effects: list[Effect] = field(default_factory=list)
-    rows: list[tuple[jax.Array, jax.Array]] = field(default_factory=list)
+    rows: list[Row] = field(default_factory=list)
     capacities: dict[Operation, int] = field(default_factory=dict)
     """How many elements the tapes of a loop have room for."""
     demands: list[tuple[Operation, Any]] = field(default_factory=list)
@@ -109,16 +117,18 @@ class Program:
     """What is known of regions that have been traced."""
     before: Any = None
     """Whether nothing had failed before the region that this is; None for a whole program."""
+    sound_before: Any = None
+    """The same, where tapes have lacked room too; None where nothing can have failed."""
     run: Any = None
     """The number of the call, under which its host calls are recorded; None if it never runs again."""
     recordings: dict[int, Recording] = field(default_factory=dict)
 
-    def child(self, alive: Any) -> Program:
+    def child(self, alive: Any, sound: Any = None) -> Program:
         """The lowering of a region: what it reports is its own."""
         return Program(
             self.sites, self.walk, self.checks, self.rules, self.exceptions, self.constants,
-            capacities=self.capacities, explored=self.explored, before=alive, run=self.run,
-            recordings=self.recordings,
+            capacities=self.capacities, explored=self.explored, before=alive, sound_before=sound,
+            run=self.run, recordings=self.recordings,
         )  # fmt: skip
 
     def capacity(self, operation: Operation) -> int:
@@ -142,15 +152,23 @@ class Program:
 
     def alive(self) -> jax.Array:
         """Whether nothing has failed so far, and no tape lacked room: what is read from one means nothing."""
-        total: Any = np.int64(0)
-        for failed, _ in self.rows:
-            total = lax.bitwise_or(total, failed)
-        fine = lax.eq(total, np.int64(0))
+        fine = is_fine(self.rows)
         if self.demands:
             fine = lax.bitwise_and(
                 fine, self.fits([op for op, _ in self.demands], [trips for _, trips in self.demands])
             )
         return fine if self.before is None else lax.bitwise_and(fine, self.before)
+
+    def sound(self, rows: Sequence[Row] = ()) -> Any:
+        """Whether nothing has failed so far, nor in these rows; None where nothing can have.
+
+        A loop goes on only where this holds: what comes after an error might never let it end. One that lacks room
+        for its tapes goes on, to say how much it needs.
+        """
+        found = [is_fine(reports) for reports in (self.rows, rows) if self.checks and reports]
+        if self.sound_before is not None:
+            found.append(self.sound_before)
+        return functools.reduce(lax.bitwise_and, found) if found else None
 
     def fits(self, loops: Sequence[Operation], trips: Sequence[Any]) -> Any:
         """Whether there was room for the trips that loops have made."""
@@ -164,6 +182,14 @@ class Program:
         flat: list[Any] = [number for row in rows for number in row]
         numbers = [lax.reshape(number, (1,)) for number in flat]
         return lax.reshape(lax.concatenate(numbers, 0), (len(rows), 2))
+
+
+def is_fine(rows: Sequence[Row]) -> Any:
+    """Whether nothing has failed that these say."""
+    total: Any = np.int64(0)
+    for failed, _ in rows:
+        total = lax.bitwise_or(total, failed)
+    return lax.eq(total, np.int64(0))
 
 
 def raise_first(status: np.ndarray[Any, Any], effects: Sequence[Effect], exceptions: Exceptions) -> None:
@@ -222,7 +248,7 @@ class Application:
         if detail is not None:
             first = lax.argmin(fine, 0, INT64) if predicate.size > 1 else np.int64(0)  # GPUs cannot search one element
             number = lax.dynamic_index_in_dim(lax.reshape(detail, (detail.size,)), first, keepdims=False)
-        self.program.report(failed, number, Effect(kind, message, detail is not None))
+        self.program.report(failed, number, Effect(kind, message, detail is not None, self.operation.span))
 
     def call_back(self, *operands: Any) -> Sequence[Any]:
         """The results by the NumPy meaning of the op, called from the compiled program."""

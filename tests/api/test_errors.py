@@ -178,6 +178,20 @@ def test_errors_of_the_running_program_name_the_line() -> None:
     assert any("return np.linalg.cholesky(a)[0, 0]" in note for note in caught.value.__notes__)
 
 
+def test_errors_of_a_running_program_of_xla_name_the_line() -> None:
+    pytest.importorskip("jax")
+
+    def f(a: Any) -> Any:
+        total = 0.0
+        while total < 1.0:
+            total = total + np.linalg.inv(a)[0, 0]
+        return total
+
+    with pytest.raises(np.linalg.LinAlgError) as caught:
+        sg.grad(f, backend="xla")(np.ones((2, 2)))
+    assert any("total = total + np.linalg.inv(a)[0, 0]" in note for note in caught.value.__notes__)
+
+
 def test_what_user_code_catches_decides() -> None:
     def f(x: Any) -> Any:
         try:

@@ -153,6 +153,37 @@ def test_xla_raises_it_too() -> None:
         gradient(np.array([50.0, 20.0]))
 
 
+class Unusual(Exception):
+    def __init__(self, low: float, high: float) -> None:
+        super().__init__(f"not between {low} and {high}")
+        self.low, self.seen = low, list[str]()
+
+
+def of_the_users(x: Any) -> Any:
+    if x > 2:
+        raise Unusual(0.0, 2.0)
+    if x < 0:
+        raise FileNotFoundError(2, "no such curve", "below.txt")
+    return x * x
+
+
+def test_each_call_raises_an_error_of_its_own() -> None:
+    """It was one object, which kept the notes of all calls and what handlers had done to it."""
+    program = sg.jit(of_the_users)
+    found = []
+    for _ in range(2):
+        with pytest.raises(Unusual, match="not between") as caught:
+            program(3.0)
+        assert (caught.value.low, caught.value.seen, len(caught.value.__notes__)) == (0.0, [], 1)
+        caught.value.seen.append("handled")
+        found.append(caught.value)
+    assert found[0] is not found[1]
+    with pytest.raises(FileNotFoundError, match="no such curve") as missing:
+        program(-1.0)
+    assert (missing.value.errno, missing.value.filename) == (2, "below.txt")
+    assert str(missing.value) == "[Errno 2] no such curve: 'below.txt'"
+
+
 def test_loops_with_such_messages_are_native() -> None:
     text = str(sg.explain(sg.grad(in_a_loop))(np.array([0.3, 0.4])))
     assert "callbacks into Python: 0" in text

@@ -14,11 +14,9 @@ import jax
 import numpy as np
 from jax import lax
 
-from srcgrad.backends.xla.program import INT64, Application, Effect, Program
+from srcgrad.backends.xla.program import INT64, Application, Effect, Program, Row, is_fine
 from srcgrad.backends.xla.tables import contextual
 from srcgrad.ir.core import Operation, Region
-
-Row = tuple[Any, Any]
 
 
 @jax.tree_util.register_pytree_node_class
@@ -129,8 +127,10 @@ class Found(NamedTuple):
         return len(self.effects) + len(self.demands)
 
 
-def run(program: Program, region: Region, arguments: Sequence[Any], alive: Any = None) -> tuple[list[Any], Program]:
-    inner = program.child(alive)
+def run(
+    program: Program, region: Region, arguments: Sequence[Any], alive: Any = None, sound: Any = None
+) -> tuple[list[Any], Program]:
+    inner = program.child(alive, sound)
     return program.walk(region, arguments, inner), inner
 
 
@@ -153,6 +153,12 @@ def explored(program: Program, region: Region, arguments: Sequence[Any]) -> Foun
     return known
 
 
+def while_sound(program: Program, going: Any, rows: Sequence[Row]) -> Any:
+    """Whether a loop goes on that would: not where something has failed, before it or in the trips that report."""
+    sound = program.sound(rows)
+    return going if sound is None else lax.bitwise_and(going, sound)
+
+
 def no_rows(count: int) -> list[Row]:
     return [(np.int64(0), np.int64(0))] * count
 
@@ -171,13 +177,6 @@ def later(old: Sequence[Row], new: Sequence[Row]) -> list[Row]:
 
 def largest(old: Sequence[Any], new: Sequence[Any]) -> list[Any]:
     return [lax.max(before, now) for before, now in zip(old, new, strict=True)]
-
-
-def is_fine(rows: Sequence[Row]) -> Any:
-    total: Any = np.int64(0)
-    for failed, _ in rows:
-        total = lax.bitwise_or(total, failed)
-    return lax.eq(total, np.int64(0))
 
 
 def as_arrays(tree: Any) -> Any:
@@ -202,11 +201,11 @@ def cond(application: Application, predicate: Any, *operands: Any) -> Any:
     found = [explored(program, region, operands) for region in regions]
     targets = [joined(a, b) for a, b in zip(found[0].results, found[1].results, strict=True)]
     total = Found(targets, found[0].effects + found[1].effects, found[0].demands + found[1].demands)
-    alive = program.alive()
+    alive, sound = program.alive(), program.sound()
 
     def branch(number: int) -> Callable[..., Any]:
         def call(*given: Any) -> Any:
-            results, inner = run(program, regions[number], given, alive)
+            results, inner = run(program, regions[number], given, alive, sound)
             fitted = [fit(result, target) for result, target in zip(results, targets, strict=True)]
             rows, demands = list(inner.rows), [value for _, value in inner.demands]
             other = found[1 - number]
@@ -274,18 +273,18 @@ def while_loop(application: Application, *operands: Any) -> Any:
 
     def tested(carries: Sequence[Any], rows: Sequence[Row], demands: Sequence[Any]) -> tuple[Any, list[Row], list[Any]]:
         going = going_on(rows, demands) if program.checks else np.bool_(True)
-        (holds,), inner = run(program, condition, [*carries, *consts], going)
+        (holds,), inner = run(program, condition, [*carries, *consts], going, program.sound(rows))
         return holds, list(inner.rows), [value for _, value in inner.demands]
 
     def go(state: Any) -> Any:
         carries, _, rows, demands, _, holds = state
         if not test.reports:
             holds = tested(carries, rows, demands)[0]
-        return lax.bitwise_and(holds, is_fine(rows)) if total.effects else holds
+        return while_sound(program, holds, rows)
 
     def trip(state: Any) -> Any:
         carries, number, rows, demands, rooms, holds = state
-        results, inner = run(program, body, [*carries, *consts], going_on(rows, demands))
+        results, inner = run(program, body, [*carries, *consts], going_on(rows, demands), program.sound(rows))
         new = [fit(value, target) for value, target in zip(results, targets, strict=False)]
         rooms = stored(rooms, results[count:], number)
         own = no_rows(len(test.effects)) + list(inner.rows)
@@ -369,7 +368,8 @@ class ForLoop(NamedTuple):
     ) -> tuple[Any, list[Any]]:
         carries, rows, demands = state
         going = lax.bitwise_and(lax.bitwise_and(alive, is_fine(rows)), self.program.fits(loops, demands))
-        results, inner = run(self.program, self.body, [index, *carries, *self.consts, *elements], going)
+        given = [index, *carries, *self.consts, *elements]
+        results, inner = run(self.program, self.body, given, going, self.program.sound(rows))
         new = [fit(value, target) for value, target in zip(results, targets, strict=False)]
         rows = later(rows, inner.rows)
         demands = largest(demands, [value for _, value in inner.demands])
@@ -417,8 +417,11 @@ class ForLoop(NamedTuple):
             inner, made = self.trip(alive, targets, found.demands, index, inner, self.row(index))
             return as_arrays((lax.add(done, np.int64(1)), inner, stored(filled, made, index)))
 
+        def go(state: Any) -> Any:
+            return while_sound(self.program, lax.lt(state[0], number), state[1][1])
+
         begin = as_arrays((np.int64(0), self.start(targets, found), rooms))
-        _, (carries, rows, demands), rooms = lax.while_loop(lambda state: lax.lt(state[0], number), trip, begin)
+        _, (carries, rows, demands), rooms = lax.while_loop(go, trip, begin)
         reported(self.program, found, rows, demands)
         if own:
             self.program.demands.append((self.operation, number))

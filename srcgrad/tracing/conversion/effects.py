@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import copy
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -157,7 +158,10 @@ def emit_error(condition: Value, error: BaseException) -> None:
 
 
 class RaiseSite(RaisingSite):
-    """The callable of an operation that raises a user's error, with the numbers that its message is made of."""
+    """The callable of an operation that raises a user's error, with the numbers that its message is made of.
+
+    Each call has an error of its own, as it would from a ``raise`` of Python's: who catches it may change it.
+    """
 
     def __init__(self, error: BaseException) -> None:
         from srcgrad.tracing.conversion.texts import HostSite  # which is written with this module
@@ -174,8 +178,11 @@ class RaiseSite(RaisingSite):
         return found
 
     def __call__(self, raised: Any, *values: Any) -> None:
-        if raised:
-            raise self.finished(*self.made.given(values)) if values else self.error.with_traceback(None)
+        if not raised:
+            return
+        if not values and type(self.error).__module__ == "builtins":  # which may keep more than `args` and `vars` say
+            raise copy.copy(self.error)
+        raise self.finished(*self.made.given(values))
 
 
 def emit_call(site: Callable[..., None], operands: Sequence[Value], raises: bool = False) -> None:

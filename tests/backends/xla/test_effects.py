@@ -11,6 +11,8 @@ import pytest
 
 from srcgrad.backends.numpy.backend import BACKEND as NUMPY
 from srcgrad.backends.xla import callbacks
+from srcgrad.backends.xla.backend import Compiled
+from srcgrad.backends.xla.lowering import lower
 from srcgrad.ir.core import Function
 from srcgrad.ir.errors import BackendError
 from tests.backends.xla.support import compiled, one_op, program
@@ -65,6 +67,48 @@ def test_a_check_alone_is_a_program() -> None:
     function = program('func @f(%x: bool[]) -> () {\n  check %x {message="no", kind="AssertionError"}\n  return\n}')
     assert compiled(function).run(np.bool_(True)) == ()
     require_same_error(function, np.bool_(False))
+
+
+CHECK_BEFORE_LOOPS = program(
+    """
+func @f(%x: f64[]) -> (f64[]) {
+  %ok: bool[] = less %x, 0.0
+  check %ok {message="x must be negative", kind="ValueError"}
+  %last: f64[], %outer: i64[] = while %x {carries=1}
+    condition (%c: f64[]) {
+      %more: bool[] = less %c, 3.0
+      yield %more
+    }
+    body (%c: f64[]) {
+      %far: f64[], %inner: i64[], %tape: tape<f64[]> = while %c {carries=1}
+        condition (%d: f64[]) {
+          %more: bool[] = less %d, 1000.0
+          yield %more
+        }
+        body (%d: f64[]) {
+          %next: f64[] = add %d, 1.0
+          yield %next, %d
+        }
+      yield %far
+    }
+  return %last
+}
+"""
+)
+
+
+def test_no_loop_goes_on_after_a_check_has_failed() -> None:
+    """One that waits for a number which only comes where nothing has failed made trips for ever."""
+    lowered = lower(CHECK_BEFORE_LOOPS, None, checks=True)
+    run = Compiled(lowered, ()).unpacked
+    with pytest.raises(ValueError, match="must be negative"):
+        run(np.float64(0.0))
+    (room,) = lowered.capacities.values()
+    assert room < 1000
+    (found,) = run(np.float64(-1.0))
+    assert np.asarray(found) == 1000.0
+    (room,) = lowered.capacities.values()
+    assert room >= 1000
 
 
 INDEX_CASES = [
