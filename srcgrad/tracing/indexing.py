@@ -16,6 +16,7 @@ from srcgrad.ir.core import Value, literal
 from srcgrad.ir.opdef import REGISTRY
 from srcgrad.ir.types import INT64, ArrayType, DType
 from srcgrad.tracing.affine import affine_of
+from srcgrad.tracing.single import require_element
 from srcgrad.tracing.trace import Trace, current_trace
 from srcgrad.tracing.tracer import (
     Deferring,
@@ -486,11 +487,15 @@ def setitem(self: Tracer, index: Any, value: Any) -> None:
         selection.write(value)
         return
     new = stored(self, value)
-    view, axis, indices, _, _ = locate(self, index)
+    view, axis, indices, element, _ = locate(self, index)
     if not indices:
+        if element:
+            require_element(new)
         view.write(leading_broadcast(new, view.shape).read())
         return
     shape = view.shape[:axis] + indices[0].shape + view.shape[axis + len(indices) :]
+    if not shape and not any(entry is Ellipsis for entry in (index if isinstance(index, tuple) else (index,))):
+        require_element(new)
     operands = [view.read(), leading_broadcast(new, shape).read(), *(i.read() for i in indices)]
     view.write(current_trace().emit(REGISTRY["scatter_set"], operands, {"axis": axis}))
 

@@ -15,6 +15,7 @@ from srcgrad.tracing.doubts import require_number
 from srcgrad.tracing.floating_errors import judged, judged_function, name_of, raised_kinds
 from srcgrad.tracing.jax_arrays import is_jax_array
 from srcgrad.tracing.magnitude import COUNTING, counted
+from srcgrad.tracing.single import require_rounding
 from srcgrad.tracing.trace import CURRENT
 from srcgrad.tracing.tracer import FUNCTIONS, SEQUENCES, Deferring, Tracer, emit, from_value
 from srcgrad.tracing.ufuncs import array_ufunc, assign, call, finished
@@ -204,11 +205,11 @@ def install_operators() -> None:
 
 def rounded(self: Tracer, digits: int | None = None) -> Any:
     """The builtin ``round``: an integer without ``digits``."""
+    require_rounding(self)
     if digits is None:
-        if self.scalar:
-            from srcgrad.tracing.conversion.numbers import require_finite  # which is built on the operators
+        from srcgrad.tracing.conversion.numbers import require_finite  # which is built on the operators
 
-            require_finite(self)
+        require_finite(self)
         return np.rint(self).astype(np.int64)
     result: Any = np.round(self, digits)
     return from_value(result.read(), scalar=True, weak=True) if self.weak else result

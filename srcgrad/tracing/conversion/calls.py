@@ -521,7 +521,7 @@ def getitem(container: Any, index: Any) -> Any:
     if not traced_index(index):
         return container[index]
     unknown = isinstance(container, (list, tuple, dict, str)) and unknown_place(index)
-    if unknown and index.size == 1:
+    if unknown and (index.scalar or index.ndim == 0):
         number = answer(index, "an index")
         if number is not None:
             return container[np.asarray(number).item()]

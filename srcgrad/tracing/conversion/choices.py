@@ -26,6 +26,7 @@ from srcgrad.tracing.conversion.placed_texts import PlacedText, refuse, text_at
 from srcgrad.tracing.conversion.state import Kind, join_kinds, kind_of, same_handle, tree_of
 from srcgrad.tracing.guards import answer
 from srcgrad.tracing.rows import source_of
+from srcgrad.tracing.single import require_index, require_key
 from srcgrad.tracing.trace import RaisingSite, Refused, Storage, current_trace
 from srcgrad.tracing.tracer import Tracer, as_tracer, from_value
 
@@ -49,6 +50,7 @@ class ListTarget:
         if not unknown_place(index):
             self.items[index] = value
             return
+        require_index(index)
         number = answer(index, "an index")
         if number is not None:
             self.items[np.asarray(number).item()] = value
@@ -127,7 +129,11 @@ def chosen(container: Any, index: Tracer) -> Any:
         Refused: the values are of no one kind, or a key of a dict is no integer.
     """
     kind = type(container).__name__
-    if type(container) not in (list, tuple, dict, str) or not container or index.size != 1:
+    if type(container) is dict:
+        require_key(index)
+    else:
+        require_index(index)
+    if type(container) not in (list, tuple, dict, str) or not container:
         raise Refused(f"a {kind} is indexed by a traced value")
     place: Any = index.astype(np.int64) if index.dtype.kind == "b" else index
     place = place.reshape(()) if place.ndim else place
@@ -148,8 +154,9 @@ def chosen(container: Any, index: Tracer) -> Any:
 @call_rule(dict.get)
 def get(container: dict[Any, Any], key: Any, default: Any = None, /) -> Any:
     """``container.get(key)``, which asks no more than one of the values for a traced integer."""
-    if not unknown_place(key) or key.size != 1:
+    if not unknown_place(key):
         return container.get(key, default)
+    require_key(key)
     number = answer(key, "an index")
     if number is not None:
         return container.get(np.asarray(number).item(), default)

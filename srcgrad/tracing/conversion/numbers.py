@@ -23,6 +23,7 @@ from srcgrad.tracing.conversion.state import may_be_none, require_defined, truth
 from srcgrad.tracing.conversion.varying import Varying
 from srcgrad.tracing.guards import answer
 from srcgrad.tracing.rows import pieces, source_of
+from srcgrad.tracing.single import require_one, require_rounding
 from srcgrad.tracing.tracer import Deferring, Tracer, as_tracer, cast_value, contains_tracer, emit, from_value
 
 FLOAT64 = np.dtype(np.float64)
@@ -32,16 +33,18 @@ UNROLLED = 16
 MISSING: Any = object()
 
 
+def one_number(x: Tracer) -> Tracer:
+    """What Python takes for a number, without axes."""
+    require_one(x)
+    element: Tracer = x if x.scalar else x.reshape(())
+    return element
+
+
 def python_number(x: Tracer, dtype: Any, what: str) -> Tracer:
-    """A traced array of one element as a Python number of this dtype."""
-    if x.size != 1:
-        raise UnsupportedError(
-            "only 0-dimensional arrays can be converted to Python scalars",
-            hint="NumPy's functions take arrays: np.sin(x) for math.sin(x), x.astype(float) for float(x)",
-        )
+    """A traced number as one of Python's of this dtype."""
+    element = one_number(x)
     if x.dtype.kind == "c" and np.dtype(dtype).kind != "c":
         raise UnsupportedError(f"{what}() argument must be a real number, not complex")
-    element = x if x.scalar else x.reshape(())
     return from_value(cast_value(element.read(), np.dtype(dtype)), scalar=True, weak=np.dtype(dtype).kind in "ifc")
 
 
@@ -69,10 +72,10 @@ def complex_(real: Any = 0, imag: Any = 0) -> Any:
 def int_(x: Any = 0, /, *base: Any, **options: Any) -> Any:
     if not isinstance(x, Tracer):
         return int(x, *base, **options)
-    if not unknown(x) and x.size == 1:
+    require_one(x)
+    if not unknown(x):
         return int(np.asarray(x.number()).reshape(())[()])
-    if x.size == 1:
-        require_finite(x)
+    require_finite(x)
     return python_number(x, INT64, "int")
 
 
@@ -98,7 +101,9 @@ def bool_(x: Any = False, /) -> Any:
 
 @call_rule(round)
 def round_(x: Any, ndigits: Any = None) -> Any:
-    if not isinstance(x, Tracer) or ndigits is not None or not x.scalar:
+    if isinstance(x, Tracer):
+        require_rounding(x)
+    if not isinstance(x, Tracer) or ndigits is not None:
         return round(x) if ndigits is None else round(x, ndigits)
     return int_(np.rint(x))
 
@@ -360,7 +365,9 @@ for _function, _meaning in ROUNDING.items():
     )
 for _function, _meaning in QUESTIONS.items():
     call_rule(_function)(
-        lambda x, _function=_function, _meaning=_meaning: weak(_meaning(x)) if isinstance(x, Tracer) else _function(x)
+        lambda x, _function=_function, _meaning=_meaning: (
+            weak(_meaning(one_number(x))) if isinstance(x, Tracer) else _function(x)
+        )
     )
 for _function, _name in SPECIAL.items():
 
@@ -442,7 +449,7 @@ for _function, _meaning in PARTS.items():
 @call_rule(math.fsum)
 def fsum_(iterable: Any) -> Any:
     items = list(iterable)
-    return sum_(items, 0.0) if contains_tracer(items) else math.fsum(items)
+    return sum_(map(float_, items), 0.0) if contains_tracer(items) else math.fsum(items)
 
 
 @call_rule(math.prod)
@@ -457,6 +464,7 @@ def prod_(iterable: Any, *, start: Any = 1) -> Any:
 def isclose_(a: Any, b: Any, *, rel_tol: Any = 1e-9, abs_tol: Any = 0.0) -> Any:
     if not isinstance(a, Tracer) and not isinstance(b, Tracer):
         return math.isclose(a, b, rel_tol=rel_tol, abs_tol=abs_tol)
+    a, b = float_(a), float_(b)
     size = np.maximum(np.abs(a), np.abs(b))
     return np.logical_or(np.equal(a, b), np.abs(a - b) <= np.maximum(rel_tol * size, abs_tol))
 
