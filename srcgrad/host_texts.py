@@ -194,6 +194,11 @@ class HostTexts:
             self.imports.add("sys")
             options = [self.arguments(site.arguments, site.options, given), f"file=sys.{function.args[0]}"]
             verb, line = "print", f"print({', '.join(filter(None, options))})"
+        elif kind is warnings.warn_explicit:
+            self.imports.add("warnings")
+            message, category, file, line = site.arguments
+            place = [message, category, os.path.basename(file), line]
+            verb, line = "warn", f"warnings.warn_explicit({self.arguments(place, site.options, given)})"
         elif kind is print:
             verb, line = "print", f"print({self.arguments(site.arguments, site.options, given)})"
         else:

@@ -290,7 +290,11 @@ def call_function(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) ->
     if function in OTHERS:
         raise Refused(f"{name} makes a generator of another object")
     if function is warnings.warn:
+        from srcgrad.tracing.conversion.texts import warn_of_values  # which is written with this module
+
         function, args, kwargs = warnings.warn_explicit, placed_warning(*args, **kwargs), {"registry": {}}
+        if warn_of_values(*args):
+            return None
         return call_back(FunctionSite(function, args, kwargs), [], None, name)
     like = None if function in SILENT else function(*args, **kwargs)
     return call_back(FunctionSite(function, args, kwargs), [], like, name)

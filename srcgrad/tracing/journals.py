@@ -225,15 +225,11 @@ def written(change: Callable[[Any, Any], None], number: Tracer, value: Any) -> N
     Raises:
         Refused: the value is an object of the user's, say.
     """
-    from srcgrad.tracing.conversion.effects import emit_call  # which is written with this module
-    from srcgrad.tracing.conversion.texts import HostSite
+    from srcgrad.tracing.conversion.texts import HostSite, emit_site  # which is written with this module
 
     if not is_written(value):
         raise Refused(f"puts a {type(value).__name__} into a captured container or object")
-    site = HostSite(change, (number, value), {})
-    operands = [tracer.read() for tracer in site.tracers]
-    site.tracers = []
-    emit_call(site, operands)
+    emit_site(HostSite(change, (number, value), {}))
 
 
 class StandIn:

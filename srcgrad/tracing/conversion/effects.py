@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import copy
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -167,22 +168,23 @@ class RaiseSite(RaisingSite):
         from srcgrad.tracing.conversion.texts import HostSite  # which is written with this module
 
         self.error = error.with_traceback(None)
-        self.made = HostSite(self.finished, (error.args, vars(error)), {})
-
-    def finished(self, args: tuple[Any, ...], names: dict[str, Any]) -> BaseException:
-        """Another error with these: what the class's own code would make of them it has made."""
-        found = type(self.error).__new__(type(self.error), *args)
-        found.args = args
-        vars(found).update(names)
-        found.__cause__, found.__suppress_context__ = self.error.__cause__, self.error.__suppress_context__
-        return found
+        self.made = HostSite(functools.partial(finished, error), (error.args, vars(error)), {})
 
     def __call__(self, raised: Any, *values: Any) -> None:
         if not raised:
             return
         if not values and type(self.error).__module__ == "builtins":  # which may keep more than `args` and `vars` say
             raise copy.copy(self.error)
-        raise self.finished(*self.made.given(values))
+        raise finished(self.error, *self.made.given(values))
+
+
+def finished(error: BaseException, args: tuple[Any, ...], names: dict[str, Any]) -> BaseException:
+    """Another error with these: what the class's own code would make of them it has made."""
+    found = type(error).__new__(type(error), *args)
+    found.args = args
+    vars(found).update(names)
+    found.__cause__, found.__suppress_context__ = error.__cause__, error.__suppress_context__
+    return found
 
 
 def emit_call(site: Callable[..., None], operands: Sequence[Value], raises: bool = False) -> None:

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from srcgrad.ir.source import Span
-from srcgrad.tracing.conversion.effects import emit_call
-from srcgrad.tracing.conversion.texts import HostSite, known_arguments
+from srcgrad.tracing.conversion.texts import HostSite, emit_site, known_arguments
 from srcgrad.tracing.hosts import LEVELS
 from srcgrad.tracing.trace import Refused, current_span, current_trace
 
@@ -38,10 +37,7 @@ def logged(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     if trace.concrete:
         emit(*known_arguments(tuple(args)))
         return None
-    site = HostSite(emit, tuple(args), {})
-    operands = [tracer.read() for tracer in site.tracers]
-    site.tracers = []
-    emit_call(site, operands)
+    emit_site(HostSite(emit, tuple(args), {}))
     return None
 
 

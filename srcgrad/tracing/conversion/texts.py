@@ -5,13 +5,14 @@ from __future__ import annotations
 import functools
 import operator
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from srcgrad.tracing.conversion.calls import call_rule
-from srcgrad.tracing.conversion.effects import emit_call
+from srcgrad.tracing.conversion.effects import emit_call, finished, is_unfinished
 from srcgrad.tracing.conversion.placed_texts import PlacedText, refuse
 from srcgrad.tracing.conversion.state import require_defined, unknown
 from srcgrad.tracing.hosts import STREAMS
@@ -225,9 +226,34 @@ def print_(*arguments: Any, **options: Any) -> None:
     else:
         options = {name: value for name, value in options.items() if name != "file"}
         site = HostSite(functools.partial(print_to, stream), arguments, options)
+    emit_site(site)
+
+
+def emit_site(site: HostSite) -> None:
     operands = [tracer.read() for tracer in site.tracers]
     site.tracers = []
     emit_call(site, operands)
+
+
+def warn_of_values(message: Any, category: Any, file: str, line: int) -> bool:
+    """Warn with the values of the run, if a message has any; whether it has."""
+    if isinstance(message, Warning):
+        if not is_unfinished(message):
+            return False
+        emit_site(HostSite(functools.partial(warned, message, file, line, {}), (message.args, vars(message)), {}))
+        return True
+    if not isinstance(message, (Text, Tracer)):
+        return False
+    emit_site(HostSite(warnings.warn_explicit, (message, category, file, line), {"registry": {}}))
+    return True
+
+
+def warned(
+    warning: Warning, file: str, line: int, registry: dict[Any, Any], args: tuple[Any, ...], names: dict[str, Any]
+) -> None:
+    found = finished(warning, args, names)
+    assert isinstance(found, Warning)
+    warnings.warn_explicit(found, type(found), file, line, registry=registry)
 
 
 @call_rule(str)
