@@ -1,6 +1,6 @@
 """Loops whose lists of numbers get longer or shorter by as much in each trip are one region."""
 
-# ruff: noqa: RUF007 -- the lists are paired as textbooks do, too
+# ruff: noqa: RUF005, RUF007 -- the lists are joined and paired as textbooks do, too
 
 from __future__ import annotations
 
@@ -195,7 +195,62 @@ def in_another_loop(x: Any) -> Any:
     return total
 
 
+def grown(x: Any) -> Any:
+    v = [x[0]]
+    for k in range(N):
+        v = [*v, np.sin(x[1] * v[-1]) + 0.1 * v[k]]
+    return sum(i * each for i, each in enumerate(v))
+
+
+def grown_in_front(x: Any) -> Any:
+    v: list[Any] = []
+    for k in range(N):
+        v = [x[0] * k, 0.5, *v]
+    return sum(x[1] ** i * each for i, each in enumerate(v))
+
+
+def grown_around(x: Any) -> Any:
+    v = (x[0],)
+    for _ in range(N):
+        v = (0.9 * v[0], *v, x[1] * v[-1])
+    return sum(i * each for i, each in enumerate(v)) * (1.0 if isinstance(v, tuple) and type(v) is tuple else 0.0)
+
+
+def tuple_with_more(x: Any) -> Any:
+    t, y = (), x[0]
+    for _ in range(N):
+        y = np.sin(y) + x[1]
+        t += (y, 0.1 * y)
+    return np.sum(np.array(t) ** 2) + t[-1] * len(t)
+
+
+def tuple_of_two(x: Any) -> Any:
+    t = (1.0, x[0])
+    for k in range(N):
+        t = t + (x[1] * t[k] + 0.3 * t[-1],)
+    return t[-1] * t[3] + sum(t[:5])
+
+
+def several_of_one(x: Any) -> Any:
+    """Lists made of one list, of which each has what it was made with."""
+    v, s = [x[0]], 0.0
+    for k in range(N):
+        a, b = [*v, x[1]], [*v, 2.0 * x[0]]
+        s += a[-1] * b[-1] + sum(a) * 0.01 + len(b)
+        v = a if k < 0 else b
+    return s + sum(v)
+
+
+def from_tuple_to_list(x: Any) -> Any:
+    t = (x[0], x[1])
+    for _ in range(N):
+        listed = list(t)
+        t = tuple(listed + [0.5 * sum(listed[-2:])])
+    return t[-1] * t[2]
+
+
 REGIONS = [
+    pascal, grown, grown_in_front, grown_around, tuple_with_more, tuple_of_two, several_of_one, from_tuple_to_list,
     option, de_casteljau, by_pairs, neville, divided_differences, both_ends, slices_of_itself, to_the_last, turned,
     reduced, of_a_trip, two_lists, floats_before, conditions, complex_numbers, joined, from_nothing,
     asked_for, in_attributes, between_two_bounds, in_another_loop,
@@ -268,19 +323,32 @@ def integers(x: Any) -> Any:
     return np.ones(c[1])[:3].sum() * sum(1e-4 * a * x[0] ** i for i, a in enumerate(c)) + x[1]
 
 
+def mixed(x: Any) -> Any:
+    """No list and tuple are joined by ``+``, which is asked for in a trip of its own."""
+    t: Any = (x[0],)
+    for _ in range(N):
+        t = (*t, x[1] * t[-1])
+    try:
+        t = t + [1.0]
+    except TypeError:
+        t = [*t, 1.0]
+    return sum(t) * len(t)
+
+
 def filtered(x: Any) -> Any:
     return sum(sum([x[0] * i for i in range(m) if i % 2]) * x[1] for m in range(1, N))
 
 
 UNROLLED = [
-    pascal, changed_in_place, kept, one_before, one_list_of_two_names, maybe_empty, halved, of_arrays, integers,
-    filtered,
+    changed_in_place, kept, one_before, one_list_of_two_names, maybe_empty, halved, of_arrays, integers,
+    filtered, mixed,
 ]  # fmt: skip
 X = np.array([0.7, 0.9])
 
 
 @pytest.mark.parametrize(
-    ("f", "x", "backend"), on_backends([(f, X) for f in [*REGIONS, *UNROLLED]], [option, de_casteljau])
+    ("f", "x", "backend"),
+    on_backends([(f, X) for f in [*REGIONS, *UNROLLED]], [option, de_casteljau, grown, grown_around]),
 )
 def test_values_and_slopes_are_pythons(f: Function, x: Any, backend: str) -> None:
     check(f, x, backend, 1e-4)
@@ -299,9 +367,42 @@ def test_as_many_operations_for_more_trips(f: Function, monkeypatch: pytest.Monk
     assert operations(sg.grad(lambda x: f(x)), X.shape) <= few + 6
 
 
-@pytest.mark.parametrize("f", [de_casteljau, turned, joined])
+@pytest.mark.parametrize("f", [de_casteljau, turned, joined, grown, tuple_with_more])
 def test_second_derivatives_and_examples(f: Function) -> None:
     check_second_order(f, X)
+
+
+@pytest.mark.parametrize("f", [grown, tuple_with_more, tuple_of_two])
+def test_items_are_written_behind_those_that_are_there(f: Function) -> None:
+    """A copy of all items in each trip took a time that grew with the square of the trips."""
+    program = str(sg.explain(sg.grad(f))(X)["ir"])
+    assert "scatter_set" in program and "concatenate" not in program
+
+
+def test_what_a_list_is_made_of_is_asked_in_the_order_of_pythons() -> None:
+    asked: list[str] = []
+
+    def say(text: str, value: Any) -> Any:
+        asked.append(text)
+        return value
+
+    def items(text: str, *values: Any) -> Any:
+        for k, value in enumerate(values):
+            yield say(f"{text}{k}", value)
+
+    def f(x: Any) -> Any:
+        for _ in range(1):
+            found = [say("a", x), *items("b", x, x), say("c", 2.0), *items("d", x)]
+            pair = (*found, *items("e", 1.0))
+        a, *b = pair
+        return a + sum(b)
+
+    assert f(3.0) == 15.0
+    expected, asked = asked, []
+    assert sg.value_and_grad(f)(3.0) == (15.0, 4.0)
+    assert asked[: len(expected)] == expected
+    with pytest.raises(TypeError, match="iter"):
+        sg.grad(lambda x: sum([*range(2), *x]))(3.0)
 
 
 def test_an_index_beyond_the_end_is_pythons_error() -> None:

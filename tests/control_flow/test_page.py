@@ -285,19 +285,20 @@ def moving(x: Any) -> Any:
 
 
 @converted(
-    "a long loop whose list of numbers gets longer or shorter by as much in each trip: "
-    "`v = [p * v[i + 1] + q * v[i] for i in range(j)]`, `c = [t * (b - a) for a, b in zip(c, c[1:])]`, `[a] + v`; "
-    "a comprehension over as many items as the number of a loop says"
+    "a long loop whose list or tuple of numbers gets longer or shorter by as much in each trip: "
+    "`v = [p * v[i + 1] + q * v[i] for i in range(j)]`, `c = [t * (b - a) for a, b in zip(c, c[1:])]`, `[a] + v`, "
+    "`t = (*t, x)`; a comprehension over as many items as the number of a loop says"
 )
 def moving_lists(x: Any) -> Any:
     v, c, w = [x[0] * np.sin(i) for i in range(31)], [x[1] * np.cos(i) for i in range(25)], [x[0]]
-    total = 0.0
+    total, t = 0.0, ()
     for j in range(30, 8, -1):
         v = [0.6 * v[i + 1] + 0.5 * v[i] for i in range(j)]
         c = [0.3 * x[1] * (b - a) for a, b in zip(c, c[1:], strict=False)]  # noqa: RUF007
         w = [0.5 * v[0] for _ in range(1)] + w
+        t = (*t, x[1] * w[0])
         total += sum([x[0] * i for i in range(j)])
-    return np.sum(v) + c[0] + sum(w) + 0.01 * total
+    return np.sum(v) + c[0] + sum(w) + 0.01 * total + sum(t) * t[-1]
 
 
 @converted("a slice between numbers of long loops, of one length: `x[i - 1 : i + 2]`, `a[i : i + 3, j : j + 3] += v`")

@@ -120,6 +120,21 @@ class ExpressionConverter(ast.NodeTransformer):
         placed(made, node)
         return made
 
+    def visit_List(self, node: ast.List) -> ast.expr:
+        """``[a, *v, b]``: the length of ``v`` may be known to the program only."""
+        self.generic_visit(node)
+        return node if isinstance(node.ctx, ast.Store) else spliced(node)
+
+    def visit_Tuple(self, node: ast.Tuple) -> ast.expr:
+        """``(a, *v)``, as such a list."""
+        self.generic_visit(node)
+        found = node if isinstance(node.ctx, ast.Store) else spliced(node)
+        if found is node:
+            return node
+        made = operator("tuple_", found)
+        placed(made, node)
+        return made
+
     def visit_ListComp(self, node: ast.ListComp) -> ast.expr:
         """``[f(x) for x in y]``: loops that append."""
         if not movable(node) or keeps_variables(node.elt):
@@ -248,6 +263,27 @@ def may_be_lists(left: ast.expr, right: ast.expr) -> bool:
     """Whether one operand may be a list and the other one an array."""
     first, second = isinstance(left, LISTS), isinstance(right, LISTS)
     return (first or second) and (first or isinstance(left, ARRAYS)) and (second or isinstance(right, ARRAYS))
+
+
+def spliced(node: ast.List | ast.Tuple) -> ast.expr:
+    """A list of items and of those of other sequences, which are asked for them where Python does."""
+    found: ast.expr | None = None
+    items: list[ast.expr] = []
+    for part in [*node.elts, None]:
+        if part is not None and not isinstance(part, ast.Starred):
+            items.append(part)
+            continue
+        if items or found is None:
+            more = ast.List(items, ast.Load())
+            found = more if found is None else operator("spliced", found, more)
+            items = []
+        if part is not None:
+            found = operator("spliced", found, part.value)
+    if isinstance(found, ast.List):
+        return node
+    assert found is not None
+    placed(found, node)
+    return found
 
 
 def between(node: ast.expr, op: ast.AST, left: ast.expr, right: ast.expr) -> ast.expr:

@@ -16,11 +16,11 @@ import numpy as np
 
 from srcgrad.ir.core import Value
 from srcgrad.ir.types import ArrayType
-from srcgrad.tracing.affine import Affine
+from srcgrad.tracing.affine import ZERO, Affine
 from srcgrad.tracing.conversion.carries import Carry
 from srcgrad.tracing.conversion.filled import array_of
 from srcgrad.tracing.conversion.state import Kind, Snapshot, join_kinds, kind_of, shown, value_as
-from srcgrad.tracing.conversion.varying import Varying, item_kind, kind_among, rows_of
+from srcgrad.tracing.conversion.varying import VARYING, Settled, Varying, item_kind, kind_among, rows_of
 from srcgrad.tracing.ragged import Extent, Ragged, known, moved, same_part, same_view
 from srcgrad.tracing.trace import Refused, Storage
 from srcgrad.tracing.tracer import Tracer, as_tracer, from_value
@@ -177,20 +177,21 @@ class Moving(Carry):
 
 
 class MovingList(Moving):
-    """A variable that is a list of another length in each trip."""
+    """A variable that is a list, or a tuple, of another length in each trip."""
 
-    def __init__(self, name: str, start: list[Any], change: int, trips: int, item: Kind) -> None:
+    def __init__(self, name: str, start: Any, change: int, trips: int, item: Kind) -> None:
         """``change``: by how many items each trip makes it longer."""
         array = Kind(ArrayType(item.type.dtype, (len(start),)), False, False)
         super().__init__(name, start, [Along(len(start), change, trips)], array, False)
-        self.item = item
+        self.item, self.made = item, type(start)
 
     def at_start(self, values: Sequence[Value], index: Tracer | None) -> Any:
-        return Varying(super().at_start(values, index), self.item)
+        seed = super().at_start(values, index)
+        return VARYING[self.made](Settled(seed.base, seed.extents), self.item)
 
     def joined(self, leaves: Sequence[Any]) -> bool:
         (found,) = leaves
-        if not isinstance(found, Varying):
+        if not isinstance(found, Varying) or found.stands_for is not self.made:
             raise Refused(f"{shown(self.name)} does not get longer or shorter by as much in each trip of a loop")
         item = kind_among([self.item, found.item])
         if item is None:
@@ -200,21 +201,26 @@ class MovingList(Moving):
         return self.followed(found.part) or changed
 
     def values(self, x: Any) -> list[Value]:
-        return super().values(x.part if isinstance(x, Varying) else array_of(x, self.item.type.dtype))
+        if not isinstance(x, Varying):
+            return super().values(array_of(list(x), self.item.type.dtype))
+        (extent,), (wanted,) = x.part.extents, self.wanted
+        if isinstance(x.part, Settled) and extent.first == (ZERO if wanted is None else wanted.first):
+            return [value_as(x.part.base, self.kinds[0])]
+        return super().values(x.part)
 
     def build(self, leaves: Sequence[Any]) -> Any:
-        return rows_of(leaves[0], self.item)
+        return self.made(rows_of(leaves[0], self.item))
 
 
 def moving_list_of(name: str, one: Any, other: Any, trips: int) -> MovingList | None:
-    """A variable of which the first trip has made a list of another length, if it may go on so.
+    """A variable of which the first trip has made a list, or a tuple, of another length, if it may go on so.
 
     Raises:
         Refused: that was no trip as the first one, or the list may have any length.
     """
-    if type(one) is not list or type(other) not in (list, Varying):
+    if type(one) not in VARYING or type(other) not in (type(one), VARYING[type(one)]):
         return None
-    if type(other) is Varying:
+    if isinstance(other, Varying):
         raise Refused(f"{shown(name)} is a list whose length a loop's number decides")
     change = len(other) - len(one)
     if not change or len(one) + change * trips < 0:

@@ -28,6 +28,7 @@ from srcgrad.tracing.conversion.recording import recording_while_
 from srcgrad.tracing.conversion.reductions import listed, reduced
 from srcgrad.tracing.conversion.state import UNBOUND, UNSET, Passing, read
 from srcgrad.tracing.conversion.texts import percent, text
+from srcgrad.tracing.conversion.varying import spliced, tuple_
 
 slice = builtins.slice
 
@@ -73,8 +74,10 @@ __all__ = [
     "reduced",
     "require_list",
     "slice",
+    "spliced",
     "target",
     "text",
+    "tuple_",
     "unreached",
     "while_",
     "whole",
