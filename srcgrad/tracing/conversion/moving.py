@@ -204,7 +204,8 @@ class MovingList(Moving):
         if not isinstance(x, Varying):
             return super().values(array_of(list(x), self.item.type.dtype))
         (extent,), (wanted,) = x.part.extents, self.wanted
-        if isinstance(x.part, Settled) and extent.first == (ZERO if wanted is None else wanted.first):
+        start = ZERO if wanted is None else wanted.first
+        if isinstance(x.part, Settled) and isinstance(extent, Extent) and extent.first == start:
             return [value_as(x.part.base, self.kinds[0])]
         return super().values(x.part)
 

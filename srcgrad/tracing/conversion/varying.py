@@ -33,7 +33,7 @@ class Varying(Deferring):
     __slots__ = ("item", "part")
     __srcgrad_unfinished__ = True
     __hash__ = None  # type: ignore[assignment]
-    stands_for = list
+    stands_for: type[Any] = list
     ndim: Final = 1
 
     def __init__(self, part: Ragged, item: Kind) -> None:
@@ -103,7 +103,7 @@ class VaryingTuple(Varying):
     """A tuple of numbers: ``t += (x,)`` makes another one."""
 
     __slots__ = ()
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
     stands_for = tuple
 
     def __iadd__(self, other: Any) -> Any:
@@ -146,7 +146,7 @@ class Settled(Ragged):
     """A part of an array that is 0 wherever it does not count, as what a trip is given (`moving.Moving`)."""
 
     __slots__ = ()
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
 
 def lengthened(parts: Sequence[Any], dtype: Any) -> Settled | None:
