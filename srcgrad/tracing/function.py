@@ -223,6 +223,10 @@ def trace_function(
             changes, stored = watcher.changes(trace, given)
             results += [*stored, *(storages[k][0].value for k in mutated)]
         numbers = [trace.number(value) for value in results]
+        if trace.failing:
+            from srcgrad.tracing.conversion.state import ask_unread  # which few programs need
+
+            ask_unread(trace, results)
     lifted = list(trace.lifted)
     params = [*trace.builder.params, *trace.lifted.values(), *(value for value, _ in trace.captured)]
     function = Function(name, params, trace.builder.operations, results)

@@ -289,6 +289,8 @@ class Trace:
         """What their handlers take."""
         self.cleared: set[Value] = set() if parent is None else parent.cleared
         """The results of operations of which this has been asked."""
+        self.failing: set[Value] = set()
+        """Results of the user's own linear algebra: of those that nothing reads the errors are asked for at the end."""
         self.trusting: bool = parent is not None and parent.trusting
         """Whether a call may be made again in which something fails in a ``try``, so that a program need not go on."""
         self.writes_back = False

@@ -619,10 +619,17 @@ def cast_value(value: Value, dtype: DType) -> Value:
     return cast_value(real, dtype)
 
 
+RAISING: Final = frozenset({"solve", "inv", "cholesky", "triangular_solve", "banded_solve"})
+"""Ops by which the user may mean their error alone."""
+
+
 def emit(name: str, *operands: Tracer, scalar: bool | None = None, **attrs: Any) -> Tracer:
     """Apply an op to tracers; a rank-0 result is a NumPy scalar unless said otherwise."""
     values = [operand.read() for operand in operands]
-    value = current_trace().emit(REGISTRY[name], values, attrs)
+    trace = current_trace()
+    value = trace.emit(REGISTRY[name], values, attrs)
+    if name in RAISING and attrs.get("strict", True) and not trace.cautious:
+        trace.failing.add(value)
     return from_value(value, scalar=not value.type.shape if scalar is None else scalar)
 
 

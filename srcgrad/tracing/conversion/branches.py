@@ -38,6 +38,7 @@ from srcgrad.tracing.conversion.state import (
     Snapshot,
     State,
     Undefined,
+    ask_unread,
     described_kind,
     emit_region,
     entered,
@@ -399,6 +400,7 @@ def join_blocks(condition: Value, first: Block, second: Block, state: State) -> 
         with entered(block.trace):
             values += [block.trace.content(storage) for storage in storages]
             values += [share.predicate(side) for share in asked]
+        ask_unread(block.trace, values)
         results.append(values)
     effects = any(has_effects(block.trace.builder.operations) for block in (first, second))
     if joining.slots or storages or effects:

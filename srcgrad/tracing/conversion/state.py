@@ -484,7 +484,17 @@ def entered(trace: Trace) -> Iterator[Trace]:
 def region_of(trace: Trace, front: Sequence[Value], outer: Sequence[Value], results: Sequence[Value]) -> Region:
     """The block of a trace as a closed region: its own parameters, then one for each value from outside."""
     params = [trace.lifted.get(value) or Value(value.type) for value in outer]
+    ask_unread(trace, results)
     return Region([*front, *params], trace.builder.operations, results)
+
+
+def ask_unread(trace: Trace, results: Sequence[Value]) -> None:
+    """At the end of a block, ask for the errors of what nothing in it reads."""
+    if trace.failing:
+        from srcgrad.tracing.conversion.unread import keep_failures  # which is written with tracers
+
+        with entered(trace):
+            keep_failures(trace, results)
 
 
 def lifted_by(*traces: Trace) -> list[Value]:
