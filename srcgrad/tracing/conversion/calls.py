@@ -74,7 +74,7 @@ SCIPY_RULES: Final = {
     "scipy.ndimage": ("scipy_ndimage", "scipy_images", "scipy_ranks"),
     "scipy.optimize": ("scipy_optimize", "scipy_roots"),
     "scipy.signal": ("scipy_signal", "scipy_filters", "scipy_ranks", "scipy_systems"),
-    "scipy.sparse": ("scipy_sparse",),
+    "scipy.sparse": ("scipy_sparse", "scipy_sparse_parts", "scipy_sparse_solvers"),
     "scipy.spatial": ("scipy_distance",),
     "scipy.special": ("special",),
     "scipy.stats": ("distributions", "scipy_kde", "scipy_stats"),

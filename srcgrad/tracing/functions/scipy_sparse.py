@@ -30,7 +30,7 @@ UNTRACED: Final = (scipy.sparse.spmatrix, scipy.sparse.sparray)
 
 
 class Sparse(Deferring):
-    """A sparse matrix with traced elements; those at one place add up.
+    """A sparse matrix with traced elements, one at a place: `summed` adds up those that are given there.
 
     ``matrix``: whether ``*`` is a product of matrices, as of ``csr_matrix``, and not of elements, as of ``csr_array``.
     """
@@ -51,6 +51,27 @@ class Sparse(Deferring):
         found = thing.tocsr().tocoo()
         rows, columns = found.row.astype(np.int64), found.col.astype(np.int64)
         return cls(as_tracer(found.data), rows, columns, found.shape, isinstance(thing, scipy.sparse.spmatrix))
+
+    @classmethod
+    def at_places(cls, data: Any, labels: Any, matrix: bool) -> Sparse:
+        """The matrix of SciPy's whose elements are the numbers of some of these, counted from 1."""
+        found = labels.tocoo()
+        rows, columns = found.row.astype(np.int64), found.col.astype(np.int64)
+        return cls(as_array(data)[found.data - 1], rows, columns, found.shape, matrix)
+
+    def labels(self, first: int = 1) -> Any:
+        """The numbers of its elements in their places."""
+        numbers = np.arange(first, first + self.nnz)
+        kind = scipy.sparse.csr_matrix if self.matrix else scipy.sparse.csr_array
+        return kind((numbers, (self.rows, self.columns)), shape=self.shape)
+
+    def summed(self) -> Sparse:
+        """With one element at each place."""
+        keys, place = np.unique(self.rows * max(self.shape[1], 1) + self.columns, return_inverse=True)
+        if len(keys) == self.nnz:
+            return self
+        rows, columns = keys // max(self.shape[1], 1), keys % max(self.shape[1], 1)
+        return Sparse(added(self.data, place, len(keys)), rows, columns, self.shape, self.matrix)
 
     def like(self, data: Any) -> Sparse:
         """Other elements at the same places."""
@@ -80,6 +101,33 @@ class Sparse(Deferring):
 
     def copy(self) -> Sparse:
         return self
+
+    eliminate_zeros = sum_duplicates = sort_indices = lambda self: None
+
+    def __abs__(self) -> Sparse:
+        return self.like(np.abs(self.data))
+
+    @property
+    def real(self) -> Sparse:
+        return self.like(np.real(self.data))
+
+    def __getitem__(self, key: Any) -> Any:
+        """A part, as SciPy takes it: one element, a row of a sparse array as a vector, or a matrix."""
+        labels: Any = self.labels()[key]
+        rank = labels.ndim if hasattr(labels, "tocoo") else 0
+        if rank == 0:
+            return self.data[int(labels) - 1] if labels else 0 * np.sum(self.data[:0])
+        part = Sparse.at_places(self.data, labels if rank == 2 else labels.reshape((1, -1)), self.matrix)
+        return part if rank == 2 else part.toarray()[0]
+
+    def reshape(self, *shape: Any, **options: Any) -> Sparse:
+        return Sparse.at_places(self.data, self.labels().reshape(*shape, **options), self.matrix)
+
+    def getrow(self, i: int) -> Sparse:
+        return Sparse.at_places(self.data, self.labels()[[i]], self.matrix)
+
+    def getcol(self, j: int) -> Sparse:
+        return Sparse.at_places(self.data, self.labels()[:, [j]], self.matrix)
 
     def as_asked(self, *_: Any, **__: Any) -> Sparse:
         """In another format, which says no more than how the elements are stored."""
@@ -171,7 +219,7 @@ class Sparse(Deferring):
         if more.shape != self.shape:
             raise ShapeError(f"inconsistent shapes {self.shape} and {more.shape}")
         rows, columns = np.append(self.rows, more.rows), np.append(self.columns, more.columns)
-        return Sparse(np.concatenate([self.data, more.data]), rows, columns, self.shape, self.matrix)
+        return Sparse(np.concatenate([self.data, more.data]), rows, columns, self.shape, self.matrix).summed()
 
     def __radd__(self, other: Any) -> Any:
         return self + other
@@ -204,6 +252,28 @@ def meeting(left: Sparse, right: Sparse) -> Sparse:
     data = added(left.data[first] * right.data[second], place, len(keys))
     shape = (left.shape[0], right.shape[1])
     return Sparse(data, keys // max(shape[1], 1), keys % max(shape[1], 1), shape, left.matrix)
+
+
+def moved(place: Callable[[Any], Any], given: Any) -> Sparse:
+    """What a function that moves elements makes of matrices: it is given others, of the numbers of their elements."""
+    parts: list[Any] = []
+
+    def labelled(thing: Any) -> Any:
+        if isinstance(thing, (list, tuple)):
+            return [labelled(item) for item in thing]
+        if thing is None:
+            return None
+        if not isinstance(thing, (Sparse, *UNTRACED)):
+            dense = as_array(thing)
+            parts.append(dense.reshape(-1))
+            first = sum(part.shape[0] for part in parts[:-1]) + 1
+            return np.arange(first, first + dense.size).reshape(dense.shape)
+        matrix = Sparse.of(thing)
+        parts.append(matrix.data)
+        return matrix.labels(sum(part.shape[0] for part in parts[:-1]) + 1)
+
+    found = place(labelled(given))
+    return Sparse.at_places(np.concatenate(parts), found, isinstance(found, scipy.sparse.spmatrix))
 
 
 # --- operators and methods of SciPy's own matrices -------------------------------------------------------------------
@@ -249,7 +319,7 @@ def maker(original: Any) -> Callable[..., Any]:
         data, rows, columns = as_array(arg1[0]), *places_of(original, arg1[1:])
         if shape is None:
             shape = tuple(int(part.max(initial=-1)) + 1 for part in (rows, columns))
-        return Sparse(data, rows, columns, tuple(shape), matrix)
+        return Sparse(data, rows, columns, tuple(shape), matrix).summed()
 
     return rule
 
