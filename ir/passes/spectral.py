@@ -23,7 +23,6 @@ from srcgrad.ir.passes.rewrite import Rule
 from srcgrad.ir.passes.summed import expansion_of_sum, product_of_sum
 from srcgrad.ir.passes.values import MOST_NESTED, PARTS, Expression, NoMatch, full_bounds, origin, plain, whole_origin
 from srcgrad.ir.passes.vectors import Factor, Weight, factor, weight_expression
-from srcgrad.ir.types import ArrayType
 
 SPECTRAL_RULES: Final[list[Rule]] = []
 """In the order in which those of one op are tried."""
@@ -87,20 +86,20 @@ def value_matrix(expression: Expression, operand: Value) -> Value:
 
 @spectral_rule("reduce_sum(mul(g(w), square(dot_general(V^H, x)))) -> dot_general(x, spectral(A), x)")
 def sum_of_squares(operation: Operation, builder: Builder) -> Value:
-    return quadratic(builder, operation.results[0].type, operation.operands, operation.attrs["axes"])
+    return quadratic(builder, operation, operation.operands, operation.attrs["axes"])
 
 
 @spectral_rule("dot_general(g(w) dot_general(V^H, x), dot_general(V^H, x)) -> dot_general(x, spectral(A), x)")
 def dot_of_coefficients(operation: Operation, builder: Builder) -> Value:
     """A sum of products number by number, or over the vectors for each of several x."""
     contract, batch = operation.attrs["contract"], operation.attrs["batch"]
-    result, (left, right) = operation.results[0].type, operation.operands
+    left, right = operation.operands
     rest = tuple(axis for axis in range(left.type.rank) if axis not in contract[0])
     if left.type == right.type and contract[0] == contract[1] and batch == (rest, rest):
-        return quadratic(builder, result, [left, right], contract[0])
+        return quadratic(builder, operation, [left, right], contract[0])
     if batch == ((), ()) and 1 in (left.type.rank, right.type.rank) and len(contract[0]) == 1:
         side = 0 if right.type.rank == 1 else 1
-        return quadratic(builder, result, [operation.operands[side]], contract[side], operation.operands[1 - side])
+        return quadratic(builder, operation, [operation.operands[side]], contract[side], operation.operands[1 - side])
     raise NoMatch
 
 
@@ -118,18 +117,31 @@ def product_of_coefficients(operation: Operation, builder: Builder) -> Value:
     matrix, x, y = (as_dtype(builder, each, dtype) for each in (matrix, left.read(builder), right.read(builder)))
     axis = last - 1 if exchanged else last
     image = emit(builder, "dot_general", matrix, y, contract=((axis,), (right.place,)), batch=(stack, stack))
-    return emit(builder, "dot_general", x, image, contract=((left.place,), (last - 1,)), batch=(stack, stack))
+    found = emit(builder, "dot_general", x, image, contract=((left.place,), (last - 1,)), batch=(stack, stack))
+    return as_written(builder, operation, found) if left.x == right.x else found
+
+
+def as_written(builder: Builder, operation: Operation, found: Value) -> Value:
+    """The value of an operation with the derivatives of what is found for it.
+
+    Where a sum of squares is nearly 0, x^H V g(w) V^H x is rounding of any sign, whose root is nan.
+    """
+    operands = [emit(builder, "stop_gradient", operand) for operand in operation.operands]
+    value = builder.emit(operation.op, operands, operation.attrs)
+    return emit(builder, "add", found, emit(builder, "sub", value, emit(builder, "stop_gradient", found)))
 
 
 def quadratic(
-    builder: Builder, result: ArrayType, values: Sequence[Value], axes: Sequence[int], numbers: Value | None = None
+    builder: Builder, operation: Operation, values: Sequence[Value], axes: Sequence[int], numbers: Value | None = None
 ) -> Value:
     """The sum of a product of numbers for the vectors and of two coefficients, x^H V g(w) V^H y.
 
     Of coefficients of several x the sum may be one for each of them, or of all. ``numbers``: a row of such numbers.
     """
+    result = operation.results[0].type
     form = bilinear_form(values)
     left, right = form.pair
+    squares = left.x == right.x
     if left.column not in axes or (result.dtype.kind == "c" and form.real):
         raise NoMatch
     if numbers is not None:
@@ -160,7 +172,7 @@ def quadratic(
         found = emit(builder, "real", found)
     if found.type.dtype != result.dtype:
         raise NoMatch
-    return found
+    return as_written(builder, operation, found) if squares else found
 
 
 def as_dtype(builder: Builder, value: Value, dtype: Any) -> Value:

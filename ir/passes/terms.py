@@ -44,13 +44,17 @@ def largest(region: Region) -> int:
 
 
 def results_read(region: Region) -> tuple[int, int]:
-    """How often a region without dead code reads vectors of decompositions, and how often any of their results.
+    """How often a region reads vectors of decompositions, and how often any of their results, for what has derivatives.
 
     No rule knows these reads, so that their derivatives lack something where values are equal.
     """
     vectors = results = 0
-    values = [value for operation in region.operations for value in operation.operands]
-    for value in (*values, *region.results):
+    values, live = list(region.results), set(region.results)
+    for reader in reversed(region.operations):
+        if reader.op.name != "stop_gradient" and (reader.op.effect or not live.isdisjoint(reader.results)):
+            values += reader.operands
+            live.update(reader.operands)
+    for value in values:
         operation = value.producer
         if operation is not None and operation.op.name in PARTS:
             results += 1

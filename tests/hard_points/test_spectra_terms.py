@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -387,3 +388,29 @@ def test_a_sum_of_thousands_of_terms_is_prepared_at_once() -> None:
         return total
 
     assert np.isfinite(sg.jacfwd(f)(np.diag([1.0, 2.0]))).all()
+
+
+SPAN = np.cos(np.arange(15.0).reshape(5, 3) ** 2)
+SINGULAR, WITHIN = SPAN @ SPAN.T, SPAN @ np.array([[1.0, 0.5], [2.0, -1.0], [3.0, 0.25]])
+
+
+def null_part(a: Any) -> Any:
+    w, v = np.linalg.eigh(a)
+    return np.sqrt(np.sum(((v.T @ WITHIN[:, 0]) * (w < 1e-9)) ** 2))
+
+
+def null_parts(a: Any) -> Any:
+    w, v = np.linalg.eigh(a)
+    return np.sqrt(np.sum(np.where(w < 1e-9, WITHIN.T @ v, 0) ** 2, axis=1))
+
+
+def null_terms(a: Any) -> Any:
+    w, v = np.linalg.eigh(a)
+    return np.sqrt(sum((v[:, k] @ WITHIN[:, 0]) ** 2 * (w[k] < 1e-9) for k in range(5)))
+
+
+@pytest.mark.parametrize("program", [null_part, null_parts, null_terms])
+def test_a_sum_of_squares_that_is_nearly_zero_is_not_negative(program: Callable[[Any], Any]) -> None:
+    """Its root was nan: rounding beside numbers of order 1 has any sign."""
+    assert np.max(sg.jit(program)(SINGULAR)) < 1e-13
+    assert sg.value_and_grad(lambda a: np.sum(program(a)))(SINGULAR)[0] < 2e-13
