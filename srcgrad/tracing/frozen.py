@@ -25,8 +25,35 @@ PARTS: Final = {
     "BivariateSpline": ("tck", "degrees"),
     "gaussian_kde": ("dataset", "factor", "weights"),
     "RegularGridInterpolator": ("grid", "values", "method", "bounds_error", "fill_value"),
+    "RBFInterpolator": ("y", "d", "neighbors", "smoothing", "kernel", "epsilon", "powers", "_coeffs"),
+    "Rbf": ("xi", "di", "nodes", "epsilon", "function", "norm"),
+    "LinearNDInterpolator": ("points", "values", "fill_value", "scale", "offset", "is_complex"),
+    "NearestNDInterpolator": ("points", "values", "scale", "offset"),
+    "KroghInterpolator": ("xi", "c", "n", "_y_axis", "_y_extra_shape"),
+    "BarycentricInterpolator": ("xi", "yi", "_y_axis", "_y_extra_shape"),
+    "ShortTimeFFT": ("_win", "_dual_win", "_hop", "_fs", "_fft_mode", "_mfft", "_scaling", "_phase_shift"),
+    "CZT": ("m", "n", "_nfft", "_Awk2", "_Fwk2", "_wk2"),
 }
-"""What an interpolant or an estimate holds, by the class that its own is derived from."""
+"""What an interpolant, an estimate or a transform holds, by the class that its own is derived from."""
+HOMES: Final = ("scipy.interpolate.", "scipy.stats._kde", "scipy.signal._short_time_fft", "scipy.signal._czt")
+"""Where these classes are made."""
+ASKED: Final = frozenset(
+    {"ev", "derivative", "derivatives", "antiderivative", "integrate", "integral", "partial_derivative", "roots"}
+    | {
+        "solve",
+        "design_matrix",
+        "get_knots",
+        "get_coeffs",
+        "get_residual",
+        "evaluate",
+        "pdf",
+        "logpdf",
+        "integrate_box_1d",
+    }
+    | {"stft", "stft_detrend", "istft", "spectrogram", "f", "t", "delta_f", "delta_t", "f_pts", "p_num", "p_min"}
+    | {"p_max", "k_min", "k_max", "m_num", "m_num_mid", "hop", "mfft", "fs", "T", "win", "dual_win", "points"}
+)
+"""What such an object is asked for, which leaves it as it is."""
 ELEMENTS: Final = ("data", "indices", "indptr", "coords", "row", "col", "offsets", "blocksize")
 """What a sparse matrix holds beside its shape: those of them that its format has."""
 GETTERS: Final = (operator.itemgetter, operator.attrgetter, operator.methodcaller)
@@ -38,7 +65,7 @@ def contents(value: Any) -> Hashable | None:
     if kind in GETTERS:
         args, kwargs = given_to(value)
         return key_of([args, sorted(kwargs.items())])
-    if kind.__module__.startswith(("scipy.interpolate.", "scipy.stats._kde")):
+    if kind.__module__.startswith(HOMES):
         names = next((PARTS[base.__name__] for base in kind.__mro__ if base.__name__ in PARTS), ())
         return key_of([getattr(value, name, None) for name in names]) if names else None
     if kind.__module__.startswith("scipy.sparse."):

@@ -27,7 +27,7 @@ from srcgrad.tracing.conversion.classes import twin_of
 from srcgrad.tracing.conversion.convert import code_without, convert_code, is_user_function
 from srcgrad.tracing.descriptors import is_descriptor
 from srcgrad.tracing.dispatching import DISPATCHED
-from srcgrad.tracing.frozen import contents, given_to
+from srcgrad.tracing.frozen import ASKED, HOMES, contents, given_to
 from srcgrad.tracing.hosts import (
     LEVELS,
     LOGGERS_KNOW,
@@ -428,6 +428,8 @@ class ObjectAnalysis(ClassAnalysis):
             return
         if isinstance(value, types.FunctionType) and step.name == "__name__" and id(value) in self.node_of:
             self.require(f"n{self.node_of[id(value)]}.__name__ == {value.__name__!r}")
+            return
+        if step.name in ASKED and type(value).__module__.startswith(HOMES) and self.node_kind(value) == "frozen":
             return
         joint = is_joint(value)
         if step.name in (DETERMINED - DRAWING if joint else DETERMINED) and (joint or is_distribution(value)):

@@ -211,6 +211,11 @@ STRUCTURED: list[Case] = [
     ("solveh_banded", lambda a, b: [L.solveh_banded(a[::s], b, lower=s > 0) for s in (1, -1)], (BANDS, V5)),
     ("eig_banded", lambda a: (L.eig_banded(a, lower=True, eigvals_only=True), abs(L.eig_banded(a, True)[1])), (BANDS,)),
     ("eigh_tridiagonal", lambda d, e: L.eigh_tridiagonal(d, e, eigvals_only=True), (V5 * 3, V5[1:])),
+    (
+        "solve_circulant",
+        lambda c, b: (L.solve_circulant(c, b), L.solve_circulant(c - np.mean(c), b, "lstsq")),
+        (V5, V5),
+    ),
     ("solve_toeplitz", lambda c, b: (L.solve_toeplitz(c, b), L.solve_toeplitz((c, c[::-1] + 9), b)), (V5 + WIDE5, V5)),
     ("matmul_toeplitz", lambda c, x: (L.matmul_toeplitz(c, x), L.matmul_toeplitz((c, c[:3]), x[:3])), (V5, V5)),
     ("lyapunov", lambda a, q: (L.solve_continuous_lyapunov(a, q), L.solve_discrete_lyapunov(a / 9, q)), (A, P)),

@@ -109,9 +109,9 @@ REFUSED: list[tuple[Callable[[Any], Any], type[Exception], str]] = [
     (lambda x: interpolate.interp1d(x, x, kind="zero")(x), UnsupportedError, "kind='zero'"),
     (lambda x: interpolate.CubicSpline(x, x[:4])(x), ShapeError, "as many places"),
     (
-        lambda x: interpolate.KroghInterpolator(np.arange(3.0), [0.0, 1.0, 5.0])(x),
+        lambda x: interpolate.FloaterHormannInterpolator(np.arange(3.0), [0.0, 1.0, 5.0], d=1)(x),
         UnsupportedError,
-        "KroghInterpolator",
+        "FloaterHormannInterpolator",
     ),
     (lambda x: interpolate.interp1d(np.arange(2.0), [0.0, 1.0])(x), ValueError, "above the interpolation range"),
     (lambda x: interpolate.RegularGridInterpolator([np.arange(2.0)], x[:2])(x), ValueError, "out of bounds"),

@@ -12,6 +12,7 @@ import scipy.stats
 
 import srcgrad as sg
 from srcgrad.errors import SrcgradError
+from tests.tracing.slope_support import check_slopes
 
 pytestmark = pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
 NODES = np.array([0.0, 0.7, 1.1, 2.0, 2.6, 3.3, 4.0, 5.1])
@@ -98,26 +99,7 @@ CASES += [*((f"at places: {name}", f, PLACES) for name, f in AT_PLACES.items())]
 @pytest.mark.parametrize("backend", ["llvm", "numpy", "xla"])
 @pytest.mark.parametrize(("f", "point"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
 def test_values_and_derivatives(f: Callable[[Any], Any], point: Any, backend: str) -> None:
-    expected = np.asarray(f(point))
-    weights = np.cos(np.arange(expected.size) + 0.2).reshape(expected.shape)
-    direction, h = np.cos(1.0 + np.arange(point.size)), 1e-3
-
-    def loss(x: Any) -> Any:
-        found = f(x)
-        return np.sum((np.stack(found) if isinstance(found, list) else found) * weights)
-
-    def slope(g: Callable[[Any], Any]) -> Any:
-        ends = [(g(point + k * h * direction) - g(point - k * h * direction)) / (2 * k * h) for k in (1, 2)]
-        return (4 * ends[0] - ends[1]) / 3
-
-    with sg.use_backend(backend):
-        np.testing.assert_allclose(sg.jit(f)(point), expected, rtol=1e-9, atol=1e-11)
-        gradient = sg.grad(loss)
-        np.testing.assert_allclose(gradient(point) @ direction, slope(loss), rtol=1e-6, atol=1e-7)
-        np.testing.assert_allclose(sg.jvp(loss, (point,), (direction,))[1], gradient(point) @ direction, rtol=1e-9)
-        if backend != "xla":
-            curvature = sg.jvp(gradient, (point,), (direction,))[1] @ direction
-            np.testing.assert_allclose(curvature, slope(lambda x: gradient(x) @ direction), rtol=1e-5, atol=1e-6)
+    check_slopes(f, point, backend, curved=backend != "xla")
 
 
 def test_a_spline_of_high_degree_reads_no_other_memory() -> None:

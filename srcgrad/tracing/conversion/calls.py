@@ -69,11 +69,11 @@ SCIPY_RULES: Final = {
         "scipy_routines",
     ),
     "scipy.fft": ("scipy_fourier",),
-    "scipy.interpolate": ("scipy_interpolate", "scipy_splines"),
+    "scipy.interpolate": ("scipy_interpolate", "scipy_polynomials", "scipy_splines", "scipy_scattered"),
     "scipy.integrate": ("scipy_integrate", "scipy_ode", "scipy_quad"),
     "scipy.ndimage": ("scipy_ndimage", "scipy_images", "scipy_ranks"),
     "scipy.optimize": ("scipy_optimize", "scipy_roots"),
-    "scipy.signal": ("scipy_signal", "scipy_filters", "scipy_ranks", "scipy_systems"),
+    "scipy.signal": ("scipy_signal", "scipy_filters", "scipy_ranks", "scipy_systems", "scipy_short_time"),
     "scipy.sparse": ("scipy_sparse", "scipy_sparse_parts", "scipy_sparse_solvers"),
     "scipy.spatial": ("scipy_distance",),
     "scipy.special": ("special",),
@@ -141,6 +141,7 @@ def is_distribution(thing: Any) -> bool:
 
 OBJECTS: Final = {
     "scipy.interpolate.": "scipy_splines",
+    "scipy.signal._short_time_fft": "scipy_short_time",
     "scipy.sparse.": "scipy_sparse",
     "scipy.stats._kde": "scipy_kde",
 }
@@ -180,6 +181,7 @@ def converts(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> bool
         return False
     if not plain.__globals__.get("__name__", "").startswith("scipy."):
         return True
+    load_scipy_rules(plain)
     if plain in CALLS or plain in FUNCTIONS:
         return False
     if function is plain or is_distribution(function.__self__):

@@ -25,6 +25,8 @@ from srcgrad.tracing.functions.scipy_interpolate import (
     reals,
     require,
 )
+from srcgrad.tracing.functions.scipy_polynomials import Barycentric, Newton
+from srcgrad.tracing.functions.scipy_scattered import Linear, Next, Radial, Rbf
 from srcgrad.tracing.functions.scipy_sparse import Sparse, solution
 from srcgrad.tracing.functions.sorting import searchsorted
 from srcgrad.tracing.trace import current_trace
@@ -358,6 +360,16 @@ class Rectangle:
 
 # --- interpolants of SciPy's at traced places ------------------------------------------------------------------------
 
+OWN: Final[dict[Any, Any]] = {
+    scipy.interpolate.RBFInterpolator: Radial.of,
+    scipy.interpolate.Rbf: Rbf.of,
+    scipy.interpolate.LinearNDInterpolator: Linear.of,
+    scipy.interpolate.NearestNDInterpolator: Next.of,
+    scipy.interpolate.KroghInterpolator: Newton.of,
+    scipy.interpolate.BarycentricInterpolator: Barycentric.of,
+}
+"""What stands for the interpolants of other modules."""
+
 
 def own(interpolant: Any) -> Any:
     """What stands for an interpolant of SciPy's.
@@ -366,6 +378,9 @@ def own(interpolant: Any) -> Any:
         UnsupportedError: it is none of the kinds that are known here.
     """
     of: Any = interpolant
+    for kind, made in OWN.items():
+        if isinstance(interpolant, kind):
+            return made(interpolant)
     if isinstance(interpolant, scipy.interpolate.BSpline):
         if of.k > MOST_PIECEWISE:
             return Basis(of.t, of.c, of.k, of.extrapolate, of.axis)

@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 import scipy.linalg
 
-from srcgrad.errors import ShapeError
+from srcgrad.errors import AxisError, ShapeError
 from srcgrad.tracing.conversion.calls import followed
 from srcgrad.tracing.functions.linear_algebra import linalg_dtype
 from srcgrad.tracing.functions.registry import as_array, cast, filled, require
@@ -252,6 +252,36 @@ def circulant_product(first: Any, right: Any) -> Any:
     if np.result_type(first.dtype, right.dtype).kind == "c":
         return np.fft.ifft(np.fft.fft(numbers, axis=0) * np.fft.fft(right, size, axis=0), axis=0)
     return np.fft.irfft(np.fft.rfft(numbers, axis=0) * np.fft.rfft(right, size, axis=0), size, axis=0)
+
+
+@scipy_rule(scipy.linalg.solve_circulant)
+def solve_circulant(
+    c: Any, b: Any, singular: Any = "raise", tol: Any = None, caxis: int = -1, baxis: int = 0, outaxis: int = 0
+) -> Any:
+    """The quotient of the Fourier transforms; zeros where that of the matrix is small, unless this is an error."""
+    column, right = np.atleast_1d(as_array(c)), np.atleast_1d(as_array(b))
+    for x, axis in ((column, caxis), (right, baxis)):
+        if not -x.ndim <= axis < x.ndim:
+            raise AxisError(f"axis {axis} is out of bounds for an array with {x.ndim} axes")
+    if column.shape[caxis] != right.shape[baxis]:
+        raise ShapeError(f"Shapes of c {column.shape} and b {right.shape} are incompatible")
+    if not right.size:
+        return filled(right.shape, 0, np.result_type(column.dtype, right.dtype, np.float64))
+    size = column.shape[caxis]
+    column, right = np.moveaxis(column, caxis, -1), np.moveaxis(right, baxis, -1)
+    is_complex = "c" in (column.dtype.kind, right.dtype.kind)
+    transform = np.fft.fft if is_complex else np.fft.rfft
+    below, above = transform(column), transform(right)
+    length = np.abs(emit("stop_gradient", as_array(below)))
+    least = np.max(length, axis=-1, keepdims=True) * (size * np.finfo(np.float64).eps) if tol is None else tol
+    small = length <= least
+    if singular == "raise":
+        require(~np.any(small), "LinAlgError", "near singular circulant matrix.")
+        quotient = above / below
+    else:
+        quotient = np.where(small, 0, above / np.where(small, 1, below))
+    found = np.fft.ifft(quotient) if is_complex else np.fft.irfft(quotient, size)
+    return np.moveaxis(found, -1, outaxis)
 
 
 @scipy_rule(scipy.linalg.solve_continuous_lyapunov, finite="a")
