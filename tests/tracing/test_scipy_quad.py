@@ -9,11 +9,12 @@ from typing import Any
 import mpmath
 import numpy as np
 import pytest
-from scipy.integrate import dblquad, quad
+from scipy.integrate import dblquad, quad, quad_vec
 
 import srcgrad as sg
 from srcgrad.errors import SrcgradError
 from srcgrad.tracing.functions.scipy_quad import GAUSS, KRONROD, NODES
+from tests.tracing.slope_support import check_slopes
 
 CASES: dict[str, tuple[Callable[[Any], Any], float]] = {
     "a parameter": (lambda p: quad(lambda t: np.sin(p * t) * p, 0, 1)[0], 0.7),
@@ -137,3 +138,31 @@ def test_integrals_of_rows_of_limits_that_may_be_infinite() -> None:
     slope = sg.grad(lambda p: np.sum(tails(starts, ends, p)))(0.7)
     exact = [quad(lambda t: -t * np.exp(-0.7 * t), a, b)[0] for a, b in zip(starts, ends, strict=True)]
     np.testing.assert_allclose(slope, sum(exact), rtol=1e-8)
+
+
+RATES = np.array([0.5, 1.3, 2.0])
+OF_ARRAYS: dict[str, Callable[[Any], Any]] = {
+    "a vector": lambda k: quad_vec(lambda t: np.exp(-k * t) * np.sin(t), 0, 2)[0],
+    "a matrix": lambda k: quad_vec(lambda t: np.outer(np.cos(k * t), k), 0, 2.0, norm="max")[0],
+    "a number": lambda k: quad_vec(lambda t, c: np.exp(-c * t), 0, 1, args=(k[0],))[0],
+    "complex numbers": lambda k: quad_vec(lambda t: np.exp(1j * k * t), 0, 1)[0],
+    "the line": lambda k: quad_vec(lambda t: np.exp(-k * t**2), -np.inf, np.inf)[0],
+    "a half-line": lambda k: quad_vec(lambda t: np.exp(-k * t), np.inf, 0)[0],
+    "limits": lambda k: quad_vec(lambda t: np.exp(-RATES * t), k[0], k[1])[0],
+    "one of them has a peak": lambda k: quad_vec(
+        lambda t: np.stack([k[1], 1e-2 / ((t - k[0]) ** 2 + 1e-4)]), 0, 1, norm="max"
+    )[0],
+}
+
+
+@pytest.mark.filterwarnings("error::srcgrad.RetraceWarning")
+@pytest.mark.parametrize("backend", ["llvm", "numpy"])
+@pytest.mark.parametrize("name", OF_ARRAYS)
+def test_integrals_of_arrays(name: str, backend: str) -> None:
+    check_slopes(OF_ARRAYS[name], RATES, backend, loose=10.0)
+
+
+def test_what_integrals_of_arrays_are_not_told() -> None:
+    for options in ({"points": [0.5]}, {"full_output": True}, {"norm": np.max}):
+        with pytest.raises(SrcgradError, match="quad_vec with"):
+            sg.grad(lambda k, o=options: np.sum(quad_vec(lambda t: k * t, 0, 1, **o)[0]))(RATES)

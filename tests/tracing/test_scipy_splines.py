@@ -50,6 +50,14 @@ OF_VALUES: dict[str, Callable[[Any], Any]] = {
     "degree 5": lambda y: si.make_interp_spline(NODES, np.outer(y[:2], y), 5, axis=1)(PLACES),
     "least squares": lambda y: si.make_lsq_spline(NODES, y, KNOTS)(PLACES),
     "weighed least squares": lambda y: si.make_lsq_spline(NODES, y, KNOTS, w=1 + y**2)(PLACES),
+    "smoothed": lambda y: si.make_smoothing_spline(NODES, y, lam=0.3)(np.append(PLACES, [-0.5, 6.0])),
+    "smoothed by weights": lambda y: si.make_smoothing_spline(NODES, Y, w=1 + y**2, lam=0.3)(PLACES),
+    "smoothed columns": lambda y: si.make_smoothing_spline(NODES, np.outer(y[:3], y), lam=2.0, axis=1)(PLACES, 1),
+    "smoothed so much": lambda y: si.make_smoothing_spline(NODES, Y, lam=y[3])(PLACES),
+    "rectangle": lambda y: si.RectBivariateSpline(NODES, np.arange(7.0), IMAGE * y[:, None])(PLACES, PLACES),
+    "places on a rectangle": lambda y: si.RectBivariateSpline(NODES, NODES, np.outer(y, y), kx=2, ky=5).ev(
+        PLACES, PLACES
+    ),
     "InterpolatedUnivariateSpline": lambda y: si.InterpolatedUnivariateSpline(NODES, y)(PLACES),
     "its slopes": lambda y: si.InterpolatedUnivariateSpline(NODES, y).derivative()(PLACES),
     "its integral": lambda y: si.InterpolatedUnivariateSpline(NODES, y, k=4).integral(0.5, 2.0),
@@ -83,6 +91,8 @@ AT_PLACES: dict[str, Callable[[Any], Any]] = {
 BETWEEN = PLACES + 0.03
 OF_NODES: dict[str, Callable[[Any], Any]] = {
     "splrep": lambda x: si.splev(BETWEEN, si.splrep(x, Y)),
+    "smoothed": lambda x: si.make_smoothing_spline(x, Y, lam=0.3)(BETWEEN),
+    "rectangle": lambda x: si.RectBivariateSpline(x, np.arange(7.0), IMAGE).ev(BETWEEN, BETWEEN, dx=1),
     "splrep of degree 2": lambda x: si.splev(BETWEEN, si.splrep(x, Y, k=2, s=0)),
     "degree 5 and all of them": lambda x: si.make_interp_spline(x, Y + x, 5)(BETWEEN),
     "knots of one's own": lambda x: si.make_interp_spline(x, Y, 3, np.r_[[-0.1] * 4, 1.3, 1.9, 2.5, 3.4, [5.2] * 4])(
@@ -130,5 +140,11 @@ def test_what_lies_outside_is_an_error_where_it_is_asked_for() -> None:
     for order in (4, -4):
         with pytest.raises(ValueError, match="must be <= order of spline"):
             sg.grad(lambda y, n=order: np.sum((si.splder if n > 0 else si.splantider)((TCK[0], y, 3), n)[1]))(TCK[1])
+    with pytest.raises(SrcgradError, match="needs lam"):
+        sg.grad(lambda y: np.sum(si.make_smoothing_spline(NODES, y)(PLACES)))(Y)
+    with pytest.raises(ValueError, match="non-negative"):
+        sg.jit(lambda y: si.make_smoothing_spline(NODES, Y, lam=y[1])(PLACES))(Y)
+    with pytest.raises(SrcgradError, match="with s= or bbox="):
+        sg.grad(lambda z: np.sum(si.RectBivariateSpline(NODES, np.arange(7.0), z, s=1.0)(1.0, 1.0)))(IMAGE)
     with pytest.raises(SrcgradError, match="smooths"):
         sg.grad(lambda y: np.sum(si.splev(PLACES, si.splrep(NODES, y, s=0.5))))(Y)

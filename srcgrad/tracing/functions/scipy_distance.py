@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
+import scipy.special
 from scipy.spatial import distance
 
 from srcgrad.errors import ShapeError, UnsupportedError
@@ -128,6 +129,16 @@ def of_vectors(metric: Metric) -> Metric:
 
 for _name, _metric in {**METRICS, "minkowski": minkowski_of_two}.items():
     function_rule(getattr(distance, _name))(of_vectors(_metric))
+
+
+@function_rule(distance.jensenshannon)
+def jensenshannon(p: Any, q: Any, base: Any = None, *, axis: int = 0, keepdims: bool = False) -> Any:
+    """The root of the mean divergence from the mean of both; of equal ones the derivative is 0, as that of a length."""
+    x, y = (part / np.sum(part, axis=axis, keepdims=True) for part in (floats(p), floats(q)))
+    mean = (x + y) / 2.0
+    parts = [scipy.special.rel_entr(part, mean) for part in (x, y)]
+    total = sum(np.sum(part, axis=axis, keepdims=keepdims) for part in parts)
+    return scalar_if_rank0(emit("kinked_sqrt", as_array((total if base is None else total / np.log(base)) / 2.0)))
 
 
 def metric_of(metric: Any, options: dict[str, Any]) -> Metric:

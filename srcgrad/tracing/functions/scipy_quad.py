@@ -67,13 +67,56 @@ def quad(
                 f"scipy.integrate.quad with {name}= is not supported on traced values", hint=f"leave {name} out"
             )
     f = function_of(func, args if isinstance(args, tuple) else (args,), complex_func)
-    integrand = on_unit_interval(f, a, b)
+    return integral(on_unit_interval(f, a, b), np.abs, epsabs, epsrel, limit)
+
+
+def integral(integrand: Integrand, size: Integrand, epsabs: Any, epsrel: Any, limit: int) -> tuple[Any, Any]:
+    """From 0 to 1, of a number or of a vector of them for each place; errors are measured by ``size``."""
     tolerances = (SHARE * epsabs, max(SHARE * epsrel, 50 * float(np.finfo(float).eps)))
-    low, high, error = convert(halved)(lambda u: held(integrand(u)), *tolerances, limit)  # type: ignore[arg-type]
+    low, high, error = convert(halved)(lambda u: held(integrand(u)), size, *tolerances, limit)  # type: ignore[arg-type]
     half = 0.5 * (high - low)
-    values = integrand((0.5 * (low + high)[:, None] + half[:, None] * NODES).ravel()).reshape(limit, len(NODES))
+    values = integrand((0.5 * (low + high)[:, None] + half[:, None] * NODES).ravel())
+    values = values.reshape((*values.shape[:-1], limit, len(NODES)))
     used = np.broadcast_to((half > 0.0)[:, None], values.shape)
-    return np.sum(np.where(used, half[:, None] * KRONROD * values, 0.0)), error
+    return np.sum(np.where(used, half[:, None] * KRONROD * values, 0.0), axis=(-2, -1)), error
+
+
+NORMS: Final[dict[Any, Integrand]] = {
+    "2": lambda x: np.linalg.norm(x, axis=0),
+    "max": lambda x: np.max(np.abs(x), axis=0),
+    None: lambda x: np.max(np.abs(x), axis=0),
+}
+"""The lengths of vectors that are columns."""
+MOST_PARTS: Final = 50
+"""As many intervals an integral of vectors is the sum over: each is in the program, whether it is halved or not."""
+
+
+@call_rule(scipy.integrate.quad_vec)
+def quad_vec(
+    f: Any, a: Any, b: Any, epsabs: Any = 1e-200, epsrel: Any = 1e-8, norm: Any = "2", cache_size: Any = 100e6,
+    limit: int = 10000, workers: Any = 1, points: Any = None, quadrature: Any = None, full_output: Any = False, *,
+    args: Any = (),
+) -> Any:  # fmt: skip
+    """The integral of an array and an estimate of its error."""
+    refused = {"points": points, "full_output": full_output or None, "norm": norm if callable(norm) else None}
+    for name, given in refused.items():
+        if given is not None:
+            raise UnsupportedError(
+                f"scipy.integrate.quad_vec with {name}= is not supported on traced values", hint=f"leave {name} out"
+            )
+    from srcgrad.api import vmap
+
+    shape: list[Any] = [()]
+
+    def one(t: Any) -> Any:
+        found = as_array(call(f, t, *(args if isinstance(args, tuple) else (args,))))
+        shape[0] = found.shape
+        return cast(found.reshape(-1), np.result_type(found.dtype, np.float64))
+
+    several = vmap(one)
+    integrand = on_unit_interval(lambda t: np.transpose(several(t)), a, b)
+    found, error = integral(integrand, NORMS[norm], epsabs, epsrel, min(limit, MOST_PARTS))
+    return found.reshape(shape[0]), error
 
 
 @call_rule(scipy.integrate.dblquad)
@@ -157,35 +200,35 @@ def number(limit: Any) -> Any:
     return found.reshape(())[()] if traced else found.item()
 
 
-def estimated(integrand: Integrand, low: Any, high: Any) -> tuple[Any, Any]:
+def estimated(integrand: Integrand, size: Integrand, low: Any, high: Any) -> tuple[Any, Any]:
     """The integral over a part of (0, 1), and what it may err by: as QUADPACK's qk21 says."""
     half = 0.5 * (high - low)
     values = integrand(0.5 * (low + high) + half * NODES)
-    whole = np.sum(KRONROD * values)
-    error = np.abs(half * (whole - np.sum(GAUSS * values)))
-    spread = half * np.sum(KRONROD * np.abs(values - 0.5 * whole))
+    whole = np.sum(KRONROD * values, axis=-1)
+    error = size(half * (whole - np.sum(GAUSS * values, axis=-1)))
+    spread = half * np.sum(KRONROD * size(values - 0.5 * whole[..., None]))
     flat = (spread == 0.0) | (error == 0.0)
     scaled = spread * np.minimum(1.0, (200.0 * error / np.where(flat, 1.0, spread)) ** 1.5)
-    rounding = 50.0 * np.finfo(float).eps * half * np.sum(KRONROD * np.abs(values))
+    rounding = 50.0 * np.finfo(float).eps * half * np.sum(KRONROD * size(values))
     return half * whole, np.maximum(np.where(flat, error, scaled), rounding)
 
 
-def halved(integrand: Integrand, absolute: float, relative: float, limit: int) -> Any:
+def halved(integrand: Integrand, size: Integrand, absolute: float, relative: float, limit: int) -> Any:
     """Parts of (0, 1) of which the errors together are small, at most ``limit``; the others are empty.
 
     Converted before it is called. Returns where the parts begin and end, and the sum of the errors.
     """
     low, high, errors = np.full(limit, 0.5), np.full(limit, 0.5), np.zeros(limit)
     low[0], high[0] = 0.0, 1.0
-    total, errors[0] = estimated(integrand, 0.0, 1.0)
-    values = np.zeros(limit) * total
-    values[0] = total
+    total, errors[0] = estimated(integrand, size, 0.0, 1.0)
+    values = np.zeros(limit) * total[..., None]
+    values[..., 0] = total
     count = 1
-    while count < limit and np.sum(errors) > np.maximum(absolute, relative * np.abs(np.sum(values))):
+    while count < limit and np.sum(errors) > np.maximum(absolute, relative * size(np.sum(values, axis=-1))):
         k = np.argmax(errors)
         middle = 0.5 * (low[k] + high[k])
-        values[count], errors[count] = estimated(integrand, middle, high[k])
-        values[k], errors[k] = estimated(integrand, low[k], middle)
+        values[..., count], errors[count] = estimated(integrand, size, middle, high[k])
+        values[..., k], errors[k] = estimated(integrand, size, low[k], middle)
         low[count], high[count] = middle, high[k]
         high[k] = middle
         count += 1

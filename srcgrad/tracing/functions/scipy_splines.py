@@ -28,6 +28,7 @@ from srcgrad.tracing.functions.scipy_interpolate import (
 from srcgrad.tracing.functions.scipy_polynomials import Barycentric, Newton
 from srcgrad.tracing.functions.scipy_scattered import Linear, Next, Radial, Rbf
 from srcgrad.tracing.functions.scipy_sparse import Sparse, solution
+from srcgrad.tracing.functions.scipy_structured import solveh_banded
 from srcgrad.tracing.functions.sorting import searchsorted
 from srcgrad.tracing.trace import current_trace
 from srcgrad.tracing.tracer import Tracer, contains_tracer, from_value
@@ -320,29 +321,66 @@ class Fitted:
         return splint(a, b, self.basis)
 
 
+def make_smoothing_spline(x: Any, y: Any, w: Any = None, lam: Any = None, *, axis: int = 0) -> Any:
+    """The natural spline of Reinsch's equations: second derivatives first, then by them how far it is from the values.
+
+    Reinsch, Smoothing by spline functions, Numerische Mathematik 10 (1967).
+    """
+    if lam is None:
+        raise UnsupportedError(
+            "scipy.interpolate.make_smoothing_spline of traced values needs lam, which else is found by a search",
+            hint="pass lam",
+        )
+    nodes, _, values, axis = prepared(x, y, axis)
+    count, rest = nodes.shape[0], (-1,) + (1,) * (values.ndim - 1)
+    if count < 5:
+        raise ShapeError("``x`` and ``y`` length must be at least 5")
+    require(nodes[1:] > nodes[:-1], "``x`` should be an ascending array")
+    require(as_array(lam) >= 0.0, "Regularization parameter should be non-negative")
+    share = np.ones(count) if w is None else 1.0 / reals(w)
+    require(share > 0.0, "Invalid vector of weights")
+    h = nodes[1:] - nodes[:-1]
+    a, c = 1.0 / h[:-1], 1.0 / h[1:]
+    b = -(a + c)
+    middle = (h[:-1] + h[1:]) / 3.0 + lam * (a**2 * share[:-2] + b**2 * share[1:-1] + c**2 * share[2:])
+    beside = h[1:-1] / 6.0 + lam * (b[:-1] * a[1:] * share[1:-2] + c[:-1] * b[1:] * share[2:-1])
+    beyond = lam * c[:-2] * a[2:] * share[2:-2]
+    bands = np.stack([np.concatenate([np.zeros(2), beyond]), np.concatenate([np.zeros(1), beside]), middle])
+    a, b, c = a.reshape(rest), b.reshape(rest), c.reshape(rest)
+    right = a * values[:-2] + b * values[1:-1] + c * values[2:]
+    bends = solveh_banded(bands, right.reshape(count - 2, -1)).reshape(right.shape)
+    ends = [(0, 0)] * (values.ndim - 1)
+    pulls = np.pad(a * bends, [(0, 2), *ends]) + np.pad(b * bends, [(1, 1), *ends]) + np.pad(c * bends, [(2, 0), *ends])
+    found = values - lam * share.reshape(rest) * pulls
+    return cubic_spline(nodes, np.moveaxis(found, 0, axis), axis, "natural")
+
+
 MADE: Final[dict[Any, Any]] = {
     scipy.interpolate.BSpline: Basis,
+    scipy.interpolate.make_smoothing_spline: make_smoothing_spline,
     scipy.interpolate.make_interp_spline: make_interp_spline,
     scipy.interpolate.InterpolatedUnivariateSpline: interpolated,
 }
-for _original, _made in MADE.items():
-    call_rule(_original)(of_traced(_original, _made))
 
 # --- of two coordinates ----------------------------------------------------------------------------------------------
 
 
 def basis_functions(t: Any, k: int, x: Any, nu: int = 0) -> Any:
     """All functions of a basis at some places, one row each."""
-    return Basis(t, np.eye(len(t) - k - 1), k)(x, nu)
+    return Basis(t, np.eye(t.shape[0] - k - 1), k)(x, nu)
 
 
 class Rectangle:
     """A spline of SciPy's on a rectangle, outside of which it is what it is at the edge."""
 
-    def __init__(self, spline: Any) -> None:
-        self.tx, self.ty, c = spline.tck
-        self.kx, self.ky = spline.degrees
-        self.c = np.asarray(c).reshape(len(self.tx) - self.kx - 1, len(self.ty) - self.ky - 1)
+    def __init__(self, tx: Any, ty: Any, c: Any, kx: int, ky: int) -> None:
+        self.tx, self.ty, self.c, self.kx, self.ky = tx, ty, c, kx, ky
+
+    @classmethod
+    def of(cls, spline: Any) -> Rectangle:
+        """One of SciPy's."""
+        (tx, ty, c), (kx, ky) = spline.tck, spline.degrees
+        return cls(tx, ty, np.asarray(c).reshape(len(tx) - kx - 1, len(ty) - ky - 1), kx, ky)
 
     def __call__(self, x: Any, y: Any, dx: int = 0, dy: int = 0, grid: bool = True) -> Any:
         across = np.clip(reals(x), self.tx[self.kx], self.tx[-self.kx - 1])
@@ -357,6 +395,27 @@ class Rectangle:
     def ev(self, xi: Any, yi: Any, dx: int = 0, dy: int = 0) -> Any:
         return self(xi, yi, dx, dy, False)
 
+
+def rectangle(
+    x: Any, y: Any, z: Any, bbox: Any = (None,) * 4, kx: int = 3, ky: int = 3, s: Any = 0, maxit: int = 20
+) -> Rectangle:
+    """The one that goes through all values: along one coordinate the coefficients are interpolated along the other."""
+    if s != 0 or any(edge is not None for edge in bbox):
+        raise UnsupportedError(
+            "scipy.interpolate.RectBivariateSpline of traced values with s= or bbox= has no derivative rule in srcgrad",
+            hint="leave them out",
+        )
+    across, along, values = reals(x).reshape(-1), reals(y).reshape(-1), reals(z)
+    if values.shape != (across.shape[0], along.shape[0]):
+        raise ShapeError(f"z must have as many rows and columns as x and y have elements, not {values.shape}")
+    rows = through(across, values, kx)
+    columns = through(along, np.transpose(rows.c), ky)
+    return Rectangle(rows.t, columns.t, np.transpose(columns.c), kx, ky)
+
+
+MADE[scipy.interpolate.RectBivariateSpline] = rectangle
+for _original, _made in MADE.items():
+    call_rule(_original)(of_traced(_original, _made))
 
 # --- interpolants of SciPy's at traced places ------------------------------------------------------------------------
 
@@ -395,7 +454,7 @@ def own(interpolant: Any) -> Any:
     if isinstance(interpolant, scipy.interpolate.interp1d) and of._kind != "spline":
         return Line(of.x, of.y, of._kind, of.axis, True, of.bounds_error, of.fill_value, True)
     if isinstance(interpolant, scipy.interpolate.BivariateSpline):
-        return Rectangle(interpolant)
+        return Rectangle.of(interpolant)
     raise UnsupportedError(
         f"scipy.interpolate.{type(interpolant).__name__} has no derivative rule in srcgrad",
         hint="there are CubicSpline, PchipInterpolator, Akima1DInterpolator, BSpline, UnivariateSpline, PPoly, "
