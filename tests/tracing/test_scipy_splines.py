@@ -123,6 +123,8 @@ def test_a_spline_of_high_degree_reads_no_other_memory() -> None:
 def test_estimates_and_splines_that_are_captured_are_compiled_in() -> None:
     for f in (lambda x: np.sum(KDE(x)), lambda x: np.sum(SMOOTH(x)), lambda x: np.sum(RECTANGLE(x, x))):
         assert sg.explain(sg.grad(f))(PLACES)["how it runs"].startswith("One program")
+    asked = sg.grad(lambda x: np.sum(RECTANGLE.ev(x, x) + KDE.logpdf(x)) + SMOOTH.integral(x[0], x[1]))
+    assert sg.explain(asked)(PLACES)["how it runs"].startswith("One program")
 
 
 @pytest.mark.filterwarnings("error::srcgrad.RetraceWarning")
