@@ -123,22 +123,23 @@ class Classified:
 
     def part(self) -> None:
         once = total = ended = last = 0
-        arrays: dict[tuple[int, ...], set[Value]] = {}
-        """What is given from outside, or to it, or summed, in the part, by the domain of what reads or makes it."""
         parts, given = self.parts, set(self.results)
+        arrays: dict[tuple[int, ...], set[Value]] | None = {} if self.has_many_arrays() else None
+        """What is given from outside, or to it, or summed, in the part, by the domain of what reads or makes it."""
         for operation, value, bases in self.computed:
             if value.type.shape or is_fold(value):
                 total += scalars.cost(operation)
-                shown = operation.operands[0] if is_fold(value) else value
-                met = arrays.setdefault(shown.type.static_shape, set())
-                met.update([base for base in bases if (base.producer is None or base in given) and is_array(base)])
-                if value in given or is_fold(value):
-                    met.add(value)
-                ended += len(met) > MANY_ARRAYS
+                if arrays is not None:
+                    shown = operation.operands[0] if is_fold(value) else value
+                    met = arrays.setdefault(shown.type.static_shape, set())
+                    met.update([base for base in bases if (base.producer is None or base in given) and is_array(base)])
+                    if value in given or is_fold(value):
+                        met.add(value)
+                    ended += len(met) > MANY_ARRAYS
                 part = total // LONGEST + ended
-                if part != last:
+                if part != last and arrays is not None:
                     arrays.clear()
-                    last = part
+                last = part
             else:
                 once += scalars.cost(operation)
                 part = once // MANY_NUMBERS
@@ -146,6 +147,12 @@ class Classified:
             for base in bases:
                 if parts.get(base, part) != part:
                     self.kept.add(base)
+
+    def has_many_arrays(self) -> bool:
+        """Whether a group could be given too many: of all that come from outside, or go there, or are summed."""
+        outside = {base for _, _, bases in self.computed for base in bases if base.producer is None}
+        sums = sum([is_fold(value) for _, value, _ in self.computed])
+        return len(self.results) + sums + sum(map(is_array, outside)) > MANY_ARRAYS
 
     def is_native(self, operation: Operation) -> bool:
         return self.natives.is_native(operation)

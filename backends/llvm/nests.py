@@ -40,8 +40,6 @@ _LONGEST_ROW: Final = 256 << 10
 _WAITING: Final = 48
 """How many operations may be put after a nest that is growing."""
 _PHASES: Final = 24
-_MANY_ARRAYS: Final = 128
-"""The arrays of all phases from which calls would take LLVM long, as of groups."""
 _DEAREST: Final = 4000
 """The cost of a point of all phases from which machine code would take long to make."""
 STRAIGHT_COST: Final = 300
@@ -144,8 +142,6 @@ class _Growing:
         if len(self.groups) >= _PHASES or not any(v in self.made or v in self.read for v in group.inputs):
             return 0
         if self.cost + group.cost() > _DEAREST:
-            return 0
-        if len({*self.sizes, *group.inputs, *group.outputs}) > max(_MANY_ARRAYS, len(self.sizes)):
             return 0
         found = 0
         for a, b in zip(self.groups[0].domain[: self.outer], group.domain, strict=False):

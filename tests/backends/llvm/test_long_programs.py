@@ -327,7 +327,6 @@ def test_groups_end_where_they_have_many_arrays(monkeypatch: pytest.MonkeyPatch)
     results = []
     for limit in (1 << 30, 8):
         monkeypatch.setattr(classified, "MANY_ARRAYS", limit)
-        monkeypatch.setattr(nests, "_MANY_ARRAYS", limit)
         found = partition.partitioned(function, Natives()).groups
         assert (max(len(group.inputs) for group in found if group.domain) > 16) == (limit > 8)
         results.append(BACKEND.compile(function).run(*given))
