@@ -30,7 +30,6 @@ func @f(%x: f64[3], %n: bool[]) -> (f64[3], f64[]) {
   return %w, %s
 }
 """
-SLICE = {"starts": (0,), "limits": (1,), "strides": (1,)}
 CHANGES = {
     "an op": ("sin %x", "cos %x"),
     "an operand": ("mul %y, 2.0", "mul %x, 2.0"),
