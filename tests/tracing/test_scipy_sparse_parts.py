@@ -135,6 +135,9 @@ REFUSED: dict[str, Program] = {
     "LinearOperator": lambda x: sl.cg(sl.aslinearoperator(FIXED), x)[0],
     "callback": lambda x: sl.cg(symmetric(x), x, callback=print)[0],
     "which='BE'": lambda x: sl.eigsh(symmetric(x), 2, which="BE")[0],
+    "eigsh: k must satisfy 0 < k < 12": lambda x: sl.eigsh(symmetric(x), 14)[0],
+    "svds: k must satisfy 0 < k < 12": lambda x: sl.svds(symmetric(x), 12)[1],
+    "which must be 'LM' or 'SM'": lambda x: sl.svds(symmetric(x), 2, which="LA")[1],
     "not triangular": lambda x: sl.spsolve_triangular(tridiagonal(x), x),
 }
 
@@ -143,3 +146,9 @@ REFUSED: dict[str, Program] = {
 def test_what_is_refused_says_so(words: str) -> None:
     with pytest.raises(sg.SrcgradError, match=words):
         sg.grad(lambda x: np.sum(REFUSED[words](x)))(X)
+
+
+def test_a_singular_matrix_has_no_solution_by_steps() -> None:
+    """SciPy gives one of many, which has no derivative."""
+    with pytest.raises(np.linalg.LinAlgError, match="no one solution"):
+        sg.jit(lambda x: sl.cg(sp.diags([x - x[0]], [0]), x)[0])(X)

@@ -13,9 +13,9 @@ from typing import Any, Final
 import numpy as np
 import scipy.sparse.linalg
 
-from srcgrad.errors import ShapeError, UnsupportedError
+from srcgrad.errors import ArgumentError, ShapeError, UnsupportedError
 from srcgrad.tracing.conversion.calls import call_rule
-from srcgrad.tracing.functions.registry import as_array, refuse
+from srcgrad.tracing.functions.registry import as_array, refuse, require
 from srcgrad.tracing.functions.scipy_sparse import UNTRACED, Sparse, solution
 from srcgrad.tracing.tracer import contains_tracer
 
@@ -56,7 +56,10 @@ def iterative(original: Callable[..., Any]) -> Callable[..., Any]:
                 f"{name} with maxiter={steps} is not supported on traced arrays: it may end before the solution",
                 hint=f"leave maxiter out, or pass {A.shape[0]} or more; write the steps as a loop to end them early",
             )
-        return solve(A, b), 0
+        found: Any = solve(A, b)
+        known = ~np.any(np.isnan(found)) | np.any(np.isnan(as_array(b)))
+        require(known, "LinAlgError", f"{name}: the matrix is singular, so that it has no one solution")
+        return found, 0
 
     return rule
 
@@ -99,6 +102,14 @@ def norm(x: Any, ord: Any = None, axis: Any = None) -> Any:
     return np.linalg.norm(x.toarray(), ord, axis)
 
 
+def require_part(name: str, k: Any, size: int) -> None:
+    if not 0 < k < size:
+        raise ArgumentError(
+            f"scipy.sparse.linalg.{name}: k must satisfy 0 < k < {size}, not {k}",
+            hint="numpy.linalg has all of a dense matrix",
+        )
+
+
 @call_rule(sparse_linalg.eigsh)
 def eigsh(
     A: Any, k: int = 6, M: Any = None, sigma: Any = None, which: str = "LM", v0: Any = None, ncv: Any = None,
@@ -109,8 +120,9 @@ def eigsh(
         options = {"M": M, "sigma": sigma, "which": which, "v0": v0, "ncv": ncv, "maxiter": maxiter, "tol": tol}
         return sparse_linalg.eigsh(A, k, *args, return_eigenvectors=return_eigenvectors, **options, **kwargs)
     refuse("scipy.sparse.linalg.eigsh", M=(M, None), **{name: (value, None) for name, value in kwargs.items()})
+    size = A.shape[0]
+    require_part("eigsh", k, size)
     values, vectors = np.linalg.eigh(A.toarray() if isinstance(A, Sparse) else as_array(A))
-    size = values.shape[0]
     kinds = ("LM",) if sigma is not None else ("LA", "SA", "LM", "SM")
     if which not in kinds:
         raise UnsupportedError(f"scipy.sparse.linalg.eigsh with which={which!r} is not supported on traced arrays")
@@ -136,6 +148,9 @@ def svds(
     if not is_traced(A):
         options = {"ncv": ncv, "tol": tol, "which": which, "v0": v0, "maxiter": maxiter}
         return sparse_linalg.svds(A, k, *args, return_singular_vectors=return_singular_vectors, **options, **kwargs)
+    require_part("svds", k, min(A.shape))
+    if which not in ("LM", "SM"):
+        raise ArgumentError(f"scipy.sparse.linalg.svds: which must be 'LM' or 'SM', not {which!r}")
     dense = A.toarray() if isinstance(A, Sparse) else as_array(A)
     part = slice(0, k) if which == "LM" else slice(min(dense.shape) - k, None)
     if return_singular_vectors is False:
