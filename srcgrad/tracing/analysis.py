@@ -19,8 +19,11 @@ import numpy as np
 from srcgrad.tracing.aliasing import alias_groups
 from srcgrad.tracing.alike import value_key
 from srcgrad.tracing.bytecode import Refusal, Scope, Step
+from srcgrad.tracing.class_uses import is_only_named
 from srcgrad.tracing.floating_errors import STATED
+from srcgrad.tracing.members import ASKED_FOR
 from srcgrad.tracing.purity import (
+    OF_TYPES,
     TRUSTED_ROOTS,
     class_reason,
     hidden_kind,
@@ -347,7 +350,8 @@ class Analysis:
             position += 1
             self.at = Reader(index, scope.code, step.line, step.name)
             if step.kind == "attribute":
-                self._check_attribute(step, scope)
+                if step.name != "__class__" or not self.deep or not is_only_named(scope.steps, position):
+                    self._check_attribute(step, scope)
             elif step.kind in ("asking", "asking for any"):
                 self._ask(index, step.name)
                 if step.kind == "asking for any":
@@ -363,8 +367,10 @@ class Analysis:
             self.at = Reader(index, code)
             self._scan(index, Scope(code, scope, self.is_trusted_name, scope.deep, scope.stores))
 
-    def _find(self, index: int, scope: Scope, step: Step) -> tuple[Any, str]:
-        """What the name of `step` stands for (_MISSING for a local value or an unbound name) and how to call it."""
+    def _find(self, index: int, scope: Scope, step: Step, position: int | None = None) -> tuple[Any, str]:
+        """What the name of `step` stands for (_MISSING for a local value or an unbound name) and how to call it;
+        ``position`` is that of the step behind it.
+        """
         name = step.name
         alias = scope.alias(step)
         if alias is not None:
@@ -384,7 +390,7 @@ class Analysis:
         """Resolve the attributes taken of what `read` stands for by the steps from `position` on; returns the position
         behind them.
         """
-        value, name = self._find(index, scope, read)
+        value, name = self._find(index, scope, read, position)
         imported = scope.alias(read) is not None
         while isinstance(value, types.ModuleType):
             step = scope.steps[position] if position < len(scope.steps) else None
@@ -448,7 +454,7 @@ class Analysis:
             and step.name.endswith("__")
             and step.name not in ("__name__", "__len__", "__doc__")
             and not step.optional
-            and not (self.deep and step.name in ("__init__", "__post_init__", "__call__", "__class__"))
+            and not (self.deep and step.name in ASKED_FOR)
         ):
             raise scope.refuse(f"reads the attribute '{step.name}'", step)
         self.note_attribute(step)
@@ -459,7 +465,7 @@ class Analysis:
 
     def check_captured_attribute(self, value: Any, name: str, step: Step, scope: Scope) -> None:
         constant = hidden_kind(value) is not None or isinstance(
-            value, (int, str, bytes, tuple, frozenset, range, slice, np.dtype, np.generic)
+            value, (int, str, bytes, tuple, frozenset, range, slice, np.dtype, np.generic, *OF_TYPES)
         )
         if constant or is_plain_type(value) or value is None or is_ufunc_method(value, step.name):
             return

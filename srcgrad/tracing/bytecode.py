@@ -33,6 +33,9 @@ _KINDS: Final = {
     "LOAD_SMALL_INT": "constant",
     "CALL": "call",
     "COPY": "copy",
+    "IS_OP": "comparison",
+    "COMPARE_OP": "comparison",
+    "CONTAINS_OP": "comparison",
     "BINARY_OP": "binary",
     "BINARY_SUBSCR": "subscript",
     "STORE_GLOBAL": "store global",
@@ -82,9 +85,9 @@ class Refusal(Exception):
 
 class Step(NamedTuple):
     """`kind` is "local", "store", "global", "free", "attribute", "import", "import from", "constant", "call", "copy",
-    "binary", "subscript", "store global", "store attribute" (of what ``base`` loads), "asking" (for `getattr` or
-    `hasattr` of a name that is written out, which follows as an attribute), "asking for any" (for a call of them with a
-    name that is computed, of `setattr` or of `vars`) or "other".
+    "binary", "comparison", "subscript", "store global", "store attribute" (of what ``base`` loads), "asking" (for
+    `getattr` or `hasattr` of a name that is written out, which follows as an attribute), "asking for any" (for a call
+    of them with a name that is computed, of `setattr` or of `vars`) or "other".
 
     `called`: a global is loaded to be called at once.
     `joined`: another step than the one before may have come here, so that an attribute may be that of another value.
@@ -112,7 +115,8 @@ _ITEM: Final = 26
 _INDICES: Final = ("LOAD_CONST", "LOAD_SMALL_INT", "LOAD_FAST")
 _LOADED: Final = ("local", "free", "global")
 _REWRITTEN: Final = "@"
-_SUPER: Final = ("LOAD_SUPER_ATTR", "LOAD_SUPER_METHOD")
+SUPER: Final = ("LOAD_SUPER_ATTR", "LOAD_SUPER_METHOD")
+"""How Python since 3.12 reads attributes of ``super()``."""
 
 
 _CACHE: Final = bytes([dis.opmap["CACHE"], 0])
@@ -227,7 +231,7 @@ def _steps(code: types.CodeType, deep: bool, stores: bool) -> Iterator[Step]:
         elif base and operation == "STORE_ATTR":
             yield Step("store attribute", argument, line, base=base)
             continue
-        if deep and operation in _SUPER:
+        if deep and operation in SUPER:
             yield Step("attribute", argument, line, True)
             continue
         if stores and operation in ("STORE_ATTR", "DELETE_ATTR"):

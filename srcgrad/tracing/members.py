@@ -9,7 +9,7 @@ import types
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
-from srcgrad.tracing.bytecode import instructions
+from srcgrad.tracing.bytecode import SUPER, instructions
 from srcgrad.tracing.hosts import CACHED
 from srcgrad.tracing.unasked import attribute
 
@@ -48,6 +48,16 @@ IGNORED_MEMBERS: Final = (
     types.GetSetDescriptorType,
     type(attribute(Wrapped, "part")),  # the field of a named tuple
 )
+OPERATORS: Final = (
+    "abs add and contains divmod eq floordiv ge getitem gt invert le lt matmul mod mul ne neg or pos pow radd rand "
+    "rdivmod rfloordiv rmatmul rmod rmul ror rpow rsub rtruediv rxor sub truediv xor"
+)
+ASKED_FOR: Final = frozenset(
+    f"__{name}__" for name in ("init", "post_init", "call", "class", "args", *OPERATORS.split())
+)
+"""What code may name of Python's: methods, as ``super().__add__(x)``, of which none changes an object, and the parts of
+what is written of classes.
+"""
 
 
 def calls_nothing(code: types.CodeType) -> bool:
@@ -60,6 +70,24 @@ def names_in(code: types.CodeType) -> Iterator[str]:
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
             yield from names_in(constant)
+
+
+def names_its_class(code: types.CodeType) -> bool:
+    """Whether a method, or a function in it, asks for the class that it is written in: as ``super()`` does."""
+    return "__class__" in code.co_freevars or any(names_its_class(inner) for inner in inner_codes(code))
+
+
+def is_above(code: types.CodeType) -> bool:
+    """Whether a method, and no function in it, asks for its class by ``super()`` alone."""
+    if any(names_its_class(inner) for inner in inner_codes(code)):
+        return False
+    found = [(step.opname, step.argval) for step in dis.get_instructions(code)]
+    loads = sum([operation.startswith("LOAD") and argument == "__class__" for operation, argument in found])
+    return "super" in code.co_names and loads == sum([operation in SUPER for operation, _ in found])
+
+
+def inner_codes(code: types.CodeType) -> list[types.CodeType]:
+    return [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
 
 
 def has_class_patterns(code: types.CodeType) -> bool:

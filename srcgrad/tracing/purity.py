@@ -12,7 +12,9 @@ import builtins
 import dataclasses
 import enum
 import functools
+import sys
 import types
+import typing
 import warnings
 from collections.abc import Callable, Hashable
 from typing import Any, Final, Protocol
@@ -47,6 +49,10 @@ IsPure = Callable[[object], bool]
 TRUSTED_ROOTS: Final = frozenset({"numpy", "scipy", "math", "cmath"})
 _PLACEHOLDER: Final = getattr(functools, "Placeholder", None)
 """What stands in a partial for an argument of the call, from Python 3.14 on."""
+OF_THE_SYSTEM: Final = frozenset(map(type, (sys.float_info, sys.int_info, sys.hash_info, sys.version_info, sys.flags)))
+"""The kinds of what Python says of itself: numbers and texts by name, which nobody changes."""
+OF_TYPES: Final = (types.UnionType, types.GenericAlias, type(typing.Optional[int]), type(typing.List[int]))  # noqa: UP006, UP045
+"""The kinds of what is written of classes: ``float | None``, ``list[int]``."""
 STATIC_TYPES: Final = (
     *(int, bool, str, bytes),
     *(type(None), type(Ellipsis), type(NotImplemented), type(_PLACEHOLDER)),
@@ -132,6 +138,11 @@ def static_key(value: object, is_pure: IsPure, floats: bool = False) -> Hashable
         return kind, value
     if isinstance(value, np.dtype):
         return "dtype", value
+    if kind in OF_THE_SYSTEM:
+        return kind, value
+    if kind in OF_TYPES:
+        parts = [static_key(None if part is types.NoneType else part, is_pure) for part in typing.get_args(value)]
+        return None if None in parts else (kind, typing.get_origin(value), tuple(parts))
     if kind.__module__ == "fractions" and kind.__name__ == "Fraction":
         return kind, getattr(value, "numerator"), getattr(value, "denominator")  # noqa: B009
     if isinstance(value, enum.Enum):

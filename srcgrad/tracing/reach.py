@@ -22,6 +22,7 @@ from srcgrad.tracing.alike import items_of, same_items, value_key
 from srcgrad.tracing.analysis import Analysis
 from srcgrad.tracing.bytecode import Refusal, Scope, Step
 from srcgrad.tracing.caches import reads_values, require_new_results
+from srcgrad.tracing.class_uses import is_asked_for_methods, is_only_compared
 from srcgrad.tracing.conversion.calls import is_distribution, is_joint
 from srcgrad.tracing.conversion.classes import twin_of
 from srcgrad.tracing.conversion.convert import code_without, convert_code, is_user_function
@@ -340,15 +341,18 @@ class ObjectAnalysis(ClassAnalysis):
         if not self.journals.note(step):
             super().note_attribute(step)
 
-    def _find(self, index: int, scope: Scope, step: Step) -> tuple[Any, str]:
+    def _find(self, index: int, scope: Scope, step: Step, position: int | None = None) -> tuple[Any, str]:
         self.journals.only = step.only
         try:
-            value, name = super()._find(index, scope, step)
+            value, name = super()._find(index, scope, step, position)
         finally:
             self.journals.only = ""
         self.journals.looked_up(index, scope, step)
-        if isinstance(value, type) and id(value) in self.node_of and not step.called:
+        handed = not step.called and (position is None or not is_asked_for_methods(value, scope.steps, position))
+        if isinstance(value, type) and id(value) in self.node_of and handed:
             self.loose.add(self.node_of[id(value)])
+        if value is type and (position is None or not is_only_compared(scope.steps, position)):
+            self.types_asked = True
         return value, name
 
     def read(self, holder: int, source: str, key: Any, value: Any, expression: str, path: str) -> int:
@@ -361,6 +365,7 @@ class ObjectAnalysis(ClassAnalysis):
             return len(self.plan.edges) - 1
         if source not in ("global", "cell") and is_host_function(value):
             raise Refusal(impurity(value, path.partition(" of ")[0]))  # nobody knows who calls it
+        self.types_asked |= value is type and source != "global"
         edge = super().read(holder, source, key, value, expression, path)
         if path.startswith("closure __class__ of "):  # what reads it is looked at by `may_name` and `may_make`
             return edge

@@ -20,7 +20,15 @@ from srcgrad.tracing.conversion.calls import MANAGING, generator_of
 from srcgrad.tracing.conversion.classes import converted, is_implicit, may_have_twin, notes_subclasses
 from srcgrad.tracing.descriptors import is_descriptor, read_descriptor, read_dispatcher
 from srcgrad.tracing.dispatching import BOUND
-from srcgrad.tracing.members import IGNORED_MEMBERS, Wrapped, calls_nothing, names_in, wrapped
+from srcgrad.tracing.members import (
+    IGNORED_MEMBERS,
+    Wrapped,
+    calls_nothing,
+    is_above,
+    names_in,
+    names_its_class,
+    wrapped,
+)
 from srcgrad.tracing.purity import hidden_kind, is_generated, is_trusted_module, static_key
 from srcgrad.tracing.rebuild import member_function, transform_in, wrapped_functions
 from srcgrad.tracing.resolution import Resolution, version_cell
@@ -102,6 +110,8 @@ class ClassAnalysis(Analysis):
         """The classes of descriptors in classes."""
         self.keeping: list[tuple[type, str]] = []
         """The methods with caches, and their classes."""
+        self.types_asked = False
+        """Whether code asks for the classes of objects, otherwise than to compare or to name them."""
         self.matching = False
         """Whether any code has patterns of classes, which read attributes without naming them."""
 
@@ -193,7 +203,7 @@ class ClassAnalysis(Analysis):
         """
         if index in self.named or not {"__class__", "__init__"}.isdisjoint(self.local_attributes):
             return True
-        if id(type) in self.constant_of or dataclasses.is_dataclass(cls):
+        if self.types_asked or dataclasses.is_dataclass(cls):
             return True
         for name, member in [item for base in cls.__mro__[:-1] for item in list(vars(base).items())]:
             found = wrapped(member)
@@ -275,7 +285,7 @@ class ClassAnalysis(Analysis):
 
     def may_name(self, index: int, cls: type, name: str) -> bool:
         """Whether anything but its captured objects may lead to a class, to read that of it or of other instances."""
-        if index in self.named or "__class__" in self.local_attributes or id(type) in self.constant_of:
+        if index in self.named or "__class__" in self.local_attributes or self.types_asked:
             return True
         if cls in self.followed or issubclass(cls, tuple):
             return True
@@ -293,13 +303,17 @@ class ClassAnalysis(Analysis):
                         return True
         return False
 
+    def is_converted(self, function: Any) -> bool:
+        """Whether a trace runs a function converted: `reach`."""
+        return False
+
     def require_twin(self, index: int) -> None:
         """A method of a class leads to what a trace replaces: its objects find a copy of it, in a twin of the class."""
         cls, label = self.objects[index], self.plan.nodes[index].label
         inner = [found for base in cls.__mro__[:-1] for found in map(wrapped, list(vars(base).values())) if found]
-        reached = [found.function.__code__ for found in inner if id(found.function) in self.node_of]
-        if any("__class__" in code.co_freevars for code in reached):
-            raise Refusal(f"{label} uses super() or __class__, and a method of it reads what can change from outside")
+        for function in {found.function for found in inner if id(found.function) in self.node_of}:
+            if names_its_class(function.__code__) and not (is_above(function.__code__) and self.is_converted(function)):
+                raise Refusal(f"{label} uses __class__, and a method of it reads what can change from outside")
         members = [
             edge.key
             for edge in map(self.plan.edges.__getitem__, self.plan.nodes[index].edges)
@@ -308,6 +322,6 @@ class ClassAnalysis(Analysis):
         parts = [wrapped(vars(cls.__mro__[number])[name]) for number, name in members]
         if any(part is not None and "__wrapped__" in part.part for part in parts):
             raise Refusal(f"{label} has a method with a cache, and one that reads what can change from outside")
-        handed = index in self.loose or "__class__" in self.local_attributes or id(type) in self.constant_of
+        handed = index in self.loose or "__class__" in self.local_attributes or self.types_asked
         if handed or not may_have_twin(cls):
             raise Refusal(f"a method of {label} reads what can change from outside, and {label} is not only called")

@@ -259,8 +259,14 @@ class _Copier:
             return self._copy(edge.node)
         return read_edge(self.plan, edge, self.objects)
 
+    def _replaced_cells(self, original: Any, node: Node) -> list[tuple[int, Edge]]:
+        """The class that ``super()`` begins behind stays what it is, a base of its twin: `conversion.classes.above`."""
+        found = [(cell, self.plan.edges[edge]) for cell, edge in node.cells]
+        names = original.__code__.co_freevars
+        return [(cell, edge) for cell, edge in found if self._replaced(edge) and names[cell] != "__class__"]
+
     def _shell(self, original: Any, node: Node) -> types.FunctionType:
-        replaced = {cell for cell, edge in node.cells if self._replaced(self.plan.edges[edge])}
+        replaced = {cell for cell, edge in self._replaced_cells(original, node)}
         closure = original.__closure__
         if closure is not None:
             closure = tuple(types.CellType() if index in replaced else cell for index, cell in enumerate(closure))
@@ -272,14 +278,19 @@ class _Copier:
     def _twin(self, cls: type, node: Node) -> type:
         """The class with the methods that lead to hidden inputs replaced, for the trace in progress."""
         members: dict[str, Any] = {}
+        trace = CURRENT.get()
         edges = [self.plan.edges[edge] for edge in node.edges]
         found = [edge for edge in edges if edge.source in ("member", "transformed member")]
         for edge in sorted(found, key=lambda edge: edge.key[0]):
             number, name = edge.key
-            if edge.node is None or not self.dirty[edge.node] or not is_first(cls, number, name):
+            if edge.node is None or not self.dirty[edge.node]:
                 continue
-            members[name] = wrapped_again(vars(cls.__mro__[number])[name], self._copy(edge.node))
-        twin, trace = twin_with(cls, members), CURRENT.get()
+            copy = wrapped_again(vars(cls.__mro__[number])[name], self._copy(edge.node))
+            if trace is not None:
+                trace.members[cls.__mro__[number], name] = copy
+            if is_first(cls, number, name):
+                members[name] = copy
+        twin = twin_with(cls, members)
         if trace is not None:
             trace.twins[cls] = twin
         return twin
@@ -287,9 +298,8 @@ class _Copier:
     def _fill(self, copy: types.FunctionType, node: Node, index: int) -> None:
         original = self.objects[index]
         closure = copy.__closure__ or ()
-        for cell, edge in node.cells:
-            if self._replaced(self.plan.edges[edge]):
-                closure[cell].cell_contents = self._value(self.plan.edges[edge])
+        for cell, edge in self._replaced_cells(original, node):
+            closure[cell].cell_contents = self._value(edge)
         copy.__defaults__ = original.__defaults__ and tuple(
             self._held(index, "default", original.__defaults__, node).values()
         )

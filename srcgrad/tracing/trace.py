@@ -305,6 +305,8 @@ class Trace:
         """Objects that are of the twins of their classes for now: `conversion.classes`."""
         self.twins: dict[type, type] = {} if parent is None else parent.twins
         """Twins of classes whose methods read what the trace has in place of the user's."""
+        self.members: dict[tuple[type, str], Any] = {} if parent is None else parent.members
+        """These methods, by the class that they are written in and their names: what ``super()`` finds."""
         self.rolled: list[str] = [] if parent is None else parent.rolled
         """What became of the loops, for `explain`."""
         self.outermost: Any = None

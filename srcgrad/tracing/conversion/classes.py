@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import dataclasses
 import dis
+import functools
 import inspect
 import types
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from srcgrad.tracing.conversion.convert import is_straight, is_user_function
@@ -37,6 +38,13 @@ def original(cls: type) -> type:
     """The user's class of a twin; any other class itself."""
     found: type = vars(cls).get("__srcgrad_original__", cls)
     return found
+
+
+def originals(classes: Any) -> Any:
+    """The user's classes of those that ``isinstance`` is given: objects of a twin's subclass are not of the twin."""
+    if isinstance(classes, tuple):
+        return tuple(map(originals, classes))
+    return original(classes) if isinstance(classes, type) else classes
 
 
 def adopt(instance: Any) -> None:
@@ -75,6 +83,38 @@ def rebuilt(tree: TreeDef | None, leaves: Sequence[Any]) -> Any:
         if isinstance(leaf, Tracer):
             leaf.rebuilt = True
     return leaves[0] if tree is None else adopt_records(tree.unflatten(list(leaves)))
+
+
+class Above:
+    """What ``super(cls, instance)`` is where methods of the classes behind have copies that read what the trace has."""
+
+    def __init__(self, cls: type, instance: Any, members: Mapping[tuple[type, str], Any]) -> None:
+        kind = instance if isinstance(instance, type) else type(instance)
+        order = kind.__mro__
+        put = object.__setattr__
+        put(self, "_classes", order[order.index(original(cls)) + 1 :])
+        put(self, "_held", (None, kind) if kind is instance else (instance, kind))
+        put(self, "_members", members)
+
+    def __getattribute__(self, name: str) -> Any:
+        known = functools.partial(object.__getattribute__, self)
+        instance, kind = known("_held")
+        for cls in known("_classes"):
+            if name in vars(cls):
+                member = known("_members").get((cls, name), vars(cls)[name])
+                if isinstance(member, property):
+                    member = converted(member) or member
+                bind = getattr(type(member), "__get__", None)
+                return member if bind is None else bind(member, instance, kind)
+        raise AttributeError(f"'super' object has no attribute {name!r}")
+
+
+def above(function: Any, *given: Any, **keywords: Any) -> Any:
+    """``super(cls, instance)`` in a method, or another function of that name."""
+    trace = CURRENT.get()
+    if function is not super or trace is None or not trace.members or len(given) < 2:
+        return function(*given, **keywords)
+    return Above(given[0], given[1], trace.members)
 
 
 def give_back(instances: list[Any]) -> None:

@@ -88,7 +88,9 @@ class ExpressionConverter(ast.NodeTransformer):
             if not node.args and self.first_parameter is not None:
                 node.args = [load("__class__"), load(self.first_parameter)]
                 placed(node, node)
-            return node
+            made = operator("above", node.func, *node.args, keywords=node.keywords)
+            placed(made, node.func)
+            return ast.copy_location(made, node)
         items = comprehended(node)
         if items is not None:
             return self.reduction(node, items)

@@ -16,7 +16,7 @@ from srcgrad.tracing.affine import affine_of, combined
 from srcgrad.tracing.conversion.arithmetic import domain, in_range
 from srcgrad.tracing.conversion.attributes import class_of
 from srcgrad.tracing.conversion.calls import call_rule, ruled
-from srcgrad.tracing.conversion.classes import original
+from srcgrad.tracing.conversion.classes import original, originals
 from srcgrad.tracing.conversion.effects import emit_check
 from srcgrad.tracing.conversion.filled import filled_of
 from srcgrad.tracing.conversion.state import may_be_none, require_defined, truth, unknown
@@ -112,6 +112,7 @@ def round_(x: Any, ndigits: Any = None) -> Any:
 def isinstance_(thing: Any, classes: Any) -> bool:
     """As the object that a traced value stands for would answer."""
     require_defined(thing)
+    classes = originals(classes)
     if not isinstance(thing, (Tracer, Deferring)):
         return isinstance(thing, classes)
     return issubclass(class_of(thing), classes)

@@ -15,6 +15,7 @@ from srcgrad.tracing.conversion.attempts import attempt
 from srcgrad.tracing.conversion.attributes import namespace
 from srcgrad.tracing.conversion.branches import and_, asked, choose, if_, not_, or_
 from srcgrad.tracing.conversion.calls import call, getitem, target
+from srcgrad.tracing.conversion.classes import above
 from srcgrad.tracing.conversion.comparisons import FALSE, TRUE, compare, is_, is_not, matched
 from srcgrad.tracing.conversion.fresh_arrays import fresh, kept, lifted
 from srcgrad.tracing.conversion.history_items import item, length, require_list
@@ -38,6 +39,7 @@ __all__ = [
     "UNBOUND",
     "UNSET",
     "Passing",
+    "above",
     "and_",
     "arrays",
     "asked",

@@ -1,0 +1,85 @@
+"""What code does with a class that it loads, by the steps around: whether methods of it may be run in another way than
+by calling it or an object of it.
+
+A trace has twins in place of classes whose methods read what can change (`reached_classes`). Objects are of twins,
+calls of a class make one, and what asks for a class by an object is told the user's own, by which no method of a twin
+would be found.
+"""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+from collections.abc import Sequence
+from typing import Any, Final
+
+from srcgrad.tracing.bytecode import Step
+from srcgrad.tracing.members import wrapped
+
+LOADS: Final = {"local": 1, "free": 1, "global": 1, "constant": 1, "attribute": 0, "subscript": -1}
+"""The steps of a value that nothing is called for, and how many values each adds."""
+TITLES: Final = ("__name__", "__qualname__", "__module__", "__doc__")
+"""The texts of classes."""
+
+
+def is_asked_for_methods(cls: Any, steps: Sequence[Step], position: int) -> bool:
+    """Whether a class is loaded, by the step before this one, for one of its methods or for those behind it, or to be
+    asked whether something is of it: ``Base.step(self, x)``, ``super(Model, self)``, ``isinstance(x, Model)``.
+    """
+    before = steps[position - 2] if position > 1 else None
+    if before is not None and (before.kind, before.name) == ("global", "super"):
+        return True
+    step = steps[position] if position < len(steps) else None
+    if step is not None and step.kind == "attribute" and not step.joined and isinstance(step.name, str):
+        return wrapped(inspect.getattr_static(cls, step.name, None)) is not None
+    behind = [*itertools.takewhile(lambda step: step.kind == "global", steps[position:])]
+    rest, first = list(steps[position + len(behind) :][:2]), 0
+    if rest and rest[0].kind == "other" and type(rest[0].name) is int:  # a tuple of classes
+        first = rest.pop(0).name - 1 - len(behind)
+    if not rest or (rest[0].kind, rest[0].name) != ("call", 2):
+        return False
+    known = 0
+    for step in reversed(steps[: position - 1]):
+        if step.called or step.kind not in LOADS:
+            return step.name == "isinstance" and step.called and known == 1 + first
+        known += LOADS[step.kind]
+    return False
+
+
+def is_only_named(steps: Sequence[Step], position: int) -> bool:
+    """Whether of a class that is there before the step, by ``x.__class__``, only a text is read."""
+    step = steps[position] if position < len(steps) else None
+    return step is not None and step.kind == "attribute" and not step.joined and step.name in TITLES
+
+
+def is_only_compared(steps: Sequence[Step], position: int) -> bool:
+    """Whether `type` is loaded, by the step before this one, for the class of one value, of which only a text is read,
+    or that is compared at once with classes that are written there: ``type(x) is str``, ``type(x) in [list, tuple]``.
+    """
+    if not steps[position - 1].called:
+        return False
+    count = 0
+    while position < len(steps) and steps[position].kind in LOADS and not steps[position].called:
+        count += LOADS[steps[position].kind]
+        position += 1
+    if count != 1 or position >= len(steps) or (steps[position].kind, steps[position].name) != ("call", 1):
+        return False
+    position += 1
+    if is_only_named(steps, position):
+        return True
+    for step in steps[position:]:
+        if step.joined:
+            return False
+        if step.kind == "comparison":
+            return count == 2
+        if (
+            step.kind == "other" and type(step.name) is int
+        ):  # so many make a list or a tuple, without the class asked for
+            if not 0 < step.name < count:
+                return False
+            count -= step.name - 1
+        elif step.kind in ("global", "attribute", "constant"):
+            count += LOADS[step.kind]
+        else:
+            return False
+    return False

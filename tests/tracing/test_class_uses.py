@@ -1,0 +1,77 @@
+"""What code does with a class that it loads, told by the steps around."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from srcgrad.tracing.bytecode import Scope
+from srcgrad.tracing.class_uses import is_asked_for_methods, is_only_compared
+from srcgrad.tracing.members import is_above, names_its_class
+
+g: Any = None
+
+
+class A:
+    k = 1
+
+    def step(self, x: Any = None) -> Any: ...
+
+    def above(self) -> Any:
+        return super().__init__()
+
+    def named(self) -> Any:
+        return super(), __class__  # type: ignore[name-defined]
+
+    def inside(self) -> Any:
+        return [lambda: super(A, self).step, super().__init__]
+
+
+def marks(f: Callable[..., Any], name: str, ask: Callable[[Any, int], bool]) -> str:
+    """For each time that a name is loaded, in the order of the code, a letter."""
+    steps = Scope(f.__code__, None, lambda name: True, deep=True, stores=True).steps
+    found = [k for k, step in enumerate(steps) if step.kind == "global" and step.name == name]
+    return "".join("y" if ask(steps, k + 1) else "n" for k in found)
+
+
+def asked(f: Callable[..., Any]) -> str:
+    return marks(f, "A", lambda steps, position: is_asked_for_methods(A, steps, position))
+
+
+def compared(f: Callable[..., Any]) -> str:
+    return marks(f, "type", is_only_compared)
+
+
+def test_a_class_that_is_asked_for_methods_or_about_an_object() -> None:
+    assert asked(lambda x: A.step(x, 1)) == "y"
+    assert asked(lambda x: A.k) == "n"
+    assert asked(lambda x: isinstance(x.a[0], A)) == "y"
+    assert asked(lambda x: isinstance(x, (A, int, A))) == "yy"
+    assert asked(lambda x: (isinstance(x, (int, A)), g(x, A))) == "yn"
+    assert asked(lambda x: super(A, x).step(x)) == "y"
+    assert asked(lambda x: isinstance(x.f(x, A), int)) == "n"
+    assert asked(lambda x: isinstance(g(x, A), int)) == "n"
+    assert asked(lambda x: g(isinstance(x, A), A)) == "yn"
+    assert asked(lambda x: [A, (A, x)]) == "nn"
+    assert asked(lambda x: isinstance(x, int) and A) == "n"
+
+
+def test_the_class_of_a_value_that_is_only_compared_or_named() -> None:
+    assert compared(lambda x: type(x) is str) == "y"
+    assert compared(lambda x: type(x.a[0]) in [list, tuple, g.ndarray]) == "y"
+    assert compared(lambda x: type(x) is not A and x) == "y"
+    assert compared(lambda x: type(x).__name__) == "y"
+    assert compared(lambda x: type(x)(2)) == "n"
+    assert compared(lambda x: type(x).step) == "n"
+    assert compared(lambda x: [type(x), A] == x) == "n"
+    assert compared(lambda x: [type(x), [A]]) == "n"
+    assert compared(lambda x: (type(x), A) in x) == "n"
+    assert compared(lambda x: type(g(x)) is A) == "n"
+    assert compared(lambda x: g(type(x), A)) == "n"
+
+
+def test_a_method_that_asks_for_its_class_by_super_alone() -> None:
+    for method, its_class, above in ((A.step, False, False), (A.above, True, True), (A.named, True, False)):
+        assert names_its_class(method.__code__) == its_class
+        assert is_above(method.__code__) == above
+    assert names_its_class(A.inside.__code__) and not is_above(A.step.__code__)
