@@ -142,6 +142,37 @@ class Program(NamedTuple):
     """Whether its backend makes machine code, which may answer whole calls."""
     arranged: int | None = None
     """The number of its results, where ``finish`` only arranges them."""
+    writes: bool = False
+    """Whether it is for captured arrays that share memory in one way, since the function writes into some."""
+
+
+class Rebuilding:
+    """From the given leaves to the `Job.holder` with those after the arguments' in place of the hidden inputs.
+
+    Arrays that share memory are inputs as others are: it is only told apart where the function writes into one.
+    """
+
+    def __init__(self, captures: Known, aliases: AliasPattern | None, holder: Callable[..., Any], count: int) -> None:
+        """``count``: of the arguments' leaves."""
+        self.captures, self.aliases, self.holder, self.count = captures, aliases, holder, count
+
+    def __call__(self, given: Sequence[Any]) -> Callable[..., Any]:
+        stand_ins = given[self.count :]
+        if self.aliases is not None:
+            stand_ins = [stand_ins[group] for group in self.aliases.groups]
+        function: Callable[..., Any] = self.captures.rebuild(self.holder, stand_ins)
+        return function
+
+    def require_apart(self, given: Sequence[Any]) -> None:
+        """Refuse a function that has written into one of several arrays that share memory.
+
+        Raises:
+            MustRetrace: the others would have to be what they are then.
+        """
+        pairs = () if self.aliases is None else self.aliases.overlapping
+        for storage in [given[self.count + number].storage for pair in pairs for number in pair]:
+            if storage.value is not storage.made:
+                raise MustRetrace("writes into captured arrays that share memory")
 
 
 class Building(ABC):
@@ -232,6 +263,7 @@ class Building(ABC):
         native = backend == "llvm" and allowed(type(self))
         if native:
             import srcgrad.front  # noqa: F401  # a fork in the middle of a later call's import would leave it locked
+        arguments = sum(spec is not None for spec in specs[: len(job.leaves)])
         placed: dict[str, Any] = {"sites": traced.sites} if traced.sites else {}
         donating: dict[str, Any] = {}
         if not JAX_TYPES.isdisjoint(map(type, given)):
@@ -245,6 +277,7 @@ class Building(ABC):
             any(not isinstance(site, RaisingSite) for site in traced.sites),
             native=native,
             arranged=len(built.function.results) if built.arranges else None,
+            writes=any(number >= arguments for number in traced.mutated),
         )
 
     def donated(self, job: Job) -> tuple[int, ...]:
@@ -253,22 +286,11 @@ class Building(ABC):
 
     def rebuilding(
         self, captures: Known, aliases: AliasPattern | None, hidden: Sequence[Any], job: Job
-    ) -> Callable[[list[Any]], Callable[..., Any]] | None:
-        """From the given leaves to the `Job.holder` with those after the arguments' in place of the hidden inputs; None
-        where that is the function itself.
-        """
-        count, holder = len(job.leaves), job.holder(self.f)
+    ) -> Rebuilding | None:
+        """What puts others in place of the hidden inputs; None where there is nothing of the kind."""
         if not (hidden or job.held or captures.copies or captures.asks or captures.unreached):
             return None
-
-        def rebuilt(given: list[Any]) -> Callable[..., Any]:
-            stand_ins = given[count:]
-            if aliases is not None:
-                stand_ins = [stand_ins[group] for group in aliases.groups]
-            function: Callable[..., Any] = captures.rebuild(holder, stand_ins)
-            return function
-
-        return rebuilt
+        return Rebuilding(captures, aliases, job.holder(self.f), len(job.leaves))
 
     def trace(
         self,
@@ -277,7 +299,7 @@ class Building(ABC):
         specs: Sequence[LeafSpec | None],
         concrete: bool,
         numbers: Sequence[Any],
-        rebuilt: Callable[[list[Any]], Callable[..., Any]] | None = None,
+        rebuilt: Rebuilding | None = None,
         converting: bool = False,
         guide: Guide | None = None,
         origins: Sequence[Value] = (),
@@ -294,7 +316,10 @@ class Building(ABC):
             args, kwargs = job.treedef.unflatten(arguments)
             if watcher is not None:
                 watcher.watch((args, kwargs))
-            return run_converted(f, args, kwargs)
+            result = run_converted(f, args, kwargs)
+            if rebuilt is not None:
+                rebuilt.require_apart(given)
+            return result
 
         names = [*leaf_names(self.f, job.treedef), *[None] * (len(leaves) - count)]
         traced = functools.partial(

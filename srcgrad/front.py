@@ -34,6 +34,7 @@ from srcgrad.directional import Pushed, has_tangent
 from srcgrad.front_guards import FUNCTION, Guards, UnknownGuard
 from srcgrad.ir.ops.effects import is_unforeseen
 from srcgrad.signatures import UNKEYED, leaf_key, unread_key
+from srcgrad.tracing.aliasing import AliasPattern
 from srcgrad.tracing.function import as_array, leaf_spec
 from srcgrad.tracing.pytree import TreeDef, record_fields
 from srcgrad.tracing.trace import ACTIVE
@@ -59,6 +60,13 @@ class Unserved(Exception):
     """A call that machine code cannot answer."""
 
 
+def are_apart(aliases: AliasPattern | None, program: Program) -> bool:
+    """Whether captured arrays are different ones, which share no memory where the program is for such alone."""
+    if aliases is None:
+        return True
+    return not program.writes and aliases.groups == tuple(range(len(aliases.groups)))
+
+
 class Result:
     """Stands for a result of a program in the structure that the caller gets."""
 
@@ -75,6 +83,8 @@ class Call(NamedTuple):
     program: Program
     contents: Contents = ()
     by_paths: Answering | None = None
+    overlaps: bool = False
+    """Whether captured arrays share memory."""
 
     @property
     def identity(self) -> Any:
@@ -94,9 +104,9 @@ def serve(
     if not POSSIBLE or not allowed(type(transformed)):
         return
     bound = captures.bind(job.holder(transformed.f))
-    if bound is None or bound[1] is not None or len(bound[0]) != len(captures.hidden):
+    if bound is None or len(bound[0]) != len(captures.hidden) or not are_apart(bound[1], program):
         return
-    call = Call(args, kwargs, job, captures, program, contents, by_paths)
+    call = Call(args, kwargs, job, captures, program, contents, by_paths, bound[1] is not None)
     try:
         try:
             table = written(transformed, call, bound[0], machine_guards=True)
@@ -162,7 +172,7 @@ def written(transformed: Transformed, call: Call, hidden: Sequence[Any], machine
         table.require_is(default, BACKEND)  # not what is the default now: use_backend may have chosen
     registers = captured(table, transformed, call, leaves, len(hidden), values)
     if len(hidden) > 1 and machine_guards:
-        require_apart(table, list(zip(registers, hidden, strict=True)))
+        require_apart(table, list(zip(registers, hidden, strict=True)), program.writes)
     for register, value in zip(registers, hidden, strict=True):
         require_leaf(table, register, value)
         leaves.append((register, value))
@@ -318,21 +328,29 @@ def bound_values(table: Table, transformed: Transformed, call: Call) -> int:
 
     It comes first, since what other registers have borrowed may be gone after it.
     """
-    bind, names = call.captures.bind, tuple(call.job.held.values())
+    bind, names, program = call.captures.bind, tuple(call.job.held.values()), call.program
 
     def bind_held(function: Any, *objects: Any) -> Any:
-        return bind(holding(function, names, objects))
+        bound = bind(holding(function, names, objects) if names else function)
+        return bound if bound is None or not are_apart(bound[1], program) else (bound[0], None)
 
     leaves = parts(table, transformed, call)[0] if names else []
     held = [leaves[place][0] for place in call.job.held]
-    bound = table.bind(bind_held if names else bind, [table.load(0, FUNCTION), *held])
+    bound = table.bind(bind_held if names or call.overlaps else bind, [table.load(0, FUNCTION), *held])
     table.require_is(table.load(bound, layout.ITEMS + 8), None)
     return table.load(bound, layout.ITEMS)
 
 
-def require_apart(table: Table, hidden: Sequence[tuple[int, Any]]) -> None:
-    """Check that captured arrays share no memory: they own theirs and are different ones, or it lies apart."""
+def require_apart(table: Table, hidden: Sequence[tuple[int, Any]], writes: bool) -> None:
+    """Check that captured arrays are different ones and, where the program ``writes`` into some, share no memory: they
+    own theirs, or it lies apart.
+    """
     arrays = [(register, value) for register, value in hidden if type(value) is np.ndarray]
+    if not writes:
+        for number, (register, _) in enumerate(arrays):
+            for other, _ in arrays[:number]:
+                table.require_other(register, other)
+        return
     views = [value.base is not None for _, value in arrays]
     if len(arrays) > 1 and not all(is_in_order(value) for (_, value), view in zip(arrays, views, strict=True) if view):
         raise UnknownGuard("views whose elements lie apart")

@@ -6,13 +6,13 @@ The decisions are those of `transformed.Transformed.dispatch`; nothing is compil
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from srcgrad.boundary import as_unsupported, described, from_outside, reported
-from srcgrad.building import Built, Job
+from srcgrad.building import Built, Job, Rebuilding
 from srcgrad.cache import Known, find_captures, watching
 from srcgrad.changes import changes_of
 from srcgrad.errors import ArgumentError, ConcretizationError, SrcgradError
@@ -182,8 +182,6 @@ def decide(transformed: Transformed, job: Job) -> tuple[Verdict, Lowered | None]
 def captured(job: Job, found: tuple[Known, Any]) -> Verdict:
     """What the function reads besides its arguments, or why it cannot be one program."""
     captures, (hidden, aliases) = found
-    if aliases is not None and aliases.overlapping:
-        return Verdict("captured arrays share memory")
     reason = argument_reason(captures, job.leaves, job.treedef)
     return Verdict(None, captures, hidden, aliases) if reason is None else Verdict(reason)
 
@@ -192,7 +190,7 @@ def one_program(transformed: Transformed, job: Job, verdict: Verdict, way: Way) 
     captures, hidden = verdict.captures, verdict.hidden
     leaves = [*job.leaves, *hidden]
     specs = [leaf_spec(leaf) for leaf in leaves]
-    rebuilt: Callable[[list[Any]], Callable[..., Any]] | None = None
+    rebuilt: Rebuilding | None = None
     if captures is not None:
         rebuilt = transformed.rebuilding(captures, verdict.aliases, hidden, job)
     numbers = [None] * sum(spec is not None for spec in specs)

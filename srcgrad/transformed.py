@@ -280,8 +280,6 @@ class Transformed(VectorCalled, Building):  # type: ignore[misc]
                 continue
             watched.append(way)
             captures, (hidden, aliases) = found
-            if aliases is not None and aliases.overlapping:
-                return self.retrace(job, args, kwargs, "captured arrays share memory")
             key = self.program_key(captures, hidden, aliases, job, way)
             verdicts.append(Verdict(way, captures, (*map(leaf_key, hidden),), aliases, key))
             program = PROGRAMS.get(key)
