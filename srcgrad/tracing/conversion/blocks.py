@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Final, NamedTuple
 
 from srcgrad.tracing.conversion.names import assign, bound, holds, operator, own_nodes, placed
@@ -59,9 +59,10 @@ def says(node: ast.AST, line: int, name: object) -> bool:
         return node.lineno == line and node.id == name
     if isinstance(node, ast.Attribute):
         return line in (node.lineno, node.end_lineno) and node.attr == name
-    if isinstance(node, ast.ImportFrom):
-        return node.lineno == line and (node.module or "") == name
-    return isinstance(node, ast.Import) and node.lineno == line and any(alias.name == name for alias in node.names)
+    if not isinstance(node, (ast.Import, ast.ImportFrom)) or node.lineno != line:
+        return False
+    module = [node.module or ""] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names]
+    return name in (*module, *[alias.asname or alias.name for alias in node.names])
 
 
 def called_functions(root: FunctionNode) -> set[str]:
@@ -134,7 +135,7 @@ def without_blocks(root: FunctionNode, unreached: Unreached, converting: bool) -
         for position in range(len(statements)):
             rest = statements[position:]
             if block_of(rest) in unreached:
-                return [*statements[:position], *ending(rest, unreached[block_of(rest)], converting)]
+                return [*statements[:position], *ending(rest, unreached[block_of(rest)], converting, outer)]
         return statements
 
     def instead(value: ast.expr) -> ast.expr:
@@ -145,15 +146,20 @@ def without_blocks(root: FunctionNode, unreached: Unreached, converting: bool) -
         placed(made, value)
         return made
 
+    body = root.body if isinstance(root.body, list) else [root.body]
+    declared = [node for node in own_nodes(body) if isinstance(node, (ast.Global, ast.Nonlocal))]
+    outer = {name for node in declared for name in node.names}
     visit(root)
 
 
-def ending(statements: Sequence[ast.stmt], reason: str, converting: bool) -> list[ast.stmt]:
-    """What stands in the place of statements, and is left there. It binds the same names, behind the end."""
+def ending(statements: Sequence[ast.stmt], reason: str, converting: bool, outer: Set[str]) -> list[ast.stmt]:
+    """What stands in the place of statements, and is left there. It binds the same names, behind the end, but for those
+    from outside of the function.
+    """
     kinds = (ast.Global, ast.Nonlocal)
     declared: list[ast.stmt] = [copy.deepcopy(node) for node in own_nodes(statements) if isinstance(node, kinds)]
     end: ast.stmt = ast.Expr(refusal(reason)) if converting else ast.Raise(None, None)
-    made = [*declared, end, *(assign(name, ast.Constant(None)) for name in bound(statements))]
+    made = [*declared, end, *(assign(name, ast.Constant(None)) for name in bound(statements) if name not in outer)]
     for node in made:
         placed(node, statements[0])
     return made
