@@ -17,7 +17,7 @@ import scipy.stats as st
 from scipy.stats import norm
 
 import srcgrad as sg
-from srcgrad.errors import UnsupportedError
+from srcgrad.errors import ShapeError, UnsupportedError
 from srcgrad.tracing.functions.distributions import LAWS, MULTIVARIATE
 
 SHAPES = {"df": 3.3, "a": 2.2, "b": 1.7, "s": 0.6, "c": 1.4, "mu": 2.1, "p": 0.3, "n": 5.0, "beta": 1.6, "kappa": 0.8}
@@ -637,3 +637,30 @@ def test_a_quantile_far_in_a_tail_is_there_where_the_density_is_rounded_to_0() -
 def test_moments_of_which_scipy_says_only_that_they_are_finite_have_no_rule() -> None:
     with pytest.raises(UnsupportedError, match=r"kappa3\.mean has no derivative rule"):
         sg.grad(lambda a: st.kappa3.mean(a))(1.5)
+
+
+@pytest.mark.parametrize("singular", [False, True])
+def test_normal_densities_have_the_shapes_of_scipys(singular: bool) -> None:
+    """One place of one variable is a scalar, and one number stands for all coordinates of a place."""
+    rows, wide = np.array([[0.3], [-0.2]]), np.array([[2.0, 0.3], [0.3, 1.0]])
+    cases: list[tuple[Any, Any, Any]] = [
+        (np.array([0.4]), None, np.array([[2.0]])),
+        (np.array([0.4]), np.zeros(1), np.array([2.0])),
+        (np.array([[0.4]]), 0.1, 2.0),
+        (rows, None, None),
+        (np.array([0.4]), None, wide),
+        (np.array([0.4, 0.1]), np.array([0.1, 0.2]), 2.0),
+        (np.full((1, 3, 2), 0.4), None, wide),
+        (np.full((0, 2), 0.4), None, wide),
+    ]
+    for x, mean, cov in cases:
+
+        def density(x: Any, mean: Any = mean, cov: Any = cov) -> Any:
+            return st.multivariate_normal.logpdf(x, mean, cov, singular)
+
+        found = sg.jit(density, strict=True)(x)
+        np.testing.assert_allclose(found, density(x), rtol=1e-12)
+        assert np.shape(found) == np.shape(density(x))
+    for mean, cov in ((np.zeros(3), wide), (np.zeros((1, 2)), wide), (None, np.ones((2, 3)))):
+        with pytest.raises(ShapeError, match=r"mean must be a vector|covariance must have the shape"):
+            sg.grad(lambda x, mean=mean, cov=cov: st.multivariate_normal.logpdf(x, mean, cov))(np.array([0.1, 0.2]))

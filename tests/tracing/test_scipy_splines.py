@@ -22,6 +22,7 @@ IMAGE = np.sin(np.arange(56.0)).reshape(8, 7)
 TCK = si.splrep(NODES, Y)
 HIGH = si.BSpline(np.arange(20.0), np.cos(np.arange(12.0)), 7)
 RECTANGLE = si.RectBivariateSpline(NODES, np.arange(7.0), IMAGE)
+SURFACE = [*RECTANGLE.tck, *RECTANGLE.degrees]
 SMOOTH = si.UnivariateSpline(NODES, Y, s=0.3)
 KDE = scipy.stats.gaussian_kde(Y)
 KNOTS = np.array([0.0, 0.0, 0.0, 0.0, 2.2, 5.1, 5.1, 5.1, 5.1])
@@ -58,6 +59,7 @@ OF_VALUES: dict[str, Callable[[Any], Any]] = {
     "places on a rectangle": lambda y: si.RectBivariateSpline(NODES, NODES, np.outer(y, y), kx=2, ky=5).ev(
         PLACES, PLACES
     ),
+    "bisplev": lambda y: si.bisplev(PLACES, [0.2, 1.1, 6.5], (*SURFACE[:2], SURFACE[2] * y[2], *SURFACE[3:])),
     "InterpolatedUnivariateSpline": lambda y: si.InterpolatedUnivariateSpline(NODES, y)(PLACES),
     "its slopes": lambda y: si.InterpolatedUnivariateSpline(NODES, y).derivative()(PLACES),
     "its integral": lambda y: si.InterpolatedUnivariateSpline(NODES, y, k=4).integral(0.5, 2.0),
@@ -81,6 +83,8 @@ AT_PLACES: dict[str, Callable[[Any], Any]] = {
     "integral of what is smoothed": lambda x: SMOOTH.integral(x[0], x[1]),
     "ev": lambda x: RECTANGLE.ev(x, x[::-1]),
     "grid": lambda x: RECTANGLE(x, x + 0.25),
+    "bisplev": lambda x: si.bisplev(np.sort(x), x[0], SURFACE) + si.bisplev(x[1], x[2], SURFACE, dx=1, dy=2),
+    "bisplev, slopes along a row": lambda x: si.bisplev(x[3], np.sort(x) + 0.25, SURFACE, dy=1),
     "slopes on a rectangle": lambda x: RECTANGLE(x, x[::-1], dx=1, dy=2, grid=False),
     "interpn": lambda x: si.interpn((NODES, np.arange(7.0)), IMAGE, np.stack([x, x[::-1]], -1)),
     "akima": lambda x: si.Akima1DInterpolator(NODES, Y)(x),

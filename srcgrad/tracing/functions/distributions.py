@@ -429,21 +429,45 @@ def normal_log_density(x: Any, mean: Any = None, cov: Any = 1, allow_singular: b
         LinAlgError, ValueError: when the program runs, for others.
     """
     place: Any = as_tracer(x)
-    centre: Any = 0.0 if mean is None else as_tracer(mean)
-    spread: Any = as_tracer(cov)
-    size = max(np.ndim(centre) and centre.shape[-1], spread.shape[-1] if spread.ndim else 1, 1)
-    if spread.ndim < 2:
-        spread = np.diag(spread + np.zeros(size))
-    if spread.shape != (size, size):
-        raise ShapeError(f"the covariance must have the shape {(size, size)}, not {spread.shape}")
+    centre, spread = normal_parameters(mean, cov)
+    size = spread.shape[0]
     if place.ndim == 0 or (place.ndim == 1 and size == 1):
         place = place.reshape((*place.shape, 1))
+    away: Any = place - centre
     if allow_singular:
-        return scalar_if_rank0(singular_log_density(place - centre, Spectrum.of(spread)))
+        return squeezed(singular_log_density(away, Spectrum.of(spread)))
     factor: Any = np.linalg.cholesky(spread)
-    away = np.linalg.solve(factor, (place - centre)[..., None])[..., 0]
+    away = np.linalg.solve(factor, away[..., None])[..., 0]
     volume = np.sum(np.log(np.diag(factor)))
-    return scalar_if_rank0(-0.5 * (size * LOG_2PI + np.sum(away**2, axis=-1)) - volume)
+    return squeezed(-0.5 * (size * LOG_2PI + np.sum(away**2, axis=-1)) - volume)
+
+
+def normal_parameters(mean: Any, cov: Any) -> tuple[Any, Any]:
+    """The mean and the covariance as a vector and a matrix: of as many variables as the mean has numbers, or else as
+    the covariance has rows.
+
+    Raises:
+        ShapeError: they do not fit.
+    """
+    spread: Any = as_tracer(1.0 if cov is None else cov)
+    size = spread.shape[0] if spread.ndim == 2 else 1
+    centre: Any = as_tracer(np.zeros(size) if mean is None else mean)
+    if mean is not None:
+        size = centre.size
+    if size == 1 == centre.size == spread.size:
+        centre, spread = centre.reshape(1), spread.reshape(1, 1)
+    if centre.shape != (size,):
+        raise ShapeError(f"the mean must be a vector of {size} numbers, not of the shape {centre.shape}")
+    if spread.ndim < 2:
+        spread = np.diag(spread) if spread.ndim else spread * np.eye(size)
+    if spread.shape != (size, size):
+        raise ShapeError(f"the covariance must have the shape {(size, size)}, not {spread.shape}")
+    return centre, spread
+
+
+def squeezed(found: Any) -> Any:
+    """A result without axes of length 1, as SciPy returns those of several variables."""
+    return scalar_if_rank0(np.squeeze(found))
 
 
 class Spectrum(NamedTuple):
@@ -478,9 +502,7 @@ def singular_log_density(away: Any, spread: Spectrum) -> Any:
 
 
 def normal_entropy(mean: Any = None, cov: Any = 1, allow_singular: bool = False) -> Any:
-    spread: Any = as_tracer(cov)
-    if spread.ndim < 2:
-        spread = np.diag(np.atleast_1d(spread))
+    _, spread = normal_parameters(mean, cov)
     if allow_singular:
         spectrum = Spectrum.of(spread)
         return 0.5 * (np.sum(spectrum.kept) * (LOG_2PI + 1) + spectrum.log_volume)
@@ -494,7 +516,7 @@ def dirichlet_log_density(x: Any, alpha: Any) -> Any:
         place = np.concatenate([place, 1.0 - np.sum(place, axis=0, keepdims=True)])
     total = np.sum(sc.gammaln(weights)) - sc.gammaln(np.sum(weights))
     powers = weights.reshape((-1,) + (1,) * (place.ndim - 1)) - 1
-    return scalar_if_rank0(np.sum(sc.xlogy(powers, place), axis=0) - total)
+    return squeezed(np.sum(sc.xlogy(powers, place), axis=0) - total)
 
 
 def multinomial_log_density(x: Any, n: Any, p: Any) -> Any:

@@ -396,6 +396,27 @@ class Rectangle:
         return self(xi, yi, dx, dy, False)
 
 
+@call_rule(scipy.interpolate.bisplev)
+def bisplev(x: Any, y: Any, tck: Any, dx: int = 0, dy: int = 0) -> Any:
+    tx, ty, c, kx, ky = tck
+    if not traced_among((x, y, tx, ty, c), {}):
+        return interpolate.bisplev(x, y, tck, dx, dy)
+    for name, order, degree in (("x", dx, kx), ("y", dy, ky)):
+        if not 0 <= order < degree:
+            raise ArgumentError(f"0 <= d{name} = {order} < k{name} = {degree} must hold")
+    across, along = np.atleast_1d(reals(x)), np.atleast_1d(reals(y))
+    if across.ndim != 1 or along.ndim != 1:
+        raise ShapeError("the first two arguments of bisplev must be vectors")
+    for places in (across, along):
+        require(places[1:] >= places[:-1], "Invalid input data")
+    tx, ty = reals(tx), reals(ty)
+    table = reals(c).reshape(tx.shape[0] - kx - 1, ty.shape[0] - ky - 1)
+    found = Rectangle(tx, ty, table, kx, ky)(across, along, dx, dy)
+    if len(found) > 1:
+        return found
+    return found[0] if found.shape[1] > 1 else found[0][0]
+
+
 def rectangle(
     x: Any, y: Any, z: Any, bbox: Any = (None,) * 4, kx: int = 3, ky: int = 3, s: Any = 0, maxit: int = 20
 ) -> Rectangle:
