@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from srcgrad.tracing.conversion.names import assign, bound, holds, operator, own_nodes, placed
@@ -135,7 +135,7 @@ def without_blocks(root: FunctionNode, unreached: Unreached, converting: bool) -
         for position in range(len(statements)):
             rest = statements[position:]
             if block_of(rest) in unreached:
-                return [*statements[:position], *ending(rest, unreached[block_of(rest)], converting, outer)]
+                return [*statements[:position], *ending(rest, unreached[block_of(rest)], converting)]
         return statements
 
     def instead(value: ast.expr) -> ast.expr:
@@ -146,20 +146,15 @@ def without_blocks(root: FunctionNode, unreached: Unreached, converting: bool) -
         placed(made, value)
         return made
 
-    body = root.body if isinstance(root.body, list) else [root.body]
-    declared = [node for node in own_nodes(body) if isinstance(node, (ast.Global, ast.Nonlocal))]
-    outer = {name for node in declared for name in node.names}
     visit(root)
 
 
-def ending(statements: Sequence[ast.stmt], reason: str, converting: bool, outer: Set[str]) -> list[ast.stmt]:
-    """What stands in the place of statements, and is left there. It binds the same names, behind the end, but for those
-    from outside of the function.
-    """
+def ending(statements: Sequence[ast.stmt], reason: str, converting: bool) -> list[ast.stmt]:
+    """What stands in the place of statements, and is left there. It binds the same names, behind the end."""
     kinds = (ast.Global, ast.Nonlocal)
     declared: list[ast.stmt] = [copy.deepcopy(node) for node in own_nodes(statements) if isinstance(node, kinds)]
     end: ast.stmt = ast.Expr(refusal(reason)) if converting else ast.Raise(None, None)
-    made = [*declared, end, *(assign(name, ast.Constant(None)) for name in bound(statements) if name not in outer)]
+    made = [*declared, end, *(assign(name, ast.Constant(None)) for name in bound(statements))]
     for node in made:
         placed(node, statements[0])
     return made
