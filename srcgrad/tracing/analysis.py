@@ -19,10 +19,11 @@ import numpy as np
 from srcgrad.tracing.aliasing import alias_groups
 from srcgrad.tracing.alike import value_key
 from srcgrad.tracing.bytecode import Refusal, Scope, Step
-from srcgrad.tracing.class_uses import is_only_named
+from srcgrad.tracing.class_uses import is_asked_about, is_only_named
 from srcgrad.tracing.floating_errors import STATED
 from srcgrad.tracing.members import ASKED_FOR
 from srcgrad.tracing.purity import (
+    METACLASSES,
     OF_TYPES,
     TRUSTED_ROOTS,
     class_reason,
@@ -56,6 +57,8 @@ class Analysis:
         self.identity: list[Hashable] = []
         self.report: list[str] = []
         self.local_attributes: set[str] = set()
+        self.asked_about: list[type] = []
+        """The classes of which nothing is read: it is only asked whether something is of them."""
         self.lines: list[str] = []
         self.constants: dict[str, Any] = {
             "FunctionType": types.FunctionType,
@@ -377,7 +380,8 @@ class Analysis:
             return alias, name
         try:
             if step.kind == "global":
-                return self._global(index, self.plan.nodes[index].namespace, name), name
+                asked = self.deep and position is not None and is_asked_about(scope.steps, position - 1, position)
+                return self._global(index, self.plan.nodes[index].namespace, name, None, asked), name
             if step.kind == "local" or scope.owner(name) is not None:
                 return _MISSING, name
             if name == "__class__" and not self.deep:
@@ -390,6 +394,7 @@ class Analysis:
         """Resolve the attributes taken of what `read` stands for by the steps from `position` on; returns the position
         behind them.
         """
+        start = position - 1
         value, name = self._find(index, scope, read, position)
         imported = scope.alias(read) is not None
         while isinstance(value, types.ModuleType):
@@ -411,8 +416,10 @@ class Analysis:
                 if not isinstance(value, types.ModuleType):
                     self._check_trusted(value, f"{module.__name__}.{step.name}", scope, step)
             else:
+                asked = self.deep and is_asked_about(scope.steps, start, position)
                 try:
-                    value = self._global(index, self.plan.nodes[self.node_of[id(module)]].namespace, step.name, module)
+                    namespace = self.plan.nodes[self.node_of[id(module)]].namespace
+                    value = self._global(index, namespace, step.name, module, asked)
                 except Refusal as refusal:
                     raise scope.refuse(str(refusal), step) from None
         self.require_converted(index, scope, value, name)
@@ -473,8 +480,12 @@ class Analysis:
             return
         raise scope.refuse(f"reads the attribute '{step.name}' of '{name}'", step)
 
-    def _global(self, index: int, namespace: int, name: str, module: types.ModuleType | None = None) -> Any:
-        """The value of a global name or of an attribute of a module that is not trusted, with its edge and guard."""
+    def _global(
+        self, index: int, namespace: int, name: str, module: types.ModuleType | None = None, asked: bool = False
+    ) -> Any:
+        """The value of a global name or of an attribute of a module that is not trusted, with its edge and guard;
+        ``asked``: that `isinstance` is asked about.
+        """
         owner = self.objects[self.plan.namespaces[namespace]]
         names = vars(owner) if isinstance(owner, types.ModuleType) else owner.__globals__
         value = names.get(name, _MISSING)
@@ -483,6 +494,12 @@ class Analysis:
         if value is _MISSING and module is not None:
             raise Refusal(f"reads '{module.__name__}.{name}', which does not exist or is made on demand")
         known = self.edge_of.get((namespace, name))
+        if known is None and asked and type(value) in METACLASSES and id(value) not in self.node_of:
+            if (namespace, "asked", name) not in self.edge_of:
+                self.edge_of[namespace, "asked", name] = -1
+                self.require(f"g{namespace}[{name!r}] is {self.constant(value)}")
+                self.asked_about.append(value)
+            return value
         if known is None and value is not _MISSING:
             path = f"global {name}" if module is None else f"{module.__name__}.{name}"
             known = self.read(namespace, "global", name, value, f"g{namespace}[{name!r}]", path)

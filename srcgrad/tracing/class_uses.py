@@ -32,14 +32,22 @@ def is_asked_for_methods(cls: Any, steps: Sequence[Step], position: int) -> bool
     step = steps[position] if position < len(steps) else None
     if step is not None and step.kind == "attribute" and not step.joined and isinstance(step.name, str):
         return wrapped(inspect.getattr_static(cls, step.name, None)) is not None
-    behind = [*itertools.takewhile(lambda step: step.kind == "global", steps[position:])]
-    rest, first = list(steps[position + len(behind) :][:2]), 0
+    return is_asked_about(steps, position - 1, position)
+
+
+def is_asked_about(steps: Sequence[Step], start: int, end: int) -> bool:
+    """Whether a class, loaded by these steps, is one that `isinstance` is asked about, alone or in a tuple."""
+    behind = [*itertools.takewhile(lambda step: step.kind in ("global", "attribute") and not step.called, steps[end:])]
+    rest, first = list(steps[end + len(behind) :][:2]), 0
+    after = sum([step.kind == "global" for step in behind])
     if rest and rest[0].kind == "other" and type(rest[0].name) is int:  # a tuple of classes
-        first = rest.pop(0).name - 1 - len(behind)
+        first = rest.pop(0).name - 1 - after
+    elif behind:
+        return False
     if not rest or (rest[0].kind, rest[0].name) != ("call", 2):
         return False
     known = 0
-    for step in reversed(steps[: position - 1]):
+    for step in reversed(steps[:start]):
         if step.called or step.kind not in LOADS:
             return step.name == "isinstance" and step.called and known == 1 + first
         known += LOADS[step.kind]

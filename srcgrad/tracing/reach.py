@@ -502,7 +502,8 @@ class ObjectAnalysis(ClassAnalysis):
             if self.may_name(index, cls, name):
                 raise Refusal(f"reads the class attribute {cls.__name__}.{name}")
         require_new_results(self)
-        if any(isinstance(self.objects[index], ABCMeta) for index in self.named):  # which isinstance may be asked about
+        classes = [*[self.objects[index] for index in self.named], *self.asked_about]
+        if any(isinstance(cls, ABCMeta) for cls in classes):  # which isinstance may be asked about
             self.require(f"{self.constant(get_cache_token)}() == {self.constant(get_cache_token())}")
         for index, dirty in enumerate(self.plan.dirty()):
             if self.plan.nodes[index].kind == "cached" and (dirty or reads_values(self, index)):

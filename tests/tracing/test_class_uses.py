@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import abc
+import fractions
+import io
+import warnings
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
+import srcgrad as sg
 from srcgrad.tracing.bytecode import Scope
 from srcgrad.tracing.class_uses import is_asked_for_methods, is_only_compared
 from srcgrad.tracing.members import is_above, names_its_class
@@ -75,3 +82,47 @@ def test_a_method_that_asks_for_its_class_by_super_alone() -> None:
         assert names_its_class(method.__code__) == its_class
         assert is_above(method.__code__) == above
     assert names_its_class(A.inside.__code__) and not is_above(A.step.__code__)
+
+
+class Unreadable:
+    """A class that no analysis could follow, which is only asked about."""
+
+    def __getattr__(self, name: str) -> Any:
+        return len(io.StringIO(name).read())
+
+
+class Shape(abc.ABC):
+    """One that others are registered as."""
+
+
+def of_another_class(x: Any) -> Any:
+    if isinstance(x, Unreadable) or isinstance(x, (Unreadable, io.StringIO)):
+        return x.value
+    return x**2
+
+
+def of_an_abstract_class(x: Any) -> Any:
+    return x**2 if isinstance(FRACTION, Shape) else x**3
+
+
+FRACTION = fractions.Fraction(1, 2)
+
+
+def test_a_class_that_is_only_asked_about_is_not_read() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", sg.RetraceWarning)
+        assert sg.grad(of_another_class)(3.0) == 6.0
+
+
+def test_another_class_of_that_name_is_another_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    f = sg.grad(lambda x: x**2 if isinstance(FRACTION, Unreadable) else x**3)
+    assert f(3.0) == 27.0
+    monkeypatch.setitem(globals(), "Unreadable", fractions.Fraction)
+    assert f(3.0) == 6.0
+
+
+def test_a_class_that_is_registered_later_is_seen() -> None:
+    f = sg.grad(of_an_abstract_class)
+    assert f(3.0) == 27.0
+    Shape.register(fractions.Fraction)
+    assert f(3.0) == 6.0

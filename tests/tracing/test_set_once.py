@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.constants
 from numpy.typing import NDArray
 
 import srcgrad as sg
@@ -84,3 +85,13 @@ def test_what_python_says_of_itself_and_of_types_is_constant(f: Callable[[Any], 
     with warnings.catch_warnings():
         warnings.simplefilter("error", sg.RetraceWarning)
         np.testing.assert_allclose(sg.grad(f)(1.0), slope)
+
+
+def looked_up(x: Any) -> Any:
+    return x**2 * scipy.constants.value("electron volt") * 1e19
+
+
+def test_physical_constants_that_are_looked_up_are_constant() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", sg.RetraceWarning)
+        np.testing.assert_allclose(sg.grad(looked_up)(1.0), 2e19 * scipy.constants.e)
