@@ -91,12 +91,12 @@ class Unreadable:
         return len(io.StringIO(name).read())
 
 
-class Shape(abc.ABC):
+class Shape(abc.ABC):  # noqa: B024
     """One that others are registered as."""
 
 
 def of_another_class(x: Any) -> Any:
-    if isinstance(x, Unreadable) or isinstance(x, (Unreadable, io.StringIO)):
+    if isinstance(x, Unreadable) or isinstance(x, (Unreadable, io.StringIO)):  # noqa: SIM101
         return x.value
     return x**2
 
