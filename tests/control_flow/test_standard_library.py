@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import heapq
+import inspect
 import itertools
 import math
 import operator
@@ -246,3 +247,20 @@ def test_too_few_numbers_are_an_error() -> None:
 
     with pytest.raises(statistics.StatisticsError, match="at least two"):
         sg.grad(f)(np.ones(2))
+
+
+class Configured:
+    def __init__(self, a: Any, b: Any = 2.0) -> None:
+        self.a, self.b = a, b
+
+
+def of_its_parameters(x: Any) -> Any:
+    """As scikit-learn's estimators find theirs."""
+    made = Configured(x)
+    names = [*inspect.getfullargspec(made.__init__)[0][1:], *inspect.signature(made.__init__).parameters]
+    return sum(made.__getattribute__(name) * (k + 1) for k, name in enumerate(names))
+
+
+@pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
+def test_signatures_of_methods_are_those_that_were_written() -> None:
+    assert of_its_parameters(3.0) == 24.0 and sg.grad(of_its_parameters)(3.0) == 4.0

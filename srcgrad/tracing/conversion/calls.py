@@ -286,7 +286,7 @@ def call_plain(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
         return importlib.import_module("srcgrad.tracing.functions.scipy_sparse").of_method(function, args, kwargs)
     if type(owner) is np.ndarray and traced_among(args, kwargs):
         return getattr(constant_array(owner), function.__name__)(*args, **kwargs)
-    if dispatches:
+    if dispatches and function.__module__ != "inspect":  # which looks at functions
         args = tuple(map(called_back, args))
         kwargs = {name: called_back(value) for name, value in kwargs.items()}
     return function(*args, **kwargs)
