@@ -74,7 +74,7 @@ SCIPY_RULES: Final = {
     "scipy.ndimage": ("scipy_ndimage", "scipy_images", "scipy_ranks"),
     "scipy.optimize": ("scipy_optimize", "scipy_roots"),
     "scipy.signal": ("scipy_signal", "scipy_filters", "scipy_ranks", "scipy_systems", "scipy_short_time"),
-    "scipy.sparse": ("scipy_sparse", "scipy_sparse_parts", "scipy_sparse_solvers"),
+    "scipy.sparse": ("scipy_sparse", "scipy_sparse_assembly", "scipy_sparse_parts", "scipy_sparse_solvers"),
     "scipy.spatial": ("scipy_distance",),
     "scipy.special": ("special",),
     "scipy.stats": ("distributions", "scipy_kde", "scipy_stats"),
@@ -218,6 +218,8 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     elif kind is types.MethodType:
         if converts(function, args, kwargs):
             return followed(function.__func__)(function.__self__, *args, **kwargs)
+        if type(function.__func__) is types.FunctionType and function.__func__ in CALLS:
+            return CALLS[function.__func__](function.__self__, *args, **kwargs)
         if attribute(function.__func__, "__code__") is MANAGING:
             return call(function.__func__, function.__self__, *args, **kwargs)
         if isinstance(function.__func__, functools._lru_cache_wrapper):

@@ -15,7 +15,15 @@ from srcgrad.tracing.tracer import Deferring, Tracer
 
 def augmented(container: Any) -> Any:
     """The base of an augmented assignment to elements."""
-    return MaskedTarget(container) if isinstance(container, Tracer) and CURRENT.get() is not None else container
+    if isinstance(container, Tracer):
+        return MaskedTarget(container) if CURRENT.get() is not None else container
+    return accumulated(container)
+
+
+def accumulated(container: Any) -> Any:
+    """The base of an augmented assignment to an element by several indices: what need not be read to be added to."""
+    in_place = getattr(type(container), "in_place", None) if isinstance(container, Deferring) else None
+    return container if in_place is None else in_place(container)
 
 
 class MaskedTarget:

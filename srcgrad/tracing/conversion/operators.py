@@ -21,7 +21,7 @@ from srcgrad.tracing.conversion.fresh_arrays import fresh, kept, lifted
 from srcgrad.tracing.conversion.history_items import item, length, require_list
 from srcgrad.tracing.conversion.loops import for_, while_
 from srcgrad.tracing.conversion.managing import guarded, managed
-from srcgrad.tracing.conversion.masked import augmented
+from srcgrad.tracing.conversion.masked import accumulated, augmented
 from srcgrad.tracing.conversion.operands import binary
 from srcgrad.tracing.conversion.raises import assert_, raise_, unreached
 from srcgrad.tracing.conversion.recorded import whole
@@ -40,6 +40,7 @@ __all__ = [
     "UNSET",
     "Passing",
     "above",
+    "accumulated",
     "and_",
     "arrays",
     "asked",

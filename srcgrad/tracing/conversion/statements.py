@@ -394,16 +394,14 @@ class StatementConverter(NestedFunctions):
         return name in CREATORS
 
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.AugAssign:
-        """Elements that a mask picks are changed where it holds."""
+        """Elements that a mask picks are changed where it holds, those of a sparse matrix need not be read."""
         self.generic_visit(node)
         place = node.target
-        if (
-            isinstance(place, ast.Subscript)
-            and isinstance(node.op, ARITHMETIC)
-            and not isinstance(place.slice, (ast.Constant, ast.Slice, ast.Tuple))
-        ):
+        if not isinstance(place, ast.Subscript) or not isinstance(node.op, ARITHMETIC):
+            return node
+        if not isinstance(place.slice, (ast.Constant, ast.Slice)):
             base = place.value
-            place.value = operator("augmented", base)
+            place.value = operator("accumulated" if isinstance(place.slice, ast.Tuple) else "augmented", base)
             placed(place.value, base)
         return node
 

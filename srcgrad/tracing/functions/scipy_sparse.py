@@ -14,7 +14,7 @@ import scipy.sparse
 import scipy.sparse.linalg
 
 from srcgrad.errors import ShapeError, UnsupportedError
-from srcgrad.tracing.conversion.calls import call_rule, traced_among
+from srcgrad.tracing.conversion.calls import call, call_rule, traced_among
 from srcgrad.tracing.functions.registry import as_array, axis_of, cast, concrete_array, inexact_dtype
 from srcgrad.tracing.tracer import Deferring, Tracer, as_tracer, contains_tracer, emit
 
@@ -45,7 +45,7 @@ class Sparse(Deferring):
     def of(cls, thing: Any) -> Sparse:
         """A matrix of SciPy's, its elements row by row, as it adds them up."""
         if isinstance(thing, Sparse):
-            return thing
+            return thing.settled()
         if thing.ndim != 2:
             raise ShapeError(f"sparse arrays have two axes here, not {thing.ndim}")
         found = thing.tocsr().tocoo()
@@ -58,6 +58,10 @@ class Sparse(Deferring):
         found = labels.tocoo()
         rows, columns = found.row.astype(np.int64), found.col.astype(np.int64)
         return cls(as_array(data)[found.data - 1], rows, columns, found.shape, matrix)
+
+    def settled(self) -> Sparse:
+        """One whose elements stay what they are: itself."""
+        return self
 
     def labels(self, first: int = 1) -> Any:
         """The numbers of its elements in their places."""
@@ -120,6 +124,12 @@ class Sparse(Deferring):
         part = Sparse.at_places(self.data, labels if rank == 2 else labels.reshape((1, -1)), self.matrix)
         return part if rank == 2 else part.toarray()[0]
 
+    def __setitem__(self, key: Any, value: Any) -> None:
+        raise UnsupportedError(
+            "elements are assigned to a sparse matrix with traced elements, which is no lil_matrix or dok_matrix",
+            hint="assign to the elements of `.tolil()` of it",
+        )
+
     def reshape(self, *shape: Any, **options: Any) -> Sparse:
         return Sparse.at_places(self.data, self.labels().reshape(*shape, **options), self.matrix)
 
@@ -133,7 +143,13 @@ class Sparse(Deferring):
         """In another format, which says no more than how the elements are stored."""
         return self
 
-    tocsr = tocsc = tocoo = tobsr = todia = tolil = todok = asformat = as_asked
+    tocsr = tocsc = tocoo = tobsr = todia = asformat = as_asked
+
+    def tolil(self, copy: bool = False) -> Any:
+        return call(scipy.sparse.lil_matrix if self.matrix else scipy.sparse.lil_array, self)
+
+    def todok(self, copy: bool = False) -> Any:
+        return call(scipy.sparse.dok_matrix if self.matrix else scipy.sparse.dok_array, self)
 
     def astype(self, dtype: Any) -> Sparse:
         return self.like(self.data.astype(dtype))
@@ -308,7 +324,7 @@ def maker(original: Any) -> Callable[..., Any]:
 
     def rule(arg1: Any, *args: Any, **kwargs: Any) -> Any:
         if isinstance(arg1, Sparse):
-            return arg1.like(arg1.data)
+            return Sparse.of(arg1)
         if not (contains_tracer(arg1) or (type(arg1) is tuple and traced_among(arg1, {}))):
             return original(arg1, *args, **kwargs)
         shape = args[0] if args else kwargs.get("shape")
