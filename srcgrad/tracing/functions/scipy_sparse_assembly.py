@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from srcgrad.errors import DTypeError, IndexingError, UnsupportedError
+from srcgrad.errors import DTypeError, IndexingError, ShapeError, UnsupportedError
 from srcgrad.tracing.conversion.calls import call, call_rule
 from srcgrad.tracing.functions.registry import as_array, cast, concrete_array
 from srcgrad.tracing.functions.scipy_sparse import UNTRACED, Sparse, added
@@ -264,7 +264,12 @@ def labelled(matrix: Assembled, key: list[Any], shape: tuple[int, ...], first: i
             raise IndexingError(f"index ({row}, {column}) is out of bounds for a matrix of shape {matrix.shape}")
         return [(row % height * width + column % width, first)]
     probe = scipy.sparse.dok_matrix(matrix.shape, dtype=np.int64)
-    probe[tuple(key)] = np.arange(first + 1, first + 1 + math.prod(shape)).reshape(shape)
+    try:
+        probe[tuple(key)] = np.arange(first + 1, first + 1 + math.prod(shape)).reshape(shape)
+    except ValueError as error:
+        raise ShapeError(f"an array of shape {shape} is assigned to a part of a sparse matrix: {error}") from None
+    except IndexError as error:
+        raise IndexingError(str(error)) from None
     return [(int(row) * width + int(column), int(label) - 1) for (row, column), label in probe.items()]
 
 

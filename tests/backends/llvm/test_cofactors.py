@@ -88,3 +88,16 @@ def test_one_singular_matrix_of_a_stack_leaves_the_others_as_they_are(n: int) ->
     for place in (0, 39, 41, 49):
         exact = exact_cofactors(stack[place])
         assert np.abs(beside[place] - exact).max() <= cofactor_rounding(stack[place]) + 1e-15 * np.abs(exact).max()
+
+
+def test_cofactors_of_a_large_matrix_lose_no_more_than_those_of_a_small_one() -> None:
+    """Of normal numbers, whose condition grows with their rows: by the inverse, and right to as many digits."""
+    a = np.random.default_rng(3).normal(size=(40, 40)) / 6
+    condition = np.linalg.norm(a) * np.linalg.norm(np.linalg.inv(a))
+    assert 2.0**10 < condition < 40 * 2.0**8
+    compiled = native(make_operation("det_derivative", a)[0])
+    assert compiled is not None
+    status, (found,) = compiled(a)
+    exact = exact_cofactors(a)
+    assert status == 0
+    assert np.abs(found - exact).max() <= 1e-12 * np.abs(exact).max()
