@@ -105,7 +105,8 @@ REFUSED: list[tuple[Callable[[Any], Any], type[Exception], str]] = [
     (lambda x: distance.squareform(x[:5]), ShapeError, "binomial"),
     (lambda x: integrate.romb(x), ShapeError, "power of 2"),
     (lambda x: integrate.simpson(x, x=np.arange(3.0)), ShapeError, "3 places"),
-    (lambda x: stats.zscore(x, nan_policy="omit"), UnsupportedError, "nan_policy"),
+    (lambda x: stats.rankdata(x, nan_policy="omit"), UnsupportedError, "nan_policy"),
+    (lambda x: stats.skew(x / 0.0 - x / 0.0, nan_policy="raise"), ValueError, "contains nan"),
     (lambda x: interpolate.interp1d(x, x, kind="zero")(x), UnsupportedError, "kind='zero'"),
     (lambda x: interpolate.CubicSpline(x, x[:4])(x), ShapeError, "as many places"),
     (
@@ -151,3 +152,18 @@ def test_a_function_without_a_rule_is_named_as_it_was_called(name: str) -> None:
     if name != "scipy.special.zeta":
         with pytest.raises(sg.SrcgradError, match=f"^{re.escape(name)} has no derivative rule in srcgrad"):
             sg.grad(lambda x: np.sum(WITHOUT_A_RULE[name](x)) if len(x) else x[0])(X)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.filterwarnings("ignore::scipy.stats._axis_nan_policy.SmallSampleWarning")
+@pytest.mark.parametrize("name", ["moment", "skew", "kurtosis", "sem", "variation", "gmean", "hmean", "iqr"])
+def test_samples_of_few_observations_and_nan_are_as_scipys(name: str) -> None:
+    """Of the rows 0 to 4 observations are left; of some, with nan among them, there is no mean."""
+    function = getattr(stats, name)
+    options: dict[str, Any] = {"skew": {"bias": False}, "kurtosis": {"bias": False}, "sem": {"ddof": 0}}.get(name, {})
+    sample = np.where(np.arange(4) < np.arange(5)[:, None], np.array([2.0, 1.0, 4.0, 1.5]), np.nan)
+    for policy in ("omit", "propagate"):
+        for axis in (0, 1, None, (0, 1)):
+            expected = function(sample, axis=axis, nan_policy=policy, **options)
+            found = sg.jit(lambda x, a=axis, p=policy: function(x, axis=a, nan_policy=p, **options))(sample)
+            np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-14)
