@@ -163,3 +163,13 @@ def test_what_lies_outside_of_the_matrix_is_not_read() -> None:
     found = sg.grad(total)(bands)
     assert np.isfinite(found).all()
     assert found[0, 0] == found[2, 2] == 0
+
+
+def test_one_band_may_be_said_by_a_float() -> None:
+    """As to SciPy, which solves it by another routine."""
+    bands, right = numbers(3, 6, is_complex=False) + 4.0 * (np.arange(3) == 1)[:, None], numbers(6, is_complex=False)
+    expected: Any = scipy.linalg.solve_banded((1.0, 1), bands, right)  # type: ignore[arg-type]
+    found = sg.jit(lambda b: scipy.linalg.solve_banded((1.0, 1), bands, b))(right)  # type: ignore[arg-type]
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    with pytest.raises(TypeError):
+        sg.grad(lambda b: np.sum(scipy.linalg.solve_banded((2.0, 1), bands, b)))(right)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""``scipy.integrate.quad`` and ``dblquad`` of what depends on traced values, and between traced limits."""
+"""``scipy.integrate.quad`` and integrals of integrals of what depends on traced values, and between traced limits."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import mpmath
 import numpy as np
 import pytest
-from scipy.integrate import dblquad, quad, quad_vec
+from scipy.integrate import dblquad, nquad, quad, quad_vec, tplquad
 
 import srcgrad as sg
 from srcgrad.errors import SrcgradError
@@ -38,6 +38,17 @@ CASES: dict[str, tuple[Callable[[Any], Any], float]] = {
         0.8,
     ),
     "a double integral": (lambda p: dblquad(lambda y, x: x * np.exp(y * p), 0, p, 0, lambda x: x)[0], 0.8),
+    "a triple integral": (
+        lambda p: tplquad(lambda z, y, x: x + np.exp(-p * z * y), 0, p, 0, lambda x: 1 + x, 0, lambda x, y: x + 2 * y)[
+            0
+        ],
+        0.8,
+    ),
+    "integrals over ranges": (
+        lambda p: nquad(lambda x, y, c: np.cos(x * y * c), [lambda y, c: (0, c + y), [0, p]], args=(p,))[0],
+        0.8,
+    ),
+    "integrals over three ranges": (lambda p: nquad(lambda x, y, z: np.exp(-p * x * y + z), [[0, 1]] * 3)[0], 0.8),
 }
 
 
@@ -55,7 +66,7 @@ def test_integrals_and_their_derivatives(name: str, backend: str) -> None:
         np.testing.assert_allclose(sg.jit(f)(p), f(p), rtol=1e-10, atol=1e-12)
         np.testing.assert_allclose(gradient(p), slope(f), rtol=1e-8, atol=1e-9)
         np.testing.assert_allclose(sg.jvp(f, (p,), (1.0,))[1], gradient(p), rtol=1e-12, atol=1e-13)
-        if name != "a double integral":
+        if name not in ("a double integral", "integrals over ranges"):
             np.testing.assert_allclose(sg.grad(gradient)(p), slope(gradient), rtol=1e-7, atol=1e-8)
 
 
@@ -166,3 +177,14 @@ def test_what_integrals_of_arrays_are_not_told() -> None:
     for options in ({"points": [0.5]}, {"full_output": True}, {"norm": np.max}):
         with pytest.raises(SrcgradError, match="quad_vec with"):
             sg.grad(lambda k, o=options: np.sum(quad_vec(lambda t: k * t, 0, 1, **o)[0]))(RATES)
+
+
+def test_an_integral_over_three_variables_that_takes_too_many_parts_is_an_error() -> None:
+    """Its integrand has a step: SciPy halves its intervals fifty times."""
+
+    def stepped(p: Any) -> Any:
+        return tplquad(lambda z, y, x: np.where(x * y < 0.1 * p, 1.0, z), 0, 1, 0, 1, 0, 1)[0]
+
+    for f in (sg.jit(stepped), sg.grad(stepped)):
+        with pytest.raises(ArithmeticError, match="more than 8 parts"):
+            f(1.0)

@@ -1,5 +1,6 @@
-"""The rule of ``scipy.integrate.quad``: the pair of Gauss and Kronrod on intervals that are halved where it errs most.
+"""The rules of ``scipy.integrate.quad`` and of integrals of integrals.
 
+Both are by the pair of Gauss and Kronrod, on intervals that are halved where it errs most.
 Where the intervals lie counts as known: the derivative is that of the sum over their nodes, which is the same sum of
 the integrand's derivative. The interval is a multiple of (0, 1) or, if it is infinite, an image of it, so that limits
 have derivatives too. What is halved is found by plain NumPy, which is converted like the user's own.
@@ -124,12 +125,77 @@ def dblquad(
     func: Any, a: Any, b: Any, gfun: Any, hfun: Any, args: Any = (), epsabs: Any = 1.49e-8, epsrel: Any = 1.49e-8
 ) -> Any:  # fmt: skip
     """An integral of integrals between curves or numbers."""
+    return nquad(func, [between(gfun, hfun), (a, b)], args, {"epsabs": epsabs, "epsrel": epsrel})
 
-    def inner(x: Any) -> Any:
-        limits = [call(curve, x) if callable(curve) else curve for curve in (gfun, hfun)]
-        return quad(lambda y: call(func, y, x, *args), *limits, epsabs=epsabs, epsrel=epsrel)[0]
 
-    return quad(inner, a, b, epsabs=epsabs, epsrel=epsrel)
+@call_rule(scipy.integrate.tplquad)
+def tplquad(
+    func: Any, a: Any, b: Any, gfun: Any, hfun: Any, qfun: Any, rfun: Any, args: Any = (), epsabs: Any = 1.49e-8,
+    epsrel: Any = 1.49e-8,
+) -> Any:  # fmt: skip
+    """An integral of double ones between surfaces or numbers, which are given the outer place first."""
+    surfaces = between(*(turned(surface) for surface in (qfun, rfun)))
+    ranges = [surfaces, between(gfun, hfun), (a, b)]
+    return nquad(func, ranges, args, {"epsabs": epsabs, "epsrel": epsrel})
+
+
+def between(low: Any, high: Any) -> Any:
+    """The range between two limits, of the places outside of it: as `nquad` takes it."""
+
+    def limits(*outer: Any) -> tuple[Any, ...]:
+        return tuple(call(limit, *outer[:2]) if callable(limit) else limit for limit in (low, high))
+
+    return limits
+
+
+def turned(surface: Any) -> Any:
+    return (lambda y, x, *_: call(surface, x, y)) if callable(surface) else surface
+
+
+MOST_NODES: Final = 6e6
+"""As many places an integral over three variables or more is the sum over: each direction has as many parts."""
+MOST_HALVED: Final = 2
+"""Of so many variables the intervals are halved where that is needed: of more it would take too long to compile."""
+
+
+@call_rule(scipy.integrate.nquad)
+def nquad(func: Any, ranges: Any, args: Any = None, opts: Any = None, full_output: bool = False) -> Any:
+    """Integrals of integrals, the last place outermost; of three or more, over some equal parts of each range."""
+    if full_output:
+        raise UnsupportedError("scipy.integrate.nquad with full_output= is not supported on traced values")
+    others = () if args is None else args if isinstance(args, tuple) else (args,)
+    options = list(opts) if isinstance(opts, (list, tuple)) else [opts or {}] * len(ranges)
+    parts = int(MOST_NODES ** (1 / len(ranges)) / len(NODES))
+    if len(ranges) > MOST_HALVED and not parts:
+        raise UnsupportedError(f"scipy.integrate.nquad over {len(ranges)} variables is not supported on traced values")
+
+    def over(level: int, outer: tuple[Any, ...]) -> Any:
+        limits, given = ranges[level], options[level]
+        low, high = call(limits, *outer, *others) if callable(limits) else limits
+        chosen = dict(call(given, *outer, *others) if callable(given) else given)
+
+        def inner(t: Any) -> Any:
+            return over(level - 1, (t, *outer))[0] if level else call(func, t, *outer, *others)
+
+        if len(ranges) <= MOST_HALVED:
+            return quad(inner, low, high, **chosen)
+        return in_parts(on_unit_interval(function_of(inner, (), False), low, high), parts, chosen)
+
+    return over(len(ranges) - 1, ())
+
+
+def in_parts(integrand: Integrand, count: int, options: dict[str, Any]) -> tuple[Any, Any]:
+    """The integral from 0 to 1 over so many equal parts, which is an error where it is not as exact as is asked for."""
+    unknown = sorted(set(options) - {"epsabs", "epsrel", "limit"})
+    if unknown:
+        raise UnsupportedError(f"scipy.integrate.nquad with {unknown[0]}= is not supported on traced values")
+    places = (np.arange(count)[:, None] + 0.5 + 0.5 * NODES) / count
+    values = integrand(places.reshape(-1)).reshape(places.shape)
+    found, error = (np.sum(part) for part in judged(values, 0.5 / count, np.abs))
+    allowed = np.maximum(options.get("epsabs", 1.49e-8), options.get("epsrel", 1.49e-8) * np.abs(found))
+    message = f"an integral over several variables takes more than {count} parts of the range of one of them"
+    require(~(error > allowed), "ArithmeticError", message)
+    return found, error
 
 
 def function_of(func: Any, args: tuple[Any, ...], complex_func: bool) -> Integrand:
@@ -203,13 +269,17 @@ def number(limit: Any) -> Any:
 def estimated(integrand: Integrand, size: Integrand, low: Any, high: Any) -> tuple[Any, Any]:
     """The integral over a part of (0, 1), and what it may err by: as QUADPACK's qk21 says."""
     half = 0.5 * (high - low)
-    values = integrand(0.5 * (low + high) + half * NODES)
+    return judged(integrand(0.5 * (low + high) + half * NODES), half, size)
+
+
+def judged(values: Any, half: Any, size: Integrand) -> tuple[Any, Any]:
+    """Sums over the nodes, which are along the last axis, of parts of which the halves are that long."""
     whole = np.sum(KRONROD * values, axis=-1)
     error = size(half * (whole - np.sum(GAUSS * values, axis=-1)))
-    spread = half * np.sum(KRONROD * size(values - 0.5 * whole[..., None]))
+    spread = half * np.sum(KRONROD * size(values - 0.5 * whole[..., None]), axis=-1)
     flat = (spread == 0.0) | (error == 0.0)
     scaled = spread * np.minimum(1.0, (200.0 * error / np.where(flat, 1.0, spread)) ** 1.5)
-    rounding = 50.0 * np.finfo(float).eps * half * np.sum(KRONROD * size(values))
+    rounding = 50.0 * np.finfo(float).eps * half * np.sum(KRONROD * size(values), axis=-1)
     return half * whole, np.maximum(np.where(flat, error, scaled), rounding)
 
 

@@ -76,8 +76,8 @@ def of_banded(bands: Any, right: Any, below: int, above: int, definite: bool = F
 def solve_banded(
     l_and_u: Any, ab: Any, b: Any, overwrite_ab: bool = False, overwrite_b: bool = False, check_finite: bool = True
 ) -> Any:
-    """Of one number SciPy takes the quotient."""
-    below, above = map(operator.index, l_and_u)
+    """Of one number SciPy takes the quotient; what equals 1 is a number of diagonals too."""
+    below, above = (1 if count == 1 else operator.index(count) for count in l_and_u)
     bands, right, is_vector = columns_of(ab, b)
     if bands.shape[0] != below + above + 1:
         raise ShapeError(
