@@ -303,13 +303,21 @@ def of_operator(ufunc: np.ufunc, left: Any, right: Any) -> Any:
     if isinstance(left, Tracer):
         other = Sparse.of(right)
         return getattr(other, f"__r{name[2:]}")(left) if hasattr(other, f"__r{name[2:]}") else NotImplemented
-    return getattr(Sparse.of(left), name)(right)
+    return getattr(standing_for(left), name)(right)
+
+
+def standing_for(thing: Any) -> Any:
+    """What stands for one of SciPy's matrices, operators or factors, and knows traced values."""
+    if isinstance(thing, scipy.sparse.linalg.LinearOperator):
+        from srcgrad.tracing.functions.scipy_sparse_operators import Operator  # which needs this module
+
+        return Operator.of(thing)
+    return Sparse.of(thing) if isinstance(thing, UNTRACED) else factored(thing)
 
 
 def of_method(method: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A method of a matrix of SciPy's, or of its factors, that is given traced values."""
-    owner = method.__self__
-    found = getattr(Sparse.of(owner) if isinstance(owner, UNTRACED) else factored(owner), method.__name__, None)
+    found = getattr(standing_for(method.__self__), method.__name__, None)
     if found is None:
         raise UnsupportedError(f"scipy.sparse: {method.__name__} has no derivative rule in srcgrad")
     return found(*args, **kwargs)

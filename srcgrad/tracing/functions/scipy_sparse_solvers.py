@@ -17,6 +17,7 @@ from srcgrad.errors import ArgumentError, ShapeError, UnsupportedError
 from srcgrad.tracing.conversion.calls import call_rule
 from srcgrad.tracing.functions.registry import as_array, refuse, require
 from srcgrad.tracing.functions.scipy_sparse import UNTRACED, Sparse, solution
+from srcgrad.tracing.functions.scipy_sparse_operators import Operator, dense
 from srcgrad.tracing.tracer import contains_tracer
 
 ITERATIVE: Final = ("bicg", "bicgstab", "cg", "cgs", "gcrotmk", "gmres", "lgmres", "minres", "qmr", "tfqmr")
@@ -24,12 +25,14 @@ sparse_linalg: Any = scipy.sparse.linalg
 
 
 def is_traced(thing: Any) -> bool:
-    return isinstance(thing, Sparse) or contains_tracer(thing)
+    return isinstance(thing, (Sparse, Operator)) or contains_tracer(thing)
 
 
 def solve(a: Any, b: Any) -> Any:
     if isinstance(a, (Sparse, *UNTRACED)):
         return solution(Sparse.of(a), b)
+    if isinstance(a, (Operator, sparse_linalg.LinearOperator)):
+        a = Operator.of(a).toarray()
     right = as_array(b)
     return np.linalg.solve(as_array(a), right.reshape(right.shape[0], -1)).reshape(right.shape)
 
@@ -47,10 +50,6 @@ def iterative(original: Callable[..., Any]) -> Callable[..., Any]:
             return original(np.eye(1), np.ones(1), **given)  # which raises
         refuse(name, callback=(given.get("callback"), None))
         steps = given.get("maxiter")
-        if isinstance(A, sparse_linalg.LinearOperator):
-            raise UnsupportedError(
-                f"{name} of a LinearOperator is not supported on traced arrays", hint="pass a matrix"
-            )
         if steps is not None and steps < A.shape[0] and "gmres" not in name:
             raise UnsupportedError(
                 f"{name} with maxiter={steps} is not supported on traced arrays: it may end before the solution",
@@ -122,7 +121,7 @@ def eigsh(
     refuse("scipy.sparse.linalg.eigsh", M=(M, None), **{name: (value, None) for name, value in kwargs.items()})
     size = A.shape[0]
     require_part("eigsh", k, size)
-    values, vectors = np.linalg.eigh(A.toarray() if isinstance(A, Sparse) else as_array(A))
+    values, vectors = np.linalg.eigh(dense(A))
     kinds = ("LM",) if sigma is not None else ("LA", "SA", "LM", "SM")
     if which not in kinds:
         raise UnsupportedError(f"scipy.sparse.linalg.eigsh with which={which!r} is not supported on traced arrays")
@@ -151,9 +150,9 @@ def svds(
     require_part("svds", k, min(A.shape))
     if which not in ("LM", "SM"):
         raise ArgumentError(f"scipy.sparse.linalg.svds: which must be 'LM' or 'SM', not {which!r}")
-    dense = A.toarray() if isinstance(A, Sparse) else as_array(A)
-    part = slice(0, k) if which == "LM" else slice(min(dense.shape) - k, None)
+    matrix = dense(A)
+    part = slice(0, k) if which == "LM" else slice(min(matrix.shape) - k, None)
     if return_singular_vectors is False:
-        return np.linalg.svd(dense, compute_uv=False)[part][::-1]
-    u, s, vh = np.linalg.svd(dense, full_matrices=False)
+        return np.linalg.svd(matrix, compute_uv=False)[part][::-1]
+    u, s, vh = np.linalg.svd(matrix, full_matrices=False)
     return u[:, part][:, ::-1], s[part][::-1], vh[part][::-1]
