@@ -190,48 +190,6 @@ def first_of(builder: Builder, value: Value, axis: int) -> Value:
     return emit(builder, "reshape", first, shape=(*first.type.shape[:axis], *first.type.shape[axis + 1 :]))
 
 
-@spectral_rule("reduce_sum(g(values(A))) -> spectral_sum(A)")
-def sum_of_values(operation: Operation, builder: Builder) -> Value:
-    (operand,) = operation.operands
-    last = operand.type.rank - 1
-    axes = operation.attrs["axes"]
-    if last not in axes:
-        raise NoMatch
-    expression = Expression(builder)
-    if not expression.involved(operand, MOST_NESTED):
-        raise NoMatch
-    found = sum_op(expression, expression.read(operand))
-    others = tuple(axis for axis in axes if axis != last)
-    return emit(builder, "reduce_sum", found, axes=others) if others else found
-
-
-@spectral_rule("dot_general(f(values(A)), g(values(A))) -> spectral_sum(A)")
-def dot_of_values(operation: Operation, builder: Builder) -> Value:
-    left, right = operation.operands
-    last = left.type.rank - 1
-    stack = tuple(range(last))
-    if left.type != right.type or operation.attrs["contract"] != ((last,), (last,)):
-        raise NoMatch
-    if operation.attrs["batch"] != (stack, stack):
-        raise NoMatch
-    expression = Expression(builder)
-    if not any(expression.involved(operand, MOST_NESTED) for operand in (left, right)):
-        raise NoMatch
-    scalars = [expression.read(operand) for operand in (left, right)]
-    return sum_op(expression, expression.scalars.emit(REGISTRY["mul"], scalars))
-
-
-def sum_op(expression: Expression, scalar: Value) -> Value:
-    if expression.source is None:
-        raise NoMatch
-    name = "spectral_sum" if expression.source.kind == "eigh" else "singular_sum"
-    if name == "singular_sum" and scalar.type.dtype.kind == "c":
-        raise NoMatch
-    region, arguments, indexed = expression.finish(scalar)
-    operands = [expression.source.matrix, *arguments]
-    return expression.builder.emit(REGISTRY[name], operands, {"indexed": indexed}, (region,))
-
-
 @spectral_rule("dot_general(V g(w), V^H) -> spectral(A)")
 def matrix_of_vectors(operation: Operation, builder: Builder) -> Value:
     pair = [factor(operand) for operand in operation.operands]
@@ -335,6 +293,49 @@ def product_summed(operation: Operation, builder: Builder) -> Value:
 @spectral_rule("dot_general(g(w), mul(V, conj(V))) -> spectral(A)")
 def product_contracted(operation: Operation, builder: Builder) -> Value:
     return product_of_sum(builder, operation)
+
+
+@spectral_rule("reduce_sum(g(values(A))) -> spectral_sum(A)")
+def sum_of_values(operation: Operation, builder: Builder) -> Value:
+    """Tried after sums of products, of which vectors would be taken for weights of the values."""
+    (operand,) = operation.operands
+    last = operand.type.rank - 1
+    axes = operation.attrs["axes"]
+    if last not in axes:
+        raise NoMatch
+    expression = Expression(builder)
+    if not expression.involved(operand, MOST_NESTED):
+        raise NoMatch
+    found = sum_op(expression, expression.read(operand))
+    others = tuple(axis for axis in axes if axis != last)
+    return emit(builder, "reduce_sum", found, axes=others) if others else found
+
+
+@spectral_rule("dot_general(f(values(A)), g(values(A))) -> spectral_sum(A)")
+def dot_of_values(operation: Operation, builder: Builder) -> Value:
+    left, right = operation.operands
+    last = left.type.rank - 1
+    stack = tuple(range(last))
+    if left.type != right.type or operation.attrs["contract"] != ((last,), (last,)):
+        raise NoMatch
+    if operation.attrs["batch"] != (stack, stack):
+        raise NoMatch
+    expression = Expression(builder)
+    if not any(expression.involved(operand, MOST_NESTED) for operand in (left, right)):
+        raise NoMatch
+    scalars = [expression.read(operand) for operand in (left, right)]
+    return sum_op(expression, expression.scalars.emit(REGISTRY["mul"], scalars))
+
+
+def sum_op(expression: Expression, scalar: Value) -> Value:
+    if expression.source is None:
+        raise NoMatch
+    name = "spectral_sum" if expression.source.kind == "eigh" else "singular_sum"
+    if name == "singular_sum" and scalar.type.dtype.kind == "c":
+        raise NoMatch
+    region, arguments, indexed = expression.finish(scalar)
+    operands = [expression.source.matrix, *arguments]
+    return expression.builder.emit(REGISTRY[name], operands, {"indexed": indexed}, (region,))
 
 
 @spectral_rule("reduce_sum(mul(V, x)) -> dot_general(V, x)")

@@ -2,7 +2,8 @@
 
 A sum over the vectors is one product of matrices, whatever the order and the axes in which its factors stand. Each
 axis of what is summed has a label, its number; two of the factors are vectors, or coefficients V^H x, the others are
-numbers for the vectors or have nothing to do with them.
+numbers for the vectors or have nothing to do with them. Where this does not show, sums that are factors are opened:
+of sum(g(w) * np.diag(V^H M V)) the elements of M are factors then, so that it is the trace of V g(w) V^H M.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from srcgrad.ir.core import Builder, Operation, Value, literal, zeros
+from srcgrad.ir.core import Builder, Literal, Operation, Value, literal, zeros
 from srcgrad.ir.ops.dot import Side, sides
 from srcgrad.ir.passes.coefficients import coefficients, squared_of
-from srcgrad.ir.passes.matching import emit, is_zero
+from srcgrad.ir.passes.diagonals import written_on
+from srcgrad.ir.passes.matching import emit, is_known, is_zero
 from srcgrad.ir.passes.values import MOST_OPERATIONS, NoMatch, plain
 from srcgrad.ir.passes.vectors import factor
 from srcgrad.ir.types import INT64, ArrayType, Size
@@ -36,12 +38,22 @@ class Part:
     column: int | None = None
 
 
+@dataclass(frozen=True)
+class Opened:
+    """Which sums among the factors are opened, those of vectors: all, or those only that are no coefficients V^H x."""
+
+    all: bool
+
+
 @dataclass
 class Product:
     """Factors in the making. ``sizes``: of each label, ``summed``: the labels that are summed over."""
 
     sizes: dict[int, Size]
     summed: frozenset[int]
+    dtype: Any
+    """Of the factors: of the sum, or of complex ones whose product's real part is a factor and all others are real."""
+    opened: Opened | None = None
     parts: list[Part] = field(default_factory=list)
     guards: list[tuple[Part, bool]] = field(default_factory=list)
     """Where these are not so, the product is 0."""
@@ -60,6 +72,8 @@ class Product:
                 raise NoMatch
             part = pending.pop()
             part = replace(part, value=plain(part.value), labels=part.labels if part.value.type.rank else ())
+            if is_known(part.value) and part.value.type.rank:
+                part = replace(part, value=literal(part.value.value, part.value.type.with_shape(())), labels=())
             found: list[Part] | Part | None = self.factors(part)
             found = self.carrier(part) if found is None else found
             if found is None:
@@ -71,7 +85,7 @@ class Product:
 
     def carrier(self, part: Part) -> Part | None:
         """A factor as vectors, or as coefficients, of which one is summed over."""
-        if part.divides or None in part.labels or not 1 <= len(part.labels) <= 2:
+        if part.divides or None in part.labels or not 1 <= len(set(part.labels)) == len(part.labels) <= 2:
             return None
         axis = None
         if len(part.labels) == 2:
@@ -108,21 +122,94 @@ class Product:
             self.guards.append((replace(part, value=operands[0]), holds))
             return [replace(part, value=operands[1 if holds else 2])]
         if name == "dot_general":
-            return self.multiplied(part, operation)
+            if all(operands[0].type.shape[axis] == 1 for axis in operation.attrs["contract"][0]):
+                return self.multiplied(part, operation, {})
+            return self.sum_opened(part, operation)
+        if name in ("reduce_sum", "gather"):
+            return self.sum_opened(part, operation)
+        if name == "real" and operands[0].type.dtype.kind == "c" and self.opened and not part.divides:
+            return self.complex_factors(replace(part, value=operands[0]))
         labels = labels_before(operation, part.labels)
         return None if labels is None else [replace(part, value=operands[0], labels=labels)]
 
-    def multiplied(self, part: Part, operation: Operation) -> list[Part] | None:
-        """A product that is summed over nothing, or over axes of size 1."""
-        contract, batch = operation.attrs["contract"], operation.attrs["batch"]
-        if any(operation.operands[0].type.shape[axis] != 1 for axis in contract[0]):
+    def sum_opened(self, part: Part, operation: Operation) -> list[Part] | None:
+        """The factors of a sum, or of a diagonal, that is a factor itself, if vectors are among them.
+
+        A sum times a number is the sum of products with it: over more labels there is one sum.
+        """
+        if self.opened is None or part.divides or self.summed.isdisjoint(part.labels):
             return None
+        if operation.op.name == "gather" and not is_diagonal_read(operation):
+            return None
+        if not self.opened.all and self.carrier(part) is not None:
+            return None
+        inner = Product(dict(self.sizes), self.summed, self.dtype, self.opened, left=self.left)
+        for given in inner.terms_of(part, operation):
+            inner.read(given)
+        if all(each.column is None for each in inner.parts) or inner.guards:
+            return None
+        self.sizes, self.summed, self.dtype, self.left = inner.sizes, inner.summed, inner.dtype, inner.left
+        self.parts += inner.parts
+        return []
+
+    def terms_of(self, part: Part, operation: Operation) -> list[Part]:
+        """What a sum is the sum of: its axes are labels of their own, which are summed over too."""
+        if operation.op.name == "gather":
+            return [replace(part, value=operation.operands[0], labels=part.labels * 2)]
+        if operation.op.name == "reduce_sum":
+            (operand,), axes = operation.operands, operation.attrs["axes"]
+            kept = iter(part.labels)
+            labels = [self.new_label(size) if k in axes else next(kept) for k, size in enumerate(operand.type.shape)]
+            return [replace(part, value=operand, labels=tuple(labels))]
+        left, _ = operation.operands
+        axes = operation.attrs["contract"][0]
+        found = self.multiplied(part, operation, {axis: self.new_label(left.type.shape[axis]) for axis in axes})
+        for k, (one, other) in enumerate((found, found[::-1])):
+            producer = one.value.producer
+            numbers = None if producer is None else written_on(producer)
+            if numbers is not None and len(axes) == 1:
+                return self.on_the_diagonal(one, other, numbers, operation.attrs["contract"][k][0])
+        return found
+
+    def on_the_diagonal(self, diagonal: Part, other: Part, numbers: Value, axis: int) -> list[Part]:
+        """A product with a diagonal matrix, of which the terms are those where both of its labels are one."""
+        gone, label = diagonal.labels[axis], diagonal.labels[1 - axis]
+        if label is None:
+            return [diagonal, other]
+        assert gone is not None
+        self.summed -= {gone}
+        del self.sizes[gone]
+        labels = tuple(label if each == gone else each for each in other.labels)
+        return [replace(diagonal, value=numbers, labels=(label,)), replace(other, labels=labels)]
+
+    def new_label(self, size: Size) -> int:
+        label = max(self.sizes, default=-1) + 1
+        self.sizes[label] = size
+        self.summed |= {label}
+        return label
+
+    def complex_factors(self, part: Part) -> list[Part]:
+        """The factors of a complex number of which the real part is one.
+
+        Raises:
+            NoMatch: there is another one already, or others are complex.
+        """
+        if self.dtype.kind == "c":
+            raise NoMatch
+        self.dtype = part.value.type.dtype
+        return [part]
+
+    def multiplied(self, part: Part, operation: Operation, summed: dict[int, int]) -> list[Part]:
+        """The factors of a product; ``summed``: the labels of axes of the left one that are summed over."""
+        contract, batch = operation.attrs["contract"], operation.attrs["batch"]
         count = len(batch[0])
         given = [part.labels[:count], part.labels[count:]]
         found = []
         both = both_sides(operation)
-        for operand, side in zip(operation.operands, both, strict=True):
+        for k, (operand, side) in enumerate(zip(operation.operands, both, strict=True)):
             labels: list[int | None] = [None] * operand.type.rank
+            for axis, at in zip(contract[0], contract[k], strict=True):
+                labels[at] = summed.get(axis)
             for axis, label in zip(side.batch, given[0], strict=True):
                 labels[axis] = label
             for axis, label in zip(side.free, given[1], strict=False):
@@ -158,23 +245,48 @@ def labels_before(operation: Operation, labels: Labels) -> Labels | None:
     return None
 
 
+def is_diagonal_read(operation: Operation) -> bool:
+    """Whether the diagonal of a square matrix is read, as ``np.diag`` and ``np.trace`` do."""
+    matrix, *places = operation.operands
+    shape, index = matrix.type.shape, places[0]
+    if len(places) != len(shape) or len(shape) != DIAGONAL or shape[0] != shape[1] or places[1] != index:
+        return False
+    return isinstance(index, Literal) and index.type.shape == shape[:1] and (index.value == np.arange(shape[0])).all()
+
+
 # --- the product of matrices ------------------------------------------------------------------------------------------
 
 
 def product_of_sum(builder: Builder, operation: Operation) -> Value:
-    """A sum over vectors as a product of matrices, which a rule knows.
+    """A sum over vectors as a product of matrices, which a rule knows: as it stands, or with sums in it opened.
+
+    All are opened only where what is summed then is no larger than the matrix.
 
     Raises:
         NoMatch: it is none, or none that a rule knows.
     """
-    product, kept = read_sum(operation)
+    for opened in (None, Opened(all=True), Opened(all=False)):
+        try:
+            return product_with(builder, operation, opened)
+        except NoMatch:
+            continue
+    raise NoMatch
+
+
+def product_with(builder: Builder, operation: Operation, opened: Opened | None) -> Value:
+    """The same, of sums opened so."""
+    product, kept = read_sum(operation, opened)
     carriers = [part for part in product.parts if part.column is not None]
     if len(carriers) != 2 or carriers[0].column != carriers[1].column:
         raise NoMatch
     label = carriers[0].column
     assert label is not None
-    dtype = operation.results[0].type.dtype
+    dtype = product.dtype
     others = [part for part in product.parts if part.column is None]
+    if opened is not None and opened.all:
+        there = [{*carriers[0].labels, *carriers[1].labels}, *({label, *part.labels} for part in others)]
+        if not any(each.issuperset(product.sizes) for each in there):
+            raise NoMatch
     weighted = with_numbers(builder, product, [part for part in others if label in part.labels], label, dtype)
     left, right = (part_value(builder, part, dtype) for part in carriers)
     axes = [part.labels.index(label) for part in carriers]
@@ -186,7 +298,8 @@ def product_of_sum(builder: Builder, operation: Operation) -> Value:
         raise NoMatch
     labels = tuple(each for part in carriers for each in part.labels if each != label)
     outside = [part for part in others if label not in part.labels]
-    return arranged(builder, product, Part(found, labels, column=label), outside, kept, dtype)
+    total = arranged(builder, product, Part(found, labels, column=label), outside, kept, dtype)
+    return total if dtype == operation.results[0].type.dtype else emit(builder, "real", total)
 
 
 def expansion_of_sum(builder: Builder, operation: Operation) -> Value:
@@ -214,13 +327,13 @@ def is_summed_row(part: Part, product: Product) -> bool:
     return vectors is not None and part.labels[vectors.row] in product.summed
 
 
-def read_sum(operation: Operation) -> tuple[Product, list[int]]:
+def read_sum(operation: Operation, opened: Opened | None = None) -> tuple[Product, list[int]]:
     """The factors of what is summed, and the labels that are kept."""
-    operands = operation.operands
+    operands, dtype = operation.operands, operation.results[0].type.dtype
     if operation.op.name == "reduce_sum":
         summed = operation.attrs["axes"]
         sizes = dict(enumerate(operands[0].type.shape))
-        product = Product(sizes, frozenset(summed))
+        product = Product(sizes, frozenset(summed), dtype, opened)
         product.read(Part(operands[0], tuple(sizes)))
         return product, [label for label in sizes if label not in product.summed]
     rank = operation.results[0].type.rank
@@ -234,7 +347,7 @@ def read_sum(operation: Operation) -> tuple[Product, list[int]]:
         sizes[label] = operands[0].type.shape[pair[0]]
         for labels, axis in zip(given, pair, strict=True):
             labels[axis] = label
-    product = Product(sizes, frozenset(range(rank, len(sizes))))
+    product = Product(sizes, frozenset(range(rank, len(sizes))), dtype, opened)
     for operand, labels in zip(operands, given, strict=True):
         product.read(Part(operand, tuple(labels[axis] for axis in range(operand.type.rank))))
     return product, list(range(rank))

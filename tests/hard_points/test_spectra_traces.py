@@ -1,0 +1,133 @@
+"""Expected values sum(g(w) * diag(V^H M V)): traces of V g(w) V^H M, which are smooth at ties, in whatever spelling."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import srcgrad as sg
+from tests.hard_points.spectra import (  # noqa: F401  the fixtures work where they are imported
+    RANDOM,
+    B,
+    Function,
+    H,
+    K,
+    close,
+    la,
+    on_numpy,
+    rotated,
+    same_numbers,
+)
+from tests.hard_points.test_spectra_spellings import check_spelling, passes
+
+M, L = RANDOM.normal(size=(2, 3, 3))
+SEVERAL = RANDOM.normal(size=(2, 3, 3))
+
+TRACES: dict[str, Function] = {
+    "diagonal": lambda w, v: np.sum(np.exp(-w) * np.diag(v.T @ M @ v)),
+    "product of rows": lambda w, v: np.exp(-w) @ np.diag(v.T @ (M @ v)),
+    "columns": lambda w, v: np.sum(np.exp(-w) * np.sum(v * (M @ v), axis=0)),
+    "einsum": lambda w, v: np.sum(np.einsum("ji,jk,ki->i", v, M, v) / w),
+    "einsum of all": lambda w, v: np.einsum("ji,jk,ki,i->", v, M, v, w**2),
+    "trace": lambda w, v: np.trace(v.T @ M @ v @ np.diag(w**3)),
+    "trace, weighted before": lambda w, v: np.trace(np.diag(np.sqrt(w)) @ v.T @ M @ v),
+    "trace, divided": lambda w, v: np.trace((v.T @ M @ v) / w),
+    "two matrices": lambda w, v: np.sum(np.log(w) * np.diag(v.T @ M @ L @ v)),
+    "two matrices apart": lambda w, v: np.sum(np.log(w) * np.sum((M @ v) * (L @ v), axis=0)),
+    "average": lambda w, v: np.average(np.diag(v.T @ M @ v), weights=np.exp(-w)),
+    "part of the vectors": lambda w, v: np.trace(v[:, :2].T @ M @ v[:, :2]) + np.trace(v[:, 2:].T @ M @ v[:, 2:]),
+    "terms": lambda w, v: sum(np.exp(-w[i]) * (v[:, i] @ M @ v[:, i]) for i in range(3)),
+    "terms of pairs": lambda w, v: sum(x**2 * np.dot(y, M @ y) for x, y in zip(w, v.T, strict=True)),
+    "terms of projectors": lambda w, v: sum(w[i] ** 2 * np.sum(np.outer(v[:, i], v[:, i]) * M) for i in range(3)),
+    "several": lambda w, v: np.stack([np.sum(np.exp(-w) * np.diag(v.T @ m @ v)) for m in SEVERAL]),
+    "several at once": lambda w, v: np.einsum("i,ki,bkl,li->b", np.exp(-w), v, SEVERAL, v),
+}
+
+
+@pytest.mark.parametrize("name", TRACES)
+def test_traces(name: str) -> None:
+    def f(a: Any) -> Any:
+        return TRACES[name](*la.eigh(a))
+
+    assert "spectral" in passes(f, B)
+    check_spelling(f, B, H, K)
+
+
+def test_traces_have_the_slope_of_the_matrix_function() -> None:
+    """At the unit matrix the slope of tr(exp(a) M) is e M: the numbers beside the diagonal were 0."""
+    for name in ("diagonal", "columns", "terms"):
+        for size, backend in ((3, "numpy"), (3, "llvm")):
+            found = sg.grad(lambda a, name=name: TRACES[name](*np.linalg.eigh(a)), backend=backend)(np.eye(size))
+            close(found, -np.exp(-1) * (M + M.T) / 2, 1e-14)
+
+
+COMPLEX_M = (lambda x: x + x.conj().T)(RANDOM.normal(size=(3, 3)) + 1j * RANDOM.normal(size=(3, 3)))
+
+COMPLEX: dict[str, Callable[..., Any]] = {
+    "real parts": lambda w, v: np.sum(np.exp(-w) * np.real(np.diag(v.conj().T @ COMPLEX_M @ v))),
+    "the real part": lambda w, v: np.sum(np.exp(-w) * np.diag(v.conj().T @ COMPLEX_M @ v)).real,
+    "einsum": lambda w, v: np.einsum("ki,kl,li->i", v.conj(), COMPLEX_M, v).real @ np.exp(-w),
+    "terms": lambda w, v: sum(np.exp(-w[i]) * np.vdot(v[:, i], COMPLEX_M @ v[:, i]).real for i in range(3)),
+    "imaginary beside": lambda w, v: np.sum(np.exp(-w) * np.real(1j * np.diag(v.conj().T @ (COMPLEX_M @ v * 1j)))),
+}
+
+
+@pytest.mark.parametrize("name", COMPLEX)
+def test_traces_of_complex_matrices(name: str) -> None:
+    a = rotated([2.0, 2.0, 2.0], True)
+    h = (lambda x: x + x.conj().T)(RANDOM.normal(size=(3, 3)) + 1j * RANDOM.normal(size=(3, 3)))
+
+    def f(a: Any) -> Any:
+        return COMPLEX[name](*la.eigh(a))
+
+    sign = -1 if name == "imaginary beside" else 1
+    expected = sign * -np.exp(-2.0) * np.trace(h @ COMPLEX_M).real
+    close(sg.jvp(f, (a,), (h,))[1], expected, 1e-13)
+    close(np.sum(sg.grad(f)(a) * h).real, expected, 1e-13)
+    close(sg.hvp(f, (a,), (h,)), np.conj(np.exp(-2.0) * sign * (h @ COMPLEX_M + COMPLEX_M @ h) / 2), 1e-13)
+
+
+SINGULAR: dict[str, Function] = {
+    "left and right": lambda u, s, vh: np.sum(np.tanh(s) * np.diag(u.T @ M @ vh.T)),
+    "left": lambda u, s, vh: np.sum(s**2 * np.einsum("ki,kl,li->i", u, M, u)),
+    "terms": lambda u, s, vh: sum(s[i] ** 3 * (u[:, i] @ M @ vh[i]) for i in range(3)),
+}
+
+
+@pytest.mark.parametrize("name", SINGULAR)
+def test_traces_of_singular_vectors(name: str) -> None:
+    def f(a: Any) -> Any:
+        return SINGULAR[name](*la.svd(a))
+
+    a = 2 * la.qr(RANDOM.normal(size=(3, 3)))[0]
+    assert "spectral" in passes(f, a)
+    check_spelling(f, a, H, K)
+
+
+LEFT_ALONE: dict[str, Function] = {
+    "weights of others": lambda w, v: np.sum(np.exp(w)[::-1] * np.diag(v.T @ M @ v)),
+    "products of diagonals": lambda w, v: np.sum(np.diag(v.T @ M @ v) * np.diag(v.T @ L @ v)),
+    "real parts of two": lambda w, v: np.sum(np.real(np.diag(v.T @ (M + 1j * L) @ v)) * np.real(np.exp(1j * w))),
+    "divided by a diagonal": lambda w, v: np.sum(w / (9 + np.diag(v.T @ M @ v))),
+    "beside the diagonal": lambda w, v: np.sum(w[1:] * np.diag(v.T @ M @ v, 1)),
+    "the other diagonal": lambda w, v: np.sum(w * np.diag(np.fliplr(v.T @ M @ v))),
+    "powers of two sums": lambda w, v: np.sum(w * np.sum(v * (M @ v), axis=0) ** 2),
+    "rows": lambda w, v: np.sum(np.exp(w) * np.diag(v @ M @ v.T)),
+    "numbers alone": lambda w, v: np.sum(np.exp(w) * np.diag(M @ L)),
+    "numbers summed": lambda w, v: np.sum(np.exp(w) * np.sum(M * L, axis=0)),
+}
+
+
+@pytest.mark.parametrize("name", LEFT_ALONE)
+def test_other_sums_keep_their_derivatives(name: str) -> None:
+    """Where eigenvalues are distinct all functions of w and V have one."""
+    a = rotated([1.0, 2.0, 4.0])
+
+    def f(x: Any) -> Any:
+        return LEFT_ALONE[name](*la.eigh(x))
+
+    close(f(a), sg.jit(f)(a), 1e-13)
+    check_spelling(f, a, H, K)
