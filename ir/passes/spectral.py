@@ -57,23 +57,45 @@ def norm_of_values(operation: Operation, builder: Builder) -> Value:
     return emit(builder, "reduce_norm", value_matrix(expression, operand), axes=(last, last + 1))
 
 
-@spectral_rule("reduce_prod(values(A)) -> det(spectral(A))")
+@spectral_rule("reduce_prod(g(values(A))) -> exp(spectral_sum(A))")
 def product_of_values(operation: Operation, builder: Builder) -> Value:
-    """Of the eigenvalues themselves: numbers g(w) may be more accurate than those of their matrix."""
+    """Of the eigenvalues themselves it is the determinant; of others the value is the one that is written."""
     (operand,) = operation.operands
     last = operand.type.rank - 1
     expression = Expression(builder)
     if operation.attrs["axes"] != (last,) or not expression.involved(operand, MOST_NESTED):
         raise NoMatch
     scalar = expression.read(operand)
-    if expression.source is None or expression.source.kind != "eigh" or scalar is not expression.w:
+    if expression.source is None or scalar.type.dtype.kind != "f" or not operand.type.shape[-1]:
         raise NoMatch
-    if operand.type.shape[-1] != expression.size():
-        raise NoMatch
+    is_whole = operand.type.shape[-1] == expression.size()
+    if expression.source.kind != "eigh" or scalar is not expression.w or not is_whole:
+        return product_by_logarithms(operation, expression, scalar)
     determinant = emit(builder, "det", function_op(expression, scalar))
     if determinant.type.dtype != operand.type.dtype:
         determinant = emit(builder, "real", determinant)
     return determinant
+
+
+def product_by_logarithms(operation: Operation, expression: Expression, scalar: Value) -> Value:
+    """A product of numbers with the derivatives of exp(sum(log |g(w)|)); where one is nearly 0 as it is written.
+
+    The value is the one that is written: numbers g(w) may be more accurate than those of the matrix that has them as
+    eigenvalues. Of a factor g the logarithms know g'' / g as (log g)'' + (log g)'^2, to as many digits as there are
+    more in a number than zeros in g; so it must not be less than half of them beside the largest factor.
+    """
+    builder, (operand,) = expression.builder, operation.operands
+    logarithm = expression.scalars.emit(REGISTRY["log"], [expression.scalars.emit(REGISTRY["abs"], [scalar])])
+    total = sum_op(expression, logarithm)
+    numbers = emit(builder, "abs", emit(builder, "stop_gradient", operand))
+    least, most = (emit(builder, f"reduce_{name}", numbers, axes=operation.attrs["axes"]) for name in ("min", "max"))
+    most = emit(builder, "mul", most, literal(np.sqrt(np.finfo(most.type.dtype).eps), most.type))
+    last = operand.type.rank - 1
+    column = emit(builder, "reshape", operand, shape=(*operand.type.shape, 1))  # of which there is no rule
+    written = emit(builder, "reduce_prod", column, axes=(last, last + 1))
+    change = emit(builder, "exp", emit(builder, "sub", total, emit(builder, "stop_gradient", total)))
+    found = emit(builder, "mul", emit(builder, "stop_gradient", written), change)
+    return emit(builder, "select", emit(builder, "greater", least, most), found, written)
 
 
 def value_matrix(expression: Expression, operand: Value) -> Value:

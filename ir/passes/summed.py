@@ -251,7 +251,9 @@ def is_diagonal_read(operation: Operation) -> bool:
     shape, index = matrix.type.shape, places[0]
     if len(places) != len(shape) or len(shape) != DIAGONAL or shape[0] != shape[1] or places[1] != index:
         return False
-    return isinstance(index, Literal) and index.type.shape == shape[:1] and (index.value == np.arange(shape[0])).all()
+    if not isinstance(index, Literal) or index.type.shape != shape[:1]:
+        return False
+    return bool((index.value == np.arange(index.type.static_shape[0])).all())
 
 
 # --- the product of matrices ------------------------------------------------------------------------------------------

@@ -13,11 +13,20 @@ from srcgrad.ir.transforms.interpret import Env, inline, look_up
 
 def added(value: Value) -> Iterator[Value]:
     """The terms of a sum."""
-    pending = [value]
+    return chained(value, "add")
+
+
+def chained(value: Value, op: str) -> Iterator[Value]:
+    """The terms of a sum, or the factors of a product: what an op is applied to that is applied to its results.
+
+    What is in it twice is taken as a whole the second time: twenty sums of a sum with itself have a million terms.
+    """
+    pending, opened = [value], set[Value]()
     while pending:
         value = pending.pop()
         operation = value.producer
-        if operation is not None and operation.op.name == "add":
+        if operation is not None and operation.op.name == op and value not in opened:
+            opened.add(value)
             pending += operation.operands[::-1]
         else:
             yield value

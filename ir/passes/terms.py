@@ -18,14 +18,14 @@ from srcgrad.ir.passes.all_trips import Batched, InOrder, added_to, all_at_once,
 from srcgrad.ir.passes.independent import is_known
 from srcgrad.ir.passes.layouts import Rewriting
 from srcgrad.ir.passes.matching import emit, is_zero
-from srcgrad.ir.passes.sums import Sums, added
-from srcgrad.ir.passes.values import MOST_NESTED, PARTS, full_bounds
+from srcgrad.ir.passes.sums import Sums, chained
+from srcgrad.ir.passes.values import MOST_NESTED, PARTS, Expression, NoMatch, full_bounds
 from srcgrad.ir.transforms.interpret import Env, look_up
 from srcgrad.ir.types import INT64, ArrayType
 
 SMALL: Final = 1 << 14
 """The elements that an array of all terms may have, whatever there was before."""
-CHAINS: Final = ("add", "slice_set")
+CHAINS: Final = ("add", "mul", "slice_set")
 """What is applied to its own result, once for each term: an array is the first operand."""
 
 
@@ -101,7 +101,7 @@ def is_link(value: Operation, reader: Operation, place: int) -> bool:
     name = reader.op.name
     if name == "for":
         return value.op.name == "add" and place in added_to(reader)
-    return name in CHAINS and value.op.name == name and (name == "add" or place == 0)
+    return name in CHAINS and value.op.name == name and (name != "slice_set" or place == 0)
 
 
 class Terms(Rewriting):
@@ -110,17 +110,20 @@ class Terms(Rewriting):
     def __init__(self, results: Sequence[Value]) -> None:
         self.changed = False
         self.roots = set(results)
-        """Values that something else than the next link of their chain reads."""
+        """Values that something else than the next link of their chain reads, or that it reads twice."""
         self.kinds: dict[object, int] = {}
         self.kind_of: dict[Value, int] = {}
         self.spectral: set[Value] = set()
         """What has been made of a decomposition."""
         self.alike: dict[tuple[Value, ...], Batched | None] = {}
+        self.of_places: set[Value] = set()
+        """Of what is made at once, that of which terms are read from different places."""
 
     def run(self, builder: Builder, operations: Sequence[Operation], env: Env) -> None:
         for operation in operations:
             for place, value in enumerate(operation.operands):
-                if value.producer is not None and not is_link(value.producer, operation, place):
+                twice = operation.operands.count(value) > 1
+                if value.producer is not None and (twice or not is_link(value.producer, operation, place)):
                     self.roots.add(value)
         super().run(builder, operations, env)
 
@@ -183,6 +186,8 @@ class Terms(Rewriting):
         if operation is not None and value in self.spectral:
             if operation.op.name == "add":
                 found = self.summed(builder, value)
+            elif operation.op.name == "mul" and value.type.size == 1:
+                found = self.multiplied(builder, value)
             elif operation.op.name == "concatenate":
                 found = self.stacked(builder, operation.operands, operation.attrs["axis"])
             elif operation.op.name == "slice_set":
@@ -195,33 +200,66 @@ class Terms(Rewriting):
 
     def summed(self, builder: Builder, value: Value) -> Value | None:
         """A sum of terms, of which those of one kind are added up at once."""
-        kinds: dict[int, list[Value]] = {}
-        for term in added(value):
-            self.note(term)
-            kinds.setdefault(self.kind_of[term], []).append(term)
         total: Value | None = None
         rest: list[Value] = []
-        for terms in kinds.values():
+        for terms in self.by_kinds(value, "add"):
             there = len(terms) > 1 and terms[0] in self.spectral
-            made = self.batched(builder, tuple(terms)) if there else None
-            if made is None or not made[1]:
+            made = self.made_of_places(builder, terms) if there else None
+            if made is None:
                 rest += [term for term in terms if not is_zero(term)]
                 continue
-            one = emit(builder, "reduce_sum", made[0], axes=(0,))
+            one = emit(builder, "reduce_sum", made, axes=(0,))
             total = one if total is None else emit(builder, "add", total, one)
         for term in rest:
             total = None if total is None else emit(builder, "add", total, term)
         return total
 
+    def by_kinds(self, value: Value, op: str) -> Sequence[list[Value]]:
+        """What is added up, or multiplied, in groups of terms that are alike."""
+        kinds: dict[int, list[Value]] = {}
+        for term in chained(value, op):
+            self.note(term)
+            kinds.setdefault(self.kind_of[term], []).append(term)
+        return list(kinds.values())
+
+    def multiplied(self, builder: Builder, value: Value) -> Value | None:
+        """A product of numbers, of which those that are one function of all values are multiplied at once."""
+        found: list[Value] = []
+        groups = self.by_kinds(value, "mul")
+        for terms in groups:
+            one = self.product_of_all(builder, terms) if len(terms) > 1 and terms[0] in self.spectral else None
+            found += terms if one is None else [one]
+        if len(found) == sum(map(len, groups)):
+            return None
+        total = found[0]
+        for each in found[1:]:
+            total = emit(builder, "mul", total, each)
+        return total
+
+    def product_of_all(self, builder: Builder, terms: Sequence[Value]) -> Value | None:
+        made = self.made_of_places(builder, terms)
+        if made is None:
+            return None
+        row = emit(builder, "reshape", made, shape=(len(terms),))
+        expression = Expression(builder)
+        try:
+            expression.read(row)
+        except NoMatch:
+            return None
+        if expression.source is None or expression.size() != len(terms):
+            return None
+        product = emit(builder, "reduce_prod", row, axes=(0,))
+        return emit(builder, "reshape", product, shape=terms[0].type.shape) if terms[0].type.rank else product
+
     def stacked(self, builder: Builder, values: Sequence[Value], axis: int) -> Value | None:
         """Terms one after the other, each of size 1 along the axis."""
         if len(values) < 2 or any(value.type.shape[axis] != 1 for value in values):
             return None
-        made = self.batched(builder, tuple(values))
-        if made is None or not made[1]:
+        made = self.made_of_places(builder, values)
+        if made is None:
             return None
         shape = values[0].type.shape
-        value = emit(builder, "reshape", made[0], shape=(len(values), *shape[:axis], *shape[axis + 1 :]))
+        value = emit(builder, "reshape", made, shape=(len(values), *shape[:axis], *shape[axis + 1 :]))
         perm = (*range(1, axis + 1), 0, *range(axis + 1, len(shape)))
         return emit(builder, "transpose", value, perm=perm) if axis else value
 
@@ -249,6 +287,11 @@ class Terms(Rewriting):
         index = literal(np.arange(len(terms)), ArrayType(INT64, (len(terms),)))
         return None if row is None else emit(builder, "scatter_set", zeros(value.type), row, index, index, axis=0)
 
+    def made_of_places(self, builder: Builder, values: Sequence[Value]) -> Value | None:
+        """Terms at once that are read from different places: sums for one number or another are none."""
+        made = self.batched(builder, tuple(values))
+        return made[0] if made is not None and made[0] in self.of_places else None
+
     # --- terms at once ------------------------------------------------------------------------------------------------
     def batched(self, builder: Builder, values: tuple[Value, ...], depth: int = 0) -> Batched | None:
         """Values that are alike, with a leading axis; None if they are not."""
@@ -271,7 +314,9 @@ class Terms(Rewriting):
             return None
         operation = made[0]
         if operation.op.name == "slice":
-            return picked_at_once(builder, made)
+            found = picked_at_once(builder, made)
+            self.of_places.update([] if found is None else [found[0]])
+            return found
         if operation.regions or operation.op.effect or len(operation.results) != 1:
             return None
         if any(each.attrs != operation.attrs or len(each.operands) != len(operation.operands) for each in made):
@@ -281,7 +326,10 @@ class Terms(Rewriting):
         known = [each for each in operands if each is not None]
         if len(known) < len(operands) or not any(flag for _, flag in known):
             return None
-        return applied(builder, operation, known, count)
+        result = applied(builder, operation, known, count)
+        if any(flag and value in self.of_places for value, flag in known):
+            self.of_places.add(result[0])
+        return result
 
 
 def picked_at_once(builder: Builder, made: Sequence[Operation]) -> Batched | None:

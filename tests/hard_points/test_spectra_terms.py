@@ -201,6 +201,30 @@ def chain_of_four(w, v):
     return np.einsum("ik,k,jk,j->i", v, np.sqrt(w), v, np.cos(np.arange(float(len(w)))))
 
 
+@terms
+def values_multiplied(w, v):
+    rest = np.prod(w[3:])
+    return w[0] * w[1] * rest * w[2] if len(w) == 3 else np.prod(w)
+
+
+@terms
+def product_of_pairs(w, v):
+    total = 1.0
+    for i in range(len(w)):
+        total = total * (1 + np.sqrt(w[i]))
+    return total * total
+
+
+@terms
+def list_of_sums(w, v):
+    return np.array([sum(np.exp(-t * w)) for t in (0.5, 1.0)])
+
+
+@terms
+def sum_of_sums(w, v):
+    return np.sum(np.exp(-w)) + np.sum(np.exp(-2 * w)) * np.sum(np.exp(-3 * w))
+
+
 LARGE = 20
 """So many trips are a loop, three are written out."""
 
@@ -388,6 +412,21 @@ def test_a_sum_of_thousands_of_terms_is_prepared_at_once() -> None:
         return total
 
     assert np.isfinite(sg.jacfwd(f)(np.diag([1.0, 2.0]))).all()
+
+
+@pytest.mark.parametrize("doubled", [lambda x: x + x, lambda x: x * x * 1.0], ids=["sums", "products"])
+def test_what_is_used_twice_has_two_terms(doubled: Callable[[Any], Any]) -> None:
+    """Thirty sums of a sum with itself were a sum of 2**30 terms."""
+
+    def f(a: Any) -> Any:
+        w, _ = la.eigh(a)
+        x = w[0] * w[1]
+        for _ in range(30):
+            x = doubled(x)
+        return x
+
+    a = np.diag([0.5, 2.0])
+    close(sg.grad(f)(a), 2.0**30 * np.diag([2.0, 0.5]), 1e-13)
 
 
 SPAN = np.cos(np.arange(15.0).reshape(5, 3) ** 2)

@@ -1,4 +1,4 @@
-"""Expected values sum(g(w) * diag(V^H M V)): traces of V g(w) V^H M, which are smooth at ties, in whatever spelling."""
+"""Expected values sum(g(w) * diag(V^H M V)), which are traces of V g(w) V^H M, and products: smooth at ties."""
 
 from __future__ import annotations
 
@@ -131,3 +131,45 @@ def test_other_sums_keep_their_derivatives(name: str) -> None:
 
     close(f(a), sg.jit(f)(a), 1e-13)
     check_spelling(f, a, H, K)
+
+
+PRODUCTS: dict[str, Callable[[Any], Any]] = {
+    "shifted": lambda w: np.prod(w + 1),
+    "roots": lambda w: np.prod(np.sqrt(w)) ** (1 / 3),
+    "of any sign": lambda w: np.prod(np.cos(w)),
+    "powers of it": lambda w: np.sum((np.prod(np.sqrt(w)) ** (-1 / 3) * np.sqrt(w)) ** 2.5),
+    "some of the values": lambda w: np.prod(1 + w[:2]) * np.prod(1 + w[2:]),
+    "reversed": lambda w: np.prod(np.exp(-w[::-1])) * np.prod(w[3:]),
+}
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_products(name: str) -> None:
+    def f(a: Any) -> Any:
+        return PRODUCTS[name](la.eigvalsh(a))
+
+    assert "spectral" in passes(f, B)
+    check_spelling(f, B, H, K)
+    for dtype, backend in ((np.float32, "numpy"), (np.float32, "llvm"), (np.float64, "llvm")):
+        found = sg.hvp(f, (B.astype(dtype),), (H.astype(dtype),), backend=backend)
+        assert found.dtype == dtype
+        close(found, sg.hvp(f, (B,), (H,)), 1e-13 if dtype is np.float64 else 1e-5)
+
+
+def test_a_product_of_singular_values() -> None:
+    """The determinant's absolute value."""
+    a, (h, k) = 2 * la.qr(RANDOM.normal(size=(3, 3)))[0], RANDOM.normal(size=(2, 3, 3))
+    expected = sg.jvp(lambda x: sg.jvp(lambda y: np.abs(la.det(y)), (x,), (h,))[1], (a,), (k,))[1]
+    for f in (lambda x: np.prod(la.svd(x)[1]), lambda x: np.prod(la.svd(x, compute_uv=False))):
+        close(sg.jvp(lambda x, f=f: sg.jvp(f, (x,), (h,))[1], (a,), (k,))[1], expected, 1e-13)
+
+
+def test_products_of_numbers_that_differ_by_much() -> None:
+    """The slope of exp(tr a) is a multiple of the unit matrix, whatever the factors; one may be 0."""
+    a = rotated([-20.0, 1.0, 20.0])
+    close(sg.grad(lambda a: np.prod(np.exp(la.eigvalsh(a))))(a), np.exp(1.0) * np.eye(3), 1e-12)
+    values = np.array([1.0, 2.0, 4.0])
+    found = sg.grad(lambda a: np.prod(la.eigvalsh(a) - 1))(np.diag(values))
+    close(found, np.diag([3.0, 0.0, 0.0]), 1e-14)
+    close(sg.hvp(lambda a: np.prod(la.eigvalsh(a) - 1), (np.diag(values),), (np.diag(values),)),
+          np.diag([2.0 * 3 + 4.0, 3.0, 1.0]), 1e-13)  # fmt: skip
