@@ -19,7 +19,7 @@ from srcgrad.ir.ops.dot import Side, sides
 from srcgrad.ir.passes.coefficients import coefficients, squared_of
 from srcgrad.ir.passes.diagonals import written_on
 from srcgrad.ir.passes.matching import emit, is_known, is_zero
-from srcgrad.ir.passes.values import MOST_OPERATIONS, NoMatch, plain
+from srcgrad.ir.passes.values import MOST_OPERATIONS, NoMatch, full_bounds, plain, step_of
 from srcgrad.ir.passes.vectors import factor
 from srcgrad.ir.types import INT64, ArrayType, Size
 
@@ -29,20 +29,41 @@ Labels = tuple[int | None, ...]
 
 @dataclass(frozen=True)
 class Part:
-    """A factor: whether it divides, whether its conjugate is meant, and of which label its vectors are, if it has."""
+    """A factor: whether it divides, whether its conjugate is meant, and of which label its vectors are, if it has.
+
+    ``picks``: what takes some of the rows of vectors, of which the value is all, and the axis of these.
+    """
 
     value: Value
     labels: Labels
     divides: bool = False
     conjugated: bool = False
     column: int | None = None
+    picks: tuple[Operation, int] | None = None
 
 
 @dataclass(frozen=True)
-class Opened:
-    """Which sums among the factors are opened, those of vectors: all, or those only that are no coefficients V^H x."""
+class Ways:
+    """How factors are looked at."""
 
-    all: bool
+    rows: bool = False
+    """Whether rows of vectors are vectors, or numbers: sum(v[0] * g(w) * v[1]) is an element of V g(w) V^H."""
+    sums: bool = False
+    """Whether sums of vectors are opened."""
+    coefficients: bool = False
+    """Whether those that are coefficients V^H x are opened too."""
+
+
+AS_IT_STANDS: Final = Ways()
+ROWS: Final = ("slice", "gather")
+SUMS: Final = ("dot_general", "reduce_sum", "gather", "real")
+WAYS: Final[Sequence[tuple[Ways, Sequence[str]]]] = (
+    (AS_IT_STANDS, ()),
+    (Ways(rows=True), ROWS),
+    (Ways(rows=True, sums=True, coefficients=True), SUMS),
+    (Ways(rows=True, sums=True), SUMS),
+)
+"""In the order in which they are tried, each with what makes the factors for which it makes a difference."""
 
 
 @dataclass
@@ -53,7 +74,7 @@ class Product:
     summed: frozenset[int]
     dtype: Any
     """Of the factors: of the sum, or of complex ones whose product's real part is a factor and all others are real."""
-    opened: Opened | None = None
+    ways: Ways
     parts: list[Part] = field(default_factory=list)
     guards: list[tuple[Part, bool]] = field(default_factory=list)
     """Where these are not so, the product is 0."""
@@ -85,6 +106,9 @@ class Product:
 
     def carrier(self, part: Part) -> Part | None:
         """A factor as vectors, or as coefficients, of which one is summed over."""
+        rows = self.rows_of_vectors(part) if self.ways.rows and not part.divides else None
+        if rows is not None:
+            return rows
         if part.divides or None in part.labels or not 1 <= len(set(part.labels)) == len(part.labels) <= 2:
             return None
         axis = None
@@ -96,6 +120,18 @@ class Product:
             axis = None if found is None or found.repeated else found.column
         label = None if axis is None else part.labels[axis]
         return replace(part, column=label) if label in self.summed else None
+
+    def rows_of_vectors(self, part: Part) -> Part | None:
+        """Some rows of vectors; one row has a label of its own, of size 1."""
+        operation = part.value.producer
+        if operation is None or operation.op.name not in ("slice", "gather") or len(part.labels) != DIAGONAL:
+            return None
+        vectors = factor(operation.operands[0])
+        if vectors is None or part.labels[vectors.column] not in self.summed or not is_picked(operation, vectors.row):
+            return None
+        column = part.labels[vectors.column]
+        labels = tuple(self.new_label(1) if label is None else label for label in part.labels)
+        return replace(part, value=operation.operands[0], labels=labels, column=column, picks=(operation, vectors.row))
 
     def factors(self, part: Part) -> list[Part] | None:
         """What a factor is the product of; None if it is to be taken as it is."""
@@ -127,7 +163,7 @@ class Product:
             return self.sum_opened(part, operation)
         if name in ("reduce_sum", "gather"):
             return self.sum_opened(part, operation)
-        if name == "real" and operands[0].type.dtype.kind == "c" and self.opened and not part.divides:
+        if name == "real" and operands[0].type.dtype.kind == "c" and self.ways.sums and not part.divides:
             return self.complex_factors(replace(part, value=operands[0]))
         labels = labels_before(operation, part.labels)
         return None if labels is None else [replace(part, value=operands[0], labels=labels)]
@@ -137,13 +173,13 @@ class Product:
 
         A sum times a number is the sum of products with it: over more labels there is one sum.
         """
-        if self.opened is None or part.divides or self.summed.isdisjoint(part.labels):
+        if not self.ways.sums or part.divides or self.summed.isdisjoint(part.labels):
             return None
         if operation.op.name == "gather" and not is_diagonal_read(operation):
             return None
-        if not self.opened.all and self.carrier(part) is not None:
+        if not self.ways.coefficients and self.carrier(part) is not None:
             return None
-        inner = Product(dict(self.sizes), self.summed, self.dtype, self.opened, left=self.left)
+        inner = Product(dict(self.sizes), self.summed, self.dtype, self.ways, left=self.left)
         for given in inner.terms_of(part, operation):
             inner.read(given)
         if all(each.column is None for each in inner.parts) or inner.guards:
@@ -245,6 +281,24 @@ def labels_before(operation: Operation, labels: Labels) -> Labels | None:
     return None
 
 
+def is_picked(operation: Operation, row: int) -> bool:
+    """Whether rows are taken, in whatever order, and nothing of the other axis."""
+    if operation.op.name == "gather":
+        return operation.attrs["axis"] == row and [place.type.rank for place in operation.operands[1:]] == [1]
+    return step_of(operation, row) is not None
+
+
+def rows_picked(builder: Builder, value: Value, picks: tuple[Operation, int], axis: int) -> Value:
+    """What an operation takes of vectors' rows, of an axis of a product with these vectors."""
+    operation, row = picks
+    if operation.op.name == "gather":
+        return emit(builder, "gather", value, operation.operands[1], axis=axis)
+    starts, limits, strides = map(list, full_bounds(value.type.shape))
+    for bounds, name in ((starts, "starts"), (limits, "limits"), (strides, "strides")):
+        bounds[axis] = operation.attrs[name][row]
+    return emit(builder, "slice", value, starts=tuple(starts), limits=tuple(limits), strides=tuple(strides))
+
+
 def is_diagonal_read(operation: Operation) -> bool:
     """Whether the diagonal of a square matrix is read, as ``np.diag`` and ``np.trace`` do."""
     matrix, *places = operation.operands
@@ -267,17 +321,21 @@ def product_of_sum(builder: Builder, operation: Operation) -> Value:
     Raises:
         NoMatch: it is none, or none that a rule knows.
     """
-    for opened in (None, Opened(all=True), Opened(all=False)):
+    made: set[str] = set()
+    for ways, names in WAYS:
+        if names and made.isdisjoint(names):
+            continue
         try:
-            return product_with(builder, operation, opened)
+            product, kept = read_sum(operation, ways)
+            made.update(part.value.producer.op.name for part in product.parts if part.value.producer is not None)
+            return product_with(builder, operation, product, kept)
         except NoMatch:
             continue
     raise NoMatch
 
 
-def product_with(builder: Builder, operation: Operation, opened: Opened | None) -> Value:
-    """The same, of sums opened so."""
-    product, kept = read_sum(operation, opened)
+def product_with(builder: Builder, operation: Operation, product: Product, kept: Sequence[int]) -> Value:
+    """The same, of factors that are known."""
     carriers = [part for part in product.parts if part.column is not None]
     if len(carriers) != 2 or carriers[0].column != carriers[1].column:
         raise NoMatch
@@ -285,7 +343,7 @@ def product_with(builder: Builder, operation: Operation, opened: Opened | None) 
     assert label is not None
     dtype = product.dtype
     others = [part for part in product.parts if part.column is None]
-    if opened is not None and opened.all:
+    if product.ways.coefficients:
         there = [{*carriers[0].labels, *carriers[1].labels}, *({label, *part.labels} for part in others)]
         if not any(each.issuperset(product.sizes) for each in there):
             raise NoMatch
@@ -299,6 +357,9 @@ def product_with(builder: Builder, operation: Operation, opened: Opened | None) 
     if made is not None and made.op.name == "dot_general" and made.operands == (left, right):
         raise NoMatch
     labels = tuple(each for part in carriers for each in part.labels if each != label)
+    for part in carriers:
+        if part.picks is not None:
+            found = rows_picked(builder, found, part.picks, 0 if part is carriers[0] else len(labels) - 1)
     outside = [part for part in others if label not in part.labels]
     total = arranged(builder, product, Part(found, labels, column=label), outside, kept, dtype)
     return total if dtype == operation.results[0].type.dtype else emit(builder, "real", total)
@@ -306,7 +367,7 @@ def product_with(builder: Builder, operation: Operation, opened: Opened | None) 
 
 def expansion_of_sum(builder: Builder, operation: Operation) -> Value:
     """A sum over the components of vectors as coefficients V^H x."""
-    product, kept = read_sum(operation)
+    product, kept = read_sum(operation, AS_IT_STANDS)
     dtype = operation.results[0].type.dtype
     vectors = [part for part in product.parts if is_summed_row(part, product)]
     if len(vectors) != 1 or len(product.summed) != 1 or product.guards:
@@ -329,13 +390,13 @@ def is_summed_row(part: Part, product: Product) -> bool:
     return vectors is not None and part.labels[vectors.row] in product.summed
 
 
-def read_sum(operation: Operation, opened: Opened | None = None) -> tuple[Product, list[int]]:
+def read_sum(operation: Operation, ways: Ways) -> tuple[Product, list[int]]:
     """The factors of what is summed, and the labels that are kept."""
     operands, dtype = operation.operands, operation.results[0].type.dtype
     if operation.op.name == "reduce_sum":
         summed = operation.attrs["axes"]
         sizes = dict(enumerate(operands[0].type.shape))
-        product = Product(sizes, frozenset(summed), dtype, opened)
+        product = Product(sizes, frozenset(summed), dtype, ways)
         product.read(Part(operands[0], tuple(sizes)))
         return product, [label for label in sizes if label not in product.summed]
     rank = operation.results[0].type.rank
@@ -349,7 +410,7 @@ def read_sum(operation: Operation, opened: Opened | None = None) -> tuple[Produc
         sizes[label] = operands[0].type.shape[pair[0]]
         for labels, axis in zip(given, pair, strict=True):
             labels[axis] = label
-    product = Product(sizes, frozenset(range(rank, len(sizes))), dtype, opened)
+    product = Product(sizes, frozenset(range(rank, len(sizes))), dtype, ways)
     for operand, labels in zip(operands, given, strict=True):
         product.read(Part(operand, tuple(labels[axis] for axis in range(operand.type.rank))))
     return product, list(range(rank))

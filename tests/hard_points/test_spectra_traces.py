@@ -1,4 +1,6 @@
-"""Expected values sum(g(w) * diag(V^H M V)), which are traces of V g(w) V^H M, and products: smooth at ties."""
+"""What V g(w) V^H is not written for and that is smooth at ties as it is: expected values sum(g(w) * diag(V^H M V)),
+which are traces of V g(w) V^H M, single elements and rows of it, and products of all g(w).
+"""
 
 from __future__ import annotations
 
@@ -173,3 +175,72 @@ def test_products_of_numbers_that_differ_by_much() -> None:
     close(found, np.diag([3.0, 0.0, 0.0]), 1e-14)
     close(sg.hvp(lambda a: np.prod(la.eigvalsh(a) - 1), (np.diag(values),), (np.diag(values),)),
           np.diag([2.0 * 3 + 4.0, 3.0, 1.0]), 1e-13)  # fmt: skip
+
+
+ROWS: dict[str, Function] = {
+    "an element": lambda w, v: np.sum(v[0] * np.exp(-w) * v[1]),
+    "on the diagonal": lambda w, v: np.sum(np.exp(-w) * v[-1] ** 2),
+    "dot": lambda w, v: np.dot(v[2], np.exp(-w) * v[0]),
+    "einsum": lambda w, v: np.einsum("i,i,i->", v[1], w**2, v[2]),
+    "a row": lambda w, v: (v[1] * np.exp(-w)) @ v.T,
+    "a row times x": lambda w, v: v[0] @ (np.exp(-w) * (v.T @ M[0])),
+    "coefficients and a row": lambda w, v: np.sum(np.exp(-w) * (M[0] @ v) * v[2]),
+    "some rows": lambda w, v: np.sum(v[1:] ** 2 * np.sqrt(w), axis=1),
+    "rows by a list": lambda w, v: np.sum(v[[2, 0]] ** 2 * np.sqrt(w), axis=1),
+    "every other row": lambda w, v: (v[::2] * np.sqrt(w)) @ v[::2].T,
+    "terms": lambda w, v: sum(v[0, k] * np.exp(-w[k]) * v[1, k] for k in range(3)),
+    "all elements": lambda w, v: np.array([[np.sum(v[i] * v[j] / w) for j in range(3)] for i in range(3)]),
+    "scaled": lambda w, v: np.sum((v * np.exp(-w))[0] * v[1]),
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_rows(name: str) -> None:
+    def f(a: Any) -> Any:
+        return ROWS[name](*la.eigh(a))
+
+    assert "spectral" in passes(f, B)
+    check_spelling(f, B, H, K)
+
+
+def test_rows_of_other_vectors() -> None:
+    """Of complex ones, and of singular ones; at the unit matrix the slope of exp(-a) is that of -a / e."""
+
+    def element(a: Any) -> Any:
+        w, v = la.eigh(a)
+        return np.sum(v[0] * np.exp(-w) * np.conj(v[2]))
+
+    h = (lambda x: x + x.conj().T)(RANDOM.normal(size=(3, 3)) + 1j * RANDOM.normal(size=(3, 3)))
+    close(sg.jvp(element, (np.eye(3) + 0j,), (h,))[1], -h[0, 2] / np.e, 1e-14)
+
+    def polar(a: Any) -> Any:
+        u, _, vh = la.svd(a)
+        return u[1] @ vh[:, 0] + np.sum(u[0] * u[2])
+
+    a, (h, k) = 2 * la.qr(RANDOM.normal(size=(3, 3)))[0], RANDOM.normal(size=(2, 3, 3))
+    check_spelling(polar, a, h, k)
+
+
+ROWS_LEFT_ALONE: dict[str, Function] = {
+    "three rows": lambda w, v: np.sum(v[0] * v[1] * v[2] * w),
+    "a row and all": lambda w, v: (v * v[0] * w) @ v.T,
+    "columns": lambda w, v: np.sum(v[:, 0] * np.exp(w) * v[:, 1]),
+    "shifted": lambda w, v: np.sum(v[0, 1:] * v[0, :-1] * w[1:]),
+    "a row alone": lambda w, v: np.sum(v[0] ** 4 * w),
+    "a row in an exponent": lambda w, v: np.sum(np.exp(v[0]) * w * v[1]),
+    "a row that divides": lambda w, v: np.sum(w * v[0] / (3 + v[1] * v[0])),
+    "a quotient of rows": lambda w, v: np.sum(w * v[0] / v[1]),
+    "outer": lambda w, v: np.outer(v[0], v[1]) @ w,
+    "reversed": lambda w, v: np.sum(w * v[0] * v[0, ::-1]),
+}
+
+
+@pytest.mark.parametrize("name", ROWS_LEFT_ALONE)
+def test_other_uses_of_rows_keep_their_derivatives(name: str) -> None:
+    a = rotated([1.0, 2.0, 4.0])
+
+    def f(x: Any) -> Any:
+        return ROWS_LEFT_ALONE[name](*la.eigh(x))
+
+    close(f(a), sg.jit(f)(a), 1e-13)
+    check_spelling(f, a, H, K)
