@@ -81,10 +81,18 @@ def find_diagonal(value: Value, known: dict[Value, bool], depth: int) -> bool:
         return is_swap(producer) and is_diagonal(operands[0], known, depth + 1)
     if name == "mul":
         return any(is_diagonal(operand, known, depth + 1) for operand in operands)
+    if name == "slice_set":
+        return isinstance(operands[0], Literal) and is_set(producer) and is_diagonal(operands[0], known, depth + 1)
     if name in KEEPS_ZERO:
         zeros = operands[1:] if name == "select" else operands
         return all(is_diagonal(operand, known, depth + 1) for operand in zeros)
     return written_on(producer) is not None
+
+
+def is_set(operation: Operation) -> bool:
+    """Whether one number is written to the diagonal of a matrix: ``d[2, 2] = x``."""
+    starts = operation.attrs["starts"]
+    return operation.operands[1].type.shape == (1, 1) and starts[0] == starts[1]
 
 
 def written_on(operation: Operation) -> Value | None:
@@ -263,6 +271,13 @@ def read_new_diagonal(expression: Expression, value: Value, chain: Chain, depth:
         return expression.read(written, chain)
     if name == "transpose" and is_swap(producer):
         return read_diagonal(expression, operands[0], chain, depth + 1)
+    if name == "slice_set" and isinstance(operands[0], Literal) and is_set(producer):
+        row = literal(
+            operands[0].value if operands[0].splat else np.diagonal(operands[0].value), value.type.with_shape(shape[:1])
+        )
+        (start, _), number = producer.attrs["starts"], emit(expression.builder, "reshape", operands[1], shape=(1,))
+        bounds = {"starts": (start,), "limits": (start + 1,), "strides": (1,)}
+        return expression.read(emit(expression.builder, "slice_set", row, number, **bounds), chain)
     repeated = [axis for axis in (len(shape) - 2, len(shape) - 1) if is_constant(value, axis, {})]
     if repeated:
         return expression.read(value, chain, repeated[0])

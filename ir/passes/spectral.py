@@ -10,6 +10,7 @@ reversed, sorted and picked, and products may be ``@``, ``einsum`` or ``dot``. W
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -23,6 +24,7 @@ from srcgrad.ir.passes.rewrite import Rule
 from srcgrad.ir.passes.summed import expansion_of_sum, product_of_sum
 from srcgrad.ir.passes.values import MOST_NESTED, PARTS, Expression, NoMatch, full_bounds, origin, plain, whole_origin
 from srcgrad.ir.passes.vectors import Factor, Weight, factor, weight_expression
+from srcgrad.ir.types import ArrayType
 
 SPECTRAL_RULES: Final[list[Rule]] = []
 """In the order in which those of one op are tried."""
@@ -44,6 +46,26 @@ def spectral_rule(name: str) -> Callable[[RuleFunction], RuleFunction]:
         return function
 
     return register
+
+
+@spectral_rule("reduce_norm(g(w) dot_general(V^H, x)) -> reduce_norm(dot_general(spectral(A), x))")
+def norm_of_coefficients(operation: Operation, builder: Builder) -> Value:
+    """The length of V g(w) V^H x, as vectors of length 1 at right angles keep lengths."""
+    found, axes = coefficients(operation.operands[0]), operation.attrs["axes"]
+    if found is None or found.column not in axes:
+        raise NoMatch
+    vectors = found.vectors
+    outer = replace(vectors, weights=(), conjugated=not vectors.conjugated)
+    matrix, exchanged = matrix_op(builder, outer, vectors)
+    last = matrix.type.rank - 1
+    stack = tuple(range(last - 1))
+    dtype = operation.operands[0].type.dtype
+    pair = [as_dtype(builder, operand, dtype) for operand in (matrix, found.read(builder))]
+    contract = ((last - 1 if exchanged else last,), (found.place,))
+    image = emit(builder, "dot_general", *pair, contract=contract, batch=(stack, stack))
+    places = {found.column: last - 1, found.free: last}
+    over = tuple(sorted(places.get(axis, axis) for axis in axes))
+    return emit(builder, "reduce_norm", image, **{**operation.attrs, "axes": over})
 
 
 @spectral_rule("reduce_norm(g(values(A))) -> reduce_norm(spectral(A))")
@@ -304,6 +326,94 @@ def is_whole(value: Value) -> bool:
     while value.producer is not None and value.producer.op.name in ("transpose", "conj"):
         value = plain(value.producer.operands[0])
     return whole_origin(value) is not None and origin(value) is None
+
+
+@spectral_rule("slice_set(V, mul(slice(V), c)) -> mul(V, c)")
+def scaled_in_place(operation: Operation, builder: Builder) -> Value:
+    """Vectors, or values, of which some are multiplied with a number in place: ``v[:, -1] *= -1``."""
+    base, update = operation.operands
+    column = axis_of_vectors(base)
+    size = base.type.static_shape[column]
+    start, end = (operation.attrs[name][column] for name in ("starts", "limits"))
+    if set(operation.attrs["strides"]) != {1} or (end - start) * base.type.size != size * update.type.size:
+        raise NoMatch
+    number = multiple_of(builder, update, base, operation)
+    ones = literal(1, ArrayType(base.type.dtype, (size,)))
+    some = emit(builder, "broadcast", number, shape=(end - start,), dims=())
+    row = emit(builder, "slice_set", ones, some, starts=(start,), limits=(end,), strides=(1,))
+    return emit(builder, "mul", base, emit(builder, "broadcast", row, shape=base.type.shape, dims=(column,)))
+
+
+def axis_of_vectors(value: Value) -> int:
+    """The axis along which each number is for another vector, of vectors or values of one matrix.
+
+    Raises:
+        NoMatch: it is neither.
+    """
+    found = origin(value)
+    if value.type.rank == 1 and found is not None and found[1] == "values":
+        return 0
+    vectors = factor(value) if value.type.rank == 2 else None
+    if vectors is None:
+        raise NoMatch
+    return vectors.column
+
+
+def multiple_of(builder: Builder, value: Value, base: Value, write: Operation) -> Value:
+    """The number that a part of an array was multiplied with, before it is written where it was read.
+
+    Raises:
+        NoMatch: it is no such thing.
+    """
+    operation = without_reshapes(value).producer
+    if operation is None or operation.op.name not in ("mul", "neg"):
+        raise NoMatch
+    for k, operand in enumerate(operation.operands):
+        read = without_reshapes(operand).producer
+        if (
+            read is None
+            or read.op.name != "slice"
+            or plain(read.operands[0]) != plain(base)
+            or read.attrs != write.attrs
+        ):
+            continue
+        if operation.op.name == "neg":
+            return literal(-1, base.type.with_shape(()))
+        other = operation.operands[1 - k]
+        if isinstance(other, Literal) and other.splat:
+            return literal(other.value, base.type.with_shape(()))
+        if other.producer is not None and other.producer.op.name == "broadcast" and not other.producer.attrs["dims"]:
+            return other.producer.operands[0]
+    raise NoMatch
+
+
+def without_reshapes(value: Value) -> Value:
+    for _ in range(MOST_NESTED):
+        if value.producer is None or value.producer.op.name != "reshape":
+            break
+        value = value.producer.operands[0]
+    return value
+
+
+@spectral_rule("select(p, mul(V, c), V) -> mul(V, select(p, c, 1))")
+def scaled_or_not(operation: Operation, builder: Builder) -> Value:
+    """Vectors, or values, that are multiplied with numbers where something holds."""
+    holds, *both = operation.operands
+    pairs = [scaled(value) for value in both]
+    (base, _), (other, _) = pairs
+    if holds.type.rank or plain(base) != plain(other):
+        raise NoMatch
+    axis_of_vectors(base)
+    numbers = [literal(1, base.type) if number is None else number for _, number in pairs]
+    return emit(builder, "mul", base, emit(builder, "select", holds, *numbers))
+
+
+def scaled(value: Value) -> tuple[Value, Value | None]:
+    """Vectors, and what all of a decomposition are multiplied with."""
+    operation = value.producer
+    if operation is not None and operation.op.name == "mul":
+        return operation.operands[0], operation.operands[1]
+    return value, None
 
 
 @spectral_rule("reduce_sum(mul(g(w), V, conj(V))) -> spectral(A)")

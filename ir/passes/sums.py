@@ -1,14 +1,42 @@
-"""Programs as their terms are: differences and branches that add are sums, elements are read where they come from."""
+"""Programs as their terms are: differences and branches that add are sums, elements are read where they come from, and
+what branches make of decompositions is made before one is chosen, as rules do not look into branches.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 from srcgrad.ir.core import Builder, Literal, Operation, Region, Value, zeros
+from srcgrad.ir.opdef import Elementwise
 from srcgrad.ir.passes.layouts import Rewriting
 from srcgrad.ir.passes.matching import emit, is_zero
-from srcgrad.ir.passes.values import full_bounds
+from srcgrad.ir.passes.values import PARTS, full_bounds
 from srcgrad.ir.transforms.interpret import Env, inline, look_up
+
+MOST_IN_A_BRANCH: Final = 64
+"""The operations of a branch that may run although another one is chosen."""
+NEVER_FAIL: Final = frozenset(
+    {
+        "broadcast",
+        "concatenate",
+        "dot_general",
+        "gather",
+        "reduce_max",
+        "reduce_min",
+        "reduce_norm",
+        "reduce_prod",
+        "reduce_sum",
+        "reshape",
+        "reverse",
+        "scatter_set",
+        "select",
+        "slice",
+        "slice_set",
+        "transpose",
+    }
+)
+"""What may run too, besides what is done element by element: none of these raises an error."""
 
 
 def added(value: Value) -> Iterator[Value]:
@@ -36,13 +64,32 @@ class Sums(Rewriting):
     """Writes a function again: differences, and branches that add, are sums; what is read of an array that is written
     to in another place is read of the array as it was."""
 
+    def __init__(self) -> None:
+        self.changed = False
+        """Whether branches are no more."""
+        self.spectral: set[Value] = set()
+        """What has been made of a decomposition."""
+
     def placed(self, builder: Builder, operation: Operation, env: Env) -> Sequence[Value]:
+        results = self.as_sums(builder, operation, env)
+        if operation.op.name in PARTS or not self.spectral.isdisjoint(look_up(env, v) for v in operation.operands):
+            self.spectral.update(results)
+        return results
+
+    def as_sums(self, builder: Builder, operation: Operation, env: Env) -> Sequence[Value]:
         operands = [look_up(env, value) for value in operation.operands]
+        if operation.op.name == "cond":
+            for region in operation.regions:
+                given = zip(region.params, operands[1:], strict=True)
+                self.spectral.update(param for param, value in given if value in self.spectral)
         regions = [self.region(region) for region in operation.regions]
         if operation.op.name == "cond":
-            sums = accumulated(builder, operation, operands, regions)
-            if sums is not None:
-                return sums
+            results = accumulated(builder, operation, operands, regions)
+            if results is None and not self.spectral.isdisjoint(operands[1:]):
+                results = chosen(builder, operands, regions)
+                self.changed = self.changed or results is not None
+            if results is not None:
+                return results
         if operation.op.name == "gather":
             part = part_read(builder, operation, operands)
             if part is not None:
@@ -52,6 +99,8 @@ class Sums(Rewriting):
             operands = [found]
             if found.type == operation.results[0].type:
                 return [found]
+        if operation.op.name == "slice_set":
+            operands[0] = before_writing(operands[0], operation)
         if operation.op.name == "sub" and operation.results[0].type.dtype.kind in "fc":
             return [emit(builder, "add", operands[0], emit(builder, "neg", operands[1]))]
         return builder.emit_operation(operation.op, operands, operation.attrs, regions).results
@@ -68,6 +117,13 @@ def part_read(builder: Builder, operation: Operation, operands: Sequence[Value])
     limits[axis] = starts[axis] + 1
     part = emit(builder, "slice", operands[0], starts=tuple(starts), limits=tuple(limits), strides=tuple(strides))
     return emit(builder, "reshape", part, shape=operation.results[0].type.shape)
+
+
+def before_writing(array: Value, write: Operation) -> Value:
+    """An array as it was before the same part of it was written, as ``v[:, 0] *= -1`` does twice."""
+    while array.producer is not None and array.producer.op.name == "slice_set" and array.producer.attrs == write.attrs:
+        array = array.producer.operands[0]
+    return array
 
 
 def read_past_writes(array: Value, part: Operation) -> Value:
@@ -123,6 +179,16 @@ def accumulated(
             total = chosen if is_zero(total) else emit(builder, "add", total, chosen)
         found.append(total)
     return found or None
+
+
+def chosen(builder: Builder, operands: Sequence[Value], regions: Sequence[Region]) -> list[Value] | None:
+    """What branches give, of which one is chosen; None where it must be chosen before they run."""
+    for region in regions:
+        allowed = (isinstance(each.op, Elementwise) or each.op.name in NEVER_FAIL for each in region.operations)
+        if len(region.operations) > MOST_IN_A_BRANCH or not all(allowed):
+            return None
+    pairs = zip(*(inline(builder, region, operands[1:]) for region in regions), strict=True)
+    return [one if one == other else emit(builder, "select", operands[0], one, other) for one, other in pairs]
 
 
 def total_and_terms(

@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 
 from srcgrad.ir.core import Builder, Function, Literal, Operation, Region, Value, literal, zeros
+from srcgrad.ir.ops.spectral import MatrixFunction
 from srcgrad.ir.passes.all_trips import Batched, InOrder, added_to, all_at_once, applied, in_places, named, one_by_one
 from srcgrad.ir.passes.independent import is_known
 from srcgrad.ir.passes.layouts import Rewriting
@@ -32,9 +33,17 @@ CHAINS: Final = ("add", "mul", "slice_set")
 def is_better(taken: Function, found: Function) -> bool:
     """Whether a function whose terms were made at once reads less of decompositions, and makes no larger arrays.
 
-    What no rule knows would be an array for each term.
+    What no rule knows would be an array for each term. A product of which some numbers may be nearly 0 reads values
+    as it did, but has a rule.
     """
-    return results_read(taken) < results_read(found) and largest(taken) <= max(SMALL, 2 * largest(found))
+    reads, read = results_read(taken), results_read(found)
+    less = reads < read or (reads == read and functions(taken) > functions(found))
+    return less and largest(taken) <= max(SMALL, 2 * largest(found))
+
+
+def functions(region: Region) -> int:
+    """How many functions of matrices there are, that rules have made."""
+    return sum(isinstance(operation.op, MatrixFunction) for operation in region.walk())
 
 
 def largest(region: Region) -> int:
@@ -90,10 +99,11 @@ def terms_at_once(function: Function) -> Function:
       return %3
     }
     """
-    sums = Sums().region(function)
+    writing = Sums()
+    sums = writing.region(function)
     terms = Terms(sums.results)
     found = terms.region(sums)
-    return found if terms.changed else function
+    return found if terms.changed or writing.changed else function
 
 
 def is_link(value: Operation, reader: Operation, place: int) -> bool:

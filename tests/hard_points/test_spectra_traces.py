@@ -1,5 +1,5 @@
 """What V g(w) V^H is not written for and that is smooth at ties as it is: expected values sum(g(w) * diag(V^H M V)),
-which are traces of V g(w) V^H M, single elements and rows of it, and products of all g(w).
+which are traces of V g(w) V^H M, single elements and rows of it, lengths of coefficients, and products of all g(w).
 """
 
 from __future__ import annotations
@@ -244,3 +244,48 @@ def test_other_uses_of_rows_keep_their_derivatives(name: str) -> None:
 
     close(f(a), sg.jit(f)(a), 1e-13)
     check_spelling(f, a, H, K)
+
+
+LENGTHS: dict[str, Function] = {
+    "a distance": lambda w, v: la.norm((v.T @ M[0]) / np.sqrt(w)),
+    "of several": lambda w, v: la.norm((L @ v) / np.sqrt(w), axis=1),
+    "of several, in columns": lambda w, v: la.norm(np.exp(-w)[:, None] * (v.T @ L), axis=0),
+    "of all": lambda w, v: la.norm((L @ v) / np.sqrt(w)),
+    "part of the vectors": lambda w, v: la.norm(v[:, 1:].T @ M[0]) + la.norm(v[:, :1].T @ M[0]),
+}
+
+
+@pytest.mark.parametrize("name", LENGTHS)
+def test_lengths(name: str) -> None:
+    def f(a: Any) -> Any:
+        return LENGTHS[name](*la.eigh(a))
+
+    a = B if name != "part of the vectors" else np.diag([1.0, 4.0, 4.0])
+    assert "spectral" in passes(f, a)
+    check_spelling(f, a, H, K)
+
+
+def test_lengths_of_other_vectors() -> None:
+    """Of complex ones, of singular ones; and of each coefficient of several x, which are no lengths of vectors."""
+    x = RANDOM.normal(size=3) + 1j * RANDOM.normal(size=3)
+    h = (lambda x: x + x.conj().T)(RANDOM.normal(size=(3, 3)) + 1j * RANDOM.normal(size=(3, 3)))
+
+    def length(a: Any) -> Any:
+        w, v = la.eigh(a)
+        return la.norm(np.exp(-w) * (v.conj().T @ x))
+
+    expected = -np.real(x.conj() @ h @ x) / la.norm(x) / np.e
+    close(sg.jvp(length, (np.eye(3) + 0j,), (h,))[1], expected, 1e-14)
+    singular = 2 * la.qr(RANDOM.normal(size=(3, 3)))[0][:, :2]
+
+    def tall(a: Any) -> Any:
+        u, s, vh = la.svd(a, full_matrices=False)
+        return la.norm(u.T @ M[0] / s) + la.norm((vh @ L[:2]) * s[:, None])
+
+    check_spelling(tall, singular, *RANDOM.normal(size=(2, 3, 2)))
+
+    def each(a: Any) -> Any:
+        _, v = la.eigh(a)
+        return la.norm(L @ v, axis=0)
+
+    check_spelling(each, rotated([1.0, 2.0, 4.0]), H, K)
