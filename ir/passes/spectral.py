@@ -19,7 +19,7 @@ from srcgrad.ir.core import Builder, Literal, Operation, Region, Value, literal
 from srcgrad.ir.opdef import REGISTRY
 from srcgrad.ir.passes.coefficients import bilinear_form, coefficients
 from srcgrad.ir.passes.diagonals import before_zeros, first_places
-from srcgrad.ir.passes.matching import emit
+from srcgrad.ir.passes.matching import emit, is_one
 from srcgrad.ir.passes.rewrite import Rule
 from srcgrad.ir.passes.summed import expansion_of_sum, product_of_sum
 from srcgrad.ir.passes.values import MOST_NESTED, PARTS, Expression, NoMatch, full_bounds, origin, plain, whole_origin
@@ -393,6 +393,42 @@ def without_reshapes(value: Value) -> Value:
             break
         value = value.producer.operands[0]
     return value
+
+
+@spectral_rule("det(U) -> stop_gradient(det(U))")
+def determinant_of_vectors(operation: Operation, builder: Builder) -> Value:
+    """Of an orthogonal matrix it is 1 or -1, and no derivative of vectors is in it."""
+    (operand,) = operation.operands
+    if operand.type.dtype.kind != "f" or not is_orthogonal(operand, MOST_NESTED):
+        raise NoMatch
+    found = builder.emit(operation.op, [emit(builder, "stop_gradient", operand)], operation.attrs)
+    return emit(builder, "stop_gradient", found)
+
+
+def is_orthogonal(value: Value, depth: int) -> bool:
+    """Whether a square matrix is all vectors of a decomposition, or a product of such matrices."""
+    value = plain(value)
+    operation = value.producer
+    if operation is None or value.type.rank < 2 or value.type.shape[-1] != value.type.shape[-2] or not depth:
+        return False
+    if operation.op.name == "transpose":
+        return is_orthogonal(operation.operands[0], depth - 1)
+    if operation.op.name == "dot_general":
+        stack = tuple(range(value.type.rank - 2))
+        if len(operation.attrs["contract"][0]) != 1 or operation.attrs["batch"] != (stack, stack):
+            return False
+        return all(is_orthogonal(operand, depth - 1) for operand in operation.operands)
+    if operation.op.name == "singular":
+        (scalar,) = operation.regions[0].results
+        square = operation.operands[0].type.shape == value.type.shape
+        return square and not operation.attrs["directions"] and is_one(scalar)
+    found = factor(value)
+    return (
+        found is not None
+        and not found.weights
+        and not found.chain
+        and found.source.matrix.type.shape == value.type.shape
+    )
 
 
 @spectral_rule("select(p, mul(V, c), V) -> mul(V, select(p, c, 1))")

@@ -200,6 +200,12 @@ def picked(step: Step, size: int) -> int:
     return size if step[0] == "reverse" else step[1].type.static_shape[-1]
 
 
+def one_row(value: Literal, axis: int) -> Literal:
+    """Constants that are the same along an axis, without it."""
+    shape = value.type.shape
+    return literal(value.value.take(0, axis), value.type.with_shape((*shape[:axis], *shape[axis + 1 :])))
+
+
 # --- expressions of the values ----------------------------------------------------------------------------------------
 
 
@@ -230,6 +236,8 @@ class Expression:
         if isinstance(value, Literal) and value.splat:
             return literal(value.value, ArrayType(value.type.dtype))
         value = plain(value)
+        if isinstance(value, Literal) and row is not None and (value.value == value.value.take([0], row)).all():
+            value, row = one_row(value, row), None
         key = (value, chain, row)
         if key not in self.known:
             self.known[key] = self.read_new(value, chain, row, depth)

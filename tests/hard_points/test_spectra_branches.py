@@ -104,7 +104,25 @@ def with_values(a: Any) -> Any:
     return np.concatenate([[np.sum(s)], ((vt.T * np.abs(s)) @ u.T).ravel()])
 
 
-ROTATIONS: list[Callable[[Any], Any]] = [of_a_rotation, by_the_last_column, by_a_diagonal_matrix, with_values]
+def by_the_determinant(a: Any) -> Any:
+    u, _, vt = la.svd(a)
+    return u @ np.diag([1.0, 1.0, la.det(u @ vt)]) @ vt
+
+
+def by_determinants(a: Any) -> Any:
+    u, _, vt = la.svd(a)
+    return (vt.T * np.array([1.0, 1.0, la.det(vt.T) * la.det(u)])) @ u.T
+
+
+def by_constants(a: Any) -> Any:
+    u, _, vt = la.svd(a)
+    return vt.T @ u.T if la.det(vt.T @ u.T) > 0 else (vt.T * np.array([1, 1, -1.0])) @ u.T
+
+
+ROTATIONS: list[Callable[[Any], Any]] = [
+    of_a_rotation, by_the_last_column, by_a_diagonal_matrix, with_values, by_the_determinant, by_determinants,
+    by_constants,
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("f", ROTATIONS)
@@ -115,6 +133,24 @@ def test_the_nearest_rotation(f: Callable[[Any], Any], sign: int) -> None:
     a, (h, k) = sign * (u * [1.5, 1.5, 0.75]) @ vt, RANDOM.normal(size=(2, 3, 3))
     close(f(a), sg.jit(f)(a), 1e-13)
     check_spelling(f, a, h, k)
+
+
+def test_the_determinant_of_other_vectors_has_a_derivative() -> None:
+    """Of complex vectors it is a phase, of some with numbers it is their product."""
+
+    def scaled(a: Any) -> Any:
+        w, v = la.eigh(a)
+        return la.det(v * w) * la.det(v)
+
+    a = np.diag([1.0, 2.0, 4.0])
+    close(sg.grad(scaled)(a), np.diag([8.0, 4.0, 2.0]), 1e-13)
+
+    def polar(a: Any) -> Any:
+        u, _, vh = la.svd(a)
+        return np.angle(la.det(u @ vh))
+
+    z, h = 2 * np.eye(2) + 0j, np.array([[1j, 0], [0, 2j]])
+    close(sg.jvp(polar, (z,), (h,))[1], 1.5, 1e-14)
 
 
 def other_part(w: Any, v: Any) -> Any:
