@@ -8,19 +8,22 @@ before, so that it is never computed while tracing: its type is that of the same
 from __future__ import annotations
 
 import random
+import sys
 import time
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from types import FunctionType
+from types import FrameType, FunctionType
 from typing import Any, Final
 
 import numpy as np
 
 from srcgrad.ir.locks import new_lock
 from srcgrad.ir.opdef import REGISTRY
+from srcgrad.ir.source import Span, internal_frame
 from srcgrad.ir.types import ArrayType
+from srcgrad.tracing.conversion.names import OPERATORS
 from srcgrad.tracing.pytree import TreeDef, flatten
 from srcgrad.tracing.trace import CURRENT, Refused, current_span, current_trace
 from srcgrad.tracing.tracer import Tracer, from_value
@@ -292,7 +295,10 @@ def call_function(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) ->
     if function is warnings.warn:
         from srcgrad.tracing.conversion.texts import warn_of_values  # which is written with this module
 
-        function, args, kwargs = warnings.warn_explicit, placed_warning(*args, **kwargs), {"registry": {}}
+        function = warnings.warn_explicit
+        args, kwargs = placed_warning(*args, **kwargs)
+        if current_trace().concrete:
+            return function(*args, **kwargs)
         if warn_of_values(*args):
             return None
         return call_back(FunctionSite(function, args, kwargs), [], None, name)
@@ -302,22 +308,48 @@ def call_function(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) ->
 
 def placed_warning(
     message: Any, category: Any = None, stacklevel: int = 1, source: Any = None, **options: Any
-) -> tuple[Any, ...]:
-    """The arguments of ``warnings.warn_explicit`` that warn of the user's line."""
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments of ``warnings.warn_explicit`` that warn of the user's line, or of one that has called it.
+
+    A program knows by itself what it has warned of; a trace with numbers warns as the user's module does.
+    """
     kind = type(message) if isinstance(message, Warning) else category or UserWarning
-    span = current_span()
-    return (message, kind, "<unknown>", 0) if span is None else (message, kind, span.file, span.line)
+    caller = calling_frame(max(stacklevel, 1))
+    if caller is None:
+        return (message, kind, "<unknown>", 0), {"registry": {}}
+    span = Span.of(caller.f_code, caller.f_lasti)
+    known = caller.f_globals.setdefault("__warningregistry__", {}) if current_trace().concrete else {}
+    return (message, kind, span.file, span.line), {"registry": known}
+
+
+def calling_frame(level: int) -> FrameType | None:
+    """The frame of the user's code that a warning with this ``stacklevel`` is about.
+
+    Blocks that were made of statements are no calls of the user's. Of a level beyond the function that is traced, which
+    is called from another line each time, it is that of the function.
+    """
+    found: list[FrameType] = []
+    traced = 0
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if internal_frame(frame):
+            traced = len(found) if frame.f_code.co_name == "call_user" else traced
+        elif not frame.f_code.co_name.startswith(OPERATORS):
+            found.append(frame)
+        frame = frame.f_back
+    return found[min(level, traced or len(found)) - 1] if found else None
 
 
 def runs_later(function: Any) -> bool:
     """Whether this is to be called when the program runs: a host function, in a trace that does not know its numbers.
+    Or a warning, which is of a line of the user's in any trace.
 
     Raises:
         Refused: it draws from a generator that the trace knows nothing about.
     """
     trace = CURRENT.get()
     if trace is None or trace.concrete:
-        return False
+        return trace is not None and function is warnings.warn  # between which and the user's code are frames of ours
     if is_host_function(function):
         return True
     if type(attribute(function, "__self__")) in OTHERS:

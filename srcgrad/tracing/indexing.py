@@ -6,6 +6,7 @@ import array
 import itertools
 import operator
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -99,10 +100,17 @@ class IndexView(View):
         return found
 
     def forward(self, trace: Trace, base: Value) -> Value:
-        return trace.emit(REGISTRY["gather"], [base, *self.places(trace)], {"axis": self.axis})
+        return self.noted(trace, trace.emit(REGISTRY["gather"], [base, *self.places(trace)], {"axis": self.axis}))
 
     def backward(self, trace: Trace, base: Value, new: Value) -> Value:
-        return trace.emit(REGISTRY["scatter_set"], [base, new, *self.places(trace)], {"axis": self.axis})
+        written = trace.emit(REGISTRY["scatter_set"], [base, new, *self.places(trace)], {"axis": self.axis})
+        return self.noted(trace, written)
+
+    def noted(self, trace: Trace, value: Value) -> Value:
+        """What was read or written, which may fail; a window surely lies on its axis."""
+        if not self.shape:
+            trace.note_failing(value, [as_tracer(index) for index in self.indices])
+        return value
 
     def apply(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         parts = [index.ghost() if isinstance(index, Window) else 0 for index in self.indices]
@@ -441,6 +449,15 @@ def holds_tracer(entry: slice) -> bool:
     return isinstance(entry.start, Tracer) or isinstance(entry.stop, Tracer) or isinstance(entry.step, Tracer)
 
 
+def at_places(name: str, operands: Sequence[Value], places: Sequence[Tracer], axis: int) -> Value:
+    """What the op of this name reads or writes at index arrays; where these may be out of bounds, it may fail."""
+    trace = current_trace()
+    value = trace.emit(REGISTRY[name], [*operands, *(place.read() for place in places)], {"axis": axis})
+    if any(place.number() is None for place in places):
+        trace.note_failing(value, places)
+    return value
+
+
 def getitem(self: Tracer, index: Any) -> Any:
     x = from_value(self.read()) if self.scalar else self
     if picking(index):
@@ -458,9 +475,7 @@ def getitem(self: Tracer, index: Any) -> Any:
         if element:
             return from_value(view.read(), scalar=True)
         return view.copy() if copied else view
-    operands = [view.read(), *(i.read() for i in indices)]
-    value = current_trace().emit(REGISTRY["gather"], operands, {"axis": axis})
-    return from_value(value)
+    return from_value(at_places("gather", [view.read()], indices, axis))
 
 
 def setitem(self: Tracer, index: Any, value: Any) -> None:
@@ -496,8 +511,8 @@ def setitem(self: Tracer, index: Any, value: Any) -> None:
     shape = view.shape[:axis] + indices[0].shape + view.shape[axis + len(indices) :]
     if not shape and not any(entry is Ellipsis for entry in (index if isinstance(index, tuple) else (index,))):
         require_element(new)
-    operands = [view.read(), leading_broadcast(new, shape).read(), *(i.read() for i in indices)]
-    view.write(current_trace().emit(REGISTRY["scatter_set"], operands, {"axis": axis}))
+    operands = [view.read(), leading_broadcast(new, shape).read()]
+    view.write(at_places("scatter_set", operands, indices, axis))
 
 
 def is_unknown_mask(x: Tracer, index: Any) -> bool:
@@ -548,8 +563,8 @@ def add_at(target: Tracer, index: Any, value: Any) -> None:
         view.write((view + broadcast_tracer(new, view.shape)).read())
         return
     shape = view.shape[:axis] + indices[0].shape + view.shape[axis + len(indices) :]
-    operands = [view.read(), broadcast_tracer(new, shape).read(), *(i.read() for i in indices)]
-    view.write(current_trace().emit(REGISTRY["scatter_add"], operands, {"axis": axis}))
+    operands = [view.read(), broadcast_tracer(new, shape).read()]
+    view.write(at_places("scatter_add", operands, indices, axis))
 
 
 Tracer.__getitem__ = getitem  # type: ignore[method-assign]

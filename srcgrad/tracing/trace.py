@@ -289,8 +289,10 @@ class Trace:
         """What their handlers take."""
         self.cleared: set[Value] = set() if parent is None else parent.cleared
         """The results of operations of which this has been asked."""
-        self.failing: set[Value] = set()
-        """Results of the user's own linear algebra: of those that nothing reads the errors are asked for at the end."""
+        self.failing: dict[Value, tuple[Any, ...]] = {}
+        """Results of the user's own linear algebra and indices: of those that nothing reads the errors are asked for at
+        the end. With the tracers of the indices.
+        """
         self.trusting: bool = parent is not None and parent.trusting
         """Whether a call may be made again in which something fails in a ``try``, so that a program need not go on."""
         self.writes_back = False
@@ -504,6 +506,14 @@ class Trace:
         value = self.builder.emit(op, operands, attrs)
         self.cleared.add(value)
         return value
+
+    def note_failing(self, value: Value, places: Sequence[Any] = ()) -> None:
+        """What made a value is the user's own and may raise an error, which is asked for where nothing reads it.
+
+        ``places``: the tracers of its last operands, of which more may be known than of their values.
+        """
+        if not self.cautious and not self.concrete:
+            self.failing[value] = tuple(places)
 
     def fold(self, op: Op, operands: Sequence[Value], attrs: Attrs) -> Value:
         types = [operand.type for operand in operands]

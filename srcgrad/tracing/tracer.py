@@ -628,8 +628,8 @@ def emit(name: str, *operands: Tracer, scalar: bool | None = None, **attrs: Any)
     values = [operand.read() for operand in operands]
     trace = current_trace()
     value = trace.emit(REGISTRY[name], values, attrs)
-    if name in RAISING and attrs.get("strict", True) and not trace.cautious:
-        trace.failing.add(value)
+    if name in RAISING and attrs.get("strict", True):
+        trace.note_failing(value)
     return from_value(value, scalar=not value.type.shape if scalar is None else scalar)
 
 

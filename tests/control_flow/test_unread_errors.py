@@ -93,3 +93,72 @@ def test_what_is_read_is_not_asked_twice() -> None:
     for program in (lambda k: np.linalg.solve(k, k[0]), lambda k: np.linalg.cholesky(k), lambda k: np.linalg.inv(k)[0]):
         found = lower(sg.jit(program), (NEGATIVE,), {})
         assert not any(operation.op.name == "check" for operation in found.traced.walk())
+
+
+def element(x: Any, k: Any) -> Any:
+    x[k]
+    return np.sum(x)
+
+
+def elements(x: Any, k: Any) -> Any:
+    x[np.array([0, 1]) * k]
+    return np.sum(x)
+
+
+def taken(x: Any, k: Any) -> Any:
+    np.take(x, k)
+    return np.sum(x)
+
+
+def assigned(x: Any, k: Any) -> Any:
+    y = np.zeros(3)
+    y[k] = x[0]
+    return np.sum(x)
+
+
+def of_a_list(x: Any, k: Any) -> Any:
+    [1.0, 2.0, 3.0][k]
+    return np.sum(x)
+
+
+def of_two_axes(x: Any, k: Any) -> Any:
+    np.outer(x, x)[1, k]
+    return np.sum(x)
+
+
+def in_a_long_loop(x: Any, k: Any) -> Any:
+    for _ in range(40):
+        x[k]
+        x = x * 0.5
+    return np.sum(x)
+
+
+ELEMENTS = [element, elements, taken, assigned, of_a_list, of_two_axes, in_a_long_loop]
+
+
+@pytest.mark.parametrize("backend", ["numpy", "llvm", "xla"])
+@pytest.mark.parametrize("program", ELEMENTS)
+def test_what_nobody_reads_of_an_array_must_be_there(program: Program, backend: str) -> None:
+    """Python's ``x[k]`` is an IndexError there, whoever reads the element."""
+    x, found = np.ones(3), []
+    transformed = sg.grad(lambda x, k: program(x, int(k[0])), backend=backend), sg.jit(program, backend=backend)
+    for k in (2, -3, 3, -4):
+        for call, place in zip(transformed, (np.array([k]), k), strict=True):
+            if -3 <= k < 3:
+                call(x, place)
+            else:
+                with pytest.raises(IndexError):
+                    call(x, place)
+                found.append(place)
+    assert len(found) == 4
+
+
+def test_what_surely_is_there_is_not_asked_for() -> None:
+    def program(x: Any, k: Any) -> Any:
+        for i in range(len(x)):
+            x[i], x[i - 1], x[k[i] % 40]
+            x = x * 0.5
+        return np.sum(x)
+
+    found = lower(sg.jit(program), (np.ones(40), np.arange(40)), {})
+    assert not any(operation.op.name == "check" for operation in found.traced.walk())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -44,6 +45,47 @@ def of_a_text(x: Any) -> Any:
     return x**2
 
 
+def helper(x: Any) -> Any:
+    warnings.warn("careful", stacklevel=2)
+    return x * 0.5
+
+
+def deeper(x: Any) -> Any:
+    warnings.warn("deep", DeprecationWarning, 3)
+    return x
+
+
+def between(x: Any) -> Any:
+    return deeper(x)
+
+
+class Old:
+    def __init__(self, x: Any) -> None:
+        self.x = x
+        warnings.warn("made", FutureWarning, stacklevel=2)
+
+    @property
+    def half(self) -> Any:
+        warnings.warn("read", stacklevel=2)
+        return self.x * 0.5
+
+
+def of_callers(x: Any) -> Any:
+    for _ in range(30):
+        x = helper(x)
+    if x > 0:
+        x = helper(x)
+        x = between(x)
+    while x > 1e-12:
+        x = helper(x)
+    return sum([helper(v) for v in (x, x)]) + Old(x).half
+
+
+def of_callers_traced_again(x: Any) -> Any:
+    with open(os.devnull):
+        return helper(x) + between(x)
+
+
 def warned(f: Callable[..., Any], x: float) -> list[Any]:
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
@@ -59,6 +101,25 @@ def test_a_warning_has_the_values_of_the_run(f: Callable[..., Any]) -> None:
         expected = warned(f, x)
         assert warned(program, x) == expected
         assert warned(gradient, x) == expected
+
+
+@pytest.mark.parametrize("f", [of_callers, of_callers_traced_again])
+@pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
+def test_a_warning_is_of_the_line_that_its_level_says(f: Callable[..., Any]) -> None:
+    """It was of the line that warns, and in a trace with numbers of one of this package."""
+    expected = warned(f, 1.5)
+    for transformed in (sg.jit(f), sg.grad(f), sg.grad(f, backend="numpy")):
+        for _ in range(2):
+            assert [w for w in warned(transformed, 1.5) if w[0] is not sg.RetraceWarning] == expected
+
+
+def test_a_warning_of_a_trace_with_numbers_is_shown_once() -> None:
+    transformed = sg.grad(of_callers_traced_again)
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("default")
+        for _ in range(3):
+            transformed(1.5)
+    assert [str(w.message) for w in found if w.category is not sg.RetraceWarning] == ["careful", "deep"]
 
 
 def test_a_warning_that_is_an_error_is_one() -> None:

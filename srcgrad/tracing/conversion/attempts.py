@@ -17,11 +17,13 @@ import numpy as np
 from srcgrad.boundary import from_outside
 from srcgrad.ir.core import Attrs, Operation, Value
 from srcgrad.ir.opdef import Op
+from srcgrad.tracing.affine import affine_of
 from srcgrad.tracing.conversion.branches import if_
 from srcgrad.tracing.conversion.effects import fail_if, may_raise, raised_again
 from srcgrad.tracing.conversion.marks import Mark
 from srcgrad.tracing.conversion.state import Inside, MustRetrace, Passing, Snapshot, State
 from srcgrad.tracing.conversion.trust import acts, emit_trust, is_untimely, may_trust
+from srcgrad.tracing.intervals import interval_of
 from srcgrad.tracing.trace import CURRENT, Noted, Refused, Trace, current_span, current_trace
 from srcgrad.tracing.tracer import Tracer, emit, from_value
 
@@ -340,12 +342,21 @@ def without_solution(operands: Sequence[Tracer], attrs: Attrs) -> list[tuple[Any
     return [(failed, np.linalg.LinAlgError(message))]
 
 
+def lies_within(index: Tracer, size: int) -> bool:
+    """Whether indices surely are some of an axis of this length, by the loops that count them or what made them."""
+    place = affine_of(index)
+    if place is not None:
+        return -size <= place.least() and place.most() < size
+    low, high = interval_of(index.read())
+    return -size <= low and high < size
+
+
 def out_of_bounds(array: Tracer, operands: Sequence[Tracer], attrs: Attrs) -> list[tuple[Any, BaseException]]:
     found: list[tuple[Any, BaseException]] = []
     for axis, index in enumerate(operands, start=attrs["axis"]):
-        if index.number() is not None:
-            continue  # NumPy has looked at it
         size = array.shape[axis]
+        if index.number() is not None or (isinstance(size, int) and lies_within(index, size)):
+            continue  # NumPy has looked at it, or it cannot be elsewhere
         outside: Any = np.any((index < -size) | (index >= size))
         found.append((outside, IndexError(f"index is out of bounds for axis {axis} with size {size}")))
     return found

@@ -1,4 +1,5 @@
-"""Errors of what nobody reads: ``np.linalg.cholesky(k)`` alone asks whether there is a factor, by its error.
+"""Errors of what nobody reads: ``np.linalg.cholesky(k)`` alone asks whether there is a factor, by its error, and
+``x[k]`` whether there is such an element.
 
 What no result needs is not computed. Where it is the user's own and may raise an error, the program asks for the error.
 """
@@ -18,13 +19,15 @@ from srcgrad.tracing.tracer import from_value
 
 
 def keep_failures(trace: Trace, results: Sequence[Value]) -> None:
-    """At the end of a trace, checks for the errors of factors and solutions that nothing reads."""
+    """At the end of a trace, checks for the errors of factors, solutions and elements that nothing reads."""
     if trace.concrete or not trace.failing:
         return
     builder = trace.builder
-    for operation in unread(builder.operations, results, trace.failing):
+    for operation in unread(builder.operations, results, set(trace.failing)):
         builder.span = operation.span
-        operands = [from_value(operand) for operand in operation.operands]
+        places = trace.failing[operation.results[0]]
+        operands = [from_value(operand) for operand in operation.operands[: len(operation.operands) - len(places)]]
+        operands += places
         for condition, error in FAILING[operation.op.name](operands, operation.attrs):
             if type(condition) is not bool:
                 attrs = {"message": str(error), "kind": type(error).__name__}

@@ -277,8 +277,9 @@ def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "r
         index = np.minimum(np.maximum(index, 0), size - 1)
     elif mode != "raise":
         raise UnsupportedError(f"np.take with mode={mode!r} is not supported", hint="use 'raise', 'wrap' or 'clip'")
-    picked: Any = x[prefix(axis, from_value(index.read()))]
-    return finish(scalar_if_rank0(picked), out)
+    number = None if index.ndim else index.number()
+    picked: Any = x[prefix(axis, from_value(index.read()) if number is None else int(number))]
+    return finish(scalar_if_rank0(from_value(picked.read())), out)  # which is no view
 
 
 def positions(indices: Any) -> Any:
