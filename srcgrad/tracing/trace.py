@@ -269,6 +269,8 @@ class Trace:
         self.name = name
         self.region = region
         """Whether this is a block of the parent's function: a branch or the body of a loop."""
+        self.deep_blocks = 0
+        """How many blocks of it lie deep in others: `conversion.branches`."""
         self.converting: bool = parent is not None and parent.converting
         """Whether user functions are converted when they are called."""
         self.entangled: list[Storage] = []

@@ -11,6 +11,7 @@ import pytest
 import srcgrad as sg
 from srcgrad.ir.transforms import record_control
 from srcgrad.lowering import lower
+from srcgrad.tracing.conversion import branches
 
 P = np.array([0.3, 2.0, 3.0])
 
@@ -78,3 +79,21 @@ def test_a_cond_hands_on_one_array(monkeypatch: pytest.MonkeyPatch) -> None:
     packed = most()
     monkeypatch.setattr(record_control, "MANY", 10_000)
     assert packed * 3 < most()
+
+
+def test_a_recursion_that_branches_has_no_more_than_some_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each level had twice the blocks of the one before: a depth of 20 was traced without an end."""
+
+    def to_the_depth(depth: int) -> Any:
+        return lambda p: simpson(lambda x: np.exp(-p[0] * x) * np.sin(p[1] * x), 0.0, p[2], 1e-3, depth)
+
+    monkeypatch.setattr(branches, "DEEP", 3)
+    monkeypatch.setattr(branches, "MOST_DEEP", 20)
+    for depth, ways in ((3, ("One program",) * 2), (6, ("Path 1", "Path 2"))):
+        function = to_the_depth(depth)
+        slope = sg.grad(function)
+        for p, way in zip((P, P * 4.0), ways, strict=True):
+            steps = 1e-6 * np.eye(3)
+            by_differences = [(function(p + step) - function(p - step)) / 2e-6 for step in steps]
+            np.testing.assert_allclose(slope(p), by_differences, rtol=1e-4, atol=1e-6)
+            assert sg.explain(slope)(p)["how it runs"].startswith(way)

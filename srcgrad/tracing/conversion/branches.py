@@ -22,7 +22,7 @@ from srcgrad.tracing.conversion.effects import (
     is_conditional,
     is_unfinished,
 )
-from srcgrad.tracing.conversion.identity import Choice, note_choices
+from srcgrad.tracing.conversion.identity import Choice, note_choices, outermost
 from srcgrad.tracing.conversion.objects import Attributes, Left
 from srcgrad.tracing.conversion.placed_texts import alphabet, place_among, text_among
 from srcgrad.tracing.conversion.shares import SIDES, Slot, bound_where, shares_of
@@ -62,6 +62,11 @@ from srcgrad.tracing.tracer import Tracer, from_value
 
 DEEPEST: Final = 100
 """How deep conditionals are nested at most: a recursion that a traced condition ends has no end in a trace."""
+DEEP: Final = 8
+MOST_DEEP: Final = 256
+"""How many blocks there are at most that lie so deep: of a recursion that calls itself twice each level has twice as
+many as the one before, and of its program a call needs a small part.
+"""
 CHEAP: Final = 16
 """The second operand of ``and`` and ``or`` is computed in any case if it is at most so many elementwise operations."""
 
@@ -71,8 +76,12 @@ class Block:
 
     def __init__(self, label: str, under: tuple[Value, bool] | None = None) -> None:
         parent = current_trace()
-        if parent.name.count(": ") >= DEEPEST:
-            raise Refused("a recursion ends where a traced value says")
+        depth = parent.name.count(": ")
+        if depth >= DEEP:
+            root = outermost(parent)
+            root.deep_blocks += 1
+            if depth >= DEEPEST or root.deep_blocks > MOST_DEEP:
+                raise Refused("a recursion ends where a traced value says")
         self.trace = Trace(parent, False, f"{parent.name}: {label}", region=True)
         self.trace.under = under
         self.after: Snapshot | None = None
