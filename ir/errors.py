@@ -140,6 +140,9 @@ class UnsupportedError(SrcgradError, TypeError):
 class ConcretizationError(SrcgradError, TypeError):
     """A traced value where a concrete one is needed: `math.floor(x)`, or `np.zeros(n)` with a traced `n`."""
 
+    storing = False
+    """Whether a traced value was to become an element of an array that is not."""
+
 
 class LeakedTracerError(SrcgradError, TypeError):
     """A traced value used after its trace has ended: one that the function had stored in a global."""

@@ -7,6 +7,7 @@ file, line, columns and text only when somebody asks.
 
 from __future__ import annotations
 
+import dis
 import linecache
 import os
 import sys
@@ -16,13 +17,14 @@ from collections.abc import Iterator
 from types import CodeType, FrameType
 from typing import NamedTuple
 
-__all__ = ["Span", "internal", "internal_frame", "render", "user_frames", "user_span"]
+__all__ = ["Span", "internal", "internal_frame", "is_storing", "render", "user_frames", "user_span"]
 
 _INTERN_LIMIT = 1 << 16
 _MOST_TABLES = 32
 _UNKNOWN = -1
 _ROLE_DEPTH = 3
 _ELLIPSIS = "…"
+_STORING = dis.opmap["STORE_SUBSCR"]
 _PACKAGE = "srcgrad"
 _TRANSPARENT_PACKAGES = (_PACKAGE, "numpy", "scipy", "jax")
 _TRANSPARENT_MODULES = ("contextlib", "copy", "dataclasses", "functools")
@@ -346,6 +348,13 @@ def user_span(skip: int = 0) -> Span | None:
                 return _intern(code, key)
         frame = frame.f_back
     return None
+
+
+def is_storing(frame: FrameType | None) -> bool:
+    """Whether the user's code that has come to this assigns an element or a part of something: ``x[i] = v``."""
+    while frame is not None and internal_frame(frame):
+        frame = frame.f_back
+    return frame is not None and frame.f_code.co_code[frame.f_lasti] == _STORING
 
 
 def user_frames() -> list[Span]:

@@ -12,12 +12,12 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
 from srcgrad.boundary import from_outside, is_fault, user_stack_level
-from srcgrad.cache import CODES, PROGRAMS, Known, code_of
+from srcgrad.cache import CODES, PROGRAMS, Known, Learned, code_of
 from srcgrad.changes import Changes, Given, Watcher, changes_of
 from srcgrad.compiler import Runner, backend_name, compiled, interpreted, prepared
 from srcgrad.errors import ConcretizationError, CustomRuleError, DepthError, SrcgradError, UnsupportedError
@@ -31,6 +31,7 @@ from srcgrad.tracing.caches import require_keys
 from srcgrad.tracing.conversion.calls import run_converted
 from srcgrad.tracing.conversion.convert import CONVERTED_LIBRARIES, is_user_function
 from srcgrad.tracing.conversion.effects import emit_check, may_raise
+from srcgrad.tracing.conversion.fresh_arrays import writes_into_constant
 from srcgrad.tracing.conversion.operands import binary
 from srcgrad.tracing.conversion.state import Mistaken, MustRetrace
 from srcgrad.tracing.conversion.trust import require_timely
@@ -175,6 +176,9 @@ class Rebuilding:
                 raise MustRetrace("writes into captured arrays that share memory")
 
 
+Result = TypeVar("Result")
+
+
 class Building(ABC):
     """A function with a transform of it: what the transform says of a call, and how a program is made from that."""
 
@@ -183,6 +187,7 @@ class Building(ABC):
     kind: str
     f: Callable[..., Any]
     backend: str | None
+    learned: Learned
     options: tuple[Hashable, ...]
     """What else tells this transform from others of its class; equal ones are mostly one object, as guards ask."""
     writes_back: ClassVar[bool] = False
@@ -328,15 +333,27 @@ class Building(ABC):
             trusting=trusting and self.makes_calls_again(),
         )  # fmt: skip
         if concrete or guide is not None or CURRENT.get() is not None:
-            return traced()
+            return traced(lifting=converting and self.learned.lifting)
 
         def picked() -> Traced:
+            lifting = converting and self.learned.lifting
             try:
-                return traced(picking=True)
+                return traced(picking=True, lifting=lifting)
             except Mistaken:
-                return traced()
+                return traced(lifting=lifting)
 
-        return with_more_room(picked) if converting else picked()
+        return with_more_room(functools.partial(self.lifting, picked)) if converting else picked()
+
+    def lifting(self, trace: Callable[[], Result]) -> Result:
+        """What a trace of converted code gives: it begins again where values are written into arrays of NumPy's."""
+        if not self.learned.lifting:
+            try:
+                return trace()
+            except Exception as error:
+                if not writes_into_constant(error):
+                    raise
+            self.learned.lifting = True
+        return trace()
 
     def build_checked(self, traced: Traced, job: Job, specs: Sequence[LeafSpec | None]) -> Built:
         flags = [
@@ -398,7 +415,8 @@ class Building(ABC):
 
             try:
                 deep = converting and CURRENT.get() is None
-                return specs, *(with_more_room(attempt) if deep else attempt())
+                lifted = functools.partial(self.lifting, attempt) if converting else attempt
+                return specs, *(with_more_room(lifted) if deep else lifted())
             except (ConcretizationError, UnsupportedError) as error:
                 if refused is None or isinstance(error, UnsupportedError):  # which says what there is no rule for
                     refused = error

@@ -270,12 +270,14 @@ class Learned:
     What is found by it is checked like all else, since functions of one code read different things.
     """
 
-    __slots__ = ("calls", "code", "failing", "fast", "leaves", "plans", "tables")
+    __slots__ = ("calls", "code", "failing", "fast", "leaves", "lifting", "plans", "tables")
 
     def __init__(self, code: Hashable) -> None:
         self.code = code
         self.failing = 0
         """How many calls were traced again since something failed in a ``try``."""
+        self.lifting = False
+        """Whether the function writes values into arrays that only a trace which lifts all of them knows."""
         self.plans: dict[Any, Any] = {}
         self.fast: dict[tuple[Any, ...], Any] = {}
         self.calls: dict[Any, int] = {}

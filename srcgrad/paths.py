@@ -8,6 +8,7 @@ function is traced once more. Beyond the limit, and where a path cannot be trace
 from __future__ import annotations
 
 import dis
+import functools
 import types
 import weakref
 from collections.abc import Hashable, Iterator, Sequence
@@ -405,7 +406,7 @@ def trace_path(
             guide.close()
         return traced, guide.guards, specs
 
-    return with_more_room(attempt) if converted else attempt()
+    return with_more_room(functools.partial(transformed.lifting, attempt)) if converted else attempt()
 
 
 class Described(NamedTuple):

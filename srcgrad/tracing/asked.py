@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import numpy as np
 
 from srcgrad.errors import ConcretizationError, ShapeError, SrcgradError
+from srcgrad.ir.source import is_storing
 from srcgrad.tracing.conversion.sources import WITHOUT_SOURCE
 from srcgrad.tracing.guards import answer
 from srcgrad.tracing.trace import CURRENT, NeedsConcrete, asked_by_debugger, leaked
@@ -212,6 +213,7 @@ class Asked:
         if not trace.concrete:
             return NeedsConcrete(message, hint=hint)
         trace.refused = ConcretizationError(message, hint=if_unfollowed(hint))
+        trace.refused.storing = is_storing(sys._getframe(1))
         return trace.refused
 
     def __float__(self) -> float:

@@ -171,6 +171,7 @@ def trace_function(
     roots: Sequence[Any] = (),
     trusting: bool = False,
     picking: bool = False,
+    lifting: bool = False,
 ) -> Traced:
     """Trace ``call``, which takes the list of leaves with the traced ones replaced by tracers.
 
@@ -180,7 +181,8 @@ def trace_function(
     ``guide``: what answers the questions of one path; ``origins``: the values of the trace around this one that the
     parameters stand for; ``roots``: what leads to the objects of the caller's that the function may leave values in;
     ``trusting``: the program may say that a call is to be made in another way, since something fails in a ``try``;
-    ``picking``: copies may stand for one of several containers, or this raises `Mistaken`.
+    ``picking``: copies may stand for one of several containers, or this raises `Mistaken`; ``lifting``: values may be
+    written into all arrays that it makes.
     """
     parent = CURRENT.get()
     trace = Trace(parent, concrete, name)
@@ -188,6 +190,7 @@ def trace_function(
     trace.guide = guide
     trace.trusting |= trusting
     trace.picking |= picking
+    trace.lifting |= lifting
     trace.writes_back = watcher is not None
     state: AbstractContextManager[None] = nullcontext() if parent is not None else no_state_of_the_caller()
     with tracing(trace), settling(roots), state:

@@ -21,7 +21,7 @@ from srcgrad.backends.numpy.evaluate import evaluate_operation
 from srcgrad.errors import ConcretizationError, LeakedTracerError
 from srcgrad.ir.core import NO_ATTRS, Attrs, Builder, Literal, Operation, Region, Value, literal
 from srcgrad.ir.opdef import REGISTRY, Op
-from srcgrad.ir.source import Span, internal_frame, user_span
+from srcgrad.ir.source import Span, internal_frame, is_storing, user_span
 from srcgrad.ir.types import ArrayType, TapeType
 from srcgrad.tracing.guards import Guide
 from srcgrad.tracing.kept import KeptTape, require_readable
@@ -44,6 +44,7 @@ class NeedsConcrete(ConcretizationError):
 
     def __init__(self, message: str, **options: Any) -> None:
         super().__init__(message, **options)
+        self.storing = is_storing(sys._getframe(1))
         trace = CURRENT.get()
         while trace is not None and not trace.concrete:
             trace.needed = trace.needed or self
@@ -333,6 +334,8 @@ class Trace:
         """What the blocks in progress may change: no references of the program's own either."""
         self.chosen: list[tuple[Any, Any, str, Use | None]] = []
         """Objects of which a variable holds one or another, what they held then, and the variable."""
+        self.lifting: bool = parent is not None and parent.lifting
+        """Whether all arrays that NumPy makes here are traced constants: `conversion.fresh_arrays`."""
         self.picking: bool = parent is not None and parent.picking
         self.picked: set[int] = set()
         """Whether a copy may stand for one of several containers, at a traced place; and the copies, by identity."""

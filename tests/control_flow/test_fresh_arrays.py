@@ -12,7 +12,6 @@ import pytest
 
 import srcgrad as sg
 from srcgrad import cache
-from srcgrad.errors import ConcretizationError
 
 
 def element(p: Any) -> Any:
@@ -192,15 +191,93 @@ def test_iterations_on_constants_run_while_tracing() -> None:
     assert "Why" not in sg.explain(derivative)(2.0)["how it runs"]
 
 
-def test_what_something_else_holds_is_not_replaced_by_a_copy() -> None:
-    def f(p: Any) -> Any:
-        held = {"table": np.linspace(0.0, 1.0, 4) ** 2}
-        u = held.get("table")
-        u[0] = p  # type: ignore[index]
-        return np.sum(held["table"] ** 2)
+def held_twice(p: Any) -> Any:
+    held = {"table": np.linspace(0.0, 1.0, 4) ** 2}
+    u = held.get("table")
+    u[0] = p  # type: ignore[index]
+    return np.sum(held["table"] ** 2)
 
-    with pytest.raises(ConcretizationError):
-        sg.grad(f)(2.0)
+
+class Particle:
+    def __init__(self, v: Any) -> None:
+        self.v, self.grid = np.array(v), np.linspace(0.0, 1.0, 5)
+
+
+def of_an_object(p: Any) -> Any:
+    a, b = Particle([0.0, 1.0]), Particle([p, 2.0])
+    for _ in range(int(a.grid[-1] * 20)):
+        a.v += 0.1 * b.v
+        b.v[0] -= 0.1 * a.v[1] * p
+    return np.sum(a.v * b.v)
+
+
+def of_an_element(p: Any) -> Any:
+    particle = Particle([0.0, 1.0])
+    particle.v[0] = p
+    particle.grid[1:3] = p * p if particle.grid[1] > 0.2 else p
+    return np.sum(particle.v) + np.sum(particle.grid)
+
+
+def of_a_dict(p: Any) -> Any:
+    state = {"x": np.array([1.0, 2.0]), "v": np.array([0.0, 3.0])}
+    state["x"][0] = p
+    for row in state.values():
+        row *= p
+    return np.sum(state["x"]) + state["v"][1]
+
+
+def of_a_function(p: Any) -> Any:
+    def start() -> Any:
+        return np.array([0.0, 1.0])
+
+    a, kept = start(), (start(), [start() for _ in range(3)])
+    a += p
+    kept[0][0], kept[1][2][1] = a[1], p * p
+    return np.sum(a) + sum(np.sum(row) for row in (kept[0], *kept[1]))
+
+
+@dataclasses.dataclass
+class Tables:
+    a: Any = dataclasses.field(default_factory=lambda: np.array([1.0, 2.0]))
+
+
+def of_a_default(p: Any) -> Any:
+    table = Tables()
+    table.a[1] = p
+    return np.prod(table.a)
+
+
+HELD = [held_twice, of_an_object, of_an_element, of_a_dict, of_a_function, of_a_default]
+
+
+@pytest.mark.parametrize("f", HELD, ids=lambda f: f.__name__)
+def test_what_objects_and_containers_hold_is_written_into(f: Callable[[Any], Any]) -> None:
+    """Where the function names no array that it writes into, it was traced again at each call, or an error."""
+    derivative = sg.value_and_grad(f)
+    for p in (2.0, 0.5):
+        value, slope = derivative(p)
+        assert value == pytest.approx(f(p), rel=1e-12)
+        assert slope == pytest.approx((f(p + 1e-6) - f(p - 1e-6)) / 2e-6, rel=1e-6)
+        assert sg.explain(derivative)(p)["how it runs"].startswith("One program")
+
+
+@pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
+def test_it_is_where_the_function_is_traced_again() -> None:
+    def opened(p: Any) -> Any:
+        with open(os.devnull):
+            return of_a_dict(p) + of_a_function(p)
+
+    def selected(p: Any) -> Any:
+        return of_a_dict(np.median(p[p > 0.0]))
+
+    for f, p, way in ((opened, 2.0, "Each call"), (selected, np.array([2.0, -1.0, 4.0, 5.0]), "Path 1")):
+        derivative = sg.value_and_grad(f)
+        for _ in range(2):
+            value, slope = derivative(p)
+            assert value == pytest.approx(f(p), rel=1e-12)
+            ahead = f(p + 1e-6 * np.ones_like(p))
+            assert np.sum(slope) == pytest.approx((ahead - f(p - 1e-6 * np.ones_like(p))) / 2e-6, rel=1e-6)
+        assert sg.explain(derivative)(p)["how it runs"].startswith(way)
 
 
 def test_a_comparison_of_whole_arrays_is_a_test_of_one_program() -> None:

@@ -32,7 +32,7 @@ from srcgrad.tracing.conversion.convert import (
 from srcgrad.tracing.conversion.draws import drawn, is_draw
 from srcgrad.tracing.conversion.entries import EntryTarget, pairs_of
 from srcgrad.tracing.conversion.filled import filled_of, require_fixed
-from srcgrad.tracing.conversion.fresh_arrays import may_be_traced
+from srcgrad.tracing.conversion.fresh_arrays import made_here, may_be_traced
 from srcgrad.tracing.conversion.identity import require_no_pick
 from srcgrad.tracing.conversion.placed_texts import PlacedText, held_for, of_texts, refuse
 from srcgrad.tracing.conversion.sources import Unconvertible
@@ -262,7 +262,7 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     if function is not len:
         require_whole(function, args)
     if kind in PLAIN_KINDS or is_multimethod(function):
-        return call_plain(function, args, kwargs)
+        return made_here(call_plain(function, args, kwargs))
     return call_object(function, args, kwargs)
 
 

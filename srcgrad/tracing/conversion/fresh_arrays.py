@@ -9,8 +9,10 @@ from typing import Any, Final
 
 import numpy as np
 
+from srcgrad.errors import ConcretizationError
 from srcgrad.tracing.trace import CURRENT
 from srcgrad.tracing.tracer import Deferring, Tracer, from_value
+from srcgrad.tracing.ufuncs import require_traced_out
 from srcgrad.tracing.unasked import attribute
 
 
@@ -57,10 +59,30 @@ def fresh(array: Any, sources: Callable[[], tuple[Any, ...]]) -> Any:
     return lifted(array) if is_new(array) and any(may_be_traced(source, 3) for source in sources()) else array
 
 
+def made_here(array: Any) -> Any:
+    """`lifted`, of a new array that a function of NumPy's has made, in a trace that lifts all of them."""
+    trace = CURRENT.get()
+    return lifted(array) if trace is not None and trace.lifting and is_new(array) else array
+
+
+def writes_into_constant(error: BaseException) -> bool:
+    """Whether an error says that a traced value was to be written into an array that is NumPy's own.
+
+    The trace begins again then and lifts the arrays that it makes. Not all traces do: of a small array a trace knows
+    the numbers, which Python or code in C may ask for.
+    """
+    if isinstance(error, ConcretizationError):
+        return error.storing
+    step = error.__traceback__
+    while step is not None and step.tb_frame.f_code is not require_traced_out.__code__:
+        step = step.tb_next
+    return step is not None
+
+
 def kept(array: Any, containers: Callable[[], tuple[Any, ...]]) -> Any:
     """`lifted`, of a new array that an object of the user's, a dict or a list gets, where numbers are known anyway."""
     trace = CURRENT.get()
-    if trace is None or not trace.concrete or not is_new(array):
+    if trace is None or not (trace.concrete or trace.lifting) or not is_new(array):
         return array
     foreign = any(type(x).__module__.partition(".")[0] in ("numpy", "scipy", "jax") for x in containers())
     return array if foreign else lifted(array)  # an array would ask for its numbers
