@@ -177,6 +177,20 @@ def appended(x: Any) -> Any:
     return total + np.sum(np.array(log["x"])[::3])
 
 
+@converted(
+    "`rows.append([t, x, v])` in a long loop that reads `rows[-1][1]` or `t, x, v = rows[-1]`, "
+    "of lists, tuples and dicts of numbers; `r = rows[-1]`"
+)
+def rows_that_are_read(x: Any) -> Any:
+    rows, pairs = [[0.0, x[0], x[1]]], [(x[2], 1.0)]
+    for _ in range(20):
+        t, place, speed = rows[-1]
+        rows.append([t + 0.1, place + 0.1 * speed, speed - 0.1 * place])
+        pair = pairs[-1]
+        pairs.append((0.9 * pair[0], pair[1] + place))
+    return np.sum(np.array(rows)) + sum(a * b for a, b in pairs) + rows[7][1]
+
+
 @converted("`found.insert(0, x)` in a long loop that does no more with the list")
 def inserted(x: Any) -> Any:
     found, y = [], x[0]

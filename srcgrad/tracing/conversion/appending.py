@@ -8,6 +8,7 @@ list that is found to grow, ``log["x"].append(h)``, holds a `Guard` meanwhile. W
 from __future__ import annotations
 
 import enum
+import operator
 import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
@@ -26,7 +27,7 @@ from srcgrad.tracing.conversion.identity import containers_kept_elsewhere, held
 from srcgrad.tracing.conversion.marks import around
 from srcgrad.tracing.conversion.objects import attributes_of
 from srcgrad.tracing.conversion.places import by_trip, of_index
-from srcgrad.tracing.conversion.state import Kind, State, Undefined, kind_of
+from srcgrad.tracing.conversion.state import Kind, State, Undefined, contents, kind_of, reachable, tree_of
 from srcgrad.tracing.conversion.structures import constants_in, structure_of
 from srcgrad.tracing.pytree import TreeDef
 from srcgrad.tracing.rows import row, whole_of
@@ -40,6 +41,7 @@ MOST: Final = 16
 
 CONSTANT: Final = (str, bytes, type, enum.Enum, types.FunctionType)
 """What the objects of all trips may have in common: a trip cannot make one of its numbers, but for functions inside."""
+NUMBERS: Final = (bool, int, float, complex, np.generic)
 HELD: Final = "an array that is appended to a list in a loop is held in another way too"
 
 
@@ -144,6 +146,10 @@ class Appending:
         self.containers = self.lists
         self.named: dict[int, tuple[int, int]] = {}
         """The variables that hold a list which a trip appends: to which one, and the place from its end."""
+        self.rows: set[int] = set()
+        """Which of them have a row of numbers as their last item, which the list alone holds."""
+        self.given: dict[int, list[Any]] = {}
+        """What these rows hold where a trip begins."""
         self.entries: list[Entries] = []
         """The dicts that get pairs, whose lists are among the others."""
         if given is None:
@@ -161,6 +167,8 @@ class Appending:
             self.lists.append(holder[k] if reads is not None else self.entries[-1].pairs)
             self.guarded.append(False)
             self.start.append(1 if reads is True and holder[k] else 0)
+            if self.start[-1] and has_row_alone(holder[k]):
+                self.rows.add(len(self.lists) - 1)
         current_trace().states.add(self)  # which tells what the program holds from what this does
 
     def watch(self, items: list[Any]) -> None:
@@ -184,6 +192,8 @@ class Appending:
         for x, count, guarded in zip(self.lists, self.start, self.guarded, strict=True):
             self.kept.append(list(x))
             x[:] = x[-1:] if count else []
+            if len(self.kept) - 1 in self.rows:
+                x[:] = map(copied_row, x)
             if guarded:
                 guard(x)
         for filled in self.entries:
@@ -191,7 +201,10 @@ class Appending:
 
     def begin(self) -> None:
         """A trip begins."""
-        self.sites, self.buffered = [], 0
+        self.sites, self.buffered, self.given = [], 0, {}
+        for which, x in enumerate(self.lists):
+            if which in self.rows:
+                self.given[which] = numbers_of(x[0]) or []
 
     def unnamed(self, state: State) -> None:
         """Take the lists that a trip has appended from the variables that hold them too: ``row``, of ``rows``.
@@ -200,9 +213,11 @@ class Appending:
         """
         self.named = {}
         variables = list(state.get())
-        for cell in [cell for cell, x in enumerate(variables) if type(x) is list or attributes_of(x) is not None]:
+        held = [cell for cell, x in enumerate(variables) if type(x) in (list, dict) or attributes_of(x) is not None]
+        for cell in held:
             for which, (x, count, guarded) in enumerate(zip(self.lists, self.start, self.guarded, strict=True)):
-                places = [k for k in range(count, len(x)) if x[k] is variables[cell]]
+                first = 0 if which in self.given else count
+                places = [k for k in range(first, len(x)) if x[k] is variables[cell]]
                 if len(places) == 1 and not guarded and not any(site.which == which for site in self.sites):
                     self.named[cell] = which, places[0] - len(x)
         for cell in self.named:
@@ -225,21 +240,43 @@ class Appending:
             Refused: it adds what has no one type, or too much.
         """
         self.added = []
-        for x, count, guarded in zip(self.lists, self.start, self.guarded, strict=True):
+        for which, (x, count, guarded) in enumerate(zip(self.lists, self.start, self.guarded, strict=True)):
             if guarded:
                 require_guard(x)
+            rows = which in self.given
             items = x[count:]
-            last = x[:1] if guarded else x[-1:] if count else []
+            last = x[:1] if guarded else x[-1:] if count and not rows else []
+            before = x[0] if rows and not items else None
             x.clear()
             if (guarded or not last) and containers_kept_elsewhere(items):
                 raise Refused("a list or an object that is appended to a list in a loop is held in another way too")
+            if rows:
+                last = items[-1:] or [before]
+                rows = all(numbers_of(item) is not None for item in items)
             self.added.append([numbered(item, [trace], index, trips) for item in items_of_trip(items)])
-            if last and not guarded and any(item.tree is not None or item.rows is not None for item in self.added[-1]):
+            if last and not guarded and not rows and any(map(is_composed, self.added[-1])):
                 raise Refused("the last one of lists or objects that are appended to a list in a loop is read")
             x += last
         given = [item for items in self.added for item in items] + [site.item for site in self.sites]
         if sum(kind is not None for item in given for kind in item.kinds) > MOST:
             raise Refused("more arrays and numbers are appended in each trip of a loop than may be columns")
+
+    def require_rows(self, state: State) -> None:
+        """A row of the trip before is what it was, and in its list alone: behind the loop another list is the row.
+
+        Raises:
+            Refused: the trip has changed it, or keeps it.
+        """
+        for which, numbers in self.given.items():
+            x = self.lists[which]
+            found = numbers_of(x[0])
+            if found is None or len(found) != len(numbers) or any(map(operator.is_not, found, numbers)):
+                raise Refused("the last one of the lists that are appended to a list in a loop is changed")
+            own = {id(part) for part in reachable(x[:1])}
+            others = [part for container in state.containers if container is not x for part in contents(container)[1]]
+            kept = {id(items) for items in self.lists}
+            if any(id(part) in own for part in reachable([*state.get(), *others, *x[1:]], kept, iterators=True)):
+                raise Refused("the last one of the lists that are appended to a list in a loop is kept")
 
     def restore(self) -> None:
         for x, kept in zip(self.lists, self.kept, strict=True):
@@ -415,6 +452,37 @@ def flattened(rows: Tracer, count: int) -> Tracer:
     """A view of an array in which its first two axes are one."""
     shape = (count, *rows.shape[2:])
     return Tracer(rows.storage, (ReshapeView(shape),), ArrayType(rows.dtype, shape))
+
+
+def is_composed(item: Item) -> bool:
+    return item.tree is not None or item.rows is not None
+
+
+def numbers_of(x: Any) -> list[Any] | None:
+    """What a row of a table holds, which is a list, tuple or dict of numbers, or of such; None of what is no row."""
+    if type(x) not in (list, tuple, dict):
+        return None
+    leaves, tree = tree_of(x)
+    if tree is None or tree.node_types():
+        return None
+    numbers = [leaf.scalar if isinstance(leaf, Tracer) else isinstance(leaf, NUMBERS) for leaf in leaves]
+    return leaves if all(numbers) else None
+
+
+def has_row_alone(items: list[Any]) -> bool:
+    """Whether the last item of a list is a row of numbers that nothing else holds."""
+    if numbers_of(items[-1]) is None:
+        return False
+    row = [items.pop()]
+    kept = containers_kept_elsewhere(row)
+    items += row
+    return not kept
+
+
+def copied_row(x: Any) -> Any:
+    """Another one that holds the same, which the trips may have for the first one's."""
+    leaves, tree = tree_of(x)
+    return x if tree is None else tree.unflatten(leaves)
 
 
 def is_bare(item: Item) -> bool:

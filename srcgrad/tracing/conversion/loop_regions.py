@@ -217,6 +217,7 @@ class LoopRegion:
                 raise Refused("every trip of a loop raises an error") from None
             if self.trips:
                 self.appending.unnamed(self.state)
+            self.appending.require_rows(self.state)
             self.appending.take(trip.trace, trip.index, self.trips)
             for filled in self.arrays:
                 filled.end()
