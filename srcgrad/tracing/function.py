@@ -24,6 +24,7 @@ from srcgrad.ir.types import DTYPE_NAMES, ArrayType, DType
 from srcgrad.tracing.doubts import require_dtype
 from srcgrad.tracing.floating_errors import no_state_of_the_caller
 from srcgrad.tracing.guards import Guide
+from srcgrad.tracing.held import holding, is_slotted
 from srcgrad.tracing.hosts import NUMBER, HostObject, is_host_object, numbered
 from srcgrad.tracing.jax_arrays import JAX_TYPES, is_jax_array
 from srcgrad.tracing.journals import JOURNALS, Journal
@@ -290,7 +291,7 @@ def require_unchanged(trace: Trace) -> None:
         for name in classed.assigned():
             raise Refused(f"assigns the attribute '{name}' of the class {classed.cls.__name__}")
     for watched in trace.watched:
-        copy, before = watched.copy, watched.before
+        copy, before = holding(watched.copy) if is_slotted(watched.copy) else watched.copy, watched.before
         if isinstance(copy, dict):
             changed = [key for key, value in copy.items() if before.get(key, before) is not value]
             same = list(copy)[: len(before)] == list(before)

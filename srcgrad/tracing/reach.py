@@ -29,6 +29,7 @@ from srcgrad.tracing.conversion.convert import code_without, convert_code, is_us
 from srcgrad.tracing.descriptors import is_descriptor
 from srcgrad.tracing.dispatching import DISPATCHED
 from srcgrad.tracing.frozen import ASKED, HOMES, contents, given_to
+from srcgrad.tracing.held import holding, is_slotted
 from srcgrad.tracing.hosts import (
     LEVELS,
     LOGGERS_KNOW,
@@ -170,8 +171,8 @@ class ObjectAnalysis(ClassAnalysis):
             return "class" if is_user_class(value) or is_user_enum(value) else None
         if isinstance(value, enum.Enum):
             return "constant" if is_user_enum(type(value)) else None
-        attributes = attribute(value, "__dict__")
-        return "object" if type(attributes) is dict and is_user_class(type(value)) else None
+        has_some = type(attribute(value, "__dict__")) is dict or is_slotted(value)
+        return "object" if has_some and is_user_class(type(value)) else None
 
     def guard_node(self, index: int, expression: str) -> None:
         value, node = self.objects[index], self.plan.nodes[index]
@@ -208,8 +209,10 @@ class ObjectAnalysis(ClassAnalysis):
             self.require_resolution(value)
             self.report.append(f"class {value.__name__}: same methods")
         elif node.kind == "object":
-            names = self.constant(frozenset(vars(value)))
-            self.require(f"type({name}) is {self.constant(type(value))} and {name}.__dict__.keys() == {names}")
+            names, attributes = self.constant(frozenset(holding(value))), f"{name}.__dict__"
+            if is_slotted(value):
+                attributes = f"{self.constant(holding)}({name})"
+            self.require(f"type({name}) is {self.constant(type(value))} and {attributes}.keys() == {names}")
             self.report.append(f"object {node.label}: same class, its attributes as they are read")
         elif isinstance(value, (dict, set)):
             self.guard_keys(index, value)
@@ -453,7 +456,7 @@ class ObjectAnalysis(ClassAnalysis):
             node = self.plan.nodes[index]
             if node.kind not in ("object", "class"):
                 continue
-            names = vars(value) if node.kind == "object" else {}
+            names = holding(value) if node.kind == "object" else {}
             patterns = set(names) if self.matching else set()
             classes = (type(value) if node.kind == "object" else value).__mro__[:-1]
             found |= self.journals.settle(index, names, classes, self.matching)
@@ -464,12 +467,12 @@ class ObjectAnalysis(ClassAnalysis):
                     continue
                 self.settled.add((index, name))
                 self.at = self.noted.get(name, Reader(index))
-                if node.kind == "object" and name in vars(value):
-                    place = f"n{index}.__dict__[{name!r}]"
-                    self.read(index, "attribute", name, vars(value)[name], place, f"{node.label}.{name}")
+                if node.kind == "object" and name in names:
+                    place = f"n{index}.{name}" if is_slotted(value) else f"n{index}.__dict__[{name!r}]"
+                    self.read(index, "attribute", name, names[name], place, f"{node.label}.{name}")
                     found = True
                 elif node.kind == "object":
-                    found |= self.read_shared(index, type(value), name)
+                    found |= self.read_shared(index, type(value), name, is_slotted(value))
                 elif node.kind == "class":
                     self.guard_class_attribute(index, value, name)
         return self.read_members() or found
@@ -496,7 +499,7 @@ class ObjectAnalysis(ClassAnalysis):
             if len(found) > 1:
                 self.require(f"len({{{', '.join(found)}}}) == {len(found)}")
         for index, node in enumerate(self.plan.nodes) if self.ordered else ():
-            if node.kind == "object":
+            if node.kind == "object" and not is_slotted(self.objects[index]):
                 self.require(f"tuple(n{index}.__dict__) == {self.constant(tuple(vars(self.objects[index])))}")
         for index, cls, name in self.shared:
             if self.may_name(index, cls, name):

@@ -213,13 +213,19 @@ class ClassAnalysis(Analysis):
                 return True
         return False
 
-    def read_shared(self, index: int, cls: type, name: str) -> bool:
-        """What an object finds in its class and is no constant: arrays, containers and objects; whether it is that."""
+    def read_shared(self, index: int, cls: type, name: str, slotted: bool) -> bool:
+        """What an object finds in its class and is no constant: arrays, containers and objects; whether it is that.
+
+        Raises:
+            Refusal: it is, and an object with slots alone cannot have it as its own.
+        """
         for number, base in enumerate(cls.__mro__[:-1]):
             if name in vars(base):
                 value = vars(base)[name]
                 if self.is_constant_member(value) or not self.may_be_shared(value):
                     return False
+                if slotted:
+                    raise Refusal(f"reads the class attribute {cls.__name__}.{name}")
                 place = f"{self.constant(base)}.__dict__[{name!r}]"
                 self.read(index, "class attribute", (number, name), value, place, f"{cls.__name__}.{name}")
                 return True

@@ -13,6 +13,7 @@ import numpy as np
 
 from srcgrad.boundary import Changed
 from srcgrad.tracing.conversion.classes import adopt, twin_with
+from srcgrad.tracing.held import hold, holding, is_slotted
 from srcgrad.tracing.trace import ASK, CURRENT, Classed, Untold, Watched
 
 __all__ = ["Edge", "Hidden", "Node", "Plan", "rebuild", "wrapped_functions"]
@@ -153,7 +154,7 @@ def read_edge(plan: Plan, edge: Edge, objects: list[Any]) -> Any:
         case "item":
             return holder[edge.key]
         case "attribute":
-            return holder.__dict__[edge.key]
+            return holding(holder)[edge.key]
         case "class attribute":
             number, name = edge.key
             return vars(type(holder).__mro__[number])[name]
@@ -381,9 +382,15 @@ class _Copier:
             return self.copies[index]
         if node.kind == "object":
             cls: Any = type(original)
-            copy = cls.__new__(cls)
-            copy.__dict__.update(original.__dict__)
+            copy = object.__new__(cls) if is_slotted(original) else cls.__new__(cls)
             self.copies[index] = copy
+            if is_slotted(original):
+                hold(copy, holding(original))  # which its parts may hold too
+                hold(copy, self._held(index, "attribute", holding(original), node))
+                adopt(copy)
+                watch(copy, node.label)
+                return copy
+            copy.__dict__.update(original.__dict__)
             copy.__dict__.update(self._held(index, "attribute", original.__dict__, node))
             copy.__dict__.update(self._shared(index, node))
             if self.plan.stores:
@@ -407,7 +414,10 @@ def watch(copied: Any, label: str, owner: Any = None, guarded: frozenset[str] = 
     """
     trace = CURRENT.get()
     if trace is not None:
-        before = dict(copied) if isinstance(copied, dict) else list(copied)
+        if is_slotted(copied):
+            before: Any = holding(copied)
+        else:
+            before = dict(copied) if isinstance(copied, dict) else list(copied)
         trace.watched.append(Watched(copied, before, label, owner, guarded))
 
 

@@ -18,6 +18,7 @@ import numpy as np
 from srcgrad.tracing.asked import concrete_class
 from srcgrad.tracing.conversion.calls import call, call_rule
 from srcgrad.tracing.conversion.classes import original
+from srcgrad.tracing.held import is_slotted
 from srcgrad.tracing.hosts import is_host_function
 from srcgrad.tracing.purity import TRUSTED_ROOTS, hidden_kind, static_key
 from srcgrad.tracing.trace import CURRENT, Refused, Unread
@@ -149,7 +150,7 @@ def is_others(thing: Any) -> bool:
 
 def captured(thing: Any) -> bool:
     """Whether a trace in progress has this as its copy of an object from outside."""
-    trace, held = CURRENT.get(), attribute(thing, "__dict__")
+    trace, held = CURRENT.get(), thing if is_slotted(thing) else attribute(thing, "__dict__")
     while trace is not None:
         if any(watched.copy is held for watched in trace.watched):
             return True
