@@ -241,19 +241,15 @@ def test_stores_are_seen_by_the_caller_of_jit(guards: str) -> None:
         assert ours.scale == theirs.scale
 
 
-def test_views_in_an_object_are_answered_as_long_as_they_are_apart(asked: list[Transformed]) -> None:
+def test_views_in_an_object_are_answered_wherever_they_lie(asked: list[Transformed]) -> None:
     memory, layer, model = np.linspace(0.0, 1.0, 18), Layer(), Layer()
     layer.w, model.w = memory[:6], memory[6:12]
     f = served(sg.grad(lambda x, m, n: np.sum(m(x) * n(x)), backend="llvm"), X, layer, model)
     asked.clear()
-    for start in (6, 12, 9):
+    for start in (6, 12, 9, 3, 0):
         model.w = memory[start : start + 6]
         np.testing.assert_allclose(f(X, layer, model), slope(lambda x: layer(x) * model(x)))
     assert not asked
-    for start in (3, 0):
-        model.w = memory[start : start + 6]
-        np.testing.assert_allclose(f(X, layer, model), slope(lambda x: layer(x) * model(x)))
-    assert len(asked) == 2
 
 
 def test_equal_ints_are_one_setting(asked: list[Transformed]) -> None:
