@@ -18,7 +18,8 @@ from scipy.stats import norm
 
 import srcgrad as sg
 from srcgrad.errors import ShapeError, UnsupportedError
-from srcgrad.tracing.functions.distributions import LAWS, MULTIVARIATE
+from srcgrad.tracing.functions.distributions import LAWS
+from srcgrad.tracing.functions.joint_distributions import MULTIVARIATE
 
 SHAPES = {"df": 3.3, "a": 2.2, "b": 1.7, "s": 0.6, "c": 1.4, "mu": 2.1, "p": 0.3, "n": 5.0, "beta": 1.6, "kappa": 0.8}
 SHAPES |= {"dfn": 3.4, "dfd": 5.2, "nu": 0.9, "K": 1.2, "d": 1.9, "lambda_": 0.7, "u": 0.2}

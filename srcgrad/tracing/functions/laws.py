@@ -5,6 +5,8 @@ Importing this module imports SciPy.
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
@@ -434,3 +436,8 @@ FURTHER: Final[dict[str, Law]] = {
     ),
 }  # fmt: skip
 """Distributions by their names in ``scipy.stats``."""
+
+
+def undefined(*operands: Any) -> Any:
+    """nan, as are all of its derivatives, of every order: those of a constant would be 0."""
+    return 1.0 / (np.nan * functools.reduce(operator.add, operands))
