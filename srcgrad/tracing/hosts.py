@@ -14,7 +14,7 @@ import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from types import FrameType, FunctionType
+from types import CodeType, FrameType, FunctionType
 from typing import Any, Final
 
 import numpy as np
@@ -23,7 +23,6 @@ from srcgrad.ir.locks import new_lock
 from srcgrad.ir.opdef import REGISTRY
 from srcgrad.ir.source import Span, internal_frame
 from srcgrad.ir.types import ArrayType
-from srcgrad.tracing.conversion.names import OPERATORS
 from srcgrad.tracing.pytree import TreeDef, flatten
 from srcgrad.tracing.trace import CURRENT, Refused, current_span, current_trace
 from srcgrad.tracing.tracer import Tracer, from_value
@@ -325,17 +324,22 @@ def placed_warning(
 def calling_frame(level: int) -> FrameType | None:
     """The frame of the user's code that a warning with this ``stacklevel`` is about.
 
-    Blocks that were made of statements are no calls of the user's. Of a level beyond the function that is traced, which
-    is called from another line each time, it is that of the function.
+    Blocks that were made of statements have the function's name and are no calls of the user's: of a function it is the
+    frame of the block that is run. Of a level beyond the function that is traced, which is called from another line
+    each time, it is that of the function.
     """
     found: list[FrameType] = []
     traced = 0
+    inner: CodeType | None = None
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         if internal_frame(frame):
             traced = len(found) if frame.f_code.co_name == "call_user" else traced
-        elif not frame.f_code.co_name.startswith(OPERATORS):
-            found.append(frame)
+        else:
+            code, block = frame.f_code, inner
+            inner = code
+            if block is None or block.co_qualname != code.co_qualname or block not in code.co_consts:
+                found.append(frame)
         frame = frame.f_back
     return found[min(level, traced or len(found)) - 1] if found else None
 
