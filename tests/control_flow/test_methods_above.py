@@ -105,6 +105,11 @@ class Last(Mixed, Middle):
         return __class__.fixed(x)  # type: ignore[name-defined]
 
 
+def called_and_asked_about(x: Any) -> Any:
+    made = Last(x)
+    return Middle(x)(x) * (2.0 if isinstance(made, Middle) else 1.0)
+
+
 MIDDLE, LAST = Middle(1.1), Last(0.7)
 PROGRAMS: dict[str, Callable[[Any], Any]] = {
     "a base's method": lambda x: MIDDLE.total(x),
@@ -120,6 +125,7 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
     "the name of the class": lambda x: LAST.described(x),
     "made inside": lambda x: Last(x).total(x),
     "of both classes made inside": lambda x: (Last(x) + Middle(x)) * x + (Middle(x) + Last(x)),
+    "a class that is called and asked about": called_and_asked_about,
     "properties of what is made inside": lambda x: Middle(x).weight * Last(x).weight,
     "a class method": lambda x: Last.made(x).total(x),
     "one of several classes": lambda x: x * RATE["a"] if isinstance(MIDDLE, (int, Last)) else Middle(x)(x),
@@ -146,6 +152,8 @@ def test_methods_above_see_what_has_changed(name: str, backend: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error", sg.RetraceWarning)
         agrees(PROGRAMS[name], backend)
+    one_program = sg.jit(PROGRAMS[name], strict=True, backend=backend)
+    np.testing.assert_allclose(one_program(0.7), PROGRAMS[name](0.7), rtol=1e-12)
 
 
 @pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
