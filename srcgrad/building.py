@@ -150,7 +150,7 @@ class Program(NamedTuple):
 class Rebuilding:
     """From the given leaves to the `Job.holder` with those after the arguments' in place of the hidden inputs.
 
-    Arrays that share memory are inputs as others are: it is only told apart where the function writes into one.
+    Arrays that share memory are inputs as others are, unless the function writes into one of them.
     """
 
     def __init__(self, captures: Known, aliases: AliasPattern | None, holder: Callable[..., Any], count: int) -> None:

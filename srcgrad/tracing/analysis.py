@@ -10,7 +10,6 @@ import functools
 import importlib
 import sys
 import types
-import warnings
 from collections.abc import Callable, Hashable
 from typing import Any, Final
 
@@ -21,6 +20,7 @@ from srcgrad.tracing.alike import value_key
 from srcgrad.tracing.bytecode import Refusal, Scope, Step
 from srcgrad.tracing.class_uses import is_asked_about, is_only_named
 from srcgrad.tracing.floating_errors import STATED
+from srcgrad.tracing.lookups import MISSING, is_unbound_cell, module_attribute, same_code, state_of
 from srcgrad.tracing.members import ASKED_FOR
 from srcgrad.tracing.purity import (
     METACLASSES,
@@ -40,7 +40,6 @@ from srcgrad.tracing.ruled_out import Codes, Reader
 from srcgrad.tracing.unasked import attribute
 
 _MOST_NODES: Final = 512
-_MISSING: Final = object()
 
 
 class Analysis:
@@ -66,8 +65,8 @@ class Analysis:
             "partial": functools.partial,
             "ndarray": np.ndarray,
             "alias_groups": alias_groups,
-            "is_unbound_cell": _is_unbound_cell,
-            "same_code": _same_code,
+            "is_unbound_cell": is_unbound_cell,
+            "same_code": same_code,
             "value_key": value_key,
             "wrapped_functions": wrapped_functions,
             "static_key": functools.partial(static_key, is_pure=is_pure, floats=floats_static),
@@ -205,7 +204,7 @@ class Analysis:
         if isinstance(value, types.ModuleType):
             return "module"
         if not isinstance(value, type) and (
-            attribute(type(value), "__srcgrad_static__") is not None or "__srcgrad_static__" in _state(value)
+            attribute(type(value), "__srcgrad_static__") is not None or "__srcgrad_static__" in state_of(value)
         ):
             return "transform"
         return None
@@ -371,7 +370,7 @@ class Analysis:
             self._scan(index, Scope(code, scope, self.is_trusted_name, scope.deep, scope.stores))
 
     def _find(self, index: int, scope: Scope, step: Step, position: int | None = None) -> tuple[Any, str]:
-        """What the name of `step` stands for (_MISSING for a local value or an unbound name) and how to call it;
+        """What the name of `step` stands for (MISSING for a local value or an unbound name) and how to call it;
         ``position`` is that of the step behind it.
         """
         name = step.name
@@ -383,7 +382,7 @@ class Analysis:
                 asked = self.deep and position is not None and is_asked_about(scope.steps, position - 1, position)
                 return self._global(index, self.plan.nodes[index].namespace, name, None, asked), name
             if step.kind == "local" or scope.owner(name) is not None:
-                return _MISSING, name
+                return MISSING, name
             if name == "__class__" and not self.deep:
                 raise scope.refuse("uses super() or __class__", step)
             return self._cell(index, name), name
@@ -410,8 +409,8 @@ class Analysis:
             self.at = Reader(index, scope.code, step.line, step.name)
             position += 1
             if imported or is_trusted_module(module, self.is_pure):
-                value = _module_attribute(module, step.name)
-                if value is _MISSING:  # it raises where it is reached: code for another version may read it
+                value = module_attribute(module, step.name)
+                if value is MISSING:  # it raises where it is reached: code for another version may read it
                     return position
                 if not isinstance(value, types.ModuleType):
                     self._check_trusted(value, f"{module.__name__}.{step.name}", scope, step)
@@ -424,7 +423,7 @@ class Analysis:
                     raise scope.refuse(str(refusal), step) from None
         self.require_converted(index, scope, value, name)
         step = scope.steps[position] if position < len(scope.steps) else None
-        if value is not _MISSING and step is not None and step.kind == "attribute":
+        if value is not MISSING and step is not None and step.kind == "attribute":
             self.check_captured_attribute(value, name, step, scope)
         return position
 
@@ -488,10 +487,10 @@ class Analysis:
         """
         owner = self.objects[self.plan.namespaces[namespace]]
         names = vars(owner) if isinstance(owner, types.ModuleType) else owner.__globals__
-        value = names.get(name, _MISSING)
-        if value is _MISSING and module is not None and module.__name__ == "srcgrad":
-            value = getattr(module, name, _MISSING)  # loaded when first used, and there from then on
-        if value is _MISSING and module is not None:
+        value = names.get(name, MISSING)
+        if value is MISSING and module is not None and module.__name__ == "srcgrad":
+            value = getattr(module, name, MISSING)  # loaded when first used, and there from then on
+        if value is MISSING and module is not None:
             raise Refusal(f"reads '{module.__name__}.{name}', which does not exist or is made on demand")
         known = self.edge_of.get((namespace, name))
         if known is None and asked and type(value) in METACLASSES and id(value) not in self.node_of:
@@ -500,7 +499,7 @@ class Analysis:
                 self.require(f"g{namespace}[{name!r}] is {self.constant(value)}")
                 self.asked_about.append(value)
             return value
-        if known is None and value is not _MISSING:
+        if known is None and value is not MISSING:
             path = f"global {name}" if module is None else f"{module.__name__}.{name}"
             known = self.read(namespace, "global", name, value, f"g{namespace}[{name!r}]", path)
             self.edge_of[namespace, name] = known
@@ -527,16 +526,16 @@ class Analysis:
         """An attribute is read by a name that only the trace knows: `reach`."""
 
     def _builtin(self, index: int, namespace: int, name: str, followed: bool = False) -> Any:
-        """The built-in of that name, guarded against being shadowed or replaced; _MISSING if there is none.
+        """The built-in of that name, guarded against being shadowed or replaced; MISSING if there is none.
 
         ``followed``: what it reads is known.
         """
-        value = self.objects[index].__builtins__.get(name, _MISSING)
+        value = self.objects[index].__builtins__.get(name, MISSING)
         if (namespace, "builtin", name) in self.edge_of:
             return value
         self.edge_of[namespace, "builtin", name] = -1
         table = f"n{index}.__builtins__"
-        if value is _MISSING:
+        if value is MISSING:
             self.require(f"{name!r} not in g{namespace} and {name!r} not in {table}")
             self.report.append(f"global {name}: guard, unbound")
             return value
@@ -553,10 +552,10 @@ class Analysis:
         cell = function.__closure__[position]
         place = f"n{index}.__closure__[{position}]"
         known = self.edge_of.get((id(cell), "cell"))
-        if _is_unbound_cell(cell):
+        if is_unbound_cell(cell):
             self.require(f"is_unbound_cell({place})")
             self.report.append(f"closure {name} of {node.label}: guard, unbound")
-            return _MISSING
+            return MISSING
         if known is None:
             path = f"closure {name} of {node.label}"
             known = self.read(index, "cell", position, cell.cell_contents, f"{place}.cell_contents", path)
@@ -589,32 +588,3 @@ class Analysis:
         # What a guard reads may be gone by now: a name, the contents of a cell, an attribute of a module.
         body += ["except (AttributeError, IndexError, KeyError, ValueError):", "    return None", *result]
         return "def bind(function):\n" + "\n".join(f"    {line}" for line in body) + "\n"
-
-
-def _state(value: Any) -> dict[str, Any]:
-    state = attribute(value, "__dict__")
-    return state if isinstance(state, dict) else {}
-
-
-def _module_attribute(module: types.ModuleType, name: str) -> Any:
-    if name in vars(module):
-        return vars(module)[name]
-    try:
-        with warnings.catch_warnings():
-            # A deprecated name warns again when the function itself reads it.
-            warnings.simplefilter("ignore")
-            return getattr(module, name)
-    except AttributeError:
-        return _MISSING
-
-
-def _is_unbound_cell(cell: types.CellType) -> bool:
-    try:
-        return cell.cell_contents is _MISSING
-    except ValueError:
-        return True
-
-
-def _same_code(one: types.CodeType, other: types.CodeType) -> bool:
-    # The same text defined again, by a notebook cell for instance; equality of code objects ignores the file.
-    return one == other and one.co_filename == other.co_filename

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import srcgrad as sg
+from tests.control_flow.traced_once import agrees_after_changes
 
 RATE, ARRAY = {"a": 1.5}, np.array([1.0, 2.0])
 
@@ -138,12 +139,7 @@ def change(k: int) -> None:
 
 
 def agrees(f: Callable[[Any], Any], backend: str) -> None:
-    gradient = sg.value_and_grad(f, backend=backend)
-    for k, x in enumerate([0.7, 1.3, -0.4, 1.9]):
-        change(k)
-        value, slope = gradient(x)
-        np.testing.assert_allclose(value, f(x), rtol=1e-12)
-        np.testing.assert_allclose(slope, (f(x + 1e-6) - f(x - 1e-6)) / 2e-6, rtol=1e-5, atol=1e-7)
+    agrees_after_changes(f, backend, change, [0.7, 1.3, -0.4, 1.9])
 
 
 @pytest.mark.parametrize("backend", ["numpy", "llvm"])
