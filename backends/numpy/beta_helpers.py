@@ -174,3 +174,21 @@ def beta_tail_derivative(a: Any, b: Any, x: Any, rest: Any, logs: Any, n: int, m
             values = factor * np.exp(-a * s - (a + b) * drop)
             total = total + np.sum(weights[k : k + count].reshape(column) / 2 * (right - left) * values, axis=0)
     return total
+
+
+def student_slope(v: Any, t: Any) -> Any:
+    """The derivative in v of the distribution function F of Student's t distribution with v degrees of freedom.
+
+    F is 1/2 ± I(1/2, v/2, y)/2, y = t²/(v + t²), or of negative t I(v/2, 1/2, 1 - y)/2 (DLMF 8.17): of the two, that
+    of which the argument is the smaller one. Where v alone changes, y changes as if t did by -t/(2v).
+    """
+    dtype = np.result_type(v, t)
+    v, t = np.broadcast_arrays(np.asarray(v, np.float64), np.asarray(t, np.float64))
+    square = t * t
+    near = square < v
+    y = np.where(near, square, 0.0) / np.where(near, v + square, 1.0)
+    x = np.where(near, 1.0, v) / np.where(near, 1.0, v + square)
+    part = np.where(near, betainc_derivative(0.5, v / 2, y, 0, 1), -betainc_derivative(v / 2, 0.5, x, 1, 0))
+    power = np.exp(-0.5 * (v + 1) * np.log1p(t / v * t) - beta_logarithm(v / 2, 0.5)) / np.sqrt(v)
+    shift = np.where(np.isinf(t) | np.isinf(v), 0.0, t / v) * np.where(np.isinf(v), 0.0, power)
+    return (np.sign(t) * part / 4 - shift / 2).astype(dtype)[()]

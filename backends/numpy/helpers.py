@@ -22,12 +22,15 @@ from srcgrad.backends.numpy.beta_helpers import (  # noqa: F401  programs find a
     beta_logarithm,
     beta_tail_derivative,
     betainc_derivative,
+    student_slope,
 )
 from srcgrad.backends.numpy.profile_helpers import (  # noqa: F401
     carlson_integral,
     elliptic_incomplete_derivative,
     faddeeva_series,
     hyperu_integral,
+    mathieu_function,
+    noncentral_density,
     voigt_derivative,
     wofz_derivative,
 )

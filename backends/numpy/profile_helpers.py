@@ -175,3 +175,32 @@ def hyperu_integral(a: Any, b: Any, x: Any) -> Any:
         total = total + np.sum(np.where(u < end + step, np.exp(term) * (1 + falling), 0.0), axis=0)
     plain = scipy.special.hyperu(np.where(usual, 1.0, a), np.where(usual, 1.0, b), np.where(usual, 1.0, x))
     return np.where(usual, total * step, plain).astype(dtype)[()]
+
+
+def noncentral_density(x: Any, df: Any, nc: Any) -> Any:
+    """The density of the noncentral chi-squared distribution: the central one's times exp(-nc/2) 0F1(df/2; nc x/4).
+
+    Where the arguments are large 0F1 is a modified Bessel function (DLMF 10.39.9), scaled, so that nothing overflows.
+    """
+    import scipy.special
+
+    dtype = np.result_type(x, df, nc)
+    x, df, nc = np.broadcast_arrays(*(np.asarray(part, np.float64) for part in (x, df, nc)))
+    order, square = df / 2 - 1, nc * x
+    far = (square > 900) & (square < np.inf)
+    a, b = np.where(far, x, 1.0), np.where(far, nc, 1.0)
+    scaled = np.exp(-0.5 * (np.sqrt(a) - np.sqrt(b)) ** 2 + 0.5 * order * np.log(a / b))
+    large = 0.5 * scaled * scipy.special.ive(np.where(far, order, 0.0), np.sqrt(a * b))
+    central = np.exp(scipy.special.xlogy(order, x / 2) - x / 2 - nc / 2 - scipy.special.gammaln(df / 2)) / 2
+    small = central * scipy.special.hyp0f1(df / 2, np.where(far, 0.0, square) / 4)
+    inside = (x >= 0) & (df > 0) & (nc >= 0)
+    return np.where(inside, np.where(far, large, small), np.where(x < 0, 0.0, np.nan)).astype(dtype)[()]
+
+
+def mathieu_function(m: Any, q: Any, x: Any, kind: str, part: int) -> Any:
+    """A Mathieu function of SciPy's or its derivative; of nan SciPy's are not safe to call."""
+    import scipy.special
+
+    known = np.isfinite(m) & np.isfinite(q) & np.isfinite(x)
+    given = [np.where(known, operand, 1.0) for operand in (m, q, x)]
+    return np.where(known, getattr(scipy.special, f"mathieu_{kind}")(*given)[part], np.nan)[()]

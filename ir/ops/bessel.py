@@ -1,4 +1,4 @@
-"""Bessel functions and their relatives, of real arguments: differentiable in the argument, to any order.
+"""Bessel functions and their relatives: differentiable in the argument, to any order.
 
 The derivative of each is a combination of those of the neighbouring orders (NIST Digital Library of Mathematical
 Functions, https://dlmf.nist.gov, 10.6.1, 10.29.1, 10.51.2 and 9.2.1), which does not cancel.
@@ -21,6 +21,7 @@ from srcgrad.ir.types import ArrayType
 class BesselFunction(Parametric, abstract=True):
     """A Bessel function of any real order; the derivative is a times the order below and b times the one above."""
 
+    kinds = "fc"
     intervals = ((0.3, 2.5), (0.5, 3.0))
     neighbours: ClassVar[tuple[float, float]] = (0.5, -0.5)
 
@@ -54,6 +55,20 @@ class Kv(BesselFunction):
 
     meaning = "scipy.special.kv"
     neighbours = (-0.5, -0.5)
+
+
+class Hankel1(BesselFunction):
+    """The Hankel function of the first kind, of order v."""
+
+    kinds = "c"
+    meaning = "scipy.special.hankel1"
+
+
+class Hankel2(BesselFunction):
+    """The Hankel function of the second kind, of order v."""
+
+    kinds = "c"
+    meaning = "scipy.special.hankel2"
 
 
 class ScaledBesselDerivative(Parametric):
@@ -236,6 +251,88 @@ class K1e(ScaledBesselOfOrder):
     order = 1
 
 
+# --- Kelvin functions -------------------------------------------------------------------------------
+
+
+class Kelvin(Special, Unary, abstract=True):
+    """The real or imaginary part of a solution f of f'' + f'/x = i f, or of its derivative (DLMF 10.61.3)."""
+
+    kinds = "f"
+    intervals = ((0.5, 3.0),)
+    points = (0.0, 1.0, float("nan"))
+    slope: ClassVar[str] = ""
+    """The op of the derivative; of the derivatives, that of the other part of f."""
+    sign: ClassVar[float] = 0.0
+    """How often the other part is in f'': -1 of the real one, 1 of the imaginary one, 0 of f itself."""
+
+    def derivative(self, result: Term, operand: Term) -> Operand:
+        """f' of f, and of f' what the equation says; f'(x)/x is f''(x) at 0, where f is regular."""
+        other = REGISTRY[self.slope](operand)
+        if not self.sign:
+            return other
+        return REGISTRY["select"](operand == 0.0, 0.5 * self.sign * other, self.sign * other - result / operand)
+
+
+class Ber(Kelvin):
+    """The real part of jv(0, x exp(3 pi i/4))."""
+
+    meaning = "scipy.special.ber"
+    slope = "berp"
+
+
+class Bei(Kelvin):
+    """The imaginary part of jv(0, x exp(3 pi i/4))."""
+
+    meaning = "scipy.special.bei"
+    slope = "beip"
+
+
+class Ker(Kelvin):
+    """The real part of kv(0, x exp(pi i/4))."""
+
+    meaning = "scipy.special.ker"
+    slope = "kerp"
+
+
+class Kei(Kelvin):
+    """The imaginary part of kv(0, x exp(pi i/4))."""
+
+    meaning = "scipy.special.kei"
+    slope = "keip"
+
+
+class Berp(Kelvin):
+    """The derivative of ber."""
+
+    meaning = "scipy.special.berp"
+    slope = "bei"
+    sign = -1.0
+
+
+class Beip(Kelvin):
+    """The derivative of bei."""
+
+    meaning = "scipy.special.beip"
+    slope = "ber"
+    sign = 1.0
+
+
+class Kerp(Kelvin):
+    """The derivative of ker."""
+
+    meaning = "scipy.special.kerp"
+    slope = "kei"
+    sign = -1.0
+
+
+class Keip(Kelvin):
+    """The derivative of kei."""
+
+    meaning = "scipy.special.keip"
+    slope = "ker"
+    sign = 1.0
+
+
 # --- spherical Bessel functions ---------------------------------------------------------------------
 
 
@@ -296,7 +393,6 @@ class AiryAi(Special, Unary):
     """The Airy function Ai."""
 
     meaning = "scipy.special.airy({0})[0]"
-    kinds = "f"
 
     def derivative(self, result: Term, operand: Term) -> Operand:
         return REGISTRY["airy_ai_prime"](operand)
@@ -306,7 +402,6 @@ class AiryAiPrime(Special, Unary):
     """The derivative of Ai; its own is x Ai(x)."""
 
     meaning = "scipy.special.airy({0})[1]"
-    kinds = "f"
 
     def derivative(self, result: Term, operand: Term) -> Operand:
         return operand * REGISTRY["airy_ai"](operand)
@@ -316,7 +411,6 @@ class AiryBi(Special, Unary):
     """The Airy function Bi."""
 
     meaning = "scipy.special.airy({0})[2]"
-    kinds = "f"
 
     def derivative(self, result: Term, operand: Term) -> Operand:
         return REGISTRY["airy_bi_prime"](operand)
@@ -326,7 +420,6 @@ class AiryBiPrime(Special, Unary):
     """The derivative of Bi; its own is x Bi(x)."""
 
     meaning = "scipy.special.airy({0})[3]"
-    kinds = "f"
 
     def derivative(self, result: Term, operand: Term) -> Operand:
         return operand * REGISTRY["airy_bi"](operand)

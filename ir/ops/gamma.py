@@ -414,19 +414,105 @@ class Betainccinv(Betaincinv):
         return -partial if index == 2 else partial
 
 
-class Stdtr(Parametric):
-    """The distribution function of Student's t distribution with v degrees of freedom, differentiable in t."""
+# --- distributions that are made of them ------------------------------------------------------------
+
+
+class Stdtr(Special):
+    """The distribution function of Student's t distribution with v degrees of freedom."""
 
     meaning = "scipy.special.stdtr"
-    parameters: ClassVar[dict[int, str]] = {0: "degrees of freedom"}
+    arity = 2
+    kinds = "f"
     intervals = ((1.0, 6.0), (-2.0, 2.0))
+    points = (0.0, 1.0, -1.0, float("inf"), float("nan"))
+
+    def partial(self, index: int, result: Term, *operands: Term) -> Operand:
+        return student_density(*operands) if index else REGISTRY["student_slope"](*operands)
+
+
+def student_density(v: Term, t: Term) -> Term:
+    """(1 + t**2/v)**(-(v + 1)/2)/(sqrt(v) B(v/2, 1/2)); the normal density of infinite v."""
+    normal = REGISTRY["exp"](-0.5 * (t * t)) / math.sqrt(2.0 * math.pi)
+    power = REGISTRY["exp"](-0.5 * (v + 1.0) * REGISTRY["log1p"](t / v * t))
+    density = power / (REGISTRY["sqrt"](v) * REGISTRY["beta"](0.5 * v, v.like(0.5)))
+    return REGISTRY["select"](v == float("inf"), normal, density)
+
+
+class StudentSlope(Special):
+    """The derivative of stdtr in v."""
+
+    meaning = "student_slope({0}, {1})"
+    helpers: ClassVar[tuple[str, ...]] = ("student_slope",)
+    arity = 2
+    kinds = "f"
+    intervals = Stdtr.intervals
+    points = Stdtr.points
+
+    def partial(self, index: int, result: Term, *operands: Term) -> Operand:
+        """In t the derivative of the density in v, and in v that of what the helper computes, term by term."""
+        v, t = operands
+        select, square = REGISTRY["select"], t * t
+        density, total = student_density(v, t), v + square
+        terms = square * (v + 1.0) / total - 1.0 - v * REGISTRY["log1p"](square / v)
+        logarithmic = 0.5 * (terms / v - digamma_difference(0.5 * v, v.like(0.5)))
+        slope = select(v == float("inf"), 0.0, density * logarithmic)
+        if index:
+            return slope
+        x, y, half = v / total, square / total, v.like(0.5)
+        near = (
+            0.5 * beta_slope(half, 0.5 * v, y, m=2) - REGISTRY["beta_density"](half, 0.5 * v, y, n=0, m=1) * y / total
+        )
+        far = 0.5 * beta_slope(0.5 * v, half, x, n=2) + REGISTRY["beta_density"](0.5 * v, half, x, n=1, m=0) * y / total
+        part = select(square < v, near, -far)
+        signed = 0.25 * select(t > 0.0, part, -part) + 0.5 * (t / v) * (density / v - slope)
+        return select(t == 0.0, 0.0, signed)
+
+
+def beta_slope(a: Term, b: Term, x: Term, n: int = 0, m: int = 0) -> Term:
+    return REGISTRY["betainc_derivative"](a, b, x, n=n, m=m)
+
+
+class Stdtrit(Special):
+    """The t of which stdtr(v, t) is p."""
+
+    meaning = "scipy.special.stdtrit"
+    arity = 2
+    kinds = "f"
+    intervals = ((1.0, 6.0), (0.1, 0.9))
+    points = (0.0, 0.5, 1.0, float("nan"))
+
+    def partial(self, index: int, result: Term, *operands: Term) -> Operand:
+        """Of an implicit function: 1 in p and minus the slope in v, over the density."""
+        density = student_density(operands[0], result)
+        return 1.0 / density if index else -(REGISTRY["student_slope"](operands[0], result) / density)
+
+
+class Chndtr(Parametric):
+    """The distribution function of the noncentral chi-squared distribution: of x, degrees of freedom, noncentrality."""
+
+    meaning = "scipy.special.chndtr"
+    arity = 3
+    parameters: ClassVar[dict[int, str]] = {1: "degrees of freedom"}
+    intervals = ((0.5, 4.0), (1.0, 5.0), (0.2, 3.0))
+    points = (0.0, 1.0, 4.0, float("nan"))
 
     def member_partial(self, index: int, attrs: Attrs, result: Term, *operands: Term) -> Operand:
-        """(1 + t**2/v)**(-(v + 1)/2)/(sqrt(v) B(v/2, 1/2)); the normal density of infinite v."""
-        v, t = operands
-        normal = REGISTRY["exp"](-0.5 * (t * t)) / math.sqrt(2.0 * math.pi)
-        return REGISTRY["select"](v == float("inf"), normal, self.density(v, t))
+        """The density; in the noncentrality minus that of two more degrees of freedom."""
+        x, df, nc = operands
+        density = REGISTRY["noncentral_density"]
+        return -density(x, df + 2.0, nc) if index else density(x, df, nc)
 
-    def density(self, v: Term, t: Term) -> Term:
-        power = REGISTRY["exp"](-0.5 * (v + 1.0) * REGISTRY["log1p"](t / v * t))
-        return power / (REGISTRY["sqrt"](v) * REGISTRY["beta"](0.5 * v, v.like(0.5)))
+
+class NoncentralDensity(Chndtr):
+    """The density of the noncentral chi-squared distribution."""
+
+    meaning = "noncentral_density({0}, {1}, {2})"
+    helpers: ClassVar[tuple[str, ...]] = ("noncentral_density",)
+
+    def member_partial(self, index: int, attrs: Attrs, result: Term, *operands: Term) -> Operand:
+        """By the density of two more degrees of freedom, as that of the function 0F1 (DLMF 16.3.1)."""
+        x, df, nc = operands
+        more = self(x, df + 2.0, nc)
+        if index:
+            return 0.5 * (more - result)
+        return result * ((0.5 * df - 1.0) / x - 0.5) + 0.5 * nc * more / x

@@ -1,16 +1,21 @@
 """Hypergeometric functions and orthogonal polynomials: differentiable in the argument, not in parameters and degrees.
 
 Derivatives are functions of the same kind (NIST Digital Library of Mathematical Functions, https://dlmf.nist.gov,
-13.3.15, 13.3.22, 15.5.1, 16.3.1 and 18.9). Degrees are integers, for which SciPy has recurrences, or real numbers.
+10.46, 13.3.15, 13.3.22, 14.6.1, 15.5.1, 16.3.1 and 18.9). Degrees are integers, for which SciPy has recurrences, or
+real numbers.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import ClassVar
 
+import numpy as np
+
 from srcgrad.ir.core import Attrs
-from srcgrad.ir.opdef import REGISTRY, Operand, Term
+from srcgrad.ir.opdef import REGISTRY, Operand, Sample, Term
 from srcgrad.ir.ops.special import Parametric, scaled
 
 Points = tuple[float, ...]
@@ -82,6 +87,66 @@ class HyperuIntegral(Hyperu):
 
     meaning = "hyperu_integral({0}, {1}, {2})"
     helpers: ClassVar[tuple[str, ...]] = ("hyperu_integral",)
+
+
+class WrightBessel(Hypergeometric):
+    """Wright's generalised Bessel function, the sum of x**k/(k! Gamma(a k + b)), of arguments that are not negative."""
+
+    meaning = "scipy.special.wright_bessel"
+    arity = 3
+    intervals = ((0.5, 2.0), (0.5, 2.0), (0.1, 2.0))
+    points = (1.0, float("nan"))
+    parameters: ClassVar[dict[int, str]] = {0: "parameter a", 1: "parameter b"}
+
+    def member_partial(self, index: int, attrs: Attrs, result: Term, *operands: Term) -> Operand:
+        a, b, x = operands
+        return self(a, a + b, x)
+
+
+class LogWrightBessel(WrightBessel):
+    """The logarithm of Wright's generalised Bessel function."""
+
+    meaning = "scipy.special.log_wright_bessel"
+
+    def member_partial(self, index: int, attrs: Attrs, result: Term, *operands: Term) -> Operand:
+        a, b, x = operands
+        return REGISTRY["exp"](self(a, a + b, x) - result)
+
+
+class Besselpoly(Hypergeometric):
+    """The integral of x**l jv(v, 2 a x) over 0 < x < 1, differentiable in a: under the integral."""
+
+    meaning = "scipy.special.besselpoly"
+    arity = 3
+    intervals = ((0.5, 2.0), (0.5, 2.0), (1.5, 2.5))
+    points = (1.0, float("nan"))
+    parameters: ClassVar[dict[int, str]] = {1: "power", 2: "order"}
+
+    def member_partial(self, index: int, attrs: Attrs, result: Term, *operands: Term) -> Operand:
+        a, power, order = operands
+        return self(a, power + 1.0, order - 1.0) - self(a, power + 1.0, order + 1.0)
+
+
+class Lpmv(Hypergeometric):
+    """The associated Legendre function of whole order m and degree v, of -1 <= x <= 1 (DLMF 14.6.1)."""
+
+    meaning = "scipy.special.lpmv"
+    arity = 3
+    intervals = ((0.0, 3.0), (2.0, 5.0), (-0.8, 0.8))
+    points = (0.0, 0.5, float("nan"))
+    parameters: ClassVar[dict[int, str]] = {0: "order", 1: "degree"}
+
+    def member_partial(self, index: int, attrs: Attrs, result: Term, *operands: Term) -> Operand:
+        """Of (1 - x**2)**(m/2) times a polynomial; at 1 and -1 that of the order 0 is v (v + 1)/2 there."""
+        m, v, x = operands
+        sine = (1.0 - x) * (1.0 + x)
+        inside = -(self(m + 1.0, v, x) / REGISTRY["sqrt"](sine)) - scaled(m * x, result / sine)
+        end = 0.5 * v * (v + 1.0) * x * result
+        return REGISTRY["select"]((sine == 0.0) & (m == 0.0), end, inside)
+
+    def samples(self) -> Iterator[Sample]:
+        for sample in super().samples():
+            yield replace(sample, operands=(np.rint(sample.operands[0]), *sample.operands[1:]))
 
 
 class OrthogonalPolynomial(Parametric, abstract=True):

@@ -1,17 +1,21 @@
-"""Struve's functions, parabolic cylinder functions and integrals of Bessel functions, by their differential equations.
+"""Struve's, Mathieu's and parabolic cylinder functions, integrals of Bessel functions, by their differential equations.
 
-Source: NIST Digital Library of Mathematical Functions, https://dlmf.nist.gov, chapters 10, 11 and 12.
+Source: NIST Digital Library of Mathematical Functions, https://dlmf.nist.gov, chapters 9 to 12 and 28.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
 
 from srcgrad.ir.core import Attrs
-from srcgrad.ir.opdef import REGISTRY, Operand, Term, Unary
+from srcgrad.ir.errors import DTypeError
+from srcgrad.ir.opdef import REGISTRY, Operand, Sample, Term, Unary
 from srcgrad.ir.ops.special import Parametric, Special
+from srcgrad.ir.types import ArrayType
 
 
 class Struve(Parametric):
@@ -101,6 +105,92 @@ class ParabolicSlopeOfV(ParabolicSlope):
     slope = "parabolic_v"
 
 
+class ParabolicW(Parabolic):
+    """The parabolic cylinder function W of parameter a."""
+
+    parameters: ClassVar[dict[int, str]] = {0: "parameter"}
+    meaning = "scipy.special.pbwa({0}, {1})[0]"
+    slope = "parabolic_slope_of_w"
+
+
+class ParabolicSlopeOfW(ParabolicW):
+    """The derivative of the parabolic cylinder function W, whose own is (a - x**2/4) times the function."""
+
+    meaning = "scipy.special.pbwa({0}, {1})[1]"
+    slope = "parabolic_w"
+
+    def member_partial(self, index: int, attrs: Attrs, result: Term, *operands: Term) -> Operand:
+        a, x = operands
+        return (a - 0.25 * x * x) * REGISTRY[self.slope](*operands)
+
+
+# --- Mathieu functions ------------------------------------------------------------------------------
+
+
+class MathieuA(Parametric):
+    """The value at which Mathieu's equation has its even solution of whole order m."""
+
+    parameters: ClassVar[dict[int, str]] = {0: "order", 1: "parameter q"}
+    intervals = ((1.0, 4.0), (0.5, 3.0))
+    points = (1.0, 2.0, float("nan"))
+    meaning = "scipy.special.mathieu_a"
+
+    def samples(self) -> Iterator[Sample]:
+        for sample in super().samples():
+            yield replace(sample, operands=(np.rint(sample.operands[0]), *sample.operands[1:]), smooth=False)
+
+
+class MathieuB(MathieuA):
+    """The value at which Mathieu's equation has its odd solution of whole order m."""
+
+    meaning = "scipy.special.mathieu_b"
+
+
+class MathieuFunction(Parametric):
+    """A solution of Mathieu's equation (``part`` 0) or its derivative (1): f'' = -(a - 2 q cos(2 x)) f.
+
+    ``kind`` is SciPy's name. The angle is in degrees, and the derivative that SciPy gives is one by radians; modified
+    functions have the equation f'' = (a - 2 q cosh(2 x)) f.
+    """
+
+    arity = 3
+    parameters: ClassVar[dict[int, str]] = {0: "order", 1: "parameter q"}
+    intervals = ((1.0, 4.0), (0.5, 3.0), (0.2, 1.2))
+    points = (1.0, float("nan"))
+    meaning = "mathieu_function({0}, {1}, {2}, {kind!r}, {part})"
+    helpers: ClassVar[tuple[str, ...]] = ("mathieu_function",)
+
+    def result_type(self, types: Sequence[ArrayType], attrs: Attrs) -> ArrayType:
+        result = super().result_type(types, attrs)
+        if result.dtype.itemsize < 8:
+            raise DTypeError(f"{self.name} does not take {result}", hint="SciPy's are nan there: convert to float64")
+        return result
+
+    def member_partial(self, index: int, attrs: Attrs, result: Term, *operands: Term) -> Operand:
+        order, q, x = operands
+        kind, part = attrs["kind"], attrs["part"]
+        modified = kind.startswith("mod")
+        other = self(*operands, kind=kind, part=1 - part)
+        unit = 1.0 if modified else np.pi / 180
+        if part == 0:
+            return unit * other
+        a = REGISTRY["mathieu_a" if "ce" in kind else "mathieu_b"](order, q)
+        if modified:
+            return (a - 2.0 * q * REGISTRY["cosh"](2.0 * x)) * other
+        return unit * ((2.0 * q * REGISTRY["cos"](2.0 * unit * x) - a) * other)
+
+    def samples(self) -> Iterator[Sample]:
+        for sample in super().samples():
+            whole = (np.rint(sample.operands[0]), *sample.operands[1:])
+            for kind in MATHIEU if sample.label != "float32" else ():
+                for part in (0, 1):
+                    yield replace(sample, operands=whole, attrs={"kind": kind, "part": part})
+
+
+MATHIEU = ("cem", "sem", "modcem1", "modcem2", "modsem1", "modsem2")
+"""Mathieu's functions as SciPy calls them, but for ``mathieu_``."""
+
+
 # --- integrals of Bessel functions ------------------------------------------------------------------
 
 
@@ -141,3 +231,64 @@ class IntegralK0(BesselIntegral):
 
     meaning = "scipy.special.iti0k0({0})[1]"
     integrand = "k0"
+
+
+class IntegralOfStruve(Special, Unary, abstract=True):
+    """The integral of a Struve function of order 0 from 0 to x."""
+
+    kinds = "f"
+    intervals = ((0.5, 3.0),)
+    integrand: ClassVar[str] = "struve"
+
+    def derivative(self, result: Term, operand: Term) -> Operand:
+        return REGISTRY[self.integrand](operand.like(0.0), operand)
+
+
+class IntegralStruve(IntegralOfStruve):
+    """The integral of struve(0, x) from 0 to x."""
+
+    meaning = "scipy.special.itstruve0"
+
+
+class IntegralModstruve(IntegralOfStruve):
+    """The integral of modstruve(0, x) from 0 to x."""
+
+    meaning = "scipy.special.itmodstruve0"
+    integrand = "modstruve"
+
+
+class IntegralAi(BesselIntegral):
+    """The integral of Ai from 0 to x."""
+
+    meaning = "scipy.special.itairy({0})[0]"
+    integrand = "airy_ai"
+    direction: ClassVar[float] = 1.0
+
+    def derivative(self, result: Term, operand: Term) -> Operand:
+        return REGISTRY[self.integrand](self.direction * operand)
+
+    def samples(self) -> Iterator[Sample]:
+        """SciPy's integral is right to 7 digits, which differences of it would show."""
+        for sample in super().samples():
+            yield replace(sample, smooth=False)
+
+
+class IntegralBi(IntegralAi):
+    """The integral of Bi from 0 to x."""
+
+    meaning = "scipy.special.itairy({0})[1]"
+    integrand = "airy_bi"
+
+
+class IntegralAiBelow(IntegralAi):
+    """The integral of Ai from -x to 0."""
+
+    meaning = "scipy.special.itairy({0})[2]"
+    direction = -1.0
+
+
+class IntegralBiBelow(IntegralBi):
+    """The integral of Bi from -x to 0."""
+
+    meaning = "scipy.special.itairy({0})[3]"
+    direction = -1.0

@@ -28,7 +28,7 @@ from srcgrad.ir.opdef import (
     require_same,
 )
 from srcgrad.ir.ops.elementary import ElementwiseFamily
-from srcgrad.ir.types import ArrayType
+from srcgrad.ir.types import ArrayType, real_dtype
 
 
 class Special(Elementwise, abstract=True):
@@ -63,7 +63,8 @@ class SpecialFamily(Special, ElementwiseFamily, abstract=True):
 class Parametric(Special, ElementwiseFamily, abstract=True):
     """A special function that is not differentiated in all operands: orders and degrees are parameters.
 
-    A degree may be an integer beside floating arguments; the other operands have one type.
+    A degree may be an integer beside floating arguments, and is a real number beside complex ones; the other operands
+    have one type.
     """
 
     parameters: ClassVar[dict[int, str]] = {0: "order"}
@@ -78,17 +79,18 @@ class Parametric(Special, ElementwiseFamily, abstract=True):
         for type in types[1:]:
             require_kinds(self, type, self.kinds)
         if types[0].dtype.kind == "f":
-            require_same(self, types)
+            real = real_dtype(types[-1].dtype)
+            require_same(self, [types[0], *[type.with_dtype(real) for type in types[1:]]])
         require_same(self, types[1:])
         if types[0].shape != types[-1].shape:
             raise ShapeError(f"{self.name}: operands differ in shape, {types[0]} and {types[-1]}")
-        if types[-1].dtype.itemsize > 8:
+        if types[-1].dtype.itemsize > (16 if types[-1].dtype.kind == "c" else 8):
             raise DTypeError(f"{self.name} does not take {types[-1]}", hint="SciPy has it up to double precision")
         return types[-1]
 
     def source(self, operands: Sequence[str], types: Sequence[ArrayType], result: ArrayType, attrs: Attrs) -> str:
         text = Elementwise.source(self, operands, types, result, attrs)
-        exact = result.dtype.itemsize == 8 or (self.degree == "f" and result.dtype.itemsize == 4)
+        exact = real_dtype(result.dtype).itemsize in ((4, 8) if self.degree == "f" else (8,))
         return text if exact else f"np.{result.dtype.name}({text})"
 
     def jvp(
@@ -109,7 +111,9 @@ class Parametric(Special, ElementwiseFamily, abstract=True):
 
     def samples(self) -> Iterator[Sample]:
         for sample in super().samples():
-            if "i" not in self.degree:
+            if sample.label == "complex":
+                yield replace(sample, operands=(np.real(sample.operands[0]), *sample.operands[1:]))
+            elif "i" not in self.degree:
                 yield sample
             elif sample.label != "special points":
                 first = np.asarray(sample.operands[0])

@@ -37,7 +37,10 @@ RIGHT = {
 }
 WEAK = [2, 0.5, 1.5 + 0.5j, True]
 
-COMPLEX = {"wofz", "erf", "erfc", "erfi", "exp1", "expm1", "log1p", "xlogy", "xlog1py"}
+COMPLEX = {
+    "wofz", "erf", "erfc", "erfi", "exp1", "expm1", "log1p", "xlogy", "xlog1py", "jv", "jn", "yv", "iv", "kv",
+    "hankel1", "hankel2", "airy",
+}  # fmt: skip
 """The ufuncs of SciPy that are traced for complex numbers too; the others that SciPy has of them are refused."""
 SPECIAL = {value for value in vars(scipy.special).values() if isinstance(value, np.ufunc)}
 
@@ -69,8 +72,11 @@ def numpy_takes(ufunc: np.ufunc, arguments: tuple[Any, ...]) -> bool:
 
 
 def is_refused(ufunc: np.ufunc, arguments: tuple[Any, ...]) -> bool:
-    """Most special functions are of real numbers."""
-    return ufunc in SPECIAL and ufunc.__name__ not in COMPLEX and np.result_type(*arguments).kind == "c"
+    """Most special functions are of real numbers, and SciPy's Mathieu functions are nan of float32."""
+    dtype = np.result_type(*arguments)
+    if ufunc.__name__ in MATHIEU.split() and dtype.itemsize < 8 and dtype not in (np.int32, np.uint32):
+        return True
+    return ufunc in SPECIAL and ufunc.__name__ not in COMPLEX and dtype.kind == "c"
 
 
 def candidates(ufunc: np.ufunc, dtype: str) -> list[tuple[Any, ...]]:
@@ -552,35 +558,59 @@ SMOOTH_UNARY = {
 
 COUNTS = {"bdtr": (3.0, 5), "bdtrc": (3.0, 5), "bdtri": (3.0, 5), "nbdtr": (3, 5), "nbdtrc": (3, 5), "nbdtri": (3, 5)}
 """Of distributions of whole numbers, these; they are differentiated in the chance."""
-PARAMETERS = {"zeta", "stdtr", "expn", "pdtri"}
-"""Special functions of which the last operand alone is differentiated, beside those of an order or a degree."""
+MATHIEU = "mathieu_cem mathieu_sem mathieu_modcem1 mathieu_modcem2 mathieu_modsem1 mathieu_modsem2"
+LAST = """
+    jv jve yv yve yn iv ive kv kve kn struve modstruve pbdv pbvv pbwa hankel1 hankel2 lpmv wright_bessel
+    log_wright_bessel zeta expn pdtri fdtri
+"""
+IN_THE_LAST = {*LAST.split(), *MATHIEU.split()}
+"""Special functions of which the last operand alone is differentiated, beside polynomials and hypergeometric ones."""
+IN_SOME = {"chndtr": (0, 2), "besselpoly": (0,), "mathieu_a": (), "mathieu_b": ()}
+"""Those of which these operands are."""
+OF_WHOLE_NUMBERS = {"lpmv", *MATHIEU.split()}
 
 
 @pytest.mark.parametrize("ufunc", UFUNCS_WITH_RULES, ids=lambda ufunc: ufunc.__name__)
 def test_derivatives(ufunc: np.ufunc) -> None:
-    low, high = next((span for names, span in SMOOTH_UNARY.items() if ufunc.__name__ in names.split()), (0.15, 0.85))
+    name = ufunc.__name__
+    low, high = next((span for names, span in SMOOTH_UNARY.items() if name in names.split()), (0.15, 0.85))
     x = np.random.default_rng(5).uniform(low, high, (2, 3))
     if ufunc.nin == 1:
         directional(lambda *xs: ufunc(*xs), (x,)) if numpy_takes(ufunc, (x,)) else None
         return
     others = [np.random.default_rng(6 + k).uniform(0.9, 1.8, 3) for k in range(ufunc.nin - 1)]
-    others = [0.5 * other for other in others] if ufunc.__name__.startswith("ellip") else others
+    others = [0.5 * other for other in others] if name.startswith("ellip") else others
     arguments = (x, *others)
-    if ufunc.__name__ in COUNTS:
-        directional(lambda x: ufunc(*COUNTS[ufunc.__name__], x), (x,))
-    elif ufunc in SPECIAL and (
-        ufunc.__name__.startswith(("eval_", "hyp")) or ufunc.__name__ in PARAMETERS or of_order(ufunc)
-    ):
-        degree = np.array([0, 1, 3]) if ufunc.__name__.startswith("eval_") else others[0]
-        fixed = (degree, *others[1:])
-        directional(lambda x: ufunc(*fixed, x), (x,))
+    if name in COUNTS:
+        directional(lambda x: ufunc(*COUNTS[name], x), (x,))
+    elif ufunc in SPECIAL and (name.startswith(("eval_", "hyp")) or name in IN_THE_LAST):
+        first = np.array([0, 1, 3]) if name.startswith("eval_") else others[0]
+        first = np.array([1.0, 2.0, 3.0]) if name in OF_WHOLE_NUMBERS else first
+        directional(lambda x: ufunc(first, *others[1:], x), (x,))
+    elif name in IN_SOME:
+        chosen = IN_SOME[name]
+        known = dict(enumerate(arguments))
+
+        def function(*xs: Any) -> Any:
+            return ufunc(*(known | dict(zip(chosen, xs, strict=True))).values())
+
+        directional(function, tuple(known[k] for k in chosen))
     elif numpy_takes(ufunc, arguments):
         directional(lambda *xs: ufunc(*xs), arguments)
 
 
-def of_order(ufunc: np.ufunc) -> bool:
-    names = "jv jve yv yve yn iv ive kv kve kn struve modstruve pbdv pbvv"
-    return ufunc.__name__ in names.split()
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+@pytest.mark.parametrize("name", ["jv", "yv", "iv", "kv", "hankel1", "hankel2"])
+def test_bessel_functions_of_complex_arguments_are_holomorphic(name: str, backend: Any) -> None:
+    """Along both axes they have one derivative, half the difference or sum of the neighbouring orders."""
+    function = getattr(scipy.special, name)
+    v, z = np.array([0.5, 2.0, 1.25]), np.array([0.3 + 0.4j, 2.0 - 3.0j, 1.5 + 0.1j])
+    below, above = {"iv": (0.5, 0.5), "kv": (-0.5, -0.5)}.get(name, (0.5, -0.5))
+    expected = below * function(v - 1, z) + above * function(v + 1, z)
+    for direction in (1.0 + 0j, 1j):
+        value, slope = sg.jvp(lambda z: function(v, z), (z,), (np.full(3, direction),), backend=backend)
+        np.testing.assert_array_equal(value, function(v, z))
+        np.testing.assert_allclose(slope, direction * expected, rtol=1e-13)
 
 
 @pytest.mark.parametrize("backend", ["numpy", "llvm"])

@@ -82,7 +82,9 @@ TABLE: Final[dict[str, Callable[..., Any]]] = {
 NO_SUCH: Final = """
     agm elliprc elliprd elliprf elliprg elliprj jacobi_amplitude jacobi_cn jacobi_dn jacobi_sn struve modstruve
     parabolic_d parabolic_slope_of_d parabolic_slope_of_v parabolic_v voigt_profile wofz wrightomega betainccinv
-    integral_i0 integral_j0 integral_k0 integral_y0
+    integral_i0 integral_j0 integral_k0 integral_y0 integral_ai integral_bi integral_ai_below integral_bi_below
+    integral_struve integral_modstruve bei beip ber berp kei keip ker kerp hankel1 hankel2 mathieu_a mathieu_b
+    mathieu_function parabolic_w parabolic_slope_of_w besselpoly log_wright_bessel lpmv wright_bessel chndtr stdtrit
     airy_ai airy_ai_prime airy_bi airy_bi_prime betaincinv binom boxcox boxcox1p cosine_integral cosm1 dawsn ellipe
     ellipeinc ellipk ellipkinc ellipkm1 erfcinv erfcx erfi eval_chebyt eval_chebyu eval_gegenbauer eval_genlaguerre
     eval_hermite eval_hermitenorm eval_jacobi eval_laguerre eval_legendre expn exprel frexp_exponent fresnel_cosine
@@ -97,7 +99,7 @@ INEXACT: Final = """
 DERIVATIVES: Final = """
     beta_density betainc_derivative boxcox_derivative dawsn_derivative digamma_difference elliptic_derivative
     elliptic_incomplete_derivative erfcx_derivative exprel_derivative fresnel_phase gamma_density gammainc_derivative
-    hyperu_integral
+    hyperu_integral noncentral_density student_slope
     voigt_derivative wofz_derivative carlson_integral
     bessel_slope log1p_ratio log_ratio rgamma_derivative scaled_bessel_derivative
 """

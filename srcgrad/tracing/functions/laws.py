@@ -407,7 +407,8 @@ FURTHER: Final[dict[str, Law]] = {
         support=lambda b: (0.0 * b, b),
     ),
     "rice": Law(
-        ("b",), 0.0, INF, 1.0, lambda y, b: np.log(y) - (y - b) ** 2 / 2 + np.log(sc.i0e(y * b)), None, None,
+        ("b",), 0.0, INF, 1.0, lambda y, b: np.log(y) - (y - b) ** 2 / 2 + np.log(sc.i0e(y * b)),
+        lambda y, b: sc.chndtr(y**2, 2.0, b**2), lambda y, b: 1.0 - sc.chndtr(y**2, 2.0, b**2),
         allowed=lambda b: b >= 0, powers=lambda y, b: y * np.exp(-((y - b) ** 2) / 2) * sc.i0e(y * b),
     ),
     "gibrat": Law(

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import scipy.special
 
+from srcgrad.errors import UnsupportedError
+from srcgrad.ir.ops.solutions import MATHIEU
 from srcgrad.tracing.functions import special_functions
 from srcgrad.tracing.tracer import Tracer, emit
 from srcgrad.tracing.ufuncs import ELEMENTWISE, UFUNCS, UNTRACED, ufunc_rule
@@ -20,12 +22,13 @@ __all__ = ["special_functions"]
 OPS = """
     expit logit xlogy xlog1py rel_entr kl_div exprel cosm1 powm1 boxcox boxcox1p inv_boxcox inv_boxcox1p
     erf erfc erfcx erfi dawsn erfinv erfcinv ndtr log_ndtr ndtri ndtri_exp owens_t
-    gamma gammaln loggamma gammasgn rgamma digamma beta betaln binom poch stdtr
+    gamma gammaln loggamma gammasgn rgamma digamma beta betaln binom poch stdtr stdtrit chndtr
     gammainc gammaincc gammaincinv gammainccinv betainc betaincc betaincinv betainccinv
-    j0 j1 y0 y1 i0 i1 k0 k1 i0e i1e k0e k1e jv yv iv kv ive kve
+    j0 j1 y0 y1 i0 i1 k0 k1 i0e i1e k0e k1e jv yv iv kv ive kve hankel1 hankel2 ber bei ker kei berp beip kerp keip
     exp1 expi spence ellipk ellipkm1 ellipe ellipkinc ellipeinc hyp0f1 hyp1f1 hyp2f1 hyperu
     eval_legendre eval_chebyt eval_chebyu eval_gegenbauer eval_jacobi eval_hermite eval_hermitenorm eval_laguerre
-    eval_genlaguerre wofz voigt_profile elliprc elliprd elliprf elliprg elliprj struve modstruve wrightomega agm
+    eval_genlaguerre lpmv besselpoly wright_bessel log_wright_bessel mathieu_a mathieu_b wofz voigt_profile
+    elliprc elliprd elliprf elliprg elliprj struve modstruve wrightomega agm
     log1p cbrt exp2
 """
 """Ufuncs that are the op of their name."""
@@ -36,6 +39,8 @@ for _name in OPS.split():
         ELEMENTWISE[_ufunc] = _name
 ELEMENTWISE[scipy.special.psi] = "digamma"
 ELEMENTWISE[scipy.special.round] = "rint"
+ELEMENTWISE[scipy.special.itstruve0] = "integral_struve"
+ELEMENTWISE[scipy.special.itmodstruve0] = "integral_modstruve"
 
 
 def of_order(name: str) -> Callable[..., Any]:
@@ -49,8 +54,21 @@ def whole(n: Any, x: Any) -> Any:
 
 UFUNCS[scipy.special.yn] = of_order("yv")
 UFUNCS[scipy.special.kn] = of_order("kv")
-UFUNCS[scipy.special.jve] = lambda v, x: emit("jv", v, x)  # the scales are exp(-abs(x.imag))
-UFUNCS[scipy.special.yve] = lambda v, x: np.where(x == 0, x.dtype.type(np.nan), emit("yv", v, x))
+
+
+def real(x: Any, name: str) -> Any:
+    """The argument of a function whose scale, exp(-abs(x.imag)), is 1.
+
+    Raises:
+        UnsupportedError: it is complex.
+    """
+    if x.dtype.kind == "c":
+        raise UnsupportedError(f"scipy.special.{name} has no derivative rule in srcgrad for complex arguments")
+    return x
+
+
+UFUNCS[scipy.special.jve] = lambda v, x: emit("jv", v, real(x, "jve"))
+UFUNCS[scipy.special.yve] = lambda v, x: np.where(x == 0, x.dtype.type(np.nan), emit("yv", v, real(x, "yve")))
 
 
 @ufunc_rule(scipy.special.expn)
@@ -72,6 +90,12 @@ UFUNCS[scipy.special.airy] = ops("airy_ai", "airy_ai_prime", "airy_bi", "airy_bi
 UFUNCS[scipy.special.ellipj] = ops("jacobi_sn", "jacobi_cn", "jacobi_dn", "jacobi_amplitude")
 UFUNCS[scipy.special.pbdv] = ops("parabolic_d", "parabolic_slope_of_d")
 UFUNCS[scipy.special.pbvv] = ops("parabolic_v", "parabolic_slope_of_v")
+UFUNCS[scipy.special.pbwa] = ops("parabolic_w", "parabolic_slope_of_w")
+UFUNCS[scipy.special.itairy] = ops("integral_ai", "integral_bi", "integral_ai_below", "integral_bi_below")
+for _name in MATHIEU:
+    UFUNCS[getattr(scipy.special, f"mathieu_{_name}")] = lambda m, q, x, kind=_name: tuple(
+        emit("mathieu_function", m, q, x, kind=kind, part=part) for part in (0, 1)
+    )
 UFUNCS[scipy.special.itj0y0] = ops("integral_j0", "integral_y0")
 UFUNCS[scipy.special.iti0k0] = ops("integral_i0", "integral_k0")
 
@@ -79,9 +103,17 @@ UFUNCS[scipy.special.iti0k0] = ops("integral_i0", "integral_k0")
 _ufunc = getattr(getattr(scipy.special, "_ufuncs", None), "_zeta", None)
 if isinstance(_ufunc, np.ufunc):
     ELEMENTWISE[_ufunc] = "zeta"
+_ufunc = getattr(getattr(scipy.special, "_ufuncs", None), "_ncx2_pdf", None)
+if isinstance(_ufunc, np.ufunc):
+    ELEMENTWISE[_ufunc] = "noncentral_density"
 _ufunc = getattr(getattr(scipy.special, "_ufuncs", None), "_lambertw", None)
 if isinstance(_ufunc, np.ufunc):
     UFUNCS[_ufunc] = special_functions.lambertw
+
+
+@ufunc_rule(scipy.special.kelvin)
+def kelvin(x: Any) -> Any:
+    return tuple(emit(f"{kind}r{end}", x) + 1j * emit(f"{kind}i{end}", x) for end in ("", "p") for kind in ("be", "ke"))
 
 
 @ufunc_rule(scipy.special.log_expit)
@@ -185,6 +217,29 @@ def fdtrc(dfn: Any, dfd: Any, x: Any) -> Any:
     return if_positive(dfn, dfd, x, emit("betainc", dfd / 2, dfn / 2, dfd / (dfd + dfn * x)))
 
 
+@ufunc_rule(scipy.special.fdtri)
+def fdtri(dfn: Any, dfd: Any, p: Any) -> Any:
+    """Of the share that betainc(dfn/2, dfd/2, ·) is p of, and what is left of it, each accurate where it is small."""
+    share = emit("betaincinv", dfn / 2, dfd / 2, p)
+    rest = emit("betainccinv", dfd / 2, dfn / 2, p)
+    return unless((dfn <= 0) | (dfd <= 0) | (p <= 0) | (p > 1), dfd * share / (dfn * rest))
+
+
+@ufunc_rule(scipy.special.gdtrix)
+def gdtrix(a: Any, b: Any, p: Any) -> Any:
+    return emit("gammaincinv", b, p) / a
+
+
+@ufunc_rule(scipy.special.gdtria)
+def gdtria(p: Any, b: Any, x: Any) -> Any:
+    return unless(x == 0, gdtrix(x, b, p))
+
+
+@ufunc_rule(scipy.special.nrdtrimn)
+def nrdtrimn(p: Any, std: Any, x: Any) -> Any:
+    return unless((std <= 0) | (p <= 0) | (p >= 1), x - std * emit("ndtri", p))
+
+
 @ufunc_rule(scipy.special.bdtr)
 def bdtr(k: Any, n: Any, p: Any) -> Any:
     """Of k = n, it is 1 whatever p."""
@@ -274,6 +329,12 @@ def eval_chebys(n: Any, x: Any) -> Any:
     return emit("eval_chebyu", n, x / 2)
 
 
+@ufunc_rule(scipy.special.eval_sh_jacobi)
+def eval_sh_jacobi(n: Any, p: Any, q: Any, x: Any) -> Any:
+    degree = n.astype(x.dtype)
+    return emit("eval_jacobi", n, p - q, q - 1, 2 * x - 1) / emit("binom", 2 * degree + p - 1, degree)
+
+
 def of_degrees(function: Callable[[Any, Any], Any]) -> Callable[..., Any]:
     """A trigonometric function of degrees: of the angle, in radians, that is left of whole right angles, and of these.
 
@@ -318,23 +379,20 @@ def radian(degrees: Any, minutes: Any, seconds: Any) -> Any:
 
 REASONS = {
     "its derivatives in the parameters that make it a family are not known in closed form": """
-        btdtria btdtrib chdtriv chndtr chndtridf chndtrinc chndtrix fdtri fdtridfd gdtria gdtrib gdtrix nbdtrik nbdtrin
-        ncfdtr ncfdtri ncfdtridfd ncfdtridfn ncfdtrinc nctdtr nctdtridf nctdtrinc nctdtrit nrdtrimn nrdtrisd bdtrik
-        bdtrin pdtrik stdtridf stdtrit tklmbda
+        btdtria btdtrib chdtriv chndtridf chndtrinc chndtrix fdtridfd gdtrib nbdtrik nbdtrin
+        ncfdtr ncfdtri ncfdtridfd ncfdtridfn ncfdtrinc nctdtr nctdtridf nctdtrinc nctdtrit bdtrik
+        bdtrin pdtrik stdtridf tklmbda
     """,
     "it is a function of whole numbers, between which it does not vary smoothly": """
         smirnov smirnovi
     """,
     "its derivative in the exponent is another function, which SciPy does not have": "zetac",
     "SciPy has neither its derivatives nor the functions that they are made of": """
-        besselpoly eval_sh_jacobi it2i0k0 it2j0y0 it2struve0 itairy
-        itmodstruve0 itstruve0 kolmogi kolmogorov lpmv log_wright_bessel mathieu_a mathieu_b mathieu_cem
-        mathieu_modcem1 mathieu_modcem2 mathieu_modsem1 mathieu_modsem2 mathieu_sem obl_ang1
-        obl_ang1_cv obl_cv obl_rad1 obl_rad1_cv obl_rad2 obl_rad2_cv pbwa pro_ang1 pro_ang1_cv pro_cv pro_rad1
-        pro_rad1_cv pro_rad2 pro_rad2_cv wright_bessel
+        kolmogi kolmogorov obl_ang1 obl_ang1_cv obl_cv obl_rad1 obl_rad1_cv obl_rad2 obl_rad2_cv
+        pro_ang1 pro_ang1_cv pro_cv pro_rad1 pro_rad1_cv pro_rad2 pro_rad2_cv
     """,
     "no rule is written for it": """
-        airye bei beip ber berp kei keip kelvin ker kerp hankel1 hankel1e hankel2 hankel2e modfresnelm modfresnelp
+        airye hankel1e hankel2e it2i0k0 it2j0y0 it2struve0 modfresnelm modfresnelp nrdtrisd
     """,
 }
 """Why a ufunc is not traced -> the ufuncs."""

@@ -36,6 +36,8 @@ ALLOWED: dict[str, str] = {
     "carlson_integral": "special functions without a pointer, in their derivatives",
     "elliptic_incomplete_derivative": "special functions without a pointer",
     "hyperu_integral": "special functions without a pointer, in its derivatives",
+    "mathieu_function": "special functions without a pointer",
+    "student_slope": "special functions without a pointer",
     "voigt_derivative": "special functions without a pointer",
     "wofz_derivative": "special functions without a pointer",
     "sparse_solve": "SciPy's factorisations of sparse matrices have no function for C",

@@ -101,7 +101,11 @@ INCOMPLETE = [
     Line("betaincinv", lambda a, b, x: mp.betainc(a, b, 0, x, regularized=True), [(2.0, 5.0, 0.3), (0.5, 0.7, 0.9)],
          (2,), inverse=True),
     Line("stdtr", lambda v, t: 0.5 + t * mp.gamma((v + 1) / 2) * mp.hyp2f1(0.5, (v + 1) / 2, 1.5, -t * t / v)
-         / (mp.sqrt(v * mp.pi) * mp.gamma(v / 2)), [(1.0, 0.3), (3.5, -2.0), (50.0, 1.0)], (1,)),
+         / (mp.sqrt(v * mp.pi) * mp.gamma(v / 2)), [(1.0, 0.3), (3.5, -2.0), (50.0, 1.0), (2.5, -30.0), (4.0, 1e-6)],
+         (0, 1)),
+    Line("chndtr", lambda x, k, c: mp.nsum(lambda j: mp.exp(-c / 2) * (c / 2) ** j / mp.factorial(j)
+         * mp.gammainc(k / 2 + j, 0, x / 2, regularized=True), [0, 60]),
+         [(2.0, 3.0, 1.5), (0.3, 1.0, 0.2), (9.0, 2.0, 4.0)], (0, 2)),
 ]  # fmt: skip
 
 BESSEL = [
@@ -123,6 +127,13 @@ BESSEL = [
     Line("parabolic_d", mp.pcfd, [(0.5, 0.3), (2.0, -1.5), (-1.5, 3.0)], (1,)),
     Line("parabolic_v", lambda v, x: mp.pcfv(-v - 0.5, x), [(0.5, 0.3), (2.0, 1.5)], (1,)),
     Line("airy_bi", mp.airybi, [-3.0, 0.3, 5.0]),
+    Line("ber", lambda x: mp.ber(0, x), [1e-3, 0.3, 3.0, 20.0]),
+    Line("bei", lambda x: mp.bei(0, x), [1e-3, 0.3, 3.0, 20.0]),
+    Line("ker", lambda x: mp.ker(0, x), [1e-3, 0.3, 3.0, 20.0]),
+    Line("kei", lambda x: mp.kei(0, x), [1e-3, 0.3, 3.0, 20.0]),
+    Line("parabolic_w", mp.pcfw, [(0.5, 0.3), (-2.0, 1.5)], (1,)),
+    Line("integral_struve", lambda x: mp.quad(lambda t: mp.struveh(0, t), [0, x]), [0.3, 2.0]),
+    Line("integral_modstruve", lambda x: mp.quad(lambda t: mp.struvel(0, t), [0, x]), [0.3, 2.0]),
 ]  # fmt: skip
 
 INTEGRALS = [
@@ -166,6 +177,21 @@ HYPERGEOMETRIC = [
     Line("hyp2f1", mp.hyp2f1, [(0.5, 1.5, 2.5, 0.3), (1.0, 2.0, 3.5, -0.7)], (3,)),
     Line(
         "hyperu", mp.hyperu, [(0.5, 1.5, 0.3), (2.0, 3.5, 5.0), (0.02505010020040077, 1.0, 0.020441677354709423)], (2,)
+    ),
+    Line(
+        "wright_bessel",
+        lambda a, b, x: mp.nsum(lambda k: x**k / mp.factorial(k) / mp.gamma(a * k + b), [0, mp.inf]),
+        [(0.5, 1.5, 0.3), (1.0, 2.0, 5.0)],
+        (2,),
+    ),
+    Line(
+        "besselpoly",
+        lambda a, p, v: mp.quad(lambda x: x**p * mp.besselj(v, 2 * a * x), [0, 1]),
+        [(0.3, 0.5, 1.0), (2.0, 1.0, 2.5)],
+        (0,),
+    ),
+    Line(
+        "lpmv", lambda m, v, x: mp.legenp(v, m, x, type=2), [(0.0, 2.0, 0.3), (2.0, 3.0, -0.9), (1.0, 4.0, 0.999)], (2,)
     ),
     Line("eval_legendre", lambda n, x: mp.legendre(int(n), x), [(5, 0.3), (1, 0.7), (0, 0.7), (20, -0.9)], (1,)),
     Line("eval_chebyt", lambda n, x: mp.chebyt(int(n), x), [(5, 0.3), (1, 0.7), (20, -0.9)], (1,)),
@@ -297,6 +323,14 @@ LIMITS: list[tuple[str, list[float], list[int], float]] = [
     ("hyperbolic_sine_integral", [0.0], [0], 1.0),
     ("fresnel_cosine", [0.0], [0], 1.0),
     ("j1", [0.0], [0], 0.5),
+    ("bei", [0.0], [0, 0], 0.5),
+    ("beip", [0.0], [0, 0], 0.0),
+    ("berp", [0.0], [0], 0.0),
+    ("lpmv", [0.0, 3.0, 1.0], [2], 6.0),
+    ("lpmv", [0.0, 3.0, -1.0], [2], 6.0),
+    ("stdtr", [3.0, 0.0], [0], 0.0),
+    ("stdtr", [3.0, 0.0], [0, 1], 2 / (np.pi * np.sqrt(3)) * (np.log(2) - 2 / 3)),
+    ("stdtr", [INF, 0.5], [0], 0.0),
     ("i1", [0.0], [0], 0.5),
     ("i0e", [0.0], [0], 0.0),
     ("expi", [INF], [0], INF),
@@ -408,6 +442,32 @@ def test_betaincinv_of_its_parameters_is_the_implicit_function() -> None:
             np.testing.assert_allclose(found, 0.0, atol=1e-13, err_msg=f"{chosen}, {modes}")
 
 
+def test_stdtrit_of_its_degrees_of_freedom_is_the_implicit_function() -> None:
+    """F(v, t(v, p)) = p for all v; in p the slope of t is one over the density, where t is 0 too."""
+    point = [np.array([2.0, 0.5, 30.0, 4.0]), np.array([0.3, 0.9, 0.999, 0.5])]
+
+    def composed(v: Any, p: Any) -> Any:
+        return R["stdtr"](v, R["stdtrit"](v, p))
+
+    for chosen, expected in [((0,), 0.0), ((1,), 1.0), ((0, 0), 0.0), ((0, 1), 0.0), ((1, 1), 0.0)]:
+        for modes, found in slopes(composed, point, chosen):
+            np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-9, err_msg=f"{chosen}, {modes}")
+
+
+def test_mathieu_functions_have_the_slopes_of_their_equation() -> None:
+    """Of an angle in degrees; the modified functions' own slope is SciPy's other result."""
+    m, q = np.array([1.0, 2.0, 3.0]), np.array([0.7, 1.5, 5.0])
+    for kind, x in (("cem", 40.0), ("sem", -200.0), ("modcem1", 0.7), ("modcem2", 0.3), ("modsem1", 1.1)):
+        ufunc, at, step = getattr(scipy.special, f"mathieu_{kind}"), np.full(3, x), 1e-4 * (1 if "mod" in kind else 60)
+        for part in (0, 1):
+            ends = [ufunc(m, q, at + sign * step)[part] for sign in (-2, -1, 1, 2)]
+            expected = (ends[0] - 8 * ends[1] + 8 * ends[2] - ends[3]) / (12 * step)
+            for modes, found in slopes(
+                lambda *xs, part=part, kind=kind: R["mathieu_function"](*xs, kind=kind, part=part), [m, q, at], (2,)
+            ):
+                np.testing.assert_allclose(found, expected, rtol=1e-8, err_msg=f"{kind}, {part}, {modes}")
+
+
 def test_betainc_has_no_slope_in_its_parameters_at_the_ends() -> None:
     point = [np.array([0.5, 2.0, 2.0]), np.array([2.0, 0.5, 3.0]), np.array([0.0, 1.0, 0.0])]
     for chosen in [(0,), (1,), (0, 1)]:
@@ -421,7 +481,6 @@ def test_betainc_has_no_slope_in_its_parameters_at_the_ends() -> None:
         ("jv", 2, 0, "order"),
         ("zeta", 2, 0, "exponent"),
         ("hyp2f1", 4, 2, "parameter c"),
-        ("stdtr", 2, 0, "degrees of freedom"),
         ("eval_legendre", 2, 0, "degree"),
     ],
 )
