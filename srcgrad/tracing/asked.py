@@ -29,6 +29,9 @@ TOLD_THE_TRUTH: Final = frozenset({"srcgrad", "numpy", "scipy", "jax", "jaxlib",
 """The packages whose own code must know a traced value for what it is, or says of what class it is."""
 
 
+WITHOUT_MASKED_ARRAYS: Final = (
+    "keep the mask as an array of its own: np.sum(x, where=~mask), np.where(mask, 0.0, x), np.nanmean"
+)
 TO_SCIPY: Final = "SciPy takes numbers only here: compute it outside, or give it a rule with custom_vjp or custom_jvp"
 
 
@@ -88,7 +91,7 @@ def public_name(module: str, name: str, ruled: bool) -> str | None:
         found = getattr(found, part, None)
     if not callable(found) or method.startswith("_") or (not ruled and has_rule(found)):
         return None
-    return f"{package}.{'.'.join(parts)}".replace("numpy", "np", 1)
+    return f"{package}.{'.'.join(parts)}".replace("numpy", "np", 1).replace("np.ma.core.", "np.ma.")
 
 
 def has_rule(function: Any) -> bool:
@@ -234,6 +237,8 @@ class Asked:
             return np.array(self.concrete("an array"), dtype)
         name = library_function()
         if name is not None:
+            if name.startswith("np.ma."):
+                raise self.escape(f"{name} makes masked arrays, which are not supported", WITHOUT_MASKED_ARRAYS)
             raise self.escape(
                 f"{name} has no derivative rule in srcgrad",
                 "write it with functions that have one, or give it a rule with custom_jvp or custom_vjp",

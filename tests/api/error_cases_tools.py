@@ -148,6 +148,11 @@ def pickled_while_tracing() -> Any:
     return sg.grad(lambda x: x * len(pickle.dumps(x)))(1.0)
 
 
+@case("ConcretizationError", TypeError, at="np.ma.masked_less(x, 0.0)")
+def masked_arrays() -> Any:
+    return sg.grad(lambda x: np.ma.masked_less(x, 0.0).sum())(np.ones(2))
+
+
 @case("UnsupportedError", TypeError, at="doubled(x)")
 def ufunc_of_objects() -> Any:
     doubled = np.frompyfunc(lambda v: v * 2, 1, 1)
