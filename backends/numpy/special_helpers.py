@@ -261,12 +261,38 @@ def rgamma_derivative(x: Any, n: int) -> Any:
     return value.astype(dtype)[()]
 
 
+def complex_polygamma(z: Any, n: int) -> Any:
+    """The n-th derivative of digamma, n >= 1: the sum of (z + k)⁻ⁿ⁻¹, its rest by Euler's and Maclaurin's formula.
+
+    The formula's terms are as small as the last bits where |z + k| is 20 (DLMF 25.11.5); nan left of -1000.
+    """
+    dtype = np.asarray(z).dtype
+    z = np.asarray(z, np.complex128)
+    s, total, factor = n + 1, np.zeros_like(z), (-1.0) ** (n + 1)
+    known = np.isfinite(z) & (z.real > -1000)
+    at = np.where(known, z, 1.0)
+    for _ in range(int(max(0.0, np.max(20 - at.real, initial=0.0))) + 1):
+        near = at.real < 20
+        total = total + np.where(near, at ** -float(s), 0.0)
+        at = np.where(near, at + 1, at)
+    total = total + at ** (1.0 - s) / (s - 1) + at ** -float(s) / 2
+    term = s / 2 * at ** (-s - 1.0)
+    for k, bernoulli in enumerate((1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510), start=1):
+        total = total + bernoulli * term
+        term = term * ((s + 2 * k - 1) * (s + 2 * k) / ((2 * k + 1) * (2 * k + 2))) / (at * at)
+    for k in range(1, n + 1):
+        factor *= k
+    return np.where(known, factor * total, np.nan).astype(dtype)[()]
+
+
 def polygamma(x: Any, n: int) -> Any:
     """The n-th derivative of digamma, n >= 1: (-1)ⁿ⁺¹ n! zeta(n + 1, x); of negative x by reflection (DLMF 5.15.6).
 
     SciPy's zeta of a negative x takes a step for each unit up to 0, which for a large one never ends. The n-th
     derivative of cot(pi x) is a polynomial in it, as that of cot is -(1 + cot²).
     """
+    if np.iscomplexobj(x):
+        return complex_polygamma(x, n)
     import scipy.special
 
     dtype = np.asarray(x).dtype

@@ -34,6 +34,8 @@ CALLBACKS: Final[dict[str, str]] = {
 """op -> why it has no lowering and is called back."""
 
 COMPLEX_CALLBACKS: Final[dict[str, str]] = {
+    "digamma": "jax has it of real numbers only",
+    "polygamma": "jax has it of real numbers only",
     "erf": "jax has the error function of real numbers only",
     "erfc": "jax has the error function of real numbers only",
 }

@@ -23,7 +23,6 @@ class Gamma(Special, Unary):
     """The gamma function."""
 
     meaning = "scipy.special.gamma"
-    kinds = "f"
     intervals = POSITIVE
 
     def derivative(self, result: Term, operand: Term) -> Operand:
@@ -42,14 +41,14 @@ class Gammaln(Special, Unary):
 
 
 class Loggamma(Special, Unary):
-    """The logarithm of the gamma function of positive numbers; nan of negative ones."""
+    """The logarithm of the gamma function; of real numbers nan where they are negative."""
 
     meaning = "scipy.special.loggamma"
-    kinds = "f"
     intervals = POSITIVE
 
     def derivative(self, result: Term, operand: Term) -> Operand:
-        return REGISTRY["select"](operand < 0.0, float("nan"), REGISTRY["digamma"](operand))
+        slope = REGISTRY["digamma"](operand)
+        return slope if operand.dtype.kind == "c" else REGISTRY["select"](operand < 0.0, float("nan"), slope)
 
 
 class Gammasgn(NonDifferentiable, Special):
@@ -65,9 +64,11 @@ class Rgamma(Special, Unary):
     """1/Gamma(x), 0 at the poles of Gamma."""
 
     meaning = "scipy.special.rgamma"
-    kinds = "f"
 
     def derivative(self, result: Term, operand: Term) -> Operand:
+        """Of complex numbers by digamma: they are next to no pole but a few of them."""
+        if operand.dtype.kind == "c":
+            return -(result * REGISTRY["digamma"](operand))
         return REGISTRY["rgamma_derivative"](operand, n=1)
 
 
@@ -83,7 +84,6 @@ class Digamma(Special, Unary):
     """The derivative of gammaln, accurate near its poles too."""
 
     meaning = "digamma"
-    kinds = "f"
     intervals = POSITIVE
     helpers: ClassVar[tuple[str, ...]] = ("digamma",)
 
@@ -94,7 +94,6 @@ class Digamma(Special, Unary):
 class Polygamma(SpecialFamily):
     """The n-th derivative of digamma, n >= 1: (-1)**(n+1) n! zeta(n+1, x)."""
 
-    kinds = "f"
     intervals = POSITIVE
     meaning = "polygamma({0}, {n})"
     helpers: ClassVar[tuple[str, ...]] = ("polygamma",)

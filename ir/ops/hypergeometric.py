@@ -16,7 +16,8 @@ import numpy as np
 
 from srcgrad.ir.core import Attrs
 from srcgrad.ir.opdef import REGISTRY, Operand, Sample, Term
-from srcgrad.ir.ops.special import Parametric, scaled
+from srcgrad.ir.ops.special import Parametric, beside, scaled
+from srcgrad.ir.types import real_dtype
 
 Points = tuple[float, ...]
 Intervals = tuple[tuple[float, float], ...]
@@ -34,17 +35,19 @@ class Hypergeometric(Parametric, abstract=True):
 class Hyp0f1(Hypergeometric):
     """The confluent hypergeometric limit function 0F1(; b; x)."""
 
+    kinds = "fc"
     meaning = "scipy.special.hyp0f1"
     parameters: ClassVar[dict[int, str]] = {0: "parameter b"}
 
     def member_partial(self, index: int, attrs: Attrs, result: Term, *operands: Term) -> Operand:
         b, x = operands
-        return self(b + 1.0, x) / b
+        return self(b + 1.0, x) / beside(b, x)
 
 
 class Hyp1f1(Hypergeometric):
     """The confluent hypergeometric function 1F1(a; b; x)."""
 
+    kinds = "fc"
     meaning = "scipy.special.hyp1f1"
     arity = 3
     intervals = ((0.5, 2.0), (0.5, 2.0), (-0.8, 0.8))
@@ -52,12 +55,13 @@ class Hyp1f1(Hypergeometric):
 
     def member_partial(self, index: int, attrs: Attrs, result: Term, *operands: Term) -> Operand:
         a, b, x = operands
-        return a / b * self(a + 1.0, b + 1.0, x)
+        return beside(a / b, x) * self(a + 1.0, b + 1.0, x)
 
 
 class Hyp2f1(Hypergeometric):
     """Gauss's hypergeometric function 2F1(a, b; c; x)."""
 
+    kinds = "fc"
     meaning = "scipy.special.hyp2f1"
     arity = 4
     points = (1.0, float("nan"))
@@ -66,7 +70,7 @@ class Hyp2f1(Hypergeometric):
 
     def member_partial(self, index: int, attrs: Attrs, result: Term, *operands: Term) -> Operand:
         a, b, c, x = operands
-        return a * b / c * self(a + 1.0, b + 1.0, c + 1.0, x)
+        return beside(a * b / c, x) * self(a + 1.0, b + 1.0, c + 1.0, x)
 
 
 class Hyperu(Hypergeometric):
@@ -152,6 +156,7 @@ class Lpmv(Hypergeometric):
 class OrthogonalPolynomial(Parametric, abstract=True):
     """A classical polynomial of degree n; the derivative is a factor times one of degree n - 1, and 0 for n = 0."""
 
+    kinds = "fc"
     degree = "iuf"
     parameters: ClassVar[dict[int, str]] = {0: "degree"}
     intervals: ClassVar[Intervals] = ((0.0, 4.0), (-0.8, 0.8))
@@ -166,6 +171,11 @@ class OrthogonalPolynomial(Parametric, abstract=True):
         """The derivative for n > 0; ``below`` is n - 1."""
 
 
+def parameter(x: Term, value: float) -> Term:
+    """A known parameter beside an argument."""
+    return x.like(value, real_dtype(x.dtype))
+
+
 class EvalLegendre(OrthogonalPolynomial):
     """Legendre's polynomial."""
 
@@ -173,7 +183,7 @@ class EvalLegendre(OrthogonalPolynomial):
 
     def lowered(self, below: Term, n: Term, *rest: Term) -> Term:
         (x,) = rest
-        return REGISTRY["eval_gegenbauer"](below, x.like(1.5), x)
+        return REGISTRY["eval_gegenbauer"](below, parameter(x, 1.5), x)
 
 
 class EvalChebyt(OrthogonalPolynomial):
@@ -192,7 +202,7 @@ class EvalChebyu(OrthogonalPolynomial):
 
     def lowered(self, below: Term, n: Term, *rest: Term) -> Term:
         (x,) = rest
-        return 2.0 * REGISTRY["eval_gegenbauer"](below, x.like(2.0), x)
+        return 2.0 * REGISTRY["eval_gegenbauer"](below, parameter(x, 2.0), x)
 
 
 class EvalGegenbauer(OrthogonalPolynomial):
@@ -205,7 +215,7 @@ class EvalGegenbauer(OrthogonalPolynomial):
 
     def lowered(self, below: Term, n: Term, *rest: Term) -> Term:
         a, x = rest
-        return 2.0 * a * self(below, a + 1.0, x)
+        return beside(2.0 * a, x) * self(below, a + 1.0, x)
 
 
 class EvalJacobi(OrthogonalPolynomial):
@@ -219,14 +229,15 @@ class EvalJacobi(OrthogonalPolynomial):
 
     def lowered(self, below: Term, n: Term, *rest: Term) -> Term:
         a, b, x = rest
-        factor = scaled(n, x.like(1.0)) + a + b + 1.0
-        return 0.5 * factor * self(below, a + 1.0, b + 1.0, x)
+        factor = scaled(n, a.like(1.0)) + a + b + 1.0
+        return beside(0.5 * factor, x) * self(below, a + 1.0, b + 1.0, x)
 
 
 class EvalHermite(OrthogonalPolynomial):
     """Hermite's polynomial, orthogonal under exp(-x**2)."""
 
     meaning = "scipy.special.eval_hermite"
+    kinds = "f"
     degree = "iu"
 
     def lowered(self, below: Term, n: Term, *rest: Term) -> Term:
@@ -237,6 +248,7 @@ class EvalHermitenorm(OrthogonalPolynomial):
     """Hermite's polynomial, orthogonal under exp(-x**2/2)."""
 
     meaning = "scipy.special.eval_hermitenorm"
+    kinds = "f"
     degree = "iu"
 
     def lowered(self, below: Term, n: Term, *rest: Term) -> Term:
@@ -250,7 +262,7 @@ class EvalLaguerre(OrthogonalPolynomial):
 
     def lowered(self, below: Term, n: Term, *rest: Term) -> Term:
         (x,) = rest
-        return -REGISTRY["eval_genlaguerre"](below, x.like(1.0), x)
+        return -REGISTRY["eval_genlaguerre"](below, parameter(x, 1.0), x)
 
 
 class EvalGenlaguerre(OrthogonalPolynomial):

@@ -35,7 +35,6 @@ class Expi(Special, Unary):
     """The exponential integral Ei."""
 
     meaning = "scipy.special.expi"
-    kinds = "f"
     intervals = ((0.5, 3.0),)
 
     def derivative(self, result: Term, operand: Term) -> Operand:
@@ -63,9 +62,10 @@ class SineIntegral(Special, Unary):
     """The integral of sin(t)/t from 0 to x."""
 
     meaning = "scipy.special.sici({0})[0]"
-    kinds = "f"
 
     def derivative(self, result: Term, operand: Term) -> Operand:
+        if operand.dtype.kind == "c":
+            return REGISTRY["select"](operand == 0.0, 1.0, REGISTRY["sin"](operand) / operand)
         return spherical("spherical_jn", 0, operand)
 
 
@@ -73,7 +73,6 @@ class CosineIntegral(Special, Unary):
     """The cosine integral Ci, a primitive function of cos(x)/x."""
 
     meaning = "scipy.special.sici({0})[1]"
-    kinds = "f"
     intervals = ((0.5, 3.0),)
 
     def derivative(self, result: Term, operand: Term) -> Operand:
@@ -84,9 +83,10 @@ class HyperbolicSineIntegral(Special, Unary):
     """The integral of sinh(t)/t from 0 to x."""
 
     meaning = "scipy.special.shichi({0})[0]"
-    kinds = "f"
 
     def derivative(self, result: Term, operand: Term) -> Operand:
+        if operand.dtype.kind == "c":
+            return REGISTRY["select"](operand == 0.0, 1.0, REGISTRY["sinh"](operand) / operand)
         return spherical("spherical_in", 0, operand)
 
 
@@ -94,7 +94,6 @@ class HyperbolicCosineIntegral(Special, Unary):
     """The hyperbolic cosine integral Chi, a primitive function of cosh(x)/x."""
 
     meaning = "scipy.special.shichi({0})[1]"
-    kinds = "f"
     intervals = ((0.5, 3.0),)
 
     def derivative(self, result: Term, operand: Term) -> Operand:

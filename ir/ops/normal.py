@@ -68,9 +68,10 @@ class Erfcx(Special, Unary):
     """exp(x**2) erfc(x)."""
 
     meaning = "scipy.special.erfcx"
-    kinds = "f"
 
     def derivative(self, result: Term, operand: Term) -> Operand:
+        if operand.dtype.kind == "c":
+            return 2.0 * operand * result - 2.0 / ROOT_PI
         return REGISTRY["erfcx_derivative"](operand, n=1)
 
 
@@ -95,9 +96,10 @@ class Dawsn(Special, Unary):
     """Dawson's integral, sqrt(pi)/2 exp(-x**2) erfi(x)."""
 
     meaning = "scipy.special.dawsn"
-    kinds = "f"
 
     def derivative(self, result: Term, operand: Term) -> Operand:
+        if operand.dtype.kind == "c":
+            return 1.0 - 2.0 * operand * result
         return REGISTRY["dawsn_derivative"](operand, n=1)
 
 

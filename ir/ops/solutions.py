@@ -45,13 +45,14 @@ class Modstruve(Struve):
 
 
 class Wrightomega(Special, Unary):
-    """Wright's omega function of real numbers: w with w + log(w) = x, whose derivative is w/(1 + w)."""
+    """Wright's omega function: w with w + log(w) = x, whose derivative is w/(1 + w)."""
 
     meaning = "scipy.special.wrightomega"
-    kinds = "f"
 
     def derivative(self, result: Term, operand: Term) -> Operand:
-        """Where w overflows, 1."""
+        """Where w overflows, 1; of complex numbers w is not compared."""
+        if operand.dtype.kind == "c":
+            return result / (1.0 + result)
         return REGISTRY["select"](result > 1.0, 1.0 / (1.0 + 1.0 / result), result / (1.0 + result))
 
 

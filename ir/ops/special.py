@@ -63,8 +63,7 @@ class SpecialFamily(Special, ElementwiseFamily, abstract=True):
 class Parametric(Special, ElementwiseFamily, abstract=True):
     """A special function that is not differentiated in all operands: orders and degrees are parameters.
 
-    A degree may be an integer beside floating arguments, and is a real number beside complex ones; the other operands
-    have one type.
+    A degree may be an integer; parameters beside complex arguments are real numbers.
     """
 
     parameters: ClassVar[dict[int, str]] = {0: "order"}
@@ -78,10 +77,11 @@ class Parametric(Special, ElementwiseFamily, abstract=True):
         require_kinds(self, types[0], self.degree)
         for type in types[1:]:
             require_kinds(self, type, self.kinds)
-        if types[0].dtype.kind == "f":
-            real = real_dtype(types[-1].dtype)
-            require_same(self, [types[0], *[type.with_dtype(real) for type in types[1:]]])
-        require_same(self, types[1:])
+        last = types[-1]
+        real = last.with_dtype(real_dtype(last.dtype))
+        for k, type in enumerate(types):
+            if k or type.dtype.kind == "f":
+                require_same(self, [type, real if k in self.parameters else last])
         if types[0].shape != types[-1].shape:
             raise ShapeError(f"{self.name}: operands differ in shape, {types[0]} and {types[-1]}")
         if types[-1].dtype.itemsize > (16 if types[-1].dtype.kind == "c" else 8):
@@ -112,7 +112,8 @@ class Parametric(Special, ElementwiseFamily, abstract=True):
     def samples(self) -> Iterator[Sample]:
         for sample in super().samples():
             if sample.label == "complex":
-                yield replace(sample, operands=(np.real(sample.operands[0]), *sample.operands[1:]))
+                parts = enumerate(sample.operands)
+                yield replace(sample, operands=tuple(np.real(x) if k in self.parameters else x for k, x in parts))
             elif "i" not in self.degree:
                 yield sample
             elif sample.label != "special points":
@@ -121,10 +122,13 @@ class Parametric(Special, ElementwiseFamily, abstract=True):
 
 
 def scaled(factor: Operand, term: Term) -> Term:
-    """``factor * term``, the factor a number or an integer or floating term."""
-    if isinstance(factor, Term) and factor.dtype.kind in "iu":
-        factor = REGISTRY["cast"](factor, dtype=term.dtype)
-    return factor * term
+    """``factor * term``, the factor a number or a term of any kind."""
+    return (beside(factor, term) if isinstance(factor, Term) else factor) * term
+
+
+def beside(factor: Term, term: Term) -> Term:
+    """An integer or a parameter in the dtype of an argument."""
+    return factor if factor.dtype == term.dtype else REGISTRY["cast"](factor, dtype=term.dtype)
 
 
 # --- logistic functions, entropies -----------------------------------------------------------------

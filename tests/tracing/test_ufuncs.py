@@ -37,10 +37,13 @@ RIGHT = {
 }
 WEAK = [2, 0.5, 1.5 + 0.5j, True]
 
-COMPLEX = {
-    "wofz", "erf", "erfc", "erfi", "exp1", "expm1", "log1p", "xlogy", "xlog1py", "jv", "jn", "yv", "iv", "kv",
-    "hankel1", "hankel2", "airy",
-}  # fmt: skip
+COMPLEX_NAMES = """
+    airy dawsn digamma erf erfc erfcx erfi eval_chebyc eval_chebys eval_chebyt eval_chebyu eval_gegenbauer
+    eval_genlaguerre eval_jacobi eval_laguerre eval_legendre eval_sh_chebyt eval_sh_chebyu eval_sh_jacobi
+    eval_sh_legendre exp1 expi expm1 gamma hankel1 hankel2 hyp0f1 hyp1f1 hyp2f1 iv jn jv kv log1p loggamma psi rgamma
+    shichi sici wofz wrightomega xlogy xlog1py yv
+"""
+COMPLEX = frozenset(COMPLEX_NAMES.split())
 """The ufuncs of SciPy that are traced for complex numbers too; the others that SciPy has of them are refused."""
 SPECIAL = {value for value in vars(scipy.special).values() if isinstance(value, np.ufunc)}
 
@@ -611,6 +614,26 @@ def test_bessel_functions_of_complex_arguments_are_holomorphic(name: str, backen
         value, slope = sg.jvp(lambda z: function(v, z), (z,), (np.full(3, direction),), backend=backend)
         np.testing.assert_array_equal(value, function(v, z))
         np.testing.assert_allclose(slope, direction * expected, rtol=1e-13)
+
+
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+def test_second_derivatives_of_the_gamma_function_of_complex_numbers(backend: Any) -> None:
+    """By its values on a circle: Cauchy's formula, to the last digits but a few."""
+    z, turns = (
+        np.array([0.7 + 0.3j, 3.0 - 2.0j, -4.3 + 0.2j, -20.5 - 3.0j, 15 + 9j]),
+        np.exp(2j * np.pi * np.arange(32) / 32),
+    )
+    ones = np.ones(5, complex)
+    for function in (scipy.special.loggamma, scipy.special.rgamma):
+
+        def slope(z: Any, function: Any = function) -> Any:
+            return sg.jvp(function, (z,), (ones,), backend=backend)[1]
+
+        radius = 0.15
+        around = function(z[:, None] + radius * turns)
+        expected = 2 * np.mean(around * turns**-2, axis=1) / radius**2
+        _, found = sg.jvp(slope, (z,), (ones,), backend=backend)
+        np.testing.assert_allclose(found, expected, rtol=1e-9)
 
 
 @pytest.mark.parametrize("backend", ["numpy", "llvm"])

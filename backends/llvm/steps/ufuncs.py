@@ -233,6 +233,15 @@ def lambertw(operation: Operation, name: str, target: Target) -> Step | None:
     return as_ufunc(operation, name, target, ufunc, 0, [np.int64(branch), tolerance])
 
 
+def digamma(operation: Operation, name: str, target: Target) -> Step | None:
+    """Of complex numbers, which NumPy's helper leaves to SciPy."""
+    import scipy.special
+
+    if operation.operands[0].type.dtype.kind != "c":
+        return None
+    return as_ufunc(operation, name, target, scipy.special.psi, 0)
+
+
 def sech(operation: Operation, name: str, target: Target) -> Step | None:
     """1/cosh of complex numbers."""
     w = Body(operation, name, target)
@@ -252,6 +261,7 @@ def sech(operation: Operation, name: str, target: Target) -> Step | None:
 WRITERS: Final[dict[str, StepWriter]] = {
     **{name: elementwise_ufunc for name, op in REGISTRY.items() if isinstance(op, Elementwise) and op.meaning},
     "zeta": elementwise_ufunc,
+    "digamma": digamma,
     "lambertw": lambertw,
     "sech": sech,
     "integer_pow": constant_power,

@@ -24,12 +24,12 @@ from srcgrad.backends.xla.tables import (
 from srcgrad.backends.xla.tables.elementary import log, log1p, whole_power
 
 
-def of_floats(line: Callable[[Array], Array]) -> Callable[..., Array]:
+def of_floats(line: Callable[..., Array]) -> Callable[..., Array]:
     """A function that jax has of floats: that of complex numbers is called back."""
 
     @contextual
     def lowered(application: Application, x: Array) -> Array:
-        return application.call_back(x)[0] if is_complex(x) else through_single(line)(x)
+        return application.call_back(x)[0] if is_complex(x) else line(x, **application.operation.attrs)
 
     return lowered
 
@@ -137,12 +137,12 @@ def times_logarithm(line: Callable[[Array], Array]) -> Callable[[Array, Array], 
 
 
 TABLE: Final[dict[str, Callable[..., Any]]] = {
-    "digamma": digamma,
-    "erf": of_floats(lax.erf),
-    "erfc": of_floats(lax.erfc),
+    "digamma": of_floats(digamma),
+    "erf": of_floats(through_single(lax.erf)),
+    "erfc": of_floats(through_single(lax.erfc)),
     "expit": through_single(lax.logistic),
     "gammaln": gammaln,
-    "polygamma": polygamma,
+    "polygamma": of_floats(polygamma),
     "sinc": sinc,
     "sinc_derivative": sinc_derivative,
     "xlog1py": times_logarithm(log1p),

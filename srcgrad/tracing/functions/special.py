@@ -331,7 +331,7 @@ def eval_chebys(n: Any, x: Any) -> Any:
 
 @ufunc_rule(scipy.special.eval_sh_jacobi)
 def eval_sh_jacobi(n: Any, p: Any, q: Any, x: Any) -> Any:
-    degree = n.astype(x.dtype)
+    degree = n.astype(p.dtype)
     return emit("eval_jacobi", n, p - q, q - 1, 2 * x - 1) / emit("binom", 2 * degree + p - 1, degree)
 
 

@@ -35,6 +35,7 @@ ALLOWED: dict[str, str] = {
     "betainc_derivative": "special functions without a pointer",
     "carlson_integral": "special functions without a pointer, in their derivatives",
     "elliptic_incomplete_derivative": "special functions without a pointer",
+    "polygamma": "special functions without a pointer, of complex numbers",
     "hyperu_integral": "special functions without a pointer, in its derivatives",
     "mathieu_function": "special functions without a pointer",
     "student_slope": "special functions without a pointer",

@@ -135,6 +135,7 @@ LEFT: dict[str, str] = {
 PARTLY: dict[str, str] = {
     "elliptic_incomplete_derivative": "the second and later ones integrate on arrays of nodes",
     "gamma_density": "derivatives, by those of rgamma",
+    "polygamma": "formulas are of real numbers",
     "svd": "empty matrices with full factors",
     "qr": "empty matrices with full factors",
 }

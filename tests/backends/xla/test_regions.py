@@ -11,7 +11,6 @@ import pytest
 import scipy.special
 
 from srcgrad.backends.numpy.evaluate import evaluate
-from srcgrad.backends.xla.callbacks import COMPLEX_CALLBACKS
 from srcgrad.backends.xla.lowering import lower
 from srcgrad.ir.core import Function
 from srcgrad.ir.errors import CustomRuleError
@@ -163,7 +162,7 @@ def test_jax_stops_where_the_language_does() -> None:
         np.testing.assert_array_equal(jax.grad(total(function))(X), X)
 
 
-@pytest.mark.parametrize("name", sorted(COMPLEX_CALLBACKS))
+@pytest.mark.parametrize("name", ["erf", "erfc"])
 def test_a_function_that_is_called_back_can_be_differentiated_batched_and_compiled(name: str) -> None:
     z = np.array([0.3 + 0.2j, -1.1 - 0.4j, 0.05 + 1j])
     lowered = lower(one_op(name, z))
