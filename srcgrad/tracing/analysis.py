@@ -421,11 +421,15 @@ class Analysis:
                     value = self._global(index, namespace, step.name, module, asked)
                 except Refusal as refusal:
                     raise scope.refuse(str(refusal), step) from None
+                self.note_use(value, scope, start, position, step.called)
         self.require_converted(index, scope, value, name)
         step = scope.steps[position] if position < len(scope.steps) else None
         if value is not MISSING and step is not None and step.kind == "attribute":
             self.check_captured_attribute(value, name, step, scope)
         return position
+
+    def note_use(self, value: Any, scope: Scope, start: int, position: int | None, called: bool) -> None:
+        """What code does with a class that these steps load, the last of them to call it or not."""
 
     def require_converted(self, index: int, scope: Scope, value: Any, name: str) -> None:
         """Refuse what only converted code may use, in code that is run as it is: `reach`."""

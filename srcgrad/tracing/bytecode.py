@@ -89,9 +89,11 @@ class Step(NamedTuple):
     `getattr` or `hasattr` of a name that is written out, which follows as an attribute), "asking for any" (for a call
     of them with a name that is computed, of `setattr` or of `vars`) or "other".
 
-    `called`: a global is loaded to be called at once.
+    `called`: a global or an attribute is loaded to be called.
     `joined`: another step than the one before may have come here, so that an attribute may be that of another value.
     `optional`: the attribute need not be there.
+    `begins`: what is called by ``type(x)(y)`` begins here, with all before the parentheses; since Python 3.13 what
+    follows it does.
     `only`: what a global, captured variable or attribute is loaded for where that is all: "append", to append to it,
     "count", for an augmented assignment, or "item append" and "item count", for the same of an item.
     """
@@ -102,6 +104,7 @@ class Step(NamedTuple):
     joined: bool = False
     optional: bool = False
     called: bool = False
+    begins: bool = False
     only: str = ""
     base: tuple[str, ...] = ()
 
@@ -184,8 +187,13 @@ def _decoded(code: types.CodeType) -> Iterator[Instruction]:
 
 
 def _named(found: dis.Instruction) -> str:
-    """The operation; the lowest bit of the argument says of a global that it is loaded with the mark of a call."""
-    return _CALLED if found.opname == "LOAD_GLOBAL" and (found.arg or 0) & 1 else found.opname
+    """The operation; the lowest bit of the argument says of a global, and since Python 3.12 of an attribute, that it is
+    loaded to be called.
+    """
+    if found.opname == "LOAD_GLOBAL" and (found.arg or 0) & 1:
+        return _CALLED
+    method = found.opname == "LOAD_ATTR" and sys.version_info >= (3, 12) and (found.arg or 0) & 1
+    return "LOAD_METHOD" if method else found.opname
 
 
 @cache
@@ -205,10 +213,14 @@ def _steps(code: types.CodeType, deep: bool, stores: bool) -> Iterator[Step]:
     copied: list[tuple[str, ...]] = [()]
     before = ""
     own = {"__annotations__"}  # the names that the body of a class has assigned
+    null = False
     for operation, argument, line, target in instructions(code):
         joined |= target
+        if operation == "PUSH_NULL":
+            null = True
         if operation in _IGNORED:
             continue
+        begins, null = null, False
         augmented = before == "COPY" and operation == "LOAD_ATTR" and not target
         before = operation
         if not deep:
@@ -255,11 +267,13 @@ def _steps(code: types.CodeType, deep: bool, stores: bool) -> Iterator[Step]:
             for verb, name in zip(verbs, names, strict=True):
                 # A cell is read by LOAD_DEREF; LOAD_FAST on one only hands the cell itself to a closure.
                 if verb != "LOAD" or name not in cells:
-                    yield Step("local" if verb == "LOAD" else "store", name, line)
+                    yield Step("local" if verb == "LOAD" else "store", name, line, begins=begins)
+                    begins = False
         else:
             kind, only = _KINDS.get(operation, "other"), "count" if augmented else ""
             kind = "subscript" if kind == "binary" and argument == _ITEM else kind
-            yield Step(kind, argument, line, joined, called=operation == _CALLED, only=only)
+            called = operation in (_CALLED, "LOAD_METHOD")
+            yield Step(kind, argument, line, joined, called=called, begins=begins, only=only)
         joined = False
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import inspect
 import itertools
+import sys
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -22,17 +23,19 @@ TITLES: Final = ("__name__", "__qualname__", "__module__", "__doc__")
 """The texts of classes."""
 
 
-def is_asked_for_methods(cls: Any, steps: Sequence[Step], position: int) -> bool:
-    """Whether a class is loaded, by the step before this one, for one of its methods or for those behind it, or to be
-    asked whether something is of it: ``Base.step(self, x)``, ``super(Model, self)``, ``isinstance(x, Model)``.
+def is_asked_for_methods(cls: Any, steps: Sequence[Step], start: int, position: int) -> bool:
+    """Whether a class is loaded, by the steps from the first place to before the other, for one of its methods or
+    attributes or for those behind it, or to be asked whether something is of it: ``Base.step(self, x)``,
+    ``Grid.points``, ``super(Model, self)``, ``isinstance(x, Model)``.
     """
-    before = steps[position - 2] if position > 1 else None
+    before = steps[start - 1] if start > 0 else None
     if before is not None and (before.kind, before.name) == ("global", "super"):
         return True
     step = steps[position] if position < len(steps) else None
     if step is not None and step.kind == "attribute" and not step.joined and isinstance(step.name, str):
-        return wrapped(inspect.getattr_static(cls, step.name, None)) is not None
-    return is_asked_about(steps, position - 1, position)
+        member = inspect.getattr_static(cls, step.name, None)
+        return wrapped(member) is not None or (member is not None and not step.name.startswith("__"))
+    return is_asked_about(steps, start, position)
 
 
 def is_asked_about(steps: Sequence[Step], start: int, end: int) -> bool:
@@ -49,7 +52,7 @@ def is_asked_about(steps: Sequence[Step], start: int, end: int) -> bool:
     known = 0
     for step in reversed(steps[:start]):
         if step.called or step.kind not in LOADS:
-            return step.name == "isinstance" and step.called and known == 1 + first
+            return (step.kind, step.name) == ("global", "isinstance") and step.called and known == 1 + first
         known += LOADS[step.kind]
     return False
 
@@ -60,22 +63,47 @@ def is_only_named(steps: Sequence[Step], position: int) -> bool:
     return step is not None and step.kind == "attribute" and not step.joined and step.name in TITLES
 
 
-def is_only_compared(steps: Sequence[Step], position: int) -> bool:
-    """Whether `type` is loaded, by the step before this one, for the class of one value, of which only a text is read,
-    or that is compared at once with classes that are written there: ``type(x) is str``, ``type(x) in [list, tuple]``.
+def is_only_called(steps: Sequence[Step], position: int) -> bool:
+    """Whether `type` is loaded, by the step before this one, for the class of one value, which is called at once:
+    ``type(x)(y)``.
     """
-    if not steps[position - 1].called:
+    behind = behind_type(steps, position)
+    return behind is not None and begins_call(steps, position - 1, behind[0])
+
+
+def begins_call(steps: Sequence[Step], start: int, end: int) -> bool:
+    """Whether what these steps give is called, or something with an index of it: ``cls(x)``, ``cls[int](x)``."""
+    if end >= len(steps):
         return False
+    if sys.version_info >= (3, 13):
+        return steps[end].begins
+    return steps[start].begins and steps[end].kind not in ("attribute", "copy", "comparison", "binary")
+
+
+def behind_type(steps: Sequence[Step], position: int) -> tuple[int, Sequence[Step]] | None:
+    """Where the class of one value is there, by ``type(x)``, and the steps from there on; None if it is not so."""
+    if not steps[position - 1].called:
+        return None
     count = 0
     while position < len(steps) and steps[position].kind in LOADS and not steps[position].called:
         count += LOADS[steps[position].kind]
         position += 1
     if count != 1 or position >= len(steps) or (steps[position].kind, steps[position].name) != ("call", 1):
+        return None
+    return position + 1, steps[position + 1 :]
+
+
+def is_only_compared(steps: Sequence[Step], position: int) -> bool:
+    """Whether `type` is loaded, by the step before this one, for the class of one value, of which only a text is read,
+    or that is compared at once with classes that are written there: ``type(x) is str``, ``type(x) in [list, tuple]``.
+    """
+    behind = behind_type(steps, position)
+    if behind is None:
         return False
-    position += 1
-    if is_only_named(steps, position):
+    count = 1
+    if is_only_named(steps, behind[0]):
         return True
-    for step in steps[position:]:
+    for step in behind[1]:
         if step.joined:
             return False
         if step.kind == "comparison":

@@ -22,7 +22,7 @@ from srcgrad.tracing.alike import items_of, same_items, value_key
 from srcgrad.tracing.analysis import Analysis
 from srcgrad.tracing.bytecode import Refusal, Scope, Step
 from srcgrad.tracing.caches import reads_values, require_new_results
-from srcgrad.tracing.class_uses import is_asked_for_methods, is_only_compared
+from srcgrad.tracing.class_uses import begins_call, is_asked_for_methods, is_only_called, is_only_compared
 from srcgrad.tracing.conversion.calls import is_distribution, is_joint
 from srcgrad.tracing.conversion.classes import twin_of
 from srcgrad.tracing.conversion.convert import code_without, convert_code, is_user_function
@@ -351,12 +351,20 @@ class ObjectAnalysis(ClassAnalysis):
         finally:
             self.journals.only = ""
         self.journals.looked_up(index, scope, step)
-        handed = not step.called and (position is None or not is_asked_for_methods(value, scope.steps, position))
-        if isinstance(value, type) and id(value) in self.node_of and handed:
-            self.loose.add(self.node_of[id(value)])
-        if value is type and (position is None or not is_only_compared(scope.steps, position)):
+        self.note_use(value, scope, (position or 0) - 1, position, step.called)
+        if value is type and position is not None and is_only_called(scope.steps, position):
+            self.types_called = True
+        elif value is type and (position is None or not is_only_compared(scope.steps, position)):
             self.types_asked = True
         return value, name
+
+    def note_use(self, value: Any, scope: Scope, start: int, position: int | None, called: bool) -> None:
+        if not isinstance(value, type) or id(value) not in self.node_of or called:
+            return
+        if position is not None and is_asked_for_methods(value, scope.steps, start, position):
+            return
+        if position is None or hasattr(value, "__class_getitem__") or not begins_call(scope.steps, start, position):
+            self.loose.add(self.node_of[id(value)])
 
     def read(self, holder: int, source: str, key: Any, value: Any, expression: str, path: str) -> int:
         journal = self.journals.of_name(holder, source, key, value, expression, path)
@@ -397,6 +405,8 @@ class ObjectAnalysis(ClassAnalysis):
         """What reads ``x.__dict__`` asks as `vars` does."""
         if step.name == "__dict__":
             self.ask_for_any(self.at.node, scope, step)
+        elif step.name == "__class__" and step.called:
+            self.types_called = True
         else:
             super()._check_attribute(step, scope)
 
@@ -475,7 +485,7 @@ class ObjectAnalysis(ClassAnalysis):
                     found |= self.read_shared(index, type(value), name, is_slotted(value))
                 elif node.kind == "class":
                     self.guard_class_attribute(index, value, name)
-        return self.read_members() or found
+        return self.read_members() or self.read_shared_by_name() or found
 
     def finish(self) -> None:
         require_conversion(self)
@@ -501,9 +511,6 @@ class ObjectAnalysis(ClassAnalysis):
         for index, node in enumerate(self.plan.nodes) if self.ordered else ():
             if node.kind == "object" and not is_slotted(self.objects[index]):
                 self.require(f"tuple(n{index}.__dict__) == {self.constant(tuple(vars(self.objects[index])))}")
-        for index, cls, name in self.shared:
-            if self.may_name(index, cls, name):
-                raise Refusal(f"reads the class attribute {cls.__name__}.{name}")
         require_new_results(self)
         classes = [*[self.objects[index] for index in self.named], *self.asked_about]
         if any(isinstance(cls, ABCMeta) for cls in classes):  # which isinstance may be asked about

@@ -30,7 +30,7 @@ from srcgrad.tracing.members import (
     wrapped,
 )
 from srcgrad.tracing.purity import hidden_kind, is_generated, is_trusted_module, static_key
-from srcgrad.tracing.rebuild import member_function, transform_in, wrapped_functions
+from srcgrad.tracing.rebuild import Edge, member_function, transform_in, wrapped_functions
 from srcgrad.tracing.resolution import Resolution, version_cell
 from srcgrad.tracing.ruled_out import Reader
 from srcgrad.tracing.unasked import attribute
@@ -61,6 +61,15 @@ class Member(NamedTuple):
     wrapped: Wrapped
 
 
+class Shared(NamedTuple):
+    """What else a class has for all its objects; ``holder`` is the node of the class, or of an object of it."""
+
+    holder: int
+    cls: type
+    base: int
+    name: str
+
+
 def is_special(name: str) -> bool:
     return name.startswith("__") and name.endswith("__")
 
@@ -86,6 +95,12 @@ def has_class_cell(transformed: Any) -> bool:
     return False
 
 
+def asks_above(cls: type) -> bool:
+    """Whether a method may read what stands in a base behind the first that has a name, as ``super().order`` does."""
+    members = [member for base in cls.__mro__[:-1] for member in list(vars(base).values())]
+    return any(names_its_class(found.function.__code__) for found in map(wrapped, members) if found is not None)
+
+
 class ClassAnalysis(Analysis):
     """What an analysis knows of classes."""
 
@@ -104,14 +119,18 @@ class ClassAnalysis(Analysis):
         self.unread: list[Member] = []
         """The members of classes that nothing is known to call."""
         self.resolutions: list[Resolution] = []
-        self.shared: list[tuple[int, type, str]] = []
+        self.shared: list[Shared] = []
         """The class attributes that only objects may read, which the trace's copies have as attributes of their own."""
+        self.shared_edges: dict[tuple[type, str], Edge] = {}
+        """What class attributes lead to, by base and name: one input for all that read it."""
         self.described: set[int] = set()
         """The classes of descriptors in classes."""
         self.keeping: list[tuple[type, str]] = []
         """The methods with caches, and their classes."""
         self.types_asked = False
         """Whether code asks for the classes of objects, otherwise than to compare or to name them."""
+        self.types_called = False
+        """Whether code calls the classes of objects, as ``type(x)(y)`` does."""
         self.matching = False
         """Whether any code has patterns of classes, which read attributes without naming them."""
 
@@ -203,7 +222,7 @@ class ClassAnalysis(Analysis):
         """
         if index in self.named or not {"__class__", "__init__"}.isdisjoint(self.local_attributes):
             return True
-        if self.types_asked or dataclasses.is_dataclass(cls):
+        if self.types_asked or self.types_called or dataclasses.is_dataclass(cls):
             return True
         for name, member in [item for base in cls.__mro__[:-1] for item in list(vars(base).items())]:
             found = wrapped(member)
@@ -226,10 +245,31 @@ class ClassAnalysis(Analysis):
                     return False
                 if slotted:
                     raise Refusal(f"reads the class attribute {cls.__name__}.{name}")
-                place = f"{self.constant(base)}.__dict__[{name!r}]"
-                self.read(index, "class attribute", (number, name), value, place, f"{cls.__name__}.{name}")
+                self.read_in_class(Shared(index, cls, number, name))
                 return True
         return False
+
+    def read_in_class(self, member: Shared) -> None:
+        """An array, container or object that a class has: for an object of it, or for what the class itself is."""
+        index, cls, number, name = member
+        base, plan = cls.__mro__[number], self.plan
+        known = self.shared_edges.get((base, name))
+        if known is None:
+            place = f"{self.constant(base)}.__dict__[{name!r}]"
+            label = f"{cls.__name__}.{name}"
+            edge = self.read(index, "class attribute", (number, name), vars(base)[name], place, label)
+            self.shared_edges[base, name] = plan.edges[edge]
+        else:
+            plan.edges.append(known._replace(holder=index, key=(number, name)))
+            plan.nodes[index].edges.append(len(plan.edges) - 1)
+
+    def read_shared_by_name(self) -> bool:
+        """Read what something may find in a class itself, or in objects that the trace makes; whether there was any."""
+        found = [member for member in self.shared if self.may_name(member.holder, member.cls, member.name)]
+        for member in found:
+            self.shared.remove(member)
+            self.read_in_class(member)
+        return bool(found)
 
     def is_constant_member(self, value: Any) -> bool:
         return (
@@ -250,34 +290,34 @@ class ClassAnalysis(Analysis):
         """
         if issubclass(cls, enum.Enum) and name in cls.__members__:
             return  # which nobody can change
-        for base in bases_of(cls) if issubclass(cls, enum.Enum) else cls.__mro__[:-1]:
-            if name not in vars(base):
-                continue
-            value = vars(base)[name]
-            if wrapped(value) is not None or isinstance(value, IGNORED_MEMBERS):
-                return
-            place, label = f"{self.constant(base)}.__dict__[{name!r}]", f"{cls.__name__}.{name}"
-            if isinstance(value, types.ModuleType) and is_trusted_module(value, self.is_pure):
-                self.handed_on.setdefault(value, Refusal)
-                self.require(f"{place} is {self.constant(value)}")
-                return
-            if isinstance(value, functools.singledispatchmethod) and BOUND is not None:
-                read_dispatcher(self, index, value, (cls.__mro__.index(base), name), place, label)
-                return
-            if self.node_kind(transform_in(value)) == "transform":
-                self.read_transform(index, transform_in(value), (cls.__mro__.index(base), name), place, label)
-                return
-            if is_descriptor(value) and self.node_kind(value) == "object":
-                read_descriptor(self, index, value, (cls.__mro__.index(base), name), place, label)
-                return
-            static = static_key(value, self.is_pure, True)
-            if static is None:
-                if not self.may_be_shared(value):
-                    raise Refusal(f"reads the class attribute {label}")
-                self.shared.append((index, cls, name))
-                return
-            self.guard_static(value, static, place, label)
+        bases = bases_of(cls) if issubclass(cls, enum.Enum) else cls.__mro__[:-1]
+        found = [base for base in bases if name in vars(base)]
+        for base in found if asks_above(cls) else found[:1]:
+            self.guard_in_base(index, cls, base, name)
+
+    def guard_in_base(self, index: int, cls: type, base: type, name: str) -> None:
+        """The same of what one base of a class has under a name."""
+        value, number = vars(base)[name], cls.__mro__.index(base)
+        if wrapped(value) is not None or isinstance(value, IGNORED_MEMBERS):
             return
+        place, label = f"{self.constant(base)}.__dict__[{name!r}]", f"{cls.__name__}.{name}"
+        if isinstance(value, types.ModuleType) and is_trusted_module(value, self.is_pure):
+            self.handed_on.setdefault(value, Refusal)
+            self.require(f"{place} is {self.constant(value)}")
+        elif isinstance(value, functools.singledispatchmethod) and BOUND is not None:
+            read_dispatcher(self, index, value, (number, name), place, label)
+        elif isinstance(value, staticmethod) and (static := static_key(value.__func__, self.is_pure)) is not None:
+            self.guard_static(value.__func__, static, f"{place}.__func__", label)
+        elif self.node_kind(transform_in(value)) == "transform":
+            self.read_transform(index, transform_in(value), (number, name), place, label)
+        elif is_descriptor(value) and self.node_kind(value) == "object":
+            read_descriptor(self, index, value, (number, name), place, label)
+        elif (static := static_key(value, self.is_pure, True)) is not None:
+            self.guard_static(value, static, place, label)
+        elif self.may_be_shared(value):
+            self.shared.append(Shared(index, cls, number, name))
+        else:
+            raise Refusal(f"reads the class attribute {label}")
 
     def read_transform(self, index: int, value: Any, key: tuple[int, str], place: str, label: str) -> None:
         """A method, static method or class method with a transform or a rule: ``@sg.jit``, ``@sg.checkpoint``."""
@@ -291,7 +331,7 @@ class ClassAnalysis(Analysis):
 
     def may_name(self, index: int, cls: type, name: str) -> bool:
         """Whether anything but its captured objects may lead to a class, to read that of it or of other instances."""
-        if index in self.named or "__class__" in self.local_attributes or self.types_asked:
+        if index in self.named or "__class__" in self.local_attributes or self.types_asked or self.types_called:
             return True
         if cls in self.followed or issubclass(cls, tuple):
             return True
@@ -320,14 +360,15 @@ class ClassAnalysis(Analysis):
         for function in {found.function for found in inner if id(found.function) in self.node_of}:
             if names_its_class(function.__code__) and not (is_above(function.__code__) and self.is_converted(function)):
                 raise Refusal(f"{label} uses __class__, and a method of it reads what can change from outside")
-        members = [
-            edge.key
-            for edge in map(self.plan.edges.__getitem__, self.plan.nodes[index].edges)
-            if edge.source == "member"
-        ]
+        edges = [self.plan.edges[edge] for edge in self.plan.nodes[index].edges]
+        members = [edge.key for edge in edges if edge.source == "member"]
         parts = [wrapped(vars(cls.__mro__[number])[name]) for number, name in members]
         if any(part is not None and "__wrapped__" in part.part for part in parts):
             raise Refusal(f"{label} has a method with a cache, and one that reads what can change from outside")
         handed = index in self.loose or "__class__" in self.local_attributes or self.types_asked
+        handed |= self.types_called and hasattr(cls, "__class_getitem__")  # type(x)[int](y) too
         if handed or not may_have_twin(cls):
+            for edge in edges:
+                if edge.source == "class attribute":
+                    raise Refusal(f"reads the class attribute {label}.{edge.key[1]}, and {label} is not only called")
             raise Refusal(f"a method of {label} reads what can change from outside, and {label} is not only called")

@@ -13,6 +13,7 @@ import numpy as np
 
 from srcgrad.boundary import Changed
 from srcgrad.tracing.conversion.classes import adopt, twin_with
+from srcgrad.tracing.conversion.state import SHARED
 from srcgrad.tracing.held import hold, holding, is_slotted
 from srcgrad.tracing.trace import ASK, CURRENT, Classed, Untold, Watched
 
@@ -157,7 +158,8 @@ def read_edge(plan: Plan, edge: Edge, objects: list[Any]) -> Any:
             return holding(holder)[edge.key]
         case "class attribute":
             number, name = edge.key
-            return vars(type(holder).__mro__[number])[name]
+            cls = holder if isinstance(holder, type) else type(holder)
+            return vars(cls.__mro__[number])[name]
         case "class":
             return type(holder)
         case "func":
@@ -240,6 +242,9 @@ class _Copier:
         for index, node in enumerate(self.plan.nodes):
             if self.dirty[index] and node.kind == "class":
                 self.copies[index] = self._twin(self.objects[index], node)
+        for index, node in enumerate(self.plan.nodes):
+            if self.dirty[index] and node.kind == "class":  # what it holds may be objects of other twins
+                self._fill_twin(self.copies[index], self.objects[index], node)
         for edge in self.plan.edges:
             if edge.source == "global" and self._replaced(edge):
                 self.globals[edge.holder][edge.key] = self._value(edge)
@@ -277,7 +282,9 @@ class _Copier:
         return copy
 
     def _twin(self, cls: type, node: Node) -> type:
-        """The class with the methods that lead to hidden inputs replaced, for the trace in progress."""
+        """The class with the methods that lead to hidden inputs replaced, for the trace in progress; what it has for
+        all its objects is not there yet.
+        """
         members: dict[str, Any] = {}
         trace = CURRENT.get()
         edges = [self.plan.edges[edge] for edge in node.edges]
@@ -295,6 +302,21 @@ class _Copier:
         if trace is not None:
             trace.twins[cls] = twin
         return twin
+
+    def _fill_twin(self, twin: type, cls: type, node: Node) -> None:
+        trace, held = CURRENT.get(), []
+        for edge in map(self.plan.edges.__getitem__, node.edges):
+            if edge.source == "class attribute":
+                number, name = edge.key
+                value = self._value(edge)
+                held.append(value)
+                if trace is not None:  # which ``super()`` finds
+                    trace.members[cls.__mro__[number], name] = value
+                if is_first(cls, number, name):
+                    type.__setattr__(twin, name, value)
+        type.__setattr__(twin, SHARED, tuple(held))
+        if trace is not None and self.plan.assigned:
+            trace.classes.append(Classed(twin, dict(vars(twin))))
 
     def _fill(self, copy: types.FunctionType, node: Node, index: int) -> None:
         original = self.objects[index]

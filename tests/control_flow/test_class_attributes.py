@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
+import types
 import warnings
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterator
@@ -30,6 +32,9 @@ def made() -> tuple[Any, Any, Any]:
         def counted(cls) -> int:
             return len(cls.weights)
 
+        def twice(self) -> Any:
+            return type(self)() if self.order else self.__class__()
+
         def energy(self, x: Any) -> Any:
             total = self.weights[0] * np.sum(self.velocities * x) + len(self.names) * np.sum(self.table["k"] * x)
             return total * self.order * np.sum(x)
@@ -53,11 +58,12 @@ def functions(kinds: tuple[Any, Any, Any]) -> list[tuple[Callable[[Any], Any], b
         (one.energy, True),
         (lambda x: one.energy(x) + 3.0 * other.energy(x * x), True),
         (lambda x: third.energy(x), True),
-        (lambda x: one.energy(x) * np.sum(lattice.velocities * x), False),
+        (lambda x: one.energy(x) * np.sum(lattice.velocities * x), True),
         (lambda x: one.energy(x) * np.sum(type(one).velocities * x), False),
-        (lambda x: one.energy(x) * lattice().energy(x), False),
-        (fourth.energy, False),
-        (lambda x: one.energy(x) * one.counted(), False),
+        (lambda x: one.energy(x) * lattice().energy(x), True),
+        (fourth.energy, True),
+        (lambda x: one.energy(x) * one.counted(), True),
+        (lambda x: through().energy(x) * lattice.counted() + np.sum(one.twice().velocities * x), True),
     ]
 
 
@@ -66,7 +72,7 @@ def is_one_program(derivative: Any, x: Any = X) -> bool:
 
 
 @pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
-@pytest.mark.parametrize("number", range(8))
+@pytest.mark.parametrize("number", range(9))
 def test_attributes_of_a_class_are_never_stale(number: int) -> None:
     kinds = made()
     lattice, shifted, _ = kinds
@@ -264,3 +270,131 @@ def test_a_dict_that_makes_what_is_missing_is_not_one_that_fails() -> None:
     assert is_one_program(derivative, 2.0)
     NAMED.default_factory = list
     assert derivative(2.0) == (0.0, 0.0)
+
+
+def test_what_a_base_has_beside_its_subclass_is_never_stale() -> None:
+    class Base:
+        order: Any = 2
+
+    class Sub(Base):
+        order = 3
+
+        def run(self, x: Any) -> Any:
+            return x * super().order + self.order
+
+    one = Sub()
+    derivative = sg.value_and_grad(lambda x: one.run(x) + Sub().run(x))
+    assert derivative(2.0) == (14.0, 4.0)
+    Base.order = 7
+    assert derivative(2.0) == (34.0, 14.0)
+    Base.order = np.array(1.5)
+    assert derivative(2.0) == (12.0, 3.0)
+
+
+FACTORS = [2.0, 3.0]
+
+
+def test_a_class_method_of_a_class_that_reads_lists_counts_in_the_users_class() -> None:
+    class Model:
+        made = 0
+
+        @classmethod
+        def make(cls) -> Any:
+            cls.made += 1
+            return cls()
+
+        def run(self, x: Any) -> Any:
+            return x * FACTORS[0]
+
+    derivative = sg.grad(lambda x: Model.make().run(x))
+    with pytest.warns(sg.RetraceWarning, match="assigns the attribute 'made' of the class Model"):
+        assert [derivative(1.0) for _ in range(3)] == [2.0, 2.0, 2.0]
+    assert Model.made == 3
+
+
+def test_an_object_that_is_made_by_the_class_of_another_is_twice_as_new() -> None:
+    class Grid:
+        points: Any = np.array([1.0, 2.0])
+
+        def again(self) -> Any:
+            return type(self)()
+
+    one = Grid()
+    derivative = sg.grad(lambda x: np.sum(one.again().points * x))
+    assert derivative(2.0) == 3.0
+    assert is_one_program(derivative, 2.0)
+    Grid.points[0] = 5.0
+    assert derivative(2.0) == 7.0
+
+
+MODULE: Any = types.ModuleType("of_models")
+
+
+def test_a_class_of_a_module_is_the_class_of_its_objects() -> None:
+    class Model:
+        def run(self, x: Any) -> Any:
+            return x * FACTORS[0]
+
+    vars(MODULE)["Model"] = Model
+
+    def f(x: Any) -> Any:
+        model = MODULE.Model()
+        return model.run(x) if type(model) is MODULE.Model else x
+
+    with pytest.warns(sg.RetraceWarning, match="Model is not only called"):
+        assert sg.grad(f)(1.0) == 2.0
+
+
+def test_a_list_of_a_class_that_one_path_changes_and_puts_back_is_as_it_was_on_the_other() -> None:
+    class Model:
+        held: Any = [1.0, 2.0]  # noqa: RUF012
+
+        def run(self, x: Any) -> Any:
+            first = self.held[0]
+            if x > 3.0:
+                self.held[0] = x
+            y = self.held[0] * x
+            self.held[0] = first
+            return y
+
+    derivative = sg.value_and_grad(lambda x: Model().run(x))
+    assert is_one_program(derivative, 2.0)
+    assert derivative(2.0) == (2.0, 1.0)
+    assert derivative(4.0) == (16.0, 8.0)
+    assert Model.held == [1.0, 2.0]
+
+
+def test_objects_of_a_frozen_dataclass_with_lists_get_no_more_attributes() -> None:
+    @dataclasses.dataclass(frozen=True)
+    class Point:
+        at: Any
+        weights = [1.0, 2.0]  # noqa: RUF012
+
+        def __mul__(self, factor: Any) -> Any:
+            return type(self)(self.at * factor * self.weights[1])
+
+        def mark(self) -> None:
+            self.marked = 1.0
+
+    derivative = sg.grad(lambda x: (Point(x) * 3.0 * 2.0).at)
+    assert derivative(1.0) == 24.0
+    Point.weights[1] = 1.0  # type: ignore[misc]
+    assert derivative(1.0) == 6.0
+    assert is_one_program(derivative, 1.0)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        sg.grad(lambda x: (Point(x) * 3.0).mark() or x)(1.0)
+
+
+def test_a_function_of_numpy_as_a_static_method_is_never_stale() -> None:
+    class Layer:
+        act: Any = staticmethod(np.square)
+
+        def __call__(self, x: Any) -> Any:
+            return self.act(x)
+
+    layer = Layer()
+    derivative = sg.grad(lambda x: layer(x) + Layer()(x))
+    assert derivative(3.0) == 12.0
+    assert is_one_program(derivative, 3.0)
+    Layer.act = staticmethod(np.negative)
+    assert derivative(3.0) == -2.0

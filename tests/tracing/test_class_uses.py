@@ -13,7 +13,7 @@ import pytest
 
 import srcgrad as sg
 from srcgrad.tracing.bytecode import Scope
-from srcgrad.tracing.class_uses import is_asked_for_methods, is_only_compared
+from srcgrad.tracing.class_uses import is_asked_for_methods, is_only_called, is_only_compared
 from srcgrad.tracing.members import is_above, names_its_class
 
 g: Any = None
@@ -42,7 +42,7 @@ def marks(f: Callable[..., Any], name: str, ask: Callable[[Any, int], bool]) -> 
 
 
 def asked(f: Callable[..., Any]) -> str:
-    return marks(f, "A", lambda steps, position: is_asked_for_methods(A, steps, position))
+    return marks(f, "A", lambda steps, position: is_asked_for_methods(A, steps, position - 1, position))
 
 
 def compared(f: Callable[..., Any]) -> str:
@@ -51,7 +51,8 @@ def compared(f: Callable[..., Any]) -> str:
 
 def test_a_class_that_is_asked_for_methods_or_about_an_object() -> None:
     assert asked(lambda x: A.step(x, 1)) == "y"
-    assert asked(lambda x: A.k) == "n"
+    assert asked(lambda x: A.k) == "y"
+    assert asked(lambda x: (A.other, A.__dict__)) == "nn"  # type: ignore[attr-defined]
     assert asked(lambda x: isinstance(x.a[0], A)) == "y"
     assert asked(lambda x: isinstance(x, (A, int, A))) == "yy"
     assert asked(lambda x: (isinstance(x, (int, A)), g(x, A))) == "yn"
@@ -75,6 +76,19 @@ def test_the_class_of_a_value_that_is_only_compared_or_named() -> None:
     assert compared(lambda x: (type(x), A) in x) == "n"
     assert compared(lambda x: type(g(x)) is A) == "n"
     assert compared(lambda x: g(type(x), A)) == "n"
+
+
+def test_the_class_of_a_value_that_is_called_at_once() -> None:
+    def called(f: Callable[..., Any]) -> str:
+        return marks(f, "type", is_only_called)
+
+    assert called(lambda x: type(x)(2, k=-x)) == "y"
+    assert called(lambda x: type(x)()) == "y"
+    assert called(lambda x: g(type(x)(*x), type(x)([y + 1 for y in x]))) == "yy"
+    assert called(lambda x: type(x).step(2)) == "n"
+    assert called(lambda x: g(type(x), g()(x))) == "n"
+    assert called(lambda x: (k := type(x))(k)) == "n"
+    assert called(lambda x: [type(x), g(x)]) == "n"
 
 
 def test_a_method_that_asks_for_its_class_by_super_alone() -> None:

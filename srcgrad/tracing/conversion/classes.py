@@ -151,12 +151,13 @@ def twin_with(cls: type, members: dict[str, Any]) -> type:
 
     names = {name: getattr(cls, name) for name in ("__module__", "__qualname__", "__doc__")}
     marks = {"__slots__": (), "__srcgrad_original__": cls, "__hash__": cls.__hash__, "__new__": make}
-    return type(cls)(cls.__name__, (twin_of(cls) or cls,), {**names, **own, **marks})
+    return type(cls)(cls.__name__, (twin_of(cls) or cls,), {**names, **frozen(cls), **own, **marks})
 
 
 def may_have_twin(cls: type) -> bool:
     """Whether a class can be replaced by a twin wherever it makes objects."""
-    implicit = any(ACCESS.intersection(vars(base)) for base in cls.__mro__[:-1])
+    found = [vars(base)[name] for base in cls.__mro__[:-1] for name in ACCESS.intersection(vars(base))]
+    implicit = not all(map(is_generated, found))
     plain = type(cls) in METACLASSES and inspect.getattr_static(cls, "__new__") is vars(object)["__new__"]
     return plain and not implicit and not is_registered(cls) and not notes_subclasses(cls)
 
@@ -179,7 +180,18 @@ def made_twin(cls: type, members: dict[str, Any]) -> type | None:
     if issubclass(cls, tuple):
         own["_make"] = classmethod(remade)
     names = {name: getattr(cls, name) for name in ("__module__", "__qualname__", "__doc__")}
-    return type(cls)(cls.__name__, (cls,), {**names, **namespace, **own})
+    return type(cls)(cls.__name__, (cls,), {**names, **frozen(cls), **namespace, **own})
+
+
+def frozen(cls: type) -> dict[str, Any]:
+    """What keeps objects of a frozen dataclass's twin from having more attributes, which Python asks of the class."""
+    if not is_generated(vars(cls).get("__setattr__")):
+        return {}
+
+    def put(self: Any, name: str, value: Any) -> None:
+        raise dataclasses.FrozenInstanceError(f"cannot assign to field {name!r}")
+
+    return {"__setattr__": put}
 
 
 def notes_subclasses(cls: type) -> bool:

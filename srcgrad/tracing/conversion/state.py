@@ -29,6 +29,10 @@ class MustRetrace(Refused):
     """One whose meaning a trace without conversion would miss too: the function is traced at each call."""
 
 
+SHARED: Final = "__srcgrad_shared__"
+"""In the class of objects of a trace: the copies of what the user's class has for all of them."""
+
+
 class Passing(BaseException):
     """What goes through the user's own handlers."""
 
@@ -215,7 +219,10 @@ def reachable(values: Sequence[Any], kept: Container[int] = (), iterators: bool 
         value = waiting.pop()
         if isinstance(value, (Tracer, np.ndarray, np.generic, str, int, float, complex, bytes)) or value is None:
             continue
-        if isinstance(value, (type, types.ModuleType, Undefined, Marker)) or id(value) in seen or is_logger(value):
+        if isinstance(value, type):
+            waiting += vars(value).get(SHARED, ())
+            continue
+        if isinstance(value, (types.ModuleType, Undefined, Marker)) or id(value) in seen or is_logger(value):
             continue
         if id(value) in kept:
             continue
@@ -244,6 +251,7 @@ def reachable(values: Sequence[Any], kept: Container[int] = (), iterators: bool 
             waiting += [value.__self__, value.__func__]
         else:
             attributes = attribute(value, "__dict__")
+            waiting += vars(type(value)).get(SHARED, ())
             if type(attributes) is dict:
                 waiting.append(attributes)
             names = slots_of(type(value))
