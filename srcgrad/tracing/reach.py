@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import enum
 import functools
+import inspect
 import operator
 import types
 from abc import ABCMeta, get_cache_token
@@ -171,7 +172,8 @@ class ObjectAnalysis(ClassAnalysis):
             return "class" if is_user_class(value) or is_user_enum(value) else None
         if isinstance(value, enum.Enum):
             return "constant" if is_user_enum(type(value)) else None
-        has_some = type(attribute(value, "__dict__")) is dict or is_slotted(value)
+        slotted = is_slotted(value) and inspect.getattr_static(type(value), "__getattr__", None) is None
+        has_some = type(attribute(value, "__dict__")) is dict or slotted
         return "object" if has_some and is_user_class(type(value)) else None
 
     def guard_node(self, index: int, expression: str) -> None:
@@ -412,7 +414,7 @@ class ObjectAnalysis(ClassAnalysis):
 
     def ask_for_any(self, index: int, scope: Scope, step: Step) -> None:
         """The trace is told which names are watched, and has others watched before it reads or assigns them."""
-        if not self.is_converted(self.objects[index]):
+        if not self.is_converted(self.objects[index]) or id(self.objects[index]) in self.unconverted:
             raise scope.refuse(f"{step.name} reads what the compiled program cannot watch", step)
         if step.name in ("setattr", "vars", "__dict__"):
             self.plan.assigned |= {step.name, *self.asked}
@@ -518,7 +520,7 @@ class ObjectAnalysis(ClassAnalysis):
         for index, dirty in enumerate(self.plan.dirty()):
             if self.plan.nodes[index].kind == "cached" and (dirty or reads_values(self, index)):
                 raise Refusal(f"{self.plan.nodes[index].label} is cached and reads what can change")
-            if dirty and getattr(self.objects[index], "__code__", None) is DISPATCHED:
+            if dirty and attribute(self.objects[index], "__code__") is DISPATCHED:
                 raise Refusal(f"{self.plan.nodes[index].label} dispatches to a function that reads what can change")
             if dirty and id(self.objects[index]) in self.described:
                 raise Refusal(f"{self.plan.nodes[index].label} reads what can change")

@@ -17,7 +17,7 @@ from srcgrad.annotations import ANNOTATE, ASKING
 from srcgrad.tracing.analysis import Analysis
 from srcgrad.tracing.bytecode import Refusal
 from srcgrad.tracing.conversion.calls import MANAGING, generator_of
-from srcgrad.tracing.conversion.classes import converted, is_implicit, may_have_twin, notes_subclasses
+from srcgrad.tracing.conversion.classes import converted, has_access, is_implicit, may_have_twin, notes_subclasses
 from srcgrad.tracing.descriptors import is_descriptor, read_descriptor, read_dispatcher
 from srcgrad.tracing.dispatching import BOUND
 from srcgrad.tracing.members import (
@@ -112,6 +112,8 @@ class ClassAnalysis(Analysis):
         """Whether there are methods that run as they are, of which what they give is kept."""
         self.implicit: set[int] = set()
         """Functions that classes call by themselves."""
+        self.unconverted: set[int] = set()
+        """Those of these that run as they are."""
         self.named: set[int] = set()
         """The classes that something holds, besides their instances."""
         self.loose: set[int] = set()
@@ -188,6 +190,8 @@ class ClassAnalysis(Analysis):
         self.at = self.noted.get(name, Reader(index))
         if is_implicit(name, member):
             self.implicit.add(id(found.function))
+            if has_access(cls):
+                self.unconverted.add(id(found.function))
         self.read(index, "member", (number, name), member_function(cls, (number, name)), place, label)
         manages = found.function.__code__ is MANAGING
         self.native |= not {"func", "__wrapped__"}.isdisjoint(found.part.split("."))

@@ -27,12 +27,16 @@ def attribute(thing: Any, name: str, default: Any = None) -> Any:
     """
     if STANDS in type(thing).__dict__:
         return plain(thing, name, default)
+    made_up = False  # whether there is a `__getattr__`
     for base in type(thing).__mro__:
         names = base.__dict__
-        if "__getattr__" in names or type(names.get("__getattribute__", object.__getattribute__)) is not _STANDARD:
+        made_up |= "__getattr__" in names
+        if type(names.get("__getattribute__", object.__getattribute__)) is not _STANDARD:
             return default
+    if made_up and isinstance(thing, (type, types.ModuleType)):
+        return default
     try:
-        return getattr(thing, name, default)
+        return plain(thing, name, default) if made_up else getattr(thing, name, default)
     except Exception:  # of a property
         return default
 

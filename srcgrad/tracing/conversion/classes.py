@@ -27,7 +27,8 @@ CALLED: Final = frozenset(
     for name in ("init", "new", "post_init", "call", "del", "init_subclass", "class_getitem", "set_name", "hash")
 )
 """Methods with double underscores that are intercepted where they are called, or are no operators."""
-ACCESS: Final = frozenset(f"__{name}__" for name in ("getattribute", "getattr", "setattr", "delattr"))
+ACCESS: Final = frozenset(f"__{name}__" for name in ("getattribute", "setattr", "delattr"))
+"""Methods that run whenever an attribute is read or assigned, by srcgrad too; not where none is found."""
 TWINS: Final[dict[type, tuple[tuple[Any, ...], type | None]]] = {}
 """The twin of a class, and the members of which it was made."""
 KEPT: Final = 256
@@ -156,10 +157,14 @@ def twin_with(cls: type, members: dict[str, Any]) -> type:
 
 def may_have_twin(cls: type) -> bool:
     """Whether a class can be replaced by a twin wherever it makes objects."""
-    found = [vars(base)[name] for base in cls.__mro__[:-1] for name in ACCESS.intersection(vars(base))]
-    implicit = not all(map(is_generated, found))
     plain = type(cls) in METACLASSES and inspect.getattr_static(cls, "__new__") is vars(object)["__new__"]
-    return plain and not implicit and not is_registered(cls) and not notes_subclasses(cls)
+    return plain and not has_access(cls) and not is_registered(cls) and not notes_subclasses(cls)
+
+
+def has_access(cls: type) -> bool:
+    """Whether code of the user's runs whenever an attribute is read or assigned: what Python calls is not converted."""
+    found = [vars(base)[name] for base in cls.__mro__[:-1] for name in ACCESS.intersection(vars(base))]
+    return not all(map(is_generated, found))
 
 
 def is_implicit(name: str, member: Any) -> bool:

@@ -18,7 +18,7 @@ from srcgrad.tracing.pytree import TreeDef, is_registered, record_fields
 from srcgrad.tracing.tracer import Tracer
 from srcgrad.tracing.unasked import attribute
 
-UNSEEN: Final = ACCESS | {"__del__", "__next__"}
+UNSEEN: Final = ACCESS | {"__getattr__", "__del__", "__next__"}
 """Methods with which an object is more than its attributes."""
 KEPT: Final = 256
 """How many classes are remembered."""
