@@ -50,6 +50,7 @@ from srcgrad.tracing.conversion.convert import (
     operators_cell,
 )
 from srcgrad.tracing.hosts import is_host_function
+from srcgrad.tracing.jitted import python_of
 from srcgrad.tracing.purity import is_ufunc_method
 from srcgrad.tracing.pytree import TreeDef
 from srcgrad.tracing.reach import ObjectAnalysis
@@ -198,6 +199,8 @@ def code_of(function: Any) -> Hashable:
             inner = function.func
         if inner is None and isinstance(function, np.vectorize):
             inner = function.pyfunc
+        if inner is None:
+            inner = python_of(function)
         if inner is None:
             break
         function = inner

@@ -17,6 +17,7 @@ from srcgrad.signatures import leaf_key
 from srcgrad.tracing.aliasing import AliasPattern
 from srcgrad.tracing.capture import Uncacheable
 from srcgrad.tracing.conversion.convert import convert_code, needs_conversion
+from srcgrad.tracing.jitted import python_of
 from srcgrad.tracing.members import asks_for_truths, handles_arithmetic
 from srcgrad.tracing.trace import Refused
 from srcgrad.tracing.unasked import attribute
@@ -160,6 +161,8 @@ def function_of(f: Any) -> Any:
             inner = f.__func__
         if inner is None and isinstance(f, np.vectorize):
             inner = f.pyfunc
+        if inner is None:
+            inner = python_of(f)
         if inner is None and not isinstance(f, (type, types.FunctionType)):
             inner = attribute(type(f), "__call__")
             inner = inner if isinstance(inner, types.FunctionType) else None

@@ -24,6 +24,7 @@ import numpy as np
 from srcgrad.tracing.alike import parts_of
 from srcgrad.tracing.hosts import is_host_function, is_host_object
 from srcgrad.tracing.jax_arrays import is_jax_value
+from srcgrad.tracing.jitted import is_parallel_range
 from srcgrad.tracing.kept import KEPT
 from srcgrad.tracing.unasked import attribute
 
@@ -170,7 +171,7 @@ def is_plain_type(value: object) -> bool:
     """
     if not isinstance(value, type):
         return False
-    if value.__module__ in ("numbers", "collections.abc"):
+    if value.__module__ in ("numbers", "collections.abc") or is_parallel_range(value):
         return True
     if issubclass(value, (np.generic, np.ndarray)):
         return value.__module__.partition(".")[0] == "numpy" and value not in (np.matrix, np.memmap)

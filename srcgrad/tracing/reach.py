@@ -40,6 +40,7 @@ from srcgrad.tracing.hosts import (
     is_host_function,
     is_logger,
 )
+from srcgrad.tracing.jitted import path_in, python_of
 from srcgrad.tracing.journaling import JournalReader, Place
 from srcgrad.tracing.leading import told_from
 from srcgrad.tracing.members import compares_objects, has_class_patterns, stored_attributes
@@ -55,7 +56,7 @@ from srcgrad.tracing.users_classes import is_named_tuple, is_namespace, is_user_
 
 CONTAINERS: Final = (list, dict, tuple, set, *COLLECTIONS)
 FOLLOWED: Final = frozenset(
-    {"method", "container", "class", "object", "frozen", "logger", "cached", "constant", "vectorized"}
+    {"method", "container", "class", "object", "frozen", "logger", "cached", "constant", "vectorized", "jitted"}
 )
 """The kinds of nodes that are followed here alone."""
 CACHES_KNOW: Final = frozenset({"cache_clear", "cache_info", "cache_parameters", "__wrapped__"})
@@ -162,6 +163,8 @@ class ObjectAnalysis(ClassAnalysis):
             return "cached"
         if type(value) is np.vectorize:
             return "vectorized"
+        if python_of(value) is not None:
+            return "jitted"
         if held(value) is not None:
             return "frozen"
         if isinstance(value, types.MethodType):
@@ -201,7 +204,7 @@ class ObjectAnalysis(ClassAnalysis):
         elif node.kind == "constant":
             self.require(f"{name} is {self.constant(value)}")
             self.report.append(f"{node.label}: guard, {value!r}")
-        elif node.kind == "cached":
+        elif node.kind in ("cached", "jitted"):
             self.require(f"type({name}) is {self.constant(type(value))}")
         elif node.kind == "vectorized":
             self.require(f"type({name}) is {self.constant(np.vectorize)}")
@@ -279,6 +282,9 @@ class ObjectAnalysis(ClassAnalysis):
             self.read(index, "self", None, value.__self__, f"{name}.__self__", f"object of {node.label}")
         elif node.kind == "cached":
             self.read(index, "cached", None, value.__wrapped__, f"{name}.__wrapped__", f"function of {node.label}")
+        elif node.kind == "jitted":
+            place = f"{name}{path_in(value)}"
+            self.read(index, "jitted", None, python_of(value), place, f"function of {node.label}")
         elif node.kind == "vectorized":
             self.read(index, "pyfunc", None, value.pyfunc, f"{name}.pyfunc", f"function of {node.label}")
         elif node.kind == "container":

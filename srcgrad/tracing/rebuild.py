@@ -15,6 +15,7 @@ from srcgrad.boundary import Changed
 from srcgrad.tracing.conversion.classes import adopt, twin_with
 from srcgrad.tracing.conversion.state import SHARED
 from srcgrad.tracing.held import hold, holding, is_slotted
+from srcgrad.tracing.jitted import plain_of, python_of
 from srcgrad.tracing.trace import ASK, CURRENT, Classed, Untold, Watched
 
 __all__ = ["Edge", "Hidden", "Node", "Plan", "rebuild", "wrapped_functions"]
@@ -170,6 +171,8 @@ def read_edge(plan: Plan, edge: Edge, objects: list[Any]) -> Any:
             return holder.__wrapped__
         case "pyfunc":
             return holder.pyfunc
+        case "jitted":
+            return python_of(holder)
         case "self":
             return holder.__self__
         case "argument class":
@@ -380,7 +383,7 @@ class _Copier:
             if node.kind in ("container", "object", "method"):
                 return self._copy_object(index, node, original)
             edges = [self.plan.edges[edge] for edge in node.edges]
-            inner = [self._value(edge) for edge in edges if edge.source in ("function", "wrapped", "pyfunc")]
+            inner = [self._value(edge) for edge in edges if edge.source in ("function", "wrapped", "pyfunc", "jitted")]
             if node.kind == "partial":
                 arguments = self._held(index, "argument", original.args, node).values()
                 keywords = self._held(index, "keyword", original.keywords, node)
@@ -388,6 +391,8 @@ class _Copier:
             elif node.kind == "vectorized":
                 options = {name: getattr(original, name) for name in ("otypes", "excluded", "cache", "signature")}
                 self.copies[index] = np.vectorize(inner[0], **options)
+            elif node.kind == "jitted":
+                self.copies[index] = plain_of(original, inner[0])
             else:
                 self.copies[index] = original.__srcgrad_rewrap__(*inner)
         return self.copies[index]

@@ -43,6 +43,7 @@ from srcgrad.tracing.frozen import given_to
 from srcgrad.tracing.guards import answer
 from srcgrad.tracing.hosts import is_global_cache, is_logger, later, runs_later
 from srcgrad.tracing.indexing import holds_tracer
+from srcgrad.tracing.jitted import is_parallel_range, plain_of, python_of
 from srcgrad.tracing.purity import METACLASSES, is_generated, static_key
 from srcgrad.tracing.trace import CURRENT, NeedsConcrete, Refused
 from srcgrad.tracing.tracer import FUNCTIONS, SEQUENCES, Deferring, Tracer, as_tracer, contains_tracer
@@ -256,6 +257,7 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
         load_scipy_rules(function)
     if kind is type:
         load_scipy_rules(function)
+        function = range if is_parallel_range(function) else function
     args = handed_on(args)
     if PlacedText in map(type, args) or (kwargs and PlacedText in map(type, kwargs.values())):
         return of_texts(function, args, kwargs)
@@ -406,6 +408,10 @@ def call_object(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
         return CALLS[operator.methodcaller](*given, **named)(*args, **kwargs)
     if type(function) is np.vectorize and traced_among(args, kwargs):
         return vectorized(function, args, kwargs, call)
+    compiled = python_of(function)
+    if compiled is not None:
+        numbers = not any(attribute(x, "ndim", 0) or type(x) in (list, tuple) for x in args)
+        return call(compiled if numbers else plain_of(function, compiled), *args, **kwargs)
     if is_distribution(function) and traced_among(args, kwargs):
         return distributions().Frozen(function, args, kwargs)
     if traced_among(args, kwargs) and rules_of_object(function) is not None:
