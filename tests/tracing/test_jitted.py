@@ -12,6 +12,21 @@ import pytest
 import srcgrad as sg
 from srcgrad.testing import check_grads
 
+NATIVE: dict[str, Any] = {"np": np}
+"""Methods without source, which run as they are."""
+exec(
+    """
+def called(self, *args):
+    if any(type(x) not in (int, float, np.float64, np.ndarray) for x in args):
+        raise TypeError("non-precise type pyobject")
+    return self.py_func(*args)
+
+def mapped(self, *args):
+    return np.vectorize(self._dispatcher)(*args)
+""",
+    NATIVE,
+)
+
 
 class Dispatcher:
     """As what ``numba.njit`` gives: its machine code takes no traced values."""
@@ -20,10 +35,7 @@ class Dispatcher:
         self.py_func = py_func
         functools.update_wrapper(self, py_func)
 
-    def __call__(self, *args: Any) -> Any:
-        if any(type(x) not in (int, float, np.float64, np.ndarray) for x in args):
-            raise TypeError("non-precise type pyobject")
-        return self.py_func(*args)
+    __call__ = NATIVE["called"]
 
 
 class DUFunc:
@@ -32,8 +44,7 @@ class DUFunc:
     def __init__(self, py_func: Any) -> None:
         self._dispatcher = Dispatcher(py_func)
 
-    def __call__(self, *args: Any) -> Any:
-        return np.vectorize(self._dispatcher)(*args)
+    __call__ = NATIVE["mapped"]
 
 
 class prange:
@@ -75,6 +86,11 @@ def pressure(t: Any) -> Any:
     return math.log(t) - RATE
 
 
+@DUFunc
+def curve(t: Any) -> Any:
+    return math.exp(t) if t < 0.5 else math.log(t)
+
+
 X = np.linspace(0.1, 1.0, 40)
 
 
@@ -87,11 +103,11 @@ def of_squares(x: Any) -> Any:
 
 
 def of_arrays(x: Any) -> Any:
-    return np.sum(pressure(x) ** 2)
+    return np.sum(pressure(x) ** 2) + np.sum(curve(x) ** 2)
 
 
 def of_numbers(t: Any) -> Any:
-    return pressure(t) * pressure(0.3)
+    return pressure(t) * pressure(0.3) * curve(t)
 
 
 @pytest.mark.parametrize(

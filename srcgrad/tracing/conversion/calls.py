@@ -410,7 +410,7 @@ def call_object(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
         return vectorized(function, args, kwargs, call)
     compiled = python_of(function)
     if compiled is not None:
-        numbers = not any(attribute(x, "ndim", 0) or type(x) in (list, tuple) for x in args)
+        numbers = not any(getattr(x, "ndim", 0) or type(x) in (list, tuple) for x in args)
         return call(compiled if numbers else plain_of(function, compiled), *args, **kwargs)
     if is_distribution(function) and traced_among(args, kwargs):
         return distributions().Frozen(function, args, kwargs)
