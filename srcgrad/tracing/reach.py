@@ -82,6 +82,13 @@ def held(value: Any) -> Hashable | None:
     return None if found is None else (value.__name__, found)
 
 
+def copies(value: Any) -> bool:
+    """Whether this, or a module that has it, makes an object of another one by what its class says of copies."""
+    return str(value.__name__ if isinstance(value, types.ModuleType) else attribute(value, "__module__")) in (
+        *("copy", "copyreg", "pickle", "_pickle"),
+    )
+
+
 def applied(function: np.vectorize) -> Hashable:
     """How ``np.vectorize`` applies the function that it holds."""
     return (function.otypes, function.signature, frozenset(function.excluded), function.cache)
@@ -385,6 +392,7 @@ class ObjectAnalysis(ClassAnalysis):
         if source not in ("global", "cell") and is_host_function(value):
             raise Refusal(impurity(value, path.partition(" of ")[0]))  # nobody knows who calls it
         self.types_asked |= value is type and source != "global"
+        self.copying |= copies(value)
         edge = super().read(holder, source, key, value, expression, path)
         if path.startswith("closure __class__ of "):  # what reads it is looked at by `may_name` and `may_make`
             return edge
@@ -402,6 +410,7 @@ class ObjectAnalysis(ClassAnalysis):
             self.streaming = scope.code
         if is_joint(value):
             self.joint = scope.code
+        self.copying |= copies(value)
         if value is operator.attrgetter or value is operator.methodcaller:
             self.ask_for_any(index, scope, Step("global", name, None))
         if (is_host_function(value) or is_logger(value) or name in STREAMS) and not self.is_converted(

@@ -38,6 +38,9 @@ from srcgrad.tracing.users_classes import bases_of, is_namespace, is_user_class
 
 SHOWN: Final = ("__str__", "__repr__", "__format__", "__hash__")
 """What makes texts of constants, of which nothing is traced."""
+COPYING: Final = ("reduce", "reduce_ex", "getstate", "setstate", "getnewargs", "getnewargs_ex", "copy", "deepcopy")
+PASSIVE: Final = frozenset(f"__{name}__" for name in ("dir", "sizeof", *COPYING))
+"""What Python calls where an object is listed, which has a function traced again, or copied."""
 WHERE_MADE: Final = ("__init_subclass__", "__set_name__")
 """What Python calls where a class is made, which functions that are converted do not."""
 
@@ -133,6 +136,8 @@ class ClassAnalysis(Analysis):
         """Whether code asks for the classes of objects, otherwise than to compare or to name them."""
         self.types_called = False
         """Whether code calls the classes of objects, as ``type(x)(y)`` does."""
+        self.copying = False
+        """Whether any code may copy objects as the standard library does."""
         self.matching = False
         """Whether any code has patterns of classes, which read attributes without naming them."""
 
@@ -215,6 +220,8 @@ class ClassAnalysis(Analysis):
             return False
         if member.name == ANNOTATE:
             return not ASKING.isdisjoint(self.local_attributes)
+        if member.name in PASSIVE and not self.copying and member.name not in self.local_attributes:
+            return id(member.wrapped.function) in self.node_of
         if is_special(member.name) or member.name in self.local_attributes:
             return True
         return id(member.wrapped.function) in self.node_of or self.matching

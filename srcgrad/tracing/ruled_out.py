@@ -6,12 +6,13 @@ does not is read outside of the block, and is a guard or part of the key of the 
 
 from __future__ import annotations
 
+import ast
 import inspect
 import types
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from srcgrad.tracing.bytecode import Refusal
-from srcgrad.tracing.conversion.blocks import Block, innermost
+from srcgrad.tracing.conversion.blocks import Block, as_block, innermost
 from srcgrad.tracing.conversion.calls import MANAGING
 from srcgrad.tracing.conversion.convert import Ends
 from srcgrad.tracing.conversion.sources import Unconvertible, find_source
@@ -47,20 +48,31 @@ def passing_over(analysis: ObjectAnalysis, refusal: Refusal) -> Codes | None:
         reader = Reader(reader.node, refusal.code, refusal.line, refusal.name)
     if sum(map(len, analysis.unreached.values())) >= MOST:
         return None
+    methods: list[types.CodeType] = []
     while reader.node not in seen and reader.node < len(analysis.objects):
         seen.add(reader.node)
         function = analysis.objects[reader.node]
         if reader.line is not None and may_pass(analysis, function):
-            code = function.__code__
-            key = (code, code.co_filename)
-            known = analysis.unreached.get(key, frozenset())
-            found = blocks_around(code, reader) - {block for block, _ in known}
-            if found:
-                return {**analysis.unreached, key: known | {(block, str(refusal)) for block in found}}
+            passed = with_blocks(analysis, refusal, function.__code__, blocks_around(function.__code__, reader))
+            if passed is not None:
+                return passed
+            if reader.node and id(function) in analysis.methods:
+                methods.append(function.__code__)
         if reader.node >= len(analysis.origins):
-            return None
+            break
         reader = analysis.origins[reader.node]
-    return None
+    found = (with_blocks(analysis, refusal, code, body_of(code)) for code in methods)
+    return next((passed for passed in found if passed is not None), None)
+
+
+def with_blocks(
+    analysis: ObjectAnalysis, refusal: Refusal, code: types.CodeType, blocks: frozenset[Block]
+) -> Codes | None:
+    """What is passed over already, and blocks of a code; None if there are no new ones."""
+    key = (code, code.co_filename)
+    known = analysis.unreached.get(key, frozenset())
+    found = blocks - {block for block, _ in known}
+    return {**analysis.unreached, key: known | {(block, str(refusal)) for block in found}} if found else None
 
 
 def may_pass(analysis: ObjectAnalysis, function: Any) -> bool:
@@ -89,6 +101,16 @@ def require_conversion(analysis: ObjectAnalysis) -> None:
     if cached or not all(map(analysis.is_converted, functions)):
         analysis.whole = True
         raise Refusal(min(reason for blocks in passed.values() for _, reason in blocks))
+
+
+def body_of(code: types.CodeType) -> frozenset[Block]:
+    """All of a method, which another one of its name may be called for: the analysis goes by names."""
+    try:
+        node = find_source(code).node
+    except Unconvertible:
+        return frozenset()
+    block = None if isinstance(node, ast.Lambda) else as_block(node.body)
+    return frozenset() if block is None else frozenset({block})
 
 
 def blocks_around(code: types.CodeType, reader: Reader) -> frozenset[Block]:
