@@ -19,6 +19,7 @@ from srcgrad.tracing.single import require_rounding
 from srcgrad.tracing.trace import CURRENT
 from srcgrad.tracing.tracer import FUNCTIONS, SEQUENCES, Deferring, Tracer, emit, from_value
 from srcgrad.tracing.ufuncs import array_ufunc, assign, call, finished
+from srcgrad.tracing.unasked import defers
 
 BINARY: dict[str, np.ufunc] = {
     "add": np.add,
@@ -52,6 +53,8 @@ def binary(ufunc: np.ufunc, left: Any, right: Any) -> Any:
         if not isinstance(other, Tracer) and is_sparse(other):
             return of_sparse(ufunc, left, right)
     if ufunc is np.matmul and not isinstance(right, Deferring):
+        if isinstance(left, Tracer) and not isinstance(right, Tracer) and defers(right, "__rmatmul__"):
+            return NotImplemented
         return judged_function(np.matmul, FUNCTIONS[np.matmul], (left, right), {})
     for other in (left, right):
         if not isinstance(other, Tracer) and not is_operand(other):

@@ -590,6 +590,13 @@ def as_tracer(x: Any, dtype: Any = None) -> Tracer:
         if columns is not None:
             stacked = from_value(stacked.T.read())
         return stacked if dtype is None else stacked.astype(dtype)
+    if hasattr(type(x), "__array__") and not isinstance(x, (np.ndarray, np.generic)):
+        from srcgrad.tracing.conversion.array_likes import as_array  # which needs this module
+        from srcgrad.tracing.conversion.calls import invoke
+
+        found = as_array(x, invoke)
+        if isinstance(found, Tracer):
+            return as_tracer(found, dtype)
     try:
         array = array_of(x, dtype)
     except TypeError:

@@ -10,7 +10,7 @@ import types
 from collections.abc import Container
 from typing import Any
 
-__all__ = ["attribute", "is_among"]
+__all__ = ["attribute", "defers", "is_among"]
 
 _STANDARD = types.WrapperDescriptorType
 STANDS = "__srcgrad_use__"
@@ -61,3 +61,8 @@ def is_among(thing: Any, known: Container[Any]) -> bool:
         return thing in known
     except TypeError:  # it has no hash
         return False
+
+
+def defers(x: Any, name: str) -> bool:
+    """Whether NumPy leaves an operator to the class of the other operand, as its ``__array_priority__`` asks."""
+    return hasattr(type(x), name) and attribute(x, "__array_priority__", 0.0) > 0.0

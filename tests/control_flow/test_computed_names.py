@@ -283,6 +283,17 @@ def test_a_name_that_numpy_has_not_is_pythons_error() -> None:
         sg.grad(lambda x: np.sum(getattr(np, name)(x)))(np.ones(3))
 
 
+@pytest.mark.parametrize("name", ["__call__", "__name__", "mro", "__class__", "__len__", "real", "__add__", "tolist"])
+def test_a_traced_value_has_what_its_object_has_and_not_what_its_class_has(name: str) -> None:
+    """Classes can be called and have names: a number or an array was found to be a function."""
+
+    def f(x: Any) -> Any:
+        return np.sum(3.0 * x if hasattr(x, name) else 2.0 * x) * (5.0 if getattr(x, name, None) is None else 7.0)
+
+    for point in (0.5, np.ones(2), np.float64(0.5)):
+        assert sg.value_and_grad(f)(point)[0] == sg.jit(f)(point) == f(point)
+
+
 def test_all_names_that_a_function_computes_take_two_traces(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first is given up where it ends, not at the first name: fifty names took fifty-one traces."""
     parts = Parts(**{f"p{k}": 0.5 * k if k % 2 else np.full(3, 0.5 * k) for k in range(10)})

@@ -134,6 +134,8 @@ def percent(x: Any) -> Any:
         if k % 10 == 0:
             print("step %d: %6.3f of %s" % (k, np.sum(x), x[0] > 0.5))  # noqa: UP031
     print("%(name)s = %(value)r, %%" % {"name": "x", "value": x[0]})  # noqa: UP031
+    row = "%-9s%13.3f"
+    print(row % ("sum", np.sum(x)))
     return np.sum(x)
 
 

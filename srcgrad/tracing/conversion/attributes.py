@@ -102,7 +102,13 @@ def has_descriptor(cls: type, name: str) -> bool:
 def hasattr_(thing: Any, name: str, /) -> bool:
     """As the object that a traced value stands for would answer."""
     require_watched(thing, name)
-    return hasattr(class_of(thing) if isinstance(thing, (Tracer, Deferring)) else thing, name)
+    return objects_have(class_of(thing), name) if isinstance(thing, (Tracer, Deferring)) else hasattr(thing, name)
+
+
+def objects_have(cls: type, name: str) -> bool:
+    """Whether objects of a class of Python's or NumPy's find an attribute: not those that a class alone has, as any
+    class can be called and has a name."""
+    return name == "__class__" or any(name in vars(base) for base in cls.__mro__)
 
 
 @call_rule(getattr)
@@ -110,7 +116,7 @@ def getattr_(thing: Any, name: str, /, *default: Any) -> Any:
     found = require_watched(thing, name)
     if found is not WATCHED:
         return found
-    if isinstance(thing, (Tracer, Deferring)) and not hasattr(class_of(thing), name):
+    if isinstance(thing, (Tracer, Deferring)) and not objects_have(class_of(thing), name):
         return default[0] if default else getattr(thing, name)  # which raises NumPy's error
     return getattr(thing, name, *default)
 

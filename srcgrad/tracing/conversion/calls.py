@@ -21,6 +21,7 @@ import numpy as np
 
 from srcgrad.errors import UnsupportedError
 from srcgrad.tracing.caches import require_keys
+from srcgrad.tracing.conversion.array_likes import as_array, takes_arrays
 from srcgrad.tracing.conversion.classes import adopt, adopt_records, give_back, original
 from srcgrad.tracing.conversion.convert import (
     asks_in_vain,
@@ -263,6 +264,9 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
         return of_texts(function, args, kwargs)
     if function is not len:
         require_whole(function, args)
+    if takes_arrays(function):
+        args = tuple(as_array(x, call) for x in args)
+        kwargs = {name: as_array(x, call) for name, x in kwargs.items()}
     if kind in PLAIN_KINDS or is_multimethod(function):
         return made_here(call_plain(function, args, kwargs))
     return call_object(function, args, kwargs)

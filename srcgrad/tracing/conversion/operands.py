@@ -1,6 +1,6 @@
-"""Operators between expressions of which one may be an array of NumPy's, and the other a list that holds traced values.
+"""Operators of which one operand may be an array, and the other a list or an object that holds traced values.
 
-NumPy makes an array of such a list before it asks whether anything in it is traced.
+NumPy makes an array of these before it asks whether anything in it is traced. And texts, whose operator is ``%``.
 """
 
 from __future__ import annotations
@@ -11,7 +11,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from srcgrad.tracing.tracer import SEQUENCES, as_tracer, contains_tracer
+from srcgrad.tracing.conversion.array_likes import as_array
+from srcgrad.tracing.conversion.calls import invoke
+from srcgrad.tracing.conversion.texts import percent
+from srcgrad.tracing.tracer import SEQUENCES, Tracer, as_tracer, contains_tracer
+from srcgrad.tracing.unasked import defers
 
 BINARY: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "Add": operator.add,
@@ -32,8 +36,19 @@ BINARY: Final[dict[str, Callable[[Any, Any], Any]]] = {
 """By the name of the node."""
 
 
-def meeting(left: Any, right: Any) -> tuple[Any, Any]:
-    """The operands, with an array of the trace in place of a list beside an array."""
+REFLECTED: Final = {
+    name: f"__{method}__"
+    for name, method in zip(
+        BINARY, "radd rsub rmul rtruediv rfloordiv rmod rpow rmatmul gt ge lt le eq ne".split(), strict=True
+    )
+}
+"""The methods that the right operand's class has for them."""
+
+
+def meeting(name: str, left: Any, right: Any) -> tuple[Any, Any]:
+    """The operands, with an array of the trace in place of a list or an object beside an array."""
+    if isinstance(left, (np.ndarray, Tracer)) and not defers(right, REFLECTED[name]):
+        right = as_array(right, invoke)
     if isinstance(left, np.ndarray):
         if isinstance(right, SEQUENCES) and contains_tracer(right):
             return left, as_tracer(right)
@@ -43,4 +58,6 @@ def meeting(left: Any, right: Any) -> tuple[Any, Any]:
 
 
 def binary(name: str, left: Any, right: Any) -> Any:
-    return BINARY[name](*meeting(left, right))
+    if name == "Mod" and isinstance(left, str):
+        return percent(left, right)
+    return BINARY[name](*meeting(name, left, right))
