@@ -37,11 +37,10 @@ BINARY: Final[dict[str, Callable[[Any, Any], Any]]] = {
 
 
 REFLECTED: Final = {
-    name: f"__{method}__"
-    for name, method in zip(
-        BINARY, "radd rsub rmul rtruediv rfloordiv rmod rpow rmatmul gt ge lt le eq ne".split(), strict=True
-    )
-}
+    "Add": "__radd__", "Sub": "__rsub__", "Mult": "__rmul__", "Div": "__rtruediv__", "FloorDiv": "__rfloordiv__",
+    "Mod": "__rmod__", "Pow": "__rpow__", "MatMult": "__rmatmul__", "Eq": "__eq__", "NotEq": "__ne__",
+    "Lt": "__gt__", "LtE": "__ge__", "Gt": "__lt__", "GtE": "__le__",
+}  # fmt: skip
 """The methods that the right operand's class has for them."""
 
 
