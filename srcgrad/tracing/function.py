@@ -380,6 +380,8 @@ def output_value(trace: Trace, leaf: Any) -> Value | None:
         if leaf.storage.pending is not None and leaf.storage.pending.none:
             raise Refused("what the function returns is a number or None, depending on a traced condition")
         return leaf.read()
+    if isinstance(leaf, Deferring) and leaf.stands_for is np.matrix:  # what comes back is an array of NumPy's own class
+        return output_value(trace, leaf.array)  # type: ignore[attr-defined]
     if isinstance(leaf, (float, complex, np.floating, np.complexfloating)) or (
         isinstance(leaf, np.ndarray) and has_type(leaf.dtype)
     ):

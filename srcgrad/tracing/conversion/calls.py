@@ -35,6 +35,7 @@ from srcgrad.tracing.conversion.entries import EntryTarget, pairs_of
 from srcgrad.tracing.conversion.filled import filled_of, require_fixed
 from srcgrad.tracing.conversion.fresh_arrays import made_here, may_be_traced
 from srcgrad.tracing.conversion.identity import require_no_pick
+from srcgrad.tracing.conversion.matrices import Matrix, is_of_arrays, of_matrices
 from srcgrad.tracing.conversion.placed_texts import PlacedText, held_for, of_texts, refuse
 from srcgrad.tracing.conversion.sources import Unconvertible
 from srcgrad.tracing.conversion.vectorized import vectorized
@@ -264,6 +265,8 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
         return of_texts(function, args, kwargs)
     if function is not len:
         require_whole(function, args)
+    if Matrix in map(type, args) and is_of_arrays(function):
+        return of_matrices(function, args, kwargs)
     if takes_arrays(function):
         args = tuple(as_array(x, call) for x in args)
         kwargs = {name: as_array(x, call) for name, x in kwargs.items()}

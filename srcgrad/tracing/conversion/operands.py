@@ -14,6 +14,7 @@ import numpy as np
 from srcgrad.tracing.conversion.array_likes import as_array
 from srcgrad.tracing.conversion.calls import invoke
 from srcgrad.tracing.conversion.texts import percent
+from srcgrad.tracing.operators import is_sparse, of_sparse
 from srcgrad.tracing.tracer import SEQUENCES, Tracer, as_tracer, contains_tracer
 from srcgrad.tracing.unasked import defers
 
@@ -59,4 +60,8 @@ def meeting(name: str, left: Any, right: Any) -> tuple[Any, Any]:
 def binary(name: str, left: Any, right: Any) -> Any:
     if name == "Mod" and isinstance(left, str):
         return percent(left, right)
+    if (
+        name == "Mult" and isinstance(right, Tracer) and is_sparse(left)
+    ):  # of which an array multiplies by NumPy's rules
+        return of_sparse(np.multiply, left, right)
     return BINARY[name](*meeting(name, left, right))

@@ -15,6 +15,7 @@ import scipy.sparse.linalg
 
 from srcgrad.errors import ShapeError, UnsupportedError
 from srcgrad.tracing.conversion.calls import call, call_rule, traced_among
+from srcgrad.tracing.conversion.matrices import Matrix
 from srcgrad.tracing.functions.registry import as_array, axis_of, cast, concrete_array, inexact_dtype
 from srcgrad.tracing.tracer import Deferring, Tracer, as_tracer, contains_tracer, emit
 
@@ -159,7 +160,8 @@ class Sparse(Deferring):
             self.shape
         )
 
-    todense = toarray
+    def todense(self, *_: Any, **__: Any) -> Any:
+        return Matrix(self.toarray()) if self.matrix else self.toarray()
 
     def diagonal(self, k: int = 0) -> Any:
         size = min(self.shape[0] - max(-k, 0), self.shape[1] - max(k, 0))
@@ -174,7 +176,7 @@ class Sparse(Deferring):
             return np.sum(self.data)
         kept = 1 - axis_of(axis, 2)
         found = added(self.data, (self.rows, self.columns)[kept], self.shape[kept])
-        return found if not self.matrix else found[:, None] if kept == 0 else found[None]
+        return found if not self.matrix else Matrix(found[:, None] if kept == 0 else found)
 
     def mean(self, axis: Any = None) -> Any:
         return self.sum(axis) / (self.shape[0] * self.shape[1] if axis is None else self.shape[axis_of(axis, 2)])
@@ -190,6 +192,8 @@ class Sparse(Deferring):
     def __matmul__(self, other: Any) -> Any:
         if isinstance(other, (Sparse, *UNTRACED)):
             return meeting(self, Sparse.of(other))
+        if isinstance(other, Matrix):
+            return Matrix(self @ other.array)
         x = as_array(other)
         if x.ndim not in (1, 2) or x.shape[0] != self.shape[1]:
             raise ShapeError(f"matmul: dimension mismatch of the shapes {self.shape} and {x.shape}")
@@ -199,6 +203,8 @@ class Sparse(Deferring):
     def __rmatmul__(self, other: Any) -> Any:
         if isinstance(other, UNTRACED):
             return Sparse.of(other) @ self
+        if isinstance(other, Matrix):
+            return Matrix(other.array @ self)
         return np.transpose(self.T @ np.transpose(as_array(other)))
 
     def __mul__(self, other: Any) -> Any:
@@ -230,7 +236,7 @@ class Sparse(Deferring):
 
     def __add__(self, other: Any) -> Any:
         if not isinstance(other, (Sparse, *UNTRACED)):
-            return self.toarray() + as_array(other)
+            return self.todense() + (other if isinstance(other, Matrix) else as_array(other))
         more = Sparse.of(other)
         if more.shape != self.shape:
             raise ShapeError(f"inconsistent shapes {self.shape} and {more.shape}")
