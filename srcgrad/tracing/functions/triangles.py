@@ -62,5 +62,6 @@ def moved(operation: Operation, parts: list[NDArray[np.bool_]], varies: NDArray[
         whole[place] = parts[1]
         return whole
     if name in ELEMENTWISE:
-        return np.all(np.stack(np.broadcast_arrays(~varies, *parts)), axis=0)
+        found: NDArray[np.bool_] = np.all(np.stack(np.broadcast_arrays(~varies, *parts)), axis=0)
+        return found
     return varies
