@@ -709,7 +709,9 @@ def implicit(x: Any) -> Any:
     return total.size * Scaled(x[0]).value + Scaled(x[1], x[2]).value
 
 
-@converted("`np.vectorize`, `np.nditer`, `np.ndenumerate`, `np.ndindex`")
+@converted(
+    "`np.vectorize`, `np.nditer`, `np.ndenumerate`, `np.ndindex`; what numba has compiled (`njit`, `vectorize`)"
+)
 def elements(x: Any) -> Any:
     total = np.sum(np.vectorize(lambda v, w: v * w if v > w else w)(np.outer(x, x), x[::-1]) * np.arange(3.0))
     for v in np.nditer(np.outer(x, x[:2])):
@@ -719,6 +721,27 @@ def elements(x: Any) -> Any:
     for i, j in np.ndindex(2, 3):
         total = total + x[i] * x[j]
     return total
+
+
+class Cell:
+    """An object that gives NumPy an array."""
+
+    def __init__(self, rows: Any) -> None:
+        self.rows = rows
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return self.rows
+
+
+@converted(
+    "an object with `__array__` in a call of NumPy's, beside an array or assigned to a part of one: "
+    "`np.linalg.det(cell)`, `a @ cell`"
+)
+def array_likes(x: Any) -> Any:
+    cell = Cell(np.outer(x, x) + np.eye(3))
+    rows = np.zeros((2, 3, 3))
+    rows[0] = cell
+    return np.linalg.det(cell) + np.sum(x @ cell) + np.sum(rows * np.arange(3.0))
 
 
 @converted(
