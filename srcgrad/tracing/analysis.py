@@ -20,6 +20,7 @@ from srcgrad.tracing.alike import value_key
 from srcgrad.tracing.bytecode import Refusal, Scope, Step
 from srcgrad.tracing.class_uses import is_asked_about, is_only_named
 from srcgrad.tracing.floating_errors import STATED
+from srcgrad.tracing.frozen import makes_rotations
 from srcgrad.tracing.lookups import MISSING, is_unbound_cell, module_attribute, same_code, state_of
 from srcgrad.tracing.members import ASKED_FOR
 from srcgrad.tracing.purity import (
@@ -480,6 +481,8 @@ class Analysis:
         if constant or is_plain_type(value) or value is None or is_ufunc_method(value, step.name):
             return
         if isinstance(value, type) and value.__module__ in ("builtins", "itertools"):
+            return
+        if makes_rotations(value, step.name):
             return
         raise scope.refuse(f"reads the attribute '{step.name}' of '{name}'", step)
 

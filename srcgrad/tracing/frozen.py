@@ -1,5 +1,5 @@
 """Objects of libraries that a function captures and only asks: interpolants, distributions with their parameters,
-sparse matrices, and what reads items or attributes.
+rotations, sparse matrices, and what reads items or attributes.
 
 They are compiled in. A guard compares what they hold, so that a program is not used after one has been changed.
 """
@@ -15,7 +15,7 @@ import numpy as np
 
 from srcgrad.tracing.purity import static_key
 
-__all__ = ["contents", "given_to"]
+__all__ = ["contents", "given_to", "makes_rotations"]
 
 PARTS: Final = {
     "PPoly": ("c", "x", "extrapolate", "axis"),
@@ -35,7 +35,14 @@ PARTS: Final = {
     "CZT": ("m", "n", "_nfft", "_Awk2", "_Fwk2", "_wk2"),
 }
 """What an interpolant, an estimate or a transform holds, by the class that its own is derived from."""
-HOMES: Final = ("scipy.interpolate.", "scipy.stats._kde", "scipy.signal._short_time_fft", "scipy.signal._czt")
+ROTATIONS: Final = "scipy.spatial.transform"
+HOMES: Final = (
+    "scipy.interpolate.",
+    "scipy.stats._kde",
+    "scipy.signal._short_time_fft",
+    "scipy.signal._czt",
+    ROTATIONS,
+)
 """Where these classes are made."""
 ASKED: Final = frozenset(
     {"ev", "derivative", "derivatives", "antiderivative", "integrate", "integral", "partial_derivative", "roots"}
@@ -51,9 +58,15 @@ ASKED: Final = frozenset(
         "integrate_box_1d",
     }
     | {"stft", "stft_detrend", "istft", "spectrogram", "f", "t", "delta_f", "delta_t", "f_pts", "p_num", "p_min"}
+    | {"as_quat", "as_matrix", "as_rotvec", "as_euler", "as_mrp", "apply", "inv", "magnitude", "approx_equal", "single"}
+    | {"mean", "times", "rotations"}
     | {"p_max", "k_min", "k_max", "m_num", "m_num_mid", "hop", "mfft", "fs", "T", "win", "dual_win", "points"}
 )
 """What such an object is asked for, which leaves it as it is."""
+MAKERS: Final = frozenset(
+    {"from_quat", "from_rotvec", "from_mrp", "from_matrix", "from_euler", "concatenate", "align_vectors", "identity"}
+)
+"""What a class of rotations is asked for; it draws, too."""
 ELEMENTS: Final = ("data", "indices", "indptr", "coords", "row", "col", "offsets", "blocksize")
 """What a sparse matrix holds beside its shape: those of them that its format has."""
 GETTERS: Final = (operator.itemgetter, operator.attrgetter, operator.methodcaller)
@@ -65,6 +78,8 @@ def contents(value: Any) -> Hashable | None:
     if kind in GETTERS:
         args, kwargs = given_to(value)
         return key_of([args, sorted(kwargs.items())])
+    if kind.__module__.startswith(ROTATIONS):
+        return quaternions(value)
     if kind.__module__.startswith(HOMES):
         names = next((PARTS[base.__name__] for base in kind.__mro__ if base.__name__ in PARTS), ())
         return key_of([getattr(value, name, None) for name in names]) if names else None
@@ -76,6 +91,19 @@ def contents(value: Any) -> Hashable | None:
         found = key_of([value.args, sorted(value.kwds.items())])
         return None if found is None else (type(value.dist), found)
     return None
+
+
+def quaternions(value: Any) -> Hashable | None:
+    """Those of a rotation, or of what lies between rotations."""
+    kind = type(value).__name__
+    if kind == "Slerp":
+        return key_of([value.times, value.rotvecs, value.rotations.as_quat()])
+    return key_of(value.as_quat()) if kind == "Rotation" else None
+
+
+def makes_rotations(cls: Any, name: str) -> bool:
+    """Whether it is what a class of SciPy's makes rotations by."""
+    return isinstance(cls, type) and cls.__module__.startswith(ROTATIONS) and name in MAKERS
 
 
 def given_to(getter: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:

@@ -709,9 +709,7 @@ def implicit(x: Any) -> Any:
     return total.size * Scaled(x[0]).value + Scaled(x[1], x[2]).value
 
 
-@converted(
-    "`np.vectorize`, `np.nditer`, `np.ndenumerate`, `np.ndindex`; what numba has compiled (`njit`, `vectorize`)"
-)
+@converted("`np.vectorize`, `np.nditer`, `np.ndenumerate`, `np.ndindex`; what numba has compiled (`njit`, `vectorize`)")
 def elements(x: Any) -> Any:
     total = np.sum(np.vectorize(lambda v, w: v * w if v > w else w)(np.outer(x, x), x[::-1]) * np.arange(3.0))
     for v in np.nditer(np.outer(x, x[:2])):

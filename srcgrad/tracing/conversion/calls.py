@@ -84,7 +84,7 @@ SCIPY_RULES: Final = {
         "scipy_sparse_parts",
         "scipy_sparse_solvers",
     ),
-    "scipy.spatial": ("scipy_distance",),
+    "scipy.spatial": ("scipy_distance", "scipy_rotations"),
     "scipy.special": ("special",),
     "scipy.stats": ("distributions", "scipy_kde", "scipy_stats"),
 }
@@ -152,6 +152,7 @@ OBJECTS: Final = {
     "scipy.interpolate.": "scipy_splines",
     "scipy.signal._short_time_fft": "scipy_short_time",
     "scipy.sparse.": "scipy_sparse",
+    "scipy.spatial.transform": "scipy_rotations",
     "scipy.stats._kde": "scipy_kde",
 }
 """Where objects of SciPy's are made, and the modules whose ``of_method`` stands for their methods."""
