@@ -115,6 +115,15 @@ def test_values_and_derivatives_to_second_order(name: str, backend: Any) -> None
     np.testing.assert_allclose(hessian, differences(sg.grad(f, backend=backend), x), rtol=1e-5, atol=1e-6)
 
 
+def test_second_derivatives_at_the_identity_are_those_of_the_exponential() -> None:
+    """The matrix of a small rotation v is 1 + [v] + [v]²/2, with [v] u the cross product of v and u."""
+    units = np.array([np.cross(axis, np.eye(3)).T for axis in np.eye(3)])
+    products = np.einsum("aij,bjk->abik", units, units)
+    expected = np.sum((products + np.swapaxes(products, 0, 1)) / 2 * WEIGHTS, axis=(2, 3))
+    hessian = sg.hessian(lambda v: np.sum(Rotation.from_rotvec(v).as_matrix() * WEIGHTS))(np.zeros(3))
+    np.testing.assert_allclose(hessian, expected, rtol=1e-13, atol=1e-13)
+
+
 def test_euler_angles_at_a_gimbal_lock_are_scipys() -> None:
     """One angle is 0 there, and the other the sum or difference that is known."""
     for seq in ("xyz", "ZYX", "zxz", "YXY"):
