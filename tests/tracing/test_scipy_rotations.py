@@ -124,6 +124,19 @@ def test_second_derivatives_at_the_identity_are_those_of_the_exponential() -> No
     np.testing.assert_allclose(hessian, expected, rtol=1e-13, atol=1e-13)
 
 
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_matrices_of_half_a_turn(axis: int) -> None:
+    """The trace is -1 there: of the four products with the quaternion's numbers three may be 0."""
+    matrix = np.diag(np.where(np.arange(3) == axis, 1.0, -1.0))
+
+    def f(m: Any) -> Any:
+        return np.sum(Rotation.from_matrix(m).as_matrix() * WEIGHTS)
+
+    value, gradient = sg.value_and_grad(f)(matrix)
+    np.testing.assert_allclose(value, f(matrix), rtol=1e-13)
+    np.testing.assert_allclose(gradient, differences(f, matrix), rtol=1e-6, atol=1e-7)
+
+
 def test_euler_angles_at_a_gimbal_lock_are_scipys() -> None:
     """One angle is 0 there, and the other the sum or difference that is known."""
     for seq in ("xyz", "ZYX", "zxz", "YXY"):
