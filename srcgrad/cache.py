@@ -31,15 +31,7 @@ from srcgrad.ir.collector import without_gc
 from srcgrad.ir.locks import new_lock
 from srcgrad.ir.source import forget_places
 from srcgrad.tracing.capture import Captures, Uncacheable, analyze
-from srcgrad.tracing.conversion.calls import (
-    CALLS,
-    is_distribution,
-    is_joint,
-    is_multimethod,
-    is_routine,
-    load_scipy_rules,
-    routines,
-)
+from srcgrad.tracing.conversion.calls import CALLS
 from srcgrad.tracing.conversion.classes import TWINS
 from srcgrad.tracing.conversion.convert import (
     asks_in_vain,
@@ -48,6 +40,14 @@ from srcgrad.tracing.conversion.convert import (
     library_code,
     needs_conversion,
     operators_cell,
+)
+from srcgrad.tracing.conversion.scipy_rules import (
+    is_distribution,
+    is_joint,
+    is_multimethod,
+    is_routine,
+    load_scipy_rules,
+    routines,
 )
 from srcgrad.tracing.hosts import is_host_function
 from srcgrad.tracing.jitted import python_of

@@ -1,4 +1,5 @@
-"""Helper functions of the Faddeeva function, Voigt's profile, Carlson's and Tricomi's integrals and elliptic ones.
+"""Helper functions of the Faddeeva function, Voigt's profile, Carlson's and Tricomi's integrals and elliptic ones, the
+noncentral chi-squared density and Mathieu's functions.
 
 They are written as those of ``helpers.py``, which gives them to generated programs.
 """

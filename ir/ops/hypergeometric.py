@@ -8,14 +8,10 @@ real numbers.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
-from dataclasses import replace
 from typing import ClassVar
 
-import numpy as np
-
 from srcgrad.ir.core import Attrs
-from srcgrad.ir.opdef import REGISTRY, Operand, Sample, Term
+from srcgrad.ir.opdef import REGISTRY, Operand, Term
 from srcgrad.ir.ops.special import Parametric, beside, scaled
 from srcgrad.ir.types import real_dtype
 
@@ -136,6 +132,7 @@ class Lpmv(Hypergeometric):
 
     meaning = "scipy.special.lpmv"
     arity = 3
+    whole = True
     intervals = ((0.0, 3.0), (2.0, 5.0), (-0.8, 0.8))
     points = (0.0, 0.5, float("nan"))
     parameters: ClassVar[dict[int, str]] = {0: "order", 1: "degree"}
@@ -147,10 +144,6 @@ class Lpmv(Hypergeometric):
         inside = -(self(m + 1.0, v, x) / REGISTRY["sqrt"](sine)) - scaled(m * x, result / sine)
         end = 0.5 * v * (v + 1.0) * x * result
         return REGISTRY["select"]((sine == 0.0) & (m == 0.0), end, inside)
-
-    def samples(self) -> Iterator[Sample]:
-        for sample in super().samples():
-            yield replace(sample, operands=(np.rint(sample.operands[0]), *sample.operands[1:]))
 
 
 class OrthogonalPolynomial(Parametric, abstract=True):

@@ -45,6 +45,7 @@ class Expi(Special, Unary):
 class Expn(Parametric):
     """The exponential integral E(n, x), the integral of exp(-x t)/t**n over t > 1, of whole n, negative ones too."""
 
+    whole = True
     intervals = ((1.0, 4.0), (0.5, 3.0))
     points = (0.0, 1.0, -1.0, INF, float("nan"))
     meaning = "exponential_integral"
@@ -52,10 +53,6 @@ class Expn(Parametric):
 
     def member_partial(self, index: int, attrs: Attrs, result: Term, *operands: Term) -> Operand:
         return -self(operands[0] - 1.0, operands[1])
-
-    def samples(self) -> Iterator[Sample]:
-        for sample in super().samples():
-            yield replace(sample, operands=(np.rint(sample.operands[0]), sample.operands[1]))
 
 
 class SineIntegral(Special, Unary):

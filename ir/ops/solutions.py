@@ -131,14 +131,16 @@ class ParabolicSlopeOfW(ParabolicW):
 class MathieuA(Parametric):
     """The value at which Mathieu's equation has its even solution of whole order m."""
 
+    whole = True
     parameters: ClassVar[dict[int, str]] = {0: "order", 1: "parameter q"}
     intervals = ((1.0, 4.0), (0.5, 3.0))
     points = (1.0, 2.0, float("nan"))
     meaning = "scipy.special.mathieu_a"
 
     def samples(self) -> Iterator[Sample]:
+        """It is differentiated in neither operand."""
         for sample in super().samples():
-            yield replace(sample, operands=(np.rint(sample.operands[0]), *sample.operands[1:]), smooth=False)
+            yield replace(sample, smooth=False)
 
 
 class MathieuB(MathieuA):
@@ -155,6 +157,7 @@ class MathieuFunction(Parametric):
     """
 
     arity = 3
+    whole = True
     parameters: ClassVar[dict[int, str]] = {0: "order", 1: "parameter q"}
     intervals = ((1.0, 4.0), (0.5, 3.0), (0.2, 1.2))
     points = (1.0, float("nan"))
@@ -182,10 +185,9 @@ class MathieuFunction(Parametric):
 
     def samples(self) -> Iterator[Sample]:
         for sample in super().samples():
-            whole = (np.rint(sample.operands[0]), *sample.operands[1:])
             for kind in MATHIEU if sample.label != "float32" else ():
                 for part in (0, 1):
-                    yield replace(sample, operands=whole, attrs={"kind": kind, "part": part})
+                    yield replace(sample, attrs={"kind": kind, "part": part})
 
 
 MATHIEU = ("cem", "sem", "modcem1", "modcem2", "modsem1", "modsem2")

@@ -69,6 +69,8 @@ class Parametric(Special, ElementwiseFamily, abstract=True):
     parameters: ClassVar[dict[int, str]] = {0: "order"}
     degree: ClassVar[str] = "f"
     """The dtype kinds of operand 0."""
+    whole: ClassVar[bool] = False
+    """Whether operand 0, a real number, is a whole one."""
     kinds = "f"
     arity = 2
 
@@ -111,14 +113,16 @@ class Parametric(Special, ElementwiseFamily, abstract=True):
 
     def samples(self) -> Iterator[Sample]:
         for sample in super().samples():
+            first, *rest = sample.operands
             if sample.label == "complex":
                 parts = enumerate(sample.operands)
                 yield replace(sample, operands=tuple(np.real(x) if k in self.parameters else x for k, x in parts))
+            elif self.whole:
+                yield replace(sample, operands=(np.rint(first), *rest))
             elif "i" not in self.degree:
                 yield sample
             elif sample.label != "special points":
-                first = np.asarray(sample.operands[0])
-                yield replace(sample, operands=(np.rint(first).astype(np.int64), *sample.operands[1:]))
+                yield replace(sample, operands=(np.rint(np.asarray(first)).astype(np.int64), *rest))
 
 
 def scaled(factor: Operand, term: Term) -> Term:

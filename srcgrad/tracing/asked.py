@@ -13,6 +13,7 @@ import numpy as np
 
 from srcgrad.errors import ConcretizationError, ShapeError, SrcgradError
 from srcgrad.ir.source import is_storing
+from srcgrad.tracing.conversion.scipy_rules import load_scipy_rules
 from srcgrad.tracing.conversion.sources import WITHOUT_SOURCE
 from srcgrad.tracing.guards import answer
 from srcgrad.tracing.trace import CURRENT, NeedsConcrete, asked_by_debugger, leaked
@@ -96,7 +97,6 @@ def public_name(module: str, name: str, ruled: bool) -> str | None:
 
 def has_rule(function: Any) -> bool:
     """Whether code that is converted finds a rule for a function, which here was run as it is."""
-    from srcgrad.tracing.conversion.calls import load_scipy_rules  # which is written with traced values
     from srcgrad.tracing.tracer import FUNCTIONS
 
     load_scipy_rules(function)

@@ -24,9 +24,9 @@ from srcgrad.tracing.analysis import Analysis
 from srcgrad.tracing.bytecode import Refusal, Scope, Step
 from srcgrad.tracing.caches import reads_values, require_new_results
 from srcgrad.tracing.class_uses import begins_call, is_asked_for_methods, is_only_called, is_only_compared
-from srcgrad.tracing.conversion.calls import is_distribution, is_joint
 from srcgrad.tracing.conversion.classes import twin_of
 from srcgrad.tracing.conversion.convert import code_without, convert_code, is_user_function
+from srcgrad.tracing.conversion.scipy_rules import is_distribution, is_joint
 from srcgrad.tracing.descriptors import is_descriptor
 from srcgrad.tracing.dispatching import DISPATCHED
 from srcgrad.tracing.frozen import ASKED, HOMES, contents, given_to

@@ -10,7 +10,6 @@ import importlib
 import inspect
 import itertools
 import operator
-import sys
 import types
 import warnings
 from collections.abc import Callable, Sequence
@@ -37,6 +36,15 @@ from srcgrad.tracing.conversion.fresh_arrays import made_here, may_be_traced
 from srcgrad.tracing.conversion.identity import require_no_pick
 from srcgrad.tracing.conversion.matrices import Matrix, is_of_arrays, of_matrices
 from srcgrad.tracing.conversion.placed_texts import PlacedText, held_for, of_texts, refuse
+from srcgrad.tracing.conversion.scipy_rules import (
+    distributions,
+    is_distribution,
+    is_multimethod,
+    is_routine,
+    load_scipy_rules,
+    routines,
+    rules_of_object,
+)
 from srcgrad.tracing.conversion.sources import Unconvertible
 from srcgrad.tracing.conversion.vectorized import vectorized
 from srcgrad.tracing.dispatching import BOUND, DISPATCHED, chosen
@@ -62,33 +70,6 @@ HIGHER_ORDER: Final = frozenset(
     }
 )  # fmt: skip
 """Functions that call the functions they are given: these are converted first."""
-SCIPY_RULES: Final = {
-    "scipy.linalg": (
-        "scipy_linalg",
-        "scipy_decompositions",
-        "scipy_structured",
-        "scipy_riccati",
-        "matrix_functions",
-        "scipy_routines",
-    ),
-    "scipy.fft": ("scipy_fourier",),
-    "scipy.interpolate": ("scipy_interpolate", "scipy_polynomials", "scipy_splines", "scipy_scattered"),
-    "scipy.integrate": ("scipy_integrate", "scipy_ode", "scipy_quad"),
-    "scipy.ndimage": ("scipy_ndimage", "scipy_images", "scipy_ranks"),
-    "scipy.optimize": ("scipy_optimize", "scipy_roots"),
-    "scipy.signal": ("scipy_signal", "scipy_filters", "scipy_ranks", "scipy_systems", "scipy_short_time"),
-    "scipy.sparse": (
-        "scipy_sparse",
-        "scipy_sparse_assembly",
-        "scipy_sparse_operators",
-        "scipy_sparse_parts",
-        "scipy_sparse_solvers",
-    ),
-    "scipy.spatial": ("scipy_distance", "scipy_rotations"),
-    "scipy.special": ("special",),
-    "scipy.stats": ("distributions", "scipy_kde", "scipy_stats"),
-}
-"""The modules with the rules of SciPy's functions, loaded when a function of SciPy is first met."""
 DISPATCHING: Final = (types.FunctionType, type(np.sum))
 """The kinds of NumPy's functions that have rules: in a list of traced values those of C find nothing to dispatch on."""
 MANAGING: Final = contextlib.contextmanager(iter).__code__
@@ -109,70 +90,6 @@ def call_rule(*functions: Any) -> Callable[[Rule], Rule]:
         return rule
 
     return register
-
-
-def load_scipy_rules(function: Any) -> None:
-    """Load the rules of the part of SciPy that a function is of."""
-    module = attribute(function, "__module__")
-    if isinstance(module, str) and module.startswith("scipy."):
-        for package, names in SCIPY_RULES.items():
-            if module == package or module.startswith(package + "."):
-                for name in names:
-                    if f"srcgrad.tracing.functions.{name}" not in sys.modules:
-                        importlib.import_module(f"srcgrad.tracing.functions.{name}")
-
-
-def is_multimethod(function: Any) -> bool:
-    """Whether it is a function of SciPy's that several libraries may serve: those of ``scipy.fft``."""
-    return type(function).__module__ == "uarray"
-
-
-def is_routine(thing: Any) -> bool:
-    """Whether it is one of LAPACK or BLAS, as SciPy gives them."""
-    return type(thing).__name__ == "fortran"
-
-
-def routines() -> Any:
-    return importlib.import_module("srcgrad.tracing.functions.scipy_routines")
-
-
-def distributions() -> Any:
-    return importlib.import_module("srcgrad.tracing.functions.distributions")
-
-
-def is_distribution(thing: Any) -> bool:
-    """Whether it is one of ``scipy.stats``, or one with its parameters, with rules or without."""
-    if not type(thing).__module__.startswith("scipy.stats."):
-        return False
-    name_of = distributions().name_of
-    return name_of(thing) is not None or name_of(getattr(thing, "dist", None)) is not None
-
-
-OBJECTS: Final = {
-    "scipy.interpolate.": "scipy_splines",
-    "scipy.signal._short_time_fft": "scipy_short_time",
-    "scipy.sparse.": "scipy_sparse",
-    "scipy.spatial.transform": "scipy_rotations",
-    "scipy.stats._kde": "scipy_kde",
-}
-"""Where objects of SciPy's are made, and the modules whose ``of_method`` stands for their methods."""
-
-
-def rules_of_object(thing: Any) -> Any:
-    """The module with the rules of an object's methods; None for any other object."""
-    module = type(thing).__module__
-    if not module.startswith("scipy."):
-        return None
-    name = next((name for home, name in OBJECTS.items() if module.startswith(home)), None)
-    return None if name is None else importlib.import_module(f"srcgrad.tracing.functions.{name}")
-
-
-def is_joint(thing: Any) -> bool:
-    """Whether it is one of ``scipy.stats`` of several variables without rules, whose Python code is converted."""
-    kind = type(thing)
-    if kind.__module__ != "scipy.stats._multivariate" or is_distribution(thing):
-        return False
-    return any(base.__name__ == "multi_rv_generic" for base in kind.__mro__)
 
 
 def traced_among(args: Sequence[Any], kwargs: dict[str, Any]) -> bool:

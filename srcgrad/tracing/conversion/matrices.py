@@ -107,31 +107,6 @@ class Matrix(Deferring):
     def dot(self, other: Any) -> Any:
         return self @ other
 
-    def _reduced(self, function: Callable[..., Any], axis: Any = None) -> Any:
-        found = function(self.array, axis=axis)
-        return found if axis is None else Matrix(np.expand_dims(found, axis))
-
-    def sum(self, axis: Any = None) -> Any:
-        return self._reduced(np.sum, axis)
-
-    def mean(self, axis: Any = None) -> Any:
-        return self._reduced(np.mean, axis)
-
-    def prod(self, axis: Any = None) -> Any:
-        return self._reduced(np.prod, axis)
-
-    def max(self, axis: Any = None) -> Any:
-        return self._reduced(np.max, axis)
-
-    def min(self, axis: Any = None) -> Any:
-        return self._reduced(np.min, axis)
-
-    def all(self, axis: Any = None) -> Any:
-        return self._reduced(np.all, axis)
-
-    def any(self, axis: Any = None) -> Any:
-        return self._reduced(np.any, axis)
-
     # --- operators
     def __matmul__(self, other: Any) -> Any:
         return NotImplemented if sparse(other) else Matrix(self.array @ columns(other))
@@ -164,6 +139,18 @@ def elementwise(name: str) -> Callable[[Matrix, Any], Any]:
     return method
 
 
+def reduction(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Along an axis it gives a matrix, which has two of them."""
+
+    def method(self: Matrix, axis: Any = None) -> Any:
+        found = function(self.array, axis=axis)
+        return found if axis is None else Matrix(np.expand_dims(found, axis))
+
+    return method
+
+
+for _function in (np.sum, np.mean, np.prod, np.max, np.min, np.all, np.any):
+    setattr(Matrix, METHODS[_function], reduction(_function))
 for _name in ("add", "sub", "truediv", "floordiv", "mod"):
     for _way in ("__", "__r"):
         setattr(Matrix, f"{_way}{_name}__", elementwise(f"{_way}{_name}__"))

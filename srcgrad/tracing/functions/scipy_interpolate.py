@@ -32,14 +32,14 @@ def doubles(x: Any) -> Any:
 
 
 def reals(x: Any) -> Any:
-    """Nodes or places.
+    """Nodes, places, or whatever else is of real numbers.
 
     Raises:
         DTypeError: they are complex.
     """
     found = doubles(x)
     if found.dtype.kind == "c":
-        raise DTypeError("scipy.interpolate takes real places", hint="pass np.real(x)")
+        raise DTypeError("real numbers are wanted here, not complex ones", hint="pass np.real(x)")
     return found
 
 

@@ -94,16 +94,16 @@ def axes_of(seq: str, counts: Iterable[int]) -> tuple[list[int], bool]:
     return ["xyz".index(axis) for axis in seq.lower()], seq.isupper()
 
 
-class Turned:
+class TracedRotation:
     """A rotation, or an array of them, of traced quaternions that have length 1."""
 
     def __init__(self, quat: Any) -> None:
         self.quat = quat
 
     @classmethod
-    def of(cls, rotation: Any) -> Turned:
+    def of(cls, rotation: Any) -> TracedRotation:
         """What stands for SciPy's own."""
-        return rotation if isinstance(rotation, Turned) else cls(as_array(rotation.as_quat()))
+        return rotation if isinstance(rotation, TracedRotation) else cls(as_array(rotation.as_quat()))
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or not hasattr(PLAIN, name):
@@ -126,13 +126,13 @@ class Turned:
             raise UnsupportedError("a single rotation has no len()")
         return int(self.quat.shape[0])
 
-    def __iter__(self) -> Iterator[Turned]:
+    def __iter__(self) -> Iterator[TracedRotation]:
         return (self[k] for k in range(len(self)))
 
-    def __getitem__(self, index: Any) -> Turned:
+    def __getitem__(self, index: Any) -> TracedRotation:
         if self.single:
             raise UnsupportedError("a single rotation is not subscriptable")
-        return Turned(self.quat[index])
+        return TracedRotation(self.quat[index])
 
     # --- representations -------------------------------------------------------------------------------
     def as_quat(self, canonical: bool = False, *, scalar_first: bool = False) -> Any:
@@ -195,8 +195,8 @@ class Turned:
         matrix = np.swapaxes(matrix, -1, -2) if inverse else matrix
         return np.einsum("...jk,...k->...j", matrix, places)
 
-    def inv(self) -> Turned:
-        return Turned(self.quat * np.array([-1.0, -1.0, -1.0, 1.0]))
+    def inv(self) -> TracedRotation:
+        return TracedRotation(self.quat * np.array([-1.0, -1.0, -1.0, 1.0]))
 
     def magnitude(self) -> Any:
         length = np.sqrt(np.sum(self.quat[..., :3] ** 2, axis=-1))
@@ -204,66 +204,66 @@ class Turned:
 
     def approx_equal(self, other: Any, atol: Any = None, degrees: bool = False) -> Any:
         limit = 1e-8 if atol is None else np.deg2rad(atol) if degrees else atol
-        return (Turned.of(other) * self.inv()).magnitude() < limit
+        return (TracedRotation.of(other) * self.inv()).magnitude() < limit
 
-    def mean(self, weights: Any = None) -> Turned:
+    def mean(self, weights: Any = None) -> TracedRotation:
         """The eigenvector of the largest eigenvalue of the sum of the quaternions' squares."""
         quat = self.quat.reshape(-1, 4)
         weighted = quat if weights is None else quat * reals(weights).reshape(-1, 1)
-        return Turned(np.linalg.eigh(quat.T @ weighted)[1][:, -1])
+        return TracedRotation(np.linalg.eigh(quat.T @ weighted)[1][:, -1])
 
-    def __mul__(self, other: Any) -> Turned:
-        if not isinstance(other, (Turned, PLAIN)):
+    def __mul__(self, other: Any) -> TracedRotation:
+        if not isinstance(other, (TracedRotation, PLAIN)):
             return NotImplemented
-        return Turned(normalised(product(self.quat, Turned.of(other).quat)))
+        return TracedRotation(normalised(product(self.quat, TracedRotation.of(other).quat)))
 
-    def __rmul__(self, other: Any) -> Turned:
+    def __rmul__(self, other: Any) -> TracedRotation:
         if not isinstance(other, PLAIN):
             return NotImplemented
-        return Turned.of(other) * self
+        return TracedRotation.of(other) * self
 
-    def __pow__(self, n: Any, modulus: Any = None) -> Turned:
+    def __pow__(self, n: Any, modulus: Any = None) -> TracedRotation:
         if modulus is not None:
             raise UnsupportedError("powers of rotations have no modulus")
-        return Turned(of_rotvec(n * self.as_rotvec()))
+        return TracedRotation(of_rotvec(n * self.as_rotvec()))
 
 
 def rebuilt(_: Any, parts: tuple[Any, ...]) -> Any:
     """SciPy's own, of numbers."""
     (quat,) = parts
-    return PLAIN(quat) if isinstance(quat, np.ndarray) else Turned(quat)
+    return PLAIN(quat) if isinstance(quat, np.ndarray) else TracedRotation(quat)
 
 
-register_pytree_node(Turned, lambda turned: ((turned.quat,), None), rebuilt)
+register_pytree_node(TracedRotation, lambda turned: ((turned.quat,), None), rebuilt)
 
 
 # --- what makes them ---------------------------------------------------------------------------------------------
 
 
-def from_quat(quat: Any, *, scalar_first: bool = False) -> Turned:
+def from_quat(quat: Any, *, scalar_first: bool = False) -> TracedRotation:
     found = vectors(quat, 4, "quat")
-    return Turned(normalised(np.roll(found, -1, axis=-1) if scalar_first else found))
+    return TracedRotation(normalised(np.roll(found, -1, axis=-1) if scalar_first else found))
 
 
-def rotation(quat: Any, normalize: bool = True, copy: bool = True, scalar_first: bool = False) -> Turned:
+def rotation(quat: Any, normalize: bool = True, copy: bool = True, scalar_first: bool = False) -> TracedRotation:
     if normalize:
         return from_quat(quat, scalar_first=scalar_first)
     found = vectors(quat, 4, "quat")
-    return Turned(np.roll(found, -1, axis=-1) if scalar_first else found)
+    return TracedRotation(np.roll(found, -1, axis=-1) if scalar_first else found)
 
 
-def from_rotvec(rotvec: Any, degrees: bool = False) -> Turned:
+def from_rotvec(rotvec: Any, degrees: bool = False) -> TracedRotation:
     found = vectors(rotvec, 3, "rotvec")
-    return Turned(of_rotvec(found * (np.pi / 180) if degrees else found))
+    return TracedRotation(of_rotvec(found * (np.pi / 180) if degrees else found))
 
 
-def from_mrp(mrp: Any) -> Turned:
+def from_mrp(mrp: Any) -> TracedRotation:
     found = vectors(mrp, 3, "mrp")
     square = np.sum(found * found, axis=-1, keepdims=True)
-    return Turned(np.concatenate([2 * found, 1 - square], axis=-1) / (1 + square))
+    return TracedRotation(np.concatenate([2 * found, 1 - square], axis=-1) / (1 + square))
 
 
-def from_matrix(matrix: Any, *, assume_valid: bool = False) -> Turned:
+def from_matrix(matrix: Any, *, assume_valid: bool = False) -> TracedRotation:
     """Of the nearest orthogonal matrix; of one that is orthogonal its derivatives are those of that."""
     found = reals(matrix)
     if found.shape[-2:] != (3, 3):
@@ -275,7 +275,7 @@ def from_matrix(matrix: Any, *, assume_valid: bool = False) -> Turned:
     return of_orthogonal(found)
 
 
-def of_orthogonal(matrix: Any) -> Turned:
+def of_orthogonal(matrix: Any) -> TracedRotation:
     """By the largest of the four numbers, so that nothing cancels: twice its product with the quaternion."""
     (xx, xy, xz), (yx, yy, yz), (zx, zy, zz) = [[matrix[..., i, j] for j in range(3)] for i in range(3)]
     trace = xx + yy + zz
@@ -289,10 +289,10 @@ def of_orthogonal(matrix: Any) -> Turned:
     quat = np.stack(rows[3], axis=-1)
     for k in range(3):
         quat = np.where((choice == k)[..., None], np.stack(rows[k], axis=-1), quat)
-    return Turned(normalised(quat))
+    return TracedRotation(normalised(quat))
 
 
-def from_euler(seq: str, angles: Any, degrees: bool = False) -> Turned:
+def from_euler(seq: str, angles: Any, degrees: bool = False) -> TracedRotation:
     axes, intrinsic = axes_of(seq, (1, 2, 3))
     found = np.atleast_1d(reals(angles)) if np.ndim(angles) == 0 else reals(angles)
     if found.shape[-1] != len(axes):
@@ -303,17 +303,17 @@ def from_euler(seq: str, angles: Any, degrees: bool = False) -> Turned:
         sine, cosine = np.sin(half[..., k]), np.cos(half[..., k])
         quat = np.stack([sine if m == axis else 0.0 * sine for m in range(3)] + [cosine], axis=-1)
         total = quat if total is None else product(total, quat) if intrinsic else product(quat, total)
-    return Turned(total)
+    return TracedRotation(total)
 
 
-def concatenate(rotations: Any) -> Turned:
-    if isinstance(rotations, (Turned, PLAIN)):
-        return Turned.of(rotations)
-    parts = [Turned.of(each).quat for each in rotations]
-    return Turned(np.concatenate([part[None] if part.ndim == 1 else part for part in parts]))
+def concatenate(rotations: Any) -> TracedRotation:
+    if isinstance(rotations, (TracedRotation, PLAIN)):
+        return TracedRotation.of(rotations)
+    parts = [TracedRotation.of(each).quat for each in rotations]
+    return TracedRotation(np.concatenate([part[None] if part.ndim == 1 else part for part in parts]))
 
 
-def align_vectors(a: Any, b: Any, weights: Any = None, return_sensitivity: bool = False) -> tuple[Turned, Any]:
+def align_vectors(a: Any, b: Any, weights: Any = None, return_sensitivity: bool = False) -> tuple[TracedRotation, Any]:
     """The rotation for which the weighted sum of |a - R b|**2 is least (Kabsch), and the root of that."""
     one, other = vectors(a, 3, "a"), vectors(b, 3, "b")
     if one.ndim != 2 or one.shape != other.shape or one.shape[0] < 2 or return_sensitivity:
@@ -331,7 +331,7 @@ class Interpolated:
     """``Slerp``: between two rotations at a steady rate about one axis."""
 
     def __init__(self, times: Any, rotations: Any) -> None:
-        turned = Turned.of(rotations)
+        turned = TracedRotation.of(rotations)
         self.times, self.rotations = reals(times), turned[:-1]
         if turned.single or self.times.shape != (len(turned),):
             raise ShapeError("Slerp takes as many times as rotations, at least two")
@@ -342,13 +342,13 @@ class Interpolated:
         last = slerp.rotations[-1] * PLAIN.from_rotvec(slerp.rotvecs[-1])
         return cls(slerp.times, PLAIN.concatenate([slerp.rotations, last]))
 
-    def __call__(self, times: Any) -> Turned:
+    def __call__(self, times: Any) -> TracedRotation:
         places = reals(times)
         nodes, flat = self.times, places.reshape(-1)
         require((flat >= nodes[0]) & (flat <= nodes[-1]), "Interpolation times must be within the range of the nodes")
         index = np.maximum(np.searchsorted(nodes, flat) - 1, 0)
         share = (flat - nodes[index]) / (nodes[index + 1] - nodes[index])
-        found = self.rotations[index] * Turned(of_rotvec(self.rotvecs[index] * share[:, None]))
+        found = self.rotations[index] * TracedRotation(of_rotvec(self.rotvecs[index] * share[:, None]))
         return found[0] if not places.ndim else found
 
 
@@ -358,7 +358,7 @@ class Interpolated:
 def is_traced(args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
     given = [*args, *kwargs.values()]
     inner = [part for each in given if isinstance(each, (list, tuple)) for part in each]
-    return traced_among(args, kwargs) or any(isinstance(each, (Turned, Interpolated)) for each in given + inner)
+    return traced_among(args, kwargs) or any(isinstance(each, (TracedRotation, Interpolated)) for each in given + inner)
 
 
 def stands_for(original: Any, made: Callable[..., Any]) -> None:
@@ -371,7 +371,7 @@ def stands_for(original: Any, made: Callable[..., Any]) -> None:
 def of_method(method: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A method of a rotation of SciPy's, or of a Slerp, that is given traced values."""
     owner = method.__self__
-    kind: Any = Turned if isinstance(owner, PLAIN) else Interpolated
+    kind: Any = TracedRotation if isinstance(owner, PLAIN) else Interpolated
     found = getattr(kind.of(owner), method.__name__, None)
     if found is None:
         raise UnsupportedError(f"scipy.spatial.transform.Rotation.{method.__name__} has no derivative rule in srcgrad")
