@@ -36,6 +36,7 @@ from srcgrad.backends.numpy.profile_helpers import (  # noqa: F401
 )
 from srcgrad.backends.numpy.special_helpers import (  # noqa: F401
     boxcox_derivative,
+    complex_polygamma,
     dawsn_derivative,
     digamma,
     digamma_difference,
