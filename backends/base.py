@@ -43,6 +43,11 @@ class Backend(ABC):
     """One way to run functions."""
 
     name: ClassVar[str]
+    weight: ClassVar[int] = 1
+    """How many of the programs that are kept one of its programs counts for.
+
+    Each takes maps of memory, of which Linux gives a process 65,530: where there are no more, a compiler crashes.
+    """
 
     @abstractmethod
     def compile(self, function: Function, sites: Any = None) -> Executable:

@@ -19,7 +19,7 @@ import numpy as np
 from srcgrad.boundary import from_outside, is_fault, user_stack_level
 from srcgrad.cache import CODES, PROGRAMS, Known, Learned, code_of
 from srcgrad.changes import Changes, Given, Watcher, changes_of
-from srcgrad.compiler import Runner, backend_name, compiled, interpreted, prepared
+from srcgrad.compiler import Runner, backend_name, compiled, interpreted, prepared, weight_of
 from srcgrad.errors import ConcretizationError, CustomRuleError, DepthError, SrcgradError, UnsupportedError
 from srcgrad.ir.collector import without_gc
 from srcgrad.ir.core import Function, Value
@@ -258,7 +258,7 @@ class Building(ABC):
             if isinstance(error, RecursionError):  # a call with less of the stack in use may do
                 return failed(error)
             program = failed(error)
-        PROGRAMS.put(key, program)
+        PROGRAMS.put(key, program, weight_of(backend_name(self.backend)) if isinstance(program, Program) else 1)
         return program
 
     def compile_program(

@@ -215,6 +215,8 @@ class Table:
 
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
+        self.surplus: dict[Hashable, int] = {}
+        """What entries take that weigh more than one."""
         self.entries: OrderedDict[Hashable, Any] = OrderedDict()
         self.lock = new_lock()
 
@@ -225,16 +227,21 @@ class Table:
                 self.entries.move_to_end(key)
             return found
 
-    def put(self, key: Hashable, value: Any) -> None:
+    def put(self, key: Hashable, value: Any, weight: int = 1) -> None:
         with self.lock:
             self.entries[key] = value
             self.entries.move_to_end(key)
-            while len(self.entries) > self.capacity:
-                self.entries.popitem(last=False)
+            self.surplus.pop(key, None)
+            if weight > 1:
+                self.surplus[key] = weight - 1
+            while len(self.entries) + sum(self.surplus.values()) > self.capacity and len(self.entries) > 1:
+                gone, _ = self.entries.popitem(last=False)
+                self.surplus.pop(gone, None)
 
     def clear(self) -> None:
         with self.lock:
             self.entries.clear()
+            self.surplus.clear()
 
 
 CODES = Table(CAPACITY)

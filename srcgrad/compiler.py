@@ -86,6 +86,11 @@ def backend_name(asked: str | None) -> str:
     return asked or BACKEND.get() or DEFAULT[0]
 
 
+def weight_of(name: str) -> int:
+    """How many of the programs that are kept one of this backend counts for."""
+    return find_backend(name).weight
+
+
 def compiled(
     function: Function,
     backend: str,

@@ -38,6 +38,7 @@ class XlaBackend(Backend):
     """Runs functions on jax's default device."""
 
     name = "xla"
+    weight = 4
 
     def compile(self, function: Function, sites: Any = None, donate: Sequence[int] = ()) -> XlaExecutable:
         """Compile a function; ``donate``: positions of parameters whose buffers results may take over.

@@ -267,6 +267,39 @@ def test_the_tables_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     sg.clear_caches()
 
 
+def test_fewer_programs_of_xla_are_kept_than_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each has some fifty maps of memory: after a thousand a process has no more, and the next compiler crashes."""
+    monkeypatch.setattr(cache.PROGRAMS, "capacity", 9)
+    sg.clear_caches()
+
+    def run(backend: str, n: int) -> int:
+        assert sg.grad(lambda x, n: x**n, backend=backend)(2.0, n) == n * 2.0 ** (n - 1)
+        return len(cache.PROGRAMS.entries)
+
+    assert [run("llvm", n) for n in range(2, 6)] == [1, 2, 3, 4]
+    assert [run("xla", n) for n in range(2, 5)] == [5, 3, 2]  # 4 + 4, 1 + 8 and 8
+    assert [run("llvm", n) for n in range(6, 9)] == [3, 3, 4]
+
+
+def test_weights_end_with_their_entries() -> None:
+    table = cache.Table(4)
+    for turn in range(3):
+        table.put("a", turn, 3)
+        table.put("b", turn)
+        assert list(table.entries) == ["a", "b"]
+    table.put("c", 0, 3)
+    assert list(table.entries) == ["b", "c"]
+    table.put("c", 0)
+    table.put("d", 0)
+    assert list(table.entries) == ["b", "c", "d"]
+    table.put("e", 0, 9)
+    assert list(table.entries) == ["e"]
+    table.clear()
+    table.put("f", 0, 3)
+    table.put("g", 0)
+    assert list(table.entries) == ["f", "g"]
+
+
 def test_what_was_used_least_recently_goes_first() -> None:
     table = cache.Table(2)
     table.put("a", 1)
