@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import array
 from collections.abc import Callable
+from fractions import Fraction
 from types import FunctionType
 from typing import Any
 
@@ -17,7 +18,7 @@ from srcgrad.tracing.jax_arrays import is_jax_array
 from srcgrad.tracing.magnitude import COUNTING, counted
 from srcgrad.tracing.single import require_rounding
 from srcgrad.tracing.trace import CURRENT
-from srcgrad.tracing.tracer import FUNCTIONS, SEQUENCES, Deferring, Tracer, emit, from_value
+from srcgrad.tracing.tracer import FUNCTIONS, SEQUENCES, Deferring, Tracer, cast_value, emit, from_value
 from srcgrad.tracing.ufuncs import array_ufunc, assign, call, finished
 from srcgrad.tracing.unasked import defers
 
@@ -103,13 +104,24 @@ def no_operand(ufunc: np.ufunc, left: Any, right: Any, other: Any) -> Any:
     Raises:
         UnsupportedError: it is one of Python's own that does not.
     """
+    met = right if left is other else left
+    if type(other) is Fraction and ufunc not in COMPARE.values() and met.scalar and met.dtype.kind in "fc":
+        return with_fraction(ufunc, left, right)
     if not isinstance(other, NO_OPERANDS):
         return NotImplemented
     if ufunc in (np.equal, np.not_equal):  # of an array, NumPy compares each element: no number is None or a text
-        met = right if left is other else left
         return NotImplemented if met.scalar else np.full_like(met, ufunc is np.not_equal, dtype=bool)
     texts = [str(x.type) if isinstance(x, Tracer) else type(x).__name__ for x in (left, right)]
     raise UnsupportedError(f"unsupported operands of {ufunc.__name__}: {' and '.join(texts)}")
+
+
+def with_fraction(ufunc: np.ufunc, left: Any, right: Any) -> Any:
+    """What `Fraction` makes of itself and a floating or complex number: to its left a number of Python's."""
+    if isinstance(left, Fraction):
+        return binary(ufunc, float(left), right)
+    kind = np.complex128 if left.dtype.kind == "c" else np.float64
+    number = from_value(cast_value(left.read(), np.dtype(kind)), scalar=True, weak=True)
+    return binary(ufunc, number, float(right))
 
 
 REPEATED = (list, tuple)

@@ -171,7 +171,7 @@ def is_plain_type(value: object) -> bool:
     """
     if not isinstance(value, type):
         return False
-    if value.__module__ in ("numbers", "collections.abc") or is_parallel_range(value):
+    if value.__module__ in ("numbers", "collections.abc", "fractions") or is_parallel_range(value):
         return True
     if issubclass(value, (np.generic, np.ndarray)):
         return value.__module__.partition(".")[0] == "numpy" and value not in (np.matrix, np.memmap)

@@ -8,7 +8,7 @@ import numpy as np
 
 from srcgrad.errors import DTypeError, ShapeError
 from srcgrad.tracing.functions.joining import vander
-from srcgrad.tracing.functions.registry import as_array, cast, concrete_array, filled, numpy_rule
+from srcgrad.tracing.functions.registry import as_array, cast, filled, known_nonzeros, numpy_rule
 from srcgrad.tracing.tracer import as_tracer, emit
 
 
@@ -76,7 +76,9 @@ def without_leading_zeros(a: Any) -> Any:
     coefficients: Any = np.atleast_1d(as_array(a))
     if coefficients.ndim > 1:
         raise ShapeError("Polynomial must be 1d only.")
-    nonzero = np.flatnonzero(concrete_array(a, "np.polymul, which drops leading zeros (np.convolve does not),"))
+    nonzero = np.flatnonzero(
+        known_nonzeros(coefficients, "np.polymul, which drops leading zeros (np.convolve does not),")
+    )
     return coefficients[nonzero[0] :] if nonzero.size else filled((1,), 0, coefficients.dtype)
 
 
@@ -98,11 +100,9 @@ def polydiv(u: Any, v: Any) -> tuple[Any, Any]:
         factor = scale * rest[k]
         quotient[k] = factor
         rest[k : k + length] -= factor * denominator
-    number = np.asarray(rest.concrete("np.polydiv"))
-    skipped = 0
-    while skipped < number.size - 1 and np.allclose(number[skipped], 0, rtol=1e-14):
-        skipped += 1
-    return quotient, rest[skipped:]
+    close: Any = np.isclose(rest, 0, rtol=1e-14)
+    present = np.flatnonzero(~np.asarray(close.concrete("np.polydiv")))
+    return quotient, rest[present[0] if present.size else rest.size - 1 :]
 
 
 @numpy_rule("poly")
@@ -149,8 +149,8 @@ def from_roots(x: Any, real: bool = False) -> Any:
     if x.dtype.kind == "c":
         if real:
             return result.real.copy()
-        number = np.asarray(x.concrete("np.poly of complex roots"))
-        if np.all(np.sort(number) == np.sort(number.conjugate())):
+        pairs: Any = np.all(np.sort(x) == np.sort(x.conj()))
+        if pairs.concrete("np.poly of complex roots"):
             return result.real.copy()
     return result
 
@@ -162,7 +162,7 @@ def roots(p: Any) -> Any:
     x = x.reshape(1) if not x.ndim else x
     if x.ndim != 1:
         raise ShapeError("Input must be a rank-1 array.")
-    present = np.flatnonzero(np.asarray(x.concrete("np.roots")))
+    present = np.flatnonzero(known_nonzeros(x, "np.roots"))
     if not present.size:
         return np.array([])
     trailing = x.size - int(present[-1]) - 1

@@ -175,6 +175,17 @@ def concrete_array(x: Any, what: str) -> Any:
     return np.asarray(x)
 
 
+def known_nonzeros(x: Tracer, what: str) -> Any:
+    """Which elements are not 0, as a concrete array: a mask, so that a path serves all calls with the same zeros.
+
+    Raises:
+        NeedsConcrete: they are not known, in an abstract trace.
+    """
+    number: Any = x.number()
+    found: Any = x != 0 if number is None else np.asarray(number) != 0
+    return np.asarray(found.concrete(what) if isinstance(found, Tracer) else found)
+
+
 def inexact_dtype(dtype: DType) -> DType:
     """The dtype in which means and the like are computed: float64 for integers."""
     return np.dtype(np.float64) if dtype.kind in "biu" else dtype

@@ -19,6 +19,7 @@ from srcgrad.tracing.functions.registry import (
     concrete_array,
     finish,
     given,
+    known_nonzeros,
     method_rule,
     numpy_rule,
     prefix,
@@ -253,8 +254,8 @@ def real_if_close(a: Any, tol: Any = 100) -> Any:
     if x.dtype.kind != "c":
         return x
     bound = tol if tol <= 1 else tol * np.finfo(x.dtype).eps
-    number = x.concrete("np.real_if_close")
-    return x.real if np.all(np.absolute(np.imag(number)) < bound) else x
+    close: Any = np.all(np.absolute(x.imag) < bound)
+    return x.real if close.concrete("np.real_if_close") else x
 
 
 @numpy_rule("sinc")
@@ -348,17 +349,17 @@ def extract(condition: Any, arr: Any) -> Any:
 
 @numpy_rule("nonzero", method="nonzero")
 def nonzero(a: Any) -> Any:
-    return tuple(as_tracer(index) for index in np.nonzero(as_tracer(a).concrete("np.nonzero")))
+    return tuple(as_tracer(index) for index in np.nonzero(known_nonzeros(as_tracer(a), "np.nonzero")))
 
 
 @numpy_rule("argwhere")
 def argwhere(a: Any) -> Any:
-    return as_tracer(np.argwhere(as_tracer(a).concrete("np.argwhere")))
+    return as_tracer(np.argwhere(known_nonzeros(as_tracer(a), "np.argwhere")))
 
 
 @numpy_rule("flatnonzero")
 def flatnonzero(a: Any) -> Any:
-    return as_tracer(np.flatnonzero(as_tracer(a).concrete("np.flatnonzero")))
+    return as_tracer(np.flatnonzero(known_nonzeros(as_tracer(a), "np.flatnonzero")))
 
 
 @numpy_rule("diagonal", method="diagonal")

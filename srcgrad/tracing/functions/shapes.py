@@ -17,6 +17,7 @@ from srcgrad.tracing.functions.registry import (
     broadcast_shape,
     concrete_array,
     filled,
+    known_nonzeros,
     numpy_rule,
     ordered_axes,
     prefix,
@@ -321,7 +322,7 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Tracer:
     if sides not in ("f", "b", "fb", "bf"):
         raise ShapeError(f"unexpected character(s) in `trim`: {trim!r}")
     axes = axes_of(axis, x.ndim)
-    present = np.argwhere(np.asarray(x.concrete("np.trim_zeros")))
+    present = np.argwhere(known_nonzeros(x, "np.trim_zeros"))
     index = [slice(None)] * x.ndim
     for k in axes:
         if not len(present):
