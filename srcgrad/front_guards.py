@@ -20,6 +20,7 @@ from srcgrad.backends.llvm import layout
 from srcgrad.backends.llvm.front import Table
 from srcgrad.ir.parsing import parse
 from srcgrad.tracing.alike import value_key
+from srcgrad.tracing.built_on import built_on, items_in
 from srcgrad.tracing.capture import Captures
 from srcgrad.tracing.resolution import Resolution
 from srcgrad.transformed import Transformed
@@ -157,6 +158,9 @@ class Guards:
                 return Place(self.table.load(place.register, layout.TYPE), None, type(place.object))
             case ast.Subscript(value=ast.Call(func=ast.Name(id="wrapped_functions"), args=[holder])):
                 return self.wrapped(self.place(holder))
+            case ast.Call(func=ast.Name(id="items_in"), args=[holder]):
+                place = self.place(holder)  # of a class that the guard before this one asks
+                return Place(place.register, built_on(type(place.object)), items_in(place.object))
             case ast.Subscript(value=holder, slice=ast.Constant(value=key)):
                 return self.element(self.place(holder), key)
         raise UnknownGuard(ast.unparse(node))

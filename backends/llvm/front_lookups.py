@@ -115,9 +115,10 @@ class Reader(Writer):
         return self.set(f"icmp eq i64 {self.set(f'and i64 {address}, 1')}, 0")
 
     def dict(self, number: int) -> str:
-        """The register that a word names has a dict, of this very class."""
+        """The register that a word names has a dict, of a class of the user's too: of which one is another question."""
         dict = self.register(number)
-        self.unless(self.set(f"icmp eq ptr {self.field(dict, layout.TYPE)}, @srcgrad_front_dict"))
+        flags = self.field(self.field(dict, layout.TYPE), layout.TYPE_FLAGS, "i64")
+        self.unless(self.set(f"icmp ne i64 {self.set(f'and i64 {flags}, {layout.IS_DICT}')}, 0"))
         return dict
 
     def _cached(self, number: int, value: str) -> None:

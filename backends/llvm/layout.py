@@ -108,6 +108,10 @@ ATTRIBUTES: Final = -24
 """Of an instance of a class with the flag `MANAGED`, the dict of its attributes, once Python has asked for it."""
 MANAGED: Final = 1 << 4
 INLINE: Final = 1 << 2
+TYPE_FLAGS: Final = 168
+"""Of a class, its flags."""
+IS_DICT: Final = 1 << 29
+"""The flag of dict and of the classes that are built on it."""
 DIGIT_BITS: Final = 30
 LARGEST_DIGIT: Final = 2**DIGIT_BITS - 1
 NUMBER: Final = 16
@@ -132,6 +136,10 @@ class _Probe:
 
 class _Plain:
     attribute: Any
+
+
+class _Mapping(dict[Any, Any]):
+    pass
 
 
 def _samples() -> list[Any]:
@@ -334,6 +342,8 @@ def _is_known() -> bool:
         and ctypes.c_int32.from_address(word(isinstance, METHOD) + FLAGS).value == FASTCALL
         and names_of(_Plain) == CLASS_NAMES
         and names_of(_Plain()) == ATTRIBUTES
+        and all(word(cls, TYPE_FLAGS) == cls.__flags__ for cls in (dict, list, _Mapping))
+        and [cls.__flags__ & IS_DICT for cls in (dict, list, _Mapping)] == [IS_DICT, 0, IS_DICT]
         and (ctypes.c_int32.from_address(id(None)).value < 0) == IMMORTAL
         and _values_are_known()
         and _dicts_are_known()

@@ -293,7 +293,7 @@ class Analysis:
             self.hidden.append(Hidden(path, kind))
             self._guard_hidden(hidden, value, expression)
             self.report.append(f"{path}: hidden input ({kind})")
-        elif (static := static_key(value, self.is_pure, self.floats_static)) is not None:
+        elif source != "class" and (static := static_key(value, self.is_pure, self.floats_static)) is not None:
             self.guard_static(value, static, expression, path)
         elif isinstance(value, types.ModuleType) and is_trusted_module(value, self.is_pure):
             if source not in ("global", "cell"):

@@ -21,6 +21,7 @@ from srcgrad.ir.core import Function, Value
 from srcgrad.ir.source import Span, internal_frame
 from srcgrad.ir.transforms.interpret import inline
 from srcgrad.ir.types import DTYPE_NAMES, ArrayType, DType
+from srcgrad.tracing.built_on import items_in
 from srcgrad.tracing.doubts import require_dtype
 from srcgrad.tracing.floating_errors import no_state_of_the_caller
 from srcgrad.tracing.guards import Guide
@@ -291,7 +292,7 @@ def require_unchanged(trace: Trace) -> None:
         for name in classed.assigned():
             raise Refused(f"assigns the attribute '{name}' of the class {classed.cls.__name__}")
     for watched in trace.watched:
-        copy, before = holding(watched.copy) if is_slotted(watched.copy) else watched.copy, watched.before
+        copy, before = holding(watched.copy) if is_slotted(watched.copy) else items_in(watched.copy), watched.before
         if isinstance(copy, dict):
             changed = [key for key, value in copy.items() if before.get(key, before) is not value]
             same = list(copy)[: len(before)] == list(before)

@@ -31,6 +31,7 @@ from srcgrad.tracing.unasked import attribute
 __all__ = [
     "METACLASSES",
     "TRUSTED_ROOTS",
+    "WRITTEN_BY_PYTHON",
     "class_reason",
     "constructor_reason",
     "has_static_members",
@@ -40,6 +41,8 @@ __all__ = [
     "is_plain_type",
     "is_trusted_module",
     "is_ufunc_method",
+    "makes_plain_objects",
+    "members_of_metaclass",
     "module_reason",
     "static_key",
 ]
@@ -92,8 +95,15 @@ _PASSIVE_METHODS: Final = frozenset(
         *("init_subclass", "class_getitem", "subclasshook", "annotate", "annotate_func"),
     )
 )
+WRITTEN_BY_PYTHON: Final = frozenset(
+    f"__{name}__" for name in ("annotations", "annotations_cache", "annotate", "annotate_func", "doc", "signature")
+)
+"""What may turn up in a class that nobody has changed, or says nothing about what it does."""
 METACLASSES: Final = (type, type(abc.ABC), type(Protocol))
 """The classes of classes whose calls make an object and do no more."""
+_NOTED: Final = ("module", "qualname", "doc", "dict", "weakref", "firstlineno", "static_attributes", "slots")
+MAKING: Final = frozenset(f"__{name}__" for name in ("new", "init", "prepare", *_NOTED))
+"""What a metaclass may have that runs where a class is made, or never."""
 _CONSTRUCTORS: Final = frozenset({"__init__", "__new__", "__post_init__"})
 _GENERATING_MODULES: Final = frozenset({"collections", "dataclasses", "typing", "reprlib", "abc", "enum"})
 
@@ -101,6 +111,25 @@ _GENERATING_MODULES: Final = frozenset({"collections", "dataclasses", "typing", 
 def is_trusted_module(module: types.ModuleType, is_pure: IsPure) -> bool:
     """Whether `module` is numpy, scipy, math, a submodule of them, or one that the caller vouches for."""
     return module.__name__.partition(".")[0] in TRUSTED_ROOTS or is_pure(module)
+
+
+def members_of_metaclass(cls: type) -> set[str]:
+    """What the user's metaclass of a class has by names, which the class finds as if they were its own."""
+    own = [base for base in type.mro(type(cls)) if base not in METACLASSES and base is not object]
+    return {name for base in own for name in vars(base) if not (name.startswith("__") and name.endswith("__"))}
+
+
+def makes_plain_objects(metaclass: Any) -> bool:
+    """Whether calling a class of this metaclass makes an object and does no more: Python's own, or one of the user's
+    that does something where its classes are made.
+    """
+    if metaclass in METACLASSES:
+        return True
+    if not issubclass(metaclass, METACLASSES) or metaclass.__module__ in ("enum", "typing", "ctypes", "_ctypes"):
+        return False
+    own = [base for base in metaclass.__mro__ if base not in METACLASSES and base is not object]
+    special = {name for base in own for name in vars(base) if name.startswith("__") and name.endswith("__")}
+    return special <= MAKING | WRITTEN_BY_PYTHON
 
 
 def hidden_kind(value: object) -> str | None:
@@ -325,7 +354,7 @@ def class_reason(cls: type, attributes: frozenset[str], constructed: bool = Fals
 
 def constructor_reason(cls: Any) -> str | None:
     """Why making instances of `cls` may run code that nobody analysed, or hold what can change; None if it does not."""
-    if type(cls) not in METACLASSES:
+    if not makes_plain_objects(type(cls)):
         return f"{cls.__name__} has a metaclass"
     name = cls.__name__
     if dataclasses.is_dataclass(cls):

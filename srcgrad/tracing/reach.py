@@ -21,12 +21,14 @@ import numpy as np
 
 from srcgrad.tracing.alike import items_of, same_items, value_key
 from srcgrad.tracing.analysis import Analysis
+from srcgrad.tracing.built_on import built_on, guard_items, items_in, own_attributes
 from srcgrad.tracing.bytecode import Refusal, Scope, Step
 from srcgrad.tracing.caches import reads_values, require_new_results
 from srcgrad.tracing.class_uses import begins_call, is_asked_for_methods, is_only_called, is_only_compared
 from srcgrad.tracing.conversion.classes import twin_of
 from srcgrad.tracing.conversion.convert import code_without, convert_code, is_user_function
 from srcgrad.tracing.conversion.scipy_rules import is_distribution, is_joint
+from srcgrad.tracing.conversion.state import slots_of
 from srcgrad.tracing.descriptors import is_descriptor
 from srcgrad.tracing.dispatching import DISPATCHED
 from srcgrad.tracing.frozen import ASKED, HOMES, contents, given_to
@@ -178,6 +180,8 @@ class ObjectAnalysis(ClassAnalysis):
             return "method" if super().node_kind(value.__func__) in ("function", "transform") else None
         if type(value) in CONTAINERS or is_named_tuple(value):
             return "container"
+        if built_on(type(value)) is not None:
+            return "container" if is_user_class(type(value)) and not slots_of(type(value)) else None
         if isinstance(value, type):
             return "class" if is_user_class(value) or is_user_enum(value) else None
         if isinstance(value, enum.Enum):
@@ -228,6 +232,9 @@ class ObjectAnalysis(ClassAnalysis):
             self.report.append(f"object {node.label}: same class, its attributes as they are read")
         elif isinstance(value, (dict, set)):
             self.guard_keys(index, value)
+        elif built_on(type(value)) is not None:
+            self.require(f"len({guard_items(self, index, value)}) == {list.__len__(value)}")
+            self.report.append(f"{node.label}: guard, a {type(value).__name__} of {list.__len__(value)}")
         else:
             kind = self.constant(type(value))
             if type(value) not in CONTAINERS and not is_user_class(type(value)):
@@ -242,7 +249,7 @@ class ObjectAnalysis(ClassAnalysis):
 
     def guard_keys(self, index: int, value: Any) -> None:
         """The same keys of a dict, or elements of a set, in the same order."""
-        name, kind, keys = f"n{index}", type(value), tuple(value)
+        name, kind, keys = f"n{index}", type(value), tuple(items_in(value))
         label = self.plan.nodes[index].label
         if any(static_key(key, self.is_pure, True) is None for key in keys):
             what = "whose keys can change" if isinstance(value, dict) else "whose elements can change"
@@ -252,8 +259,11 @@ class ObjectAnalysis(ClassAnalysis):
                 copied_set(value)
             except ValueError as error:
                 raise Refusal(f"reads the set '{label}': {error}") from None
-        known = kind.__name__ if kind in (dict, set) else self.constant(kind)
-        self.require(f"type({name}) is {known} and tuple({name}) == {self.constant(keys)}")
+        if built_on(kind) is None:
+            self.require(f"type({name}) is {kind.__name__ if kind in (dict, set) else self.constant(kind)}")
+        else:
+            name = guard_items(self, index, value)
+        self.require(f"tuple({name}) == {self.constant(keys)}")
         if any(type(key) is not str for key in keys):
             self.require(f"value_key(tuple({name})) == {self.constant(value_key(keys))}")
         if kind is defaultdict:
@@ -297,8 +307,9 @@ class ObjectAnalysis(ClassAnalysis):
         elif node.kind == "container":
             if isinstance(value, set) or self.read_together(index, value):
                 return
-            for key, element in list(value.items()) if isinstance(value, dict) else enumerate(value):
-                place = f"{name}[{self.constant(key) if not isinstance(key, (int, str)) else repr(key)}]"
+            items, held = items_in(value), name if built_on(type(value)) is None else f"i{index}"
+            for key, element in list(items.items()) if isinstance(value, dict) else enumerate(items):
+                place = f"{held}[{self.constant(key) if not isinstance(key, (int, str)) else repr(key)}]"
                 self.read(index, "item", key, element, place, f"{node.label}[{key!r}]")
             if type(value) not in CONTAINERS and is_user_class(type(value)):
                 self.read(index, "class", None, type(value), f"type({name})", f"class of {node.label}")
@@ -481,11 +492,13 @@ class ObjectAnalysis(ClassAnalysis):
         found = self.read_members()
         for index, value in enumerate(list(self.objects)):
             node = self.plan.nodes[index]
-            if node.kind not in ("object", "class"):
+            built = node.kind == "container" and built_on(type(value)) is not None
+            if node.kind not in ("object", "class") and not built:
                 continue
-            names = holding(value) if node.kind == "object" else {}
+            own = own_attributes(value) if built else holding(value) if node.kind == "object" else None
+            names = own or {}
             patterns = set(names) if self.matching else set()
-            classes = (type(value) if node.kind == "object" else value).__mro__[:-1]
+            classes = (value if node.kind == "class" else type(value)).__mro__[:-1]
             found |= self.journals.settle(index, names, classes, self.matching)
             put = self.plan.assigned if node.kind == "class" else ()
             patterns.update(name for name in put if any(is_descriptor(vars(base).get(name)) for base in classes))
@@ -494,14 +507,14 @@ class ObjectAnalysis(ClassAnalysis):
                     continue
                 self.settled.add((index, name))
                 self.at = self.noted.get(name, Reader(index))
-                if node.kind == "object" and name in names:
-                    place = f"n{index}.{name}" if is_slotted(value) else f"n{index}.__dict__[{name!r}]"
+                if name in names:
+                    place = f"n{index}.__dict__[{name!r}]" if built or not is_slotted(value) else f"n{index}.{name}"
                     self.read(index, "attribute", name, names[name], place, f"{node.label}.{name}")
                     found = True
-                elif node.kind == "object":
-                    found |= self.read_shared(index, type(value), name, is_slotted(value))
                 elif node.kind == "class":
                     self.guard_class_attribute(index, value, name)
+                else:
+                    found |= self.read_shared(index, type(value), name, is_slotted(value) or (built and own is None))
         return self.read_members() or self.read_shared_by_name() or found
 
     def finish(self) -> None:

@@ -9,12 +9,12 @@ import dataclasses
 import enum
 import functools
 import types
-from abc import ABC
 from collections.abc import Callable, Sequence
-from typing import Any, Final, Generic, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 
 from srcgrad.annotations import ANNOTATE, ASKING
 from srcgrad.tracing.analysis import Analysis
+from srcgrad.tracing.built_on import IN_C as OF_C
 from srcgrad.tracing.bytecode import Refusal
 from srcgrad.tracing.conversion.calls import MANAGING, generator_of
 from srcgrad.tracing.conversion.classes import converted, has_access, is_implicit, may_have_twin, notes_subclasses
@@ -29,12 +29,19 @@ from srcgrad.tracing.members import (
     names_its_class,
     wrapped,
 )
-from srcgrad.tracing.purity import hidden_kind, is_generated, is_trusted_module, static_key
+from srcgrad.tracing.purity import (
+    METACLASSES,
+    hidden_kind,
+    is_generated,
+    is_trusted_module,
+    members_of_metaclass,
+    static_key,
+)
 from srcgrad.tracing.rebuild import Edge, member_function, transform_in, wrapped_functions
 from srcgrad.tracing.resolution import Resolution, version_cell
 from srcgrad.tracing.ruled_out import Reader
 from srcgrad.tracing.unasked import attribute
-from srcgrad.tracing.users_classes import bases_of, is_namespace, is_user_class
+from srcgrad.tracing.users_classes import KNOWN, bases_of, is_namespace, is_user_class
 
 SHOWN: Final = ("__str__", "__repr__", "__format__", "__hash__")
 """What makes texts of constants, of which nothing is traced."""
@@ -148,17 +155,22 @@ class ClassAnalysis(Analysis):
         check = self.constant(resolution)
         unchanged = "" if version is None else f"{self.constant(version)}.value == {check}.seen or "
         self.require(f"{unchanged}{check}()")
+        if type(cls) not in (*METACLASSES, enum.EnumMeta):
+            self.require_resolution(type(cls))
 
     def visit_class(self, index: int, cls: type) -> None:
         if is_namespace(cls):
             return
         for number, base in enumerate(cls.__mro__[:-1]):
-            if base in (ABC, Generic, Protocol, tuple) or (issubclass(cls, enum.Enum) and base not in bases_of(cls)):
+            if base in KNOWN or base is tuple or (issubclass(cls, enum.Enum) and base not in bases_of(cls)):
+                self.local_attributes |= KNOWN.get(base, frozenset())
                 continue
             for name, member in list(vars(base).items()):
                 found = wrapped(member)
                 if found is None or is_generated(member) or is_generated(found.function):
-                    if name in ("__getattr__", "__getattribute__", "__setattr__") and not is_generated(member):
+                    if is_special(name) and type(member) in OF_C:
+                        self.require(f"{self.constant(base)}.__dict__[{name!r}] is {self.constant(member)}")
+                    elif name in ("__getattr__", "__getattribute__", "__setattr__") and not is_generated(member):
                         raise Refusal(f"{base.__name__} has {name}")
                     if found is None and is_special(name) and is_called(member):
                         self.read_special(index, cls, name, member)
@@ -301,8 +313,10 @@ class ClassAnalysis(Analysis):
         """
         if issubclass(cls, enum.Enum) and name in cls.__members__:
             return  # which nobody can change
+        if name in members_of_metaclass(cls):
+            raise Refusal(f"reads the attribute '{name}', which the metaclass of {cls.__name__} has")
         bases = bases_of(cls) if issubclass(cls, enum.Enum) else cls.__mro__[:-1]
-        found = [base for base in bases if name in vars(base)]
+        found = [base for base in bases if name in vars(base) and base not in KNOWN]
         for base in found if asks_above(cls) else found[:1]:
             self.guard_in_base(index, cls, base, name)
 

@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from srcgrad.boundary import Changed
+from srcgrad.tracing.built_on import bare_like, built_on, filled, items_in, own_attributes
 from srcgrad.tracing.conversion.classes import adopt, twin_with
 from srcgrad.tracing.conversion.state import SHARED
 from srcgrad.tracing.held import hold, holding, is_slotted
@@ -154,9 +155,9 @@ def read_edge(plan: Plan, edge: Edge, objects: list[Any]) -> Any:
         case "keyword":
             return holder.keywords[edge.key]
         case "item":
-            return holder[edge.key]
+            return items_in(holder)[edge.key]
         case "attribute":
-            return holding(holder)[edge.key]
+            return (holding(holder) if built_on(type(holder)) is None else vars(holder))[edge.key]
         case "class attribute":
             number, name = edge.key
             cls = holder if isinstance(holder, type) else type(holder)
@@ -425,6 +426,8 @@ class _Copier:
             adopt(copy)
             watch(copy.__dict__, node.label, *self._owner(node, original))
             return copy
+        if built_on(type(original)) is not None:
+            return self._copy_built(index, node, original)
         copied: Any = copied_set(original) if isinstance(original, set) else original.copy()
         self.copies[index] = copied
         if not isinstance(original, set):
@@ -432,6 +435,19 @@ class _Copier:
                 copied[key] = value
         watch(copied, node.label)
         return copied
+
+    def _copy_built(self, index: int, node: Node, original: Any) -> Any:
+        """A dict or list of a class of the user's, and the attributes that it has beside its items."""
+        copy = self.copies[index] = bare_like(original)  # which its parts may hold too
+        attributes = own_attributes(original)
+        if attributes is not None:
+            attributes = {**self._held(index, "attribute", attributes, node), **self._shared(index, node)}
+        filled(copy, original, self._held(index, "item", items_in(original), node), attributes or {})
+        adopt(copy)
+        watch(copy, node.label)
+        if attributes is not None:
+            watch(vars(copy), node.label)
+        return copy
 
 
 def watch(copied: Any, label: str, owner: Any = None, guarded: frozenset[str] = frozenset()) -> None:
@@ -444,7 +460,8 @@ def watch(copied: Any, label: str, owner: Any = None, guarded: frozenset[str] = 
         if is_slotted(copied):
             before: Any = holding(copied)
         else:
-            before = dict(copied) if isinstance(copied, dict) else list(copied)
+            items = items_in(copied)
+            before = dict(items) if isinstance(items, dict) else list(items)
         trace.watched.append(Watched(copied, before, label, owner, guarded))
 
 

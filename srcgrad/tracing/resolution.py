@@ -9,14 +9,10 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import Any
 
 from srcgrad.backends.llvm import layout
-
-_WRITTEN_BY_PYTHON: Final = frozenset(
-    {"__annotations__", "__annotations_cache__", "__annotate__", "__annotate_func__", "__doc__", "__signature__"}
-)
-"""What may turn up in a class that nobody has changed, or says nothing about what it does."""
+from srcgrad.tracing.purity import WRITTEN_BY_PYTHON
 
 
 class Resolution:
@@ -44,7 +40,7 @@ class Resolution:
 
     def relevant(self, base: type) -> frozenset[str]:
         special = [name for name in vars(base) if name.startswith("__") and name.endswith("__")]
-        return (self.names.intersection(vars(base)) | frozenset(special)) - _WRITTEN_BY_PYTHON
+        return (self.names.intersection(vars(base)) | frozenset(special)) - WRITTEN_BY_PYTHON
 
     def __call__(self) -> bool:
         version = layout.class_version(self.cls) if layout.KNOWN else 0

@@ -27,6 +27,7 @@ from srcgrad.ir.errors import nearest_hint
 from srcgrad.ir.opdef import REGISTRY
 from srcgrad.ir.types import ArrayType, DType, dtype_name
 from srcgrad.tracing.asked import Asked
+from srcgrad.tracing.built_on import items_in
 from srcgrad.tracing.doubts import require_number
 from srcgrad.tracing.flags import BYTES_HINT, Flags, setflags
 from srcgrad.tracing.jax_arrays import is_jax_array
@@ -612,7 +613,7 @@ def as_tracer(x: Any, dtype: Any = None) -> Tracer:
 
 def contains_tracer(x: Any) -> bool:
     if isinstance(x, SEQUENCES):
-        return any(contains_tracer(item) for item in x)
+        return any(contains_tracer(item) for item in items_in(x))
     return isinstance(x, Tracer)
 
 

@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
+import collections
+import collections.abc
 import enum
 import inspect
 import sys
 import types
 from abc import ABC
-from collections.abc import Sequence
-from typing import Any, Generic, Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Generic, Protocol
 
 from srcgrad.ir.source import internal
+from srcgrad.tracing.built_on import BUILT_ON
 from srcgrad.tracing.conversion.calls import MANAGING
 from srcgrad.tracing.conversion.convert import library_file
 from srcgrad.tracing.members import wrapped
-from srcgrad.tracing.purity import METACLASSES, has_static_members, is_generated, static_key
+from srcgrad.tracing.purity import has_static_members, is_generated, makes_plain_objects, static_key
 from srcgrad.tracing.pytree import record_fields
+
+KNOWN: Final[Mapping[Any, frozenset[str]]] = {
+    collections.UserDict: frozenset({"data"}),
+    collections.UserList: frozenset({"data"}),
+    collections.ChainMap: frozenset({"maps"}),
+    **dict.fromkeys([getattr(collections.abc, name) for name in collections.abc.__all__], frozenset()),
+    **dict.fromkeys((ABC, Generic, Protocol, *BUILT_ON), frozenset()),
+}
+"""Bases of users' classes that need not be looked at, and the attributes that they read: all that they do is to read
+and write items, by what the user's class has for it.
+"""
 
 
 def is_named_tuple(value: Any) -> bool:
@@ -37,7 +51,7 @@ def is_user_class(cls: type) -> bool:
     """Whether a class and its bases are plain classes or named tuples of the user's, whose code can be looked at."""
     if is_namespace(cls):
         return True
-    return type(cls) in METACLASSES and is_users_code(cls, cls.__mro__[:-1])
+    return makes_plain_objects(type(cls)) and is_users_code(cls, cls.__mro__[:-1])
 
 
 def bases_of(cls: type) -> Sequence[type]:
@@ -59,7 +73,7 @@ def is_user_enum(cls: type) -> bool:
 
 def is_users_code(cls: type, bases: Sequence[type]) -> bool:
     for base in bases:
-        if base in (ABC, Generic, Protocol) or (base is tuple and is_record_tuple(cls)):
+        if base in KNOWN or (base is tuple and is_record_tuple(cls)):
             continue
         functions = [found for found in map(wrapped, list(vars(base).values())) if found is not None]
         codes = [found.function.__code__ for found in functions if not is_generated(found.function)]

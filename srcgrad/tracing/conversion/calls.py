@@ -19,6 +19,7 @@ from typing import Any, Final
 import numpy as np
 
 from srcgrad.errors import UnsupportedError
+from srcgrad.tracing.built_on import bare
 from srcgrad.tracing.caches import require_keys
 from srcgrad.tracing.conversion.array_likes import as_array, takes_arrays
 from srcgrad.tracing.conversion.classes import adopt, adopt_records, give_back, original
@@ -54,7 +55,7 @@ from srcgrad.tracing.guards import answer
 from srcgrad.tracing.hosts import is_global_cache, is_logger, later, runs_later
 from srcgrad.tracing.indexing import holds_tracer
 from srcgrad.tracing.jitted import is_parallel_range, plain_of, python_of
-from srcgrad.tracing.purity import METACLASSES, is_generated, static_key
+from srcgrad.tracing.purity import METACLASSES, is_generated, makes_plain_objects, static_key
 from srcgrad.tracing.trace import CURRENT, NeedsConcrete, Refused
 from srcgrad.tracing.tracer import FUNCTIONS, SEQUENCES, Deferring, Tracer, as_tracer, contains_tracer
 from srcgrad.tracing.unasked import attribute
@@ -188,7 +189,7 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     if takes_arrays(function):
         args = tuple(as_array(x, call) for x in args)
         kwargs = {name: as_array(x, call) for name, x in kwargs.items()}
-    if kind in PLAIN_KINDS or is_multimethod(function):
+    if kind in PLAIN_KINDS or is_multimethod(function) or (isinstance(function, type) and makes_plain_objects(kind)):
         return made_here(call_plain(function, args, kwargs))
     return call_object(function, args, kwargs)
 
@@ -373,7 +374,7 @@ def constructed(cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
         error = cls.__new__(cls, *args, **kwargs)
         followed(cls.__init__)(error, *args, **kwargs)
         return error
-    if type(cls) not in METACLASSES or inspect.getattr_static(cls, "__new__") is not vars(object)["__new__"]:
+    if not makes_plain_objects(type(cls)) or (instance := bare(cls)) is None:
         return cls(*args, **kwargs)
     trace = CURRENT.get()
     found = cls if trace is None else trace.twins.get(cls, cls)
@@ -383,14 +384,12 @@ def constructed(cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
         finish = inspect.getattr_static(found, "__post_init__", None)
         if not is_user_function(finish) or not cls.__dictoffset__:
             return cls(*args, **kwargs)
-        instance: Any = object.__new__(cls)
         vars(instance)["__post_init__"] = types.MethodType(followed(finish), instance)
         adopt(instance)
         initialise(instance, *args, **kwargs)
         del vars(instance)["__post_init__"]
         return instance
     if is_user_function(initialise):
-        instance = object.__new__(cls)
         adopt(instance)
         followed(initialise)(instance, *args, **kwargs)
         return instance

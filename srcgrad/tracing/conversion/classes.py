@@ -9,15 +9,15 @@ from __future__ import annotations
 import dataclasses
 import dis
 import functools
-import inspect
 import types
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol
 
+from srcgrad.tracing.built_on import IN_C, bare
 from srcgrad.tracing.conversion.convert import is_straight, is_user_function
 from srcgrad.tracing.conversion.sources import Unconvertible
 from srcgrad.tracing.descriptors import is_descriptor
-from srcgrad.tracing.purity import METACLASSES, is_generated
+from srcgrad.tracing.purity import METACLASSES, is_generated, makes_plain_objects
 from srcgrad.tracing.pytree import TreeDef, is_registered
 from srcgrad.tracing.trace import CURRENT
 from srcgrad.tracing.tracer import Tracer
@@ -51,7 +51,9 @@ def originals(classes: Any) -> Any:
 def adopt(instance: Any) -> None:
     """Make an object one of its class's twin until the trace in progress ends."""
     trace, cls = CURRENT.get(), type(instance)
-    if trace is None or not trace.converting or type(cls) not in METACLASSES or cls.__module__ in ("builtins", "numpy"):
+    if trace is None or not trace.converting or cls.__module__ in ("builtins", "numpy"):
+        return
+    if not makes_plain_objects(type(cls)):
         return
     if "__srcgrad_original__" in vars(cls) or is_registered(cls):
         return
@@ -144,7 +146,7 @@ def twin_with(cls: type, members: dict[str, Any]) -> type:
     own = {name: (converted(x) if is_implicit(name, x) else None) or x for name, x in members.items()}
 
     def make(twin: Any, *args: Any, **kwargs: Any) -> Any:
-        instance = object.__new__(twin)
+        instance = bare(twin)
         trace = CURRENT.get()
         if trace is not None:  # it is the user's class's when the trace ends
             trace.adopted.append(instance)
@@ -152,19 +154,19 @@ def twin_with(cls: type, members: dict[str, Any]) -> type:
 
     names = {name: getattr(cls, name) for name in ("__module__", "__qualname__", "__doc__")}
     marks = {"__slots__": (), "__srcgrad_original__": cls, "__hash__": cls.__hash__, "__new__": make}
-    return type(cls)(cls.__name__, (twin_of(cls) or cls,), {**names, **frozen(cls), **own, **marks})
+    return subclass(cls, twin_of(cls) or cls, {**names, **frozen(cls), **own, **marks})
 
 
 def may_have_twin(cls: type) -> bool:
     """Whether a class can be replaced by a twin wherever it makes objects."""
-    plain = type(cls) in METACLASSES and inspect.getattr_static(cls, "__new__") is vars(object)["__new__"]
+    plain = makes_plain_objects(type(cls)) and bare(cls) is not None
     return plain and not has_access(cls) and not is_registered(cls) and not notes_subclasses(cls)
 
 
 def has_access(cls: type) -> bool:
     """Whether code of the user's runs whenever an attribute is read or assigned: what Python calls is not converted."""
     found = [vars(base)[name] for base in cls.__mro__[:-1] for name in ACCESS.intersection(vars(base))]
-    return not all(map(is_generated, found))
+    return not all(is_generated(member) or type(member) in IN_C for member in found)
 
 
 def is_implicit(name: str, member: Any) -> bool:
@@ -185,7 +187,17 @@ def made_twin(cls: type, members: dict[str, Any]) -> type | None:
     if issubclass(cls, tuple):
         own["_make"] = classmethod(remade)
     names = {name: getattr(cls, name) for name in ("__module__", "__qualname__", "__doc__")}
-    return type(cls)(cls.__name__, (cls,), {**names, **frozen(cls), **namespace, **own})
+    return subclass(cls, cls, {**names, **frozen(cls), **namespace, **own})
+
+
+def subclass(cls: type, base: type, namespace: dict[str, Any]) -> type:
+    """A subclass by the name of a class; code of the user's that runs where its metaclass makes a class does not."""
+    kind: Any = next(kind for kind in type.mro(type(cls)) if kind in METACLASSES)
+    if kind is type(cls):
+        made: type = kind(cls.__name__, (base,), namespace)
+        return made
+    made = kind.__new__(type(cls), cls.__name__, (base,), namespace)
+    return made
 
 
 def frozen(cls: type) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from srcgrad.tracing.conversion.classes import ACCESS, adopt, original
 from srcgrad.tracing.conversion.state import Slots, Snapshot, State, refill, slots_of, tree_of
-from srcgrad.tracing.purity import METACLASSES
+from srcgrad.tracing.purity import makes_plain_objects
 from srcgrad.tracing.pytree import TreeDef, is_registered, record_fields
 from srcgrad.tracing.tracer import Tracer
 from srcgrad.tracing.unasked import attribute
@@ -73,7 +73,7 @@ def may_be_in_c(cls: Any) -> bool:
 def attributes_of(x: Any) -> Attributes | None:
     """What an object of one of the user's classes holds now; None of anything else."""
     cls = original(type(x))
-    if type(cls) not in METACLASSES or not is_all_attributes(cls):
+    if not makes_plain_objects(type(cls)) or not is_all_attributes(cls):
         return None
     own = attribute(x, "__dict__")
     slots = {name: getattr(x, name) for name in slots_of(cls) if hasattr(x, name)}

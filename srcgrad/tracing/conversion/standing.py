@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Container, Iterator
 from typing import Any, Final
 
-from srcgrad.tracing.conversion.classes import notes_subclasses, original
+from srcgrad.tracing.conversion.classes import notes_subclasses, original, subclass
 from srcgrad.tracing.conversion.identity import gathered_objects, watch_changes
 from srcgrad.tracing.conversion.objects import attributes_of
 from srcgrad.tracing.conversion.state import kind_beneath, reachable
-from srcgrad.tracing.purity import METACLASSES
+from srcgrad.tracing.purity import makes_plain_objects
 from srcgrad.tracing.trace import Refused, Use, current_trace
 from srcgrad.tracing.unasked import STANDS
 
@@ -60,7 +60,9 @@ def is_open(x: Any) -> bool:
 
 def may_stand(cls: type) -> bool:
     """Whether objects can be of a subclass for a while."""
-    return type(cls) in METACLASSES and not notes_subclasses(original(cls)) and original(cls).__module__ != "types"
+    return (
+        makes_plain_objects(type(cls)) and not notes_subclasses(original(cls)) and original(cls).__module__ != "types"
+    )
 
 
 def use_of(x: Any) -> Use | None:
@@ -104,4 +106,4 @@ def standing(cls: Any, name: str, use: Use) -> Any:
     own["__eq__"] = equal if cls.__eq__ is object.__eq__ else cls.__eq__
     own["__hash__"] = hashed if cls.__hash__ is object.__hash__ else cls.__hash__
     names = {name: getattr(cls, name) for name in ("__module__", "__qualname__", "__doc__")}
-    return type(cls)(cls.__name__, (cls,), {**names, **own})
+    return subclass(cls, cls, {**names, **own})

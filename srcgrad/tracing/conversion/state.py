@@ -16,6 +16,7 @@ from srcgrad.ir.core import Operation, Region, Value, literal, zeros
 from srcgrad.ir.opdef import REGISTRY
 from srcgrad.ir.source import internal
 from srcgrad.ir.types import BOOL, ArrayType
+from srcgrad.tracing.built_on import built_on, items_in, own_attributes
 from srcgrad.tracing.conversion.convert import library_file
 from srcgrad.tracing.guards import answer
 from srcgrad.tracing.hosts import is_logger
@@ -144,6 +145,8 @@ def unknown(x: Any) -> bool:
 
 def contents(container: Any) -> tuple[Any, list[Any]]:
     """What makes up a container's structure, and its values."""
+    if isinstance(container, (dict, list)):
+        container = items_in(container)
     if isinstance(container, dict):
         return tuple(container), list(container.values())
     if isinstance(container, (set, frozenset)):
@@ -184,7 +187,7 @@ def refill(container: Any, structure: Any, values: Sequence[Any]) -> None:
         else:
             del container.cell_contents
     else:
-        container[:] = values
+        list.__setitem__(container, slice(None), values)
 
 
 class Slots:
@@ -244,7 +247,10 @@ def reachable(values: Sequence[Any], kept: Container[int] = (), iterators: bool 
             continue
         if isinstance(value, (list, dict, set, deque)):
             found[id(value)] = value
-            waiting += value.values() if isinstance(value, dict) else value
+            waiting += contents(value)[1] if isinstance(value, (dict, list)) else value
+            own = own_attributes(value) if built_on(type(value)) is not None else None
+            if own is not None:
+                waiting.append(own)
         elif isinstance(value, (tuple, frozenset)):
             waiting += value
         elif isinstance(value, types.MethodType):
