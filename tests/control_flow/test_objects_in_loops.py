@@ -307,3 +307,29 @@ def test_objects_that_hold_the_one_before_are_written_out(function: Function) ->
     said = sg.explain(function)(0.3)["how it runs"]
     assert said.startswith("One program")
     assert "unrolled" in said
+
+
+class Checked:
+    def __init__(self, a: Any, b: Any) -> None:
+        self.a, self.b = a, b
+
+    def __mul__(self, other: Checked) -> Checked:
+        if self.a + other.a < -100.0:
+            raise ValueError("too small")
+        return Checked(self.a * other.a, self.b + other.a)
+
+
+def checked_in_each_trip(x: Any) -> Any:
+    p, step = Checked(x, 1.0), Checked(1.01, x)
+    for _ in range(60):
+        p = p * step
+    return p.a * p.b
+
+
+def test_an_error_that_may_be_raised_holds_no_object_of_a_loop() -> None:
+    slope = sg.grad(checked_in_each_trip)
+    apart = (checked_in_each_trip(0.7 + 1e-6) - checked_in_each_trip(0.7 - 1e-6)) / 2e-6
+    assert slope(0.7) == pytest.approx(apart, rel=1e-6)
+    assert "one region" in sg.explain(slope)(0.7)["how it runs"]
+    with pytest.raises(ValueError, match="too small"):
+        slope(-1000.0)

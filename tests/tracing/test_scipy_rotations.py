@@ -196,3 +196,18 @@ BAD: list[tuple[Callable[[Any], Any], Any, type[Exception], str]] = [
 def test_what_scipy_refuses_is_refused(f: Callable[[Any], Any], x: Any, kind: type[Exception], message: str) -> None:
     with pytest.raises(kind, match=message):
         sg.grad(f)(x)
+
+
+def turned_in_a_loop(v: Any) -> Any:
+    turned, step = Rotation.from_rotvec(v), Rotation.from_rotvec(0.01 * v)
+    for _ in range(40):
+        turned = turned * step
+    return np.sum(turned.apply(THREE) * v)
+
+
+def test_a_loop_hands_a_rotation_on() -> None:
+    slope = sg.grad(turned_in_a_loop)
+    apart = [(turned_in_a_loop(THREE + e) - turned_in_a_loop(THREE - e)) / 2e-6 for e in 1e-6 * np.eye(3)]
+    np.testing.assert_allclose(slope(THREE), apart, rtol=1e-6)
+    assert "The loop of 40 trips" in sg.explain(slope)(THREE)["how it runs"]
+    assert "one region" in sg.explain(slope)(THREE)["how it runs"]

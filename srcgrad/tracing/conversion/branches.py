@@ -94,10 +94,12 @@ class Block:
                 take(state, before)
             except Raised as raised:
                 self.error = raised.error
+                raised.__traceback__ = None  # whose frames would hold objects of the user's
             except Exception as error:
                 if not is_conditional(error):
                     raise
                 self.error = error
+                error.__traceback__ = None
             self.after = state.capture()
 
     def end(self) -> None:
