@@ -10,8 +10,11 @@ from __future__ import annotations
 import ast
 import builtins
 import functools
+import inspect
 import itertools
+import operator
 import types
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final
@@ -22,6 +25,8 @@ from srcgrad.ir.parsing import parse
 from srcgrad.tracing.alike import value_key
 from srcgrad.tracing.built_on import built_on, items_in
 from srcgrad.tracing.capture import Captures
+from srcgrad.tracing.conversion.state import slots_of
+from srcgrad.tracing.held import holding, is_slotted
 from srcgrad.tracing.resolution import Resolution
 from srcgrad.transformed import Transformed
 
@@ -40,6 +45,9 @@ class _Cells(tuple[Any, ...]):
 
 
 _SIZED: Final = (tuple, list, dict)
+IN_ORDER: Final = (dict, defaultdict, Counter)
+"""The classes of dicts of which the order of the keys is that of their table."""
+UNCHANGING: Final = (operator.attrgetter, operator.itemgetter, operator.methodcaller)
 _GONE: Final = (AttributeError, KeyError, IndexError, ValueError)
 """What reading something raises that another thread has taken away meanwhile."""
 _CLASSES: Final[dict[str, type]] = {
@@ -170,12 +178,26 @@ class Guards:
             return self.part(holder, name)
         if holder.kind is None and type(holder.object) in layout.FIELDS:
             self.require_type(holder, type(holder.object))
+        if is_slotted(holder.object):
+            return self.slot(holder, name)
         offset = self.offset(holder, name)
         if offset == layout.ATTRIBUTES and name == "__dict__":
             register = self.table.attributes(holder.register)
         else:
             register = self.table.load(holder.register, offset)
         return Place(register, _CLASSES.get(name), getattr(holder.object, name))
+
+    def slot(self, holder: Place, name: str) -> Place:
+        """An attribute in a slot, of an object whose class the guards before it have asked for."""
+        return Place(
+            self.table.load(holder.register, self.slot_offset(holder, name)), None, holding(holder.object)[name]
+        )
+
+    def slot_offset(self, holder: Place, name: str) -> int:
+        member = inspect.getattr_static(type(holder.object), name)
+        if holder.kind is not type(holder.object) or type(member) is not types.MemberDescriptorType:
+            raise UnknownGuard(f"{name} of {holder.kind}")
+        return layout.member_offset(member)
 
     def part(self, holder: Holder, name: str) -> Place:
         """An attribute of a partial that is not made."""
@@ -209,7 +231,7 @@ class Guards:
                 return Place(holder.held[key], None, value)
             assert holder.own is not None
             return self.element(holder.own, key)
-        if holder.kind is dict and type(key) in (str, int):
+        if holder.kind in IN_ORDER and type(key) in (str, int):
             register = self.table.item(holder.register, key)
         elif holder.kind in (tuple, _Cells) and type(key) is int:
             register = self.table.load(holder.register, layout.ITEMS + 8 * key)
@@ -279,8 +301,12 @@ class Guards:
                 self.table.require_word(place.register, self.offset(place, name), 0)
             case ast.Attribute(), ast.IsNot(), ast.Constant(value=None):
                 self.place(left)  # which is no fit where there is none
+            case ast.Call(func=ast.Attribute(value=ast.Call(args=[slotted]), attr="keys")), ast.Eq(), ast.Name(id=name):
+                self.require_slots(self.place(slotted), self.constants[name])
             case ast.Call(func=ast.Attribute(value=mapping, attr="keys")), ast.Eq(), ast.Name(id=name):
                 self.require_names(self.place(mapping), self.constants[name])
+            case ast.Compare(left=ast.Attribute(value=holder, attr="default_factory")), ast.Is(), ast.Constant():
+                self.require_factory(self.place(holder))
             case _, ast.Is(), ast.Name(id=name) if name in self.places:
                 self.table.require_same(self.place(left).register, self.places[name].register)
             case _, ast.Is(), ast.Name(id=name):
@@ -295,7 +321,7 @@ class Guards:
                 self.require_size(sized, size)
             case ast.Call(func=ast.Name(id="tuple"), args=[mapping]), ast.Eq(), ast.Name(id=name):
                 place = self.place(mapping)
-                if place.kind is not dict or tuple(place.object) != self.constants[name]:
+                if place.kind not in IN_ORDER or tuple(place.object) != self.constants[name]:
                     raise UnknownGuard(f"the keys of {place.kind}")
                 self.require_keys(place)
             case ast.Call(func=ast.Name(id="value_key"), args=[ast.Call(args=[mapping])]), ast.Eq(), ast.Name(id=name):
@@ -303,6 +329,8 @@ class Guards:
                     raise UnknownGuard("keys that are equal only")  # of others the very objects have been required
             case ast.Attribute(value=ast.Name() as name, attr="__srcgrad_static__"), ast.Eq(), _:
                 self.require_transform(ast.Compare(left, [operator], [right]), name)
+            case ast.Call(func=ast.Name(id=function), args=[thing]), ast.Eq(), ast.Name(id=name):
+                self.require_same_contents(self.place(thing), self.constants.get(function), self.constants[name])
             case ast.Constant(value=str(key)), ast.NotIn(), mapping:
                 place = self.place(mapping)
                 if place.kind is not dict:
@@ -332,6 +360,31 @@ class Guards:
         if type(place.object) is not dict or place.object.keys() != names:
             raise UnknownGuard("the attributes of an object")
         self.table.require_names(place.register, tuple(place.object))
+
+    def require_slots(self, place: Place, names: frozenset[Any]) -> None:
+        """An object with slots alone that has these attributes, and no others."""
+        held = holding(place.object)
+        if not is_slotted(place.object) or held.keys() != names:
+            raise UnknownGuard("the attributes of an object")
+        for name in slots_of(type(place.object)):
+            if name in held:
+                self.slot(place, name)  # which is no fit where there is none
+            else:
+                self.table.require_word(place.register, self.slot_offset(place, name), 0)
+
+    def require_factory(self, place: Place) -> None:
+        """The very function that a defaultdict has for what is missing."""
+        factory = place.object.default_factory
+        if place.kind is not defaultdict or factory is None:
+            raise UnknownGuard("a defaultdict without a factory")
+        offset = layout.member_offset(inspect.getattr_static(defaultdict, "default_factory"))
+        self.table.require_is(self.table.load(place.register, offset), factory)
+
+    def require_same_contents(self, place: Place, read: Any, expected: Any) -> None:
+        """The very object, of those that nobody can change."""
+        if type(place.object) not in UNCHANGING or read(place.object) != expected:
+            raise UnknownGuard(f"what a {type(place.object)} holds")
+        self.table.require_is(place.register, place.object)
 
     def require_transform(self, node: ast.expr, name: ast.Name) -> None:
         """The options, of which equal ones are mostly one object, of the class that the guard before this one asks."""

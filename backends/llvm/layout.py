@@ -161,6 +161,9 @@ def names_of(thing: Any) -> int | None:
     names = getattr(thing, "__dict__", None)
     if isinstance(thing, type):
         return CLASS_NAMES if word(thing, CLASS_NAMES) == word(names, SIZE) else None
+    place = type(thing).__dictoffset__
+    if place > 0:
+        return place if word(thing, place) == id(names) else None
     if not type(thing).__flags__ & MANAGED or word(thing, ATTRIBUTES) != id(names):
         return None
     return ATTRIBUTES
