@@ -178,6 +178,9 @@ class Guards:
             return self.part(holder, name)
         if holder.kind is None and type(holder.object) in layout.FIELDS:
             self.require_type(holder, type(holder.object))
+        if holder.kind is defaultdict and name == "default_factory":
+            offset = layout.member_offset(inspect.getattr_static(defaultdict, name))
+            return Place(self.table.load(holder.register, offset), None, holder.object.default_factory)
         if is_slotted(holder.object):
             return self.slot(holder, name)
         offset = self.offset(holder, name)
@@ -373,12 +376,9 @@ class Guards:
                 self.table.require_word(place.register, self.slot_offset(place, name), 0)
 
     def require_factory(self, place: Place) -> None:
-        """The very function that a defaultdict has for what is missing."""
-        factory = place.object.default_factory
-        if place.kind is not defaultdict or factory is None:
+        """A defaultdict that has some, of which the guards behind this one say what it is."""
+        if place.kind is not defaultdict or place.object.default_factory is None:
             raise UnknownGuard("a defaultdict without a factory")
-        offset = layout.member_offset(inspect.getattr_static(defaultdict, "default_factory"))
-        self.table.require_is(self.table.load(place.register, offset), factory)
 
     def require_same_contents(self, place: Place, read: Any, expected: Any) -> None:
         """The very object, of those that nobody can change."""

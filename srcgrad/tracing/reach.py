@@ -305,6 +305,9 @@ class ObjectAnalysis(ClassAnalysis):
         elif node.kind == "vectorized":
             self.read(index, "pyfunc", None, value.pyfunc, f"{name}.pyfunc", f"function of {node.label}")
         elif node.kind == "container":
+            if type(value) is defaultdict and value.default_factory is not None:
+                place = f"{name}.default_factory"
+                self.read(index, "factory", None, value.default_factory, place, f"factory of {node.label}")
             if isinstance(value, set) or self.read_together(index, value):
                 return
             items, held = items_in(value), name if built_on(type(value)) is None else f"i{index}"

@@ -170,6 +170,8 @@ def read_edge(plan: Plan, edge: Edge, objects: list[Any]) -> Any:
             return holder.registry[edge.key]
         case "cached":
             return holder.__wrapped__
+        case "factory":
+            return holder.default_factory
         case "pyfunc":
             return holder.pyfunc
         case "jitted":
@@ -433,6 +435,9 @@ class _Copier:
         if not isinstance(original, set):
             for key, value in self._items(index, original, node).items():
                 copied[key] = value
+        for edge in map(self.plan.edges.__getitem__, node.edges):
+            if edge.source == "factory":
+                copied.default_factory = self._value(edge)
         watch(copied, node.label)
         return copied
 

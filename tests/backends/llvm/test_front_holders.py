@@ -49,6 +49,7 @@ class Settings(dict[str, Any]):
 SLOTTED, BELOW, RECORD = Slotted(2.0, np.ones(3)), Below(), Record()
 SETTINGS = Settings(a=2.0, w=np.ones(3))
 SPACE = types.SimpleNamespace(a=2.0, inner=types.SimpleNamespace(n=2))
+OTHER = types.SimpleNamespace(a=1.5, inner=types.SimpleNamespace(n=2))
 FACTORY = collections.defaultdict(float, {"a": 2.0})
 COUNTS = collections.Counter("aab")
 READ = {"of": operator.attrgetter("inner.n")}
@@ -76,7 +77,8 @@ def of_a_namespace(x: Any) -> Any:
 
 
 def of_a_defaultdict(x: Any) -> Any:
-    return (FACTORY["a"] + FACTORY["b"]) * np.sum(x)
+    made = FACTORY.copy()  # which alone has what was missing
+    return (FACTORY["a"] + made["b"]) * np.sum(x)
 
 
 def of_a_counter(x: Any) -> Any:
@@ -84,7 +86,7 @@ def of_a_counter(x: Any) -> Any:
 
 
 def of_a_getter(x: Any) -> Any:
-    return np.sum(x) ** READ["of"](SPACE)
+    return np.sum(x) ** READ["of"](OTHER)
 
 
 CASES: dict[str, tuple[Callable[[Any], Any], list[Callable[[], Any]]]] = {
@@ -123,13 +125,15 @@ CASES: dict[str, tuple[Callable[[Any], Any], list[Callable[[], Any]]]] = {
         [
             lambda: FACTORY.update(a=5.0),
             lambda: setattr(FACTORY, "default_factory", lambda: 4.0),
+            lambda: setattr(FACTORY, "default_factory", lambda: OTHER.a),
+            lambda: setattr(OTHER, "a", 2.5),
             lambda: FACTORY.update(b=1.0),
         ],
     ),
     "a counter": (of_a_counter, [lambda: COUNTS.update("a"), lambda: COUNTS.update("c"), lambda: COUNTS.pop("b")]),
     "a getter": (
         of_a_getter,
-        [lambda: setattr(SPACE.inner, "n", 3), lambda: READ.update(of=operator.attrgetter("a"))],
+        [lambda: setattr(OTHER.inner, "n", 3), lambda: READ.update(of=operator.attrgetter("a"))],
     ),
 }
 
