@@ -99,7 +99,7 @@ UNHASHABLE: Final = "unhashable type: 'Tracer'"
 AS_A_KEY: Final = "a traced value is no key of a dict and no item of a set"
 
 
-def of_a_tracer(error: TypeError) -> SrcgradError:
+def of_a_tracer(error: TypeError) -> UnsupportedError:
     """srcgrad's error for one of Python or a library, which was given a traced value and says what it is not."""
     from srcgrad.tracing.asked import public_name  # which is written with this module, as is the next
     from srcgrad.tracing.conversion.convert import library_file
@@ -135,11 +135,12 @@ def of_a_tracer(error: TypeError) -> SrcgradError:
 
 
 def as_unsupported(error: Exception) -> UnsupportedError | None:
-    """The error, if it says that something is not supported: by Python's words too, where a table is asked."""
+    """The error, if it says that something is not supported: in Python's words or a library's too."""
     if isinstance(error, UnsupportedError):
         return error
-    found = of_a_tracer(error) if isinstance(error, TypeError) and str(error) == UNHASHABLE else None
-    return found if isinstance(found, UnsupportedError) else None
+    if type(error) is not TypeError or not TRACER.search(str(error)) or raised_by_program(error):
+        return None
+    return of_a_tracer(error)
 
 
 def is_fault(error: Exception) -> bool:

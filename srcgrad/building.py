@@ -16,7 +16,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
-from srcgrad.boundary import from_outside, is_fault, user_stack_level
+from srcgrad.boundary import from_outside, is_fault, translated, user_stack_level
 from srcgrad.cache import CODES, PROGRAMS, Known, Learned, code_of
 from srcgrad.changes import Changes, Given, Watcher, changes_of
 from srcgrad.compiler import Runner, backend_name, compiled, interpreted, prepared, weight_of
@@ -433,6 +433,8 @@ class Building(ABC):
         if raised is not None and (by_user or refused is None):
             raise raised.with_traceback(place)
         assert refused is not None
+        if raised is not None and went_further(raised.with_traceback(place), refused):
+            raise raised
         if isinstance(raised, RecursionError):
             raise DepthError(
                 f"{self.name} calls itself too often to be converted: {raised}",
@@ -479,6 +481,14 @@ def raised_by_statement(error: Exception) -> bool:
     if not converted and any(map(contains_tracer, frame.f_locals.values())):
         return False
     return frame.f_code.co_code[entry.tb_lasti] == dis.opmap["RAISE_VARARGS"]
+
+
+def went_further(converted: Exception, refused: SrcgradError) -> bool:
+    """Whether converted code failed elsewhere than where the function as it is was refused: what it met there is what
+    has no rule, while the latter would be no obstacle.
+    """
+    found = translated(converted)
+    return isinstance(found, UnsupportedError) and found.span is not refused.span
 
 
 def is_the_users(error: Exception) -> bool:

@@ -42,7 +42,7 @@ from srcgrad.tracing.hosts import (
     is_host_function,
     is_logger,
 )
-from srcgrad.tracing.jitted import path_in, python_of
+from srcgrad.tracing.jitted import made_of, path_in
 from srcgrad.tracing.journaling import JournalReader, Place
 from srcgrad.tracing.leading import told_from
 from srcgrad.tracing.members import compares_objects, has_class_patterns, stored_attributes
@@ -163,6 +163,8 @@ class ObjectAnalysis(ClassAnalysis):
                 self.followed.add(cls)
 
     def node_kind(self, value: Any) -> str | None:
+        if made_of(value) is not None:
+            return "jitted"
         kind = super().node_kind(value)
         if kind is not None:
             return kind
@@ -172,8 +174,6 @@ class ObjectAnalysis(ClassAnalysis):
             return "cached"
         if type(value) is np.vectorize:
             return "vectorized"
-        if python_of(value) is not None:
-            return "jitted"
         if held(value) is not None:
             return "frozen"
         if isinstance(value, types.MethodType):
@@ -301,7 +301,7 @@ class ObjectAnalysis(ClassAnalysis):
             self.read(index, "cached", None, value.__wrapped__, f"{name}.__wrapped__", f"function of {node.label}")
         elif node.kind == "jitted":
             place = f"{name}{path_in(value)}"
-            self.read(index, "jitted", None, python_of(value), place, f"function of {node.label}")
+            self.read(index, "jitted", None, made_of(value), place, f"function of {node.label}")
         elif node.kind == "vectorized":
             self.read(index, "pyfunc", None, value.pyfunc, f"{name}.pyfunc", f"function of {node.label}")
         elif node.kind == "container":

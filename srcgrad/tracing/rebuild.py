@@ -16,7 +16,7 @@ from srcgrad.tracing.built_on import bare_like, built_on, filled, items_in, own_
 from srcgrad.tracing.conversion.classes import adopt, twin_with
 from srcgrad.tracing.conversion.state import SHARED
 from srcgrad.tracing.held import hold, holding, is_slotted
-from srcgrad.tracing.jitted import plain_of, python_of
+from srcgrad.tracing.jitted import made_of, plain_of
 from srcgrad.tracing.trace import ASK, CURRENT, Classed, Untold, Watched
 
 __all__ = ["Edge", "Hidden", "Node", "Plan", "rebuild", "wrapped_functions"]
@@ -175,7 +175,7 @@ def read_edge(plan: Plan, edge: Edge, objects: list[Any]) -> Any:
         case "pyfunc":
             return holder.pyfunc
         case "jitted":
-            return python_of(holder)
+            return made_of(holder)
         case "self":
             return holder.__self__
         case "argument class":

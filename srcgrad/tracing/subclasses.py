@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from srcgrad.errors import DTypeError
+from srcgrad.errors import DTypeError, UnsupportedError
 
-__all__ = ["array_of", "plain_number"]
+__all__ = ["array_of", "dtype_of_view", "plain_number"]
 
 _STORED: dict[str, str] = {"matrix": "np.asarray(x)", "MaskedArray": "x.filled(0.0) and x.mask"}
 _PASSIVE = frozenset(
@@ -69,3 +69,19 @@ def plain_number(x: Any) -> Any:
         if isinstance(x, number) and type(x) is not number and is_plain(type(x), number):
             return number(x)
     return x
+
+
+def dtype_of_view(dtype: Any, cls: Any) -> Any:
+    """The dtype that ``x.view(dtype, cls)`` asks for, where a class may stand for the dtype; None for the same one.
+
+    Raises:
+        UnsupportedError: it is to be of a class derived from NumPy's.
+    """
+    if cls is None and isinstance(dtype, type) and issubclass(dtype, np.ndarray):
+        dtype, cls = None, dtype
+    if cls not in (None, np.ndarray):
+        raise UnsupportedError(
+            f"an array of the class {cls.__name__}, derived from NumPy's, cannot hold traced values",
+            hint="keep what the class adds in an object that has the array as an attribute",
+        )
+    return dtype

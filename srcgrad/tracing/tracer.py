@@ -38,7 +38,7 @@ from srcgrad.tracing.layout import (
     strides_of,
     uninitialised,
 )
-from srcgrad.tracing.subclasses import array_of
+from srcgrad.tracing.subclasses import array_of, dtype_of_view
 from srcgrad.tracing.trace import (
     CURRENT,
     Refused,
@@ -493,14 +493,15 @@ class Tracer(Asked):
 
     def view(self, dtype: Any = None, type: Any = None) -> Any:
         """Another view of the same elements, of the same type, or of complex numbers as pairs of real ones."""
+        dtype = dtype_of_view(dtype, type)
         asked = self.dtype if dtype is None else np.dtype(dtype)
-        if type in (None, np.ndarray) and self.ndim and {asked.kind, self.dtype.kind} == {"f", "c"}:
+        if self.ndim and {asked.kind, self.dtype.kind} == {"f", "c"}:
             complex_one, real_one = (asked, self.dtype) if asked.kind == "c" else (self.dtype, asked)
             if complex_one.itemsize == 2 * real_one.itemsize:
                 self.require_layout()
                 found = self.ghost().view(asked)
                 return Tracer(self.storage, (*self.chain, NumbersView(asked)), ArrayType(asked, found.shape))
-        if type not in (None, np.ndarray) or (dtype is not None and np.dtype(dtype) != self.dtype):
+        if dtype is not None and np.dtype(dtype) != self.dtype:
             raise UnsupportedError(
                 "ndarray.view of another type is not supported on a traced array",
                 hint="x.real, x.imag and x.astype(dtype) keep the values and their derivatives",

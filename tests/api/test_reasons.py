@@ -38,3 +38,15 @@ def test_the_reason_is_that_of_the_analysis_that_decides(f: Callable[..., Any], 
     np.testing.assert_allclose(found, [3.0, 3.0] if f is reads_a_cache_of_a_library else [2.0, 2.0])
     how = sg.explain(sg.grad(f))(np.ones(2))["how it runs"]
     assert "_cache" in how if f is reads_a_cache_of_a_library else "sys.stdout" in how
+
+
+def test_the_error_is_that_of_the_way_that_went_further() -> None:
+    """Run as it is, the function is refused at `np.array`, which is an operation where it is converted."""
+
+    def f(x: Any) -> Any:
+        y = np.array([x[0], x[1]])
+        return bytes.join(b"", y)  # what has no rule
+
+    with pytest.raises(sg.errors.UnsupportedError) as caught:
+        sg.grad(f)(np.ones(2))
+    assert "what has no rule" in str(caught.value) and "np.array" not in caught.value.message

@@ -58,6 +58,9 @@ CASES: dict[str, Callable[[Any], Any]] = {
     "splu": lambda x: spl.splu(A.tocsc()).solve(x) + FACTORS.solve(x**2, "T"),
     "splu with traced elements": lambda x: spl.splu(made(x)).solve(x, "T"),
     "factorized": lambda x: spl.factorized(A.tocsc())(x) + spl.factorized(made(x))(x),
+    "conjugates and parts": lambda x: (
+        (np.conj(made(x) * (1 + 2j)) @ x).imag + (made(x) * (1 + 2j)).imag @ x + abs(made(-x)) @ x
+    ),
     "a step of diffusion": lambda x: spl.spsolve(
         sp.eye(5, format="csc") - 0.1 * x[0] * sp.diags([1.0, -2.0, 1.0], [-1, 0, 1], (5, 5), format="csc"), x
     ),

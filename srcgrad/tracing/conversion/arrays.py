@@ -11,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from srcgrad.errors import IndexingError, ShapeError, UnsupportedError
+from srcgrad.tracing.asked import Asked
 from srcgrad.tracing.conversion.calls import CALLS, call, call_rule, traced_among
 from srcgrad.tracing.conversion.effects import emit_check
 from srcgrad.tracing.conversion.fresh_arrays import lifted
@@ -170,6 +171,12 @@ def asarray(a: Any, dtype: Any = None, order: Any = None, *, copy: Any = None, *
         return np.asarray(a, dtype, order, copy=copy, **options)
     require_keywords(np.asarray, options, dtype=dtype, order=order, copy=copy)
     return as_real_array(a, dtype, order, copy)
+
+
+@call_rule(Asked.__array__)
+def as_numpy_asks(x: Any, dtype: Any = None, copy: Any = None) -> Any:
+    """``x.__array__()`` in the user's code."""
+    return as_real_array(x, dtype, copy=copy)
 
 
 @call_rule(np.asanyarray)

@@ -19,6 +19,7 @@ from typing import Any, Final
 import numpy as np
 
 from srcgrad.errors import UnsupportedError
+from srcgrad.tracing.asked import concrete_class
 from srcgrad.tracing.built_on import bare
 from srcgrad.tracing.caches import require_keys
 from srcgrad.tracing.conversion.array_likes import as_array, takes_arrays
@@ -54,7 +55,7 @@ from srcgrad.tracing.frozen import given_to
 from srcgrad.tracing.guards import answer
 from srcgrad.tracing.hosts import is_global_cache, is_logger, later, runs_later
 from srcgrad.tracing.indexing import holds_tracer
-from srcgrad.tracing.jitted import is_parallel_range, plain_of, python_of
+from srcgrad.tracing.jitted import is_parallel_range, plain_of, primitive_of, python_of
 from srcgrad.tracing.purity import METACLASSES, is_generated, makes_plain_objects, static_key
 from srcgrad.tracing.trace import CURRENT, NeedsConcrete, Refused
 from srcgrad.tracing.tracer import FUNCTIONS, SEQUENCES, Deferring, Tracer, as_tracer, contains_tracer
@@ -77,6 +78,8 @@ MANAGING: Final = contextlib.contextmanager(iter).__code__
 """The code of what ``contextlib.contextmanager`` makes of a generator."""
 CONCATENATORS: Final = (type(np.r_), type(np.c_))
 METHODS: Final = (types.MethodType, types.BuiltinFunctionType)
+DESCRIPTORS: Final = (types.MethodDescriptorType, types.WrapperDescriptorType)
+"""The kinds of methods that are read of a class in C: ``np.ndarray.sum``."""
 COMPILED: Final = ("cython_function_or_method", "fused_cython_function")
 """The kinds of functions that Cython makes, which ask no array what it is."""
 PLAIN_KINDS: Final = (types.BuiltinFunctionType, *METACLASSES, np.ufunc, types.FunctionType, type(np.sum))
@@ -132,7 +135,7 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     kind = type(function)
     if kind is types.FunctionType:
         load_scipy_rules(function)
-        twin = numpys(function)
+        twin = numpys(function) or primitive_of(function)
         if twin is not None:
             return call(twin, *args, **kwargs)
         if converts(function, args, kwargs):
@@ -176,6 +179,8 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
         return later(function, args, kwargs)
     elif is_multimethod(function):
         load_scipy_rules(function)
+    elif kind in DESCRIPTORS and args and stands_for_one(function, args[0]):
+        return call(getattr(args[0], function.__name__), *args[1:], **kwargs)
     if kind is type:
         load_scipy_rules(function)
         function = range if is_parallel_range(function) else function
@@ -226,6 +231,12 @@ def call_plain(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
         args = tuple(map(called_back, args))
         kwargs = {name: called_back(value) for name, value in kwargs.items()}
     return function(*args, **kwargs)
+
+
+def stands_for_one(method: Any, x: Any) -> bool:
+    """Whether a traced value stands for an object of the class that a method is read of."""
+    cls = method.__objclass__
+    return isinstance(x, Tracer) and cls is not object and issubclass(concrete_class(x), cls)
 
 
 def called_back(thing: Any) -> Any:
@@ -429,8 +440,10 @@ def ruled(thing: Any) -> Any:
     """What Python is to call for a function that it is handed: a built-in one would not know traced values."""
     if type(thing) is functools.partial:
         return functools.partial(call, thing)
-    plain = (numpys(thing) if type(thing) is types.FunctionType else None) or thing
-    known = type(plain) in PLAIN_KINDS and (plain in CALLS or type(attribute(plain, "__self__")) is np.ufunc)
+    plain = ((numpys(thing) or primitive_of(thing)) if type(thing) is types.FunctionType else None) or thing
+    known = type(plain) in DESCRIPTORS or (
+        type(plain) in PLAIN_KINDS and (plain in CALLS or type(attribute(plain, "__self__")) is np.ufunc)
+    )
     return functools.partial(call, plain) if known else followed(plain)
 
 

@@ -41,18 +41,33 @@ CONVERTED_LIBRARIES: Final = (
     "scipy.stats._stats_py", "scipy.stats._variation", "srcgrad.tracing.functions.written_loops",
 )  # fmt: skip
 """Python code of arrays that does not dispatch: it is converted as the user's where it has no rule."""
-LIBRARIES: Final = tuple(
-    dict.fromkeys(
-        os.path.join(os.path.realpath(path), "")
-        for name, path in sysconfig.get_paths().items()
-        if name in ("stdlib", "platstdlib", "purelib", "platlib")
-    )
+LEFT_ALONE: Final = frozenset(
+    {"numpy", "scipy", "jax", "jaxlib", "numba", "llvmlite", "torch", "pytest", "_pytest", "pluggy", "hypothesis"}
 )
+"""Packages that are installed and have compilers or traces of their own, or are known: they run as they are."""
+
+
+def folders(*names: str) -> tuple[str, ...]:
+    paths = sysconfig.get_paths()
+    return tuple({os.path.join(os.path.realpath(paths[name]), "") for name in names})
+
+
+INSTALLED: Final = folders("purelib", "platlib")
+STANDARD: Final = folders("stdlib", "platstdlib")
 
 
 @lru_cache(maxsize=4096)
 def library_file(file: str) -> bool:
-    return not file.startswith("<") and os.path.realpath(file).startswith(LIBRARIES)
+    """Whether this is a file of Python's own library, or of a package that runs as it is: others are the user's code,
+    wherever they are installed.
+    """
+    if file.startswith("<"):
+        return False
+    path = os.path.realpath(file)
+    for folder in INSTALLED:  # which may be in the folder of the standard library
+        if path.startswith(folder):
+            return path[len(folder) :].split(os.sep)[0].removesuffix(".py") in LEFT_ALONE
+    return path.startswith(STANDARD)
 
 
 def is_user_function(thing: object) -> bool:

@@ -104,6 +104,8 @@ class Sparse(Deferring):
     def conj(self) -> Sparse:
         return self.like(np.conj(self.data))
 
+    conjugate = conj
+
     def copy(self) -> Sparse:
         return self
 
@@ -115,6 +117,10 @@ class Sparse(Deferring):
     @property
     def real(self) -> Sparse:
         return self.like(np.real(self.data))
+
+    @property
+    def imag(self) -> Sparse:
+        return self.like(np.imag(self.data))
 
     def __getitem__(self, key: Any) -> Any:
         """A part, as SciPy takes it: one element, a row of a sparse array as a vector, or a matrix."""
