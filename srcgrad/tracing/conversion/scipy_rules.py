@@ -20,6 +20,7 @@ SCIPY_RULES: Final = {
         "scipy_routines",
     ),
     "scipy.fft": ("scipy_fourier",),
+    "scipy.fftpack": ("scipy_fourier", "scipy_fftpack"),
     "scipy.interpolate": ("scipy_interpolate", "scipy_polynomials", "scipy_splines", "scipy_scattered"),
     "scipy.integrate": ("scipy_integrate", "scipy_ode", "scipy_quad"),
     "scipy.ndimage": ("scipy_ndimage", "scipy_images", "scipy_ranks"),
