@@ -43,8 +43,11 @@ CONVERTED_LIBRARIES: Final = (
 """Python code of arrays that does not dispatch: it is converted as the user's where it has no rule."""
 LEFT_ALONE: Final = frozenset(
     {"numpy", "scipy", "jax", "jaxlib", "numba", "llvmlite", "torch", "pytest", "_pytest", "pluggy", "hypothesis"}
+    | {"pandas", "matplotlib", "sympy", "mpmath"}
 )
-"""Packages that are installed and have compilers or traces of their own, or are known: they run as they are."""
+"""Installed packages that run as they are: they have rules, a compiler or traces of their own, are no code on arrays, or
+much code that takes no traced value in the end.
+"""
 
 
 def folders(*names: str) -> tuple[str, ...]:

@@ -1,5 +1,5 @@
-"""Functions of ``scipy.fftpack``: those of ``scipy.fft`` by other defaults, inverse cosine and sine transforms without a
-factor, and spectra of real numbers in one array of these. Importing this module imports SciPy.
+"""Functions of ``scipy.fftpack``: those of ``scipy.fft`` by other defaults, inverse cosine and sine transforms without
+a factor, and spectra of real numbers in one array of these. Importing this module imports SciPy.
 """
 
 from __future__ import annotations
