@@ -82,3 +82,33 @@ def test_a_path_of_a_hundred_questions_is_one_program(monkeypatch: pytest.Monkey
         np.testing.assert_allclose(value, survival(x), rtol=1e-12)
         apart = [(survival(x + 1e-5 * e) - survival(x - 1e-5 * e)) / 2e-5 for e in np.eye(40)]
         np.testing.assert_allclose(gradient, apart, rtol=1e-6, atol=1e-8)
+
+
+class Priced:
+    """An attribute more where a float is not 0."""
+
+    def __init__(self, rate: Any) -> None:
+        self.value = 1.5
+        if rate:
+            self.rate = rate
+            self.value = 2.0 * rate
+
+
+@pytest.mark.filterwarnings("error::srcgrad.RetraceWarning")
+@pytest.mark.parametrize(
+    ("f", "at_0"),
+    [(lambda x: x * Priced(x).value, 1.5), (lambda x: x * sum([x, x, x] if x else [2.0]), 2.0)],
+    ids=["a statement", "an expression"],
+)
+def test_the_truth_of_a_float_is_answered_by_a_path(f: Any, at_0: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a comparison it was; a float under `if` itself had each call traced again."""
+    slope = sg.value_and_grad(f)
+    points = [0.3, 0.0, -1.25]
+    for x in points[:2]:
+        slope(x)
+    monkeypatch.setattr(Building, "trace", None)
+    for x in points:
+        value, gradient = slope(x)
+        assert value == f(x)
+        wanted = (f(x + 1e-6) - f(x - 1e-6)) / 2e-6 if x else at_0
+        assert gradient == pytest.approx(wanted, rel=1e-6)

@@ -53,6 +53,7 @@ from srcgrad.tracing.conversion.state import (
     same_handle,
     shown,
     truth,
+    undecided,
     unknown,
 )
 from srcgrad.tracing.conversion.texts import Text
@@ -309,7 +310,7 @@ def if_(
     """The statement ``if``."""
     if isinstance(test, Text):
         test.refuse()
-    if not unknown(test):
+    if not undecided(test):
         (then if test else orelse)()
         return
     condition = truth(test)
@@ -464,7 +465,7 @@ def choose(test: Any, then: Callable[[], Any], orelse: Callable[[], Any]) -> Any
     """``then() if test else orelse()``."""
     if isinstance(test, Text):
         test.refuse()
-    if not unknown(test):
+    if not undecided(test):
         return then() if test else orelse()
     box: list[Any] = [UNSET]
 

@@ -45,7 +45,7 @@ LEFT_ALONE: Final = frozenset(
     {"numpy", "scipy", "jax", "jaxlib", "numba", "llvmlite", "torch", "pytest", "_pytest", "pluggy", "hypothesis"}
     | {"pandas", "matplotlib", "sympy", "mpmath"}
 )
-"""Installed packages that run as they are: they have rules, a compiler or traces of their own, are no code on arrays, or
+"""Installed packages that run as they are: they have rules, a compiler or traces of their own, hold no arrays, or are
 much code that takes no traced value in the end.
 """
 

@@ -140,6 +140,13 @@ def unknown(x: Any) -> bool:
     return x.dtype.kind not in "biu" or x.size != 1 or answer(x, "a condition") is None
 
 
+def undecided(test: Any) -> bool:
+    """`unknown` of a test, of which only its truth is asked: the path in progress answers this of a float too."""
+    if not unknown(test):
+        return False
+    return may_be_none(test) or test.dtype.kind in "biu" or test.size != 1 or answer(test, "bool()") is None
+
+
 # --- containers -----------------------------------------------------------------------------
 
 
