@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, Literal
 
@@ -161,10 +161,36 @@ Tangent = Lin | Zero
 LinearOperand = Term | Lin | Zero
 
 
+def terms_of(tangent: Lin, depth: int = 8) -> Iterator[Lin]:
+    """What a tangent without a mask is the sum of."""
+    producer = tangent.value.producer
+    if tangent.mask is not None or producer is None or producer.op.name != "add" or not depth:
+        yield tangent
+        return
+    for operand in producer.operands:
+        yield from terms_of(Lin(operand), depth - 1)
+
+
 class LinearEmitter(ABC):
     """How rules emit linear code: as ordinary operations with masks, or recorded as a linear program."""
 
     builder: Builder
+
+    @abstractmethod
+    def is_hermitian(self, tangent: Lin) -> bool:
+        """Whether it is seen that a tangent is Hermitian wherever the matrices that are differentiated are."""
+
+    @abstractmethod
+    def assume_hermitian(self, tangents: Iterable[Tangent]) -> None:
+        """Take these for tangents of Hermitian matrices, if they are matrices."""
+
+    def hermitian_terms(self, tangent: Lin) -> tuple[Tangent, Tangent]:
+        """The sum of those terms of a sum that `is_hermitian` holds for, and that of all others."""
+        found: list[Tangent] = [Zero(tangent.type), Zero(tangent.type)]
+        for term in terms_of(tangent):
+            other = not self.is_hermitian(term)
+            found[other] = self.add(found[other], term)
+        return found[0], found[1]
 
     @abstractmethod
     def neg(self, tangent: Tangent) -> Tangent: ...

@@ -23,6 +23,7 @@ from jax import lax
 from srcgrad.ir.core import Literal, Operation, Value
 from srcgrad.ir.errors import BackendError
 from srcgrad.ir.source import Span
+from srcgrad.ir.transforms.symmetry import Parameters, Symmetry
 
 INT64: Final = np.dtype(np.int64)
 HOST: Final = "host call"
@@ -233,6 +234,17 @@ class Application:
         if not isinstance(value, Literal):
             return None
         return np.broadcast_to(value.value, value.type.static_shape)
+
+    def from_lower(self, x: Any) -> Any:
+        """The Hermitian matrices of which the lower triangle is read: for jax, which takes the Hermitian part of any
+        tangent, and only where those of the operand may be others.
+        """
+        if not self.program.rules or Symmetry(Parameters(), {}).holds(self.operation.operands[0]):
+            return x
+        rows, columns = (lax.broadcasted_iota(np.int64, x.shape, axis) for axis in (x.ndim - 2, x.ndim - 1))
+        adjoint = jax.numpy.conjugate(jax.numpy.swapaxes(x, -1, -2))
+        below = jax.numpy.where(rows > columns, x, adjoint)
+        return jax.numpy.where(rows == columns, x.real.astype(x.dtype), below)
 
     def check(self, predicate: Any, message: str, kind: str, detail: Any = None) -> None:
         """Raise the error ``kind`` after the call unless all of ``predicate`` is true.

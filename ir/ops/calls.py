@@ -6,6 +6,7 @@ programs, so both rules serve forward and reverse mode, to any order, and under 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -72,8 +73,11 @@ class Checkpoint(Call):
         if s.builder is builder or body.acts:
             return push_forward(builder, s, body, values, tangents)
         emitted = builder.emit_operation(self, values, operation.attrs, operation.regions)
-        attrs = {"active": tuple(isinstance(tangent, Lin) for tangent in tangents)}
         linear = [tangent for tangent in tangents if isinstance(tangent, Lin)]
+        attrs = {
+            "active": tuple(isinstance(tangent, Lin) for tangent in tangents),
+            "hermitian": tuple(map(s.is_hermitian, linear)),
+        }
         outgoing = s.apply_all(REGISTRY["rematerialised"], [*operands, *linear], attrs, (body,))
         return emitted.results, outgoing
 
@@ -87,7 +91,10 @@ class Checkpoint(Call):
 
 
 class Rematerialised(Call):
-    """The linear part of a checkpointed call: operands, then the tangents of the active ones."""
+    """The linear part of a checkpointed call: operands, then the tangents of the active ones.
+
+    ``hermitian``: which of these are seen to be tangents of Hermitian matrices.
+    """
 
     region_labels = ("body",)
     transparent = False
@@ -111,6 +118,8 @@ class Rematerialised(Call):
             linear_part(next(incoming)) if is_active else Zero(param.type)
             for param, is_active in zip(body.params, active, strict=True)
         ]
+        linear = [tangent for tangent, is_active in zip(tangents, active, strict=True) if is_active]
+        s.assume_hermitian(itertools.compress(linear, attrs["hermitian"]))
         return push_forward(s.builder, s, body, values, tangents)[1]
 
     def transpose_region(
@@ -121,7 +130,7 @@ class Rematerialised(Call):
         builder, active = s.builder, operation.attrs["active"]
         primals = [operand.value for operand in operands[: len(active)] if isinstance(operand, Term)]
         fresh = builder.emit_operation(REGISTRY["barrier"], primals).results if primals else ()
-        _, program = record(builder, operation.regions[0], fresh, active)
+        _, program = record(builder, operation.regions[0], fresh, active, operation.attrs["hermitian"])
         found = pull_back(s, program.function, terms_of(builder, program.residuals), cotangents)
         return [None] * len(active) + list(found)
 

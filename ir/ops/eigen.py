@@ -33,6 +33,7 @@ from srcgrad.ir.ops.generate import iota
 from srcgrad.ir.ops.linalg import (
     LAPACK_DTYPES,
     compare_indices,
+    from_lower,
     matmul,
     matrix_transpose,
     require_matrices,
@@ -47,10 +48,6 @@ def adjoint(matrix: Term) -> Term:
     """The conjugate transpose."""
     found = transposed(matrix)
     return REGISTRY["conj"](found) if found.dtype.kind == "c" else found
-
-
-def hermitian_part(s: LinearEmitter, tangent: Tangent) -> Tangent:
-    return s.scale(s.add(tangent, matrix_transpose(s, tangent, conjugate=True)), 0.5)
 
 
 def along(vector: Term, matrix: Term, axis: int) -> Term:
@@ -138,8 +135,8 @@ class ValuesOnly(Decomposition, abstract=True):
 class Eigh(Decomposition):
     """The eigenvalues of Hermitian matrices in ascending order, and their unit eigenvectors as columns.
 
-    Only the lower triangle is read, as by NumPy. The derivative is that on Hermitian matrices: it takes the tangent's
-    Hermitian part. The phase of a complex eigenvector v is held: v^H v' = 0.
+    Only the lower triangle is read, as by NumPy, and the derivative is that of `from_lower`. The phase of a complex
+    eigenvector v is held: v^H v' = 0.
     """
 
     meaning = "np.linalg.eigh"
@@ -164,7 +161,7 @@ class Eigh(Decomposition):
         size = w.type.static_shape[-1]
         if not size:
             return [Zero(w.type), Zero(v.type)]
-        moved = matmul(s, hermitian_part(s, tangents[0]), v)
+        moved = matmul(s, from_lower(s, operands[0], tangents[0]), v)
         conjugate = REGISTRY["conj"](v) if v.dtype.kind == "c" else v
         values = real_part(s, column_sums(s, s.scale(moved, conjugate)))
         gaps = inverse_gaps(w, v, size)

@@ -38,7 +38,7 @@ from srcgrad.ir.ops.chains import product
 from srcgrad.ir.ops.divided import like_dtype
 from srcgrad.ir.ops.eigen import adjoint, emit_all, safe_inverse, spread
 from srcgrad.ir.ops.factorisations import rectangles, require_rectangular
-from srcgrad.ir.ops.linalg import require_matrices, right_sides
+from srcgrad.ir.ops.linalg import from_lower, require_matrices, right_sides
 from srcgrad.ir.ops.matrices import MatrixAlgebra
 from srcgrad.ir.ops.matrix_functions import whole_matrix
 from srcgrad.ir.types import ArrayType, Size, real_dtype
@@ -145,8 +145,8 @@ def hermitian_of(a: Term) -> Term:
 class Pinv(Op):
     """The pseudo-inverse; singular values of at most ``rcond`` times the largest are taken for zeros.
 
-    If ``hermitian``, the matrix is taken to be so and only its lower triangle is read; the derivative is that on
-    Hermitian matrices: it takes the tangent's Hermitian part, as that of ``cholesky`` does.
+    If ``hermitian``, the matrix is taken to be so and only its lower triangle is read; so it is for the derivative, as
+    for that of ``cholesky``.
     """
 
     def result_type(self, types: Sequence[ArrayType], attrs: Attrs) -> ArrayType:
@@ -173,7 +173,7 @@ class Pinv(Op):
         if attrs["hermitian"]:  # A itself has a triangle that is not read
             cutoff = max(attrs["rcond"], a.type.static_shape[-1] * float(np.finfo(a.dtype).eps))
             a = hermitian_of(a) if exact else self(p, rcond=cutoff, hermitian=True)
-            change = s.scale(s.add(change, algebra.adjoint(change)), 0.5)
+            change = from_lower(s, operands[0], change)
         if exact:
             return (turning_tangent(algebra, a, p, change, attrs["rcond"]),)
         adjoint, p_adjoint = algebra.adjoint(change), algebra.adjoint(p)

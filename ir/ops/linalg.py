@@ -50,6 +50,28 @@ def matrix_transpose(s: LinearEmitter, tangent: Tangent, conjugate: bool = False
     return s.apply(REGISTRY["conj"], [found]) if conjugate and tangent.type.dtype.kind == "c" else found
 
 
+def hermitian_part(s: LinearEmitter, tangent: Tangent) -> Tangent:
+    return s.scale(s.add(tangent, matrix_transpose(s, tangent, conjugate=True)), 0.5)
+
+
+def from_lower(s: LinearEmitter, matrix: Term, tangent: Tangent) -> Tangent:
+    """The tangent of the Hermitian matrix of which the lower triangle is that of ``matrix``.
+
+    Of a Hermitian tangent it is the tangent itself. Of terms that are so if the matrices that are differentiated are it
+    takes the Hermitian part: their gradients are Hermitian then, as in JAX. Of all others it is what is read.
+    """
+    if isinstance(tangent, Zero):
+        return tangent
+    if s.is_hermitian(tangent):
+        return hermitian_part(s, tangent)
+    hermitian, rest = s.hermitian_terms(tangent)
+    found = s.select(compare_indices(matrix, "less"), matrix_transpose(s, rest, conjugate=True), rest)
+    if rest.type.dtype.kind == "c":
+        real = s.apply(REGISTRY["cast"], [s.apply(REGISTRY["real"], [rest])], {"dtype": rest.type.dtype})
+        found = s.select(compare_indices(matrix, "equal"), real, found)
+    return s.add(hermitian_part(s, hermitian), found)
+
+
 def transposed(matrix: Term) -> Term:
     return REGISTRY["transpose"](matrix, perm=swapped(matrix.rank))
 
@@ -82,8 +104,8 @@ def index_mask(builder: Builder, shape: Shape, comparison: str) -> Term:
 class Cholesky(Op):
     """The lower triangular L with L @ L^H equal to the operand, which is Hermitian and positive definite.
 
-    Only the operand's lower triangle is read, as by NumPy. The derivative is that on Hermitian matrices: it takes the
-    tangent's Hermitian part, so the gradient is Hermitian too. LinAlgError if the operand is not positive definite.
+    Only the operand's lower triangle is read, as by NumPy, and the derivative is that of `from_lower`. LinAlgError if
+    the operand is not positive definite.
     """
 
     meaning = "np.linalg.cholesky"
@@ -103,8 +125,7 @@ class Cholesky(Op):
     ) -> Sequence[Tangent]:
         """L' = L phi(L^-1 A' L^-H); phi takes the lower triangle and halves its diagonal."""
         factor, solve = results[0], {"lower": True, "trans": "N", "unit": False}
-        hermitian = s.scale(s.add(tangents[0], matrix_transpose(s, tangents[0], conjugate=True)), 0.5)
-        half = s.apply(REGISTRY["triangular_solve"], [factor, hermitian], solve)
+        half = s.apply(REGISTRY["triangular_solve"], [factor, from_lower(s, operands[0], tangents[0])], solve)
         inner = matrix_transpose(s, half, conjugate=True)
         inner = s.apply(REGISTRY["triangular_solve"], [factor, inner], solve)
         below, diagonal = compare_indices(factor, "greater"), compare_indices(factor, "equal")

@@ -21,8 +21,8 @@ from srcgrad.ir.core import Attrs, Builder, Operation, Region, is_splat, literal
 from srcgrad.ir.opdef import REGISTRY, LinearEmitter, LinearOperand, Tangent, Term, Zero
 from srcgrad.ir.ops.chains import chain, product, total
 from srcgrad.ir.ops.divided import Spectrum, at_end, differentiated, lift, like_dtype
-from srcgrad.ir.ops.eigen import adjoint, along, columns_of, emit_all, hermitian_part, require_stack, rounding
-from srcgrad.ir.ops.linalg import transposed
+from srcgrad.ir.ops.eigen import adjoint, along, columns_of, emit_all, require_stack, rounding
+from srcgrad.ir.ops.linalg import hermitian_part, transposed
 from srcgrad.ir.ops.spectral import (
     Derivatives,
     MatrixFunction,

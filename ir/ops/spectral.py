@@ -47,11 +47,10 @@ from srcgrad.ir.ops.eigen import (
     adjoint,
     along,
     emit_all,
-    hermitian_part,
     real_part,
     rounding,
 )
-from srcgrad.ir.ops.linalg import matrix_transpose, require_matrices, transposed
+from srcgrad.ir.ops.linalg import from_lower, matrix_transpose, require_matrices, transposed
 from srcgrad.ir.transforms.interpret import push_forward
 from srcgrad.ir.types import ArrayType, DType, Shape, Size, real_dtype
 
@@ -267,14 +266,15 @@ def appended(
 class Spectral(MatrixFunction):
     """V diag(g(w)) V^H for Hermitian A = V diag(w) V^H, or its n-th derivative in n directions.
 
-    Of A only the lower triangle is read, and its tangent's Hermitian part is taken, as by `Eigh`. Directions are any
+    Of A only the lower triangle is read, and so of its tangent, as by `Eigh`. Directions are any
     matrices: the map is linear in each of them (complex linear) and symmetric.
     """
 
     def along_matrix(
         self, s: LinearEmitter, operands: Sequence[Term], tangent: Tangent, operation: Operation, result: ArrayType
     ) -> Tangent:
-        return appended(self, s, operands, as_dtype(s, hermitian_part(s, tangent), result.dtype), operation)
+        direction = as_dtype(s, from_lower(s, operands[0], tangent), result.dtype)
+        return appended(self, s, operands, direction, operation)
 
     def expand(self, operands: Sequence[Term], attrs: Attrs, regions: Sequence[Region]) -> Sequence[Term]:
         own, region = parts(operands, attrs), regions[0]
@@ -324,8 +324,8 @@ class SpectralSum(MatrixFunction):
         attrs = {"directions": 0, "indexed": operation.attrs["indexed"]}
         values = [operand.value for operand in operands]
         gradient = Term(builder, builder.emit(REGISTRY["spectral"], values, attrs, (region,)))
-        if result.dtype.kind == "c":
-            tangent = as_dtype(s, hermitian_part(s, tangent), gradient.dtype)
+        if result.dtype.kind == "c" or not (isinstance(tangent, Lin) and s.is_hermitian(tangent)):
+            tangent = from_lower(s, operands[0], tangent)
         return traced(s, tangent, transposed(gradient), result)
 
     def expand(self, operands: Sequence[Term], attrs: Attrs, regions: Sequence[Region]) -> Sequence[Term]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeGuard
 
-from srcgrad.ir.core import Builder, Literal, Operation, Region, Value
+from srcgrad.ir.core import Builder, Function, Literal, Operation, Region, Value
 from srcgrad.ir.opdef import Lin, LinearEmitter, LinearOperand, Tangent, Term, Zero
 
 Env = dict[Value, Value]
@@ -48,7 +48,12 @@ def push_forward(
 
     This is jvp when ``s`` emits and linearize when ``s`` records. The tangent of an array without elements is zero:
     what is divided by their number has no other derivative, 0/0, in forward mode alone.
+
+    The matrices that a function is given count as Hermitian: its caller's gradient of what passes one straight on to
+    ``cholesky`` is that on Hermitian matrices.
     """
+    if isinstance(region, Function):
+        s.assume_hermitian(tangents)
     env: Env = dict(zip(region.params, primals, strict=True))
     tangent_of: dict[Value, Tangent] = {
         param: tangent for param, tangent in zip(region.params, tangents, strict=True) if contributes(tangent)

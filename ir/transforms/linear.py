@@ -21,13 +21,15 @@ and with one that is so nowhere a (co)tangent is Zero.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from abc import ABC
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from srcgrad.ir.core import NO_ATTRS, Attrs, Builder, Literal, Operation, Region, Value, is_splat, literal, zeros
 from srcgrad.ir.errors import InternalError
 from srcgrad.ir.opdef import REGISTRY, Lin, Linear, LinearEmitter, LinearOperand, Op, Tangent, Term, Zero, broadcast_to
 from srcgrad.ir.transforms.patterns import Patterns
+from srcgrad.ir.transforms.symmetry import Symmetry, are_matrices
 from srcgrad.ir.types import BOOL, ArrayType, TapeType
 
 UPDATES = frozenset({"slice_set", "scatter_set", "scatter_add"})
@@ -129,12 +131,34 @@ class MaskAlgebra:
         return None
 
 
-class Masked(LinearEmitter):
-    """Emits ordinary operations into a builder; ``repeated``: that of a region which the trips of a loop run."""
+class Emitter(LinearEmitter, ABC):
+    """What both know of tangents of Hermitian matrices."""
 
-    def __init__(self, builder: Builder, repeated: bool = False) -> None:
+    symmetry: Symmetry
+
+    def is_hermitian(self, tangent: Lin) -> bool:
+        return self.symmetry.holds(tangent.value) and (
+            tangent.mask is None or not tangent.mask.type.rank or self.symmetry.holds(tangent.mask)
+        )
+
+    def stays_hermitian(self, tangent: Tangent) -> bool:
+        """`is_hermitian`, also of the tangent of a matrix that is zero."""
+        return are_matrices(tangent.type) if isinstance(tangent, Zero) else self.is_hermitian(tangent)
+
+    def assume_hermitian(self, tangents: Iterable[Tangent]) -> None:
+        self.symmetry.given.update(values_and_masks(tangents))
+
+
+class Masked(Emitter):
+    """Emits ordinary operations into a builder; ``repeated``: that of a region which the trips of a loop run.
+
+    ``given``: tangents that are those of Hermitian matrices, and their masks.
+    """
+
+    def __init__(self, builder: Builder, repeated: bool = False, given: Iterable[Tangent] = ()) -> None:
         self.builder = builder
         self.repeated = repeated
+        self.symmetry = Symmetry(values_and_masks(given), {})
         self.masks = MaskAlgebra(builder)
         self.patterns = Patterns()
         self.add_op = REGISTRY["add"]
@@ -348,6 +372,11 @@ class Masked(LinearEmitter):
         return self.lin(result, mask, op.keeps_zero)
 
 
+def values_and_masks(tangents: Iterable[Tangent]) -> set[Value]:
+    found = [value for tangent in tangents if isinstance(tangent, Lin) for value in (tangent.value, tangent.mask)]
+    return {value for value in found if value is not None and are_matrices(value.type)}
+
+
 def add_part(s: LinearEmitter, parts: list[Tangent], part: Lin) -> None:
     """Add to a sum that is kept in parts, one per mask: each is blended once, or not at all."""
     for place, known in enumerate(parts):
@@ -371,12 +400,18 @@ def total(s: LinearEmitter, parts: Sequence[Tangent]) -> Tangent:
     return parts[0]
 
 
-class Recorder(LinearEmitter):
-    """Records a linear program: residuals become its parameters, tangents its linear values."""
+class Recorder(Emitter):
+    """Records a linear program: residuals become its parameters, tangents its linear values.
 
-    def __init__(self) -> None:
+    ``given``: tangents that are those of Hermitian matrices.
+    """
+
+    def __init__(self, given: Iterable[Tangent] = ()) -> None:
         self.builder = Builder()
         self.residuals: dict[Value, Value] = {}
+        self.meant: dict[Value, Value] = {}
+        """The primal values that the parameters for residuals stand for."""
+        self.symmetry = Symmetry(values_and_masks(given), self.meant)
         self.fixed: set[Value] | None = None
         """Which values of the primal part all trips of the loops around share; None for all, outside of loops."""
         self.add_op = REGISTRY["add"]
@@ -393,6 +428,7 @@ class Recorder(LinearEmitter):
         found = self.residuals.get(value)
         if found is None:
             found = self.residuals[value] = Value(value.type, None, value.name)
+            self.meant[found] = value
         return found
 
     def operand(self, operand: LinearOperand) -> Value:

@@ -6,6 +6,7 @@ forward and reverse mode is equal by construction.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -23,11 +24,18 @@ class LinearProgram(NamedTuple):
 
 
 def record(
-    builder: Builder, region: Region, primals: Sequence[Value], active: Sequence[bool]
+    builder: Builder,
+    region: Region,
+    primals: Sequence[Value],
+    active: Sequence[bool],
+    hermitian: Sequence[bool] = (),
 ) -> tuple[list[Value], LinearProgram]:
-    """Emit a region's primal into ``builder``; record its linear part in the active parameters."""
-    recorder = Recorder()
+    """Emit a region's primal into ``builder``; record its linear part in the active parameters.
+
+    ``hermitian``: which of these stand for Hermitian matrices.
+    """
     inputs, tangents = linear_inputs(region.params, active)
+    recorder = Recorder(Lin(value) for value in itertools.compress(inputs, hermitian))
     results, outgoing = push_forward(builder, recorder, region, primals, tangents)
     outputs = [zeros(tangent.type) if isinstance(tangent, Zero) else tangent.value for tangent in outgoing]
     used, kept = live_part(recorder, outputs)

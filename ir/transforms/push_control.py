@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -89,14 +90,17 @@ def push_loop(s: Masked, operands: Sequence[Term], tangents: Sequence[Tangent], 
     states = [state_of(tangent) for tangent in given]
     for position in columns:
         states[position] = element_state(given[position])
+    hermitian = [k not in columns and s.stays_hermitian(tangent) for k, tangent in enumerate(given)]
     while True:
         inner = inside(s.builder)
         primals, incoming = body_params(inner, loop, states)
-        results, outgoing = push_forward(inner, Masked(inner, repeated=True), loop.body, primals, incoming)
+        trip = Masked(inner, True, itertools.compress(incoming[loop.counted :], hermitian))
+        results, outgoing = push_forward(inner, trip, loop.body, primals, incoming)
         found = [join(states[k], state_of(outgoing[k])) for k in carries]
-        if found == states[: len(carries)]:
+        kept = [hermitian[k] and trip.stays_hermitian(outgoing[k]) for k in carries]
+        if found == states[: len(carries)] and kept == hermitian[: len(carries)]:
             break
-        states[: len(carries)] = found
+        states[: len(carries)], hermitian[: len(carries)] = found, kept
     emitter = Masked(inner)
     primal_slots = results[: loop.carries]
     tangent_slots = [v for k in carries for v in pack(emitter, outgoing[k], states[k])]
@@ -123,7 +127,9 @@ def push_loop(s: Masked, operands: Sequence[Term], tangents: Sequence[Tangent], 
         regions.insert(0, wider_condition(loop, states, carries, consts))
     attrs = loop.attrs_for(len(carries) + len(packed_carries), len(consts) + len(packed_consts))
     emitted = s.builder.emit_operation(operation.op, flat, attrs, regions)
-    return unpacked(s, loop, emitted, outgoing, states, column_states)
+    found_values, tangents = unpacked(s, loop, emitted, outgoing, states, column_states)
+    s.assume_hermitian(itertools.compress(tangents, hermitian[: loop.carries]))
+    return found_values, tangents
 
 
 def body_params(builder: Builder, loop: Loop, states: Sequence[State]) -> tuple[list[Value], list[Tangent]]:

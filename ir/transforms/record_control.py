@@ -6,6 +6,7 @@ the linear program of a trip.
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -50,10 +51,18 @@ class Recorded:
 
 
 def record_region(
-    outer: Builder, region: Region, perturbed: Sequence[bool], s: Recorder, shared: Sequence[Value | None]
+    outer: Builder,
+    region: Region,
+    perturbed: Sequence[bool],
+    s: Recorder,
+    shared: Sequence[Value | None],
+    hermitian: Sequence[bool],
 ) -> Recorded:
-    """``shared``: the values outside, of which ``s`` knows, that the parameters are whenever the region runs."""
-    builder, recorder = inside(outer), Recorder()
+    """``shared``: the values outside, of which ``s`` knows, that the parameters are whenever the region runs;
+    ``hermitian``: which parameters have tangents of Hermitian matrices.
+    """
+    inputs, tangents = linear_inputs(region.params, perturbed)
+    builder, recorder = inside(outer), Recorder(itertools.compress(tangents, hermitian))
     recorder.builder.span = outer.span
     primals = [builder.param(param.type, param.name) for param in region.params]
     recorder.fixed = {
@@ -61,7 +70,6 @@ def record_region(
         for primal, value in zip(primals, shared, strict=True)
         if value is not None and (s.fixed is None or value in s.fixed)
     }
-    inputs, tangents = linear_inputs(region.params, perturbed)
     results, outgoing = push_forward(builder, recorder, region, primals, tangents)
     return Recorded(builder, recorder, inputs, results, outgoing)
 
@@ -81,15 +89,20 @@ def record_loop(
     skipped = [False] if loop.counted else []
     consts = loop.split(rest)[1]
     shared = [*(None for _ in skipped), *(value if k in consts else None for k, value in enumerate(rest))]
+    hermitian = [k < loop.carries + loop.consts and s.stays_hermitian(tangent) for k, tangent in enumerate(given)]
     while True:
-        found = record_region(builder, loop.body, [*skipped, *perturbed], s, shared)
+        found = record_region(builder, loop.body, [*skipped, *perturbed], s, shared, [*skipped, *hermitian])
         reached = [
             flag or isinstance(tangent, Lin)
             for flag, tangent in zip(perturbed, found.outgoing[: loop.carries], strict=False)
         ]
-        if reached == perturbed[: loop.carries]:
+        kept = [
+            flag and found.recorder.stays_hermitian(tangent)
+            for flag, tangent in zip(hermitian, found.outgoing[: loop.carries], strict=False)
+        ]
+        if reached == perturbed[: loop.carries] and kept == hermitian[: loop.carries]:
             break
-        perturbed[: loop.carries] = reached
+        perturbed[: loop.carries], hermitian[: loop.carries] = reached, kept
     columns = found.outgoing[loop.carries :]
     live_columns = [k for k, tangent in enumerate(columns) if isinstance(tangent, Lin)]
     linear_carries = [k for k in range(loop.carries) if perturbed[k]]
@@ -118,7 +131,9 @@ def record_loop(
     terms = [Term(builder, value) for value in plain]
     mixed: list[LinearOperand] = [*terms, *starts, *linear_consts, *elements]
     outgoing = s.apply_all(REGISTRY["linear_for"], mixed, linear_attrs, (handed.plan.region, linear))
-    return results, placed(loop, results, outgoing, linear_carries, live_columns)
+    found_tangents = placed(loop, results, outgoing, linear_carries, live_columns)
+    s.assume_hermitian(itertools.compress(found_tangents, hermitian[: loop.carries]))
+    return results, found_tangents
 
 
 def record_segments(
@@ -241,7 +256,8 @@ def record_cond(
     """Both branches return what their linear parts need: in slots that they share where the types are equal."""
     values = [operand.value for operand in operands]
     perturbed = [isinstance(tangent, Lin) for tangent in tangents[1:]]
-    branches = [record_region(builder, region, perturbed, s, values[1:]) for region in operation.regions]
+    hermitian = list(map(s.stays_hermitian, tangents[1:]))
+    branches = [record_region(builder, region, perturbed, s, values[1:], hermitian) for region in operation.regions]
     count = len(operation.results)
     live = [k for k in range(count) if any(isinstance(branch.outgoing[k], Lin) for branch in branches)]
     slots: list[list[Value | None]] = []
@@ -273,6 +289,11 @@ def record_cond(
     placed_tangents: list[Tangent] = [Zero(value.type) for value in results[:count]]
     for position, tangent in zip(live, outgoing, strict=True):
         placed_tangents[position] = tangent
+    s.assume_hermitian(
+        tangent
+        for k, tangent in enumerate(placed_tangents)
+        if all(branch.recorder.stays_hermitian(branch.outgoing[k]) for branch in branches)
+    )
     return results[:count], placed_tangents
 
 

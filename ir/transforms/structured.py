@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -204,12 +205,13 @@ def emit_cond(
 ) -> tuple[list[Value], list[Tangent]]:
     """A `cond` whose branches give plain values and (co)tangents."""
     states = [state_of(tangent) for tangent in tangents]
+    hermitian = list(map(s.stays_hermitian, tangents))
     found = []
     for branch in branches:
         inner = inside(s.builder)
         plain = [inner.param(value.type, value.name) for value in operands]
         given = [slot_params(inner, tangent.type, state) for tangent, state in zip(tangents, states, strict=True)]
-        emitter = Masked(inner, s.repeated)
+        emitter = Masked(inner, s.repeated, itertools.compress(given, hermitian))
         found.append((emitter, *branch(emitter, plain, given)))
     (_, one_values, one), (_, _, other) = found
     joined = [join(state_of(left), state_of(right)) for left, right in zip(one, other, strict=True)]
@@ -223,6 +225,7 @@ def emit_cond(
     emitted = s.builder.emit_operation(REGISTRY["cond"], [predicate, *operands, *given_values], {}, regions)
     count = len(one_values)
     values_left = iter(emitted.results[count:])
-    return list(emitted.results[:count]), [
-        unpack(tangent.type, state, values_left) for tangent, state in zip(one, joined, strict=True)
-    ]
+    incoming = [unpack(tangent.type, state, values_left) for tangent, state in zip(one, joined, strict=True)]
+    kept = [all(emitter.stays_hermitian(outgoing[k]) for emitter, _, outgoing in found) for k in range(len(incoming))]
+    s.assume_hermitian(itertools.compress(incoming, kept))
+    return list(emitted.results[:count]), incoming

@@ -27,7 +27,7 @@ def diagonal(x: Array) -> Array:
 def cholesky(application: Application, x: Array) -> Array:
     if not x.size:
         return x
-    found: Array = linalg.cholesky(x, symmetrize_input=False)
+    found: Array = linalg.cholesky(application.from_lower(x), symmetrize_input=False)
     application.check(lax.bitwise_not(fails(x, found)), "Matrix is not positive definite", "LinAlgError")
     return found
 

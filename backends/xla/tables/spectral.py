@@ -23,7 +23,7 @@ def converged(application: Application, operand: Array, values: Array) -> None:
 
 @contextual
 def eigh(application: Application, a: Array) -> tuple[Array, Array]:
-    vectors, values = linalg.eigh(a, lower=True, symmetrize_input=False)
+    vectors, values = linalg.eigh(application.from_lower(a), lower=True, symmetrize_input=False)
     converged(application, a, values)
     return values, vectors
 

@@ -9,7 +9,6 @@ import numpy as np
 from srcgrad.errors import ShapeError
 from srcgrad.tracing.functions.linear_algebra import emit_all, rectangular_matrices, square_matrices
 from srcgrad.tracing.functions.registry import as_array, numpy_rule
-from srcgrad.tracing.functions.triangles import from_triangle
 from srcgrad.tracing.tracer import Tracer, as_tracer, emit
 
 EighResult: Any = type(np.linalg.eigh(np.eye(1)))
@@ -23,7 +22,7 @@ def lower(x: Any, uplo: Any) -> Any:
     side = str(uplo).upper()
     if side not in ("L", "U"):
         raise ShapeError("UPLO argument must be 'L' or 'U'")
-    return from_triangle(a if side == "L" else np.conjugate(a.mT))
+    return a if side == "L" else np.conjugate(a.mT)
 
 
 @numpy_rule("linalg.eigh")

@@ -25,7 +25,6 @@ from srcgrad.tracing.functions.registry import (
     scalar_if_rank0,
 )
 from srcgrad.tracing.functions.shapes import broadcast_to, expand_dims
-from srcgrad.tracing.functions.triangles import from_triangle
 from srcgrad.tracing.trace import current_span, current_trace
 from srcgrad.tracing.tracer import Tracer, as_tracer, emit, from_value
 from srcgrad.tracing.ufuncs import result_dtype
@@ -233,7 +232,7 @@ def cholesky(a: Any, /, *, upper: bool = False) -> Any:
     matrix: Any = as_tracer(a)
     require_square(matrix)
     matrix = cast(matrix, linalg_dtype(matrix))
-    factor = emit("cholesky", from_triangle(np.conjugate(matrix.mT) if upper else matrix))
+    factor = emit("cholesky", np.conjugate(matrix.mT) if upper else matrix)
     return np.conjugate(factor.mT) if upper else factor
 
 
