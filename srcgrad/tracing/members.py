@@ -61,7 +61,8 @@ what is written of classes.
 
 
 def calls_nothing(code: types.CodeType) -> bool:
-    return not any("CALL" in instruction.opname for instruction in dis.get_instructions(code))
+    """Since Python 3.12 one instruction calls ``super()`` and reads an attribute, which may be a property."""
+    return not any("CALL" in step.opname or step.opname in SUPER for step in dis.get_instructions(code))
 
 
 def names_in(code: types.CodeType) -> Iterator[str]:
@@ -70,6 +71,10 @@ def names_in(code: types.CodeType) -> Iterator[str]:
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
             yield from names_in(constant)
+
+
+_NAMED: Final = 2
+"""The bit of LOAD_SUPER_ATTR that says that `super` is given a class and an object."""
 
 
 def names_its_class(code: types.CodeType) -> bool:
@@ -81,9 +86,10 @@ def is_above(code: types.CodeType) -> bool:
     """Whether a method, and no function in it, asks for its class by ``super()`` alone."""
     if any(names_its_class(inner) for inner in inner_codes(code)):
         return False
-    found = [(step.opname, step.argval) for step in dis.get_instructions(code)]
-    loads = sum([operation.startswith("LOAD") and argument == "__class__" for operation, argument in found])
-    return "super" in code.co_names and loads == sum([operation in SUPER for operation, _ in found])
+    steps = [*dis.get_instructions(code)]
+    loads = sum([step.opname.startswith("LOAD") and step.argval == "__class__" for step in steps])
+    alone = sum([step.opname in SUPER and not (step.arg or 0) & _NAMED for step in steps])
+    return "super" in code.co_names and loads == alone
 
 
 def inner_codes(code: types.CodeType) -> list[types.CodeType]:

@@ -7,7 +7,6 @@ which properties and operator methods are converted. When the trace ends it is o
 from __future__ import annotations
 
 import dataclasses
-import dis
 import functools
 import types
 from collections.abc import Mapping, Sequence
@@ -17,6 +16,7 @@ from srcgrad.tracing.built_on import IN_C, bare
 from srcgrad.tracing.conversion.convert import is_straight, is_user_function
 from srcgrad.tracing.conversion.sources import Unconvertible
 from srcgrad.tracing.descriptors import is_descriptor
+from srcgrad.tracing.members import calls_nothing
 from srcgrad.tracing.purity import METACLASSES, is_generated, makes_plain_objects
 from srcgrad.tracing.pytree import TreeDef, is_registered
 from srcgrad.tracing.trace import CURRENT
@@ -262,4 +262,4 @@ def described(member: Any) -> Any:
 
 def is_plain(code: types.CodeType) -> bool:
     """Whether code has no jumps and calls nothing, so that it runs as it is."""
-    return is_straight(code) and not any("CALL" in i.opname for i in dis.get_instructions(code))
+    return is_straight(code) and calls_nothing(code)
