@@ -199,7 +199,7 @@ def test_a_call_that_a_routine_refuses_is_its_own_error() -> None:
     a = np.eye(2)
     with pytest.raises(TypeError, match="missing required argument 'b'"):
         sg.grad(lambda a: np.sum(lapack.dgesv(a)[2]))(a)
-    with pytest.raises(TypeError, match="'other' is an invalid keyword"):
+    with pytest.raises(TypeError, match=r"'other' is an invalid keyword|unexpected keyword argument 'other'"):
         sg.grad(lambda a: np.sum(lapack.dgesv(a, a, other=1)[2]))(a)
     with pytest.raises(sg.SrcgradError, match=r"scipy\.linalg\.blas\.dgemv with incx=2 is not supported"):
         sg.grad(lambda a: np.sum(blas.dgemv(1.0, a, a.reshape(-1), incx=2)))(a)

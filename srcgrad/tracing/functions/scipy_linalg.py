@@ -438,7 +438,7 @@ def lstsq(
         return x, left, 0, filled((0,), 0, np.float64)
     if lapack_driver == "gelsy":
         return x, filled((0,), 0, x.dtype), rank, None
-    if SINCE_1_18 and matrix.shape[0] > matrix.shape[1]:
+    if SINCE_1_18 and (matrix.shape[0] > matrix.shape[1] or not matrix.shape[1]):
         found = cast(np.where(is_full, sums, sums.dtype.type(np.nan)), x.dtype)
         return x, found[..., 0] if right.ndim == 1 else found, rank, s
     found = present_sums(sums, is_full, matrix)

@@ -29,6 +29,7 @@ from srcgrad.tracing.functions.registry import (
     require,
     scalar_if_rank0,
 )
+from srcgrad.tracing.functions.scipy_linalg import SINCE_1_18
 
 
 def sample(a: Any, axis: Any, nan_policy: Any = "propagate", omits: bool = False) -> tuple[Any, int]:
@@ -283,14 +284,15 @@ def iqr(
 def rankdata(a: Any, method: Any = "average", *, axis: Any = None, nan_policy: Any = "propagate") -> Any:
     """Piecewise constant: where runs of equal numbers begin and end when they are sorted.
 
-    Whole ranks are integers: of nan, for which SciPy gives nan, they are an error.
+    Whole ranks are integers before SciPy 1.18: of nan, for which SciPy gives nan, they are an error then.
     """
     if method not in ("average", "min", "max", "dense", "ordinal"):
         raise ArgumentError(f'unknown method "{method}"')
     x, place = sample(a, axis, nan_policy)
     x = np.moveaxis(x, place, -1)
+    kind = np.dtype(np.float64 if method == "average" or SINCE_1_18 else np.int64)
     if not x.size:
-        return np.zeros(np.moveaxis(x, -1, place).shape, np.float64 if method == "average" else np.int64)
+        return np.zeros(np.moveaxis(x, -1, place).shape, kind)
     order: Any = np.argsort(x, axis=-1, kind="stable")
     rank: Any = np.arange(1, x.shape[-1] + 1)
     numbers = np.take_along_axis(x, order, -1)
@@ -307,7 +309,7 @@ def rankdata(a: Any, method: Any = "average", *, axis: Any = None, nan_policy: A
         found = {"min": first, "max": last, "ordinal": rank + 0 * first}[method]
     found = np.take_along_axis(found, np.argsort(order, axis=-1), -1)
     unknown: Any = np.any(np.isnan(x), axis=-1, keepdims=True)
-    if method == "average":
+    if kind.kind == "f":
         found = np.where(unknown, np.nan, found)
     else:
         require(~np.any(unknown), "ValueError", f"ranks of nan by method={method!r} are no integers")
