@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextvars
-import statistics
 import threading
 from collections import UserList
 from decimal import Decimal
@@ -503,11 +502,6 @@ def rule_arguments() -> Any:
 @case("UnsupportedError", TypeError, at="{x: 2.0}")
 def key_of_a_dict() -> Any:
     return sg.grad(lambda x: np.sum({x: 2.0}[x] * x))(X)
-
-
-@case("UnsupportedError", TypeError, at="statistics.harmonic_mean(x)")
-def harmonic_mean_of_the_standard_library() -> Any:
-    return sg.grad(lambda x: statistics.harmonic_mean(x))(X)
 
 
 @case("UnsupportedError", TypeError, at="x[0] * Decimal(2)")

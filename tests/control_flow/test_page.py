@@ -709,7 +709,10 @@ def implicit(x: Any) -> Any:
     return total.size * Scaled(x[0]).value + Scaled(x[1], x[2]).value
 
 
-@converted("`np.vectorize`, `np.nditer`, `np.ndenumerate`, `np.ndindex`; what numba has compiled (`njit`, `vectorize`)")
+@converted(
+    "`np.vectorize`, `np.nditer`, `np.ndenumerate`, `np.ndindex`; what numba has compiled (`njit`, `vectorize`); "
+    "functions of `autograd.numpy`; `np.ndarray.sum(x)`"
+)
 def elements(x: Any) -> Any:
     total = np.sum(np.vectorize(lambda v, w: v * w if v > w else w)(np.outer(x, x), x[::-1]) * np.arange(3.0))
     for v in np.nditer(np.outer(x, x[:2])):
@@ -718,7 +721,7 @@ def elements(x: Any) -> Any:
         total = total + i * v * v
     for i, j in np.ndindex(2, 3):
         total = total + x[i] * x[j]
-    return total
+    return total * np.ndarray.sum(x)
 
 
 class Cell:

@@ -88,6 +88,17 @@ def test_what_python_refuses_is_refused(f: Callable[[Any], Any], match: str) -> 
             run(1.5)
 
 
+def test_a_fraction_of_a_traced_value_is_refused() -> None:
+    def f(x: Any) -> Any:
+        total = 0.0
+        while total < x:
+            total = total + 1.0
+        return total * Fraction(x)
+
+    with pytest.raises(sg.SrcgradError, match="Fraction of a traced value"):
+        sg.grad(f)(1.5)
+
+
 def test_a_single_number_and_a_fraction_are_a_double() -> None:
     """As in Python, where the product is a float: in single precision it would be rounded."""
     x, y = np.float32(1.3), Fraction(1, 3)

@@ -1,9 +1,10 @@
-"""Python's module ``statistics``, which computes with fractions that no traced value has: NumPy's sums instead."""
+"""Python's modules ``statistics`` and ``fractions``: no traced value is one of integers, NumPy's sums are instead."""
 
 from __future__ import annotations
 
 import statistics
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,17 @@ from srcgrad.errors import UnsupportedError
 from srcgrad.tracing.conversion.calls import call_rule
 from srcgrad.tracing.conversion.effects import emit_check
 from srcgrad.tracing.tracer import Tracer, as_tracer, contains_tracer, from_value
+
+
+@call_rule(Fraction)
+def fraction(*args: Any, **kwargs: Any) -> Fraction:
+    """
+    Raises:
+        UnsupportedError: it is of a number that is known only when the program runs.
+    """
+    if contains_tracer((args, kwargs)):
+        raise UnsupportedError("a Fraction of a traced value", hint="compute with the number itself, which is a float")
+    return Fraction(*args, **kwargs)
 
 
 def number_of(found: Any, items: list[Any]) -> Any:
