@@ -161,16 +161,6 @@ Tangent = Lin | Zero
 LinearOperand = Term | Lin | Zero
 
 
-def terms_of(tangent: Lin, depth: int = 8) -> Iterator[Lin]:
-    """What a tangent without a mask is the sum of."""
-    producer = tangent.value.producer
-    if tangent.mask is not None or producer is None or producer.op.name != "add" or not depth:
-        yield tangent
-        return
-    for operand in producer.operands:
-        yield from terms_of(Lin(operand), depth - 1)
-
-
 class LinearEmitter(ABC):
     """How rules emit linear code: as ordinary operations with masks, or recorded as a linear program."""
 
@@ -183,14 +173,6 @@ class LinearEmitter(ABC):
     @abstractmethod
     def assume_hermitian(self, tangents: Iterable[Tangent]) -> None:
         """Take these for tangents of Hermitian matrices, if they are matrices."""
-
-    def hermitian_terms(self, tangent: Lin) -> tuple[Tangent, Tangent]:
-        """The sum of those terms of a sum that `is_hermitian` holds for, and that of all others."""
-        found: list[Tangent] = [Zero(tangent.type), Zero(tangent.type)]
-        for term in terms_of(tangent):
-            other = not self.is_hermitian(term)
-            found[other] = self.add(found[other], term)
-        return found[0], found[1]
 
     @abstractmethod
     def neg(self, tangent: Tangent) -> Tangent: ...

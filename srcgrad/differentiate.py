@@ -314,6 +314,9 @@ def as_arrays(leaf: Any) -> str:
         return "pass a list, tuple or dict of floats or arrays"
     if hasattr(type(leaf), "__array__"):
         return plain_array_of(type(leaf))
+    for base in (dict, list, tuple):
+        if isinstance(leaf, base):
+            return f"tell what {type(leaf).__name__} holds (srcgrad.register_pytree_node), pass a plain {base.__name__}"
     return "pass floats or arrays of floats"
 
 

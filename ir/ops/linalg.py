@@ -15,6 +15,7 @@ from srcgrad.ir.core import Attrs, Builder
 from srcgrad.ir.errors import DTypeError, ShapeError, UnsupportedError
 from srcgrad.ir.opdef import (
     REGISTRY,
+    Lin,
     Linear,
     LinearEmitter,
     LinearOperand,
@@ -54,6 +55,25 @@ def hermitian_part(s: LinearEmitter, tangent: Tangent) -> Tangent:
     return s.scale(s.add(tangent, matrix_transpose(s, tangent, conjugate=True)), 0.5)
 
 
+def summands(tangent: Lin, depth: int = 8) -> Iterator[Lin]:
+    """What a tangent without a mask is the sum of."""
+    producer = tangent.value.producer
+    if tangent.mask is not None or producer is None or producer.op.name != "add" or not depth:
+        yield tangent
+        return
+    for operand in producer.operands:
+        yield from summands(Lin(operand), depth - 1)
+
+
+def hermitian_terms(s: LinearEmitter, tangent: Lin) -> tuple[Tangent, Tangent]:
+    """The sum of those terms of a sum that are seen to be Hermitian, and that of all others."""
+    found: list[Tangent] = [Zero(tangent.type), Zero(tangent.type)]
+    for term in summands(tangent):
+        other = not s.is_hermitian(term)
+        found[other] = s.add(found[other], term)
+    return found[0], found[1]
+
+
 def from_lower(s: LinearEmitter, matrix: Term, tangent: Tangent) -> Tangent:
     """The tangent of the Hermitian matrix of which the lower triangle is that of ``matrix``.
 
@@ -64,7 +84,7 @@ def from_lower(s: LinearEmitter, matrix: Term, tangent: Tangent) -> Tangent:
         return tangent
     if s.is_hermitian(tangent):
         return hermitian_part(s, tangent)
-    hermitian, rest = s.hermitian_terms(tangent)
+    hermitian, rest = hermitian_terms(s, tangent)
     found = s.select(compare_indices(matrix, "less"), matrix_transpose(s, rest, conjugate=True), rest)
     if rest.type.dtype.kind == "c":
         real = s.apply(REGISTRY["cast"], [s.apply(REGISTRY["real"], [rest])], {"dtype": rest.type.dtype})

@@ -198,6 +198,15 @@ def object_input() -> Any:
     return sg.grad(total)(object())
 
 
+class AttributeDict(dict[str, float]):
+    __getattr__ = dict.__getitem__
+
+
+@case("IntegerInputError", TypeError, at="sg.grad(lambda p: p.a * p.b)(AttributeDict(a=1.0, b=2.0))")
+def attribute_dictionary_input() -> Any:
+    return sg.grad(lambda p: p.a * p.b)(AttributeDict(a=1.0, b=2.0))
+
+
 @case("DTypeError", TypeError, at="sg.grad(total)(np.array([1.0, None]))")
 def object_array() -> Any:
     return sg.grad(total)(np.array([1.0, None]))
