@@ -282,6 +282,32 @@ def part(known: Symmetry, operation: Operation, view: View) -> Name:
     return known.plain(operation.op.name, *attrs, *(known.name(view.of(operand)) for operand in operation.operands))
 
 
+def gather(known: Symmetry, operation: Operation, view: View) -> Name | None:
+    """Elements (i, j) of the last two axes are elements (j, i) of the transpose."""
+    array, *indices = operation.operands
+    axes, place = tuple(range(array.type.rank)), operation.attrs["axis"]
+    if len(indices) != 2 or place != len(axes) - 2 or view.axes[:place] != axes[:place]:
+        return None
+    order = tuple(axis - place for axis in view.axes[place:])
+    left, right = (known.name(View(index, order, False, view.depth + 1)) for index in indices)
+    plain, transposed = (known.name(view.of(array, each)) for each in (axes, swapped(axes)))
+    return known.plain("gather", *min((plain, left, right), (transposed, right, left)))
+
+
+def scatter(known: Symmetry, operation: Operation, view: View) -> Name | None:
+    """Elements that are written at (i, i), or added there, are in the same places of the transpose."""
+    array, part, *indices = operation.operands
+    axes, place = tuple(range(array.type.rank)), operation.attrs["axis"]
+    if len(indices) != 2 or place != len(axes) - 2 or view.axes not in (axes, swapped(axes)):
+        return None
+    order = tuple(range(indices[0].type.rank))
+    left, right = (known.name(View(index, order, False, view.depth + 1)) for index in indices)
+    if left != right:
+        return None
+    names = known.name(view.of(array)), known.name(view.of(part, tuple(range(part.type.rank))))
+    return known.plain(operation.op.name, left, *names)
+
+
 def inverse(known: Symmetry, operation: Operation, view: View) -> Name | None:
     axes = tuple(range(len(view.axes)))
     if view.axes not in (axes, swapped(axes)):
@@ -311,6 +337,8 @@ RULES: Final[Mapping[str, Rule]] = {
     "concatenate": concatenate,
     "slice": part,
     "slice_set": part,
+    "gather": gather,
+    **dict.fromkeys(("scatter_add", "scatter_set"), scatter),
     "inv": inverse,
     "iota": iota,
 }

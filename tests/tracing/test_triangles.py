@@ -75,7 +75,25 @@ def lopsided(x: Any) -> Any:
     return WEIGHTS + np.outer(0.1 * x, x**2) + 5 * np.eye(3)
 
 
+def scattered(x: Any) -> Any:
+    a = fixed()
+    a[np.array([1, 2, 0]), np.array([0, 1, 2])] += 0.1 * x
+    a[np.diag_indices(3)] += x
+    return a
+
+
+def gathered(x: Any) -> Any:
+    return lopsided(x)[np.ix_([2, 0, 1], [2, 0, 1])]
+
+
+def of_literals(x: Any) -> Any:
+    return fixed() + np.tri(3) * (0.1 * x[0]) + np.array([[0, x[1], 0], [0, 0, 0], [x[2], 0, 0]])
+
+
 MATRICES: list[Callable[[Any], Any]] = [
+    of_literals,
+    scattered,
+    gathered,
     written,
     filled,
     one_changed,
@@ -176,6 +194,18 @@ def in_a_branch(a: Any) -> Any:
     return of_both(a) if a[0, 0] > 1 else of_both(2 * a)
 
 
+def with_noise(a: Any) -> Any:
+    b = a.copy()
+    b[np.diag_indices(3)] += np.diag(a) * X
+    return of_both(b)
+
+
+def with_diagonal(a: Any) -> Any:
+    b = a.copy()
+    np.fill_diagonal(b, np.diag(a) * X)
+    return of_both(b)
+
+
 TURN = np.array([[1.0, 0.5, -0.2], [0.3, 2.0, 0.1], [-0.4, 0.2, 1.0]])
 HERMITIAN: dict[str, Callable[[Any], Any]] = {
     "alone": of_both,
@@ -185,6 +215,9 @@ HERMITIAN: dict[str, Callable[[Any], Any]] = {
     "between factors": lambda a: of_both(TURN @ a @ TURN.T),
     "by names": lambda a: of_both(np.einsum("ij,jk,lk->il", TURN, a, TURN)),
     "of a stack": lambda a: of_both(np.stack([a, WEIGHTS])[0]),
+    "noise": with_noise,
+    "a diagonal": with_diagonal,
+    "in another order": lambda a: of_both(a[np.ix_([2, 0, 1], [2, 0, 1])]),
     "a checkpoint": lambda a: sg.checkpoint(of_both)(a),
     "trips": in_trips,
     "until": until,

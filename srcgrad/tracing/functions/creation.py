@@ -88,9 +88,9 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
         raise ShapeError("All dimensions of input must be of equal length")
     places = np.zeros(a.shape, bool)
     np.fill_diagonal(places, True, wrap)
-    index = np.flatnonzero(places)
-    values: Any = as_array(val).ravel()
-    a.flat[index] = values[np.arange(len(index)) % values.size]
+    index = np.nonzero(places)
+    values, count = as_array(val).ravel(), len(index[0])
+    a[index] = values if values.size == count else values[np.arange(count) % values.size]
 
 
 @numpy_rule("put", method="put")
