@@ -26,6 +26,7 @@ from srcgrad.ir.passes.matching import RULES
 from srcgrad.ir.passes.rewrite import Fired, RuleSet, rewrite
 from srcgrad.ir.passes.spectral import SPECTRAL_RULES, has_decompositions
 from srcgrad.ir.passes.terms import is_better, results_read, terms_at_once
+from srcgrad.ir.passes.unit_vectors import UNIT_RULES
 
 __all__ = [
     "EARLY",
@@ -49,7 +50,7 @@ EARLY: Final = RuleSet(rule for rule in RULES if rule.stage == "limit" or rule.e
 """The rules before differentiation: limits, and the exact ones that are early."""
 SPECTRAL: Final = RuleSet([*EARLY, *SPECTRAL_RULES])
 """These, with those of functions of eigenvalues and singular values."""
-FINAL: Final = RuleSet(rule for rule in RULES if rule.stage != "limit")
+FINAL: Final = RuleSet([*(rule for rule in RULES if rule.stage != "limit"), *UNIT_RULES])
 """The exact rules, and those that only hold where nothing is differentiated any more."""
 
 

@@ -13,6 +13,7 @@ from srcgrad.ir.passes.dce import dce
 from srcgrad.ir.passes.pipeline import prepare
 from srcgrad.ir.passes.rewrite import Rule, RuleSet, rewrite
 from srcgrad.ir.passes.rules import EARLY, EXACT, FINAL, RULES
+from srcgrad.ir.passes.unit_vectors import UNIT_RULES
 from srcgrad.ir.transforms.linearize import jvp
 from srcgrad.ir.types import BOOL, FLOAT64, ArrayType
 from tests.ir.passes.checking import check_derivatives, check_rule, compare, left_side, special_values
@@ -190,10 +191,12 @@ def test_rules_are_known_by_their_stage():
         "stop_gradient(x) -> x",
         "dot_general(transpose(x), y) -> dot_general(x, y)",
         "scatter_add(scatter_set(x, 0), gather(x)) -> x",
+        "dot_general(units, a) -> a",
+        "reduce_or(units) -> True",
     }
     assert {rule.stage for rule in EARLY} == {"limit", "exact"}
     assert all(rule.early == (rule.stage == "exact") for rule in EARLY)
-    assert set(FINAL) | set(EARLY) == set(RULES)
+    assert set(FINAL) | set(EARLY) == {*RULES, *UNIT_RULES}
 
 
 @pytest.mark.parametrize("square", ["integer_pow", "pow", "mul", "keepdims"])
