@@ -4,8 +4,8 @@ A Jacobian is one tangent (or cotangent) for each unit vector, all of them the r
 product of a function is then one with the identity matrix, n times as much work as what it is. So are later ones, as
 long as only elementwise operations lie between: their operand is diag(d), and the product is rows times d.
 
-Only derivatives compare two `iota`: their zeros are structural, so that infinite elements which a vector does not pick
-count for nothing.
+Derivatives compare two `iota` (and JAX's ``eye``): their zeros are structural, so that infinite elements which a
+vector does not pick count for nothing.
 """
 
 from __future__ import annotations
