@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
@@ -28,6 +29,8 @@ _MOVED: Final = 4
 _ROOTS: Final = frozenset({"inverse_root", "arcsinh_slope"})
 _DIVIDING: Final = 16
 """The additions that take as long as a root and a quotient take longer than an estimate and its steps."""
+_REPEATED: Final = 16
+"""How often an inner loop computes again what is noticed to be computed outside of it."""
 _SHORT: Final = 32
 """The trips of inner loops up to which what is computed for each start of them, number by number, counts."""
 LONG_ROW: Final = 512
@@ -444,10 +447,11 @@ def innermost(group: Group, outer: int = 0) -> int | None:
         if isinstance(item, Load):
             read.append(halved(item.line) if is_of_pairs(group.inputs[item.source]) else item.line)
     lines = [*read, *stored, *stored, *[fold.line for fold in group.folds]]
+    outside = computed_outside(group)
     for axis, size in enumerate(group.domain):
         if axis < outer:
             continue
-        score = 0
+        score = -outside.get(axis, 0)
         for line in lines:
             stride = line.strides[axis]
             score += 2 if stride in (1, -1) else 1 if stride == 0 else -2
@@ -455,6 +459,29 @@ def innermost(group: Group, outer: int = 0) -> int | None:
         if best is None or score >= best:
             best, chosen = score, axis
     return chosen
+
+
+def computed_outside(group: Group) -> dict[int, int]:
+    """By axis what is computed outside of inner loops and would not be, were the axis the last one, in arrays read.
+
+    A slope for each column of a matrix that the Jacobian has many times over is computed for all of them but once.
+    """
+    found: dict[int, int] = {}
+    inner, depths = len(group.domain), group.depths()
+    trips = list(itertools.accumulate(group.domain, operator.mul, initial=1))
+    dear = {
+        number: scalars.cost(item.operation, item.function)
+        for number, item in enumerate(group.statements)
+        if isinstance(item, Compute) and trips[inner] >= _REPEATED * trips[depths[number]]
+    }
+    dear = {number: cost for number, cost in dear.items() if cost >= _MOVED}
+    if not dear:
+        return found
+    axes = group.axes()
+    for number, cost in dear.items():
+        for axis in axes[number]:
+            found[axis] = found.get(axis, 0) + cost // _MOVED
+    return found
 
 
 def halved(line: Line) -> Line:

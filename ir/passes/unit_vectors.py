@@ -4,20 +4,26 @@ A Jacobian is one tangent (or cotangent) for each unit vector, all of them the r
 product of a function is then one with the identity matrix, n times as much work as what it is. So are later ones, as
 long as only elementwise operations lie between: their operand is diag(d), and the product is rows times d.
 
+Those of an array are its places in one row, ``reshape(equal(iota, iota), (n, *shape))``: a product over some of its
+axes has what these pick where the other axes are at the row's place, and zeros elsewhere.
+
 Derivatives compare two `iota` (and JAX's ``eye``): their zeros are structural, so that infinite elements which a
 vector does not pick count for nothing.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import numpy as np
 
-from srcgrad.ir.core import Builder, Literal, Operation, Value, literal
+from srcgrad.ir.core import Builder, Literal, Operation, Value, literal, zeros
 from srcgrad.ir.opdef import Elementwise
-from srcgrad.ir.passes.matching import emit, is_one, is_zero, made_by
+from srcgrad.ir.passes.matching import emit, is_one, is_zero, made_by, operand_of
 from srcgrad.ir.passes.rewrite import Rule
+from srcgrad.ir.types import INT64
 
 DEPTH: Final = 16
 """How far from a product its diagonal is looked for."""
@@ -30,6 +36,16 @@ def are_units(value: Value) -> bool:
         return False
     counts = [made_by(operand, "iota") for operand in compared.operands]
     return {None if count is None else count.attrs["axis"] for count in counts} == {0, 1}
+
+
+def array_of_units(value: Value) -> tuple[int, ...] | None:
+    """The shape of the arrays whose places are all True once, in a stack of their number; None if there is no such."""
+    spread = made_by(value, "reshape")
+    shape = value.type.static_shape if spread is not None else ()
+    units = None if spread is None else operand_of(value, "reshape")
+    if units is None or len(shape) < 3 or not are_units(units) or shape[0] != units.type.shape[0]:
+        return None
+    return shape[1:]
 
 
 class Diagonals:
@@ -138,15 +154,86 @@ def may_be_diagonal(value: Value) -> bool:
     )
 
 
-def units_hold(operation: Operation, builder: Builder) -> Value | None:
-    """Each row of the identity has a True element, and each column."""
-    units, axes = operation.operands[0], operation.attrs["axes"]
-    if len(axes) != 1 or not are_units(units):
+def picked_of_arrays(operation: Operation, builder: Builder) -> Value | None:
+    """The product of an array's unit vectors and another array, over axes of these arrays."""
+    attrs, result = operation.attrs, operation.results[0].type
+    if attrs["batch"][0]:
         return None
-    return literal(True, operation.results[0].type)
+    for side in (0, 1):
+        units, array = operation.operands[side], operation.operands[1 - side]
+        inner = operand_of(units, "cast")
+        shape = None if inner is None else array_of_units(inner)
+        axes = attrs["contract"][side]
+        if shape is None or array.type.dtype != result.dtype or not axes or 0 in axes:
+            continue
+        summed = dict(zip(attrs["contract"][1 - side], axes, strict=True))
+        rows = row_by_row(builder, array, summed, shape, last=side == 1)
+        others = [axis for axis in range(1, 1 + len(shape)) if axis not in axes]
+        there = at_their_place(builder, shape, others)
+        if there is None:
+            return rows
+        first = 0 if side == 0 else rows.type.rank - 1  # where the rows' number is
+        own = range(first, first + there.type.rank)
+        of_rows = (0, *range(own.stop, result.rank)) if side == 0 else range(rows.type.rank)
+        there = emit(builder, "broadcast", there, shape=result.shape, dims=tuple(own))
+        rows = emit(builder, "broadcast", rows, shape=result.shape, dims=tuple(of_rows))
+        return emit(builder, "select", there, rows, zeros(result))
+    return None
+
+
+def row_by_row(builder: Builder, array: Value, summed: Mapping[int, int], shape: tuple[int, ...], last: bool) -> Value:
+    """What each row's unit picks of an array, along axes ``summed``: the rows first, or last, then other axes."""
+    free = [axis for axis in range(array.type.rank) if axis not in summed]
+    sizes = tuple(array.type.static_shape[axis] for axis in free)
+    start = len(free) if last else 0
+    places = {axis: start + row_axis - 1 for axis, row_axis in summed.items()}
+    places |= {axis: k if last else len(shape) + k for k, axis in enumerate(free)}
+    order = sorted(places, key=places.__getitem__)
+    if order != list(range(len(order))):
+        array = emit(builder, "transpose", array, perm=tuple(order))
+    full, count = (*sizes, *shape) if last else (*shape, *sizes), math.prod(shape)
+    if full != array.type.shape:
+        array = emit(builder, "broadcast", array, shape=full, dims=tuple(sorted(places.values())))
+    return emit(builder, "reshape", array, shape=(*sizes, count) if last else (count, *sizes))
+
+
+def at_their_place(builder: Builder, shape: tuple[int, ...], axes: Sequence[int]) -> Value | None:
+    """By row, where these axes of the arrays are at the row's place; None of no axes."""
+    there: Value | None = None
+    full = (*shape, *(shape[axis - 1] for axis in axes))
+    for position, axis in enumerate(axes):
+        square = (shape[axis - 1],) * 2
+        counts = [emit(builder, "iota", shape=square, axis=side, dtype=INT64) for side in (0, 1)]
+        dims = (axis - 1, len(shape) + position)
+        same = emit(builder, "broadcast", emit(builder, "equal", *counts), shape=full, dims=dims)
+        there = same if there is None else emit(builder, "logical_and", there, same)
+    shape = (math.prod(shape), *full[len(shape) :])
+    return None if there is None else emit(builder, "reshape", there, shape=shape)
+
+
+def units_hold(operation: Operation, builder: Builder) -> Value | None:
+    """Each row of the identity has a True element, and each column; one of arrays has it at one place of each axis."""
+    units, axes, result = operation.operands[0], operation.attrs["axes"], operation.results[0].type
+    if are_units(units):
+        return literal(True, result) if len(axes) == 1 else None
+    shape = array_of_units(units)
+    if shape is None or 0 in axes or not axes:
+        return None
+    others = [axis for axis in range(1, 1 + len(shape)) if axis not in axes]
+    there = at_their_place(builder, shape, others)
+    return literal(True, result) if there is None else there
 
 
 UNIT_RULES: Final = (
     Rule("dot_general(units, a) -> a", "dot_general", "fc", picked, (), None, "final"),
+    Rule(
+        "dot_general(units of arrays, a) -> select(place, a, 0)",
+        "dot_general",
+        "fc",
+        picked_of_arrays,
+        (),
+        None,
+        "final",
+    ),
     Rule("reduce_or(units) -> True", "reduce_or", "b", units_hold, (), None, "final"),
 )

@@ -11,6 +11,7 @@ import pytest
 
 import srcgrad as sg
 from srcgrad.backends.llvm.kernels import kernel_text
+from srcgrad.backends.llvm.loops import Compute, Group
 from srcgrad.backends.llvm.nests import Nest
 from srcgrad.backends.llvm.target import Target
 from srcgrad.backends.numpy.evaluate import evaluate
@@ -572,3 +573,22 @@ def test_directions_of_a_hessian_are_no_array_and_rows_of_it_are_written_as_they
     wanted = np.diag(np.r_[2 - 400 * (x[1:] - 3 * x[:-1] ** 2), 0.0] + np.r_[0.0, np.full(n - 1, 200.0)])
     wanted -= np.diag(400 * x[:-1], 1) + np.diag(400 * x[:-1], -1)
     assert np.allclose(found, wanted, rtol=1e-12, atol=1e-10)
+
+
+def test_what_is_dear_stays_outside_of_inner_loops() -> None:
+    """The slope of each column, of which a Jacobian has many copies, although arrays lie along the columns."""
+
+    def rule(w, a, b):  # type: ignore[no-untyped-def]
+        slope = OPS["broadcast"](1.0 - OPS["square"](OPS["tanh"](w)), shape=(8, 40, 12), dims=(0, 2))
+        return OPS["transpose"](a * slope * b, perm=(0, 2, 1))
+
+    given = [normal(8, 12), normal(8, 40, 12, seed=1), normal(8, 40, 12, seed=2)]
+    (group,) = groups(rule, *given).groups
+    assert isinstance(group, Group)
+    depths = [
+        depth
+        for item, depth in zip(group.statements, group.depths(), strict=True)
+        if isinstance(item, Compute) and "tanh" in (item.function, item.operation.op.name)
+    ]
+    assert len(depths) == 1 and depths[0] < len(group.domain)
+    agree(rule, *given)

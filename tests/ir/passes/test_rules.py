@@ -192,6 +192,7 @@ def test_rules_are_known_by_their_stage():
         "dot_general(transpose(x), y) -> dot_general(x, y)",
         "scatter_add(scatter_set(x, 0), gather(x)) -> x",
         "dot_general(units, a) -> a",
+        "dot_general(units of arrays, a) -> select(place, a, 0)",
         "reduce_or(units) -> True",
     }
     assert {rule.stage for rule in EARLY} == {"limit", "exact"}

@@ -98,6 +98,94 @@ def test_one_program_for_all_backends() -> None:
     np.testing.assert_allclose(sg.jacfwd(f, backend="xla")(X), sg.jacfwd(f)(X), rtol=1e-12)
 
 
+# --- arguments that are arrays ----------------------------------------------------------------------------------------
+
+W = GENERATOR.standard_normal((5, 4))
+CUBE = GENERATOR.standard_normal((2, 5, 4))
+ARRAYS: dict[str, tuple[Callable[[Any], Any], int]] = {
+    "rows of weights": (lambda w: np.tanh(A @ w), 1),
+    "columns of weights": (lambda w: w @ STACK[0].T, 0),
+    "both sides": (lambda w: w.T @ SQUARE @ w, 2),
+    "all axes": (lambda w: np.tensordot(CUBE, w, ([1, 2], [0, 1])), 0),
+    "axes in another order": (lambda w: np.tensordot(w, CUBE.transpose(2, 0, 1), ([1, 0], [0, 2])), 0),
+    "two layers": (lambda w: np.tanh(np.tanh(A @ w) @ STACK[0].T), 3),
+}
+"""With the most products that the Jacobian has."""
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+def test_jacobians_in_arrays_are_those_of_differences(name: str, backend: str) -> None:
+    f, _ = ARRAYS[name]
+    units = np.eye(W.size).reshape(W.size, *W.shape)
+    apart = np.stack([(f(W + 1e-6 * e) - f(W - 1e-6 * e)) / 2e-6 for e in units], axis=-1)
+    apart = apart.reshape(*apart.shape[:-1], *W.shape)
+    for jacobian in (sg.jacfwd, sg.jacrev):
+        np.testing.assert_allclose(jacobian(f, backend=backend)(W), apart, rtol=1e-7, atol=1e-8)
+
+    def loss(w: Any) -> Any:
+        return np.sum(f(w) ** 3)
+
+    slopes = sg.grad(loss)
+    rows = np.stack([(slopes(W + 1e-6 * e) - slopes(W - 1e-6 * e)) / 2e-6 for e in units])
+    found = sg.hessian(loss, backend=backend)(W).reshape(rows.shape)
+    np.testing.assert_allclose(found, rows, rtol=1e-5, atol=1e-6 * np.abs(rows).max())
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_unit_arrays_are_not_multiplied(name: str) -> None:
+    f, most = ARRAYS[name]
+    assert products(sg.jacfwd(f), W) <= most
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize(
+    ("over", "of_array"),
+    [((1,), (0,)), ((2,), (1,)), ((3,), (2,)), ((1, 3), (0, 2)), ((3, 1), (2, 0)), ((1, 2, 3), (0, 1, 2))],
+)
+def test_products_with_unit_arrays_pick(over: tuple[int, ...], of_array: tuple[int, ...], turned: bool) -> None:
+    """Of three axes, each of another size, so that none stands for another."""
+    shape, builder = (2, 3, 4), Builder()
+    array_shape = [5] * 4
+    for axis, place in zip(over, of_array, strict=True):
+        array_shape[place] = shape[axis - 1]
+    a = builder.param(ArrayType(np.dtype(np.float64), tuple(array_shape)))
+    units = builder.emit(REGISTRY["reshape"], [compared(builder, shape=(24, 24))], {"shape": (24, *shape)})
+    pair, contract = (as_numbers(builder, units), a), (over, of_array)
+    if turned:
+        pair, contract = pair[::-1], contract[::-1]
+    result = builder.emit(REGISTRY["dot_general"], pair, {"contract": contract, "batch": ((), ())})
+    function = builder.function("f", [result])
+    found, names = simplified(function)
+    assert "dot_general" not in names
+    numbers = [GENERATOR.standard_normal(array_shape)]
+    np.testing.assert_array_equal(evaluate(found, numbers)[0], evaluate(function, numbers)[0])
+
+
+@pytest.mark.parametrize("axes", [(1,), (2,), (3,), (1, 3), (2, 3), (1, 2, 3), (0,), (0, 2)])
+def test_where_a_row_has_a_unit_is_known_of_arrays(axes: tuple[int, ...]) -> None:
+    builder = Builder()
+    units = builder.emit(REGISTRY["reshape"], [compared(builder, shape=(24, 24))], {"shape": (24, 2, 3, 4)})
+    function = builder.function("f", [builder.emit(REGISTRY["reduce_or"], [units], {"axes": axes})])
+    found, names = simplified(function)
+    assert ("reduce_or" in names) == (0 in axes)
+    np.testing.assert_array_equal(evaluate(found, [])[0], evaluate(function, [])[0])
+
+
+def test_arrays_that_are_not_a_row_each_are_multiplied() -> None:
+    builder = Builder()
+    units = builder.emit(REGISTRY["reshape"], [compared(builder, shape=(12, 12))], {"shape": (6, 2, 12)})
+    a = builder.param(ArrayType(np.dtype(np.float64), (12,)))
+    result = builder.emit(
+        REGISTRY["dot_general"], [as_numbers(builder, units), a], {"contract": ((2,), (0,)), "batch": ((), ())}
+    )
+    function = builder.function("f", [result])
+    found, names = simplified(function)
+    assert "dot_general" in names
+    numbers = [GENERATOR.standard_normal(12)]
+    np.testing.assert_allclose(evaluate(found, numbers)[0], evaluate(function, numbers)[0], rtol=1e-14)
+
+
 # --- what is no diagonal matrix ---------------------------------------------------------------------------------------
 
 
