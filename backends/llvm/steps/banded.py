@@ -8,7 +8,6 @@ from typing import Final
 from srcgrad.backends.llvm.emitter import Number
 from srcgrad.backends.llvm.steps import Step, StepWriter
 from srcgrad.backends.llvm.steps.lapack import Lapack
-from srcgrad.backends.llvm.steps.systems import fill_if_failed
 from srcgrad.backends.llvm.steps.writer import INT32
 from srcgrad.backends.llvm.target import Target
 from srcgrad.ir.core import Operation
@@ -77,7 +76,7 @@ def write_banded_solve(operation: Operation, name: str, target: Target) -> Step 
         if operation.attrs["strict"]:
             w.require(w.succeeded())
         else:
-            fill_if_failed(w, solution, n * count)
+            w.fill_if_failed(solution, n * count)
         w.give(w.result(example), solution, n, count, n)
 
     w.each(body)

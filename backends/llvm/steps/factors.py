@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from srcgrad.backends.llvm.emitter import Number
-from srcgrad.backends.llvm.steps import Step, StepWriter
+from srcgrad.backends.llvm.steps import Step, StepWriter, wide_systems
 from srcgrad.backends.llvm.steps.determinants import Determinant, sign_of_exchanges, write_det_of, write_slogdet_of
 from srcgrad.backends.llvm.steps.lapack import Lapack
 from srcgrad.backends.llvm.steps.matrices import copy_rows
-from srcgrad.backends.llvm.steps.systems import fill_if_failed
+from srcgrad.backends.llvm.steps.wide_systems import substitute_factors
 from srcgrad.backends.llvm.steps.writer import LETTERS
 from srcgrad.backends.llvm.target import Target
 from srcgrad.ir.core import Operation
@@ -58,9 +58,17 @@ def write_factored_solve(operation: Operation, name: str, target: Target) -> Ste
         return None
     right = operation.operands[4].type
     n, count = w.rows, right.static_shape[-1]
-    solution = w.space(n * count)
+    sides = wide_systems.Sides(w, count) if wide_systems.is_wide(w, count) else None
+    solution = w.space(n * count) if sides is None else ""
 
     def body(example: Number) -> None:
+        if sides is not None:
+            packed, pivots = w.known(example)
+            w.require(w.succeeded())
+            sides.take(w.matrix("%in4", right, example), w.result(example))
+            substitute_factors(w, sides, packed, pivots, transposed=operation.attrs["trans"] != "N")
+            sides.give(w.result(example))
+            return
         w.take(solution, w.matrix("%in4", right, example), n, count)
         w.solve(example, solution, count)
         w.require(w.succeeded())
@@ -75,16 +83,27 @@ def write_inverse(operation: Operation, name: str, target: Target, strict: bool,
     if not w.fits:
         return None
     n = w.rows
-    inverse = w.space(n * n)
+    sides = wide_systems.Sides(w, n) if wide_systems.is_wide(w, n) else None
+    inverse = w.space(n * n) if sides is None else ""
 
     def body(example: Number) -> None:
         result = w.result(example)
+        if sides is not None:
+            packed, pivots = w.known(example)
+            if strict:
+                w.require(w.succeeded())
+            sides.take_units(result)
+            substitute_factors(w, sides, packed, pivots, transposed != (operation.attrs["trans"] != "N"))
+            sides.give(result)
+            if not strict:
+                w.fill_if_failed(result, n * n)
+            return
         w.identity(inverse, n)
         w.solve(example, inverse, n)
         if strict:
             w.require(w.succeeded())
         else:
-            fill_if_failed(w, inverse, n * n)
+            w.fill_if_failed(inverse, n * n)
         if transposed:
             copy_rows(w, result, inverse, n * n, w.own, w.dtype)
         else:

@@ -119,6 +119,18 @@ class Lapack(Writer):
     def succeeded(self) -> Number:
         return self.compare("eq", self.load(self.information, INT32), 0)
 
+    def fill_if_failed(self, place: str, count: int) -> None:
+        """Make all numbers nan, with imaginary parts of 0, where the routine that was called has failed."""
+        failed, after = self.label("failed"), self.label("after")
+        self.branch(self.succeeded(), after, failed)
+        self.start(failed)
+        if self.dtype.kind == "c":
+            self.clear(place, count * self.size)
+        nan = self.constant(float("nan"), self.real, 1)
+        self.loop(count, lambda k: self.store(nan, self.at(place, 0, (k, self.size))))
+        self.jump(after)
+        self.start(after)
+
     def workspace(self, stem: str, *arguments: Any, kinds: str, least: Sequence[int] = ()) -> list[str]:
         """Pointers to workspaces, as large as the routine says when it is asked, and to their lengths.
 

@@ -16,7 +16,7 @@ from srcgrad.backends.llvm.steps.exponentials import Value
 from srcgrad.backends.llvm.steps.helper_functions import Matrices
 from srcgrad.backends.llvm.steps.lapack import C128, Lapack
 from srcgrad.backends.llvm.steps.matrices import converted
-from srcgrad.backends.llvm.steps.systems import fill_if_failed, require_finite
+from srcgrad.backends.llvm.steps.systems import require_finite
 from srcgrad.backends.llvm.steps.writer import INT64
 from srcgrad.backends.llvm.target import Target
 from srcgrad.backends.llvm.vector_math import FUNCTIONS
@@ -89,7 +89,7 @@ def write_sylvester(operation: Operation, name: str, target: Target) -> Step | N
         multiply(w, "NN", (n, m, m), between, second.vectors, q)
         rows, columns, no = w.integer_at(n), w.integer_at(m), w.letter_at("N")
         w.run("trsyl", no, no, w.integer_at(1), rows, columns, b, rows, a, columns, q, rows, scale)
-        fill_if_failed(w, q, m * n)
+        w.fill_if_failed(q, m * n)
         known = w.load(scale, w.real)
 
         def divide(k: Number) -> None:

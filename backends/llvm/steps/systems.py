@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from srcgrad.backends.llvm.emitter import F64, Number
-from srcgrad.backends.llvm.steps import Step, StepWriter, small_systems, stacked_systems
+from srcgrad.backends.llvm.steps import Step, StepWriter, small_systems, stacked_systems, wide_systems
 from srcgrad.backends.llvm.steps.cells import BYTE
 from srcgrad.backends.llvm.steps.lapack import Lapack
 from srcgrad.backends.llvm.steps.matrices import copy_rows
@@ -105,10 +105,15 @@ def write_solve(operation: Operation, name: str, target: Target) -> Step | None:
         w.attempt(lambda: small_systems.write_solve(w, count))
     elif stacked_systems.is_stacked(w, count):
         w.attempt(lambda: stacked_systems.write_solve(w, count))
-    matrix, solution, pivots = w.space(n * n), w.space(n * count), w.space(n, INT32)
+    sides = wide_systems.Sides(w, count) if wide_systems.is_wide(w, count) else None
+    matrix, pivots = w.space(n * n), w.space(n, INT32)
+    solution = w.space(n * count) if sides is None else ""
 
     def body(example: Number) -> None:
         w.take(matrix, w.matrix("%in0", w.given, example), n, n)
+        if sides is not None:
+            wide_systems.solve(w, sides, matrix, pivots, w.matrix("%in1", right, example), w.result(example))
+            return
         w.take(solution, w.matrix("%in1", right, example), n, count)
         solve(w, matrix, pivots, solution, n, count)
         w.require(w.succeeded())
@@ -136,6 +141,8 @@ def write_triangular_solve(operation: Operation, name: str, target: Target) -> S
     elif stacked_systems.is_stacked(w, count):
         w.attempt(lambda: stacked_systems.write_triangular_solve(w, count))
 
+    sides = wide_systems.Sides(w, count) if wide_systems.is_wide(w, count) else None
+
     def regular(example: Number) -> None:
         start = w.matrix("%in0", w.given, example)
 
@@ -152,6 +159,10 @@ def write_triangular_solve(operation: Operation, name: str, target: Target) -> S
         if not attrs["unit"]:
             regular(example)
         result = w.result(example)
+        if sides is not None:
+            start = w.matrix("%in0", w.given, example)
+            wide_systems.solve_triangle(w, sides, start, w.matrix("%in1", right, example), result)
+            return
         w.copy(result, w.matrix("%in1", right, example), n * count * w.size)
         matrix, size = w.matrix("%in0", w.given, example), w.integer_at(n)
         triangle, unit = w.letter_at("U" if attrs["lower"] else "L"), w.letter_at("U" if attrs["unit"] else "N")
@@ -186,17 +197,22 @@ def write_inverse(w: Lapack, name: str, strict: bool, transposed: bool) -> Step:
         w.attempt(lambda: small_systems.write_inverse(w, transposed))
     elif stacked_systems.is_stacked(w):
         w.attempt(lambda: stacked_systems.write_inverse(w, transposed))
-    matrix, inverse, pivots = w.space(n * n), w.space(n * n), w.space(n, INT32)
+    sides = wide_systems.Sides(w, n) if wide_systems.is_wide(w, n) else None
+    matrix, pivots = w.space(n * n), w.space(n, INT32)
+    inverse = w.space(n * n) if sides is None else ""
 
     def body(example: Number) -> None:
-        result = w.result(example)
-        w.take(matrix, w.matrix("%in0", w.given, example), n, n)
+        result, given = w.result(example), w.matrix("%in0", w.given, example)
+        if sides is not None:
+            wide_systems.invert(w, sides, matrix, pivots, given, result, strict, transposed)
+            return
+        w.take(matrix, given, n, n)
         w.identity(inverse, n)
         solve(w, matrix, pivots, inverse, n, n)
         if strict:
             w.require(w.succeeded())
         else:
-            fill_if_failed(w, inverse, n * n)
+            w.fill_if_failed(inverse, n * n)
         if transposed:
             copy_rows(w, result, inverse, n * n, w.own, w.dtype)
         else:
@@ -204,19 +220,6 @@ def write_inverse(w: Lapack, name: str, strict: bool, transposed: bool) -> Step:
 
     w.each(body)
     return w.step(name, w.operation)
-
-
-def fill_if_failed(w: Lapack, place: str, count: int) -> None:
-    """Make all numbers nan, with imaginary parts of 0, where the routine that was called has failed."""
-    failed, after = w.label("failed"), w.label("after")
-    w.branch(w.succeeded(), after, failed)
-    w.start(failed)
-    if w.dtype.kind == "c":
-        w.clear(place, count * w.size)
-    nan = w.constant(float("nan"), w.real, 1)
-    w.loop(count, lambda k: w.store(nan, w.at(place, 0, (k, w.size))))
-    w.jump(after)
-    w.start(after)
 
 
 WRITERS: Final[Mapping[str, StepWriter]] = {
