@@ -15,6 +15,7 @@ from typing import Final
 from srcgrad.backends.llvm.emitter import F64, DType, Number
 from srcgrad.backends.llvm.steps.helper_functions import Matrices
 from srcgrad.backends.llvm.steps.matrices import copy_rows
+from srcgrad.backends.llvm.steps.wide_systems import MOST_ROWS, Sides, substitute_factors
 from srcgrad.backends.llvm.steps.writer import INT32, INT64
 from srcgrad.backends.llvm.target import Target
 from srcgrad.backends.llvm.vector_math import FUNCTIONS
@@ -58,6 +59,8 @@ class Exponential(Matrices):
         self.ones, self.sums = self.space(self.n, F64), self.space(self.n, F64)
         self.loop(self.n, lambda k: self.store(self.number(1.0), self.at(self.ones, 0, (k, 8))))
         self.squarings = self.variable("i64")
+        in_lanes = self.parts == 1 and 0 < self.n <= MOST_ROWS
+        self.sides = Sides(self, self.n, self.n, apart=True) if in_lanes else None
 
     def load_squarings(self) -> Number:
         return self.load(self.squarings, INT64)
@@ -152,8 +155,20 @@ class Exponential(Matrices):
         self.require(self.succeeded())
 
     def divide(self, place: str, factors: str) -> None:
-        size = self.integer_at(self.n)
-        self.run("getrs", self.letter_at("N"), size, size, factors, size, self.pivots, place, size)
+        """The solution with what is in a place for right sides, in that place; getrs would wake threads."""
+        if self.sides is not None:
+            self.sides.take_columns(place)
+            substitute_factors(self.sides, factors, self.pivots)
+            self.sides.give_columns(place)
+            return
+        size, alone = self.integer_at(self.n), self.n <= MOST_ROWS
+        count, columns = (self.n, self.integer_at(1)) if alone else (1, size)
+
+        def column(k: Number) -> None:
+            part = self.at(place, 0, (k, self.n * self.size))
+            self.run("getrs", self.letter_at("N"), size, columns, factors, size, self.pivots, part, size)
+
+        self.loop(count, column)
 
 
 class Value(Exponential):

@@ -15,6 +15,9 @@ from srcgrad.backends.llvm.steps.writer import LETTERS
 from srcgrad.backends.llvm.target import Target
 from srcgrad.ir.core import Operation
 
+_FEW: Final = 16
+"""The columns up to which each is solved for alone: for two of them getrs wakes threads, whatever their size."""
+
 
 def write_factors(operation: Operation, name: str, target: Target) -> Step | None:
     w = Lapack(operation, target)
@@ -58,19 +61,23 @@ def write_factored_solve(operation: Operation, name: str, target: Target) -> Ste
         return None
     right = operation.operands[4].type
     n, count = w.rows, right.static_shape[-1]
-    sides = wide_systems.Sides(w, count) if wide_systems.is_wide(w, count) else None
+    sides = wide_systems.Sides(w, n, count) if wide_systems.is_wide(w, count, least=2) else None
     solution = w.space(n * count) if sides is None else ""
+    alone = n <= wide_systems.MOST_ROWS and count <= _FEW
 
     def body(example: Number) -> None:
         if sides is not None:
             packed, pivots = w.known(example)
             w.require(w.succeeded())
             sides.take(w.matrix("%in4", right, example), w.result(example))
-            substitute_factors(w, sides, packed, pivots, transposed=operation.attrs["trans"] != "N")
+            substitute_factors(sides, packed, pivots, transposed=operation.attrs["trans"] != "N")
             sides.give(w.result(example))
             return
         w.take(solution, w.matrix("%in4", right, example), n, count)
-        w.solve(example, solution, count)
+        if alone:
+            w.loop(count, lambda k: w.solve(example, w.at(solution, 0, (k, n * w.size)), 1))
+        else:
+            w.solve(example, solution, count)
         w.require(w.succeeded())
         w.give(w.result(example), solution, n, count, n)
 
@@ -83,7 +90,7 @@ def write_inverse(operation: Operation, name: str, target: Target, strict: bool,
     if not w.fits:
         return None
     n = w.rows
-    sides = wide_systems.Sides(w, n) if wide_systems.is_wide(w, n) else None
+    sides = wide_systems.Sides(w, n, n) if wide_systems.is_wide(w, n) else None
     inverse = w.space(n * n) if sides is None else ""
 
     def body(example: Number) -> None:
@@ -93,7 +100,7 @@ def write_inverse(operation: Operation, name: str, target: Target, strict: bool,
             if strict:
                 w.require(w.succeeded())
             sides.take_units(result)
-            substitute_factors(w, sides, packed, pivots, transposed != (operation.attrs["trans"] != "N"))
+            substitute_factors(sides, packed, pivots, transposed != (operation.attrs["trans"] != "N"))
             sides.give(result)
             if not strict:
                 w.fill_if_failed(result, n * n)

@@ -17,6 +17,7 @@ from srcgrad.backends.llvm.steps.helper_functions import Matrices
 from srcgrad.backends.llvm.steps.lapack import C128, Lapack
 from srcgrad.backends.llvm.steps.matrices import converted
 from srcgrad.backends.llvm.steps.systems import require_finite
+from srcgrad.backends.llvm.steps.wide_systems import MOST_ALONE, MOST_ROWS
 from srcgrad.backends.llvm.steps.writer import INT64
 from srcgrad.backends.llvm.target import Target
 from srcgrad.backends.llvm.vector_math import FUNCTIONS
@@ -265,13 +266,23 @@ class Triangles:
         places = w.numbers_at("gauss_nodes", list(nodes / 2 + 0.5)), w.numbers_at("gauss_weights", list(weights / 2))
         letters, one = [w.letter_at(letter) for letter in "LUNN"], w.number_at(1, w.dtype)
         w.clear(self.found, w.nbytes)
+        at_once = self.n if self.n > MOST_ROWS else MOST_ALONE
+
+        def solve_some(start: int | Number, count: int) -> None:
+            """Columns, as many as wake no threads."""
+            first = w.index(start) if isinstance(start, int) else start
+            place = w.at(term, 0, (first, self.n * w.size))
+            w.run("trsm", *letters, size, w.integer_at(count), one, divisor, size, place, size, informs=False)
 
         def add(k: Number) -> None:
             for place, target in zip(places, (divisor, term), strict=True):
                 factor = w.load(w.at(place, 0, (k, 8)), F64)
                 w.combine(target, [near], lambda x, factor=factor: w.mul(x, w.splat(factor, x.lanes)))
             self.each_diagonal(divisor, lambda x, k: [w.add(x[0], 1.0), *x[1:]])
-            w.run("trsm", *letters, size, size, one, divisor, size, term, size, informs=False)
+            whole = self.n // at_once * at_once
+            w.loop(whole, lambda j: solve_some(j, at_once), 0, at_once)
+            if self.n > whole:
+                solve_some(whole, self.n - whole)
             w.combine(self.found, [self.found, term], w.add)
 
         w.loop(FRACTIONS, add)

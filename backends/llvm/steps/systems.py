@@ -105,7 +105,7 @@ def write_solve(operation: Operation, name: str, target: Target) -> Step | None:
         w.attempt(lambda: small_systems.write_solve(w, count))
     elif stacked_systems.is_stacked(w, count):
         w.attempt(lambda: stacked_systems.write_solve(w, count))
-    sides = wide_systems.Sides(w, count) if wide_systems.is_wide(w, count) else None
+    sides = wide_systems.Sides(w, n, count) if wide_systems.is_wide(w, count) else None
     matrix, pivots = w.space(n * n), w.space(n, INT32)
     solution = w.space(n * count) if sides is None else ""
 
@@ -141,7 +141,7 @@ def write_triangular_solve(operation: Operation, name: str, target: Target) -> S
     elif stacked_systems.is_stacked(w, count):
         w.attempt(lambda: stacked_systems.write_triangular_solve(w, count))
 
-    sides = wide_systems.Sides(w, count) if wide_systems.is_wide(w, count) else None
+    sides = wide_systems.Sides(w, n, count) if wide_systems.is_wide(w, count) else None
 
     def regular(example: Number) -> None:
         start = w.matrix("%in0", w.given, example)
@@ -170,10 +170,19 @@ def write_triangular_solve(operation: Operation, name: str, target: Target) -> S
             opposite = w.letter_at("T" if attrs["trans"] == "N" else "N")
             w.run("trsv", triangle, opposite, unit, size, matrix, size, result, w.integer_at(1), informs=False)
             return
-        w.run(
-            "trsm", w.letter_at("R"), triangle, w.letter_at(attrs["trans"]), unit, w.integer_at(count), size,
-            w.number_at(1, w.dtype), matrix, size, result, w.integer_at(count), informs=False,
-        )  # fmt: skip
+        at_once = count if n > wide_systems.MOST_ROWS else wide_systems.MOST_ALONE
+        whole = count // at_once * at_once
+
+        def some(start: Number, columns: int) -> None:
+            w.run(
+                "trsm", w.letter_at("R"), triangle, w.letter_at(attrs["trans"]), unit, w.integer_at(columns), size,
+                w.number_at(1, w.dtype), matrix, size, w.at(result, 0, (start, w.size)), w.integer_at(count),
+                informs=False,
+            )  # fmt: skip
+
+        w.loop(whole, lambda j: some(j, at_once), 0, at_once)
+        if count > whole:
+            some(w.index(whole), count - whole)
 
     w.each(body)
     return w.step(name, operation)
@@ -197,7 +206,7 @@ def write_inverse(w: Lapack, name: str, strict: bool, transposed: bool) -> Step:
         w.attempt(lambda: small_systems.write_inverse(w, transposed))
     elif stacked_systems.is_stacked(w):
         w.attempt(lambda: stacked_systems.write_inverse(w, transposed))
-    sides = wide_systems.Sides(w, n) if wide_systems.is_wide(w, n) else None
+    sides = wide_systems.Sides(w, n, n) if wide_systems.is_wide(w, n) else None
     matrix, pivots = w.space(n * n), w.space(n, INT32)
     inverse = w.space(n * n) if sides is None else ""
 

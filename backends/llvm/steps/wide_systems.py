@@ -11,78 +11,96 @@ from typing import Final
 
 from srcgrad.backends.llvm.emitter import Number
 from srcgrad.backends.llvm.steps.lapack import Lapack
+from srcgrad.backends.llvm.steps.matrices import copy_transposed, rows_of
 from srcgrad.backends.llvm.steps.writer import INT32
 from srcgrad.ir.types import INT64
 
 MOST_ROWS: Final = 128
 """The most rows: beyond, BLAS takes its time for work."""
+LEAST: Final = 8
+"""The columns from which BLAS wakes threads."""
+MOST_ALONE: Final = LEAST - 1
+"""The columns at a time of which trsm wakes none, where lanes are not used: of complex numbers."""
 BLOCK: Final = 4
 """The vectors of columns in registers at a time."""
 
 Element = Callable[[Number, Number], str]
 
 
-def lanes_of(w: Lapack) -> int:
-    return w.target.vector_bytes // w.own.itemsize
-
-
-def is_wide(w: Lapack, columns: int) -> bool:
-    """Whether there are some vectors of columns, of numbers that are computed in as they are."""
-    return w.own == w.dtype and w.own.kind == "f" and 0 < w.rows <= MOST_ROWS and columns >= 2 * lanes_of(w)
+def is_wide(w: Lapack, columns: int, least: int = LEAST) -> bool:
+    """Whether there are enough columns, of numbers that are computed in as they are."""
+    return w.own == w.dtype and w.own.kind == "f" and 0 < w.rows <= MOST_ROWS and columns >= least
 
 
 class Sides:
     """The right sides in C order, each row up to a whole vector: the result itself where nothing is added."""
 
-    def __init__(self, w: Lapack, columns: int) -> None:
-        self.w, self.columns, self.lanes = w, columns, lanes_of(w)
+    def __init__(self, w: Lapack, rows: int, columns: int, apart: bool = False) -> None:
+        """``apart``: nothing is the result itself."""
+        self.w, self.rows, self.columns = w, rows, columns
+        self.dtype, self.size = w.dtype, w.dtype.itemsize
+        self.lanes = w.target.vector_bytes // self.size
         self.vectors = -(-columns // self.lanes)
-        self.row = self.vectors * self.lanes * w.size
-        self.is_whole = columns % self.lanes == 0
-        self.scratch = "" if self.is_whole else w.reserve(w.rows * self.row)
+        self.row = self.vectors * self.lanes * self.size
+        self.is_whole = columns % self.lanes == 0 and not apart
+        self.scratch = "" if self.is_whole else w.reserve(self.rows * self.row)
         self.place = self.scratch
 
     def take(self, source: str, result: str) -> None:
-        w, size = self.w, self.columns * self.w.size
+        w, size = self.w, self.columns * self.size
         if self.is_whole:
             self.place = result
-            w.copy(result, source, w.rows * size)
+            w.copy(result, source, self.rows * size)
             return
-        w.clear(self.scratch, w.rows * self.row)
-        w.loop(w.rows, lambda i: w.copy(self.at(i), w.at(source, 0, (i, size)), size))
+        w.clear(self.scratch, self.rows * self.row)
+        w.loop(self.rows, lambda i: w.copy(self.at(i), w.at(source, 0, (i, size)), size))
+
+    def take_columns(self, source: str) -> None:
+        """From columns that lie one after the other, in the numbers that are computed in."""
+        w, dtype = self.w, self.dtype
+        if not self.is_whole:
+            w.clear(self.scratch, self.rows * self.row)
+        place = rows_of(self.place, self.row // self.size, dtype).transposed
+        copy_transposed(w, place, rows_of(source, self.rows, dtype), self.columns, self.rows, dtype, dtype)
+
+    def give_columns(self, target: str) -> None:
+        w, dtype = self.w, self.dtype
+        source = rows_of(self.place, self.row // self.size, dtype)
+        place = rows_of(target, self.rows, dtype).transposed
+        copy_transposed(w, place, source, self.rows, self.columns, dtype, dtype)
 
     def take_units(self, result: str) -> None:
         """The columns of the identity."""
         w = self.w
         self.place = result if self.is_whole else self.scratch
-        w.clear(self.place, w.rows * self.row)
-        one = w.constant(1.0, w.own, 1)
-        w.loop(w.rows, lambda i: w.store(one, w.at(self.at(i), 0, (i, w.size))))
+        w.clear(self.place, self.rows * self.row)
+        one = w.constant(1.0, self.dtype, 1)
+        w.loop(self.rows, lambda i: w.store(one, w.at(self.at(i), 0, (i, self.size))))
 
     def give(self, result: str) -> None:
-        w, size = self.w, self.columns * self.w.size
+        w, size = self.w, self.columns * self.size
         if not self.is_whole:
-            w.loop(w.rows, lambda i: w.copy(w.at(result, 0, (i, size)), self.at(i), size))
+            w.loop(self.rows, lambda i: w.copy(w.at(result, 0, (i, size)), self.at(i), size))
 
     def at(self, i: Number, vector: Number | None = None) -> str:
-        moves = [(i, self.row)] + ([] if vector is None else [(vector, self.lanes * self.w.size)])
+        moves = [(i, self.row)] + ([] if vector is None else [(vector, self.lanes * self.size)])
         return self.w.at(self.place, 0, *moves)
 
     def load(self, i: Number, vector: Number, count: int) -> list[Number]:
         w, start = self.w, self.at(i, vector)
-        return [w.load(w.at(start, k * self.lanes * w.size), w.own, self.lanes) for k in range(count)]
+        return [w.load(w.at(start, k * self.lanes * self.size), self.dtype, self.lanes) for k in range(count)]
 
     def store(self, values: list[Number], i: Number, vector: Number) -> None:
         w, start = self.w, self.at(i, vector)
         for k, value in enumerate(values):
-            w.store(value, w.at(start, k * self.lanes * w.size))
+            w.store(value, w.at(start, k * self.lanes * self.size))
 
     def exchange(self, pivots: str, back: bool = False) -> None:
         """The rows as LAPACK has exchanged those of the matrix, one after the other, or ``back`` where they were."""
         w = self.w
 
         def row(k: Number) -> None:
-            i = w.integer("sub", w.index(w.rows - 1), k) if back else k
+            i = w.integer("sub", w.index(self.rows - 1), k) if back else k
             other = w.convert("sext", w.load(w.at(pivots, 0, (i, 4)), INT32), INT64)
             other = w.integer("sub", other, 1)
 
@@ -93,7 +111,7 @@ class Sides:
 
             w.loop(self.vectors, swap)
 
-        w.loop(w.rows, row)
+        w.loop(self.rows, row)
 
     def substitute(self, element: Element, forward: bool, unit: bool) -> None:
         """The solutions of a triangle, of which ``element`` says where the number of a row and a column is."""
@@ -103,7 +121,7 @@ class Sides:
             self.solutions(element, forward, unit, self.w.index(whole), self.vectors - whole)
 
     def solutions(self, element: Element, forward: bool, unit: bool, vector: Number, count: int) -> None:
-        w, n = self.w, self.w.rows
+        w, n = self.w, self.rows
 
         def nth(k: Number) -> Number:
             return k if forward else w.integer("sub", w.index(n - 1), k)
@@ -113,21 +131,21 @@ class Sides:
 
             def less(m: Number, carried: list[Number]) -> list[Number]:
                 j = nth(m)
-                factor = w.splat(w.neg(w.load(element(i, j), w.own)), self.lanes)
+                factor = w.splat(w.neg(w.load(element(i, j), self.dtype)), self.lanes)
                 return [w.fma(factor, x, y) for x, y in zip(self.load(j, vector, count), carried, strict=True)]
 
             found = w.fold(k, self.load(i, vector, count), less)
             if not unit:
-                inverse = w.splat(w.div(1.0, w.load(element(i, i), w.own)), self.lanes)
+                inverse = w.splat(w.div(1.0, w.load(element(i, i), self.dtype)), self.lanes)
                 found = [w.mul(x, inverse) for x in found]
             self.store(found, i, vector)
 
         w.loop(n, row)
 
 
-def by_rows(w: Lapack, matrix: str, transposed: bool = False) -> Element:
+def by_rows(sides: Sides, matrix: str, transposed: bool = False) -> Element:
     """The elements of a matrix in C order, or of its transpose."""
-    row, column = w.rows * w.size, w.size
+    w, row, column = sides.w, sides.rows * sides.size, sides.size
     if transposed:
         row, column = column, row
     return lambda i, j: w.at(matrix, 0, (i, row), (j, column))
@@ -139,13 +157,13 @@ def solve(w: Lapack, sides: Sides, matrix: str, pivots: str, right: str, result:
     w.run("getrf", size, size, matrix, size, pivots)
     w.require(w.succeeded())
     sides.take(right, result)
-    substitute_factors(w, sides, matrix, pivots)
+    substitute_factors(sides, matrix, pivots)
     sides.give(result)
 
 
-def substitute_factors(w: Lapack, sides: Sides, factors: str, pivots: str, transposed: bool = False) -> None:
+def substitute_factors(sides: Sides, factors: str, pivots: str, transposed: bool = False) -> None:
     """The solution, of LAPACK's factors P L U of a matrix by columns, or of its transpose U^T L^T P^T."""
-    element = by_rows(w, factors, not transposed)
+    element = by_rows(sides, factors, not transposed)
     if transposed:
         sides.substitute(element, forward=True, unit=False)
         sides.substitute(element, forward=False, unit=True)
@@ -169,7 +187,7 @@ def invert(
     if strict:
         w.require(w.succeeded())
     sides.take_units(result)
-    substitute_factors(w, sides, matrix, pivots)
+    substitute_factors(sides, matrix, pivots)
     sides.give(result)
     if not strict:
         w.fill_if_failed(result, n * n)
@@ -179,5 +197,5 @@ def solve_triangle(w: Lapack, sides: Sides, matrix: str, right: str, result: str
     attrs = w.operation.attrs
     transposed = attrs["trans"] != "N"
     sides.take(right, result)
-    sides.substitute(by_rows(w, matrix, transposed), attrs["lower"] != transposed, attrs["unit"])
+    sides.substitute(by_rows(sides, matrix, transposed), attrs["lower"] != transposed, attrs["unit"])
     sides.give(result)
