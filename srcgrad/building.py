@@ -37,6 +37,7 @@ from srcgrad.tracing.conversion.state import Mistaken, MustRetrace
 from srcgrad.tracing.conversion.trust import require_timely
 from srcgrad.tracing.function import LeafSpec, Traced, as_array, leaf_spec, trace_function
 from srcgrad.tracing.guards import Guide
+from srcgrad.tracing.imports import first_imported
 from srcgrad.tracing.jax_arrays import (
     JAX_TYPES,
     is_jax_array,
@@ -444,7 +445,11 @@ class Building(ABC):
         raise refused
 
     def warn_retrace(self, reason: str) -> None:
-        key = ("warned", code_of(self.f) or type(self.f))
+        code = code_of(self.f) or type(self.f)
+        if first_imported(reason) and CODES.get(("imported", code)) is None:
+            CODES.put(("imported", code), True)  # the next call finds it
+            return
+        key = ("warned", code)
         if CODES.get(key) is None:
             CODES.put(key, True)
             warnings.warn(

@@ -7,7 +7,6 @@ a value that a guard compares. What can be none of them is refused. `capture` sa
 from __future__ import annotations
 
 import functools
-import importlib
 import sys
 import types
 from collections.abc import Callable, Hashable
@@ -21,12 +20,12 @@ from srcgrad.tracing.bytecode import Refusal, Scope, Step
 from srcgrad.tracing.class_uses import is_asked_about, is_only_named
 from srcgrad.tracing.floating_errors import STATED
 from srcgrad.tracing.frozen import makes_rotations
+from srcgrad.tracing.imports import Finder, follow_imports
 from srcgrad.tracing.lookups import MISSING, is_unbound_cell, module_attribute, same_code, state_of
 from srcgrad.tracing.members import ASKED_FOR
 from srcgrad.tracing.purity import (
     METACLASSES,
     OF_TYPES,
-    TRUSTED_ROOTS,
     class_reason,
     hidden_kind,
     impurity,
@@ -67,6 +66,7 @@ class Analysis:
             "ndarray": np.ndarray,
             "alias_groups": alias_groups,
             "is_unbound_cell": is_unbound_cell,
+            "modules": sys.modules,
             "same_code": same_code,
             "value_key": value_key,
             "wrapped_functions": wrapped_functions,
@@ -128,8 +128,11 @@ class Analysis:
     def finish(self) -> None:
         """Refuse what only the whole plan shows."""
 
+    def finder(self, index: int) -> Finder:
+        return Finder(self.objects[index].__globals__, self.is_pure, not index)
+
     def scope_of(self, index: int, code: types.CodeType) -> Scope:
-        return Scope(code, None, self.is_trusted_name)
+        return Scope(code, None, self.finder(index))
 
     def visit(self, index: int) -> None:
         value, node = self.objects[index], self.plan.nodes[index]
@@ -256,6 +259,10 @@ class Analysis:
             self.require(f"len(wrapped_functions({name})) == {len(wrapped_functions(value))}")
             self.report.append(f"transformed function {node.label}: same transforms")
 
+    def namespace(self, module: types.ModuleType) -> int:
+        """That of a module which is a node."""
+        return self.plan.nodes[self.node_of[id(module)]].namespace
+
     def _guard_length(self, expression: str, held: Any) -> None:
         if held is None:
             self.require(f"{expression} is None")
@@ -300,7 +307,7 @@ class Analysis:
                 self.handed_on.setdefault(value, Refusal)
             self.require(f"{expression} is {self.constant(value)}")
             self.report.append(f"{path}: the module {value.__name__}")
-        elif isinstance(value, types.ModuleType) and source not in ("global", "cell"):
+        elif isinstance(value, types.ModuleType) and source not in ("global", "cell", "import"):
             raise Refusal(impurity(value, path))
         elif isinstance(value, type):
             node = self.guard_class(value, expression, path)
@@ -343,6 +350,7 @@ class Analysis:
 
     def _scan(self, index: int, scope: Scope) -> None:
         """Follow every name that the code of node `index` reads, and the code nested in it."""
+        follow_imports(self, index, scope)
         for value, name, step in scope.imported:
             self.at = Reader(index, scope.code, step.line, step.name)
             self._check_trusted(value, name, scope, step)
@@ -368,7 +376,7 @@ class Analysis:
                 position = self._follow(index, scope, position, step)
         for code in scope.nested():
             self.at = Reader(index, code)
-            self._scan(index, Scope(code, scope, self.is_trusted_name, scope.deep, scope.stores))
+            self._scan(index, Scope(code, scope, scope.find, scope.deep, scope.stores))
 
     def _find(self, index: int, scope: Scope, step: Step, position: int | None = None) -> tuple[Any, str]:
         """What the name of `step` stands for (MISSING for a local value or an unbound name) and how to call it;
@@ -376,12 +384,16 @@ class Analysis:
         """
         name = step.name
         alias = scope.alias(step)
-        if alias is not None:
-            return alias, name
+        if alias is not None and alias.module is None:
+            return alias.value, name
         try:
+            if alias is not None and alias.module is not None:
+                asked = self.deep and position is not None and is_asked_about(scope.steps, position - 1, position)
+                namespace = self.namespace(alias.module)
+                return self.read_global(index, namespace, alias.name, alias.module, asked), name
             if step.kind == "global":
                 asked = self.deep and position is not None and is_asked_about(scope.steps, position - 1, position)
-                return self._global(index, self.plan.nodes[index].namespace, name, None, asked), name
+                return self.read_global(index, self.plan.nodes[index].namespace, name, None, asked), name
             if step.kind == "local" or scope.owner(name) is not None:
                 return MISSING, name
             if name == "__class__" and not self.deep:
@@ -396,7 +408,8 @@ class Analysis:
         """
         start = position - 1
         value, name = self._find(index, scope, read, position)
-        imported = scope.alias(read) is not None
+        alias = scope.alias(read)
+        imported = alias is not None and not alias.watched
         while isinstance(value, types.ModuleType):
             step = scope.steps[position] if position < len(scope.steps) else None
             if step is None or step.kind != "attribute":
@@ -418,8 +431,7 @@ class Analysis:
             else:
                 asked = self.deep and is_asked_about(scope.steps, start, position)
                 try:
-                    namespace = self.plan.nodes[self.node_of[id(module)]].namespace
-                    value = self._global(index, namespace, step.name, module, asked)
+                    value = self.read_global(index, self.namespace(module), step.name, module, asked)
                 except Refusal as refusal:
                     raise scope.refuse(str(refusal), step) from None
                 self.note_use(value, scope, start, position, step.called)
@@ -434,19 +446,6 @@ class Analysis:
 
     def require_converted(self, index: int, scope: Scope, value: Any, name: str) -> None:
         """Refuse what only converted code may use, in code that is run as it is: `reach`."""
-
-    def is_trusted_name(self, name: str) -> bool:
-        """Whether functions may import the module of that name: a trusted one, or one of Python's that is there."""
-        module = sys.modules.get(name)
-        if module is not None:
-            return name.partition(".")[0] in sys.stdlib_module_names or is_trusted_module(module, self.is_pure)
-        if name.partition(".")[0] not in TRUSTED_ROOTS:
-            return False
-        try:
-            importlib.import_module(name)
-        except ImportError:
-            return False
-        return True
 
     def _check_trusted(self, value: Any, name: str, scope: Scope, step: Step) -> None:
         home = name.rpartition(".")[0]
@@ -486,7 +485,7 @@ class Analysis:
             return
         raise scope.refuse(f"reads the attribute '{step.name}' of '{name}'", step)
 
-    def _global(
+    def read_global(
         self, index: int, namespace: int, name: str, module: types.ModuleType | None = None, asked: bool = False
     ) -> Any:
         """The value of a global name or of an attribute of a module that is not trusted, with its edge and guard;
@@ -522,7 +521,7 @@ class Analysis:
         namespace = self.plan.nodes[index].namespace
         owner = self.objects[self.plan.namespaces[namespace]]
         if name in (vars(owner) if isinstance(owner, types.ModuleType) else owner.__globals__):
-            self._global(index, namespace, name)
+            self.read_global(index, namespace, name)
         else:
             self._builtin(index, namespace, name, followed=True)
 

@@ -12,7 +12,9 @@ from functools import cache
 from typing import Any, Final, NamedTuple
 from weakref import WeakKeyDictionary
 
-__all__ = ["Refusal", "Scope", "Step"]
+from srcgrad.tracing.lookups import MISSING
+
+__all__ = ["Find", "Found", "Imported", "Refusal", "Scope", "Step"]
 
 _IGNORED: Final = frozenset(
     {"EXTENDED_ARG", "CACHE", "NOP", "PUSH_NULL", "PRECALL", "RESUME", "COPY_FREE_VARS", "MAKE_CELL", "NOT_TAKEN"}
@@ -108,6 +110,28 @@ class Step(NamedTuple):
     only: str = ""
     base: tuple[str, ...] = ()
 
+
+class Found(NamedTuple):
+    """A module that code imports, by its whole name; what is read of one that is `watched` is a guard or an input."""
+
+    name: str
+    module: types.ModuleType
+    watched: bool
+
+
+class Imported(NamedTuple):
+    """What a local variable is bound to by ``import`` alone: a module, or what is read by that name of a `module`."""
+
+    value: Any
+    name: str
+    module: types.ModuleType | None
+    watched: bool
+
+
+Find = Callable[[str, int, tuple[str, ...], bool], "Found | str | None"]
+"""What finds a module by its name and level, and says why there is none. The third argument is what is taken of it, the
+last one says that it is imported in any case.
+"""
 
 COMPUTING: Final = ("getattr", "hasattr", "setattr", "vars")
 """The built-ins that find or change attributes by names which the program computes."""
@@ -374,11 +398,13 @@ class Scope:
         self,
         code: types.CodeType,
         parent: Scope | None,
-        trusted: Callable[[str], bool],
+        find: Find,
         deep: bool = False,
         stores: bool = False,
     ) -> None:
-        """``deep``: ``super()`` is followed; ``stores``: attributes may be assigned."""
+        """``find``: the modules that it imports; ``deep``: ``super()`` is followed; ``stores``: attributes may be
+        assigned.
+        """
         if code.co_flags & _ASYNC:
             raise Refusal(f"'{code.co_name}' is asynchronous", code)
         for name in set(code.co_cellvars) & set(code.co_freevars):
@@ -394,9 +420,15 @@ class Scope:
         for step in self.steps:
             if step.kind == "store global":
                 raise self.refuse(_REFUSED["STORE_GLOBAL"].format(step.name), step)
-        self.aliases: Final[dict[str, types.ModuleType]] = {}
+        self.aliases: Final[dict[str, Imported]] = {}
         self.imported: Final[list[tuple[Any, str, Step]]] = []
-        self._find_imports(trusted)
+        """What is imported from modules that are not watched, but for modules."""
+        self.watched: Final[list[tuple[Found, list[str] | None, dict[str, bool], Step]]] = []
+        """Other imports: of a module, by which names from its package on (none of ``from``), and what is taken of it,
+        whether under a name in `aliases`.
+        """
+        self.find: Final = find
+        self._find_imports(find)
 
     def nested(self) -> list[types.CodeType]:
         """Code objects of the functions, lambdas and comprehensions written inside, without annotations that nobody
@@ -416,8 +448,8 @@ class Scope:
             scope = scope.parent
         return None
 
-    def alias(self, step: Step) -> types.ModuleType | None:
-        """The module that is imported under the name that a step reads, if one is."""
+    def alias(self, step: Step) -> Imported | None:
+        """What is imported under the name that a step reads, if something is that is found again at each call."""
         if step.kind == "local":
             return self.aliases.get(step.name)
         owner = self.owner(step.name) if step.kind == "free" else None
@@ -426,33 +458,83 @@ class Scope:
     def refuse(self, reason: str, step: Step | None = None) -> Refusal:
         return Refusal(reason, self.code, *((None, None) if step is None else (step.line, step.name)))
 
-    def _find_imports(self, trusted: Callable[[str], bool]) -> None:
+    def _find_imports(self, find: Find) -> None:
         bound: dict[str, int] = {}
+        otherwise: set[str] = set()
+        watched: list[tuple[Found, list[str] | None, list[tuple[str, str]], Step]] = []
         for index, step in enumerate(self.steps):
             if step.kind != "import":
                 continue
             level, names = self.steps[index - 2].name, self.steps[index - 1].name
-            if level != 0 or not trusted(step.name):
+            begins = self.parent is None and _is_begun(self.steps[: index - 2])
+            found = find(step.name, level, names or (), begins)
+            if isinstance(found, str):
+                raise self.refuse(found, step)
+            if found is None or (found.watched and not self.code.co_flags & inspect.CO_OPTIMIZED):
                 raise self.refuse(f"imports '{step.name}'", step)
-            module = importlib.import_module(step.name)
-            following = _bindings(self.steps, index + 1, len(names) if names else 1)
+            following = list(_bindings(self.steps, index + 1, len(names) if names else 1))
             for path, variable in following:
-                value: Any = module
-                if names:
-                    value = getattr(module, path[-1], None)
-                elif not path:
-                    value = importlib.import_module(step.name.partition(".")[0])
                 bound[variable] = bound.get(variable, 0) + 1
-                if isinstance(value, types.ModuleType):
-                    if self.aliases.setdefault(variable, value) is not value:
-                        raise self.refuse(f"imports two modules as '{variable}'", step)
+                imported = _imported(found, bool(names), path)
+                if isinstance(imported.value, types.ModuleType) or found.watched:
+                    if self.aliases.setdefault(variable, imported).value is not imported.value:
+                        if not found.watched:
+                            raise self.refuse(f"imports two modules as '{variable}'", step)
+                        otherwise.add(variable)
                 else:
-                    self.imported.append((value, f"{step.name}.{path[-1]}", step))
+                    self.imported.append((imported.value, f"{step.name}.{path[-1]}", step))
+            if found.watched:
+                whole = None if names else following[0][0]
+                watched.append((found, whole, [(path[-1], name) for path, name in following if names], step))
         arguments = self.code.co_varnames[: self.code.co_argcount + self.code.co_kwonlyargcount]
-        for variable in self.aliases:
+        for variable, imported in list(self.aliases.items()):
             stores = sum(step.kind == "store" and step.name == variable for step in self.steps)
-            if stores != bound[variable] or variable in arguments:
-                raise self.refuse(f"assigns '{variable}', which is also the name of a module here")
+            if variable in otherwise or stores != bound[variable] or variable in arguments or self._is_set(variable):
+                if isinstance(imported.value, types.ModuleType) and (imported.module is None or not imported.watched):
+                    raise self.refuse(f"assigns '{variable}', which is also the name of a module here")
+                del self.aliases[variable]
+        for found, whole, pairs, step in watched:
+            self.watched.append((found, whole, {name: variable in self.aliases for name, variable in pairs}, step))
+
+    def _is_set(self, variable: str) -> bool:
+        """Whether a function inside assigns a variable of this one."""
+        if variable not in self.code.co_cellvars:
+            return False
+        pending = self.nested()
+        for code in pending:
+            if variable in code.co_freevars:
+                pending += [inner for inner in code.co_consts if isinstance(inner, types.CodeType)]
+                for operation, argument, *_ in instructions(code):
+                    if argument == variable and operation in ("STORE_DEREF", "DELETE_DEREF"):
+                        return True
+        return False
+
+
+def _is_begun(steps: tuple[Step, ...]) -> bool:
+    """Whether nothing stands before that could lead elsewhere: other imports alone."""
+    return all(
+        step.kind in ("constant", "import", "import from", "store") or (step.kind, step.name) == ("other", None)
+        for step in steps
+    )
+
+
+def _imported(found: Found, from_it: bool, path: list[str]) -> Imported:
+    """What a variable is bound to, by these names taken of a module or of its package."""
+    if not found.watched:
+        value: Any = found.module
+        if from_it:
+            value = getattr(value, path[-1], None)
+        elif not path:
+            value = importlib.import_module(found.name.partition(".")[0])
+        return Imported(value, found.name, None, False)
+    if from_it:
+        return Imported(vars(found.module).get(path[-1], MISSING), path[-1], found.module, True)
+    above, value = None, sys.modules[found.name.partition(".")[0]]
+    for name in path:
+        above, value = value, vars(value).get(name, MISSING)
+        if not isinstance(value, types.ModuleType):
+            break
+    return Imported(value, path[-1] if path else found.name, above, True)
 
 
 def _bindings(steps: tuple[Step, ...], start: int, count: int) -> Iterator[tuple[list[str], str]]:

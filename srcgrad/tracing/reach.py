@@ -42,6 +42,7 @@ from srcgrad.tracing.hosts import (
     is_host_function,
     is_logger,
 )
+from srcgrad.tracing.imports import first_imported
 from srcgrad.tracing.jitted import made_of, path_in
 from srcgrad.tracing.journaling import JournalReader, Place
 from srcgrad.tracing.leading import told_from
@@ -366,7 +367,7 @@ class ObjectAnalysis(ClassAnalysis):
         self.changing |= code.co_name not in ("__init__", "__post_init__") and bool(assigned)
         self.matching |= has_class_patterns(code)
         self.comparing = self.comparing or compares_objects(code)
-        return Scope(code, None, self.is_trusted_name, deep=True, stores=stores)
+        return Scope(code, None, self.finder(index), deep=True, stores=stores)
 
     def note_attribute(self, step: Step) -> None:
         self.noted.setdefault(step.name, self.at)
@@ -374,7 +375,7 @@ class ObjectAnalysis(ClassAnalysis):
             super().note_attribute(step)
 
     def _find(self, index: int, scope: Scope, step: Step, position: int | None = None) -> tuple[Any, str]:
-        self.journals.only = step.only
+        self.journals.only = "" if scope.alias(step) else step.only
         try:
             value, name = super()._find(index, scope, step, position)
         finally:
@@ -522,6 +523,9 @@ class ObjectAnalysis(ClassAnalysis):
 
     def finish(self) -> None:
         require_conversion(self)
+        passed = {first_imported(reason) for blocks in self.unreached.values() for _, reason in blocks}
+        for name in sorted(name for name in passed if name is not None):  # with it, there is more to look at
+            self.require(f"{name!r} not in modules")
         for resolution in self.resolutions:
             resolution.settle(self.local_attributes)
         for kind, names in (("logger", LOGGERS_KNOW), ("cached", CACHES_KNOW)):

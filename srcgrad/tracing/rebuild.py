@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import functools
+import sys
 import types
 from collections import Counter, OrderedDict, defaultdict, deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -36,9 +37,9 @@ class Hidden(NamedTuple):
 class Edge(NamedTuple):
     """One value read from outside: from a namespace ("global"), or from the node `holder`.
 
-    `source` is "global", "cell", "default", "keyword default", "function", "argument", "keyword", "wrapped" or, for all
-    floats of a container, "items"; `key` is a name, an index, or how these are packed. At most one of `hidden` (an
-    index into the hidden inputs) and `node` is set; guards have neither.
+    `source` is "global", "cell", "import", "default", "keyword default", "function", "argument", "keyword", "wrapped"
+    or, for all floats of a container, "items"; `key` is a name, an index, or how these are packed. At most one of
+    `hidden` (an index into the hidden inputs) and `node` is set; guards have neither.
     """
 
     source: str
@@ -144,6 +145,8 @@ def read_edge(plan: Plan, edge: Edge, objects: list[Any]) -> Any:
     match edge.source:
         case "cell":
             return holder.__closure__[edge.key].cell_contents
+        case "import":
+            return sys.modules[edge.key]
         case "default":
             return holder.__defaults__[edge.key]
         case "keyword default":
@@ -224,6 +227,20 @@ def reached(plan: Plan, function: Any) -> list[Any]:
     return objects
 
 
+BUILTINS: Final = "__builtins__"
+"""Where the globals of a function say which built-ins it has, that of ``import`` among them."""
+
+
+def importing(original: Callable[..., Any], copies: dict[Any, Any]) -> Callable[..., Any]:
+    """What ``import`` calls in a copy of a function: ``copies`` of modules stand for these."""
+
+    def find(name: str, names: Any = None, local: Any = None, of: Any = (), level: int = 0) -> Any:
+        found = original(name, names, local, of, level)
+        return copies.get(found, found)
+
+    return find
+
+
 class _Copier:
     def __init__(self, plan: Plan, function: Any, replacements: Sequence[object]) -> None:
         self.plan = plan
@@ -232,8 +249,19 @@ class _Copier:
         self.objects = reached(plan, function)
         self.copies: dict[int, Any] = {}
         changed = {edge.holder for edge in plan.edges if edge.source == "global" and self._replaced(edge)}
+        importers = {
+            plan.nodes[edge.holder].namespace: self.objects[edge.holder].__builtins__
+            for edge in plan.edges
+            if edge.source == "import" and self._replaced(edge)
+        }
         originals = [_namespace(self.objects[owner]) for owner in plan.namespaces]
+        changed |= importers.keys()
         self.globals = [dict(names) if index in changed else names for index, names in enumerate(originals)]
+        self.modules: dict[Any, types.ModuleType] = {}
+        """By the modules themselves, the copies of those that something is replaced in."""
+        for index, builtins in importers.items():
+            find = importing(builtins["__import__"], self.modules)
+            self.globals[index][BUILTINS] = {**builtins, "__import__": find}
 
     def run(self) -> Any:
         if not self.dirty[0]:
@@ -244,7 +272,8 @@ class _Copier:
             if self.dirty[index] and node.kind == "function":
                 self.copies[index] = self._shell(self.objects[index], node)
             elif self.dirty[index] and node.kind == "module":
-                self.copies[index] = types.ModuleType(self.objects[index].__name__)
+                copy = self.copies[index] = types.ModuleType(self.objects[index].__name__)
+                self.modules[self.objects[index]] = copy
         for index, node in enumerate(self.plan.nodes):
             if self.dirty[index] and node.kind == "class":
                 self.copies[index] = self._twin(self.objects[index], node)
