@@ -339,6 +339,8 @@ class ClassAnalysis(Analysis):
             read_descriptor(self, index, value, (number, name), place, label)
         elif (static := static_key(value, self.is_pure, True)) is not None:
             self.guard_static(value, static, place, label)
+        elif isinstance(value, type):
+            self.read(index, "class attribute", (number, name), value, place, label)
         elif self.may_be_shared(value):
             self.shared.append(Shared(index, cls, number, name))
         else:
