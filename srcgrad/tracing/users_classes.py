@@ -12,6 +12,10 @@ from abc import ABC
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Generic, Protocol
 
+import numpy as np
+from numpy.polynomial import Chebyshev, Hermite, HermiteE, Laguerre, Legendre, Polynomial
+from numpy.polynomial._polybase import ABCPolyBase
+
 from srcgrad.ir.source import internal
 from srcgrad.tracing.built_on import BUILT_ON
 from srcgrad.tracing.conversion.calls import MANAGING
@@ -20,12 +24,15 @@ from srcgrad.tracing.members import wrapped
 from srcgrad.tracing.purity import has_static_members, is_generated, makes_plain_objects, static_key
 from srcgrad.tracing.pytree import record_fields
 
+SERIES: Final = (Polynomial, Chebyshev, Legendre, Hermite, HermiteE, Laguerre)
 KNOWN: Final[Mapping[Any, frozenset[str]]] = {
     collections.UserDict: frozenset({"data"}),
     collections.UserList: frozenset({"data"}),
     collections.ChainMap: frozenset({"maps"}),
     **dict.fromkeys([getattr(collections.abc, name) for name in collections.abc.__all__], frozenset()),
     **dict.fromkeys((ABC, Generic, Protocol, *BUILT_ON), frozenset()),
+    np.poly1d: frozenset({"coeffs", "_variable"}),
+    **dict.fromkeys((ABCPolyBase, *SERIES), frozenset({"coef", "domain", "window", "_symbol"})),
 }
 """Bases of users' classes that need not be looked at, and the attributes that they read: all that they do is to read
 and write items, by what the user's class has for it.
