@@ -171,6 +171,8 @@ class Guards:
                 return Place(place.register, built_on(type(place.object)), items_in(place.object))
             case ast.Subscript(value=holder, slice=ast.Constant(value=key)):
                 return self.element(self.place(holder), key)
+            case ast.Subscript(value=holder, slice=ast.Name(id=name)):
+                return self.element(self.place(holder), self.constant(name))
         raise UnknownGuard(ast.unparse(node))
 
     def attribute(self, holder: Place, name: str) -> Place:
@@ -234,7 +236,7 @@ class Guards:
                 return Place(holder.held[key], None, value)
             assert holder.own is not None
             return self.element(holder.own, key)
-        if holder.kind in IN_ORDER and type(key) in (str, int):
+        if holder.kind in IN_ORDER:  # of which those guards have required the very keys, but where they are names
             register = self.table.item(holder.register, key)
         elif holder.kind in (tuple, _Cells) and type(key) is int:
             register = self.table.load(holder.register, layout.ITEMS + 8 * key)
