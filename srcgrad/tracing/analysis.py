@@ -194,7 +194,7 @@ class Analysis:
                 raise refused(reason)
         for value in self.objects:
             state = getattr(value, "__dict__", {}) if isinstance(value, types.FunctionType) else {}
-            for name in names & state.keys():
+            for name in () if self.deep else names & state.keys():
                 raise Refusal(f"reads the attribute '{name}', which the function {value.__name__} has")
 
     # -- nodes, namespaces and their guards

@@ -479,6 +479,8 @@ class ObjectAnalysis(ClassAnalysis):
         if isinstance(value, types.FunctionType) and step.name == "__name__" and id(value) in self.node_of:
             self.require(f"n{self.node_of[id(value)]}.__name__ == {value.__name__!r}")
             return
+        if isinstance(value, types.FunctionType) and step.name in vars(value) and id(value) in self.node_of:
+            return  # `settle` reads it, of any function
         if step.name in ASKED and type(value).__module__.startswith(HOMES) and self.node_kind(value) == "frozen":
             return
         joint = is_joint(value)
@@ -491,11 +493,25 @@ class ObjectAnalysis(ClassAnalysis):
             raise scope.refuse(f"{name}.{step.name} {'draws at each call' if draws else 'has no rule'}", step)
         super().check_captured_attribute(value, name, step, scope)
 
+    def read_of_function(self, index: int, function: types.FunctionType) -> bool:
+        """What code may read of a function as of an object, ``f.table``; whether there was something new."""
+        names, label, place = vars(function), self.plan.nodes[index].label, f"n{index}.__dict__"
+        read = sorted(self.local_attributes & names.keys())
+        for name in self.plan.assigned.intersection(read):  # of which a trace keeps no copy
+            raise Refusal(f"assigns the attribute '{name}', which the function {label} has")
+        new = [name for name in read if (index, name) not in self.settled]
+        for name in new:
+            self.settled.add((index, name))
+            self.read(index, "function attribute", name, names[name], f"{place}[{name!r}]", f"{label}.{name}")
+        return bool(new)
+
     def settle(self) -> bool:
         """Read the attributes of objects, and of their classes, whose names have turned up; whether any was new."""
         found = self.read_members()
         for index, value in enumerate(list(self.objects)):
             node = self.plan.nodes[index]
+            if node.kind == "function" and vars(value):
+                found |= self.read_of_function(index, value)
             built = node.kind == "container" and built_on(type(value)) is not None
             if node.kind not in ("object", "class") and not built:
                 continue

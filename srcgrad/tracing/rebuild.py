@@ -153,6 +153,8 @@ def read_edge(plan: Plan, edge: Edge, objects: list[Any]) -> Any:
             return holder.__kwdefaults__[edge.key]
         case "function":
             return holder.func
+        case "function attribute":
+            return vars(holder)[edge.key]
         case "argument":
             return holder.args[edge.key]
         case "keyword":
@@ -361,6 +363,7 @@ class _Copier:
         copy.__defaults__ = original.__defaults__ and tuple(
             self._held(index, "default", original.__defaults__, node).values()
         )
+        copy.__dict__.update(self._held(index, "function attribute", original.__dict__, node))
         copy.__kwdefaults__ = original.__kwdefaults__ and self._held(
             index, "keyword default", original.__kwdefaults__, node
         )

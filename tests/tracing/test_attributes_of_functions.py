@@ -1,0 +1,142 @@
+"""Attributes of functions, ``f.table``, that a function reads of another one or of itself."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import srcgrad as sg
+
+
+def inner(x: Any) -> Any:
+    return x * inner.rate * inner.weights[1]  # type: ignore[attr-defined]
+
+
+def own(x: Any) -> Any:
+    return x * own.rate + own.table["a"] * x**own.count + np.sum(own.weights * x)  # type: ignore[attr-defined]
+
+
+def of_another(x: Any) -> Any:
+    return inner(x) + inner.rate * x * inner.count  # type: ignore[attr-defined]
+
+
+def looped(x: Any) -> Any:
+    total = 0.0
+    for k in range(40):
+        total = total + np.sin(x * k) * own.rate  # type: ignore[attr-defined]
+    return total
+
+
+def called(x: Any) -> Any:
+    return own.rule(x) * own.model.rate  # type: ignore[attr-defined]
+
+
+class Model:
+    rate = 2.0
+
+    def __init__(self) -> None:
+        self.rate = 3.0
+
+
+FUNCTIONS: list[Callable[[Any], Any]] = [own, of_another, looped, called]
+
+
+@pytest.fixture(autouse=True)
+def attributes() -> None:
+    for f in (inner, own):
+        vars(f).update(rate=2.0, count=3, weights=np.array([1.0, 4.0]), table={"a": 1.5}, rule=np.sin, model=Model())
+
+
+def slope_of(f: Callable[[Any], Any], x: float) -> float:
+    return float((f(x + 1e-6) - f(x - 1e-6)) / 2e-6)
+
+
+def change(name: str, value: Any) -> Callable[[], None]:
+    return lambda: [setattr(f, name, value) for f in (inner, own)] and None
+
+
+CHANGES: dict[str, Callable[[], None]] = {
+    "rate": change("rate", 5.0),
+    "whole rate": change("rate", 5),
+    "count": change("count", 4),
+    "weights": change("weights", np.array([2.0, 7.0])),
+    "weights in place": lambda: [f.weights.fill(6.0) for f in (inner, own)] and None,  # type: ignore[attr-defined]
+    "table": lambda: own.table.update(a=9.0),  # type: ignore[attr-defined]
+    "other table": change("table", {"b": 1.0, "a": 4.0}),
+    "rule": change("rule", np.cos),
+    "own rule": change("rule", lambda x: x * inner.rate),  # type: ignore[attr-defined]
+    "model": lambda: setattr(own.model, "rate", 11.0),  # type: ignore[attr-defined]
+}
+
+
+@pytest.mark.parametrize("f", FUNCTIONS)
+def test_a_function_that_reads_attributes_of_functions_is_one_program(f: Callable[[Any], Any]) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", sg.RetraceWarning)
+        slope, value = sg.grad(f), sg.jit(f, strict=True)
+        for x in (0.5, 0.7, 0.9, 1.1, 1.3, 1.5):
+            assert slope(x) == pytest.approx(slope_of(f, x), rel=1e-5)
+            assert value(x) == pytest.approx(f(x), rel=1e-12)
+
+
+@pytest.mark.parametrize("name", list(CHANGES))
+@pytest.mark.parametrize("f", FUNCTIONS)
+def test_what_changes_of_a_function_changes_the_next_call(f: Callable[[Any], Any], name: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", sg.RetraceWarning)
+        slope = sg.grad(f)
+        for x in (0.5, 0.7, 0.9, 1.1, 1.3, 1.5):
+            slope(x)
+        CHANGES[name]()
+        for x in (0.7, 1.3):
+            assert slope(x) == pytest.approx(slope_of(f, x), rel=1e-5)
+
+
+def test_an_attribute_that_is_gone_is_an_error_again() -> None:
+    slope = sg.grad(own)
+    for _ in range(6):
+        slope(0.5)
+    del own.rate  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError, match="rate"):
+        slope(0.5)
+
+
+def test_a_list_of_a_function_that_is_appended_to_grows() -> None:
+    def f(x: Any) -> Any:
+        f.seen.append(1.0)  # type: ignore[attr-defined]
+        return x * len(f.seen)  # type: ignore[attr-defined]
+
+    f.seen = []  # type: ignore[attr-defined]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", sg.RetraceWarning)
+        assert [sg.grad(f)(2.0) for _ in range(6)] == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+
+
+def test_an_attribute_that_is_read_through_another_name() -> None:
+    def f(x: Any) -> Any:
+        g = inner
+        return x * g.rate * inner.rate  # type: ignore[attr-defined]
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", sg.RetraceWarning)
+        slope = sg.grad(f)
+        assert [slope(0.5) for _ in range(6)] == [4.0] * 6
+        inner.rate = 5.0  # type: ignore[attr-defined]
+        assert slope(0.5) == 25.0
+
+
+def test_an_attribute_that_is_assigned_through_another_name() -> None:
+    def f(x: Any) -> Any:
+        g = inner
+        y = x * inner.rate  # type: ignore[attr-defined]
+        g.rate = g.rate + 1.0  # type: ignore[attr-defined]
+        return y
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", sg.RetraceWarning)
+        slope = sg.grad(f)
+        assert [slope(0.5) for _ in range(6)] == [2.0, 3.0, 4.0, 5.0, 6.0, 7.0]
