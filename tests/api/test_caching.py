@@ -658,3 +658,14 @@ def test_clearing_the_caches_lets_go_of_classes_and_code() -> None:
     sg.clear_caches()
     gc.collect()
     assert [found() for found in kept] == [None, None]
+
+
+def test_functions_that_a_decorator_of_a_library_makes_do_not_serve_each_others_calls() -> None:
+    """SciPy's wrappers of linear algebra have one code object, and are no functions that guards tell apart."""
+    import scipy.linalg
+
+    a = np.array([[2.0, 0.5], [0.5, 1.0]])
+    for function in (scipy.linalg.cholesky, scipy.linalg.cosm, scipy.linalg.logm, scipy.linalg.cholesky):
+        for _ in range(6):
+            np.testing.assert_allclose(sg.jit(function)(a), function(a), rtol=1e-13)
+            np.testing.assert_allclose(sg.jvp(function, (a,), (a,))[0], function(a), rtol=1e-13)
