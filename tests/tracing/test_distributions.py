@@ -380,7 +380,7 @@ def test_draws_are_made_at_each_call() -> None:
         (lambda x: norm.logpdf(x, 0.0, 1.0, 2.0), TypeError, "arguments|loc, scale"),
         (lambda x: norm.logpdf(x, mean=0.0), TypeError, "mean"),
         (lambda x: st.gamma.logpdf(x), TypeError, "'a'"),
-        (lambda x: st.rice.ppf(x, 3.0), sg.errors.UnsupportedError, "rice.ppf"),
+        (lambda x: st.cosine.ppf(x), sg.errors.UnsupportedError, "cosine.ppf"),
         (lambda x: st.multivariate_normal.logpdf(x, 0.0, -1.0, True), ValueError, "positive semidefinite"),
     ],
 )
@@ -677,3 +677,44 @@ def test_normal_densities_have_the_shapes_of_scipys(singular: bool) -> None:
     for mean, cov in ((np.zeros(3), wide), (np.zeros((1, 2)), wide), (None, np.ones((2, 3)))):
         with pytest.raises(ShapeError, match=r"mean must be a vector|covariance must have the shape"):
             sg.grad(lambda x, mean=mean, cov=cov: st.multivariate_normal.logpdf(x, mean, cov))(np.array([0.1, 0.2]))
+
+
+SEARCHED: dict[str, tuple[float, ...]] = {
+    "rice": (1.2,), "skewnorm": (1.5,), "invgauss": (0.8,), "foldnorm": (1.1,), "exponnorm": (1.3,),
+    "rel_breitwigner": (2.0,), "recipinvgauss": (0.7,), "trapezoid": (0.2, 0.7),
+}  # fmt: skip
+"""Distributions whose quantiles SciPy searches for, or whose formulas cannot be followed."""
+
+
+@pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
+@pytest.mark.parametrize("kind", ["ppf", "isf"])
+@pytest.mark.parametrize("name", SEARCHED)
+def test_quantiles_that_scipy_searches_for_have_the_derivatives_of_the_distribution_function(
+    name: str, kind: str
+) -> None:
+    shapes, chances = SEARCHED[name], np.array([0.25, 0.7, 1.5])
+
+    def quantile(q: Any, *parameters: Any) -> Any:
+        return getattr(getattr(st, name), kind)(q, *parameters)
+
+    given = (*shapes, 0.3, 1.7)
+    np.testing.assert_allclose(sg.jit(quantile)(chances, *given), quantile(chances, *given), rtol=1e-15)
+    moved = np.array([1.0, 0.4, -0.3][: len(shapes) + 1])
+    step = 1e-4 * moved
+
+    def at(point: Any) -> Any:
+        return quantile(point[0], *(point[1 + k] for k in range(len(shapes))))
+
+    point = np.array([0.25, *shapes])
+    slope = sg.grad(at)
+    np.testing.assert_allclose(sg.jvp(at, (point,), (moved,))[1], slope(point) @ moved, rtol=1e-12)
+    ahead, behind = (float(at(point + sign * step)) for sign in (1, -1))
+    np.testing.assert_allclose(slope(point) @ moved, (ahead - behind) / 2e-4, rtol=1e-5)
+    np.testing.assert_allclose(sg.hvp(at, (point,), (moved,)), (slope(point + step) - slope(point - step)) / 2e-4,
+                               rtol=1e-4, atol=1e-6)  # fmt: skip
+
+
+def test_a_median_that_is_searched_for_is_one_program_that_maps() -> None:
+    slopes = sg.vmap(sg.grad(lambda b: st.rice.median(b)))(np.array([0.4, 1.2, 3.0]))
+    np.testing.assert_allclose(slopes, [sg.grad(lambda b: st.rice.median(b))(b) for b in (0.4, 1.2, 3.0)], rtol=1e-12)
+    sg.jit(lambda b: st.rice.median(b), strict=True)(1.2)

@@ -128,3 +128,16 @@ def test_what_scipy_refuses_is_refused(name: str) -> None:
         REFUSED[name](IMAGE)
     with pytest.raises(type(expected.value)):
         sg.jvp(REFUSED[name], (IMAGE,), (IMAGE,))
+
+
+def test_what_code_in_c_writes_into_an_array_of_scipys_is_there() -> None:
+    """`label` has its result written by a function in C, of whole numbers that the path knows."""
+
+    def parts(x: Any) -> Any:
+        numbers, count = ndimage.label(x > 0)
+        return ndimage.sum_labels(x**2, numbers, np.arange(1, count + 1)), numbers * x
+
+    for one, other in zip(sg.jit(parts)(IMAGE), parts(IMAGE), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-14)
+    levels = ndimage.label(IMAGE > 0)[0]
+    np.testing.assert_array_equal(sg.grad(lambda x: np.sum(ndimage.label(x > 0)[0] * x))(IMAGE), levels)

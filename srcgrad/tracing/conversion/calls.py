@@ -330,6 +330,24 @@ def call_with_cache(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     return call(function.__wrapped__, *args, **kwargs)
 
 
+def call_compiled(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A call of code in C, which takes numbers: refused of traced values, but for integers that are known.
+
+    Into an array that is given it may write, as ``scipy.ndimage.label`` has its result written.
+    """
+    taken = {id(x): (x, np.array(x)) for x in (*args, *kwargs.values()) if contains_tracer(x)}
+    before = {key: numbers.copy() for key, (_, numbers) in taken.items()}
+
+    def given(x: Any) -> Any:
+        return taken[id(x)][1] if id(x) in taken else x
+
+    found = function(*map(given, args), **{name: given(x) for name, x in kwargs.items()})
+    for key, (x, numbers) in taken.items():
+        if isinstance(x, Tracer) and not np.array_equal(numbers, before[key]):
+            x[...] = numbers
+    return found
+
+
 def call_object(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """An object with ``__call__``: of a user's class, or a cache around a function."""
     if isinstance(function, functools._lru_cache_wrapper) and traced_among(args, kwargs):
@@ -354,8 +372,7 @@ def call_object(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     if traced_among(args, kwargs) and rules_of_object(function) is not None:
         return rules_of_object(function).of_method(function.__call__, args, kwargs)
     if type(function).__name__ in COMPILED and traced_among(args, kwargs):
-        args = tuple(np.asarray(x) if contains_tracer(x) else x for x in args)  # refused, but for known integers
-        kwargs = {name: np.asarray(x) if contains_tracer(x) else x for name, x in kwargs.items()}
+        return call_compiled(function, args, kwargs)
     if is_routine(function):
         return routines().of_routine(function, args, kwargs)
     method = inspect.getattr_static(type(function), "__call__", None)

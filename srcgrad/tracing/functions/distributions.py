@@ -27,7 +27,7 @@ from srcgrad.tracing.functions.laws import (
     t_quantile,
     undefined,
 )
-from srcgrad.tracing.functions.own_laws import law_of, own, statistic
+from srcgrad.tracing.functions.own_laws import asked, law_of, own, statistic
 from srcgrad.tracing.functions.registry import scalar_if_rank0
 from srcgrad.tracing.trace import NeedsConcrete
 from srcgrad.tracing.tracer import as_tracer
@@ -404,13 +404,11 @@ def quantile(law: Law, kind: str, name: str, given: Standard) -> Any:
     formula, q = law.quantile, given.place
     if kind == "isf" and law.upper_quantile is not None:
         formula = law.upper_quantile
-    if formula is None:
-        raise UnsupportedError(f"scipy.stats.{name}.{kind} has no derivative rule in srcgrad")
     if kind == "isf" and law.upper_quantile is None:
         q = 1.0 - q
     within = (q > 0) & (q < 1)
     shapes = tuple(np.where(given.proper, shape, 0.5) for shape in given.shapes)
-    found = formula(np.where(within, q, 0.5), *shapes)
+    found = at_chance(law, formula, name, kind, np.where(within, q, 0.5), shapes)
     low, high = (law.low, law.high) if law.support is None else law.support(*shapes)
     if kind == "isf" and law.upper_quantile is not None:
         low, high = high, low
@@ -418,6 +416,23 @@ def quantile(law: Law, kind: str, name: str, given: Standard) -> Any:
     nowhere = undefined(given.place, given.loc, given.scale, *given.shapes)
     known: Any = given.proper & (given.loc == given.loc) & (q >= 0) & (q <= 1)
     return scalar_if_rank0(np.where(known, found, nowhere))
+
+
+def at_chance(law: Law, formula: Formula | None, name: str, kind: str, q: Any, shapes: tuple[Any, ...]) -> Any:
+    """By the formula, or where there is none that can be followed as SciPy finds it, by a search or in C."""
+    if law.discrete or law.below is None:
+        if formula is None:
+            raise UnsupportedError(f"scipy.stats.{name}.{kind} has no derivative rule in srcgrad")
+        return formula(q, *shapes)
+    if formula is not None:
+        try:
+            return formula(q, *shapes)
+        except NeedsConcrete:  # which the trace remembers
+            raise
+        except (UnsupportedError, ConcretizationError, MissingRuleError):
+            pass
+    upper = kind == "isf" and law.upper_quantile is not None
+    return settled(law, asked(getattr(scipy.stats, name), upper), upper)(q, *shapes)
 
 
 # --- which call is which ---------------------------------------------------------------------------------------------

@@ -19,6 +19,10 @@ import scipy.stats
 from srcgrad.errors import UnsupportedError
 from srcgrad.tracing.conversion.convert import convert
 from srcgrad.tracing.functions.laws import INF, Formula, Law
+from srcgrad.tracing.functions.registry import broadcast_shape
+from srcgrad.tracing.functions.scipy_ode import held
+from srcgrad.tracing.hosts import call_back
+from srcgrad.tracing.trace import current_trace
 from srcgrad.tracing.tracer import as_tracer
 
 MOMENTS: Final[dict[str, tuple[Formula, Formula]]] = {
@@ -122,6 +126,23 @@ def all_positive(*shapes: Any) -> Any:
     for shape in shapes:
         found = found & (shape > 0)
     return found
+
+
+def asked(distribution: Any, upper: bool) -> Formula:
+    """A quantile of the standard distribution as SciPy finds it: it is asked whenever the program runs."""
+    method = distribution.isf if upper else distribution.ppf
+
+    def site(*operands: Any) -> Any:
+        return np.asarray(method(*operands), np.float64)
+
+    def formula(*operands: Any) -> Any:
+        given = [held(as_tracer(operand)) for operand in operands]
+        if current_trace().concrete:  # its numbers are those of this call
+            return as_tracer(site(*(x.number() for x in given)))
+        like = np.zeros(broadcast_shape([x.shape for x in given]))
+        return call_back(site, given, like, f"a quantile of scipy.stats.{distribution.name}")
+
+    return formula
 
 
 def moment_of(distribution: Any, order: int, shapes: tuple[Any, ...]) -> Any:
