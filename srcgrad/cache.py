@@ -141,7 +141,8 @@ TABLES = frozenset({"scipy.constants._codata"})
 
 def is_pure(thing: object) -> bool:
     """Whether calling this traces the same operations every time."""
-    if isinstance(thing, (types.FunctionType, type, functools._lru_cache_wrapper)) or is_multimethod(thing):
+    kinds = (types.FunctionType, types.BuiltinFunctionType, type, functools._lru_cache_wrapper)
+    if isinstance(thing, kinds) or is_multimethod(thing):
         load_scipy_rules(thing)
     if any(is_among(thing, known) for known in (SAFE_BUILTINS, FUNCTIONS, CONSTRUCTORS, PURE_FUNCTIONS)):
         return True

@@ -32,12 +32,15 @@ PARTS: Final = {
     "KroghInterpolator": ("xi", "c", "n", "_y_axis", "_y_extra_shape"),
     "BarycentricInterpolator": ("xi", "yi", "_y_axis", "_y_extra_shape"),
     "ShortTimeFFT": ("_win", "_dual_win", "_hop", "_fs", "_fft_mode", "_mfft", "_scaling", "_phase_shift"),
+    "cKDTree": ("data", "boxsize", "leafsize"),
     "CZT": ("m", "n", "_nfft", "_Awk2", "_Fwk2", "_wk2"),
 }
 """What an interpolant, an estimate or a transform holds, by the class that its own is derived from."""
 ROTATIONS: Final = "scipy.spatial.transform"
 HOMES: Final = (
     "scipy.interpolate.",
+    "scipy.spatial._ckdtree",
+    "scipy.spatial._kdtree",
     "scipy.stats._kde",
     "scipy.signal._short_time_fft",
     "scipy.signal._czt",
@@ -59,7 +62,7 @@ ASKED: Final = frozenset(
     }
     | {"stft", "stft_detrend", "istft", "spectrogram", "f", "t", "delta_f", "delta_t", "f_pts", "p_num", "p_min"}
     | {"as_quat", "as_matrix", "as_rotvec", "as_euler", "as_mrp", "apply", "inv", "magnitude", "approx_equal", "single"}
-    | {"mean", "times", "rotations"}
+    | {"mean", "times", "rotations", "query"}
     | {"p_max", "k_min", "k_max", "m_num", "m_num_mid", "hop", "mfft", "fs", "T", "win", "dual_win", "points"}
 )
 """What such an object is asked for, which leaves it as it is."""

@@ -25,7 +25,7 @@ from srcgrad.ir.source import Span, internal_frame
 from srcgrad.ir.types import ArrayType
 from srcgrad.tracing.pytree import TreeDef, flatten
 from srcgrad.tracing.trace import CURRENT, Refused, current_span, current_trace
-from srcgrad.tracing.tracer import Tracer, from_value
+from srcgrad.tracing.tracer import Tracer, as_tracer, emit, from_value
 from srcgrad.tracing.unasked import attribute, is_among
 
 NUMBER: Final = ArrayType(np.dtype(np.int64))
@@ -264,6 +264,19 @@ def call_back(site: Callable[..., Any], operands: Sequence[Tracer], like: Any, n
         if kind is not None
     ]
     return tree.unflatten(made)
+
+
+def ask(site: Callable[..., Any], operands: Sequence[Any], like: Any, name: str) -> Any:
+    """What a function of numbers gives of traced values, through which nothing flows back: at each run of the program.
+
+    A trace with numbers has those of its call. ``like`` has the types and the structure of what the function gives.
+    """
+    given = [as_tracer(emit("stop_gradient", as_tracer(x))) for x in operands]
+    numbers = [x.number() for x in given] if current_trace().concrete else [None]
+    if any(number is None for number in numbers):
+        return call_back(site, given, like, name)
+    found = site(*numbers)
+    return tuple(map(as_tracer, found)) if isinstance(found, tuple) else as_tracer(found)
 
 
 def call_method(owner: HostObject, name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:

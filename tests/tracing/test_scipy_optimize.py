@@ -155,3 +155,35 @@ def test_what_has_no_theorem_is_refused() -> None:
         sg.grad(lambda p: so.least_squares(lambda y: y - p, [0.5, 0.5], loss=lambda z: z).x[0])(P)
     with pytest.raises(SrcgradError, match="fsolve runs on numbers"):
         sg.jit(lambda p: so.fsolve(lambda y: y - p, 0.5), strict=True)(0.5)
+
+
+DECAY = np.array([2.0, 1.5, 1.1, 0.8, 0.6])
+
+
+def test_leastsq_has_the_derivatives_of_its_minimum() -> None:
+    def fit(y: Any) -> Any:
+        return so.leastsq(lambda p, k: p[0] * np.exp(-p[1] * k) - y, [1.0, 0.1], args=(np.arange(5),))[0]
+
+    def by_trust_region(y: Any) -> Any:
+        return so.least_squares(lambda p: p[0] * np.exp(-p[1] * np.arange(5)) - y, [1.0, 0.1]).x
+
+    np.testing.assert_allclose(sg.jacobian(fit)(DECAY), sg.jacobian(by_trust_region)(DECAY), rtol=1e-5)
+    found = [fit(DECAY + sign * 1e-4 * np.eye(5)[2]) for sign in (1, -1)]
+    np.testing.assert_allclose(sg.jacobian(fit)(DECAY)[:, 2], (found[0] - found[1]) / 2e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "solver",
+    [
+        lambda a: so.fsolve(lambda x: x**3 - a, [1.0]),
+        lambda a: so.fsolve(lambda x: x[0] ** 3 - a, 1),
+        lambda a: so.root(lambda x: x**3 - a, [1.0]).x,
+        lambda a: so.minimize(lambda x: np.sum((x**3 - a) ** 2), [1.0], tol=1e-14).x,
+        lambda a: so.least_squares(lambda x: x**3 - a, [1.0], xtol=1e-14, gtol=1e-14).x,
+        lambda a: so.newton(lambda x: x**3 - a, [1.0]),
+        lambda a: so.fixed_point(lambda x: (x + a / x**2) / 2.0, [1.0]),
+    ],
+)
+def test_a_list_or_a_number_to_begin_with_is_an_array_for_the_function(solver: Any) -> None:
+    slope = sg.grad(lambda a: np.sum(solver(a)))(2.0)
+    np.testing.assert_allclose(slope, 2.0 ** (-2 / 3) / 3, rtol=1e-5)

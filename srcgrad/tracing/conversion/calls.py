@@ -177,7 +177,7 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
         return call(function.func, *function.args, *args, **options)
     elif runs_later(function):
         return later(function, args, kwargs)
-    elif is_multimethod(function):
+    elif kind is types.BuiltinFunctionType or is_multimethod(function):
         load_scipy_rules(function)
     elif kind in DESCRIPTORS and args and stands_for_one(function, args[0]):
         return call(getattr(args[0], function.__name__), *args[1:], **kwargs)

@@ -33,7 +33,7 @@ SCIPY_RULES: Final = {
         "scipy_sparse_parts",
         "scipy_sparse_solvers",
     ),
-    "scipy.spatial": ("scipy_distance", "scipy_rotations"),
+    "scipy.spatial": ("scipy_distance", "scipy_rotations", "scipy_trees"),
     "scipy.special": ("special",),
     "scipy.stats": ("distributions", "scipy_kde", "scipy_stats"),
 }
@@ -42,6 +42,8 @@ OBJECTS: Final = {
     "scipy.interpolate.": "scipy_splines",
     "scipy.signal._short_time_fft": "scipy_short_time",
     "scipy.sparse.": "scipy_sparse",
+    "scipy.spatial._ckdtree": "scipy_trees",
+    "scipy.spatial._kdtree": "scipy_trees",
     "scipy.spatial.transform": "scipy_rotations",
     "scipy.stats._kde": "scipy_kde",
 }

@@ -19,10 +19,7 @@ import scipy.stats
 from srcgrad.errors import UnsupportedError
 from srcgrad.tracing.conversion.convert import convert
 from srcgrad.tracing.functions.laws import INF, Formula, Law
-from srcgrad.tracing.functions.registry import broadcast_shape
-from srcgrad.tracing.functions.scipy_ode import held
-from srcgrad.tracing.hosts import call_back
-from srcgrad.tracing.trace import current_trace
+from srcgrad.tracing.hosts import ask
 from srcgrad.tracing.tracer import as_tracer
 
 MOMENTS: Final[dict[str, tuple[Formula, Formula]]] = {
@@ -136,11 +133,8 @@ def asked(distribution: Any, upper: bool) -> Formula:
         return np.asarray(method(*operands), np.float64)
 
     def formula(*operands: Any) -> Any:
-        given = [held(as_tracer(operand)) for operand in operands]
-        if current_trace().concrete:  # its numbers are those of this call
-            return as_tracer(site(*(x.number() for x in given)))
-        like = np.zeros(broadcast_shape([x.shape for x in given]))
-        return call_back(site, given, like, f"a quantile of scipy.stats.{distribution.name}")
+        like = np.zeros(np.broadcast_shapes(*map(np.shape, operands)))
+        return ask(site, operands, like, f"a quantile of scipy.stats.{distribution.name}")
 
     return formula
 

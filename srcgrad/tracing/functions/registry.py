@@ -60,8 +60,9 @@ def refuse(function: str, **options: tuple[Any, Any]) -> None:
     """Refuse options that differ from their default: ``refuse("np.sort", order=(order, None))``."""
     for name, (value, default) in options.items():
         if value is not default and value is not np._NoValue:
+            shown = f"{name}=" if isinstance(value, (np.ndarray, Tracer)) else f"{name}={value!r}"
             raise UnsupportedError(
-                f"{function} with {name}={value!r} is not supported on traced arrays", hint=f"leave {name} out"
+                f"{function} with {shown} is not supported on traced arrays", hint=f"leave {name} out"
             )
 
 

@@ -11,6 +11,7 @@ from srcgrad.errors import DTypeError, ShapeError, UnsupportedError
 from srcgrad.tracing.functions.linear_algebra import cholesky, linalg_dtype, rectangular_matrices
 from srcgrad.tracing.functions.registry import as_array, cast, inexact_dtype, refuse
 from srcgrad.tracing.functions.scipy_linalg import SINCE_1_18, scipy_rule
+from srcgrad.tracing.functions.scipy_pencils import pencil
 from srcgrad.tracing.tracer import as_tracer, emit
 
 Array = Any
@@ -159,8 +160,9 @@ def eigvals(
     check_finite: bool = True,
     homogeneous_eigvals: bool = False,
 ) -> Any:
-    refuse("scipy.linalg.eigvals", b=(b, None), homogeneous_eigvals=(homogeneous_eigvals, False))
-    return np.linalg.eigvals(a)
+    if b is None and not homogeneous_eigvals:
+        return np.linalg.eigvals(a)
+    return pencil(a, b, "eigvals", homogeneous_eigvals).w
 
 
 def eigvals_before_1_18(
@@ -183,8 +185,11 @@ def eig(
     check_finite: bool = True,
     homogeneous_eigvals: bool = False,
 ) -> Any:
-    refuse("scipy.linalg.eig", b=(b, None), left=(left, False), homogeneous_eigvals=(homogeneous_eigvals, False))
-    return tuple(np.linalg.eig(a)) if right else np.linalg.eigvals(a)
+    if b is None and not left and not homogeneous_eigvals:
+        return tuple(np.linalg.eig(a)) if right else np.linalg.eigvals(a)
+    found = pencil(a, b, "eig", homogeneous_eigvals)
+    wanted = (found.w, *([found.left] if left else []), *([found.right] if right else []))
+    return wanted if len(wanted) > 1 else found.w
 
 
 @scipy_rule(scipy.linalg.pinvh, finite="a")

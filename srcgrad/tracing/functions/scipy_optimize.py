@@ -1,5 +1,5 @@
 """Rules of SciPy's solvers and minimisers: ``fsolve``, ``root``, ``fixed_point``, ``minimize``, ``minimize_scalar``,
-``least_squares`` and ``curve_fit``, by the implicit function theorem.
+``least_squares``, ``leastsq`` and ``curve_fit``, by the implicit function theorem; and of assignments.
 
 SciPy's own code runs on the numbers, so the function around it is traced again at each call. What it finds counts as
 known; two steps of Newton's method from there, on what is zero at a solution, change nothing but the derivatives, which
@@ -17,13 +17,14 @@ import numpy as np
 import scipy.linalg
 import scipy.optimize
 
-from srcgrad.errors import UnsupportedError
+from srcgrad.errors import ShapeError, UnsupportedError
 from srcgrad.tracing.conversion.calls import call, call_rule
 from srcgrad.tracing.conversion.convert import convert
 from srcgrad.tracing.function import trace_function
 from srcgrad.tracing.functions.registry import as_array, cast
 from srcgrad.tracing.functions.scipy_ode import held
 from srcgrad.tracing.functions.scipy_roots import solved
+from srcgrad.tracing.hosts import ask
 from srcgrad.tracing.trace import NeedsConcrete, current_trace
 from srcgrad.tracing.tracer import Tracer, as_tracer, contains_tracer
 
@@ -81,6 +82,11 @@ def is_traced(f: Any, *places: Any) -> bool:
 
     apart(work)
     return found[0]
+
+
+def vector(x0: Any) -> Any:
+    """Where a solver begins, as SciPy gives it to the function."""
+    return np.atleast_1d(np.asarray(x0) * 1.0)
 
 
 def require_numbers(name: str) -> None:
@@ -164,7 +170,7 @@ def fsolve(
     **options: Any,
 ) -> Any:  # fmt: skip
     f, slope = with_arguments(func, args), with_arguments(fprime, args)
-    if not (contains_tracer(x0) or is_traced(f, x0)):
+    if not (contains_tracer(x0) or is_traced(f, vector(x0))):
         return optimize.fsolve(func, x0, args, fprime, full_output, col_deriv, *rest, **options)
     require_numbers("fsolve")
     given = (on_numbers(f), numbers(x0), (), on_numbers(slope), full_output, col_deriv)
@@ -180,7 +186,7 @@ def root(
     options: Any = None,
 ) -> Any:  # fmt: skip
     f, slope = with_arguments(fun, args), with_arguments(jac, args)
-    if not (contains_tracer(x0) or is_traced(f, x0)):
+    if not (contains_tracer(x0) or is_traced(f, vector(x0))):
         return optimize.root(fun, x0, args, method, jac, tol, callback, options)
     require_numbers("root")
     given = (on_numbers(f), numbers(x0), (), method, on_numbers(slope), tol, callback, numbers(options))
@@ -198,7 +204,7 @@ def newton(
 ) -> Any:  # fmt: skip
     """Of one number, or of an array of them that have one equation each."""
     f, *slopes = (with_arguments(part, args) for part in (func, fprime, fprime2))
-    if not (contains_tracer([x0, x1]) or is_traced(f, x0)):
+    if not (contains_tracer([x0, x1]) or is_traced(f, np.asarray(x0) if isinstance(x0, (list, tuple)) else x0)):
         return optimize.newton(func, x0, fprime, args, tol, maxiter, fprime2, x1, rtol, full_output, disp)
     require_numbers("newton")
     slope, bend = map(on_numbers, slopes)
@@ -212,7 +218,7 @@ def newton(
 @call_rule(optimize.fixed_point)
 def fixed_point(func: Any, x0: Any, args: Any = (), *rest: Any, **options: Any) -> Any:
     f = with_arguments(func, args)
-    if not (contains_tracer(x0) or is_traced(f, x0)):
+    if not (contains_tracer(x0) or is_traced(f, np.asarray(x0) if isinstance(x0, (list, tuple)) else x0)):
         return optimize.fixed_point(func, x0, args, *rest, **options)
     require_numbers("fixed_point")
     found = optimize.fixed_point(on_numbers(f), numbers(x0), (), *rest, **options)
@@ -229,7 +235,7 @@ def minimize(
 ) -> Any:  # fmt: skip
     """Of a function that is smooth at its minimum."""
     f = with_arguments(fun, args)
-    if not (contains_tracer(x0) or contains_tracer(bounds) or is_traced(f, x0)):
+    if not (contains_tracer(x0) or contains_tracer(bounds) or is_traced(f, vector(x0))):
         more = (hess, hessp, bounds, constraints, tol, callback, options)
         return optimize.minimize(fun, x0, args, method, jac, *more)
     if constraints is not None and np.size(constraints):
@@ -283,7 +289,7 @@ def least_squares(
 
     low, high = ends(bounds) if isinstance(bounds, optimize.Bounds) else bounds
     head = ((low, high), method, ftol, xtol, gtol, x_scale, loss, f_scale)
-    if not (any(map(contains_tracer, (x0, low, high, f_scale))) or is_traced(fun, x0, *args)):
+    if not (any(map(contains_tracer, (x0, low, high, f_scale))) or is_traced(fun, vector(x0), *args)):
         return optimize.least_squares(fun, x0, jac, *head, *rest, args=args, kwargs=named, **options)
     require_numbers("least_squares")
     if not isinstance(loss, str):
@@ -302,6 +308,37 @@ def least_squares(
     found.x = implicit(within(slope, low, high, found.x), found.x)
     found.fun, found.cost, found.grad = residuals(found.x), cost(found.x), slope(found.x)
     return found
+
+
+@call_rule(optimize.leastsq)
+def leastsq(
+    func: Any, x0: Any, args: Any = (), Dfun: Any = None, full_output: Any = False, col_deriv: Any = False,
+    *rest: Any, **options: Any,
+) -> Any:  # fmt: skip
+    """The place and how it was found; of what ``full_output`` adds, nothing has derivatives."""
+    f, slopes = with_arguments(func, args), with_arguments(Dfun, args)
+    if not (contains_tracer(x0) or is_traced(f, vector(x0))):
+        return optimize.leastsq(func, x0, args, Dfun, full_output, col_deriv, *rest, **options)
+    require_numbers("leastsq")
+    given = (on_numbers(f), numbers(x0), (), on_numbers(slopes), full_output, col_deriv)
+    found = optimize.leastsq(*given, *rest, **options)
+    slope = slope_of(lambda x: 0.5 * np.sum(as_array(f(x)).reshape(-1) ** 2), None)
+    return (implicit(slope, np.atleast_1d(found[0])), *found[1:])
+
+
+@call_rule(optimize.linear_sum_assignment)
+def linear_sum_assignment(cost_matrix: Any, maximize: bool = False) -> tuple[Any, Any]:
+    """SciPy is asked when the program runs: the numbers do not vary with the costs, but where they jump."""
+    costs = as_array(cost_matrix)
+    if costs.ndim != 2:
+        raise ShapeError(f"expected a matrix (2-D array), got a {costs.ndim} array")
+
+    def site(matrix: Any) -> Any:
+        return tuple(np.asarray(x, np.int64) for x in optimize.linear_sum_assignment(matrix, maximize))
+
+    like = np.zeros(min(costs.shape), np.int64)
+    rows, columns = ask(site, (costs,), (like, like), "scipy.optimize.linear_sum_assignment")
+    return rows, columns
 
 
 @call_rule(optimize.curve_fit)
