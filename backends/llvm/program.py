@@ -27,7 +27,7 @@ from srcgrad.backends.llvm.natives import role_of
 from srcgrad.backends.llvm.planning import ALIGNMENT, Plan, Root, bytes_of, in_memory, rounded
 from srcgrad.backends.llvm.section_text import main_text, part_text
 from srcgrad.backends.llvm.tapes_text import EMPTY, GROWING, LIST
-from srcgrad.backends.llvm.writing import rounds
+from srcgrad.backends.llvm.writing import exact_of
 from srcgrad.ir.core import Literal, Operation, Value
 from srcgrad.ir.types import ArrayType, TapeType, real_dtype
 
@@ -459,9 +459,9 @@ class SectionWriter:
                 scope.env[value] = self.load(self.slot(value), value.type.dtype)
 
     def inline(self, scope: Scope, group: Group) -> None:
-        """A group of one point, written where it stands: with no product in a sum that LLVM finds, if it rounds."""
-        rounding = any(isinstance(item, Compute) and rounds(item.operation) for item in group.statements)
-        with self.e.strict() if rounding else nullcontext():
+        """A group of one point, written where it stands: with no product in a sum that LLVM finds, if one digit counts."""
+        exact = any(isinstance(item, Compute) and exact_of(item.operation) is not None for item in group.statements)
+        with self.e.strict() if exact else nullcontext():
             values = self.statements_of(scope, group)
         for store in group.stores:
             output, number = group.outputs[store.output], values[store.statement]

@@ -5,7 +5,9 @@ first, and what it gives to several ends waits for the last of them: in long gro
 what is needed is noted from the ends, and then written as the program has it, arrays just before what reads them first.
 
 A sum holds the product that it alone reads: where LLVM decides what has one rounding, that depends on its level, and on
-what is in the same block. One that is rounded to a whole number holds none.
+what is in the same block. One that is rounded to a whole number holds none, nor does one of which a root, a logarithm
+or the like is taken, or the difference of two products: ``sqrt(x * x - y * y)`` is 0 where ``x`` is ``y``, and would be
+nan where one product alone is rounded.
 
 What shows pieces of arrays is computed from all of these, each where it is within bounds: arrays are read there alone,
 and what is computed of them elsewhere is left for what the other pieces are, or for zero.
@@ -44,6 +46,8 @@ from srcgrad.ir.types import ArrayType, DType
 _SUMS: Final = {"add": ("product_plus", "product_plus"), "sub": ("product_minus", "minus_product")}
 """What a sum becomes, of which the first or the second operand is a product."""
 _ROUNDINGS: Final = frozenset({"floor", "ceil", "trunc", "rint"})
+_BOUNDED: Final = frozenset({"sqrt", "log", "log2", "log10", "arcsin", "arccos", "arccosh", "arctanh", "pow"})
+"""Functions of which the domain ends where sums of products cancel."""
 
 
 class _Product(NamedTuple):
@@ -88,8 +92,8 @@ class GroupWriter:
         self.taken: dict[Where, dict[Operation, int]] = {}
         """By place and sum the one that it is to hold."""
         self.rounded: set[Value] = set()
-        """What is rounded to whole numbers: a sum that is, or that such a sum holds, holds no product, since one digit
-        more makes it another number, as of ``floor(n * q - 1)`` where ``n * q`` rounds to a whole number."""
+        """Sums that hold no product, nor do those that they hold, since one digit more makes another number of them, as
+        ``floor(n * q - 1)`` where ``n * q`` rounds to a whole number: `exact_of`."""
         self.functions: dict[Operation, tuple[tuple[Value, ...], str]] = {}
         """What `joined` has found."""
         self.loads: dict[tuple[Value, Line, Bounds], int] = {}
@@ -131,8 +135,9 @@ class GroupWriter:
             rank, given = len(where.places), producer.operands
             if producer.op.name in JOINED:
                 given, _ = self.joined(producer)
-            if rounds(producer):
-                self.rounded.add(given[0])
+            exact = exact_of(producer)
+            if exact is not None:
+                self.rounded.add(exact)
             for operand in given:
                 if operand.producer is None:
                     continue
@@ -410,6 +415,17 @@ def rounds(operation: Operation) -> bool:
     if operation.op.name == "cast":
         return operation.results[0].type.dtype.kind in "iu" and operation.operands[0].type.dtype.kind == "f"
     return operation.op.name in _ROUNDINGS
+
+
+def exact_of(operation: Operation) -> Value | None:
+    """The sum, at an operation, of which each product is to be rounded as NumPy's is, if there is one."""
+    if rounds(operation) or operation.op.name in _BOUNDED:
+        return operation.operands[0]
+    if operation.op.name == "sub" and all(
+        value.producer is not None and is_product(value.producer) for value in operation.operands
+    ):
+        return operation.results[0]
+    return None
 
 
 def axes_of(item: Statement) -> int:

@@ -50,6 +50,7 @@ from srcgrad.tracing.views import Chain, NumbersView, PartView, ReshapeView, Tra
 
 if TYPE_CHECKING:
     from srcgrad.tracing.affine import Affine
+    from srcgrad.tracing.magnitude import Shares
 
 SAVING: Final = "save what the transformed function returns (has_aux=True returns more), after the call"
 FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {}
@@ -83,7 +84,7 @@ class Deferring:
 class Tracer(Asked):
     """A traced array or number."""
 
-    __slots__ = ("affine", "bound", "cache", "chain", "rebuilt", "scalar", "storage", "type", "weak")
+    __slots__ = ("affine", "bound", "cache", "chain", "rebuilt", "scalar", "shares", "storage", "type", "weak")
     __array_priority__ = 1e4
     __hash__ = None  # type: ignore[assignment]
     device: Final = "cpu"
@@ -100,6 +101,8 @@ class Tracer(Asked):
         self.cache: tuple[Value, object, Value] | None = None
         self.bound: int | None = None
         """The largest magnitude of a Python integer, where it is known: `magnitude`."""
+        self.shares: Shares | None = None
+        """What it has of integers without a known bound: `magnitude`."""
         self.affine: Affine | None = None
         """A Python integer as a sum of indices of loops, where it is one: `affine`."""
         self.rebuilt = False

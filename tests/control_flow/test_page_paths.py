@@ -267,7 +267,7 @@ def read_file(x: Any) -> Any:
     return np.sum(x) * np.fromfile(__file__, np.uint8).size
 
 
-@several("Python integers that may exceed 64 bits", "may exceed 64 bits")
+@several("Python integers that may exceed 64 bits, which `(low + high) // 2` does not", "may exceed 64 bits")
 def factorials(x: Any) -> Any:
     product, y = 1, abs(x[0]) + 0.5
     while y < 1e6:
