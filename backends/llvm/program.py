@@ -459,7 +459,7 @@ class SectionWriter:
                 scope.env[value] = self.load(self.slot(value), value.type.dtype)
 
     def inline(self, scope: Scope, group: Group) -> None:
-        """A group of one point, written where it stands: with no product in a sum that LLVM finds, if one digit counts."""
+        """A group of one point, written where it stands: with no product in a sum of LLVM's, if one digit counts."""
         exact = any(isinstance(item, Compute) and exact_of(item.operation) is not None for item in group.statements)
         with self.e.strict() if exact else nullcontext():
             values = self.statements_of(scope, group)

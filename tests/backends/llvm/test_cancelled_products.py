@@ -1,4 +1,4 @@
-"""Products that cancel: their differences are NumPy's zeros, and what roots and the like are taken of is NumPy's too."""
+"""Products that cancel: their differences are NumPy's zeros, and so is what roots and the like are taken of."""
 
 from __future__ import annotations
 
