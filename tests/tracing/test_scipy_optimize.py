@@ -43,6 +43,12 @@ CASES: dict[str, Callable[[Any], Any]] = {
     ).x,
     "fixed_point": lambda p: so.fixed_point(lambda y: 0.5 * np.cos(p * y), [0.5, 0.4], xtol=1e-13),
     "newton of many": lambda p: so.newton(lambda y: y**3 + p * y - 1.0, np.array([0.5, 0.5]), tol=1e-14),
+    "newton with a list of arguments": lambda p: so.newton(
+        lambda y, a, b: y**3 + a * y - b, np.array([0.5, 0.5]), args=[p, 1.0], fprime=lambda y, a, b: 3 * y**2 + a
+    ),
+    "fixed_point with a list of arguments": lambda p: so.fixed_point(
+        lambda y, a, b: b * np.cos(a * y), [0.5, 0.4], args=[p, 0.5], xtol=1e-13
+    ),
     "newton that begins at the root": lambda p: so.newton(
         lambda y: y**3 + p[0] * y - 2.2, 1.0, lambda y: 3 * y**2 + p[0], tol=1e-14
     ),
@@ -113,6 +119,15 @@ def test_what_depends_on_nothing_traced_is_scipys_own() -> None:
         return x * (fixed + so.root(lambda y: y - 1.0, 0.0).x[0] + so.newton(lambda y: y - 4.0, 0.1))
 
     np.testing.assert_allclose(sg.grad(f)(0.5), 10.0, rtol=1e-6)
+
+
+def test_an_argument_that_is_no_list_is_refused_where_scipy_refuses_it() -> None:
+    def f(p: Any) -> Any:
+        return so.newton(lambda y, a: y**3 + a * y - 1.0, 0.5, args=p)
+
+    for call in (f, sg.grad(f)):
+        with pytest.raises(TypeError):
+            call(2.0)
 
 
 def test_starting_places_contribute_nothing() -> None:

@@ -102,9 +102,9 @@ def require_numbers(name: str) -> None:
         )
 
 
-def with_arguments(f: Any, args: Any) -> Any:
-    """A function of the unknowns alone."""
-    more = args if type(args) is tuple else (args,)
+def with_arguments(f: Any, args: Any, spread: bool = False) -> Any:
+    """A function of the unknowns alone. ``spread``: a list of arguments is several, as where SciPy writes ``*args``."""
+    more = tuple(args) if spread or isinstance(args, tuple) else (args,)
     return (lambda *places: call(f, *places, *more)) if callable(f) else f
 
 
@@ -203,7 +203,7 @@ def newton(
     x1: Any = None, rtol: float = 0.0, full_output: bool = False, disp: bool = True,
 ) -> Any:  # fmt: skip
     """Of one number, or of an array of them that have one equation each."""
-    f, *slopes = (with_arguments(part, args) for part in (func, fprime, fprime2))
+    f, *slopes = (with_arguments(part, args, spread=True) for part in (func, fprime, fprime2))
     if not (contains_tracer([x0, x1]) or is_traced(f, np.asarray(x0) if isinstance(x0, (list, tuple)) else x0)):
         return optimize.newton(func, x0, fprime, args, tol, maxiter, fprime2, x1, rtol, full_output, disp)
     require_numbers("newton")
@@ -217,7 +217,7 @@ def newton(
 
 @call_rule(optimize.fixed_point)
 def fixed_point(func: Any, x0: Any, args: Any = (), *rest: Any, **options: Any) -> Any:
-    f = with_arguments(func, args)
+    f = with_arguments(func, args, spread=True)
     if not (contains_tracer(x0) or is_traced(f, np.asarray(x0) if isinstance(x0, (list, tuple)) else x0)):
         return optimize.fixed_point(func, x0, args, *rest, **options)
     require_numbers("fixed_point")
