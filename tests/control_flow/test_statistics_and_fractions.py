@@ -103,3 +103,38 @@ def test_a_single_number_and_a_fraction_are_a_double() -> None:
     """As in Python, where the product is a float: in single precision it would be rounded."""
     x, y = np.float32(1.3), Fraction(1, 3)
     assert sg.jit(lambda x: x * y)(x) == x * y
+
+
+FIXED = statistics.NormalDist(0.1, 1.3)
+NORMAL: dict[str, Callable[[Any, Any], Any]] = {
+    "density": lambda m, s: statistics.NormalDist(m, s).pdf(0.7),
+    "distribution": lambda m, s: statistics.NormalDist(mu=m, sigma=s).cdf(m * s),
+    "quantiles": lambda m, s: sum(statistics.NormalDist(m, s).quantiles(5)[:3]),
+    "overlap": lambda m, s: statistics.NormalDist(m, s).overlap(FIXED) * FIXED.overlap(statistics.NormalDist(m, 1.3)),
+    "sums": lambda m, s: (3 - statistics.NormalDist(m, s) * 2 + FIXED).cdf(0.3),
+    "differences": lambda m, s: (FIXED - statistics.NormalDist(m, s) / m).zscore(s),
+    "of numbers": lambda m, s: FIXED.cdf(m) * FIXED.pdf(s) + FIXED.inv_cdf(m) * FIXED.zscore(s),
+    "what it holds": lambda m, s: statistics.NormalDist(m, s).variance * statistics.NormalDist(m, s).median,
+}
+
+
+@pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
+@pytest.mark.parametrize("name", NORMAL)
+def test_normal_distributions_of_traced_numbers(name: str) -> None:
+    f, at, step = NORMAL[name], (0.3, 1.2), 1e-5
+    assert sg.jit(f)(*at) == pytest.approx(f(*at), rel=1e-13)
+    slopes = sg.grad(f, argnums=(0, 1))(*at)
+    expected = [
+        (f(at[0] + step, at[1]) - f(at[0] - step, at[1])) / (2 * step),
+        (f(at[0], at[1] + step) - f(at[0], at[1] - step)) / (2 * step),
+    ]
+    np.testing.assert_allclose(slopes, expected, rtol=1e-7, atol=1e-9)
+
+
+def test_errors_of_normal_distributions() -> None:
+    with pytest.raises(ValueError, match="sigma must be non-negative"):
+        sg.grad(lambda s: statistics.NormalDist(0.0, s).pdf(0.3))(-1.0)
+    with pytest.raises(ValueError, match="not defined when sigma is zero"):
+        sg.grad(lambda s: statistics.NormalDist(0.0, s).cdf(0.3))(0.0)
+    with pytest.raises(ValueError, match="p must be in the range"):
+        sg.grad(lambda p: statistics.NormalDist(0.0, 1.0).inv_cdf(p))(1.0)

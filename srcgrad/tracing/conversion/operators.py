@@ -8,6 +8,7 @@ from srcgrad.tracing.conversion import (
     arrays,
     choices,  # noqa: F401  # of which calls find the rules
     iterators,
+    normal_law,  # noqa: F401
     numbers,
     statistic,  # noqa: F401  # of which calls find the rules
 )

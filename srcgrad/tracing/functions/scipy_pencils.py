@@ -40,9 +40,10 @@ def asked(general: bool) -> Any:
     """The callable of the program: SciPy's decomposition of one pencil, or of one matrix."""
 
     def site(a: Any, b: Any) -> Any:
+        solvers: Any = scipy.linalg
         pair = (a, b) if general else (a,)
-        w, left, right = scipy.linalg.eig(*pair, left=True, check_finite=False)
-        alpha, beta = scipy.linalg.eigvals(*pair, homogeneous_eigvals=True, check_finite=False)
+        w, left, right = solvers.eig(*pair, left=True, check_finite=False)
+        alpha, beta = solvers.eigvals(*pair, homogeneous_eigvals=True, check_finite=False)
         if not general or not np.allclose(alpha, np.where(beta != 0, w * beta, alpha), equal_nan=True):
             alpha, beta = np.where(np.isfinite(w), w, 1.0), np.where(np.isfinite(w), 1.0, 0.0)
         size = np.hypot(np.abs(alpha), np.abs(beta))
