@@ -497,7 +497,7 @@ class ObjectAnalysis(ClassAnalysis):
         """What code may read of a function as of an object, ``f.table``; whether there was something new."""
         names, label, place = vars(function), self.plan.nodes[index].label, f"n{index}.__dict__"
         read = sorted(self.local_attributes & names.keys())
-        for name in self.plan.assigned.intersection(read):  # of which a trace keeps no copy
+        for name in self.plan.assigned.intersection(names):  # of which a trace keeps no copy
             raise Refusal(f"assigns the attribute '{name}', which the function {label} has")
         new = [name for name in read if (index, name) not in self.settled]
         for name in new:

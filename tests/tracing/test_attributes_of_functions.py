@@ -140,3 +140,20 @@ def test_an_attribute_that_is_assigned_through_another_name() -> None:
         warnings.simplefilter("ignore", sg.RetraceWarning)
         slope = sg.grad(f)
         assert [slope(0.5) for _ in range(6)] == [2.0, 3.0, 4.0, 5.0, 6.0, 7.0]
+
+
+def test_an_attribute_that_is_only_assigned_holds_numbers() -> None:
+    held = [1.0]
+
+    def f(x: Any) -> Any:
+        g = inner
+        g.rate = held[0]  # type: ignore[attr-defined]
+        return x * 2.0
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", sg.RetraceWarning)
+        slope = sg.grad(f)
+        for k in range(6):
+            held[0] = float(k)
+            assert slope(0.5) == 2.0
+            assert float(inner.rate) == k  # type: ignore[attr-defined]
