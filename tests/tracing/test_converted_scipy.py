@@ -125,6 +125,42 @@ def test_code_without_a_rule_that_calls_c_is_refused_by_its_name() -> None:
         assert not isinstance(caught.value, sg.errors.InternalError)
 
 
+DESIGNS: dict[str, Callable[[Any], Any]] = {
+    "butter": lambda w: scipy.signal.butter(3, w),
+    "butter of a band": lambda w: scipy.signal.butter(2, [w, w + 0.2], "bandpass"),
+    "cheby1": lambda w: scipy.signal.cheby1(4, 1.0, w),
+    "cheby2": lambda w: scipy.signal.cheby2(4, 30.0, w),
+    "ellip": lambda w: scipy.signal.ellip(3, 1.0, 30.0, w),
+    "bessel": lambda w: scipy.signal.bessel(3, w),
+    "zpk2tf of pairs": lambda w: scipy.signal.zpk2tf([-w], [-w + 1j, -w - 1j], 2.0),
+    "zpk2tf of no pairs": lambda w: scipy.signal.zpk2tf([-w], [-w + 1j, w - 0.5j], 2.0),
+    "zpk2tf of no zeros": lambda w: scipy.signal.zpk2tf([], [-w + 1j, -w - 1j], 2.0),
+    "zpk2tf of imaginary parts in pairs": lambda w: scipy.signal.zpk2tf([-w], [-w + 1j, w - 1j], 2.0),
+    "poly": lambda w: (np.poly(np.array([w + 1j, w - 1j, w])), np.poly(np.array([w + 1j, 2.0 * w - 1j]))),
+}
+
+
+@pytest.mark.filterwarnings("ignore::scipy.signal.BadCoefficients")
+@pytest.mark.parametrize("name", DESIGNS)
+def test_polynomials_of_conjugate_roots_are_real(name: str) -> None:
+    """Their coefficients were complex numbers."""
+    design = DESIGNS[name]
+    compiled = sg.jit(design)
+    for w in (0.3, 0.35):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", sg.RetraceWarning)
+            for found, expected in zip(compiled(w), design(w), strict=True):
+                assert (found.dtype, np.shape(found)) == (expected.dtype, np.shape(expected))
+                np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-14)
+
+    def loss(w: Any) -> Any:
+        return sum(np.sum(np.abs(part) ** 2) for part in design(w))
+
+    slope = (loss(0.3 + 1e-6) - loss(0.3 - 1e-6)) / 2e-6
+    np.testing.assert_allclose(sg.grad(loss)(0.3), slope, rtol=1e-5)
+    np.testing.assert_allclose(sg.jvp(loss, (0.3,), (1.0,))[1], slope, rtol=1e-5)
+
+
 REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
     "a rate": (lambda x: scipy.signal.resample_poly(x, 1.5, 2), "up must be an integer"),
     "a number of points": (lambda x: scipy.signal.czt(x, m=3.5), "m must be positive and integer type"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -137,10 +138,13 @@ def characteristic(a: Any) -> Any:
     return np.stack(coefficients)
 
 
-def from_roots(x: Any, real: bool = False) -> Any:
+def from_roots(
+    x: Any, real: bool = False, sorted_part: Callable[[Any], Any] = lambda roots: roots, name: str = "np.poly"
+) -> Any:
     """The coefficients of the product of ``t - root``.
 
-    They are real if the roots are pairs of conjugates, which ``real`` says; else the roots' numbers are looked at.
+    They are real if the roots are pairs of conjugates, which ``real`` says; else the roots' numbers are looked at:
+    of the ``sorted_part`` of them, each is that of a conjugate.
     """
     one: Any = filled((1,), 1, x.dtype)
     result = one
@@ -149,8 +153,8 @@ def from_roots(x: Any, real: bool = False) -> Any:
     if x.dtype.kind == "c":
         if real:
             return result.real.copy()
-        pairs: Any = np.all(np.sort(x) == np.sort(x.conj()))
-        if pairs.concrete("np.poly of complex roots"):
+        pairs: Any = np.all(np.sort(sorted_part(x)) == np.sort(sorted_part(x.conj())))
+        if pairs.concrete(f"{name} of complex roots"):
             return result.real.copy()
     return result
 

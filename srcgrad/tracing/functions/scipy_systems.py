@@ -1,4 +1,4 @@
-"""Rules of ``scipy.signal`` for the responses of linear systems in time: to an input, a step and an impulse.
+"""Rules of ``scipy.signal`` for linear systems: their polynomials, and responses to an input, a step and an impulse.
 
 Importing this module imports SciPy.
 """
@@ -13,7 +13,26 @@ import scipy.signal
 
 from srcgrad.errors import NoAttributeError, ShapeError, UnsupportedError
 from srcgrad.tracing.conversion.calls import call
+from srcgrad.tracing.functions.polynomials import from_roots
 from srcgrad.tracing.functions.registry import as_array, cast, function_rule, require
+
+POLYUTILS: Any = getattr(scipy.signal, "_polyutils", None)
+"""Of SciPy since 1.16: before, it called ``np.poly`` itself."""
+
+
+def of_roots(seq_of_zeros: Any, *, xp: Any = None) -> Any:
+    """The polynomial that the designs of filters take for ``np.poly``: real where imaginary parts come in pairs.
+
+    The numbers decide this, and with it the dtype of what follows: the pairs are a guard of a path.
+    """
+    roots: Any = np.atleast_1d(as_array(seq_of_zeros))
+    if not roots.shape[0]:
+        return np.asarray(1.0, roots.real.dtype)
+    return from_roots(roots, sorted_part=lambda x: x.imag, name="scipy.signal.zpk2tf")
+
+
+if POLYUTILS is not None:
+    function_rule(POLYUTILS.poly)(of_roots)
 
 EQUAL_STEPS = "Time steps are not equally spaced."
 
