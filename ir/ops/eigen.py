@@ -137,9 +137,24 @@ class Eigh(Decomposition):
 
     Only the lower triangle is read, as by NumPy, and the derivative is that of `from_lower`. The phase of a complex
     eigenvector v is held: v^H v' = 0.
+
+    LAPACK's routines, and one routine by the triangle that it reads, differ in the signs of vectors: ``driver`` "evr"
+    is SciPy's where NumPy takes "evd"; ``upper`` says that the upper triangle of the conjugate transpose is read.
     """
 
-    meaning = "np.linalg.eigh"
+    def source(self, operands: Sequence[str], types: Sequence[ArrayType], result: ArrayType, attrs: Attrs) -> str:
+        """Of stacks matrix by matrix: SciPy takes none before 1.16. XLA has one routine alone, whose signs it gives."""
+        upper = attrs.get("upper", False)
+        conjugate = f"np.conj({operands[0]})" if types[0].dtype.kind == "c" else operands[0]
+        matrix = f"np.matrix_transpose({conjugate})" if upper else operands[0]
+        if attrs.get("driver") == "evr":
+            options = f"lower={not upper}, check_finite=False"
+            if types[0].rank == 2:
+                return f"scipy.linalg.eigh({matrix}, {options})"
+            letters = real_dtype(types[0].dtype).char + types[0].dtype.char
+            one = f"lambda a: scipy.linalg.eigh(a, {options})"
+            return f"np.vectorize({one}, {letters!r}, signature='(n,n)->(n),(n,n)')({matrix})"
+        return f"np.linalg.eigh({matrix}, UPLO='U')" if upper else f"np.linalg.eigh({matrix})"
 
     def result_types(
         self, types: Sequence[ArrayType], attrs: Attrs = NO_ATTRS, regions: Sequence[Region] = ()
@@ -170,6 +185,11 @@ class Eigh(Decomposition):
 
     def samples(self) -> Iterator[Sample]:
         yield from hermitian_samples()
+        matrix, stack, *_ = hermitian_samples()
+        for sample in (matrix, stack):
+            for attrs in ({"upper": True}, {"driver": "evr"}, {"driver": "evr", "upper": True}):
+                smooth = "driver" not in attrs  # whose signs jump between matrices that are next to each other
+                yield Sample(sample.operands, attrs, smooth, (0,), label=f"{sample.label} by {', '.join(attrs)}")
 
 
 class Eigvalsh(ValuesOnly):

@@ -110,8 +110,10 @@ def write_permutation_of_pivots(operation: Operation, name: str, target: Target)
 def write_eigh(operation: Operation, name: str, target: Target) -> Step | None:
     """Eigenvalues, and with two results eigenvectors."""
     w = lapack(operation, target)
-    if w is None:
+    if w is None or (operation.attrs.get("upper") and w.own.kind == "c"):  # whose rows are not the columns
         return None
+    if operation.attrs.get("driver") == "evr":
+        return write_relatively_robust(w, name)
     n, vectors = w.rows, len(operation.results) == 2
     matrix, values = w.space(n * n), w.space(n, F64)
     job = "V" if vectors else "N"
@@ -119,13 +121,14 @@ def write_eigh(operation: Operation, name: str, target: Target) -> Step | None:
         stem, kinds = "heevd", "WRI"
     else:
         stem, kinds = "syevd", "WI"
-    space = w.workspace(stem, job, "L", n, None, max(n, 1), None, kinds=kinds)
+    triangle = "U" if operation.attrs.get("upper") else "L"
+    space = w.workspace(stem, job, triangle, n, None, max(n, 1), None, kinds=kinds)
     real = operation.results[0].type.dtype
 
     def body(example: Number) -> None:
         size = w.integer_at(n)
-        w.take(matrix, w.matrix("%in0", w.given, example), n, n)
-        w.run(stem, w.letter_at(job), w.letter_at("L"), size, matrix, size, values, *space)
+        take_triangle(w, matrix, example)
+        w.run(stem, w.letter_at(job), w.letter_at(triangle), size, matrix, size, values, *space)
         w.require(w.succeeded())
         copy_rows(w, w.result(example), values, n, real, F64)
         if vectors:
@@ -133,6 +136,40 @@ def write_eigh(operation: Operation, name: str, target: Target) -> Step | None:
 
     w.each(body)
     return w.step(name, operation)
+
+
+def take_triangle(w: Lapack, matrix: str, example: Number) -> None:
+    """The matrix by columns; of one whose transpose's upper triangle is read, its rows are the columns."""
+    given, n = w.matrix("%in0", w.given, example), w.rows
+    if w.operation.attrs.get("upper"):
+        copy_rows(w, matrix, given, n * n, w.dtype, w.own)
+    else:
+        w.take(matrix, given, n, n)
+
+
+def write_relatively_robust(w: Lapack, name: str) -> Step:
+    """Eigenvalues and vectors by the routine that SciPy takes, which does not stop for what is not finite."""
+    n, (values_of, vectors_of) = w.rows, w.operation.results
+    matrix, values, vectors, support = w.space(n * n), w.space(n, F64), w.space(n * n), w.space(2 * n, INT32)
+    stem, kinds = ("heevr", "WRI") if w.dtype.kind == "c" else ("syevr", "WI")
+    triangle = "U" if w.operation.attrs.get("upper") else "L"
+    asked = ("V", "A", triangle, n, None, max(n, 1), None, None, 1, n, None, None, None, None, max(n, 1), None)
+    space = w.workspace(stem, *asked, kinds=kinds)
+    found = w.space(1, INT32)
+
+    def body(example: Number) -> None:
+        size, first, zero = w.integer_at(n), w.integer_at(1), w.number_at(0, F64)
+        letters = [w.letter_at(letter) for letter in ("V", "A", triangle)]
+        take_triangle(w, matrix, example)
+        require_finite(w, matrix, n * n)
+        bounds = (zero, zero, first, size, zero)
+        w.run(stem, *letters, size, matrix, size, *bounds, found, values, vectors, size, support, *space)
+        w.require(w.succeeded())
+        copy_rows(w, w.result(example), values, n, values_of.type.dtype, F64)
+        w.give(w.result(example, 1), vectors, n, n, n, vectors_of.type.dtype)
+
+    w.each(body)
+    return w.step(name, w.operation)
 
 
 def write_svd(operation: Operation, name: str, target: Target) -> Step | None:

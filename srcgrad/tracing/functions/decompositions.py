@@ -27,7 +27,14 @@ def lower(x: Any, uplo: Any) -> Any:
 
 @numpy_rule("linalg.eigh")
 def eigh(a: Any, UPLO: Any = "L") -> Any:
-    return EighResult(*emit_all("eigh", lower(a, UPLO)))
+    return eigenvectors(lower(a, UPLO), str(UPLO).upper() == "U")
+
+
+def eigenvectors(matrix: Any, upper: bool, **attrs: Any) -> Any:
+    """Of a matrix whose lower triangle is read; ``upper``: LAPACK reads the upper one of the matrix that it is of."""
+    if upper:
+        attrs["upper"] = True
+    return EighResult(*emit_all("eigh", matrix, **attrs))
 
 
 @numpy_rule("linalg.eigvalsh")

@@ -8,7 +8,8 @@ import numpy as np
 import scipy.linalg
 
 from srcgrad.errors import DTypeError, ShapeError, UnsupportedError
-from srcgrad.tracing.functions.linear_algebra import cholesky, linalg_dtype, rectangular_matrices
+from srcgrad.tracing.functions.decompositions import eigenvectors
+from srcgrad.tracing.functions.linear_algebra import cholesky, linalg_dtype, rectangular_matrices, square_matrices
 from srcgrad.tracing.functions.registry import as_array, cast, inexact_dtype, refuse
 from srcgrad.tracing.functions.scipy_linalg import SINCE_1_18, scipy_rule
 from srcgrad.tracing.functions.scipy_pencils import pencil
@@ -60,7 +61,10 @@ def eigh(
     if eigvals_only:
         w = np.linalg.eigvalsh(matrix)
         return picked(w, between(w, subset_by_value) or subset_by_index)
-    w, v = np.linalg.eigh(matrix)
+    if factor is None and driver in (None, "evr"):
+        w, v = eigenvectors(square_matrices(matrix), not lower, driver="evr")
+    else:
+        w, v = eigenvectors(square_matrices(matrix), factor is None and not lower)
     if factor is not None:
         v = factor @ v if type == 3 else emit("triangular_solve", factor, v, lower=True, trans="C", unit=False)
     bounds = between(w, subset_by_value) or subset_by_index
@@ -72,7 +76,7 @@ GENERAL_DRIVERS: Final = ("gv", "gvd", "gvx")
 
 
 def check_driver(driver: Any, general: bool, subset: bool) -> None:
-    """LAPACK's routines differ in speed alone, but SciPy refuses those that do not solve the problem.
+    """LAPACK's routines differ in speed and the signs of vectors; SciPy refuses those that do not solve the problem.
 
     Raises:
         ValueError: SciPy's.

@@ -235,7 +235,7 @@ def syev(like: Like, a: Any, compute_v: Any = 1, lower: Any = 0) -> Any:
     matrix = like(a)
     if not compute_v:
         return eigh(matrix, lower=bool(lower), eigvals_only=True, check_finite=False), matrix, 0
-    return *eigh(matrix, lower=bool(lower), check_finite=False), 0
+    return *eigh(matrix, lower=bool(lower), check_finite=False, driver="evd"), 0
 
 
 @routine_rule("gesdd", "gesvd")

@@ -183,7 +183,7 @@ def eig_banded(
     check_finite: bool = True,
 ) -> Any:
     part = selected(select, select_range)
-    return eigh(hermitian_of_bands(a_band, lower), eigvals_only=eigvals_only, **part)
+    return eigh(hermitian_of_bands(a_band, lower), eigvals_only=eigvals_only, driver=None if part else "evd", **part)
 
 
 @scipy_rule(scipy.linalg.eigh_tridiagonal, finite="d e")
@@ -201,7 +201,9 @@ def eigh_tridiagonal(
     if diagonal.ndim != 1 or beside.shape != (diagonal.size - 1,):
         raise ShapeError(f"d ({diagonal.size}) must have one more element than e ({beside.size})")
     matrix = np.diag(diagonal) + np.diag(beside, 1) + np.diag(beside, -1)
-    return eigh(matrix, eigvals_only=eigvals_only, **selected(select, select_range))
+    part = selected(select, select_range)
+    driver = None if part else "evr" if lapack_driver == "stemr" else "evd"
+    return eigh(matrix, eigvals_only=eigvals_only, driver=driver, **part)
 
 
 @scipy_rule(scipy.linalg.eigvalsh_tridiagonal, finite="d e")
