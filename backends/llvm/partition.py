@@ -25,6 +25,7 @@ from srcgrad.backends.llvm.natives import ALIAS, Natives
 from srcgrad.backends.llvm.nests import Nest, is_straight, nested
 from srcgrad.backends.llvm.ordering import reads_first
 from srcgrad.backends.llvm.placing import Placing
+from srcgrad.backends.llvm.rounding import rounded_of
 from srcgrad.backends.llvm.target import TARGET
 from srcgrad.backends.llvm.writing import GroupWriter, folded, is_fold
 from srcgrad.ir.core import Attrs, Function, Literal, Operation, Region, Value
@@ -191,6 +192,7 @@ class _Planner(Classified):
     ) -> None:  # fmt: skip
         super().__init__(operations, results, partition.natives, native, given)
         self.places = {operation: place for place, operation in enumerate(operations)}
+        self.rounded = rounded_of(operations)
         self.partition = partition
         self.groups: list[Group | Nest] = []
 
@@ -268,7 +270,8 @@ class _Planner(Classified):
         return found
 
     def write(self, sinks: dict[Key, list[Value]]) -> dict[Key, GroupWriter]:
-        return {key: GroupWriter(key[1], values, self.views, self.kept, self.places) for key, values in sinks.items()}
+        given = self.views, self.kept, self.places, self.rounded
+        return {key: GroupWriter(key[1], values, *given) for key, values in sinks.items()}
 
     def operations(self) -> list[Operation]:
         """The operations of the program: those that are left, and one per group."""

@@ -10,7 +10,6 @@ arrays, stay in the block that the caller has, and each is read from there where
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -27,7 +26,6 @@ from srcgrad.backends.llvm.natives import role_of
 from srcgrad.backends.llvm.planning import ALIGNMENT, Plan, Root, bytes_of, in_memory, rounded
 from srcgrad.backends.llvm.section_text import main_text, part_text
 from srcgrad.backends.llvm.tapes_text import EMPTY, GROWING, LIST
-from srcgrad.backends.llvm.writing import exact_of
 from srcgrad.ir.core import Literal, Operation, Value
 from srcgrad.ir.types import ArrayType, TapeType, real_dtype
 
@@ -459,9 +457,8 @@ class SectionWriter:
                 scope.env[value] = self.load(self.slot(value), value.type.dtype)
 
     def inline(self, scope: Scope, group: Group) -> None:
-        """A group of one point, written where it stands: with no product in a sum of LLVM's, if one digit counts."""
-        exact = any(isinstance(item, Compute) and exact_of(item.operation) is not None for item in group.statements)
-        with self.e.strict() if exact else nullcontext():
+        """A group of one point, written where it stands: its sums hold the products that it says, and no others."""
+        with self.e.strict():
             values = self.statements_of(scope, group)
         for store in group.stores:
             output, number = group.outputs[store.output], values[store.statement]

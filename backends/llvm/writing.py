@@ -5,9 +5,7 @@ first, and what it gives to several ends waits for the last of them: in long gro
 what is needed is noted from the ends, and then written as the program has it, arrays just before what reads them first.
 
 A sum holds the product that it alone reads: where LLVM decides what has one rounding, that depends on its level, and on
-what is in the same block. One that is rounded to a whole number holds none, nor does one of which a root, a logarithm
-or the like is taken, or the difference of two products: ``sqrt(x * x - y * y)`` is 0 where ``x`` is ``y``, and would be
-nan where one product alone is rounded.
+what is in the same block. In which sums each product is rounded, as NumPy's is, `rounding` says.
 
 What shows pieces of arrays is computed from all of these, each where it is within bounds: arrays are read there alone,
 and what is computed of them elsewhere is left for what the other pieces are, or for zero.
@@ -39,15 +37,13 @@ from srcgrad.backends.llvm.loops import (
     lines_of,
     varies_along,
 )
+from srcgrad.backends.llvm.rounding import is_product
 from srcgrad.ir.core import Literal, Operation, Value, literal
 from srcgrad.ir.opdef import REGISTRY
 from srcgrad.ir.types import ArrayType, DType
 
 _SUMS: Final = {"add": ("product_plus", "product_plus"), "sub": ("product_minus", "minus_product")}
 """What a sum becomes, of which the first or the second operand is a product."""
-_ROUNDINGS: Final = frozenset({"floor", "ceil", "trunc", "rint"})
-_BOUNDED: Final = frozenset({"sqrt", "log", "log2", "log10", "arcsin", "arccos", "arccosh", "arctanh", "pow"})
-"""Functions of which the domain ends where sums of products cancel."""
 
 
 class _Product(NamedTuple):
@@ -66,8 +62,9 @@ class GroupWriter:
 
     def __init__(
         self, domain: tuple[int, ...], outputs: Sequence[Value], views: Mapping[Value, View], kept: Set[Value],
-        places: Mapping[Operation, int],
+        places: Mapping[Operation, int], rounded: Set[Value] = frozenset(),
     ) -> None:  # fmt: skip
+        """``rounded``: sums that hold no product."""
         self.group = Group("", domain)
         rank = len(domain)
         self.identity = Where(tuple(Line(0, tuple(int(a == b) for b in range(rank))) for a in range(rank)))
@@ -76,6 +73,7 @@ class GroupWriter:
         self.views = views
         self.kept = kept
         self.places = places
+        self.rounded = rounded
         self.own = {value for value in outputs if not is_fold(value) and not is_joined(value)}
         """The kept values that this group itself computes: read in place, they are in registers."""
         self.wanted: list[tuple[int, Value, Where]] = []
@@ -91,9 +89,6 @@ class GroupWriter:
         """Products that are left to the sums which read them."""
         self.taken: dict[Where, dict[Operation, int]] = {}
         """By place and sum the one that it is to hold."""
-        self.rounded: set[Value] = set()
-        """Sums that hold no product, nor do those that they hold, since one digit more makes another number of them, as
-        ``floor(n * q - 1)`` where ``n * q`` rounds to a whole number: `exact_of`."""
         self.functions: dict[Operation, tuple[tuple[Value, ...], str]] = {}
         """What `joined` has found."""
         self.loads: dict[tuple[Value, Line, Bounds], int] = {}
@@ -135,9 +130,6 @@ class GroupWriter:
             rank, given = len(where.places), producer.operands
             if producer.op.name in JOINED:
                 given, _ = self.joined(producer)
-            exact = exact_of(producer)
-            if exact is not None:
-                self.rounded.add(exact)
             for operand in given:
                 if operand.producer is None:
                     continue
@@ -195,10 +187,6 @@ class GroupWriter:
     def compute(self) -> None:
         """All that is wanted, as the program has it: what it reads is there by then, or an array."""
         self.wanted.sort(key=itemgetter(0))
-        if self.rounded:
-            for _, value, _ in reversed(self.wanted):
-                if value in self.rounded and value.producer is not None and value.producer.op.name in _SUMS:
-                    self.rounded.update(value.producer.operands)
         here: Where | None = None
         for _, value, where in self.wanted:
             if where is not here:
@@ -402,30 +390,6 @@ def folded(value: Value) -> Value:
     """What a reduction reduces."""
     assert value.producer is not None
     return value.producer.operands[0]
-
-
-def is_product(operation: Operation) -> bool:
-    """Whether an operation is one product, of its first operand with its last."""
-    name = operation.op.name
-    return name in ("mul", "square") or (name == "integer_pow" and operation.attrs["y"] == 2)
-
-
-def rounds(operation: Operation) -> bool:
-    """Whether an operation makes a whole number of one that may be none."""
-    if operation.op.name == "cast":
-        return operation.results[0].type.dtype.kind in "iu" and operation.operands[0].type.dtype.kind == "f"
-    return operation.op.name in _ROUNDINGS
-
-
-def exact_of(operation: Operation) -> Value | None:
-    """The sum, at an operation, of which each product is to be rounded as NumPy's is, if there is one."""
-    if rounds(operation) or operation.op.name in _BOUNDED:
-        return operation.operands[0]
-    if operation.op.name == "sub" and all(
-        value.producer is not None and is_product(value.producer) for value in operation.operands
-    ):
-        return operation.results[0]
-    return None
 
 
 def axes_of(item: Statement) -> int:
