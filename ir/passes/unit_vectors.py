@@ -212,16 +212,14 @@ def at_their_place(builder: Builder, shape: tuple[int, ...], axes: Sequence[int]
 
 
 def units_hold(operation: Operation, builder: Builder) -> Value | None:
-    """Each row of the identity has a True element, and each column; one of arrays has it at one place of each axis."""
-    units, axes, result = operation.operands[0], operation.attrs["axes"], operation.results[0].type
-    if are_units(units):
-        return literal(True, result) if len(axes) == 1 else None
+    """Each row of the identity has a True element, and each column; each array has one.
+
+    What rows of arrays have is left as it is: `lanes.py` turns the tangents of a Jacobian with it.
+    """
+    units, axes = operation.operands[0], operation.attrs["axes"]
     shape = array_of_units(units)
-    if shape is None or 0 in axes or not axes:
-        return None
-    others = [axis for axis in range(1, 1 + len(shape)) if axis not in axes]
-    there = at_their_place(builder, shape, others)
-    return literal(True, result) if there is None else there
+    holds = len(axes) == 1 if are_units(units) else shape is not None and axes == tuple(range(1, 1 + len(shape)))
+    return literal(True, operation.results[0].type) if holds else None
 
 
 UNIT_RULES: Final = (

@@ -13,6 +13,7 @@ import numpy as np
 import scipy.spatial
 
 from srcgrad.errors import ArgumentError, ShapeError, UnsupportedError
+from srcgrad.tracing.asked import library_function
 from srcgrad.tracing.conversion.calls import call_rule
 from srcgrad.tracing.functions.registry import as_array, cast
 from srcgrad.tracing.functions.scipy_interpolate import of_traced
@@ -36,6 +37,12 @@ class Tree:
         self.n, self.m = self.data.shape
 
     def __getattr__(self, name: str) -> Any:
+        asking = library_function()
+        if asking is not None:  # a function of SciPy's own that searches
+            raise UnsupportedError(
+                f"{asking} has no derivative rule in srcgrad",
+                hint="write it with functions that have one, or give it a rule with custom_jvp or custom_vjp",
+            )
         raise UnsupportedError(
             f"scipy.spatial.KDTree.{name} of traced points or places is not supported",
             hint="query(x, k) gives the distances and numbers of the nearest ones",

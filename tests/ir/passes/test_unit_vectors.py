@@ -168,7 +168,7 @@ def test_where_a_row_has_a_unit_is_known_of_arrays(axes: tuple[int, ...]) -> Non
     units = builder.emit(REGISTRY["reshape"], [compared(builder, shape=(24, 24))], {"shape": (24, 2, 3, 4)})
     function = builder.function("f", [builder.emit(REGISTRY["reduce_or"], [units], {"axes": axes})])
     found, names = simplified(function)
-    assert ("reduce_or" in names) == (0 in axes)
+    assert ("reduce_or" in names) == (axes != (1, 2, 3))
     np.testing.assert_array_equal(evaluate(found, [])[0], evaluate(function, [])[0])
 
 
