@@ -15,6 +15,7 @@ from srcgrad.backends.numpy.control import write_control
 from srcgrad.backends.numpy.expressions import HELPERS, Meaning, namespace
 from srcgrad.backends.numpy.literals import Names, full_text, native, typed_text, weak_text
 from srcgrad.backends.numpy.reuse import FREED, Buffers, Flat, bytes_of, foldable_broadcasts, sunk
+from srcgrad.backends.numpy.subscripts import as_subscripts
 from srcgrad.ir.core import Function, Literal, Operation, Region, Value
 from srcgrad.ir.errors import UnsupportedError
 from srcgrad.ir.opdef import Elementwise
@@ -58,6 +59,8 @@ class _ControlMeaning(Meaning):
 
 CONTROL_MEANING: Final = _ControlMeaning()
 CONTROL: Final = frozenset({"cond", "for", "while"})
+VIEWS: Final = frozenset({"reshape", "reverse", "slice", "transpose"})
+"""Ops whose texts are subscripts, attributes or calls, and which cannot raise."""
 
 
 def generate(function: Function, names: Names | None = None, *, bare: bool = False) -> Program:
@@ -121,7 +124,7 @@ class Shared:
         self.flats: dict[int, Flat] = {}
         self.meanings: dict[Meaning, None] = {}
         self.fills_tapes = False
-        operations, results = flatten(function)
+        operations, results = as_subscripts(*flatten(function))
         operations = sunk(function.params, operations)
         self.function = Flat(function.params, operations, results, self.meanings_of(operations, results))
         found = [name for meaning in self.meanings for name in meaning.helpers]
@@ -149,7 +152,7 @@ class Shared:
     def flatten(self, region: Region) -> Flat:
         known = self.flats.get(id(region))
         if known is None:
-            operations, results = flatten(region)
+            operations, results = as_subscripts(*flatten(region))
             known = Flat(region.params, operations, results, self.meanings_of(operations, results))
             self.flats[id(region)] = known
         return known
@@ -210,25 +213,32 @@ class Block:
     def nests(self, operation: Operation, text: str, stop: int) -> bool:
         """Whether an operation's text is written into the expression that uses its value, instead of a line of its own.
 
-        Only elementwise operations, which cannot raise, move so, within their source line and where no buffer is
-        reused.
+        Only elementwise operations and views, which cannot raise, move so, within their source line and where no buffer
+        is reused.
         """
         result = operation.results[0]
         index = self.consumers.get(result, stop)
         if index >= stop or result.name is not None or len(text) > _NESTED_LENGTH:
             return False
         consumer = self.operations[index]
-        if not isinstance(operation.op, Elementwise):
+        while consumer.results and consumer.results[0] in self.folded:  # which has no text of its own
+            result = consumer.results[0]
+            index = self.consumers.get(result, stop)
+            if index >= stop:
+                return False
+            consumer = self.operations[index]
+        views = operation.op.name in VIEWS
+        if not views and not isinstance(operation.op, Elementwise):
             return False
         if consumer.span is not operation.span and self.label_of(consumer.span) != self.label_of(operation.span):
             return False
         position = consumer.operands.index(result)
-        depth = 1 + max([self.depth.get(value, 0) for value in operation.operands])
-        if depth > _NESTED_DEPTH or consumer.op.effect or (consumer.results and consumer.results[0] in self.folded):
+        depth = (not views) + max([self.depth.get(value, 0) for value in operation.operands])
+        if depth > _NESTED_DEPTH or consumer.op.effect:
             return False
         if self.meaning_of[index].text.count(f"{{{position}}}") != 1:
             return False
-        self.depth[result] = depth
+        self.depth[operation.results[0]] = depth
         return True
 
     def body(self, start: int, stop: int) -> None:
@@ -279,7 +289,8 @@ class Block:
         text = template.format(*operands, out=out)
         if self.consumers and len(results) == 1 and self.nests(operation, text, stop):
             self.bare_text[results[0]] = text
-            self.atoms[results[0]] = text if template.startswith("np.") else f"({text})"
+            atom = template.startswith("np.") or operation.op.name in VIEWS
+            self.atoms[results[0]] = text if atom else f"({text})"
             return None
         if results:
             text = f"{', '.join([self.bind(result) for result in results])} = {text}"
@@ -296,6 +307,7 @@ class Block:
 
     def fold(self, operation: Operation) -> None:
         source, result = operation.operands[0], operation.results[0]
+        self.depth[result] = self.depth.get(source, 0)
         self.atoms[result] = aligned(self.atoms[source], source.type, result.type.rank, operation.attrs["dims"])
 
     def take_over(self, operation: Operation, meaning: Meaning, dead: Sequence[Value]) -> str:

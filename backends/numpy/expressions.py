@@ -30,12 +30,13 @@ def takes_scalars(op: Op) -> bool:
 
 
 _DOT: Final = re.compile(r"\S+ @ \S+")
+_ELEMENT: Final = re.compile(r"\w+\[\d+(, \d+)*\]")
 
 
 def _gives_scalars(op: Op, text: str) -> bool:
     """Whether the op's text gives rank-0 results as NumPy scalars; other functions may give arrays of rank 0."""
     reduces = op.name.startswith(("reduce_", "argm")) or op.name in ("gather", "fused")
-    return takes_scalars(op) or reduces or _DOT.fullmatch(text) is not None
+    return takes_scalars(op) or reduces or any(shape.fullmatch(text) for shape in (_DOT, _ELEMENT))
 
 
 def expression(

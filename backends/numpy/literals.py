@@ -104,6 +104,9 @@ def _finite(text: str) -> str:
 def array_text(array: np.ndarray[Any, Any]) -> str:
     """An expression that makes the array again, bit for bit (but for the payload of a nan)."""
     shape, dtype = array.shape, array.dtype
+    named = _named_text(array)
+    if named:
+        return named
     if dtype.kind == "c":
         parts = np.ascontiguousarray(array).reshape(-1).view(array.real.dtype)
         return f"{array_text(parts)}.view({dtype_text(dtype)}).reshape({shape})"
@@ -112,6 +115,25 @@ def array_text(array: np.ndarray[Any, Any]) -> str:
         return f"np.array({[str(number) for number in array.reshape(-1)]}, np.longdouble).reshape({shape})"
     text = _finite(repr(array.tolist()))
     return f"np.array({text})" if native(dtype) and array.size else f"np.array({text}, {dtype_text(dtype)})"
+
+
+def _named_text(array: np.ndarray[Any, Any]) -> str:
+    """The call that makes the array, where it is an identity matrix or integers at equal steps."""
+    dtype, size = array.dtype, array.size
+    if (
+        array.ndim == 2
+        and size > 1
+        and dtype.kind in "fiu"
+        and array.tobytes() == np.eye(*array.shape, dtype=dtype).tobytes()
+    ):
+        sizes = ", ".join(map(str, dict.fromkeys(array.shape)))
+        return f"np.eye({sizes})" if dtype == np.float64 else f"np.eye({sizes}, dtype={dtype_text(dtype)})"
+    if array.ndim == 1 and size > 2 and dtype == np.int64:
+        first, step = int(array[0]), int(array[1]) - int(array[0])
+        stop = first + size * step
+        if step and abs(stop) < 2**62 and np.array_equal(array, np.arange(first, stop, step)):
+            return f"np.arange({f'{first}, ' if first or step != 1 else ''}{stop}{f', {step}' if step != 1 else ''})"
+    return ""
 
 
 def identifier(name: str) -> str:

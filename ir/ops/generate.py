@@ -24,7 +24,8 @@ class Iota(NonDifferentiable):
 
     def source(self, operands: Sequence[str], types: Sequence[ArrayType], result: ArrayType, attrs: Attrs) -> str:
         shape, axis = result.static_shape, attrs["axis"]
-        numbers = f"np.arange({shape[axis]}, dtype={dtype_text(result.dtype)})"
+        dtype = "" if result.dtype == INT64 else f", dtype={dtype_text(result.dtype)}"
+        numbers = f"np.arange({shape[axis]}{dtype})"
         if len(shape) == 1:
             return numbers
         after = ", None" * (len(shape) - axis - 1)

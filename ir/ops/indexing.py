@@ -40,13 +40,15 @@ def slice_shape(name: str, operand: ArrayType, attrs: Attrs) -> Shape:
     return tuple(shape)
 
 
-def slice_text(operand: ArrayType, attrs: Attrs) -> str:
-    """The slice as written between brackets; full axes at the end are left out."""
+def slice_text(operand: ArrayType, attrs: Attrs, dropped: Sequence[int] = ()) -> str:
+    """The slice as written between brackets, integers for the axes ``dropped``; full axes at the end are left out."""
     parts = []
-    for size, start, limit, stride in zip(
-        operand.static_shape, attrs["starts"], attrs["limits"], attrs["strides"], strict=True
+    for axis, (size, start, limit, stride) in enumerate(
+        zip(operand.static_shape, attrs["starts"], attrs["limits"], attrs["strides"], strict=True)
     ):
         text = f"{start or ''}:{limit if limit != size else ''}"
+        if axis in dropped:
+            text = str(start)
         parts.append(text if stride == 1 else f"{text}:{stride}")
     while len(parts) > 1 and parts[-1] == ":":
         parts.pop()
@@ -374,7 +376,8 @@ def last_in_order(places: Term) -> Term:
 
 def scatter_text(name: str, operands: Sequence[str], attrs: Attrs) -> str:
     array, part, *indices = operands
-    return f"{name}({array}, {part}, ({', '.join(indices)},), axis={attrs['axis']})"
+    comma = "," if len(indices) == 1 else ""
+    return f"{name}({array}, {part}, ({', '.join(indices)}{comma}), axis={attrs['axis']})"
 
 
 def batch_scatter(op: Op, size: Size, operands: Sequence[Term], batched: Sequence[bool], axis: int) -> Term:

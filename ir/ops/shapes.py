@@ -86,7 +86,12 @@ class Reshape(Linear):
         return result
 
     def source(self, operands: Sequence[str], types: Sequence[ArrayType], result: ArrayType, attrs: Attrs) -> str:
-        return f"np.reshape({operands[0]}, {result.static_shape})"
+        shape, array = result.static_shape, types[0].static_shape
+        if array and (dropped := unit_axes(array, shape)):
+            return f"{operands[0]}[{_subscript(len(array), dropped, '0')}]"
+        if array and (added := unit_axes(shape, array)):
+            return f"{operands[0]}[{_subscript(len(shape), added, 'None')}]"
+        return f"np.reshape({operands[0]}, {shape})"
 
     def transpose(
         self, s: LinearEmitter, cotangents: Sequence[Tangent], operands: Sequence[Term | Zero], attrs: Attrs
@@ -102,6 +107,24 @@ class Reshape(Linear):
         yield from move_samples({"shape": (2, 3)}, (3, 2))
         yield Sample((np.zeros((0, 3)),), {"shape": (3, 0, 2)}, label="empty")
         yield Sample((np.array(2.0),), {"shape": (1, 1)}, label="0-d")
+
+
+def unit_axes(shape: Shape, kept: Shape) -> tuple[int, ...]:
+    """The axes of size 1 without which ``shape`` is ``kept``, the first that do; none where others are missing too."""
+    axes, left = list[int](), len(kept)
+    for axis in reversed(range(len(shape))):
+        if left and shape[axis] == kept[left - 1]:
+            left -= 1
+        elif shape[axis] == 1:
+            axes.append(axis)
+        else:
+            return ()
+    return () if left else tuple(axes[::-1])
+
+
+def _subscript(rank: int, axes: Sequence[int], text: str) -> str:
+    """The axes as ``text`` between brackets, up to the last of them."""
+    return ", ".join([text if axis in axes else ":" for axis in range(rank)][: axes[-1] + 1])
 
 
 class Transpose(Linear):
@@ -186,7 +209,8 @@ class Concatenate(Linear):
         return tuple(range(arity))
 
     def source(self, operands: Sequence[str], types: Sequence[ArrayType], result: ArrayType, attrs: Attrs) -> str:
-        return f"np.concatenate(({', '.join(operands)},), axis={attrs['axis']})"
+        comma, axis = "," if len(operands) == 1 else "", f", axis={attrs['axis']}" if attrs["axis"] else ""
+        return f"np.concatenate(({', '.join(operands)}{comma}){axis})"
 
     def transpose(
         self, s: LinearEmitter, cotangents: Sequence[Tangent], operands: Sequence[Term | Zero], attrs: Attrs

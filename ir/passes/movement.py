@@ -7,9 +7,9 @@ from typing import Final
 
 import numpy as np
 
-from srcgrad.ir.core import Builder, Literal, Operation, Value, zeros
+from srcgrad.ir.core import Builder, Literal, Operation, Value, literal, zeros
 from srcgrad.ir.opdef import Term
-from srcgrad.ir.passes.matching import apply, emit, is_filled, made_by, operand_of, rule
+from srcgrad.ir.passes.matching import apply, emit, is_filled, is_one, made_by, operand_of, rule
 from srcgrad.ir.types import ArrayType, DType, Shape
 
 MATRIX = (4, 8)
@@ -316,6 +316,54 @@ def product_of_turned(operation: Operation, builder: Builder) -> Value | None:
     if not changed:
         return None
     return emit(builder, "dot_general", *operands, **{name: tuple(axes) for name, axes in attrs.items()})
+
+
+def outer(x: Term, y: Term) -> Term:
+    """All products of two numbers of theirs, in an example."""
+    return apply("dot_general", x, y, contract=((), ()), batch=((), ()))
+
+
+@rule(
+    "dot_general(x, 1) -> broadcast(x)",
+    lambda x: outer(x, x.like(1)),
+    lambda x: outer(x.like(1), x),
+    kinds="iuf",
+    shape=(3,),
+    final=True,
+)
+def product_with_ones(operation: Operation, builder: Builder) -> Value | None:
+    """Where nothing is summed."""
+    if operation.attrs["contract"] != ((), ()) or operation.attrs["batch"] != ((), ()):
+        return None
+    shape = operation.results[0].type.shape
+    for side, (value, other) in enumerate((operation.operands, operation.operands[::-1])):
+        if is_one(other) and value.type.rank:
+            first = other.type.rank if side else 0
+            return emit(builder, "broadcast", value, shape=shape, dims=tuple(range(first, first + value.type.rank)))
+    return None
+
+
+@rule(
+    "dot_general(x, c) -> mul(x, c)",
+    lambda x: outer(x, Term(x.builder, literal(2, ArrayType(x.dtype)))),
+    lambda x: outer(apply("reshape", x, shape=()), apply("reshape", x, shape=())),
+    kinds="iufc",
+    shape=(1,),
+    final=True,
+)
+def product_with_a_number(operation: Operation, builder: Builder) -> Value | None:
+    """Where one of them is a number that the program says, or both are numbers."""
+    type, wide = operation.results[0].type, list[Value]()
+    if operation.attrs["contract"] != ((), ()) or operation.attrs["batch"] != ((), ()):
+        return None
+    for value in operation.operands:
+        if value.type.rank == 0 and isinstance(value, Literal):
+            wide.append(Literal(value.value, type))
+        elif value.type == type:
+            wide.append(value)
+        else:
+            return None
+    return emit(builder, "mul", *wide)
 
 
 # --- norms ------------------------------------------------------------------------------------------------------------

@@ -124,7 +124,7 @@ def if_unfollowed(hint: str) -> str:
     from srcgrad.tracing.conversion.convert import convert_code  # which is written with traced values
 
     frame: types.FrameType | None = sys._getframe(1)
-    while frame is not None and str(frame.f_globals.get("__name__")).partition(".")[0] in ("srcgrad", "numpy"):
+    while frame is not None and str(frame.f_globals.get("__name__")).partition(".")[0] in ("srcgrad", "numpy", "scipy"):
         frame = frame.f_back
     if frame is None or convert_code(frame.f_code, frame.f_code.co_filename) != WITHOUT_SOURCE:
         return hint
@@ -213,9 +213,10 @@ class Asked:
         trace = CURRENT.get()
         if trace is None or not self.storage.trace.alive:
             return leaked(self.storage.trace)
+        hint = if_unfollowed(hint)
         if not trace.concrete:
             return NeedsConcrete(message, hint=hint)
-        trace.refused = ConcretizationError(message, hint=if_unfollowed(hint))
+        trace.refused = ConcretizationError(message, hint=hint)
         trace.refused.storing = is_storing(sys._getframe(1))
         return trace.refused
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.linalg
 
 import srcgrad as sg
 from srcgrad import paths
@@ -679,3 +680,10 @@ def test_answers_are_compared_by_their_elements(answer: Any) -> None:
     assert paths.is_answer(answer.copy(), answer)
     if answer.size:
         assert not paths.is_answer(np.logical_not(answer), answer)
+
+
+def test_the_hint_says_that_scipys_function_was_not_seen_for_want_of_a_source() -> None:
+    f = without_source("def f(x):\n    return linalg.fractional_matrix_power(x, 0.3).sum()")
+    f.__globals__["linalg"] = scipy.linalg
+    with pytest.raises(sg.errors.ConcretizationError, match="the source of f is not available, so that"):
+        sg.grad(f)(np.eye(3) + 1.0)

@@ -483,7 +483,7 @@ MATRICES = (
     "sl.solve_triangular(np.tril({s}), {0}, lower=True, trans=1)",
     "sl.eigvalsh({s}, {m} @ {m}.T)",
     "sl.eigh({s})[0]",
-    "sl.fractional_matrix_power({s}, 0.3)",
+    "np.real(sl.fractional_matrix_power({s}, 0.3))",
     "sl.expm_frechet({m} / 8, {s} / 8)[1]",
     "sl.cosm({m} / 4)",
     "sl.sinm({m} / 4)",
