@@ -111,8 +111,8 @@ def meaning_of(operation: Operation) -> Meaning:
 
 @lru_cache(maxsize=4096)
 def only_arguments(template: str) -> bool:
-    """Whether every operand of a template stands between commas or parentheses, so that it needs none of its own."""
-    return re.search(r"(?<!\()(?<!, )\{\d+\}|\{\d+\}(?![,)])", template) is None
+    """Whether every operand of a template stands between commas or brackets, so that it needs none of its own."""
+    return re.search(r"(?<![(\[])(?<!, )\{\d+\}|\{\d+\}(?![,)\]])", template) is None
 
 
 class Shared:

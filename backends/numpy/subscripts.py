@@ -58,7 +58,7 @@ class _Stack(Concatenate, abstract=True):
         return f"np.stack(({', '.join(operands)}){axis})"
 
 
-_WRITTEN_OTHERWISE: Final = frozenset({"broadcast", "iota", "slice", "slice_set"})
+_WRITTEN_OTHERWISE: Final = frozenset({"broadcast", "concatenate", "iota", "slice", "slice_set"})
 _INDEXED: Final = _Indexed()
 _INDEXED_SET: Final = _IndexedSet()
 _STACK: Final = _Stack()
@@ -122,6 +122,8 @@ class _Rewriter:
             return self.indexed(operation) or self.reshaped_once(operation)
         if operation.op.name == "iota":
             return self.counted_along_one_axis(operation)
+        if operation.op.name == "concatenate" and len(operation.operands) > 1:
+            return self.stacked(operation.operands, operation.attrs["axis"])
         if operation.op.name == "slice_set":
             return self.joined(operation) or self.set_at_index(operation)
         return None
@@ -176,8 +178,8 @@ class _Rewriter:
 
     def without_unit_axes(self, part: Value) -> tuple[Value, Axes]:
         """What has been reshaped to have further axes of size 1, and these."""
-        reshaped = self.made_by(part, "reshape")
-        if reshaped is None:
+        reshaped = self.made_by(part, "reshape") or self.made_by(part, "broadcast")
+        if reshaped is None or reshaped.operands[0].type.size != part.type.size:
             return part, ()
         inner = reshaped.operands[0]
         dropped = unit_axes(part.type.shape, inner.type.shape)
@@ -204,13 +206,17 @@ class _Rewriter:
         links.sort(key=lambda link: link.attrs["starts"][axis])
         self.merged.update(links)
         parts = [link.operands[1] for link in links]
+        return self.stacked(parts, axis) or (REGISTRY["concatenate"], self.looked_up(parts), {"axis": axis})
+
+    def stacked(self, parts: Sequence[Value], axis: int) -> tuple[object, Sequence[Value], Attrs] | None:
+        """Parts of size 1 along an axis, of which one has been reshaped to have it."""
+        if any(part.type.shape[axis] != 1 for part in parts):
+            return None
         elements = [self.without_axis(part, axis) for part in parts]
         if any(isinstance(element, Value) and not isinstance(element, Literal) for element in elements):
             elements = [element or self.element_of(part, axis) for element, part in zip(elements, parts, strict=True)]
         found = [element for element in elements if element is not None]
-        if len(found) == len(parts):
-            return _STACK, self.looked_up(found), {"axis": axis}
-        return REGISTRY["concatenate"], self.looked_up(parts), {"axis": axis}
+        return (_STACK, self.looked_up(found), {"axis": axis}) if len(found) == len(parts) else None
 
     def without_axis(self, part: Value, axis: int) -> Value | None:
         """What has been reshaped to have this axis, of size 1."""
@@ -224,7 +230,7 @@ class _Rewriter:
     def element_of(self, part: Value, axis: int) -> Value | None:
         """What a slice is without this axis, of size 1: beside others that have been reshaped to have it."""
         sliced = self.made_by(part, "slice")
-        if sliced is None or part.type.shape[axis] != 1:
+        if sliced is None:
             return None
         self.merged.add(sliced)
         known = self.elements.get((part, (axis,)))

@@ -139,6 +139,19 @@ def test_rows_and_columns_are_stacked_along_their_axis() -> None:
         check(function)
 
 
+def test_numbers_that_are_joined_are_an_array_of_them() -> None:
+    def make(emit: Emit, x: Value, y: Value) -> Value:
+        one = emit("broadcast", emit("sin", x), shape=(1,), dims=())
+        return emit("concatenate", one, part(emit, y, (2,), (3,)), number(emit, x), axis=0)
+
+    function, text = program(make, (), (3,))
+    assert text == "v0 = np.array([np.sin(x), y[2], x])\nreturn v0\n"
+    check(function)
+    function, text = program(lambda emit, x, y: emit("concatenate", x, y, axis=0), (1,), (1,))
+    assert "v0 = np.concatenate((x, y))" in text
+    check(function)
+
+
 @pytest.mark.parametrize(
     "parts", [[(0, 2), (2, 3)], [(0, 2), (1, 4)], [(0, 4), (1, 2)], [(1, 2), (2, 4)]], ids=lambda parts: str(parts)
 )
