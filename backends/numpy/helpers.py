@@ -146,10 +146,11 @@ def sparse_solve(elements: Any, right: Any, rows: Any, columns: Any) -> Any:
 
 def check(predicate: Any, message: str, kind: str) -> None:
     """Raise the error named ``kind`` unless every element of ``predicate`` is true."""
-    import builtins
+    import importlib
 
     if not (predicate if type(predicate) is np.bool_ else np.all(predicate)):  # np.all takes three times as long
-        raise getattr(np.linalg if kind == "LinAlgError" else builtins, kind)(message)
+        module = {"LinAlgError": "numpy.linalg", "StatisticsError": "statistics"}.get(kind, "builtins")
+        raise getattr(importlib.import_module(module), kind)(message)
 
 
 def is_indefinite(a: Any) -> Any:

@@ -8,7 +8,6 @@ than there was room for, what the program returns means nothing: it is compiled 
 
 from __future__ import annotations
 
-import builtins
 import functools
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,6 +21,7 @@ from jax import lax
 
 from srcgrad.ir.core import Literal, Operation, Value
 from srcgrad.ir.errors import BackendError
+from srcgrad.ir.ops.effects import error_class
 from srcgrad.ir.source import Span
 from srcgrad.ir.transforms.symmetry import Parameters, Symmetry
 
@@ -202,7 +202,7 @@ def raise_first(status: np.ndarray[Any, Any], effects: Sequence[Effect], excepti
     if effect.kind == HOST:
         raise exceptions.take(detail)
     message = effect.message.format(detail=detail) if effect.detailed else effect.message
-    raise getattr(np.linalg if effect.kind == "LinAlgError" else builtins, effect.kind)(message)
+    raise error_class(effect.kind)(message)
 
 
 def grown(status: np.ndarray[Any, Any], demands: Sequence[Operation], capacities: dict[Operation, int]) -> bool:

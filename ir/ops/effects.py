@@ -5,6 +5,7 @@ Operations with an effect keep their order and are never removed.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterator, Sequence
 from typing import ClassVar, Final
 
@@ -35,11 +36,21 @@ ERROR_KINDS: Final = (
     "LinAlgError",
     "OverflowError",
     "RuntimeError",
+    "StatisticsError",
     "TypeError",
     "ValueError",
     "ZeroDivisionError",
 )
-"""The errors that a ``check`` can raise: ``numpy.linalg.LinAlgError`` and those of Python."""
+"""The errors that a ``check`` can raise."""
+
+ERROR_MODULES: Final = {"LinAlgError": "numpy.linalg", "StatisticsError": "statistics"}
+"""Where those are that are no builtins."""
+
+
+def error_class(kind: str) -> type[Exception]:
+    """The class of the errors of a kind."""
+    found: type[Exception] = getattr(importlib.import_module(ERROR_MODULES.get(kind, "builtins")), kind)
+    return found
 
 
 UNFORESEEN: Final = "something has failed in a try, and this program is for calls in which nothing does"

@@ -65,10 +65,10 @@ def number_like(x: Any) -> Any:
     return NUMBERS[x.dtype.kind] if isinstance(x, Tracer) else type(x)(0)
 
 
-def said(function: Callable[..., Any], *args: Any) -> str:
+def said(function: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
     """The message of Python's own error, which is another one in each version."""
     try:
-        function(*args)
+        function(*args, **kwargs)
     except (ArithmeticError, ValueError) as error:
         return str(error)
     return ""

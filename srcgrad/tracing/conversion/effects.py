@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 import copy
 import functools
 from collections.abc import Callable, Iterator, Sequence
@@ -15,7 +14,7 @@ import numpy as np
 from srcgrad.boundary import from_outside
 from srcgrad.ir.core import Literal, Operation, Value
 from srcgrad.ir.opdef import REGISTRY
-from srcgrad.ir.ops.effects import ERROR_KINDS
+from srcgrad.ir.ops.effects import ERROR_KINDS, error_class
 from srcgrad.ir.types import BOOL
 from srcgrad.tracing.conversion.state import Inside, Raised, truth, unknown
 from srcgrad.tracing.conversion.trust import is_trust
@@ -111,7 +110,7 @@ def emit_check(predicate: Any, kind: str, message: str) -> None:
 
     A division by zero is raised by the program in any case: one in a trace is a fault of srcgrad's.
     """
-    named = getattr(np.linalg if kind == "LinAlgError" else builtins, kind)
+    named = error_class(kind)
     for condition in _WHERE.get():
         predicate = np.logical_or(predicate, np.logical_not(condition))
     if not unknown(predicate):
@@ -141,8 +140,8 @@ def is_unfinished(error: BaseException) -> bool:
 def emit_raise(condition: Tracer, error: BaseException) -> None:
     """Raise a user's error when the program runs and the condition holds."""
     name = type(error).__name__
-    own = type(error) is np.linalg.LinAlgError or type(error).__module__ == "builtins"
-    if own and name in ERROR_KINDS and len(error.args) <= 1 and all(isinstance(a, str) for a in error.args):
+    own = name in ERROR_KINDS and type(error) is error_class(name)
+    if own and len(error.args) <= 1 and all(isinstance(a, str) for a in error.args):
         emit_check(np.logical_not(condition), name, error.args[0] if error.args else "")
         return
     for other in _WHERE.get():

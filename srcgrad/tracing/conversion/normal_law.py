@@ -9,11 +9,16 @@ from typing import Any, Final
 
 import numpy as np
 
-from srcgrad.tracing.conversion.calls import call_rule
-from srcgrad.tracing.conversion.effects import emit_check
+from srcgrad.tracing.conversion.calls import CALLS, call_rule
+from srcgrad.tracing.conversion.statistic import refuse
 from srcgrad.tracing.tracer import as_tracer, contains_tracer
 
 ROOT: Final = math.sqrt(2.0)
+
+
+FIXED: Final = statistics.NormalDist(0.0, 1.0)
+NARROW: Final = statistics.NormalDist(0.0, 0.0)
+"""One that has no density."""
 
 
 def special() -> Any:
@@ -30,36 +35,36 @@ class Normal(statistics.NormalDist):
 
     def __init__(self, mu: Any = 0.0, sigma: Any = 1.0) -> None:
         self._mu, self._sigma = as_tracer(mu), as_tracer(sigma)
-        emit_check(self.stdev >= 0.0, "ValueError", "sigma must be non-negative")
-
-    def positive(self, what: str) -> None:
-        emit_check(self.stdev > 0.0, "ValueError", f"{what} not defined when sigma is zero")
+        refuse(self.stdev < 0.0, statistics.NormalDist, 0.0, -1.0)
 
     def zscore(self, x: Any) -> Any:
-        self.positive("zscore()")
+        refuse(self.stdev == 0.0, NARROW.zscore, 0.0)
         return (x - self.mean) / self.stdev
 
     def pdf(self, x: Any) -> Any:
-        self.positive("pdf()")
+        refuse(self.variance == 0.0, NARROW.pdf, 0.0)
         away = x - self.mean
         return np.exp(away * away / (-2.0 * self.variance)) / np.sqrt(math.tau * self.variance)
 
     def cdf(self, x: Any) -> Any:
-        self.positive("cdf()")
+        refuse(self.stdev == 0.0, NARROW.cdf, 0.0)
         return 0.5 * special().erfc((self.mean - x) / (self.stdev * ROOT))
 
     def inv_cdf(self, p: Any) -> Any:
-        emit_check(
-            np.logical_and(as_tracer(p) > 0.0, as_tracer(p) < 1.0), "ValueError", "p must be in the range 0.0 < p < 1.0"
-        )
-        return self.mean + special().ndtri(as_tracer(p)) * self.stdev
+        share = as_tracer(p)
+        refuse(np.logical_or(share <= 0.0, share >= 1.0), FIXED.inv_cdf, 0.0)
+        refuse(self.stdev == 0.0, NARROW.inv_cdf, 0.5)
+        return self.mean + special().ndtri(share) * self.stdev
 
     def quantiles(self, n: int = 4) -> list[Any]:
         return [self.inv_cdf(k / n) for k in range(1, n)]
 
     def overlap(self, other: Any) -> Any:
         """The area below both densities, which cross at one place where the deviations are equal, else at two."""
+        if not isinstance(other, statistics.NormalDist):
+            return FIXED.overlap(other)  # which raises its own error
         one, two, erf = self, normal(other), special().erf
+        refuse(np.logical_or(one.variance == 0.0, two.variance == 0.0), NARROW.overlap, FIXED)
         middle, same = np.abs(one.mean - two.mean), one.stdev == two.stdev
         wide = np.where(same, two.stdev + 1.0, two.stdev)
         a, b, distance = one.variance, wide * wide, two.mean - one.mean
@@ -107,6 +112,15 @@ def normal(law: Any) -> Normal:
 @call_rule(statistics.NormalDist)
 def made(*args: Any, **kwargs: Any) -> Any:
     return (Normal if contains_tracer([*args, *kwargs.values()]) else statistics.NormalDist)(*args, **kwargs)
+
+
+@call_rule(statistics.NormalDist.from_samples.__func__)  # type: ignore[attr-defined]
+def of_samples(kind: type, data: Any) -> Any:
+    items = list(data)
+    if kind is not statistics.NormalDist or not contains_tracer(items):
+        return statistics.NormalDist.from_samples.__func__(kind, items)  # type: ignore[attr-defined]
+    stdev = CALLS[statistics.stdev](items)
+    return Normal(CALLS[statistics.mean](items), stdev)
 
 
 def method(name: str) -> Callable[..., Any]:

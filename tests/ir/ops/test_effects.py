@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import statistics
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,8 @@ def checking(kind: str, type: ArrayType = VECTOR) -> Function:
 
 @pytest.mark.parametrize("kind", ERROR_KINDS)
 def test_a_check_raises_the_named_error(kind: str) -> None:
-    error: type[Exception] = getattr(np.linalg if kind == "LinAlgError" else builtins, kind)
+    module = {"LinAlgError": np.linalg, "StatisticsError": statistics}.get(kind, builtins)
+    error: type[Exception] = getattr(module, kind)
     with pytest.raises(error, match="not positive") as found:
         evaluate(checking(kind), [np.array([1.0, 0.0, 2.0])])
     assert type(found.value) is error
