@@ -8,12 +8,13 @@ arrays, passes through untouched.
 from __future__ import annotations
 
 import functools
+import inspect
 import linecache
 import re
 import sys
 from collections.abc import Callable
 from types import FrameType, TracebackType
-from typing import Any, Final, ParamSpec, TypeVar
+from typing import Any, Final, ParamSpec, TypeGuard, TypeVar
 
 import numpy as np
 
@@ -72,7 +73,7 @@ def last_user_entry(error: BaseException) -> tuple[TracebackType | None, bool, b
 
 def translated(error: Exception) -> SrcgradError | None:
     """srcgrad's error for a plain one that was raised below its own frames; None for those of user code."""
-    if type(error) is TypeError and TRACER.search(str(error)) and not raised_by_program(error):
+    if is_of_a_tracer(error):
         return of_a_tracer(error)
     kind = TRANSLATED.get(type(error))
     if (kind is None and type(error) not in BROKEN) or raised_by_program(error):
@@ -97,6 +98,26 @@ def translated(error: Exception) -> SrcgradError | None:
 UNHASHABLE: Final = "unhashable type: 'Tracer'"
 """What Python says of a traced value that it is to find in a table."""
 AS_A_KEY: Final = "a traced value is no key of a dict and no item of a set"
+
+
+def is_of_a_tracer(error: Exception) -> TypeGuard[TypeError]:
+    """Whether Python or a library was given a traced value and says what it is not; of SciPy's functions without a
+    rule that ask for arrays by ``isinstance``, each such error is taken for that."""
+    if type(error) is not TypeError or raised_by_program(error):
+        return False
+    if TRACER.search(str(error)):
+        return True
+    entry = error.__traceback__
+    while entry is not None and entry.tb_next is not None:
+        entry = entry.tb_next
+    if entry is None or not str(entry.tb_frame.f_globals.get("__name__")).startswith("scipy."):
+        return False
+    code, given = entry.tb_frame.f_code, entry.tb_frame.f_locals
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    if not any(type(given.get(name)).__name__ == "Tracer" for name in names):
+        return False
+    plain = inspect.unwrap(entry.tb_frame.f_globals.get(code.co_name, is_of_a_tracer))
+    return getattr(plain, "__code__", None) is code  # and not a copy that was converted, which knows what is traced
 
 
 def of_a_tracer(error: TypeError) -> UnsupportedError:
@@ -138,9 +159,7 @@ def as_unsupported(error: Exception) -> UnsupportedError | None:
     """The error, if it says that something is not supported: in Python's words or a library's too."""
     if isinstance(error, UnsupportedError):
         return error
-    if type(error) is not TypeError or not TRACER.search(str(error)) or raised_by_program(error):
-        return None
-    return of_a_tracer(error)
+    return of_a_tracer(error) if is_of_a_tracer(error) else None
 
 
 def is_fault(error: Exception) -> bool:

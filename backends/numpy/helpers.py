@@ -24,6 +24,7 @@ from srcgrad.backends.numpy.beta_helpers import (  # noqa: F401  programs find a
     betainc_derivative,
     student_slope,
 )
+from srcgrad.backends.numpy.eigen_helpers import eigenvectors_by  # noqa: F401
 from srcgrad.backends.numpy.profile_helpers import (  # noqa: F401
     carlson_integral,
     elliptic_incomplete_derivative,

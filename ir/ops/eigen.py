@@ -140,13 +140,21 @@ class Eigh(Decomposition):
 
     LAPACK's routines, and one routine by the triangle that it reads, differ in the signs of vectors: ``driver`` "evr"
     is SciPy's where NumPy takes "evd"; ``upper`` says that the upper triangle of the conjugate transpose is read.
+    Of the other drivers SciPy is asked, which may find some of the vectors only: ``select`` says which, as "index" or
+    "value" and two bounds, and the others are there too. ``band`` says how many diagonals beside that in the middle.
     """
+
+    helpers: ClassVar[tuple[str, ...]] = ("eigenvectors_by",)
 
     def source(self, operands: Sequence[str], types: Sequence[ArrayType], result: ArrayType, attrs: Attrs) -> str:
         """Of stacks matrix by matrix: SciPy takes none before 1.16. XLA has one routine alone, whose signs it gives."""
         upper = attrs.get("upper", False)
         conjugate = f"np.conj({operands[0]})" if types[0].dtype.kind == "c" else operands[0]
         matrix = f"np.matrix_transpose({conjugate})" if upper else operands[0]
+        if attrs.get("driver", "evr") != "evr" or "select" in attrs:
+            select = tuple(float(x) if type(x) is np.float64 else x for x in attrs.get("select", ()))
+            text = repr(select).replace("inf", "np.inf")
+            return f"eigenvectors_by({matrix}, {attrs['driver']!r}, {not upper}, {text}, {attrs.get('band', 0)})"
         if attrs.get("driver") == "evr":
             options = f"lower={not upper}, check_finite=False"
             if types[0].rank == 2:
@@ -187,7 +195,14 @@ class Eigh(Decomposition):
         yield from hermitian_samples()
         matrix, stack, *_ = hermitian_samples()
         for sample in (matrix, stack):
-            for attrs in ({"upper": True}, {"driver": "evr"}, {"driver": "evr", "upper": True}):
+            for attrs in (
+                {"upper": True},
+                {"driver": "evr"},
+                {"driver": "evr", "upper": True},
+                {"driver": "evx", "select": ("index", 0, 1)},
+                {"driver": "evr", "select": ("value", -np.inf, 0.5)},
+                {"driver": "band", "band": 3, "upper": True},
+            ):
                 smooth = "driver" not in attrs  # whose signs jump between matrices that are next to each other
                 yield Sample(sample.operands, attrs, smooth, (0,), label=f"{sample.label} by {', '.join(attrs)}")
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import optimize
+from scipy.linalg import interpolative
 
 import srcgrad as sg
 from srcgrad import building, cache, compiler, transformed
@@ -222,3 +223,14 @@ def test_why_a_set_of_traced_values_is_traced_again_names_its_line() -> None:
     with pytest.warns(sg.RetraceWarning, match=r"no item of a set.*test_own_faults.py:\d+"):
         found = sg.grad(items)(np.ones(2), np.array([1.0, 2.0, 2.0]))
     np.testing.assert_array_equal(found, [2.0, 2.0])
+
+
+def test_what_scipy_asks_by_isinstance_is_a_missing_rule() -> None:
+    """It was "invalid input type (must be array or LinearOperator)", and not at the user's line."""
+    x = np.diag([3.0, 2.0, 1.0]) + 0.1
+    f = lambda x: interpolative.svd(x, 2, rng=1)[1].sum()  # noqa: E731
+    with pytest.raises(sg.errors.UnsupportedError, match=r"interpolative\.svd has no derivative rule"):
+        sg.grad(f)(x)
+    assert sg.jit(f)(x) == f(x)
+    with pytest.raises(TypeError, match="unexpected keyword"):  # which is the user's own fault
+        sg.grad(lambda x: interpolative.svd(x, 2, seeds=1)[1].sum())(x)

@@ -77,8 +77,10 @@ def test_refusals_of_pencils_are_short() -> None:
     with pytest.raises(sg.errors.UnsupportedError, match="how long a pair is") as caught:
         sg.grad(lambda a: np.sum(np.abs(scipy.linalg.eigvals(a, B, homogeneous_eigvals=True))))(A)
     assert "[[" not in caught.value.message
-    with pytest.raises(ValueError, match="same shape"):
+    with pytest.raises(ValueError, match=r"same shape, not \(4, 4\) and \(3, 3\)"):
         sg.grad(lambda a: np.sum(np.abs(scipy.linalg.eigvals(a, B[:3, :3]))))(A)
+    with pytest.raises(ValueError, match=r"wrong b dimensions \(3, 3\), should be \(4, 4\)"):
+        sg.grad(lambda a: np.sum(scipy.linalg.eigh(a, B[:3, :3])[0]))(A)
     with pytest.raises(sg.errors.UnsupportedError, match="rtol= is not") as caught:
         sg.grad(lambda a: np.sum(scipy.linalg.pinvh(a, rtol=np.full(3, 1e-3))))(A)
     assert "[" not in caught.value.message

@@ -112,6 +112,8 @@ def write_eigh(operation: Operation, name: str, target: Target) -> Step | None:
     w = lapack(operation, target)
     if w is None or (operation.attrs.get("upper") and w.own.kind == "c"):  # whose rows are not the columns
         return None
+    if "select" in operation.attrs or operation.attrs.get("driver", "evr") != "evr":
+        return None
     if operation.attrs.get("driver") == "evr":
         return write_relatively_robust(w, name)
     n, vectors = w.rows, len(operation.results) == 2

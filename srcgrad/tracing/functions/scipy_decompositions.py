@@ -53,22 +53,46 @@ def eigh(
     w: Any
     v: Any
     if b is not None:
+        shapes = square_matrices(matrix).shape, square_matrices(b).shape
+        if shapes[0][-1] != shapes[1][-1]:
+            raise ShapeError(f"wrong b dimensions {shapes[1]}, should be {shapes[0]}")
         dtype = linalg_dtype(matrix, as_tracer(b))
         matrix = cast(matrix, dtype)
         factor = cholesky(lowered(cast(b, dtype), lower))
         back = np.conjugate(factor.mT)
         matrix = congruent(hermitian(matrix), factor) if type == 1 else back @ hermitian(matrix) @ factor
+    bounds = subset_by_value if subset_by_index is None else subset_by_index
+    subset = None if bounds is None else ("value" if subset_by_index is None else "index", *bounds)
     if eigvals_only:
-        w = np.linalg.eigvalsh(matrix)
-        return picked(w, between(w, subset_by_value) or subset_by_index)
-    if factor is None and driver in (None, "evr"):
-        w, v = eigenvectors(square_matrices(matrix), not lower, driver="evr")
-    else:
-        w, v = eigenvectors(square_matrices(matrix), factor is None and not lower)
+        return eigenvalues(matrix, subset)
+    if driver is None and b is not None:
+        driver = "gvd" if subset is None else "gvx"
+    within = {None: "evr", "gv": "ev", "gvd": "evd", "gvx": "evx"}.get(driver, driver)  # what LAPACK calls
+    w, v = eigenpairs(matrix, not lower, subset, within)
     if factor is not None:
         v = factor @ v if type == 3 else emit("triangular_solve", factor, v, lower=True, trans="C", unit=False)
-    bounds = between(w, subset_by_value) or subset_by_index
-    return picked(w, bounds), picked(v, bounds)
+    return w, v
+
+
+Subset = tuple[Any, Any, Any]
+"""The eigenvalues that are asked for: "index" or "value", and two bounds."""
+
+
+def eigenvalues(matrix: Array, subset: Subset | None) -> Array:
+    w = np.linalg.eigvalsh(matrix)
+    return picked(w, indices(w, subset))
+
+
+def eigenpairs(matrix: Array, upper: bool, subset: Subset | None, driver: str, **attrs: Any) -> tuple[Array, Array]:
+    """Those in a subset, with the signs that LAPACK gives them there, which are others than without."""
+    if driver != "evd":
+        attrs["driver"] = driver
+    if subset is not None:
+        kind: Any = int if subset[0] == "index" else float
+        attrs["select"] = (subset[0], kind(subset[1]), kind(subset[2]))
+    w, v = eigenvectors(square_matrices(matrix), upper, **attrs)
+    places = indices(w, subset)
+    return picked(w, places), picked(v, places)
 
 
 DRIVERS: Final = ("ev", "evd", "evr", "evx")
@@ -111,13 +135,14 @@ class Between(NamedTuple):
     stop: int
 
 
-def between(w: Any, bounds: Any) -> Between | None:
-    """Those that are greater than the first bound and at most the second; how many these are, the path says."""
-    if bounds is None:
-        return None
+def indices(w: Any, subset: Subset | None) -> Any:
+    """Those of a subset: by value, they are greater than the first bound and at most the second; how many these are,
+    the path says."""
+    if subset is None or subset[0] == "index":
+        return subset and subset[1:]
     if w.ndim != 1:
         raise UnsupportedError("scipy.linalg.eigh of a stack with subset_by_value is not supported on traced arrays")
-    low, high = bounds
+    low, high = subset[1:]
     if not -np.inf <= low < high <= np.inf:
         raise ShapeError(f"Requested eigenvalue bounds are not valid: {low}, {high}")
     return Between(int(np.sum(w <= low)), int(np.sum(w <= high)))

@@ -117,7 +117,7 @@ def pencil(a: Any, b: Any, name: str, homogeneous: bool) -> Found:
     a = square_matrices(a)
     b = square_matrices(b) if general else np.eye(a.shape[-1], dtype=a.dtype)
     if a.shape != b.shape:
-        raise ShapeError("a and b must have the same shape")
+        raise ShapeError(f"a and b must have the same shape, not {a.shape} and {b.shape}")
     if a.ndim != 2:
         raise UnsupportedError(f"scipy.linalg.{name} of a stack with b= or left=True is not supported on traced arrays")
     kind = linalg_dtype(a, as_array(b))

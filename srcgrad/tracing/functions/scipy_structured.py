@@ -14,7 +14,7 @@ from srcgrad.errors import AxisError, ShapeError
 from srcgrad.tracing.conversion.calls import followed
 from srcgrad.tracing.functions.linear_algebra import linalg_dtype
 from srcgrad.tracing.functions.registry import as_array, cast, filled, require
-from srcgrad.tracing.functions.scipy_decompositions import eigh
+from srcgrad.tracing.functions.scipy_decompositions import Subset, eigenpairs, eigenvalues
 from srcgrad.tracing.functions.scipy_linalg import (
     adjoint,
     scipy_rule,
@@ -156,19 +156,19 @@ def eigvals_banded(
     return eig_banded(a_band, lower, True, select=select, select_range=select_range)
 
 
-def selected(select: Any, select_range: Any) -> dict[str, Any]:
-    """The part of the eigenvalues that is asked for, as the arguments of `eigh`."""
+def selected(select: Any, select_range: Any) -> Subset | None:
+    """The part of the eigenvalues that is asked for."""
     kind = select.lower() if isinstance(select, str) else select
     names = {0: "", "a": "", "all": "", 1: "value", "v": "value", "value": "value", 2: "index", "i": "index",
              "index": "index"}  # fmt: skip
     if kind not in names:
         raise ShapeError("invalid argument for select")
     if not names[kind]:
-        return {}
+        return None
     bounds = np.asarray(select_range)
     if bounds.shape != (2,) or bounds[1] < bounds[0]:
         raise ShapeError("select_range must be a 2-element array-like in nondecreasing order")
-    return {f"subset_by_{names[kind]}": tuple(select_range)}
+    return names[kind], bounds[0], bounds[1]
 
 
 @scipy_rule(scipy.linalg.eig_banded, finite="a_band")
@@ -182,8 +182,10 @@ def eig_banded(
     max_ev: int = 0,
     check_finite: bool = True,
 ) -> Any:
-    part = selected(select, select_range)
-    return eigh(hermitian_of_bands(a_band, lower), eigvals_only=eigvals_only, driver=None if part else "evd", **part)
+    part, matrix = selected(select, select_range), hermitian_of_bands(a_band, lower)
+    if eigvals_only:
+        return eigenvalues(matrix, part)
+    return eigenpairs(matrix, not lower, part, "band", band=np.shape(a_band)[0] - 1)
 
 
 @scipy_rule(scipy.linalg.eigh_tridiagonal, finite="d e")
@@ -202,8 +204,12 @@ def eigh_tridiagonal(
         raise ShapeError(f"d ({diagonal.size}) must have one more element than e ({beside.size})")
     matrix = np.diag(diagonal) + np.diag(beside, 1) + np.diag(beside, -1)
     part = selected(select, select_range)
-    driver = None if part else "evr" if lapack_driver == "stemr" else "evd"
-    return eigh(matrix, eigvals_only=eigvals_only, driver=driver, **part)
+    if eigvals_only:
+        return eigenvalues(matrix, part)
+    if lapack_driver == "auto":
+        lapack_driver = "stevd" if part is None else "stebz"
+    within = {} if part else {"stevd": "evd", "stemr": "evr"}  # which call them
+    return eigenpairs(matrix, False, part, within.get(lapack_driver, lapack_driver))
 
 
 @scipy_rule(scipy.linalg.eigvalsh_tridiagonal, finite="d e")
