@@ -27,6 +27,7 @@ from srcgrad.tracing.purity import (
     METACLASSES,
     OF_TYPES,
     class_reason,
+    decimal_context,
     hidden_kind,
     impurity,
     is_plain_type,
@@ -34,6 +35,7 @@ from srcgrad.tracing.purity import (
     is_ufunc_method,
     module_reason,
     static_key,
+    unsteady,
 )
 from srcgrad.tracing.rebuild import COPIED, Edge, Hidden, Node, Plan, wrapped_functions
 from srcgrad.tracing.ruled_out import Codes, Reader
@@ -83,6 +85,8 @@ class Analysis:
         """The modules that are local values too (defaults, elements, arguments of calls), and how each is refused."""
         self.methods: set[int] = set()
         self.settled: set[tuple[Any, ...]] = set()
+        self.unsteady = set[str]()
+        """The methods of constant objects that give other things at each call."""
         self.asks = False
         """Whether attributes are read by names that are computed."""
         self.at = Reader(0)
@@ -184,6 +188,8 @@ class Analysis:
 
     def _check_local_attributes(self) -> None:
         names = frozenset(self.local_attributes)
+        for name in sorted(names & self.unsteady):
+            raise Refusal(f"reads the attribute '{name}', which draws or reads the clock of what is captured")
         for cls in self.classes:
             reason = class_reason(cls, names, constructed=True)
             if reason is not None:
@@ -333,6 +339,9 @@ class Analysis:
         self.require(f"type(v{index}) is {kind}")
 
     def guard_static(self, value: Any, static: Hashable, expression: str, path: str) -> None:
+        self.unsteady.update(unsteady(value) or ())
+        if type(value).__name__ == "Decimal":
+            self.require(f"{self.constant(decimal_context)}() == {self.constant(decimal_context())}")
         self.lines.append(f"v = {expression}")
         self.require(f"v is {self.constant(value)} or static_key(v) == {self.constant(static)}")
         self.report.append(f"{path}: guard, {value!r}")
@@ -355,6 +364,8 @@ class Analysis:
             self.at = Reader(index, scope.code, step.line, step.name)
             self._check_trusted(value, name, scope, step)
             self.require_converted(index, scope, value, name)
+        for module in scope.among_others:
+            self.handed_on.setdefault(module, scope.refuse)
         position = 0
         while position < len(scope.steps):
             step = scope.steps[position]
@@ -477,6 +488,8 @@ class Analysis:
         constant = hidden_kind(value) is not None or isinstance(
             value, (int, str, bytes, tuple, frozenset, range, slice, np.dtype, np.generic, *OF_TYPES)
         )
+        other = unsteady(value)
+        constant = constant or (other is not None and step.name not in other)
         if constant or is_plain_type(value) or value is None or is_ufunc_method(value, step.name):
             return
         if isinstance(value, type) and value.__module__ in ("builtins", "itertools"):

@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 from weakref import WeakKeyDictionary
 
 from srcgrad.tracing.lookups import MISSING
+from srcgrad.tracing.purity import TRUSTED_ROOTS
 
 __all__ = ["Find", "Found", "Imported", "Refusal", "Scope", "Step"]
 
@@ -128,7 +129,13 @@ class Imported(NamedTuple):
     watched: bool
 
 
-Find = Callable[[str, int, tuple[str, ...], bool], "Found | str | None"]
+class Absent(NamedTuple):
+    """A package that is not installed, so that importing it is an error."""
+
+    name: str
+
+
+Find = Callable[[str, int, tuple[str, ...], bool], "Found | Absent | str | None"]
 """What finds a module by its name and level, and says why there is none. The third argument is what is taken of it, the
 last one says that it is imported in any case.
 """
@@ -427,6 +434,10 @@ class Scope:
         """Other imports: of a module, by which names from its package on (none of ``from``), and what is taken of it,
         whether under a name in `aliases`.
         """
+        self.absent: Final[list[str]] = []
+        """Packages that it would import and that are not installed."""
+        self.among_others: Final[list[types.ModuleType]] = []
+        """Modules under names that are assigned otherwise too, so that any local value may be one."""
         self.find: Final = find
         self._find_imports(find)
 
@@ -470,11 +481,15 @@ class Scope:
             found = find(step.name, level, names or (), begins)
             if isinstance(found, str):
                 raise self.refuse(found, step)
-            if found is None or (found.watched and not self.code.co_flags & inspect.CO_OPTIMIZED):
+            if isinstance(found, Absent):
+                self.absent.append(found.name)
+            elif found is None or (found.watched and not self.code.co_flags & inspect.CO_OPTIMIZED):
                 raise self.refuse(f"imports '{step.name}'", step)
             following = list(_bindings(self.steps, index + 1, len(names) if names else 1))
             for path, variable in following:
                 bound[variable] = bound.get(variable, 0) + 1
+                if isinstance(found, Absent):
+                    continue
                 imported = _imported(found, bool(names), path)
                 if isinstance(imported.value, types.ModuleType) or found.watched:
                     if self.aliases.setdefault(variable, imported).value is not imported.value:
@@ -483,7 +498,7 @@ class Scope:
                         otherwise.add(variable)
                 else:
                     self.imported.append((imported.value, f"{step.name}.{path[-1]}", step))
-            if found.watched:
+            if isinstance(found, Found) and found.watched:
                 whole = None if names else following[0][0]
                 watched.append((found, whole, [(path[-1], name) for path, name in following if names], step))
         arguments = self.code.co_varnames[: self.code.co_argcount + self.code.co_kwonlyargcount]
@@ -491,7 +506,9 @@ class Scope:
             stores = sum(step.kind == "store" and step.name == variable for step in self.steps)
             if variable in otherwise or stores != bound[variable] or variable in arguments or self._is_set(variable):
                 if isinstance(imported.value, types.ModuleType) and (imported.module is None or not imported.watched):
-                    raise self.refuse(f"assigns '{variable}', which is also the name of a module here")
+                    if imported.value.__name__.partition(".")[0] not in TRUSTED_ROOTS:
+                        raise self.refuse(f"assigns '{variable}', which is also the name of a module here")
+                    self.among_others.append(imported.value)
                 del self.aliases[variable]
         for found, whole, pairs, step in watched:
             self.watched.append((found, whole, {name: variable in self.aliases for name, variable in pairs}, step))

@@ -13,7 +13,7 @@ import types
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from srcgrad.tracing.bytecode import Found, Refusal, Scope
+from srcgrad.tracing.bytecode import Absent, Found, Refusal, Scope
 from srcgrad.tracing.conversion.convert import LEFT_ALONE
 from srcgrad.tracing.lookups import MISSING
 from srcgrad.tracing.purity import TRUSTED_ROOTS, is_trusted_module
@@ -37,6 +37,16 @@ def first_imported(reason: str) -> str | None:
     return reason.split("'")[1] if reason.endswith(FIRST) else None
 
 
+def is_absent(package: str) -> bool:
+    """Whether there is no package of this name."""
+    if package in sys.modules or package in sys.builtin_module_names:
+        return False
+    try:
+        return importlib.util.find_spec(package) is None
+    except (ImportError, ValueError):
+        return False
+
+
 class Finder:
     """The modules that a function with these globals finds."""
 
@@ -46,7 +56,7 @@ class Finder:
         self.is_pure: Final = is_pure
         self.first: Final = first
 
-    def __call__(self, name: str, level: int, taken: tuple[str, ...], begins: bool) -> Found | str | None:
+    def __call__(self, name: str, level: int, taken: tuple[str, ...], begins: bool) -> Found | Absent | str | None:
         """The module of that name, or why there is none; None if it may not be imported.
 
         ``taken``: what is taken of it; ``begins``: the function imports it whatever else it does, so that this may be
@@ -60,6 +70,8 @@ class Finder:
                 name = importlib.util.resolve_name("." * level + name, package)
             except ImportError:
                 return None
+        elif is_absent(name.partition(".")[0]):
+            return Absent(name.partition(".")[0])
         if self.is_trusted(name):
             return Found(name, importlib.import_module(name), False)
         if name.partition(".")[0] in LEFT_ALONE:  # of which there is no end
@@ -96,7 +108,12 @@ class Finder:
 
 
 def follow_imports(analysis: Analysis, index: int, scope: Scope) -> None:
-    """Read the modules that code imports, and what it takes of them."""
+    """Read the modules that code imports, and what it takes of them. Those that are not installed may be by another
+    call, if they are loaded or looked for elsewhere then."""
+    for name in scope.absent:
+        known = analysis.constant(list(sys.path))
+        analysis.require(f"{name!r} not in modules and {analysis.constant(sys)}.path == {known}")
+        analysis.report.append(f"module {name}: guard, not installed")
     for found, path, names, step in scope.watched:
         analysis.at = Reader(index, scope.code, step.line, step.name)
         try:

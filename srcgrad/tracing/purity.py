@@ -61,6 +61,16 @@ STATIC_TYPES: Final = (
     *(int, bool, str, bytes),
     *(type(None), type(Ellipsis), type(NotImplemented), type(_PLACEHOLDER)),
 )
+CONSTANTS: Final = {
+    **{f"datetime.{name}": frozenset[str]() for name in ("time", "timedelta", "timezone")},
+    "datetime.date": frozenset({"today"}),
+    "datetime.datetime": frozenset({"today", "now", "utcnow"}),
+    "decimal.Decimal": frozenset[str](),
+    "statistics.NormalDist": frozenset({"samples"}),
+    "uuid.UUID": frozenset[str](),
+}
+"""Python's classes of objects that stay what they are and say all of it in their representation, with those of their
+methods that draw or read a clock."""
 # Those that NumPy makes are pure: ``np.r_[x, 1.0]``, ``np.s_[1:]``.
 _INDEXED: Final = frozenset(map(type, (np.r_, np.c_, np.s_, np.mgrid, np.ogrid)))
 _UFUNC_METHODS: Final = frozenset({"reduce", "accumulate", "outer", "reduceat", "at"})
@@ -175,6 +185,8 @@ def static_key(value: object, is_pure: IsPure, floats: bool = False) -> Hashable
         return None if None in parts else (kind, typing.get_origin(value), tuple(parts))
     if kind.__module__ == "fractions" and kind.__name__ == "Fraction":
         return kind, getattr(value, "numerator"), getattr(value, "denominator")  # noqa: B009
+    if unsteady(value) is not None:
+        return kind, repr(value)
     if isinstance(value, enum.Enum):
         if not is_plain_enum(kind):
             return None
@@ -192,6 +204,21 @@ def static_key(value: object, is_pure: IsPure, floats: bool = False) -> Hashable
     if kind in _INDEXED or (callable(value) and not isinstance(value, types.ModuleType)):
         return ("object", value) if is_plain_type(value) or is_pure(value) else None
     return None
+
+
+def unsteady(value: object) -> frozenset[str] | None:
+    """What one of Python's constant objects has that is another thing at each call; None of any other object."""
+    kind = type(value)
+    return CONSTANTS.get(f"{kind.__module__}.{kind.__qualname__}")
+
+
+def decimal_context() -> Hashable:
+    """What decides the digits of ``decimal``."""
+    from decimal import getcontext
+
+    found = getcontext()
+    limits = found.prec, found.rounding, found.Emin, found.Emax, found.capitals, found.clamp
+    return (*limits, *found.traps.values())
 
 
 def is_plain_type(value: object) -> bool:

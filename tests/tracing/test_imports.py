@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import types
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -69,7 +70,61 @@ def quiet(x: Any) -> Any:
         return np.sum(np.log(x))
 
 
-FUNCTIONS = [last_three, pairs, folded, copied, of_scipy, quiet]
+def by_default(x: Any, xp: Any = None) -> Any:
+    if xp is None:
+        import numpy as xp  # type: ignore[no-redef]
+    return xp.sum(xp.tanh(x) * x)
+
+
+def tried(x: Any) -> Any:
+    try:
+        import scipy.special as special
+    except ImportError:
+        special = None  # type: ignore[assignment]
+
+    def inner(y: Any) -> Any:
+        return special.erf(y) if special is not None else y
+
+    return np.sum(inner(x))
+
+
+def not_installed(x: Any) -> Any:
+    try:
+        import no_such_package as fast
+    except ImportError:
+        fast = None
+    return np.sum(x**2) if fast is None else fast.sum_of_squares(x)
+
+
+def one_or_the_other(x: Any) -> Any:
+    try:
+        import no_such_package as xp
+    except ImportError:
+        import numpy as xp
+    return xp.sum(x**2)
+
+
+def of_no_package(x: Any) -> Any:
+    try:
+        from no_such_package.inner import scale
+    except ModuleNotFoundError:
+        scale = 2.0
+    return np.sum(x) * scale
+
+
+FUNCTIONS = [
+    last_three,
+    pairs,
+    folded,
+    copied,
+    of_scipy,
+    quiet,
+    by_default,
+    tried,
+    not_installed,
+    one_or_the_other,
+    of_no_package,
+]
 
 
 @pytest.mark.parametrize("f", FUNCTIONS, ids=lambda f: f.__name__)
@@ -83,6 +138,62 @@ def test_a_function_that_imports_what_it_uses_is_one_program(f: Callable[[Any], 
         h = 1e-6
         wanted = (f(point + h * direction) - f(point - h * direction)) / (2 * h)
         assert np.dot(gradient, direction) == pytest.approx(wanted, rel=1e-6)
+
+
+def test_a_module_by_default_is_another_one_that_is_given() -> None:
+    class Halves:
+        sum = staticmethod(lambda x: 0.5 * np.sum(x))
+        tanh = staticmethod(np.sin)
+
+    x = np.linspace(0.5, 1.5, 3)
+    slope = sg.grad(by_default)
+    for _ in range(6):
+        np.testing.assert_allclose(slope(x), np.tanh(x) + x / np.cosh(x) ** 2, rtol=1e-14)
+    np.testing.assert_allclose(slope(x, Halves), 0.5 * (np.sin(x) + x * np.cos(x)), rtol=1e-14)
+    np.testing.assert_allclose(slope(x, xp=np), np.tanh(x) + x / np.cosh(x) ** 2, rtol=1e-14)
+
+
+def test_what_a_module_under_a_name_of_two_draws_is_drawn_at_each_call() -> None:
+    def f(x: Any, xp: Any = None) -> Any:
+        if xp is None:
+            import numpy as xp  # type: ignore[no-redef]
+        return xp.sum(x) * xp.random.normal()
+
+    with pytest.warns(sg.RetraceWarning, match=r"numpy\.random\.normal draws at each call"):
+        slope = sg.grad(f)
+        assert slope(np.ones(2))[0] != slope(np.ones(2))[0]
+
+
+@pytest.mark.parametrize("loaded", [False, True], ids=["found", "loaded"])
+def test_a_package_that_is_there_later_is_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, loaded: bool) -> None:
+    x = np.linspace(0.5, 1.5, 3)
+    slope = sg.grad(not_installed)
+    for _ in range(6):
+        np.testing.assert_allclose(slope(x), 2.0 * x, rtol=1e-14)
+    text = "def sum_of_squares(x):\n    return 3.0 * (x**2).sum()\n"
+    if loaded:
+        module = types.ModuleType("no_such_package")
+        exec(text, vars(module))
+        monkeypatch.setitem(sys.modules, "no_such_package", module)
+    else:
+        (tmp_path / "no_such_package.py").write_text(text)
+        monkeypatch.syspath_prepend(tmp_path)
+    try:
+        np.testing.assert_allclose(slope(x), 6.0 * x, rtol=1e-14)
+    finally:
+        sys.modules.pop("no_such_package", None)
+
+
+def test_a_package_that_is_not_there_is_pythons_error() -> None:
+    def f(x: Any) -> Any:
+        import no_such_package
+
+        return no_such_package.sum(x)
+
+    for run in (sg.grad(f), sg.jit(f)):
+        for _ in range(2):
+            with pytest.raises(ModuleNotFoundError, match="no_such_package"):
+                run(np.ones(2))
 
 
 def test_draws_and_clocks_that_a_function_imports_are_made_at_each_call() -> None:

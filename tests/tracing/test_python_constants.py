@@ -1,0 +1,111 @@
+"""Python's constant objects that functions capture: dates, times, decimal numbers, normal distributions."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import statistics
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import srcgrad as sg
+from tests.control_flow.traced_once import require_one_program
+
+START, END = datetime.date(2020, 1, 1), datetime.date(2021, 6, 1)
+MOMENT = datetime.datetime(2020, 1, 1, 12)
+STEP = datetime.timedelta(seconds=3)
+FACTOR = decimal.Decimal("1.5")
+NORMAL = statistics.NormalDist(0.1, 1.2)
+NAMED = {uuid.UUID(int=1): 2.0, uuid.UUID(int=2): 3.0}
+KEY = uuid.UUID(int=2)
+
+
+def discounted(x: Any) -> Any:
+    return np.exp(-x[0] * (END - START).days / 365) * x[1]
+
+
+def of_a_step(x: Any) -> Any:
+    return np.sum(x**2) * STEP.total_seconds() * ((MOMENT + STEP) - MOMENT).seconds
+
+
+def of_a_decimal(x: Any) -> Any:
+    return np.sum(x**2) * float(FACTOR / 3)
+
+
+def of_a_normal_law(x: Any) -> Any:
+    return NORMAL.pdf(float(x[0])) + NORMAL.cdf(float(x[1])) * NORMAL.stdev
+
+
+def by_a_name(x: Any) -> Any:
+    return np.sum(x**2) * NAMED[KEY]
+
+
+CHANGED: dict[Callable[[Any], Any], tuple[str, Any]] = {
+    discounted: ("END", datetime.date(2024, 1, 1)),
+    of_a_step: ("STEP", datetime.timedelta(seconds=7)),
+    of_a_decimal: ("FACTOR", decimal.Decimal("2.5")),
+    of_a_normal_law: ("NORMAL", statistics.NormalDist(0.1, 2.2)),
+    by_a_name: ("KEY", uuid.UUID(int=1)),
+}
+
+
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+@pytest.mark.parametrize("f", CHANGED, ids=lambda f: f.__name__)
+def test_it_is_one_program(f: Callable[[Any], Any], backend: str) -> None:
+    require_one_program(f, backend, np.array([0.7, 1.3]), np.array([0.2, -0.3]))
+
+
+@pytest.mark.parametrize("f", CHANGED, ids=lambda f: f.__name__)
+def test_another_constant_is_another_program(f: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    x = np.array([0.7, 1.3])
+    run = sg.jit(f)
+    for _ in range(6):
+        assert run(x) == pytest.approx(f(x), rel=1e-14)
+    before = f(x)
+    monkeypatch.setitem(globals(), *CHANGED[f])
+    assert abs(f(x) - before) > 1e-3
+    assert run(x) == pytest.approx(f(x), rel=1e-14)
+
+
+def test_dates_may_be_arguments() -> None:
+    def f(rate: Any, start: Any, end: Any) -> Any:
+        return np.exp(-rate * (end - start).days / 365)
+
+    slope = sg.grad(f)
+    for end in (END, END, END + datetime.timedelta(days=100)):
+        years = (end - START).days / 365
+        assert slope(0.03, START, end) == pytest.approx(-years * np.exp(-0.03 * years), rel=1e-14)
+
+
+def test_the_context_of_decimal_numbers_is_that_of_the_call() -> None:
+    run = sg.jit(of_a_decimal)
+    x = np.ones(1)
+    for _ in range(6):
+        assert run(x) == of_a_decimal(x)
+    with decimal.localcontext() as context:
+        context.prec, context.rounding = 1, decimal.ROUND_UP
+        assert run(x) == of_a_decimal(x) == 0.5
+    one_third = decimal.Decimal(1)
+    coarse = sg.jit(lambda x: x * float(one_third / 3))
+    assert [coarse(1.0) for _ in range(6)][-1] == 1 / 3
+    with decimal.localcontext() as context:
+        context.prec = 2
+        assert coarse(1.0) == 0.33
+
+
+@pytest.mark.parametrize(
+    ("f", "match"),
+    [
+        (lambda x: x * NORMAL.samples(1)[0], "reads the attribute 'samples'"),
+        (lambda x: next(x * law.samples(1)[0] for law in (NORMAL,)), "'samples', which draws or reads the clock"),
+        (lambda x: x * (MOMENT.now() - MOMENT).total_seconds(), "reads the attribute 'now'"),
+    ],
+)
+def test_what_they_draw_or_read_of_a_clock_is_done_at_each_call(f: Callable[[Any], Any], match: str) -> None:
+    with pytest.warns(sg.RetraceWarning, match=match):
+        slope = sg.grad(f)
+        assert slope(1.0) != slope(1.0)
