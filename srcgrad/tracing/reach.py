@@ -10,6 +10,7 @@ from __future__ import annotations
 import enum
 import functools
 import inspect
+import itertools
 import operator
 import types
 from abc import ABCMeta, get_cache_token
@@ -95,6 +96,11 @@ def copies(value: Any) -> bool:
 def applied(function: np.vectorize) -> Hashable:
     """How ``np.vectorize`` applies the function that it holds."""
     return (function.otypes, function.signature, frozenset(function.excluded), function.cache)
+
+
+def is_whole_read(step: Step, then: Step | None) -> bool:
+    """Whether an attribute is read for another thing than an attribute of it."""
+    return step.kind == "attribute" and (then is None or then.kind != "attribute")
 
 
 class ObjectAnalysis(ClassAnalysis):
@@ -369,6 +375,11 @@ class ObjectAnalysis(ClassAnalysis):
         self.comparing = self.comparing or compares_objects(code)
         return Scope(code, None, self.finder(index), deep=True, stores=stores)
 
+    def _scan(self, index: int, scope: Scope) -> None:
+        following = itertools.zip_longest(scope.steps, scope.steps[1:])
+        self.whole_reads |= {step.name for step, then in following if is_whole_read(step, then)}
+        super()._scan(index, scope)
+
     def note_attribute(self, step: Step) -> None:
         self.noted.setdefault(step.name, self.at)
         if not self.journals.note(step):
@@ -413,7 +424,9 @@ class ObjectAnalysis(ClassAnalysis):
             return edge
         if source not in ("class", "argument class") and isinstance(value, type) and id(value) in self.node_of:
             self.named.add(self.node_of[id(value)])
-            if source not in ("global", "cell"):
+            if source in ("attribute", "class attribute"):
+                self.inner.setdefault(self.node_of[id(value)], set()).add(key[1] if type(key) is tuple else key)
+            elif source not in ("global", "cell"):
                 self.loose.add(self.node_of[id(value)])
         return edge
 

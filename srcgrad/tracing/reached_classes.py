@@ -128,6 +128,10 @@ class ClassAnalysis(Analysis):
         """The classes that something holds, besides their instances."""
         self.loose: set[int] = set()
         """Those of these that code does not only call."""
+        self.inner: dict[int, set[str]] = {}
+        """Classes that classes and objects have, and under which names: code may read attributes of them."""
+        self.whole_reads: set[str] = set()
+        """The attributes of which code does not only read attributes: ``self.layer(x)``, not ``self.Config.rate``."""
         self.unread: list[Member] = []
         """The members of classes that nothing is known to call."""
         self.resolutions: list[Resolution] = []
@@ -392,7 +396,9 @@ class ClassAnalysis(Analysis):
         parts = [wrapped(vars(cls.__mro__[number])[name]) for number, name in members]
         if any(part is not None and "__wrapped__" in part.part for part in parts):
             raise Refusal(f"{label} has a method with a cache, and one that reads what can change from outside")
-        handed = index in self.loose or "__class__" in self.local_attributes or self.types_asked
+        handed = index in self.loose or not self.whole_reads.isdisjoint(self.inner.get(index, ()))
+        handed |= self.matching and index in self.inner
+        handed |= "__class__" in self.local_attributes or self.types_asked
         handed |= self.types_called and hasattr(cls, "__class_getitem__")  # type(x)[int](y) too
         if handed or not may_have_twin(cls):
             for edge in edges:
