@@ -24,6 +24,19 @@ class Curve:
         return self.p(x) * self.p.deriv()(x)
 
 
+def of_functions(p: Any) -> dict[str, Callable[[Any], Any]]:
+    """By NumPy's functions of coefficients, which give such polynomials again."""
+    return {
+        "polyval": lambda x: np.polyval(p, x),
+        "polyder": lambda x: np.polyder(p)(x) + np.polyval(np.polyder(p, 2), x),
+        "polyint": lambda x: np.polyint(p)(x),
+        "polyadd": lambda x: np.polyadd(p, [1.0, 2.0])(x) * np.polysub([2.0], p)(x),
+        "polymul": lambda x: np.polymul(p, p)(x),
+        "np.roots": lambda x: x * np.sum(np.abs(np.roots(p))),
+        "dot": lambda x: x * np.dot(p, p),
+    }
+
+
 def uses(p: Any) -> dict[str, Callable[[Any], Any]]:
     curve, many = Curve(p), [p, 2.0]
     plain = isinstance(p, np.poly1d)
@@ -35,6 +48,7 @@ def uses(p: Any) -> dict[str, Callable[[Any], Any]]:
         "product": lambda x: (p * p)(x) + (p + 1.0)(x),
         "coefficients": lambda x: x * p.coef[0] * (p.order if plain else p.degree()),
         "object": lambda x: curve(x),
+        **(of_functions(p) if plain else {}),
         "item": lambda x: many[0](x) * many[1],
         "loop": lambda x: sum(p(x + k) for k in range(20)),
         "roots": lambda x: x * np.sum(np.abs(p.roots if plain else p.roots())),
@@ -107,6 +121,17 @@ def test_a_captured_polynomial_makes_one_program(kind: Any, use: str) -> None:
         for x in (0.5, 0.7, 0.9, 1.1, 1.3, 1.5):
             assert slope(x) == pytest.approx(slope_of(f, x), rel=1e-6)
             assert value(x) == pytest.approx(f(x), rel=1e-12)
+
+
+@pytest.mark.parametrize("use", of_functions(np.poly1d([1.0])))
+@pytest.mark.filterwarnings("error::srcgrad.RetraceWarning")
+def test_functions_of_coefficients_take_a_captured_polynomial(use: str) -> None:
+    """They had the function traced again at each call."""
+    f = of_functions(made(np.poly1d))[use]
+    slope, value = sg.grad(f), sg.jit(f)
+    for x in (0.5, 0.7, 0.9, 1.1, 1.3, 1.5):
+        assert slope(x) == pytest.approx(slope_of(f, x), rel=1e-6)
+        assert value(x) == pytest.approx(f(x), rel=1e-12)
 
 
 @pytest.mark.parametrize("kind", [np.poly1d, *KINDS], ids=lambda kind: kind.__name__)

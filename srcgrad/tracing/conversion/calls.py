@@ -22,7 +22,7 @@ from srcgrad.errors import UnsupportedError
 from srcgrad.tracing.asked import concrete_class
 from srcgrad.tracing.built_on import bare
 from srcgrad.tracing.caches import require_keys
-from srcgrad.tracing.conversion.array_likes import as_array, takes_arrays
+from srcgrad.tracing.conversion.array_likes import as_array, as_given, takes_arrays
 from srcgrad.tracing.conversion.classes import adopt, adopt_records, give_back, original
 from srcgrad.tracing.conversion.convert import (
     asks_in_vain,
@@ -191,11 +191,12 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
         require_whole(function, args)
     if Matrix in map(type, args) and is_of_arrays(function):
         return of_matrices(function, args, kwargs)
+    given = args
     if takes_arrays(function):
         args = tuple(as_array(x, call) for x in args)
         kwargs = {name: as_array(x, call) for name, x in kwargs.items()}
     if kind in PLAIN_KINDS or is_multimethod(function) or (isinstance(function, type) and makes_plain_objects(kind)):
-        return made_here(call_plain(function, args, kwargs))
+        return made_here(as_given(function, given, call_plain(function, args, kwargs), call))
     return call_object(function, args, kwargs)
 
 
