@@ -6,13 +6,14 @@ differ.
 
 from __future__ import annotations
 
+import ctypes
+import sys
 from collections.abc import Callable, Hashable
-from operator import is_
 from typing import Any, Final
 
 import numpy as np
 
-__all__ = ["items_of", "parts_of", "same_items", "value_key"]
+__all__ = ["addresses", "items_of", "parts_of", "same_items", "value_key"]
 
 _WHOLE: Final = frozenset({str, bytes, int, bool, type(None), type(Ellipsis)})
 
@@ -47,6 +48,30 @@ def value_key(value: Any) -> Hashable:
     return kind, value
 
 
+def addresses(items: tuple[Any, ...]) -> Hashable:
+    """Where the objects of a tuple are: equal to that of another one, which is kept, only if it holds the very same.
+
+    >>> one, other = 1.0, float("1")
+    >>> addresses((one, 2)) == addresses((one, 2)), addresses((one, 2)) == addresses((other, 2))
+    (True, False)
+    """
+    if not IN_A_ROW:
+        return tuple(map(id, items))
+    return ctypes.string_at(id(items) + tuple.__basicsize__, ctypes.sizeof(ctypes.c_void_p) * len(items))
+
+
+def are_in_a_row() -> bool:
+    """Whether a tuple is its head and the addresses of its items, as CPython's."""
+    if sys.implementation.name != "cpython":
+        return False
+    pair = ("a", None)
+    held = (ctypes.c_void_p * 2).from_address(id(pair) + tuple.__basicsize__)
+    return list(held) == [id("a"), id(None)]
+
+
+IN_A_ROW: Final = are_in_a_row()
+
+
 def items_of(container: Any) -> tuple[Any, ...]:
     """The elements of a list or tuple, the values of a dict."""
     return tuple(container.values() if isinstance(container, dict) else container)
@@ -57,4 +82,4 @@ def same_items(
 ) -> bool:
     """Whether a container holds these very items, or others that have their ``static`` keys."""
     held = items_of(container)
-    return len(held) == len(items) and (all(map(is_, held, items)) or tuple(map(static, held)) == keys)
+    return len(held) == len(items) and (addresses(held) == addresses(items) or tuple(map(static, held)) == keys)

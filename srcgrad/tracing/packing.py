@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from srcgrad.tracing.alike import items_of, same_items
+from srcgrad.tracing.alike import addresses, items_of, same_items
 from srcgrad.tracing.purity import STATIC_TYPES
 from srcgrad.tracing.rows import row
 from srcgrad.tracing.tracer import Tracer
@@ -41,10 +41,25 @@ class Packing(NamedTuple):
     constants: tuple[Any, ...]
     keys: tuple[Hashable, ...]
     """The keys of the constants."""
+    last: list[tuple[tuple[Any, ...], Hashable, np.ndarray[Any, Any]]] | None
+    """What was read last: the items, where they are, and the floats in them; None if records can change."""
 
     def read(self, container: Any) -> np.ndarray[Any, Any] | None:
         """The floats, those of records by their place in these; None if the container is another one."""
         items = items_of(container)
+        if self.last is None:
+            return self.read_items(items)
+        places = addresses(items)
+        for _, before, floats in tuple(self.last):
+            if places == before:
+                return floats
+        found = self.read_items(items)
+        if found is not None:
+            self.last[:] = [(items, places, found)]
+        return found
+
+    def read_items(self, items: tuple[Any, ...]) -> np.ndarray[Any, Any] | None:
+        """The same of the items, whatever was read before."""
         if tuple(map(type, items)) != self.kinds:
             return None
         if not self.width:
@@ -116,7 +131,7 @@ def packing(items: Sequence[Any], static: Callable[[Any], Hashable | None], hidd
     if len(items) < least(len(floats), hidden) or not all(map(is_constant, constants)):
         return None
     keys = tuple(map(static, constants))
-    return None if None in keys else Packing(kinds, 0, {}, static, constants, keys)
+    return None if None in keys else Packing(kinds, 0, {}, static, constants, keys, [])
 
 
 def least(floats: int, hidden: int) -> int:
@@ -138,7 +153,7 @@ def records(
     count = len(floats) * len(items)
     if not floats or count < least(count, hidden):
         return None
-    found = Packing(kinds, len(columns), floats, static, (), ())
+    found = Packing(kinds, len(columns), floats, static, (), (), None if list in kinds else [])
     constants = found.others(columns)
     if not all(map(is_constant, constants)):
         return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -137,3 +137,59 @@ def test_many_constants_that_are_equal_are_the_same_program(monkeypatch: pytest.
     for _ in range(4):
         held = [int(str(number)) for number in held]
         np.testing.assert_allclose(gradient(x), 1499.0)
+
+
+OTHERS: dict[str, Callable[[], Any]] = {
+    "another number": lambda: 7.5,
+    "a zero with a sign": lambda: -0.0,
+    "a whole number": lambda: 0,
+    "a truth value": lambda: False,
+    "a scalar of NumPy's": lambda: np.float64(0.0),
+    "an equal one": lambda: float("0"),
+}
+
+
+@pytest.mark.parametrize("kind", [list, tuple, dict, "records"])
+@pytest.mark.parametrize("other", OTHERS)
+@pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
+def test_items_that_are_replaced_are_seen_although_the_others_are_the_same_objects(other: str, kind: Any) -> None:
+    """Which objects a container holds is compared first: an equal one of another kind or sign is another one."""
+    numbers: list[Any] = [float(k) for k in range(200)]
+
+    def holding(items: list[Any]) -> Any:
+        if kind == "records":
+            return [(item, 2.0) for item in items]
+        return dict(enumerate(items)) if kind is dict else kind(items)
+
+    held = [holding(numbers)]
+
+    def f(x: Any) -> Any:
+        first = held[0][0][0] if kind == "records" else held[0][0]
+        return np.arctan2(first, -1.0) * x, isinstance(first, int)
+
+    run = sg.jit(f)
+    for item in (0.0, OTHERS[other](), 0.0, OTHERS[other]()):
+        held[0] = holding([item, *numbers[1:]])
+        for _ in range(5):
+            found, expected = run(2.0), f(2.0)
+            assert found[0] == expected[0]
+            assert found[1] is expected[1]
+    if kind is list:
+        held[0][0] = 3.0
+        assert run(2.0)[0] == f(2.0)[0]
+
+
+def test_lists_in_large_lists_may_change_where_they_are() -> None:
+    records = [[float(k), 1.0] for k in range(200)]
+    slope = sg.grad(lambda x: x * records[3][0])
+    for value in (3.0, 4.0, 5.0):
+        records[3][0] = value
+        assert [slope(1.0) for _ in range(4)] == [value] * 4
+
+
+def test_constants_that_are_replaced_by_equal_ones_are_other_constants() -> None:
+    flags: list[Any] = [1] * 200
+    run = sg.jit(lambda x: x * (2.0 if flags[5] is True else 1.0))
+    for value, factor in ((1, 1.0), (True, 2.0), (1, 1.0), (int("1"), 1.0)):
+        flags[5] = value
+        assert [run(3.0) for _ in range(4)] == [3.0 * factor] * 4
