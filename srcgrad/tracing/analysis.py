@@ -339,12 +339,16 @@ class Analysis:
         self.require(f"type(v{index}) is {kind}")
 
     def guard_static(self, value: Any, static: Hashable, expression: str, path: str) -> None:
-        self.unsteady.update(unsteady(value) or ())
-        if type(value).__name__ == "Decimal":
-            self.require(f"{self.constant(decimal_context)}() == {self.constant(decimal_context())}")
+        self.note_constant(value)
         self.lines.append(f"v = {expression}")
         self.require(f"v is {self.constant(value)} or static_key(v) == {self.constant(static)}")
         self.report.append(f"{path}: guard, {value!r}")
+
+    def note_constant(self, value: Any) -> None:
+        """A constant object of Python's, or its class, is read."""
+        self.unsteady.update(unsteady(value) or ())
+        if "Decimal" in (type(value).__name__, attribute(value, "__name__")):
+            self.require(f"{self.constant(decimal_context)}() == {self.constant(decimal_context())}")
 
     def guard_class(self, cls: type, expression: str, path: str) -> int | None:
         reason = class_reason(cls, frozenset(), constructed=True)
@@ -463,6 +467,7 @@ class Analysis:
         if hidden_kind(value) in ("float", "complex", "numpy scalar") or static_key(value, self.is_pure) is not None:
             module = sys.modules.get(home)
             if callable(value) or module is None or is_trusted_module(module, self.is_pure):
+                self.note_constant(value)
                 return
             raise scope.refuse(f"reads '{name}', which can change", step)
         raise scope.refuse(impurity(value, name, home=home), step)
@@ -489,8 +494,9 @@ class Analysis:
             value, (int, str, bytes, tuple, frozenset, range, slice, np.dtype, np.generic, *OF_TYPES)
         )
         other = unsteady(value)
-        constant = constant or (other is not None and step.name not in other)
-        if constant or is_plain_type(value) or value is None or is_ufunc_method(value, step.name):
+        if other is not None and step.name in other:
+            raise scope.refuse(f"reads the attribute '{step.name}' of '{name}'", step)
+        if constant or other is not None or is_plain_type(value) or value is None or is_ufunc_method(value, step.name):
             return
         if isinstance(value, type) and value.__module__ in ("builtins", "itertools"):
             return

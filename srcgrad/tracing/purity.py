@@ -185,7 +185,7 @@ def static_key(value: object, is_pure: IsPure, floats: bool = False) -> Hashable
         return None if None in parts else (kind, typing.get_origin(value), tuple(parts))
     if kind.__module__ == "fractions" and kind.__name__ == "Fraction":
         return kind, getattr(value, "numerator"), getattr(value, "denominator")  # noqa: B009
-    if unsteady(value) is not None:
+    if not isinstance(value, type) and unsteady(value) is not None:
         return kind, repr(value)
     if isinstance(value, enum.Enum):
         if not is_plain_enum(kind):
@@ -207,8 +207,8 @@ def static_key(value: object, is_pure: IsPure, floats: bool = False) -> Hashable
 
 
 def unsteady(value: object) -> frozenset[str] | None:
-    """What one of Python's constant objects has that is another thing at each call; None of any other object."""
-    kind = type(value)
+    """What one of Python's constant objects, or its class, has that is another thing at each call; None of others."""
+    kind = value if isinstance(value, type) else type(value)
     return CONSTANTS.get(f"{kind.__module__}.{kind.__qualname__}")
 
 
@@ -227,7 +227,11 @@ def is_plain_type(value: object) -> bool:
     """
     if not isinstance(value, type):
         return False
-    if value.__module__ in ("numbers", "collections.abc", "fractions") or is_parallel_range(value):
+    if (
+        unsteady(value) is not None
+        or value.__module__ in ("numbers", "collections.abc", "fractions")
+        or (is_parallel_range(value))
+    ):
         return True
     if issubclass(value, (np.generic, np.ndarray)):
         return value.__module__.partition(".")[0] == "numpy" and value not in (np.matrix, np.memmap)

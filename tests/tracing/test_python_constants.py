@@ -44,6 +44,12 @@ def by_a_name(x: Any) -> Any:
     return np.sum(x**2) * NAMED[KEY]
 
 
+def of_made_ones(x: Any) -> Any:
+    step = datetime.timedelta(days=1) * 2 + (datetime.date(2021, 1, 1) - datetime.date.fromisoformat("2020-12-01"))
+    law = statistics.NormalDist.from_samples(x.tolist())
+    return np.sum(x**2) * step.days * float(decimal.Decimal("1.5")) + law.stdev
+
+
 CHANGED: dict[Callable[[Any], Any], tuple[str, Any]] = {
     discounted: ("END", datetime.date(2024, 1, 1)),
     of_a_step: ("STEP", datetime.timedelta(seconds=7)),
@@ -54,7 +60,7 @@ CHANGED: dict[Callable[[Any], Any], tuple[str, Any]] = {
 
 
 @pytest.mark.parametrize("backend", ["numpy", "llvm"])
-@pytest.mark.parametrize("f", CHANGED, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("f", [*CHANGED, of_made_ones], ids=lambda f: f.__name__)
 def test_it_is_one_program(f: Callable[[Any], Any], backend: str) -> None:
     require_one_program(f, backend, np.array([0.7, 1.3]), np.array([0.2, -0.3]))
 
@@ -89,12 +95,19 @@ def test_the_context_of_decimal_numbers_is_that_of_the_call() -> None:
     with decimal.localcontext() as context:
         context.prec, context.rounding = 1, decimal.ROUND_UP
         assert run(x) == of_a_decimal(x) == 0.5
-    one_third = decimal.Decimal(1)
-    coarse = sg.jit(lambda x: x * float(one_third / 3))
-    assert [coarse(1.0) for _ in range(6)][-1] == 1 / 3
-    with decimal.localcontext() as context:
-        context.prec = 2
-        assert coarse(1.0) == 0.33
+    one = decimal.Decimal(1)
+
+    def imported(x: Any) -> Any:
+        from decimal import Decimal
+
+        return x * float(Decimal(1) / 3)
+
+    for f in (lambda x: x * float(one / 3), lambda x: x * float(decimal.Decimal(1) / 3), imported):
+        coarse = sg.jit(f)
+        assert [coarse(1.0) for _ in range(6)][-1] == 1 / 3
+        with decimal.localcontext() as context:
+            context.prec = 2
+            assert coarse(1.0) == 0.33
 
 
 @pytest.mark.parametrize(
@@ -102,6 +115,8 @@ def test_the_context_of_decimal_numbers_is_that_of_the_call() -> None:
     [
         (lambda x: x * NORMAL.samples(1)[0], "reads the attribute 'samples'"),
         (lambda x: next(x * law.samples(1)[0] for law in (NORMAL,)), "'samples', which draws or reads the clock"),
+        (lambda x: x * (datetime.datetime.now() - MOMENT).total_seconds(), "reads the attribute 'now'"),
+        (lambda x: x * next(k.now() - MOMENT for k in (datetime.datetime,)).total_seconds(), "'now', which draws or"),
         (lambda x: x * (MOMENT.now() - MOMENT).total_seconds(), "reads the attribute 'now'"),
     ],
 )
