@@ -227,11 +227,9 @@ def is_plain_type(value: object) -> bool:
     """
     if not isinstance(value, type):
         return False
-    if (
-        unsteady(value) is not None
-        or value.__module__ in ("numbers", "collections.abc", "fractions")
-        or (is_parallel_range(value))
-    ):
+    if unsteady(value) is not None or value.__module__ in ("numbers", "collections.abc", "fractions"):
+        return True
+    if is_parallel_range(value):
         return True
     if issubclass(value, (np.generic, np.ndarray)):
         return value.__module__.partition(".")[0] == "numpy" and value not in (np.matrix, np.memmap)
