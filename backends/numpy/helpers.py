@@ -36,6 +36,7 @@ from srcgrad.backends.numpy.profile_helpers import (  # noqa: F401
     wofz_derivative,
 )
 from srcgrad.backends.numpy.special_helpers import (  # noqa: F401
+    bessel_order_derivative,
     boxcox_derivative,
     complex_polygamma,
     dawsn_derivative,

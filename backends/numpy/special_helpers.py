@@ -173,6 +173,40 @@ def scaled_bessel_derivative(v: Any, x: Any, n: int, kind: str) -> Any:
     return value.astype(dtype)[()]
 
 
+def bessel_order_derivative(v: Any, x: Any, n: int, kind: str) -> Any:
+    """The n-th derivative in v of a Bessel function of SciPy's, which is accurate in real orders: central differences.
+
+    In v it grows like (x/2)ᵛ/Γ(v), or its inverse; of a modified one, where x > v², it falls like exp(-v²/2x). Steps
+    are a part of that length, by which the error of the formula, of order 8 or 9 in the step, is that of rounding:
+    1e-11 of the function for n = 1, 1e-9 for n = 2.
+    """
+    import scipy.special
+
+    dtype = np.asarray(x).dtype
+    v, x = np.broadcast_arrays(np.asarray(v, np.float64), np.asarray(x, np.float64))
+    function = getattr(scipy.special, kind)
+    size = np.where(x > 0, x, 1.0)
+    length = 1 / (1 + np.abs(np.log(size / 2) - np.log1p(np.abs(v))))
+    if kind[0] in "ik":
+        length = np.where(size > np.maximum(12.0, v * v), np.sqrt(size) / 2, length)
+    step = 0.04 * (1 + n) * length
+    places = range(-4 - n // 2, 5 + n // 2)
+    value: Any = 0.0
+    for k in places:  # n! times the coefficient of tⁿ in Lagrange's polynomial, which is 1 at k and 0 at the others
+        weights = [1.0] + [0.0] * n
+        for j in places:
+            if j != k:
+                weights = [((weights[m - 1] if m else 0.0) - j * weights[m]) / (k - j) for m in range(n + 1)]
+        for m in range(1, n + 1):
+            weights[n] *= m
+        if k or n % 2 == 0:
+            value = value + weights[n] * function(v + k * step, x)
+    value = value / step**n
+    if kind[0] in "ij":
+        value = np.where((x == 0) & (v > 0), 0.0, value)
+    return value.astype(dtype)[()]
+
+
 def exponential_integral(n: Any, x: Any) -> Any:
     """E(n, x), the integral of exp(-x t)/tⁿ over t > 1, for whole n, negative ones too."""
     import scipy.special

@@ -1,14 +1,16 @@
-"""Bessel functions and their relatives: differentiable in the argument, to any order.
+"""Bessel functions and their relatives: differentiable in the argument, to any order, and most in real orders.
 
 The derivative of each is a combination of those of the neighbouring orders (NIST Digital Library of Mathematical
-Functions, https://dlmf.nist.gov, 10.6.1, 10.29.1, 10.51.2 and 9.2.1), which does not cancel.
+Functions, https://dlmf.nist.gov, 10.6.1, 10.29.1, 10.51.2 and 9.2.1), which does not cancel. The derivative in the
+order is a function of its own, which satisfies the derivative of these recurrences in the order.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import numpy as np
 
@@ -25,10 +27,51 @@ class BesselFunction(Parametric, abstract=True):
     intervals = ((0.3, 2.5), (0.5, 3.0))
     neighbours: ClassVar[tuple[float, float]] = (0.5, -0.5)
 
+    def varies(self, index: int, operands: Sequence[Term]) -> bool:
+        return self.kinds == "fc" and operands[1].dtype.kind == "f"
+
     def member_partial(self, index: int, attrs: Attrs, result: Term, *operands: Term) -> Operand:
         v, x = operands
+        if index == 0:
+            return REGISTRY["bessel_order_derivative"](v, x, n=1, kind=self.name)
         below, above = self.neighbours
         return below * self(v - 1.0, x) + above * self(v + 1.0, x)
+
+
+class BesselOrderDerivative(Parametric):
+    """The n-th derivative in the order v of the function that ``kind`` names: jv, yv, iv, kv, ive or kve; n >= 1."""
+
+    intervals = ((0.3, 2.5), (0.5, 3.0))
+    helpers: ClassVar[tuple[str, ...]] = ("bessel_order_derivative",)
+
+    def source(self, operands: Sequence[str], types: Sequence[ArrayType], result: ArrayType, attrs: Attrs) -> str:
+        return f"bessel_order_derivative({operands[0]}, {operands[1]}, {attrs['n']}, {attrs['kind']!r})"
+
+    def varies(self, index: int, operands: Sequence[Term]) -> bool:
+        return True
+
+    def member_partial(self, index: int, attrs: Attrs, result: Term, *operands: Term) -> Operand:
+        v, x = operands
+        n, kind = attrs["n"], attrs["kind"]
+        if index == 0:
+            return self(v, x, n=n + 1, kind=kind)
+        below, above = NEIGHBOURS[kind]
+        slope = below * self(v - 1.0, x, n=n, kind=kind) + above * self(v + 1.0, x, n=n, kind=kind)
+        return slope - SCALED[kind] * result if kind in SCALED else slope
+
+    def samples(self) -> Iterator[Sample]:
+        kinds = list(NEIGHBOURS)
+        for k, sample in enumerate(super().samples()):
+            for shift in range(2):
+                yield replace(sample, attrs={"n": 1 + k % 2, "kind": kinds[(2 * k + shift) % len(kinds)]})
+
+
+NEIGHBOURS: Final[dict[str, tuple[float, float]]] = {
+    "jv": (0.5, -0.5), "yv": (0.5, -0.5), "iv": (0.5, 0.5), "kv": (-0.5, -0.5), "ive": (0.5, 0.5), "kve": (-0.5, -0.5),
+}  # fmt: skip
+"""How often the derivative in x > 0 has the function of the order below, and of that above."""
+SCALED: Final = {"ive": 1.0, "kve": -1.0}
+"""How often it has the function itself taken off, whose scale is exp(-x) or exp(x)."""
 
 
 class Jv(BesselFunction):
@@ -71,6 +114,24 @@ class Hankel2(BesselFunction):
     meaning = "scipy.special.hankel2"
 
 
+class Hankel1e(BesselFunction):
+    """exp(-i x) times hankel1(v, x)."""
+
+    kinds = "c"
+    meaning = "scipy.special.hankel1e"
+    turn: ClassVar[complex] = -1j
+
+    def member_partial(self, index: int, attrs: Attrs, result: Term, *operands: Term) -> Operand:
+        return super().member_partial(index, attrs, result, *operands) + self.turn * result
+
+
+class Hankel2e(Hankel1e):
+    """exp(i x) times hankel2(v, x)."""
+
+    meaning = "scipy.special.hankel2e"
+    turn = 1j
+
+
 class ScaledBesselDerivative(Parametric):
     """The n-th derivative of ive (kind "i") or kve (kind "k"), n >= 1: accurate where x is large, where they cancel."""
 
@@ -80,8 +141,19 @@ class ScaledBesselDerivative(Parametric):
     def source(self, operands: Sequence[str], types: Sequence[ArrayType], result: ArrayType, attrs: Attrs) -> str:
         return f"scaled_bessel_derivative({operands[0]}, {operands[1]}, {attrs['n']}, {attrs['kind']!r})"
 
+    def varies(self, index: int, operands: Sequence[Term]) -> bool:
+        return True
+
     def member_partial(self, index: int, attrs: Attrs, result: Term, *operands: Term) -> Operand:
-        return self(*operands, n=attrs["n"] + 1, kind=attrs["kind"])
+        v, x = operands
+        n, kind = attrs["n"], attrs["kind"]
+        if index:
+            return self(v, x, n=n + 1, kind=kind)
+        total: Operand = 0.0  # the difference over the orders that this function is, of their derivatives
+        for j in range(2 * n + 1):
+            share = (-1.0) ** j * math.comb(2 * n, j) * (0.5 if kind == "i" else -0.5) ** n
+            total = share * REGISTRY["bessel_order_derivative"](v + float(n - j), x, n=1, kind=f"{kind}ve") + total
+        return total
 
     def samples(self) -> Iterator[Sample]:
         for k, sample in enumerate(super().samples()):
@@ -96,7 +168,12 @@ class Ive(Parametric):
     intervals = ((0.3, 2.5), (0.5, 3.0))
     kind: ClassVar[str] = "i"
 
+    def varies(self, index: int, operands: Sequence[Term]) -> bool:
+        return True
+
     def member_partial(self, index: int, attrs: Attrs, result: Term, *operands: Term) -> Operand:
+        if index == 0:
+            return REGISTRY["bessel_order_derivative"](*operands, n=1, kind=self.name)
         return REGISTRY["scaled_bessel_derivative"](*operands, n=1, kind=self.kind)
 
 
@@ -423,3 +500,55 @@ class AiryBiPrime(Special, Unary):
 
     def derivative(self, result: Term, operand: Term) -> Operand:
         return operand * REGISTRY["airy_bi"](operand)
+
+
+class ScaledAiry(Special, Unary, abstract=True):
+    """exp(z) times Ai or its derivative, or exp(-abs(z.real)) times Bi or its, for z = 2/3 x sqrt(x).
+
+    Of Ai it is nan below 0.
+    """
+
+    kinds = "f"
+    intervals = ((0.5, 3.0),)
+    slope: ClassVar[str] = ""
+    """The op of the derivative without the scale; of a derivative, that of the function, which it has x times."""
+    is_slope: ClassVar[bool] = False
+    sign: ClassVar[float] = 1.0
+
+    def derivative(self, result: Term, operand: Term) -> Operand:
+        """The scale's logarithm has the slope sqrt(x), and below 0 none."""
+        other = REGISTRY[self.slope](operand)
+        rise = REGISTRY["select"](operand > 0.0, REGISTRY["sqrt"](operand) * result, 0.0)
+        return (operand * other if self.is_slope else other) + self.sign * rise
+
+
+class AiryeAi(ScaledAiry):
+    """exp(z) Ai(x)."""
+
+    meaning = "scipy.special.airye({0})[0]"
+    slope = "airye_ai_prime"
+
+
+class AiryeAiPrime(ScaledAiry):
+    """exp(z) times the derivative of Ai."""
+
+    meaning = "scipy.special.airye({0})[1]"
+    slope = "airye_ai"
+    is_slope = True
+
+
+class AiryeBi(ScaledAiry):
+    """exp(-abs(z.real)) Bi(x)."""
+
+    meaning = "scipy.special.airye({0})[2]"
+    slope = "airye_bi_prime"
+    sign = -1.0
+
+
+class AiryeBiPrime(ScaledAiry):
+    """exp(-abs(z.real)) times the derivative of Bi."""
+
+    meaning = "scipy.special.airye({0})[3]"
+    slope = "airye_bi"
+    is_slope = True
+    sign = -1.0

@@ -6,7 +6,7 @@ Source: NIST Digital Library of Mathematical Functions, https://dlmf.nist.gov, c
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
@@ -508,9 +508,23 @@ class NoncentralDensity(Chndtr):
     meaning = "noncentral_density({0}, {1}, {2})"
     helpers: ClassVar[tuple[str, ...]] = ("noncentral_density",)
 
+    def varies(self, index: int, operands: Sequence[Term]) -> bool:
+        return True
+
     def member_partial(self, index: int, attrs: Attrs, result: Term, *operands: Term) -> Operand:
-        """By the density of two more degrees of freedom, as that of the function 0F1 (DLMF 16.3.1)."""
+        """By the density of two more degrees of freedom, as that of the function 0F1 (DLMF 16.3.1).
+
+        In these degrees by the order of the Bessel function that it is made of (DLMF 10.39.9), or without noncentrality
+        by the gamma function.
+        """
         x, df, nc = operands
+        if index == 1:
+            select, log = REGISTRY["select"], REGISTRY["log"]
+            order, root = 0.5 * df - 1.0, REGISTRY["sqrt"](select(nc > 0.0, nc * x, 1.0))
+            turned = REGISTRY["bessel_order_derivative"](order, root, n=1, kind="ive") / REGISTRY["ive"](order, root)
+            off = 0.25 * log(x / select(nc > 0.0, nc, 1.0)) + 0.5 * turned
+            central = 0.5 * (log(0.5 * x) - REGISTRY["digamma"](0.5 * df))
+            return select(x > 0.0, result * select(nc > 0.0, off, central), 0.0)
         more = self(x, df + 2.0, nc)
         if index:
             return 0.5 * (more - result)

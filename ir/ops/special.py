@@ -104,12 +104,16 @@ class Parametric(Special, ElementwiseFamily, abstract=True):
         attrs: Attrs,
     ) -> Sequence[Tangent]:
         for index, word in self.parameters.items():
-            if isinstance(tangents[index], Lin):
+            if isinstance(tangents[index], Lin) and not self.varies(index, operands):
                 raise MissingRuleError(
                     f"{self.name} has no derivative in its {word} (operand {index})",
                     hint=f"differentiate in the argument only, or hold the {word} fixed: srcgrad.stop_gradient",
                 )
         return super().jvp(s, operands, tangents, results, attrs)
+
+    def varies(self, index: int, operands: Sequence[Term]) -> bool:
+        """Whether there is a derivative in a parameter of these operands."""
+        return False
 
     def samples(self) -> Iterator[Sample]:
         for sample in super().samples():

@@ -22,9 +22,14 @@ from srcgrad.tracing.functions.distributions import LAWS
 from srcgrad.tracing.functions.joint_distributions import MULTIVARIATE
 
 SHAPES = {"df": 3.3, "a": 2.2, "b": 1.7, "s": 0.6, "c": 1.4, "mu": 2.1, "p": 0.3, "n": 5.0, "beta": 1.6, "kappa": 0.8}
-SHAPES |= {"dfn": 3.4, "dfd": 5.2, "nu": 0.9, "K": 1.2, "d": 1.9, "lambda_": 0.7, "u": 0.2}
+SHAPES |= {"dfn": 3.4, "dfd": 5.2, "nu": 0.9, "K": 1.2, "d": 1.9, "lambda_": 0.7, "u": 0.2, "skew": 0.7}
 OWN_SHAPES = {("truncnorm", "a"): -0.8, ("wrapcauchy", "c"): 0.4, ("skewnorm", "a"): -1.5, ("triang", "c"): 0.6}
-OWN_SHAPES |= {("genextreme", "c"): -0.3, ("genpareto", "c"): -0.2, ("loguniform", "a"): 0.2}
+OWN_SHAPES |= {
+    ("genhyperbolic", "b"): 0.5,
+    ("genextreme", "c"): -0.3,
+    ("genpareto", "c"): -0.2,
+    ("loguniform", "a"): 0.2,
+}
 PLACES = np.array([-1.2, 0.0, 0.1, 0.3, 0.9, 1.0, 1.4, 2.5, np.inf, -np.inf, np.nan])
 COUNTS = np.array([-1.0, 0.0, 1.0, 2.0, 3.0, 1.5, 7.0])
 CHANCES = np.array([-0.1, 0.0, 0.1, 0.5, 0.77, 1.0, 1.3])
@@ -496,9 +501,48 @@ def test_what_scipys_own_formulas_say(name: str, backend: str) -> None:
 @pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
 def test_formulas_that_switch_where_a_shape_is_0_are_not_followed() -> None:
     """The branch for 0 would say that nothing depends on the shape there."""
-    for f in (lambda h: st.kappa4.logpdf(0.3, h, 0.0), lambda c: st.pearson3.pdf(0.3, c), st.genextreme.mean):
+    for f in (lambda h: st.kappa4.logpdf(0.3, h, 0.0), lambda c: st.tukeylambda.pdf(0.3, c), st.genextreme.mean):
         with pytest.raises(sg.SrcgradError, match="has no derivative rule"):
             sg.grad(f)(0.0)
+
+
+@pytest.mark.parametrize("skew", [0.0, -0.7, 3.0])
+@pytest.mark.parametrize("method", ["logpdf", "cdf", "sf", "ppf"])
+def test_pearsons_law_of_any_skewness(method: str, skew: float) -> None:
+    """Of none too, where SciPy's is the normal law: the derivatives in it are those of the law beside."""
+    f = getattr(st.pearson3, method)
+    place = 0.3 if method == "ppf" else 0.4
+    np.testing.assert_allclose(sg.jit(lambda s: f(place, s))(skew), f(place, skew), rtol=1e-12)
+    step = 0.03
+    around = [f(place, skew + k * step) for k in (-2, -1, 0, 1, 2)]
+    first = (8 * (around[3] - around[1]) - (around[4] - around[0])) / (12 * step)
+    second = (16 * (around[3] + around[1]) - (around[4] + around[0]) - 30 * around[2]) / (12 * step**2)
+    slope = sg.grad(lambda s: f(place, s))
+    np.testing.assert_allclose(slope(skew), first, rtol=1e-3)
+    np.testing.assert_allclose(sg.grad(slope)(skew), second, rtol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("name", "methods", "given"),
+    [
+        ("gengamma", "pdf", (1.0, 2.0, 1.5)),
+        ("truncpareto", "pdf logpdf", (1.3, 2.0, 5.0)),
+        ("crystalball", "sf", (0.3, 2.0, 3.0)),
+        ("recipinvgauss", "pdf", (0.4, 0.6)),
+        ("ncx2", "pdf logpdf", (3.0, 5.0, 0.4)),
+        ("cosine", "cdf sf", (0.3,)),
+        ("cosine", "ppf isf", (0.3,)),
+        ("kstwobign", "pdf logpdf cdf sf", (0.7,)),
+        ("kstwobign", "ppf isf", (0.3,)),
+    ],
+)
+@pytest.mark.filterwarnings("error::srcgrad.RetraceWarning")
+def test_laws_whose_classes_call_their_own_methods(name: str, methods: str, given: tuple[float, ...]) -> None:
+    for method in methods.split():
+        called = getattr(getattr(st, name), method)
+        f = lambda a, called=called: called(a[0], *a[1:])  # noqa: E731
+        sg.testing.check_grads(f, (np.array(given),), order=1, rtol=1e-6)
+        np.testing.assert_allclose(sg.jit(f)(np.array(given)), f(np.array(given)), rtol=1e-12)
 
 
 def test_statistics_of_parameters_that_are_not_allowed_are_nan() -> None:

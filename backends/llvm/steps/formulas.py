@@ -401,7 +401,7 @@ FORMULAS: Final = (
     "dawsn_derivative", "exprel_derivative", "scaled_bessel_derivative", "expn", "fresnel_phase",
     "elliptic_derivative", "elliptic_incomplete_derivative", "rgamma_derivative", "digamma_difference",
     "gamma_density", "gammainc_derivative", "beta_density", "betainc_derivative", "boxcox_derivative", "polygamma",
-    "bessel_slope", "i2", "noncentral_density",
+    "bessel_order_derivative", "bessel_slope", "i2", "noncentral_density",
 )  # fmt: skip
 """Ops whose text is more than a ufunc."""
 MIXED: Final = (

@@ -83,14 +83,16 @@ NO_SUCH: Final = """
     agm elliprc elliprd elliprf elliprg elliprj jacobi_amplitude jacobi_cn jacobi_dn jacobi_sn struve modstruve
     parabolic_d parabolic_slope_of_d parabolic_slope_of_v parabolic_v voigt_profile wofz wrightomega betainccinv
     integral_i0 integral_j0 integral_k0 integral_y0 integral_ai integral_bi integral_ai_below integral_bi_below
-    integral_struve integral_modstruve bei beip ber berp kei keip ker kerp hankel1 hankel2 mathieu_a mathieu_b
-    mathieu_function parabolic_w parabolic_slope_of_w besselpoly log_wright_bessel lpmv wright_bessel chndtr stdtrit
-    airy_ai airy_ai_prime airy_bi airy_bi_prime betaincinv binom boxcox boxcox1p cosine_integral cosm1 dawsn ellipe
+    integral_struve integral_modstruve bei beip ber berp kei keip ker kerp hankel1 hankel1e hankel2 hankel2e
+    mathieu_a mathieu_b mathieu_function parabolic_w parabolic_slope_of_w besselpoly log_wright_bessel lpmv
+    wright_bessel chndtr stdtrit airy_ai airy_ai_prime airy_bi airy_bi_prime airye_ai airye_ai_prime airye_bi
+    airye_bi_prime betaincinv binom boxcox boxcox1p cosine_below cosine_integral cosine_quantile cosm1 dawsn ellipe
     ellipeinc ellipk ellipkinc ellipkm1 erfcinv erfcx erfi eval_chebyt eval_chebyu eval_gegenbauer eval_genlaguerre
     eval_hermite eval_hermitenorm eval_jacobi eval_laguerre eval_legendre expn exprel frexp_exponent fresnel_cosine
-    fresnel_sine gammainccinv gammaincinv hyp0f1 hyperbolic_cosine_integral hyperbolic_sine_integral hyperu inv_boxcox
-    inv_boxcox1p i2 iv ive j0 j1 jv k0 k0e k1 k1e kv kve lambertw ndtri_exp owens_t powm1 sine_integral spacing
-    spherical_in spherical_jn spherical_kn spherical_yn stdtr y0 y1 yv
+    fresnel_sine gammainccinv gammaincinv hyp0f1 hyperbolic_cosine_integral hyperbolic_sine_integral hyperu
+    inv_boxcox inv_boxcox1p i2 iv ive j0 j1 jv k0 k0e k1 k1e kolmogi kolmogorov kolmogorov_below kolmogorov_quantile
+    kolmogorov_slope kv kve lambertw ndtri_exp owens_t powm1 sine_integral spacing spherical_in spherical_jn
+    spherical_kn spherical_yn stdtr y0 y1 yv
 """
 INEXACT: Final = """
     beta betainc betaincc betaln erfinv exp1 expi gamma gammainc gammaincc gammasgn gcd hyp1f1 hyp2f1 i0 i0e i1 i1e
@@ -101,7 +103,7 @@ DERIVATIVES: Final = """
     elliptic_incomplete_derivative erfcx_derivative exprel_derivative fresnel_phase gamma_density gammainc_derivative
     hyperu_integral noncentral_density student_slope
     voigt_derivative wofz_derivative carlson_integral
-    bessel_slope log1p_ratio log_ratio rgamma_derivative scaled_bessel_derivative
+    bessel_order_derivative bessel_slope log1p_ratio log_ratio rgamma_derivative scaled_bessel_derivative
 """
 
 CALLED_BACK: Final[dict[str, str]] = {

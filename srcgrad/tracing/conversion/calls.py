@@ -116,7 +116,7 @@ def converts(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> bool
     if plain in CALLS or plain in FUNCTIONS:
         return False
     if function is plain or is_distribution(function.__self__):
-        return function is plain and traced_among(args, kwargs)
+        return (function is plain or plain.__name__.startswith("_")) and traced_among(args, kwargs)
     return traced_among(args, kwargs) or may_be_traced(function.__self__, 2)
 
 

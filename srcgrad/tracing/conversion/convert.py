@@ -34,7 +34,8 @@ NOTHING: Final[Ends] = frozenset()
 ASKING: Final = frozenset({"isinstance", "print", "type"})
 CONVERTED_LIBRARIES: Final = (
     "numpy.polynomial.", "scipy._external.", "scipy._lib.", "scipy.integrate._quadrature", "scipy.linalg._decomp_svd",
-    "scipy.linalg._procrustes", "scipy.ndimage._measurements", "scipy.signal.", "scipy.spatial.distance",
+    "scipy.linalg._procrustes", "scipy.ndimage._measurements", "scipy.signal.", "scipy.spatial._kdtree",
+    "scipy.spatial._procrustes", "scipy.spatial.distance",
     "scipy.special._basic", "scipy.stats._axis_nan_policy", "scipy.stats._continuous_distns",
     "scipy.stats._discrete_distns",
     "scipy.stats._distn_infrastructure", "scipy.stats._entropy", "scipy.stats._morestats", "scipy.stats._multivariate",

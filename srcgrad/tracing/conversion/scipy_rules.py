@@ -11,6 +11,8 @@ from typing import Any, Final
 from srcgrad.tracing.unasked import attribute
 
 SCIPY_RULES: Final = {
+    "scipy._external": ("scipy_chosen",),
+    "scipy._lib": ("scipy_chosen",),
     "scipy.linalg": (
         "scipy_linalg",
         "scipy_decompositions",

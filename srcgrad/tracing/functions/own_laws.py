@@ -37,7 +37,7 @@ DEVIATIONS: Final[dict[str, Formula]] = {
 """Standard deviations as products: that of a difference is nan where it is 0, as its slope is infinite there."""
 WITHOUT: Final = frozenset({"kappa3"})
 """Of which SciPy says no more than which moments are infinite."""
-SWITCHING: Final = frozenset({"genextreme", "kappa4", "pearson3", "tukeylambda"})
+SWITCHING: Final = frozenset({"genextreme", "kappa4", "tukeylambda"})
 """Whose formulas are others where a shape is 0: the branch for it does not vary with the shape, but the law does."""
 PLACED: Final = frozenset({"_pdf", "_logpdf", "_pmf", "_logpmf", "_cdf", "_sf", "_logcdf", "_logsf", "_ppf", "_isf"})
 """The methods of a place, or a probability, and the shapes."""

@@ -24,11 +24,12 @@ OPS = """
     erf erfc erfcx erfi dawsn erfinv erfcinv ndtr log_ndtr ndtri ndtri_exp owens_t
     gamma gammaln loggamma gammasgn rgamma digamma beta betaln binom poch stdtr stdtrit chndtr
     gammainc gammaincc gammaincinv gammainccinv betainc betaincc betaincinv betainccinv
-    j0 j1 y0 y1 i0 i1 k0 k1 i0e i1e k0e k1e jv yv iv kv ive kve hankel1 hankel2 ber bei ker kei berp beip kerp keip
+    j0 j1 y0 y1 i0 i1 k0 k1 i0e i1e k0e k1e jv yv iv kv ive kve hankel1 hankel1e hankel2 hankel2e
+    ber bei ker kei berp beip kerp keip
     exp1 expi spence ellipk ellipkm1 ellipe ellipkinc ellipeinc hyp0f1 hyp1f1 hyp2f1 hyperu
     eval_legendre eval_chebyt eval_chebyu eval_gegenbauer eval_jacobi eval_hermite eval_hermitenorm eval_laguerre
     eval_genlaguerre lpmv besselpoly wright_bessel log_wright_bessel mathieu_a mathieu_b wofz voigt_profile
-    elliprc elliprd elliprf elliprg elliprj struve modstruve wrightomega agm
+    elliprc elliprd elliprf elliprg elliprj kolmogorov kolmogi struve modstruve wrightomega agm
     log1p cbrt exp2
 """
 """Ufuncs that are the op of their name."""
@@ -87,6 +88,9 @@ UFUNCS[scipy.special.sici] = ops("sine_integral", "cosine_integral")
 UFUNCS[scipy.special.shichi] = ops("hyperbolic_sine_integral", "hyperbolic_cosine_integral")
 UFUNCS[scipy.special.fresnel] = ops("fresnel_sine", "fresnel_cosine")
 UFUNCS[scipy.special.airy] = ops("airy_ai", "airy_ai_prime", "airy_bi", "airy_bi_prime")
+UFUNCS[scipy.special.airye] = lambda x: ops("airye_ai", "airye_ai_prime", "airye_bi", "airye_bi_prime")(
+    real(x, "airye")
+)
 UFUNCS[scipy.special.ellipj] = ops("jacobi_sn", "jacobi_cn", "jacobi_dn", "jacobi_amplitude")
 UFUNCS[scipy.special.pbdv] = ops("parabolic_d", "parabolic_slope_of_d")
 UFUNCS[scipy.special.pbvv] = ops("parabolic_v", "parabolic_slope_of_v")
@@ -106,6 +110,14 @@ if isinstance(_ufunc, np.ufunc):
 _ufunc = getattr(getattr(scipy.special, "_ufuncs", None), "_ncx2_pdf", None)
 if isinstance(_ufunc, np.ufunc):
     ELEMENTWISE[_ufunc] = "noncentral_density"
+PRIVATE = {
+    "_kolmogc": "kolmogorov_below", "_kolmogp": "kolmogorov_slope", "_kolmogci": "kolmogorov_quantile",
+    "_cosine_cdf": "cosine_below", "_cosine_invcdf": "cosine_quantile",
+}  # fmt: skip
+for _private, _name in PRIVATE.items():
+    _ufunc = getattr(getattr(scipy.special, "_ufuncs", None), _private, None)
+    if isinstance(_ufunc, np.ufunc):
+        ELEMENTWISE[_ufunc] = _name
 _ufunc = getattr(getattr(scipy.special, "_ufuncs", None), "_lambertw", None)
 if isinstance(_ufunc, np.ufunc):
     UFUNCS[_ufunc] = special_functions.lambertw
@@ -388,11 +400,11 @@ REASONS = {
     """,
     "its derivative in the exponent is another function, which SciPy does not have": "zetac",
     "SciPy has neither its derivatives nor the functions that they are made of": """
-        kolmogi kolmogorov obl_ang1 obl_ang1_cv obl_cv obl_rad1 obl_rad1_cv obl_rad2 obl_rad2_cv
+        obl_ang1 obl_ang1_cv obl_cv obl_rad1 obl_rad1_cv obl_rad2 obl_rad2_cv
         pro_ang1 pro_ang1_cv pro_cv pro_rad1 pro_rad1_cv pro_rad2 pro_rad2_cv
     """,
     "no rule is written for it": """
-        airye hankel1e hankel2e it2i0k0 it2j0y0 it2struve0 modfresnelm modfresnelp nrdtrisd
+        it2i0k0 it2j0y0 it2struve0 modfresnelm modfresnelp nrdtrisd
     """,
 }
 """Why a ufunc is not traced -> the ufuncs."""

@@ -231,7 +231,21 @@ def voigt(x: Any, sigma: Any, gamma: Any) -> Any:
     return mp.re(faddeeva((x + 1j * gamma) / root)) / (mp.sqrt(mp.pi) * root)
 
 
+def kolmogorov(x: Any) -> Any:
+    return 2 * mp.fsum((-1) ** (k - 1) * mp.exp(-2 * k * k * x * x) for k in range(1, 60))
+
+
+def airy_scaled(function: Callable[..., Any], sign: int, order: int) -> Callable[[Any], Any]:
+    return lambda x: mp.exp(sign * mp.mpf(2) / 3 * mp.sqrt(x) ** 3) * function(x, derivative=order)
+
+
 PROFILES = [
+    Line("kolmogorov", kolmogorov, [0.5, 0.79, 0.81, 1.5, 4.0]),
+    Line("kolmogorov_below", lambda x: 1 - kolmogorov(x), [0.3, 0.79, 0.81]),
+    Line("airye_ai", airy_scaled(mp.airyai, 1, 0), [0.3, 5.0]),
+    Line("airye_ai_prime", airy_scaled(mp.airyai, 1, 1), [0.3, 5.0]),
+    Line("airye_bi", airy_scaled(mp.airybi, -1, 0), [0.3, 5.0]),
+    Line("airye_bi_prime", airy_scaled(mp.airybi, -1, 1), [0.3, 5.0]),
     Line("voigt_profile", voigt, [(0.3, 1.2, 0.7), (-2.0, 1.5, 0.3), (3.0, 0.2, 0.01), (30.0, 1.5, 2.0),
                                   (0.5, 1e-6, 1.0), (0.7, 1.0, 1e-9)], (0, 1, 2)),
     Line("voigt_profile", lambda x, s, g: mp.exp(-x * x / (2 * s * s)) / (s * mp.sqrt(2 * mp.pi)),
@@ -413,6 +427,25 @@ def test_scaled_bessel_functions_are_closed(kind: str, order: int) -> None:
     np.testing.assert_allclose(found[1] / found[0], (x[1] / x[0]) ** (-0.5 - order), rtol=1e-5)
 
 
+@pytest.mark.parametrize("kind", ["jv", "yv", "iv", "kv", "ive", "kve"])
+def test_derivatives_of_bessel_functions_in_their_orders(kind: str) -> None:
+    """Against mpmath, to a part of the function: at small and large arguments, whole and negative orders."""
+    scale = {"ive": lambda x: mp.exp(-x), "kve": mp.exp}.get(kind, lambda x: mp.mpf(1))
+    plain = {"j": mp.besselj, "y": mp.bessely, "i": mp.besseli, "k": mp.besselk}[kind[0]]
+    points = [(0.5, 0.3), (2.5, 1e-3), (0.0, 10.0), (3.0, 50.0), (-1.3, 2.0), (12.3, 400.0), (30.0, 5.0), (7.0, 1e-6)]
+    for v, x in points:
+        with mp.workdps(40):
+            reference = lambda v, x: scale(x) * plain(v, x)  # noqa: E731
+            size = float(abs(reference(mp.mpf(v), mp.mpf(x))))
+            for chosen, tolerance in {(0,): 1e-10, (0, 0): 1e-8, (0, 1): 1e-10}.items():
+                at = (mp.mpf(v), mp.mpf(x))
+                wanted = float(mp.re(mp.diff(reference, at, tuple(chosen.count(k) for k in range(2)))))
+                for modes, found in slopes(lambda *xs: R[kind](*xs), [np.array(v), np.array(x)], chosen):
+                    error = abs(float(found) - wanted)
+                    limit = tolerance * max(abs(wanted), size / x if 1 in chosen else size)
+                    assert error <= limit, f"{kind}({v}, {x}) in {chosen}, {modes}: {found}, not {wanted}"
+
+
 @pytest.mark.parametrize("order", [2, 3, 4])
 def test_derivatives_of_bessel_functions_to_order_four(order: int) -> None:
     """J0 and exp(-x) I0, by their recurrences over the order."""
@@ -478,7 +511,7 @@ def test_betainc_has_no_slope_in_its_parameters_at_the_ends() -> None:
 @pytest.mark.parametrize(
     ("op", "count", "operand", "word"),
     [
-        ("jv", 2, 0, "order"),
+        ("struve", 2, 0, "order"),
         ("zeta", 2, 0, "exponent"),
         ("hyp2f1", 4, 2, "parameter c"),
         ("eval_legendre", 2, 0, "degree"),
