@@ -12,6 +12,7 @@ import scipy.integrate
 import scipy.linalg
 import scipy.ndimage
 import scipy.signal
+import scipy.spatial
 import scipy.special
 import scipy.stats
 
@@ -48,6 +49,22 @@ CASES: dict[str, tuple[Callable[[Any], Any], Any]] = {
     "step of coefficients": (lambda c: scipy.signal.step((c[:1], c[1:4]), T=COUNTS * 0.1)[1], X + 3.0),
     "lsim of poles": (lambda c: scipy.signal.lsim(([-c[0]], [-c[1], -2.0], c[2]), c, COUNTS * 0.1)[1], X + 3.0),
     "dimpulse of coefficients": (lambda c: scipy.signal.dimpulse((c[:1], c[1:4], 0.5), n=4)[1][0], X + 3.0),
+    "freqresp of coefficients": (lambda c: np.abs(scipy.signal.freqresp((c[:1], c[1:4]), COUNTS)[1]), X + 3.0),
+    "freqresp of poles": (lambda c: np.abs(scipy.signal.freqresp((c[:1], c[1:4], c[4]), COUNTS)[1]), X + 3.0),
+    "freqresp of matrices": (lambda a: np.abs(scipy.signal.freqresp((a, a[:, :1], a[:1], a[:1, :1]), COUNTS)[1]), S),
+    "bode": (lambda c: np.stack(scipy.signal.bode((c[:1], c[1:4]), c[5:9] ** 2)), X + 3.0),
+    "bode of a system": (lambda w: np.stack(scipy.signal.bode(scipy.signal.lti([1.0], [1.0, 0.3]), w)), X**2),
+    "dbode": (lambda c: np.stack(scipy.signal.dbode((c[:1], c[1:4], 0.5), n=4)), X + 3.0),
+    "a system's bode": (lambda c: scipy.signal.TransferFunction(c[:1], c[1:4]).bode(COUNTS + 0.1)[1], X + 3.0),
+    "a system's step": (lambda c: scipy.signal.lti(-c[:1], -c[1:3], c[4]).step(T=COUNTS * 0.1)[1], X + 3.0),
+    "a system's poles": (lambda c: np.abs(scipy.signal.lti(c[:1], c[1:4]).poles), X + 3.0),
+    "a system of matrices": (
+        lambda a: scipy.signal.StateSpace(-a, a[:, :1], a[:1], a[:1, :1]).impulse(T=COUNTS * 0.1)[1],
+        S,
+    ),
+    "a discrete system": (lambda c: scipy.signal.dlti(c[:1], c[1:4], dt=0.5).step(n=4)[1][0], X + 3.0),
+    "distance_matrix": (lambda a: scipy.spatial.distance_matrix(a, S, 3), M),
+    "procrustes of shapes": (lambda a: scipy.spatial.procrustes(a, S)[1], M),
     "spectrogram": (lambda x: scipy.signal.spectrogram(x, nperseg=8)[2], X),
     "lombscargle": (lambda x: scipy.signal.lombscargle(COUNTS, x, [1.0, 2.0]), X),
     "diric": (lambda x: scipy.special.diric(x, 5), X),

@@ -130,8 +130,8 @@ def test_what_is_refused_says_so(program: Program, kind: type[Exception], words:
 
 WITHOUT_A_RULE: dict[str, Program] = {
     "scipy.stats.spearmanr": lambda x: stats.spearmanr(x, x**2)[0],
-    "scipy.linalg.schur": lambda x: linalg.schur(np.eye(2) * x[0])[0],
-    "scipy.linalg.ldl": lambda x: linalg.ldl(np.eye(2) * x[0])[0],
+    "scipy.linalg.qz": lambda x: linalg.qz(np.eye(2) * x[0], np.eye(2))[0],
+    "scipy.linalg.rsf2csf": lambda x: linalg.rsf2csf(np.eye(2) * x[0], np.eye(2))[0],
     "scipy.ndimage.geometric_transform": lambda x: ndimage.geometric_transform(x, lambda at: (at[0] + 0.5,)),
     "scipy.signal.residue": lambda x: signal.residue(x[:2], x[:3])[0],
     "scipy.linalg.lapack.dgeqrf": lambda x: linalg.lapack.dgeqrf(np.outer(x, x))[0],

@@ -16,6 +16,7 @@ SCIPY_RULES: Final = {
     "scipy.linalg": (
         "scipy_linalg",
         "scipy_decompositions",
+        "scipy_schur",
         "scipy_structured",
         "scipy_riccati",
         "matrix_functions",
@@ -26,7 +27,7 @@ SCIPY_RULES: Final = {
     "scipy.interpolate": ("scipy_interpolate", "scipy_polynomials", "scipy_splines", "scipy_scattered"),
     "scipy.integrate": ("scipy_integrate", "scipy_ode", "scipy_quad"),
     "scipy.ndimage": ("scipy_ndimage", "scipy_images", "scipy_ranks"),
-    "scipy.optimize": ("scipy_optimize", "scipy_roots"),
+    "scipy.optimize": ("scipy_optimize", "scipy_roots", "scipy_bounded"),
     "scipy.signal": ("scipy_signal", "scipy_filters", "scipy_ranks", "scipy_systems", "scipy_short_time"),
     "scipy.sparse": (
         "scipy_sparse",
