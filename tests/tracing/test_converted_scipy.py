@@ -8,11 +8,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.cluster.vq
 import scipy.integrate
+import scipy.interpolate
 import scipy.linalg
 import scipy.ndimage
 import scipy.signal
+import scipy.sparse.linalg
 import scipy.spatial
+import scipy.spatial.transform
 import scipy.special
 import scipy.stats
 
@@ -63,6 +67,16 @@ CASES: dict[str, tuple[Callable[[Any], Any], Any]] = {
         S,
     ),
     "a discrete system": (lambda c: scipy.signal.dlti(c[:1], c[1:4], dt=0.5).step(n=4)[1][0], X + 3.0),
+    "pade": (lambda c: (lambda p, q: p(0.3) / q(0.3))(*scipy.interpolate.pade(c[:5] + 3.0, 2)), X),
+    "taylor": (lambda t: scipy.interpolate.approximate_taylor_polynomial(np.sin, t, 3, 1.0)(0.1), 0.3),
+    "cubature": (lambda a: scipy.integrate.cubature(lambda t: np.exp(-a * t[:, 0]), [0.0], [1.0]).estimate, 1.3),
+    "whiten": (lambda a: scipy.cluster.vq.whiten(a), M),
+    "slerp of points": (lambda t: scipy.spatial.geometric_slerp(np.eye(3)[0], np.eye(3)[1], t), 0.3),
+    "expm_multiply": (lambda a: scipy.sparse.linalg.expm_multiply(a, X[:4]), M),
+    "expm of a sparse matrix": (
+        lambda a: scipy.sparse.linalg.expm(scipy.sparse.diags([a[:4], a[4:7]], [0, 1], format="csc")).toarray(),
+        X,
+    ),
     "distance_matrix": (lambda a: scipy.spatial.distance_matrix(a, S, 3), M),
     "procrustes of shapes": (lambda a: scipy.spatial.procrustes(a, S)[1], M),
     "spectrogram": (lambda x: scipy.signal.spectrogram(x, nperseg=8)[2], X),
@@ -133,6 +147,23 @@ def test_what_asks_which_arrays_it_is_given_is_not_traced_again(name: str) -> No
         for k in range(3):
             slope(point + 0.01 * k)
     assert not sg.explain(slope)(point)["how it runs"].startswith("Each call")
+
+
+TURNS = scipy.spatial.transform.Rotation.from_rotvec(M[:3, :3])
+
+
+@pytest.mark.parametrize(
+    ("f", "words"),
+    [
+        (lambda a: scipy.sparse.linalg.eigs(a, 2)[0], "eigs has no derivative rule"),
+        (lambda a: scipy.sparse.linalg.onenormest(a), "onenormest has no derivative rule"),
+        (lambda a: scipy.interpolate.PPoly(a[:2], np.arange(5.0)).roots(), "roots of piecewise polynomials"),
+        (lambda a: scipy.spatial.transform.RotationSpline([0, 1, 2], TURNS)(a[0, 0]).as_quat(), "RotationSpline"),
+    ],
+)
+def test_objects_that_ask_what_they_are_given_are_refused_by_name(f: Callable[[Any], Any], words: str) -> None:
+    with pytest.raises(sg.errors.UnsupportedError, match=words):
+        sg.grad(lambda a: np.sum(np.real(f(a))))(S)
 
 
 def test_code_without_a_rule_that_calls_c_is_refused_by_its_name() -> None:

@@ -33,13 +33,14 @@ Ends = frozenset[tuple[Block, str]]
 NOTHING: Final[Ends] = frozenset()
 ASKING: Final = frozenset({"isinstance", "print", "type"})
 CONVERTED_LIBRARIES: Final = (
-    "numpy.polynomial.", "scipy._external.", "scipy._lib.", "scipy.integrate._quadrature", "scipy.linalg._decomp_svd",
-    "scipy.linalg._procrustes", "scipy.ndimage._measurements", "scipy.signal.", "scipy.spatial._kdtree",
-    "scipy.spatial._procrustes", "scipy.spatial.distance",
-    "scipy.special._basic", "scipy.stats._axis_nan_policy", "scipy.stats._continuous_distns",
-    "scipy.stats._discrete_distns",
-    "scipy.stats._distn_infrastructure", "scipy.stats._entropy", "scipy.stats._morestats", "scipy.stats._multivariate",
-    "scipy.stats._stats_py", "scipy.stats._variation", "srcgrad.tracing.functions.written_loops",
+    "numpy.polynomial.", "scipy._external.", "scipy._lib.", "scipy.cluster.vq", "scipy.integrate._cubature",
+    "scipy.integrate._quadrature", "scipy.interpolate._pade", "scipy.interpolate._polyint",
+    "scipy.linalg._decomp_svd", "scipy.linalg._procrustes", "scipy.ndimage._measurements", "scipy.signal.",
+    "scipy.sparse.linalg._expm_multiply", "scipy.spatial._geometric_slerp", "scipy.spatial._kdtree",
+    "scipy.spatial._procrustes", "scipy.spatial.distance", "scipy.special._basic", "scipy.stats._axis_nan_policy",
+    "scipy.stats._continuous_distns", "scipy.stats._discrete_distns", "scipy.stats._distn_infrastructure",
+    "scipy.stats._entropy", "scipy.stats._morestats", "scipy.stats._multivariate", "scipy.stats._stats_py",
+    "scipy.stats._variation", "srcgrad.tracing.functions.written_loops",
 )  # fmt: skip
 """Python code of arrays that does not dispatch: it is converted as the user's where it has no rule."""
 LEFT_ALONE: Final = frozenset(

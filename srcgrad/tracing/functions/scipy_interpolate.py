@@ -64,6 +64,11 @@ class Piecewise:
     def __init__(self, c: Any, x: Any, extrapolate: Any = True, axis: int = 0) -> None:
         self.c, self.x, self.extrapolate, self.axis = c, x, extrapolate, axis
 
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        raise UnsupportedError(f"scipy.interpolate: {name} of piecewise polynomials has no derivative rule in srcgrad")
+
     def __call__(self, x: Any, nu: int = 0, extrapolate: Any = None) -> Any:
         extrapolate = self.extrapolate if extrapolate is None else extrapolate
         places, nodes, c = reals(x), reals(self.x), doubles(self.c)

@@ -372,9 +372,11 @@ def of_method(method: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
     """A method of a rotation of SciPy's, or of a Slerp, that is given traced values."""
     owner = method.__self__
     kind: Any = TracedRotation if isinstance(owner, PLAIN) else Interpolated
-    found = getattr(kind.of(owner), method.__name__, None)
+    known = isinstance(owner, (PLAIN, scipy.spatial.transform.Slerp))
+    found = getattr(kind.of(owner), method.__name__, None) if known else None
     if found is None:
-        raise UnsupportedError(f"scipy.spatial.transform.Rotation.{method.__name__} has no derivative rule in srcgrad")
+        name = f"{type(owner).__name__}.{method.__name__}"
+        raise UnsupportedError(f"scipy.spatial.transform.{name} has no derivative rule in srcgrad")
     return found(*args, **kwargs)
 
 

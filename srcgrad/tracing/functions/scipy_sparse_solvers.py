@@ -11,10 +11,11 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
+import scipy.linalg
 import scipy.sparse.linalg
 
 from srcgrad.errors import ArgumentError, ShapeError, UnsupportedError
-from srcgrad.tracing.conversion.calls import call_rule
+from srcgrad.tracing.conversion.calls import call, call_rule
 from srcgrad.tracing.functions.registry import as_array, refuse, require
 from srcgrad.tracing.functions.scipy_sparse import UNTRACED, Sparse, solution
 from srcgrad.tracing.functions.scipy_sparse_operators import Operator, dense
@@ -90,6 +91,34 @@ def inv(A: Any) -> Any:
     found = solution(A, np.eye(A.shape[0]))
     rows, columns = (part.reshape(-1) for part in np.indices(found.shape))
     return Sparse(found.reshape(-1), rows, columns, found.shape, A.matrix)
+
+
+@call_rule(sparse_linalg.expm)
+def expm(A: Any) -> Any:
+    """As the dense one's, of which nothing is known to be zero."""
+    if not isinstance(A, Sparse):
+        return call(scipy.linalg.expm, A) if is_traced(A) else sparse_linalg.expm(A)
+    found = call(scipy.linalg.expm, A.toarray())
+    rows, columns = (part.reshape(-1) for part in np.indices(found.shape))
+    return Sparse(found.reshape(-1), rows, columns, found.shape, A.matrix)
+
+
+def refused(original: Any) -> Any:
+    """Of functions that ask a traced matrix what it is, and find nothing that they know."""
+
+    def rule(A: Any, *args: Any, **kwargs: Any) -> Any:
+        if is_traced(A):
+            raise UnsupportedError(
+                f"scipy.sparse.linalg.{original.__name__} has no derivative rule in srcgrad",
+                hint="there are eigsh and svds, and the functions of np.linalg for A.toarray()",
+            )
+        return original(A, *args, **kwargs)
+
+    return rule
+
+
+for _original in (sparse_linalg.eigs, sparse_linalg.lobpcg, sparse_linalg.onenormest):
+    call_rule(_original)(refused(_original))
 
 
 @call_rule(sparse_linalg.norm)
