@@ -121,8 +121,9 @@ CONSTRUCTORS = frozenset(
     {
         np.zeros, np.ones, np.empty, np.full, np.eye, np.identity, np.arange, np.linspace, np.logspace, np.geomspace,
         np.array, np.asarray, np.ascontiguousarray, np.tri, np.indices, np.meshgrid, np.ix_, np.finfo, np.iinfo,
-        np.dtype, np.errstate, np.broadcast_shapes, np.tril_indices, np.triu_indices, np.diag_indices, np.hanning,
-        np.hamming, np.blackman, np.bartlett, np.kaiser, np.fft.fftfreq, np.fft.rfftfreq, np.newaxis, np.float64,
+        np.dtype, np.errstate, np.seterr, np.broadcast_shapes, np.tril_indices, np.triu_indices,
+        np.diag_indices, np.hanning, np.hamming, np.blackman, np.bartlett, np.kaiser, np.fft.fftfreq, np.fft.rfftfreq,
+        np.newaxis, np.float64,
         np.issubdtype, np.binary_repr, np.base_repr, np.mask_indices,
         np.polynomial.legendre.leggauss, np.polynomial.chebyshev.chebgauss, np.polynomial.hermite.hermgauss,
         np.polynomial.hermite_e.hermegauss, np.polynomial.laguerre.laggauss, np.polynomial.chebyshev.chebpts1,

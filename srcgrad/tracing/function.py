@@ -215,8 +215,11 @@ def trace_function(
             storages.append((tracer.storage, value))
         trace.origins.update(zip(trace.builder.params, origins, strict=False))
         inputs = len(storages)
+        errors = np.geterr()
         output = call_user(call, given, trace)
         require_unchanged(trace)
+        if not concrete and np.geterr() != errors:
+            raise Refused("np.seterr leaves another state than it finds")
         out_leaves, out_tree = flatten(output)
         outputs, results = collected(trace, out_leaves)
         mutated = tuple(k for k, (storage, first) in enumerate(storages) if storage.value is not first)

@@ -302,3 +302,36 @@ def test_a_row_without_numbers_hides_no_error_of_another(reduction: Function, ki
                     sg.jit(f, backend=backend)(x)
             else:
                 np.testing.assert_allclose(sg.jit(f, backend=backend)(x), expected, rtol=1e-12)
+
+
+def test_a_state_that_is_put_back_is_one_program() -> None:
+    def quotient(x: Any) -> Any:
+        before = np.seterr(divide="raise", invalid="ignore")
+        y = 1.0 / x
+        np.seterr(**before)
+        return np.sum(y / x)
+
+    slope = sg.grad(quotient)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", sg.RetraceWarning)
+        for k in range(1, 4):
+            np.testing.assert_allclose(slope(np.full(2, float(k))), np.full(2, -2.0 / k**3))
+    with pytest.raises(FloatingPointError, match="divide by zero"):
+        slope(np.zeros(2))
+
+
+@pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
+def test_a_state_that_is_left_is_set_at_each_call() -> None:
+    def quotient(x: Any) -> Any:
+        np.seterr(divide="ignore")
+        return np.sum(1.0 / x)
+
+    before = np.geterr()
+    called = sg.jit(quotient)
+    try:
+        for _ in range(2):
+            np.seterr(**before)
+            called(np.ones(2))
+            assert np.geterr()["divide"] == "ignore"
+    finally:
+        np.seterr(**before)
