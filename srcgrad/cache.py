@@ -79,7 +79,7 @@ SEQUENCE_TOOLS = frozenset(
         heapq.nsmallest, heapq.merge, bisect.bisect,
         bisect.bisect_left, bisect.bisect_right, bisect.insort, bisect.insort_left, bisect.insort_right,
         collections.deque, collections.defaultdict, collections.OrderedDict, collections.Counter, collections.ChainMap,
-        dataclasses.replace, dataclasses.fields,
+        dataclasses.replace, dataclasses.fields, dataclasses.is_dataclass,
         copy.copy, copy.deepcopy, operator.itemgetter, types.SimpleNamespace, np.vectorize, np.ndindex, np.ndenumerate,
         np.nditer,
     }

@@ -6,6 +6,7 @@ a value that a guard compares. What can be none of them is refused. `capture` sa
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import sys
 import types
@@ -451,6 +452,8 @@ class Analysis:
                     raise scope.refuse(str(refusal), step) from None
                 self.note_use(value, scope, start, position, step.called)
         self.require_converted(index, scope, value, name)
+        if value is dataclasses.asdict or value is dataclasses.astuple:  # which read all fields by their names
+            self.ask_for_any(index, scope, Step("asking for any", value.__name__, read.line))
         step = scope.steps[position] if position < len(scope.steps) else None
         if value is not MISSING and step is not None and step.kind == "attribute":
             self.check_captured_attribute(value, name, step, scope)

@@ -53,7 +53,7 @@ OPERATORS: Final = (
     "rdivmod rfloordiv rmatmul rmod rmul ror rpow rsub rtruediv rxor sub truediv xor"
 )
 ASKED_FOR: Final = frozenset(
-    f"__{name}__" for name in ("init", "post_init", "call", "class", "args", "array", *OPERATORS.split())
+    f"__{name}__" for name in ("init", "post_init", "call", "class", "args", "array", "str", "repr", *OPERATORS.split())
 )
 """What code may name of Python's: methods, as ``super().__add__(x)``, of which none changes an object, and the parts of
 what is written of classes.

@@ -7,6 +7,7 @@ import builtins
 from srcgrad.tracing.conversion import (
     arrays,
     choices,  # noqa: F401  # of which calls find the rules
+    dataclass_items,  # noqa: F401
     iterators,
     normal_law,  # noqa: F401
     numbers,
