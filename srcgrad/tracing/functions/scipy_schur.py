@@ -95,7 +95,8 @@ def schur(
         matrix = cast(matrix, np.result_type(matrix.dtype, np.complex64))
 
     def site(a: Any) -> Any:
-        t, z, *more = scipy.linalg.schur(a, output, sort=sort, check_finite=False)
+        solver: Any = scipy.linalg.schur
+        t, z, *more = solver(a, output, sort=sort, check_finite=False)
         return (t, z, np.int64(more[0] if more else 0))
 
     like = np.zeros(matrix.shape, matrix.dtype)
