@@ -40,7 +40,7 @@ _OPERATORS: Final = {
 _HIDDEN: Final = {"zeta": "_zeta", "lambertw": "_lambertw"}
 """What `hidden` finds."""
 _BINARY: Final = re.compile(r"\{0\} (\S+) \{1\}")
-_CALL: Final = re.compile(r"(np|scipy\.special)\.(\w+)(?:\(\{0\}(?:, \{1\})?\)\[(\d)\])?")
+_CALL: Final = re.compile(r"(np|scipy\.special(?:\._ufuncs)?)\.(\w+)(?:\(\{0\}(?:, \{1\})?\)\[(\d)\])?")
 
 
 class Loop(NamedTuple):
@@ -107,7 +107,7 @@ def ufunc_of(op: Op) -> tuple[np.ufunc, int] | None:
     if call[2] in _HIDDEN:
         found: Any = hidden(call[2])
     else:
-        found = getattr(np if call[1] == "np" else importlib.import_module("scipy.special"), call[2], None)
+        found = getattr(np if call[1] == "np" else importlib.import_module(call[1]), call[2], None)
     return (found, int(call[3] or 0)) if isinstance(found, np.ufunc) else None
 
 
