@@ -5,14 +5,18 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from srcgrad.custom import checkpoint, custom_jvp, custom_vjp
+from srcgrad.custom import checkpoint, closed, custom_jvp, custom_vjp, emit_call, spec_of, trace_body, union
+from srcgrad.errors import UnsupportedError
+from srcgrad.ir.core import Region, Value
+from srcgrad.ir.types import ArrayType
 from srcgrad.jaxprs.arrays import part
 from srcgrad.jaxprs.table import Equation, known, reshaped, rule, select, struct, traced
 from srcgrad.jaxprs.walk import single, walk
+from srcgrad.tracing.function import Traced
 from srcgrad.tracing.tracer import Tracer, emit
 
 RULE_DEPTH: Final = 3
@@ -20,6 +24,9 @@ RULE_DEPTH: Final = 3
 DEPTH: ContextVar[int] = ContextVar("srcgrad_jax_rules", default=0)
 MOST_STEPS: Final = 50_000
 """How many equations a loop may become when it is unrolled."""
+WRITTEN_OUT: Final = 2_000
+"""How many equations a scan becomes before it is a loop."""
+INDEX: Final = ArrayType(np.dtype(np.int64), ())
 
 
 @rule("jit", "pjit", "closed_call", "core_call", "core_closed_call", "xla_call", "named_call", "eval_jaxpr")
@@ -80,8 +87,10 @@ def example(e: Equation, places: Sequence[int]) -> list[Any]:
 
 
 def merged(e: Equation, places: Sequence[int], values: Sequence[Any]) -> list[Any]:
-    """The operands, with traced ones replaced."""
-    operands = list(e.operands)
+    """The operands as jax's arrays, with traced ones replaced: code of a rule may index them by what jax traces."""
+    import jax.numpy as jnp
+
+    operands = [jnp.asarray(x) if isinstance(x, (np.ndarray, np.generic)) else x for x in e.operands]
     for place, value in zip(places, values, strict=True):
         operands[place] = value
     return operands
@@ -238,12 +247,15 @@ def cond(e: Equation) -> list[Any]:
 
 @rule("scan")
 def scan(e: Equation) -> list[Any]:
-    """Unrolled: the length is known."""
+    """Unrolled where it is short, or a step cannot be one for all; else a loop."""
     length, body = int(e.params["length"]), e.params["jaxpr"]
-    if length * len(body.jaxpr.eqns) > MOST_STEPS:
-        raise e.unsupported(
-            f"a scan of {length} steps is too long to be unrolled", "write the loop in NumPy, where srcgrad sees it"
-        )
+    size = length * len(body.jaxpr.eqns)
+    if size > WRITTEN_OUT:
+        try:
+            return rolled(e)
+        except UnsupportedError:
+            if size > MOST_STEPS:
+                raise
     consts, carried = scan_counts(e)
     fixed, carry = e.operands[:consts], list(e.operands[consts : consts + carried])
     xs = e.operands[consts + carried :]
@@ -258,6 +270,47 @@ def scan(e: Equation) -> list[Any]:
     return [*carry, *ys]
 
 
+def rolled(e: Equation) -> list[Any]:
+    """A scan as one ``for``, whose region takes the trip's number, what is carried and the elements of the columns.
+
+    Raises:
+        UnsupportedError: a step has no counterpart that is the same in all trips.
+    """
+    consts, carried = scan_counts(e)
+    fixed = e.operands[:consts]
+    require_numbers(e, consts)
+    given = [traced(x) for x in e.operands[consts:]]
+    types = [INDEX, *[x.type for x in given[:carried]], *[x.type.with_shape(x.shape[1:]) for x in given[carried:]]]
+
+    def step(leaves: list[Any]) -> Any:
+        return tuple(traced(x) for x in closed_walk(e.params["jaxpr"], [*fixed, *leaves[1:]]))
+
+    specs = [spec_of(type) for type in types]
+    one = trace_body(step, specs, specs, [None] * len(specs), e.name)
+    lifted = union(one)
+    attrs = {
+        "trips": int(e.params["length"]),
+        "carries": carried,
+        "consts": len(lifted),
+        "reverse": e.params["reverse"],
+    }
+    values = [x.read() for x in given]
+    region = region_of(one, 1 + carried, lifted)
+    return emit_call("for", [*values[:carried], *lifted, *values[carried:]], attrs, (region,))
+
+
+def require_numbers(e: Equation, consts: int) -> None:
+    """Raises: UnsupportedError: what a loop carries or reads row by row holds keys of random numbers."""
+    if not all(isinstance(x.aval.dtype, np.dtype) for x in e.source.invars[consts:]):
+        raise e.unsupported("a loop that cannot be unrolled carries keys", "use jax.random.key_data of them")
+
+
+def region_of(one: Traced, front: int, lifted: Sequence[Value]) -> Region:
+    """The region of a loop, with a result for each output: two of them may be one value."""
+    whole = closed(one, front, lifted)
+    return Region(whole.params, whole.operations, [whole.results[place] for place in one.outputs])
+
+
 def scan_counts(e: Equation) -> tuple[int, int]:
     """How many operands of a scan are the same in each step, and how many it carries from step to step."""
     if "num_consts" in e.params:
@@ -268,7 +321,7 @@ def scan_counts(e: Equation) -> tuple[int, int]:
 
 def row(x: Any, k: int) -> Any:
     if not isinstance(x, Tracer):
-        return np.asarray(x)[k]
+        return np.asarray(x)[k] if isinstance(x.dtype, np.dtype) else x[k]  # keys are no numbers
     starts, limits = [k] + [0] * (x.ndim - 1), [k + 1, *x.shape[1:]]
     return reshaped(part(x, starts, limits), x.shape[1:])
 
@@ -283,20 +336,64 @@ def stacked(values: list[Any], type: Any) -> Any:
 
 @rule("while")
 def while_(e: Equation) -> list[Any]:
-    """Unrolled, as long as the condition is known in each step."""
-    tests, bodies = e.params["cond_nconsts"], e.params["body_nconsts"]
-    test, body = e.operands[:tests], e.operands[tests : tests + bodies]
-    carry = list(e.operands[tests + bodies :])
-    steps = 0
-    while True:
-        (going,) = closed_walk(e.params["cond_jaxpr"], [*test, *carry])
-        number = known(going)
-        if number is None or steps > MOST_STEPS:
-            raise e.unsupported(
-                "the primitive while has no counterpart where its condition depends on traced values",
-                "write the loop in NumPy, where srcgrad traces it, or as a lax.scan of fixed length",
-            )
-        if not number:
+    """Unrolled, as long as the condition is known in each step and it is not too long; else a loop."""
+    tests = e.params["cond_nconsts"]
+    fixed = tests + e.params["body_nconsts"]
+    loop = Loop(e, e.operands[:tests], e.operands[tests:fixed])
+    given = e.operands[fixed:]
+    carry, steps = list(given), 0
+    while steps <= MOST_STEPS:
+        number = known(loop.going(carry))
+        if number is None:
+            break
+        if not np.any(number):
             return carry
-        carry = closed_walk(e.params["body_jaxpr"], [*body, *carry])
+        carry = loop.trip(carry)
         steps += 1 + len(e.params["body_jaxpr"].jaxpr.eqns)
+    return loop.operation(given)
+
+
+class Loop(NamedTuple):
+    """The condition and the body of a ``while`` with what they read of outside.
+
+    Under jax's vmap a condition may be an array: the loop goes on while it holds anywhere, and changes what is carried
+    where it holds.
+    """
+
+    e: Equation
+    test: Sequence[Any]
+    body: Sequence[Any]
+
+    def going(self, carry: Sequence[Any]) -> Any:
+        (found,) = closed_walk(self.e.params["cond_jaxpr"], [*self.test, *carry])
+        return found
+
+    def trip(self, carry: Sequence[Any]) -> list[Any]:
+        found = closed_walk(self.e.params["body_jaxpr"], [*self.body, *carry])
+        if not self.e.params["cond_jaxpr"].out_avals[0].shape:
+            return found
+        where = traced(self.going(carry))
+        dims = tuple(range(where.ndim))
+        return [
+            select(emit("broadcast", where, shape=old.shape, dims=dims), traced(new), old)
+            for new, old in zip(found, map(traced, carry), strict=True)
+        ]
+
+    def operation(self, carry: Sequence[Any]) -> list[Tracer]:
+        """One ``while``, whose regions are the walks over the condition and the body."""
+        require_numbers(self.e, len(self.test) + len(self.body))
+        first = [traced(operand) for operand in carry]
+
+        def goes_on(leaves: list[Any]) -> Any:
+            found = traced(self.going(leaves))
+            return (emit("reduce_or", found, axes=tuple(range(found.ndim))) if found.ndim else found,)
+
+        def goes(leaves: list[Any]) -> Any:
+            return tuple(traced(x) for x in self.trip(leaves))
+
+        specs = [spec_of(x.type) for x in first]
+        traces = [trace_body(walked, specs, specs, [None] * len(specs), self.e.name) for walked in (goes_on, goes)]
+        lifted = union(*traces)
+        regions = [region_of(one, len(first), lifted) for one in traces]
+        results = emit_call("while", [*[x.read() for x in first], *lifted], {"carries": len(first)}, regions)
+        return results[: len(first)]

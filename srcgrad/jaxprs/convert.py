@@ -11,6 +11,7 @@ import numpy as np
 
 import srcgrad.jaxprs.calls
 import srcgrad.jaxprs.indexing
+import srcgrad.jaxprs.linear_algebra
 import srcgrad.jaxprs.windows  # noqa: F401  the rules register themselves
 from srcgrad.boundary import checked, described
 from srcgrad.errors import ArgumentError

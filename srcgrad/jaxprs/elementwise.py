@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 import numpy as np
+import scipy.special
 
 from srcgrad.custom import custom_jvp
 from srcgrad.ir.opdef import REGISTRY
@@ -151,6 +152,34 @@ def inverse(e: Equation) -> Any:
 def shift(e: Equation) -> Any:
     left, right = same_shape(e)
     return left << right if e.name == "shift_left" else left >> right
+
+
+@rule("shift_right_logical")
+def shift_without_sign(e: Equation) -> Any:
+    """The bits moved to the right, zeros put in from the left: what the arithmetic shift puts in is cut off."""
+    left, right = same_shape(e)
+    if e.dtype.kind == "u":
+        return left >> right
+    bits = filled(8 * e.dtype.itemsize, e.shape, e.dtype)
+    kept = (filled(1, e.shape, e.dtype) << (bits - right)) - filled(1, e.shape, e.dtype)
+    return select(emit("equal", right, filled(0, e.shape, e.dtype)), left, (left >> right) & kept)
+
+
+@rule("population_count")
+def population_count(e: Equation) -> Any:
+    """The bits that are 1; NumPy counts those of a number's absolute value."""
+    x = e.x
+    if e.dtype.kind == "u":
+        return np.bitwise_count(x)
+    least = filled(np.iinfo(e.dtype).max, e.shape, e.dtype)
+    sign = converted(emit("less", x, filled(0, e.shape, e.dtype)), e.dtype)
+    return converted(traced(np.bitwise_count(x & least)), e.dtype) + sign
+
+
+@rule("regularized_incomplete_beta")
+def incomplete_beta(e: Equation) -> Any:
+    function: Any = scipy.special.betainc
+    return function(*same_shape(e))
 
 
 @rule("polygamma")

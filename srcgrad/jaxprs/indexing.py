@@ -8,7 +8,7 @@ followed by the windows, and the axes that are taken whole follow (Operation Sem
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -18,6 +18,8 @@ from srcgrad.jaxprs.table import Equation, filled, known, permuted, rule, select
 from srcgrad.tracing.tracer import Tracer, emit
 
 INT64 = np.dtype(np.int64)
+AT: Final = {"scatter_mul": np.multiply, "scatter_max": np.maximum, "scatter_min": np.minimum}
+"""What combines an update with what is there, where that is no sum."""
 
 
 class Access(NamedTuple):
@@ -119,7 +121,12 @@ def put(op: str, x: Tracer, updates: Tracer, access: Access) -> Tracer:
     """The operand with the elements replaced by the updates, or the updates added to them."""
     moved = permuted(x, access.perm)
     values = permuted(updates, np.argsort(access.order))
+    at = AT.get(op)
     if not access.indices:
+        if at is not None:
+            return permuted(
+                traced(at(moved, at.reduce(values, axis=tuple(range(len(access.batch)))))), np.argsort(access.perm)
+            )
         if op == "scatter_set":  # one update, or none: of several, the last
             return values_of_all(x, values, access, moved)
         total = emit("reduce_sum", values, axes=tuple(range(len(access.batch)))) if access.batch else values
@@ -130,11 +137,20 @@ def put(op: str, x: Tracer, updates: Tracer, access: Access) -> Tracer:
         shape = indices[0].shape
         valid = emit("broadcast", access.valid, shape=shape, dims=tuple(range(len(access.batch))))
         indices = [select(valid, indices[0], filled(size, shape, INT64)), *indices[1:]]
-        written = emit(op, room, values, *indices, axis=0)
+        written = written_at(op, room, values, indices)
         found = part(written, [0] * written.ndim, moved.shape)
     else:
-        found = emit(op, moved, values, *indices, axis=0)
+        found = written_at(op, moved, values, indices)
     return permuted(found, np.argsort(access.perm))
+
+
+def written_at(op: str, x: Tracer, values: Tracer, indices: Sequence[Tracer]) -> Tracer:
+    """``x`` with the values put into the places of its first axes, added to what is there, or combined with it."""
+    if op not in AT:
+        return emit(op, x, values, *indices, axis=0)
+    found = x.copy()
+    AT[op].at(found, tuple(indices), values)
+    return traced(found)
 
 
 def values_of_all(x: Tracer, values: Tracer, access: Access, moved: Tracer) -> Tracer:
@@ -190,10 +206,11 @@ def paired(axes: Sequence[Any], batch: Sequence[Any]) -> dict[int, int]:
     return dict(zip(sizes(axes), sizes(batch), strict=True))
 
 
-@rule("scatter", "scatter-add", "scatter_add", "scatter_mul", "scatter-mul", "scatter-sub", "scatter_sub")
+@rule(
+    "scatter", "scatter-add", "scatter_add", "scatter-sub", "scatter_sub", "scatter_mul", "scatter-mul", "scatter_max",
+    "scatter-max", "scatter_min", "scatter-min",
+)  # fmt: skip
 def scatter(e: Equation) -> Tracer:
-    if "mul" in e.name:
-        raise e.unsupported("products at indices have no counterpart", "x.at[i].set(x[i] * y) where indices differ")
     numbers, mode = e.params["dimension_numbers"], e.params["mode"].name
     x, updates = e.x, traced(e.operands[2])
     starts = split_starts(e.operands[1], numbers.scatter_dims_to_operand_dims)
@@ -210,7 +227,9 @@ def scatter(e: Equation) -> Tracer:
     access = locate(x.shape, window, starts, batching, inserted, offsets, batch, mode == "FILL_OR_DROP")
     if "sub" in e.name:
         updates = emit("neg", updates)
-    return put("scatter_set" if e.name == "scatter" else "scatter_add", x, updates, access)
+    how = e.name.replace("-", "_")
+    op = "scatter_set" if how == "scatter" else how if how in AT else "scatter_add"
+    return put(op, x, updates, access)
 
 
 @rule("dynamic_slice")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from srcgrad.jaxprs.elementwise import converted
 from srcgrad.jaxprs.table import Equation, permuted, reshaped, rule, sizes, traced
+from srcgrad.tracing.functions.linear_algebra import emit_all
 from srcgrad.tracing.tracer import Tracer, emit
 
 
@@ -70,63 +71,94 @@ def qr(e: Equation) -> list[Any]:
     return list(np.linalg.qr(e.x, mode=mode))
 
 
-class Factors(NamedTuple):
-    """What a factorisation by jax gave: a part that only `custom_linear_solve` reads, and does without."""
-
-    type: Any
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return tuple(self.type.shape)
-
-
 @rule("lu")
-def lu(e: Equation) -> list[Any]:
-    return [Factors(type) for type in e.results]
+def lu(e: Equation) -> list[Tracer]:
+    """The packed factors, the rows exchanged in their order, and the permutation that they make."""
+    packed, pivots = emit_all("lu", e.x)
+    rows = emit("permutation_of_pivots", pivots, size=e.x.shape[-2])
+    return [packed, pivots, rows]
+
+
+@rule("lu_pivots_to_permutation")
+def lu_pivots_to_permutation(e: Equation) -> Tracer:
+    return emit("permutation_of_pivots", e.x, size=int(e.params["permutation_size"]))
+
+
+@rule("eig")
+def eig(e: Equation) -> list[Any]:
+    if e.params["compute_left_eigenvectors"]:
+        raise e.unsupported("left eigenvectors have no counterpart", "take eigenvectors of the transposed matrix")
+    if not e.params["compute_right_eigenvectors"]:
+        return [np.linalg.eigvals(e.x)]
+    return list(np.linalg.eig(e.x))
+
+
+@rule("fft")
+def fft(e: Equation) -> Any:
+    """A transform over the last axes, which has the lengths that it has."""
+    lengths = sizes(e.params["fft_lengths"])
+    kind = getattr(e.params["fft_type"], "name", str(e.params["fft_type"])).upper()
+    transform: Any = {"FFT": np.fft.fftn, "IFFT": np.fft.ifftn, "RFFT": np.fft.rfftn, "IRFFT": np.fft.irfftn}[kind]
+    return transform(e.x, s=lengths, axes=tuple(range(-len(lengths), 0)))
 
 
 @rule("custom_linear_solve")
-def custom_linear_solve(e: Equation) -> list[Tracer]:
+def custom_linear_solve(e: Equation) -> list[Any]:
     """``jnp.linalg.solve`` and ``inv``: the matrix is what the product that defines the system is taken with.
 
-    jax keeps the right-hand sides in rows where there are several.
+    jax keeps the right-hand sides in rows where there are several. Of other systems the function that solves them is
+    followed.
     """
     count = e.params["const_lengths"].matvec
-    matrices = [operand for operand in e.operands[:count] if not isinstance(operand, Factors)]
     right = e.operands[sum(e.params["const_lengths"]) :]
-    if len(matrices) != 1 or len(right) != 1 or not is_product(e.params["jaxprs"].matvec, count):
-        raise e.unsupported("a custom_linear_solve of this form has no counterpart", "use jnp.linalg.solve")
-    a, b = traced(matrices[0]), traced(right[0])
-    rows = b.ndim > a.ndim - 1  # axes in front of the matrix's own stack count right-hand sides
-    stack = a.shape[:-2]
-    if not rows:
-        column = reshaped(b, (*b.shape, 1))
-        return [reshaped(emit("solve", a, column), b.shape)]
-    extra = b.ndim - (a.ndim - 1)
-    if stack and b.shape[extra:-1] != stack:
-        raise e.unsupported("a custom_linear_solve of this form has no counterpart", "use jnp.linalg.solve")
-    n = b.shape[-1]
-    front = list(range(extra))
-    perm = [*range(extra, b.ndim), *front]
-    columns = reshaped(permuted(b, perm), (*stack, n, int(np.prod(b.shape[:extra]))))
-    solved = reshaped(emit("solve", a, columns), (*stack, n, *b.shape[:extra]))
-    return [permuted(solved, np.argsort(perm))]
+    order = axes_of_product(e.params["jaxprs"].matvec) if count == 1 and len(right) == 1 else None
+    if order is None:
+        return solved_as_written(e)
+    a, b = traced(e.operands[0]), traced(right[0])
+    stack, n = a.shape[:-2], b.shape[-1]
+    many = tuple(b.shape[axis] for axis in order[len(stack) + 1 :])
+    columns = reshaped(permuted(b, order), (*stack, n, int(np.prod(many))))
+    solved = reshaped(emit("solve", a, columns), (*stack, n, *many))
+    return [permuted(solved, np.argsort(order))]
 
 
-def is_product(closed: Any, count: int) -> bool:
+def solved_as_written(e: Equation) -> list[Any]:
+    """What the function that solves the system gives: its derivative is that of its steps."""
+    from srcgrad.jaxprs.walk import walk  # which is written with the rules
+
+    lengths, body = e.params["const_lengths"], e.params["jaxprs"].solve
+    first = lengths.matvec + lengths.vecmat
+    given = [*e.operands[first : first + lengths.solve], *e.operands[sum(lengths) :]]
+    return walk(body.jaxpr, body.consts, given)
+
+
+def axes_of_product(closed: Any) -> list[int] | None:
     """Whether a linear function is the product of its first input, a stack of matrices, with vectors in the last axis
     of its second: tried on numbers, which tells a matrix from its transpose.
+
+    Returns the axes of the vectors as those of the stack, the vector's own, and those that count right-hand sides,
+    which may stand before or behind the stack's; None if it is no such product.
     """
     import jax
     from jax.extend.core import jaxpr_as_fun
 
     types = [value.aval for value in closed.jaxpr.invars]
-    if count != 1 or len(types) != 2 or len(types[0].shape) < 2:
-        return False
+    if len(types) != 2 or len(types[0].shape) < 2 or not types[1].shape:
+        return None
     generator = np.random.default_rng(0)
     a, b = [generator.standard_normal(t.shape).astype(t.dtype) for t in types]
     with jax.ensure_compile_time_eval():
         found = np.asarray(jaxpr_as_fun(closed)(a, b)[0])
-    if b.ndim + 1 < a.ndim or found.shape != b.shape:
-        return False
-    return bool(np.allclose(found, np.einsum("...ij,...j->...i", a, b), rtol=1e-3, atol=1e-3))
+    stack, last = a.ndim - 2, b.ndim - 1
+    extra = last - stack
+    if extra < 0 or found.shape != b.shape or a.shape[-2:] != (b.shape[-1],) * 2:
+        return None
+    for begin, many in ((extra, range(extra)), (0, range(stack, last))):
+        order = [*range(begin, begin + stack), last, *many]
+        if b.shape[begin : begin + stack] != a.shape[:-2]:
+            continue
+        columns = np.transpose(b, order).reshape(*a.shape[:-1], -1)
+        product = (a @ columns).reshape([b.shape[axis] for axis in order])
+        if np.allclose(np.transpose(found, order), product, rtol=1e-3, atol=1e-3):
+            return order
+    return None

@@ -9,7 +9,6 @@ import numpy as np
 
 from srcgrad.errors import InternalError
 from srcgrad.jaxprs.elementwise import converted
-from srcgrad.jaxprs.linear_algebra import Factors
 from srcgrad.jaxprs.table import RULES, Equation
 from srcgrad.tracing.tracer import Tracer
 
@@ -47,7 +46,7 @@ def apply(equation: Any, operands: list[Any]) -> list[Any]:
     name = equation.primitive.name
     types = [value.aval for value in equation.outvars]
     e = Equation(name, equation.params, operands, types, equation)
-    if name not in HOLDS_PROGRAMS and not any(isinstance(value, (Tracer, Factors)) for value in operands):
+    if name not in HOLDS_PROGRAMS and not any(isinstance(value, Tracer) for value in operands):
         return evaluated(equation, operands)
     found = RULES.get(name)
     if found is None:
@@ -55,18 +54,9 @@ def apply(equation: Any, operands: list[Any]) -> list[Any]:
             f"the jax primitive {name} has no counterpart in srcgrad",
             "write this part in NumPy, or differentiate with jax around srcgrad.to_jax",
         )
-    if name != "custom_linear_solve" and name not in HOLDS_PROGRAMS:
-        refuse_factors(e)
     results = found(e)
     listed = list(results) if isinstance(results, (list, tuple)) else [results]
     return [fitted(e, value, type) for value, type in zip(listed, types, strict=True)]
-
-
-def refuse_factors(e: Equation) -> None:
-    if any(isinstance(value, Factors) for value in e.operands):
-        raise e.unsupported(
-            "the factors of a pivoted LU decomposition have no counterpart", "use jnp.linalg.solve, inv or slogdet"
-        )
 
 
 def fitted(e: Equation, value: Any, type: Any) -> Any:

@@ -74,6 +74,55 @@ def looped(x: Any) -> Any:
     return jnp.sum(total) + jnp.sum(rows[1:] ** 2)
 
 
+def long_scan(x: Any, m: Any) -> Any:
+    """Too long to be unrolled: what is carried, read row by row, given twice, constant, and counted."""
+
+    def step(c: Any, r: Any) -> Any:
+        return (jnp.tanh(m[:, :3] @ c[0] + r[0]), c[1] + 1), (c[0], c[0] * r[1], jnp.arange(2.0), c[1] * r[1], c[0])
+
+    given = (jnp.outer(jnp.sin(jnp.arange(400.0)), x[:3]), jnp.cos(jnp.arange(400.0)) * x[3])
+    (last, count), rows = lax.scan(step, (x[:3], 0), given, reverse=True)
+    return jnp.sum(last) * count + sum(jnp.sum(r**2) * (k + 1) for k, r in enumerate(rows))
+
+
+def transforms(x: Any, m: Any) -> Any:
+    """All kinds of Fourier transforms, with lengths of their own."""
+    found = [jnp.fft.fft(m, n=5, axis=0), jnp.fft.ifft2(m + 1j * x), jnp.fft.rfftn(m, norm="ortho")]
+    found += [jnp.fft.irfft2(m + 1j * x**2), jnp.fft.irfft(m * 1j + x, n=5), jnp.fft.hfft(x + 1j * x)]
+    weights = [jnp.cos(jnp.arange(float(f.size))).reshape(f.shape) for f in found]
+    return sum(jnp.sum(jnp.abs(f) ** 2 * w) for f, w in zip(found, weights, strict=True))
+
+
+def extremes_at_places(x: Any, m: Any) -> Any:
+    """Places out of bounds, places twice, places that values decide, all of an array."""
+    large = jnp.argmax(x)
+    found = [m.at[jnp.array([0, 2, 7])].max(x), m.at[:, jnp.array([3, 3])].min(x[:2]), m.at[...].min(0.3 * x)]
+    found += [
+        m.at[jnp.array([1, 2])].multiply(x, unique_indices=True),
+        m.at[large % 3].multiply(x[1], unique_indices=True),
+        m.at[large % 3, 1:].max(x[:3]),
+    ]
+    return sum(jnp.sum(f**2 * (k + 1)) for k, f in enumerate(found)) + jnp.sum(jax.ops.segment_max(x, I // 2, 2))
+
+
+def factors(a: Any, b: Any) -> Any:
+    p, lower, upper = jax.scipy.linalg.lu(a[::-1])
+    packed = jax.scipy.linalg.lu_factor(a[::-1])
+    solved = [jax.scipy.linalg.lu_solve(packed, b, trans=k) for k in (0, 1)]
+    return jnp.sum(p @ lower * upper.T**2) + jnp.sum(solved[0] * jnp.sin(solved[1]))
+
+
+def stacked_systems(a: Any, b: Any) -> Any:
+    """Right-hand sides before and behind a stack of matrices."""
+    many = jnp.stack([a, 2 * a + jnp.eye(3)])
+    columns = b[:, None] * jnp.arange(1.0, 3.0)
+    found = [jnp.linalg.solve(many, jnp.stack([columns, columns**2])), jax.vmap(jnp.linalg.solve, (0, None))(many, b)]
+    found += [jnp.linalg.inv(many), lax.custom_linear_solve(
+        lambda v: b * v, a, lambda _, v: v / b, lambda _, v: v / b
+    )]  # fmt: skip
+    return sum(jnp.sum(jnp.sin(f)) for f in found)
+
+
 def counted(x: Any) -> Any:
     return jnp.sum(lax.fori_loop(0, 3, lambda k, y: jnp.sin(y) + k * y, x))
 
@@ -288,7 +337,14 @@ CASES: dict[str, Case] = {
     "stop_gradient": Case(lambda x: jnp.sum(lax.stop_gradient(jnp.sin(x)) * x), (X,)),
     "cond": Case(branch, (X,)),
     "scan": Case(looped, (M,)),
+    "long_scan": Case(long_scan, (X, M)),
     "fori_loop": Case(counted, (X,)),
+    "transforms": Case(transforms, (X, M)),
+    "extremes_at_places": Case(extremes_at_places, (X, M)),
+    "factors": Case(factors, (A, B)),
+    "stacked_systems": Case(stacked_systems, (A, B)),
+    "incomplete_beta": Case(lambda x: jnp.sum(jax.scipy.special.betainc(2.0, 1.5, x / 3)), (P,)),
+    "eigenvalues": Case(lambda a: jnp.sum(jnp.abs(jnp.linalg.eigvals(a)) ** 3), (A,)),
     "random": Case(lambda x: jnp.sum(x * jax.random.normal(jax.random.key(1), (4,), dtype=float)), (X,)),
     "bits": Case(
         lambda x: jnp.sum(jnp.where((x > 0) & ~(x > 1) | (x < -1), x**2, x)) * jnp.sum(jnp.arange(4) // 3), (X,)

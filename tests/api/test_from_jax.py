@@ -15,7 +15,7 @@ from jax import lax
 
 import srcgrad as sg
 from srcgrad.errors import ArgumentError, UnsupportedError
-from tests.api.from_jax_cases import CASES, MLP, A, Case, M, P, X, clipped, scaled
+from tests.api.from_jax_cases import CASES, MLP, B, Case, M, P, S, X, clipped, scaled
 
 SMOOTH = (
     "special",
@@ -30,6 +30,11 @@ SMOOTH = (
     "slogdet",
     "custom_jvp",
     "scan",
+    "long_scan",
+    "transforms",
+    "extremes_at_places",
+    "factors",
+    "stacked_systems",
 )
 ON_XLA = ("activations", "traced_index", "scatters", "cumulative", "solve")
 
@@ -213,25 +218,118 @@ def test_a_primitive_without_counterpart_says_which_and_where() -> None:
         sg.grad(sg.from_jax(f))(X)
 
 
-def test_a_loop_that_ends_when_a_value_says_so_is_refused() -> None:
-    def f(x: Any) -> Any:
-        return lax.while_loop(lambda y: jnp.sum(y) > 1.0, lambda y: y / 2, x)
-
-    with pytest.raises(UnsupportedError, match="while"):
-        sg.from_jax(f)(X)
+def newton(x: Any) -> Any:
+    return jnp.sum(lax.while_loop(lambda r: jnp.max(jnp.abs(r * r - x)) > 1e-12, lambda r: 0.5 * (r + x / r), x))
 
 
-def test_a_long_scan_is_refused() -> None:
+def in_another(x: Any) -> Any:
+    """Trips of the inner loop are as many as values say; what the outer one counts is an integer."""
+
+    def grow(y: Any) -> Any:
+        return lax.while_loop(lambda r: jnp.sum(r) < 3.0, lambda r: r * 1.5 + x[0], y)
+
+    found = lax.while_loop(lambda s: s[1][0] < 9.0, lambda s: (s[0] + 1, s[1] + grow(s[1] * 0.1)), (0, x))
+    return jnp.sum(found[1]) * found[0]
+
+
+def of_examples(x: Any) -> Any:
+    """Each example ends when its own value says."""
+    return jnp.sum(jax.vmap(lambda y: lax.while_loop(lambda r: r[0] < 4.0, lambda r: r * r + 1, y * jnp.ones(2)))(x))
+
+
+def in_a_long_scan(x: Any) -> Any:
+    def step(c: Any, r: Any) -> Any:
+        return lax.while_loop(lambda y: jnp.sum(y) > 1.0, lambda y: y * 0.7, jnp.abs(c + r)), None
+
+    return jnp.sum(lax.scan(step, x, jnp.sin(jnp.arange(1200.0)))[0])
+
+
+@pytest.mark.parametrize("f", [newton, in_another, of_examples, in_a_long_scan])
+def test_a_loop_that_ends_when_a_value_says_so_is_a_loop(f: Any) -> None:
+    with jax.enable_x64(True):
+        wanted, slope, bend = f(P), jax.jacfwd(f)(P), jax.jacfwd(jax.jacfwd(f))(P)
+    g = sg.from_jax(f)
+    for backend in ("llvm", "numpy"):
+        found = sg.value_and_grad(g, backend=backend)(P)
+        close(found[0], wanted)
+        close(found[1], slope, 10)
+    close(sg.jacfwd(g)(P), slope, 10)
+    close(sg.hessian(g)(P), bend, 100)
+    assert " while " in str(sg.explain(g)(P)["ir"])
+
+
+def test_a_long_scan_is_a_loop() -> None:
     def f(x: Any) -> Any:
         return lax.scan(lambda c, _: (jnp.sin(c) + jnp.cos(c), None), x, None, length=100_000)[0]
 
-    with pytest.raises(UnsupportedError, match="100000 steps"):
+    with jax.enable_x64(True):
+        wanted = jax.jit(f)(X)
+    close(sg.from_jax(f)(X), wanted)
+    assert " for " in str(sg.explain(sg.from_jax(f))(X)["ir"])
+
+
+@pytest.mark.parametrize("solver", [jax.scipy.sparse.linalg.cg, jax.scipy.sparse.linalg.bicgstab])
+def test_solvers_without_a_matrix_are_followed(solver: Any) -> None:
+    def f(b: Any) -> Any:
+        return jnp.sum(jnp.sin(solver(lambda v: S @ v, b, tol=1e-14)[0]))
+
+    with jax.enable_x64(True):
+        wanted = jax.value_and_grad(f)(B)
+    found = sg.value_and_grad(sg.from_jax(f))(B)
+    close(found[0], wanted[0], 100)
+    close(found[1], wanted[1], 1e3)
+
+
+def test_the_adjoint_of_a_differential_equation_is_that_of_jax() -> None:
+    from jax.experimental.ode import odeint
+
+    def f(x: Any) -> Any:
+        return jnp.sum(odeint(lambda y, t: -y * jnp.cos(t), x, jnp.array([0.0, 1.0, 2.0]))[1:])
+
+    with jax.enable_x64(True):
+        wanted = jax.value_and_grad(f)(P)
+    found = sg.value_and_grad(sg.from_jax(f))(P)
+    close(found[0], wanted[0], 1e3)
+    close(found[1], wanted[1], 1e3)
+
+
+def test_a_long_scan_whose_step_has_no_counterpart_is_refused() -> None:
+    def f(x: Any) -> Any:
+        return lax.scan(lambda c, _: (lax.nextafter(c, jnp.cos(c)), None), x, None, length=100_000)[0]
+
+    with pytest.raises(UnsupportedError, match="nextafter"):
         sg.from_jax(f)(X)
 
 
-def test_factors_that_have_no_counterpart_are_refused() -> None:
-    with pytest.raises(UnsupportedError, match="LU"):
-        sg.from_jax(lambda a: jax.scipy.linalg.lu(a)[2])(A)
+def test_a_long_scan_over_keys_is_unrolled() -> None:
+    def f(x: Any) -> Any:
+        keys = jax.random.split(jax.random.key(0), 2_100)
+        return lax.scan(lambda c, k: (c * 0.5 + jax.random.normal(k, (3,)) * x, None), jnp.zeros(3), keys)[0].sum()
+
+    with jax.enable_x64(True):
+        wanted = jax.value_and_grad(f)(np.arange(3.0))
+    found = sg.value_and_grad(sg.from_jax(f))(np.arange(3.0))
+    close(found[0], wanted[0])
+    close(found[1], wanted[1])
+
+
+def test_keys_that_a_loop_of_a_traced_length_carries_are_refused() -> None:
+    def f(x: Any) -> Any:
+        start = (x, jax.random.key(0))
+        return lax.while_loop(lambda s: s[0] > 1.0, lambda s: (s[0] / 2, jax.random.split(s[1])[0]), start)[0]
+
+    with pytest.raises(UnsupportedError, match="keys"):
+        sg.from_jax(f)(3.0)
+
+
+def test_integers_are_those_of_jax() -> None:
+    def f(x: Any) -> Any:
+        shifts = [lax.shift_right_logical(x, jnp.int8(k)) for k in range(8)]
+        return jnp.stack([*shifts, lax.population_count(x)])
+
+    x = np.arange(-128, 128).astype(np.int8)
+    wanted = np.asarray(f(jnp.asarray(x)))
+    np.testing.assert_array_equal(sg.jit(sg.from_jax(f))(x), wanted)
 
 
 def test_arguments_that_are_no_numbers_are_refused() -> None:
