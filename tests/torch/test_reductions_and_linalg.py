@@ -24,6 +24,21 @@ def test_named_results_unpack_index_and_pickle() -> None:
     assert again.values.tolist() == [3.0, 5.0]
 
 
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.bool, torch.int8, torch.float32])
+def test_a_product_has_the_dtype_that_is_asked_for(dtype: Any) -> None:
+    x = torch.tensor([[2, 3], [100, 5]])
+    for found in (x.prod(1, dtype=dtype), x.prod(1, True, dtype=dtype), torch.prod(x, dtype=dtype)):
+        assert found.dtype is dtype
+    wanted = {torch.bool: [True, True], torch.uint8: [6, 244], torch.int8: [6, -12], torch.float32: [6.0, 500.0]}
+    assert x.prod(1, dtype=dtype).tolist() == wanted[dtype]
+    assert torch.prod(x).dtype is torch.int64
+
+
+def test_a_search_in_rows_for_nothing_finds_nothing() -> None:
+    assert torch.searchsorted(torch.zeros(0, 0), torch.zeros(0, 0)).shape == (0, 0)
+    assert torch.searchsorted(torch.zeros(2, 3), torch.zeros(2, 0)).shape == (2, 0)
+
+
 def test_out_takes_what_a_reduction_gives() -> None:
     values, indices = torch.empty(0), torch.empty(0, dtype=torch.int64)
     torch.max(torch.tensor([[1.0, 3.0], [5.0, 2.0]]), 1, out=(values, indices))

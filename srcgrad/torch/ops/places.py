@@ -219,6 +219,8 @@ def sought(sequence: Any, values: Any, right: bool, sorter: Any) -> Any:
         sequence = np.take_along_axis(sequence, sorter, -1)
     if sequence.ndim == 1:
         return np.searchsorted(sequence, values, side)
+    if not values.size:
+        return np.zeros(values.shape, np.int64)
     width = values.shape[-1]
     rows = zip(sequence.reshape(-1, sequence.shape[-1]), values.reshape(-1, width), strict=True)
     return np.array([np.searchsorted(row, own, side) for row, own in rows]).reshape(values.shape)

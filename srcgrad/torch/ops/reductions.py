@@ -164,11 +164,15 @@ def nanmean(
 
 # --- products -----------------------------------------------------------------------------------------
 
-PROD_ALL: Final = Op("prod", "ProdBackward0", in_single(lambda x: multiply_reduce(x, axis=None)), saves_result=True)
+PROD_ALL: Final = Op(
+    "prod", "ProdBackward0", in_single(lambda x: multiply_reduce(x, axis=None, dtype=x.dtype)), saves_result=True
+)
 PROD: Final = Op(
     "prod",
     "ProdBackward1",
-    in_single(lambda x, axis, keep: multiply_reduce(x, axis=axis, keepdims=keep) if x.ndim else np.copy(x)),
+    in_single(
+        lambda x, axis, keep: multiply_reduce(x, axis=axis, dtype=x.dtype, keepdims=keep) if x.ndim else np.copy(x)
+    ),
     saves_result=True,
 )
 
