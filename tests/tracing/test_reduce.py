@@ -97,3 +97,19 @@ def test_initial_is_cast_before_it_is_multiplied() -> None:
     x = np.array([5, 3, 2])
     for f in (lambda x: np.prod(x, initial=2.5), lambda x: np.sum(x, initial=-2.5)):
         assert sg.jit(f)(x) == f(x)
+
+
+@pytest.mark.parametrize("name", ["sum", "prod", "nansum", "cumsum", "cumprod"])
+@pytest.mark.parametrize("dtype", ["i8", "f4", "f8", "c16"])
+@pytest.mark.parametrize("given", ["f8", "i8", "i1"])
+def test_out_of_another_dtype_takes_what_is_summed_in_a_dtype_of_both(name: str, dtype: str, given: str) -> None:
+    def f(x: Any) -> Any:
+        found = np.zeros(x.shape if name.startswith("cum") else x.shape[:1], dtype)
+        return getattr(np, name)(x, axis=1, out=found), found * 2
+
+    x = (np.array([[1.6, -2.7, 1.9], [16777216.0, 1.0, -16777216.0]]) % 2**27).astype(given)
+    for backend in ("llvm", "numpy"):
+        ours = sg.jit(f, strict=True, backend=backend)(x)
+        for one, wanted in zip(ours, f(x), strict=True):
+            assert one.dtype == wanted.dtype
+            np.testing.assert_allclose(one, wanted, rtol=1e-13, atol=1e-8)

@@ -28,13 +28,13 @@ from srcgrad.tracing.ufuncs import REDUCTIONS, as_bool, require_mask, require_tr
 
 
 def accumulator(dtype: DType, requested: Any, out: Any = None) -> DType:
-    """The dtype of a sum or product: that of ``out=``; else NumPy widens small integers to its default one."""
+    """The dtype of a sum or product: one that holds ``out=`` too; else small integers get the default one."""
     if given(requested, None) is not None:
         asked: DType = np.dtype(requested)
         return asked
     target = out[0] if isinstance(out, tuple) else out
     if isinstance(target, Tracer):
-        return target.dtype
+        return np.result_type(dtype, target.dtype)
     if dtype.kind == "b" or (dtype.kind == "i" and dtype.itemsize < np.dtype(np.int_).itemsize):
         return np.dtype(np.int_)
     if dtype.kind == "u" and dtype.itemsize < np.dtype(np.uint).itemsize:
@@ -84,6 +84,14 @@ def fold(
     result = restored(emit(op, x, axes=axes), x.shape, axes, keepdims)
     if given(initial, None) is not None:
         result = cast(ufunc(result, first_of(initial, x.dtype)), x.dtype)
+    return put(result, out)
+
+
+def put(result: Any, out: Any) -> Any:
+    """What a sum or product gives with ``out=``: NumPy casts it by any rule, so that floats go into integers too."""
+    target = out[0] if isinstance(out, tuple) else out
+    if isinstance(target, Tracer) and result.dtype.kind != "c":
+        result = cast(result, target.dtype)
     return finish(result, out)
 
 
@@ -286,8 +294,8 @@ def cumulate(op: str, a: Any, axis: Any, dtype: Any, out: Any) -> Any:
     if x.dtype.kind == "b":  # asked for with dtype=bool: disjunctions or conjunctions
         return finish(as_bool(cumulate(op, cast(x, np.int_), axis, None, None)), out)
     if op == "cumsum":
-        return finish(emit("cumsum", x, axis=axis, reverse=False), out)
-    return finish(emit("cumprod", x, axis=axis), out)
+        return put(emit("cumsum", x, axis=axis, reverse=False), out)
+    return put(emit("cumprod", x, axis=axis), out)
 
 
 @numpy_rule("cumsum", method="cumsum")
