@@ -56,7 +56,7 @@ UNARY = (
     "np.ceil({0}) - {0}",
     "np.rint({0}) + np.trunc({0}) * {0}",
     "np.round({0}, 1) * {0}",
-    "np.fix({0}) + {0}",
+    "np.trunc({0}) + {0}",
     "np.modf({0})[0]",
     "np.heaviside({0}, 0.5) * {0}",
     "np.i0({0} / 4)",

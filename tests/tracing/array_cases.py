@@ -195,12 +195,12 @@ SELECTION: list[Case] = [
     ("nan_to_num scalar", lambda x: np.nan_to_num(x), (SC,)),
     (
         "round",
-        lambda x: (np.round(x), np.round(x, 1), np.around(x, 2), x.round(3), np.round(x * 100, -1), np.fix(x)),
+        lambda x: (np.round(x), np.round(x, 1), np.around(x, 2), x.round(3), np.round(x * 100, -1), np.trunc(x)),
         (M,),
     ),
     ("round int", lambda x: (np.round(x), np.round(x, -1), np.round(x, 2)), (INTS,)),
     ("round complex", lambda x: np.round(x, 1), (C,)),
-    ("round scalar", lambda x: (np.round(x, 1), np.fix(x)), (SC,)),
+    ("round scalar", lambda x: (np.round(x, 1), np.trunc(x)), (SC,)),
     ("round f32", lambda x: np.round(x, 2), (F32,)),
     ("parts", lambda x: (np.real(x), np.imag(x), np.conj(x), np.angle(x), np.abs(x), x.conj(), x.real, x.imag), (C,)),
     (

@@ -53,7 +53,7 @@ VALUES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "a weight that is zero": (
         lambda x, w: np.quantile(x, [0.0, 0.3, 0.9], weights=w, method="inverted_cdf"), (X[0], np.arange(3.0)),
     ),
-    "larger outputs of ufuncs": (lambda x: np.clip(x[0], 2.0, 3.0, out=0.0 * x) * np.fix(x[0], out=0.0 * x), (X,)),
+    "larger outputs of ufuncs": (lambda x: np.clip(x[0], 2.0, 3.0, out=0.0 * x) * np.trunc(x[0], out=0.0 * x), (X,)),
     "larger outputs of products": (lambda x: np.matmul(x, x.T, out=np.zeros((3, 2, 2)) + x[0, 0]), (X,)),
 }  # fmt: skip
 
@@ -145,3 +145,13 @@ def test_the_distribution_of_laplace_has_a_slope_in_its_middle(function: str) ->
     sign = 1.0 if function == "cdf" else -1.0
     found = sg.grad(share, argnums=(0, 1, 2))(0.25, 0.25, 2.0)
     np.testing.assert_allclose(found, [sign * 0.25, -sign * 0.25, 0.0], atol=1e-15)
+
+
+@pytest.mark.filterwarnings("ignore:numpy.fix is deprecated")
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+def test_fix_is_trunc_and_spread_over_its_output(backend: Any) -> None:
+    """NumPy says since 2.5 that `np.trunc` is to be taken."""
+    shifted = X - 3.5
+    found = sg.jit(lambda x: (np.fix(x), np.fix(x[0], out=0.0 * x)), backend=backend)(shifted)
+    np.testing.assert_array_equal(found[0], np.trunc(shifted))
+    np.testing.assert_array_equal(found[1], np.trunc(shifted[:1]) + 0.0 * shifted)
