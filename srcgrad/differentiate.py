@@ -90,7 +90,7 @@ class TakesAux(Transformed):
         if not self.has_aux:
             return traced.out_tree, traced.outputs, None, []
         tree = traced.out_tree
-        if tree.kind is not tuple or len(tree.children) != 2:
+        if tree.kind not in (tuple, list) or len(tree.children) != 2:
             text = "None" if tree.kind is type(None) else tree_text(tree)
             raise StructureError(
                 f"{self.kind}({self.name}) with has_aux=True needs a function that returns (output, aux), not {text}",

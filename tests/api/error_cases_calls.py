@@ -288,9 +288,9 @@ def aux_of_three() -> Any:
     return sg.jacobian(lambda x: (x, x, x), has_aux=True)(X)
 
 
-@case("StructureError", TypeError, at="sg.vjp(lambda x: [x, x], X, has_aux=True)")
+@case("StructureError", TypeError, at="sg.vjp(lambda x: [x, x, x], X, has_aux=True)")
 def aux_in_a_list() -> Any:
-    return sg.vjp(lambda x: [x, x], X, has_aux=True)
+    return sg.vjp(lambda x: [x, x, x], X, has_aux=True)
 
 
 @case("HolomorphicError", TypeError, at="sg.jacrev(np.conj)(1j)")

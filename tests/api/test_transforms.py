@@ -100,6 +100,14 @@ def test_has_aux(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", TRANSFORMS)
+def test_a_list_of_output_and_aux_is_a_pair(name: str) -> None:
+    def f(x: Any) -> Any:
+        return [scalar(x, x), x]
+
+    same(getattr(sg, name)(f, has_aux=True)(X), JAX[name](f, has_aux=True)(X))
+
+
+@pytest.mark.parametrize("name", TRANSFORMS)
 def test_aux_that_is_no_array(name: str) -> None:
     found = getattr(sg, name)(lambda x: (np.sum(x * x), ("text", 3, None, x.shape)), has_aux=True)(X)
     aux = found[0][1] if name == "value_and_grad" else found[1]

@@ -39,3 +39,16 @@ def test_derivatives_of_transforms_of_real_numbers(transform: Any, n: Any) -> No
 def test_a_transform_of_real_numbers_takes_half_a_spectrum() -> None:
     text = sg.explain(sg.grad(lambda x: np.sum(np.abs(np.fft.fft(x)) ** 4)))(np.ones(8))["optimised ir"]
     assert "rfft" in text and " fft " not in text
+
+
+@pytest.mark.parametrize("name", ["fft", "ifft", "rfft", "irfft", "hfft"])
+def test_a_number_has_no_axis_to_transform(name: str) -> None:
+    for transform in (getattr(np.fft, name), sg.jit(getattr(np.fft, name))):
+        with pytest.raises(IndexError):
+            transform(np.float64(3.0))
+
+
+def test_a_transform_along_all_axes_of_a_number_is_the_number() -> None:
+    for transform in (np.fft.fftn, np.fft.ifftn):
+        assert sg.jit(transform)(np.float64(3.0)) == transform(np.float64(3.0)) == 3.0
+        assert sg.grad(lambda x, transform=transform: np.real(transform(x)) ** 2)(3.0) == 6.0

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from srcgrad.errors import DTypeError, ShapeError
+from srcgrad.errors import DTypeError, IndexingError, ShapeError
 from srcgrad.ir.types import DType, complex_dtype
 from srcgrad.tracing.functions.registry import (
     as_array,
@@ -72,7 +72,7 @@ def laid_out(result: Tracer, x: Tracer) -> Tracer:
 
 def require_dimension(x: Tracer) -> None:
     if not x.ndim:
-        raise ShapeError("a Fourier transform takes at least one dimension")
+        raise IndexingError("a Fourier transform takes at least one dimension")
 
 
 # --- along one axis ---------------------------------------------------------------------------------------------------
@@ -81,10 +81,10 @@ def require_dimension(x: Tracer) -> None:
 def complex_transform(op: str, a: Any, sizes: Sequence[Any], axes: Sequence[int], norm: Any) -> Any:
     """The complex transform along ``axes``, the last one first; an axis that is named twice is transformed twice."""
     x = as_array(a)
+    if not axes:
+        return x
     require_dimension(x)
     places = [axis_of(axis, x.ndim) for axis in axes]
-    if not places:
-        return x
     if len(places) == 1 and x.dtype.kind != "c":
         return of_real_numbers(op, x, sizes[0], places[0], norm)
     result = cast(x, spectral_dtype(x.dtype))
