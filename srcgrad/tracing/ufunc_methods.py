@@ -63,6 +63,8 @@ def apply_method(
     if ufunc.nin != 2 or ufunc.nout != 1 or ufunc.signature is not None:
         raise UnsupportedError(f"np.{ufunc.__name__}.{method} is not supported on traced arrays")
     if method == "reduce":
+        if ufunc in (np.add, np.multiply) and outs:  # which say in what dtype is summed
+            return reduce(ufunc, inputs[0], where, dtype, {**options, "out": outs})
         result = reduce(ufunc, inputs[0], where, dtype, options)
     elif method == "accumulate":
         result = accumulate(ufunc, inputs[0], dtype, **options)

@@ -113,3 +113,31 @@ def test_out_of_another_dtype_takes_what_is_summed_in_a_dtype_of_both(name: str,
         for one, wanted in zip(ours, f(x), strict=True):
             assert one.dtype == wanted.dtype
             np.testing.assert_allclose(one, wanted, rtol=1e-13, atol=1e-8)
+
+
+@pytest.mark.parametrize("dtype", ["i8", "i1", "f4", "f8"])
+@pytest.mark.parametrize("given", ["f8", "f4", "i8"])
+def test_a_mean_with_out_divides_what_the_output_holds_of_the_sum(dtype: str, given: str) -> None:
+    """And the reduction of a ufunc is computed in the dtype of both, as by its function."""
+
+    def f(x: Any) -> Any:
+        found = [np.zeros(x.shape[:1], dtype) for _ in range(3)]
+        np.mean(x, axis=1, out=found[0])
+        np.add.reduce(x, axis=1, out=found[1])
+        np.multiply.reduce(x / 16, axis=1, out=found[2])
+        return found
+
+    x = np.array([[1.6, -2.7, 1.9], [40.3, -11.5, 7.25]]).astype(given)
+    for backend in ("llvm", "numpy"):
+        for one, wanted in zip(sg.jit(f, strict=True, backend=backend)(x), f(x), strict=True):
+            assert one.dtype == wanted.dtype
+            np.testing.assert_allclose(one, wanted, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["nanmean", "nanvar", "nanstd"])
+@pytest.mark.parametrize("options", [{"dtype": int}, {"out": np.zeros(2, int)}], ids=["dtype", "out"])
+def test_integers_take_no_mean_that_may_be_nan(name: str, options: dict[str, Any]) -> None:
+    x = np.ones((2, 3))
+    for function in (getattr(np, name), sg.jit(lambda x, **options: getattr(np, name)(x, axis=1, **options))):
+        with pytest.raises(TypeError, match=f"If a is inexact, then {next(iter(options))} must be inexact"):
+            function(x, **({"axis": 1} if function is getattr(np, name) else {}), **options)

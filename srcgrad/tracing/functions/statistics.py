@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from srcgrad.errors import ArgumentError, ShapeError
+from srcgrad.errors import ArgumentError, DTypeError, ShapeError
 from srcgrad.ir.types import DType, real_dtype
-from srcgrad.tracing.functions.reductions import restored, without_nan
+from srcgrad.tracing.functions.reductions import put, restored, without_nan
 from srcgrad.tracing.functions.reductions import sum as sum_of
 from srcgrad.tracing.functions.registry import (
     as_array,
@@ -69,8 +69,17 @@ def mean(
     inner, result = mean_dtypes(x, dtype)
     refuse_list(axis)
     axes = axes_of(axis, x.ndim)
-    total = sum_of(x, axes, inner, None, keepdims, where=where)
-    return finish(quotient(total, number_of(x, axes, keepdims, where), result), out)
+    target = out[0] if isinstance(out, tuple) else out
+    if isinstance(target, Tracer) and given(dtype, None) is None and (x.dtype.kind != "c" or target.dtype.kind == "c"):
+        # As NumPy, which writes the sum into the output, and then the quotient.
+        total = sum_of(x, axes, np.result_type(inner, target.dtype), None, keepdims, where=where)
+        total, result = (
+            cast(total, target.dtype),
+            np.result_type(target.dtype, 0.0 if target.dtype.kind in "biu" else 0),
+        )
+    else:
+        total = sum_of(x, axes, inner, None, keepdims, where=where)
+    return put(quotient(total, number_of(x, axes, keepdims, where), result), out)
 
 
 def deviation(
@@ -189,7 +198,23 @@ def nanmean(
     *,
     where: Any = np._NoValue,
 ) -> Any:
+    require_inexact(a, dtype, out)
     return mean(a, axis_of_numbers(a, axis), dtype, out, keepdims, where=present(a, where))
+
+
+def require_inexact(a: Any, dtype: Any, out: Any) -> None:
+    """Where nan may be among the elements, no integers take what they give.
+
+    Raises:
+        DTypeError: a dtype or an output of integers.
+    """
+    if as_tracer(a).dtype.kind not in "fc":
+        return
+    if given(dtype, None) is not None and np.dtype(dtype).kind not in "fc":
+        raise DTypeError("If a is inexact, then dtype must be inexact")
+    target = out[0] if isinstance(out, tuple) else out
+    if target is not None and target.dtype.kind not in "fc":
+        raise DTypeError("If a is inexact, then out must be inexact")
 
 
 def axis_of_numbers(a: Any, axis: Any) -> Any:
@@ -227,6 +252,7 @@ def nanvar(
     mean: Any = np._NoValue,
     correction: Any = np._NoValue,
 ) -> Any:
+    require_inexact(a, dtype, out)
     valid, axis = present(a, where), axis_of_numbers(a, axis)
     found = var(without_nan(a, 0), axis, dtype, None, ddof, keepdims, where=valid, mean=mean, correction=correction)
     return finish(with_freedom(found, a, valid, axis, given(correction, ddof), keepdims), out)
@@ -245,6 +271,7 @@ def nanstd(
     mean: Any = np._NoValue,
     correction: Any = np._NoValue,
 ) -> Any:
+    require_inexact(a, dtype, out)
     valid, axis = present(a, where), axis_of_numbers(a, axis)
     found = std(without_nan(a, 0), axis, dtype, None, ddof, keepdims, where=valid, mean=mean, correction=correction)
     return finish(with_freedom(found, a, valid, axis, given(correction, ddof), keepdims), out)
