@@ -136,6 +136,7 @@ PARTLY: dict[str, str] = {
     "elliptic_incomplete_derivative": "the second and later ones integrate on arrays of nodes",
     "gamma_density": "derivatives, by those of rgamma",
     "polygamma": "formulas are of real numbers",
+    "eigh": "SciPy's other drivers, which may find some vectors only",
     "svd": "empty matrices with full factors",
     "qr": "empty matrices with full factors",
 }
