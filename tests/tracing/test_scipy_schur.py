@@ -18,6 +18,8 @@ A = RNG.normal(size=(4, 4))
 REAL = A + A.T + 6.0 * np.eye(4) + 0.3 * A
 HOLLOW = A + A.T - np.diag(np.diag(2.0 * A)) + 0.01 * np.diag(np.diag(A))
 """Its LDL^T form has blocks of two rows, and exchanged ones."""
+CYCLE = np.array([[0.0, -0.6, -0.1, -2.2], [-0.6, 0.0, 0.0, 0.7], [-0.1, 0.0, 0.0, -1.2], [-2.2, 0.7, -1.2, 0.0]])
+"""Its rows are exchanged in a cycle, whose inverse is another one."""
 WEIGHTS = RNG.normal(size=(3, 4, 4))
 
 
@@ -34,6 +36,7 @@ CASES: dict[str, tuple[Callable[[Any], Any], Any]] = {
     "hessenberg of two rows": (lambda a: np.sum(linalg.hessenberg(a)[0] * a), A[:2, :2]),
     "ldl": (lambda a: weighed(*linalg.ldl(a)[:2]), REAL),
     "ldl with blocks": (lambda a: weighed(*linalg.ldl(a)[:2]), HOLLOW),
+    "ldl with blocks of rows in a cycle": (lambda a: weighed(*linalg.ldl(a)[:2]), CYCLE),
     "ldl of the upper triangle": (lambda a: weighed(*linalg.ldl(a, lower=False)[:2]), HOLLOW),
     "ldl of a complex matrix": (lambda a: weighed(*linalg.ldl(a + 1j * (a - a.T))[:2]), HOLLOW),
     "ldl of a symmetric one": (lambda a: weighed(*linalg.ldl(a + 1j * np.sin(a), hermitian=False)[:2]), HOLLOW),

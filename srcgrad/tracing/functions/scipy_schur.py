@@ -118,7 +118,10 @@ def hessenberg_tangents(da: Any, _: Any, h: Any, q: Any) -> Any:
 def hessenberg(a: Any, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     matrix = one_matrix(a, "hessenberg")
     if matrix.dtype.kind == "c":
-        raise UnsupportedError("scipy.linalg.hessenberg of complex matrices is not supported on traced arrays")
+        raise UnsupportedError(
+            "scipy.linalg.hessenberg of complex matrices is not supported on traced arrays",
+            hint="scipy.linalg.schur(a, output='complex') is a form of complex matrices that has derivatives",
+        )
     if matrix.shape[-1] < 3:
         return (matrix, np.eye(matrix.shape[-1], dtype=matrix.dtype)) if calc_q else matrix
     like = np.zeros(matrix.shape, matrix.dtype)
