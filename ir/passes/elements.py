@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from srcgrad.ir.core import Builder, Function, Literal, Operation, Region, Value
+from srcgrad.ir.core import Builder, Function, Literal, Operation, Value
 from srcgrad.ir.opdef import REGISTRY
 from srcgrad.ir.passes.layouts import INDEXED, READS, WRITES, Rewriting, indices_of
 from srcgrad.ir.passes.places import Place, Places
@@ -45,10 +45,6 @@ class Shared(NamedTuple):
     written: tuple[Key, ...]
     read: tuple[Key, ...]
     kept: bool
-
-
-def has_loops(function: Region) -> bool:
-    return any(operation.op.name == "for" for operation in function.walk())
 
 
 def elements_as_numbers(function: Function) -> Function:

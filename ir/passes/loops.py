@@ -25,6 +25,10 @@ def has_control(function: Region) -> bool:
     return any(operation.op.name in CONTROL for operation in function.walk())
 
 
+def has_loops(function: Region) -> bool:
+    return any(operation.op.name == "for" for operation in function.walk())
+
+
 def has_literals(function: Region) -> bool:
     """Whether constants of control flow are literals, which its regions can have themselves."""
     return any(isinstance(value, Literal) for operation in function.walk() for value in constants_of(operation))

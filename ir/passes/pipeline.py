@@ -1,4 +1,7 @@
-"""The order in which functions are simplified, before and after differentiation."""
+"""The order in which functions are simplified, before and after differentiation.
+
+The passes that only loops have are imported when a function has one: most processes never need them.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,11 @@ from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
 from srcgrad.ir.core import Function
-from srcgrad.ir.passes.at_once import arrays_as_before, trips_at_once, without_moved
 from srcgrad.ir.passes.contained import has_parts, taken_from_others
 from srcgrad.ir.passes.dce import dce
-from srcgrad.ir.passes.elements import elements_as_numbers, has_loops
 from srcgrad.ir.passes.expand import expand, needs_expansion
 from srcgrad.ir.passes.fold import Evaluator, make_folder
-from srcgrad.ir.passes.loops import has_control, has_literals, tidy
+from srcgrad.ir.passes.loops import has_control, has_literals, has_loops, tidy
 from srcgrad.ir.passes.masks import carries_masks, without_masks
 from srcgrad.ir.passes.rewrite import Fired, rewrite
 from srcgrad.ir.passes.rules import FINAL, take_limits
@@ -104,6 +105,30 @@ def count(function: Function) -> int:
     return sum(1 for _ in function.walk())
 
 
+def elements_as_numbers(function: Function, fired: list[Fired] | None) -> Function:
+    from srcgrad.ir.passes import elements
+
+    return elements.elements_as_numbers(function)
+
+
+def trips_at_once(function: Function, fired: list[Fired] | None) -> Function:
+    from srcgrad.ir.passes import at_once
+
+    return at_once.trips_at_once(function)
+
+
+def arrays_as_before(function: Function, fired: list[Fired] | None) -> Function:
+    from srcgrad.ir.passes import at_once
+
+    return at_once.arrays_as_before(function)
+
+
+def without_moved(function: Function, evaluate_operation: Evaluator) -> Function:
+    from srcgrad.ir.passes import at_once
+
+    return at_once.without_moved(function, evaluate_operation)
+
+
 DCE: Final = Pass("dce", lambda function, fired: dce(function))
 LIVE: Final = Pass("dce", lambda function, fired: dce(function), has_loops)
 EXPAND: Final = Pass("expand", lambda function, fired: expand(function), needs_expansion)
@@ -112,11 +137,11 @@ PARTS: Final = Pass("parts", lambda function, fired: taken_from_others(function)
 """What is part of another result is taken from it."""
 LOOPS: Final = Pass("loops", lambda function, fired: tidy(function), has_control)
 """What the regions of control flow need not do leaves them."""
-ELEMENTS: Final = Pass("elements", lambda function, fired: elements_as_numbers(function), has_loops)
+ELEMENTS: Final = Pass("elements", elements_as_numbers, has_loops)
 """Elements that all trips of a loop share are numbers."""
-AT_ONCE: Final = Pass("at once", lambda function, fired: trips_at_once(function), has_loops)
+AT_ONCE: Final = Pass("at once", trips_at_once, has_loops)
 """Loops whose trips do not need each other are operations on arrays."""
-AS_BEFORE: Final = Pass("as before", lambda function, fired: arrays_as_before(function), has_loops)
+AS_BEFORE: Final = Pass("as before", arrays_as_before, has_loops)
 """Loops whose trips can be made at once so read arrays as they were before."""
 LITERALS: Final = Pass("literals", lambda function, fired: tidy(function), has_literals)
 """What has become a literal stands in the regions that read it."""

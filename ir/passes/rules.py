@@ -19,21 +19,18 @@ from __future__ import annotations
 
 from typing import Final
 
-from srcgrad.ir.core import Function
+from srcgrad.ir.core import Function, Region
 from srcgrad.ir.passes import algebra, broadcasts, flats, linalg_rules, movement, parts, powers
-from srcgrad.ir.passes.dce import dce
 from srcgrad.ir.passes.matching import RULES
 from srcgrad.ir.passes.rewrite import Fired, RuleSet, rewrite
-from srcgrad.ir.passes.spectral import SPECTRAL_RULES, has_decompositions
-from srcgrad.ir.passes.terms import is_better, results_read, terms_at_once
 from srcgrad.ir.passes.unit_vectors import UNIT_RULES
 
 __all__ = [
+    "DECOMPOSITIONS",
     "EARLY",
     "EXACT",
     "FINAL",
     "RULES",
-    "SPECTRAL",
     "algebra",
     "broadcasts",
     "flats",
@@ -48,10 +45,14 @@ __all__ = [
 EXACT: Final = RuleSet(rule for rule in RULES if rule.stage == "exact")
 EARLY: Final = RuleSet(rule for rule in RULES if rule.stage == "limit" or rule.early)
 """The rules before differentiation: limits, and the exact ones that are early."""
-SPECTRAL: Final = RuleSet([*EARLY, *SPECTRAL_RULES])
-"""These, with those of functions of eigenvalues and singular values."""
 FINAL: Final = RuleSet([*(rule for rule in RULES if rule.stage != "limit"), *UNIT_RULES])
 """The exact rules, and those that only hold where nothing is differentiated any more."""
+DECOMPOSITIONS: Final = frozenset({"eigh", "eigvalsh", "svd", "svdvals"})
+"""What has functions of matrices as limits: `spectral_limits`."""
+
+
+def has_decompositions(function: Region) -> bool:
+    return any(operation.op.name in DECOMPOSITIONS for operation in function.walk())
 
 
 def simplify(function: Function, fired: list[Fired] | None = None) -> Function:
@@ -72,20 +73,9 @@ def simplify(function: Function, fired: list[Fired] | None = None) -> Function:
 
 
 def take_limits(function: Function, fired: list[Fired] | None = None) -> Function:
-    """The function after the rules that belong before differentiation; equal operations are merged.
-
-    Where results of decompositions are still read then, terms that are alike may be made at once, if less is read so.
-    """
+    """The function after the rules that belong before differentiation; equal operations are merged."""
     if not has_decompositions(function):
         return rewrite(function, EARLY, fired=fired)
-    names: list[Fired] = []
-    found = dce(rewrite(function, SPECTRAL, fired=names))
-    gathered = terms_at_once(function) if any(results_read(found)) else function
-    if gathered is not function:
-        others: list[Fired] = []
-        taken = dce(rewrite(gathered, SPECTRAL, fired=others))
-        if is_better(taken, found):
-            found, names = taken, others
-    if fired is not None:
-        fired += names
-    return found
+    from srcgrad.ir.passes.spectral_limits import take_spectral_limits  # a third of the passes, for few programs
+
+    return take_spectral_limits(function, fired)

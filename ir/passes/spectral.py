@@ -15,14 +15,14 @@ from typing import Any, Final
 
 import numpy as np
 
-from srcgrad.ir.core import Builder, Literal, Operation, Region, Value, literal
+from srcgrad.ir.core import Builder, Literal, Operation, Value, literal
 from srcgrad.ir.opdef import REGISTRY
 from srcgrad.ir.passes.coefficients import bilinear_form, coefficients
 from srcgrad.ir.passes.diagonals import before_zeros, first_places
 from srcgrad.ir.passes.matching import emit, is_one
 from srcgrad.ir.passes.rewrite import Rule
 from srcgrad.ir.passes.summed import expansion_of_sum, product_of_sum
-from srcgrad.ir.passes.values import MOST_NESTED, PARTS, Expression, NoMatch, full_bounds, origin, plain, whole_origin
+from srcgrad.ir.passes.values import MOST_NESTED, Expression, NoMatch, full_bounds, origin, plain, whole_origin
 from srcgrad.ir.passes.vectors import Factor, Weight, factor, weight_expression
 from srcgrad.ir.types import ArrayType
 
@@ -547,7 +547,3 @@ def function_op(expression: Expression, scalar: Value, block: str = "cross") -> 
         attrs = {"directions": 0, "kinds": (), "block": block, "even": block != "cross", "indexed": indexed}
     op = REGISTRY["spectral" if source.kind == "eigh" else "singular"]
     return expression.builder.emit(op, [source.matrix, *arguments], attrs, (region,))
-
-
-def has_decompositions(function: Region) -> bool:
-    return any(operation.op.name in PARTS for operation in function.walk())

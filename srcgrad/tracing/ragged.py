@@ -18,6 +18,7 @@ from typing import Any, Final
 import numpy as np
 
 from srcgrad.errors import DTypeError, ShapeError
+from srcgrad.ir.registry import Registry
 from srcgrad.tracing.affine import ZERO, Affine, affine_of
 from srcgrad.tracing.floating_errors import raised_kinds
 from srcgrad.tracing.indexing import (
@@ -39,9 +40,9 @@ from srcgrad.tracing.tracer import Deferring, Tracer, as_tracer
 from srcgrad.tracing.ufuncs import call
 from srcgrad.tracing.views import View
 
-RULES: Final[dict[Any, Callable[..., Any]]] = {}
+RULES: Final[Registry[Any, Callable[..., Any]]] = Registry()
 """What NumPy's functions are of arrays with such axes: NumPy's own signatures."""
-METHODS: Final[dict[str, Callable[..., Any]]] = {}
+METHODS: Final[Registry[str, Callable[..., Any]]] = Registry()
 LONG: Final = 16
 MOST_MASKED: Final = 1024
 """Of a longer axis, of which all slices have nearly the same part, each trip reads its own in the unrolled loop."""

@@ -25,6 +25,7 @@ from srcgrad.errors import (
 from srcgrad.ir.core import Literal, Value
 from srcgrad.ir.errors import nearest_hint
 from srcgrad.ir.opdef import REGISTRY
+from srcgrad.ir.registry import Registry
 from srcgrad.ir.types import ArrayType, DType, dtype_name
 from srcgrad.tracing.asked import Asked
 from srcgrad.tracing.built_on import items_in
@@ -53,10 +54,14 @@ if TYPE_CHECKING:
     from srcgrad.tracing.magnitude import Shares
 
 SAVING: Final = "save what the transformed function returns (has_aux=True returns more), after the call"
-FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {}
+DISPATCHED: Final = type(np.sum)
+"""The class of NumPy's functions that ask their arguments for a rule."""
+FUNCTIONS: Final[Registry[Callable[..., Any], Callable[..., Any]]] = Registry(
+    lambda function: isinstance(function, DISPATCHED) or (isinstance(function, np.ufunc) and bool(function.signature))
+)
 """The rule of each NumPy function: NumPy's own signature, on tracers."""
 
-METHODS: dict[str, Callable[..., Any]] = {}
+METHODS: Final[Registry[str, Callable[..., Any]]] = Registry(lambda name: not name.startswith("__"))
 """ndarray methods that are functions of the array: ``sum``, ``mean``, ``clip``, …"""
 
 

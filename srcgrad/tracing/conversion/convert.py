@@ -23,7 +23,6 @@ from srcgrad.tracing.bytecode import opnames
 from srcgrad.tracing.conversion.blocks import Block, Unreached, without_blocks
 from srcgrad.tracing.conversion.names import OPERATORS, located
 from srcgrad.tracing.conversion.sources import Unconvertible, find_source
-from srcgrad.tracing.conversion.statements import convert_function
 from srcgrad.tracing.trace import CURRENT
 
 KEPT: Final = 1024
@@ -202,7 +201,10 @@ def compiled(code: types.CodeType, unreached: Unreached, converting: bool) -> ty
         definition = node
     definition.decorator_list, definition.returns = [], None
     strip(definition.args)
-    definition = convert_function(definition) if converting else definition
+    if converting:
+        from srcgrad.tracing.conversion.statements import convert_function  # not read where no function is converted
+
+        definition = convert_function(definition)
     definition.name = FUNCTION  # its own name means what it means outside
     inner: list[ast.stmt] = [definition]
     names = [free for free in code.co_freevars if free != "__class__" or source.owner is None]
