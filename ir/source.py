@@ -8,6 +8,7 @@ file, line, columns and text only when somebody asks.
 from __future__ import annotations
 
 import dis
+import functools
 import linecache
 import os
 import sys
@@ -310,20 +311,26 @@ def _judge(file: str) -> bool | None:
     return path in _transparent_files() or any(path.startswith(folder) for folder in _transparent_folders())
 
 
+@functools.cache
+def _real_path(path: str) -> str:
+    """Of our own and of libraries' folders; each name on the way is looked at, which takes a tenth of a millisecond."""
+    return os.path.realpath(path)
+
+
 def _transparent_folders() -> Iterator[str]:
     # Read from the loaded modules at each verdict: a frame that runs NumPy's code shows that NumPy is loaded by then.
-    here = os.path.dirname(os.path.realpath(__file__))
+    here = os.path.dirname(_real_path(__file__))
     yield os.path.join(here, "")
     yield os.path.join(os.path.dirname(here), "backends", "")
     for name in _TRANSPARENT_PACKAGES:
         for folder in getattr(sys.modules.get(name), "__path__", ()):
-            yield os.path.join(os.path.realpath(folder), "")
+            yield os.path.join(_real_path(folder), "")
 
 
 def _transparent_files() -> set[str]:
     modules = (sys.modules.get(name) for name in _TRANSPARENT_MODULES)
     files = (getattr(module, "__file__", None) for module in modules)
-    return {os.path.realpath(file) for file in files if file is not None}
+    return {_real_path(file) for file in files if file is not None}
 
 
 def user_span(skip: int = 0) -> Span | None:

@@ -7,14 +7,16 @@ all elements are alike. So it takes as long for ten elements as for a million.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from srcgrad.ir.core import Attrs, Literal, Operation, Value
 from srcgrad.ir.ranges import ranges_of
 from srcgrad.ir.types import TapeType
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 MOST_CELLS: Final = 4096
 """The boxes of a pattern; with more it counts as unknown."""
@@ -22,7 +24,7 @@ DEEPEST: Final = 64
 """How many operations back a mask is looked into at once."""
 
 Cuts = tuple[int, ...]
-Cells = NDArray[np.bool_]
+Cells: TypeAlias = "NDArray[np.bool_]"
 
 
 class Pattern(NamedTuple):

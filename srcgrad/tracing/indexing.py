@@ -67,7 +67,7 @@ WHOLE: Final = (int, np.integer, Tracer)
 """What bounds of a window may be."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, repr=False)
 class IndexView(View):
     """``base[..., i, j : j + 3, ...]`` along axes next to each other, some of it traced: a view, as NumPy's is.
 

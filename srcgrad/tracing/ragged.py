@@ -382,6 +382,12 @@ class Ragged(Deferring):
             raise refused(f"np.{func.__name__} of")
         return with_options(RULES[func], func.__name__, *args, **kwargs)
 
+    def __matmul__(self, other: Any) -> Any:
+        return RULES[np.matmul](self, other)
+
+    def __rmatmul__(self, other: Any) -> Any:
+        return RULES[np.matmul](other, self)
+
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)

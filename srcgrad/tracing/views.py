@@ -21,7 +21,9 @@ from srcgrad.tracing.trace import Storage, Trace
 
 
 class View(ABC):
-    """One step from a base to a view of it."""
+    """One step from a base to a view of it. Views are never changed; `dataclass` is not asked to see to it, which would
+    make each process, and each view, slower.
+    """
 
     gathers: ClassVar[bool] = False
     """Whether it shows elements more than once, so that all that it shows is much more than the base."""
@@ -41,7 +43,7 @@ class View(ABC):
         """The same view of a NumPy array, which decides strides and sharing."""
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True, repr=False)
 class SliceView(View):
     """``base[start:limit:stride, ...]`` with positive strides."""
 
@@ -67,7 +69,7 @@ class SliceView(View):
         return array[self.places]
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True, repr=False)
 class ReverseView(View):
     """``base[::-1]`` along some axes."""
 
@@ -83,7 +85,7 @@ class ReverseView(View):
         return np.flip(array, self.axes)
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True, repr=False)
 class TransposeView(View):
     """The axes in another order."""
 
@@ -100,7 +102,7 @@ class TransposeView(View):
         return array.transpose(self.perm)
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True, repr=False)
 class ReshapeView(View):
     """Another shape, where NumPy can give one without copying."""
 
@@ -116,7 +118,7 @@ class ReshapeView(View):
         return array.reshape(self.shape)
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True, repr=False)
 class PartView(View):
     """The real or imaginary part of a complex array."""
 
@@ -155,7 +157,7 @@ def as_complex(trace: Trace, value: Value) -> Value:
     return trace.emit(REGISTRY["complex"], parts)
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True, repr=False)
 class NumbersView(View):
     """Complex numbers seen as pairs of real ones, or the other way round."""
 
@@ -178,7 +180,7 @@ class ReadOnlyView(View, ABC):
         raise MutationError("assignment destination is read-only", hint="write into a copy: x = x.copy()")
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True, repr=False)
 class LockedView(ReadOnlyView):
     """The same array, which the user has made read-only."""
 
@@ -191,7 +193,7 @@ class LockedView(ReadOnlyView):
         return view
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True, repr=False)
 class BroadcastView(ReadOnlyView):
     """The elements repeated along new axes and axes of size 1."""
 
@@ -205,7 +207,7 @@ class BroadcastView(ReadOnlyView):
         return np.broadcast_to(array, self.shape)
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True, repr=False)
 class DiagonalView(ReadOnlyView):
     """A diagonal of two axes, which becomes the last axis."""
 
@@ -233,7 +235,6 @@ class DiagonalView(ReadOnlyView):
         return array.diagonal(self.offset, self.axis1, self.axis2)
 
 
-@dataclass(frozen=True)
 class WritableDiagonalView(DiagonalView):
     """The diagonal as ``np.einsum`` shows it, which may be written through."""
 
@@ -259,7 +260,7 @@ def windows(trace: Trace, base: Value, axis: int, starts: range, offsets: range)
     return found if kept[-1] == axis else trace.emit(REGISTRY["transpose"], [found], {"perm": (*kept, axis + 1)})
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True, repr=False)
 class WindowsView(ReadOnlyView):
     """The windows of some sizes along axes, as new last axes."""
 
@@ -291,7 +292,7 @@ class WindowsView(ReadOnlyView):
         return np.lib.stride_tricks.sliding_window_view(array, self.sizes, self.axes)
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True, repr=False)
 class StridedView(ReadOnlyView):
     """The elements at some strides in memory; NumPy lets one write through it, of which the order would matter."""
 

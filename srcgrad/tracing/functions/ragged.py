@@ -262,14 +262,6 @@ def outer(a: Any, b: Any) -> Any:
     return a[:, None] * b[None, :]
 
 
-def reflected_product(self: Ragged, other: Any) -> Any:
-    return matmul(other, self)
-
-
-for name, product in (("__matmul__", matmul), ("__rmatmul__", reflected_product)):
-    setattr(Ragged, name, product)
-
-
 # --- joined ---------------------------------------------------------------------------------------------------------
 
 
