@@ -234,8 +234,11 @@ def snake_case(name: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
 
 
-class Op(ABC):
-    """One op. Subclasses are registered as instances unless declared with ``abstract=True``."""
+class Op:
+    """One op. Subclasses are registered as instances unless declared with ``abstract=True``.
+
+    It is no `ABC`, of which ``isinstance`` asks all subclasses: there are hundreds.
+    """
 
     name: ClassVar[str]
     meaning: ClassVar[str] = ""
@@ -259,9 +262,17 @@ class Op(ABC):
         """`linear`, for an application to ``arity`` operands."""
         return self.linear
 
+    _abstract: ClassVar[tuple[str, ...]] = ("result_type",)
+    """The methods that a class has to write before it is an op."""
+
     def __init_subclass__(cls, abstract: bool = False) -> None:
         if abstract:
+            new = [name for name, value in vars(cls).items() if getattr(value, "__isabstractmethod__", False)]
+            cls._abstract = (*cls._abstract, *new)
             return
+        unwritten = [name for name in cls._abstract if getattr(getattr(cls, name), "__isabstractmethod__", False)]
+        if unwritten:
+            raise InternalError(f"{cls.__name__} is an op without {', '.join(unwritten)}")
         if "name" not in cls.__dict__:
             cls.name = snake_case(cls.__name__)
         if dict.__contains__(REGISTRY, cls.name):  # of those there are: no other is imported for the question

@@ -6,7 +6,7 @@ view back to the storage. So aliasing, in-place assignment and ``out=`` have Num
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
@@ -20,7 +20,7 @@ from srcgrad.ir.types import DType
 from srcgrad.tracing.trace import Storage, Trace
 
 
-class View(ABC):
+class View:
     """One step from a base to a view of it. Views are never changed; `dataclass` is not asked to see to it, which would
     make each process, and each view, slower.
     """
@@ -173,7 +173,7 @@ class NumbersView(View):
         return array.view(self.dtype)
 
 
-class ReadOnlyView(View, ABC):
+class ReadOnlyView(View):
     """A view that NumPy does not let one write through."""
 
     def backward(self, trace: Trace, base: Value, new: Value) -> Value:

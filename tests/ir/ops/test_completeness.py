@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
 import pytest
 
-from srcgrad.ir.core import Function
-from srcgrad.ir.errors import DTypeError, MissingRuleError
-from srcgrad.ir.opdef import Op
+from srcgrad.ir.core import Attrs, Function
+from srcgrad.ir.errors import DTypeError, InternalError, MissingRuleError
+from srcgrad.ir.opdef import REGISTRY, NonDifferentiable, Op
 from srcgrad.ir.transforms.batch import batch
+from srcgrad.ir.types import ArrayType
 from tests.ir.ops.harness import CHECKS, HOLES, NOT_DIFFERENTIATED, Case, applies, cases, ops, type_of
 
 HOLDS_REGIONS = "holds traced functions as regions, which a sample cannot say: tested with the transforms"
@@ -122,3 +124,22 @@ def test_a_differentiable_op_is_tested_in_both_modes() -> None:
 @pytest.mark.parametrize("check", CHECKS)
 def test_every_check_applies_to_something(check: str) -> None:
     assert any(applies(check, case) for op in ops() for case in cases(op))
+
+
+def test_an_op_that_lacks_a_method_is_no_op() -> None:
+    class Parted(NonDifferentiable, abstract=True):
+        @abstractmethod
+        def part(self) -> int: ...
+
+    with pytest.raises(InternalError, match="Untyped is an op without result_type"):
+
+        class Untyped(NonDifferentiable):
+            meaning = "np.untyped"
+
+    with pytest.raises(InternalError, match="Unparted is an op without part"):
+
+        class Unparted(Parted):
+            def result_type(self, types: Sequence[ArrayType], attrs: Attrs) -> ArrayType:
+                return types[0]
+
+    assert {"untyped", "unparted"}.isdisjoint(REGISTRY)
