@@ -21,6 +21,7 @@ import numpy as np
 
 from srcgrad.ir.locks import new_lock
 from srcgrad.ir.opdef import REGISTRY
+from srcgrad.ir.registry import Registry
 from srcgrad.ir.source import Span, internal_frame
 from srcgrad.ir.types import ArrayType
 from srcgrad.tracing.pytree import TreeDef, flatten
@@ -32,11 +33,16 @@ NUMBER: Final = ArrayType(np.dtype(np.int64))
 """The type of an object's number."""
 KEPT: Final = 4096
 """How many objects are remembered: those used last."""
-OTHERS: Final[dict[type, Callable[[], Any]]] = {
-    np.random.Generator: lambda: np.random.default_rng(0),
-    np.random.RandomState: lambda: np.random.RandomState(0),
-    random.Random: lambda: random.Random(0),
-}
+
+
+def draws_by_numpy(thing: Any = None) -> bool:
+    """Whether there may be a generator of NumPy's, of whose module nothing here needs to be loaded before it is."""
+    return "numpy.random" in sys.modules
+
+
+OTHERS: Final[Registry[type, Callable[[], Any]]] = Registry(draws_by_numpy)
+OTHERS[random.Random] = lambda: random.Random(0)
+OTHERS.filled_by("srcgrad.tracing", ["generators"])
 """The kinds of objects that programs work with, and how to make another one of the kind."""
 CLOCKS: Final = (
     *(time.time, time.perf_counter, time.monotonic, time.process_time, time.thread_time),
@@ -44,11 +50,9 @@ CLOCKS: Final = (
 )
 SILENT: Final = (time.sleep, warnings.warn)
 """Functions that give nothing, and that are not called to find that out."""
-MAKERS: Final[dict[Any, type]] = {
-    np.random.default_rng: np.random.Generator,
-    np.random.RandomState: np.random.RandomState,
-    random.Random: random.Random,
-}
+MAKERS: Final[Registry[Any, type]] = Registry(draws_by_numpy)
+MAKERS[random.Random] = random.Random
+MAKERS.filled_by("srcgrad.tracing", ["generators"])
 """What makes such objects, and of which kind."""
 LEVELS: Final = {"debug": 10, "info": 20, "warning": 30, "error": 40, "critical": 50, "log": 0}
 """The methods of loggers that are called when a program runs, and the levels of their messages."""
@@ -70,7 +74,7 @@ STREAMS_DO: Final = frozenset(
 """What of a stream is done or asked without ``print``, which would be while tracing."""
 CACHED: Final = type(lru_cache(len))
 """A function with the results that it has given."""
-FUNCTIONS: Final = frozenset({*CLOCKS, *SILENT, *MAKERS, *OTHERS})
+FUNCTIONS: Final = frozenset({*CLOCKS, *SILENT})
 
 
 class Objects:
@@ -136,7 +140,7 @@ def is_host_function(thing: object) -> bool:
     owner = attribute(thing, "__self__")
     if type(owner) in OTHERS:
         return any(owner is shared for shared in shared_generators())
-    return is_among(thing, FUNCTIONS)
+    return any(is_among(thing, known) for known in (FUNCTIONS, MAKERS, OTHERS))
 
 
 class HostObject:

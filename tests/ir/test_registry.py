@@ -84,8 +84,9 @@ def in_a_new_process(code: str) -> str:
 
 
 SELDOM = (
-    *("ir.ops.bessel", "ir.ops.eigen", "ir.passes.at_once", "ir.passes.spectral", "ir.transforms.record_control"),
-    *("tracing.functions.fourier", "tracing.functions.ragged", "tracing.conversion.statements"),
+    *("srcgrad.ir.ops.bessel", "srcgrad.ir.ops.eigen", "srcgrad.ir.transforms.record_control"),
+    *("srcgrad.ir.passes.at_once", "srcgrad.ir.passes.spectral", "srcgrad.tracing.conversion.statements"),
+    *("srcgrad.tracing.functions.fourier", "srcgrad.tracing.functions.ragged", "numpy.random", "scipy"),
 )
 
 
@@ -96,7 +97,7 @@ def test_a_simple_gradient_does_not_read_what_it_does_not_need(tmp_path, monkeyp
         import sys
         import numpy as np, srcgrad as sg
         gradient = sg.grad(lambda x: np.sum(np.tanh(x) ** 2))(np.zeros(3))
-        print(gradient.tolist(), [name for name in {SELDOM!r} if f"srcgrad.{{name}}" in sys.modules])
+        print(gradient.tolist(), [name for name in {SELDOM!r} if name in sys.modules])
         """
     in_a_new_process(program)
     assert in_a_new_process(program) == "[0.0, 0.0, 0.0] []"

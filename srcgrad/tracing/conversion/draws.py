@@ -13,11 +13,9 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from srcgrad.errors import UnsupportedError
-from srcgrad.tracing.hosts import HostObject, call_method
+from srcgrad.tracing.hosts import HostObject, call_method, draws_by_numpy
 from srcgrad.tracing.tracer import Tracer, as_tracer, contains_tracer
 from srcgrad.tracing.unasked import attribute
-
-GENERATORS: Final = (np.random.Generator, np.random.RandomState)
 
 
 class Family(NamedTuple):
@@ -68,7 +66,8 @@ FAMILIES: Final[dict[str, Family]] = {
 
 def is_draw(function: Any) -> bool:
     """Whether this is a method of a generator of random numbers (``np.random.normal`` is one too)."""
-    return isinstance(attribute(function, "__self__"), GENERATORS)
+    owner = attribute(function, "__self__")
+    return draws_by_numpy() and isinstance(owner, (np.random.Generator, np.random.RandomState))
 
 
 def drawn(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
