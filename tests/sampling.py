@@ -13,9 +13,9 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
-WHOLE: Final = 3
+WHOLE: Final = 2
 """A test of so many cases, or fewer, is run whole."""
-SHARE: Final = 0.12
+SHARE: Final = 0.1
 """Of the cases of others, this share is run at least."""
 
 

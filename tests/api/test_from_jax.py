@@ -301,6 +301,7 @@ def test_a_long_scan_whose_step_has_no_counterpart_is_refused() -> None:
         sg.from_jax(f)(X)
 
 
+@pytest.mark.slow  # jax compiles 2,100 random draws
 def test_a_long_scan_over_keys_is_unrolled() -> None:
     def f(x: Any) -> Any:
         keys = jax.random.split(jax.random.key(0), 2_100)

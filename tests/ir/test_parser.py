@@ -95,14 +95,14 @@ ATTRS = st.recursive(ATOMS, lambda inner: st.lists(inner, max_size=3).map(tuple)
 
 
 @given(st.dictionaries(NAMES, ATTRS, max_size=3))
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=100)
 def test_attributes_round_trip(attrs: dict[str, Any]) -> None:
     x = literal(1.0, ArrayType(FLOAT64))
     require_round_trip(Function("f", [], [Operation(REGISTRY["neg"], (x,), attrs, (), [x.type], None)], []))
 
 
 @given(st.data())
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=150)
 def test_literals_round_trip(data: st.DataObject) -> None:
     dtype = data.draw(st.sampled_from(list(DTYPES.values())))
     shape = data.draw(npst.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=3))
@@ -245,7 +245,7 @@ def test_text_without_a_function(text: str) -> None:
 @given(
     st.lists(st.sampled_from([*BASE, "%x", "f64[3]", "(1+2j)", "dense(", "\n"]), max_size=12), st.integers(0, len(BASE))
 )
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=150)
 def test_damaged_text_is_read_or_refused(inserted: list[str], at: int) -> None:
     try:
         function = parse(BASE[:at] + "".join(inserted) + BASE[at:])

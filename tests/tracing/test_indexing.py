@@ -511,7 +511,7 @@ def random_program(choose: Choices, steps: int, x: Any, z: Any) -> Any:
     return arrays
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(data=st.data(), steps=st.integers(1, 14), concrete=st.booleans())
 def test_random_programs_of_views_and_mutation(data: Any, steps: int, concrete: bool) -> None:
     choose = Choices(data.draw)

@@ -486,6 +486,7 @@ def test_whole_results_of_float32_are_exact(machine: str) -> None:
     assert np.array_equal(power(numbers**2, np.full_like(numbers, 0.5)), np.abs(numbers))
 
 
+@pytest.mark.slow
 def test_coefficients_are_what_the_fit_gives() -> None:
     assert fit_coefficients.TARGET.read_text() == fit_coefficients.generated()
 

@@ -365,7 +365,7 @@ def test_errors_name_the_axes_of_the_function(function: Callable[..., Any]) -> N
 # --- random programs give the same ------------------------------------------------------------------------------------
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(PROGRAMS, st.booleans())
 def test_programs_give_the_same(steps: list[Step | Inner], constant: bool) -> None:
     function = program(steps, constant)

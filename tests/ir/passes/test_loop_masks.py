@@ -202,7 +202,7 @@ def program(loops: list[Loop], starts: tuple[str, str]) -> Function:
     return builder.function("f", [*results, *masks])
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.lists(LOOPS, min_size=1, max_size=2), st.tuples(STARTS, STARTS), st.booleans())
 def test_what_is_taken_for_true_is_true(loops: list[Loop], starts: tuple[str, str], flag: bool) -> None:
     function = program(loops, starts)
