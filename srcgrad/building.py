@@ -294,7 +294,7 @@ class Building(ABC):
         self, captures: Known, aliases: AliasPattern | None, hidden: Sequence[Any], job: Job
     ) -> Rebuilding | None:
         """What puts others in place of the hidden inputs; None where there is nothing of the kind."""
-        if not (hidden or job.held or captures.copies or captures.asks or captures.unreached):
+        if not (hidden or job.held or captures.copies or captures.asks or captures.results or captures.unreached):
             return None
         return Rebuilding(captures, aliases, job.holder(self.f), len(job.leaves))
 

@@ -169,6 +169,7 @@ class Trivial(NamedTuple):
     copies: bool = False
     asks: bool = False
     local_attributes: frozenset[str] = frozenset()
+    results: frozenset[Any] = frozenset()
     unreached: tuple[Any, ...] = ()
 
     def bind(self, function: Any) -> Any:
@@ -274,7 +275,9 @@ class Waiting:
 
 WAITING = Table(CAPACITY)
 ASKED = Table(CAPACITY)
-"""By the code of a function, the attributes that its traces have read by computed names: hints, as all are guarded."""
+"""By the code of a function, the attributes that its traces have read by computed names, and what they have asked of
+caches: hints, as all are guarded.
+"""
 
 
 class Learned:
@@ -383,8 +386,8 @@ def named(function: Any) -> Hashable:
     return type(function).__qualname__ if code is None else code
 
 
-def asked_of(function: Any) -> frozenset[str]:
-    """The attributes that traces of a function have read by computed names."""
+def asked_of(function: Any) -> frozenset[Hashable]:
+    """The attributes that traces of a function have read by computed names, and what they have asked caches for."""
     return ASKED.get(named(function)) or frozenset()
 
 
@@ -403,7 +406,7 @@ def find_captures(
         if is_pure(function):
             return Trivial(function), ((), None)
         return analyse(function, floats_static, converted, classes)
-    asked: frozenset[str] = asked_of(function) if converted else frozenset()
+    asked: frozenset[Hashable] = asked_of(function) if converted else frozenset()
     key = (code, floats_static, converted, classes, asked)
     variants: tuple[Captures, ...] = CODES.get(key) or ()
     for captures in variants:

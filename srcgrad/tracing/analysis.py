@@ -94,6 +94,8 @@ class Analysis:
         """Where is read what is being looked at."""
         self.origins: list[Reader] = []
         """Where each of the objects was first read."""
+        self.results: frozenset[Any] = frozenset()
+        """What is asked of functions with caches: `kept_results`."""
         self.unreached: Codes = {}
         """What is passed over: `ruled_out`."""
         self.followed: set[type] = set()

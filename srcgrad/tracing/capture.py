@@ -46,8 +46,8 @@ class Captures:
     """
 
     __slots__ = (
-        "_followed", "_plan", "_report", "asks", "bind", "code_key", "copies", "hidden", "local_attributes", "source",
-        "unreached",
+        "_followed", "_plan", "_report", "asks", "bind", "code_key", "copies", "hidden", "local_attributes", "results",
+        "source", "unreached",
     )  # fmt: skip
 
     def __init__(self, analysis: Analysis) -> None:
@@ -57,10 +57,12 @@ class Captures:
         self.code_key: Final[tuple[Hashable, ...]] = tuple(analysis.identity)
         self.local_attributes: Final = frozenset(analysis.local_attributes)
         kinds = COPIED if not analysis.plan.assigned else (*COPIED, "class")
-        self.copies: Final = any(node.kind in kinds for node in analysis.plan.nodes)
+        self.copies: Final = any(node.kind in kinds or node.kept for node in analysis.plan.nodes)
         """Whether a trace is given copies of containers or objects, or watches what it assigns of classes."""
         self.asks: Final = analysis.asks
         """Whether a trace is told which attributes are watched, and raises `Unread` where it reads others."""
+        self.results: Final = analysis.results
+        """What traces have asked caches for, as far as it is known."""
         self.unreached: Final = analysis.unreached
         """By code and file, the blocks that were not looked at: a trace that comes to one has no program."""
         self._followed: Final = frozenset(analysis.followed)
@@ -79,7 +81,7 @@ class Captures:
         if self.asks and trace is not None:
             trace.attributes = self.local_attributes
         if trace is not None:
-            trace.unreached = self.unreached
+            trace.unreached, trace.results = self.unreached, self.results
         return rebuild(self._plan, function, replacements)
 
     def containers(self, function: Any) -> list[Any]:

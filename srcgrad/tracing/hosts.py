@@ -123,10 +123,14 @@ def is_logger(thing: object) -> bool:
     return kind.__module__ == "logging" and kind.__name__ in ("Logger", "RootLogger")
 
 
-def is_global_cache(thing: object) -> bool:
+def is_global_cache(thing: Any) -> bool:
     """Whether this is a function of a module that keeps the results which it has given."""
-    function = getattr(thing, "__wrapped__", None) if type(thing) is CACHED else None
-    return isinstance(function, FunctionType) and "<locals>" not in function.__qualname__
+    return is_cache(thing) and "<locals>" not in thing.__wrapped__.__qualname__
+
+
+def is_cache(thing: Any) -> bool:
+    """Whether this is a Python function that keeps the results which it has given."""
+    return type(thing) is CACHED and isinstance(attribute(thing, "__wrapped__"), FunctionType)
 
 
 @lru_cache(maxsize=1)

@@ -24,7 +24,7 @@ from srcgrad.tracing.alike import items_of, same_items, value_key
 from srcgrad.tracing.analysis import Analysis
 from srcgrad.tracing.built_on import built_on, guard_items, items_in, own_attributes
 from srcgrad.tracing.bytecode import Refusal, Scope, Step
-from srcgrad.tracing.caches import reads_values, require_new_results
+from srcgrad.tracing.caches import keep_caches, read_results, read_results_of_methods, require_new_results
 from srcgrad.tracing.class_uses import begins_call, is_asked_for_methods, is_only_called, is_only_compared
 from srcgrad.tracing.conversion.classes import twin_of
 from srcgrad.tracing.conversion.convert import code_without, convert_code, is_user_function
@@ -39,13 +39,14 @@ from srcgrad.tracing.hosts import (
     LOGGERS_KNOW,
     STREAMS,
     STREAMS_DO,
-    is_global_cache,
+    is_cache,
     is_host_function,
     is_logger,
 )
 from srcgrad.tracing.imports import first_imported
 from srcgrad.tracing.jitted import made_of, path_in
 from srcgrad.tracing.journaling import JournalReader, Place
+from srcgrad.tracing.kept_results import Result
 from srcgrad.tracing.leading import told_from
 from srcgrad.tracing.members import compares_objects, has_class_patterns, stored_attributes
 from srcgrad.tracing.packing import FLOATS, are_apart, packing
@@ -109,17 +110,19 @@ class ObjectAnalysis(ClassAnalysis):
     deep = True
 
     def __init__(
-        self, is_pure: Callable[[object], bool], floats_static: bool, asked: frozenset[str] = frozenset(),
+        self, is_pure: Callable[[object], bool], floats_static: bool, asked: frozenset[Hashable] = frozenset(),
         records: bool = True, plain: frozenset[Place] = frozenset(), unreached: Codes | None = None,
     ) -> None:  # fmt: skip
-        """``asked``: the names that traces have asked for by `getattr` and its kin; ``records``: may be packed;
-        ``plain``: what is no journal, although some of the code treats it so; ``unreached``: what is passed over.
+        """``asked``: the names that traces have asked for by `getattr` and its kin, and results of caches; ``records``:
+        may be packed; ``plain``: what is no journal, although some of the code treats it so; ``unreached``: what is
+        passed over.
         """
         super().__init__(is_pure, floats_static)
         self.unreached = unreached or {}
         self.whole = False
         """Whether nothing is passed over from now on."""
-        self.asked: Final = asked - {STORES}
+        self.results = frozenset(name for name in asked if type(name) is Result)
+        self.asked: Final = frozenset(name for name in asked if type(name) is str) - {STORES}
         self.plan.stores = STORES in asked
         if self.plan.stores:  # traces have asked for what they may leave as it is
             self.local_attributes |= self.asked
@@ -150,7 +153,7 @@ class ObjectAnalysis(ClassAnalysis):
         return self.anew(self.records and apart, plain, self.unreached)
 
     def anew(self, records: bool, plain: frozenset[Place], unreached: Codes) -> ObjectAnalysis:
-        asked = self.asked | ({STORES} if self.plan.stores else set())
+        asked = self.asked | self.results | ({STORES} if self.plan.stores else set())
         return ObjectAnalysis(self.is_pure, self.floats_static, asked, records, plain, unreached)
 
     def without(self, refusal: Refusal) -> Analysis | None:
@@ -177,7 +180,7 @@ class ObjectAnalysis(ClassAnalysis):
             return kind
         if is_logger(value):
             return "logger"
-        if is_global_cache(value):
+        if is_cache(value):
             return "cached"
         if type(value) is np.vectorize:
             return "vectorized"
@@ -306,6 +309,7 @@ class ObjectAnalysis(ClassAnalysis):
             self.read(index, "self", None, value.__self__, f"{name}.__self__", f"object of {node.label}")
         elif node.kind == "cached":
             self.read(index, "cached", None, value.__wrapped__, f"{name}.__wrapped__", f"function of {node.label}")
+            read_results(self, index)
         elif node.kind == "jitted":
             place = f"{name}{path_in(value)}"
             self.read(index, "jitted", None, made_of(value), place, f"function of {node.label}")
@@ -325,6 +329,8 @@ class ObjectAnalysis(ClassAnalysis):
                 self.read(index, "class", None, type(value), f"type({name})", f"class of {node.label}")
         elif node.kind in ("object", "constant"):
             self.read(index, "class", None, type(value), f"type({name})", f"class of {node.label}")
+            if node.kind == "object":
+                read_results_of_methods(self, index)
         elif node.kind == "class":
             self.visit_class(index, value)
         elif node.kind == "function" and value.__code__ is DISPATCHED:
@@ -581,9 +587,8 @@ class ObjectAnalysis(ClassAnalysis):
         classes = [*[self.objects[index] for index in self.named], *self.asked_about]
         if any(isinstance(cls, ABCMeta) for cls in classes):  # which isinstance may be asked about
             self.require(f"{self.constant(get_cache_token)}() == {self.constant(get_cache_token())}")
+        keep_caches(self)
         for index, dirty in enumerate(self.plan.dirty()):
-            if self.plan.nodes[index].kind == "cached" and (dirty or reads_values(self, index)):
-                raise Refusal(f"{self.plan.nodes[index].label} is cached and reads what can change")
             if dirty and attribute(self.objects[index], "__code__") is DISPATCHED:
                 raise Refusal(f"{self.plan.nodes[index].label} dispatches to a function that reads what can change")
             if dirty and id(self.objects[index]) in self.described:

@@ -20,6 +20,7 @@ from srcgrad.tracing.conversion.calls import MANAGING, generator_of
 from srcgrad.tracing.conversion.classes import converted, has_access, is_implicit, may_have_twin, notes_subclasses
 from srcgrad.tracing.descriptors import is_descriptor, read_descriptor, read_dispatcher
 from srcgrad.tracing.dispatching import BOUND
+from srcgrad.tracing.hosts import is_cache
 from srcgrad.tracing.members import (
     IGNORED_MEMBERS,
     Wrapped,
@@ -141,8 +142,8 @@ class ClassAnalysis(Analysis):
         """What class attributes lead to, by base and name: one input for all that read it."""
         self.described: set[int] = set()
         """The classes of descriptors in classes."""
-        self.keeping: list[tuple[type, str]] = []
-        """The methods with caches, and their classes."""
+        self.keeping: list[tuple[type, str, bool]] = []
+        """The methods with caches, their classes, and whether they are nothing else, as static methods."""
         self.types_asked = False
         """Whether code asks for the classes of objects, otherwise than to compare or to name them."""
         self.types_called = False
@@ -218,7 +219,7 @@ class ClassAnalysis(Analysis):
         self.native |= not {"func", "__wrapped__"}.isdisjoint(found.part.split("."))
         self.methods.add(id(generator_of(found.function) if manages else found.function))
         if found.part.endswith("__wrapped__"):
-            self.keeping.append((cls, label))
+            self.keeping.append((cls, label, is_cache(member)))
 
     def require_plain(self, label: str, name: str, member: Any, found: Wrapped) -> None:
         """What Python calls by itself of a constant is not converted: of what it is given a part may be traced."""

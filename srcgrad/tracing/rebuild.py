@@ -18,6 +18,7 @@ from srcgrad.tracing.conversion.classes import adopt, twin_with
 from srcgrad.tracing.conversion.state import SHARED
 from srcgrad.tracing.held import hold, holding, is_slotted
 from srcgrad.tracing.jitted import made_of, plain_of
+from srcgrad.tracing.kept_results import Kept, note_owner
 from srcgrad.tracing.trace import ASK, CURRENT, Classed, Untold, Watched
 
 __all__ = ["Edge", "Hidden", "Node", "Plan", "rebuild", "wrapped_functions"]
@@ -62,6 +63,10 @@ class Node:
     namespace: int = -1
     edges: list[int] = field(default_factory=list)
     cells: list[tuple[int, int]] = field(default_factory=list)
+    kept: bool = False
+    """Of a function with a cache: whether a trace has a `Kept` for it."""
+    unsteady: bool = False
+    """And whether the function reads values from outside, so that its results are not of what these are now."""
 
 
 @dataclass
@@ -81,7 +86,7 @@ class Plan:
     def dirty(self) -> list[bool]:
         """For each node, whether it reaches a hidden input."""
         found = [
-            node.kind in COPIED or any(self.edges[edge].hidden is not None for edge in node.edges)
+            node.kind in COPIED or node.kept or any(self.edges[edge].hidden is not None for edge in node.edges)
             for node in self.nodes
         ]
         changed = True
@@ -175,6 +180,11 @@ def read_edge(plan: Plan, edge: Edge, objects: list[Any]) -> Any:
             return holder.registry[edge.key]
         case "cached":
             return holder.__wrapped__
+        case "result":
+            return edge.key.of(holder)
+        case "method result":
+            number, name, result = edge.key
+            return result.of(vars(type(holder).__mro__[number])[name], holder)
         case "factory":
             return holder.default_factory
         case "pyfunc":
@@ -426,6 +436,11 @@ class _Copier:
             elif node.kind == "vectorized":
                 options = {name: getattr(original, name) for name in ("otypes", "excluded", "cache", "signature")}
                 self.copies[index] = np.vectorize(inner[0], **options)
+            elif node.kind == "cached":
+                (held,) = [edge for edge in edges if edge.source == "cached"]
+                results = {edge.key: self._value(edge) for edge in edges if edge.source == "result"}
+                steady = not node.unsteady and not self._replaced(held)
+                self.copies[index] = Kept(original, self._value(held), results, steady)
             elif node.kind == "jitted":
                 self.copies[index] = plain_of(original, inner[0])
             else:
@@ -446,6 +461,8 @@ class _Copier:
             cls: Any = type(original)
             copy = object.__new__(cls) if is_slotted(original) else cls.__new__(cls)
             self.copies[index] = copy
+            results = [edge for edge in map(self.plan.edges.__getitem__, node.edges) if edge.source == "method result"]
+            note_owner(copy, original, {edge.key[2]: self._value(edge) for edge in results})
             if is_slotted(original):
                 hold(copy, holding(original))  # which its parts may hold too
                 hold(copy, self._held(index, "attribute", holding(original), node))

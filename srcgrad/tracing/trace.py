@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from threading import get_ident
@@ -56,13 +56,14 @@ class Refused(NeedsConcrete):
 
 
 class Unread(Exception):
-    """An abstract trace reads attributes by names that are not watched: it begins again when they are.
+    """An abstract trace reads attributes by names that are not watched, or what a cache gives: it begins again when it
+    is.
 
     The traces remember it: it may be raised where they end, which then know of more names.
     """
 
-    def __init__(self, name: str) -> None:
-        super().__init__(f"the attribute {name!r} is not watched")
+    def __init__(self, name: Hashable) -> None:
+        super().__init__(f"{name!r} is not watched")
         self.names = {name}
         trace = CURRENT.get()
         while trace is not None and not trace.concrete:
@@ -322,6 +323,10 @@ class Trace:
         """How many times what is traced is written out, for the loops around it that are."""
         self.attributes: frozenset[str] | None = None
         """The attributes that guards watch, if the function computes names of attributes."""
+        self.results: frozenset[Any] = frozenset()
+        """The results of functions with caches that are read at each call: `kept_results`."""
+        self.owners: dict[int, Any] = {} if parent is None else parent.owners
+        """By identity the copies of captured objects whose methods have caches: `kept_results.Owner`."""
         self.unreached: dict[Any, frozenset[Any]] = {} if parent is None else parent.unreached
         """By code and file, the blocks of functions that the analysis has not looked at: `conversion.blocks`."""
         self.watched: list[Watched] = []

@@ -56,8 +56,9 @@ from srcgrad.tracing.guards import answer
 from srcgrad.tracing.hosts import is_global_cache, is_logger, later, runs_later
 from srcgrad.tracing.indexing import holds_tracer
 from srcgrad.tracing.jitted import is_parallel_range, plain_of, primitive_of, python_of
+from srcgrad.tracing.kept_results import result_of, result_of_method
 from srcgrad.tracing.purity import METACLASSES, is_generated, makes_plain_objects, static_key
-from srcgrad.tracing.trace import CURRENT, NeedsConcrete, Refused
+from srcgrad.tracing.trace import CURRENT, NeedsConcrete
 from srcgrad.tracing.tracer import FUNCTIONS, SEQUENCES, Deferring, Tracer, as_tracer, contains_tracer
 from srcgrad.tracing.unasked import attribute
 
@@ -324,6 +325,9 @@ def call_with_cache(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     traced = traced_among(args, kwargs)
     if traced:
         require_keys((*args[1:], *kwargs.values()))
+    owner = None if trace is None or trace.concrete else trace.owners.get(id(args[0]))
+    if owner is not None:
+        return result_of_method(function, owner, args[1:], kwargs, traced)
     if not traced and not may_be_traced(args[0], 2):
         found = function(*args, **kwargs)
         if trace is None or trace.concrete or static_key(found, lambda _: False, True) is not None:
@@ -355,10 +359,7 @@ def call_object(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
         require_keys((*args, *kwargs.values()))
         return call(function.__wrapped__, *args, **kwargs)  # a cache would keep traced values
     if is_global_cache(function):
-        found, trace = function(*args, **kwargs), CURRENT.get()
-        if trace is not None and not trace.concrete and not is_constant(found):
-            raise Refused(f"{function.__name__} keeps the {type(found).__name__} that it gives, which can change")
-        return found
+        return result_of(function, args, kwargs)
     if type(function) is operator.methodcaller:
         given, named = given_to(function)
         return CALLS[operator.methodcaller](*given, **named)(*args, **kwargs)
@@ -380,15 +381,6 @@ def call_object(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     if is_user_function(method):
         return followed(method)(function, *args, **kwargs)
     return function(*args, **kwargs)
-
-
-def is_constant(found: Any) -> bool:
-    """Whether what a cache gives stays what it is: SciPy's caches give modules of its own too, by which it calls."""
-    if type(found) is tuple:
-        return all(map(is_constant, found))
-    if type(found) is types.ModuleType:
-        return found.__name__.partition(".")[0] in ("numpy", "scipy")
-    return static_key(found, lambda _: False, True) is not None
 
 
 def construct(cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -1,0 +1,166 @@
+"""What functions with a cache give for constants: read of the caches anew at each call, as what they have captured.
+
+A trace comes to such a call and finds no constant, or a function that reads what can change. It begins again, once the
+analysis knows the call (`cache.watching`): guards and inputs then read its result of the user's own cache, at each call
+of the program. So a result is what Python would find: the same array, or another one since the cache was cleared.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Hashable
+from typing import Any, Final, NamedTuple
+
+from srcgrad.tracing.hosts import CACHED
+from srcgrad.tracing.purity import hidden_kind, static_key
+from srcgrad.tracing.trace import CURRENT, Refused, Unread
+
+MOST_RESULTS: Final = 128
+"""The most results that are read for one program."""
+
+
+class Result(NamedTuple):
+    """A call of a function with a cache, of this code."""
+
+    code: types.CodeType
+    key: Hashable
+    """Which tells apart arguments that are equal, as 1 and 1.0 are: of a cache they may find what the other has put
+    there.
+    """
+    args: tuple[Any, ...]
+    kwargs: tuple[tuple[str, Any], ...]
+    method: bool = False
+    """Whether the first argument is an object, which stands before these."""
+
+    def of(self, cache: Any, *owner: Any) -> Any:
+        """What a cache gives now.
+
+        Raises:
+            KeyError: the function raises an error.
+        """
+        try:
+            return cache(*owner, *self.args, **dict(self.kwargs))
+        except Exception as error:
+            raise KeyError(cache) from error
+
+    @property
+    def label(self) -> str:
+        return ", ".join([*map(repr, self.args), *[f"{name}={value!r}" for name, value in self.kwargs]])
+
+
+def called_with(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], method: bool = False) -> Result | None:
+    """The call of a function, if its arguments are constants."""
+    from srcgrad.cache import is_convertible  # which is written with this module
+
+    given = tuple(kwargs.items())
+    key = static_key((args, given), is_convertible, True)
+    return None if key is None else Result(function.__wrapped__.__code__, key, args, given, method)
+
+
+def is_constant(found: Any) -> bool:
+    """Whether what a cache gives stays what it is: SciPy's caches give modules of its own too, by which it calls."""
+    if type(found) is tuple:
+        return all(map(is_constant, found))
+    if type(found) is types.ModuleType:
+        return found.__name__.partition(".")[0] in ("numpy", "scipy")
+    return static_key(found, lambda _: False, True) is not None
+
+
+def require_read(function: Any, result: Result | None, found: Any) -> Any:
+    """Have the trace begin again with a result that is read at each call.
+
+    Returns:
+        What stands for it in the rest of a trace that will be given up: other results are found by that, too.
+
+    Raises:
+        Unread: it could be changed there.
+        Refused: it cannot be read.
+    """
+    trace = CURRENT.get()
+    while trace is not None and trace.parent is not None:
+        trace = trace.parent
+    if result is None or trace is None or result in trace.results or len(trace.results) >= MOST_RESULTS:
+        raise Refused(f"{function.__name__} keeps the {type(found).__name__} that it gives, which can change")
+    unread = Unread(result)  # which the trace remembers
+    if (stand_in := inert(found)) is None:
+        raise unread
+    return stand_in
+
+
+def inert(found: Any) -> Any:
+    """A result that a trace cannot change; None where there is none."""
+    if hidden_kind(found) == "array":
+        view = found.view()
+        view.flags.writeable = False
+        return view
+    if type(found) is tuple:
+        items = tuple(map(inert, found))
+        return None if any(item is None for item in items) else items
+    return found if is_constant(found) else None
+
+
+def result_of(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What a function with a cache gives for what is not traced."""
+    found, trace = function(*args, **kwargs), CURRENT.get()
+    if trace is None or trace.concrete or is_constant(found):
+        return found
+    return require_read(function, called_with(function, args, kwargs), found)
+
+
+class Owner(NamedTuple):
+    """A copy of a captured object, whose methods keep results: these are of the object itself."""
+
+    copy: Any
+    original: Any
+    results: dict[Result, Any]
+
+
+def note_owner(copy: Any, original: Any, results: dict[Result, Any]) -> None:
+    """Let the trace in progress know a copy of an object by which caches would look up what they have."""
+    trace = CURRENT.get()
+    members = (member for base in type(original).__mro__ for member in vars(base).values())
+    if trace is not None and any(type(member) is CACHED for member in members):
+        trace.owners[id(copy)] = Owner(copy, original, results)
+
+
+def result_of_method(cache: Any, owner: Owner, args: tuple[Any, ...], kwargs: dict[str, Any], traced: bool) -> Any:
+    """What a method with a cache gives of a captured object.
+
+    Raises:
+        Refused: an argument is no constant. What the object itself is may be other than it was when the cache was asked
+            for the like.
+    """
+    result = None if traced else called_with(cache, args, kwargs, method=True)
+    if result is None:
+        raise Refused(f"{cache.__qualname__} keeps its results, which an object that has changed may find again")
+    if result in owner.results:
+        return owner.results[result]
+    return require_read(cache, result, cache(owner.original, *args, **kwargs))
+
+
+class Kept:
+    """Stands in a trace for a function with a cache of which results are read, or that reads what can change."""
+
+    def __init__(self, cache: Any, wrapped: Any, results: dict[Result, Any], steady: bool) -> None:
+        """``wrapped``: the function as the trace has it; ``steady``: it reads nothing that can change."""
+        self.cache, self.wrapped, self.results, self.steady = cache, wrapped, results, steady
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        from srcgrad.tracing.caches import require_keys
+        from srcgrad.tracing.conversion.calls import call, traced_among  # which are written with this module
+
+        trace = CURRENT.get()
+        if trace is None:
+            return self.cache(*args, **kwargs)
+        if traced_among(args, kwargs):
+            require_keys((*args, *kwargs.values()))
+            if not self.steady:
+                raise Refused(f"{self.cache.__name__} is cached and reads what can change")
+            return call(self.wrapped, *args, **kwargs)
+        result = called_with(self.cache, args, kwargs)
+        if result in self.results:
+            return self.results[result]
+        found = self.cache(*args, **kwargs)
+        if trace.concrete or (self.steady and is_constant(found)):
+            return found
+        return require_read(self.cache, result, found)
