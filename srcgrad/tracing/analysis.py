@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import os
 import sys
 import types
 from collections.abc import Callable, Hashable
@@ -457,6 +458,8 @@ class Analysis:
         if value is dataclasses.asdict or value is dataclasses.astuple:  # which read all fields by their names
             self.ask_for_any(index, scope, Step("asking for any", value.__name__, read.line))
         step = scope.steps[position] if position < len(scope.steps) else None
+        if value is os.environ and (step is None or step.kind != "attribute"):
+            raise scope.refuse(impurity(value, name), step)
         if value is not MISSING and step is not None and step.kind == "attribute":
             self.check_captured_attribute(value, name, step, scope)
         return position
@@ -469,6 +472,8 @@ class Analysis:
 
     def _check_trusted(self, value: Any, name: str, scope: Scope, step: Step) -> None:
         home = name.rpartition(".")[0]
+        if value is os.environ and self.deep:
+            return  # of which `_follow` knows what is asked
         if hidden_kind(value) in ("float", "complex", "numpy scalar") or static_key(value, self.is_pure) is not None:
             module = sys.modules.get(home)
             if callable(value) or module is None or is_trusted_module(module, self.is_pure):

@@ -41,6 +41,11 @@ def bare(cls: Any) -> Any:
     return None if base is None else base.__new__(cls)
 
 
+def is_bare_first(cls: Any) -> bool:
+    """Whether `bare` makes objects of a class, if it is not abstract."""
+    return inspect.getattr_static(cls, "__new__") in _MADE
+
+
 def items_in(x: Any) -> Any:
     """A dict or list of the items of such an object; anything else as it is.
 

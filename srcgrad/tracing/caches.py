@@ -10,6 +10,7 @@ import numpy as np
 
 from srcgrad.tracing.bytecode import Refusal
 from srcgrad.tracing.hosts import is_cache, is_global_cache
+from srcgrad.tracing.kept_results import Question, Result
 from srcgrad.tracing.rebuild import is_first, read_edge
 from srcgrad.tracing.tracer import Tracer
 from srcgrad.tracing.unasked import attribute
@@ -43,16 +44,28 @@ def read_results(analysis: ObjectAnalysis, index: int) -> None:
     """Read what traces have asked a function with a cache for."""
     function, label = analysis.objects[index], analysis.plan.nodes[index].label
     for result in sorted(analysis.results, key=lambda result: result.label):
-        if result.code is function.__wrapped__.__code__:
+        if type(result) is Result and result.code is function.__wrapped__.__code__:
             with suppress(KeyError):
                 place = f"{analysis.constant(result)}.of(n{index})"
                 analysis.read(index, "result", result, result.of(function), place, f"{label}({result.label})")
 
 
+def read_answers(analysis: ObjectAnalysis) -> None:
+    """Read what traces have asked of loggers, of the environment and of context variables."""
+    for question in sorted(analysis.results, key=lambda result: result.label):
+        if type(question) is Question:
+            with suppress(KeyError):
+                place = f"{analysis.constant(question)}.of()"
+                analysis.read(0, "question", question, question.of(), place, question.label)
+
+
 def read_results_of_methods(analysis: ObjectAnalysis, index: int) -> None:
     """Read what traces have asked the methods of a captured object for that have a cache."""
     owner, label = analysis.objects[index], analysis.plan.nodes[index].label
-    asked = sorted([result for result in analysis.results if result.method], key=lambda result: result.label)
+    asked = sorted(
+        [result for result in analysis.results if type(result) is Result and result.method],
+        key=lambda result: result.label,
+    )
     for number, base in enumerate(type(owner).__mro__ if asked else ()):
         for name, member in list(vars(base).items()):
             for result in asked if is_cache(member) and is_first(type(owner), number, name) else ():

@@ -48,7 +48,7 @@ CLOCKS: Final = (
     *(time.time, time.perf_counter, time.monotonic, time.process_time, time.thread_time),
     *(time.time_ns, time.perf_counter_ns, time.monotonic_ns, time.process_time_ns, time.thread_time_ns),
 )
-SILENT: Final = (time.sleep, warnings.warn)
+SILENT: Final = (time.sleep, warnings.warn, np.random.seed)
 """Functions that give nothing, and that are not called to find that out."""
 MAKERS: Final[Registry[Any, type]] = Registry(draws_by_numpy)
 MAKERS[random.Random] = random.Random
@@ -56,9 +56,11 @@ MAKERS.filled_by("srcgrad.tracing", ["generators"])
 """What makes such objects, and of which kind."""
 LEVELS: Final = {"debug": 10, "info": 20, "warning": 30, "error": 40, "critical": 50, "log": 0}
 """The methods of loggers that are called when a program runs, and the levels of their messages."""
+ASKED_OF_LOGGERS: Final = frozenset({"isEnabledFor", "getEffectiveLevel"})
+"""The methods of loggers whose answers are read at each call."""
 LOGGERS_KNOW: Final = frozenset(
     {
-        *("disabled", "filters", "getEffectiveLevel", "handlers", "hasHandlers", "isEnabledFor", "level", "parent"),
+        *("disabled", "filters", "handlers", "hasHandlers", "level", "parent"),
         *("propagate", "setLevel"),
     }
 )

@@ -7,13 +7,16 @@ of the program. So a result is what Python would find: the same array, or anothe
 
 from __future__ import annotations
 
+import contextvars
+import os
 import types
 from collections.abc import Hashable
 from typing import Any, Final, NamedTuple
 
-from srcgrad.tracing.hosts import CACHED
+from srcgrad.tracing.hosts import ASKED_OF_LOGGERS, CACHED, is_logger
 from srcgrad.tracing.purity import hidden_kind, static_key
 from srcgrad.tracing.trace import CURRENT, Refused, Unread
+from srcgrad.tracing.unasked import attribute
 
 MOST_RESULTS: Final = 128
 """The most results that are read for one program."""
@@ -48,6 +51,63 @@ class Result(NamedTuple):
         return ", ".join([*map(repr, self.args), *[f"{name}={value!r}" for name, value in self.kwargs]])
 
 
+class Question(NamedTuple):
+    """A call of what belongs to the process: a logger's method, or that of the environment or of a context variable."""
+
+    function: Any
+    key: Hashable
+    args: tuple[Any, ...]
+    kwargs: tuple[tuple[str, Any], ...]
+
+    def of(self) -> Any:
+        """The answer now.
+
+        Raises:
+            KeyError: there is none.
+        """
+        try:
+            return self.function(*self.args, **dict(self.kwargs))
+        except Exception as error:
+            raise KeyError(self.function) from error
+
+    @property
+    def label(self) -> str:
+        owner = attribute(self.function, "__self__")
+        name = attribute(owner, "name") or type(owner).__name__.strip("_").lower()
+        return f"{name}.{self.function.__name__}({', '.join(map(repr, self.args))})"
+
+
+CHANGING: Final = frozenset({"set", "reset"})
+"""What a context variable has by which it is changed."""
+
+
+def is_asked(thing: Any) -> bool:
+    """Whether this is the environment or a context variable."""
+    return thing is os.environ or type(thing) is contextvars.ContextVar
+
+
+def is_question(function: Any) -> bool:
+    """Whether this asks for what anything in the process may change."""
+    owner = attribute(function, "__self__")
+    if is_logger(owner):
+        return function.__name__ in ASKED_OF_LOGGERS
+    return is_asked(owner) and bool(function.__name__ == "get")
+
+
+def answer_now(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The answer to a question, which is read anew at each call of the program."""
+    from srcgrad.cache import is_convertible  # which is written with this module
+
+    trace, given = CURRENT.get(), tuple(kwargs.items())
+    key = static_key((args, given), is_convertible, True)
+    if trace is None or trace.concrete:
+        return function(*args, **kwargs)
+    question = None if key is None else Question(function, key, args, given)
+    if question in trace.answers:
+        return trace.answers[question]
+    return require_read(function, question, function(*args, **kwargs))
+
+
 def called_with(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], method: bool = False) -> Result | None:
     """The call of a function, if its arguments are constants."""
     from srcgrad.cache import is_convertible  # which is written with this module
@@ -66,7 +126,7 @@ def is_constant(found: Any) -> bool:
     return static_key(found, lambda _: False, True) is not None
 
 
-def require_read(function: Any, result: Result | None, found: Any) -> Any:
+def require_read(function: Any, result: Result | Question | None, found: Any) -> Any:
     """Have the trace begin again with a result that is read at each call.
 
     Returns:

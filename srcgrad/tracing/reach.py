@@ -24,7 +24,7 @@ from srcgrad.tracing.alike import items_of, same_items, value_key
 from srcgrad.tracing.analysis import Analysis
 from srcgrad.tracing.built_on import built_on, guard_items, items_in, own_attributes
 from srcgrad.tracing.bytecode import Refusal, Scope, Step
-from srcgrad.tracing.caches import keep_caches, read_results, read_results_of_methods, require_new_results
+from srcgrad.tracing.caches import keep_caches, read_answers, read_results, read_results_of_methods, require_new_results
 from srcgrad.tracing.class_uses import begins_call, is_asked_for_methods, is_only_called, is_only_compared
 from srcgrad.tracing.conversion.classes import twin_of
 from srcgrad.tracing.conversion.convert import code_without, convert_code, is_user_function
@@ -35,6 +35,7 @@ from srcgrad.tracing.dispatching import DISPATCHED
 from srcgrad.tracing.frozen import ASKED, HOMES, contents, given_to
 from srcgrad.tracing.held import holding, is_slotted
 from srcgrad.tracing.hosts import (
+    ASKED_OF_LOGGERS,
     LEVELS,
     LOGGERS_KNOW,
     STREAMS,
@@ -46,7 +47,7 @@ from srcgrad.tracing.hosts import (
 from srcgrad.tracing.imports import first_imported
 from srcgrad.tracing.jitted import made_of, path_in
 from srcgrad.tracing.journaling import JournalReader, Place
-from srcgrad.tracing.kept_results import Result
+from srcgrad.tracing.kept_results import CHANGING, is_asked
 from srcgrad.tracing.leading import told_from
 from srcgrad.tracing.members import compares_objects, has_class_patterns, stored_attributes
 from srcgrad.tracing.packing import FLOATS, are_apart, packing
@@ -61,10 +62,23 @@ from srcgrad.tracing.users_classes import is_named_tuple, is_namespace, is_user_
 
 CONTAINERS: Final = (list, dict, tuple, set, *COLLECTIONS)
 FOLLOWED: Final = frozenset(
-    {"method", "container", "class", "object", "frozen", "logger", "cached", "constant", "vectorized", "jitted"}
+    {
+        "method",
+        "container",
+        "class",
+        "object",
+        "frozen",
+        "logger",
+        "asked",
+        "cached",
+        "constant",
+        "vectorized",
+        "jitted",
+    }
 )
 """The kinds of nodes that are followed here alone."""
 CACHES_KNOW: Final = frozenset({"cache_clear", "cache_info", "cache_parameters", "__wrapped__"})
+NAMES_OF_KINDS: Final = {"logger": "logger", "cached": "cache", "asked": "context variable"}
 MOST_ASKED: Final = 128
 """The most names that traces ask for: each is found by a trace of its own."""
 DETERMINED: Final = frozenset(
@@ -121,7 +135,7 @@ class ObjectAnalysis(ClassAnalysis):
         self.unreached = unreached or {}
         self.whole = False
         """Whether nothing is passed over from now on."""
-        self.results = frozenset(name for name in asked if type(name) is Result)
+        self.results = frozenset(name for name in asked if type(name) is not str)
         self.asked: Final = frozenset(name for name in asked if type(name) is str) - {STORES}
         self.plan.stores = STORES in asked
         if self.plan.stores:  # traces have asked for what they may leave as it is
@@ -182,6 +196,8 @@ class ObjectAnalysis(ClassAnalysis):
             return "logger"
         if is_cache(value):
             return "cached"
+        if is_asked(value):
+            return "asked"
         if type(value) is np.vectorize:
             return "vectorized"
         if held(value) is not None:
@@ -207,6 +223,10 @@ class ObjectAnalysis(ClassAnalysis):
             super().guard_node(index, expression)
             return
         self.lines.append(f"{name} = {expression}")
+        if node.kind == "asked":
+            self.require(f"{name} is {self.constant(value)}")
+            self.report.append(f"{node.label}: asked at each call")
+            return
         if node.kind == "logger":  # which its name leads to as long as the process lives
             self.require(f"{name} is {self.constant(value)}")
             self.report.append(f"{node.label}: a logger, called when the program runs")
@@ -304,6 +324,8 @@ class ObjectAnalysis(ClassAnalysis):
     def visit_node(self, index: int) -> None:
         value, node = self.objects[index], self.plan.nodes[index]
         name = f"n{index}"
+        if not index:
+            read_answers(self)
         if node.kind == "method":
             self.read(index, "func", None, value.__func__, f"{name}.__func__", f"function of {node.label}")
             self.read(index, "self", None, value.__self__, f"{name}.__self__", f"object of {node.label}")
@@ -340,7 +362,7 @@ class ObjectAnalysis(ClassAnalysis):
                 place = f"{name}.registry[{self.constant(kind)}]"
                 label = f"{node.label} of {kind.__name__}"
                 self.read(index, "registered", kind, value.registry[kind], place, label)
-        elif node.kind not in ("frozen", "logger"):
+        elif node.kind not in ("frozen", "logger", "asked"):
             super().visit(index)
 
     def read_together(self, index: int, container: Any) -> bool:
@@ -447,9 +469,9 @@ class ObjectAnalysis(ClassAnalysis):
         self.copying |= copies(value)
         if value is operator.attrgetter or value is operator.methodcaller:
             self.ask_for_any(index, scope, Step("global", name, None))
-        if (is_host_function(value) or is_logger(value) or name in STREAMS) and not self.is_converted(
-            self.objects[index]
-        ):
+        if (
+            is_host_function(value) or is_logger(value) or is_asked(value) or name in STREAMS
+        ) and not self.is_converted(self.objects[index]):
             raise Refusal(impurity(value, name, home=name.rpartition(".")[0] or None), scope.code)
 
     def _check_attribute(self, step: Step, scope: Scope) -> None:
@@ -492,7 +514,7 @@ class ObjectAnalysis(ClassAnalysis):
         return is_user_function(function) and not isinstance(convert_code(code, code.co_filename), str)
 
     def check_captured_attribute(self, value: Any, name: str, step: Step, scope: Scope) -> None:
-        if self.node_kind(value) in ("object", "container", "class", "method"):
+        if self.node_kind(value) in ("object", "container", "class", "method", "constant"):
             self.note_attribute(step)
             return
         if isinstance(value, types.FunctionType) and step.name == "__name__" and id(value) in self.node_of:
@@ -505,7 +527,9 @@ class ObjectAnalysis(ClassAnalysis):
         joint = is_joint(value)
         if step.name in (DETERMINED - DRAWING if joint else DETERMINED) and (joint or is_distribution(value)):
             return
-        if is_logger(value) and step.name in LEVELS:
+        if is_asked(value) and step.name == "get":
+            return
+        if is_logger(value) and (step.name in LEVELS or step.name in ASKED_OF_LOGGERS):
             return
         if joint or is_distribution(value):
             draws = step.name in DRAWING if joint else step.name == "rvs"
@@ -563,10 +587,10 @@ class ObjectAnalysis(ClassAnalysis):
             self.require(f"{name!r} not in modules")
         for resolution in self.resolutions:
             resolution.settle(self.local_attributes)
-        for kind, names in (("logger", LOGGERS_KNOW), ("cached", CACHES_KNOW)):
+        for kind, names in (("logger", LOGGERS_KNOW), ("cached", CACHES_KNOW), ("asked", CHANGING)):
             asked = self.local_attributes & names
             if asked and any(node.kind == kind for node in self.plan.nodes):
-                raise Refusal(f"reads the attribute '{min(asked)}' of a {kind.replace('cached', 'cache')}")
+                raise Refusal(f"reads the attribute '{min(asked)}' of a {NAMES_OF_KINDS[kind]}")
         if self.streaming is not None and not self.local_attributes.isdisjoint(STREAMS_DO):
             read = min(self.local_attributes & STREAMS_DO)
             raise Refusal(f"reads the attribute '{read}', which streams have", self.streaming)

@@ -182,6 +182,8 @@ def read_edge(plan: Plan, edge: Edge, objects: list[Any]) -> Any:
             return holder.__wrapped__
         case "result":
             return edge.key.of(holder)
+        case "question":
+            return edge.key.of()
         case "method result":
             number, name, result = edge.key
             return result.of(vars(type(holder).__mro__[number])[name], holder)
@@ -532,6 +534,10 @@ def rebuild(plan: Plan, function: Any, replacements: Sequence[object]) -> Any:
         if plan.assigned and trace is not None:
             kinds = zip(copier.objects, plan.nodes, strict=True)
             trace.classes += [Classed(cls, dict(vars(cls))) for cls, node in kinds if node.kind == "class"]
-        return copier.run()
+        found = copier.run()
+        if trace is not None:
+            answers = [edge for edge in plan.edges if edge.source == "question"]
+            trace.answers.update({edge.key: copier._value(edge) for edge in answers})
+        return found
     except (AttributeError, IndexError, KeyError, ValueError) as error:
         raise Changed("what the function reads changes while it is looked at") from error

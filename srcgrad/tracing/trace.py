@@ -325,6 +325,8 @@ class Trace:
         """The attributes that guards watch, if the function computes names of attributes."""
         self.results: frozenset[Any] = frozenset()
         """The results of functions with caches that are read at each call: `kept_results`."""
+        self.answers: dict[Any, Any] = {} if parent is None else parent.answers
+        """By question, what is read at each call of the program: `kept_results.Question`."""
         self.owners: dict[int, Any] = {} if parent is None else parent.owners
         """By identity the copies of captured objects whose methods have caches: `kept_results.Owner`."""
         self.unreached: dict[Any, frozenset[Any]] = {} if parent is None else parent.unreached

@@ -56,3 +56,18 @@ def test_a_draw_moves_the_generator_on_as_numpy_does() -> None:
 def test_a_draw_without_a_pathwise_derivative_says_so() -> None:
     with pytest.raises(UnsupportedError, match="poisson cannot be drawn with traced parameters"):
         sg.grad(lambda x: np.random.default_rng(0).poisson(x) * x)(2.0)
+
+
+def test_a_seed_that_the_function_sets_is_set_when_the_program_runs() -> None:
+    def f(x: float, seed: int) -> Any:
+        np.random.seed(seed)
+        return x * x * np.random.normal()
+
+    g = sg.value_and_grad(f)
+    for seed in (3, 4, 3, 3, 3, 3, 3):
+        value, slope = g(1.5, seed)
+        after = np.random.normal()
+        assert value == pytest.approx(f(1.5, seed), rel=1e-13)
+        assert np.random.normal() == after
+        assert slope == pytest.approx(2.0 * value / 1.5, rel=1e-13)
+    assert "One program" in sg.explain(g)(1.5, 3)["how it runs"]

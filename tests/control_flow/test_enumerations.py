@@ -128,6 +128,14 @@ def held(x: Any) -> Any:
     return HOLDER.mode.apply(x)
 
 
+CAPTURED = Mode.B
+PLANET = Planet.VENUS
+
+
+def captured(x: Any) -> Any:
+    return CAPTURED.apply(x) * CAPTURED.doubled + PLANET.gravity(x)
+
+
 def matched(x: Any, mode: Mode = Mode.B) -> Any:
     match mode:
         case Mode.A:
@@ -144,7 +152,7 @@ def operators(x: Any) -> Any:
     return Adding.ONE + x
 
 
-ONE_PROGRAM = [methods, found, default, attributes, texts, flags, inherited, held, matched, of_a_global]
+ONE_PROGRAM = [methods, found, default, attributes, texts, flags, inherited, held, captured, matched, of_a_global]
 
 
 @pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
@@ -171,3 +179,16 @@ def test_what_methods_of_an_enumeration_read_is_watched(monkeypatch: pytest.Monk
     assert stored(0.9) == 1.8
     monkeypatch.setattr(Mode, "apply", lambda self, x: np.sin(x))
     assert stored(0.9) == pytest.approx(np.cos(0.9))
+
+
+def test_methods_of_a_captured_constant_are_those_of_the_constant_that_is_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    g = sg.grad(captured)
+    for planet in (Planet.VENUS, Planet.MERCURY):
+        monkeypatch.setitem(globals(), "PLANET", planet)
+        for _ in range(5):
+            step = (captured(1.3 + 1e-6) - captured(1.3 - 1e-6)) / 2e-6
+            assert g(1.3) == pytest.approx(step, rel=1e-6)
+    monkeypatch.setattr(Planet, "gravity", lambda self, x: 5.0 * x)
+    assert g(1.3) == pytest.approx((captured(1.3 + 1e-6) - captured(1.3 - 1e-6)) / 2e-6, rel=1e-6)

@@ -49,7 +49,7 @@ def long_loop(x: Any) -> Any:
     return total * np.sum(x)
 
 
-def that_asks(x: Any) -> Any:
+def asking(x: Any) -> Any:
     if LOGGER.isEnabledFor(logging.INFO):
         LOGGER.info("on %s", x[0])
     return np.sum(x)
@@ -91,7 +91,7 @@ def said() -> str:
 @pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
 @pytest.mark.parametrize("backend", ["numpy", "llvm"])
 @pytest.mark.parametrize(
-    "f", [SOLVER.solve, plain, long_loop, that_asks, that_reads_the_level, that_handles], ids=lambda f: f.__name__
+    "f", [SOLVER.solve, plain, long_loop, asking, that_reads_the_level, that_handles], ids=lambda f: f.__name__
 )
 def test_messages_are_those_of_numpy(f: Callable[[Any], Any], backend: str) -> None:
     derivative = sg.value_and_grad(f, backend=backend)

@@ -7,7 +7,7 @@ import fractions
 import io
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -140,3 +140,25 @@ def test_a_class_that_is_registered_later_is_seen() -> None:
     assert f(3.0) == 27.0
     Shape.register(fractions.Fraction)
     assert f(3.0) == 6.0
+
+
+class Registered(abc.ABC):
+    """Notes its subclasses in what it has for all objects."""
+
+    known: ClassVar[dict[str, type]] = {}
+
+    def __init_subclass__(cls) -> None:
+        Registered.known[cls.__name__] = cls
+
+    @abc.abstractmethod
+    def value(self, x: Any) -> Any: ...
+
+
+class Squared(Registered):
+    def value(self, x: Any) -> Any:
+        return x * x
+
+
+@pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
+def test_an_abstract_class_that_notes_its_subclasses() -> None:
+    assert sg.grad(lambda x: Registered.known["Squared"]().value(x))(3.0) == 6.0  # type: ignore[attr-defined]

@@ -10,6 +10,7 @@ out, so that the rest of the trace says what other names it reads.
 from __future__ import annotations
 
 import operator
+import os
 import types
 from typing import Any, Final
 
@@ -162,6 +163,12 @@ def captured(thing: Any) -> bool:
             return True
         trace = trace.parent
     return False
+
+
+@call_rule(os.getenv)
+def getenv(key: Any, default: Any = None) -> Any:
+    """Read of the environment at each call, as ``os.environ.get``."""
+    return call(os.environ.get, key, default)
 
 
 @call_rule(operator.attrgetter)

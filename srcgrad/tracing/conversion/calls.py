@@ -56,7 +56,7 @@ from srcgrad.tracing.guards import answer
 from srcgrad.tracing.hosts import is_global_cache, is_logger, later, runs_later
 from srcgrad.tracing.indexing import holds_tracer
 from srcgrad.tracing.jitted import is_parallel_range, plain_of, primitive_of, python_of
-from srcgrad.tracing.kept_results import result_of, result_of_method
+from srcgrad.tracing.kept_results import answer_now, is_question, result_of, result_of_method
 from srcgrad.tracing.purity import METACLASSES, is_generated, makes_plain_objects, static_key
 from srcgrad.tracing.trace import CURRENT, NeedsConcrete
 from srcgrad.tracing.tracer import FUNCTIONS, SEQUENCES, Deferring, Tracer, as_tracer, contains_tracer
@@ -158,6 +158,8 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
             return call_with_cache(function.__func__, (function.__self__, *args), kwargs)
         if runs_later(function):
             return later(function, args, kwargs)
+        if is_question(function):
+            return answer_now(function, args, kwargs)
         if is_logger(function.__self__):
             from srcgrad.tracing.conversion.logs import logged  # which is written with this module
 
@@ -180,6 +182,8 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
         return later(function, args, kwargs)
     elif kind is types.BuiltinFunctionType or is_multimethod(function):
         load_scipy_rules(function)
+        if is_question(function):
+            return answer_now(function, args, kwargs)
     elif kind in DESCRIPTORS and args and stands_for_one(function, args[0]):
         return call(getattr(args[0], function.__name__), *args[1:], **kwargs)
     if kind is type:

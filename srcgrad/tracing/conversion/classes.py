@@ -12,7 +12,7 @@ import types
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol
 
-from srcgrad.tracing.built_on import IN_C, bare
+from srcgrad.tracing.built_on import IN_C, bare, is_bare_first
 from srcgrad.tracing.conversion.convert import is_straight, is_user_function
 from srcgrad.tracing.conversion.sources import Unconvertible
 from srcgrad.tracing.descriptors import is_descriptor
@@ -159,7 +159,7 @@ def twin_with(cls: type, members: dict[str, Any]) -> type:
 
 def may_have_twin(cls: type) -> bool:
     """Whether a class can be replaced by a twin wherever it makes objects."""
-    plain = makes_plain_objects(type(cls)) and bare(cls) is not None
+    plain = makes_plain_objects(type(cls)) and is_bare_first(cls)
     return plain and not has_access(cls) and not is_registered(cls) and not notes_subclasses(cls)
 
 
