@@ -31,7 +31,8 @@ from srcgrad.building import Contents, Job, Program, holding
 from srcgrad.cache import Known, Trivial
 from srcgrad.compiler import DEFAULT
 from srcgrad.directional import Pushed, has_tangent
-from srcgrad.front_guards import FUNCTION, Guards, UnknownGuard
+from srcgrad.front_asked import Asked
+from srcgrad.front_guards import FUNCTION, Answers, Guards, UnknownGuard
 from srcgrad.ir.ops.effects import is_unforeseen
 from srcgrad.signatures import UNKEYED, leaf_key, unread_key
 from srcgrad.tracing.aliasing import AliasPattern
@@ -109,7 +110,11 @@ def serve(
     call = Call(args, kwargs, job, captures, program, contents, by_paths, bound[1] is not None)
     try:
         try:
-            table = written(transformed, call, bound[0], machine_guards=True)
+            unknown: list[Guards] = []
+            table = written(transformed, call, bound[0], machine_guards=True, unknown=unknown)
+            if unknown:
+                asked = Asked(unknown[0].statements, frozenset(unknown[0].unknown), captures.bind.__globals__)
+                table = written(transformed, call, bound[0], machine_guards=True, asked=asked)
         except (UnknownGuard, TooLong):
             table = written(transformed, call, bound[0], machine_guards=False)
     except (Unserved, TooLong, LookupError):
@@ -147,8 +152,12 @@ def failed(transformed: Transformed, error: BaseException) -> None:
     raise shown from shown.__cause__
 
 
-def written(transformed: Transformed, call: Call, hidden: Sequence[Any], machine_guards: bool) -> Table:
-    """The table of a call.
+def written(
+    transformed: Transformed, call: Call, hidden: Sequence[Any], machine_guards: bool,
+    asked: Asked | None = None, unknown: list[Guards] | None = None,
+) -> Table:  # fmt: skip
+    """The table of a call. ``asked``: what the machine asks in Python before it looks at the other guards; without it
+    ``unknown`` gets guards that have no form in machine code, and the table is of no use.
 
     Raises:
         Unserved, LookupError: arguments, captured values or a program that the machine does not take.
@@ -158,6 +167,7 @@ def written(transformed: Transformed, call: Call, hidden: Sequence[Any], machine
     job, captures, program = call.job, call.captures, call.program
     table = Table(len(call.args), tuple(call.kwargs))
     values = None if machine_guards or isinstance(captures, Trivial) else bound_values(table, transformed, call)
+    answers = None if asked is None else answers_now(table, transformed, call, asked)
     leaves, extras = arguments(table, transformed, call)
     unread = transformed.leaf_facts(job.treedef).unread
     for place, (register, leaf) in enumerate(leaves):
@@ -170,7 +180,11 @@ def written(transformed: Transformed, call: Call, hidden: Sequence[Any], machine
     if transformed.backend is None:
         default = table.load(table.load(table.constant(DEFAULT), layout.LIST_ITEMS), 0)
         table.require_is(default, BACKEND)  # not what is the default now: use_backend may have chosen
-    registers = captured(table, transformed, call, leaves, len(hidden), values)
+    guards = None if values is not None else guarded(table, transformed, call, leaves, answers)
+    if guards is not None and guards.unknown and unknown is not None:
+        unknown.append(guards)
+        return table
+    registers = captured(table, guards, len(hidden), values)
     if len(hidden) > 1 and machine_guards:
         require_apart(table, list(zip(registers, hidden, strict=True)), program.writes)
     for register, value in zip(registers, hidden, strict=True):
@@ -306,21 +320,41 @@ def require_leaf(table: Table, register: int, leaf: Any) -> None:
         raise Unserved
 
 
-def captured(
-    table: Table, transformed: Transformed, call: Call, leaves: Sequence[Leaf], count: int, values: int | None
-) -> list[int]:
-    """Check the guards; the registers of the hidden inputs. ``values``: where `bound_values` has them."""
+def captured(table: Table, guards: Guards | None, count: int, values: int | None) -> list[int]:
+    """The registers of the hidden inputs. ``values``: where `bound_values` has them."""
     if values is not None:
         return [table.load(values, layout.ITEMS + 8 * number) for number in range(count)]
+    return [] if guards is None else [place.register for place in guards.hidden(count)]
+
+
+def guarded(
+    table: Table, transformed: Transformed, call: Call, leaves: Sequence[Leaf], answers: Answers | None
+) -> Guards | None:
+    """Check the guards in machine code; None where a function without code is all there is."""
     function, captures, job = table.load(0, FUNCTION), call.captures, call.job
     if isinstance(captures, Trivial):
         if job.held:
             raise Unserved
         table.require_is(function, captures.function)
-        return []
+        return None
     held = {name: leaves[place][0] for place, name in job.held.items()}
-    guards = Guards(table, captures, transformed.f, function, job.holder(transformed.f), held)
-    return [place.register for place in guards.hidden(count)]
+    return Guards(table, captures, transformed.f, function, job.holder(transformed.f), held, answers)
+
+
+def answers_now(table: Table, transformed: Transformed, call: Call, asked: Asked) -> Answers:
+    """Let Python be asked about guards that have no form in machine code, before all else as `bind` is."""
+    ask, names = asked.function, tuple(call.job.held.values())
+
+    def ask_held(function: Any, *objects: Any) -> Any:
+        return ask(holding(function, names, objects))
+
+    found = ask(call.job.holder(transformed.f))
+    if found is None:
+        raise Unserved
+    leaves = parts(table, transformed, call)[0] if names else []
+    held = [leaves[place][0] for place in call.job.held]
+    register = table.bind(ask_held if names else ask, [table.load(0, FUNCTION), *held])
+    return Answers(asked, register, found)
 
 
 def bound_values(table: Table, transformed: Transformed, call: Call) -> int:

@@ -1,8 +1,9 @@
 """The guards of a function's captures as operations of `backends.llvm.front`: compiled from the text of `bind`.
 
 That text is the one place where guards are written, and each of its conditions becomes one that is at least as strong:
-of alternatives the identity with what is there now, of a transform that of its options. What has no such form
-(``UnknownGuard``) is left to `bind` itself, called by the machine.
+of alternatives the identity with what is there now, of a transform that of its options. What has no such form is asked
+in Python, by a function that the machine calls first (`front_asked.py`), or all of it by `bind` itself
+(``UnknownGuard``).
 """
 
 from __future__ import annotations
@@ -17,12 +18,13 @@ import types
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from srcgrad.backends.llvm import layout
 from srcgrad.backends.llvm.front import Table
+from srcgrad.front_asked import Asked, assigned
 from srcgrad.ir.parsing import parse
-from srcgrad.tracing.alike import value_key
+from srcgrad.tracing.alike import same_keys
 from srcgrad.tracing.built_on import built_on, items_in
 from srcgrad.tracing.capture import Captures
 from srcgrad.tracing.conversion.state import slots_of
@@ -110,11 +112,19 @@ class Keywords(Imagined):
         self.own, self.held = own, held
 
 
+class Answers(NamedTuple):
+    """What Python was asked first: the register of the answers, and what they are now."""
+
+    asked: Asked
+    register: int
+    values: tuple[Any, ...]
+
+
 class Guards:
     """One compilation; the function's guards must hold at this moment.
 
     ``register``: that of the function. ``holder``: what `bind` is given; ``held``: the registers of the objects that it
-    holds besides the function.
+    holds besides the function; ``answers``: of guards that have no form in machine code, which are noted without them.
 
     Raises:
         UnknownGuard, TooLong: there is no such table.
@@ -122,7 +132,7 @@ class Guards:
 
     def __init__(
         self, table: Table, captures: Captures, function: Any, register: int,
-        holder: Any = None, held: Mapping[str, int] = MappingProxyType({}),
+        holder: Any = None, held: Mapping[str, int] = MappingProxyType({}), answers: Answers | None = None,
     ) -> None:  # fmt: skip
         self.table = table
         self.constants = captures.bind.__globals__
@@ -133,11 +143,42 @@ class Guards:
         (bind,) = parse(captures.source).body
         assert isinstance(bind, ast.FunctionDef)
         (guarded,) = [statement for statement in bind.body if isinstance(statement, ast.Try)]
+        self.statements = guarded.body
+        self.unknown: set[int] = set()
+        """The statements that have no form in machine code, and of which no answers were given."""
         try:
-            for statement in guarded.body:
-                self.statement(statement)
+            for number, statement in enumerate(self.statements):
+                if answers is not None and number in answers.asked.numbers:
+                    self.answered(number, statement, answers)
+                    continue
+                try:
+                    self.statement(statement)
+                except UnknownGuard:
+                    if answers is not None:
+                        raise
+                    self.note_unknown(number, statement)
         except _GONE as error:
             raise UnknownGuard("what is guarded changes") from error
+
+    def note_unknown(self, number: int, statement: ast.stmt) -> None:
+        """Go on behind what has no form, to find what else has none: the table is of no use then."""
+        self.unknown.add(number)
+        match statement:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                found = {name: place.object for name, place in self.places.items()}
+                self.places[name] = Place(self.table.register(), None, eval(ast.unparse(value), self.constants, found))
+
+    def answered(self, number: int, statement: ast.stmt, answers: Answers) -> None:
+        """What Python has been asked: the objects that the machine finds are those which it was asked about."""
+        name = assigned(statement)
+        for (which, read), place in answers.asked.places.items():
+            if which != number:
+                continue
+            register = self.table.load(answers.register, layout.ITEMS + 8 * place)
+            if name is not None:
+                self.places[name] = Place(register, None, answers.values[place])
+            elif not isinstance(self.places[read], Imagined):
+                self.table.require_same(register, self.places[read].register)
 
     def hidden(self, count: int) -> list[Place]:
         return [self.places[f"v{number}"] for number in range(count)]
@@ -264,6 +305,11 @@ class Guards:
                 self.compare(left, operator, right)
             case ast.BoolOp(op=ast.Or(), values=[ast.Compare(), ast.Call(func=ast.Name(id=name), args=[])]):
                 self.require_resolution(self.constants[name])
+            case ast.Call(func=ast.Name(id="same_keys"), args=[ast.Call(args=[mapping]), ast.Name(id=name)]):
+                place = self.place(mapping)
+                if place.kind not in IN_ORDER or not same_keys(tuple(place.object), self.constants[name]):
+                    raise UnknownGuard(f"the keys of {place.kind}")
+                self.require_keys(place)
             case ast.Call(func=ast.Name(id="is_unbound_cell"), args=[cell]):
                 self.table.require_word(self.cell(self.place(cell)).register, layout.SIZE, 0)
             case _:
@@ -329,9 +375,6 @@ class Guards:
                 if place.kind not in IN_ORDER or tuple(place.object) != self.constants[name]:
                     raise UnknownGuard(f"the keys of {place.kind}")
                 self.require_keys(place)
-            case ast.Call(func=ast.Name(id="value_key"), args=[ast.Call(args=[mapping])]), ast.Eq(), ast.Name(id=name):
-                if value_key(tuple(self.place(mapping).object)) != self.constants[name]:
-                    raise UnknownGuard("keys that are equal only")  # of others the very objects have been required
             case ast.Attribute(value=ast.Name() as name, attr="__srcgrad_static__"), ast.Eq(), _:
                 self.require_transform(ast.Compare(left, [operator], [right]), name)
             case ast.Call(func=ast.Name(id=function), args=[thing]), ast.Eq(), ast.Name(id=name):

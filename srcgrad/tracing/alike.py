@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
-__all__ = ["addresses", "items_of", "parts_of", "same_items", "value_key"]
+__all__ = ["addresses", "items_of", "parts_of", "same_items", "same_keys", "value_key"]
 
 _WHOLE: Final = frozenset({str, bytes, int, bool, type(None), type(Ellipsis)})
 
@@ -58,6 +58,15 @@ def addresses(items: tuple[Any, ...]) -> Hashable:
     if not IN_A_ROW:
         return tuple(map(id, items))
     return ctypes.string_at(id(items) + tuple.__basicsize__, ctypes.sizeof(ctypes.c_void_p) * len(items))
+
+
+def same_keys(held: tuple[Any, ...], keys: tuple[Any, ...]) -> bool:
+    """Whether keys of a dict are these, in this order, and no program can tell them apart: mostly the very objects.
+
+    >>> same_keys((1, "a"), (1, "a")), same_keys((True, "a"), (1, "a")), same_keys(("a", 1), (1, "a"))
+    (True, False, False)
+    """
+    return addresses(held) == addresses(keys) or (held == keys and value_key(held) == value_key(keys))
 
 
 def are_in_a_row() -> bool:

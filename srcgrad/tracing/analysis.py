@@ -17,7 +17,7 @@ from typing import Any, Final
 import numpy as np
 
 from srcgrad.tracing.aliasing import alias_groups
-from srcgrad.tracing.alike import value_key
+from srcgrad.tracing.alike import same_keys
 from srcgrad.tracing.bytecode import Refusal, Scope, Step
 from srcgrad.tracing.class_uses import is_asked_about, is_only_named
 from srcgrad.tracing.floating_errors import STATED
@@ -72,7 +72,7 @@ class Analysis:
             "is_unbound_cell": is_unbound_cell,
             "modules": sys.modules,
             "same_code": same_code,
-            "value_key": value_key,
+            "same_keys": same_keys,
             "wrapped_functions": wrapped_functions,
             "static_key": functools.partial(static_key, is_pure=is_pure, floats=floats_static),
         }

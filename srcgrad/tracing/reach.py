@@ -20,7 +20,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from srcgrad.tracing.alike import items_of, same_items, value_key
+from srcgrad.tracing.alike import items_of, same_items
 from srcgrad.tracing.analysis import Analysis
 from srcgrad.tracing.built_on import built_on, guard_items, items_in, own_attributes
 from srcgrad.tracing.bytecode import Refusal, Scope, Step
@@ -32,7 +32,7 @@ from srcgrad.tracing.conversion.scipy_rules import is_distribution, is_joint
 from srcgrad.tracing.conversion.state import slots_of
 from srcgrad.tracing.descriptors import is_descriptor
 from srcgrad.tracing.dispatching import DISPATCHED
-from srcgrad.tracing.frozen import ASKED, HOMES, contents, given_to
+from srcgrad.tracing.frozen import ASKED, HOMES, Unchanged, contents, given_to, names_held
 from srcgrad.tracing.held import holding, is_slotted
 from srcgrad.tracing.hosts import (
     ASKED_OF_LOGGERS,
@@ -233,6 +233,8 @@ class ObjectAnalysis(ClassAnalysis):
             return
         if node.kind == "frozen":
             same = f"{self.constant(held)}({name}) == {self.constant(held(value))}"
+            if not isinstance(value, types.MethodType) and names_held(value):
+                same = f"{self.constant(Unchanged(value))}({name})"
             self.require(f"type({name}) is {self.constant(type(value))} and {same}")
             if type(value) is operator.attrgetter:
                 self.local_attributes.update(part for path in value.__reduce__()[1] for part in path.split("."))
@@ -293,9 +295,7 @@ class ObjectAnalysis(ClassAnalysis):
             self.require(f"type({name}) is {kind.__name__ if kind in (dict, set) else self.constant(kind)}")
         else:
             name = guard_items(self, index, value)
-        self.require(f"tuple({name}) == {self.constant(keys)}")
-        if any(type(key) is not str for key in keys):
-            self.require(f"value_key(tuple({name})) == {self.constant(value_key(keys))}")
+        self.require(f"same_keys(tuple({name}), {self.constant(keys)})")
         if kind is defaultdict:
             self.require(f"({name}.default_factory is None) is {value.default_factory is None}")
         self.report.append(f"{label}: guard, a {kind.__name__} of {len(keys)}")

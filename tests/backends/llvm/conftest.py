@@ -57,11 +57,18 @@ def with_subclasses(cls: type) -> list[type]:
     return [cls, *[found for below in cls.__subclasses__() for found in with_subclasses(below)]]
 
 
-@pytest.fixture(params=["machine", "bind"])
+@pytest.fixture(params=["machine", "asked", "bind"])
 def guards(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Whether guards are checked by machine code, or all by the Python function `bind`."""
+    """Whether guards are checked by machine code, the conditions by a Python function, or all by `bind`."""
+    from srcgrad import front, front_guards
+
+    if request.param == "asked":
+
+        def unknown(*args: Any) -> Any:
+            raise front_guards.UnknownGuard
+
+        monkeypatch.setattr(front_guards.Guards, "require", unknown)
     if request.param == "bind":
-        from srcgrad import front, front_guards
 
         def refuse(*args: Any) -> Any:
             raise front_guards.UnknownGuard

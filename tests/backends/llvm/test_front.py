@@ -16,6 +16,7 @@ from tests.backends.llvm.front_support import X, needs_machine, outcome, same, s
 
 pytest.importorskip("llvmlite")
 from srcgrad import front, front_guards
+from srcgrad.front_asked import Asked
 
 pytestmark = needs_machine
 
@@ -83,8 +84,11 @@ def test_a_guard_that_changes_while_its_table_is_written_is_not_taken_as_it_is_t
     f(3.0)
     captures = next(iter(f.fast.values()))[0]
     names["n"] = 3
-    with pytest.raises(front_guards.UnknownGuard):
-        front_guards.Guards(front.Table(1), captures, names["f"], 0)
+    guards = front_guards.Guards(front.Table(1), captures, names["f"], 0)
+    asked = Asked(guards.statements, frozenset(guards.unknown), guards.constants)
+    assert asked.function(names["f"]) is None
+    names["n"] = 2
+    assert asked.function(names["f"]) is not None
 
 
 # --- what is chosen --------------------------------------------------------------------------------------------------
