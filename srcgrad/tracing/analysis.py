@@ -41,7 +41,7 @@ from srcgrad.tracing.purity import (
 )
 from srcgrad.tracing.rebuild import COPIED, Edge, Hidden, Node, Plan, wrapped_functions
 from srcgrad.tracing.ruled_out import Codes, Reader
-from srcgrad.tracing.unasked import attribute
+from srcgrad.tracing.unasked import attribute, is_special
 
 _MOST_NODES: Final = 512
 
@@ -486,8 +486,7 @@ class Analysis:
         if step.name == "rvs":
             raise scope.refuse("rvs draws at each call", step)
         if (
-            step.name.startswith("__")
-            and step.name.endswith("__")
+            is_special(step.name)
             and step.name not in ("__name__", "__len__", "__doc__")
             and not step.optional
             and not (self.deep and step.name in ASKED_FOR)

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from srcgrad.tracing.bytecode import Step
 from srcgrad.tracing.members import wrapped
+from srcgrad.tracing.unasked import is_special
 
 LOADS: Final = {"local": 1, "free": 1, "global": 1, "constant": 1, "attribute": 0, "subscript": -1}
 """The steps of a value that nothing is called for, and how many values each adds."""
@@ -34,7 +35,7 @@ def is_asked_for_methods(cls: Any, steps: Sequence[Step], start: int, position: 
     step = steps[position] if position < len(steps) else None
     if step is not None and step.kind == "attribute" and not step.joined and isinstance(step.name, str):
         member = inspect.getattr_static(cls, step.name, None)
-        return wrapped(member) is not None or (member is not None and not step.name.startswith("__"))
+        return wrapped(member) is not None or (member is not None and not is_special(step.name))
     return is_asked_about(steps, start, position)
 
 

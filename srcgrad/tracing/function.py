@@ -295,10 +295,11 @@ def require_unchanged(trace: Trace) -> None:
         for name in classed.assigned():
             raise Refused(f"assigns the attribute '{name}' of the class {classed.cls.__name__}")
     for watched in trace.watched:
-        copy, before = holding(watched.copy) if is_slotted(watched.copy) else items_in(watched.copy), watched.before
+        slotted, before = is_slotted(watched.copy), watched.before
+        copy = holding(watched.copy) if slotted else items_in(watched.copy)
         if isinstance(copy, dict):
             changed = [key for key, value in copy.items() if before.get(key, before) is not value]
-            same = list(copy)[: len(before)] == list(before)
+            same = before.keys() <= copy.keys() if slotted else list(copy)[: len(before)] == list(before)
             if same and changed:
                 same = watched.owner is not None and watched.guarded.isdisjoint(changed)
                 if same and watched.owner is ASK:

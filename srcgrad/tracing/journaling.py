@@ -12,7 +12,6 @@ import weakref
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any, Final
 
-from srcgrad.tracing.held import is_slotted
 from srcgrad.tracing.journals import Appended, Celled, Counted, Journal, Named, Owned, is_count, is_own
 from srcgrad.tracing.rebuild import COLLECTIONS, Edge, Hidden
 
@@ -67,7 +66,7 @@ class JournalReader:
         """The object itself, if a trace has stored attributes of one."""
         analysis, key = self.analysis, (index, None, "journal")
         node = analysis.plan.nodes[index]
-        if not analysis.plan.stores or node.kind != "object" or is_slotted(analysis.objects[index]):
+        if not analysis.plan.stores or node.kind != "object":
             return False
         if key in analysis.settled:
             return False

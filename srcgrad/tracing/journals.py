@@ -21,6 +21,7 @@ from typing import Any, Final
 import numpy as np
 
 from srcgrad.ir.locks import new_lock
+from srcgrad.tracing.held import holding, is_slotted
 from srcgrad.tracing.trace import Refused
 from srcgrad.tracing.tracer import Deferring, Tracer
 
@@ -108,10 +109,14 @@ class Owned(Journal):
         super().__init__(weakref.ref(target) if can_be_weak(target) else lambda: target)
 
     def read(self, key: Any) -> Any:
-        return vars(self.target())[key]
+        return holding(self.target())[key]
 
     def write(self, key: Any, value: Any) -> None:
-        vars(self.target())[key] = value
+        target = self.target()
+        if is_slotted(target):
+            object.__setattr__(target, key, value)
+        else:
+            vars(target)[key] = value
 
     @staticmethod
     def stand_in(number: Tracer) -> Any:
@@ -210,13 +215,14 @@ def own(value: Any) -> Any:
 
 def is_written(value: Any) -> bool:
     """Whether a value is known by what it holds; of others the caller would be given another object."""
+    from srcgrad.tracing.conversion.placed_texts import PlacedText  # as the next is
     from srcgrad.tracing.conversion.texts import Text  # which is written with this module
 
     if type(value) in (list, tuple):
         return all(map(is_written, value))
     if type(value) is dict:
         return all(map(is_written, [*value, *value.values()]))
-    return isinstance(value, (Tracer, Deferring, Text, *CONSTANTS)) or type(value) is np.ndarray
+    return isinstance(value, (Tracer, Deferring, Text, PlacedText, *CONSTANTS)) or type(value) is np.ndarray
 
 
 def written(change: Callable[[Any, Any], None], number: Tracer, value: Any) -> None:

@@ -26,7 +26,7 @@ from srcgrad.tracing.hosts import is_host_function, is_host_object
 from srcgrad.tracing.jax_arrays import is_jax_value
 from srcgrad.tracing.jitted import is_parallel_range
 from srcgrad.tracing.kept import KEPT
-from srcgrad.tracing.unasked import attribute
+from srcgrad.tracing.unasked import attribute, is_special
 
 __all__ = [
     "METACLASSES",
@@ -126,7 +126,7 @@ def is_trusted_module(module: types.ModuleType, is_pure: IsPure) -> bool:
 def members_of_metaclass(cls: type) -> set[str]:
     """What the user's metaclass of a class has by names, which the class finds as if they were its own."""
     own = [base for base in type.mro(type(cls)) if base not in METACLASSES and base is not object]
-    return {name for base in own for name in vars(base) if not (name.startswith("__") and name.endswith("__"))}
+    return {name for base in own for name in vars(base) if not is_special(name)}
 
 
 def makes_plain_objects(metaclass: Any) -> bool:
@@ -138,7 +138,7 @@ def makes_plain_objects(metaclass: Any) -> bool:
     if not issubclass(metaclass, METACLASSES) or metaclass.__module__ in ("enum", "typing", "ctypes", "_ctypes"):
         return False
     own = [base for base in metaclass.__mro__ if base not in METACLASSES and base is not object]
-    special = {name for base in own for name in vars(base) if name.startswith("__") and name.endswith("__")}
+    special = {name for base in own for name in vars(base) if is_special(name)}
     return special <= MAKING | WRITTEN_BY_PYTHON
 
 
@@ -368,7 +368,7 @@ def class_reason(cls: type, attributes: frozenset[str], constructed: bool = Fals
         if base.__module__.partition(".")[0] in ("builtins", "numpy", "typing", "collections", "abc", "enum"):
             continue
         for name, member in vars(base).items():
-            dunder = name.startswith("__") and name.endswith("__")
+            dunder = is_special(name)
             implicit = dunder and name not in _PASSIVE_METHODS and (constructed or name not in _CONSTRUCTORS)
             if not (implicit or name in attributes) or is_generated(member):
                 continue

@@ -41,7 +41,7 @@ from srcgrad.tracing.purity import (
 from srcgrad.tracing.rebuild import Edge, member_function, transform_in, wrapped_functions
 from srcgrad.tracing.resolution import Resolution, version_cell
 from srcgrad.tracing.ruled_out import Reader
-from srcgrad.tracing.unasked import attribute
+from srcgrad.tracing.unasked import attribute, is_special
 from srcgrad.tracing.users_classes import KNOWN, bases_of, is_namespace, is_user_class
 
 SHOWN: Final = ("__str__", "__repr__", "__format__", "__hash__")
@@ -79,10 +79,6 @@ class Shared(NamedTuple):
     cls: type
     base: int
     name: str
-
-
-def is_special(name: str) -> bool:
-    return name.startswith("__") and name.endswith("__")
 
 
 def is_called(member: Any) -> bool:

@@ -416,13 +416,15 @@ class _Copier:
         if owner is None:
             return () if self.plan.stores else (ASK,)
         read = [edge.key for edge in edges if edge.source == "attribute" and edge.hidden is None]
-        return self._value(owner), frozenset(name for name in read if original.__dict__[name] is not None)
+        return self._value(owner), frozenset(name for name in read if holding(original)[name] is not None)
 
-    def _untold(self, node: Node, original: Any) -> set[str]:
-        """The attributes of an object that are assigned and that nothing reads."""
+    def _untold(self, node: Node, original: Any) -> dict[str, Untold]:
+        """What stands for the attributes of an object that are assigned and that nothing reads."""
+        if not self.plan.stores:
+            return {}
         edges = [self.plan.edges[edge] for edge in node.edges]
         read = {edge.key for edge in edges if edge.source == "attribute"}
-        return {name for name in self.plan.assigned - read if name in original.__dict__}
+        return {name: Untold(name) for name in (self.plan.assigned - read) & holding(original).keys()}
 
     def _copy(self, index: int) -> Any:
         if index not in self.copies:
@@ -467,15 +469,14 @@ class _Copier:
             note_owner(copy, original, {edge.key[2]: self._value(edge) for edge in results})
             if is_slotted(original):
                 hold(copy, holding(original))  # which its parts may hold too
-                hold(copy, self._held(index, "attribute", holding(original), node))
+                hold(copy, {**self._held(index, "attribute", holding(original), node), **self._untold(node, original)})
                 adopt(copy)
-                watch(copy, node.label)
+                watch(copy, node.label, *self._owner(node, original))
                 return copy
             copy.__dict__.update(original.__dict__)
             copy.__dict__.update(self._held(index, "attribute", original.__dict__, node))
             copy.__dict__.update(self._shared(index, node))
-            if self.plan.stores:
-                copy.__dict__.update({name: Untold(name) for name in self._untold(node, original)})
+            copy.__dict__.update(self._untold(node, original))
             adopt(copy)
             watch(copy.__dict__, node.label, *self._owner(node, original))
             return copy

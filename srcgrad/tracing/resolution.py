@@ -13,6 +13,7 @@ from typing import Any
 
 from srcgrad.backends.llvm import layout
 from srcgrad.tracing.purity import WRITTEN_BY_PYTHON
+from srcgrad.tracing.unasked import is_special
 
 
 class Resolution:
@@ -39,7 +40,7 @@ class Resolution:
         return [vars(base).get(name) for base in self.mro for name in self.fields]
 
     def relevant(self, base: type) -> frozenset[str]:
-        special = [name for name in vars(base) if name.startswith("__") and name.endswith("__")]
+        special = [name for name in vars(base) if is_special(name)]
         return (self.names.intersection(vars(base)) | frozenset(special)) - WRITTEN_BY_PYTHON
 
     def __call__(self) -> bool:

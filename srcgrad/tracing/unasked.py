@@ -10,7 +10,7 @@ import types
 from collections.abc import Container
 from typing import Any
 
-__all__ = ["attribute", "defers", "is_among"]
+__all__ = ["attribute", "defers", "is_among", "is_special"]
 
 _STANDARD = types.WrapperDescriptorType
 STANDS = "__srcgrad_use__"
@@ -46,6 +46,15 @@ def plain(thing: Any, name: str, default: Any) -> Any:
         return object.__getattribute__(thing, name)
     except AttributeError:
         return default
+
+
+def is_special(name: str) -> bool:
+    """Whether an attribute may be one that Python or a library looks up by itself: none of theirs has capitals.
+
+    >>> is_special("__call__"), is_special("__UNIT__"), is_special("__hidden")
+    (True, False, False)
+    """
+    return name.startswith("__") and name.endswith("__") and name == name.lower()
 
 
 def is_among(thing: Any, known: Container[Any]) -> bool:

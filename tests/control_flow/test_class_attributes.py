@@ -398,3 +398,35 @@ def test_a_function_of_numpy_as_a_static_method_is_never_stale() -> None:
     assert is_one_program(derivative, 3.0)
     Layer.act = staticmethod(np.negative)
     assert derivative(3.0) == -2.0
+
+
+def test_a_name_with_capitals_between_underscores_is_the_users() -> None:
+    class Units:
+        __FEET__ = 1
+        __SCALE__ = 2.0
+
+        def __init__(self, system: int) -> None:
+            self.system = system
+
+        def convert(self, x: Any) -> Any:
+            return x * self.__SCALE__ if self.system is self.__FEET__ else x
+
+    class Other(Units):
+        pass
+
+    feet, other = Units(1), Other(0)
+    slope = sg.grad(lambda x: feet.convert(x * x) + other.convert(x))
+    changes: list[Callable[[], Any]] = [
+        lambda: None,
+        lambda: setattr(Units, "__SCALE__", 3.0),
+        lambda: setattr(Other, "__SCALE__", 5.0),
+        lambda: setattr(Other, "__FEET__", 0),
+        lambda: setattr(feet, "__SCALE__", 7.0),
+        lambda: delattr(feet, "__SCALE__"),
+    ]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for change, wanted in zip(changes, (13.0, 19.0, 19.0, 23.0, 47.0, 23.0), strict=True):
+            change()
+            for _ in range(6):
+                assert slope(3.0) == wanted

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -151,3 +152,54 @@ def test_an_object_with_slots_that_is_changed_is_changed_for_the_caller() -> Non
         plain.length = plain.length + np.sum(x)
         assert pendulum.length == pytest.approx(plain.length)
         assert isinstance(pendulum.length, float)
+
+
+class Satellite:
+    """Keeps what it has computed, in slots that are set before and in one that is not."""
+
+    __slots__ = ("error", "last", "message", "rate", "t")
+
+    def __init__(self, rate: float) -> None:
+        self.rate, self.t, self.error = rate, 0.0, 0
+        self.message: str | None = None
+
+    def at(self, t: Any) -> Any:
+        self.t, self.error, self.message = t, 0, None
+        y = self.rate * self.t**2
+        if y > 10.0:
+            self.error, self.message = 3, f"{y:.2f} is too large"
+        self.last = y * self.t
+        return y
+
+
+def test_what_a_function_stores_in_slots_is_stored_by_its_one_program() -> None:
+    ours, plain = Satellite(2.0), Satellite(2.0)
+    slope, run = sg.value_and_grad(lambda t: ours.at(t)), sg.jit(lambda t: ours.at(t))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for k, t in enumerate((1.0, 3.0, 2.0, 4.0, 0.5, 1.0)):
+            for called in (lambda t: slope(t)[0], run):
+                ours.rate = plain.rate = 2.0 + k
+                assert called(t) == pytest.approx(plain.at(t))
+                for name in Satellite.__slots__:
+                    kept, wanted = getattr(ours, name), getattr(plain, name)
+                    assert kept == wanted
+                    assert type(kept) is type(wanted)
+            assert slope(t)[1] == pytest.approx(2.0 * ours.rate * t)
+    assert sg.explain(slope)(1.0)["how it runs"].startswith("One program")
+
+
+def test_a_slot_that_decides_is_a_guard_where_it_is_stored() -> None:
+    ours, plain = Satellite(1.0), Satellite(1.0)
+
+    def counted(satellite: Satellite, t: Any) -> Any:
+        satellite.error = satellite.error + 1 if satellite.error < 3 else 0
+        return t * t * (satellite.error + 1)
+
+    slope = sg.grad(lambda t: counted(ours, t))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", sg.RetraceWarning)
+        for _ in range(10):
+            value = counted(plain, 1.0)
+            assert slope(1.0) == pytest.approx(2.0 * value)
+            assert ours.error == plain.error
