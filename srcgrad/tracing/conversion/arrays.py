@@ -12,6 +12,7 @@ import numpy as np
 
 from srcgrad.errors import IndexingError, ShapeError, UnsupportedError
 from srcgrad.tracing.asked import Asked
+from srcgrad.tracing.conversion.asked_objects import complex_of, float_of
 from srcgrad.tracing.conversion.calls import CALLS, call, call_rule, traced_among
 from srcgrad.tracing.conversion.effects import emit_check
 from srcgrad.tracing.conversion.fresh_arrays import lifted
@@ -246,8 +247,16 @@ def many(ratio: Any, span: Any) -> Any:
 
 def scalar_type(kind: type[np.generic]) -> Callable[..., Any]:
     """``np.float64(x)`` and its kin, ``np.complex128(real, imag)`` among them."""
+    of = (
+        complex_of
+        if issubclass(kind, np.complexfloating)
+        else float_of
+        if issubclass(kind, np.floating)
+        else lambda x: x
+    )
 
     def rule(*args: Any) -> Any:
+        args = tuple(map(of, args))
         if not contains_tracer(args):
             return kind(*args)
         found: Any = as_tracer(args[0] if len(args) == 1 else CALLS[complex](*args))

@@ -12,6 +12,7 @@ from srcgrad.ir.core import Literal, Value, literal
 from srcgrad.ir.opdef import Elementwise
 from srcgrad.ir.types import BOOL, ArrayType
 from srcgrad.tracing.conversion.aliases import settled
+from srcgrad.tracing.conversion.asked_objects import tested
 from srcgrad.tracing.conversion.binding import FLAG, Flag, flag_of, is_pending, unchecked
 from srcgrad.tracing.conversion.classes import adopt_records
 from srcgrad.tracing.conversion.effects import (
@@ -23,12 +24,11 @@ from srcgrad.tracing.conversion.effects import (
     is_unfinished,
 )
 from srcgrad.tracing.conversion.identity import Choice, note_choices, outermost
+from srcgrad.tracing.conversion.joined_texts import join_texts
 from srcgrad.tracing.conversion.objects import Attributes, Left
-from srcgrad.tracing.conversion.placed_texts import alphabet, place_among, text_among
 from srcgrad.tracing.conversion.shares import SIDES, Slot, bound_where, shares_of
 from srcgrad.tracing.conversion.sites import mark, take
 from srcgrad.tracing.conversion.state import (
-    PYTHON_KINDS,
     UNBOUND,
     UNSET,
     Inside,
@@ -56,7 +56,6 @@ from srcgrad.tracing.conversion.state import (
     undecided,
     unknown,
 )
-from srcgrad.tracing.conversion.texts import Text
 from srcgrad.tracing.pytree import TreeDef
 from srcgrad.tracing.trace import Doubt, Pending, Refused, Storage, Trace, current_trace
 from srcgrad.tracing.tracer import Tracer, from_value
@@ -177,9 +176,9 @@ class Joining:
             if not name.startswith(("_sg_", "[")):  # it may never be used
                 return lambda: Undefined(name, f"has no one kind: {kind}")
             raise Refused(kind)
-        texts = alphabet(one, other)
-        if texts is not None:
-            return self.text(name, one, other, texts)
+        text = join_texts(self, name, one, other)
+        if text is not None:
+            return text
         require_told(one)
         require_told(other)
         (ones, tree), (others, other_tree) = self.one.tree(one), self.other.tree(other)
@@ -229,15 +228,6 @@ class Joining:
             self.slot(name, Flag(one), Flag(other), FLAG)
             slot.flag = self.slots[-1]
         return made
-
-    def text(self, name: str, one: Any, other: Any, texts: tuple[str, ...]) -> Callable[[], Any]:
-        """One of a few texts: the place among them is a result."""
-        with entered(self.then.trace):
-            first = place_among(one, texts)
-        with entered(self.orelse.trace):
-            second = place_among(other, texts)
-        place = self.slot(name, first, second, PYTHON_KINDS[int])
-        return functools.cache(lambda: text_among(texts, place()))
 
     def slot(self, name: str, one: Any, other: Any, kind: Kind) -> Callable[[], Any]:
         found = Slot(name, one, other, kind)
@@ -308,8 +298,7 @@ def if_(
     test: Any, then: Callable[[], Any], orelse: Callable[[], Any], get: Any, put: Any, names: Any, visible: Any
 ) -> None:
     """The statement ``if``."""
-    if isinstance(test, Text):
-        test.refuse()
+    test = tested(test)
     if not undecided(test):
         (then if test else orelse)()
         return
@@ -463,8 +452,7 @@ def rounded(x: Any, kind: Kind) -> bool:
 
 def choose(test: Any, then: Callable[[], Any], orelse: Callable[[], Any]) -> Any:
     """``then() if test else orelse()``."""
-    if isinstance(test, Text):
-        test.refuse()
+    test = tested(test)
     if not undecided(test):
         return then() if test else orelse()
     box: list[Any] = [UNSET]
@@ -541,19 +529,20 @@ CHEAP_OPS: Final = frozenset(
 def and_(test: Any, other: Callable[[], Any]) -> Any:
     """``test and other()``."""
     if not unknown(test):
-        return other() if test else test
+        return choose(test, other, lambda: test)
     return logical(test, other, np.logical_and, True)
 
 
 def or_(test: Any, other: Callable[[], Any]) -> Any:
     """``test or other()``."""
     if not unknown(test):
-        return test if test else other()
+        return choose(test, lambda: test, other)
     return logical(test, other, np.logical_or, False)
 
 
 def asked(test: Any) -> Any:
     """An operand of ``and`` or ``or`` of which only the truth counts: a number is one no more."""
+    test = tested(test)
     if not unknown(test):
         return bool(test) if isinstance(test, (int, float, complex, np.generic, type(None))) else test
     if test.dtype == BOOL and not may_be_none(test):
@@ -565,6 +554,7 @@ def asked(test: Any) -> Any:
 
 def not_(test: Any) -> Any:
     """``not test``."""
+    test = tested(test)
     if not unknown(test):
         return not test
     found: Tracer = np.logical_not(from_value(truth(test), scalar=True))  # type: ignore[assignment]

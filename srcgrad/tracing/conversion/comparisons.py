@@ -40,6 +40,8 @@ def is_(one: Any, other: Any) -> Any:
     if one is other:
         return True
     for x, y in ((one, other), (other, one)):
+        if y is None and type(x) is PlacedText:
+            return x.asked(lambda text: text is None)
         if y is None and may_be_none(x):
             return not_(from_value(flag_of(x), scalar=True, weak=True))
         require_defined(x)

@@ -14,8 +14,9 @@ from srcgrad.errors import ShapeError, UnsupportedError
 from srcgrad.ir.types import INT64
 from srcgrad.tracing.affine import affine_of, combined
 from srcgrad.tracing.conversion.arithmetic import domain, in_range
+from srcgrad.tracing.conversion.asked_objects import complex_of, float_of, tested, with_objects
 from srcgrad.tracing.conversion.attributes import class_of
-from srcgrad.tracing.conversion.calls import call_rule, ruled
+from srcgrad.tracing.conversion.calls import CALLS, call_rule, ruled
 from srcgrad.tracing.conversion.classes import original, originals
 from srcgrad.tracing.conversion.effects import emit_check
 from srcgrad.tracing.conversion.filled import filled_of
@@ -90,6 +91,7 @@ def require_finite(x: Tracer) -> None:
 
 @call_rule(bool)
 def bool_(x: Any = False, /) -> Any:
+    x = tested(x)
     if not unknown(x):
         return bool(x)
     if may_be_none(x):
@@ -504,3 +506,10 @@ def rect_(r: Any, phi: Any, /) -> Any:
         return cmath.rect(r, phi)
     radius, angle = float_(r), float_(phi)
     return weak(radius * np.cos(angle) + 1j * (radius * np.sin(angle)))
+
+
+for _function in [found for found in CALLS if getattr(found, "__module__", None) in ("math", "cmath")]:
+    if _function not in ROUNDING:  # which ask for methods of their own
+        with_objects(_function, float_of if _function.__module__ == "math" else complex_of)
+with_objects(float, float_of)
+with_objects(complex, complex_of)

@@ -1,5 +1,5 @@
 """Texts at traced places: ``sequence[i - 1]`` in a loop, ``state = "high"`` on one path, one of a few texts that are
-known.
+known. None may be among them, and texts that the program makes of its numbers.
 
 What is asked of such a text, as whether it is another one, its place in an alphabet or what a dict holds for it, is
 asked of each that it may be, and the answers are a table. What has no such answer is refused.
@@ -13,10 +13,13 @@ from typing import Any, Final, NoReturn
 import numpy as np
 
 from srcgrad.tracing.affine import ZERO, Affine, between
-from srcgrad.tracing.trace import Refused
+from srcgrad.tracing.journals import StandIn
+from srcgrad.tracing.trace import NeedsConcrete, Refused
 from srcgrad.tracing.tracer import Tracer
 from srcgrad.tracing.unasked import attribute, is_among
 
+UNANSWERED: Final = (LookupError, TypeError, ValueError, AttributeError, NeedsConcrete)
+"""The errors of what is asked of one of the texts, or of one that only the program knows."""
 MOST: Final = 256
 """The texts that one may be."""
 ANSWERS: Final = (bool, int, float, complex, np.number, np.bool_)
@@ -34,7 +37,7 @@ class PlacedText:
     __slots__ = ("place", "texts")
     __srcgrad_unfinished__ = True
 
-    def __init__(self, texts: tuple[str, ...], place: Tracer) -> None:
+    def __init__(self, texts: tuple[Any, ...], place: Tracer) -> None:
         self.texts = texts
         self.place = place
 
@@ -61,7 +64,10 @@ class PlacedText:
             refuse()
         if not isinstance(other, PlacedText):
             return self.asked(lambda text: comparison(text, other))
-        table = [[comparison(one, two) for two in other.texts] for one in self.texts]
+        try:
+            table = [[comparison(one, two) for two in other.texts] for one in self.texts]
+        except UNANSWERED:
+            return refuse()
         return tabulated(np.array(table))[self.place, other.place]
 
     def __contains__(self, item: Any) -> Any:
@@ -111,7 +117,7 @@ class PlacedText:
         """
         try:
             answers = [question(text) for text in self.texts]
-        except (LookupError, TypeError, ValueError, AttributeError):
+        except UNANSWERED:
             return refuse()
         return answer_at(answers, self.place)
 
@@ -129,49 +135,69 @@ def tabulated(table: Any) -> Any:
 def answer_at(answers: list[Any], place: Tracer) -> Any:
     """The answer at a place; itself where there is one alone."""
     from srcgrad.tracing.conversion.choices import among  # which asks of texts
+    from srcgrad.tracing.conversion.texts import Text  # which is written with this module
 
     if all(isinstance(one, ANSWERS) for one in answers) and len({(type(one), repr(one)) for one in answers}) == 1:
         return answers[0]
-    if all(type(one) is str for one in answers):
+    if all(is_known(one) or isinstance(one, Text) for one in answers):
         return text_at(answers, place)
     return among(answers, place, "text")
 
 
-def text_at(texts: Collection[str], place: Tracer) -> Any:
-    """The text at a place among these."""
-    known = tuple(dict.fromkeys(texts))
+def text_at(texts: Collection[Any], place: Tracer) -> Any:
+    """The text at a place among these; itself where there is one alone."""
+    known = distinct(texts)
     if not known or len(known) > MOST:
         refuse()
-    places = np.array([known.index(text) for text in texts], np.int64)
-    return PlacedText(known, tabulated(places)[place])
+    if len(known) == 1:
+        return known[0]
+    places = [key_of(text) for text in known]
+    return PlacedText(known, tabulated(np.array([places.index(key_of(text)) for text in texts], np.int64))[place])
 
 
-def texts_of(x: Any) -> tuple[str, ...] | None:
-    """The texts that something may be; None where it is no text."""
-    if type(x) is str:
+def is_known(text: Any) -> bool:
+    return text is None or type(text) is str
+
+
+def texts_of(x: Any) -> tuple[Any, ...] | None:
+    """The texts that something may be; None where it is no text, and not None."""
+    if is_known(x):
         return (x,)
     return x.texts if type(x) is PlacedText else None
 
 
-def alphabet(one: Any, other: Any) -> tuple[str, ...] | None:
-    """The texts that two texts may be, those of the first before what else there is; None where one is no text."""
+def alphabet(one: Any, other: Any) -> tuple[Any, ...] | None:
+    """The texts that two texts may be, those of the first before what else there is; None where one is no text, or one
+    that only the program knows.
+    """
     first, second = texts_of(one), texts_of(other)
-    if first is None or second is None:
+    if first is None or second is None or not all(map(is_known, (*first, *second))):
         return None
-    known = tuple(dict.fromkeys((*first, *second)))
+    known = distinct((*first, *second))
     return known if len(known) <= MOST else None
 
 
-def place_among(x: Any, texts: tuple[str, ...]) -> Any:
+def key_of(text: Any) -> Any:
+    """What tells a text from others: of one that only the program knows, which object it is."""
+    return text if is_known(text) else id(text)
+
+
+def distinct(texts: Collection[Any]) -> tuple[Any, ...]:
+    return tuple({key_of(text): text for text in texts}.values())
+
+
+def place_among(x: Any, texts: tuple[Any, ...]) -> Any:
     """The place of a text among these, which have it."""
-    if type(x) is str:
-        return texts.index(x)
-    if x.texts == texts:
+    places = {key_of(text): k for k, text in enumerate(texts)}
+    if type(x) is not PlacedText:
+        return places[key_of(x)]
+    found = [places[key_of(text)] for text in x.texts]
+    if found == list(range(len(texts))):
         return x.place
-    return tabulated(np.array([texts.index(text) for text in x.texts], np.int64))[x.place]
+    return tabulated(np.array(found, np.int64))[x.place]
 
 
-def text_among(texts: tuple[str, ...], place: Tracer) -> PlacedText:
+def text_among(texts: tuple[Any, ...], place: Tracer) -> PlacedText:
     """The text at a place that surely is one of these."""
     place.bound, place.affine = len(texts), between(ZERO, Affine({}, len(texts) - 1))
     return PlacedText(texts, place)
@@ -188,8 +214,12 @@ def of_texts(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
     """A call of what is no user's function, of which an argument is such a text: of each in its place."""
     found = [k for k, one in enumerate(args) if type(one) is PlacedText]
     owner = attribute(function, "__self__")
-    if type(owner) is list and function.__name__ in KEEPING:
+    if isinstance(owner, StandIn) or (type(owner) is list and function.__name__ in KEEPING):
         return function(*args, **kwargs)
+    if function is print:
+        from srcgrad.tracing.conversion.texts import print_  # which is written with this module
+
+        return print_(*args, **kwargs)
     looks = type(owner) in (dict, list, tuple) and function.__name__ in LOOKING
     if len(found) != 1 or kwargs or not (is_among(function, ASKED) or type(owner) is str or looks):
         refuse()

@@ -109,6 +109,8 @@ def tracers_in(things: Sequence[Any]) -> list[Tracer]:
             str(thing)  # which refuses
         elif isinstance(thing, Text):
             found += tracers_in([part for part in thing.parts if not isinstance(part, str)])
+        elif type(thing) is PlacedText:
+            found += tracers_in([thing.place, *thing.texts])
         elif isinstance(thing, (list, tuple)):
             found += tracers_in(thing)
         elif isinstance(thing, dict):
@@ -155,16 +157,24 @@ class Place:
 
 def detached(thing: Any) -> Any:
     """An argument of ``print`` as it is now, without tracers."""
+    return with_numbers(thing, lambda number: Place(id(number)))
+
+
+def with_numbers(thing: Any, change: Callable[[Tracer], Any]) -> Any:
+    """The same with something else in place of each traced value."""
+    again = functools.partial(with_numbers, change=change)
     if isinstance(thing, Tracer):
-        return Place(id(thing))
+        return change(thing)
     if isinstance(thing, Text):
-        return Text([detached(part) for part in thing.parts])
+        return Text([again(part) for part in thing.parts])
     if isinstance(thing, Made):
-        return Made(thing.function, detached(thing.arguments), detached(thing.options))
+        return Made(thing.function, again(thing.arguments), again(thing.options))
+    if type(thing) is PlacedText:
+        return PlacedText(again(thing.texts), again(thing.place))
     if type(thing) in (list, tuple):
-        return type(thing)(map(detached, thing))
+        return type(thing)(map(again, thing))
     if type(thing) is dict:
-        return {key: detached(value) for key, value in thing.items()}
+        return {key: again(value) for key, value in thing.items()}
     return thing
 
 
@@ -173,6 +183,8 @@ def attached(thing: Any, numbers: dict[int, Any]) -> Any:
         return numbers[thing.key]
     if isinstance(thing, Text):
         return "".join(formatted(attached_part(part, numbers), None) for part in thing.parts)
+    if type(thing) is PlacedText:
+        return attached(thing.texts[attached(thing.place, numbers)], numbers)
     if type(thing) in (list, tuple):
         return type(thing)(attached(item, numbers) for item in thing)
     if type(thing) is dict:
