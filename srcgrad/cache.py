@@ -49,7 +49,7 @@ from srcgrad.tracing.conversion.scipy_rules import (
     load_scipy_rules,
     routines,
 )
-from srcgrad.tracing.hosts import is_host_function
+from srcgrad.tracing.hosts import is_host_function, is_log_function
 from srcgrad.tracing.jitted import python_of
 from srcgrad.tracing.purity import is_ufunc_method
 from srcgrad.tracing.pytree import TreeDef
@@ -348,7 +348,7 @@ def clear_caches() -> None:
 
 def is_convertible(thing: object) -> bool:
     """As `is_pure`, for converted code: it also knows what Python's own functions do with traced values."""
-    if is_pure(thing) or is_host_function(thing) or library_code(thing) is not None:
+    if is_pure(thing) or is_host_function(thing) or is_log_function(thing) or library_code(thing) is not None:
         return True
     if is_distribution(thing) or is_joint(thing) or (is_routine(thing) and id(thing) in routines().RULES):
         return True

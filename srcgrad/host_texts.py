@@ -29,7 +29,8 @@ from srcgrad.ir.types import ArrayType
 from srcgrad.tracing import journals
 from srcgrad.tracing.conversion.choices import KeySite
 from srcgrad.tracing.conversion.effects import RaiseSite
-from srcgrad.tracing.conversion.logs import emitted
+from srcgrad.tracing.conversion.logs import emitted, emitted_by_root
+from srcgrad.tracing.conversion.placed_texts import PlacedText
 from srcgrad.tracing.conversion.texts import HostSite, Made, Place, Text, print_to
 from srcgrad.tracing.hosts import CLOCKS, OTHERS, FunctionSite, MakeSite, MethodSite
 from srcgrad.tracing.trace import UnboundSite
@@ -188,8 +189,8 @@ class HostTexts:
         kind = function.func if isinstance(function, functools.partial) else function
         if kind in CHANGES:
             verb, line = self.changing(kind, function.args, params[0], self.text(site.arguments[1], given))
-        elif kind is emitted:
-            verb, line = "log", self.logging(function.args, self.arguments(site.arguments, {}, given))
+        elif kind in (emitted, emitted_by_root):
+            verb, line = "log", self.logging(kind, function.args, self.arguments(site.arguments, {}, given))
         elif kind is print_to:
             self.imports.add("sys")
             options = [self.arguments(site.arguments, site.options, given), f"file=sys.{function.args[0]}"]
@@ -214,11 +215,12 @@ class HostTexts:
             return "append", f"{target}{'' if key is None else f'[{self.text(key)}]'}.append({value})"
         return "count", f"{target}[{0 if key is None else self.text(key)}] {OPERATORS[known[0]]}= {value}"
 
-    def logging(self, known: Sequence[Any], arguments: str) -> str:
+    def logging(self, kind: Any, known: Sequence[Any], arguments: str) -> str:
         logger, level, _, extra = known
         self.imports.add("logging")
         more = "" if extra is None else f", extra={self.text(extra)}"
-        return f"logging.getLogger({logger.name!r}).log({level}, {arguments}{more})"
+        owner = f".getLogger({logger.name!r})" if kind is emitted else ""
+        return f"logging{owner}.log({level}, {arguments}{more})"
 
     def given(self, site: HostSite, params: Sequence[str]) -> tuple[dict[int, str], Callable[[str], list[str]]]:
         """The parameters by the traced values that they stand for, and the lines that make Python's objects of them."""
@@ -250,6 +252,8 @@ class HostTexts:
             return given[thing.key]
         if kind is Text:
             return self.joined(thing, given)
+        if kind is PlacedText:
+            return f"{self.container(thing.texts, given)}[{self.text(thing.place, given)}]"
         if kind in (list, tuple, set, frozenset, dict):
             return self.container(thing, given)
         if kind in (type(None), bool, int, str, bytes) or thing is Ellipsis:

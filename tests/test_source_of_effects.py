@@ -177,6 +177,25 @@ def test_a_module_takes_generators_lists_and_objects_themselves():
     assert given["object_"].last == 1.5
 
 
+def test_a_module_says_which_of_several_texts_it_is():
+    kept = SimpleNamespace(message=None)
+
+    def f(x):
+        kept.message = None
+        if x > 1.0:
+            kept.message = f"{x:.1f} is large"
+        elif x < 0.0:
+            kept.message = "negative"
+        logging.getLogger("tests.source").debug("seen")
+        return x * x
+
+    f_grad = module_of(sg.grad(f), 2.0)[1]["f_grad"]
+    for x, message in ((2.0, "2.0 is large"), (0.5, None), (-1.0, "negative")):
+        given = SimpleNamespace(message="before")
+        assert f_grad(x, given) == 2.0 * x
+        assert given.message == message
+
+
 @pytest.mark.parametrize("point", [POINT, POINT + 1.0, np.array([2.5, 0.0, 0.0]), np.array([0.0, 1.5, 0.0])])
 def test_a_module_raises_what_the_function_raises(point):
     _, names = module_of(sg.grad(raises), POINT)

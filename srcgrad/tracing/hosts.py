@@ -125,6 +125,12 @@ def is_logger(thing: object) -> bool:
     return kind.__module__ == "logging" and kind.__name__ in ("Logger", "RootLogger")
 
 
+def is_log_function(thing: object) -> bool:
+    """Whether this is `logging.getLogger`, or a function of `logging` with a message for the root of loggers."""
+    known = isinstance(thing, FunctionType) and thing.__module__ == "logging"
+    return known and (thing.__name__ == "getLogger" or thing.__name__ in LEVELS)  # type: ignore[attr-defined]
+
+
 def is_global_cache(thing: Any) -> bool:
     """Whether this is a function of a module that keeps the results which it has given."""
     return is_cache(thing) and "<locals>" not in thing.__wrapped__.__qualname__

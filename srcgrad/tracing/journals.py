@@ -21,7 +21,6 @@ from typing import Any, Final
 import numpy as np
 
 from srcgrad.ir.locks import new_lock
-from srcgrad.tracing.held import holding, is_slotted
 from srcgrad.tracing.trace import Refused
 from srcgrad.tracing.tracer import Deferring, Tracer
 
@@ -109,14 +108,15 @@ class Owned(Journal):
         super().__init__(weakref.ref(target) if can_be_weak(target) else lambda: target)
 
     def read(self, key: Any) -> Any:
-        return holding(self.target())[key]
+        target = self.target()
+        return vars(target)[key] if type(target).__dictoffset__ else object.__getattribute__(target, key)
 
     def write(self, key: Any, value: Any) -> None:
         target = self.target()
-        if is_slotted(target):
-            object.__setattr__(target, key, value)
-        else:
+        if type(target).__dictoffset__:
             vars(target)[key] = value
+        else:
+            object.__setattr__(target, key, value)
 
     @staticmethod
     def stand_in(number: Tracer) -> Any:

@@ -42,6 +42,7 @@ from srcgrad.tracing.hosts import (
     STREAMS_DO,
     is_cache,
     is_host_function,
+    is_log_function,
     is_logger,
 )
 from srcgrad.tracing.imports import first_imported
@@ -149,6 +150,8 @@ class ObjectAnalysis(ClassAnalysis):
         self.changing = False
         """Whether any method but those that make an object stores attributes."""
         self.streaming: types.CodeType | None = None
+        self.logs = False
+        """Whether there may be loggers, captured or asked for by their names."""
         """Code that reads the streams which are printed to."""
         self.joint: types.CodeType | None = None
         """Code that reads a distribution of several variables."""
@@ -469,9 +472,11 @@ class ObjectAnalysis(ClassAnalysis):
         self.copying |= copies(value)
         if value is operator.attrgetter or value is operator.methodcaller:
             self.ask_for_any(index, scope, Step("global", name, None))
-        if (
-            is_host_function(value) or is_logger(value) or is_asked(value) or name in STREAMS
-        ) and not self.is_converted(self.objects[index]):
+        logs = is_logger(value) or is_log_function(value)
+        self.logs |= logs
+        if (is_host_function(value) or logs or is_asked(value) or name in STREAMS) and not self.is_converted(
+            self.objects[index]
+        ):
             raise Refusal(impurity(value, name, home=name.rpartition(".")[0] or None), scope.code)
 
     def _check_attribute(self, step: Step, scope: Scope) -> None:
@@ -589,7 +594,7 @@ class ObjectAnalysis(ClassAnalysis):
             resolution.settle(self.local_attributes)
         for kind, names in (("logger", LOGGERS_KNOW), ("cached", CACHES_KNOW), ("asked", CHANGING)):
             asked = self.local_attributes & names
-            if asked and any(node.kind == kind for node in self.plan.nodes):
+            if asked and ((kind == "logger" and self.logs) or any(node.kind == kind for node in self.plan.nodes)):
                 raise Refusal(f"reads the attribute '{min(asked)}' of a {NAMES_OF_KINDS[kind]}")
         if self.streaming is not None and not self.local_attributes.isdisjoint(STREAMS_DO):
             read = min(self.local_attributes & STREAMS_DO)

@@ -68,6 +68,18 @@ def that_handles(x: Any) -> Any:
         return np.sum(x * x)
 
 
+def by_its_name(x: Any) -> Any:
+    log = logging.getLogger("srcgrad.tests.messages")
+    if x[0] > 0.5:
+        log.warning("large: %.2f", x[0])
+    return np.sum(x) * np.sum(x)
+
+
+def that_asks_one_by_its_name(x: Any) -> Any:
+    log = logging.getLogger("srcgrad.tests.messages")
+    return np.sum(x) * (2 if log.level == logging.DEBUG else 3)
+
+
 @pytest.fixture(autouse=True)
 def heard() -> Iterator[None]:
     handler = logging.StreamHandler(HEARD)
@@ -91,7 +103,18 @@ def said() -> str:
 @pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
 @pytest.mark.parametrize("backend", ["numpy", "llvm"])
 @pytest.mark.parametrize(
-    "f", [SOLVER.solve, plain, long_loop, asking, that_reads_the_level, that_handles], ids=lambda f: f.__name__
+    "f",
+    [
+        SOLVER.solve,
+        plain,
+        long_loop,
+        by_its_name,
+        asking,
+        that_reads_the_level,
+        that_handles,
+        that_asks_one_by_its_name,
+    ],
+    ids=lambda f: f.__name__,
 )
 def test_messages_are_those_of_numpy(f: Callable[[Any], Any], backend: str) -> None:
     derivative = sg.value_and_grad(f, backend=backend)
@@ -120,3 +143,37 @@ def test_values_in_messages_are_numbers_where_numbers_are_known() -> None:
 
     sg.grad(f)(POINTS[0])
     assert said().endswith("f 2.00 [1.0]\n")
+
+
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+def test_functions_of_logging_have_messages_for_the_root(backend: str, caplog: pytest.LogCaptureFixture) -> None:
+    def f(x: Any) -> Any:
+        logging.debug("unheard")
+        if x > 1.0:
+            logging.warning("%.1f is large", x)
+        return x * x
+
+    slope = sg.grad(f, backend=backend)
+    for x in (0.5, 2.0, 3.0):
+        assert slope(x) == 2.0 * x
+    assert [(record.name, record.getMessage()) for record in caplog.records] == [
+        ("root", "2.0 is large"),
+        ("root", "3.0 is large"),
+    ]
+    assert sg.explain(slope)(2.0)["how it runs"].startswith("One program")
+
+
+def test_the_root_is_set_up_by_the_first_message(capsys: pytest.CaptureFixture[str]) -> None:
+    def f(x: Any) -> Any:
+        logging.error("at %.1f", x)
+        return x * x
+
+    root, slope = logging.getLogger(), sg.grad(f)
+    before = root.handlers[:]
+    try:
+        root.handlers[:] = []
+        assert slope(1.0) == 2.0
+        assert len(root.handlers) == 1
+    finally:
+        root.handlers[:] = before
+    assert capsys.readouterr().err == "ERROR:root:at 1.0\n"

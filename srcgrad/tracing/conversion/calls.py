@@ -53,7 +53,7 @@ from srcgrad.tracing.dispatching import BOUND, DISPATCHED, chosen
 from srcgrad.tracing.floating_errors import STATED, in_its_state, judged_function
 from srcgrad.tracing.frozen import given_to
 from srcgrad.tracing.guards import answer
-from srcgrad.tracing.hosts import is_global_cache, is_logger, later, runs_later
+from srcgrad.tracing.hosts import is_global_cache, is_log_function, is_logger, later, runs_later
 from srcgrad.tracing.indexing import holds_tracer
 from srcgrad.tracing.jitted import is_parallel_range, plain_of, primitive_of, python_of
 from srcgrad.tracing.kept_results import answer_now, is_question, result_of, result_of_method
@@ -141,6 +141,10 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
             return call(twin, *args, **kwargs)
         if converts(function, args, kwargs):
             return followed(function)(*args, **kwargs)
+        if is_log_function(function):
+            from srcgrad.tracing.conversion.logs import of_module  # which is written with this module
+
+            return of_module(function, args, kwargs)
         if function.__code__ is STATED:
             return in_its_state(function, followed)(*args, **kwargs)
         if function.__code__ in (DISPATCHED, BOUND) and args:

@@ -15,7 +15,22 @@ OURS: Final = 2
 """The frames of this package between the user's code and the logger."""
 
 
-def logged(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def of_module(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """A function of ``logging``: a logger by its name, or a message to the root of them, which is set up first.
+
+    Raises:
+        Refused: only the program knows the name.
+    """
+    if function.__name__ in LEVELS:
+        import logging
+
+        return logged(getattr(logging.root, function.__name__), args, kwargs, emitted_by_root)
+    if not all(name is None or isinstance(name, str) for name in (*args, *kwargs.values())):
+        raise Refused("a logger is asked for by what only the program knows")
+    return function(*args, **kwargs)
+
+
+def logged(function: Any, args: Sequence[Any], kwargs: dict[str, Any], emitter: Any = None) -> Any:
     """``logger.info(text, *values)``: at each run of the program, in order; at once where the numbers are known.
 
     Raises:
@@ -33,12 +48,21 @@ def logged(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
             return function(*args, **kwargs)
         raise Refused(f"{name} of a logger is not called when the program runs")
     level, args = (args[0], args[1:]) if name == "log" else (LEVELS[name], args)
-    emit = functools.partial(emitted, function.__self__, level, current_span(), kwargs.get("extra"))
+    emit = functools.partial(emitter or emitted, function.__self__, level, current_span(), kwargs.get("extra"))
     if trace.concrete:
         emit(*known_arguments(tuple(args)))
         return None
     emit_site(HostSite(emit, tuple(args), {}))
     return None
+
+
+def emitted_by_root(logger: Any, *args: Any) -> None:
+    """As ``logging.info``: without handlers there will be one."""
+    if not logger.handlers:
+        import logging
+
+        logging.basicConfig()
+    emitted(logger, *args)
 
 
 def emitted(logger: Any, level: int, span: Span | None, extra: Any, message: Any, *values: Any) -> None:

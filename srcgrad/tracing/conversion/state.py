@@ -204,8 +204,19 @@ class Slots:
         self.holder, self.names = holder, names
 
 
+_SLOTS: Final[weakref.WeakKeyDictionary[type, list[str]]] = weakref.WeakKeyDictionary()
+"""What is known of classes: guards ask at each call."""
+
+
 def slots_of(cls: type) -> list[str]:
     """The attributes in slots of a class of the user's."""
+    found = _SLOTS.get(cls)
+    if found is None:
+        found = _SLOTS[cls] = found_slots(cls)
+    return found
+
+
+def found_slots(cls: type) -> list[str]:
     found: list[str] = []
     for base in cls.__mro__[:-1]:
         members = [name for name, member in vars(base).items() if isinstance(member, types.MemberDescriptorType)]
