@@ -358,6 +358,7 @@ def is_convertible(thing: object) -> bool:
     return (
         is_among(thing, CALLS)
         or is_among(thing, DECORATORS)
+        or thing == object.__setattr__.__get__  # by which what is frozen is made
         or is_among(thing, DEFINING)
         or is_typing(thing)
         or any(thing is known for known in (functools.partial, functools.reduce, functools.cmp_to_key, super))

@@ -538,7 +538,7 @@ class Analysis:
             known = self.read(namespace, "global", name, value, f"g{namespace}[{name!r}]", path)
             self.edge_of[namespace, name] = known
         elif known is None:
-            return self._builtin(index, namespace, name)
+            return self._builtin(index, namespace, name, asked=asked)
         reader = self.plan.nodes[index if module is None else self.node_of[id(module)]]
         if known not in reader.edges:
             reader.edges.append(known)
@@ -559,15 +559,18 @@ class Analysis:
     def ask_for_any(self, index: int, scope: Scope, step: Step) -> None:
         """An attribute is read by a name that only the trace knows: `reach`."""
 
-    def _builtin(self, index: int, namespace: int, name: str, followed: bool = False) -> Any:
+    def _builtin(self, index: int, namespace: int, name: str, followed: bool = False, asked: bool = False) -> Any:
         """The built-in of that name, guarded against being shadowed or replaced; MISSING if there is none.
 
-        ``followed``: what it reads is known.
+        ``followed``: what it reads is known; ``asked``: so it is of a class, which `isinstance` is asked about here.
         """
         value = self.objects[index].__builtins__.get(name, MISSING)
-        if (namespace, "builtin", name) in self.edge_of:
+        asked &= isinstance(value, type)
+        followed |= asked
+        key = (namespace, "asked builtin" if asked else "builtin", name)
+        if key in self.edge_of:
             return value
-        self.edge_of[namespace, "builtin", name] = -1
+        self.edge_of[key] = -1
         table = f"n{index}.__builtins__"
         if value is MISSING:
             self.require(f"{name!r} not in g{namespace} and {name!r} not in {table}")

@@ -80,19 +80,20 @@ GETTERS: Final = (operator.itemgetter, operator.attrgetter, operator.methodcalle
 def contents(value: Any) -> Hashable | None:
     """What decides the results of an interpolant, a sparse matrix, a frozen distribution or a getter; else None."""
     kind = type(value)
+    home = str(kind.__module__)  # no text of one that Cython made
     if kind in GETTERS:
         args, kwargs = given_to(value)
         return key_of([args, sorted(kwargs.items())])
-    if kind.__module__.startswith(ROTATIONS):
+    if home.startswith(ROTATIONS):
         return quaternions(value)
-    if kind.__module__.startswith(HOMES):
+    if home.startswith(HOMES):
         names = names_held(value)
         return key_of([getattr(value, name, None) for name in names]) if names else None
-    if kind.__module__.startswith("scipy.sparse."):
+    if home.startswith("scipy.sparse."):
         held = {name: getattr(value, name) for name in ELEMENTS if hasattr(value, name)}
         found = key_of([*held.values()]) if hasattr(value, "shape") and held else None
         return None if found is None else (kind, value.shape, tuple(held), found)
-    if kind.__module__.startswith("scipy.stats.") and hasattr(value, "dist") and hasattr(value, "kwds"):
+    if home.startswith("scipy.stats.") and hasattr(value, "dist") and hasattr(value, "kwds"):
         found = key_of([value.args, sorted(value.kwds.items())])
         return None if found is None else (type(value.dist), found)
     return None

@@ -115,7 +115,8 @@ _NOTED: Final = ("module", "qualname", "doc", "dict", "weakref", "firstlineno", 
 MAKING: Final = frozenset(f"__{name}__" for name in ("new", "init", "prepare", *_NOTED))
 """What a metaclass may have that runs where a class is made, or never."""
 _CONSTRUCTORS: Final = frozenset({"__init__", "__new__", "__post_init__"})
-_GENERATING_MODULES: Final = frozenset({"collections", "dataclasses", "typing", "reprlib", "abc", "enum"})
+_GENERATING_MODULES: Final = frozenset({"collections", "dataclasses", "typing", "reprlib", "abc", "enum", "attr._make"})
+_WRITTEN_BY_ATTRS: Final = "<attrs generated"
 
 
 def is_trusted_module(module: types.ModuleType, is_pure: IsPure) -> bool:
@@ -329,8 +330,8 @@ _ORDERED: Final = _ordered()
 
 
 def is_generated(member: object) -> bool:
-    """Whether `member` is a function that dataclasses, namedtuple or total_ordering wrote: it only moves fields, or
-    calls the class's own comparison.
+    """Whether `member` is a function that dataclasses, attrs, namedtuple or total_ordering wrote: it only moves fields,
+    or calls the class's own comparison.
     """
     if isinstance(member, (staticmethod, classmethod)):
         member = member.__func__
@@ -343,6 +344,7 @@ def is_generated(member: object) -> bool:
         member.__code__.co_qualname.startswith("__create_fn__.")
         or home in _GENERATING_MODULES
         or home.startswith("namedtuple_")
+        or (member.__name__ in _PASSIVE_METHODS and member.__code__.co_filename.startswith(_WRITTEN_BY_ATTRS))
         or is_generated(attribute(member, "__wrapped__"))
     )
 

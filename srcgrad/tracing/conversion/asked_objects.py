@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from srcgrad.tracing.conversion.attributes import class_of
-from srcgrad.tracing.conversion.calls import CALLS, call
+from srcgrad.tracing.conversion.calls import CALLS, followed
 from srcgrad.tracing.conversion.placed_texts import PlacedText
 from srcgrad.tracing.conversion.texts import Text
 from srcgrad.tracing.tracer import Deferring, Tracer
@@ -53,7 +53,7 @@ def answer_of(x: Any, questions: tuple[tuple[str, type], ...]) -> Any:
             continue
         if not isinstance(method, types.FunctionType):  # of C, or none at all
             return x
-        found = call(method, x)
+        found = followed(method)(x)
         if not is_of(found, kind):
             said = "should return bool, returned" if kind is bool else f"returned non-{kind.__name__}"
             raise TypeError(f"{type(x).__name__}.{name} {said} {class_of(found).__name__}")

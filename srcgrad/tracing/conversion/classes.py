@@ -202,7 +202,7 @@ def subclass(cls: type, base: type, namespace: dict[str, Any]) -> type:
 
 def frozen(cls: type) -> dict[str, Any]:
     """What keeps objects of a frozen dataclass's twin from having more attributes, which Python asks of the class."""
-    if not is_generated(vars(cls).get("__setattr__")):
+    if not (dataclasses.is_dataclass(cls) and is_generated(vars(cls).get("__setattr__"))):
         return {}
 
     def put(self: Any, name: str, value: Any) -> None:

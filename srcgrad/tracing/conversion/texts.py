@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import operator
 import sys
+import types
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple
@@ -15,9 +16,12 @@ from srcgrad.tracing.conversion.calls import call_rule
 from srcgrad.tracing.conversion.effects import emit_call, finished, is_unfinished
 from srcgrad.tracing.conversion.placed_texts import PlacedText, refuse
 from srcgrad.tracing.conversion.state import require_defined, unknown
+from srcgrad.tracing.held import holding, is_slotted
 from srcgrad.tracing.hosts import STREAMS
+from srcgrad.tracing.journals import StandIn
 from srcgrad.tracing.trace import CURRENT, NeedsConcrete, Refused
-from srcgrad.tracing.tracer import Deferring, Tracer
+from srcgrad.tracing.tracer import Deferring, Tracer, contains_tracer
+from srcgrad.tracing.unasked import attribute
 
 CONVERSIONS: dict[int, Callable[[Any], str]] = {ord("s"): str, ord("r"): repr, ord("a"): ascii}
 METHODS: Final = frozenset(
@@ -115,7 +119,17 @@ def tracers_in(things: Sequence[Any]) -> list[Tracer]:
             found += tracers_in(thing)
         elif isinstance(thing, dict):
             found += tracers_in(list(thing.values()))
+        elif own_attributes_hold_some(thing):
+            raise needed()
     return found
+
+
+def own_attributes_hold_some(thing: Any) -> bool:
+    """Whether an object has traced values, which its own code would put into a text."""
+    if isinstance(thing, (type, types.ModuleType, StandIn)) or callable(thing):
+        return False
+    held = holding(thing) if is_slotted(thing) else attribute(thing, "__dict__")
+    return type(held) is dict and contains_tracer(list(held.values()))
 
 
 class HostSite:
