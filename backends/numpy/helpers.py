@@ -186,16 +186,23 @@ def host_call(sites: Any, site: int, operands: tuple[Any, ...], types: tuple[tup
 def filled_tape(element: Any) -> Any:
     """A tape with the same element at every index: it fits every length, and is as short as any."""
 
-    class Filled:
-        fills = True
+    known = vars(filled_tape)
+    if "kind" not in known:  # a class is made once: it costs as much as twenty calls
 
-        def __len__(self) -> int:
-            return 0
+        class Filled:
+            fills = True
 
-        def __getitem__(self, index: Any) -> Any:
-            return element
+            def __init__(self, element: Any) -> None:
+                self.element = element
 
-    return Filled()
+            def __len__(self) -> int:
+                return 0
+
+            def __getitem__(self, index: Any) -> Any:
+                return self.element
+
+        known["kind"] = Filled
+    return known["kind"](element)
 
 
 def tape_length(*tapes: Any) -> Any:

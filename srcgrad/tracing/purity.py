@@ -136,6 +136,8 @@ def makes_plain_objects(metaclass: Any) -> bool:
     """
     if metaclass in METACLASSES:
         return True
+    if not isinstance(metaclass.__module__, str):  # Cython's, of the classes of its functions
+        return False
     if not issubclass(metaclass, METACLASSES) or metaclass.__module__ in ("enum", "typing", "ctypes", "_ctypes"):
         return False
     own = [base for base in metaclass.__mro__ if base not in METACLASSES and base is not object]
