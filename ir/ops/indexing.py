@@ -46,10 +46,8 @@ def slice_text(operand: ArrayType, attrs: Attrs, dropped: Sequence[int] = ()) ->
     for axis, (size, start, limit, stride) in enumerate(
         zip(operand.static_shape, attrs["starts"], attrs["limits"], attrs["strides"], strict=True)
     ):
-        text = f"{start or ''}:{limit if limit != size else ''}"
-        if axis in dropped:
-            text = str(start)
-        parts.append(text if stride == 1 else f"{text}:{stride}")
+        bounds = f"{start or ''}:{limit if limit != size else ''}"
+        parts.append(str(start) if axis in dropped else bounds if stride == 1 else f"{bounds}:{stride}")
     while len(parts) > 1 and parts[-1] == ":":
         parts.pop()
     return ", ".join(parts)

@@ -73,6 +73,21 @@ def test_an_element_is_a_number() -> None:
     check(function)
 
 
+def test_an_element_of_every_other_one_is_an_index_without_a_step() -> None:
+    """``x[3:4:2]`` has one element; as ``3:2`` it had none, and an assignment to ``0:2`` met two."""
+    bounds = {"starts": (3,), "limits": (4,), "strides": (2,)}
+    function, text = program(lambda emit, x: emit("exp", emit("reshape", emit("slice", x, **bounds), shape=())), (6,))
+    assert text == "v0 = np.exp(x[3])\nreturn v0\n"
+    check(function)
+
+    bounds = {"starts": (0,), "limits": (1,), "strides": (2,)}
+    function, text = program(
+        lambda emit, x, y: emit("slice_set", x, emit("reshape", y, shape=(1,)), **bounds), (6,), ()
+    )
+    assert "np.s_[0]" in text
+    check(function)
+
+
 def test_axes_of_size_1_are_written_as_people_do() -> None:
     for shape, found in [((1, 3), "x[None]"), ((3, 1), "x[:, None]"), ((1, 3, 1), "x[None, :, None]")]:
         function, text = program(lambda emit, x, shape=shape: emit("exp", emit("reshape", x, shape=shape)), (3,))
