@@ -70,6 +70,11 @@ def log_ways(k: Any, n: Any) -> Any:
     return sc.gammaln(n + 1) - (sc.gammaln(k + 1) + sc.gammaln(n - k + 1))
 
 
+def is_count(n: Any) -> Any:
+    """Whether there may be so many trials, also none; where there are none nothing has happened, surely."""
+    return (n >= 0) & (np.floor(n) == n)
+
+
 def binomial_log_density(k: Any, n: Any, p: Any) -> Any:
     return log_ways(k, n) + sc.xlogy(k, p) + sc.xlog1py(n - k, -p)
 
@@ -127,6 +132,12 @@ def normal_share(low: Any, high: Any, a: Any, b: Any) -> Any:
     """Of the mass between a and b, that between two places, which may be one."""
     more, part = normal_mass(low, high)
     return -np.expm1(part) * np.exp(more - log_normal_mass(a, b))
+
+
+def log_scaled_i0(kappa: Any) -> Any:
+    """log(I0(kappa) exp(-kappa)), whose slope at 0 is -1: ``i0e`` has the absolute value of its argument."""
+    near = kappa < 1.0
+    return np.where(near, np.log(sc.i0(np.where(near, kappa, 0.0))) - kappa, np.log(sc.i0e(np.where(near, 1.0, kappa))))
 
 
 def cauchy_quantile(q: Any) -> Any:
@@ -227,18 +238,21 @@ LAWS: Final[dict[str, Law]] = {
     "binom": Law(
         ("n", "p"), 0.0, INF, 0.0, binomial_log_density, binomial_below,
         lambda k, n, p: 1.0 - binomial_below(k, n, p), discrete=True, bounded=True, powers=binomial_powers,
+        allowed=lambda n, p: is_count(n) & (p >= 0) & (p <= 1),
     ),
     "geom": Law(
         ("p",), 1.0, INF, 1.0, lambda k, p: sc.xlog1py(k - 1, -p) + np.log(p),
         lambda k, p: -np.expm1(np.log1p(-p) * k), lambda k, p: np.exp(np.log1p(-p) * k), discrete=True,
-        powers=lambda k, p: (1.0 - p) ** (k - 1.0) * p,
+        powers=lambda k, p: (1.0 - p) ** (k - 1.0) * p, allowed=lambda p: (p > 0) & (p <= 1),
     ),
     "nbinom": Law(
         ("n", "p"), 0.0, INF, 1.0, negative_binomial_log_density, lambda k, n, p: sc.betainc(n, k + 1.0, p),
         lambda k, n, p: sc.betainc(k + 1.0, n, 1.0 - p), discrete=True, powers=negative_binomial_powers,
+        allowed=lambda n, p: (n > 0) & (p > 0) & (p <= 1),
     ),
     "betabinom": Law(
         ("n", "a", "b"), 0.0, INF, 0.0, beta_binomial_log_density, None, None, discrete=True, bounded=True,
+        allowed=lambda n, a, b: is_count(n) & (a > 0) & (b > 0),
     ),
     "gumbel_l": Law(
         (), -INF, INF, 0.0, lambda y: y - np.exp(y), lambda y: -np.expm1(-np.exp(y)), lambda y: np.exp(-np.exp(y)),
@@ -257,7 +271,8 @@ LAWS: Final[dict[str, Law]] = {
     ),
     "vonmises": Law(
         ("kappa",), -INF, INF, 0.0,
-        lambda y, kappa: kappa * (np.cos(y) - 1.0) - LOG_2PI - np.log(sc.i0e(kappa)), None, None,
+        lambda y, kappa: kappa * sc.cosm1(y) - LOG_2PI - log_scaled_i0(kappa), None, None,
+        allowed=lambda kappa: kappa >= 0,
     ),
     "wrapcauchy": Law(
         ("c",), 0.0, 2 * np.pi, 1.0,
@@ -325,11 +340,12 @@ def evaluated(law: Law, kind: str, name: str, x: Any, /, *args: Any, **kwargs: A
     nowhere = undefined(y, *given.shapes)
     low, high = (law.low, law.high) if law.support is None else law.support(*given.shapes)
     high = given.shapes[0] if law.bounded else high
-    within: Any = (y >= low) & (y <= high) & np.isfinite(y)
     mass = kind in ("pmf", "logpmf", "pdf", "logpdf")
-    if law.discrete:
-        within = within & (np.floor(y) == y) if mass else within
+    if law.discrete and not mass:
         y = np.floor(y)
+    within: Any = (y >= low) & (y <= high) & np.isfinite(y)
+    if law.discrete and mass:
+        within = within & (np.floor(y) == y)
     if law.positive:
         within = within & (y > law.low) & (y < law.high)
     safe = np.where(within & given.proper, y, law.inside)
