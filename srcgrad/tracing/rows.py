@@ -1,20 +1,23 @@
 """Items of a list that are rows of one array, in order: what a loop appends is kept so, and found again.
 
-So are parts of such a list, ``states[2:]``, ``states[::-1]``.
+So are parts of such a list, ``states[2:]``, ``states[::-1]``, and the same view of each, ``[s[:2] for s in states]``.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeGuard
 
 import numpy as np
 
 from srcgrad.ir.types import ArrayType
-from srcgrad.tracing.tracer import Tracer, from_value
-from srcgrad.tracing.views import ReshapeView, ReverseView, SliceView, View
+from srcgrad.tracing.tracer import Tracer, emit, from_value
+from srcgrad.tracing.views import ReshapeView, ReverseView, SliceView, TransposeView, View
 
 NUMBERS: Final = (bool, int, float, complex)
+FEW: Final = 4
+"""Pieces are joined one by one where there are fewer."""
 
 
 def row(source: Tracer, place: int, scalar: bool, weak: bool) -> Tracer:
@@ -145,3 +148,59 @@ def pieces(items: Sequence[Any]) -> list[Any] | None:
         found[-1].append(items[k])
         k += 1
     return found if runs else None
+
+
+def seen_along(rows: Any, view: View) -> Any:
+    """The view of each row of an array."""
+    count, axes = len(rows), range(1, rows.ndim)
+    if isinstance(view, ReshapeView):
+        return rows.reshape((count, *view.shape))
+    if isinstance(view, TransposeView):
+        return rows.transpose((0, *(axes[axis] for axis in view.perm)))
+    if isinstance(view, ReverseView):
+        return emit("reverse", rows, axes=tuple(axes[axis] for axis in view.axes))
+    assert isinstance(view, SliceView)
+    return emit("slice", rows, starts=(0, *view.starts), limits=(count, *view.limits), strides=(1, *view.strides))
+
+
+def is_long(run: Tracer | None) -> TypeGuard[Tracer]:
+    return run is not None and len(run) >= FEW
+
+
+def run_of_views(pieces: Sequence[Tracer], first: int) -> Any | None:
+    """What pieces from one on are, as far as they are one view of successive rows of an array: that of all of these."""
+    chain = pieces[first].chain
+    for end in range(len(chain), 1, -1):
+        if end < len(chain) and not isinstance(chain[end], SliceView | ReshapeView | ReverseView | TransposeView):
+            return None
+        rows: list[Tracer] = []
+        for piece in pieces[first:]:
+            if len(piece.chain) != len(chain) or piece.chain[end:] != chain[end:]:
+                break
+            rows.append(Tracer(piece.storage, piece.chain[:end], piece.type))
+            if len(rows) == FEW and not is_long(run_of_rows(rows, 0)):
+                break
+        run = run_of_rows(rows, 0) if rows else None
+        if is_long(run):
+            return functools.reduce(seen_along, chain[end:], from_value(run.read()))
+    return None
+
+
+def gathered(pieces: Sequence[Tracer], axis: int) -> list[Tracer]:
+    """Pieces that are to be joined along an axis, of which those in a row that are rows of one array are one.
+
+    So a list of a thousand arrays that a loop has made is a transposition of the loop's column, not a thousand slices.
+    """
+    found: list[Tracer] = []
+    k = 0
+    while k < len(pieces):
+        run = run_of_views(pieces, k) if len(pieces) - k >= FEW else None
+        if run is None:
+            found.append(pieces[k])
+            k += 1
+            continue
+        k += len(run)
+        shape = [*run.shape[1 : axis + 1], -1, *run.shape[axis + 2 :]]
+        order = [*range(1, axis + 1), 0, *range(axis + 1, run.ndim)]
+        found.append(run.transpose(order).reshape(shape))
+    return found

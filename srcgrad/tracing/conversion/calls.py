@@ -517,7 +517,7 @@ def joined(builder: Any, key: Any) -> Any:
     if deferring((plain,)) and builder is np.r_ and (axis, ndmin) == (0, 1):
         return np.concatenate([x if isinstance(x, Deferring) else as_tracer(np.atleast_1d(x)) for x in plain])
     dtype = np.result_type(*[x.dtype if isinstance(x, Tracer) and not x.weak else zero_like(x) for x in plain])
-    return np.concatenate([raised(as_tracer(x).astype(dtype), ndmin, placed) for x in plain], axis)
+    return np.concatenate([raised(as_tracer(as_tracer(x), dtype), ndmin, placed) for x in plain], axis)
 
 
 def listed(x: Any) -> bool:

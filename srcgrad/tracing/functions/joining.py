@@ -21,7 +21,7 @@ from srcgrad.tracing.functions.registry import (
     prefix,
 )
 from srcgrad.tracing.functions.shapes import atleast_1d, atleast_2d, atleast_3d, broadcast_to, expand_dims, moveaxis
-from srcgrad.tracing.tracer import Tracer, as_tracer, emit
+from srcgrad.tracing.tracer import Tracer, as_tracer, emit, from_value
 from srcgrad.tracing.ufuncs import result_dtype
 
 
@@ -59,7 +59,8 @@ def concatenate(
                 "all the input array dimensions except for the concatenation axis must match exactly: "
                 f"{first.shape} and {piece.shape} do not, axis {axis}"
             )
-    joined = pieces[0].copy() if len(pieces) == 1 else emit("concatenate", *pieces, axis=axis)
+    parts = rows.gathered(pieces, axis)
+    joined = parts[0].copy() if len(parts) == 1 else emit("concatenate", *parts, axis=axis)
     return finish(laid_out(joined, pieces, axis), out)
 
 
@@ -97,30 +98,34 @@ def stack(arrays: Any, axis: int = 0, out: Any = None, *, dtype: Any = None, cas
     return concatenate([expand_dims(piece, axis) for piece in pieces], axis, out)
 
 
-def listed(arrays: Any, at_least: Any) -> list[Any]:
+def listed(arrays: Any, at_least: Any, axis: int, rank: int) -> list[Any]:
+    """The arrays with enough axes; numbers that are all of a vector, or of a part of one, as one array."""
+    numbers = rows.source_of(arrays) if isinstance(arrays, (list, tuple)) else None
+    if numbers is not None and numbers.ndim == 1:
+        return [from_value(numbers.read()).reshape([-1 if k == axis else 1 for k in range(rank)])]
     pieces = at_least(*arrays)
     return list(pieces) if isinstance(pieces, tuple) else [pieces]
 
 
-@numpy_rule("vstack")
+@numpy_rule("vstack", "row_stack")
 def vstack(tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> Any:
-    return concatenate(listed(tup, atleast_2d), 0, dtype=dtype, casting=casting)
+    return concatenate(listed(tup, atleast_2d, 0, 2), 0, dtype=dtype, casting=casting)
 
 
 @numpy_rule("hstack")
 def hstack(tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> Any:
-    pieces = listed(tup, atleast_1d)
+    pieces = listed(tup, atleast_1d, 0, 1)
     return concatenate(pieces, 0 if pieces and pieces[0].ndim == 1 else 1, dtype=dtype, casting=casting)
 
 
 @numpy_rule("dstack")
 def dstack(tup: Any) -> Any:
-    return concatenate(listed(tup, atleast_3d), 2)
+    return concatenate(listed(tup, atleast_3d, 2, 3), 2)
 
 
 @numpy_rule("column_stack")
 def column_stack(tup: Any) -> Any:
-    pieces = [as_array(piece) for piece in tup]
+    pieces = [as_array(piece) for piece in listed(tup, lambda *given: given, 1, 2)]
     return concatenate([atleast_2d(piece).T if piece.ndim < 2 else piece for piece in pieces], 1)
 
 
