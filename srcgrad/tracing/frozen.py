@@ -143,9 +143,10 @@ class Unchanged:
 def names_held(value: Any) -> tuple[str, ...]:
     """The attributes that say what an interpolant or a sparse matrix is; none of other objects."""
     kind = type(value)
-    if kind.__module__.startswith(HOMES) and not kind.__module__.startswith(ROTATIONS):
+    home = str(kind.__module__)
+    if home.startswith(HOMES) and not home.startswith(ROTATIONS):
         return next((PARTS[base.__name__] for base in kind.__mro__ if base.__name__ in PARTS), ())
-    if kind.__module__.startswith("scipy.sparse."):
+    if home.startswith("scipy.sparse."):
         return ("shape", *[name for name in ELEMENTS if hasattr(value, name)])
     return ()
 
