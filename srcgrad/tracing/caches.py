@@ -40,14 +40,48 @@ def reads_values(analysis: ObjectAnalysis, index: int) -> bool:
     return False
 
 
-def read_results(analysis: ObjectAnalysis, index: int) -> None:
-    """Read what traces have asked a function with a cache for."""
-    function, label = analysis.objects[index], analysis.plan.nodes[index].label
-    for result in sorted(analysis.results, key=lambda result: result.label):
-        if type(result) is Result and result.code is function.__wrapped__.__code__:
-            with suppress(KeyError):
-                place = f"{analysis.constant(result)}.of(n{index})"
-                analysis.read(index, "result", result, result.of(function), place, f"{label}({result.label})")
+def read_results(analysis: ObjectAnalysis) -> bool:
+    """Read what traces have asked functions with a cache for, and methods of captured objects, when all else that is
+    read is known: these objects may be arguments. Whether there was something new.
+    """
+    asked = sorted([found for found in analysis.results if type(found) is Result], key=lambda result: result.label)
+    count = len(analysis.plan.edges)
+    for result in asked:
+        for index, owner in enumerate(list(analysis.objects)):
+            if (index, result) in analysis.settled or max(result.nodes, default=0) >= len(analysis.objects):
+                continue
+            if analysis.changing and result.nodes:  # the cache may be asked for the first time when one has changed
+                continue
+            kind = analysis.plan.nodes[index].kind
+            if kind == "cached" and not result.method and result.code is owner.__wrapped__.__code__:
+                analysis.settled.add((index, result))
+                read_result(analysis, result, index, "result", result, owner, f"n{index}")
+            elif kind == "object" and result.method:
+                analysis.settled.add((index, result))
+                read_result_of_method(analysis, result, index, owner)
+    return len(analysis.plan.edges) > count
+
+
+def read_result(
+    analysis: ObjectAnalysis, result: Result, index: int, source: str, key: Any, cache: Any, place: str, *owner: Any
+) -> None:  # fmt: skip
+    """Read a result of a cache that is found at this place."""
+    objects = [*owner, *[analysis.objects[node] for node in result.nodes]]
+    names = [place, *[f"n{index}" for _ in owner], *[f"n{node}" for node in result.nodes]]
+    label = f"{cache.__name__}({result.label})"
+    if owner:
+        label = f"{analysis.plan.nodes[index].label}.{label}"
+    with suppress(KeyError):
+        found = result.of(cache, *objects)
+        analysis.read(index, source, key, found, f"{analysis.constant(result)}.of({', '.join(names)})", label)
+
+
+def read_result_of_method(analysis: ObjectAnalysis, result: Result, index: int, owner: Any) -> None:
+    for number, base in enumerate(type(owner).__mro__):
+        for name, member in list(vars(base).items()):
+            if is_cache(member) and is_first(type(owner), number, name) and result.code is member.__wrapped__.__code__:
+                place = f"{analysis.constant(base)}.__dict__[{name!r}]"
+                read_result(analysis, result, index, "method result", (number, name, result), member, place, owner)
 
 
 def read_answers(analysis: ObjectAnalysis) -> None:
@@ -57,25 +91,6 @@ def read_answers(analysis: ObjectAnalysis) -> None:
             with suppress(KeyError):
                 place = f"{analysis.constant(question)}.of()"
                 analysis.read(0, "question", question, question.of(), place, question.label)
-
-
-def read_results_of_methods(analysis: ObjectAnalysis, index: int) -> None:
-    """Read what traces have asked the methods of a captured object for that have a cache."""
-    owner, label = analysis.objects[index], analysis.plan.nodes[index].label
-    asked = sorted(
-        [result for result in analysis.results if type(result) is Result and result.method],
-        key=lambda result: result.label,
-    )
-    for number, base in enumerate(type(owner).__mro__ if asked else ()):
-        for name, member in list(vars(base).items()):
-            for result in asked if is_cache(member) and is_first(type(owner), number, name) else ():
-                if result.code is member.__wrapped__.__code__:
-                    place = f"{analysis.constant(base)}.__dict__[{name!r}]"
-                    with suppress(KeyError):
-                        found = result.of(member, owner)
-                        place = f"{analysis.constant(result)}.of({place}, n{index})"
-                        path = f"{label}.{name}({result.label})"
-                        analysis.read(index, "method result", (number, name, result), found, place, path)
 
 
 def keep_caches(analysis: ObjectAnalysis) -> None:

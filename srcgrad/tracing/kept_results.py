@@ -13,13 +13,21 @@ import types
 from collections.abc import Hashable
 from typing import Any, Final, NamedTuple
 
-from srcgrad.tracing.hosts import ASKED_OF_LOGGERS, CACHED, is_logger
+from srcgrad.tracing.built_on import items_in
+from srcgrad.tracing.held import holding, is_slotted
+from srcgrad.tracing.hosts import ASKED_OF_LOGGERS, is_logger
 from srcgrad.tracing.purity import hidden_kind, static_key
-from srcgrad.tracing.trace import CURRENT, Refused, Unread
+from srcgrad.tracing.trace import CURRENT, Refused, Unread, Watched
 from srcgrad.tracing.unasked import attribute
 
 MOST_RESULTS: Final = 128
 """The most results that are read for one program."""
+
+
+class Reference(NamedTuple):
+    """Stands for a captured object among arguments: which node of the analysis it is."""
+
+    node: int
 
 
 class Result(NamedTuple):
@@ -35,14 +43,22 @@ class Result(NamedTuple):
     method: bool = False
     """Whether the first argument is an object, which stands before these."""
 
-    def of(self, cache: Any, *owner: Any) -> Any:
-        """What a cache gives now.
+    @property
+    def nodes(self) -> tuple[int, ...]:
+        """Of the captured objects among the arguments, in order."""
+        return tuple([argument.node for argument in self.args if type(argument) is Reference])
+
+    def of(self, cache: Any, *objects: Any) -> Any:
+        """What a cache gives now; ``objects``: whose method it is, and those among the arguments.
 
         Raises:
             KeyError: the function raises an error.
         """
+        left = iter(objects)
+        owner = [next(left)] if self.method else []
+        args = [next(left) if type(argument) is Reference else argument for argument in self.args]
         try:
-            return cache(*owner, *self.args, **dict(self.kwargs))
+            return cache(*owner, *args, **dict(self.kwargs))
         except Exception as error:
             raise KeyError(cache) from error
 
@@ -112,9 +128,35 @@ def called_with(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], me
     """The call of a function, if its arguments are constants."""
     from srcgrad.cache import is_convertible  # which is written with this module
 
-    given = tuple(kwargs.items())
-    key = static_key((args, given), is_convertible, True)
+    trace, given = CURRENT.get(), tuple(kwargs.items())
+    owners = {} if trace is None else trace.owners
+    args = tuple([Reference(owners[id(x)].node) if id(x) in owners else x for x in args])
+    others = tuple([None if type(x) is Reference else x for x in args])
+    key = static_key((others, given), is_convertible, True)
     return None if key is None else Result(function.__wrapped__.__code__, key, args, given, method)
+
+
+def originals(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The user's own objects for their copies among arguments, by which a cache finds what it has.
+
+    Raises:
+        Refused: the function has changed a captured object, so that these are not as it finds them.
+    """
+    trace = CURRENT.get()
+    owners = {} if trace is None else trace.owners
+    found = tuple([owners[id(x)].original if id(x) in owners else x for x in args])
+    while trace is not None and any(own is not x for own, x in zip(found, args, strict=True)):
+        if any(map(has_changed, trace.watched)):
+            raise Refused("asks a cache by an object, where it has changed one")
+        trace = trace.parent
+    return found
+
+
+def has_changed(watched: Watched) -> bool:
+    """Whether a trace has put something else into its copy of a container or object."""
+    held = holding(watched.copy) if is_slotted(watched.copy) else items_in(watched.copy)
+    now, before = ([*x, *x.values()] if isinstance(x, dict) else list(x) for x in (held, watched.before))
+    return len(now) != len(before) or any(one is not other for one, other in zip(now, before, strict=True))
 
 
 def is_constant(found: Any) -> bool:
@@ -161,26 +203,28 @@ def inert(found: Any) -> Any:
 
 def result_of(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """What a function with a cache gives for what is not traced."""
-    found, trace = function(*args, **kwargs), CURRENT.get()
-    if trace is None or trace.concrete or is_constant(found):
+    own = originals(args)
+    found, trace = function(*own, **kwargs), CURRENT.get()
+    captured = any(one is not other for one, other in zip(own, args, strict=True))
+    if trace is None or trace.concrete or (is_constant(found) and not captured):
         return found
     return require_read(function, called_with(function, args, kwargs), found)
 
 
 class Owner(NamedTuple):
-    """A copy of a captured object, whose methods keep results: these are of the object itself."""
+    """A copy of a captured object, the object, which node of the analysis it is, and what its methods keep."""
 
     copy: Any
     original: Any
+    node: int
     results: dict[Result, Any]
 
 
-def note_owner(copy: Any, original: Any, results: dict[Result, Any]) -> None:
+def note_owner(copy: Any, original: Any, node: int, results: dict[Result, Any]) -> None:
     """Let the trace in progress know a copy of an object by which caches would look up what they have."""
     trace = CURRENT.get()
-    members = (member for base in type(original).__mro__ for member in vars(base).values())
-    if trace is not None and any(type(member) is CACHED for member in members):
-        trace.owners[id(copy)] = Owner(copy, original, results)
+    if trace is not None:
+        trace.owners[id(copy)] = Owner(copy, original, node, results)
 
 
 def result_of_method(cache: Any, owner: Owner, args: tuple[Any, ...], kwargs: dict[str, Any], traced: bool) -> Any:
@@ -195,7 +239,7 @@ def result_of_method(cache: Any, owner: Owner, args: tuple[Any, ...], kwargs: di
         raise Refused(f"{cache.__qualname__} keeps its results, which an object that has changed may find again")
     if result in owner.results:
         return owner.results[result]
-    return require_read(cache, result, cache(owner.original, *args, **kwargs))
+    return require_read(cache, result, cache(owner.original, *originals(args), **kwargs))
 
 
 class Kept:
@@ -220,7 +264,9 @@ class Kept:
         result = called_with(self.cache, args, kwargs)
         if result in self.results:
             return self.results[result]
-        found = self.cache(*args, **kwargs)
-        if trace.concrete or (self.steady and is_constant(found)):
+        own = originals(args)
+        found = self.cache(*own, **kwargs)
+        captured = any(one is not other for one, other in zip(own, args, strict=True))
+        if trace.concrete or (self.steady and is_constant(found) and not captured):
             return found
         return require_read(self.cache, result, found)

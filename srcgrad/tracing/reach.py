@@ -24,7 +24,7 @@ from srcgrad.tracing.alike import items_of, same_items
 from srcgrad.tracing.analysis import Analysis
 from srcgrad.tracing.built_on import built_on, guard_items, items_in, own_attributes
 from srcgrad.tracing.bytecode import Refusal, Scope, Step
-from srcgrad.tracing.caches import keep_caches, read_answers, read_results, read_results_of_methods, require_new_results
+from srcgrad.tracing.caches import keep_caches, read_answers, read_results, require_new_results
 from srcgrad.tracing.class_uses import begins_call, is_asked_for_methods, is_only_called, is_only_compared
 from srcgrad.tracing.conversion.classes import twin_of
 from srcgrad.tracing.conversion.convert import code_without, convert_code, is_user_function
@@ -334,7 +334,6 @@ class ObjectAnalysis(ClassAnalysis):
             self.read(index, "self", None, value.__self__, f"{name}.__self__", f"object of {node.label}")
         elif node.kind == "cached":
             self.read(index, "cached", None, value.__wrapped__, f"{name}.__wrapped__", f"function of {node.label}")
-            read_results(self, index)
         elif node.kind == "jitted":
             place = f"{name}{path_in(value)}"
             self.read(index, "jitted", None, made_of(value), place, f"function of {node.label}")
@@ -354,8 +353,6 @@ class ObjectAnalysis(ClassAnalysis):
                 self.read(index, "class", None, type(value), f"type({name})", f"class of {node.label}")
         elif node.kind in ("object", "constant"):
             self.read(index, "class", None, type(value), f"type({name})", f"class of {node.label}")
-            if node.kind == "object":
-                read_results_of_methods(self, index)
         elif node.kind == "class":
             self.visit_class(index, value)
         elif node.kind == "function" and value.__code__ is DISPATCHED:
@@ -583,7 +580,8 @@ class ObjectAnalysis(ClassAnalysis):
                     self.guard_class_attribute(index, value, name)
                 else:
                     found |= self.read_shared(index, type(value), name, is_slotted(value) or (built and own is None))
-        return self.read_members() or self.read_shared_by_name() or found
+        found = self.read_members() or self.read_shared_by_name() or found
+        return read_results(self) or found
 
     def finish(self) -> None:
         require_conversion(self)

@@ -181,12 +181,14 @@ def read_edge(plan: Plan, edge: Edge, objects: list[Any]) -> Any:
         case "cached":
             return holder.__wrapped__
         case "result":
-            return edge.key.of(holder)
+            return edge.key.of(holder, *[objects[node] for node in edge.key.nodes])
         case "question":
             return edge.key.of()
         case "method result":
             number, name, result = edge.key
-            return result.of(vars(type(holder).__mro__[number])[name], holder)
+            return result.of(
+                vars(type(holder).__mro__[number])[name], holder, *[objects[node] for node in result.nodes]
+            )
         case "factory":
             return holder.default_factory
         case "pyfunc":
@@ -466,7 +468,7 @@ class _Copier:
             copy = object.__new__(cls) if is_slotted(original) else cls.__new__(cls)
             self.copies[index] = copy
             results = [edge for edge in map(self.plan.edges.__getitem__, node.edges) if edge.source == "method result"]
-            note_owner(copy, original, {edge.key[2]: self._value(edge) for edge in results})
+            note_owner(copy, original, index, {edge.key[2]: self._value(edge) for edge in results})
             if is_slotted(original):
                 hold(copy, holding(original))  # which its parts may hold too
                 hold(copy, {**self._held(index, "attribute", holding(original), node), **self._untold(node, original)})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 from collections.abc import Callable
@@ -350,3 +351,81 @@ def test_a_key_error_of_a_cache_is_handled_as_in_python() -> None:
 
     np.testing.assert_array_equal(sg.grad(f)(X), [3.0, 3.0])
     assert squared(2.0) == sg.value_and_grad(lambda t: squared(t))(2.0)[0]
+
+
+@dataclasses.dataclass(frozen=True)
+class Grid:
+    size: int
+    width: float
+
+
+class Named:
+    def __init__(self, scale: float) -> None:
+        self.scale = scale
+
+
+@functools.cache
+def laplacian(grid: Grid, order: int = 2) -> Any:
+    return (np.eye(grid.size, k=1) - order * np.eye(grid.size)) / grid.width**2
+
+
+@functools.cache
+def doubled_scale(named: Named) -> float:
+    return 2.0 * named.scale
+
+
+GRIDS = {"now": Grid(2, 0.5)}
+NAMED = Named(3.0)
+
+
+def of_a_grid(x: Any) -> Any:
+    return np.sum((laplacian(GRIDS["now"]) @ x) ** 2) + laplacian(GRIDS["now"], order=1)[0, 0] * np.sum(x)
+
+
+def of_a_named_object(x: Any) -> Any:
+    return np.sum(x * x) * doubled_scale(NAMED) * NAMED.scale
+
+
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+def test_captured_objects_are_keys_of_a_cache(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By what Python compares: the fields of records, else which object it is, whatever it holds by now."""
+    laplacian.cache_clear()
+    doubled_scale.cache_clear()
+    derivatives = [(f, sg.value_and_grad(f, backend=backend)) for f in (of_a_grid, of_a_named_object)]
+
+    def check() -> None:
+        for f, g in derivatives:
+            for _ in range(6):
+                value, slope = g(X)
+                assert value == pytest.approx(f(X), rel=1e-12)
+                for k, step in enumerate(np.eye(2) * 1e-6):
+                    assert slope[k] == pytest.approx((f(X + step) - f(X - step)) / 2e-6, rel=1e-5)
+            assert "One program" in sg.explain(g)(X)["how it runs"]
+
+    check()
+    assert laplacian.cache_info().currsize == 2
+    assert doubled_scale.cache_info().currsize == 1
+    monkeypatch.setitem(GRIDS, "now", Grid(2, 0.25))
+    monkeypatch.setattr(NAMED, "scale", 5.0)
+    check()
+    laplacian(Grid(2, 0.25))[...] *= 3.0
+    doubled_scale.cache_clear()
+    check()
+    monkeypatch.setitem(globals(), "NAMED", Named(7.0))
+    check()
+
+
+@pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
+def test_an_object_that_the_function_changes_is_a_key_as_it_is_then() -> None:
+    named = Named(3.0)
+
+    def f(x: Any, changes: bool) -> Any:
+        if changes:
+            named.scale = 4.0
+        return np.sum(x) * doubled_scale(named)
+
+    g = sg.grad(f)
+    for changes in (True, False, True, False, False, False, True, True, True):
+        doubled_scale.cache_clear()
+        named.scale = 3.0
+        assert g(X, changes)[0] == (8.0 if changes else 6.0)
