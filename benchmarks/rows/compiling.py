@@ -211,26 +211,29 @@ import srcgrad as sg
 def loss(x):
     return np.sum(np.tanh(x) ** 2 * np.exp(-x))
 sg.grad(loss, backend="llvm")(np.linspace(0.0, 1.0, 1000))
-print(time.perf_counter() - start)
+print(time.time(), time.perf_counter() - start)
 """
 
 
 def process_row(rounds: int) -> Row:
-    """Milliseconds from the start of a program to its first gradient, whose kernel is cached."""
+    """Milliseconds from the start of a process to its first gradient, whose kernel is cached."""
     row = Row("fresh process, cached gradient", "ms")
     with tempfile.TemporaryDirectory() as folder:
-        environment = os.environ | {"SRCGRAD_CACHE_DIR": folder, "PYTHONPYCACHEPREFIX": folder}
-        environment.pop("PYTHONDONTWRITEBYTECODE", None)
-        inside, whole = [], []
+        environment = os.environ | {"SRCGRAD_CACHE_DIR": folder}
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)  # as with packages that are installed
+        reached, inside, whole = [], [], []
         for _ in range(min(rounds, 7) + 1):
-            start = time.perf_counter()
+            start = time.time()  # which both processes have
             command = [sys.executable, "-c", FRESH]
             done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True, env=environment)
-            whole.append((time.perf_counter() - start) * 1e3)
-            inside.append(float(done.stdout) * 1e3)
-    row.times["srcgrad"] = statistics.median(whole[1:])
+            whole.append((time.time() - start) * 1e3)
+            moment, since = map(float, done.stdout.split())
+            reached.append((moment - start) * 1e3)
+            inside.append(since * 1e3)
+    row.times["srcgrad"] = statistics.median(reached[1:])
     row.notes.append(f"the limit is 350 ms; from the first import on {statistics.median(inside[1:]):.0f} ms")
-    row.notes.append(f"the first process of all, which compiles: {whole[0]:.0f} ms")
+    row.notes.append(f"until the process has ended {statistics.median(whole[1:]):.0f} ms")
+    row.notes.append(f"the first process of all, which compiles: {reached[0]:.0f} ms")
     return row
 
 
