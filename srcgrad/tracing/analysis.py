@@ -17,7 +17,7 @@ from typing import Any, Final
 import numpy as np
 
 from srcgrad.tracing.aliasing import alias_groups
-from srcgrad.tracing.alike import same_keys
+from srcgrad.tracing.alike import same_keys, value_key
 from srcgrad.tracing.bytecode import Refusal, Scope, Step
 from srcgrad.tracing.class_uses import is_asked_about, is_only_named
 from srcgrad.tracing.floating_errors import STATED
@@ -73,6 +73,7 @@ class Analysis:
             "modules": sys.modules,
             "same_code": same_code,
             "same_keys": same_keys,
+            "value_key": value_key,
             "wrapped_functions": wrapped_functions,
             "static_key": functools.partial(static_key, is_pure=is_pure, floats=floats_static),
         }

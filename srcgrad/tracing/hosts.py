@@ -44,11 +44,15 @@ OTHERS: Final[Registry[type, Callable[[], Any]]] = Registry(draws_by_numpy)
 OTHERS[random.Random] = lambda: random.Random(0)
 OTHERS.filled_by("srcgrad.tracing", ["generators"])
 """The kinds of objects that programs work with, and how to make another one of the kind."""
-CLOCKS: Final = (
-    *(time.time, time.perf_counter, time.monotonic, time.process_time, time.thread_time),
-    *(time.time_ns, time.perf_counter_ns, time.monotonic_ns, time.process_time_ns, time.thread_time_ns),
+CLOCKS: Final = frozenset(
+    {
+        *(time.time, time.perf_counter, time.monotonic, time.process_time, time.thread_time),
+        *(time.time_ns, time.perf_counter_ns, time.monotonic_ns, time.process_time_ns, time.thread_time_ns),
+    }
 )
-SILENT: Final = (time.sleep, warnings.warn, np.random.seed)
+SILENT: Final[Registry[Any, None]] = Registry(draws_by_numpy)
+SILENT.update({time.sleep: None, warnings.warn: None})
+SILENT.filled_by("srcgrad.tracing", ["generators"])
 """Functions that give nothing, and that are not called to find that out."""
 MAKERS: Final[Registry[Any, type]] = Registry(draws_by_numpy)
 MAKERS[random.Random] = random.Random
@@ -76,7 +80,6 @@ STREAMS_DO: Final = frozenset(
 """What of a stream is done or asked without ``print``, which would be while tracing."""
 CACHED: Final = type(lru_cache(len))
 """A function with the results that it has given."""
-FUNCTIONS: Final = frozenset({*CLOCKS, *SILENT})
 
 
 class Objects:
@@ -152,7 +155,7 @@ def is_host_function(thing: object) -> bool:
     owner = attribute(thing, "__self__")
     if type(owner) in OTHERS:
         return any(owner is shared for shared in shared_generators())
-    return any(is_among(thing, known) for known in (FUNCTIONS, MAKERS, OTHERS))
+    return any(is_among(thing, known) for known in (CLOCKS, SILENT, MAKERS, OTHERS))
 
 
 class HostObject:
@@ -330,7 +333,7 @@ def call_function(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) ->
         if warn_of_values(*args):
             return None
         return call_back(FunctionSite(function, args, kwargs), [], None, name)
-    like = None if function in SILENT else function(*args, **kwargs)
+    like = function(*args, **kwargs) if function in CLOCKS else None
     return call_back(FunctionSite(function, args, kwargs), [], like, name)
 
 

@@ -593,7 +593,8 @@ def letters(x: Any) -> Any:
 
 @converted(
     'a text chosen by a value: `state = "high"` on one path, also in loops and attributes; `counts[state] += 1`, '
-    "`weights[state]`, `match state`"
+    "`weights[state]`, `match state`; a text or None, `message = None` before it and `message = "
+    'f"{r} is large"` on one path'
 )
 def chosen_texts(x: Any) -> Any:
     state, total = "low", 0.0
@@ -607,7 +608,10 @@ def chosen_texts(x: Any) -> Any:
         counts[state] += 1
         sums[int(v + 1.0)] += v * v
         total += {"low": 0.1, "high": 1.0}[state] * v
-    return total * counts["high"] + sums[0] * sums[1]
+    message = None
+    if x[0] > 0.3:
+        message = f"{x[0]} is large"
+    return total * counts["high"] + sums[0] * sums[1] * (1.0 if message is None else 2.0)
 
 
 @converted("`sorted`, `min` and `max` by a key")
@@ -692,6 +696,12 @@ class Speed:
     def __lt__(self, other: Any) -> Any:
         return math.sqrt(self.x**2 + 1.0) < other.size + 9.0
 
+    def __float__(self) -> float:
+        return float(self.size)
+
+    def __bool__(self) -> bool:
+        return bool(self.x != self.y)
+
 
 @dataclass
 class Scaled:
@@ -703,10 +713,15 @@ class Scaled:
             self.value = self.value * self.scale
 
 
-@converted("properties, operators and `__post_init__` of classes")
+@converted(
+    "properties, operators and `__post_init__` of classes, what `float(p)`, `complex(p)`, `math.sin(p)`, `bool(p)` and "
+    "`if p:` ask for"
+)
 def implicit(x: Any) -> Any:
     total = Speed(x[0], x[1]) + Speed(x[1], x[2])
-    return total.size * Scaled(x[0]).value + Scaled(x[1], x[2]).value
+    speed = Speed(x[1], x[2])
+    last = float(speed) * math.sin(speed) if speed else 0.0
+    return total.size * Scaled(x[0]).value + Scaled(x[1], x[2]).value + last
 
 
 @converted(
