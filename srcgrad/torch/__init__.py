@@ -76,6 +76,7 @@ from srcgrad.torch.ops.joining import *  # noqa: F403
 from srcgrad.torch.ops.linalg import *  # noqa: F403
 from srcgrad.torch.ops.linalg import torch_lu as lu
 from srcgrad.torch.ops.matrices import *  # noqa: F403
+from srcgrad.torch.ops.matrices import torch_vander as vander
 from srcgrad.torch.ops.norms import *  # noqa: F403
 from srcgrad.torch.ops.parts import *  # noqa: F403
 from srcgrad.torch.ops.places import *  # noqa: F403

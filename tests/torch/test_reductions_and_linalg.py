@@ -34,6 +34,29 @@ def test_a_product_has_the_dtype_that_is_asked_for(dtype: Any) -> None:
     assert torch.prod(x).dtype is torch.int64
 
 
+def test_sums_and_products_of_whole_numbers_by_equations_and_powers_are_int64() -> None:
+    x = torch.tensor([[2, 3], [100, 200]], dtype=torch.uint8)
+    for equation, found in (("ij->", 305), ("ij->j", [102, 203]), ("ii->", 202)):
+        assert torch.einsum(equation, x).dtype is torch.int64
+        assert torch.einsum(equation, x).tolist() == found
+    assert torch.einsum("ij->ji", x).dtype is torch.einsum("ij,j->i", x, x[0]).dtype is torch.uint8
+    assert torch.linalg.vander(x[1]).dtype is torch.int64
+    assert torch.vander(x[1], 3).tolist() == [[10_000, 100, 1], [40_000, 200, 1]]
+
+
+def test_powers_of_a_vector_as_rows() -> None:
+    x = torch.tensor([2.0, 3.0], requires_grad=True)
+    assert torch.vander(x).tolist() == [[2.0, 1.0], [3.0, 1.0]]
+    assert torch.vander(x, 3, increasing=True).tolist() == [[1.0, 2.0, 4.0], [1.0, 3.0, 9.0]]
+    torch.vander(x, N=4).sum().backward()
+    assert x.grad.tolist() == [1 + 4 + 12.0, 1 + 6 + 27.0]
+    assert torch.vander(torch.tensor([2, 3]), 0).shape == (2, 0)
+    with pytest.raises(RuntimeError, match="one-dimensional"):
+        torch.vander(torch.ones(2, 2))
+    with pytest.raises(RuntimeError, match="non-negative"):
+        torch.vander(torch.ones(2), -1)
+
+
 def test_a_search_in_rows_for_nothing_finds_nothing() -> None:
     assert torch.searchsorted(torch.zeros(0, 0), torch.zeros(0, 0)).shape == (0, 0)
     assert torch.searchsorted(torch.zeros(2, 3), torch.zeros(2, 0)).shape == (2, 0)

@@ -333,7 +333,17 @@ def cond(A: Tensor, p: Any = None, *, out: Any = None) -> Tensor:
 
 CROSS: Final = Op("linalg.cross", "LinalgCrossBackward0", lambda x, y, axis: np.cross(x, y, axis=axis))
 VECDOT: Final = Op("linalg.vecdot", "SumBackward1", lambda x, y, axis: np.sum(np.conjugate(x) * y, axis=axis))
-VANDER: Final = Op("linalg.vander", "CatBackward0", lambda x, n: x[..., None] ** np.arange(n, dtype=x.dtype))
+
+
+def powers(x: Any, count: int, descending: bool = False) -> Any:
+    """Whole numbers are multiplied as int64, as products of theirs are."""
+    x = x.astype(np.int64) if x.dtype.kind in "biu" else x
+    exponents = np.arange(count, dtype=x.dtype)
+    return x[..., None] ** (exponents[::-1] if descending else exponents)
+
+
+VANDER: Final = Op("linalg.vander", "CatBackward0", powers)
+FALLING, RISING = Op("vander", "FlipBackward0", powers), Op("vander", "CopySlices", powers)
 
 
 def linalg_cross(input: Tensor, other: Tensor, *, dim: int = -1, out: Any = None) -> Tensor:
@@ -387,6 +397,17 @@ def vander(x: Tensor, N: int | None = None) -> Tensor:
     if count <= 1:
         raise TensorError("N must be greater than 1.")
     return apply(VANDER, (x,), (count,))  # type: ignore[no-any-return]
+
+
+def torch_vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
+    """The powers N - 1 to 0 of each element of a vector, as rows; 0 to N - 1 if ``increasing``."""
+    need_tensor("vander", x, "x")
+    if x._data.ndim != 1:
+        raise TensorError("x must be a one-dimensional tensor.")
+    count = x._data.size if N is None else N
+    if count < 0:
+        raise TensorError("N must be non-negative.")
+    return apply(RISING if increasing else FALLING, (x,), (count, not increasing))  # type: ignore[no-any-return]
 
 
 def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:

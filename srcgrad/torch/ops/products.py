@@ -452,6 +452,8 @@ def contracted(*operands_and_equation: Any) -> Any:
     size = 1
     for operand in operands:
         size *= operand.size
+    if len(operands) == 1 and operands[0].dtype.kind in "biu" and einsum_node(equation, 1) == "SumBackward1":
+        operands = [operands[0].astype(np.int64)]  # a sum, and sums of whole numbers are int64
     found = np.einsum(equation, *operands, optimize=len(operands) > 2 or size > 4096)
     return found if len(operands) > 1 else np.copy(found)  # NumPy's is a view where nothing is summed
 
