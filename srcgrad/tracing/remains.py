@@ -1,12 +1,14 @@
 """What a trace with numbers leaves in the caller's objects: it runs on these themselves, and must leave NumPy's values.
 
-`settle` looks at what a function can reach without its arguments, closures, globals that its code names, the objects
-and containers that these lead to, and puts the numbers in place of the traced values: ``self.history.append(loss)``.
+`settle` looks at what a function can reach without its arguments, closures, globals that its code names, the objects,
+containers and context variables that these lead to, and puts the numbers in place of the traced values:
+``self.history.append(loss)``.
 """
 
 from __future__ import annotations
 
 import collections
+import contextvars
 import functools
 import inspect
 import sys
@@ -87,6 +89,8 @@ class Settling:
             self.each(enumerate(collections.deque.__iter__(x)), functools.partial(collections.deque.__setitem__, x))
         if isinstance(x, types.FunctionType):
             self.function(x)
+        elif isinstance(x, contextvars.ContextVar):
+            self.each([(x, x.get(None))], contextvars.ContextVar.set)
         elif isinstance(x, types.MethodType):
             self.run_later(x.__func__, x.__self__)
         elif isinstance(x, functools.partial):

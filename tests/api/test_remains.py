@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import functools
 from collections import defaultdict, deque
 from typing import Any, NamedTuple
@@ -171,3 +172,25 @@ def test_what_a_plotting_library_holds_is_not_searched() -> None:
     settling = Settling()
     settling.run([titled])
     assert len(settling.seen) < 20
+
+
+CONTEXT: contextvars.ContextVar[Any] = contextvars.ContextVar("CONTEXT", default=None)
+LISTED: contextvars.ContextVar[Any] = contextvars.ContextVar("LISTED")
+
+
+@pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
+def test_context_variables_hold_numbers() -> None:
+    def f(x: Any) -> Any:
+        CONTEXT.set(x * 2.0)
+        LISTED.get().append(CONTEXT.get()[0])
+        return np.sum(x**2)
+
+    def run() -> None:
+        LISTED.set([])
+        np.testing.assert_array_equal(sg.grad(f)(X), 2.0 * X)
+        assert type(CONTEXT.get()) is np.ndarray
+        assert CONTEXT.get().tolist() == [2.0, 4.0]
+        assert plain(LISTED.get())
+        assert LISTED.get() == [2.0]
+
+    contextvars.copy_context().run(run)

@@ -30,6 +30,7 @@ from srcgrad.tracing.conversion.convert import (
     is_straight,
     is_user_function,
     library_code,
+    reads_frames,
 )
 from srcgrad.tracing.conversion.draws import drawn, is_draw
 from srcgrad.tracing.conversion.entries import EntryTarget, pairs_of
@@ -439,12 +440,18 @@ def followed(thing: Any) -> Any:
     """A user's function as its converted twin; anything else as it is, and a function that has none too if it need not.
 
     Raises:
-        NeedsConcrete: a function with control flow or effects cannot be converted; the message says why.
+        NeedsConcrete: a function with control flow or effects cannot be converted; the message says why. Or it reads
+            the frames of its callers, which are the user's own where nothing is converted.
     """
     if type(thing) is types.MethodType and is_user_function(thing.__func__):
         return types.MethodType(followed(thing.__func__), thing.__self__)
     if not is_user_function(thing):
         return functools.partial(call, thing) if type(thing) in METHODS and runs_later(thing) else thing
+    if reads_frames(thing.__code__):
+        raise NeedsConcrete(
+            f"{thing.__qualname__} reads the variables of what calls it, which converted code has elsewhere",
+            hint="hand these values on as arguments",
+        )
     try:
         return convert(thing)
     except Unconvertible as error:

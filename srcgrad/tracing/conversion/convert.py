@@ -23,6 +23,7 @@ from srcgrad.tracing.bytecode import opnames
 from srcgrad.tracing.conversion.blocks import Block, Unreached, without_blocks
 from srcgrad.tracing.conversion.names import OPERATORS, located
 from srcgrad.tracing.conversion.sources import Unconvertible, find_source
+from srcgrad.tracing.members import names_in
 from srcgrad.tracing.trace import CURRENT
 
 KEPT: Final = 1024
@@ -31,6 +32,8 @@ FUNCTION: Final = "_sg_function"
 Ends = frozenset[tuple[Block, str]]
 NOTHING: Final[Ends] = frozenset()
 ASKING: Final = frozenset({"isinstance", "print", "type"})
+FRAMES: Final = frozenset({"f_locals", "f_globals", "getargvalues"})
+"""What code names that reads the variables of the frames on the stack, between which converted code has its own."""
 CONVERTED_LIBRARIES: Final = (
     "numpy.polynomial.", "scipy._external.", "scipy._lib.", "scipy.cluster.vq", "scipy.integrate._cubature",
     "scipy.integrate._quadrature", "scipy.interpolate._pade", "scipy.interpolate._polyint",
@@ -112,6 +115,11 @@ def is_straight(code: types.CodeType) -> bool:
     if needs_conversion(code) or any("JUMP" in name for name in opnames(code)):
         return False
     return all(is_straight(constant) for constant in code.co_consts if isinstance(constant, types.CodeType))
+
+
+def reads_frames(code: types.CodeType) -> bool:
+    """Whether a function, or one inside it, may read the variables of what calls it."""
+    return not FRAMES.isdisjoint(names_in(code))
 
 
 def convert(function: types.FunctionType) -> Callable[..., Any]:
