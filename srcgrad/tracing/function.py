@@ -32,6 +32,7 @@ from srcgrad.tracing.journals import JOURNALS, Journal
 from srcgrad.tracing.kept import KEPT
 from srcgrad.tracing.layout import Strides, strides_of
 from srcgrad.tracing.pytree import TreeDef, flatten
+from srcgrad.tracing.refusing import require_told
 from srcgrad.tracing.room import room
 from srcgrad.tracing.trace import ASK, CURRENT, STORES, NeedsConcrete, Refused, Trace, Unread, tracing
 from srcgrad.tracing.tracer import Deferring, Tracer, from_value
@@ -305,6 +306,7 @@ def require_unchanged(trace: Trace) -> None:
                 if same and watched.owner is ASK:
                     raise Unread(STORES)
                 for key in changed if same else ():
+                    require_told(copy[key])  # it may be what another attribute held
                     watched.owner.store(key, copy[key])
         else:
             same = len(copy) == len(before) and all(one is other for one, other in zip(copy, before, strict=True))

@@ -79,6 +79,7 @@ FOLLOWED: Final = frozenset(
 )
 """The kinds of nodes that are followed here alone."""
 CACHES_KNOW: Final = frozenset({"cache_clear", "cache_info", "cache_parameters", "__wrapped__"})
+DECIDING: Final = frozenset({bool, int, str})
 NAMES_OF_KINDS: Final = {"logger": "logger", "cached": "cache", "asked": "context variable"}
 MOST_ASKED: Final = 128
 """The most names that traces ask for: each is found by a trace of its own."""
@@ -550,6 +551,12 @@ class ObjectAnalysis(ClassAnalysis):
             self.read(index, "function attribute", name, names[name], f"{place}[{name!r}]", f"{label}.{name}")
         return bool(new)
 
+    def is_untold(self, name: str, value: Any) -> bool:
+        """Whether what an attribute holds would be a guard and may be assigned before it is read: the trace says that
+        it is not, and only then what earlier calls have left there decides anything.
+        """
+        return self.plan.stores and type(value) in DECIDING and name in self.plan.assigned - self.asked
+
     def settle(self) -> bool:
         """Read the attributes of objects, and of their classes, whose names have turned up; whether any was new."""
         found = self.read_members()
@@ -572,6 +579,8 @@ class ObjectAnalysis(ClassAnalysis):
                     continue
                 self.settled.add((index, name))
                 self.at = self.noted.get(name, Reader(index))
+                if node.kind == "object" and self.is_untold(name, names.get(name)):
+                    continue
                 if name in names:
                     place = f"n{index}.__dict__[{name!r}]" if built or not is_slotted(value) else f"n{index}.{name}"
                     self.read(index, "attribute", name, names[name], place, f"{node.label}.{name}")

@@ -19,7 +19,8 @@ from srcgrad.tracing.conversion.state import SHARED
 from srcgrad.tracing.held import hold, holding, is_slotted
 from srcgrad.tracing.jitted import made_of, plain_of
 from srcgrad.tracing.kept_results import Kept, note_owner
-from srcgrad.tracing.trace import ASK, CURRENT, Classed, Untold, Watched
+from srcgrad.tracing.refusing import Untold
+from srcgrad.tracing.trace import ASK, CURRENT, Classed, Watched
 
 __all__ = ["Edge", "Hidden", "Node", "Plan", "rebuild", "wrapped_functions"]
 
@@ -421,7 +422,9 @@ class _Copier:
         return self._value(owner), frozenset(name for name in read if holding(original)[name] is not None)
 
     def _untold(self, node: Node, original: Any) -> dict[str, Untold]:
-        """What stands for the attributes of an object that are assigned and that nothing reads."""
+        """What stands for the attributes of an object that are assigned and that nothing reads before, as far as is
+        known.
+        """
         if not self.plan.stores:
             return {}
         edges = [self.plan.edges[edge] for edge in node.edges]

@@ -73,18 +73,6 @@ class Unread(Exception):
             trace = trace.parent
 
 
-class Untold:
-    """Stands in a trace for what an attribute holds that the function assigns and is not known to read.
-
-    Where it may keep it, on a path on which it assigns nothing, the attribute has to be watched.
-    """
-
-    __slots__ = ("name",)
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-
 class Storage:
     """Memory that tracers view: its current SSA value in the trace that made it."""
 

@@ -49,7 +49,6 @@ from srcgrad.tracing.conversion.state import (
     lifted_by,
     may_be_none,
     region_of,
-    require_told,
     same_handle,
     shown,
     truth,
@@ -57,6 +56,7 @@ from srcgrad.tracing.conversion.state import (
     unknown,
 )
 from srcgrad.tracing.pytree import TreeDef
+from srcgrad.tracing.refusing import require_told
 from srcgrad.tracing.trace import Doubt, Pending, Refused, Storage, Trace, current_trace
 from srcgrad.tracing.tracer import Tracer, from_value
 

@@ -59,6 +59,7 @@ from srcgrad.tracing.indexing import holds_tracer
 from srcgrad.tracing.jitted import is_parallel_range, plain_of, primitive_of, python_of
 from srcgrad.tracing.kept_results import answer_now, is_question, result_of, result_of_method
 from srcgrad.tracing.purity import METACLASSES, is_generated, makes_plain_objects, static_key
+from srcgrad.tracing.refusing import require_told
 from srcgrad.tracing.trace import CURRENT, NeedsConcrete
 from srcgrad.tracing.tracer import FUNCTIONS, SEQUENCES, Deferring, Tracer, as_tracer, contains_tracer
 from srcgrad.tracing.unasked import attribute
@@ -199,6 +200,8 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
         return of_texts(function, args, kwargs)
     if function is not len:
         require_whole(function, args)
+    for argument in (*args, *kwargs.values()):
+        require_told(argument)
     if Matrix in map(type, args) and is_of_arrays(function):
         return of_matrices(function, args, kwargs)
     given = args

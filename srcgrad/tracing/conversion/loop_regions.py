@@ -55,7 +55,6 @@ from srcgrad.tracing.conversion.state import (
     kind_beneath,
     kind_of,
     may_be_none,
-    require_told,
     same_handle,
     shown,
     truth,
@@ -63,6 +62,7 @@ from srcgrad.tracing.conversion.state import (
 )
 from srcgrad.tracing.conversion.structures import has_objects, objects_in, structure_of
 from srcgrad.tracing.conversion.trips import Trip
+from srcgrad.tracing.refusing import require_told
 from srcgrad.tracing.rows import row
 from srcgrad.tracing.trace import Pending, Refused, Storage, current_trace
 from srcgrad.tracing.tracer import Tracer

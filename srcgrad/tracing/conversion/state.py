@@ -8,7 +8,7 @@ import weakref
 from collections import OrderedDict, deque
 from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -21,7 +21,8 @@ from srcgrad.tracing.conversion.convert import library_file
 from srcgrad.tracing.guards import answer
 from srcgrad.tracing.hosts import is_logger
 from srcgrad.tracing.pytree import TreeDef, flatten
-from srcgrad.tracing.trace import CURRENT, Refused, Trace, Unread, Untold, current_span, current_trace
+from srcgrad.tracing.refusing import Refusing
+from srcgrad.tracing.trace import CURRENT, Refused, Trace, current_span, current_trace
 from srcgrad.tracing.tracer import Tracer, as_tracer, cast_value
 from srcgrad.tracing.unasked import attribute
 
@@ -74,7 +75,7 @@ class Mistaken(Refused):
     """A copy stands for one of several containers, at a traced place, and may not: the trace begins again without."""
 
 
-class Undefined:
+class Undefined(Refusing):
     """The value of a variable that has one on one path only: every use of it is refused."""
 
     __srcgrad_unfinished__ = True
@@ -82,24 +83,15 @@ class Undefined:
     def __init__(self, name: str, why: str) -> None:
         object.__setattr__(self, "_refusal", (name, why))
 
-    def _refuse(self, *args: Any, **kwargs: Any) -> Any:
+    def refuse(self) -> NoReturn:
         name, why = object.__getattribute__(self, "_refusal")
         raise Refused(f"{shown(name)} {why}", hint="set it to values of one kind on all paths")
-
-    __getattr__ = _refuse
-    __setattr__ = _refuse
-    __call__ = __iter__ = __len__ = __bool__ = __getitem__ = __setitem__ = __contains__ = _refuse
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse
-    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = __matmul__ = __rmatmul__ = _refuse
-    __neg__ = __pos__ = __abs__ = __invert__ = __lt__ = __le__ = __gt__ = __ge__ = __float__ = __int__ = _refuse
-    __eq__ = __ne__ = __str__ = __format__ = __index__ = __array_ufunc__ = __array_function__ = __array__ = _refuse
-    __hash__ = _refuse
 
 
 def require_defined(x: Any) -> None:
     """Refuse what is one kind of object or another, depending on a traced condition."""
-    if isinstance(x, Undefined):
-        x._refuse()
+    if isinstance(x, Refusing):
+        x.refuse()
     if may_be_none(x):
         raise none_or_not(x)
     if isinstance(x, Tracer) and x.storage.pending is not None:
@@ -401,12 +393,6 @@ def kind_beneath(x: Any) -> Kind | None:
     if isinstance(x, (np.ndarray, np.generic)) and x.dtype.kind in "biufc":
         return Kind(ArrayType(x.dtype, x.shape), isinstance(x, np.generic), False)
     return None
-
-
-def require_told(x: Any) -> None:
-    """Have the trace begin again if this stands for what an attribute holds, which now has to be known."""
-    if type(x) is Untold:
-        raise Unread(x.name)
 
 
 def joined(name: str, one: Kind, other: Kind) -> Kind:
