@@ -65,9 +65,31 @@ def test_values_and_slopes_of_distinct_numbers(f: Callable[[Any], Any], backend:
     np.testing.assert_allclose(slope(x)[1], [(f(x + step) - f(x - step)) / 2e-6 for step in steps], rtol=1e-7)
 
 
-def test_equal_numbers_have_their_slope_where_the_first_stands() -> None:
-    np.testing.assert_array_equal(sg.grad(counted)(POINTS[0]), [4.0, 4.0, 0.0, 6.0])
-    np.testing.assert_array_equal(sg.grad(restored)(POINTS[0]), [1 * 1 + 1 + 3, 2 * 2 + 4.0, 3.0, 4 * 3 + 12.0])
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+@pytest.mark.parametrize("derivative", [sg.grad, sg.jacfwd])
+def test_equal_numbers_share_the_slope(derivative: Any, backend: str) -> None:
+    np.testing.assert_allclose(derivative(counted, backend=backend)(POINTS[0]), 2 * POINTS[0], rtol=1e-14)
+    weighted = [1 * 1 + (1 + 3) / 2, 2 * 2 + 4.0, 1 * 3 + (1 + 3) / 2, 4 * 3 + 12.0]
+    np.testing.assert_allclose(derivative(restored, backend=backend)(POINTS[0]), weighted, rtol=1e-14)
+    np.testing.assert_allclose(derivative(counted, backend=backend)(POINTS[2]), 2 * POINTS[2], rtol=1e-14)
+
+
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+@pytest.mark.parametrize("derivative", [sg.grad, sg.jacfwd])
+def test_equal_rows_share_the_slope(derivative: Any, backend: str) -> None:
+    def f(x: Any) -> Any:
+        rows, counts = np.unique(x, axis=0, return_counts=True)
+        return np.sum(rows**2 * counts[:, None])
+
+    x = np.array([[1.0, 2.0], [3.0, np.inf], [1.0, 2.0], [-0.0, 1.0]])
+    np.testing.assert_array_equal(derivative(f, backend=backend)(x), 2 * x)
+    same = np.full((3, 1), -0.0)
+    assert np.signbit(sg.jit(lambda x: np.unique(x, axis=0), backend=backend)(same)).all()
+
+
+def test_equal_complex_numbers_share_the_slope() -> None:
+    z = np.array([1 + 1j, 2.0, 1 + 1j])
+    np.testing.assert_allclose(sg.grad(lambda z: np.sum(np.abs(np.unique(z)) ** 2))(z), [1 - 1j, 4, 1 - 1j])
 
 
 @pytest.mark.parametrize("equal_nan", [True, False])

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from srcgrad.tracing.functions.registry import as_array, axis_of, cast, numpy_rule, prefix
-from srcgrad.tracing.tracer import as_tracer
+from srcgrad.tracing.tracer import as_tracer, emit
 
 
 @numpy_rule("unique")
@@ -21,7 +21,7 @@ def unique(
     equal_nan: bool = True,
     sorted: bool = True,
 ) -> Any:
-    """The distinct elements, or slices along ``axis``, are taken at their first places."""
+    """The distinct elements, or slices along ``axis``; equal ones share the derivative."""
     x = as_array(ar)
     wanted = (True, return_index, return_inverse, return_counts)
     if axis is None and x.dtype.kind == "f" and x.size and x.number() is None:
@@ -31,9 +31,25 @@ def unique(
     _, first, inverse, counts = np.unique(
         number, return_index=True, return_inverse=True, return_counts=True, axis=axis, equal_nan=equal_nan
     )
-    values = x.ravel()[first] if axis is None else x[prefix(axis_of(axis, x.ndim), first)]
+    along = 0 if axis is None else axis_of(axis, x.ndim)
+    values = shared(x.ravel() if axis is None else x, along, first, inverse.reshape(-1), counts)
     parts = [part for part, asked in zip((values, first, inverse, counts), wanted, strict=True) if asked]
     return tuple(map(as_tracer, parts)) if len(parts) > 1 else values
+
+
+def shared(x: Any, axis: int, first: Any, inverse: Any, counts: Any) -> Any:
+    """The slices that are first of their kind, to which the mean difference from all of the kind is added: 0, but for
+    its derivative. What is not finite has no difference from itself, and counts where it stands first.
+    """
+    values = x[prefix(axis, first)]
+    if x.dtype.kind not in "fc" or len(first) == len(inverse):
+        return values
+    away = values[prefix(axis, inverse)] - x
+    away = np.where(np.isfinite(away), away, x.dtype.type(0))
+    order = np.argsort(inverse, kind="stable")
+    total = np.add.reduceat(away[prefix(axis, order)], np.cumsum(counts) - counts, axis)
+    share = counts.reshape((-1,) + (1,) * (x.ndim - axis - 1)).astype(np.real(np.zeros(0, x.dtype)).dtype)
+    return values - total / share
 
 
 def distinct(x: Any, equal_nan: bool) -> tuple[Any, Any, Any, Any]:
@@ -49,8 +65,11 @@ def distinct(x: Any, equal_nan: bool) -> tuple[Any, Any, Any, Any]:
     group = np.cumsum(new) - 1
     inverse = np.zeros_like(group)
     inverse[order] = group
-    counts = np.searchsorted(group, group, "right") - np.searchsorted(group, group)
-    return ordered[new], order[new], inverse.reshape(x.shape), counts[new]
+    begin = np.searchsorted(group, group)
+    counts = np.searchsorted(group, group, "right") - begin
+    extremes: Any = emit("restarting_cummax", ordered, new, axis=0)  # those that are equal share its derivative
+    last = np.concatenate([new[1:], np.full(1, True)])
+    return extremes[last], order[begin][last], inverse.reshape(x.shape), counts[last]
 
 
 @numpy_rule("unique_values")
