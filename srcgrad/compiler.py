@@ -17,6 +17,7 @@ from srcgrad.boundary import checked
 from srcgrad.ir.core import Function
 from srcgrad.ir.passes.dce import dce
 from srcgrad.ir.passes.expand import expand
+from srcgrad.ir.passes.kinks import has_slopes, smoothed
 from srcgrad.ir.passes.pipeline import optimise, prepare
 from srcgrad.ir.passes.products import combined_products, turned_products
 from srcgrad.tracing.function import inline_function
@@ -195,7 +196,8 @@ def prepared(function: Function) -> Function:
 
 def interpreted(function: Function, sites: Sequence[Any] = ()) -> Runner:
     """A Function that runs once, operation by operation."""
-    live = expand(dce(function))
+    live = dce(function)
+    live = expand(smoothed(live, None) if has_slopes(live) else live)
     return host_runner(lambda *arguments: evaluate(live, arguments, sites))
 
 

@@ -12,6 +12,7 @@ from srcgrad.boundary import described
 from srcgrad.building import Built, Job
 from srcgrad.errors import ArgumentError, HolomorphicError, IntegerInputError, NonScalarOutputError, StructureError
 from srcgrad.ir.core import Builder, Function
+from srcgrad.ir.passes.kinks import aged
 from srcgrad.ir.transforms.derivatives import is_holomorphic, jacobian, value_and_grad
 from srcgrad.ir.transforms.linearize import copy_params, record
 from srcgrad.tracing.function import StaticLeaf, Traced, leaf_spec, plain_array_of
@@ -398,7 +399,7 @@ class Hessian(Derivative):
         count = len(function.results)
         first = jacobian(function, active, outputs, forward=False)
         blocks = len(first.results) - count
-        second = jacobian(first, active, list(range(count, count + blocks)), forward=True)
+        second = jacobian(aged(first), active, list(range(count, count + blocks)), forward=True)
         kept = sorted({output for output in aux if not isinstance(output, StaticLeaf)})
         second, order = keep_results(second, kept, count + blocks)
         aux = [o if isinstance(o, StaticLeaf) else order[o] for o in aux]

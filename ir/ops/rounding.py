@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -72,7 +73,7 @@ class Abs(Elementwise):
         """sign(x) t of a real x; Re(conj(z) t)/|z| of a complex z, and 0 at 0."""
         operand = operands[0]
         if operand.dtype.kind != "c":
-            return (s.scale(tangents[0], REGISTRY["sign"](operand)),)
+            return (s.scale(tangents[0], REGISTRY["slope_of_abs"](operand, order=0)),)
         length = REGISTRY["cast"](results[0], dtype=operand.dtype)
         direction = REGISTRY["conj"](operand) / length
         coefficient = REGISTRY["select"](results[0] == 0.0, 0.0, direction)
@@ -83,6 +84,18 @@ class Abs(Elementwise):
         yield Sample((np.array([-1.5, 2.5]),), label="both signs")
         yield Sample((np.array([-1.5 + 0.5j, 2j, -3 + 0j]),), label="complex plane")
         yield Sample((np.array([0j, 1 + 1j]),), smooth=False, label="complex kink")
+
+
+class SlopeOfAbs(NonDifferentiable, Elementwise):
+    """The sign as the derivative of abs, whose products with itself `ir/passes/kinks.py` knows by their ``order``."""
+
+    meaning = "np.sign"
+    kinds = "f"
+    jvp = NonDifferentiable.jvp
+
+    def samples(self) -> Iterator[Sample]:
+        for sample in super().samples():
+            yield replace(sample, attrs={"order": 0})
 
 
 class Sign(Elementwise):

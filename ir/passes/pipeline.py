@@ -14,6 +14,7 @@ from srcgrad.ir.passes.contained import has_parts, taken_from_others
 from srcgrad.ir.passes.dce import dce
 from srcgrad.ir.passes.expand import expand, needs_expansion
 from srcgrad.ir.passes.fold import Evaluator, make_folder
+from srcgrad.ir.passes.kinks import aged, has_slopes, smoothed
 from srcgrad.ir.passes.loops import has_control, has_literals, has_loops, tidy
 from srcgrad.ir.passes.masks import carries_masks, without_masks
 from srcgrad.ir.passes.rewrite import Fired, rewrite
@@ -147,6 +148,10 @@ LITERALS: Final = Pass("literals", lambda function, fired: tidy(function), has_l
 """What has become a literal stands in the regions that read it."""
 MASKS: Final = Pass("masks", without_masks, carries_masks)
 """Masks that hold wherever they are read are not read."""
+AGED: Final = Pass("aged", lambda function, fired: aged(function), has_slopes)
+"""Slopes of abs from earlier differentiations are told from those to come."""
+KINKS: Final = Pass("kinks", smoothed, has_slopes)
+"""Products of two slopes of abs are what they are from either side, and others are signs."""
 LIMITS: Final = Pass("limits", take_limits)
 """Limit rules; equal operations are merged in the same sweep."""
 
@@ -172,7 +177,7 @@ def optimise(function: Function, evaluate_operation: Evaluator | None = None) ->
     return Pipeline(optimisation(evaluate_operation)).run(function)
 
 
-PREPARE: Final = (DCE, LOOPS, ELEMENTS, AS_BEFORE, MASKS, LIMITS, DCE)
+PREPARE: Final = (DCE, AGED, LOOPS, ELEMENTS, AS_BEFORE, MASKS, LIMITS, DCE)
 
 
 def optimisation(evaluate_operation: Evaluator | None = None) -> tuple[Pass, ...]:
@@ -183,4 +188,4 @@ def optimisation(evaluate_operation: Evaluator | None = None) -> tuple[Pass, ...
     simplify, simplify_loops = simplification(evaluate_operation), simplification(evaluate_operation, has_loops)
     moved = () if evaluate_operation is None else (moves(evaluate_operation),)
     loops = (LOOPS, ELEMENTS, MASKS, simplify_loops, LIVE, LOOPS, *moved, AT_ONCE)
-    return (DCE, EXPAND, PARTS, *loops, simplify, LITERALS, DCE)
+    return (DCE, KINKS, EXPAND, PARTS, *loops, simplify, LITERALS, DCE)

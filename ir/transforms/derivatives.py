@@ -15,6 +15,7 @@ import numpy as np
 
 from srcgrad.ir.core import Builder, Function, Region, Value, literal
 from srcgrad.ir.opdef import REGISTRY, Lin, Tangent, Term, Zero
+from srcgrad.ir.passes.kinks import aged
 from srcgrad.ir.transforms.batch import batch_region, with_leading_axis
 from srcgrad.ir.transforms.interpret import push_forward, run_linear
 from srcgrad.ir.transforms.linear import Masked
@@ -55,6 +56,7 @@ def hvp(function: Function, active: Sequence[bool]) -> Function:
     gradient = value_and_grad(function, active)
     count = len(function.results)
     gradient = Function(gradient.name, gradient.params, gradient.operations, gradient.results[count:])
+    gradient = aged(gradient)
     builder = Builder()
     primals = copy_params(builder, gradient)
     tangents: list[Tangent] = [

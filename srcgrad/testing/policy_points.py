@@ -191,6 +191,7 @@ POLICIES: Final[dict[str, Policy]] = {
     "pinv": Policy(LIMIT, singular_matrix),
     "arctan2": Policy(STEP, on_branch_cut),
     "sign": Policy(STEP, zero),
+    "slope_of_abs": Policy(STEP, lambda x, **_: x == 0),
     "floor": Policy(STEP, whole),
     "ceil": Policy(STEP, whole),
     "trunc": Policy(STEP, whole),

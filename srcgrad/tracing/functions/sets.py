@@ -67,7 +67,9 @@ def distinct(x: Any, equal_nan: bool) -> tuple[Any, Any, Any, Any]:
     inverse[order] = group
     begin = np.searchsorted(group, group)
     counts = np.searchsorted(group, group, "right") - begin
-    extremes: Any = emit("restarting_cummax", ordered, new, axis=0)  # those that are equal share its derivative
+    extremes: Any = emit(
+        "restarting_cummax", ordered, as_tracer(new), axis=0
+    )  # those that are equal share its derivative
     last = np.concatenate([new[1:], np.full(1, True)])
     return extremes[last], order[begin][last], inverse.reshape(x.shape), counts[last]
 
