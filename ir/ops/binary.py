@@ -21,6 +21,7 @@ from srcgrad.ir.opdef import (
     Term,
     Zero,
 )
+from srcgrad.ir.ops.elementary import held_at_infinity
 
 
 class Extremum(Elementwise, abstract=True):
@@ -98,7 +99,7 @@ class Arctan2(Elementwise):
 
     def partial(self, index: int, result: Term, *operands: Term) -> Operand:
         """x/(x²+y²) and -y/(x²+y²); dividing twice by the length avoids overflow."""
-        y, x = operands
+        y, x = map(held_at_infinity, operands)
         length = REGISTRY["hypot"](y, x)
         return (x if index == 0 else -y) / length / length
 

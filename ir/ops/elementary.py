@@ -36,6 +36,13 @@ class ElementwiseFamily(Elementwise, abstract=True):
         return (total,)
 
 
+def held_at_infinity(operand: Term) -> Term:
+    """The operand, constant where it is infinite: for derivatives that are flat there, and would be 0 times inf."""
+    if operand.dtype.kind != "f":
+        return operand
+    return REGISTRY["select"](REGISTRY["is_inf"](operand), REGISTRY["stop_gradient"](operand), operand)
+
+
 # --- exponentials and logarithms ------------------------------------------------------------------
 
 
@@ -239,7 +246,8 @@ class Arctan(Unary):
     meaning = "np.arctan"
 
     def derivative(self, result: Term, operand: Term) -> Operand:
-        return 1.0 / (1.0 + operand * operand)
+        held = held_at_infinity(operand)
+        return 1.0 / (1.0 + held * held)
 
 
 # --- hyperbolic functions -------------------------------------------------------------------------
@@ -288,7 +296,7 @@ class Arcsinh(Unary):
 
     def derivative(self, result: Term, operand: Term) -> Operand:
         if operand.dtype.kind == "f":
-            return 1.0 / REGISTRY["hypot"](operand, 1.0)
+            return 1.0 / REGISTRY["hypot"](held_at_infinity(operand), 1.0)
         return 1.0 / REGISTRY["sqrt"](operand * operand - (-1.0))
 
 
