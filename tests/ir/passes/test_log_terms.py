@@ -1,0 +1,73 @@
+"""Mixtures with a weight of 0, of which the logarithm is -inf: the slope is finite."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.special import logsumexp
+
+import srcgrad as sg
+
+BACKENDS = ["numpy", "llvm"]
+MODES = [sg.jacfwd, sg.jacrev]
+
+
+def pair(t: Any) -> Any:
+    return np.logaddexp(np.log(t) + 0.3, np.log1p(-t) + 0.1)
+
+
+def behind(t: Any) -> Any:
+    return np.logaddexp(0.1 + np.log(1 - t), 0.3 + np.log(t))
+
+
+def stacked(t: Any) -> Any:
+    return logsumexp(np.array([np.log(t) + 0.3, np.log1p(-t) + 0.1]))
+
+
+def reduced(t: Any) -> Any:
+    return np.logaddexp.reduce(np.stack([np.log(t) + 0.3, np.log1p(-t) + 0.1]))
+
+
+def by_exponentials(t: Any) -> Any:
+    return np.log(np.exp(np.log(t) + 0.3) + np.exp(np.log1p(-t) + 0.1))
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("f", [pair, behind, stacked, reduced, by_exponentials])
+def test_two_derivatives_of_a_mixture(f: Any, backend: str) -> None:
+    a, b = np.exp(0.3), np.exp(0.1)
+    for t in (0.0, 1.0, 0.3):
+        slope = (a - b) / (t * a + (1 - t) * b)
+        np.testing.assert_allclose(sg.jit(f, backend=backend)(t), np.log(t * a + (1 - t) * b), rtol=1e-14)
+        for inner in MODES:
+            np.testing.assert_allclose(inner(f, backend=backend)(t), slope, rtol=1e-13)
+            for outer in MODES:
+                second = outer(inner(f, backend=backend), backend=backend)(t)
+                np.testing.assert_allclose(second, -(slope**2), rtol=1e-12)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_weights_of_zero_in_a_mixture_of_rows(backend: str) -> None:
+    c = np.array([[0.3, 0.1, 0.2], [0.1, 0.2, 0.3]])
+
+    def f(w: Any) -> Any:
+        return np.sum(logsumexp(np.log(w) + c, axis=1))
+
+    def g(w: Any) -> Any:
+        return np.sum(np.log(np.exp(c) @ w))
+
+    for w in (np.array([0.0, 0.5, 0.5]), np.array([0.0, 0.0, 1.0])):
+        np.testing.assert_allclose(sg.grad(f, backend=backend)(w), sg.grad(g)(w), rtol=1e-13)
+        np.testing.assert_allclose(sg.jacfwd(f, backend=backend)(w), sg.grad(g)(w), rtol=1e-13)
+        np.testing.assert_allclose(sg.hessian(f, backend=backend)(w), sg.hessian(g)(w), rtol=1e-12)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_what_is_infinite_stays_so(backend: str) -> None:
+    assert sg.grad(lambda t: np.logaddexp(np.log(t), -np.inf), backend=backend)(0.0) == np.inf
+    assert sg.grad(np.log, backend=backend)(0.0) == np.inf
+    np.testing.assert_array_equal(sg.jit(lambda t: np.exp(np.log(t) + 1e3), backend=backend)(0.0), 0.0)
+    slope = sg.grad(lambda c: np.exp(np.log(c * 0.0) - c) + np.logaddexp(np.log(c * 0.0), c) - np.exp(-c) * 0, backend=backend)(2.0)
+    assert slope == 1.0
