@@ -69,5 +69,8 @@ def test_what_is_infinite_stays_so(backend: str) -> None:
     assert sg.grad(lambda t: np.logaddexp(np.log(t), -np.inf), backend=backend)(0.0) == np.inf
     assert sg.grad(np.log, backend=backend)(0.0) == np.inf
     np.testing.assert_array_equal(sg.jit(lambda t: np.exp(np.log(t) + 1e3), backend=backend)(0.0), 0.0)
-    slope = sg.grad(lambda c: np.exp(np.log(c * 0.0) - c) + np.logaddexp(np.log(c * 0.0), c) - np.exp(-c) * 0, backend=backend)(2.0)
-    assert slope == 1.0
+
+    def gone(c: Any) -> Any:
+        return np.exp(np.log(c * 0.0) - c) + np.logaddexp(np.log(c * 0.0), c)
+
+    assert sg.grad(gone, backend=backend)(2.0) == 1.0
