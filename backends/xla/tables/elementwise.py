@@ -205,7 +205,7 @@ TABLE: Final[dict[str, Callable[..., Any]]] = {
     "rint": rint,
     "select": lax.select,
     "sign": sign,
-    "slope_of_abs": lambda x, order: sign(x),
+    "slope_of_abs": lambda x, order=0: sign(x),
     "stop_gradient": lax.stop_gradient,
     "sub": lax.sub,
     "trunc": trunc,
