@@ -230,6 +230,16 @@ class Steps:
         return np.sum((self.matrix(len(x)) @ x) ** 2)
 
 
+def require_one_program(f: Any, g: Any) -> None:
+    """``g``, the value and gradient of ``f``, gives at each of several calls what Python does, by one program."""
+    for _ in range(6):
+        value, slope = g(X)
+        assert value == pytest.approx(f(X), rel=1e-12)
+        for k, step in enumerate(np.eye(2) * 1e-6):
+            assert slope[k] == pytest.approx((f(X + step) - f(X - step)) / 2e-6, rel=1e-5)
+    assert "One program" in sg.explain(g)(X)["how it runs"]
+
+
 @pytest.mark.parametrize("backend", ["numpy", "llvm"])
 @pytest.mark.parametrize(
     "f",
@@ -241,12 +251,7 @@ def test_arrays_that_a_cache_keeps_are_read_at_each_call(f: Any, backend: str) -
     g = sg.value_and_grad(f, backend=backend)
 
     def check() -> None:
-        for _ in range(6):
-            value, slope = g(X)
-            assert value == pytest.approx(f(X), rel=1e-12)
-            for k, step in enumerate(np.eye(2) * 1e-6):
-                assert slope[k] == pytest.approx((f(X + step) - f(X - step)) / 2e-6, rel=1e-5)
-        assert "One program" in sg.explain(g)(X)["how it runs"]
+        require_one_program(f, g)
 
     check()
     owner = getattr(f, "__self__", None)
@@ -395,12 +400,7 @@ def test_captured_objects_are_keys_of_a_cache(backend: str, monkeypatch: pytest.
 
     def check() -> None:
         for f, g in derivatives:
-            for _ in range(6):
-                value, slope = g(X)
-                assert value == pytest.approx(f(X), rel=1e-12)
-                for k, step in enumerate(np.eye(2) * 1e-6):
-                    assert slope[k] == pytest.approx((f(X + step) - f(X - step)) / 2e-6, rel=1e-5)
-            assert "One program" in sg.explain(g)(X)["how it runs"]
+            require_one_program(f, g)
 
     check()
     assert laplacian.cache_info().currsize == 2
