@@ -49,6 +49,7 @@ from srcgrad.tracing.jax_arrays import (
 from srcgrad.tracing.kept import require_readable
 from srcgrad.tracing.pytree import TreeDef
 from srcgrad.tracing.room import with_more_room
+from srcgrad.tracing.tables import copied_table, is_table
 from srcgrad.tracing.trace import CURRENT, WATCH, NeedsConcrete, RaisingSite, Refused, Unread
 from srcgrad.tracing.tracer import contains_tracer
 from srcgrad.vectorcall import allowed
@@ -317,6 +318,9 @@ class Building(ABC):
 
         def call(given: list[Any]) -> Any:
             f, arguments = self.f, given[:count]
+            if not concrete:
+                pairs = zip(arguments, names, strict=False)
+                arguments = [copied_table(leaf, name or "labels") if is_table(leaf) else leaf for leaf, name in pairs]
             if rebuilt is not None:
                 f, arguments = job.taken_apart(rebuilt(given), arguments)
             args, kwargs = job.treedef.unflatten(arguments)

@@ -134,6 +134,9 @@ CONSTRUCTORS = frozenset(
     }
 )  # fmt: skip
 """NumPy callables, and objects to be indexed, that give the same for the same arguments."""
+TEXTS = frozenset({"numpy.char", "numpy.strings"})
+"""Modules whose functions take texts."""
+DATES = frozenset({np.busday_count, np.busday_offset, np.is_busday, np.datetime_as_string, np.datetime_data})
 
 
 TABLES = frozenset({"scipy.constants._codata"})
@@ -150,6 +153,8 @@ def is_pure(thing: object) -> bool:
     if any(is_among(thing, known) for known in (ARITHMETIC, SEQUENCE_TOOLS, ITERATORS, CONTEXTS)):
         return True
     if isinstance(thing, types.FunctionType) and thing.__module__ in TABLES:
+        return True
+    if is_among(thing, DATES) or (callable(thing) and attribute(thing, "__module__") in TEXTS):
         return True
     if isinstance(thing, np.ufunc):
         return has_rule(thing)

@@ -10,14 +10,22 @@ import numpy as np
 
 from srcgrad.boundary import described
 from srcgrad.building import Built, Job
-from srcgrad.errors import ArgumentError, HolomorphicError, IntegerInputError, NonScalarOutputError, StructureError
+from srcgrad.errors import (
+    ArgumentError,
+    DTypeError,
+    HolomorphicError,
+    IntegerInputError,
+    NonScalarOutputError,
+    StructureError,
+)
 from srcgrad.ir.core import Builder, Function
 from srcgrad.ir.passes.kinks import aged
 from srcgrad.ir.transforms.derivatives import is_holomorphic, jacobian, value_and_grad
 from srcgrad.ir.transforms.linearize import copy_params, record
-from srcgrad.tracing.function import StaticLeaf, Traced, leaf_spec, plain_array_of
+from srcgrad.tracing.function import StaticLeaf, Traced, leaf_spec, numbers_of, plain_array_of
 from srcgrad.tracing.pytree import TreeDef, flatten, record_fields
 from srcgrad.tracing.subclasses import plain_number
+from srcgrad.tracing.tables import is_table
 from srcgrad.transformed import Transformed
 
 Argnums = int | Sequence[int]
@@ -153,6 +161,8 @@ class Derivative(TakesAux):
         for leaf, flag, path in zip(job.leaves, job.active, paths, strict=True):
             spec = leaf_spec(leaf) if flag else None
             if flag and (spec is None or not spec.type.differentiable):
+                if is_table(leaf):
+                    raise DTypeError(f"{self.kind} of an array of dtype {leaf.dtype}", hint=numbers_of(leaf.dtype))
                 what = spec.type if spec is not None else type(leaf).__name__
                 number_like = spec is not None or isinstance(leaf, (int, np.generic))
                 number, _, inner = path.removeprefix("[0][").partition("]")
@@ -197,7 +207,7 @@ class Derivative(TakesAux):
 
 
 def leaf_value(output: Any, results: Sequence[Any]) -> Any:
-    return output.value if isinstance(output, StaticLeaf) else results[output]
+    return output.given() if isinstance(output, StaticLeaf) else results[output]
 
 
 def rebuild(tree: TreeDef, outputs: Sequence[Any], results: Sequence[Any]) -> Any:

@@ -34,6 +34,7 @@ from srcgrad.tracing.jax_arrays import is_jax_array, to_jax_array, to_numpy
 from srcgrad.tracing.kept import KeptTape, kept_tape
 from srcgrad.tracing.pytree import TreeDef, flatten, flatten_up_to
 from srcgrad.tracing.subclasses import plain_number
+from srcgrad.tracing.tables import KINDS
 from srcgrad.tracing.trace import CURRENT
 from srcgrad.tracing.tracer import Tracer
 
@@ -186,6 +187,8 @@ def zero_like(value: Any) -> Any:
         return np.zeros_like(value)[()]
     if is_jax_array(value):
         return to_jax_array(np.zeros(value.shape, value.dtype))
+    if isinstance(value, (np.generic, np.ndarray)) and value.dtype.kind in KINDS:
+        return None
     return np.zeros_like(value)[()] if isinstance(value, (int, float, complex, np.generic, np.ndarray)) else None
 
 

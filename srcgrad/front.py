@@ -38,6 +38,7 @@ from srcgrad.signatures import UNKEYED, leaf_key, unread_key
 from srcgrad.tracing.aliasing import AliasPattern
 from srcgrad.tracing.function import as_array, leaf_spec
 from srcgrad.tracing.pytree import TreeDef, record_fields
+from srcgrad.tracing.tables import KINDS
 from srcgrad.tracing.trace import ACTIVE
 from srcgrad.transformed import MACHINE, Transformed
 from srcgrad.vectorcall import allowed
@@ -292,7 +293,9 @@ def taken_apart(table: Table, register: int, value: Any, tree: TreeDef) -> Itera
 def require_leaf(table: Table, register: int, leaf: Any) -> None:
     """Check that something is traced as this leaf is, or is the same static value."""
     kind = type(leaf)
-    if kind is np.ndarray:
+    if kind is np.ndarray and leaf.dtype.kind in KINDS:
+        table.require_same_array(register, leaf)
+    elif kind is np.ndarray:
         if id(leaf.dtype) not in KNOWN_DTYPES or not (leaf.flags.aligned or not is_in_order(leaf)):
             raise Unserved
         if is_in_order(leaf):

@@ -30,6 +30,7 @@ from srcgrad.tracing.capture import Captures
 from srcgrad.tracing.conversion.state import slots_of
 from srcgrad.tracing.held import holding, is_slotted
 from srcgrad.tracing.resolution import Resolution
+from srcgrad.tracing.tables import Same
 from srcgrad.transformed import Transformed
 
 FUNCTION: Final = layout.member_offset(Transformed.f) if layout.KNOWN else 0
@@ -310,6 +311,8 @@ class Guards:
                 if place.kind not in IN_ORDER or not same_keys(tuple(place.object), self.constants[name]):
                     raise UnknownGuard(f"the keys of {place.kind}")
                 self.require_keys(place)
+            case ast.Call(func=ast.Name(id=name), args=[table]) if type(self.constants.get(name)) is Same:
+                self.require_table(self.place(table))
             case ast.Call(func=ast.Name(id="is_unbound_cell"), args=[cell]):
                 self.table.require_word(self.cell(self.place(cell)).register, layout.SIZE, 0)
             case _:
@@ -424,6 +427,13 @@ class Guards:
         """A defaultdict that has some, of which the guards behind this one say what it is."""
         if place.kind is not defaultdict or place.object.default_factory is None:
             raise UnknownGuard("a defaultdict without a factory")
+
+    def require_table(self, place: Place) -> None:
+        """An array that holds the texts, dates or records that it holds now."""
+        try:
+            self.table.require_same_array(place.register, place.object)
+        except LookupError as error:
+            raise UnknownGuard(f"an array of {place.object.dtype}") from error
 
     def require_same_contents(self, place: Place, read: Any, expected: Any) -> None:
         """The very object, of those that nobody can change."""

@@ -15,15 +15,16 @@ from srcgrad.boundary import described, from_outside, translated
 from srcgrad.building import Built, Job, Program
 from srcgrad.cache import Known
 from srcgrad.differentiate import Argnums, are_plain, check_argnums, normal_argnums, plural, rebuild
-from srcgrad.errors import ArgumentError, ShapeError, SrcgradError, StructureError
+from srcgrad.errors import ArgumentError, DTypeError, ShapeError, SrcgradError, StructureError
 from srcgrad.ir.core import Builder, Function, Literal, Value
 from srcgrad.ir.opdef import REGISTRY, Term
 from srcgrad.ir.transforms.batch import batch_region, each_example, with_leading_axis
 from srcgrad.ir.types import ArrayType
 from srcgrad.tracing.conversion.calls import invoke
-from srcgrad.tracing.function import LeafSpec, StaticLeaf, Traced, as_array, leaf_spec
+from srcgrad.tracing.function import LeafSpec, StaticLeaf, Traced, as_array, leaf_spec, numbers_of
 from srcgrad.tracing.jax_arrays import is_jax_array
 from srcgrad.tracing.pytree import TreeDef, broadcast_prefix, flatten
+from srcgrad.tracing.tables import is_table
 from srcgrad.tracing.trace import CURRENT, NeedsConcrete, RaisingSite
 from srcgrad.tracing.tracer import Tracer
 from srcgrad.transformed import Transformed
@@ -65,6 +66,11 @@ class Vmap(Transformed):
                 used.append(None)
                 continue
             shape = np.shape(leaf) if not isinstance(leaf, Tracer) else leaf.shape
+            if is_table(leaf):
+                raise DTypeError(
+                    f"vmap: {argument_path(path)} is an array of dtype {leaf.dtype}, a constant that is not mapped",
+                    hint="pass in_axes with None for it, or " + numbers_of(leaf.dtype),
+                )
             if leaf_spec(leaf) is None or not -len(shape) <= axis < len(shape):
                 raise ShapeError(
                     f"vmap: {argument_path(path)} has no axis {axis}: it is {describe(leaf)}",

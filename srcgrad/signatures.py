@@ -14,6 +14,7 @@ from srcgrad.annotations import signature_of
 from srcgrad.cache import Known, is_pure
 from srcgrad.compiler import backend_name
 from srcgrad.tracing.bytecode import Instruction, instructions
+from srcgrad.tracing.frozen import key_of
 from srcgrad.tracing.hosts import is_host_object
 from srcgrad.tracing.jax_arrays import JAX_TYPES, is_jax_array
 from srcgrad.tracing.journals import Journal
@@ -21,14 +22,15 @@ from srcgrad.tracing.kept import KEPT
 from srcgrad.tracing.layout import strides_of
 from srcgrad.tracing.purity import is_plain_type, is_trusted_module, module_reason, static_key
 from srcgrad.tracing.pytree import TreeDef
+from srcgrad.tracing.tables import KINDS
 
 
 def plain_key(backend: str | None, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
-    """The types of arguments that are arrays, of NumPy or jax, and floats only; None for others."""
+    """The types of arguments that are arrays of numbers, of NumPy or jax, and floats only; None for others."""
     key: list[Any] = [backend_name(backend)]
     for argument in args:
         kind = type(argument)
-        if kind is np.ndarray and argument.flags.c_contiguous:
+        if kind is np.ndarray and argument.flags.c_contiguous and argument.dtype.kind not in KINDS:
             key.append(argument.dtype)
             key.append(argument.shape)
         elif kind is float or kind is np.float64:
@@ -51,6 +53,8 @@ def leaf_key(leaf: Any) -> Any:
     """What of a leaf decides the program: the type of a traced one, the value of a static one; UNKEYED if neither."""
     kind = type(leaf)
     if kind is np.ndarray:
+        if leaf.dtype.kind in KINDS:
+            return table_key(leaf)
         return (leaf.dtype, leaf.shape, strides_of(leaf))
     if kind is float or kind is complex:
         return kind
@@ -74,6 +78,12 @@ def leaf_key(leaf: Any) -> Any:
     if kind is types.ModuleType and is_trusted_module(leaf, is_pure):
         return leaf
     return UNKEYED
+
+
+def table_key(leaf: Any) -> Any:
+    """`leaf_key` of an array of texts, dates or records, which is a constant."""
+    key = key_of(leaf)
+    return UNKEYED if key is None else ("table", key)
 
 
 def unread_leaves(f: Any, treedef: TreeDef) -> frozenset[int]:

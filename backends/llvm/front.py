@@ -226,6 +226,19 @@ class Table:
         """Two arrays of so many bytes that have none of them in common."""
         self.words += [Code.APART, register, size, other, other_size]
 
+    def require_same_array(self, register: int, array: np.ndarray[Any, Any]) -> None:
+        """An array that holds what this one holds now.
+
+        Raises:
+            LookupError: it is not in C order, or its bytes do not say what it holds.
+        """
+        if type(array) is not np.ndarray or not array.flags.c_contiguous or array.dtype.hasobject:
+            raise LookupError
+        kept = array.copy()
+        kept.flags.writeable = False
+        self.require_array(register, array.dtype, array.shape)
+        self.require_contents(register, kept)
+
     def require_contents(self, register: int, expected: np.ndarray[Any, Any]) -> None:
         """An array of this size that has the bytes of one in C order, which nobody writes into."""
         self.held(expected)

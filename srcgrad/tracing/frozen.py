@@ -173,7 +173,10 @@ def given_to(getter: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
 def key_of(part: Any) -> Hashable | None:
     """A key that is equal where no program can tell two such parts apart."""
     if isinstance(part, np.ndarray):
-        return None if part.dtype.hasobject else (part.dtype.str, part.shape, part.tobytes())
+        if not part.dtype.hasobject:
+            return (str(part.dtype), part.shape, part.tobytes())
+        items = key_of(part.ravel().tolist())
+        return None if items is None else (str(part.dtype), part.shape, items)
     if isinstance(part, (list, tuple)):
         keys = tuple(map(key_of, part))
         return None if any(key is None for key in keys) else keys

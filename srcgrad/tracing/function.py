@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -34,6 +35,7 @@ from srcgrad.tracing.layout import Strides, strides_of
 from srcgrad.tracing.pytree import TreeDef, flatten
 from srcgrad.tracing.refusing import require_told
 from srcgrad.tracing.room import room
+from srcgrad.tracing.tables import Same, is_table
 from srcgrad.tracing.trace import ASK, CURRENT, STORES, NeedsConcrete, Refused, Trace, Unread, tracing
 from srcgrad.tracing.tracer import Deferring, Tracer, from_value
 from srcgrad.tracing.unasked import attribute
@@ -66,6 +68,13 @@ def plain_array_of(kind: type) -> str:
     return "pass np.asarray(x)"
 
 
+def numbers_of(dtype: np.dtype[Any]) -> str:
+    """What to pass in place of an array that holds no numbers."""
+    if dtype.names:
+        return "pass its fields, each an array of its own: {name: x[name] for name in x.dtype.names}"
+    return "use booleans, integers, floats or complex"
+
+
 def leaf_spec(leaf: Any) -> LeafSpec | None:
     """The spec of a traced leaf; None for a static one.
 
@@ -84,12 +93,10 @@ def leaf_spec(leaf: Any) -> LeafSpec | None:
     if isinstance(leaf, np.ndarray):
         if kind is not np.ndarray and kind is not np.memmap:
             raise DTypeError(f"{kind.__name__} is not supported as an argument", hint=plain_array_of(kind))
+        if is_table(leaf):
+            return None
         if not has_type(leaf.dtype):
-            fields = "pass its fields, each an array of its own: {name: x[name] for name in x.dtype.names}"
-            raise DTypeError(
-                f"an array of dtype {leaf.dtype} cannot be traced",
-                hint=fields if leaf.dtype.names else "use booleans, integers, floats or complex",
-            )
+            raise DTypeError(f"an array of dtype {leaf.dtype} cannot be traced", hint=numbers_of(leaf.dtype))
         return LeafSpec(ArrayType(leaf.dtype.newbyteorder("="), leaf.shape), False, False, strides_of(leaf))
     if kind in JAX_TYPES or is_jax_array(leaf):
         if str(leaf.dtype) not in DTYPE_NAMES:
@@ -153,9 +160,14 @@ class Watcher(Protocol):
 
 
 class StaticLeaf(NamedTuple):
-    """An output leaf that is not an array: returned as it is."""
+    """An output leaf that is not an array of numbers: returned as it is, or a copy of it by each call."""
 
     value: Any
+    copied: bool = False
+
+    def given(self) -> Any:
+        """What a call returns, whose caller may change it."""
+        return copy.deepcopy(self.value) if self.copied else self.value
 
 
 def trace_function(
@@ -267,11 +279,25 @@ def collected(trace: Trace, leaves: Sequence[Any]) -> tuple[list[Any], list[Valu
                 str(leaf)  # which says what it is and raises
             if not trace.concrete and keeps_traced(leaf, 3):
                 raise Refused(f"returns a {type(leaf).__name__} that holds traced values")
-            outputs.append(StaticLeaf(leaf))
+            outputs.append(StaticLeaf(leaf, is_copied(trace, leaf)))
         else:
             outputs.append(len(results))
             results.append(result)
     return outputs, results
+
+
+def is_copied(trace: Trace, leaf: Any) -> bool:
+    """Whether each call of the program is to return a copy of an object: a set, an array of texts, one of a class.
+
+    Raises:
+        Refused: it can be changed, and has no copy.
+    """
+    if trace.concrete or trace.parent is not None or callable(leaf):
+        return False
+    try:
+        return copy.deepcopy(leaf) is not leaf
+    except Exception as error:
+        raise Refused(f"returns a {type(leaf).__name__}, of which each call needs a copy: {error}") from error
 
 
 def keeps_traced(x: Any, depth: int) -> bool:
@@ -297,19 +323,25 @@ def require_unchanged(trace: Trace) -> None:
             raise Refused(f"assigns the attribute '{name}' of the class {classed.cls.__name__}")
     for watched in trace.watched:
         slotted, before = is_slotted(watched.copy), watched.before
-        copy = holding(watched.copy) if slotted else items_in(watched.copy)
-        if isinstance(copy, dict):
-            changed = [key for key, value in copy.items() if before.get(key, before) is not value]
-            same = before.keys() <= copy.keys() if slotted else list(copy)[: len(before)] == list(before)
+        if isinstance(before, Same):
+            if not before(watched.copy):
+                raise Refused(
+                    f"writes into {watched.label}, an array of {before.dtype}, which a program has as a constant"
+                )
+            continue
+        held = holding(watched.copy) if slotted else items_in(watched.copy)
+        if isinstance(held, dict):
+            changed = [key for key, value in held.items() if before.get(key, before) is not value]
+            same = before.keys() <= held.keys() if slotted else list(held)[: len(before)] == list(before)
             if same and changed:
                 same = watched.owner is not None and watched.guarded.isdisjoint(changed)
                 if same and watched.owner is ASK:
                     raise Unread(STORES)
                 for key in changed if same else ():
-                    require_told(copy[key])  # it may be what another attribute held
-                    watched.owner.store(key, copy[key])
+                    require_told(held[key])  # it may be what another attribute held
+                    watched.owner.store(key, held[key])
         else:
-            same = len(copy) == len(before) and all(one is other for one, other in zip(copy, before, strict=True))
+            same = len(held) == len(before) and all(one is other for one, other in zip(held, before, strict=True))
         if not same:
             raise Refused(f"changes {watched.label}, which is captured")
     if trace.chosen:

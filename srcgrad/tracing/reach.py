@@ -57,6 +57,7 @@ from srcgrad.tracing.pytree import record_fields
 from srcgrad.tracing.reached_classes import ClassAnalysis
 from srcgrad.tracing.rebuild import COLLECTIONS, COPIED, Edge, Hidden, copied_set
 from srcgrad.tracing.ruled_out import Codes, Reader, passing_over, require_conversion
+from srcgrad.tracing.tables import Same, is_table
 from srcgrad.tracing.trace import STORES
 from srcgrad.tracing.unasked import attribute
 from srcgrad.tracing.users_classes import is_named_tuple, is_namespace, is_user_class, is_user_enum
@@ -75,6 +76,7 @@ FOLLOWED: Final = frozenset(
         "constant",
         "vectorized",
         "jitted",
+        "table",
     }
 )
 """The kinds of nodes that are followed here alone."""
@@ -204,6 +206,8 @@ class ObjectAnalysis(ClassAnalysis):
             return "asked"
         if type(value) is np.vectorize:
             return "vectorized"
+        if is_table(value):
+            return "table"
         if held(value) is not None:
             return "frozen"
         if isinstance(value, types.MethodType):
@@ -246,7 +250,10 @@ class ObjectAnalysis(ClassAnalysis):
                 self.local_attributes.add(given_to(value)[0][0])
             self.report.append(f"{type(value).__name__}: compiled in, as long as it holds the same")
             return
-        if node.kind == "method":
+        if node.kind == "table":
+            self.require(f"{self.constant(Same(value))}({name})")
+            self.report.append(f"{node.label}: compiled in, as long as it holds the same")
+        elif node.kind == "method":
             self.require(f"type({name}) is {self.constant(types.MethodType)}")
         elif node.kind == "constant":
             self.require(f"{name} is {self.constant(value)}")
@@ -363,7 +370,7 @@ class ObjectAnalysis(ClassAnalysis):
                 place = f"{name}.registry[{self.constant(kind)}]"
                 label = f"{node.label} of {kind.__name__}"
                 self.read(index, "registered", kind, value.registry[kind], place, label)
-        elif node.kind not in ("frozen", "logger", "asked"):
+        elif node.kind not in ("frozen", "logger", "asked", "table"):
             super().visit(index)
 
     def read_together(self, index: int, container: Any) -> bool:
@@ -517,7 +524,7 @@ class ObjectAnalysis(ClassAnalysis):
         return is_user_function(function) and not isinstance(convert_code(code, code.co_filename), str)
 
     def check_captured_attribute(self, value: Any, name: str, step: Step, scope: Scope) -> None:
-        if self.node_kind(value) in ("object", "container", "class", "method", "constant"):
+        if self.node_kind(value) in ("object", "container", "class", "method", "constant", "table"):
             self.note_attribute(step)
             return
         if isinstance(value, types.FunctionType) and step.name == "__name__" and id(value) in self.node_of:

@@ -20,6 +20,7 @@ from srcgrad.tracing.held import hold, holding, is_slotted
 from srcgrad.tracing.jitted import made_of, plain_of
 from srcgrad.tracing.kept_results import Kept, note_owner
 from srcgrad.tracing.refusing import Untold
+from srcgrad.tracing.tables import copied_table
 from srcgrad.tracing.trace import ASK, CURRENT, Classed, Watched
 
 __all__ = ["Edge", "Hidden", "Node", "Plan", "rebuild", "wrapped_functions"]
@@ -105,7 +106,7 @@ class Plan:
 
 COLLECTIONS: Final = (OrderedDict, defaultdict, Counter, deque)
 """Containers of the standard library's that hold what a list or a dict holds."""
-COPIED: Final = ("container", "object")
+COPIED: Final = ("container", "object", "table")
 """The kinds of nodes of which a trace gets a copy in any case: it must not change the user's own."""
 
 
@@ -434,7 +435,7 @@ class _Copier:
     def _copy(self, index: int) -> Any:
         if index not in self.copies:
             node, original = self.plan.nodes[index], self.objects[index]
-            if node.kind in ("container", "object", "method"):
+            if node.kind in (*COPIED, "method"):
                 return self._copy_object(index, node, original)
             edges = [self.plan.edges[edge] for edge in node.edges]
             inner = [self._value(edge) for edge in edges if edge.source in ("function", "wrapped", "pyfunc", "jitted")]
@@ -465,6 +466,9 @@ class _Copier:
         if isinstance(original, tuple):
             self.copies[index] = tuple.__new__(type(original), self._items(index, original, node).values())
             adopt(self.copies[index])
+            return self.copies[index]
+        if node.kind == "table":
+            self.copies[index] = copied_table(original, node.label)
             return self.copies[index]
         if node.kind == "object":
             cls: Any = type(original)

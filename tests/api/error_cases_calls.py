@@ -212,9 +212,14 @@ def object_array() -> Any:
     return sg.grad(total)(np.array([1.0, None]))
 
 
-@case("DTypeError", TypeError, at='sg.jit(total)(np.array(["a", "b"]))')
+@case("DTypeError", TypeError, at='sg.hessian(total)(np.array(["a", "b"]))')
 def text_array() -> Any:
-    return sg.jit(total)(np.array(["a", "b"]))
+    return sg.hessian(total)(np.array(["a", "b"]))
+
+
+@case("DTypeError", TypeError, at="sg.jit(total)(np.array([[], print], object))")
+def array_of_what_can_change() -> Any:
+    return sg.jit(total)(np.array([[], print], object))
 
 
 @case("DTypeError", TypeError, at='sg.vmap(total)(np.array(["2020-01-01"], "M8[D]"))')

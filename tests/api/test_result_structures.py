@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -239,3 +241,27 @@ def test_what_has_no_derivative_is_refused() -> None:
     with pytest.raises(HolomorphicError):
         sg.jacobian(np.conj)(np.array([1j]))
     np.testing.assert_array_equal(sg.jacobian(np.square)(np.array([1j])), [[2j]])
+
+
+@pytest.mark.parametrize("made", [lambda: {1, 2}, lambda: deque([1]), lambda: SimpleNamespace(held=[1])])
+def test_what_a_function_makes_and_returns_is_another_one_at_each_call(made: Callable[[], Any]) -> None:
+    def changed(x: Any) -> None:
+        if isinstance(x, SimpleNamespace):
+            x.held.append(3)
+        else:
+            (x.add if isinstance(x, set) else x.append)(3)
+
+    fast, with_slope = sg.jit(lambda x: (2 * x, made())), sg.grad(lambda x: (2 * x, made()), has_aux=True)
+    for _ in range(6):
+        for found in (fast(1.0)[1], with_slope(1.0)[1]):
+            assert found == made()
+            changed(found)
+
+
+def test_what_is_returned_and_has_no_copy_is_made_by_each_call() -> None:
+    def numbered(x: Any) -> Any:
+        return 2 * x, (k for k in range(3))
+
+    fast = sg.jit(numbered)
+    for _ in range(4):
+        assert list(fast(1.0)[1]) == [0, 1, 2]
