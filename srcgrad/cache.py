@@ -397,6 +397,14 @@ def asked_of(function: Any) -> frozenset[Hashable]:
     return ASKED.get(named(function)) or frozenset()
 
 
+def is_known(function: Any, converted: bool) -> bool:
+    """Whether nothing is read from outside: it is pure, or one of NumPy's or SciPy's that converted code may call."""
+    if is_pure(function):
+        return True
+    home = str(attribute(function, "__module__")).partition(".")[0]
+    return converted and home in ("numpy", "scipy") and is_convertible(function)
+
+
 def find_captures(
     function: Any, floats_static: bool, converted: bool = False, tree: TreeDef | None = None
 ) -> tuple[Known, Any] | Uncacheable:
@@ -408,8 +416,8 @@ def find_captures(
     """
     code = code_of(function)
     classes = tree.node_types() if converted and tree is not None else frozenset()
-    if code is None or (type(function) is types.FunctionType and is_pure(function)):
-        if is_pure(function):
+    if code is None or (type(function) is types.FunctionType and is_known(function, converted)):
+        if is_known(function, converted):
             return Trivial(function), ((), None)
         return analyse(function, floats_static, converted, classes)
     asked: frozenset[Hashable] = asked_of(function) if converted else frozenset()

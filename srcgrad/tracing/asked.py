@@ -76,7 +76,7 @@ def library_function(ruled: bool = False) -> str | None:
             if frame.f_code.co_name == "__call__":  # of an object that stands for a function
                 names.append((module, str(getattr(frame.f_locals.get("self"), "__name__", ""))))
             found = next(filter(None, (public_name(*name, ruled) for name in names)), found)
-        elif package != "srcgrad":
+        elif package != "srcgrad" or module == "srcgrad.transformed":  # what calls that has no part in the trace
             break
         frame = frame.f_back  # type: ignore[assignment]
     return found

@@ -35,7 +35,7 @@ from srcgrad.tracing.layout import Strides, strides_of
 from srcgrad.tracing.pytree import TreeDef, flatten
 from srcgrad.tracing.refusing import require_told
 from srcgrad.tracing.room import room
-from srcgrad.tracing.tables import Same, is_table
+from srcgrad.tracing.tables import is_table
 from srcgrad.tracing.trace import ASK, CURRENT, STORES, NeedsConcrete, Refused, Trace, Unread, tracing
 from srcgrad.tracing.tracer import Deferring, Tracer, from_value
 from srcgrad.tracing.unasked import attribute
@@ -323,11 +323,11 @@ def require_unchanged(trace: Trace) -> None:
             raise Refused(f"assigns the attribute '{name}' of the class {classed.cls.__name__}")
     for watched in trace.watched:
         slotted, before = is_slotted(watched.copy), watched.before
-        if isinstance(before, Same):
+        if callable(before):
             if not before(watched.copy):
-                raise Refused(
-                    f"writes into {watched.label}, an array of {before.dtype}, which a program has as a constant"
-                )
+                kind = "array" if isinstance(watched.copy, np.ndarray) else type(watched.copy).__name__
+                what = f"{watched.label}, the {kind} of {watched.copy.dtype}"
+                raise Refused(f"writes into {what} that a program has as a constant")
             continue
         held = holding(watched.copy) if slotted else items_in(watched.copy)
         if isinstance(held, dict):

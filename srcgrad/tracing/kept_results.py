@@ -17,7 +17,6 @@ from srcgrad.tracing.built_on import items_in
 from srcgrad.tracing.held import holding, is_slotted
 from srcgrad.tracing.hosts import ASKED_OF_LOGGERS, is_logger
 from srcgrad.tracing.purity import hidden_kind, static_key
-from srcgrad.tracing.tables import Same
 from srcgrad.tracing.trace import CURRENT, Refused, Unread, Watched
 from srcgrad.tracing.unasked import attribute
 
@@ -155,7 +154,7 @@ def originals(args: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def has_changed(watched: Watched) -> bool:
     """Whether a trace has put something else into its copy of a container, an object or an array of labels."""
-    if isinstance(watched.before, Same):
+    if callable(watched.before):
         return not watched.before(watched.copy)
     held = holding(watched.copy) if is_slotted(watched.copy) else items_in(watched.copy)
     now, before = ([*x, *x.values()] if isinstance(x, dict) else list(x) for x in (held, watched.before))

@@ -57,7 +57,7 @@ from srcgrad.tracing.pytree import record_fields
 from srcgrad.tracing.reached_classes import ClassAnalysis
 from srcgrad.tracing.rebuild import COLLECTIONS, COPIED, Edge, Hidden, copied_set
 from srcgrad.tracing.ruled_out import Codes, Reader, passing_over, require_conversion
-from srcgrad.tracing.tables import Same, is_table
+from srcgrad.tracing.tables import is_sparse, is_table, same_as
 from srcgrad.tracing.trace import STORES
 from srcgrad.tracing.unasked import attribute
 from srcgrad.tracing.users_classes import is_named_tuple, is_namespace, is_user_class, is_user_enum
@@ -206,7 +206,7 @@ class ObjectAnalysis(ClassAnalysis):
             return "asked"
         if type(value) is np.vectorize:
             return "vectorized"
-        if is_table(value):
+        if is_table(value) or is_sparse(value):
             return "table"
         if held(value) is not None:
             return "frozen"
@@ -251,7 +251,9 @@ class ObjectAnalysis(ClassAnalysis):
             self.report.append(f"{type(value).__name__}: compiled in, as long as it holds the same")
             return
         if node.kind == "table":
-            self.require(f"{self.constant(Same(value))}({name})")
+            if is_sparse(value):
+                self.require(f"type({name}) is {self.constant(type(value))}")
+            self.require(f"{self.constant(same_as(value))}({name})")
             self.report.append(f"{node.label}: compiled in, as long as it holds the same")
         elif node.kind == "method":
             self.require(f"type({name}) is {self.constant(types.MethodType)}")

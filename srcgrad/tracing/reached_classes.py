@@ -306,7 +306,7 @@ class ClassAnalysis(Analysis):
         """Whether this may as well be an attribute of the object itself: it is not bound when it is read."""
         if hasattr(type(value), "__get__") or isinstance(value, type):
             return False
-        return hidden_kind(value) is not None or self.node_kind(value) in ("container", "object", "frozen")
+        return hidden_kind(value) is not None or self.node_kind(value) in ("container", "object", "frozen", "table")
 
     def guard_class_attribute(self, index: int, cls: type, name: str) -> None:
         """A number or text that all objects of a class share, compared at each call; what else its objects may read

@@ -1,7 +1,7 @@
 """Arrays of texts, dates and records, as labels by which a program picks and groups its numbers.
 
 They are compiled in, whether a function captures them or is given them: what they hold is compared at each call. A
-trace has copies, so that it is noticed where one is changed.
+trace has copies, so that it is noticed where one is changed. So are sparse matrices that are captured.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from srcgrad.tracing.frozen import key_of
+from srcgrad.tracing.frozen import Unchanged, contents, key_of
 from srcgrad.tracing.trace import CURRENT, Watched
 
-__all__ = ["Same", "copied_table", "is_table"]
+__all__ = ["KINDS", "Same", "copied_table", "is_sparse", "is_table", "same_as"]
 
 KINDS: Final = "USmMVO"
 """Of texts, bytes, durations, dates, records, and objects that are constants."""
@@ -28,6 +28,11 @@ def is_table(value: Any) -> bool:
     if type(value) not in (np.ndarray, np.recarray) or value.dtype.kind not in KINDS:
         return False
     return not value.dtype.hasobject or key_of(value) is not None
+
+
+def is_sparse(value: Any) -> bool:
+    """Whether it is a sparse matrix of SciPy's."""
+    return str(type(value).__module__).startswith("scipy.sparse.") and contents(value) is not None
 
 
 class Same:
@@ -52,9 +57,14 @@ class Same:
         return bool((key_of(table) if self.dtype.hasobject else table.tobytes()) == self.key)
 
 
-def copied_table(table: np.ndarray[Any, Any], label: str) -> np.ndarray[Any, Any]:
-    """A copy for the trace in progress, which will not end well if that writes into it."""
+def same_as(table: Any) -> Same | Unchanged:
+    """The guard of an array or a sparse matrix."""
+    return Unchanged(table) if is_sparse(table) else Same(table)
+
+
+def copied_table(table: Any, label: str) -> Any:
+    """A copy for the trace in progress, which has no program if that writes into it."""
     copy, trace = table.copy(), CURRENT.get()
     if trace is not None:
-        trace.watched.append(Watched(copy, Same(copy), label))
+        trace.watched.append(Watched(copy, same_as(copy), label))
     return copy

@@ -151,7 +151,10 @@ class Doubt(NamedTuple):
 
 
 class Watched(NamedTuple):
-    """A copy of a captured container, or the attributes of one of an object, and what it held at first."""
+    """A copy of a captured container, or the attributes of one of an object, and what it held at first.
+
+    Of an array of texts or a sparse matrix ``before`` says whether it holds the same.
+    """
 
     copy: Any
     before: Any

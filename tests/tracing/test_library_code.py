@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.linalg
+import scipy.optimize
 import scipy.special
+import scipy.stats
 
 import srcgrad as sg
 
@@ -120,7 +122,13 @@ def test_r_makes_no_matrix() -> None:
 
 
 @pytest.mark.filterwarnings("error::srcgrad.RetraceWarning")
-@pytest.mark.parametrize("function", [scipy.linalg.expm, scipy.linalg.toeplitz, scipy.special.logsumexp])
+@pytest.mark.parametrize(
+    "function",
+    [
+        *(scipy.linalg.expm, scipy.linalg.toeplitz, scipy.special.logsumexp),
+        *(scipy.optimize.rosen, scipy.optimize.rosen_der, scipy.stats.zscore, np.polynomial.polynomial.polyfromroots),
+    ],
+)
 def test_functions_of_scipy_are_differentiated_themselves(function: Any) -> None:
     a = np.outer(X, X)[:2, :2] if function is scipy.linalg.expm else X
     np.testing.assert_array_equal(sg.jacobian(function)(a), sg.jacobian(lambda x: function(x))(a))
@@ -131,3 +139,18 @@ def test_frompyfunc_says_what_to_do() -> None:
     with pytest.raises(sg.errors.UnsupportedError, match="frompyfunc") as caught:
         sg.grad(lambda x: np.sum(doubled(x)))(X)
     assert "np.vectorize" in str(caught.value.hint)
+
+
+def test_functions_of_scipy_that_may_be_asked_in_converted_code_are_compiled_themselves() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", sg.RetraceWarning)
+        for _ in range(3):
+            np.testing.assert_allclose(sg.jit(scipy.stats.pearsonr)(X, X**2), scipy.stats.pearsonr(X, X**2))
+            np.testing.assert_allclose(sg.jit(scipy.stats.linregress)(X, X**2), scipy.stats.linregress(X, X**2))
+            found = sg.grad(lambda x, p: scipy.optimize.rosen_hess_prod(x, p)[0], 1)(X, X)
+            np.testing.assert_allclose(found, scipy.optimize.rosen_hess(X)[0])
+
+
+def test_what_has_no_rule_is_not_what_called_the_transformed_function() -> None:
+    with pytest.raises(sg.errors.SrcgradError, match=r"scipy\.stats\.wilcoxon has no derivative rule"):
+        scipy.optimize.minimize(np.sum, X, jac=sg.grad(scipy.stats.wilcoxon))

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 import srcgrad as sg
 from srcgrad.errors import DTypeError
@@ -100,7 +101,7 @@ def test_a_table_that_the_function_writes_is_written_at_each_call() -> None:
     table, own = TEXTS.astype(object), TEXTS.astype(object)
     fast, slope = sg.jit(marking), sg.grad(marking_its_own)
     for call, args, changed, expected in ((fast, (X, table), table, 3.3), (slope, (X,), own, [0.0, 0.0, 1.0, 0.0])):
-        with pytest.warns(sg.RetraceWarning, match="writes into (table|own), an array of object"):
+        with pytest.warns(sg.RetraceWarning, match="writes into (table|own), the array of object"):
             np.testing.assert_array_equal(call(*args), expected)
         assert changed[0] == "a!"
         call(*args)
@@ -128,3 +129,46 @@ def test_tables_of_what_can_change_and_slopes_of_texts_are_refused() -> None:
         sg.grad(lambda x, things: np.sum(x))(X, np.array([[], print], object))
     with pytest.raises(DTypeError, match="grad of an array of dtype <U1"):
         sg.grad(USES["mask"], 1)(X, TEXTS)
+
+
+def sparse(kind: str) -> Any:
+    return scipy.sparse.coo_array(np.diag([1.0, 2.0, 3.0, 4.0]) + np.diag([0.5] * 3, 1)).asformat(kind)
+
+
+@pytest.mark.filterwarnings("error::srcgrad.RetraceWarning")
+@pytest.mark.parametrize("kind", ["csr", "csc", "coo", "dia"])
+@pytest.mark.parametrize(
+    "of",
+    [
+        lambda a, x: x @ (a.T @ x),
+        lambda a, x: np.sum(a.dot(x) ** 2) / a.shape[0] / a.nnz,
+        lambda a, x: np.sum(a.toarray() @ x) + np.sum(a.diagonal() * x),
+        lambda a, x: np.sum(a.tocsr().multiply(2.0) @ x),
+        lambda a, x: np.sum((a + a.T) @ x**2),
+    ],
+)
+def test_what_captured_sparse_matrices_have_is_compiled_in(kind: str, of: Callable[[Any, Any], Any]) -> None:
+    matrix = sparse(kind)
+
+    def total(x: Any) -> Any:
+        return of(matrix, x)
+
+    slope = sg.grad(total)
+    for _ in range(2):
+        for _ in range(4):
+            np.testing.assert_allclose(slope(X), differences(total), rtol=1e-7, atol=1e-7)
+        matrix.data *= 2.0
+
+
+def test_a_captured_sparse_matrix_that_the_function_writes_is_written_at_each_call() -> None:
+    matrix = sparse("csr")
+
+    def doubling(x: Any) -> Any:
+        held = matrix.data
+        held *= 2.0
+        return np.sum(matrix @ x)
+
+    slope = sg.grad(doubling)
+    with pytest.warns(sg.RetraceWarning, match="writes into matrix, the csr_array of float64"):
+        np.testing.assert_allclose(slope(X), [2.0, 5.0, 7.0, 9.0])
+    np.testing.assert_allclose(slope(X), [4.0, 10.0, 14.0, 18.0])

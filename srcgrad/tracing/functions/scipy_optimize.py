@@ -387,5 +387,5 @@ def curve_fit(
 # --- functions to try them on ----------------------------------------------------------------------------------------
 
 
-for _function in (optimize.rosen, optimize.rosen_der, optimize.rosen_hess):
-    call_rule(_function)(lambda x, of=_function: convert(of)(x))
+for _function in (optimize.rosen, optimize.rosen_der, optimize.rosen_hess, optimize.rosen_hess_prod):
+    call_rule(_function)(lambda *args, of=_function: convert(of)(*args))
