@@ -17,9 +17,19 @@ ASKING: Final = frozenset({ANNOTATE, "__annotate__", "__annotations__"})
 
 
 def signature_of(function: Callable[..., Any]) -> inspect.Signature:
-    """As `inspect.signature`, but where annotations are code they are texts here: that it fails does not matter."""
+    """As `inspect.signature`, but where annotations are code they are texts here: that it fails does not matter.
+
+    Raises:
+        ValueError: there is none, or an object that is called cannot be compared with Python's classes, which is asked.
+    """
+    options: dict[str, Any] = {}
     if sys.version_info >= (3, 14):
         import annotationlib
 
-        return inspect.signature(function, annotation_format=annotationlib.Format.STRING)
-    return inspect.signature(function)
+        options["annotation_format"] = annotationlib.Format.STRING
+    try:
+        return inspect.signature(function, **options)
+    except TypeError:
+        raise
+    except Exception as error:
+        raise ValueError(f"no signature of a {type(function).__name__}: {error}") from error

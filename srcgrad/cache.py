@@ -101,6 +101,8 @@ ARITHMETIC = frozenset(
         *("lt", "le", "gt", "ge", "eq", "ne", "and_", "or_", "xor", "truth", "getitem", "is_", "is_not", "index"),
     )
 )
+SETTER = object.__setattr__.__get__
+"""By which what is frozen is made."""
 DECORATORS = frozenset(
     {contextlib.contextmanager, functools.cache, functools.lru_cache, functools.update_wrapper, functools.wraps}
 )
@@ -363,7 +365,7 @@ def is_convertible(thing: object) -> bool:
     return (
         is_among(thing, CALLS)
         or is_among(thing, DECORATORS)
-        or thing == object.__setattr__.__get__  # by which what is frozen is made
+        or (type(thing) is type(SETTER) and thing == SETTER)
         or is_among(thing, DEFINING)
         or is_typing(thing)
         or any(thing is known for known in (functools.partial, functools.reduce, functools.cmp_to_key, super))

@@ -246,3 +246,49 @@ def test_what_a_built_in_method_gives_is_as_it_is_at_each_call() -> None:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", sg.RetraceWarning)
                 np.testing.assert_allclose(differentiated(X, method), np.full(3, read()))
+
+
+class Unlike:
+    """An object that cannot be compared, hashed, counted or shown."""
+
+    def __init__(self, weights: list[Any]) -> None:
+        self.weights = weights
+
+    def __call__(self, x: Any) -> Any:
+        return self.weights[0] * x
+
+    def scaled(self, x: Any) -> Any:
+        return self.weights[1] * x
+
+    def refuse(self, *others: Any) -> Any:
+        raise AssertionError("was asked")
+
+    __eq__ = __ne__ = __hash__ = __bool__ = __len__ = __iter__ = __repr__ = refuse
+
+
+@pytest.mark.filterwarnings("error::srcgrad.RetraceWarning")
+def test_objects_that_cannot_be_compared_or_hashed_are_followed_as_others() -> None:
+    model, x = Unlike([2.0, 3.0]), np.array([1.0, -1.0])
+
+    def branching(x: Any) -> Any:
+        chosen = model if x[0] > 0 else Unlike([5.0, 7.0])
+        return np.sum(chosen(x))
+
+    def looping(x: Any) -> Any:
+        made, total = Unlike([x[0], 2.0]), 0.0
+        for k in range(30):
+            total = total + made(x[k % 2]) + model.scaled(x[k % 2])
+        return total
+
+    for f, expected in (
+        (lambda x: np.sum(model(x)), [2.0, 2.0]),
+        (lambda x, held={"a": [model]}: np.sum(held["a"][0].scaled(x)), [3.0, 3.0]),
+        (branching, [2.0, 2.0]),
+        (looping, [60.0, 60.0]),
+        (functools.partial(lambda model, x: np.sum(model(x)), model), [2.0, 2.0]),
+    ):
+        np.testing.assert_allclose(sg.grad(f)(x), expected)
+    np.testing.assert_allclose(sg.grad(lambda x, m: np.sum(m(x)))(x, model), [2.0, 2.0])
+    assert sg.grad(model)(1.0) == 2.0
+    assert sg.grad(model.scaled)(1.0) == 3.0
+    assert sg.vmap(model)(x).tolist() == [2.0, -2.0]
