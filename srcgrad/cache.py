@@ -136,8 +136,10 @@ CONSTRUCTORS = frozenset(
     }
 )  # fmt: skip
 """NumPy callables, and objects to be indexed, that give the same for the same arguments."""
-TEXTS = frozenset({"numpy.char", "numpy.strings"})
+TEXTS = frozenset({"numpy.char", "numpy.strings", "re", "textwrap"})
 """Modules whose functions take texts."""
+NOTATIONS = frozenset({("json", "loads"), ("json", "dumps"), ("ast", "literal_eval")})
+"""What reads and writes values as texts."""
 DATES = frozenset({np.busday_count, np.busday_offset, np.is_busday, np.datetime_as_string, np.datetime_data})
 
 
@@ -156,7 +158,8 @@ def is_pure(thing: object) -> bool:
         return True
     if isinstance(thing, types.FunctionType) and thing.__module__ in TABLES:
         return True
-    if is_among(thing, DATES) or (callable(thing) and attribute(thing, "__module__") in TEXTS):
+    home = attribute(thing, "__module__") if callable(thing) else None
+    if is_among(thing, DATES) or home in TEXTS or (home, attribute(thing, "__name__")) in NOTATIONS:
         return True
     if isinstance(thing, np.ufunc):
         return has_rule(thing)

@@ -12,6 +12,7 @@ import builtins
 import dataclasses
 import enum
 import functools
+import re
 import sys
 import types
 import typing
@@ -68,6 +69,7 @@ CONSTANTS: Final = {
     "decimal.Decimal": frozenset[str](),
     "statistics.NormalDist": frozenset({"samples"}),
     "uuid.UUID": frozenset[str](),
+    "re.Pattern": frozenset[str](),
 }
 """Python's classes of objects that stay what they are and say all of it in their representation, with those of their
 methods that draw or read a clock."""
@@ -188,6 +190,8 @@ def static_key(value: object, is_pure: IsPure, floats: bool = False) -> Hashable
         return None if None in parts else (kind, typing.get_origin(value), tuple(parts))
     if kind.__module__ == "fractions" and kind.__name__ == "Fraction":
         return kind, getattr(value, "numerator"), getattr(value, "denominator")  # noqa: B009
+    if isinstance(value, re.Pattern):  # whose representation ends after 200 characters
+        return kind, value.pattern, value.flags
     if not isinstance(value, type) and unsteady(value) is not None:
         return kind, repr(value)
     if isinstance(value, enum.Enum):

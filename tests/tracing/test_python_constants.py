@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import json
+import re
 import statistics
+import textwrap
 import uuid
 from collections.abc import Callable
 from typing import Any
@@ -22,6 +25,7 @@ FACTOR = decimal.Decimal("1.5")
 NORMAL = statistics.NormalDist(0.1, 1.2)
 NAMED = {uuid.UUID(int=1): 2.0, uuid.UUID(int=2): 3.0}
 KEY = uuid.UUID(int=2)
+PATTERN = re.compile("(?x)" + 200 * " " + r"w(\d+)")
 
 
 def discounted(x: Any) -> Any:
@@ -44,6 +48,15 @@ def by_a_name(x: Any) -> Any:
     return np.sum(x**2) * NAMED[KEY]
 
 
+def of_a_pattern(x: Any) -> Any:
+    return sum(x[int(found[1])] ** 2 for name in ("w0", "b1") if (found := PATTERN.fullmatch(name)))
+
+
+def of_texts(x: Any) -> Any:
+    settings = json.loads('{"scale": [1.5, 2]}')
+    return np.sum(x**2) * settings["scale"][0] * len(re.findall("a", "banana")) * len(textwrap.dedent("  a"))
+
+
 def of_made_ones(x: Any) -> Any:
     step = datetime.timedelta(days=1) * 2 + (datetime.date(2021, 1, 1) - datetime.date.fromisoformat("2020-12-01"))
     law = statistics.NormalDist.from_samples(x.tolist())
@@ -56,11 +69,12 @@ CHANGED: dict[Callable[[Any], Any], tuple[str, Any]] = {
     of_a_decimal: ("FACTOR", decimal.Decimal("2.5")),
     of_a_normal_law: ("NORMAL", statistics.NormalDist(0.1, 2.2)),
     by_a_name: ("KEY", uuid.UUID(int=1)),
+    of_a_pattern: ("PATTERN", re.compile("(?x)" + 200 * " " + r"b(\d+)")),
 }
 
 
 @pytest.mark.parametrize("backend", ["numpy", "llvm"])
-@pytest.mark.parametrize("f", [*CHANGED, of_made_ones], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("f", [*CHANGED, of_made_ones, of_texts], ids=lambda f: f.__name__)
 def test_it_is_one_program(f: Callable[[Any], Any], backend: str) -> None:
     require_one_program(f, backend, np.array([0.7, 1.3]), np.array([0.2, -0.3]))
 
