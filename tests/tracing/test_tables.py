@@ -172,3 +172,95 @@ def test_a_captured_sparse_matrix_that_the_function_writes_is_written_at_each_ca
     with pytest.warns(sg.RetraceWarning, match="writes into matrix, the csr_array of float64"):
         np.testing.assert_allclose(slope(X), [2.0, 5.0, 7.0, 9.0])
     np.testing.assert_allclose(slope(X), [4.0, 10.0, 14.0, 18.0])
+
+
+# --- what traced indices pick ---------------------------------------------------------------------------------------
+
+MANY = np.array(["a", "b", "c"])[np.arange(400) % 7 % 3]
+DAYS = np.arange("2020-01-01", "2021-02-04", dtype="M8[D]")
+ROWS = np.array([(0.5 * k, "x" if k % 3 else "y") for k in range(400)], [("u", float), ("n", "U1")])
+SOME, EVEN = np.arange(399, 0, -2), np.arange(400) % 2 == 0
+LINE = np.linspace(0.1, 1.0, 400)
+PICKS: dict[str, Callable[[Any], Any]] = {
+    "rows": lambda x: np.sum(x[SOME] * (MANY[SOME] != "b")),
+    "mask": lambda x: np.sum(x[EVEN][MANY[EVEN] == "a"]),
+    "order": lambda x: np.sum(np.sort(x) * np.arange(400) * (MANY[np.argsort(x)] == "a")),
+    "two": lambda x: np.sum(x[SOME] * (MANY[SOME] == MANY[SOME[::-1]])),
+    "with all": lambda x: np.sum(x[:200] * (MANY[SOME] < MANY[:200])),
+    "isin": lambda x: np.sum(x[SOME] * np.isin(MANY[SOME], ["a", "c"])),
+    "objects": lambda x: np.sum(x[SOME] * (MANY.astype(object)[SOME] == "a")),
+    "bytes": lambda x: np.sum(x[SOME] * (MANY.astype("S")[SOME] >= b"b")),
+    "dates": lambda x: np.sum(x[SOME] * ((DAYS[SOME] - DAYS[0]) / np.timedelta64(1, "D"))),
+    "later": lambda x: np.sum(x[SOME] * (DAYS[SOME] > DAYS[SOME[::-1]])),
+    "spans": lambda x: np.sum(x[:98] * (DAYS[:200][SOME[102:]] - DAYS[:200][SOME[101:199]] < np.timedelta64(-1, "D"))),
+    "months": lambda x: np.sum(x[SOME] * DAYS[SOME].astype("M8[M]").astype(int)),
+    "records": lambda x: np.sum(x[SOME] * ROWS[SOME]["u"] * (ROWS["n"][SOME] == "y")),
+    "one": lambda x: x[np.argmax(x)] * (2.0 if MANY[np.argmax(x)] == "a" else 3.0),
+}
+
+
+@pytest.mark.filterwarnings("error::srcgrad.RetraceWarning")
+@pytest.mark.parametrize("name", PICKS)
+def test_texts_dates_and_records_that_traced_indices_pick(name: str) -> None:
+    of, weights = PICKS[name], np.linspace(1.0, 2.0, 400)
+    fast, slope = sg.jit(of), sg.grad(of)
+    for _ in range(3):
+        np.testing.assert_allclose(fast(LINE), of(LINE), rtol=1e-13)
+        step = 1e-6 * weights
+        along = (of(LINE + step) - of(LINE - step)) / 2e-6
+        np.testing.assert_allclose(slope(LINE) @ weights, along, rtol=1e-7)
+
+
+def by_index(x: Any) -> Any:
+    total = 0.0
+    for k in range(400):
+        if MANY[k] == "a" and MANY[k] != MANY[k - 1]:
+            total = total + x[k] ** 2
+    return total
+
+
+def by_item(x: Any) -> Any:
+    total = 0.0
+    for name, day, value in zip(MANY, DAYS, x, strict=False):
+        if name != "b" and day > DAYS[100]:
+            total = total + value**2
+    return total
+
+
+def by_item_of_a_list(x: Any) -> Any:
+    total, names = 0.0, MANY.tolist()
+    for k, name in enumerate(names):
+        total = total + x[k] ** 2 * {"a": 1.0, "b": x[0], "c": 3.0}[name] + (names[k - 1] == "c")
+    return total
+
+
+def ratings(x: Any) -> Any:
+    rating, total = dict.fromkeys("abc", 1.0), 0.0
+    for k in range(399):
+        winner, loser = MANY[k], MANY[k + 1]
+        chance = 1 / (1 + np.exp(rating[loser] - rating[winner]))
+        total = total - np.log(chance)
+        rating[winner] = rating[winner] + x[k] * (1 - chance)
+        rating[loser] = rating[loser] - x[k] * (1 - chance)
+    return total
+
+
+@pytest.mark.filterwarnings("error::srcgrad.RetraceWarning")
+@pytest.mark.parametrize("f", [by_index, by_item, by_item_of_a_list, ratings])
+def test_loops_over_texts_and_dates_are_one_region(f: Callable[[Any], Any]) -> None:
+    text = str(sg.explain(sg.grad(f))(LINE))
+    assert "one region" in text and "unrolled" not in text
+    weights = np.linspace(1.0, 2.0, 400)
+    along = (f(LINE + 1e-6 * weights) - f(LINE - 1e-6 * weights)) / 2e-6
+    np.testing.assert_allclose(sg.jit(f)(LINE), f(LINE), rtol=1e-13)
+    np.testing.assert_allclose(sg.grad(f)(LINE) @ weights, along, rtol=1e-6)
+
+
+def test_other_uses_of_picked_texts_are_numpys() -> None:
+    def joined(x: Any) -> Any:
+        return np.sum(x[SOME]) * len("".join(MANY[SOME]))
+
+    with pytest.warns(sg.RetraceWarning, match="at a traced place|a traced index picks"):
+        np.testing.assert_allclose(sg.jit(joined)(LINE), joined(LINE))
+    with pytest.warns(sg.RetraceWarning):
+        assert sg.jit(lambda x: (x * 2, MANY[SOME[:2]]))(1.0)[1].tolist() == MANY[SOME[:2]].tolist()

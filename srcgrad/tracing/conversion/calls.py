@@ -60,6 +60,7 @@ from srcgrad.tracing.jitted import is_parallel_range, plain_of, primitive_of, py
 from srcgrad.tracing.kept_results import answer_now, is_question, result_of, result_of_method
 from srcgrad.tracing.purity import METACLASSES, is_generated, makes_plain_objects, static_key
 from srcgrad.tracing.refusing import require_told
+from srcgrad.tracing.tables import KINDS
 from srcgrad.tracing.trace import CURRENT, NeedsConcrete
 from srcgrad.tracing.tracer import FUNCTIONS, SEQUENCES, Deferring, Tracer, as_tracer, contains_tracer
 from srcgrad.tracing.unasked import attribute
@@ -492,7 +493,16 @@ def getitem(container: Any, index: Any) -> Any:
     if type(container) in CONCATENATORS and (contains_tracer(index) or deferring((index,))):
         return joined(container, index)
     if type(container) is np.ndarray and (traced_index(index) or traced_slice(index) or deferring((index,))):
+        if container.dtype.kind in KINDS:
+            from srcgrad.tracing.conversion.labelled import labelled  # which is written with this module
+
+            return labelled(container)[index]
         return constant_array(container)[index]
+    if type(container) is dict and isinstance(index, Deferring):
+        from srcgrad.tracing.conversion.labelled import Labelled, entry
+
+        if isinstance(index, Labelled):
+            return entry(container, index)
     if type(index) is PlacedText:
         return held_for(container, index) if isinstance(container, dict) else refuse()
     if type(container) is list and isinstance(index, slice) and traced_slice(index):

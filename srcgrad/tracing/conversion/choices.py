@@ -22,7 +22,7 @@ from srcgrad.tracing.conversion.identity import pick
 from srcgrad.tracing.conversion.items import frozen
 from srcgrad.tracing.conversion.numbers import itself
 from srcgrad.tracing.conversion.placed import append_in_place, put_in_place, read_in_place
-from srcgrad.tracing.conversion.placed_texts import PlacedText, refuse, text_at
+from srcgrad.tracing.conversion.placed_texts import PlacedText, is_known, refuse, text_at
 from srcgrad.tracing.conversion.state import Kind, join_kinds, kind_of, same_handle, tree_of
 from srcgrad.tracing.guards import answer
 from srcgrad.tracing.rows import source_of
@@ -192,6 +192,8 @@ def among(values: list[Any], place: Any, container: str) -> Any:
     """The value at a traced place."""
     kind = kind_among(values)
     if kind is None:
+        if all(map(is_known, values)):
+            return text_at(values, place)
         return container_among(values, place, container)
     source = source_of(values)
     if source is not None and not kind.scalar:

@@ -11,11 +11,14 @@ from srcgrad.ir.core import Value
 from srcgrad.tracing.affine import ZERO, Affine, affine_of, between
 from srcgrad.tracing.conversion.classes import rebuilt
 from srcgrad.tracing.conversion.numbers import UNROLLED, DynamicRange
+from srcgrad.tracing.conversion.placed_texts import MOST as MOST_TEXTS
+from srcgrad.tracing.conversion.placed_texts import distinct, text_at
 from srcgrad.tracing.conversion.series import Series
 from srcgrad.tracing.conversion.state import Kind, kind_of, tree_of
 from srcgrad.tracing.magnitude import MOST, TRIPS
 from srcgrad.tracing.pytree import TreeDef
 from srcgrad.tracing.rows import source_of
+from srcgrad.tracing.tables import is_table
 from srcgrad.tracing.trace import Refused, current_trace
 from srcgrad.tracing.tracer import Deferring, Tracer, as_tracer, from_value
 from srcgrad.tracing.ufuncs import call
@@ -72,16 +75,24 @@ def items_of(thing: Any) -> Items | None:
         return Items(len(thing), lambda k: thing[k]) if thing.ndim else None
     if isinstance(thing, Deferring):
         return dynamic_rows(thing)
-    if isinstance(thing, np.ndarray):
-        return (
-            Items(len(thing), lambda k: constant_item(thing, k)) if thing.ndim and thing.dtype.kind in "biufc" else None
-        )
+    if isinstance(thing, np.ndarray) and thing.ndim:
+        if is_table(thing):
+            return labels_of(thing)
+        return Items(len(thing), lambda k: constant_item(thing, k)) if thing.dtype.kind in "biufc" else None
     if type(thing) in (list, tuple):
         return listed_items(thing) if len(thing) > PAIR else None
     if type(thing) in (dict, *VIEWS):
         view = thing.keys() if type(thing) is dict else thing
         return viewed_items(view) if len(view) > UNROLLED else None
     return series_items(thing) if isinstance(thing, Series) and not thing.used else None
+
+
+def labels_of(table: Any) -> Items:
+    """The items of an array of texts, dates or records."""
+    from srcgrad.tracing.conversion.labelled import labelled  # which is written with this module
+
+    labels = labelled(table)
+    return Items(len(table), lambda k: labels[k])
 
 
 def series_items(thing: Series) -> Items | None:
@@ -182,6 +193,8 @@ def column_of(leaves: list[Any], stacking: bool = True) -> Callable[[Any], Any] 
 
     ``stacking``: whether traced numbers that are no rows of an array may be made one.
     """
+    if all(type(leaf) is str for leaf in leaves):
+        return (lambda k: text_at(leaves, k)) if len(distinct(leaves)) <= MOST_TEXTS else None
     source = source_of(leaves)
     if source is not None:
         scalar, weak = leaves[0].scalar, leaves[0].weak
