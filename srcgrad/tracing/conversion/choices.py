@@ -25,7 +25,7 @@ from srcgrad.tracing.conversion.placed import append_in_place, put_in_place, rea
 from srcgrad.tracing.conversion.placed_texts import PlacedText, is_known, refuse, text_at
 from srcgrad.tracing.conversion.state import Kind, join_kinds, kind_of, same_handle, tree_of
 from srcgrad.tracing.guards import answer
-from srcgrad.tracing.rows import source_of
+from srcgrad.tracing.rows import NUMBERS, known, source_of
 from srcgrad.tracing.single import require_index, require_key
 from srcgrad.tracing.trace import RaisingSite, Refused, Storage, current_trace
 from srcgrad.tracing.tracer import Tracer, as_tracer, from_value
@@ -199,7 +199,7 @@ def among(values: list[Any], place: Any, container: str) -> Any:
     if source is not None and not kind.scalar:
         source.storage.decided = True
         return source[place]
-    stacked: Any = np.stack([as_tracer(value) for value in values]) if source is None else source
+    stacked: Any = stack_of(values) if source is None else source
     result = from_value(stacked[place].copy().read(), kind.scalar, kind.weak)
     result.storage.decided = True
     if not kind.scalar:
@@ -208,6 +208,12 @@ def among(values: list[Any], place: Any, container: str) -> Any:
             if isinstance(value, Tracer):
                 link_choice(result.storage, value, (place % len(values) == k).read())
     return result
+
+
+def stack_of(values: list[Any]) -> Any:
+    """Numbers or arrays of one kind as an array; Python's own numbers are one constant."""
+    numbers = known(values) if type(values[0]) in NUMBERS else None
+    return np.stack([as_tracer(value) for value in values]) if numbers is None else as_tracer(numbers)
 
 
 def container_among(values: list[Any], place: Any, container: str) -> Any:
