@@ -221,9 +221,9 @@ def counting(x: Any) -> Any:
     return n * v
 
 
-@several("a dict of texts indexed by a value", "is indexed by a traced value")
+@several("a dict of texts and lists indexed by a value", "is indexed by a traced value")
 def keyed(x: Any) -> Any:
-    return np.sum(x) if {0: "sum", 1: "product"}[int(x[0] > 0)] == "sum" else np.prod(x)
+    return np.sum(x) if {0: "sum", 1: [1.0]}[int(x[0] > 0)] == "sum" else np.prod(x)
 
 
 @again("a `try` that prints or draws before it may fail", "a try has an effect before it may fail")
