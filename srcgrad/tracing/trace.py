@@ -310,6 +310,8 @@ class Trace:
         """The outermost of short loops in each other whose first trip is in progress here: `conversion.loops`."""
         self.sizes: dict[Any, int] = {} if parent is None else parent.sizes
         """Of loops, by their code: so many operations at least a trip has that is written out."""
+        self.refusals: dict[Any, Any] = {} if parent is None else parent.refusals
+        """Of loops, by their code: how often, and why, they were no region: `conversion.loops`."""
         self.copies = 1
         """How many times what is traced is written out, for the loops around it that are."""
         self.attributes: frozenset[str] | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from srcgrad.ir.core import Operation
 from srcgrad.tracing.conversion.state import Passing
@@ -18,6 +18,32 @@ MOST_WRITTEN_OUT: Final = 256
 The trips of loops around it that are written out count too. A call of what has more is no faster than one of a loop,
 and takes several times as long to compile.
 """
+
+OFTEN: Final = 8
+"""After so many attempts in vain a statement is not tried as a region any more, but for more trips."""
+
+
+class Refusals(NamedTuple):
+    """How often in a row a statement was no region for one reason, and of how many trips at most.
+
+    A function that calls itself comes to it so often that attempts in vain would take most of the time of its trace. In
+    a loop around it variables may have other kinds in the next round, so that what is refused there does not count.
+    """
+
+    times: int
+    why: str
+    trips: int
+
+    def again(self, why: str, trips: int) -> Refusals:
+        if why != self.why:
+            return Refusals(1, why, trips)
+        return Refusals(self.times + 1, why, max(self.trips, trips))
+
+    def are_enough(self, trips: int) -> bool:
+        return self.times >= OFTEN and trips <= self.trips
+
+
+NEVER: Final = Refusals(0, "", 0)
 
 
 def size_of(operations: Iterable[Operation]) -> int:
