@@ -49,14 +49,13 @@ from srcgrad.tracing.imports import first_imported
 from srcgrad.tracing.jitted import made_of, path_in
 from srcgrad.tracing.journaling import JournalReader, Place
 from srcgrad.tracing.kept_results import CHANGING, is_asked
-from srcgrad.tracing.leading import told_from
 from srcgrad.tracing.members import compares_objects, has_class_patterns, stored_attributes
 from srcgrad.tracing.packing import FLOATS, are_apart, packing
 from srcgrad.tracing.purity import constructor_reason, impurity, is_plain_type, static_key
 from srcgrad.tracing.pytree import record_fields
 from srcgrad.tracing.reached_classes import ClassAnalysis
 from srcgrad.tracing.rebuild import COLLECTIONS, COPIED, Edge, Hidden, copied_set
-from srcgrad.tracing.ruled_out import Codes, Reader, passing_over, require_conversion
+from srcgrad.tracing.ruled_out import Codes, Reader, look_at, passing_over, require_conversion
 from srcgrad.tracing.tables import is_sparse, is_table, same_as
 from srcgrad.tracing.trace import STORES
 from srcgrad.tracing.unasked import attribute
@@ -137,6 +136,8 @@ class ObjectAnalysis(ClassAnalysis):
         """
         super().__init__(is_pure, floats_static)
         self.unreached = unreached or {}
+        self.begun = 0
+        """How often the analysis has begun again to pass over blocks."""
         self.whole = False
         """Whether nothing is passed over from now on."""
         self.results = frozenset(name for name in asked if type(name) is not str)
@@ -174,7 +175,9 @@ class ObjectAnalysis(ClassAnalysis):
 
     def anew(self, records: bool, plain: frozenset[Place], unreached: Codes) -> ObjectAnalysis:
         asked = self.asked | self.results | ({STORES} if self.plan.stores else set())
-        return ObjectAnalysis(self.is_pure, self.floats_static, asked, records, plain, unreached)
+        other = ObjectAnalysis(self.is_pure, self.floats_static, asked, records, plain, unreached)
+        other.begun = self.begun + (unreached is not self.unreached)
+        return other
 
     def without(self, refusal: Refusal) -> Analysis | None:
         found = None if self.whole else passing_over(self, refusal)
@@ -329,10 +332,7 @@ class ObjectAnalysis(ClassAnalysis):
         return index
 
     def visit(self, index: int) -> None:
-        try:
-            self.visit_node(index)
-        except Refusal as refusal:
-            raise told_from(self, index, refusal) from None
+        look_at(self, index)
 
     def visit_node(self, index: int) -> None:
         value, node = self.objects[index], self.plan.nodes[index]

@@ -318,7 +318,7 @@ class ClassAnalysis(Analysis):
             raise Refusal(f"reads the attribute '{name}', which the metaclass of {cls.__name__} has")
         bases = bases_of(cls) if issubclass(cls, enum.Enum) else cls.__mro__[:-1]
         found = [base for base in bases if name in vars(base) and base not in KNOWN]
-        for base in found if asks_above(cls) else found[:1]:
+        for base in found if len(found) > 1 and asks_above(cls) else found[:1]:
             self.guard_in_base(index, cls, base, name)
 
     def guard_in_base(self, index: int, cls: type, base: type, name: str) -> None:

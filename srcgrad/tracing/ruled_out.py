@@ -18,12 +18,14 @@ from srcgrad.tracing.conversion.convert import Ends
 from srcgrad.tracing.conversion.sources import Unconvertible, find_source
 from srcgrad.tracing.dispatching import BOUND, DISPATCHED
 from srcgrad.tracing.floating_errors import STATED
+from srcgrad.tracing.leading import told_from
+from srcgrad.tracing.savepoints import Savepoint
 
 if TYPE_CHECKING:
     from srcgrad.tracing.reach import ObjectAnalysis
 
 MOST: Final = 32
-"""How many blocks are passed over: the analysis begins again for each."""
+"""How often the analysis begins again to pass over blocks."""
 Codes = dict[tuple[types.CodeType, str], Ends]
 """By code and file, the blocks that are passed over, and why."""
 
@@ -41,12 +43,50 @@ class Reader(NamedTuple):
     name: Any = None
 
 
+def reader_of(analysis: ObjectAnalysis, refusal: Refusal) -> Reader:
+    reader = analysis.at
+    if refusal.name is not None and reader.code in (None, refusal.code):
+        return Reader(reader.node, refusal.code, refusal.line, refusal.name)
+    return reader
+
+
+def look_at(analysis: ObjectAnalysis, index: int) -> None:
+    """Visit a node; again without the blocks of it that lead to what is refused, once some are passed over."""
+    before = Savepoint(analysis) if analysis.unreached and not analysis.whole else None
+    while True:
+        try:
+            analysis.visit_node(index)
+            return
+        except Refusal as refusal:
+            told = told_from(analysis, index, refusal)
+            found = None if before is None else passing_over_here(analysis, index, told)
+            if before is None or found is None:
+                raise told from None
+        before.restore()
+        analysis.unreached = found
+
+
+def passing_over_here(analysis: ObjectAnalysis, index: int, refusal: Refusal) -> Codes | None:
+    """The same as `passing_over` of what is refused in a function, if it is in this that blocks lead there.
+
+    None too if another function of its code has been looked at: that would have been without these blocks.
+    """
+    reader, function = reader_of(analysis, refusal), analysis.objects[index]
+    if reader.node != index or reader.line is None or not may_pass(analysis, function):
+        return None
+    if any(is_of_code(other, function.__code__) for other in analysis.objects[:index]):
+        return None
+    return with_blocks(analysis, refusal, function.__code__, blocks_around(function.__code__, reader))
+
+
+def is_of_code(thing: Any, code: types.CodeType) -> bool:
+    return isinstance(thing, types.FunctionType) and thing.__code__ == code
+
+
 def passing_over(analysis: ObjectAnalysis, refusal: Refusal) -> Codes | None:
     """The blocks to pass over with those that lead to what is refused; None if it is read in any case."""
-    reader, seen = analysis.at, set()
-    if refusal.name is not None and reader.code in (None, refusal.code):
-        reader = Reader(reader.node, refusal.code, refusal.line, refusal.name)
-    if sum(map(len, analysis.unreached.values())) >= MOST:
+    reader, seen = reader_of(analysis, refusal), set()
+    if analysis.begun >= MOST:
         return None
     methods: list[types.CodeType] = []
     while reader.node not in seen and reader.node < len(analysis.objects):
