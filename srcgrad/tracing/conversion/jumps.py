@@ -98,12 +98,12 @@ class Lowering:
             if not isinstance(statement, COMPOUND):
                 found.append(statement)
                 continue
-            if isinstance(statement, ast.If) and rest and self.flags(statement, loop):
+            flags = self.flags(statement, loop) if rest else []
+            if isinstance(statement, ast.If) and flags:
                 if ends(statement.body):
                     statement.orelse, rest = [*statement.orelse, *rest], []
                 elif ends(statement.orelse):
                     statement.body, rest = [*statement.body, *rest], []
-            flags = self.flags(statement, loop)
             last = tail and not rest
             found += self.compound(statement, loop, last)
             if not rest:

@@ -15,20 +15,19 @@ from srcgrad.tracing.conversion.histories import histories, without_histories
 from srcgrad.tracing.conversion.jumps import Lowering
 from srcgrad.tracing.conversion.names import (
     assign,
-    bound,
     holds,
     load,
     operator,
     own_nodes,
     parameters,
     placed,
-    read,
     references_to,
     store,
     thunk,
 )
 from srcgrad.tracing.conversion.records import Records, told_apart
 from srcgrad.tracing.conversion.sources import Unconvertible
+from srcgrad.tracing.conversion.told import Told
 from srcgrad.tracing.conversion.walrus import without_binding_tests
 from srcgrad.tracing.conversion.written import MAKING, Sources, fresh, written_names
 
@@ -129,9 +128,11 @@ class StatementConverter(NestedFunctions):
         declared = [node for node in own_nodes(body) if isinstance(node, (ast.Global, ast.Nonlocal))]
         self.globals = {name for node in declared if isinstance(node, ast.Global) for name in node.names}
         outer = {name for node in declared if isinstance(node, ast.Nonlocal) for name in node.names}
-        assigned = bound(body)
+        self.told = Told()
+        assigned = self.told.bound(body)
         self.locals = [name for name in dict.fromkeys([*names, *assigned]) if name not in self.globals | outer]
         self.rebound_inside = rebound_inside(body)
+        self.defines = holds(body, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
         self.variables = {*self.locals, *outer, *self.rebound_inside}
         self.written = written_names(body)
         self.sources = Sources(body) if self.written else None
@@ -192,7 +193,8 @@ class StatementConverter(NestedFunctions):
 
         What a function that the block defines assigns (``nonlocal``) is the block's too: nobody else can reach it yet.
         """
-        own = [name for name in dict.fromkeys([*changed, *sorted(rebound_inside(seen))]) if name in self.variables]
+        inside = sorted(rebound_inside(seen)) if self.defines else []
+        own = [name for name in dict.fromkeys([*changed, *inside]) if name in self.variables]
         get, put = self.fresh("get"), self.fresh("set")
         reads: list[ast.expr] = [operator("read", thunk(load(name))) for name in own]
         getter = self.function(get, [ast.Return(ast.Tuple(reads, ast.Load()))], [], place)
@@ -203,7 +205,7 @@ class StatementConverter(NestedFunctions):
             unbound = ast.Compare(load(name), [ast.Is()], [ast.Attribute(load("_sg"), "UNBOUND", ast.Load())])
             body.append(ast.If(unbound, [ast.Delete([ast.Name(name, ast.Del())])], []))
         setter = self.function(put, body, own, place, ["_sg_values"])
-        others = [name for name in read(seen) if name not in own and not name.startswith("_sg")]
+        others = [name for name in self.told.read(seen) if name not in own and not name.startswith("_sg")]
         visible = thunk(ast.Tuple([operator("read", thunk(load(name))) for name in others], ast.Load()))
         names = ast.Tuple([ast.Constant(name) for name in own], ast.Load())
         return [getter, setter], [load(get), load(put), names, visible]
@@ -211,12 +213,12 @@ class StatementConverter(NestedFunctions):
     # --- control flow --------------------------------------------------------------------------------
     def visit_If(self, node: ast.If) -> list[ast.stmt]:
         blocks = [*node.body, *node.orelse]
-        changed = bound(blocks)
+        changed = self.told.bound(blocks)
         functions, state = self.state(changed, blocks, node)
         then, orelse = self.fresh("then"), self.fresh("else")
         test = self.visit(node.test)
-        functions.append(self.function(then, self.block(node.body), bound(node.body), node))
-        functions.append(self.function(orelse, self.block(node.orelse), bound(node.orelse), node))
+        functions.append(self.function(then, self.block(node.body), self.told.bound(node.body), node))
+        functions.append(self.function(orelse, self.block(node.orelse), self.told.bound(node.orelse), node))
         made = ast.Expr(operator("if_", test, load(then), load(orelse), *state))
         placed(made, node.test)
         ast.copy_location(made, node)
@@ -240,7 +242,7 @@ class StatementConverter(NestedFunctions):
         test = node.test if exits is None else ast.BoolOp(ast.And(), [exits, node.test])
         if exits is not None:
             ast.copy_location(test, node.test)
-        changed = self.carried(bound([node.test, *node.body]))
+        changed = self.carried(self.told.bound([node.test, *node.body]))
         groups = self.records.appended_in(node)
         recorded = [name for group in groups for name in group]
         functions, state = self.state([*changed, *recorded], [node.test, *node.body], node)
@@ -249,8 +251,8 @@ class StatementConverter(NestedFunctions):
         counter = None if exits is not None else counter_of(node, self.binds_alone)
         returned = ast.Return(self.visit(test))
         ast.copy_location(returned, node.test)
-        functions.append(self.function(check, [returned], bound([node.test]), node))
-        functions.append(self.function(body, self.block(node.body), self.carried(bound(node.body)), node))
+        functions.append(self.function(check, [returned], self.told.bound([node.test]), node))
+        functions.append(self.function(body, self.block(node.body), self.carried(self.told.bound(node.body)), node))
         loop = "recording_while_" if groups else "while_"
         call = operator(loop, load(check), load(body), *state, plain, counter or ast.Constant(None))
         if groups:
@@ -264,7 +266,7 @@ class StatementConverter(NestedFunctions):
 
     def visit_For(self, node: ast.For) -> list[ast.stmt]:
         exits = self.exits(node)
-        changed = self.carried(bound([node.target, *node.body]))
+        changed = self.carried(self.told.bound([node.target, *node.body]))
         functions, state = self.state(changed, node.body, node)
         body = self.fresh("body")
         given = ast.Assign([node.target], load("_sg_item"))
@@ -319,7 +321,7 @@ class StatementConverter(NestedFunctions):
 
     def visit_Try(self, node: ast.Try) -> Any:
         """A ``try`` with handlers: a function over the variables, which is run again where it may fail or not."""
-        changed = bound([node])
+        changed = self.told.bound([node])
         functions, state = self.state(changed, [node], node) if node.handlers else ([], [])
         handlers = thunk(ast.Tuple([caught(handler) for handler in node.handlers], ast.Load()))
         body = self.block(node.body)
