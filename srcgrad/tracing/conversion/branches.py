@@ -388,7 +388,7 @@ def join_blocks(condition: Value, first: Block, second: Block, state: State) -> 
             "a list, dict or set gets another size or other keys, depending on a traced condition",
             hint="fill an array instead, or build the container outside of the condition",
         )
-    joining = Joining(first, second, Left(state, one), Left(state, other))
+    joining = Joining(first, second, Left(state, one, other), Left(state, other, one))
     cells = [
         joining.join(name, a, b) for name, a, b in zip(state.cell_names(one), one.cells(), other.cells(), strict=True)
     ]

@@ -84,14 +84,16 @@ Parts = tuple[list[Any], TreeDef] | Attributes
 
 
 class Left:
-    """What containers and objects hold at the end of a block."""
+    """What containers and objects hold at the end of a block, of those that are other ones at the end of another."""
 
-    def __init__(self, state: State, snapshot: Snapshot) -> None:
+    def __init__(self, state: State, snapshot: Snapshot, other: Snapshot) -> None:
         self.found: dict[int, Parts] = {}
-        if not state.holds(snapshot):  # they are as they were before the block
+        pairs = zip(snapshot.cells(), other.cells(), strict=True)
+        cells = [x for x, y in pairs if x is not y and not isinstance(x, Tracer)]
+        if cells and not state.holds(snapshot):  # they are as they were before the block
             now = state.capture()
             state.restore(snapshot)
-            for x in snapshot.cells():
+            for x in cells:
                 self.note(x)
             state.restore(now)
 

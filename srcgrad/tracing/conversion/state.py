@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import operator
 import types
 import weakref
 from collections import OrderedDict, deque
@@ -144,6 +145,10 @@ def undecided(test: Any) -> bool:
 
 def contents(container: Any) -> tuple[Any, list[Any]]:
     """What makes up a container's structure, and its values."""
+    if type(container) is dict:
+        return tuple(container), list(container.values())
+    if type(container) is list:
+        return len(container), container.copy()
     if isinstance(container, (dict, list)):
         container = items_in(container)
     if isinstance(container, dict):
@@ -323,24 +328,20 @@ class State:
     def changed(self, snapshot: Snapshot) -> bool:
         """Whether anything is not as it was."""
         now = self.capture()
-        return now.structures != snapshot.structures or any(
-            one is not other for one, other in zip(now.cells(), snapshot.cells(), strict=True)
-        )
+        return now.structures != snapshot.structures or not all(map(operator.is_, now.cells(), snapshot.cells()))
 
     def holds(self, snapshot: Snapshot) -> bool:
         """Whether the containers hold what they did then."""
         now = [contents(container) for container in self.containers]
         return snapshot.structures == tuple(structure for structure, _ in now) and all(
-            one is other
-            for (_, held), then in zip(now, snapshot.elements, strict=True)
-            for one, other in zip(held, then, strict=True)
+            all(map(operator.is_, held, then)) for (_, held), then in zip(now, snapshot.elements, strict=True)
         )
 
     def restore(self, snapshot: Snapshot) -> None:
         self.put(snapshot.variables)
         for container, structure, values in zip(self.containers, snapshot.structures, snapshot.elements, strict=True):
             now, held = contents(container)
-            if now != structure or any(one is not other for one, other in zip(held, values, strict=True)):
+            if now != structure or not all(map(operator.is_, held, values)):
                 refill(container, structure, values)
 
     def rebuilt(self, template: Snapshot, cells: Sequence[Any]) -> Snapshot:
@@ -354,8 +355,13 @@ class State:
         found = list(self.names)
         for container, structure, held in zip(self.containers, snapshot.structures, snapshot.elements, strict=True):
             keys = structure if isinstance(container, (dict, Slots)) else range(len(held))
-            found += [f"[{key!r}]" for key in keys]
+            found += [item_name(key) if type(key) in (str, int) else f"[{key!r}]" for key in keys]
         return found
+
+
+@functools.lru_cache(maxsize=4096)
+def item_name(key: str | int) -> str:
+    return f"[{key!r}]"
 
 
 # --- what values are -----------------------------------------------------------------------------
