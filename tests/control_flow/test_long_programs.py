@@ -138,6 +138,19 @@ def test_a_loop_that_was_no_region_is_one_for_more_trips() -> None:
     assert any("loop of 100 trips" in line and line.endswith("one region") for line in said)
 
 
+def test_an_iterator_in_a_loop_is_a_reason_to_write_it_out() -> None:
+    def f(x: Any) -> Any:
+        items, total = iter([x * k for k in range(40)]), 0.0
+        for k in range(20):
+            total = total + np.sum(next(items)) * k * x[0]
+        return total
+
+    check_grads(f, (X,))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", sg.RetraceWarning)
+        sg.grad(f)(X)
+
+
 # --- blocks that are passed over -------------------------------------------------------------
 
 

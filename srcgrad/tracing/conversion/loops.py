@@ -49,7 +49,7 @@ from srcgrad.tracing.conversion.state import (
     value_as,
 )
 from srcgrad.tracing.conversion.structures import structure_of
-from srcgrad.tracing.conversion.written_out import MOST_WRITTEN_OUT, NEVER, Growing, Much, size_of
+from srcgrad.tracing.conversion.written_out import MOST_WRITTEN_OUT, NEVER, Growing, Much, size_of, statement_of
 from srcgrad.tracing.guards import guided
 from srcgrad.tracing.trace import CURRENT, Refused, current_span, current_trace
 from srcgrad.tracing.tracer import from_value
@@ -286,16 +286,11 @@ def rolled(
     appended: Appended = None, lenient: bool = True,
 ) -> bool:  # fmt: skip
     """Try to make a long loop one region; what it did is undone where it cannot be. ``lenient``: see `LoopRegion`."""
-    trace, state = current_trace(), state_of()
+    trace = current_trace()
     assert isinstance(items.count, int)
-    code = getattr(state.get, "__code__", None)
-    before = trace.refusals.get(code, NEVER)
+    mark, code, before = Mark(trace), None, NEVER
     place = current_span()
     where = "" if place is None else f" at {place.label()}"
-    if before.are_enough(items.count):
-        trace.rolled.append(f"the loop of {items.count} trips{where}: unrolled, {before.why}")
-        return False
-    mark = Mark(trace)
 
     def trip(k: Value | int | None) -> None:
         items.require_unchanged()
@@ -303,6 +298,11 @@ def rolled(
         items.require_unchanged()
 
     try:
+        state = state_of()
+        code = statement_of(state)
+        before = trace.refusals.get(code, NEVER)
+        if before.are_enough(items.count):
+            raise Refused(before.why)
         for_region(items.count, trip, state, label, Appending(appended), lenient)
     except MustRetrace:
         raise
@@ -316,7 +316,7 @@ def rolled(
             raise MustRetrace(f"a loop of {items.count} trips cannot be one region: {why}") from None
         mark.back()
         trace.rolled.append(f"the loop of {items.count} trips{where}: unrolled, {why}")
-        if all(around.loop is None for around in trace.around()):
+        if code is not None and all(around.loop is None for around in trace.around()):
             trace.refusals[code] = before.again(why, items.count)
         return False
     trace.refusals.pop(code, None)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from types import CodeType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from srcgrad.ir.core import Operation
-from srcgrad.tracing.conversion.state import Passing
+from srcgrad.ir.source import internal
+from srcgrad.tracing.conversion.state import Passing, State
 from srcgrad.tracing.trace import Trace
 
 if TYPE_CHECKING:
@@ -44,6 +46,12 @@ class Refusals(NamedTuple):
 
 
 NEVER: Final = Refusals(0, "", 0)
+
+
+def statement_of(state: State) -> CodeType | None:
+    """What tells one of the user's statements from others; None of a loop in what is done for them, as of all sums."""
+    code = getattr(state.get, "__code__", None)
+    return None if code is None or internal(code) else code
 
 
 def size_of(operations: Iterable[Operation]) -> int:
