@@ -61,6 +61,11 @@ class Format:
         return 2.0 ** (1 - self.bias)
 
     @property
+    def nothing(self) -> float:
+        """A number below 2 times two to the power of it, or of less, is 0; with ``spare`` it is in float32."""
+        return -151.0 if self.spare else -float(self.bias + self.fraction + 1)
+
+    @property
     def lift(self) -> int:
         """Times two to the power of it, subnormal numbers are normal."""
         return self.fraction + 2
@@ -174,12 +179,21 @@ def scaled(e: Emitter, a: Number, n: Number, shifted: Number | None = None) -> N
     Two powers are multiplied on: of half of n, and of the rest. The last bits of n + shifter, which may be given, hold
     n as a complement of two, and half of them floor(n/2).
     """
+    a = left_of(e, a, n, format_of(a))
     if has_avx512(e):
         return avx512(e, "scalef", a, n)
     bits = e.bits(e.add(n, format_of(a).shifter) if shifted is None else shifted)
     half = e.integer("lshr", bits, 1)
     rest = e.integer("sub", bits, half)
     return e.mul(e.mul(a, _power_of_bits(e, half, a)), _power_of_bits(e, rest, a))
+
+
+def left_of(e: Emitter, a: Number, n: Number, form: Format) -> Number:
+    """The number, below 2, and 0 where a * 2**n is.
+
+    Some processors take a hundred cycles and more to round a product to 0, as what is masked or far away is.
+    """
+    return e.select(e.compare("ugt", n, form.nothing), a, 0.0)
 
 
 def avx512(e: Emitter, name: str, *operands: Number, immediate: int | None = None) -> Number:

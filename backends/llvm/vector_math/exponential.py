@@ -17,6 +17,7 @@ from srcgrad.backends.llvm.vector_math.basics import (
     avx512,
     corrected_quotient,
     has_avx512,
+    left_of,
     looked_up,
     magnitude,
     nearest,
@@ -90,9 +91,14 @@ def exp_of(e: Emitter, part: Reduced, form: Format) -> Number:
     """exp(r + low) 2**n."""
     rest = exp_minus_one(e, part, form, beside_one=True)
     if part.base is not None:
-        return avx512(e, "scalef", e.fma(part.base, rest, part.base), part.n)
-    power = e.add(rest, 1.0)
-    return e.mul(power, two_to_the(e, part.shifted)) if form.spare else scaled(e, power, part.n, part.shifted)
+        return avx512(e, "scalef", left_of(e, e.fma(part.base, rest, part.base), part.n, form), part.n)
+    return _scaled_in(form, e, e.add(rest, 1.0), part.n, part.shifted)
+
+
+def _scaled_in(form: Format, e: Emitter, power: Number, n: Number, shifted: Number) -> Number:
+    if form.spare:
+        return e.mul(left_of(e, power, n, form), two_to_the(e, shifted))
+    return scaled(e, power, n, shifted)
 
 
 def power_of(e: Emitter, part: Reduced, quarter: bool = False) -> Number:
@@ -126,7 +132,7 @@ def exp2(e: Emitter, x: Number, form: Format) -> Number:
     n = nearest(e, shifted)
     r = e.sub(x, n)
     power = e.fma(r, e.polynomial(r, form.terms(c.EXP2)), 1.0)
-    return e.mul(power, two_to_the(e, shifted)) if form.spare else scaled(e, power, n, shifted)
+    return _scaled_in(form, e, power, n, shifted)
 
 
 def quarter_expm1(e: Emitter, x: Number, form: Format) -> Number:
@@ -211,6 +217,7 @@ def sech_squared(e: Emitter, x: Number, form: Format) -> Number:
     rest = e.div(1.0, part.more)
     rest = e.add(rest, rest)
     found = e.mul(rest, e.sub(2.0, rest))
+    found = e.select(e.compare("ult", part.n, 3.0 - form.nothing), found, 0.0)  # 4/exp(2|x|) far out
     if has_avx512(e):
         found = e.fma(found, e.mul(part.n, form.parts(c.LOG2_ROUNDED)[1]), found)
         # scalef takes the floor, and held may be n without its fraction.

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import itertools
+import platform
+import sys
 from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
@@ -503,3 +506,25 @@ def test_modified_bessel_functions_are_finite_a_little_longer_than_exp(order: in
     with mp.workprec(200):
         exact = [mp.besseli(order, mp.mpf(value)) for value in x]
     assert ulps(kernel(f"i{order}", np.float64, 8, machine)(x), exact, np.float64).max() <= 4
+
+
+@pytest.mark.skipif(sys.platform != "linux" or platform.machine() != "x86_64", reason="asks the C library of Linux")
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", ["exp", "exp2", "expm1", "expit", "sech", "sech_squared", "tanh", "erfc", "bell",
+                                  "half_bell", "logaddexp"])  # fmt: skip
+def test_nothing_underflows_where_a_result_is_0(name: str, dtype: Any, machine: str) -> None:
+    """Some processors take a hundred cycles and more for a product that is rounded to 0."""
+    far = np.repeat(np.array([1100.0, 1e4, 1e30, INF], dtype), 64)
+    x = np.concatenate([far, -far])
+    run, result = kernel(name, dtype, widest(dtype), machine), np.empty_like(x)
+    flags, given = ctypes.CDLL("libm.so.6"), (x, np.zeros_like(x))[: 2 if name in PAIRS else 1]
+    underflow = 0x10
+    flags.feclearexcept(underflow)
+    run.run(*given, result)
+    assert not flags.fetestexcept(underflow)
+    finite, below = np.isfinite(x), {"exp": 0, "exp2": 0, "expm1": -1, "expit": 0, "tanh": -1, "erfc": 2}
+    if name in below:
+        assert np.all(result[finite & (x < 0)] == below[name])
+    elif name != "logaddexp":
+        assert np.all(result[finite] == 0)
