@@ -40,7 +40,7 @@ DEAREST: Final = 100
 """The cost of a point, in additions, up to which a group is cut: beside more, a mask costs little, and code much."""
 MOST: Final = 8
 """The boxes of a group."""
-MANY: Final = 2048
+MANY: Final = 128
 """The points in rows beside boxes from which these have a loop of their own."""
 LONG: Final = 32
 """The indices of the innermost axis from which a box is worth its loops; of others, an eighth of it, or of the axis."""

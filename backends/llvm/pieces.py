@@ -18,7 +18,7 @@ from srcgrad.ir.core import Literal, Operation, Value
 PIECED: Final = frozenset({"concatenate", "slice_set"})
 FEW: Final = 4
 """The pieces of a concatenation up to which all are read at each point."""
-RUN: Final = 32
+RUN: Final = 16
 """The elements from which rows that have several pieces are loops of their own."""
 
 _LOOKED_AT: Final = 256

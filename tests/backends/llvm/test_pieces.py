@@ -192,8 +192,8 @@ def test_loops_of_boxes_have_no_bounds() -> None:
     x = normal(64, 96)
     (group,) = groups(lambda x: padded(x, (1, 1), (1, 1)) * padded(x, (2, 0), (0, 2)), x).groups
     assert isinstance(group, Group) and group.bounds()
-    *found, rest = boxes_of(group, TARGET)
-    assert len(found) == 1 and not found[0].bounds() and rest.boxes and rest.bounds()
+    *found, rows, rest = boxes_of(group, TARGET)
+    assert len(found) == 1 and not found[0].bounds() and rows.boxes and rest.boxes and rest.bounds()
     names = [item.operation.op.name for item in found[0].statements if isinstance(item, Compute)]
     assert names == ["mul"] and all(not item.bounds for item in found[0].statements if isinstance(item, Load))
 
