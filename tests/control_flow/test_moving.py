@@ -34,6 +34,17 @@ def american_option(x: Any) -> Any:
     return v[0]
 
 
+def tree_of_spaced_prices(x: Any) -> Any:
+    """Ranges by floats that are whole numbers, and evenly spaced numbers, as many as the number of a trip says."""
+    n, up = 30, np.exp(0.05 * (1 + x[1]))
+    v = np.maximum(1.05 - x[0] * up ** np.arange(n, -n - 1, -2.0), 0.0)
+    for i in range(n - 1, -1, -1):
+        s = x[0] * up ** np.arange(i, -i - 1, -2.0) + np.arange(2.0, 2 * i + 3, 2) * 0.01
+        s = s + np.linspace(x[2], x[3], i + 1) + np.linspace(0, x[1], i + 1, endpoint=False)
+        v = np.maximum(0.99 * (0.6 * v[1:] + 0.4 * v[:-1]), 1.05 - s)
+    return v[0]
+
+
 def de_casteljau(x: Any) -> Any:
     points, t = np.stack([np.tile(x, 5), np.sin(np.tile(x, 5))], axis=1), 0.3
     for _ in range(len(points) - 1):
@@ -223,7 +234,7 @@ FUNCTIONS = [
     de_casteljau_by_index, option, american_option, de_casteljau, de_casteljau_by_length, filled_by_length, neville,
     divided_differences, richardson, levinson, pascal, polynomial, appended, stacked, pyramid, ends_cut_off,
     two_at_once, slices_of_itself, written_slices_of_itself, known_array_cut_off, in_an_attribute, temporaries,
-    many_trees, masked_singular,
+    many_trees, masked_singular, tree_of_spaced_prices,
 ]  # fmt: skip
 LONG = {neville, divided_differences, richardson, levinson, polynomial}
 

@@ -216,13 +216,9 @@ def arange(*args: Any, dtype: Any = None, **options: Any) -> Any:
     start, stop, step = (0, args[0], 1) if len(args) == 1 else (*args, 1)[:3]
     bounds = [bound.number() if isinstance(bound, Tracer) else bound for bound in (start, stop, step)]
     if any(bound is None for bound in bounds):  # the size depends on a value
-        if not options and isinstance(bounds[2], (int, np.integer)) and bounds[2]:
-            step = int(bounds[2])
-            span, by = (stop - start, step) if step > 0 else (start - stop, -step)
-            found: Any = sized(span if by == 1 else (span + (by - 1)) // by, lambda size: np.arange(size, dtype=dtype))
-            if found is not None:
-                found = found if step == 1 else found * step
-                return found if len(args) == 1 else found + start
+        found: Any = None if options else arange_of_size(*map(as_whole, (start, stop, step)), dtype)
+        if found is not None:
+            return found
         if not any(isinstance(bound, Tracer) and bound.dtype.kind == "f" for bound in (start, stop, step)):
             bounds = [int(bound) if isinstance(bound, Tracer) and bound.dtype.kind in "iu" else bound for bound in args]
             return np.arange(*bounds, dtype=dtype, **options)
@@ -233,6 +229,31 @@ def arange(*args: Any, dtype: Any = None, **options: Any) -> Any:
     if dtype is None:  # also of what decides the length alone
         dtype = np.result_type(*[as_tracer(bound).dtype for bound in (start, stop, step, values)])
     return values.astype(dtype, copy=False)
+
+
+def as_whole(bound: Any) -> tuple[Any, bool]:
+    """A number, a whole one where a float is that, and whether it is a float."""
+    if isinstance(bound, (float, np.floating)):
+        return (int(bound) if np.isfinite(bound) and bound == int(bound) else None), True
+    whole = isinstance(bound, (int, np.integer)) or (isinstance(bound, Tracer) and bound.dtype.kind == "i")
+    return (bound if whole else None), False
+
+
+def arange_of_size(start: tuple[Any, bool], stop: tuple[Any, bool], step: tuple[Any, bool], dtype: Any) -> Any:
+    """``np.arange`` between whole numbers, of which floats are exact, if it is known between which numbers its size is."""
+    (first, last, by), inexact = zip(start, stop, step, strict=True)
+    if first is None or last is None or isinstance(by, Tracer) or not by:
+        return None
+    if any(inexact):
+        if dtype is not None and np.dtype(dtype).kind != "f":
+            return None
+        dtype = dtype or np.dtype(np.float64)
+    span, size = (last - first, int(by)) if by > 0 else (first - last, -int(by))
+    found: Any = sized(span if size == 1 else (span + (size - 1)) // size, lambda size: np.arange(size, dtype=dtype))
+    if found is None:
+        return None
+    found = found if by == 1 else found * int(by)
+    return found if isinstance(first, int) and not first else found + first
 
 
 def many(ratio: Any, span: Any) -> Any:

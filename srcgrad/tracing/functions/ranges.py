@@ -11,6 +11,7 @@ from srcgrad.errors import ShapeError
 from srcgrad.ir.types import DType
 from srcgrad.tracing.functions.registry import as_array, cast, filled, inexact_dtype, numpy_rule, require
 from srcgrad.tracing.functions.shapes import broadcast_to, moveaxis
+from srcgrad.tracing.ragged import sized
 from srcgrad.tracing.tracer import Tracer
 from srcgrad.tracing.ufuncs import result_dtype
 
@@ -42,6 +43,17 @@ def spaced(start: Any, stop: Any, num: Any, endpoint: bool) -> tuple[Any, Any]:
     return values, step
 
 
+def spaced_in_part(start: Any, stop: Any, num: Tracer, endpoint: bool) -> Any:
+    """So many numbers as the number of a loop says; None where it is not known between which ones that is."""
+    first, last, dtype = ends(start, stop, inexact_dtype(result_dtype(start, stop)))
+    places: Any = sized(num, lambda size: np.arange(size, dtype=dtype))
+    if places is None:
+        return None
+    intervals = np.maximum(num - 1, 1) if endpoint else num
+    values = places * ((last - first) / intervals.astype(dtype)) + first
+    return np.where((places == intervals.astype(dtype)) & (num > 1), last, values) if endpoint else values
+
+
 def laid_out(values: Tracer, dtype: Any, axis: int) -> Any:
     """The numbers along ``axis``; as integers rounded down."""
     result: Any = values if axis == 0 else moveaxis(values, 0, axis)
@@ -62,6 +74,10 @@ def linspace(
     *,
     device: Any = None,
 ) -> Any:
+    if isinstance(num, Tracer) and not (retstep or np.ndim(start) or np.ndim(stop)):
+        found = spaced_in_part(start, stop, num, endpoint)
+        if found is not None:
+            return found if dtype is None else laid_out(found, dtype, 0)
     values, step = spaced(start, stop, num, endpoint)
     result = laid_out(values, dtype, axis)
     return (result, step if step.ndim else step[()]) if retstep else result
