@@ -1,4 +1,4 @@
-"""Masks of loops that are True wherever they are read.
+"""Masks of loops that are True wherever they are read, or known (`known_masks.py`).
 
 The adjoint of a loop that writes columns (`y[:, j] = ...`) carries a mask of the adjoint of ``y``: a trip clears the
 column that it reads, as what was there before is not what was written. Such a read finds the column as it was before
@@ -24,10 +24,11 @@ from typing import Final, NamedTuple, TypeVar, TypeVarTuple
 
 from srcgrad.ir.core import Function, Literal, Operation, Region, Value, is_splat, literal
 from srcgrad.ir.passes.dead_control import given
+from srcgrad.ir.passes.known_masks import Surely
 from srcgrad.ir.passes.places import Key, Part, Place, Places, Sum, whole
 from srcgrad.ir.passes.rewrite import AnyRegion, Fired, rebuilt, with_operands
 
-NAME: Final = "a mask that is true -> true"
+NAME: Final = "a mask that is known -> what it is"
 STEPS: Final = 20_000
 STEPS_PER_OPERATION: Final = 4
 """How far reads are followed in all, and how much farther in longer programs: what is found takes a thousand steps in
@@ -71,13 +72,24 @@ def without_masks(function: Function, fired: list[Fired] | None = None) -> Funct
     >>> print(without_masks(function).operations[0].regions[0].results[1])
     np.True_: bool[]
     """
-    search = Search(function)
-    known = search.true()
+    surely = Surely(function)
+    found = {value: surely.literal_of(value) for value in all_reads(function)}
+    function = with_known(function, {value: known for value, known in found.items() if known is not None}, fired)
+    return with_known(function, {value: literal(True, value.type) for value in Search(function).true()}, fired)
+
+
+def with_known(function: Function, known: dict[Value, Literal], fired: list[Fired] | None) -> Function:
+    """The function with literals in place of masks."""
     if not known:
         return function
     if fired is not None:
         fired += [Fired(NAME, None if value.producer is None else value.producer.span) for value in known]
-    return replaced(function, {value: literal(True, value.type) for value in known}, {})
+    return replaced(function, known, {})
+
+
+def all_reads(function: Region) -> list[Value]:
+    """What may be True of masks, in the order of the program."""
+    return [value for operation in function.walk() for value in reads(operation)]
 
 
 def replaced(region: AnyRegion, known: dict[Value, Literal], moved: dict[Value, Value]) -> AnyRegion:
@@ -147,9 +159,8 @@ class Search:
 
     def true(self) -> list[Value]:
         """Values that are True, in the order of the program."""
-        operations = list(self.function.walk())
-        self.steps = STEPS + STEPS_PER_OPERATION * len(operations)
-        candidates = [value for operation in operations for value in reads(operation)]
+        self.steps = STEPS + STEPS_PER_OPERATION * sum(1 for _ in self.function.walk())
+        candidates = all_reads(self.function)
         self.assumed = set(candidates)
         try:
             while True:

@@ -240,7 +240,7 @@ def as_whole(bound: Any) -> tuple[Any, bool]:
 
 
 def arange_of_size(start: tuple[Any, bool], stop: tuple[Any, bool], step: tuple[Any, bool], dtype: Any) -> Any:
-    """``np.arange`` between whole numbers, of which floats are exact, if it is known between which numbers its size is."""
+    """``np.arange`` between whole numbers, floats among them, if it is known between which numbers its size is."""
     (first, last, by), inexact = zip(start, stop, step, strict=True)
     if first is None or last is None or isinstance(by, Tracer) or not by:
         return None
