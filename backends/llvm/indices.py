@@ -7,12 +7,17 @@ another one is shown within bounds and the other, or zeros, elsewhere.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final, NamedTuple
 
-from srcgrad.ir.core import Operation, Value
+import numpy as np
+
+from srcgrad.ir.core import Literal, Operation, Value
 from srcgrad.ir.types import ArrayType
 
 VIEWS: Final = frozenset({"broadcast", "reshape", "transpose", "slice", "reverse"})
+LARGEST_WINDOWS: Final = 4096
+"""The indices up to which it is asked whether they are affine."""
 
 
 class Line(NamedTuple):
@@ -157,7 +162,43 @@ def view_index(operation: Operation) -> Index | None:
         return tuple(
             unit(axis, rank, -1, size - 1) if axis in axes else unit(axis, rank) for axis, size in enumerate(operand)
         )
+    if name == "gather":
+        return window_index(operation)
     return reshape_index(operand, result)
+
+
+def window_index(gather: Operation) -> Index | None:
+    """The index of what known indices read that are affine, as those of sliding windows are: ``x[i + j]``."""
+    _, *indices = gather.operands
+    if len(indices) != 1 or not isinstance(indices[0], Literal):
+        return None
+    axis, operand, result = gather.attrs["axis"], gather.operands[0].type, gather.results[0].type
+    line, more = affine(indices[0], operand.static_shape[axis]), indices[0].type.rank - 1
+    if line is None:
+        return None
+    strides = tuple(line.strides[k - axis] if axis <= k <= axis + more else 0 for k in range(result.rank))
+    return tuple(
+        Line(line.offset, strides) if k == axis else unit(k + more * (k > axis), result.rank)
+        for k in range(operand.rank)
+    )
+
+
+@lru_cache(maxsize=64)
+def affine(index: Literal, size: int) -> Line | None:
+    """Indices of an axis as a line of their own indices; None where there is none, or one that is out of bounds."""
+    shape = index.type.static_shape
+    if not shape or not 0 < index.type.size <= LARGEST_WINDOWS:
+        return None
+    given = np.broadcast_to(index.value, shape).astype(np.int64)
+    given = np.where(given < 0, given + size, given)
+    if given.min() < 0 or given.max() >= size:
+        return None
+    first = (0,) * len(shape)
+    steps = [
+        int(given[(*first[:k], min(1, count - 1), *first[k + 1 :])] - given[first]) for k, count in enumerate(shape)
+    ]
+    places = np.tensordot(steps, np.indices(shape), axes=1) + given[first]
+    return Line(int(given[first]), tuple(steps)) if np.array_equal(places, given) else None
 
 
 def reshape_index(operand: tuple[int, ...], result: tuple[int, ...]) -> Index | None:

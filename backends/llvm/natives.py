@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Final
 
 from srcgrad.backends.llvm import scalars
 from srcgrad.backends.llvm.complexes import PARTS
-from srcgrad.backends.llvm.indices import VIEWS
+from srcgrad.backends.llvm.indices import VIEWS, window_index
 from srcgrad.backends.llvm.kinds import is_large, is_loop_type, is_plain, is_static
 from srcgrad.backends.llvm.loops import REDUCTIONS
 from srcgrad.backends.llvm.pieces import PIECED, pieces_of
@@ -47,7 +47,7 @@ def fused_kind(operation: Operation) -> str:
     for value in operation.operands:
         if value.type is not type and not is_loop_type(value.type):
             return "other"
-    if name in VIEWS:
+    if name in VIEWS or (name == "gather" and is_static(type) and window_index(operation) is not None):
         return "view"
     if name == "iota":
         return "compute" if scalars.supports_iota(type.dtype) else "other"
