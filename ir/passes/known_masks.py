@@ -139,10 +139,10 @@ class Surely:
     def loop(self, loop: Operation) -> list[Truth | None]:
         body, trips = loop.regions[0], loop.attrs["trips"]
         carries, consts = loop.attrs["carries"], loop.attrs["consts"]
-        begins = [self.of(given(loop, position)) for position in range(len(body.params) - 1)]
+        begins: list[Any] = [self.of(given(loop, position)) for position in range(len(body.params) - 1)]
         for position in range(carries + consts, len(begins)):
             column = begins[position]
-            begins[position] = None if trips is None or column is None else column.all(axis=1)
+            begins[position] = None if trips is None or column is None else np.all(column, axis=1)
         found = begins
         for _ in range(ROUNDS):
             self.known.update(zip(body.params[1:], found, strict=True))

@@ -216,7 +216,7 @@ def arange(*args: Any, dtype: Any = None, **options: Any) -> Any:
     start, stop, step = (0, args[0], 1) if len(args) == 1 else (*args, 1)[:3]
     bounds = [bound.number() if isinstance(bound, Tracer) else bound for bound in (start, stop, step)]
     if any(bound is None for bound in bounds):  # the size depends on a value
-        found: Any = None if options else arange_of_size(*map(as_whole, (start, stop, step)), dtype)
+        found = None if options else arange_of_size(as_whole(start), as_whole(stop), as_whole(bounds[2]), dtype)
         if found is not None:
             return found
         if not any(isinstance(bound, Tracer) and bound.dtype.kind == "f" for bound in (start, stop, step)):
