@@ -45,7 +45,7 @@ STAGES: Final[dict[Stage, Rules]] = {
     "differentiated": Rules(),
     "linear": Rules(linear=True),
     # What only steers derivatives means nothing to a backend.
-    "lowered": Rules(gone=frozenset({"stop_gradient", "identity", "slope_of_abs"})),
+    "lowered": Rules(gone=frozenset({"stop_gradient", "identity", "slope_of_abs", "slope_of_norm", "share_of_tie"})),
 }
 
 _CONTEXT: Final = 30

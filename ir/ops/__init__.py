@@ -29,7 +29,19 @@ __all__ = [
     "shapes",
 ]
 
-_COMMON = ("control", "complexes", "generate", "indexing", "dot", "rounding", "search", "sorting", "bits", "binary")
+_COMMON = (
+    "control",
+    "complexes",
+    "generate",
+    "indexing",
+    "dot",
+    "rounding",
+    "search",
+    "sorting",
+    "bits",
+    "binary",
+    "kinks",
+)
 _SEQUENCES = ("cumulative", "products", "recurrences", "convolution", "fourier")
 _MATRICES = (
     "linalg",

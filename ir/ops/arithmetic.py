@@ -43,6 +43,8 @@ def is_finite_number(operand: LinearOperand, nonzero: bool = False) -> bool:
     value = operand.value if isinstance(operand, Term) else None
     if value is not None and value.producer is not None and value.producer.op.name == "broadcast":
         value = value.producer.operands[0]
+    if value is not None and value.producer is not None and value.producer.op.name == "share_of_tie":
+        return True
     if not isinstance(value, Literal) or not value.splat:
         return False
     return bool(np.isfinite(value.value) and (not nonzero or value.value != 0))

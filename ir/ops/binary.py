@@ -24,6 +24,11 @@ from srcgrad.ir.opdef import (
 from srcgrad.ir.ops.elementary import held_at_infinity
 
 
+def share(wins: Term, loses: Term, one: Term, side: int = 1) -> Term:
+    """The half of the derivative that one of two has where neither is beyond the other."""
+    return REGISTRY["share_of_tie"](wins, loses, side=side, order=0, dtype=one.dtype)
+
+
 class Extremum(Elementwise, abstract=True):
     """The larger or the smaller operand; tied operands share the derivative equally, and so do nan and any other.
 
@@ -47,11 +52,13 @@ class Extremum(Elementwise, abstract=True):
     ) -> Sequence[Tangent]:
         (x, y), (tx, ty) = operands, tangents
         if isinstance(tx, Lin) and isinstance(ty, Lin):
-            shared = s.scale(s.add(tx, ty), 0.5)
-            return (s.select(self.wins(x, y), tx, s.select(self.wins(y, x), ty, shared)),)
+            wins, loses = self.wins(x, y), self.wins(y, x)
+            shared = s.add(s.scale(tx, share(wins, loses, x)), s.scale(ty, share(wins, loses, y, -1)))
+            return (s.select(wins, tx, s.select(loses, ty, shared)),)
         one, other, tangent = (x, y, tx) if isinstance(tx, Lin) else (y, x, ty)
-        share = REGISTRY["select"](self.wins(one, other), one.like(1.0), one.like(0.5))
-        return (s.select(self.wins(other, one), Zero(one.type), s.scale(tangent, share)),)
+        wins, loses = self.wins(one, other), self.wins(other, one)
+        factor = REGISTRY["select"](wins, one.like(1.0), share(wins, loses, one))
+        return (s.select(loses, Zero(one.type), s.scale(tangent, factor)),)
 
     def samples(self) -> Iterator[Sample]:
         yield from super().samples()
@@ -86,7 +93,8 @@ class Hypot(Elementwise):
     intervals = ((-2.0, 2.0), (0.5, 2.0))
 
     def partial(self, index: int, result: Term, *operands: Term) -> Operand:
-        return REGISTRY["select"](result == 0.0, 0.0, operands[index] / result)
+        slope = REGISTRY["select"](result == 0.0, 0.0, operands[index] / result)
+        return REGISTRY["slope_of_norm"](slope, result, order=0, part=index)
 
 
 class Arctan2(Elementwise):

@@ -244,7 +244,10 @@ class ReduceNorm(Reduction):
         is_kink = norm == 0.0
         if operand.dtype.kind == "c":
             norm, direction = REGISTRY["cast"](norm, dtype=operand.dtype), REGISTRY["conj"](operand)
-        part = s.scale(tangents[0], REGISTRY["select"](is_kink, 0.0, direction / norm))
+        slope = REGISTRY["select"](is_kink, 0.0, direction / norm)
+        if operand.dtype.kind != "c":
+            slope = REGISTRY["slope_of_norm"](slope, norm, order=0, part=0)
+        part = s.scale(tangents[0], slope)
         if operand.dtype.kind == "c":
             part = s.apply(REGISTRY["real"], [part])
         return (s.apply(REGISTRY["reduce_sum"], [part], {"axes": axes}),)

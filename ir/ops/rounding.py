@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -84,18 +83,6 @@ class Abs(Elementwise):
         yield Sample((np.array([-1.5, 2.5]),), label="both signs")
         yield Sample((np.array([-1.5 + 0.5j, 2j, -3 + 0j]),), label="complex plane")
         yield Sample((np.array([0j, 1 + 1j]),), smooth=False, label="complex kink")
-
-
-class SlopeOfAbs(NonDifferentiable, Elementwise):
-    """The sign as the derivative of abs, whose products with itself `ir/passes/kinks.py` knows by their ``order``."""
-
-    meaning = "np.sign"
-    kinds = "f"
-    jvp = NonDifferentiable.jvp
-
-    def samples(self) -> Iterator[Sample]:
-        for sample in super().samples():
-            yield replace(sample, attrs={"order": 0})
 
 
 class Sign(Elementwise):

@@ -1,66 +1,83 @@
-"""Second derivatives at the kink of abs: what is smooth there although it is written in abs(x).
+"""Second derivatives at kinks: what is smooth there although it is written in abs, in the norm or in extremes.
 
 d/dx g(|x|) is g'(|x|) s with s the slope of abs, which is 0 at 0; the second derivative has the factor s s, each of
 another differentiation. From either side s s is 1, and so it is here, at 0 too: where g'(0) is 0, as of
 log(2 cosh x) = |x| + log1p(exp(-2|x|)), or where another kink makes up for it, as in max(x, 0) + log1p(exp(-|x|)), that
-is the derivative. Slopes of one differentiation, as in the square of a gradient, are numbers, and 0 times 0 is 0.
+is the derivative. Of different kinks s t has the mean 0. Slopes of one differentiation, as in the square of a gradient,
+are numbers, and 0 times 0 is 0.
+
+Of a norm r = |x| the slope is u = x/r. The Hessian of g(r) is g'' u u^T + g'/r (1 - u u^T), and where g'(0) is 0, both
+g'' and g'/r have the limit g''(0): so u_i u_j is 1 at the kink where i = j, and else 0. The larger of two is
+(x + y)/2 + |x - y|/2, of which x has the slope (1 + s)/2.
 """
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, TypeVar
 
-from srcgrad.ir.core import Builder, Function, Literal, Operation, Region, Value, zeros
-from srcgrad.ir.opdef import REGISTRY, Term
-from srcgrad.ir.passes.matching import emit, is_zero
+from srcgrad.ir.core import Builder, Function, Operation, Region, Value
+from srcgrad.ir.opdef import REGISTRY, Term, broadcast_to
+from srcgrad.ir.ops.dot import permuted
 from srcgrad.ir.passes.rewrite import Fired, Rule, RuleSet, rebuilt, rewrite, with_operands
-from srcgrad.ir.types import Shape
+from srcgrad.ir.passes.slopes import (
+    LARGE,
+    LEAVES,
+    SUMMED,
+    Kink,
+    Slope,
+    Slopes,
+    diagonal,
+    dot_labels,
+    number,
+    same_index,
+    size_of,
+    slope_shape,
+    summed,
+    where,
+)
+from srcgrad.ir.types import Size
 
-SLOPE: Final = "slope_of_abs"
 AnyRegion = TypeVar("AnyRegion", bound=Region)
-LOOKED, MANY = 64, 16
-"""How many ops a factor is looked for through, and how many a value may have."""
-OF_ONE: Final = frozenset({"neg", "cast", "div"})
-MOVES: Final = frozenset({"broadcast", "reduce_sum", "reshape", "transpose"})
-OF_BOTH: Final = frozenset({"add", "sub", "select"})
-
-
-class Slope(NamedTuple):
-    """A slope of abs(x) as a factor: the axes of the value that are those of x, and its differentiation."""
-
-    x: Value
-    axes: tuple[int, ...]
-    order: int
-
-
-NONE: Final = frozenset[Slope]()
 
 
 def has_slopes(function: Region) -> bool:
-    return any(operation.op.name == SLOPE for operation in function.walk())
+    return any(operation.op.name in LEAVES for operation in function.walk())
+
+
+def has_signs(function: Region) -> bool:
+    """Whether there are slopes, or signs that may be multiplied by some to come."""
+    return any(operation.op.name in LEAVES or operation.op.name == "sign" for operation in function.walk())
 
 
 def aged(function: Function) -> Function:
-    """The function with the slopes that it has told from those of the differentiation to come."""
-    return with_older(function) if has_slopes(function) else function
+    """The function with the slopes that it has told from those of the differentiation to come.
+
+    So are signs of what it has the absolute value of: sign(x) g(|x|) is smooth where g(0) is 0.
+    """
+    return with_older(function) if has_signs(function) else function
 
 
 def with_older(region: AnyRegion) -> AnyRegion:
     moved: dict[Value, Value] = {}
     operations = []
+    sizes = {operation.operands[0] for operation in region.operations if operation.op.name == "abs"}
     for operation in region.operations:
         operands = tuple(moved.get(value, value) for value in operation.operands)
         regions = tuple(with_older(inner) for inner in operation.regions)
-        if operation.op.name == SLOPE:
-            attrs = {"order": operation.attrs["order"] + 1}
+        is_sign = operation.op.name == "sign" and operation.operands[0] in sizes and is_real(operands[0])
+        if operation.op.name in LEAVES or is_sign:
+            op = REGISTRY["slope_of_abs"] if is_sign else operation.op
+            attrs = {**operation.attrs, "order": operation.attrs.get("order", 0) + 1}
             types = [result.type for result in operation.results]
-            operation = with_results(
-                operation, Operation(operation.op, operands, attrs, (), types, operation.span), moved
-            )
+            operation = with_results(operation, Operation(op, operands, attrs, (), types, operation.span), moved)
         elif operands != operation.operands or regions != operation.regions:
             operation = with_results(operation, with_operands(operation, operands, regions), moved)
         operations.append(operation)
     return rebuilt(region, operations, [moved.get(value, value) for value in region.results])
+
+
+def is_real(value: Value) -> bool:
+    return value.type.dtype.kind == "f"
 
 
 def with_results(old: Operation, new: Operation, moved: dict[Value, Value]) -> Operation:
@@ -69,148 +86,111 @@ def with_results(old: Operation, new: Operation, moved: dict[Value, Value]) -> O
 
 
 def smoothed(function: Function, fired: list[Fired] | None) -> Function:
-    """The function with products of two slopes as from either side, and the slopes that are left as signs."""
-    pairs = Rule("mul(slope, slope) -> 1", "mul", "f", Slopes().pair, (), None, "final")
-    return rewrite(rewrite(function, RuleSet([pairs]), None, fired), SIGNS)
+    """The function with products of two slopes as from either side, and the slopes that are left as numbers."""
+    if len({operation.attrs["order"] for operation in function.walk() if operation.op.name in LEAVES}) > 1:
+        pair, name = Pairs().pair, "{0}(slope, slope) -> {0}(a, b) at the kink"
+        pairs = [Rule(name.format(op), op, "f", pair, (), None, "final") for op in PRODUCTS]
+        function = rewrite(function, RuleSet(pairs), None, fired)
+    return rewrite(function, NUMBERS, None, fired)
 
 
 # --- pairs ------------------------------------------------------------------------------------------------------------
 
 
-class Slopes:
-    """The slopes that are factors of values, or of terms of them; those of a value that has many are not looked at."""
+class Pairs:
+    """What products of two slopes of one kink are."""
 
     def __init__(self) -> None:
-        self.known: dict[Value, frozenset[Slope]] = {}
-
-    def of(self, value: Value, depth: int = LOOKED) -> frozenset[Slope]:
-        if value.producer is None or depth == 0:
-            return NONE
-        found = self.known.get(value)
-        if found is None:
-            found = self.behind(value.producer, depth - 1)
-            found = self.known[value] = found if len(found) <= MANY else NONE
-        return found
-
-    def behind(self, made: Operation, depth: int) -> frozenset[Slope]:
-        name, operands = made.op.name, made.operands
-        if name == SLOPE:
-            return frozenset({Slope(operands[0], tuple(range(made.results[0].type.rank)), made.attrs["order"])})
-        if name == "mul" or name in OF_BOTH:
-            return NONE.union(*[self.of(operand, depth) for operand in operands])
-        if name in OF_ONE:
-            return self.of(operands[0], depth)
-        if name not in MOVES:
-            return NONE
-        inner = [(slope, axes_behind(made, slope.axes)) for slope in self.of(operands[0], depth)]
-        return frozenset(slope._replace(axes=axes) for slope, axes in inner if axes is not None)
+        self.slopes = Slopes()
 
     def pair(self, operation: Operation, builder: Builder) -> Value | None:
-        """(s a + b) (t c + d) with s and t the slopes of one abs(x) from two differentiations: a c + b d at 0."""
+        """(s a + b) (t c + d) with s and t slopes of one kink from two differentiations: a c + b d at the kink."""
         left, right = operation.operands
-        behind = self.of(right)
-        for one in self.of(left) if behind else ():
+        behind = self.slopes.of(right)
+        if not behind:
+            return None
+        for one in self.slopes.of(left):
             for other in behind:
-                if one.x is other.x and one.axes == other.axes and one.order != other.order:
-                    return product(builder, self, (left, right), (one, other))
+                if one.kink == other.kink and one.order != other.order:
+                    return self.paired(operation, one.kink, builder)
         return None
 
+    def paired(self, operation: Operation, kink: Kink, builder: Builder) -> Value | None:
+        if operation.op.name == "dot_general":
+            return written_out(operation, builder)
+        left, right = operation.operands
+        total: Term | None = None
+        for one in self.slopes.of(left):
+            for other in self.slopes.of(right):
+                if one.kink == other.kink == kink and one.order != other.order:
+                    part = self.at_kink(builder, (left, right), (one, other))
+                    if part is None:
+                        return None
+                    total = part if total is None else total + part
+        numbers = [Term(builder, self.slopes.without(builder, side, kink)) for side in (left, right)]
+        assert total is not None
+        return (numbers[0] * numbers[1] + total).value
 
-def axes_behind(made: Operation, axes: tuple[int, ...]) -> tuple[int, ...] | None:
-    """The axes of the result that these of the operand become; None if one is summed over."""
-    if made.op.name == "broadcast":
-        return tuple(made.attrs["dims"][axis] for axis in axes)
-    if made.op.name == "transpose":
-        return tuple(made.attrs["perm"].index(axis) for axis in axes)
-    if made.op.name == "reshape":
-        return axes_reshaped(made.operands[0].type.shape, made.results[0].type.shape, axes)
-    gone = made.attrs["axes"]
-    if not set(gone).isdisjoint(axes):
+    def at_kink(self, builder: Builder, sides: tuple[Value, Value], both: tuple[Slope, Slope]) -> Term | None:
+        """The product of what stands beside the slopes, for the places of the kink that are the same in both."""
+        factors: list[Term] = []
+        rank, sizes = sides[0].type.rank, slope_shape(both[0])
+        for side, slope, other in zip(sides, both, both[::-1], strict=True):
+            factor = self.slopes.beside(builder, side, slope)
+            if factor is None:
+                return None
+            left = list(summed(slope))
+            for place in tuple(left):
+                if other.axes[place] != SUMMED:
+                    factor = diagonal(factor, other.axes[place], rank + left.index(place))
+                    left.remove(place)
+            factors.append(factor)
+        shared = [place for place in summed(both[0]) if both[1].axes[place] == SUMMED]
+        axes = [one if one != SUMMED else other for one, other in zip(both[0].axes, both[1].axes, strict=True)]
+        for place in shared:
+            axes[place] = rank + shared.index(place)
+        found = factors[0] * factors[1]
+        there = REGISTRY["reshape"](where(builder, both[0].kink), shape=sizes)
+        order = tuple(sorted(range(len(axes)), key=axes.__getitem__))
+        there = broadcast_to(permuted(there, order), found.shape, tuple(axes[place] for place in order))
+        for here, beyond in zip(both[0].axes, both[1].axes, strict=True):
+            if SUMMED not in (here, beyond) and here != beyond:
+                there = there & same_index(found, here, beyond)
+        found = REGISTRY["select"](there, found, 0.0)
+        return REGISTRY["reduce_sum"](found, axes=tuple(range(rank, found.rank))) if shared else found
+
+
+def written_out(operation: Operation, builder: Builder) -> Value | None:
+    """A product of arrays as a sum of products, in which the pairs are."""
+    *labels, result = dot_labels(operation)
+    summed_over = [label for label in labels[0] if label not in result]
+    wanted = [*result, *summed_over]
+    size: dict[int, Size] = {}
+    for side, operand in zip(labels, operation.operands, strict=True):
+        size.update(zip(side, operand.type.shape, strict=True))
+    shape = tuple(size[label] for label in wanted)
+    if size_of(shape) > LARGE:
         return None
-    return tuple(axis - sum(each < axis for each in gone) for axis in axes)
+    terms = []
+    for side, operand in zip(labels, operation.operands, strict=True):
+        order = tuple(sorted(range(len(side)), key=lambda axis: wanted.index(side[axis])))
+        dims = tuple(wanted.index(side[axis]) for axis in order)
+        terms.append(broadcast_to(permuted(Term(builder, operand), order), shape, dims))
+    product = terms[0] * terms[1]
+    if summed_over:
+        product = REGISTRY["reduce_sum"](product, axes=tuple(range(len(result), len(wanted))))
+    return product.value
 
 
-def axes_reshaped(before: Shape, after: Shape, axes: tuple[int, ...]) -> tuple[int, ...] | None:
-    """The axes behind a reshape that only adds and removes axes of size 1."""
-    long = [[axis for axis, size in enumerate(shape) if size != 1] for shape in (before, after)]
-    if [before[axis] for axis in long[0]] != [after[axis] for axis in long[1]]:
-        return () if not axes else None
-    return tuple(long[1][long[0].index(axis)] for axis in axes) if set(axes) <= set(long[0]) else None
+def numbered(operation: Operation, builder: Builder) -> Value:
+    return number(operation, builder)
 
 
-class Factor:
-    """A value as s a + b, with s the slope that is nearest to the result: others of its differentiation are numbers."""
-
-    def __init__(self, builder: Builder, slopes: Slopes, slope: Slope) -> None:
-        self.builder, self.slopes, self.slope = builder, slopes, slope
-        self.alone = True
-        """Whether b is 0 by the structure of the value."""
-
-    def at_one(self, value: Value, axes: tuple[int, ...]) -> Value:
-        """a where x is 0, and the value elsewhere; the slope must be a factor behind these axes."""
-        made = value.producer
-        assert made is not None
-        operands, position = list(made.operands), 0
-        if made.op.name == SLOPE:
-            x = Term(self.builder, self.slope.x)
-            return REGISTRY["select"](x == 0.0, x.like(1.0), REGISTRY["sign"](x)).value
-        if made.op.name in OF_BOTH:
-            for position in range(len(operands) == 3, len(operands)):
-                term = operands[position]
-                found = self.is_in(term, axes)
-                operands[position] = self.at_one(term, axes) if found else self.left_out(term, axes)
-            return self.builder.emit(made.op, operands, made.attrs)
-        if made.op.name == "mul":
-            position = int(self.distance(operands[1], axes) < self.distance(operands[0], axes))
-        elif made.op.name in MOVES:
-            axes = next(each.axes for each in self.slopes.of(operands[0]) if self.leads_to(made, each, axes))
-        operands[position] = self.at_one(operands[position], axes)
-        return self.builder.emit(made.op, operands, made.attrs)
-
-    def is_in(self, value: Value, axes: tuple[int, ...]) -> bool:
-        return self.slope._replace(axes=axes) in self.slopes.of(value)
-
-    def leads_to(self, made: Operation, inner: Slope, axes: tuple[int, ...]) -> bool:
-        return inner._replace(axes=()) == self.slope._replace(axes=()) and axes_behind(made, inner.axes) == axes
-
-    def distance(self, value: Value, axes: tuple[int, ...]) -> int:
-        """How many products and sums the slope is behind, at least."""
-        made = value.producer
-        if made is None or not self.is_in(value, axes):
-            return LOOKED
-        if made.op.name == "mul" or made.op.name in OF_BOTH:
-            return 1 + min(self.distance(operand, axes) for operand in made.operands)
-        return 0
-
-    def left_out(self, term: Value, axes: tuple[int, ...]) -> Value:
-        if isinstance(term, Literal) and is_zero(term):
-            return term
-        self.alone = False
-        return emit(self.builder, "select", self.at_kink(term, axes), zeros(term.type), term)
-
-    def at_kink(self, like: Value, axes: tuple[int, ...]) -> Value:
-        zero = Term(self.builder, self.slope.x) == 0.0
-        order = sorted(range(len(axes)), key=axes.__getitem__)  # those of a broadcast increase
-        if order != list(range(len(axes))):
-            zero = REGISTRY["transpose"](zero, perm=tuple(order))
-        if zero.shape == like.type.shape:
-            return zero.value
-        return REGISTRY["broadcast"](zero, shape=like.type.shape, dims=tuple(sorted(axes))).value
-
-
-def product(builder: Builder, slopes: Slopes, sides: tuple[Value, Value], both: tuple[Slope, Slope]) -> Value:
-    factors = [Factor(builder, slopes, slope) for slope in both]
-    at_one = [factor.at_one(side, both[0].axes) for factor, side in zip(factors, sides, strict=True)]
-    found = emit(builder, "mul", *at_one)
-    if any(factor.alone for factor in factors):
-        return found
-    others = [emit(builder, "identity", side) for side in sides]  # numbers: no slope is looked for behind them
-    where = factors[0].at_kink(found, both[0].axes)
-    return emit(builder, "add", found, emit(builder, "select", where, emit(builder, "mul", *others), zeros(found.type)))
-
-
-def signed(operation: Operation, builder: Builder) -> Value:
-    return emit(builder, "sign", operation.operands[0])
-
-
-SIGNS: Final = RuleSet([Rule("slope_of_abs(x) -> sign(x)", SLOPE, "f", signed, (), None, "final")])
+PRODUCTS: Final = ("mul", "dot_general")
+NUMBERS: Final = RuleSet(
+    [
+        Rule("slope_of_abs(x) -> sign(x)", "slope_of_abs", "f", numbered, (), None, "final"),
+        Rule("slope_of_norm(u, r) -> u", "slope_of_norm", "f", numbered, (), None, "final"),
+        Rule("share_of_tie(p, q) -> 1/2", "share_of_tie", "b", numbered, (), None, "final"),
+    ]
+)

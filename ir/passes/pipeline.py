@@ -14,7 +14,7 @@ from srcgrad.ir.passes.contained import has_parts, taken_from_others
 from srcgrad.ir.passes.dce import dce
 from srcgrad.ir.passes.expand import expand, needs_expansion
 from srcgrad.ir.passes.fold import Evaluator, make_folder
-from srcgrad.ir.passes.kinks import aged, has_slopes, smoothed
+from srcgrad.ir.passes.kinks import aged, has_signs, has_slopes, smoothed
 from srcgrad.ir.passes.loops import has_control, has_literals, has_loops, tidy
 from srcgrad.ir.passes.masks import carries_masks, without_masks
 from srcgrad.ir.passes.rewrite import Fired, rewrite
@@ -148,7 +148,7 @@ LITERALS: Final = Pass("literals", lambda function, fired: tidy(function), has_l
 """What has become a literal stands in the regions that read it."""
 MASKS: Final = Pass("masks", without_masks, carries_masks)
 """Masks that hold wherever they are read are not read."""
-AGED: Final = Pass("aged", lambda function, fired: aged(function), has_slopes)
+AGED: Final = Pass("aged", lambda function, fired: aged(function), has_signs)
 """Slopes of abs from earlier differentiations are told from those to come."""
 KINKS: Final = Pass("kinks", smoothed, has_slopes)
 """Products of two slopes of abs are what they are from either side, and others are signs."""
