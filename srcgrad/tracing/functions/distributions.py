@@ -415,6 +415,18 @@ def median(rule: Formula, law: Law, name: str, /, *args: Any, **kwargs: Any) -> 
     return scalar_if_rank0(np.where(given.proper, given.loc, nowhere))
 
 
+AT_EDGES: Final = frozenset(
+    {
+        "arcsine", "chi2", "dgamma", "expon", "gamma", "halflogistic", "halfnorm", "johnsonsu", "laplace",
+        "logistic", "loguniform", "lomax", "norm", "pareto", "powerlaw", "truncexpon", "uniform", "wrapcauchy",
+    }
+)  # fmt: skip
+"""The laws of which the formulas of quantiles hold at the chances 0 and 1 too, and have the one-sided slopes there.
+
+Those of others are 0 times infinity there, and are passed over: the edge is a constant.
+"""
+
+
 def quantile(law: Law, kind: str, name: str, given: Standard) -> Any:
     """Where the distribution function, or what it leaves, has this value."""
     formula, q = law.quantile, given.place
@@ -422,7 +434,7 @@ def quantile(law: Law, kind: str, name: str, given: Standard) -> Any:
         formula = law.upper_quantile
     if kind == "isf" and law.upper_quantile is None:
         q = 1.0 - q
-    within = (q > 0) & (q < 1)
+    within = (q >= 0) & (q <= 1) if name in AT_EDGES else (q > 0) & (q < 1)
     shapes = tuple(np.where(given.proper, shape, 0.5) for shape in given.shapes)
     found = at_chance(law, formula, name, kind, np.where(within, q, 0.5), shapes)
     low, high = (law.low, law.high) if law.support is None else law.support(*shapes)
