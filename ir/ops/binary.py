@@ -93,7 +93,10 @@ class Hypot(Elementwise):
     intervals = ((-2.0, 2.0), (0.5, 2.0))
 
     def partial(self, index: int, result: Term, *operands: Term) -> Operand:
-        slope = REGISTRY["select"](result == 0.0, 0.0, operands[index] / result)
+        """x over the length; where that is infinite, the sign of an infinite x, and 0 of another."""
+        select, x = REGISTRY["select"], operands[index]
+        inner = select(REGISTRY["is_inf"](x), REGISTRY["sign"](x), x / result)
+        slope = select(result == 0.0, 0.0, inner)
         return REGISTRY["slope_of_norm"](slope, result, order=0, part=index)
 
 

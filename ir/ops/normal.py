@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from srcgrad.ir.core import Attrs
 from srcgrad.ir.opdef import REGISTRY, Operand, Sample, Term, Unary
@@ -146,6 +146,10 @@ class Ndtr(Special, Unary):
         return normal_density(operand)
 
 
+FAR_LEFT: Final = -1e10
+"""Where 1/x**2 is nothing beside 1."""
+
+
 class LogNdtr(Special, Unary):
     """The logarithm of ndtr."""
 
@@ -153,8 +157,12 @@ class LogNdtr(Special, Unary):
     kinds = "f"
 
     def derivative(self, result: Term, operand: Term) -> Operand:
-        """The density over ndtr; in the left tail as sqrt(2/pi)/erfcx(-x/sqrt(2)), in which nothing underflows."""
+        """The density over ndtr; in the left tail as sqrt(2/pi)/erfcx(-x/sqrt(2)), in which nothing underflows.
+
+        Far out it is -x to rounding, which has the slope -1: that of the other form would be infinity times 0.
+        """
         tail = (math.sqrt(2.0) / ROOT_PI) / REGISTRY["erfcx"](-ROOT_HALF * operand)
+        tail = REGISTRY["select"](operand < FAR_LEFT, -operand, tail)
         return REGISTRY["select"](operand < 0.0, tail, normal_density(operand) / REGISTRY["ndtr"](operand))
 
 

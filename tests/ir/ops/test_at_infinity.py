@@ -34,3 +34,24 @@ def test_two_derivatives_at_infinity_are_zero(f: Callable[[Any], Any], backend: 
             if not (np.isneginf(x) and f is FLAT[-1]):
                 assert inner(f, backend=backend)(x) == 0.0
                 assert [outer(inner(f, backend=backend), backend=backend)(x) for outer in modes] == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+def test_hypot_has_the_slope_of_what_is_infinite(backend: str) -> None:
+    for x, slope in ((np.inf, 1.0), (-np.inf, -1.0)):
+        for inner in (sg.jacfwd, sg.jacrev):
+            found = inner(lambda v: np.hypot(v[0], v[1]), backend=backend)
+            np.testing.assert_array_equal(found(np.array([x, 3.0])), [slope, 0.0])
+            np.testing.assert_array_equal(found(np.array([3.0, x])), [0.0, slope])
+            for outer in (sg.jacfwd, sg.jacrev):
+                np.testing.assert_array_equal(outer(found, backend=backend)(np.array([x, 3.0])), np.zeros((2, 2)))
+
+
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+def test_the_second_derivative_of_log_ndtr_far_to_the_left(backend: str) -> None:
+    for x in (-1e8, -2e10, -1e154, -1e200, -np.inf):
+        for inner in (sg.jacfwd, sg.jacrev):
+            slope = inner(scipy.special.log_ndtr, backend=backend)
+            np.testing.assert_allclose(slope(x), -x, rtol=1e-15)
+            for outer in (sg.jacfwd, sg.jacrev):
+                np.testing.assert_allclose(outer(slope, backend=backend)(x), -1.0, rtol=1e-12)
