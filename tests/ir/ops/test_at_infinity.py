@@ -21,6 +21,12 @@ FLAT: list[Callable[[Any], Any]] = [
     scipy.special.expit,
     lambda x: np.arctan2(x, 2.0),
     lambda x: np.arctan2(2.0, x),
+    lambda x: 1 / (1 + x**2),
+    lambda x: 3.0 / (1 + x * x) + 1 / x**2,
+    lambda x: (1 + x**2) ** -1 + (1 + x**2) ** -0.5 + np.reciprocal(2 + np.square(x)),
+    lambda x: np.exp(-(x**2)) + np.exp(-x * x / 2) + np.exp(-(((x - 1) / 2) ** 2)),
+    lambda x: np.log1p(x**2) + np.log10(np.square(x) + x**4),
+    lambda x: np.exp(-1 / x**2) + np.exp(-1 / (1 + x**2)),
     lambda x: np.arctan(np.exp(x) + x),
 ]
 
@@ -55,3 +61,17 @@ def test_the_second_derivative_of_log_ndtr_far_to_the_left(backend: str) -> None
             np.testing.assert_allclose(slope(x), -x, rtol=1e-15)
             for outer in (sg.jacfwd, sg.jacrev):
                 np.testing.assert_allclose(outer(slope, backend=backend)(x), -1.0, rtol=1e-12)
+
+
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+def test_exponentials_of_poles_are_flat(backend: str) -> None:
+    def bump(x: Any) -> Any:
+        return np.exp(-1 / (1 - x**2)) + np.exp(-2.0 / x**2)
+
+    for x, expected in ((1.0, 4 * np.exp(-2.0)), (0.0, 0.0)):
+        for inner in (sg.jacfwd, sg.jacrev):
+            np.testing.assert_allclose(inner(bump, backend=backend)(x), expected, rtol=1e-14)
+    np.testing.assert_array_equal(sg.grad(lambda x: np.log(np.exp(x) + 0 * x**2), backend=backend)(1.0), 1.0)
+    np.testing.assert_array_equal(
+        sg.grad(lambda v: np.sum(np.exp(-(v**2))), backend=backend)(np.array([np.inf, 0.0])), [0.0, 0.0]
+    )

@@ -1,0 +1,155 @@
+"""Where a square is infinite: what is flat there has the derivative 0, not 0 times the infinite slope of the square."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from srcgrad.ir.core import Builder, Literal, Operation, Value
+from srcgrad.ir.opdef import Term
+from srcgrad.ir.passes.flats import held
+from srcgrad.ir.passes.matching import apply, is_known, operand_of, rule
+
+LOOKED: Final = 5
+"""How many ops a square is looked for through."""
+LOGARITHMS: Final = ("log", "log1p", "log2", "log10")
+
+
+def grows(value: Value, depth: int = LOOKED) -> bool:
+    """Whether this is of squares and higher powers, times and beside numbers: infinite where one of them is.
+
+    Not an exponential, of which a logarithm is not flat.
+    """
+    made = value.producer
+    if made is None or depth == 0:
+        return False
+    name, operands = made.op.name, made.operands
+    if name == "square" or name == "neg":
+        return name == "square" or grows(operands[0], depth - 1)
+    if name == "integer_pow":
+        return bool(made.attrs["y"] > 1)
+    if name == "pow":
+        return isinstance(operands[1], Literal) and is_known(operands[1]) and float(operands[1].value) > 1.0
+    if name == "mul" and is_product_with_itself(operands[0], operands[1]):
+        return True
+    if name == "add" and all(grows(operand, depth - 1) for operand in operands):
+        return True
+    if name == "div":
+        return isinstance(operands[1], Literal) and grows(operands[0], depth - 1)
+    if name not in ("add", "sub", "mul"):
+        return False
+    left, right = operands if isinstance(operands[1], Literal) else operands[::-1]
+    return isinstance(right, Literal) and grows(left, depth - 1)
+
+
+def is_product_with_itself(left: Value, right: Value) -> bool:
+    return left is right or operand_of(left, "neg") is right or operand_of(right, "neg") is left
+
+
+def has_pole(value: Value, depth: int = LOOKED) -> bool:
+    """Whether this is a number over something, times and beside numbers."""
+    made = value.producer
+    if made is None or depth == 0:
+        return False
+    name, operands = made.op.name, made.operands
+    if name == "neg":
+        return has_pole(operands[0], depth - 1)
+    if name == "div" and isinstance(operands[0], Literal):
+        return True
+    if name not in ("add", "sub", "mul", "div"):
+        return False
+    left, right = operands if isinstance(operands[1], Literal) else operands[::-1]
+    return isinstance(right, Literal) and has_pole(left, depth - 1)
+
+
+def held_where_infinite(value: Value, builder: Builder) -> Term:
+    term = Term(builder, value)
+    return held(apply("is_inf", term), term)
+
+
+@rule(
+    "div(y, square(x)) -> div(y, square(x) held where it is infinite)",
+    lambda x, y: y / (1.0 + apply("square", x)),
+    lambda x: 1.0 / (2.0 - x * x / 3.0),
+    lambda x, y: y / (apply("integer_pow", x, y=3) - 1.0),
+    lambda x, y: y / (x * x + apply("square", y)),
+    kinds="f",
+    limit=True,
+)
+def quotient_by_square(operation: Operation, builder: Builder) -> Value | None:
+    numerator, denominator = operation.operands
+    if not grows(denominator):
+        return None
+    return (Term(builder, numerator) / held_where_infinite(denominator, builder)).value
+
+
+@rule(
+    "exp(square(x)) -> exp(square(x) held where it is -inf)",
+    lambda x: apply("exp", -apply("square", x)),
+    lambda x: apply("exp", -x * x / 2.0),
+    lambda x: apply("exp", -0.5 * apply("integer_pow", x, y=2) + 1.0),
+    lambda x: apply("exp", -1.0 / apply("square", x)),
+    lambda x: apply("exp", -(1.0 / x)),
+    kinds="f",
+    limit=True,
+)
+def exponential_of_square(operation: Operation, builder: Builder) -> Value | None:
+    """An exponential vanishes faster than any power grows, that of the distance to a pole too."""
+    exponent = operation.operands[0]
+    if not (grows(exponent) or has_pole(exponent)):
+        return None
+    term = Term(builder, exponent)
+    return apply("exp", held(term == float("-inf"), term)).value
+
+
+def slow(name: str) -> None:
+    """The rule of a logarithm: that of a power has the slope of 1/x."""
+
+    @rule(
+        f"{name}(square(x)) -> {name}(square(x) held where it is infinite)",
+        lambda x: apply(name, 1.0 + apply("square", x)),
+        lambda x, y: apply(name, x * x + apply("square", y) / 2.0),
+        kinds="f",
+        limit=True,
+    )
+    def logarithm_of_square(operation: Operation, builder: Builder) -> Value | None:
+        argument = operation.operands[0]
+        return apply(name, held_where_infinite(argument, builder)).value if grows(argument) else None
+
+
+for _name in LOGARITHMS:
+    slow(_name)
+
+
+@rule(
+    "reciprocal(square(x)) -> reciprocal(square(x) held where it is infinite)",
+    lambda x: apply("reciprocal", 1.0 + apply("square", x)),
+    kinds="f",
+    limit=True,
+)
+def reciprocal_of_square(operation: Operation, builder: Builder) -> Value | None:
+    base = operation.operands[0]
+    return apply("reciprocal", held_where_infinite(base, builder)).value if grows(base) else None
+
+
+@rule(
+    "integer_pow(square(x), -n) -> integer_pow(square(x) held where it is infinite, -n)",
+    lambda x: apply("integer_pow", 1.0 + apply("square", x), y=-1),
+    kinds="f",
+    limit=True,
+)
+def negative_power_of_square(operation: Operation, builder: Builder) -> Value | None:
+    base, y = operation.operands[0], operation.attrs["y"]
+    return apply("integer_pow", held_where_infinite(base, builder), y=y).value if y < 0 and grows(base) else None
+
+
+@rule(
+    "pow(square(x), -c) -> pow(square(x) held where it is infinite, -c)",
+    lambda x: apply("pow", 1.0 + apply("square", x), -0.5),
+    kinds="f",
+    limit=True,
+)
+def negative_root_of_square(operation: Operation, builder: Builder) -> Value | None:
+    base, exponent = operation.operands
+    if not is_known(exponent) or float(exponent.value) >= 0.0 or not grows(base):
+        return None
+    return apply("pow", held_where_infinite(base, builder), Term(builder, exponent)).value
