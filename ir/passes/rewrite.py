@@ -132,10 +132,12 @@ def rebuilt(region: AnyRegion, operations: Sequence[Operation], results: Sequenc
 class Sweep(Builder):
     """A builder that simplifies what is emitted into it, and runs one region through itself."""
 
-    __slots__ = ("created", "depth", "fired", "folder", "moved", "replaced", "rules", "table")
+    __slots__ = ("created", "depth", "fired", "folder", "inside", "moved", "replaced", "rules", "table")
 
-    def __init__(self, rules: RuleSet, folder: Folder | None, fired: list[Fired] | None) -> None:
+    def __init__(self, rules: RuleSet, folder: Folder | None, fired: list[Fired] | None, inside: bool = False) -> None:
         super().__init__()
+        self.inside = inside
+        """Whether what is swept is a region of an operation."""
         self.rules = rules
         self.table = rules.table
         self.folder = folder
@@ -203,7 +205,7 @@ class Sweep(Builder):
         """Emit an operation that is not merged: it has an effect or regions, or separates computations."""
         regions = operation.regions
         if regions:
-            swept = [Sweep(self.rules, self.folder, self.fired).run(region) for region in regions]
+            swept = [Sweep(self.rules, self.folder, self.fired, True).run(region) for region in regions]
             if any(new is not old for new, old in zip(swept, regions, strict=True)):
                 regions = tuple(swept)
         if regions is not operation.regions or operands != operation.operands:

@@ -20,7 +20,7 @@ CHEAP: Final = frozenset(
     {
         "add", "broadcast", "cast", "complex", "conj", "div", "equal", "greater", "greater_equal", "imag",
         "integer_pow", "less", "less_equal", "logical_and", "logical_not", "logical_or", "mul", "neg", "not_equal",
-        "real", "reciprocal", "reshape", "select", "sqrt", "square", "sub", "transpose",
+        "real", "reciprocal", "reshape", "select", "share_of_tie", "sqrt", "square", "sub", "transpose",
     }
 )  # fmt: skip
 """Ops that take less time than keeping their results in memory does."""
@@ -103,7 +103,7 @@ def plan(
     ``derived`` gives values by regions of the free ones. ``fixed``: free ones that all trips of all loops around share.
     """
     free_set = {*free, *derived}
-    direct = [value for value in residuals if value not in free_set]
+    direct = [value for value in dict.fromkeys(read_for(residuals)) if value not in free_set]
     leaves = cheap_leaves(direct, free_set, fixed)
     taped = leaves if leaves != direct and bytes_of(leaves) < bytes_of(direct) else direct
     builder = Builder()
@@ -115,6 +115,16 @@ def plan(
         env[value] = look_up(inner, region.results[0])
     emitted(builder, needed(operations, residuals, env), env)
     return Plan(list(free), taped, builder.region([look_up(env, value) for value in residuals]))
+
+
+def read_for(residuals: Iterable[Value]) -> Iterable[Value]:
+    """The residuals, or what is handed on in their place: a share of a tie is a number, once all is differentiated."""
+    for value in residuals:
+        made = value.producer
+        if made is not None and made.op.name == "share_of_tie":
+            yield from (operand for operand in made.operands if not isinstance(operand, Literal))
+        else:
+            yield value
 
 
 def cheap_leaves(values: Iterable[Value], free: set[Value], fixed: Container[Value]) -> list[Value]:

@@ -139,3 +139,14 @@ def test_hessians_of_kernels_where_points_are_equal(distances: Function, backend
     expected = [(gradient(x + e) - gradient(x - e)) / (2 * step) for e in step * np.eye(6).reshape(6, 3, 2)]
     for hessian in (sg.hessian(f, backend=backend)(x), sg.jacrev(sg.grad(f, backend=backend), backend=backend)(x)):
         np.testing.assert_allclose(hessian.reshape(6, 3, 2), expected, rtol=1e-6, atol=1e-5)
+
+
+def test_shares_of_ties_are_not_kept_for_the_trips_of_a_loop() -> None:
+    def followed(x: Any) -> Any:
+        a = x
+        for _ in range(300):
+            a = np.maximum(0.99 * a, x * 0.98)
+        return np.sum(a)
+
+    text = sg.explain(sg.grad(followed))(np.arange(60.0))["optimised ir"]
+    assert "bool[300,60]" in text and "f64[300,60]" not in text
