@@ -44,9 +44,11 @@ class SlopeOfNorm(Elementwise):
     ``part``: which operand of the norm, if it has several.
     """
 
-    meaning = "{0}"
     arity = 2
     kinds = "f"
+
+    def source(self, operands: Sequence[str], types: Sequence[ArrayType], result: ArrayType, attrs: Attrs) -> str:
+        return operands[0]
 
     def jvp(
         self,

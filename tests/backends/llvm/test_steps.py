@@ -119,6 +119,8 @@ LEFT: dict[str, str] = {
     "singular": "written out before a program runs",
     "singular_sum": "written out before a program runs",
     "coupling": "written out before a program runs",
+    "slope_of_norm": "a number before a program runs",
+    "share_of_tie": "a number before a program runs",
     "dct": "SciPy has no function for C",
     "dst": "SciPy has no function for C",
     "rgamma_derivative": "the number of its factors depends on the numbers",
