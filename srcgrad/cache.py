@@ -49,6 +49,7 @@ from srcgrad.tracing.conversion.scipy_rules import (
     load_scipy_rules,
     routines,
 )
+from srcgrad.tracing.frames import FUNCTIONS_OF_PANDAS
 from srcgrad.tracing.hosts import is_host_function, is_log_function
 from srcgrad.tracing.jitted import python_of
 from srcgrad.tracing.purity import is_ufunc_method
@@ -159,6 +160,8 @@ def is_pure(thing: object) -> bool:
     if isinstance(thing, types.FunctionType) and thing.__module__ in TABLES:
         return True
     home = attribute(thing, "__module__") if callable(thing) else None
+    if str(home).partition(".")[0] == "pandas" and attribute(thing, "__name__") in FUNCTIONS_OF_PANDAS:
+        return True
     if is_among(thing, DATES) or home in TEXTS or (home, attribute(thing, "__name__")) in NOTATIONS:
         return True
     if isinstance(thing, np.ufunc):

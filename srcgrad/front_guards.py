@@ -28,9 +28,9 @@ from srcgrad.tracing.alike import same_keys
 from srcgrad.tracing.built_on import built_on, items_in
 from srcgrad.tracing.capture import Captures
 from srcgrad.tracing.conversion.state import slots_of
+from srcgrad.tracing.frozen import Same
 from srcgrad.tracing.held import holding, is_slotted
 from srcgrad.tracing.resolution import Resolution
-from srcgrad.tracing.tables import Same
 from srcgrad.transformed import Transformed
 
 FUNCTION: Final = layout.member_offset(Transformed.f) if layout.KNOWN else 0

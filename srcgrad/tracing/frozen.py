@@ -140,6 +140,33 @@ class Unchanged:
         return not self.others or all(key_of(getattr(value, name, None)) == key for name, key in self.others)
 
 
+class Same:
+    """A guard: whether an array of texts, dates or other constants holds what another one holds now.
+
+    >>> labels = np.array(["a", "b"])
+    >>> same = Same(labels)
+    >>> labels[0] = "c"
+    >>> same(labels)
+    False
+    """
+
+    __slots__ = ("dtype", "items", "key", "kind", "shape")
+
+    def __init__(self, table: Any) -> None:
+        self.kind, self.dtype, self.shape = type(table), table.dtype, table.shape
+        self.items = table.ravel().tolist() if table.dtype.hasobject else None
+        self.key = table.tobytes() if self.items is None else key_of(table)
+
+    def __call__(self, table: Any) -> bool:
+        if type(table) is not self.kind or table.shape != self.shape or table.dtype != self.dtype:
+            return False
+        if self.items is None:
+            return bool(table.tobytes() == self.key)
+        if all(map(operator.is_, table.ravel().tolist(), self.items)):  # mostly they are the very same
+            return True
+        return bool(key_of(table) == self.key)
+
+
 def names_held(value: Any) -> tuple[str, ...]:
     """The attributes that say what an interpolant or a sparse matrix is; none of other objects."""
     kind = type(value)
@@ -175,9 +202,17 @@ def key_of(part: Any) -> Hashable | None:
     if isinstance(part, np.ndarray):
         if not part.dtype.hasobject:
             return (str(part.dtype), part.shape, part.tobytes())
-        items = key_of(part.ravel().tolist())
-        return None if items is None else (str(part.dtype), part.shape, items)
+        items = tuple(map(key_of_item, part.ravel().tolist()))
+        return None if None in items else (str(part.dtype), part.shape, items)
     if isinstance(part, (list, tuple)):
         keys = tuple(map(key_of, part))
         return None if any(key is None for key in keys) else keys
     return static_key(part, lambda _: False, True)
+
+
+def key_of_item(item: Any) -> Hashable | None:
+    """A key of what an array of objects holds, if nobody can change that; records are tuples."""
+    kind = type(item)
+    if kind.__name__ in ("NAType", "NaTType"):  # pandas' own words for what is missing
+        return kind.__name__
+    return static_key(item, lambda _: False, True)

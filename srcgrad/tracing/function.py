@@ -326,8 +326,7 @@ def require_unchanged(trace: Trace) -> None:
         if callable(before):
             if not before(watched.copy):
                 kind = "array" if isinstance(watched.copy, np.ndarray) else type(watched.copy).__name__
-                what = f"{watched.label}, the {kind} of {watched.copy.dtype}"
-                raise Refused(f"writes into {what} that a program has as a constant")
+                raise Refused(f"writes into {watched.label}, the {kind} that a program has as a constant")
             continue
         held = holding(watched.copy) if slotted else items_in(watched.copy)
         if isinstance(held, dict):

@@ -56,7 +56,7 @@ from srcgrad.tracing.pytree import record_fields
 from srcgrad.tracing.reached_classes import ClassAnalysis
 from srcgrad.tracing.rebuild import COLLECTIONS, COPIED, Edge, Hidden, copied_set
 from srcgrad.tracing.ruled_out import Codes, Reader, look_at, passing_over, require_conversion
-from srcgrad.tracing.tables import is_sparse, is_table, same_as
+from srcgrad.tracing.tables import is_constant, same_as
 from srcgrad.tracing.trace import STORES
 from srcgrad.tracing.unasked import attribute
 from srcgrad.tracing.users_classes import is_named_tuple, is_namespace, is_user_class, is_user_enum
@@ -209,7 +209,7 @@ class ObjectAnalysis(ClassAnalysis):
             return "asked"
         if type(value) is np.vectorize:
             return "vectorized"
-        if is_table(value) or is_sparse(value):
+        if is_constant(value):
             return "table"
         if held(value) is not None:
             return "frozen"
@@ -254,7 +254,7 @@ class ObjectAnalysis(ClassAnalysis):
             self.report.append(f"{type(value).__name__}: compiled in, as long as it holds the same")
             return
         if node.kind == "table":
-            if is_sparse(value):
+            if type(value) is not np.ndarray:
                 self.require(f"type({name}) is {self.constant(type(value))}")
             self.require(f"{self.constant(same_as(value))}({name})")
             self.report.append(f"{node.label}: compiled in, as long as it holds the same")

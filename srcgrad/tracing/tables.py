@@ -1,19 +1,21 @@
 """Arrays of texts, dates and records, as labels by which a program picks and groups its numbers.
 
 They are compiled in, whether a function captures them or is given them: what they hold is compared at each call. A
-trace has copies, so that it is noticed where one is changed. So are sparse matrices that are captured.
+trace has copies, so that it is noticed where one is changed. So are sparse matrices and what pandas has (`frames`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
 
-from srcgrad.tracing.frozen import Unchanged, contents, key_of
+from srcgrad.tracing.frames import SameFrame, is_frame
+from srcgrad.tracing.frozen import Same, Unchanged, contents, key_of
 from srcgrad.tracing.trace import CURRENT, Watched
 
-__all__ = ["KINDS", "Same", "copied_table", "is_sparse", "is_table", "same_as"]
+__all__ = ["KINDS", "Same", "copied_table", "is_constant", "is_table", "same_as"]
 
 KINDS: Final = "USmMVO"
 """Of texts, bytes, durations, dates, records, and objects that are constants."""
@@ -35,31 +37,14 @@ def is_sparse(value: Any) -> bool:
     return str(type(value).__module__).startswith("scipy.sparse.") and contents(value) is not None
 
 
-class Same:
-    """A guard: whether an array holds what another one holds now.
-
-    >>> labels = np.array(["a", "b"])
-    >>> same = Same(labels)
-    >>> labels[0] = "c"
-    >>> same(labels)
-    False
-    """
-
-    __slots__ = ("dtype", "key", "kind", "shape")
-
-    def __init__(self, table: Any) -> None:
-        self.kind, self.dtype, self.shape = type(table), table.dtype, table.shape
-        self.key = key_of(table) if table.dtype.hasobject else table.tobytes()
-
-    def __call__(self, table: Any) -> bool:
-        if type(table) is not self.kind or table.shape != self.shape or table.dtype != self.dtype:
-            return False
-        return bool((key_of(table) if self.dtype.hasobject else table.tobytes()) == self.key)
+def is_constant(value: Any) -> bool:
+    """Whether a program has what a captured object holds as constants, and a trace a copy of it."""
+    return is_table(value) or is_sparse(value) or is_frame(value)
 
 
-def same_as(table: Any) -> Same | Unchanged:
-    """The guard of an array or a sparse matrix."""
-    return Unchanged(table) if is_sparse(table) else Same(table)
+def same_as(table: Any) -> Callable[[Any], bool]:
+    """The guard of such an object, beside its class."""
+    return Unchanged(table) if is_sparse(table) else SameFrame(table) if is_frame(table) else Same(table)
 
 
 def copied_table(table: Any, label: str) -> Any:

@@ -14,6 +14,7 @@ import numpy as np
 from srcgrad.tracing.conversion.array_likes import as_array
 from srcgrad.tracing.conversion.calls import invoke
 from srcgrad.tracing.conversion.texts import percent
+from srcgrad.tracing.frames import as_plain
 from srcgrad.tracing.operators import is_sparse, of_sparse
 from srcgrad.tracing.tracer import SEQUENCES, Tracer, as_tracer, contains_tracer
 from srcgrad.tracing.unasked import defers
@@ -47,6 +48,8 @@ REFLECTED: Final = {
 
 def meeting(name: str, left: Any, right: Any) -> tuple[Any, Any]:
     """The operands, with an array of the trace in place of a list or an object beside an array."""
+    if isinstance(left, Tracer) or isinstance(right, Tracer):
+        left, right = as_plain(left), as_plain(right)
     if isinstance(left, (np.ndarray, Tracer)) and not defers(right, REFLECTED[name]):
         right = as_array(right, invoke)
     if isinstance(left, np.ndarray):
