@@ -14,6 +14,7 @@ from srcgrad.backends.llvm.sections import sectioned
 from srcgrad.ir.core import Function
 from srcgrad.ir.opdef import Op
 from srcgrad.ir.passes.expand import expanded
+from srcgrad.ir.passes.kinks import smoothed
 from srcgrad.ir.transforms.linearize import jvp, linearize
 from srcgrad.ir.transforms.transpose import transpose
 from srcgrad.tracing.trace import NeedsConcrete
@@ -53,7 +54,8 @@ SEED = 3
 
 def called(function: Function) -> set[str]:
     """The ops of a program's lines of Python, if any, where ops that no backend knows are written out."""
-    return {op.op.name for op in sectioned(expanded(function)).function.walk() if op.op is not FUSED and not op.regions}
+    known = expanded(smoothed(function, None))
+    return {op.op.name for op in sectioned(known).function.walk() if op.op is not FUSED and not op.regions}
 
 
 def require_listed(function: Function, what: str) -> None:
