@@ -148,6 +148,16 @@ TABLES = frozenset({"scipy.constants._codata"})
 """Modules whose functions look something up that nobody changes."""
 
 
+def takes_constants(thing: object) -> bool:
+    """Whether it is a function of texts or of what pandas has, by its name: the modules need not be there."""
+    home, name = (attribute(thing, of) for of in ("__module__", "__name__"))
+    if not (isinstance(home, str) and isinstance(name, str) and callable(thing)):
+        return False
+    if home.partition(".")[0] == "pandas":
+        return name in FUNCTIONS_OF_PANDAS
+    return home in TEXTS or (home, name) in NOTATIONS
+
+
 def is_pure(thing: object) -> bool:
     """Whether calling this traces the same operations every time."""
     kinds = (types.FunctionType, types.BuiltinFunctionType, type, functools._lru_cache_wrapper)
@@ -159,10 +169,7 @@ def is_pure(thing: object) -> bool:
         return True
     if isinstance(thing, types.FunctionType) and thing.__module__ in TABLES:
         return True
-    home = attribute(thing, "__module__") if callable(thing) else None
-    if str(home).partition(".")[0] == "pandas" and attribute(thing, "__name__") in FUNCTIONS_OF_PANDAS:
-        return True
-    if is_among(thing, DATES) or home in TEXTS or (home, attribute(thing, "__name__")) in NOTATIONS:
+    if is_among(thing, DATES) or takes_constants(thing):
         return True
     if isinstance(thing, np.ufunc):
         return has_rule(thing)
