@@ -151,11 +151,11 @@ class Access:
             f"<{lanes} x i1> {self.mask_text(mask)}, {vector} zeroinitializer)"
         )
 
-    def ask_for(self, address: str, ahead: int) -> None:
+    def ask_for(self, address: str, ahead: int, writing: bool = False) -> None:
         """Have memory begin to read so many bytes after an address, which may be beyond the end of the array."""
         self.e.declarations.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
         place = self.e.emit(f"getelementptr i8, ptr {address}, i64 {ahead}")
-        self.e.do(f"call void @llvm.prefetch.p0(ptr {place}, i32 0, i32 3, i32 1)")
+        self.e.do(f"call void @llvm.prefetch.p0(ptr {place}, i32 {int(writing)}, i32 3, i32 1)")
 
     def load_vector(self, address: str, name: str, dtype: DType, lanes: int, mask: Number | None) -> str:
         e, vector = self.e, f"<{lanes} x {name}>"
@@ -168,12 +168,17 @@ class Access:
             f"<{lanes} x i1> {mask.text}, {vector} zeroinitializer)"
         )
 
-    def store_at(self, output: int, line: Line, value: Number, index: Number, lanes: int, mask: Number | None) -> None:
+    def store_at(
+        self, output: int, line: Line, value: Number, index: Number, lanes: int, mask: Number | None, ahead: int = 0
+    ) -> None:  # fmt: skip
         stride = line.strides[-1] if line.strides else 0
         streams = output in self.streamed and not any(k % lanes for k in (line.offset, *line.strides[:-1]))
         value = self.e.splat(value, lanes)
         if mask is not None and output not in self.parts and self.is_padded(self.outputs[output], line):
             mask = None
+        if ahead and stride == 1 and not streams:
+            address = self.address(self.outputs[output], memory_name(value.dtype), self.place(line, index))
+            self.ask_for(address, ahead, writing=True)
         self.store(output, self.place(line, index), stride, value, value.dtype, mask, streams=streams)
 
     def store_pairs(

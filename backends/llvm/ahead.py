@@ -5,6 +5,10 @@ for a sum of an array, where it is one instruction for each cache line. Loops wi
 ask for what comes 4 KB later. The phases of a nest read its rows one after the other, the first of them from memory and
 the others from cache; so the dearest phase, which leaves memory idle, asks for the next block of rows.
 
+Heavy bodies keep numbers on the stack, and what they write there waits behind what they write to far caches, until the
+processor has no room for more: they ask for the lines that they are about to write, too. A gradient of 100,000 numbers
+in three arrays took 400 µs, and takes 320.
+
 Asking for what no loop reads, beyond the end of an array too, does nothing but take time.
 """
 
@@ -30,6 +34,9 @@ where they ask, minima and maxima, which keep nan and so have this cost, 0.7."""
 _AHEAD: Final = 4096
 _AHEAD_OF_ROWS: Final = 256
 """Where several rows are read at once."""
+_WRITTEN: Final = 1024
+_HEAVY: Final = 40
+"""The cost of bodies on two vectors side by side from which some of their numbers are on the stack."""
 _VECTOR: Final = 32
 """The bytes of vectors, from which there are two at most to each cache line."""
 
@@ -40,6 +47,11 @@ def ahead_of_group(group: Group, shape: Shape, target: Target) -> dict[int, int]
     if group.cost() + _WAITS * sum(map(group.is_extreme, group.folds)) < _WAITS * len(found):
         return {}
     return dict.fromkeys(found.values(), _AHEAD if shape.rows == 1 else _AHEAD_OF_ROWS)
+
+
+def ahead_of_writes(group: Group, shape: Shape) -> int:
+    """How many bytes ahead loops that ask memory for what they read ask for what they write."""
+    return _WRITTEN if shape.wide and group.cost() >= _HEAVY else 0
 
 
 def ahead_of_nest(nest: Nest, lanes: Sequence[int], target: Target) -> list[dict[int, int]]:

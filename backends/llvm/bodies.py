@@ -74,6 +74,8 @@ class Body(Folding):
         self.shape = beside(group, target) if group.boxes else shape_of(group, target, self.blocked)
         self.ahead: Mapping[int, int] = {}
         """For how many bytes ahead memory is asked, by the statements that read (``ahead.py``)."""
+        self.written_ahead = 0
+        """And for what is written."""
         self.lanes = self.shape.lanes
         self.rows: list[_Row] = []
         self.slots: dict[int, list[str]] = {}
@@ -506,7 +508,7 @@ class Body(Folding):
             self.store_pairs(stores[0].output, stores[0].line, given, index, lanes, mask)
             return
         for store, value in zip(stores, given, strict=True):
-            self.store_at(store.output, store.line, value, index, lanes, mask)
+            self.store_at(store.output, store.line, value, index, lanes, mask, self.written_ahead)
 
     def read_first(self, index: Number, lanes: int, mask: Number) -> dict[tuple[int, int], Number]:
         """By row and outer fold, what is added to, where rows are shorter than vectors and each row has its own place.

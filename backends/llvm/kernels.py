@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from srcgrad.backends.llvm.access import ARENA, INT64, Place
-from srcgrad.backends.llvm.ahead import ahead_of_group, ahead_of_nest
+from srcgrad.backends.llvm.ahead import ahead_of_group, ahead_of_nest, ahead_of_writes
 from srcgrad.backends.llvm.bodies import Body, Span
 from srcgrad.backends.llvm.boxes import boxes_of
 from srcgrad.backends.llvm.chunks import PER_ADDITION, PER_BYTE, Chunks, bytes_of_part, chunks_of, parted_folds
@@ -134,6 +134,7 @@ class _Kernel:
         found.parts = places_of(frozenset(group.updates), group)
         if isinstance(self.group, Group):
             found.ahead = ahead_of_group(group, found.shape, self.target)
+            found.written_ahead = ahead_of_writes(group, found.shape) if found.ahead else 0
         steps = [0 if self.chunks is None else self.chunks.length]
         if isinstance(self.group, Nest):
             steps.append(self.group.block if self.group.block < self.group.domain[-1] else 0)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from srcgrad.backends.llvm import ahead, target
-from srcgrad.backends.llvm.ahead import ahead_of_group, ahead_of_nest
+from srcgrad.backends.llvm.ahead import ahead_of_group, ahead_of_nest, ahead_of_writes
 from srcgrad.backends.llvm.backend import BACKEND
 from srcgrad.backends.llvm.loops import Group
 from srcgrad.backends.llvm.nests import Nest
@@ -157,6 +157,7 @@ def test_what_is_asked_for_changes_no_result(shape: tuple[int, int], monkeypatch
         softmax,
         lambda x: (OPS["reduce_max"](x, axes=(0,)), OPS["exp"](x)),
         lambda x: OPS["reduce_min"](x, axes=(1,)),
+        lambda x: OPS["sin"](OPS["exp"](OPS["tanh"](x))),
     ]
     found = [run(rule, x) for rule in rules]
     monkeypatch.setattr(ahead, "LARGE", 1 << 60)
@@ -199,3 +200,12 @@ def test_columns_of_short_rows_from_memory(dtype: str) -> None:
     x[-1, -1] = np.nan
     (found,) = run(lambda x: OPS["reduce_max"](x, axes=(0,)), x)
     np.testing.assert_array_equal(found, x.max(0))
+
+
+def test_heavy_loops_ask_for_what_they_write() -> None:
+    machine = target.Target("x86_64-unknown-linux-gnu", "x86-64-v4", LEVELS["x86-64-v4"])
+    x = np.broadcast_to(1.0, 200_000)
+    for rule, bytes_ahead in ((lambda x: OPS["sin"](OPS["exp"](OPS["tanh"](x))), 1024), (OPS["tanh"], 0)):
+        (group,) = groups(rule, x).groups
+        assert isinstance(group, Group)
+        assert ahead_of_writes(group, shape_of(group, machine)) == bytes_ahead
