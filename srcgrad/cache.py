@@ -151,8 +151,8 @@ TABLES = frozenset({"scipy.constants._codata"})
 def takes_constants(thing: object) -> bool:
     """Whether it is a function of texts or of what pandas has, by its name: the modules need not be there."""
     home, name = (attribute(thing, of) for of in ("__module__", "__name__"))
-    if not (isinstance(home, str) and isinstance(name, str) and callable(thing)):
-        return False
+    if not (isinstance(home, str) and isinstance(name, str) and callable(thing)) or isinstance(thing, types.MethodType):
+        return False  # a method's object is none of what is compared
     if home.partition(".")[0] == "pandas":
         return name in FUNCTIONS_OF_PANDAS
     return home in TEXTS or (home, name) in NOTATIONS

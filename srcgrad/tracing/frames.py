@@ -72,7 +72,7 @@ class SameValues:
 
     def __call__(self, block: Any) -> bool:
         values = block.values
-        if tuple(block.mgr_locs) != self.places or values.dtype != self.dtype:
+        if tuple(block.mgr_locs) != self.places or not same_dtype(values.dtype, self.dtype):
             return False
         if self.arrow is not None:  # which nobody can change
             arrow = attribute(values, "_pa_array")
@@ -113,7 +113,17 @@ def parts_of(value: Any) -> tuple[Sequence[Any], Sequence[Any], Any]:
 def same_index(one: Any, other: Any) -> bool:
     if one is other:
         return True
-    return type(one) is type(other) and one.dtype == other.dtype and one.names == other.names and one.equals(other)
+    if type(one) is not type(other) or one.names != other.names or not same_dtype(one.dtype, other.dtype):
+        return False
+    return getattr(one, "freq", None) == getattr(other, "freq", None) and bool(one.equals(other))
+
+
+def same_dtype(one: Any, other: Any) -> bool:
+    """Whether they are equal, and categories, by whose places a column holds them, have one order."""
+    if one is other:
+        return True
+    categories = getattr(one, "categories", None)
+    return bool(one == other) and (categories is None or same_index(categories, other.categories))
 
 
 def as_plain(x: Any) -> Any:

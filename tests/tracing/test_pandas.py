@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -117,6 +118,29 @@ def test_a_table_that_has_been_changed_is_another_one(name: str) -> None:
     column, index = SameFrame(table["g"]), SameFrame(table.index)
     assert column(table["g"].copy()) and not column(table["c"]) and not column(table["g"].rename("other"))
     assert index(pd.RangeIndex(SIZE)) and not index(pd.RangeIndex(SIZE + 1)) and not index(pd.Index(np.arange(SIZE)))
+
+
+def test_categories_in_another_order_and_another_frequency_are_another_table() -> None:
+    column = pd.Series(pd.Categorical.from_codes([0, 1, 0], ["p", "q"]))
+    turned = pd.Series(pd.Categorical.from_codes([0, 1, 0], ["q", "p"]))
+    assert column.dtype == turned.dtype and not SameFrame(column)(turned)
+    days = pd.date_range("2020-01-01", periods=4)
+    assert not SameFrame(days)(pd.DatetimeIndex(days.values))
+
+
+def test_a_captured_method_of_a_table_is_no_constant() -> None:
+    table = pd.DataFrame({"y": [1.0, np.nan, 3.0]})
+    missing = table.isna
+
+    def total(p: Any) -> Any:
+        return p[0] * missing().to_numpy().sum()
+
+    slope = sg.grad(total)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", sg.RetraceWarning)
+        assert slope(P)[0] == 1.0
+        table.loc[0, "y"] = np.nan
+        assert slope(P)[0] == 2.0
 
 
 def test_columns_of_what_can_change_are_no_constants() -> None:
