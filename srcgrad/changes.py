@@ -22,7 +22,8 @@ from srcgrad.tracing.doubts import require_dtype, require_number
 from srcgrad.tracing.function import Traced
 from srcgrad.tracing.hosts import HostObject
 from srcgrad.tracing.pytree import TreeDef, record_fields
-from srcgrad.tracing.trace import Refused, Storage, Trace
+from srcgrad.tracing.storage import Storage
+from srcgrad.tracing.trace import Refused, Trace
 from srcgrad.tracing.tracer import Tracer
 from srcgrad.tracing.views import Chain
 

@@ -21,7 +21,7 @@ from srcgrad.tracing.unasked import is_among
 
 if TYPE_CHECKING:
     from srcgrad.ir.types import ArrayType, DType
-    from srcgrad.tracing.trace import Storage
+    from srcgrad.tracing.storage import Storage
     from srcgrad.tracing.tracer import Tracer
     from srcgrad.tracing.views import Chain
 

@@ -35,8 +35,9 @@ from srcgrad.tracing.layout import Strides, strides_of
 from srcgrad.tracing.pytree import TreeDef, flatten
 from srcgrad.tracing.refusing import require_told
 from srcgrad.tracing.room import room
+from srcgrad.tracing.storage import ASK
 from srcgrad.tracing.tables import is_table
-from srcgrad.tracing.trace import ASK, CURRENT, STORES, NeedsConcrete, Refused, Trace, Unread, tracing
+from srcgrad.tracing.trace import CURRENT, STORES, NeedsConcrete, Refused, Trace, Unread, tracing
 from srcgrad.tracing.tracer import Deferring, Tracer, from_value
 from srcgrad.tracing.unasked import attribute
 

@@ -17,7 +17,8 @@ from srcgrad.tracing.built_on import items_in
 from srcgrad.tracing.held import holding, is_slotted
 from srcgrad.tracing.hosts import ASKED_OF_LOGGERS, is_logger
 from srcgrad.tracing.purity import hidden_kind, static_key
-from srcgrad.tracing.trace import CURRENT, Refused, Unread, Watched
+from srcgrad.tracing.storage import Watched
+from srcgrad.tracing.trace import CURRENT, Refused, Unread
 from srcgrad.tracing.unasked import attribute
 
 MOST_RESULTS: Final = 128

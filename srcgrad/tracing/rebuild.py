@@ -20,8 +20,9 @@ from srcgrad.tracing.held import hold, holding, is_slotted
 from srcgrad.tracing.jitted import made_of, plain_of
 from srcgrad.tracing.kept_results import Kept, note_owner
 from srcgrad.tracing.refusing import Untold
+from srcgrad.tracing.storage import ASK, Classed, Watched
 from srcgrad.tracing.tables import copied_table
-from srcgrad.tracing.trace import ASK, CURRENT, Classed, Watched
+from srcgrad.tracing.trace import CURRENT
 
 __all__ = ["Edge", "Hidden", "Node", "Plan", "rebuild", "wrapped_functions"]
 

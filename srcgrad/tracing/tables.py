@@ -13,7 +13,8 @@ import numpy as np
 
 from srcgrad.tracing.frames import SameFrame, is_frame
 from srcgrad.tracing.frozen import Same, Unchanged, contents, key_of
-from srcgrad.tracing.trace import CURRENT, Watched
+from srcgrad.tracing.storage import Watched
+from srcgrad.tracing.trace import CURRENT
 
 __all__ = ["KINDS", "Same", "copied_table", "is_constant", "is_table", "same_as"]
 

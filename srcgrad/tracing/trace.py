@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from threading import get_ident
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 
@@ -25,12 +25,10 @@ from srcgrad.ir.source import Span, internal_frame, is_storing, user_span
 from srcgrad.ir.types import ArrayType, TapeType
 from srcgrad.tracing.guards import Guide
 from srcgrad.tracing.kept import KeptTape, require_readable
-from srcgrad.tracing.layout import Strides
+from srcgrad.tracing.storage import Classed, Noted, Storage, Use, Watched
 
 STORES: Final = "="
 """What a trace asks for by `Unread` that stores attributes of captured objects."""
-ASK: Final = object()
-"""The owner of attributes that is there when the trace has asked for it."""
 FOLD_LIMIT = 64
 """Operations on literals whose result has at most this many elements are evaluated while tracing."""
 
@@ -71,118 +69,6 @@ class Unread(Exception):
                 self.names |= trace.unread.names
             trace.unread = self
             trace = trace.parent
-
-
-class Storage:
-    """Memory that tracers view: its current SSA value in the trace that made it."""
-
-    __slots__ = (
-        "__weakref__", "aliases", "decided", "doubt", "given", "made", "pending", "shown", "strides", "trace", "value",
-        "writable",
-    )  # fmt: skip
-
-    def __init__(self, trace: Trace, value: Value, writable: bool = True, strides: Strides | None = None) -> None:
-        self.trace = trace
-        self.value = self.made = value
-        self.writable = writable
-        self.given = False
-        """Whether this stands for an array of the caller's, which may share its memory with others."""
-        self.strides = strides
-        """Where it is not laid out in C order, how; the IR knows no layout."""
-        self.aliases: weakref.WeakKeyDictionary[Storage, Any] | None = None
-        """Memory that may be shared with this one, depending on a traced condition, and how: `conversion.aliases`."""
-        self.doubt: Doubt | None = None
-        self.decided = False
-        """Whether it stands for one object or another, depending on a traced condition."""
-        self.pending: Pending | None = None
-        """Of a variable that is bound, or is not None, on a condition: checked when it is first read."""
-        self.shown: dict[Any, Any] | None = None
-        """What views that gather show of it: `views.seen_of`."""
-
-
-class Pending(NamedTuple):
-    """A variable that has its value only where a predicate holds."""
-
-    name: str
-    predicate: Value
-    none: bool = False
-    """Whether it is None elsewhere, and not unbound."""
-
-
-class Use:
-    """Whether anything has read or changed a copy that stands for one of several objects."""
-
-    def __init__(self, sources: Sequence[Any], before: Sequence[Use]) -> None:
-        """``sources``: the several, which are held by this; ``before``: of the copies among them."""
-        self.sources, self.before, self.happened = sources, before, False
-
-    def note(self) -> None:
-        if not self.happened:
-            self.happened = True
-            for use in self.before:
-                use.note()
-
-
-class Noted(NamedTuple):
-    """What memory was at one moment."""
-
-    storage: Storage
-    value: Value
-    pending: Pending | None
-    aliases: weakref.WeakKeyDictionary[Storage, Any] | None
-
-    def restore(self) -> None:
-        storage = self.storage
-        storage.value, storage.pending, storage.aliases = self.value, self.pending, self.aliases
-
-
-class Doubt(NamedTuple):
-    """What of an array depends on a traced condition, so that some uses of it mean one thing or another."""
-
-    name: str
-    dtype: bool
-    """It is rounded on one path when it is written into."""
-    layout: bool
-    """Reshaping it gives a view or a copy."""
-    memory: bool = False
-    """It is an array without axes, which is changed in place, or a number, which is not."""
-    listed: bool = False
-    """It is an item of a list, of which the program has a copy."""
-
-
-class Watched(NamedTuple):
-    """A copy of a captured container, or the attributes of one of an object, and what it held at first.
-
-    Of an array of texts or a sparse matrix ``before`` says whether it holds the same.
-    """
-
-    copy: Any
-    before: Any
-    label: str
-    owner: Any = None
-    """What stores the attributes of the user's object when the program runs: `journals.Owner`, `ASK`, or None."""
-    guarded: frozenset[str] = frozenset()
-    """The attributes whose values are guards, so that they must not change."""
-
-
-class Classed(NamedTuple):
-    """A class whose attributes a trace may assign, and what they were at first."""
-
-    cls: type
-    before: dict[str, Any]
-
-    def assigned(self) -> list[str]:
-        """The attributes that are others now, as far as Python does not write them."""
-        now = vars(self.cls)
-        names = [name for name in now if self.before.get(name, self) is not now[name]]
-        return [name for name in names if not (name.startswith(("__", "_abc_")))]
-
-    def restore(self) -> None:
-        for name in self.assigned():
-            if name in self.before:
-                setattr(self.cls, name, self.before[name])
-            else:
-                delattr(self.cls, name)
 
 
 class RaisingSite:

@@ -39,14 +39,9 @@ from srcgrad.tracing.layout import (
     strides_of,
     uninitialised,
 )
+from srcgrad.tracing.storage import Storage
 from srcgrad.tracing.subclasses import array_of, dtype_of_view
-from srcgrad.tracing.trace import (
-    CURRENT,
-    Refused,
-    Storage,
-    current_trace,
-    leaked,
-)
+from srcgrad.tracing.trace import CURRENT, Refused, current_trace, leaked
 from srcgrad.tracing.views import Chain, NumbersView, PartView, ReshapeView, TransposeView, View, put_through, seen_of
 
 if TYPE_CHECKING:

@@ -17,7 +17,8 @@ from srcgrad.errors import MutationError
 from srcgrad.ir.core import Value
 from srcgrad.ir.opdef import REGISTRY
 from srcgrad.ir.types import DType
-from srcgrad.tracing.trace import Storage, Trace
+from srcgrad.tracing.storage import Storage
+from srcgrad.tracing.trace import Trace
 
 
 class View:

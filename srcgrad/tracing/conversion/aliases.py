@@ -21,7 +21,8 @@ from srcgrad.ir.opdef import REGISTRY
 from srcgrad.ir.types import BOOL, ArrayType, DType
 from srcgrad.tracing.indexing import IndexView
 from srcgrad.tracing.layout import Strides, strides_of
-from srcgrad.tracing.trace import CURRENT, Doubt, Refused, Storage, Trace, current_trace
+from srcgrad.tracing.storage import Doubt, Storage
+from srcgrad.tracing.trace import CURRENT, Refused, Trace, current_trace
 from srcgrad.tracing.tracer import Tracer, cast_value
 from srcgrad.tracing.views import Chain, ReadOnlyView, ReverseView, TransposeView, View, put_through, seen_through
 

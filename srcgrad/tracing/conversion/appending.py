@@ -31,7 +31,8 @@ from srcgrad.tracing.conversion.state import Kind, State, Undefined, contents, k
 from srcgrad.tracing.conversion.structures import constants_in, structure_of
 from srcgrad.tracing.pytree import TreeDef
 from srcgrad.tracing.rows import row, whole_of
-from srcgrad.tracing.trace import Refused, Storage, Trace, current_trace
+from srcgrad.tracing.storage import Storage
+from srcgrad.tracing.trace import Refused, Trace, current_trace
 from srcgrad.tracing.tracer import Tracer, from_value
 from srcgrad.tracing.views import ReshapeView
 

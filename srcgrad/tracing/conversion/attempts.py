@@ -24,7 +24,8 @@ from srcgrad.tracing.conversion.marks import Mark
 from srcgrad.tracing.conversion.state import Inside, MustRetrace, Passing, Snapshot, State
 from srcgrad.tracing.conversion.trust import acts, emit_trust, is_untimely, may_trust
 from srcgrad.tracing.intervals import interval_of
-from srcgrad.tracing.trace import CURRENT, Noted, Refused, Trace, current_span, current_trace
+from srcgrad.tracing.storage import Noted
+from srcgrad.tracing.trace import CURRENT, Refused, Trace, current_span, current_trace
 from srcgrad.tracing.tracer import Tracer, emit, from_value
 
 MOST_QUESTIONS: Final = 16

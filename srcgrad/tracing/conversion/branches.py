@@ -57,7 +57,8 @@ from srcgrad.tracing.conversion.state import (
 )
 from srcgrad.tracing.pytree import TreeDef
 from srcgrad.tracing.refusing import require_told
-from srcgrad.tracing.trace import Doubt, Pending, Refused, Storage, Trace, current_trace
+from srcgrad.tracing.storage import Doubt, Pending, Storage
+from srcgrad.tracing.trace import Refused, Trace, current_trace
 from srcgrad.tracing.tracer import Tracer, from_value
 
 DEEPEST: Final = 100

@@ -27,7 +27,8 @@ from srcgrad.tracing.conversion.state import Kind, join_kinds, kind_of, same_han
 from srcgrad.tracing.guards import answer
 from srcgrad.tracing.rows import NUMBERS, known, source_of
 from srcgrad.tracing.single import require_index, require_key
-from srcgrad.tracing.trace import RaisingSite, Refused, Storage, current_trace
+from srcgrad.tracing.storage import Storage
+from srcgrad.tracing.trace import RaisingSite, Refused, current_trace
 from srcgrad.tracing.tracer import Tracer, as_tracer, from_value
 
 

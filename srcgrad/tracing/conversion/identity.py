@@ -12,7 +12,8 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from srcgrad.tracing.conversion.state import Mistaken, Slots, State, Undefined, contents, reachable, shown, slots_of
-from srcgrad.tracing.trace import Refused, Trace, Use, current_trace
+from srcgrad.tracing.storage import Use
+from srcgrad.tracing.trace import Refused, Trace, current_trace
 from srcgrad.tracing.unasked import attribute
 
 HINT: Final = "make a copy where it is chosen: list(x), dict(x), copy.copy(x)"

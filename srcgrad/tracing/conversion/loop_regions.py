@@ -64,7 +64,8 @@ from srcgrad.tracing.conversion.structures import has_objects, objects_in, struc
 from srcgrad.tracing.conversion.trips import Trip
 from srcgrad.tracing.refusing import require_told
 from srcgrad.tracing.rows import row
-from srcgrad.tracing.trace import Pending, Refused, Storage, current_trace
+from srcgrad.tracing.storage import Pending, Storage
+from srcgrad.tracing.trace import Refused, current_trace
 from srcgrad.tracing.tracer import Tracer
 
 ROUNDS: Final = 12

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from srcgrad.ir.core import Value
-from srcgrad.tracing.trace import Storage, Trace
+from srcgrad.tracing.storage import Storage
+from srcgrad.tracing.trace import Trace
 
 
 def around(trace: Trace) -> Iterator[Trace]:

@@ -22,7 +22,8 @@ from srcgrad.tracing.conversion.filled import array_of
 from srcgrad.tracing.conversion.state import Kind, Snapshot, join_kinds, kind_of, shown, value_as
 from srcgrad.tracing.conversion.varying import VARYING, Settled, Varying, item_kind, kind_among, rows_of
 from srcgrad.tracing.ragged import Extent, Ragged, known, moved, same_part, same_view
-from srcgrad.tracing.trace import Refused, Storage
+from srcgrad.tracing.storage import Storage
+from srcgrad.tracing.trace import Refused
 from srcgrad.tracing.tracer import Tracer, as_tracer, from_value
 
 if TYPE_CHECKING:

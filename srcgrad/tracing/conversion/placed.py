@@ -25,7 +25,8 @@ from srcgrad.tracing.conversion.guarded import Held, is_spoken_for, items_in
 from srcgrad.tracing.conversion.places import of_index
 from srcgrad.tracing.conversion.state import Kind, Passing, join_kinds, kind_of, value_as
 from srcgrad.tracing.rows import row, source_of
-from srcgrad.tracing.trace import CURRENT, Refused, Storage, Trace, current_trace
+from srcgrad.tracing.storage import Storage
+from srcgrad.tracing.trace import CURRENT, Refused, Trace, current_trace
 from srcgrad.tracing.tracer import Tracer, as_tracer, from_value
 
 FEW: Final = 16

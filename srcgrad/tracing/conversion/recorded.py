@@ -19,7 +19,8 @@ from srcgrad.tracing.conversion.trust import emit_trust
 from srcgrad.tracing.functions.registry import require
 from srcgrad.tracing.magnitude import grows
 from srcgrad.tracing.ragged import Ragged
-from srcgrad.tracing.trace import Doubt, Refused, current_trace
+from srcgrad.tracing.storage import Doubt
+from srcgrad.tracing.trace import Refused, current_trace
 from srcgrad.tracing.tracer import FUNCTIONS, Deferring, Tracer, as_tracer, from_value
 
 ROOM, LEAST_ROOM = 4096, 64

@@ -35,7 +35,8 @@ from srcgrad.tracing.conversion.state import (
     same_handle,
 )
 from srcgrad.tracing.conversion.structures import structure_of
-from srcgrad.tracing.trace import Storage, Trace, current_trace
+from srcgrad.tracing.storage import Storage
+from srcgrad.tracing.trace import Trace, current_trace
 
 if TYPE_CHECKING:
     from srcgrad.tracing.conversion.loop_regions import LoopRegion

@@ -10,7 +10,8 @@ from srcgrad.ir.opdef import REGISTRY
 from srcgrad.ir.types import BOOL, ArrayType
 from srcgrad.tracing.conversion.aliases import Way, Ways, array_storage, between, either, link, outlasting
 from srcgrad.tracing.conversion.state import Kind
-from srcgrad.tracing.trace import Storage, current_trace
+from srcgrad.tracing.storage import Storage
+from srcgrad.tracing.trace import current_trace
 
 SIDES: Final = ("one", "other")
 """The two blocks, as the attributes of a slot."""

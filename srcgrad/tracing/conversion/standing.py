@@ -15,7 +15,8 @@ from srcgrad.tracing.conversion.identity import gathered_objects, watch_changes
 from srcgrad.tracing.conversion.objects import attributes_of
 from srcgrad.tracing.conversion.state import kind_beneath, reachable
 from srcgrad.tracing.purity import makes_plain_objects
-from srcgrad.tracing.trace import Refused, Use, current_trace
+from srcgrad.tracing.storage import Use
+from srcgrad.tracing.trace import Refused, current_trace
 from srcgrad.tracing.unasked import STANDS
 
 HINT: Final = "compare what the objects hold, or set a flag where the object is chosen"

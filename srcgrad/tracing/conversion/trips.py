@@ -10,7 +10,8 @@ from srcgrad.tracing.conversion.aliases import TRUTH
 from srcgrad.tracing.conversion.items import index_of
 from srcgrad.tracing.conversion.loop_objects import Held, records_of
 from srcgrad.tracing.conversion.state import Snapshot, entered
-from srcgrad.tracing.trace import Pending, Trace, current_trace
+from srcgrad.tracing.storage import Pending
+from srcgrad.tracing.trace import Trace, current_trace
 
 if TYPE_CHECKING:
     from srcgrad.tracing.conversion.loop_regions import LoopRegion
