@@ -138,10 +138,41 @@ class TracingBuilder(Builder):
         return operation
 
 
-class Trace:
+class OfOneProgram:
+    """What the traces of one program share, which the first of them makes."""
+
+    def __init__(self, parent: OfOneProgram | None) -> None:
+        self.cleared: set[Value] = set() if parent is None else parent.cleared
+        """The results of operations of which this has been asked."""
+        self.sites: list[Any] = [] if parent is None else parent.sites
+        """What the program's ``host_call`` operations call, by number."""
+        self.twins: dict[type, type] = {} if parent is None else parent.twins
+        """Twins of classes whose methods read what the trace has in place of the user's."""
+        self.members: dict[tuple[type, str], Any] = {} if parent is None else parent.members
+        """These methods, by the class that they are written in and their names: what ``super()`` finds."""
+        self.rolled: list[str] = [] if parent is None else parent.rolled
+        """What became of the loops, for `explain`."""
+        self.sizes: dict[Any, int] = {} if parent is None else parent.sizes
+        """Of loops, by their code: so many operations at least a trip has that is written out."""
+        self.refusals: dict[Any, Any] = {} if parent is None else parent.refusals
+        """Of loops, by their code: how often, and why, they were no region: `conversion.loops`."""
+        self.answers: dict[Any, Any] = {} if parent is None else parent.answers
+        """By question, what is read at each call of the program: `kept_results.Question`."""
+        self.owners: dict[int, Any] = {} if parent is None else parent.owners
+        """By identity the copies of captured objects whose methods have caches: `kept_results.Owner`."""
+        self.unreached: dict[Any, frozenset[Any]] = {} if parent is None else parent.unreached
+        """By code and file, the blocks of functions that the analysis has not looked at: `conversion.blocks`."""
+        self.snapshots: weakref.WeakSet[Any] = weakref.WeakSet() if parent is None else parent.snapshots
+        """What was noted of variables to be restored: no reference of the program's own."""
+        self.states: weakref.WeakSet[Any] = weakref.WeakSet() if parent is None else parent.states
+        """What the blocks in progress may change: no references of the program's own either."""
+
+
+class Trace(OfOneProgram):
     """One function being traced."""
 
     def __init__(self, parent: Trace | None, concrete: bool, name: str, region: bool = False) -> None:
+        super().__init__(parent)
         self.thread = get_ident()
         self.parent = parent
         self.concrete = concrete
@@ -168,8 +199,6 @@ class Trace:
         """Whether there are any, here or in the traces around: then it is asked whether an operation fails."""
         self.catching: tuple[type[BaseException], ...] = () if parent is None else parent.catching
         """What their handlers take."""
-        self.cleared: set[Value] = set() if parent is None else parent.cleared
-        """The results of operations of which this has been asked."""
         self.failing: dict[Value, tuple[Any, ...]] = {}
         """Results of the user's own linear algebra and indices: of those that nothing reads the errors are asked for at
         the end. With the tracers of the indices.
@@ -182,42 +211,20 @@ class Trace:
         """What memory was before it was written, checked or linked, while a statement may have to be run again."""
         self.era = object()
         """What handles remember their values by: another one since some of what was emitted was taken back."""
-        self.sites: list[Any] = [] if parent is None else parent.sites
-        """What the program's ``host_call`` operations call, by number."""
         self.adopted: list[Any] = parent.adopted if region and parent is not None else []
         """Objects that are of the twins of their classes for now: `conversion.classes`."""
-        self.twins: dict[type, type] = {} if parent is None else parent.twins
-        """Twins of classes whose methods read what the trace has in place of the user's."""
-        self.members: dict[tuple[type, str], Any] = {} if parent is None else parent.members
-        """These methods, by the class that they are written in and their names: what ``super()`` finds."""
-        self.rolled: list[str] = [] if parent is None else parent.rolled
-        """What became of the loops, for `explain`."""
         self.outermost: Any = None
         """The outermost of short loops in each other whose first trip is in progress here: `conversion.loops`."""
-        self.sizes: dict[Any, int] = {} if parent is None else parent.sizes
-        """Of loops, by their code: so many operations at least a trip has that is written out."""
-        self.refusals: dict[Any, Any] = {} if parent is None else parent.refusals
-        """Of loops, by their code: how often, and why, they were no region: `conversion.loops`."""
         self.copies = 1
         """How many times what is traced is written out, for the loops around it that are."""
         self.attributes: frozenset[str] | None = None
         """The attributes that guards watch, if the function computes names of attributes."""
         self.results: frozenset[Any] = frozenset()
         """The results of functions with caches that are read at each call: `kept_results`."""
-        self.answers: dict[Any, Any] = {} if parent is None else parent.answers
-        """By question, what is read at each call of the program: `kept_results.Question`."""
-        self.owners: dict[int, Any] = {} if parent is None else parent.owners
-        """By identity the copies of captured objects whose methods have caches: `kept_results.Owner`."""
-        self.unreached: dict[Any, frozenset[Any]] = {} if parent is None else parent.unreached
-        """By code and file, the blocks of functions that the analysis has not looked at: `conversion.blocks`."""
         self.watched: list[Watched] = []
         """Copies of captured containers and objects."""
         self.classes: list[Classed] = []
         """Classes whose attributes the function may assign, which are the caller's own."""
-        self.snapshots: weakref.WeakSet[Any] = weakref.WeakSet() if parent is None else parent.snapshots
-        """What was noted of variables to be restored: no reference of the program's own."""
-        self.states: weakref.WeakSet[Any] = weakref.WeakSet() if parent is None else parent.states
-        """What the blocks in progress may change: no references of the program's own either."""
         self.chosen: list[tuple[Any, Any, str, Use | None]] = []
         """Objects of which a variable holds one or another, what they held then, and the variable."""
         self.lifting: bool = parent is not None and parent.lifting
