@@ -11,25 +11,23 @@ import functools
 import os
 import sys
 import types
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
 
-from srcgrad.tracing.aliasing import alias_groups
-from srcgrad.tracing.alike import same_keys, value_key
 from srcgrad.tracing.bytecode import Refusal, Scope, Step
 from srcgrad.tracing.class_uses import is_asked_about, is_only_named
 from srcgrad.tracing.floating_errors import STATED
 from srcgrad.tracing.frozen import makes_rotations
+from srcgrad.tracing.guard_lines import GuardFunction
 from srcgrad.tracing.imports import Finder, follow_imports
-from srcgrad.tracing.lookups import MISSING, is_unbound_cell, module_attribute, same_code, state_of
+from srcgrad.tracing.lookups import MISSING, is_unbound_cell, module_attribute, state_of
 from srcgrad.tracing.members import ASKED_FOR
 from srcgrad.tracing.purity import (
     METACLASSES,
     OF_TYPES,
     class_reason,
-    decimal_context,
     hidden_kind,
     impurity,
     is_plain_type,
@@ -46,50 +44,28 @@ from srcgrad.tracing.unasked import attribute, is_special
 _MOST_NODES: Final = 512
 
 
-class Analysis:
-    """One run of `analyze`: the plan, and the lines of the guard function as they are found."""
+class Analysis(GuardFunction):
+    """One run of `analyze`: the plan, and the guard function as its lines are found."""
 
     deep = False
     """Whether containers, objects and classes are followed: `reach`."""
 
     def __init__(self, is_pure: Callable[[object], bool], floats_static: bool) -> None:
-        self.is_pure = is_pure
-        self.floats_static = floats_static
+        super().__init__(is_pure, floats_static)
         self.plan = Plan()
-        self.hidden: list[Hidden] = []
-        self.identity: list[Hashable] = []
-        self.report: list[str] = []
         self.local_attributes: set[str] = set()
         self.asked_about: list[type] = []
         """The classes of which nothing is read: it is only asked whether something is of them."""
-        self.lines: list[str] = []
-        self.constants: dict[str, Any] = {
-            "FunctionType": types.FunctionType,
-            "ModuleType": types.ModuleType,
-            "partial": functools.partial,
-            "ndarray": np.ndarray,
-            "alias_groups": alias_groups,
-            "is_unbound_cell": is_unbound_cell,
-            "modules": sys.modules,
-            "same_code": same_code,
-            "same_keys": same_keys,
-            "value_key": value_key,
-            "wrapped_functions": wrapped_functions,
-            "static_key": functools.partial(static_key, is_pure=is_pure, floats=floats_static),
-        }
         # The objects met, by identity; they are alive while the analysis runs, and dropped with it.
         self.objects: list[Any] = []
         self.node_of: dict[int, int] = {}
         self.namespace_of: dict[int, int] = {}
         self.edge_of: dict[tuple[Any, ...], int] = {}
-        self.constant_of: dict[int, str] = {}
         self.classes: set[type] = set()
         self.handed_on: dict[types.ModuleType, Callable[[str], Refusal]] = {}
         """The modules that are local values too (defaults, elements, arguments of calls), and how each is refused."""
         self.methods: set[int] = set()
         self.settled: set[tuple[Any, ...]] = set()
-        self.unsteady = set[str]()
-        """The methods of constant objects that give other things at each call."""
         self.asks = False
         """Whether attributes are read by names that are computed."""
         self.at = Reader(0)
@@ -249,8 +225,8 @@ class Analysis:
             self.require(
                 f"type({name}) is FunctionType and ({name}.__code__ is {code} or same_code({name}.__code__, {code}))"
             )
-            self._guard_length(f"{name}.__defaults__", value.__defaults__)
-            self._guard_length(f"{name}.__kwdefaults__", value.__kwdefaults__)
+            self.guard_length(f"{name}.__defaults__", value.__defaults__)
+            self.guard_length(f"{name}.__kwdefaults__", value.__kwdefaults__)
             node.namespace = self._namespace(index, value.__globals__, f"{name}.__globals__")
             self.report.append(
                 f"function {node.label}: same code ({value.__code__.co_filename}:{value.__code__.co_firstlineno})"
@@ -274,12 +250,6 @@ class Analysis:
         """That of a module which is a node."""
         return self.plan.nodes[self.node_of[id(module)]].namespace
 
-    def _guard_length(self, expression: str, held: Any) -> None:
-        if held is None:
-            self.require(f"{expression} is None")
-        else:
-            self.require(f"{expression} is not None and len({expression}) == {len(held)}")
-
     def _namespace(self, index: int, names: dict[str, Any], expression: str) -> int:
         if id(names) in self.namespace_of:
             known = self.namespace_of[id(names)]
@@ -289,14 +259,6 @@ class Analysis:
         self.plan.namespaces.append(index)
         self.lines.append(f"g{known} = {expression}")
         return known
-
-    def constant(self, value: Any) -> str:
-        name = self.constant_of.setdefault(id(value), f"k{len(self.constants)}")
-        self.constants[name] = value
-        return name
-
-    def require(self, condition: str) -> None:
-        self.lines.append(f"if not ({condition}): return None")
 
     # -- values
 
@@ -309,7 +271,7 @@ class Analysis:
         if kind is not None and (kind in ("array", "jax array", "generator", "tape") or not self.floats_static):
             hidden = len(self.hidden)
             self.hidden.append(Hidden(path, kind))
-            self._guard_hidden(hidden, value, expression)
+            self.guard_hidden(hidden, value, expression)
             self.report.append(f"{path}: hidden input ({kind})")
         elif source != "class" and (static := static_key(value, self.is_pure, self.floats_static)) is not None:
             self.guard_static(value, static, expression, path)
@@ -337,23 +299,6 @@ class Analysis:
         if source != "global":
             self.plan.nodes[holder].edges.append(len(edges) - 1)
         return len(edges) - 1
-
-    def _guard_hidden(self, index: int, value: Any, expression: str) -> None:
-        kind = "ndarray" if type(value) is np.ndarray else self.constant(type(value))
-        self.lines.append(f"v{index} = {expression}")
-        self.require(f"type(v{index}) is {kind}")
-
-    def guard_static(self, value: Any, static: Hashable, expression: str, path: str) -> None:
-        self.note_constant(value)
-        self.lines.append(f"v = {expression}")
-        self.require(f"v is {self.constant(value)} or static_key(v) == {self.constant(static)}")
-        self.report.append(f"{path}: guard, {value!r}")
-
-    def note_constant(self, value: Any) -> None:
-        """A constant object of Python's, or its class, is read."""
-        self.unsteady.update(unsteady(value) or ())
-        if "Decimal" in (type(value).__name__, attribute(value, "__name__")):
-            self.require(f"{self.constant(decimal_context)}() == {self.constant(decimal_context())}")
 
     def guard_class(self, cls: type, expression: str, path: str) -> int | None:
         reason = class_reason(cls, frozenset(), constructed=True)
@@ -605,24 +550,3 @@ class Analysis:
         if (position, known) not in node.cells:
             node.cells.append((position, known))
         return cell.cell_contents
-
-    # -- the generated function
-
-    def generate(self) -> str:
-        """The source of `bind`: guards in the order in which they were found, then the hidden inputs and their
-        aliasing.
-        """
-        values = "".join(f"v{index}, " for index in range(len(self.hidden)))
-        arrays = [f"v{index}" for index, hidden in enumerate(self.hidden) if hidden.kind == "array"]
-        result = [f"return ({values}), None"]
-        if len(arrays) > 1:
-            owned = " and ".join(f"{array}.base is None" for array in arrays)
-            distinct = f"len({{{', '.join(f'id({array})' for array in arrays)}}}) == {len(arrays)}"
-            result = [
-                f"values = ({values})",
-                f"return values, None if {owned} and {distinct} else alias_groups(values)",
-            ]
-        body = ["try:", *(f"    {line}" for line in self.lines)]
-        # What a guard reads may be gone by now: a name, the contents of a cell, an attribute of a module.
-        body += ["except (AttributeError, IndexError, KeyError, ValueError):", "    return None", *result]
-        return "def bind(function):\n" + "\n".join(f"    {line}" for line in body) + "\n"
