@@ -7,7 +7,6 @@ of what it meets).
 
 from __future__ import annotations
 
-import operator
 from collections import UserList, deque
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
@@ -15,8 +14,6 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from srcgrad.errors import (
-    ArgumentError,
-    AxisError,
     MutationError,
     NoAttributeError,
     ShapeError,
@@ -39,10 +36,11 @@ from srcgrad.tracing.layout import (
     strides_of,
     uninitialised,
 )
+from srcgrad.tracing.reshaping import Reshaped
 from srcgrad.tracing.storage import Storage
 from srcgrad.tracing.subclasses import array_of, dtype_of_view
 from srcgrad.tracing.trace import CURRENT, Refused, current_trace, leaked
-from srcgrad.tracing.views import Chain, NumbersView, PartView, ReshapeView, TransposeView, View, put_through, seen_of
+from srcgrad.tracing.views import Chain, NumbersView, PartView, ReshapeView, View, put_through, seen_of
 
 if TYPE_CHECKING:
     from srcgrad.tracing.affine import Affine
@@ -81,7 +79,7 @@ class Deferring:
         def copy(self) -> Any: ...
 
 
-class Tracer(Asked):
+class Tracer(Asked, Reshaped):
     """A traced array or number."""
 
     __slots__ = ("affine", "bound", "cache", "chain", "rebuilt", "scalar", "shares", "storage", "type", "weak")
@@ -222,6 +220,10 @@ class Tracer(Asked):
             ghost = view.apply(ghost)
         return Tracer(self.storage, self.chain + views, ArrayType(ghost.dtype, ghost.shape))
 
+    def shown_as(self, view: View, type: ArrayType) -> Tracer:
+        """A view of this array, of a type that is known."""
+        return Tracer(self.storage, (*self.chain, view), type)
+
     def ghost(self, memory: np.ndarray[Any, Any] | None = None) -> np.ndarray[Any, Any]:
         """An uninitialised array laid out as this one: NumPy itself says what is a view of it and what a copy.
 
@@ -357,89 +359,6 @@ class Tracer(Asked):
     def as_scalar(self, scalar: bool) -> Tracer:
         """This value as a NumPy scalar, no longer a view."""
         return from_value(self.read(), scalar=True) if scalar else self
-
-    # --- views -------------------------------------------------------------------------------------
-    def transpose(self, *axes: Any) -> Tracer:
-        try:
-            from_ghost = np.broadcast_to(np.empty(()), self.shape).transpose(*axes).shape
-        except np.exceptions.AxisError as error:
-            raise AxisError(str(error)) from None
-        except ValueError as error:
-            raise ShapeError(str(error)) from None
-        if self.ndim < 2:
-            return self
-        if len(axes) == 1:  # of two axes or more: a sequence, or None
-            axes = () if axes[0] is None else tuple(axes[0])
-        perm = [operator.index(axis) % self.ndim for axis in axes] if axes else list(range(self.ndim))[::-1]
-        return Tracer(self.storage, (*self.chain, TransposeView(tuple(perm))), ArrayType(self.dtype, from_ghost))
-
-    def swapaxes(self, axis1: int, axis2: int) -> Tracer:
-        perm = list(range(self.ndim))
-        for axis in (axis1, axis2):
-            if not -self.ndim <= axis < self.ndim:
-                raise AxisError(f"axis {axis} is out of bounds for array of dimension {self.ndim}")
-        perm[axis1], perm[axis2] = perm[axis2], perm[axis1]
-        return self.transpose(perm)
-
-    def target_shape(self, shape: Any) -> tuple[int, ...]:
-        """The shape that NumPy's reshape gives; -1 is worked out."""
-        try:
-            target: tuple[int, ...] = np.broadcast_to(np.empty((), np.int8), self.shape).reshape(shape).shape
-        except ValueError as error:
-            raise ShapeError(str(error)) from None
-        return target
-
-    def reshape_is_view(self, shape: Any) -> bool:
-        if self.scalar:
-            return False
-        self.require_layout()
-        if not self.chain and self.storage.strides is None:
-            return True
-        ghost = self.ghost()
-        reshaped = ghost.reshape(shape)
-        return reshaped.size == 0 or np.may_share_memory(reshaped, ghost)
-
-    def reshape(self, *shape: Any, order: str = "C", copy: bool | None = None) -> Tracer:
-        requested = shape[0] if len(shape) == 1 else shape
-        order = order.upper()
-        if order == "F":
-            return self.transpose().reshape(tuple(reversed(self.target_shape(requested)))).transpose()
-        if order == "A" and not self.in_c_order() and self.ghost().flags.fnc:
-            return self.reshape(requested, order="F", copy=copy)
-        if order not in ("C", "A"):
-            raise ArgumentError(f"order {order!r} is not permitted for reshaping", hint="use order='C', 'F' or 'A'")
-        target = self.target_shape(requested)
-        if not copy and self.reshape_is_view(target):
-            return Tracer(self.storage, (*self.chain, ReshapeView(target)), ArrayType(self.dtype, target))
-        if copy is False:
-            raise ShapeError("Unable to avoid creating a copy while reshaping.")
-        return emit("reshape", self, scalar=self.scalar and not target, shape=target)
-
-    def ravel(self, order: str = "C") -> Tracer:
-        order = order.upper()
-        if order in ("A", "K") and not self.in_c_order():
-            ghost = self.ghost()
-            if order == "K":
-                perm = sorted(range(self.ndim), key=lambda k: -abs(ghost.strides[k]))
-                return (self if perm == list(range(self.ndim)) else self.transpose(perm)).ravel()
-            order = "F" if ghost.flags.fnc else "C"
-        if order == "C" and not self.in_c_order():
-            return self.reshape(-1, copy=True)
-        return self.reshape(-1, order="C" if order in ("A", "K") else order)
-
-    def flatten(self, order: str = "C") -> Tracer:
-        return self.ravel(order).copy()
-
-    def squeeze(self, axis: Any = None) -> Tracer:
-        try:
-            shape = np.squeeze(np.broadcast_to(np.empty(()), self.shape), axis).shape
-        except np.exceptions.AxisError as error:
-            raise AxisError(str(error)) from None
-        except ValueError as error:
-            raise ShapeError(str(error)) from None
-        if shape == self.shape:
-            return self
-        return Tracer(self.storage, (*self.chain, ReshapeView(shape)), ArrayType(self.dtype, shape))
 
     # --- copies ------------------------------------------------------------------------------------
     def copy(self, order: str | None = "C") -> Tracer:
