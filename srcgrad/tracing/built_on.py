@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from srcgrad.tracing.unasked import attribute
 
 if TYPE_CHECKING:
-    from srcgrad.tracing.reach import ObjectAnalysis
+    from srcgrad.tracing.reached_nodes import NodeAnalysis
 
 BUILT_ON: Final = (dict, list)
 IN_C: Final = (types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType)
@@ -67,7 +67,7 @@ def own_attributes(x: Any) -> dict[str, Any] | None:
     return found if type(found) is dict else None
 
 
-def guard_items(analysis: ObjectAnalysis, index: int, value: Any) -> str:
+def guard_items(analysis: NodeAnalysis, index: int, value: Any) -> str:
     """The class of such an object, and which attributes it has; how its items are read."""
     name, own = f"n{index}", own_attributes(value)
     analysis.require(f"type({name}) is {analysis.constant(type(value))}")

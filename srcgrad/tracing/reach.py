@@ -7,32 +7,27 @@ the containers and objects; one that the function changes makes it no single pro
 
 from __future__ import annotations
 
-import enum
 import functools
-import inspect
 import itertools
 import operator
 import types
 from abc import ABCMeta, get_cache_token
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Callable, Hashable
 from typing import Any, Final
 
-import numpy as np
-
 from srcgrad.tracing.alike import items_of, same_items
 from srcgrad.tracing.analysis import Analysis
-from srcgrad.tracing.built_on import built_on, guard_items, items_in, own_attributes
+from srcgrad.tracing.built_on import built_on, items_in, own_attributes
 from srcgrad.tracing.bytecode import Refusal, Scope, Step
 from srcgrad.tracing.caches import keep_caches, read_answers, read_results, require_new_results
 from srcgrad.tracing.class_uses import begins_call, is_asked_for_methods, is_only_called, is_only_compared
 from srcgrad.tracing.conversion.classes import twin_of
 from srcgrad.tracing.conversion.convert import code_without, convert_code, is_user_function
 from srcgrad.tracing.conversion.scipy_rules import is_distribution, is_joint
-from srcgrad.tracing.conversion.state import slots_of
 from srcgrad.tracing.descriptors import is_descriptor
 from srcgrad.tracing.dispatching import DISPATCHED
-from srcgrad.tracing.frozen import ASKED, HOMES, Unchanged, contents, given_to, names_held
+from srcgrad.tracing.frozen import ASKED, HOMES
 from srcgrad.tracing.held import holding, is_slotted
 from srcgrad.tracing.hosts import (
     ASKED_OF_LOGGERS,
@@ -40,7 +35,6 @@ from srcgrad.tracing.hosts import (
     LOGGERS_KNOW,
     STREAMS,
     STREAMS_DO,
-    is_cache,
     is_host_function,
     is_log_function,
     is_logger,
@@ -51,57 +45,22 @@ from srcgrad.tracing.journaling import JournalReader, Place
 from srcgrad.tracing.kept_results import CHANGING, is_asked
 from srcgrad.tracing.members import compares_objects, has_class_patterns, stored_attributes
 from srcgrad.tracing.packing import FLOATS, are_apart, packing
-from srcgrad.tracing.purity import constructor_reason, impurity, is_plain_type, static_key
+from srcgrad.tracing.purity import impurity
 from srcgrad.tracing.pytree import record_fields
-from srcgrad.tracing.reached_classes import ClassAnalysis
-from srcgrad.tracing.rebuild import COLLECTIONS, COPIED, Edge, Hidden, copied_set
+from srcgrad.tracing.reached_nodes import CONTAINERS, DETERMINED, NodeAnalysis
+from srcgrad.tracing.rebuild import COPIED, Edge, Hidden
 from srcgrad.tracing.ruled_out import Codes, Reader, look_at, passing_over, require_conversion
-from srcgrad.tracing.tables import is_constant, same_as
 from srcgrad.tracing.trace import STORES
 from srcgrad.tracing.unasked import attribute
-from srcgrad.tracing.users_classes import is_named_tuple, is_namespace, is_user_class, is_user_enum
+from srcgrad.tracing.users_classes import is_user_class
 
-CONTAINERS: Final = (list, dict, tuple, set, *COLLECTIONS)
-FOLLOWED: Final = frozenset(
-    {
-        "method",
-        "container",
-        "class",
-        "object",
-        "frozen",
-        "logger",
-        "asked",
-        "cached",
-        "constant",
-        "vectorized",
-        "jitted",
-        "table",
-    }
-)
-"""The kinds of nodes that are followed here alone."""
 CACHES_KNOW: Final = frozenset({"cache_clear", "cache_info", "cache_parameters", "__wrapped__"})
 DECIDING: Final = frozenset({bool, int, str})
 NAMES_OF_KINDS: Final = {"logger": "logger", "cached": "cache", "asked": "context variable"}
 MOST_ASKED: Final = 128
 """The most names that traces ask for: each is found by a trace of its own."""
-DETERMINED: Final = frozenset(
-    {"pdf", "logpdf", "pmf", "logpmf", "cdf", "logcdf", "sf", "logsf", "ppf", "isf", "entropy"}
-    | {"mean", "median", "var", "std", "stats", "moment", "interval", "support"}
-)
-"""Methods of distributions that give the same for the same arguments: all but draws, and what calls functions."""
 DRAWING: Final = frozenset({"cdf", "logcdf", "rvs"})
 """What draws of distributions of several variables."""
-
-
-def held(value: Any) -> Hashable | None:
-    """What decides the results of an object of SciPy's, or of the method of a distribution that is no draw."""
-    if not isinstance(value, types.MethodType):
-        return contents(value)
-    owner = value.__self__
-    if value.__name__ not in DETERMINED or not is_distribution(owner):
-        return None
-    found = contents(owner) if hasattr(owner, "dist") else type(owner)
-    return None if found is None else (value.__name__, found)
 
 
 def copies(value: Any) -> bool:
@@ -111,17 +70,12 @@ def copies(value: Any) -> bool:
     )
 
 
-def applied(function: np.vectorize) -> Hashable:
-    """How ``np.vectorize`` applies the function that it holds."""
-    return (function.otypes, function.signature, frozenset(function.excluded), function.cache)
-
-
 def is_whole_read(step: Step, then: Step | None) -> bool:
     """Whether an attribute is read for another thing than an attribute of it."""
     return step.kind == "attribute" and (then is None or then.kind != "attribute")
 
 
-class ObjectAnalysis(ClassAnalysis):
+class ObjectAnalysis(NodeAnalysis):
     """The analysis of a function that is converted."""
 
     deep = True
@@ -154,9 +108,9 @@ class ObjectAnalysis(ClassAnalysis):
         self.changing = False
         """Whether any method but those that make an object stores attributes."""
         self.streaming: types.CodeType | None = None
+        """Code that reads the streams which are printed to."""
         self.logs = False
         """Whether there may be loggers, captured or asked for by their names."""
-        """Code that reads the streams which are printed to."""
         self.joint: types.CodeType | None = None
         """Code that reads a distribution of several variables."""
         self.ordered = False
@@ -194,142 +148,6 @@ class ObjectAnalysis(ClassAnalysis):
             if is_user_class(cls) and (records or twin_of(cls) is None):
                 self.read(0, "argument class", cls, cls, self.constant(cls), f"class {cls.__name__} of an argument")
                 self.followed.add(cls)
-
-    def node_kind(self, value: Any) -> str | None:
-        if made_of(value) is not None:
-            return "jitted"
-        kind = super().node_kind(value)
-        if kind is not None:
-            return kind
-        if is_logger(value):
-            return "logger"
-        if is_cache(value):
-            return "cached"
-        if is_asked(value):
-            return "asked"
-        if type(value) is np.vectorize:
-            return "vectorized"
-        if is_constant(value):
-            return "table"
-        if held(value) is not None:
-            return "frozen"
-        if isinstance(value, types.MethodType):
-            return "method" if super().node_kind(value.__func__) in ("function", "transform") else None
-        if type(value) in CONTAINERS or is_named_tuple(value):
-            return "container"
-        if built_on(type(value)) is not None:
-            return "container" if is_user_class(type(value)) and not slots_of(type(value)) else None
-        if isinstance(value, type):
-            return "class" if is_user_class(value) or is_user_enum(value) else None
-        if isinstance(value, enum.Enum):
-            return "constant" if is_user_enum(type(value)) else None
-        slotted = is_slotted(value) and inspect.getattr_static(type(value), "__getattr__", None) is None
-        has_some = type(attribute(value, "__dict__")) is dict or slotted
-        return "object" if has_some and is_user_class(type(value)) else None
-
-    def guard_node(self, index: int, expression: str) -> None:
-        value, node = self.objects[index], self.plan.nodes[index]
-        name = f"n{index}"
-        if node.kind not in FOLLOWED:
-            super().guard_node(index, expression)
-            return
-        self.lines.append(f"{name} = {expression}")
-        if node.kind == "asked":
-            self.require(f"{name} is {self.constant(value)}")
-            self.report.append(f"{node.label}: asked at each call")
-            return
-        if node.kind == "logger":  # which its name leads to as long as the process lives
-            self.require(f"{name} is {self.constant(value)}")
-            self.report.append(f"{node.label}: a logger, called when the program runs")
-            return
-        if node.kind == "frozen":
-            same = f"{self.constant(held)}({name}) == {self.constant(held(value))}"
-            if not isinstance(value, types.MethodType) and names_held(value):
-                same = f"{self.constant(Unchanged(value))}({name})"
-            self.require(f"type({name}) is {self.constant(type(value))} and {same}")
-            if type(value) is operator.attrgetter:
-                self.local_attributes.update(part for path in value.__reduce__()[1] for part in path.split("."))
-            if type(value) is operator.methodcaller:
-                self.local_attributes.add(given_to(value)[0][0])
-            self.report.append(f"{type(value).__name__}: compiled in, as long as it holds the same")
-            return
-        if node.kind == "table":
-            if type(value) is not np.ndarray:
-                self.require(f"type({name}) is {self.constant(type(value))}")
-            self.require(f"{self.constant(same_as(value))}({name})")
-            self.report.append(f"{node.label}: compiled in, as long as it holds the same")
-        elif node.kind == "method":
-            self.require(f"type({name}) is {self.constant(types.MethodType)}")
-        elif node.kind == "constant":
-            self.require(f"{name} is {self.constant(value)}")
-            self.report.append(f"{node.label}: guard, {value!r}")
-        elif node.kind in ("cached", "jitted"):
-            self.require(f"type({name}) is {self.constant(type(value))}")
-        elif node.kind == "vectorized":
-            self.require(f"type({name}) is {self.constant(np.vectorize)}")
-            self.require(f"{self.constant(applied)}({name}) == {self.constant(applied(value))}")
-        elif node.kind == "class":
-            self.require(f"{name} is {self.constant(value)}")
-            self.require_resolution(value)
-            self.report.append(f"class {value.__name__}: same methods")
-        elif node.kind == "object":
-            names, attributes = self.constant(frozenset(holding(value))), f"{name}.__dict__"
-            if is_slotted(value):
-                attributes = f"{self.constant(holding)}({name})"
-            self.require(f"type({name}) is {self.constant(type(value))} and {attributes}.keys() == {names}")
-            self.report.append(f"object {node.label}: same class, its attributes as they are read")
-        elif isinstance(value, (dict, set)):
-            self.guard_keys(index, value)
-        elif built_on(type(value)) is not None:
-            self.require(f"len({guard_items(self, index, value)}) == {list.__len__(value)}")
-            self.report.append(f"{node.label}: guard, a {type(value).__name__} of {list.__len__(value)}")
-        else:
-            kind = self.constant(type(value))
-            if type(value) not in CONTAINERS and not is_user_class(type(value)):
-                self.classes.add(type(value))
-            self.require(f"type({name}) is {kind} and len({name}) == {len(value)}")
-            if isinstance(value, deque):
-                self.require(f"{name}.maxlen == {value.maxlen}")
-            if type(value) not in CONTAINERS:
-                self.require_resolution(type(value), value._fields)
-            self.report.append(f"{node.label}: guard, a {type(value).__name__} of {len(value)}")
-        self.identity.append((node.kind, type(value)))
-
-    def guard_keys(self, index: int, value: Any) -> None:
-        """The same keys of a dict, or elements of a set, in the same order."""
-        name, kind, keys = f"n{index}", type(value), tuple(items_in(value))
-        label = self.plan.nodes[index].label
-        if any(static_key(key, self.is_pure, True) is None for key in keys):
-            what = "whose keys can change" if isinstance(value, dict) else "whose elements can change"
-            raise Refusal(f"reads the {kind.__name__} '{label}', {what}")
-        if kind is set:
-            try:
-                copied_set(value)
-            except ValueError as error:
-                raise Refusal(f"reads the set '{label}': {error}") from None
-        if built_on(kind) is None:
-            self.require(f"type({name}) is {kind.__name__ if kind in (dict, set) else self.constant(kind)}")
-        else:
-            name = guard_items(self, index, value)
-        self.require(f"same_keys(tuple({name}), {self.constant(keys)})")
-        if kind is defaultdict:
-            self.require(f"({name}.default_factory is None) is {value.default_factory is None}")
-        self.report.append(f"{label}: guard, a {kind.__name__} of {len(keys)}")
-
-    def guard_class(self, cls: type, expression: str, path: str) -> int | None:
-        followed = is_user_class(cls) or (not is_plain_type(cls) and is_user_enum(cls))
-        if not followed or (is_namespace(cls) and not expression.startswith("type(")):
-            return super().guard_class(cls, expression, path)
-        known = id(cls) in self.node_of
-        index = self.node(cls)
-        reason = constructor_reason(cls) if issubclass(cls, tuple) else None
-        if reason is not None:
-            raise Refusal(reason)
-        if known:
-            self.require(f"{expression} is n{index}")
-        else:
-            self.guard_node(index, expression)
-        return index
 
     def visit(self, index: int) -> None:
         look_at(self, index)
