@@ -127,6 +127,8 @@ def test_containers_are_read_at_each_call(programs: Table) -> None:
     agrees(derivative, loss)
     table["names"].pop()  # type: ignore[attr-defined]
     agrees(derivative, loss)
+    table["names"].append("c")  # type: ignore[attr-defined]
+    agrees(derivative, loss)
 
 
 def test_classes_that_the_function_makes_objects_of() -> None:
