@@ -606,7 +606,7 @@ def drawn(names: list[str]) -> Callable[[Any], Any]:
 bounds = st.sampled_from(list(BOUNDS))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     st.tuples(bounds, bounds, bounds, bounds, st.sampled_from(list(STEPS)), bounds, bounds),
     st.sampled_from(["llvm", "numpy"]),

@@ -160,7 +160,7 @@ def squares(v: Any, rows: Any, k: Any) -> Any:
     return np.sum(k**3)
 
 
-@pytest.mark.parametrize("backend", ["numpy", "llvm", "xla"])
+@pytest.mark.parametrize("backend", ["numpy", "llvm", pytest.param("xla", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("f", [added, replaced, squares], ids=lambda f: f.__name__)
 def test_elements_that_a_loop_writes_by_index_arrays(f: Any, backend: str) -> None:
     """Some of them twice in a trip: the last write counts, in both modes, at second order and in batches."""
