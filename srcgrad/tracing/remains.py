@@ -28,7 +28,8 @@ ATOMS: Final = frozenset(
 )
 LIBRARIES: Final = sys.stdlib_module_names | {
     *("numpy", "scipy", "jax", "jaxlib", "srcgrad"),
-    *("matplotlib", "mpl_toolkits", "pandas", "sklearn", "IPython"),
+    *("matplotlib", "mpl_toolkits", "pandas", "sklearn", "IPython", "torch"),
+    *("_pytest", "pytest", "pluggy", "hypothesis"),  # an assertion that pytest has rewritten leads to all of its tests
 }
 """What keeps no traced values and is not searched for them: a search of the large ones takes longer than the call."""
 DEEPEST: Final = 20

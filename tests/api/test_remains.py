@@ -194,3 +194,16 @@ def test_context_variables_hold_numbers() -> None:
         assert LISTED.get() == [2.0]
 
     contextvars.copy_context().run(run)
+
+
+def test_the_tests_are_not_searched() -> None:
+    """pytest's assertions lead to its own modules, and these to each test of a run: it took seconds."""
+
+    def positive(x: Any) -> Any:
+        assert x > 0
+        return x
+
+    assert "@pytest_ar" in positive.__globals__
+    search = Settling()
+    search.run([positive])
+    assert not [x for x in search.seen.values() if isinstance(x, pytest.Item | pytest.Config)]
