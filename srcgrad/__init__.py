@@ -107,4 +107,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    """The public names and ``torch`` where it is loaded; neither what this module imports nor modules of its own."""
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__") or name == "torch")})

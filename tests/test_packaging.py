@@ -11,6 +11,8 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
+import srcgrad
+
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = {
     "srcgrad": "srcgrad",
@@ -92,3 +94,9 @@ def test_a_layer_imported_by_its_folder_name_is_refused(name: str) -> None:
 @pytest.mark.parametrize("name", ["ir", "backends"])
 def test_a_layer_imported_by_its_own_name_is_accepted(name: str) -> None:
     subprocess.run([sys.executable, "-W", "error", "-c", f"import srcgrad.{name}"], cwd=ROOT, check=True)
+
+
+def test_the_names_of_the_package_are_the_public_ones() -> None:
+    """What completion offers: not the modules that it imports, nor ``Any``."""
+    named = {name for name in dir(srcgrad) if not name.startswith("__")}
+    assert named - {"torch"} == set(srcgrad.__all__)
