@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from srcgrad.ir.core import Attrs, Literal
+from srcgrad.ir.core import Attrs, Literal, Value
 from srcgrad.ir.errors import DTypeError, ShapeError
 from srcgrad.ir.opdef import (
     REGISTRY,
@@ -38,16 +38,28 @@ class LinearElementwise(Linear, Elementwise, abstract=True):
     jvp = Linear.jvp
 
 
-def is_finite_number(operand: LinearOperand, nonzero: bool = False) -> bool:
-    """Whether a residual is known to be one finite number everywhere."""
+def spread_literal(operand: LinearOperand) -> Value | None:
+    """The value of a residual, or what it is everywhere."""
     value = operand.value if isinstance(operand, Term) else None
     if value is not None and value.producer is not None and value.producer.op.name == "broadcast":
-        value = value.producer.operands[0]
+        return value.producer.operands[0]
+    return value
+
+
+def is_finite_number(operand: LinearOperand, nonzero: bool = False) -> bool:
+    """Whether a residual is known to be one finite number everywhere."""
+    value = spread_literal(operand)
     if value is not None and value.producer is not None and value.producer.op.name == "share_of_tie":
         return True
     if not isinstance(value, Literal) or not value.splat:
         return False
     return bool(np.isfinite(value.value) and (not nonzero or value.value != 0))
+
+
+def is_unit(operand: LinearOperand) -> bool:
+    """Whether a residual is known to be 1 everywhere."""
+    value = spread_literal(operand)
+    return isinstance(value, Literal) and value.splat and bool(value.value == 1)
 
 
 class Neg(LinearElementwise):
@@ -143,6 +155,8 @@ class Div(LinearElementwise):
     linear = (0,)
     keeps_zero = False
     intervals = ((-2.0, 2.0), (0.5, 2.0))
+    points = (0.0, -0.0, 1.0, -1.0, float("inf"), float("-inf"), float("nan"), 1e-300)
+    """Not a subnormal denominator: its inverse is inf, and of 0 over it the modes differ, 0 times inf and 0."""
 
     def zero_stays(self, operands: Sequence[LinearOperand]) -> bool:
         return is_finite_number(operands[1], nonzero=True)
@@ -155,20 +169,21 @@ class Div(LinearElementwise):
         results: Sequence[Term],
         attrs: Attrs,
     ) -> Sequence[Tangent]:
-        """d(a/b) = da/b - (a/b)/b db. A denominator that is spread over more elements is inverted before it is."""
-        denominator = operands[1]
+        """d(a/b) = (da - (a/b) db)/b, not by the square of b, which overflows and vanishes where b is a number yet.
+
+        A denominator that is spread over more elements is inverted before it is; the inverse of one is the quotient.
+        """
+        denominator, quotient = operands[1], results[0]
+        total = tangents[0]
+        if isinstance(tangents[1], Lin):
+            total = s.add(total, s.scale(tangents[1], -quotient))
+        if is_unit(operands[0]):
+            return (s.scale(total, quotient),)
         spread = denominator.value.producer
         if spread is None or spread.op.name != "broadcast":
-            total = s.apply(self, [tangents[0], denominator])
-            slope = results[0] / denominator
-        else:
-            few = Term(denominator.builder, spread.operands[0])
-            inverse = REGISTRY["broadcast"](few.like(1) / few, **spread.attrs)
-            total = s.scale(tangents[0], inverse)
-            slope = results[0] * inverse
-        if isinstance(tangents[1], Lin):
-            total = s.add(total, s.scale(tangents[1], -slope))
-        return (total,)
+            return (s.apply(self, [total, denominator]),)
+        few = Term(denominator.builder, spread.operands[0])
+        return (s.scale(total, REGISTRY["broadcast"](few.like(1) / few, **spread.attrs)),)
 
     def transpose(
         self, s: LinearEmitter, cotangents: Sequence[Tangent], operands: Sequence[Term | Zero], attrs: Attrs

@@ -132,8 +132,16 @@ class Reciprocal(Unary):
     meaning = "np.reciprocal"
     intervals = ((0.5, 2.0),)
 
-    def derivative(self, result: Term, operand: Term) -> Operand:
-        return -(result * result)
+    def jvp(
+        self,
+        s: LinearEmitter,
+        operands: Sequence[Term],
+        tangents: Sequence[Tangent],
+        results: Sequence[Term],
+        attrs: Attrs,
+    ) -> Sequence[Tangent]:
+        """-(1/x)**2 t, by one factor after the other: the square may overflow or vanish."""
+        return (s.scale(s.scale(tangents[0], -results[0]), results[0]),)
 
 
 class Sqrt(Unary):
