@@ -12,7 +12,6 @@ from srcgrad.ir.errors import DTypeError, ShapeError
 from srcgrad.ir.opdef import (
     REGISTRY,
     Elementwise,
-    Lin,
     Linear,
     LinearEmitter,
     LinearOperand,
@@ -169,21 +168,22 @@ class Div(LinearElementwise):
         results: Sequence[Term],
         attrs: Attrs,
     ) -> Sequence[Tangent]:
-        """d(a/b) = (da - (a/b) db)/b, not by the square of b, which overflows and vanishes where b is a number yet.
+        """d(a/b) = da/b - ((a/b) db)/b, not by the square of b, which overflows and vanishes where b is a number yet.
 
         A denominator that is spread over more elements is inverted before it is; the inverse of one is the quotient.
         """
         denominator, quotient = operands[1], results[0]
-        total = tangents[0]
-        if isinstance(tangents[1], Lin):
-            total = s.add(total, s.scale(tangents[1], -quotient))
+        spread, inverse = denominator.value.producer, None
         if is_unit(operands[0]):
-            return (s.scale(total, quotient),)
-        spread = denominator.value.producer
-        if spread is None or spread.op.name != "broadcast":
-            return (s.apply(self, [total, denominator]),)
-        few = Term(denominator.builder, spread.operands[0])
-        return (s.scale(total, REGISTRY["broadcast"](few.like(1) / few, **spread.attrs)),)
+            inverse = quotient
+        elif spread is not None and spread.op.name == "broadcast":
+            few = Term(denominator.builder, spread.operands[0])
+            inverse = REGISTRY["broadcast"](few.like(1) / few, **spread.attrs)
+        total: Tangent = Zero(quotient.type)
+        for tangent in (tangents[0], s.scale(tangents[1], -quotient)):
+            part = s.apply(self, [tangent, denominator]) if inverse is None else s.scale(tangent, inverse)
+            total = s.add(total, part)
+        return (total,)
 
     def transpose(
         self, s: LinearEmitter, cotangents: Sequence[Tangent], operands: Sequence[Term | Zero], attrs: Attrs

@@ -75,22 +75,6 @@ def quotient_by_cosh(operation: Operation, builder: Builder) -> Value | None:
     return value if is_one(numerator) else emit(builder, "mul", numerator, value)
 
 
-@rule(
-    "log1p(exp(x)) -> select(exp(x) == inf, x + inf, log1p(exp(x)))",
-    lambda x: apply("log1p", apply("exp", x)),
-    kinds="f",
-    limit=True,
-)
-def softplus_by_log1p(operation: Operation, builder: Builder) -> Value | None:
-    """Where exp(x) overflows, the slope is 1, and it would be inf/inf."""
-    x = operand_of(operation.operands[0], "exp")
-    if x is None or x.type.dtype.kind != "f":
-        return None
-    power, inf = Term(builder, operation.operands[0]), float("inf")
-    apart = power == inf
-    return apply("select", apart, Term(builder, x) + inf, apply("log1p", apply("select", apart, 1.0, power))).value
-
-
 def one_more_than_exp(value: Value) -> Value | None:
     """The x of 1 + exp(x), or of exp(x) + 1."""
     total = made_by(value, "add")

@@ -20,7 +20,18 @@ from __future__ import annotations
 from typing import Final
 
 from srcgrad.ir.core import Function, Region
-from srcgrad.ir.passes import algebra, broadcasts, flats, infinities, linalg_rules, log_terms, movement, parts, powers
+from srcgrad.ir.passes import (
+    algebra,
+    broadcasts,
+    flats,
+    infinities,
+    linalg_rules,
+    log_terms,
+    movement,
+    overflows,
+    parts,
+    powers,
+)
 from srcgrad.ir.passes.matching import RULES
 from srcgrad.ir.passes.rewrite import Fired, RuleSet, rewrite
 from srcgrad.ir.passes.unit_vectors import UNIT_RULES
@@ -38,6 +49,7 @@ __all__ = [
     "linalg_rules",
     "log_terms",
     "movement",
+    "overflows",
     "parts",
     "powers",
     "simplify",
