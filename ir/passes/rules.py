@@ -31,6 +31,7 @@ from srcgrad.ir.passes import (
     overflows,
     parts,
     powers,
+    signs,
 )
 from srcgrad.ir.passes.matching import RULES
 from srcgrad.ir.passes.rewrite import Fired, RuleSet, rewrite
@@ -52,6 +53,7 @@ __all__ = [
     "overflows",
     "parts",
     "powers",
+    "signs",
     "simplify",
     "take_limits",
 ]

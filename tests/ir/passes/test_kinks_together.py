@@ -43,6 +43,10 @@ def symlog(x: Any) -> Any:
     return np.sign(x) * np.log1p(np.abs(x))
 
 
+def copied(x: Any) -> Any:
+    return np.copysign(np.log1p(np.abs(x)), x)
+
+
 POINTS: dict[str, tuple[Function, Any, Any]] = {
     "Matérn 3/2 of a norm": (lambda x: matern(np.linalg.norm(x), 1.5), O2, -3 * I2),
     "Matérn 5/2 of a norm": (lambda x: matern(np.linalg.norm(x), 2.5), O2, -5 / 3 * I2),
@@ -80,6 +84,13 @@ POINTS: dict[str, tuple[Function, Any, Any]] = {
     ),
     "kinks apart": (lambda x: np.abs(x[0]) * np.abs(x[1]), O2, 0 * I2),
     "a signed logarithm": (symlog, 0.0, 0.0),
+    "a copied sign": (copied, 0.0, 0.0),
+    "the square of one": (lambda x: copied(x) ** 2, 0.0, 2.0),
+    "signs of elements": (lambda x: np.sum(np.sin(copied(x)) * x[::-1]), O2, np.array([[0.0, 2.0], [2.0, 0.0]])),
+    "a root of a fourth power": (lambda x: np.sqrt(x**4), 0.0, 2.0),
+    "roots of fourth powers": (lambda x: np.sum(np.sqrt(np.power(x, 4.0))), O2, 2 * I2),
+    "a root of the square of a square": (lambda x: np.sqrt(np.square(x) ** 2), 0.0, 2.0),
+    "a root of a sixth power": (lambda x: np.sqrt(x**6), 0.0, 0.0),
 }
 
 
@@ -106,8 +117,12 @@ def differences(f: Function, x: Any) -> Any:
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_a_sign_times_what_it_makes_odd_has_its_slope(backend: str) -> None:
     for mode in MODES:
-        assert mode(symlog, backend=backend)(0.0) == 1.0
-        np.testing.assert_array_equal(mode(symlog, backend=backend)(np.zeros(2)), I2)
+        for odd in (symlog, copied):
+            assert mode(odd, backend=backend)(0.0) == 1.0
+            np.testing.assert_array_equal(mode(odd, backend=backend)(np.zeros(2)), I2)
+        # a jump has the slope of the side that is taken, in what the size is times too
+        jump = mode(lambda x: np.copysign(x[1] * np.abs(x[0]) + x[1], x[0]), backend=backend)
+        np.testing.assert_array_equal(jump(np.array([-0.0, 3.0])), np.array([0.0, -1.0]))
     assert sg.jit(lambda x: np.sign(x) * sg.grad(np.abs)(x), backend=backend)(0.0) == 0.0
 
 
