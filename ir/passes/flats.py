@@ -18,7 +18,7 @@ UNDERFLOWING: Final = frozenset({"exp", "exp2", "expit"})
 """Ops that are positive where they are not rounded to 0."""
 MOVES: Final = frozenset({"reshape", "broadcast", "transpose", "slice", "gather", "reduce_sum", "cast", "identity"})
 """Ops that have a positive result of positive elements."""
-ADDED, MOVED = 4, 8
+ADDED, MOVED = 6, 8
 """How many ops a value is looked through: sums have two operands, so that they take twice the time for each."""
 
 
@@ -29,6 +29,8 @@ def may_overflow(value: Value, depth: int = ADDED) -> bool:
         return False
     if producer.op.name in OVERFLOWING:
         return True
+    if producer.op.name == "div":
+        return may_overflow(producer.operands[0], depth - 1)
     return producer.op.name in SUMS and any(may_overflow(operand, depth - 1) for operand in producer.operands)
 
 
@@ -88,6 +90,7 @@ def vanishes(name: str) -> None:
         lambda x, y: apply(name, apply("exp", x) * y),
         lambda x: apply(name, x - apply("exp", x)),
         lambda x: apply(name, -apply("cosh", x)),
+        lambda x: apply(name, -(x + apply("exp", -x)) / 2.0),
         lambda x: apply(name, -apply("expm1", x)),
         kinds="f",
         limit=True,
@@ -122,6 +125,27 @@ def saturates(name: str) -> None:
 
 for _name in SATURATING:
     saturates(_name)
+
+
+def incomplete(name: str) -> None:
+    """The rule of an incomplete gamma function, which is constant where its second operand is infinite."""
+
+    @rule(
+        f"{name}(a, exp(x)) -> {name}(a, exp(x) held where it is infinite)",
+        lambda x: apply(name, x.like(1.5), apply("exp", x)),
+        lambda x: apply(name, x.like(0.5), apply("exp", -x) / 2.0),
+        kinds="f",
+        limit=True,
+    )
+    def complete(operation: Operation, builder: Builder) -> Value | None:
+        a, place = (Term(builder, operand) for operand in operation.operands)
+        if not may_overflow(place.value):
+            return None
+        return apply(name, a, held(place == float("inf"), place)).value
+
+
+for _name in ("gammainc", "gammaincc"):
+    incomplete(_name)
 
 
 # --- underflow --------------------------------------------------------------------------------------------------------

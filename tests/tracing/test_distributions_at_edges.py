@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import scipy.stats as st
@@ -60,3 +62,29 @@ def test_a_narrow_law_on_a_circle_has_its_digits() -> None:
     """cos(y) - 1 has four digits at y = 1e-6, of which 1e10 kept no more."""
     found, slope = sg.value_and_grad(lambda y: st.vonmises.logpdf(y, 1e10))(1e-6)
     np.testing.assert_allclose([found, slope], [st.vonmises.logpdf(1e-6, 1e10), -1e10 * np.sin(1e-6)], rtol=1e-12)
+
+
+TAILS: list[tuple[str, tuple[float, ...], str, float]] = [
+    ("moyal", (), "pdf", -800.0),
+    ("moyal", (), "cdf", -1e4),
+    ("moyal", (), "logsf", -1e4),
+    ("loggamma", (1.5,), "cdf", 800.0),
+    ("loggamma", (1.5,), "logcdf", 800.0),
+    ("loggamma", (1.5,), "sf", 800.0),
+]
+
+
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+@pytest.mark.parametrize(("name", "shapes", "kind", "x"), TAILS)
+def test_tails_where_exponentials_overflow_are_flat(
+    name: str, shapes: tuple[float, ...], kind: str, x: float, backend: str
+) -> None:
+    method = getattr(getattr(st, name), kind)
+
+    def f(x: Any) -> Any:
+        return method(x, *shapes)
+
+    for outer in (sg.jacfwd, sg.jacrev):
+        assert outer(f, backend=backend)(x) == 0.0
+        for inner in (sg.jacfwd, sg.jacrev):
+            assert outer(inner(f, backend=backend), backend=backend)(x) == 0.0
