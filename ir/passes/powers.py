@@ -12,6 +12,7 @@ from srcgrad.ir.passes.movement import scaled_by, size, squared_norm
 
 SUMMED: Final = frozenset({"add", "reduce_sum", "reshape", "broadcast", "transpose", "reverse", "slice"})
 """What is made of sums of squares where its operands are."""
+LENGTHS: Final = frozenset({"abs", "hypot", "reduce_norm", "kinked_sqrt"})
 TERMS: Final = 16
 """How many sums and squares a sum of squares may be made of."""
 
@@ -83,6 +84,42 @@ def root_of_power(operation: Operation, builder: Builder) -> Value | None:
     return apply("select", zero, side, apply("sqrt", held(zero, value))).value
 
 
+@rule(
+    "abs(square(x)) -> square(x)",
+    lambda x: apply("abs", apply("square", x)),
+    lambda x: apply("abs", apply("integer_pow", x, y=4)),
+    lambda x, y: apply("abs", x * x + apply("square", y)),
+    lambda x: apply("abs", apply("hypot", x, 2.0 * x)),
+    kinds="f",
+    limit=True,
+)
+def size_of_square(operation: Operation, builder: Builder) -> Value | None:
+    """Where it is 0 there is no kink: the second derivative would have the slope 0 of one."""
+    return operation.operands[0] if is_not_negative(operation.operands[0]) else None
+
+
+@rule(
+    "maximum(square(x), c) -> square(x), c <= 0",
+    lambda x: apply("maximum", apply("square", x), 0.0),
+    lambda x: apply("maximum", x.like(0.0), apply("abs", x)),
+    lambda x, y: apply("maximum", x * x + apply("square", y), -1.0),
+    kinds="f",
+    limit=True,
+)
+def larger_of_square(operation: Operation, builder: Builder) -> Value | None:
+    for value, bound in (operation.operands, operation.operands[::-1]):
+        if is_known(bound) and float(bound.value) <= 0.0 and is_not_negative(value):
+            return value
+    return None
+
+
+def is_not_negative(value: Value) -> bool:
+    made = value.producer
+    if made is None:
+        return False
+    return made.op.name in LENGTHS or even_power(value) is not None or is_sum_of_squares(value, quotients=False)
+
+
 def even_power(value: Value) -> tuple[Value, int] | None:
     """The base and the exponent of an even power that is no square, or of the square of a square."""
     inner = squared_value(value)
@@ -95,8 +132,11 @@ def even_power(value: Value) -> tuple[Value, int] | None:
     return (made.operands[0], int(power)) if 4 <= power < 2**31 and power % 2 == 0 else None
 
 
-def is_sum_of_squares(value: Value) -> bool:
-    """Whether the value is of squares and their sums only, and of few, divided by something: it is 0 where they are."""
+def is_sum_of_squares(value: Value, quotients: bool = True) -> bool:
+    """Whether the value is of squares and their sums only, and of few: it is 0 where they are.
+
+    ``quotients``: also divided by something, of whatever sign.
+    """
     pending, seen = [value], 0
     while pending and seen < TERMS:
         value, seen = pending.pop(), seen + 1
@@ -108,7 +148,7 @@ def is_sum_of_squares(value: Value) -> bool:
         scale = scaled_by(made)
         if made.op.name in SUMMED:
             pending += made.operands
-        elif made.op.name == "div":
+        elif made.op.name == "div" and quotients:
             pending.append(made.operands[0])
         elif scale is not None and scale[2] > 0.0:
             pending.append(scale[0])

@@ -159,6 +159,8 @@ NOT_EQUATIONS = {
     "x - x": lambda x: x - x,
     "the root of what may be 0 itself": lambda x, y: op("sqrt")(y * op("exp")(x)),
     "a power that is infinite at 0": lambda x: op("pow")(op("exp")(x), -0.5),
+    "the size of a square over a number": lambda x, y: op("abs")(op("square")(x) / y),
+    "the larger of a square and a positive number": lambda x: op("maximum")(op("square")(x), 1.0),
     "the logarithm of a sum of exponentials": lambda x, y: op("log")(op("exp")(x) + op("exp")(y)),
     "the logarithm of a sum that underflows": lambda x, y: op("log1p")(op("expit")(x)),
     "a mask and another": lambda p, q: p & ~q,
