@@ -196,9 +196,19 @@ def prepared(function: Function) -> Function:
 
 def interpreted(function: Function, sites: Sequence[Any] = ()) -> Runner:
     """A Function that runs once, operation by operation."""
-    live = dce(function)
-    live = expand(smoothed(live, None) if has_slopes(live) else live)
+    live = runnable(function)
     return host_runner(lambda *arguments: evaluate(live, arguments, sites))
+
+
+def literally(function: Function, sites: Sequence[Any]) -> Runner:
+    """A Function that computes what NumPy would, to the last bit, as the user's own code does."""
+    return host_runner(find_backend("numpy").compile(runnable(function), sites).run)
+
+
+def runnable(function: Function) -> Function:
+    """What a backend can run, without any rewrites that are not needed for that."""
+    live = dce(function)
+    return expand(smoothed(live, None) if has_slopes(live) else live)
 
 
 def inlined(function: Function) -> Runner:

@@ -1,15 +1,15 @@
 """Rules of SciPy's solvers and minimisers: ``fsolve``, ``root``, ``fixed_point``, ``minimize``, ``minimize_scalar``,
 ``least_squares``, ``leastsq`` and ``curve_fit``, by the implicit function theorem; and of assignments.
 
-SciPy's own code runs on the numbers, so the function around it is traced again at each call. What it finds counts as
-known; two steps of Newton's method from there, on what is zero at a solution, change nothing but the derivatives, which
-are those of the solution up to the third order (each step doubles how far they are right). Importing this module
-imports SciPy.
+SciPy's own code runs on numbers (`scipy_asked`). What it finds counts as known; two steps of Newton's method from
+there, on what is zero at a solution, have its derivatives up to the third order (each step doubles how far they are
+right). Where no derivative is asked for they are not made. Importing this module imports SciPy.
 """
 
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -20,18 +20,19 @@ import scipy.optimize
 from srcgrad.errors import ShapeError, UnsupportedError
 from srcgrad.tracing.conversion.calls import call, call_rule
 from srcgrad.tracing.conversion.convert import convert
-from srcgrad.tracing.function import trace_function
 from srcgrad.tracing.functions.registry import as_array, cast
+from srcgrad.tracing.functions.scipy_asked import fields, is_traced, moving, numbers, solution
 from srcgrad.tracing.functions.scipy_ode import held
 from srcgrad.tracing.functions.scipy_roots import solved
 from srcgrad.tracing.hosts import ask
-from srcgrad.tracing.trace import NeedsConcrete, current_trace
 from srcgrad.tracing.tracer import Tracer, as_tracer, contains_tracer
 
 Function = Callable[..., Any]
 optimize: Any = scipy.optimize
 HELD: Final = 2
 """Newton's steps from the solution."""
+WITHOUT_SLOPES: Final = ("nelder-mead", "powell", "cobyla", "cobyqa", "trust-constr")
+"""Methods of `scipy.optimize.minimize` whose solutions have no gradient by the name ``jac``."""
 LOSSES: Final[dict[str, Callable[[Any], Any]]] = {
     "linear": lambda z: z,
     "soft_l1": lambda z: 2.0 * (np.sqrt(1.0 + z) - 1.0),
@@ -41,47 +42,7 @@ LOSSES: Final[dict[str, Callable[[Any], Any]]] = {
 }
 """What `scipy.optimize.least_squares` makes of a squared residual."""
 
-# --- running SciPy on numbers ----------------------------------------------------------------------------------------
-
-
-def numbers(x: Any) -> Any:
-    """What traced values hold, in tuples, lists and dicts too."""
-    if isinstance(x, Tracer):
-        return np.array(x.number())[()] if not x.ndim else np.array(x.number())
-    if type(x) in (tuple, list):
-        return type(x)(map(numbers, x))
-    return {key: numbers(value) for key, value in x.items()} if type(x) is dict else x
-
-
-def apart(work: Callable[[], None]) -> None:
-    """Do something in a trace of its own, of which nothing is kept."""
-    trace_function(lambda _: work(), [], [], [], name="numbers", concrete=current_trace().concrete, numbers=[])
-
-
-def on_numbers(f: Any) -> Any:
-    """A function for SciPy, which gives it numbers and wants some; what is none as it is."""
-    if not callable(f):
-        return f
-
-    def function(*places: Any) -> Any:
-        found: list[Any] = []
-        apart(lambda: found.append(numbers(call(f, *map(np.copy, places)))))
-        return found[0]
-
-    return function
-
-
-def is_traced(f: Any, *places: Any) -> bool:
-    """Whether what a function gives depends on traced values."""
-    found: list[bool] = []
-
-    def work() -> None:
-        given = call(f, *places)
-        parts = given if type(given) in (tuple, list) else [given]
-        found.append(any(contains_tracer(part) for part in parts))
-
-    apart(work)
-    return found[0]
+# --- what SciPy is given ----------------------------------------------------------------------------------------------
 
 
 def vector(x0: Any) -> Any:
@@ -89,17 +50,10 @@ def vector(x0: Any) -> Any:
     return np.atleast_1d(np.asarray(x0) * 1.0)
 
 
-def require_numbers(name: str) -> None:
-    """Have the function traced again at each call, with its numbers known.
-
-    Raises:
-        NeedsConcrete: they are not.
-    """
-    if not current_trace().concrete:
-        raise NeedsConcrete(
-            f"scipy.optimize.{name} runs on numbers, which are known only when the program runs",
-            hint="call it outside of vmap and of jit(strict=True)",
-        )
+def place_like(x0: Any, flat: bool = False) -> Any:
+    """A place of the shape of those that SciPy gives to a function for this beginning."""
+    shape = np.shape(as_array(x0))
+    return np.zeros((max(1, math.prod(shape)),) if flat else shape)[()]
 
 
 def with_arguments(f: Any, args: Any, spread: bool = False) -> Any:
@@ -115,15 +69,16 @@ def implicit(equations: Function, found: Any) -> Any:
     """A solution that SciPy has found, as a function of the traced values that the equations depend on."""
     from srcgrad.api import jacfwd
 
-    solution = as_tracer(np.asarray(found, np.float64).reshape(-1))
+    shape = np.shape(found)
+    place: Any = cast(as_tracer(found), np.float64).reshape(-1)
 
     def level(x: Any) -> Any:
-        return cast(as_array(equations(x.reshape(np.shape(found)))), np.float64).reshape(-1)
+        return cast(as_array(equations(x.reshape(shape))), np.float64).reshape(-1)
 
-    x: Any = solution
+    x = place
     for _ in range(HELD):
         x = x - np.linalg.solve(jacfwd(level)(x), level(x))
-    return (solution + (x - held(x))).reshape(np.shape(found))
+    return moving(place, x).reshape(shape)
 
 
 def slope_of(f: Function, jac: Any) -> Function:
@@ -140,9 +95,10 @@ def within(slope: Function, low: Any, high: Any, found: Any) -> Function:
 
     A minimum that a bound holds is nearer to it than its slope is to zero: some of SciPy's methods stay inside.
     """
-    x, steep = np.reshape(found, -1), np.reshape(on_numbers(slope)(found), -1)
-    at_low = x - numbers(low) <= np.maximum(steep, 0.0)
-    at_high = numbers(high) - x <= np.maximum(-steep, 0.0)
+    place = as_tracer(found)
+    x, steep = place.reshape(-1), held(as_array(slope(place))).reshape(-1)
+    at_low = x - held(low) <= np.maximum(steep, 0.0)
+    at_high = held(high) - x <= np.maximum(-steep, 0.0)
     edge = np.where(at_low, np.where(at_low, low, 0.0), np.where(at_high, high, 0.0))
 
     def equations(x: Any) -> Any:
@@ -172,12 +128,30 @@ def fsolve(
     f, slope = with_arguments(func, args), with_arguments(fprime, args)
     if not (contains_tracer(x0) or is_traced(f, vector(x0))):
         return optimize.fsolve(func, x0, args, fprime, full_output, col_deriv, *rest, **options)
-    require_numbers("fsolve")
-    given = (on_numbers(f), numbers(x0), (), on_numbers(slope), full_output, col_deriv)
-    found = optimize.fsolve(*given, *rest, **options)
+    n = place_like(x0, flat=True)
+
+    def run(f: Any, slope: Any, x0: Any) -> dict[str, Any]:
+        found = optimize.fsolve(f, x0, (), slope, full_output, col_deriv, *numbers(list(rest)), **numbers(options))
+        return {"x": found[0], "ier": found[2], "mesg": found[3], **found[1]} if full_output else {"x": found}
+
+    like = {"x": n}
+    if full_output:
+        like |= {
+            "ier": 0,
+            "mesg": "",
+            "nfev": 0,
+            "fvec": n,
+            "fjac": np.outer(n, n),
+            "r": np.zeros(n.size * (n.size + 1) // 2),
+        }
+        like |= {"qtf": n, **({} if fprime is None else {"njev": 0})}
+    known = not contains_tracer([rest, options])
+    found = solution("fsolve", run, [(f, [n]), (slope, [n])], [x0], like if known else None)
+    x = implicit(f, found.pop("x"))
     if not full_output:
-        return implicit(f, found)
-    return (implicit(f, found[0]), *found[1:])
+        return x
+    said = [found.pop(name) for name in ("ier", "mesg")]
+    return (x, fields(found), *said)
 
 
 @call_rule(optimize.root)
@@ -188,9 +162,15 @@ def root(
     f, slope = with_arguments(fun, args), with_arguments(jac, args)
     if not (contains_tracer(x0) or is_traced(f, vector(x0))):
         return optimize.root(fun, x0, args, method, jac, tol, callback, options)
-    require_numbers("root")
-    given = (on_numbers(f), numbers(x0), (), method, on_numbers(slope), tol, callback, numbers(options))
-    found = optimize.root(*given)
+    flat = method.lower() in ("hybr", "lm")
+    place = place_like(x0, flat)
+
+    def run(f: Any, slope: Any, x0: Any) -> Any:
+        return optimize.root(f, x0, (), method, slope, numbers(tol), callback, numbers(options))
+
+    like = {"x": place, "success": True, "message": "", **({"status": 0, "nfev": 0} if flat else {})}
+    known = not (callback or contains_tracer([tol, options]) or place.ndim == 0)
+    found = solution("root", run, [(f, [place]), (slope, [place])], [x0], like if known else None)
     equations = (lambda x: f(x)[0]) if jac is True else f
     found.x = implicit(equations, found.x)
     found.fun = equations(found.x)
@@ -206,13 +186,24 @@ def newton(
     f, *slopes = (with_arguments(part, args, spread=True) for part in (func, fprime, fprime2))
     if not (contains_tracer([x0, x1]) or is_traced(f, np.asarray(x0) if isinstance(x0, (list, tuple)) else x0)):
         return optimize.newton(func, x0, fprime, args, tol, maxiter, fprime2, x1, rtol, full_output, disp)
-    require_numbers("newton")
-    slope, bend = map(on_numbers, slopes)
-    found = optimize.newton(
-        on_numbers(f), numbers(x0), slope, (), tol, maxiter, bend, numbers(x1), rtol, full_output, disp
-    )
-    root = solved(lambda x: as_array(f(x))[()], as_tracer(found[0] if full_output else found))
-    return (root, *found[1:]) if full_output else root
+    place = place_like(x0)
+    several = np.size(place) > 1
+
+    def run(f: Any, slope: Any, bend: Any, x0: Any, *x1: Any) -> Any:
+        found = optimize.newton(f, x0, slope, (), tol, maxiter, bend, *(x1 or (None,)), rtol, full_output, disp)
+        if not full_output:
+            return {"x": found}
+        return {"x": found[0], "more": found[1:], **({} if several else found[1])}
+
+    said = {"iterations": 0, "function_calls": 0, "converged": True, "flag": ""}
+    like = {"x": place, **(said if full_output else {})}
+    known = not contains_tracer([tol, maxiter, rtol]) and not (several and full_output)
+    functions = [(part, [place]) for part in (f, *slopes)]
+    found = solution("newton", run, functions, [x0, *([] if x1 is None else [x1])], like if known else None)
+    root = solved(lambda x: as_array(f(x))[()], as_tracer(found.pop("x")))
+    if not full_output:
+        return root
+    return (root, *found["more"]) if "more" in fields(found) else (root, found)
 
 
 @call_rule(optimize.fixed_point)
@@ -220,9 +211,13 @@ def fixed_point(func: Any, x0: Any, args: Any = (), *rest: Any, **options: Any) 
     f = with_arguments(func, args, spread=True)
     if not (contains_tracer(x0) or is_traced(f, np.asarray(x0) if isinstance(x0, (list, tuple)) else x0)):
         return optimize.fixed_point(func, x0, args, *rest, **options)
-    require_numbers("fixed_point")
-    found = optimize.fixed_point(on_numbers(f), numbers(x0), (), *rest, **options)
-    return implicit(lambda x: x - f(x), found)
+    place = place_like(x0)
+
+    def run(f: Any, x0: Any) -> Any:
+        return {"x": optimize.fixed_point(f, x0, (), *numbers(list(rest)), **numbers(options))}
+
+    like = None if contains_tracer([rest, options]) else {"x": place}
+    return implicit(lambda x: x - f(x), solution("fixed_point", run, [(f, [place])], [x0], like)["x"])
 
 
 # --- minima ----------------------------------------------------------------------------------------------------------
@@ -236,23 +231,33 @@ def minimize(
     """Of a function that is smooth at its minimum."""
     f = with_arguments(fun, args)
     if not (contains_tracer(x0) or contains_tracer(bounds) or is_traced(f, vector(x0))):
-        more = (hess, hessp, bounds, constraints, tol, callback, options)
-        return optimize.minimize(fun, x0, args, method, jac, *more)
+        options = (hess, hessp, bounds, constraints, tol, callback, options)
+        return optimize.minimize(fun, x0, args, method, jac, *options)
     if constraints is not None and np.size(constraints):
         raise UnsupportedError(
             "scipy.optimize.minimize with constraints has no derivative rule in srcgrad",
             hint="put equations into the function that is minimised, or give it a rule with custom_jvp or custom_vjp",
         )
-    require_numbers("minimize")
-    slopes = [on_numbers(with_arguments(part, args)) for part in (jac, hess, hessp)]
-    found = optimize.minimize(
-        on_numbers(f), numbers(x0), (), method, *slopes, numbers(bounds), (), numbers(tol), callback, numbers(options)
-    )
-    slope = slope_of(f, jac if jac is True else with_arguments(jac, args))
-    found.x = implicit(within(slope, *ends(bounds), found.x), found.x)
+    place, more = place_like(x0, flat=True), [with_arguments(part, args) for part in (jac, hess, hessp)]
+    low, high = ends(bounds)
+
+    def run(f: Any, jac: Any, hess: Any, hessp: Any, x0: Any, low: Any, high: Any) -> Any:
+        between = None if bounds is None else optimize.Bounds(*(np.broadcast_to(x, place.shape) for x in (low, high)))
+        return optimize.minimize(
+            f, x0, (), method, jac, hess, hessp, between, (), numbers(tol), callback, numbers(options)
+        )
+
+    like = {"x": place, "success": True, "message": "", "status": 0, "nit": 0, "nfev": 0}
+    by_slopes = method is None or str(method).lower() not in WITHOUT_SLOPES
+    like |= {"jac": place, "njev": 0} if by_slopes else {}
+    functions = [(f, [place]), *[(part, [place]) for part in more[:2]], (more[2], [place, place])]
+    known = isinstance(method, (str, type(None))) and not (callback or contains_tracer([tol, options]))
+    found = solution("minimize", run, functions, [x0, low, high], like if known else None)
+    slope = slope_of(f, jac if jac is True else more[0])
+    found.x = implicit(within(slope, low, high, found.x), found.x)
     value = f(found.x)
     found.fun = as_array(value[0] if jac is True else value).reshape(())[()]
-    if "jac" in found:
+    if "jac" in fields(found):
         found.jac = slope(found.x)
     return found
 
@@ -263,12 +268,18 @@ def minimize_scalar(
     options: Any = None,
 ) -> Any:  # fmt: skip
     f = with_arguments(fun, args)
-    known = numbers(bounds) if current_trace().concrete else bounds
     inside = 1.0 if bounds is None and bracket is None else (bracket if bounds is None else bounds)[0]
     if not (contains_tracer(bounds) or contains_tracer(bracket) or is_traced(f, inside)):
         return optimize.minimize_scalar(fun, bracket, bounds, args, method, tol, options)
-    require_numbers("minimize_scalar")
-    found = optimize.minimize_scalar(on_numbers(f), numbers(bracket), known, (), method, numbers(tol), numbers(options))
+    place, begins = np.float64(), 0 if bracket is None else len(bracket)
+
+    def run(f: Any, *given: Any) -> Any:
+        between = None if bounds is None else given[begins:]
+        return optimize.minimize_scalar(f, given[:begins] or None, between, (), method, numbers(tol), numbers(options))
+
+    like = {"x": place, "success": True, "message": "", "nfev": 0, "nit": 0}
+    ends = [*(bracket or ()), *(bounds or ())]
+    found = solution("minimize_scalar", run, [(f, [place])], ends, None if contains_tracer([tol, options]) else like)
     slope = slope_of(f, None)
     found.x = implicit(slope if bounds is None else within(slope, bounds[0], bounds[1], found.x), found.x)[()]
     found.fun = f(found.x)
@@ -282,24 +293,36 @@ def least_squares(
     args: Any = (), kwargs: Any = None, **options: Any,
 ) -> Any:  # fmt: skip
     """Of residuals and one of SciPy's own losses."""
+    from srcgrad.api import jacfwd
+
     named = {} if kwargs is None else kwargs
 
     def residuals(x: Any) -> Any:
         return as_array(call(fun, x, *args, **named)).reshape(-1)
 
     low, high = ends(bounds) if isinstance(bounds, optimize.Bounds) else bounds
-    head = ((low, high), method, ftol, xtol, gtol, x_scale, loss, f_scale)
-    if not (any(map(contains_tracer, (x0, low, high, f_scale))) or is_traced(fun, vector(x0), *args)):
-        return optimize.least_squares(fun, x0, jac, *head, *rest, args=args, kwargs=named, **options)
-    require_numbers("least_squares")
+    head = (ftol, xtol, gtol, x_scale, loss)
+    if not (any(map(contains_tracer, (x0, low, high, f_scale))) or is_traced(residuals, vector(x0))):
+        more = ((low, high), method, *head, f_scale, *rest)
+        return optimize.least_squares(fun, x0, jac, *more, args=args, kwargs=named, **options)
     if not isinstance(loss, str):
         raise UnsupportedError(
             "scipy.optimize.least_squares with a function as loss= has no derivative rule in srcgrad",
             hint=f"there are {', '.join(LOSSES)}",
         )
-    slopes = on_numbers((lambda x: call(jac, x, *args, **named)) if callable(jac) else jac)
-    head = tuple(map(numbers, head))
-    found = optimize.least_squares(on_numbers(residuals), numbers(x0), slopes, *head, *rest, **options)
+    place = place_like(x0, flat=True)
+
+    def run(f: Any, slopes: Any, x0: Any, low: Any, high: Any, f_scale: Any) -> Any:
+        between = tuple(np.broadcast_to(x, place.shape) for x in (low, high))
+        return optimize.least_squares(
+            f, x0, slopes, between, method, *numbers(head), float(f_scale), *numbers(rest), **numbers(options)
+        )
+
+    functions = [(residuals, [place]), ((lambda x: call(jac, x, *args, **named)) if callable(jac) else jac, [place])]
+    like = {"x": place, "success": True, "message": "", "status": 0, "nfev": 0, "optimality": 0.0}
+    like |= {"active_mask": place.astype(int)}
+    known = not contains_tracer([head, rest, options])
+    found = solution("least_squares", run, functions, [x0, low, high, f_scale], like if known else None)
 
     def cost(x: Any) -> Any:
         return 0.5 * f_scale**2 * np.sum(LOSSES[loss]((residuals(x) / f_scale) ** 2))
@@ -307,6 +330,8 @@ def least_squares(
     slope = slope_of(cost, None)
     found.x = implicit(within(slope, low, high, found.x), found.x)
     found.fun, found.cost, found.grad = residuals(found.x), cost(found.x), slope(found.x)
+    if loss == "linear":  # for others SciPy's is one of residuals that it has weighed
+        found.jac = jacfwd(residuals)(found.x)
     return found
 
 
@@ -319,11 +344,17 @@ def leastsq(
     f, slopes = with_arguments(func, args), with_arguments(Dfun, args)
     if not (contains_tracer(x0) or is_traced(f, vector(x0))):
         return optimize.leastsq(func, x0, args, Dfun, full_output, col_deriv, *rest, **options)
-    require_numbers("leastsq")
-    given = (on_numbers(f), numbers(x0), (), on_numbers(slopes), full_output, col_deriv)
-    found = optimize.leastsq(*given, *rest, **options)
+    place = place_like(x0, flat=True)
+
+    def run(f: Any, slopes: Any, x0: Any) -> Any:
+        x, *more = optimize.leastsq(f, x0, (), slopes, full_output, col_deriv, *numbers(list(rest)), **numbers(options))
+        return {"x": np.atleast_1d(x), "more": more, "ier": more[-1]}
+
+    known = not (full_output or contains_tracer([rest, options]))
+    functions = [(f, [place]), (slopes, [place])]
+    found = solution("leastsq", run, functions, [x0], {"x": place, "ier": 0} if known else None)
     slope = slope_of(lambda x: 0.5 * np.sum(as_array(f(x)).reshape(-1) ** 2), None)
-    return (implicit(slope, np.atleast_1d(found[0])), *found[1:])
+    return (implicit(slope, found["x"]), *(found["more"] if full_output else [found["ier"]]))
 
 
 @call_rule(optimize.linear_sum_assignment)
@@ -352,18 +383,40 @@ def curve_fit(
 
     options = {"method": method, "nan_policy": nan_policy, **kwargs}
     low, high = ends(bounds) if isinstance(bounds, optimize.Bounds) else bounds
+    count = len(inspect.signature(f).parameters) - 1 if p0 is None else np.size(as_array(p0))
     data = (xdata, ydata, p0, sigma, low, high)
-    if not any(map(contains_tracer, data)):
-        given = (xdata, ydata, p0, sigma, absolute_sigma, check_finite, bounds)
-        return optimize.curve_fit(f, *given, jac=jac, full_output=full_output, **options)
-    if full_output:
-        raise UnsupportedError("scipy.optimize.curve_fit with full_output=True is not supported on traced values")
-    require_numbers("curve_fit")
-    model, slopes = on_numbers(f), on_numbers(jac)
-    model.__signature__ = inspect.signature(f)  # which says how many parameters there are
-    x, y, start, spread, *edges = map(numbers, data)
-    given = (x, y, start, spread, absolute_sigma, check_finite, tuple(edges))
-    popt = optimize.curve_fit(model, *given, jac=slopes, **options)[0]
+    arrays = isinstance(xdata, (list, tuple, np.ndarray, Tracer))
+    if not (any(map(contains_tracer, data)) or is_traced(f, np.asarray(xdata) if arrays else xdata, *np.ones(count))):
+        plain = (xdata, ydata, p0, sigma, absolute_sigma, check_finite, bounds)
+        return optimize.curve_fit(f, *plain, jac=jac, full_output=full_output, **options)
+    for name, used in {"full_output=True": full_output, "nan_policy='omit'": nan_policy == "omit"}.items():
+        if used:
+            raise UnsupportedError(f"scipy.optimize.curve_fit with {name} is not supported on traced values")
+    given = {"xdata": xdata if arrays else 0.0, "ydata": ydata, "p0": p0, "sigma": sigma, "low": low, "high": high}
+    given = {name: value for name, value in given.items() if value is not None}
+
+    def run(model: Any, slopes: Any, *values: Any) -> Any:
+        known = dict(zip(given, values, strict=True))
+        edges = tuple(np.broadcast_to(known.pop(name), count) for name in ("low", "high"))
+        found = optimize.curve_fit(
+            parametric(model), known.pop("xdata"), known.pop("ydata"), jac=parametric(slopes), bounds=edges,
+            absolute_sigma=absolute_sigma, check_finite=check_finite, **known, **numbers(options),
+        )  # fmt: skip
+        return dict(zip(("x", "covariance"), found, strict=True))
+
+    def parametric(model: Any) -> Any:
+        if not callable(model):
+            return model
+        found: Any = lambda _, *p: model(*p)  # noqa: E731
+        found.__signature__ = inspect.signature(f)  # which says how many parameters there are
+        return found
+
+    def at_data(model: Any) -> Any:
+        return (lambda *p: call(model, xdata, *p)) if callable(model) else model
+
+    functions = [(at_data(part), [np.float64()] * count) for part in (f, jac)]
+    like = None if contains_tracer([options]) else {"x": np.zeros(count), "covariance": np.zeros((count, count))}
+    popt, known = fields(solution("curve_fit", run, functions, list(given.values()), like)).values()
 
     def residuals(p: Any) -> Any:
         away = (as_array(call(f, xdata, *p)) - as_array(ydata)).reshape(-1)
@@ -381,7 +434,7 @@ def curve_fit(
     if not absolute_sigma:
         freedom = steep.shape[0] - steep.shape[1]
         covariance = covariance * (np.sum(residuals(found) ** 2) / freedom if freedom > 0 else np.inf)
-    return found, covariance
+    return found, moving(as_tracer(known), covariance)
 
 
 # --- functions to try them on ----------------------------------------------------------------------------------------

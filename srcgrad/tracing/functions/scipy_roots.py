@@ -50,18 +50,27 @@ def root_scalar(
     """Between two numbers, or by `scipy.optimize.newton`."""
     given = {"xtol": xtol, "rtol": rtol, "maxiter": maxiter, **(options or {})}
     options = {name: value for name, value in given.items() if value is not None}
+    if fprime is True or fprime2 is True:
+        f, fprime, fprime2 = parts_of(f, fprime, fprime2)
     chosen = method.lower() if method is not None else "brentq" if bracket is not None else "newton"
     if chosen in BRACKETING:
         if bracket is None:
             raise ArgumentError(f"Bracket needed for {chosen}")
         return found_at(bracketed(f, *bracket[:2], args, **options))
-    if chosen not in ("newton", "secant", "halley") or x0 is None or fprime is True or fprime2 is True:
+    if chosen not in ("newton", "secant", "halley") or x0 is None:
         raise UnsupportedError(
             "scipy.optimize.root_scalar with these arguments is not supported on traced values",
-            hint="bracket=, or x0= with functions as fprime= and fprime2=",
+            hint="give it bracket=, or x0= with method='newton', 'secant' or 'halley'",
         )
     options = {{"xtol": "tol"}.get(name, name): value for name, value in options.items()}
     return found_at(call(scipy.optimize.newton, f, x0, fprime=fprime, args=args, fprime2=fprime2, x1=x1, **options))
+
+
+def parts_of(f: Any, fprime: Any, fprime2: Any) -> tuple[Any, Any, Any]:
+    """The functions that one function gives the values of, where it is said to."""
+    slope = (lambda *given: call(f, *given)[1]) if fprime is True else fprime
+    bend = (lambda *given: call(f, *given)[2]) if fprime2 is True else fprime2
+    return lambda *given: call(f, *given)[0], slope, bend
 
 
 def found_at(root: Any) -> Any:
