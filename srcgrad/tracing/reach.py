@@ -164,6 +164,8 @@ class ObjectAnalysis(NodeAnalysis):
             self.read(index, "cached", None, value.__wrapped__, f"{name}.__wrapped__", f"function of {node.label}")
         elif node.kind == "jitted":
             place = f"{name}{path_in(value)}"
+            if isinstance(value, types.FunctionType):  # another function may hold the same one
+                self.require(f"{name}.__code__ is {self.constant(value.__code__)}")
             self.read(index, "jitted", None, made_of(value), place, f"function of {node.label}")
         elif node.kind == "vectorized":
             self.read(index, "pyfunc", None, value.pyfunc, f"{name}.pyfunc", f"function of {node.label}")

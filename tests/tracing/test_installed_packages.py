@@ -92,3 +92,18 @@ def test_functions_written_on_the_numpy_of_autograd_are_one_program(name: str) -
         value, _ = sg.value_and_grad(f)(X)
     np.testing.assert_allclose(value, f(X), rtol=1e-12)
     check_grads(f, (X,))
+
+
+def test_another_function_of_numpys_function_is_no_function_of_autograds() -> None:
+    anp = pytest.importorskip("autograd.numpy")
+
+    def summed(f: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        return lambda x: np.sum(f(x))
+
+    def twice(f: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        return lambda x: 2.0 * f(x)
+
+    x = np.arange(3.0)
+    np.testing.assert_allclose(sg.grad(summed(anp.sin))(x), np.cos(x))
+    np.testing.assert_allclose(sg.grad(summed(twice(np.sin)))(x), 2.0 * np.cos(x))
+    np.testing.assert_allclose(sg.grad(summed(lambda x: x**2))(x), 2.0 * x)
