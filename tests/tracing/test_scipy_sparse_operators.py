@@ -20,6 +20,26 @@ MATRIX = sp.csr_matrix(4.0 * np.eye(N) - np.eye(N, k=1) - np.eye(N, k=-1))
 TALL = sp.csc_matrix(RNG.normal(size=(N, 3)))
 CAPTURED = spl.LinearOperator((N, N), matvec=lambda v: 2.0 * v + v[::-1], dtype=float)
 OF_MATRIX = spl.aslinearoperator(MATRIX)
+TURNED = spl.LinearOperator(
+    (N, N), matvec=lambda v: v[::-1] + v * np.arange(N), rmatvec=lambda v: v[::-1] + v * np.arange(N)
+)
+
+
+class Shifted(spl.LinearOperator):
+    """An operator of the user's class, which may hold a traced value."""
+
+    def __init__(self, share: Any) -> None:
+        self.share = share
+        super().__init__(dtype=float, shape=(N, N))
+
+    def _matvec(self, v: Any) -> Any:
+        return 3.0 * v.ravel() + self.share * np.roll(v.ravel(), 1)
+
+    def _rmatvec(self, v: Any) -> Any:
+        return 3.0 * v.ravel() + self.share * np.roll(v.ravel(), -1)
+
+
+SHIFTED = Shifted(0.5)
 
 
 def laplacian(v: Any) -> Any:
@@ -50,6 +70,16 @@ CASES: dict[str, Callable[..., Any]] = {
     "columns": lambda x: spl.LinearOperator(
         (N, N), matvec=lambda v: x * v, matmat=lambda columns: x[:, None] * columns
     ).matmat(np.outer(x, [1.0, 2.0])),
+    "captured ones by operators": lambda x: CAPTURED @ x + OF_MATRIX @ x + CAPTURED * x + x[0] * CAPTURED @ x,
+    "of SciPy's own making": lambda x: (
+        TURNED.H @ x + TURNED.T @ x + x @ TURNED + (TURNED @ CAPTURED + 2.0 * OF_MATRIX) @ x + (TURNED**2) @ x
+    ),
+    "columns of a captured one": lambda x: CAPTURED @ np.stack([x, x**2], axis=1),
+    "of a user's class": lambda x: SHIFTED @ x + SHIFTED.matvec(x) + SHIFTED.H @ x + (SHIFTED @ TURNED) @ x,
+    "of a user's class that holds what is traced": lambda x: (
+        Shifted(x[0]) @ x + Shifted(x[1]).matvec(np.ones(N)) + Shifted(x[2]) @ np.arange(N)
+    ),
+    "gmres of a user's class": lambda x: spl.gmres(Shifted(0.1 * x[0]), x, **TIGHT)[0],
     "lsqr": lambda x: spl.lsqr(TALL, x, **LEAST)[0],
     "lsqr with damp": lambda x: spl.lsqr(TALL, x, damp=0.3, **LEAST)[0],
     "lsqr of traced elements": lambda x: spl.lsqr(TALL.multiply(x[:, None]).tocsr(), x, **LEAST)[0],

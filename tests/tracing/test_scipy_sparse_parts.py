@@ -132,7 +132,6 @@ def test_a_plane_of_ten_thousand_places() -> None:
 
 REFUSED: dict[str, Program] = {
     "maxiter=3": lambda x: sl.cg(symmetric(x), x, maxiter=3)[0],
-    "LinearOperator": lambda x: sl.cg(sl.aslinearoperator(FIXED) + sl.aslinearoperator(FIXED), x)[0],
     "callback": lambda x: sl.cg(symmetric(x), x, callback=print)[0],
     "which='BE'": lambda x: sl.eigsh(symmetric(x), 2, which="BE")[0],
     "eigsh: k must satisfy 0 < k < 12": lambda x: sl.eigsh(symmetric(x), 14)[0],

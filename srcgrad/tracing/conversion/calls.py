@@ -46,6 +46,7 @@ from srcgrad.tracing.conversion.scipy_rules import (
     is_routine,
     load_scipy_rules,
     routines,
+    rules_of_method,
     rules_of_object,
 )
 from srcgrad.tracing.conversion.sources import Unconvertible
@@ -173,7 +174,7 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
             return logged(function, args, kwargs)
         if is_draw(function) and traced_among(args, kwargs):
             return drawn(function, args, kwargs)
-        rules = rules_of_object(function.__self__) if traced_among(args, kwargs) else None
+        rules = rules_of_method(function, traced_among(args, kwargs))
         if rules is not None:
             return rules.of_method(function, args, kwargs)
         if is_distribution(function.__self__) and traced_among(args, kwargs):

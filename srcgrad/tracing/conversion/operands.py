@@ -13,6 +13,7 @@ import numpy as np
 
 from srcgrad.tracing.conversion.array_likes import as_array
 from srcgrad.tracing.conversion.calls import invoke
+from srcgrad.tracing.conversion.scipy_rules import is_own_operator
 from srcgrad.tracing.conversion.texts import percent
 from srcgrad.tracing.frames import as_plain
 from srcgrad.tracing.operators import is_sparse, of_sparse
@@ -46,6 +47,9 @@ REFLECTED: Final = {
 """The methods that the right operand's class has for them."""
 
 
+PRODUCTS: Final = {"Mult": np.multiply, "MatMult": np.matmul}
+
+
 def meeting(name: str, left: Any, right: Any) -> tuple[Any, Any]:
     """The operands, with an array of the trace in place of a list or an object beside an array."""
     if isinstance(left, Tracer) or isinstance(right, Tracer):
@@ -63,8 +67,9 @@ def meeting(name: str, left: Any, right: Any) -> tuple[Any, Any]:
 def binary(name: str, left: Any, right: Any) -> Any:
     if name == "Mod" and isinstance(left, str):
         return percent(left, right)
-    if (
-        name == "Mult" and isinstance(right, Tracer) and is_sparse(left)
-    ):  # of which an array multiplies by NumPy's rules
-        return of_sparse(np.multiply, left, right)
+    if name in PRODUCTS:
+        if isinstance(right, Tracer) and is_sparse(left):  # of which an array multiplies by NumPy's rules
+            return of_sparse(PRODUCTS[name], left, right)
+        if is_own_operator(left):
+            return of_sparse(PRODUCTS[name], left, right)
     return BINARY[name](*meeting(name, left, right))

@@ -53,6 +53,10 @@ OBJECTS: Final = {
 """Where objects of SciPy's are made, and the modules whose ``of_method`` stands for their methods."""
 
 
+PRODUCTS: Final = frozenset({"matvec", "rmatvec", "matmat", "rmatmat", "dot"})
+"""The methods of operators of ``scipy.sparse.linalg``."""
+
+
 def load_scipy_rules(function: Any) -> None:
     """Load the rules of the part of SciPy that a function is of."""
     module = attribute(function, "__module__")
@@ -97,6 +101,28 @@ def rules_of_object(thing: Any) -> Any:
         return None
     name = next((name for home, name in OBJECTS.items() if module.startswith(home)), None)
     return None if name is None else importlib.import_module(f"srcgrad.tracing.functions.{name}")
+
+
+def is_own_operator(x: Any) -> bool:
+    """Whether it is of a class of the user's of operators of ``scipy.sparse.linalg``, which may hold traced values."""
+    bases = type(x).__mro__
+    return len(bases) > 2 and not bases[0].__module__.startswith("scipy.") and any(map(is_interface, bases))
+
+
+def is_interface(cls: type) -> bool:
+    return cls.__name__ == "LinearOperator" and cls.__module__.startswith("scipy.sparse.linalg.")
+
+
+def rules_of_method(method: Any, traced: bool) -> Any:
+    """The module with the rule of a method; ``traced``: it is given traced values.
+
+    A class of the user's of operators may hold them; what it has of SciPy's class asks its own methods for products.
+    """
+    rules = rules_of_object(method.__self__) if traced else None
+    own = rules is None and method.__name__ in PRODUCTS and is_own_operator(method.__self__)
+    if own and method.__func__.__module__.startswith("scipy."):
+        return importlib.import_module("srcgrad.tracing.functions.scipy_sparse")
+    return rules
 
 
 def is_joint(thing: Any) -> bool:

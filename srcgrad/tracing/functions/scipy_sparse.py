@@ -313,7 +313,7 @@ def of_operator(ufunc: np.ufunc, left: Any, right: Any) -> Any:
         raise UnsupportedError(f"{ufunc.__name__} of a sparse matrix and a traced value is not supported")
     name = OPERATORS[ufunc]
     if isinstance(left, Tracer):
-        other = Sparse.of(right)
+        other = standing_for(right)
         return getattr(other, f"__r{name[2:]}")(left) if hasattr(other, f"__r{name[2:]}") else NotImplemented
     return getattr(standing_for(left), name)(right)
 

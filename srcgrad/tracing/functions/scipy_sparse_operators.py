@@ -48,12 +48,32 @@ class Operator(Deferring):
         if hasattr(thing, CUSTOM.format("matvec")):
             return cls(thing.shape, *(getattr(thing, CUSTOM.format(name), None) for name in names))
         matrix = getattr(thing, "A", None)
-        if not isinstance(matrix, (np.ndarray, *UNTRACED)):
+        if isinstance(matrix, (np.ndarray, *UNTRACED)):
+            return cls.of_matrix(matrix)
+        parts = COMPOSED.get(type(thing).__name__)
+        if parts is not None and type(thing).__module__.startswith("scipy."):
+            return parts(*thing.args)
+        return cls.of_class(thing)
+
+    @classmethod
+    def of_class(cls, thing: Any) -> Operator:
+        """Of a class with methods for products: what SciPy's base class has of these asks the others."""
+        base = sparse_linalg.LinearOperator
+        names = ("_matvec", "_rmatvec", "_matmat", "_rmatmat")
+        vector, adjoint, several, adjoints = (
+            None if getattr(type(thing), name) is getattr(base, name) else getattr(thing, name) for name in names
+        )
+        if vector is None and several is not None:
+            vector = lambda x: call(several, x[:, None])[:, 0]  # noqa: E731
+        if adjoint is None and type(thing)._adjoint is not base._adjoint:
+            other = cls.of(call(thing._adjoint))
+            adjoint, adjoints = other.functions[::2]
+        if vector is None:
             raise UnsupportedError(
                 f"a {type(thing).__name__} of scipy.sparse.linalg has no derivative rule in srcgrad",
                 hint="write the product as a function, or pass a matrix",
             )
-        return cls.of_matrix(matrix)
+        return cls(thing.shape, vector, adjoint, several, adjoints)
 
     @classmethod
     def of_matrix(cls, matrix: Any) -> Operator:
@@ -105,7 +125,10 @@ class Operator(Deferring):
     dot = __call__ = __mul__
 
     def __rmul__(self, other: Any) -> Any:
-        return self * other
+        return other @ self if np.ndim(other) else self * other
+
+    def __rmatmul__(self, other: Any) -> Any:
+        return np.transpose(self.T.matvec(np.transpose(as_array(other))))
 
     def __neg__(self) -> Operator:
         return self.like(lambda x: -self.matvec(x), lambda x: -self.rmatvec(x))
@@ -131,6 +154,20 @@ class Operator(Deferring):
     def adjoint(self) -> Operator:
         return self.H
 
+    @property
+    def T(self) -> Operator:
+        other = self.H
+        return other.like(lambda x: np.conj(other.matvec(np.conj(x))), lambda x: np.conj(self.matvec(np.conj(x))))
+
+    def transpose(self) -> Operator:
+        return self.T
+
+    def __pow__(self, power: int) -> Operator:
+        found = Operator.of_matrix(np.eye(self.shape[0]))
+        for _ in range(power):
+            found = found @ self
+        return found
+
     def toarray(self) -> Any:
         """The matrix."""
         if self.shape[1] > MOST_COLUMNS:
@@ -141,6 +178,17 @@ class Operator(Deferring):
         from srcgrad.api import vmap
 
         return np.transpose(vmap(self.matvec)(np.eye(self.shape[1])))
+
+
+COMPOSED: Final[dict[str, Callable[..., Operator]]] = {
+    "_AdjointLinearOperator": lambda a: Operator.of(a).H,
+    "_TransposedLinearOperator": lambda a: Operator.of(a).T,
+    "_SumLinearOperator": lambda a, b: Operator.of(a) + b,
+    "_ProductLinearOperator": lambda a, b: Operator.of(a) @ b,
+    "_ScaledLinearOperator": lambda a, number: number * Operator.of(a),
+    "_PowerLinearOperator": lambda a, power: Operator.of(a) ** power,
+}
+"""What SciPy makes of operators, by the names of its classes."""
 
 
 def made(original: Any) -> Callable[..., Any]:
