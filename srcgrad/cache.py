@@ -52,7 +52,7 @@ from srcgrad.tracing.conversion.scipy_rules import (
 from srcgrad.tracing.frames import FUNCTIONS_OF_PANDAS
 from srcgrad.tracing.hosts import is_host_function, is_log_function
 from srcgrad.tracing.jitted import python_of
-from srcgrad.tracing.purity import is_ufunc_method
+from srcgrad.tracing.purity import is_factors, is_ufunc_method
 from srcgrad.tracing.pytree import TreeDef
 from srcgrad.tracing.reach import ObjectAnalysis
 from srcgrad.tracing.trace import Unread
@@ -174,6 +174,8 @@ def is_pure(thing: object) -> bool:
     if isinstance(thing, np.ufunc):
         return has_rule(thing)
     owner = attribute(thing, "__self__")
+    if is_factors(owner):  # scipy.sparse.linalg.factorized gives its method
+        return True
     if isinstance(owner, np.ufunc):
         return is_ufunc_method(owner, getattr(thing, "__name__", "")) and has_rule(owner)
     if isinstance(thing, type):

@@ -30,6 +30,7 @@ from srcgrad.tracing.purity import (
     class_reason,
     hidden_kind,
     impurity,
+    is_factors,
     is_plain_type,
     is_trusted_module,
     is_ufunc_method,
@@ -170,7 +171,7 @@ class Analysis(GuardFunction):
     def _check_local_attributes(self) -> None:
         names = frozenset(self.local_attributes)
         for name in sorted(names & self.unsteady):
-            raise Refusal(f"reads the attribute '{name}', which draws or reads the clock of what is captured")
+            raise Refusal(f"reads the attribute '{name}', which draws or reads the clock or files of what is captured")
         for cls in self.classes:
             reason = class_reason(cls, names, constructed=True)
             if reason is not None:
@@ -455,7 +456,7 @@ class Analysis(GuardFunction):
             return
         if isinstance(value, type) and value.__module__ in ("builtins", "itertools"):
             return
-        if makes_rotations(value, step.name):
+        if makes_rotations(value, step.name) or is_factors(value):
             return
         raise scope.refuse(f"reads the attribute '{step.name}' of '{name}'", step)
 

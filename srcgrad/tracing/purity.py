@@ -62,6 +62,18 @@ STATIC_TYPES: Final = (
     *(int, bool, str, bytes),
     *(type(None), type(Ellipsis), type(NotImplemented), type(_PLACEHOLDER)),
 )
+OF_FILES: Final = frozenset(
+    {
+        *("absolute", "chmod", "copy", "copy_into", "cwd", "exists", "expanduser", "glob", "group", "hardlink_to"),
+        *("home", "info", "is_block_device", "is_char_device", "is_dir", "is_fifo", "is_file", "is_junction"),
+        *("is_mount", "is_socket", "is_symlink", "iterdir", "lchmod", "link_to", "lstat", "mkdir", "move", "move_into"),
+        *("open", "owner", "read_bytes", "read_text", "readlink", "rename", "replace", "resolve", "rglob", "rmdir"),
+        *("samefile", "stat", "symlink_to", "touch", "unlink", "walk", "write_bytes", "write_text"),
+    }
+)
+"""What a path tells of files, or does with them."""
+OF_OTHERS: Final = frozenset({"copy", "replace"})
+"""What is asked of arrays and texts too, of which only what is read of a captured object itself is taken to be its."""
 CONSTANTS: Final = {
     **{f"datetime.{name}": frozenset[str]() for name in ("time", "timedelta", "timezone")},
     "datetime.date": frozenset({"today"}),
@@ -70,6 +82,11 @@ CONSTANTS: Final = {
     "statistics.NormalDist": frozenset({"samples"}),
     "uuid.UUID": frozenset[str](),
     "re.Pattern": frozenset[str](),
+    **{
+        f"{module}.{name}": frozenset() if name.startswith("Pure") else OF_FILES
+        for module in ("pathlib", "pathlib._local")
+        for name in ("PurePath", "PurePosixPath", "PureWindowsPath", "Path", "PosixPath", "WindowsPath")
+    },
 }
 """Python's classes of objects that stay what they are and say all of it in their representation, with those of their
 methods that draw or read a clock."""
@@ -190,6 +207,8 @@ def static_key(value: object, is_pure: IsPure, floats: bool = False) -> Hashable
         return None if None in parts else (kind, typing.get_origin(value), tuple(parts))
     if kind.__module__ == "fractions" and kind.__name__ == "Fraction":
         return kind, getattr(value, "numerator"), getattr(value, "denominator")  # noqa: B009
+    if is_factors(value):
+        return kind, value
     if isinstance(value, re.Pattern):  # whose representation ends after 200 characters
         return kind, value.pattern, value.flags
     if not isinstance(value, type) and unsteady(value) is not None:
@@ -211,6 +230,11 @@ def static_key(value: object, is_pure: IsPure, floats: bool = False) -> Hashable
     if kind in _INDEXED or (callable(value) and not isinstance(value, types.ModuleType)):
         return ("object", value) if is_plain_type(value) or is_pure(value) else None
     return None
+
+
+def is_factors(value: object) -> bool:
+    """Whether it is what ``scipy.sparse.linalg.splu`` gives, which nobody can change."""
+    return type(value).__name__ == "SuperLU" and type(value).__module__.startswith(("builtins", "scipy."))
 
 
 def unsteady(value: object) -> frozenset[str] | None:

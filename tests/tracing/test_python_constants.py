@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import decimal
 import json
+import pathlib
 import re
 import statistics
 import textwrap
@@ -26,6 +27,8 @@ NORMAL = statistics.NormalDist(0.1, 1.2)
 NAMED = {uuid.UUID(int=1): 2.0, uuid.UUID(int=2): 3.0}
 KEY = uuid.UUID(int=2)
 PATTERN = re.compile("(?x)" + 200 * " " + r"w(\d+)")
+
+PLACE = pathlib.Path("data") / "rates.csv"
 
 
 def discounted(x: Any) -> Any:
@@ -52,6 +55,11 @@ def of_a_pattern(x: Any) -> Any:
     return sum(x[int(found[1])] ** 2 for name in ("w0", "b1") if (found := PATTERN.fullmatch(name)))
 
 
+def of_a_path(x: Any) -> Any:
+    scaled = x.copy() * len(PLACE.name.replace("s", ""))  # what is asked of an array or a text is not asked of a path
+    return np.sum(scaled**2) * (2.0 if PLACE.suffix == ".csv" else 1.0) * len((PLACE.parent / "b").parts)
+
+
 def of_texts(x: Any) -> Any:
     settings = json.loads('{"scale": [1.5, 2]}')
     return np.sum(x**2) * settings["scale"][0] * len(re.findall("a", "banana")) * len(textwrap.dedent("  a"))
@@ -69,6 +77,7 @@ CHANGED: dict[Callable[[Any], Any], tuple[str, Any]] = {
     of_a_decimal: ("FACTOR", decimal.Decimal("2.5")),
     of_a_normal_law: ("NORMAL", statistics.NormalDist(0.1, 2.2)),
     by_a_name: ("KEY", uuid.UUID(int=1)),
+    of_a_path: ("PLACE", pathlib.Path("data/more/rates.txt")),
     of_a_pattern: ("PATTERN", re.compile("(?x)" + 200 * " " + r"b(\d+)")),
 }
 
@@ -89,6 +98,24 @@ def test_another_constant_is_another_program(f: Callable[[Any], Any], monkeypatc
     monkeypatch.setitem(globals(), *CHANGED[f])
     assert abs(f(x) - before) > 1e-3
     assert run(x) == pytest.approx(f(x), rel=1e-14)
+
+
+@pytest.mark.parametrize("local", [False, True])
+def test_whether_a_file_is_there_is_asked_at_each_call(tmp_path: pathlib.Path, local: bool) -> None:
+    place = tmp_path / "flag"
+
+    def direct(x: Any) -> Any:
+        return x**2 if place.exists() else x
+
+    def by_a_name(x: Any) -> Any:
+        found = place.parent / "flag"
+        return x**2 if found.exists() else x
+
+    slope = sg.grad(by_a_name if local else direct)
+    with pytest.warns(sg.RetraceWarning, match="exists"):
+        assert slope(3.0) == 1.0
+    place.touch()
+    assert slope(3.0) == 6.0
 
 
 def test_dates_may_be_arguments() -> None:

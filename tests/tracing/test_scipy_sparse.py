@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -123,6 +124,26 @@ def test_a_captured_matrix_is_compiled_in_while_it_holds_the_same() -> None:
         for _ in range(3):
             np.testing.assert_allclose(slope(X), 2 * factor**2 * DENSE.T @ (DENSE @ X))
     assert sg.explain(slope)(X)["how it runs"].startswith("One program")
+
+
+def test_captured_factors_are_one_program_until_there_are_others() -> None:
+    factors, solve = FACTORS, spl.factorized(A.tocsc())
+
+    def f(x: Any) -> Any:
+        return np.sum(factors.solve(x) ** 2) + np.sum(solve(x) ** 3)
+
+    slope = sg.value_and_grad(f)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", sg.RetraceWarning)
+        for step in range(12):
+            if step % 6 == 0:
+                factors = spl.splu(((1.0 + step) * A).tocsc())
+            if step % 6 == 3:
+                solve = spl.factorized((2.0 * (1.0 + step) * A).tocsc())
+            value, found = slope(X)
+            np.testing.assert_allclose(value, f(X), rtol=1e-12)
+            away = 1e-5 * np.cos(np.arange(X.size))
+            np.testing.assert_allclose(found @ away, (f(X + away) - f(X - away)) / 2, rtol=1e-6)
 
 
 def test_a_singular_system_is_nan() -> None:
