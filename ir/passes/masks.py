@@ -452,7 +452,7 @@ class Search:
                 return None
             body = operation.regions[0]
             found = self.writes(body.results[position], body.params[1 + position], (*regions, body))
-            return None if found is None else (given(operation, position), found)
+            return None if found is None else (given(operation, position), [*found, *self.swept(operation, found)])
         found, sources = [], set()
         for region in operation.regions:
             result = region.results[position]
@@ -464,6 +464,18 @@ class Search:
             sources.add(operation.operands[1 + source])
             found += inside
         return (sources.pop(), found) if len(sources) == 1 else None
+
+    def swept(self, loop: Operation, writes: Sequence[Write]) -> list[Write]:
+        """What all trips of an inner loop have filled together once it is done, as writes of the region round it."""
+        trips, body = loop.attrs["trips"], loop.regions[0]
+        if not trips or cleared(self.places, writes):
+            return []
+        found = []
+        for write in writes:
+            place = self.places.swept(write.place, loop, trips) if write.regions[-1] is body else None
+            if place is not None:
+                found.append(Write(place, True, write.regions[:-1]))
+        return found
 
     def meets(self, loop: Operation, write: Write, place: Place, finished: bool = False) -> bool:
         """Whether a write of another trip may hit a place: of an earlier one, or of any, once the loop is done."""
@@ -499,8 +511,8 @@ class Search:
                 along = axis
             elif not places.part_covers(part, place[axis]):
                 return False
-        if along is None:
-            return False
+        if along is None:  # each trip fills it: so it is filled where there has been one
+            return places.interval(last.plus(first, -1))[0] >= 0
         part, wanted = write.place[along], place[along]
         low, high = (part.start.plus(end.plus(Sum(0, {key: 1}), -1), part.start.factors[key]) for end in (first, last))
         if part.start.factors[key] < 0:

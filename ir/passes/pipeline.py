@@ -187,5 +187,5 @@ def optimisation(evaluate_operation: Evaluator | None = None) -> tuple[Pass, ...
     """
     simplify, simplify_loops = simplification(evaluate_operation), simplification(evaluate_operation, has_loops)
     moved = () if evaluate_operation is None else (moves(evaluate_operation),)
-    loops = (LOOPS, ELEMENTS, MASKS, simplify_loops, LIVE, LOOPS, *moved, AT_ONCE)
+    loops = (LOOPS, ELEMENTS, MASKS, LITERALS, simplify_loops, LIVE, LOOPS, *moved, AT_ONCE)
     return (DCE, KINKS, EXPAND, PARTS, *loops, simplify, LITERALS, DCE)

@@ -352,6 +352,27 @@ class Places:
             found.append(Part(start, part.length + int(high - low)))
         return tuple(found)
 
+    def swept(self, place: Place, loop: Operation, trips: int) -> Place | None:
+        """The box that is, to the last element, the places of all trips of a loop; None if they are no box.
+
+        So each trip is a step along one axis, no longer than its place, or all are at one place.
+        """
+        number, found = Key(loop.regions[0].params[0]), list(place)
+        moved = [axis for axis, part in enumerate(place) if number in part.start.factors]
+        if len(moved) > 1 or any(
+            key != number and self.inside(key.value, loop) for part in place for key in part.start.factors
+        ):
+            return None
+        for axis in moved:
+            start, length = place[axis]
+            step = start.factors[number]
+            if abs(step) > length:
+                return None
+            first = 0 if step > 0 else trips - 1
+            start = start.plus(Sum(0, {number: 1}), -step).plus(Sum(step * first))
+            found[axis] = Part(start, length + abs(step) * (trips - 1))
+        return tuple(found)
+
     def apart(self, one: Place, other: Place) -> bool:
         """Whether two places have no element in common, whatever the numbers that they depend on."""
         return any(self.parts_apart(left, right) for left, right in zip(one, other, strict=True))

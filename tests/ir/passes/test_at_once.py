@@ -419,3 +419,25 @@ def test_a_gradient_of_products_under_masks_is_one_of_products() -> None:
     text = sg.explain(sg.grad(lambda a, c: np.sum(of_rows_below(a, a, c) ** 2)))(given[0], given[2])["optimised ir"]
     sg.testing.check_grads(of_rows_below, tuple(given), order=2, modes=("fwd", "rev"))
     assert "is_finite" in text
+
+
+def of_three_matrices(a: Any, b: Any, c: Any) -> Any:
+    first, second = np.zeros((SIZE, SIZE)), np.zeros((SIZE, SIZE))
+    for i in range(SIZE):
+        for j in range(SIZE):
+            for k in range(SIZE):
+                first[i, j] += a[i, k] * b[k, j]
+    for i in range(SIZE):
+        for j in range(SIZE):
+            second[i, j] = 0.0
+            for k in range(SIZE):
+                second[i, j] += first[i, k] * c[k, j]
+    return np.sum(np.sin(second))
+
+
+def test_gradients_of_products_of_products_are_products() -> None:
+    """The masks of the adjoint in the middle are True, which the loops that read them see before they are looked at."""
+    given = matrices()
+    text = sg.explain(sg.grad(of_three_matrices, argnums=(0, 1, 2)))(*given)["optimised ir"]
+    assert "= for " not in text and text.count("= dot_general") == 6
+    sg.testing.check_grads(of_three_matrices, tuple(given), order=1, modes=("fwd", "rev"))

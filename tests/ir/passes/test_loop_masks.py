@@ -253,6 +253,52 @@ def test_what_a_loop_inside_fills_is_not_filled_where_that_has_no_trip(count: in
     np.testing.assert_array_equal(found, [True] + 3 * [count > 0])
 
 
+def filled_by_loops_in_loops(trips: int, where: str, cleared: str) -> Function:
+    """A mask of which two loops write elements, in three trips, and what it is as each of these begins."""
+    return parse(f"""func @f() -> (bool[4,7], bool[3,4,7]) {{
+      %m: bool[4,7], %r: bool[3,4,7] = for false:bool[4,7] {{trips=3, carries=1, consts=0, reverse=false}}
+        body (%i: i64[], %m: bool[4,7]) {{
+          %a: bool[4,7] = for %m {{trips={trips}, carries=1, consts=0, reverse=true}}
+            body (%j: i64[], %m: bool[4,7]) {{
+              %b: bool[4,7] = for %m, %j {{trips=4, carries=1, consts=1, reverse=false}}
+                body (%k: i64[], %m: bool[4,7], %j: i64[]) {{
+                  %up: i64[] = sub 3, %k
+                  %left: i64[] = sub 6, %j
+                  %twice: i64[] = add %k, %k
+                  %both: i64[] = add %k, %j
+                  %0: bool[4,7] = scatter_set %m, true, {where} {{axis=0}}
+                  %1: bool[4,7] = scatter_set %0, {"false" if cleared else "true"}, {cleared or where} {{axis=0}}
+                  yield %1
+                }}
+              yield %b
+            }}
+          yield %a, %m
+        }}
+      return %m, %r
+    }}""")
+
+
+@pytest.mark.parametrize(
+    ("trips", "where", "cleared", "known"),
+    [
+        (7, "%k, %j", "", True),
+        (7, "%k, %left", "", True),
+        (7, "%up, %j", "", True),
+        (6, "%k, %j", "", False),
+        (4, "%j, %twice", "", False),
+        (4, "%k, %both", "", False),
+        (7, "%k, %j", "%up, %j", False),
+    ],
+)
+def test_what_all_trips_of_loops_in_loops_fill_is_filled(trips: int, where: str, cleared: str, known: bool) -> None:
+    """Together, after them: so the next trip of the loop around reads what the one before has filled."""
+    function = filled_by_loops_in_loops(trips, where, cleared)
+    found = without_masks(function)
+    for one, other in zip(run(function, []), run(found, []), strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert isinstance(found.results[0], Literal) is known
+
+
 def test_what_is_supposed_of_a_part_says_nothing_of_the_rest() -> None:
     """Each trip turns the mask, whose first column alone is True at first, and which each trip reads."""
     function = parse("""func @f(%x: bool[2,2]) -> (bool[3,2,1]) {
