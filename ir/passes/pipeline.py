@@ -130,6 +130,12 @@ def without_moved(function: Function, evaluate_operation: Evaluator) -> Function
     return at_once.without_moved(function, evaluate_operation)
 
 
+def without_zeros(function: Function, fired: list[Fired] | None) -> Function:
+    from srcgrad.ir.passes import zeros
+
+    return zeros.without_zeros(function, fired)
+
+
 DCE: Final = Pass("dce", lambda function, fired: dce(function))
 LIVE: Final = Pass("dce", lambda function, fired: dce(function), has_loops)
 EXPAND: Final = Pass("expand", lambda function, fired: expand(function), needs_expansion)
@@ -148,6 +154,8 @@ LITERALS: Final = Pass("literals", lambda function, fired: tidy(function), has_l
 """What has become a literal stands in the regions that read it."""
 MASKS: Final = Pass("masks", without_masks, carries_masks)
 """Masks that hold wherever they are read are not read."""
+ZEROS: Final = Pass("zeros", without_zeros, carries_masks)
+"""Zeros are not put where there are zeros."""
 AGED: Final = Pass("aged", lambda function, fired: aged(function), has_signs)
 """Slopes of abs from earlier differentiations are told from those to come."""
 KINKS: Final = Pass("kinks", smoothed, has_slopes)
@@ -187,5 +195,5 @@ def optimisation(evaluate_operation: Evaluator | None = None) -> tuple[Pass, ...
     """
     simplify, simplify_loops = simplification(evaluate_operation), simplification(evaluate_operation, has_loops)
     moved = () if evaluate_operation is None else (moves(evaluate_operation),)
-    loops = (LOOPS, ELEMENTS, MASKS, LITERALS, simplify_loops, LIVE, LOOPS, *moved, AT_ONCE)
+    loops = (LOOPS, ELEMENTS, MASKS, LITERALS, simplify_loops, ZEROS, LIVE, LOOPS, *moved, AT_ONCE)
     return (DCE, KINKS, EXPAND, PARTS, *loops, simplify, LITERALS, DCE)
