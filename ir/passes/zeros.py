@@ -4,6 +4,7 @@ The adjoint of a stencil adds ``select(mask, x, 0.0)`` in each trip: where the m
 Where all that x was multiplied by are finite literals it is 0 there, in each trip, so that neither the choice nor the
 mask has to be. This is shown by induction over the trips: a carry is 0 outside another one, which is a mask, if the
 first trip finds it so and each trip leaves it so. A zero may be -0.0 then, which shows where -0.0 is added to it.
+Of ``select(mask & chosen, x, 0.0)``, as the adjoint of a minimum has it, ``select(chosen, x, 0.0)`` is left.
 """
 
 from __future__ import annotations
@@ -12,16 +13,18 @@ from typing import Final
 
 import numpy as np
 
-from srcgrad.ir.core import Function, Literal, Operation, Region, Value, is_splat
+from srcgrad.ir.core import Function, Literal, Operation, Region, Value, is_splat, literal
 from srcgrad.ir.passes.dead_control import given
-from srcgrad.ir.passes.masks import replaced
-from srcgrad.ir.passes.rewrite import Fired
+from srcgrad.ir.passes.rewrite import AnyRegion, Fired, rebuilt, with_operands
 
 NAME: Final = "select(mask, x, 0) -> x, which is 0 outside the mask"
 STEPS: Final = 400
 """How many pairs of a value and a mask are looked at for one choice."""
 DEEPEST: Final = 60
 """How far back, as each step is two calls of Python's stack."""
+LOGIC: Final = frozenset({"logical_or", "logical_and", "logical_not"})
+SUMS: Final = frozenset({"add", "sub", "reduce_sum"})
+"""What reads 0.0 and -0.0 alike, unless all that it adds is -0.0."""
 MOVES: Final = frozenset(
     {
         "slice",
@@ -59,13 +62,11 @@ def without_zeros(function: Function, fired: list[Fired] | None = None) -> Funct
     ['y', 'y']
     """
     homes = Homes(function)
-    moved: dict[Value, Value] = {}
-    for operation in choices(function):
-        if Search(homes).is_zero(operation.operands[1], operation.operands[0]):
-            moved[operation.results[0]] = moved.get(operation.operands[1], operation.operands[1])
-            if fired is not None:
-                fired.append(Fired(NAME, operation.span))
-    return replaced(function, {}, moved) if moved else function
+    spared = {operation: spared_masks(homes, operation) for operation in choices(function)}
+    spared = {operation: masks for operation, masks in spared.items() if masks}
+    if fired is not None:
+        fired += [Fired(NAME, operation.span) for operation in spared]
+    return chosen_by_others(function, spared, {}) if spared else function
 
 
 def choices(function: Region, inside: bool = False) -> list[Operation]:
@@ -78,11 +79,68 @@ def choices(function: Region, inside: bool = False) -> list[Operation]:
     for operation in function.operations:
         if inside and operation.op.name == "select" and is_splat(operation.operands[2], 0):
             result = operation.results[0]
-            if result not in function.results and set(readers.get(result, ())) <= {"add", "sub"}:
+            if result not in function.results and SUMS.issuperset(readers.get(result, ())):
                 found.append(operation)
         for region in operation.regions:
             found += choices(region, operation.op.name == "for")
     return found
+
+
+def spared_masks(homes: Homes, choice: Operation) -> set[Value]:
+    """Of the masks by which zeros are put, those outside of which there are zeros anyway: they may as well be True."""
+    mask, value, _ = choice.operands
+    if Search(homes).is_zero(value, mask):
+        return {mask}
+    return {each for each in parts_of(mask) if Search(homes).is_zero(value, each)}
+
+
+def parts_of(mask: Value) -> list[Value]:
+    """What a mask is made of by logic, that carries or parts of such may be."""
+    found: dict[Value, None] = {}
+    seen, pending = {mask}, [mask]
+    while pending:
+        value = pending.pop()
+        made = value.producer
+        if made is not None and made.op.name in LOGIC:
+            pending += [operand for operand in made.operands if operand not in seen]
+            seen.update(made.operands)
+        elif not isinstance(value, Literal) and (made is None or made.op.name in MOVES):
+            found[value] = None
+    return list(found)
+
+
+def chosen_by_others(region: AnyRegion, spared: dict[Operation, set[Value]], moved: dict[Value, Value]) -> AnyRegion:
+    """The region with choices by other masks; ``moved`` are the values in place of those of its operations."""
+    operations: list[Operation] = []
+    for operation in region.operations:
+        operands = tuple([moved.get(value, value) for value in operation.operands])
+        if operation in spared:
+            mask = without(operation.operands[0], dict.fromkeys(spared[operation]), moved, operations)
+            if is_splat(mask, True):
+                moved[operation.results[0]] = operands[1]
+                continue
+            operands = (mask, *operands[1:])
+        regions = tuple([chosen_by_others(inner, spared, moved) for inner in operation.regions])
+        copy = with_operands(operation, operands, regions)
+        moved.update(zip(operation.results, copy.results, strict=True))
+        operations.append(copy)
+    return rebuilt(region, operations, [moved.get(value, value) for value in region.results])
+
+
+def without(
+    mask: Value, known: dict[Value, Value | None], moved: dict[Value, Value], operations: list[Operation]
+) -> Value:
+    """A mask with True in place of others, which are None in what is ``known``; ``operations`` makes it."""
+    if mask in known:
+        return known[mask] or literal(True, mask.type)
+    made = mask.producer
+    if made is None or made.op.name not in LOGIC:
+        return moved.get(mask, mask)
+    operands = tuple([without(operand, known, moved, operations) for operand in made.operands])
+    copy = with_operands(made, operands, ())
+    operations.append(copy)
+    known[mask] = copy.results[0]
+    return copy.results[0]
 
 
 class Homes:

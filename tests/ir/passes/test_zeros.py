@@ -117,6 +117,37 @@ def shallow(u: Any, v: Any, h: Any) -> Any:
     return np.sum(h**2) + np.sum(u)
 
 
+def test_of_a_mask_and_others_the_others_are_left() -> None:
+    text = loop(body(HALVES), "%w, %y").replace(
+        "logical_or %n, %m",
+        """logical_and %q, %m
+          %l: bool[4] = logical_not %m
+          %j: bool[4] = logical_or %w, %l""",
+    )
+    text = text.replace("select %w", "select %j").replace(
+        SAME, SAME + "\n          %q: bool[4] = greater %x, 2.5:f64[4]"
+    )
+    function, given = parse(text), [np.array([np.inf, 2.0, 3.0, 5.0])]
+    found = without_zeros(function)
+    for one, other in zip(run(function, given), run(found, given), strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert "select" in str(dce(found)) and "%m" in str(dce(function)) and "%m" not in str(dce(found))
+
+
+def shortest(lengths: Any) -> Any:
+    """Floyd and Warshall's paths."""
+    for k in range(20):
+        lengths = np.minimum(lengths, lengths[:, k][:, None] + lengths[k, :])
+    return np.sum(lengths**2)
+
+
+def test_adjoints_of_minima_in_loops_carry_no_masks() -> None:
+    lengths = np.random.default_rng(5).uniform(0.1, 2.0, size=(20, 20))
+    text = sg.explain(sg.grad(shortest))(lengths)["optimised ir"]
+    assert "= for " in text and not [line for line in text.splitlines() if "bool[" in line and "scatter" in line]
+    sg.testing.check_grads(shortest, (lengths,), order=1, modes=("fwd", "rev"))
+
+
 @pytest.mark.parametrize("function", [waves, shallow])
 def test_adjoints_of_stencils_with_known_coefficients_carry_no_masks(function: Callable[..., Any]) -> None:
     fields = tuple(np.random.default_rng(4).normal(size=(3, 6, 6)))
