@@ -400,7 +400,9 @@ class Analysis(GuardFunction):
                     value = self.read_global(index, self.namespace(module), step.name, module, asked)
                 except Refusal as refusal:
                     raise scope.refuse(str(refusal), step) from None
-                self.note_use(value, scope, start, position, step.called)
+                behind = scope.steps[position] if position < len(scope.steps) else None
+                ends = behind is None or behind.kind != "attribute"  # CPython 3.11 marks the module of what is called
+                self.note_use(value, scope, start, position, step.called or (read.called and ends))
         self.require_converted(index, scope, value, name)
         if value is dataclasses.asdict or value is dataclasses.astuple:  # which read all fields by their names
             self.ask_for_any(index, scope, Step("asking for any", value.__name__, read.line))

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import abc
 import fractions
+import importlib
 import io
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
@@ -162,3 +164,40 @@ class Squared(Registered):
 @pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
 def test_an_abstract_class_that_notes_its_subclasses() -> None:
     assert sg.grad(lambda x: Registered.known["Squared"]().value(x))(3.0) == 6.0  # type: ignore[attr-defined]
+
+
+LENT = """
+import numpy as np
+RATE, TABLE = 3.0, np.array([1.0, 2.0])
+class Model:
+    def __init__(self, x):
+        self.level = Model.scaled(x) * TABLE[1]
+    @staticmethod
+    def scaled(x):
+        return RATE * x
+"""
+USES = """
+import {0} as rules
+def called(x):
+    return rules.Model(x).level
+def asked(x):
+    return rules.Model.scaled(x) + rules.Model(x).level
+def handed_on(x):
+    return [kind(x).level for kind in [rules.Model]][0]
+"""
+
+
+def test_a_class_of_a_module_is_called_by_its_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "lent_rules_of_classes.py").write_text(LENT)
+    (tmp_path / "users_of_lent_rules.py").write_text(USES.format("lent_rules_of_classes"))
+    uses = importlib.import_module("users_of_lent_rules")
+    for name in ("called", "asked"):
+        slope = sg.grad(getattr(uses, name))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", sg.RetraceWarning)
+            for rate in (3.0, 4.0, 5.0) * 3:
+                monkeypatch.setattr(uses.rules, "RATE", rate)
+                assert slope(1.5) == rate * (3.0 if name == "asked" else 2.0)
+    with pytest.warns(sg.RetraceWarning, match="is not only called"):
+        assert sg.grad(uses.handed_on)(1.5) == 10.0
