@@ -20,17 +20,21 @@ def turned_products(function: Function) -> Function:
 
     The numbers are the same: each element is the same sum.
     """
+    turned = [operation for operation in function.operations if is_turned(operation)]
+    if not turned:
+        return function
     uses: Counter[Value] = Counter(function.results)
     for operation in function.operations:
         uses.update(operation.operands)
-    if not any(is_turned(operation, uses) for operation in function.operations):
+    alone = {operation for operation in turned if uses[operation.operands[0]] == 1}
+    if not alone:
         return function
     builder = Builder()
     env: Env = {param: builder.param(param.type, param.name, param.linear) for param in function.params}
     for operation in function.operations:
         builder.span = operation.span
-        product = operation.operands[0].producer if operation.operands else None
-        if product is not None and is_turned(operation, uses):
+        product = operation.operands[0].producer if operation in alone else None
+        if product is not None:
             operands = [look_up(env, value) for value in reversed(product.operands)]
             attrs = {name: (axes[1], axes[0]) for name, axes in product.attrs.items()}
             env[operation.results[0]] = builder.emit(product.op, operands, attrs)
@@ -43,13 +47,13 @@ def turned_products(function: Function) -> Function:
     return dce(builder.function(function.name, [look_up(env, value) for value in function.results]))
 
 
-def is_turned(operation: Operation, uses: Counter[Value]) -> bool:
-    """Whether this exchanges the free axes of the left operand with those of the right one, in a product of its own."""
+def is_turned(operation: Operation) -> bool:
+    """Whether this exchanges the free axes of the left operand of a product with those of the right one."""
     if operation.op is not REGISTRY["transpose"]:
         return False
     value = operation.operands[0]
     product = value.producer
-    if product is None or product.op is not REGISTRY["dot_general"] or uses[value] != 1:
+    if product is None or product.op is not REGISTRY["dot_general"]:
         return False
     batch = len(product.attrs["batch"][0])
     left = product.operands[0].type.rank - len(product.attrs["contract"][0])

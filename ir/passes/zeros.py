@@ -58,8 +58,8 @@ def without_zeros(function: Function, fired: list[Fired] | None = None) -> Funct
     ...     }
     ...   return %y
     ... }''')
-    >>> [value.name for value in without_zeros(function).operations[0].regions[0].operations[1].operands]
-    ['y', 'y']
+    >>> [each.op.name for each in without_zeros(function).operations[0].regions[0].operations]
+    ['add', 'scatter_set', 'scatter_set']
     """
     homes = Homes(function)
     spared = {operation: spared_masks(homes, operation) for operation in choices(function)}
