@@ -6,7 +6,6 @@ from typing import Final
 
 from srcgrad.ir.core import Builder, Operation, Value
 from srcgrad.ir.opdef import Term
-from srcgrad.ir.passes.flats import held
 from srcgrad.ir.passes.matching import apply, is_known, made_by, rule
 from srcgrad.ir.passes.movement import scaled_by, size, squared_norm
 
@@ -62,26 +61,6 @@ def power_of_square(operation: Operation, builder: Builder) -> Value | None:
     if not 0.5 < literal < float("inf") or literal.is_integer():
         return None
     return apply("pow", length, 2.0 * literal).value
-
-
-@rule(
-    "sqrt(integer_pow(x, 2n)) -> select(x**2n == 0, abs(x)**n, sqrt(x**2n)), n > 1",
-    lambda x: apply("sqrt", apply("integer_pow", x, y=4)),
-    lambda x: apply("sqrt", apply("pow", x, 6.0)),
-    lambda x: apply("sqrt", apply("square", apply("square", x))),
-    kinds="f",
-    limit=True,
-)
-def root_of_power(operation: Operation, builder: Builder) -> Value | None:
-    """The slope of the root is infinite at 0, times 0. The root of a square is a kink, which is none of ours."""
-    found = even_power(operation.operands[0])
-    if found is None:
-        return None
-    base, power = found
-    value, half = Term(builder, operation.operands[0]), power // 2
-    zero = value == 0.0
-    side = apply("integer_pow", Term(builder, base) if half % 2 == 0 else apply("abs", Term(builder, base)), y=half)
-    return apply("select", zero, side, apply("sqrt", held(zero, value))).value
 
 
 @rule(

@@ -31,6 +31,7 @@ from srcgrad.ir.passes import (
     overflows,
     parts,
     powers,
+    roots,
     signs,
 )
 from srcgrad.ir.passes.matching import RULES
@@ -53,6 +54,7 @@ __all__ = [
     "overflows",
     "parts",
     "powers",
+    "roots",
     "signs",
     "simplify",
     "take_limits",

@@ -1,0 +1,200 @@
+"""Products of powers of one value, a root among them: x*sqrt(x), sqrt(x)**3, cbrt(x**3), sqrt(x**4).
+
+At 0 the slope of the root is infinite, and times 0; that of the product is a number. It is taken from the power that
+the product is, there alone, so that elsewhere nothing is computed in another way.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from srcgrad.ir.core import Builder, Literal, Operation, Value
+from srcgrad.ir.opdef import Term
+from srcgrad.ir.passes.flats import held
+from srcgrad.ir.passes.matching import apply, is_known, made_by, rule
+
+DEPTH: Final = 4
+"""How many ops a product may be made of, one behind the other."""
+NEAR: Final = 1e-12
+"""Sums of exponents as 1/3 and 2/3 are whole to rounding."""
+
+
+class Monomial(NamedTuple):
+    """``scale * abs(base)**power``: of the sign of the base where it is ``odd``, of no negative base where ``half``."""
+
+    base: Value
+    power: float = 1.0
+    odd: bool = True
+    half: bool = False
+    scale: float = 1.0
+    rooted: bool = False
+
+    def raised(self, exponent: float) -> Monomial | None:
+        whole = exponent.is_integer()
+        if self.scale < 0.0 and not whole:
+            return None
+        return self._replace(
+            power=rounded(self.power * exponent),
+            odd=self.odd and exponent % 2 == 1,
+            half=self.half or (self.odd and not whole),
+            scale=self.scale**exponent,
+            rooted=self.rooted or not whole,
+        )
+
+    def times(self, other: Monomial) -> Monomial | None:
+        if self.base is not other.base:
+            return None
+        return Monomial(
+            self.base,
+            rounded(self.power + other.power),
+            self.odd is not other.odd,
+            self.half or other.half,
+            self.scale * other.scale,
+            self.rooted or other.rooted,
+        )
+
+    def at_zero(self, base: Term) -> Term | None:
+        """As one power of the base, with the derivatives that the monomial has at 0; None where it is a kink."""
+        power, found = self.power, base
+        if not power.is_integer():
+            found = apply("pow", base, power)
+        elif self.half or self.odd is (power % 2 == 1):
+            found = base if power == 1.0 else apply("integer_pow", base, y=int(power))
+        elif power == 1.0:
+            return None
+        else:
+            rest = base if power == 2.0 else apply("integer_pow", base, y=int(power) - 1)
+            found = apply("abs", base) * rest
+        return found if self.scale == 1.0 else self.scale * found
+
+
+def rounded(power: float) -> float:
+    return float(round(power)) if abs(power - round(power)) < NEAR else power
+
+
+def number(value: Value) -> float | None:
+    """One real number that a value is everywhere."""
+    return float(value.value) if isinstance(value, Literal) and is_known(value) else None
+
+
+def monomial(value: Value, depth: int = DEPTH) -> Monomial:
+    """What a value is a monomial of: itself, if nothing else."""
+    found = made_of_powers(value, depth) if depth else None
+    return Monomial(value) if found is None else found
+
+
+def made_of_powers(value: Value, depth: int) -> Monomial | None:
+    made = value.producer
+    if made is None or not made.operands:
+        return None
+    name, first = made.op.name, made.operands[0]
+    if name == "mul":
+        factors = [number(operand) for operand in made.operands]
+        for factor, other in zip(factors, made.operands[::-1], strict=True):
+            if factor:
+                inner = monomial(other, depth - 1)
+                return inner._replace(scale=inner.scale * factor)
+        left, right = (monomial(operand, depth - 1) for operand in made.operands)
+        return left.times(right)
+    if name == "abs":
+        inner = monomial(first, depth - 1)
+        return inner._replace(odd=False, scale=abs(inner.scale))
+    if name == "cbrt":
+        inner = monomial(first, depth - 1)
+        scale = abs(inner.scale) ** (1 / 3) * (1.0 if inner.scale > 0.0 else -1.0)
+        return inner._replace(power=rounded(inner.power / 3.0), scale=scale, rooted=True)
+    exponent = exponent_of(made)
+    if exponent is not None:
+        return monomial(first, depth - 1).raised(exponent)
+    if name == "select":
+        return known_at_zero(made, depth)
+    return None
+
+
+def exponent_of(made: Operation) -> float | None:
+    """Of an op that raises to a positive power."""
+    exponent = {"square": 2.0, "sqrt": 0.5}.get(made.op.name)
+    if made.op.name == "integer_pow":
+        exponent = float(made.attrs["y"])
+    elif made.op.name == "pow":
+        exponent = number(made.operands[1])
+    return exponent if exponent is not None and 0.0 < exponent < 2.0**31 else None
+
+
+def known_at_zero(made: Operation, depth: int) -> Monomial | None:
+    """Of what this module has made."""
+    where, there, elsewhere = made.operands
+    test = made_by(where, "equal")
+    if test is None or number(test.operands[1]) != 0.0 or isinstance(elsewhere, Literal):
+        return None
+    found = monomial(there, depth - 1)
+    return found._replace(rooted=True) if found.base is test.operands[0] else None
+
+
+def away_from_zero(value: Value, base: Value, place: Term) -> Term:
+    """A monomial of another place than its base."""
+    if value is base:
+        return place
+    made = value.producer
+    if made is None:
+        return Term(place.builder, value)
+    if made.op.name == "select":
+        return Term(place.builder, made.operands[2])
+    return made.op(*[away_from_zero(operand, base, place) for operand in made.operands], **made.attrs)
+
+
+def is_held(value: Value) -> bool:
+    made = value.producer
+    return made is not None and made.op.name == "select" and made_by(made.operands[1], "stop_gradient") is not None
+
+
+def is_scaled(operation: Operation) -> bool:
+    return any(isinstance(operand, Literal) for operand in operation.operands)
+
+
+def as_power(operation: Operation, builder: Builder) -> Value | None:
+    value, first = operation.results[0], operation.operands[0]
+    found = made_of_powers(value, DEPTH)
+    if found is None or not found.rooted or is_held(found.base):
+        return None
+    if first is found.base or found.power < 1.0 if operation.op.name != "mul" else is_scaled(operation):
+        return None  # the slope is infinite, or that of one power, which knows it
+    base = Term(builder, found.base)
+    there = found.at_zero(base)
+    if there is None or there.value is value:
+        return None
+    zero = base == 0.0
+    return apply("select", zero, there, away_from_zero(value, found.base, held(zero, base))).value
+
+
+_EXAMPLES: Final = {
+    "mul": (
+        lambda x: x * apply("sqrt", x),
+        lambda x: apply("sqrt", x) * apply("sqrt", x),
+        lambda x: apply("square", apply("cbrt", x)) * (2.0 * x),
+        lambda x: x * apply("sqrt", apply("abs", x)),
+    ),
+    "integer_pow": (
+        lambda x: apply("integer_pow", apply("sqrt", x), y=3),
+        lambda x: apply("integer_pow", apply("cbrt", x), y=4),
+    ),
+    "square": (lambda x: apply("square", apply("sqrt", x)), lambda x: apply("square", x * apply("sqrt", x))),
+    "pow": (
+        lambda x: apply("pow", apply("sqrt", x), 2.5),
+        lambda x: apply("pow", apply("integer_pow", x, y=3), 0.5),
+    ),
+    "sqrt": (
+        lambda x: apply("sqrt", apply("integer_pow", x, y=4)),
+        lambda x: apply("sqrt", apply("pow", x, 6.0)),
+        lambda x: apply("sqrt", apply("square", apply("square", x))),
+        lambda x: apply("sqrt", x * apply("square", x)),
+    ),
+    "cbrt": (
+        lambda x: apply("cbrt", apply("integer_pow", x, y=3)),
+        lambda x: apply("cbrt", x * apply("square", x)),
+    ),
+}
+for _name, _examples in _EXAMPLES.items():
+    rule(
+        f"{_name}(x**p, …) -> select(x == 0, x**q, {_name}(x**p, …) of x held there)", *_examples, kinds="f", limit=True
+    )(as_power)

@@ -1,0 +1,70 @@
+"""Products of powers with roots among them have the derivatives of the power that they are, at 0 too."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import srcgrad as sg
+
+INF = np.inf
+AT_ZERO: dict[str, tuple[Any, float, float]] = {
+    "a number times its root": (lambda x: x * np.sqrt(x), 0.0, INF),
+    "a root times its number": (lambda x: 3.0 * np.sqrt(x) * x, 0.0, INF),
+    "a root times itself": (lambda x: np.sqrt(x) * np.sqrt(x), 1.0, 0.0),
+    "the square of a root": (lambda x: np.sqrt(x) ** 2, 1.0, 0.0),
+    "the square of twice a root": (lambda x: (2.0 * np.sqrt(x)) ** 2, 4.0, 0.0),
+    "the cube of a root": (lambda x: np.sqrt(x) ** 3, 0.0, INF),
+    "the fourth power of a root": (lambda x: np.sqrt(x) ** 4, 0.0, 2.0),
+    "a root to a power": (lambda x: np.sqrt(x) ** 2.5, 0.0, INF),
+    "a square times a root": (lambda x: x**2 * np.sqrt(x), 0.0, 0.0),
+    "a power that is no root": (lambda x: x * x**0.5, 0.0, INF),
+    "powers that add up to one": (lambda x: x**0.3 * x**0.7, 1.0, 0.0),
+    "the root of a cube": (lambda x: np.sqrt(x**3), 0.0, INF),
+    "the root of a fifth power": (lambda x: np.sqrt(x**5), 0.0, 0.0),
+    "half a power": (lambda x: (x**3) ** 0.5, 0.0, INF),
+    "the cube of a cube root": (lambda x: np.cbrt(x) ** 3, 1.0, 0.0),
+    "the cube root of a cube": (lambda x: np.cbrt(x**3), 1.0, 0.0),
+    "the cube root of less than nothing": (lambda x: np.cbrt(-8.0 * x**3), -2.0, 0.0),
+    "the fourth power of a cube root": (lambda x: np.cbrt(x) ** 4, 0.0, INF),
+    "the sixth power of a cube root": (lambda x: np.cbrt(x) ** 6, 0.0, 2.0),
+    "cube roots": (lambda x: np.cbrt(x) ** 2 * np.cbrt(x), 1.0, 0.0),
+    "odd powers of cube roots": (lambda x: np.cbrt(x) ** 5 * np.cbrt(x), 0.0, 2.0),
+    "the root of a size": (lambda x: np.sqrt(np.abs(x)) ** 4, 0.0, 2.0),
+    "a size and its sign": (lambda x: x * np.sqrt(x**2), 0.0, 0.0),
+    "the root of a size times its number": (lambda x: x * np.sqrt(np.abs(x)), 0.0, INF),
+    "inside of others": (lambda x: np.exp(np.sqrt(x) ** 2) + np.cos(np.sqrt(x) ** 4), 1.0, 1.0),
+    "a power that is one": (lambda x: 2.0 * x**1.5, 0.0, INF),
+}
+MODES = (sg.jacfwd, sg.jacrev)
+
+
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+@pytest.mark.parametrize("name", AT_ZERO)
+def test_derivatives_at_zero(name: str, backend: str) -> None:
+    f, first, second = AT_ZERO[name]
+    for inner in MODES:
+        slope = inner(f, backend=backend)
+        assert slope(0.0) == first
+        assert np.array_equal(slope(np.zeros(2)), first * np.eye(2))
+        for outer in MODES:
+            assert outer(slope, backend=backend)(0.0) == second
+    assert sg.value_and_grad(f, backend=backend)(0.0)[0] == f(0.0)
+
+
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+@pytest.mark.parametrize("name", AT_ZERO)
+def test_nothing_changes_elsewhere(name: str, backend: str) -> None:
+    """Values are those of NumPy, derivatives agree with differences, and are no numbers where values are none."""
+    f, _, _ = AT_ZERO[name]
+    x, step = np.array([-1.7, -0.4, 0.3, 2.0, 5e-324]), 1e-6
+    with np.errstate(invalid="ignore"):
+        values = f(x)
+        moved = (f(x[:4] + step) - f(x[:4] - step)) / (2 * step)
+        found = sg.vmap(sg.value_and_grad(f), backend=backend)(x)
+        tangents = sg.jvp(f, (x[:4],), (np.ones(4),), backend=backend)[1]
+    np.testing.assert_allclose(found[0], values, rtol=1e-15 if backend == "numpy" else 4e-15)
+    np.testing.assert_allclose(found[1][:4], moved, rtol=1e-7, atol=1e-8)
+    np.testing.assert_allclose(tangents, moved, rtol=1e-7, atol=1e-8)
