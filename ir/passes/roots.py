@@ -54,14 +54,17 @@ class Monomial(NamedTuple):
         )
 
     def at_zero(self, base: Term) -> Term | None:
-        """As one power of the base, with the derivatives that the monomial has at 0; None where it is a kink."""
+        """As one power of the base, with the derivatives that the monomial has at 0.
+
+        None where it is a kink, and for the square of a root: it ends there with a slope, and is undefined (policies).
+        """
         power, found = self.power, base
+        if power == 1.0 and (self.half or not self.odd):
+            return None
         if not power.is_integer():
             found = apply("pow", base, power)
         elif self.half or self.odd is (power % 2 == 1):
             found = base if power == 1.0 else apply("integer_pow", base, y=int(power))
-        elif power == 1.0:
-            return None
         else:
             rest = base if power == 2.0 else apply("integer_pow", base, y=int(power) - 1)
             found = apply("abs", base) * rest
@@ -170,7 +173,7 @@ def as_power(operation: Operation, builder: Builder) -> Value | None:
 _EXAMPLES: Final = {
     "mul": (
         lambda x: x * apply("sqrt", x),
-        lambda x: apply("sqrt", x) * apply("sqrt", x),
+        lambda x: apply("sqrt", x) * apply("square", x),
         lambda x: apply("square", apply("cbrt", x)) * (2.0 * x),
         lambda x: x * apply("sqrt", apply("abs", x)),
     ),
@@ -178,7 +181,10 @@ _EXAMPLES: Final = {
         lambda x: apply("integer_pow", apply("sqrt", x), y=3),
         lambda x: apply("integer_pow", apply("cbrt", x), y=4),
     ),
-    "square": (lambda x: apply("square", apply("sqrt", x)), lambda x: apply("square", x * apply("sqrt", x))),
+    "square": (
+        lambda x: apply("square", x * apply("sqrt", x)),
+        lambda x: apply("square", x * apply("cbrt", x)),
+    ),
     "pow": (
         lambda x: apply("pow", apply("sqrt", x), 2.5),
         lambda x: apply("pow", apply("integer_pow", x, y=3), 0.5),
