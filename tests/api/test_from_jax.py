@@ -280,6 +280,7 @@ def test_solvers_without_a_matrix_are_followed(solver: Any) -> None:
     close(found[1], wanted[1], 1e3)
 
 
+@pytest.mark.slow  # XLA compiles jax's own for ten seconds
 def test_the_adjoint_of_a_differential_equation_is_that_of_jax() -> None:
     from jax.experimental.ode import odeint
 

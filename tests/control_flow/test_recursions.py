@@ -55,7 +55,7 @@ def of_several_kinds(p: Any) -> Any:
 
 @pytest.mark.parametrize("backend", ["numpy", "llvm"])
 @pytest.mark.parametrize("f", [adaptive, of_several_kinds], ids=lambda f: f.__name__)
-@pytest.mark.parametrize("p", [P, P + 1.0], ids=["near", "far"])
+@pytest.mark.parametrize("p", [P, pytest.param(P + 1.0, marks=pytest.mark.slow)], ids=["near", "far"])
 def test_derivatives_through_packed_values(f: Any, p: Any, backend: str) -> None:
     value, slope = sg.value_and_grad(f, backend=backend)(p)
     assert value == pytest.approx(f(p), rel=1e-6)

@@ -27,7 +27,7 @@ PROGRAMS = int(os.environ.get("FUZZ_PROGRAMS", "1500"))
 QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much, HealthCheck.large_base_example]
 
 
-@settings(max_examples=35, derandomize=True, database=None, deadline=None, suppress_health_check=QUIET)
+@settings(max_examples=25, derandomize=True, database=None, deadline=None, suppress_health_check=QUIET)
 @given(programs())
 def test_program(program: Program) -> None:
     check(program)

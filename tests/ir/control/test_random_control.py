@@ -160,7 +160,7 @@ OPTIONS: dict[str, Any] = {
 }  # fmt: skip
 
 
-@settings(max_examples=80, **OPTIONS)
+@settings(max_examples=50, **OPTIONS)
 @given(programs)
 def test_programs_mean_what_python_means(program: list[Statement]) -> None:
     x = 0.4
@@ -176,7 +176,7 @@ def test_programs_mean_what_python_means(program: list[Statement]) -> None:
         np.testing.assert_allclose(compiled(first)(np.float64(x))[0], slope, rtol=1e-10, atol=1e-11)
 
 
-@settings(max_examples=40, **OPTIONS)
+@settings(max_examples=30, **OPTIONS)
 @given(programs)
 def test_second_derivatives_agree(program: list[Statement]) -> None:
     function = prepare(trace(lambda term: traced(program, term), F64))
@@ -194,7 +194,7 @@ def test_second_derivatives_agree(program: list[Statement]) -> None:
         np.testing.assert_allclose(found[0], estimate, rtol=1e-4, atol=1e-5)
 
 
-@settings(max_examples=60, **OPTIONS)
+@settings(max_examples=40, **OPTIONS)
 @given(programs)
 def test_batches_are_the_examples_one_by_one(program: list[Statement]) -> None:
     function = trace(lambda term: traced(program, term), F64)
@@ -206,7 +206,7 @@ def test_batches_are_the_examples_one_by_one(program: list[Statement]) -> None:
         np.testing.assert_allclose(compiled(together)(points)[0], expected, rtol=1e-10, atol=1e-11)
 
 
-@settings(max_examples=5, **OPTIONS)
+@settings(max_examples=3, **OPTIONS)
 @given(programs)
 def test_xla_agrees_on_random_programs(program: list[Statement]) -> None:
     pytest.importorskip("jax")
