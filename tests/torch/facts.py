@@ -172,7 +172,7 @@ def differences(case: Case, ours: dict[str, Any], theirs: dict[str, Any]) -> lis
 
 
 CANCELLED: Final = 2.0**-50
-"""What is left where second derivatives cancel, as those of a / a: rounding, which depends on the order of the steps."""
+"""What is left where second derivatives cancel, as those of a / a: rounding, by the order of the steps."""
 
 
 def close(mine: Any, other: Any, rtol: float, atol: float = 0.0) -> bool:
