@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+import numpy as np
+
 from srcgrad.ir.core import Builder, Literal, Operation, Value
 from srcgrad.ir.opdef import Term
 from srcgrad.ir.passes.flats import held
@@ -30,14 +32,17 @@ class Monomial(NamedTuple):
     rooted: bool = False
 
     def raised(self, exponent: float) -> Monomial | None:
+        """None where the factor has no such power, or one that overflows or is 0."""
         whole = exponent.is_integer()
-        if self.scale < 0.0 and not whole:
+        with np.errstate(all="ignore"):
+            scale = float(np.float64(self.scale) ** exponent)
+        if not 0.0 < abs(scale) < float("inf"):
             return None
         return self._replace(
             power=rounded(self.power * exponent),
             odd=self.odd and exponent % 2 == 1,
             half=self.half or (self.odd and not whole),
-            scale=self.scale**exponent,
+            scale=scale,
             rooted=self.rooted or not whole,
         )
 
@@ -100,6 +105,8 @@ def made_of_powers(value: Value, depth: int) -> Monomial | None:
         left, right = (monomial(operand, depth - 1) for operand in made.operands)
         return left.times(right)
     if name == "abs":
+        if first.type.dtype.kind != "f":
+            return None
         inner = monomial(first, depth - 1)
         return inner._replace(odd=False, scale=abs(inner.scale))
     if name == "cbrt":

@@ -74,3 +74,30 @@ def test_what_ends_with_a_slope_is_undefined_there(f: Any) -> None:
     """It has one on one side alone, as the policies say of ``sqrt(x)**2``."""
     assert np.isnan(sg.grad(f)(0.0))
     assert np.isnan(sg.jvp(f, (0.0,), (1.0,))[1])
+
+
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+@pytest.mark.parametrize(
+    ("f", "x"),
+    [
+        (lambda x: (3.0 * x) ** 1000, 0.3),
+        (lambda x: (1e110 * x) ** 3 * np.sqrt(x), 1e-20),
+        (lambda x: (1e-110 * x) ** 3 * np.sqrt(x), 1e20),
+        (lambda x: (-2.0 * x) ** 3 * np.sqrt(x), 0.3),
+    ],
+)
+def test_factors_whose_powers_overflow(f: Any, x: float, backend: str) -> None:
+    """The power of the factor alone is no number, or 0; what the program computes is one."""
+    point, step = np.float64(x), np.float64(1e-6 * x)
+    moved = (f(point + step) - f(point - step)) / (2 * step)
+    for slope in (sg.grad(f, backend=backend)(x), sg.jvp(f, (x,), (1.0,), backend=backend)[1]):
+        np.testing.assert_allclose(slope, moved, rtol=1e-5)
+
+
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+@pytest.mark.parametrize("power", [lambda r: r * np.sqrt(r), lambda r: r**1.5, lambda r: np.sqrt(r) ** 3])
+def test_sizes_of_complex_numbers(power: Any, backend: str) -> None:
+    f = lambda x: power(np.abs(x * (3.0 + 4.0j)))  # noqa: E731
+    slope = sg.grad(f, backend=backend)
+    assert slope(0.0) == 0.0
+    np.testing.assert_allclose(slope(0.5), 1.5 * 5.0**1.5 * np.sqrt(0.5), rtol=1e-14)
