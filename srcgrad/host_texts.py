@@ -145,7 +145,11 @@ class HostTexts:
         if isinstance(site, FunctionSite):
             call = self.function_call(site)
             return "call", [self.returned(call, results) if results else call]
-        raise UnsupportedError(f"a module cannot call {type(site).__name__}")
+        what = getattr(site, "name", None) or getattr(site, "__name__", type(site).__name__)
+        raise UnsupportedError(
+            f"a module cannot call {what}, which the program asks when it runs",
+            hint=f"run the program itself; for its source, make what {what} gives an argument of the function",
+        )
 
     def needs_objects(self) -> None:
         self.imports.add("random")

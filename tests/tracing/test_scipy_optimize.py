@@ -323,3 +323,12 @@ def test_leastsq_has_the_derivatives_of_its_minimum() -> None:
 def test_a_list_or_a_number_to_begin_with_is_an_array_for_the_function(solver: Any) -> None:
     slope = sg.grad(lambda a: np.sum(solver(a)))(2.0)
     np.testing.assert_allclose(slope, 2.0 ** (-2 / 3) / 3, rtol=1e-5)
+
+
+def test_the_source_of_a_program_that_asks_a_solver_is_refused_by_its_name() -> None:
+    def root(a: Any) -> Any:
+        return so.fsolve(lambda x: x**2 - a, 1.0)[0]
+
+    with pytest.raises(UnsupportedError, match=r"a module cannot call scipy\.optimize\.fsolve") as caught:
+        sg.source(sg.grad(root))(2.0)
+    assert "an argument of the function" in str(caught.value)

@@ -135,8 +135,9 @@ def runs_quietly(site: Any) -> bool:
 class Asking:
     """The callable of the operation that runs a solver."""
 
-    def __init__(self, run: Function, functions: Sequence[Any], count: int, like: Mapping[str, Any]) -> None:
+    def __init__(self, name: str, run: Function, functions: Sequence[Any], count: int, like: Mapping[str, Any]) -> None:
         """``run`` takes the functions, then ``count`` numbers, and gives a mapping with the keys of ``like``."""
+        self.name = name
         self.run, self.functions, self.count, self.like = run, functions, count, like
         self.said = Said()
 
@@ -239,10 +240,10 @@ def solution(
     assert like is not None
     asked = [Asked(f, places, name) if callable(f) else f for f, places in functions]
     operands = [x for f in asked if isinstance(f, Asked) for x in f.operands]
-    site = Asking(run, asked, len(given), like)
+    site = Asking(f"scipy.optimize.{name}", run, asked, len(given), like)
     kinds = tuple(0 if isinstance(x, str) else x for x in like.values())
     kinds = tuple(x if isinstance(x, np.ndarray) else np.asarray(x)[()] for x in kinds)
-    found = ask(site, [*map(as_array, given), *operands], kinds, f"scipy.optimize.{name}")
+    found = ask(site, [*map(as_array, given), *operands], kinds, site.name)
     texts = [key for key, value in like.items() if isinstance(value, str)]
     made = dict(zip(like, found, strict=True))
     found = Solution()
