@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 import linecache
+import os
 import re
 import sys
 from collections.abc import Callable
@@ -227,6 +228,23 @@ def program_span(error: BaseException) -> Span | None:
     return None
 
 
+def is_installed(file: str) -> bool:
+    """Whether a file is one of an installed package, or of Python's."""
+    from srcgrad.tracing.conversion.convert import INSTALLED, STANDARD  # which is written with this module
+
+    return os.path.realpath(file).startswith((*INSTALLED, *STANDARD))
+
+
+def own_span(error: Exception) -> Span | None:
+    """The innermost line on the way to an error that is in none of the installed files."""
+    entry, found = error.__traceback__, None
+    while entry is not None:
+        if not internal_frame(entry.tb_frame) and not is_installed(entry.tb_frame.f_code.co_filename):
+            found = entry
+        entry = entry.tb_next
+    return None if found is None else Span.of(found.tb_frame.f_code, found.tb_lasti)
+
+
 def reported(error: Exception, activity: str) -> Exception:
     """The exception to raise in place of one that reached a public function; the same object where it is the user's.
 
@@ -240,6 +258,10 @@ def reported(error: Exception, activity: str) -> Exception:
             error.add_note(render(span))
         return error
     call = user_span(1)
+    if found.span is not None and is_installed(found.span.file):
+        place = own_span(error)
+        if place is not None:
+            found.add_context(f"reached from {render(place).strip()}")
     if found is not error and program_span(error) is not None:
         activity = activity.replace("while tracing", "while running")
     if found.context or found.span is not call:

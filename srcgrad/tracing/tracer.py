@@ -47,6 +47,10 @@ if TYPE_CHECKING:
     from srcgrad.tracing.magnitude import Shares
 
 SAVING: Final = "save what the transformed function returns (has_aux=True returns more), after the call"
+NO_LENGTH: Final = (
+    "a number has none: where the line calls another package, as torch or jax, that takes no traced values, use "
+    "NumPy's functions, or put it into a function that custom_vjp or custom_jvp gives a rule"
+)
 DISPATCHED: Final = type(np.sum)
 """The class of NumPy's functions that ask their arguments for a rule."""
 FUNCTIONS: Final[Registry[Callable[..., Any], Callable[..., Any]]] = Registry(
@@ -447,7 +451,7 @@ class Tracer(Asked, Reshaped):
     # --- items -------------------------------------------------------------------------------------
     def __len__(self) -> int:
         if not self.ndim:
-            raise UnsupportedError("len() of unsized object")
+            raise UnsupportedError("len() of unsized object", hint=NO_LENGTH)
         return self.shape[0]
 
     def __iter__(self) -> Iterator[Tracer]:

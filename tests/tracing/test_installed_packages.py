@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import sys
 import sysconfig
 import warnings
 from collections.abc import Callable, Iterator
@@ -16,6 +17,7 @@ import pytest
 import scipy.special
 
 import srcgrad as sg
+from srcgrad.errors import UnsupportedError
 from srcgrad.testing import check_grads
 from srcgrad.tracing.conversion import convert
 
@@ -34,6 +36,10 @@ class Model:
         for k in range(40):
             total = total + np.sin(k * x[k % 3])
         return total
+
+
+def written(x):
+    return np.frombuffer(x.tobytes()).sum()
 """
 
 
@@ -44,6 +50,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     monkeypatch.setattr(convert, "STANDARD", convert.STANDARD + convert.INSTALLED)  # as without an environment
     monkeypatch.syspath_prepend(tmp_path)
     convert.library_file.cache_clear()
+    monkeypatch.delitem(sys.modules, "some_installed_models", raising=False)  # of another test's folder
     yield importlib.import_module("some_installed_models")
     convert.library_file.cache_clear()
 
@@ -55,6 +62,20 @@ def test_an_installed_package_is_one_program(installed: Any) -> None:
         value, _ = sg.value_and_grad(model.energy)(X)
     np.testing.assert_allclose(value, model.energy(X), rtol=1e-12)
     check_grads(model.energy, (X,))
+
+
+def test_an_error_in_an_installed_package_names_the_line_of_the_users_that_leads_there(installed: Any) -> None:
+    def loss(x: Any) -> Any:
+        return 2.0 * installed.written(x)
+
+    with pytest.raises(UnsupportedError) as caught:
+        sg.grad(loss)(X)
+    first, _, way = str(caught.value).partition("reached from ")
+    assert "some_installed_models.py:" in first and "x.tobytes()" in first
+    assert way.startswith("test_installed_packages.py:") and "2.0 * installed.written(x)" in way
+    with pytest.raises(UnsupportedError) as caught:
+        sg.grad(installed.written)(X)
+    assert "reached from" not in str(caught.value)
 
 
 def test_which_files_run_as_they_are() -> None:
