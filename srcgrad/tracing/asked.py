@@ -135,6 +135,27 @@ def if_unfollowed(hint: str) -> str:
     )
 
 
+class Shown(str):
+    """The text of a traced value with all its digits: a number that is read of it would lose the derivative."""
+
+    __slots__ = ("of",)
+    of: Tracer
+
+    def __float__(self) -> float:
+        if not self.of.storage.trace.alive:
+            return float(str.__str__(self))
+        return self.of.__float__()
+
+
+def shown(value: Asked, text: str) -> str:
+    """The text, which remembers the value if this has a derivative."""
+    if cast("Tracer", value).dtype.kind != "f":
+        return text
+    found = Shown(text)
+    found.of = cast("Tracer", value)
+    return found
+
+
 class Asked:
     """The part of a `Tracer` that answers with its number, where that is known."""
 
@@ -267,10 +288,11 @@ class Asked:
         if trace is None or not self.storage.trace.alive:  # in a traceback or a debugger
             number = None if self.chain else self.storage.trace.builder.number(self.storage.value)
             return f"Tracer({self.type})" if number is None else f"Tracer({self.type}, {number})"
-        return repr(self.printed("repr()"))
+        return shown(self, repr(self.printed("repr()")))
 
     def __str__(self) -> str:
-        return str(self.printed("str()"))
+        return shown(self, str(self.printed("str()")))
 
     def __format__(self, spec: str) -> str:
-        return format(self.printed("formatting"), spec)
+        found = format(self.printed("formatting"), spec)
+        return found if spec else shown(self, found)

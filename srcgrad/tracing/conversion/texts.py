@@ -80,6 +80,8 @@ def needed() -> NeedsConcrete:
 def text(*parts: Part) -> Any:
     """An f-string: constant texts, and triples of value, conversion and format."""
     if not any(isinstance(part, tuple) and (unknown(part[0]) or isinstance(part[0], Text)) for part in parts):
+        if len(parts) == 1:  # which may know its value
+            return formatted(parts[0], None)
         return "".join(formatted(part, None) for part in parts)
     return Text(parts)
 
