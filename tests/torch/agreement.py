@@ -10,9 +10,6 @@ import numpy as np
 import srcgrad.torch as torch
 from tests.torch import facts
 
-AREAS = sorted(path.stem for path in (facts.HERE / "tables").glob("*.py"))
-"""All tables: of operations, and of modules."""
-
 
 class Problem(NamedTuple):
     """A case with its inputs, the outputs that have gradients, cotangents of them, and the gradients."""
@@ -48,11 +45,11 @@ def drawn(rng: Any, array: Any) -> Any:
     return tensor_of(np.asarray(found, array.dtype))
 
 
-def problems(area: str) -> list[Problem]:
-    """The cases of an area that have gradients, with them."""
-    known = facts.recorded(area)
+def problems(group: tuple[str, str]) -> list[Problem]:
+    """The cases of a group that have gradients, with them."""
+    known = facts.recorded(group[0])
     found = []
-    for case in facts.cases(area):
+    for case in facts.GROUPS[group]:
         if not case.grad or case.text or "raises" in known[case.name]:
             continue
         arrays = {name: facts.made(case, name, spec) for name, spec in case.inputs.items()}

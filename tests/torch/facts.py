@@ -7,8 +7,10 @@ not.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import json
+import re
 import sys
 import warnings
 import zlib
@@ -191,9 +193,26 @@ def close(mine: Any, other: Any, rtol: float, atol: float = 0.0) -> bool:
     return bool(np.allclose(a, b, rtol=narrow, atol=max(atol, narrow * min(1.0, scale)), equal_nan=True))
 
 
+@functools.cache
 def recorded(area: str) -> dict[str, Any]:
     found: dict[str, Any] = json.loads((HERE / "recorded" / f"{area}.json").read_text())
     return found
+
+
+AREAS: Final = sorted(path.stem for path in (HERE / "tables").glob("*.py"))
+"""All tables: of operations, and of modules."""
+GROUPS: Final[dict[tuple[str, str], list[Case]]] = {}
+"""The cases that are one test: there are thousands, and to be a test takes most of them longer than to run."""
+
+
+def group_of(area: str, case: Case) -> tuple[str, str]:
+    """The area, and how the name of the case begins; those of complex numbers are apart."""
+    return area, re.split(r"[^A-Za-z]", case.name)[0] + (" complex" if "complex" in case.name else "")
+
+
+for _area in AREAS:
+    for _case in cases(_area):
+        GROUPS.setdefault(group_of(_area, _case), []).append(_case)
 
 
 def main() -> None:

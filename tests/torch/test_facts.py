@@ -2,28 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import pytest
 
 import srcgrad.torch
 from tests.torch import facts
+from tests.torch.facts import AREAS, GROUPS
 
-AREAS = sorted(path.stem for path in (facts.HERE / "tables").glob("*.py"))
 KNOWN: dict[str, dict[str, Any]] = {area: facts.recorded(area) for area in AREAS}
-
-
-def group_of(area: str, case: facts.Case) -> tuple[str, str]:
-    """The area, and how the name of the case begins; those of complex numbers are apart."""
-    return area, re.split(r"[^A-Za-z]", case.name)[0] + (" complex" if "complex" in case.name else "")
-
-
-GROUPS: dict[tuple[str, str], list[facts.Case]] = {}
-"""The cases that are one test: there are thousands, and to be a test takes most of them longer than to run."""
-for area in AREAS:
-    for case in facts.cases(area):
-        GROUPS.setdefault(group_of(area, case), []).append(case)
 
 
 @pytest.mark.parametrize("group", GROUPS, ids="-".join)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import srcgrad.torch as torch
-from tests.torch import agreement, sessions
+from tests.torch import agreement, facts, sessions
 
 SESSIONS: dict[str, str] = {
     "the basics": """
@@ -120,15 +120,13 @@ NO_TANGENT |= {"mean of nothing at all", "mse_loss of nothing"}
 """Reverse mode has no element to give a gradient to; forward mode has the tangent 0/0 of an undefined value."""
 CLAMPED = {"gaussian_nll_loss of small variance"}
 """The gradient passes a clamp that holds back the value, in reverse mode alone."""
-AREAS = agreement.AREAS
 
 
-@pytest.mark.whole
-@pytest.mark.parametrize("area", AREAS)
-def test_tangents_agree_with_gradients_for_every_operation(area: str) -> None:
+@pytest.mark.parametrize("group", facts.GROUPS, ids="-".join)
+def test_tangents_agree_with_gradients_for_every_operation(group: tuple[str, str]) -> None:
     found = {
         problem.case.name: agreement.forward_difference(problem)
-        for problem in agreement.problems(area)
+        for problem in agreement.problems(group)
         if problem.case.name not in NO_TANGENT | CLAMPED
     }
     assert not {name: text for name, text in found.items() if text}

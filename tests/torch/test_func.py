@@ -6,7 +6,7 @@ import pytest
 
 import srcgrad.torch as torch
 from srcgrad.errors import SrcgradError
-from tests.torch import agreement, sessions
+from tests.torch import agreement, facts, sessions
 
 SESSIONS: dict[str, str] = {
     "grad": """
@@ -213,15 +213,13 @@ def test_a_session_prints_what_pytorch_prints(name: str) -> None:
 
 NOT_TRACED = {"numpy-ufunc"}
 """It hands the array to NumPy itself."""
-AREAS = agreement.AREAS
 
 
-@pytest.mark.whole
-@pytest.mark.parametrize("area", AREAS)
-def test_transforms_agree_with_recorded_gradients_for_every_operation(area: str) -> None:
+@pytest.mark.parametrize("group", facts.GROUPS, ids="-".join)
+def test_transforms_agree_with_recorded_gradients_for_every_operation(group: tuple[str, str]) -> None:
     found = {
         problem.case.name: agreement.transform_difference(problem)
-        for problem in agreement.problems(area)
+        for problem in agreement.problems(group)
         if problem.case.name not in NOT_TRACED
     }
     assert not {name: text for name, text in found.items() if text}
