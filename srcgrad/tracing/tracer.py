@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import UserList, deque
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -441,8 +442,7 @@ class Tracer(Asked, Reshaped):
 
             return judged_method(name, method, self)
         if name.startswith("__") or not hasattr(np.ndarray, name):
-            public = [known for known in (*METHODS, *vars(Tracer)) if hasattr(np.ndarray, known)]
-            raise NoAttributeError(f"an array has no attribute {name!r}", hint=nearest_hint(name, public))
+            raise NoAttributeError(f"an array has no attribute {name!r}", hint=hint_of_attribute(name))
         raise UnsupportedError(
             f"ndarray.{name} is not supported on a traced array",
             hint="x.reshape, np.resize and x.copy() make other shapes" if name == "resize" else BYTES_HINT,
@@ -552,6 +552,14 @@ def cast_value(value: Value, dtype: DType) -> Value:
         return current_trace().emit(REGISTRY["cast"], [value], {"dtype": dtype})
     real = current_trace().emit(REGISTRY["real"], [value])
     return cast_value(real, dtype)
+
+
+@lru_cache
+def hint_of_attribute(name: str) -> str | None:
+    """Looked up once: code that asks ``hasattr`` of whatever it is given drops the error, and asks again."""
+    if name.startswith("__"):  # what protocols ask for
+        return None
+    return nearest_hint(name, [known for known in (*METHODS, *vars(Tracer)) if hasattr(np.ndarray, known)])
 
 
 RAISING: Final = frozenset({"solve", "inv", "cholesky", "triangular_solve", "banded_solve"})

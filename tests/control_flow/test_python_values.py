@@ -210,3 +210,13 @@ def test_a_converted_function_that_outlives_its_trace_is_python() -> None:
 
     assert convert(f)(1.5) == f(1.5)  # type: ignore[arg-type]
     assert operators.call(len, [1]) == 1
+
+
+def test_a_lambda_behind_letters_of_several_bytes_is_found() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", sg.RetraceWarning)
+        functions = {"é ∂": lambda x: np.sum(x) if x[0] > 0 else x[1], "x": lambda x: (
+            "é" and x[0] * x[1] if x[0] > 1 else x[2]
+        )}  # fmt: skip
+        found = [sg.grad(f)(np.array([2.0, 3.0, 4.0])).tolist() for f in functions.values()]
+    assert found == [[1.0, 1.0, 1.0], [3.0, 2.0, 0.0]]

@@ -55,7 +55,7 @@ def find_source(code: CodeType) -> Source:
     entry = single(matching, code)
     if isinstance(entry.node, ast.AsyncFunctionDef):
         raise Unconvertible("it is asynchronous")
-    return Source(fresh(entry.node, text, lines), entry.owner)
+    return Source(fresh(entry.node, lines), entry.owner)
 
 
 @lru_cache(maxsize=64)
@@ -129,10 +129,18 @@ def single(matching: list[Entry], code: CodeType) -> Entry:
     return matching[0]
 
 
-def fresh(node: FunctionNode, text: str, lines: list[str]) -> FunctionNode:
+def segment_of(node: ast.expr, lines: list[str]) -> str:
+    """The text of an expression, as `ast.get_source_segment` gives it, which takes milliseconds for a long file."""
+    block = lines[node.lineno - 1 : node.end_lineno]
+    block[-1] = block[-1].encode()[: node.end_col_offset].decode()
+    block[0] = block[0].encode()[node.col_offset :].decode()
+    return "".join(block)
+
+
+def fresh(node: FunctionNode, lines: list[str]) -> FunctionNode:
     """A tree of its own for a node of the file, with the same places."""
     if isinstance(node, ast.Lambda):
-        segment = ast.get_source_segment(text, node) or ""
+        segment = segment_of(node, lines)
         front = "\n" * (node.lineno - 2) + "(\n" if node.lineno > 1 else "("
         indent = node.col_offset if node.lineno > 1 else max(node.col_offset - 1, 0)
         tree: ast.Module = parse(f"{front}{' ' * indent}{segment}\n)")
