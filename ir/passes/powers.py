@@ -6,7 +6,7 @@ from typing import Final
 
 from srcgrad.ir.core import Builder, Operation, Value
 from srcgrad.ir.opdef import Term
-from srcgrad.ir.passes.matching import apply, is_known, made_by, rule
+from srcgrad.ir.passes.matching import apply, is_known, is_zero, made_by, rule
 from srcgrad.ir.passes.movement import scaled_by, size, squared_norm
 
 SUMMED: Final = frozenset({"add", "reduce_sum", "reshape", "broadcast", "transpose", "reverse", "slice"})
@@ -63,40 +63,13 @@ def power_of_square(operation: Operation, builder: Builder) -> Value | None:
     return apply("pow", length, 2.0 * literal).value
 
 
-@rule(
-    "abs(square(x)) -> square(x)",
-    lambda x: apply("abs", apply("square", x)),
-    lambda x: apply("abs", apply("integer_pow", x, y=4)),
-    lambda x, y: apply("abs", x * x + apply("square", y)),
-    lambda x: apply("abs", apply("hypot", x, 2.0 * x)),
-    kinds="f",
-    limit=True,
-)
-def size_of_square(operation: Operation, builder: Builder) -> Value | None:
-    """Where it is 0 there is no kink: the second derivative would have the slope 0 of one."""
-    return operation.operands[0] if is_not_negative(operation.operands[0]) else None
-
-
-@rule(
-    "maximum(square(x), c) -> square(x), c <= 0",
-    lambda x: apply("maximum", apply("square", x), 0.0),
-    lambda x: apply("maximum", x.like(0.0), apply("abs", x)),
-    lambda x, y: apply("maximum", x * x + apply("square", y), -1.0),
-    kinds="f",
-    limit=True,
-)
-def larger_of_square(operation: Operation, builder: Builder) -> Value | None:
-    for value, bound in (operation.operands, operation.operands[::-1]):
-        if is_known(bound) and float(bound.value) <= 0.0 and is_not_negative(value):
-            return value
+@rule("hypot(x, 0.0) -> abs(x)", lambda x: apply("hypot", x, 0.0), kinds="f", limit=True)
+def length_along_an_axis(operation: Operation, builder: Builder) -> Value | None:
+    """That of a square has no kink."""
+    for value, other in (operation.operands, operation.operands[::-1]):
+        if is_zero(other):
+            return apply("abs", Term(builder, value)).value
     return None
-
-
-def is_not_negative(value: Value) -> bool:
-    made = value.producer
-    if made is None:
-        return False
-    return made.op.name in LENGTHS or even_power(value) is not None or is_sum_of_squares(value, quotients=False)
 
 
 def even_power(value: Value) -> tuple[Value, int] | None:

@@ -22,6 +22,7 @@ from typing import Final
 from srcgrad.ir.core import Function, Region
 from srcgrad.ir.passes import (
     algebra,
+    bounds,
     broadcasts,
     flats,
     infinities,
@@ -45,6 +46,7 @@ __all__ = [
     "FINAL",
     "RULES",
     "algebra",
+    "bounds",
     "broadcasts",
     "flats",
     "infinities",
