@@ -79,14 +79,14 @@ def increased(f: Callable[[float], float], x: float) -> float:
 
 
 def of_several(name: str, found: list[Bounds]) -> Bounds:
-    """Of sums and of products with numbers, and of what is chosen of several."""
+    """Of sums and of products with numbers, and of what is chosen of several.
+
+    Not of extremes: where they reach the bound that they make they have a kink.
+    """
     if name == "reduce_sum" and found[0].low == 0.0:
         return POSITIVE
     if name == "select":
         return Bounds(min(each.low for each in found[1:]), max(each.high for each in found[1:]))
-    if name in ("maximum", "minimum"):
-        choose = max if name == "maximum" else min
-        return Bounds(*[choose(ends) for ends in zip(*found, strict=True)])
     if name in ("neg", "sub"):
         found[-1] = Bounds(-found[-1].high, -found[-1].low)
     if name == "neg":

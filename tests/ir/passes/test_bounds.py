@@ -56,3 +56,4 @@ def test_a_bound_within_reach_is_a_kink() -> None:
     assert f(0.0) == 0.25
     assert sg.grad(lambda x: np.abs(np.cosh(x) - 2))(0.5) < 0.0
     assert sg.grad(lambda x: np.minimum(1 - np.cosh(x), -1.0))(0.5) == 0.0
+    assert sg.grad(lambda x: np.clip(x, 1.0, 1.0))(1.0) == 0.25
