@@ -32,6 +32,7 @@ from srcgrad.ir.passes import (
     overflows,
     parts,
     powers,
+    root_series,
     roots,
     signs,
 )
@@ -56,6 +57,7 @@ __all__ = [
     "overflows",
     "parts",
     "powers",
+    "root_series",
     "roots",
     "signs",
     "simplify",
