@@ -528,4 +528,12 @@ class NoncentralDensity(Chndtr):
         more = self(x, df + 2.0, nc)
         if index:
             return 0.5 * (more - result)
-        return result * ((0.5 * df - 1.0) / x - 0.5) + 0.5 * nc * more / x
+        slope = result * ((0.5 * df - 1.0) / x - 0.5) + 0.5 * nc * more / x
+        return REGISTRY["select"](x == 0.0, 0.5 * (self.less(x, df, nc, result, more) - result), slope)
+
+    def less(self, x: Term, df: Term, nc: Term, result: Term, more: Term) -> Term:
+        """The density of two degrees of freedom less, at 0; of none by a recurrence (DLMF 10.29.1)."""
+        none = df == 2.0
+        most = self(x, df + 4.0, nc)
+        of_none = nc * (result / 2.0 - nc * (more / 8.0 - nc * most / 48.0))
+        return REGISTRY["select"](none, of_none, self(x, REGISTRY["select"](none, df, df - 2.0), nc))

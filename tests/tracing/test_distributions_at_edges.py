@@ -88,3 +88,40 @@ def test_tails_where_exponentials_overflow_are_flat(
         assert outer(f, backend=backend)(x) == 0.0
         for inner in (sg.jacfwd, sg.jacrev):
             assert outer(inner(f, backend=backend), backend=backend)(x) == 0.0
+
+
+EXP = float(np.exp(-0.5))
+AT_ZERO: dict[str, tuple[Any, float, float | None]] = {
+    "rice.logpdf by b": (lambda b: st.rice.logpdf(1.3, b), 0.0, 1.3**2 / 2 - 1),
+    "rice.pdf by b": (lambda b: st.rice.pdf(1.3, b), 0.0, 1.3 * float(np.exp(-(1.3**2) / 2)) * (1.3**2 / 2 - 1)),
+    "rice.pdf": (lambda x: st.rice.pdf(x, 1.0), EXP, 0.0),
+    "rice.cdf": (lambda x: st.rice.cdf(x, 1.0), 0.0, EXP),
+    "ncx2.logpdf by nc": (lambda c: st.ncx2.logpdf(1.3, 3.0, c), 1.3 / 6 - 0.5, -(1.3**2) / 90),
+    "ncx2.cdf by nc": (lambda c: st.ncx2.cdf(1.3, 3.0, c), -st.chi2.pdf(1.3, 5.0), None),
+    "ncx2.cdf of 2": (lambda x: st.ncx2.cdf(x, 2.0, 1.0), EXP / 2, -EXP / 8),
+    "ncx2.cdf of 4": (lambda x: st.ncx2.cdf(x, 4.0, 1.0), 0.0, EXP / 4),
+    "maxwell.cdf": (lambda x: st.maxwell.cdf(x), 0.0, 0.0),
+    "chi.cdf of 1": (lambda x: st.chi.cdf(x, 1.0), float(np.sqrt(2 / np.pi)), 0.0),
+    "chi.cdf of 2": (lambda x: st.chi.cdf(x, 2.0), 0.0, 1.0),
+    "chi.sf of 1": (lambda x: st.chi.sf(x, 1.0), -float(np.sqrt(2 / np.pi)), 0.0),
+    "nakagami.cdf of 1/2": (lambda x: st.nakagami.cdf(x, 0.5), float(np.sqrt(2 / np.pi)), 0.0),
+}
+
+
+@pytest.mark.parametrize("name", AT_ZERO)
+def test_slopes_from_above_where_a_place_or_a_parameter_is_0(name: str) -> None:
+    """The slope of i0e is 0 there, and SciPy's laws without noncentrality are others, which do not vary with it."""
+    f, first, second = AT_ZERO[name]
+    for mode in (sg.jacfwd, sg.jacrev):
+        np.testing.assert_allclose(mode(f)(0.0), first, rtol=1e-12, atol=1e-15)
+    if second is None:  # that of the first from above
+        second = (sg.grad(f)(1e-6) - first) / 1e-6
+    np.testing.assert_allclose(sg.jacfwd(sg.jacrev(f))(0.0), second, rtol=2e-6, atol=1e-12)
+
+
+def test_cumulative_chances_near_0_have_all_their_derivatives() -> None:
+    """Of chi by one degree of freedom: the density is even, its second derivative is that of a normal one."""
+    third = sg.jacfwd(sg.jacfwd(sg.grad(lambda x: st.chi.cdf(x, 1.0))))
+    np.testing.assert_allclose(third(0.0), -np.sqrt(2 / np.pi), rtol=1e-12)
+    third = sg.jacfwd(sg.jacfwd(sg.grad(lambda x: st.ncx2.cdf(x, 2.0, 1.0))))
+    np.testing.assert_allclose(third(0.0), third(1e-7), rtol=1e-5)

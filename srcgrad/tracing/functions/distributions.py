@@ -23,6 +23,7 @@ from srcgrad.tracing.functions.laws import (
     Formula,
     Law,
     doubled,
+    log_scaled_i0,
     settled,
     t_quantile,
     undefined,
@@ -132,12 +133,6 @@ def normal_share(low: Any, high: Any, a: Any, b: Any) -> Any:
     """Of the mass between a and b, that between two places, which may be one."""
     more, part = normal_mass(low, high)
     return -np.expm1(part) * np.exp(more - log_normal_mass(a, b))
-
-
-def log_scaled_i0(kappa: Any) -> Any:
-    """log(I0(kappa) exp(-kappa)), whose slope at 0 is -1: ``i0e`` has the absolute value of its argument."""
-    near = kappa < 1.0
-    return np.where(near, np.log(sc.i0(np.where(near, kappa, 0.0))) - kappa, np.log(sc.i0e(np.where(near, 1.0, kappa))))
 
 
 def cauchy_quantile(q: Any) -> Any:

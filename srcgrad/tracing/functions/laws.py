@@ -111,6 +111,32 @@ def one_less_exp(x: Any) -> Any:
     return -np.expm1(x)
 
 
+def log_scaled_i0(kappa: Any) -> Any:
+    """log(I0(kappa) exp(-kappa)), whose slope at 0 is -1: ``i0e`` has the absolute value of its argument."""
+    near = kappa < 1.0
+    return np.where(near, np.log(sc.i0(np.where(near, kappa, 0.0))) - kappa, np.log(sc.i0e(np.where(near, 1.0, kappa))))
+
+
+def below_square(y: Any, a: Any, s: Any) -> Any:
+    """gammainc(a, s y**2)."""
+    zero, power = at_lowest(y, a, s)
+    return np.where(zero, power, sc.gammainc(a, s * np.where(zero, 1.0, y) ** 2))
+
+
+def above_square(y: Any, a: Any, s: Any) -> Any:
+    zero, power = at_lowest(y, a, s)
+    return np.where(zero, 1.0 - power, sc.gammaincc(a, s * np.where(zero, 1.0, y) ** 2))
+
+
+def at_lowest(y: Any, a: Any, s: Any) -> tuple[Any, Any]:
+    """Where y is 0, and gammainc(a, s y**2) by its series there (DLMF 8.7.1)."""
+    zero = y == 0.0
+    y = np.where(zero, y, 0.0)
+    square = s * y**2
+    series = 1 / a - square * (1 / (a + 1) - square * (1 / (2 * a + 4) - square / (6 * a + 18)))
+    return zero, s**a * y ** (2 * a) * series / sc.gamma(a)
+
+
 LEAST_EXPONENT: Final = float(np.log(np.finfo(np.float64).tiny))
 
 
@@ -316,13 +342,13 @@ FURTHER: Final[dict[str, Law]] = {
     ),
     "maxwell": Law(
         (), 0.0, INF, 1.0, lambda y: 0.5 * np.log(2 / np.pi) + sc.xlogy(2.0, y) - y**2 / 2,
-        lambda y: sc.gammainc(1.5, y**2 / 2), lambda y: sc.gammaincc(1.5, y**2 / 2),
+        lambda y: below_square(y, 1.5, 0.5), lambda y: above_square(y, 1.5, 0.5),
         lambda q: np.sqrt(2 * sc.gammaincinv(1.5, q)), powers=lambda y: np.sqrt(2 / np.pi) * y**2 * np.exp(-(y**2) / 2),
     ),
     "nakagami": Law(
         ("nu",), 0.0, INF, 1.0,
         lambda y, nu: np.log(2.0) + sc.xlogy(nu, nu) - sc.gammaln(nu) + sc.xlogy(2 * nu - 1, y) - nu * y**2,
-        lambda y, nu: sc.gammainc(nu, nu * y**2), lambda y, nu: sc.gammaincc(nu, nu * y**2),
+        lambda y, nu: below_square(y, nu, nu), lambda y, nu: above_square(y, nu, nu),
         lambda q, nu: np.sqrt(sc.gammaincinv(nu, q) / nu),
         powers=lambda y, nu: 2 * nu**nu * y ** (2 * nu - 1) * np.exp(-nu * y**2 - sc.gammaln(nu)),
     ),
@@ -430,7 +456,7 @@ FURTHER: Final[dict[str, Law]] = {
     "chi": Law(
         ("df",), 0.0, INF, 1.0,
         lambda y, df: (1 - df / 2) * np.log(2.0) - sc.gammaln(df / 2) + sc.xlogy(df - 1, y) - y**2 / 2,
-        lambda y, df: sc.gammainc(df / 2, y**2 / 2), lambda y, df: sc.gammaincc(df / 2, y**2 / 2),
+        lambda y, df: below_square(y, df / 2, 0.5), lambda y, df: above_square(y, df / 2, 0.5),
         lambda q, df: np.sqrt(2 * sc.gammaincinv(df / 2, q)),
         powers=lambda y, df: y ** (df - 1) * np.exp((1 - df / 2) * np.log(2.0) - sc.gammaln(df / 2) - y**2 / 2),
     ),
@@ -462,9 +488,9 @@ FURTHER: Final[dict[str, Law]] = {
         support=lambda b: (0.0 * b, b),
     ),
     "rice": Law(
-        ("b",), 0.0, INF, 1.0, lambda y, b: np.log(y) - (y - b) ** 2 / 2 + np.log(sc.i0e(y * b)),
+        ("b",), 0.0, INF, 1.0, lambda y, b: np.log(y) - (y - b) ** 2 / 2 + log_scaled_i0(y * b),
         lambda y, b: sc.chndtr(y**2, 2.0, b**2), lambda y, b: 1.0 - sc.chndtr(y**2, 2.0, b**2),
-        allowed=lambda b: b >= 0, powers=lambda y, b: y * np.exp(-((y - b) ** 2) / 2) * sc.i0e(y * b),
+        allowed=lambda b: b >= 0, powers=lambda y, b: y * np.exp(log_scaled_i0(y * b) - (y - b) ** 2 / 2),
     ),
     "gibrat": Law(
         (), 0.0, INF, 1.0, lambda y: -(np.log(y) ** 2) / 2 - np.log(y) - LOG_2PI / 2, lambda y: sc.ndtr(np.log(y)),

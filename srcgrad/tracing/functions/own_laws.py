@@ -103,7 +103,7 @@ def law_of(distribution: Any) -> Law | None:
     inside = (low + high) / 2 if np.isfinite(low + high) else low + 1 if low > -INF else high - 1 if high < INF else 0.5
     shapes = tuple(part.strip() for part in (distribution.shapes or "").split(",") if part.strip())
     argcheck = own(distribution, "_argcheck")
-    return Law(
+    found = Law(
         shapes, low, high, np.floor(inside) if discrete else inside,
         logarithm if logarithm is not None else lambda *operands: np.log(mass(*operands)),  # type: ignore[misc]
         below, above, None if discrete else own(distribution, "_ppf"),
@@ -111,6 +111,32 @@ def law_of(distribution: Any) -> Law | None:
         discrete=discrete, allowed=all_positive if argcheck is None else argcheck, positive=opened(distribution),
         support=own(distribution, "_get_support"), powers=mass, upper_quantile=own(distribution, "_isf"),
     )  # fmt: skip
+    return with_noncentrality(found) if distribution.name == "ncx2" else found
+
+
+def with_noncentrality(law: Law) -> Law:
+    """The noncentral chi-squared law, of which SciPy takes the central one where nc is 0: that does not vary with it.
+
+    There the logarithm of 0F1(df/2; nc y/4) has the series of a logarithm.
+    """
+
+    def ratio(y: Any, df: Any, nc: Any) -> Any:
+        b, z = df / 2, nc * y / 4
+        return z / b * (1 - z / (2 * b * (b + 1)) * (1 - 4 * z / (3 * b * (b + 2)))) - nc / 2
+
+    def chosen(plain: Formula | None, near: Formula) -> Formula:
+        def formula(y: Any, df: Any, nc: Any) -> Any:
+            assert plain is not None
+            zero = nc == 0.0
+            return np.where(zero, near(y, df, nc), plain(y, df, np.where(zero, 1.0, nc)))
+
+        return formula
+
+    central = law.log_density
+    return law._replace(
+        log_density=chosen(central, lambda y, df, nc: central(y, df, 0.0 * df) + ratio(y, df, nc)),
+        below=chosen(law.below, sc.chndtr),
+    )
 
 
 def opened(distribution: Any) -> bool:
