@@ -125,3 +125,27 @@ def test_cumulative_chances_near_0_have_all_their_derivatives() -> None:
     np.testing.assert_allclose(third(0.0), -np.sqrt(2 / np.pi), rtol=1e-12)
     third = sg.jacfwd(sg.jacfwd(sg.grad(lambda x: st.ncx2.cdf(x, 2.0, 1.0))))
     np.testing.assert_allclose(third(0.0), third(1e-7), rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "f, place, first, second",
+    [
+        (lambda y: st.genextreme.pdf(y, 0.5), 2.0, -0.5, 0.0),
+        (lambda y: st.genextreme.cdf(y, 0.5), 2.0, 0.0, -0.5),
+        (lambda y: st.genextreme.sf(y, 0.5), 2.0, 0.0, 0.5),
+        (lambda y: st.genextreme.cdf(y, 1.0), 1.0, 1.0, 1.0),
+        (lambda y: st.genextreme.pdf(y, -0.5), -2.0, 0.0, 0.0),
+        (lambda y: st.genpareto.cdf(y, -0.5), 2.0, 0.0, -0.5),
+        (lambda y: st.genpareto.sf(y, -0.5), 2.0, 0.0, 0.5),
+        (lambda y: st.genpareto.pdf(y, -0.5), 2.0, -0.5, 0.0),
+        (lambda y: st.genpareto.pdf(y, -0.25), 4.0, 0.0, 0.0),
+    ],
+)
+def test_slopes_at_the_end_that_a_shape_makes(f: Any, place: float, first: float, second: float) -> None:
+    """From below: 1 + c y is a power there, and its logarithm is infinite."""
+    for mode in (sg.jacfwd, sg.jacrev):
+        np.testing.assert_allclose(mode(f)(place), first, atol=1e-15)
+        np.testing.assert_allclose(mode(sg.grad(f))(place), second, atol=1e-15)
+    with np.errstate(all="ignore"):
+        places = np.array([-3.0, -2.0, 0.0, 1.0, 2.0, 4.0, 5.0, np.inf, np.nan])
+        np.testing.assert_allclose(sg.jit(f)(places), f(places), rtol=1e-13)

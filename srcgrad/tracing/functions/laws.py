@@ -102,6 +102,31 @@ def extreme_log_density(y: Any, c: Any) -> Any:
     return np.where(np.isneginf(z), -INF, bent_log_density(y, -c) - np.exp(-z))
 
 
+def at_end(y: Any, c: Any) -> Any:
+    """Whether this is the end of the support, where 1 + c y is 0."""
+    return (c * y == -1.0) & (c < 0)
+
+
+def end_power(y: Any, c: Any, less: float) -> Any:
+    """(1 + c y)**(-1/c - less) at the end of the support, and elsewhere 0."""
+    end = at_end(y, c)
+    base, exponent = np.where(end, 1 + c * y, 1.0), -1 / np.where(end, c, -1.0) - less
+    return np.where(end, base**exponent, 0.0)
+
+
+def inside(y: Any, c: Any) -> Any:
+    return np.where(at_end(y, c), 0.0, y)
+
+
+def decayed(y: Any, c: Any) -> Any:
+    """exp(-bent(y, c)): at the end of the support the power that it is, of which the logarithm is infinite."""
+    return np.where(at_end(y, c), end_power(y, c, 0.0), np.exp(-bent(inside(y, c), c)))
+
+
+def rest_of_decayed(y: Any, c: Any) -> Any:
+    return np.where(at_end(y, c), 1.0 - end_power(y, c, 0.0), -np.expm1(-bent(inside(y, c), c)))
+
+
 def unbent(z: Any, c: Any) -> Any:
     """(exp(c z) - 1)/c, and z where c is 0."""
     return z * sc.exprel(c * z)
@@ -364,14 +389,15 @@ FURTHER: Final[dict[str, Law]] = {
         lambda y, c: -c * np.log1p(y),
     ),
     "genpareto": Law(
-        ("c",), 0.0, INF, 0.0, bent_log_density, lambda y, c: -np.expm1(-bent(y, c)),
-        lambda y, c: np.exp(-bent(y, c)), lambda q, c: unbent(-np.log1p(-q), c), None, lambda y, c: -bent(y, c),
+        ("c",), 0.0, INF, 0.0, bent_log_density, rest_of_decayed, decayed,
+        lambda q, c: unbent(-np.log1p(-q), c), None, lambda y, c: -bent(y, c), powers=lambda y, c: end_power(y, c, 1.0),
         allowed=lambda c: c == c, support=lambda c: (0.0 * c, np.where(c < 0, -1 / np.where(c < 0, c, -1.0), INF)),
     ),
     "genextreme": Law(
         ("c",), -INF, INF, 0.0, extreme_log_density,
-        lambda y, c: np.exp(-np.exp(-bent(y, -c))), lambda y, c: -np.expm1(-np.exp(-bent(y, -c))),
-        lambda q, c: unbent(-np.log(-np.log(q)), -c), lambda y, c: -np.exp(-bent(y, -c)), allowed=lambda c: c == c,
+        lambda y, c: np.exp(-decayed(y, -c)), lambda y, c: -np.expm1(-decayed(y, -c)),
+        lambda q, c: unbent(-np.log(-np.log(q)), -c), lambda y, c: -decayed(y, -c), allowed=lambda c: c == c,
+        powers=lambda y, c: end_power(y, -c, 1.0) * np.exp(-end_power(y, -c, 0.0)),
         support=lambda c: (
             np.where(c < 0, 1 / np.where(c < 0, c, 1.0), -INF), np.where(c > 0, 1 / np.where(c > 0, c, 1.0), INF)
         ),
