@@ -24,6 +24,7 @@ from srcgrad.ir.opdef import REGISTRY, Op, Term, broadcast_to
 from srcgrad.ir.passes.as_before import as_before
 from srcgrad.ir.passes.dce import dce
 from srcgrad.ir.passes.distributed import distributed
+from srcgrad.ir.passes.elements import elements_as_numbers
 from srcgrad.ir.passes.fold import Evaluator
 from srcgrad.ir.passes.independent import Addition, Factor, InOrder, Product, Spot, Trips, is_known
 from srcgrad.ir.passes.layouts import INDEXED, WRITES, Rewriting, indices_of
@@ -147,6 +148,21 @@ class AsBefore(Rewriting):
         if changed is not None and flattened(tidy(rewrite(changed, FINAL))) is not None:
             return inline(builder, changed, [value for value in operands if not isinstance(value, Literal)])
         return builder.emit_operation(operation.op, operands, operation.attrs, operation.regions).results
+
+
+def rows_apart(function: Function) -> Function:
+    """The function with rows that trips share as values of their own, but in loops that are products."""
+    return elements_as_numbers(function, True, loops_of_products)
+
+
+def loops_of_products(function: Function) -> set[Operation]:
+    """The loops that all trips can be made at once of, and those in them."""
+    found: set[Operation] = set()
+    for operation in function.walk():
+        known = operation.op.name == "for" and operation.attrs["trips"] and not operation.attrs.get("lifted")
+        if known and operation not in found and at_once(operation, False) is not None:
+            found.update([operation, *walk(operation)])
+    return found
 
 
 def without_moved(function: Function, evaluate: Evaluator) -> Function:

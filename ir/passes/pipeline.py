@@ -112,6 +112,24 @@ def elements_as_numbers(function: Function, fired: list[Fired] | None) -> Functi
     return elements.elements_as_numbers(function)
 
 
+def rows_apart(function: Function, fired: list[Fired] | None) -> Function:
+    from srcgrad.ir.passes import at_once
+
+    return at_once.rows_apart(function)
+
+
+def as_written(function: Function, fired: list[Fired] | None) -> Function:
+    from srcgrad.ir.passes import same_places
+
+    return same_places.as_written(function)
+
+
+def written_once(function: Function, fired: list[Fired] | None) -> Function:
+    from srcgrad.ir.passes import same_places
+
+    return same_places.written_once(function)
+
+
 def trips_at_once(function: Function, fired: list[Fired] | None) -> Function:
     from srcgrad.ir.passes import at_once
 
@@ -146,6 +164,12 @@ LOOPS: Final = Pass("loops", lambda function, fired: tidy(function), has_control
 """What the regions of control flow need not do leaves them."""
 ELEMENTS: Final = Pass("elements", elements_as_numbers, has_loops)
 """Elements that all trips of a loop share are numbers."""
+ROWS: Final = Pass("rows", rows_apart, has_loops)
+"""Rows that all trips of a loop share are arrays of their own."""
+AS_WRITTEN: Final = Pass("as written", as_written, has_loops)
+"""What has just been written at a place is not read there."""
+ONCE: Final = Pass("once", written_once, has_loops)
+"""What is written, and written again, is written once."""
 AT_ONCE: Final = Pass("at once", trips_at_once, has_loops)
 """Loops whose trips do not need each other are operations on arrays."""
 AS_BEFORE: Final = Pass("as before", arrays_as_before, has_loops)
@@ -185,7 +209,7 @@ def optimise(function: Function, evaluate_operation: Evaluator | None = None) ->
     return Pipeline(optimisation(evaluate_operation)).run(function)
 
 
-PREPARE: Final = (DCE, AGED, LOOPS, ELEMENTS, AS_BEFORE, MASKS, LIMITS, DCE)
+PREPARE: Final = (DCE, AGED, LOOPS, ELEMENTS, AS_BEFORE, ROWS, MASKS, LIMITS, AS_WRITTEN, DCE)
 
 
 def optimisation(evaluate_operation: Evaluator | None = None) -> tuple[Pass, ...]:
@@ -195,5 +219,5 @@ def optimisation(evaluate_operation: Evaluator | None = None) -> tuple[Pass, ...
     """
     simplify, simplify_loops = simplification(evaluate_operation), simplification(evaluate_operation, has_loops)
     moved = () if evaluate_operation is None else (moves(evaluate_operation),)
-    loops = (LOOPS, ELEMENTS, MASKS, LITERALS, simplify_loops, ZEROS, LIVE, LOOPS, *moved, AT_ONCE)
+    loops = (LOOPS, ELEMENTS, MASKS, LITERALS, simplify_loops, ZEROS, LIVE, LOOPS, *moved, AT_ONCE, ROWS, ONCE)
     return (DCE, KINKS, EXPAND, PARTS, *loops, simplify, LITERALS, DCE)
