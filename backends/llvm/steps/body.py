@@ -45,11 +45,9 @@ class Body:
         """The step; a splat literal has no memory to be written over."""
         inputs = [f"ptr %in{k}" for k in range(len(self.types))]
         outputs = [f"ptr %out{k}" for k in range(len(self.results))]
-        width = 8 * self.target.vector_bytes
-        attributes = f'nounwind "prefer-vector-width"="{width}" "min-legal-vector-width"="{width}"'
         parameters = ", ".join([*inputs, *outputs, "ptr %scratch"])
         lines = [
-            f"define internal i32 @{self.name}({parameters}) {attributes} {{",
+            f"define internal i32 @{self.name}({parameters}) {self.attributes} {{",
             "entry:",
             *self.e.lines,
             "  ret i32 0",
@@ -66,6 +64,16 @@ class Body:
             None if in_place in self.unread else in_place,
             frozenset(self.unread),
         )
+
+    @property
+    def attributes(self) -> str:
+        width = 8 * self.target.vector_bytes
+        return f'nounwind "prefer-vector-width"="{width}" "min-legal-vector-width"="{width}"'
+
+    def helper(self, parameters: str) -> str:
+        """The text of a function that steps call, in place of a step."""
+        head = f"define internal void @{self.name}({parameters}) noinline {self.attributes} {{"
+        return "\n".join([head, "entry:", *self.e.lines, "  ret void", "}", ""])
 
     def take_scratch(self, size: int) -> str:
         """The address of so many bytes of scratch memory, aligned to 64."""

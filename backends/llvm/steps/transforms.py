@@ -7,8 +7,10 @@ from typing import Any, Final
 
 import numpy as np
 
+from srcgrad.backends.llvm.emitter import Number
 from srcgrad.backends.llvm.steps import Step, StepWriter
 from srcgrad.backends.llvm.steps.body import Body, split
+from srcgrad.backends.llvm.steps.fourier import Transforms, at_once
 from srcgrad.backends.llvm.steps.ufuncs import UfuncCall, loop_for
 from srcgrad.backends.llvm.target import Target
 from srcgrad.ir.core import Operation
@@ -49,10 +51,25 @@ class _Transform:
         read, write = self.dtype.itemsize, self.result.itemsize
         call = self.call
         assert call is not None
-        if inner == 1:
-            steps = [size * read, 0, count * write, read, write]
-            call([pointer, scale, "%out0"], steps, outer, size, count)
-            return
+        lanes = 0 if self.points is not None else at_once(w, self.dtype, size, outer if inner == 1 else inner)
+        if lanes and inner == 1:
+            Transforms(w, self.dtype, size, lanes, self.inverse).rows(pointer, "%out0", outer, known)
+        elif lanes:
+            transforms = Transforms(w, self.dtype, size, lanes, self.inverse)
+
+            def columns(a: Number) -> None:
+                first = w.times(a, size * inner)
+                transforms.columns(w.address(pointer, first, read), w.address("%out0", first, read), inner, known)
+
+            w.each(outer, columns)
+        elif inner == 1:
+            call([pointer, scale, "%out0"], [size * read, 0, count * write, read, write], outer, size, count)
+        else:
+            self.one_by_one(pointer, scale, outer, size, count, inner)
+
+    def one_by_one(self, pointer: str, scale: str, outer: int, size: int, count: int, inner: int) -> None:
+        w, call, read, write = self.w, self.call, self.dtype.itemsize, self.result.itemsize
+        assert call is not None
         steps = [read, 0, write, inner * read, inner * write]
         w.each(
             outer,

@@ -704,6 +704,32 @@ def test_transforms_along_every_axis(size: int) -> None:
                 require_close("irfft", values, axis=1, n=n, norm=norm)
 
 
+@pytest.mark.parametrize(("size", "inner"), [(8, 4), (16, 12), (32, 8), (64, 40), (256, 8), (1024, 16), (512, 6)])
+def test_transforms_side_by_side(size: int, inner: int) -> None:
+    """Of columns and rows, powers of two, four points at a time or the last two; of six, one after the other."""
+    random = np.random.default_rng(size)
+    values = random.normal(size=(2, size, inner)) + 1j * random.normal(size=(2, size, inner))
+    rows = np.ascontiguousarray(values[0].T)
+    for name, norm in (("fft", "backward"), ("ifft", "ortho"), ("fft", "forward"), ("ifft", "backward")):
+        for dtype in (np.complex128, np.complex64):
+            require_close(name, values.astype(dtype), axes=(1,), norm=norm)
+            require_close(name, rows.astype(dtype), axes=(1,), norm=norm)
+    require_close("fft", values, axes=(0, 1, 2), norm="backward")
+
+
+@pytest.mark.parametrize("name", ["fft", "ifft"])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_tones_are_single_lines(name: str, axis: int) -> None:
+    """A tone has one line, and nothing but rounding elsewhere."""
+    size, sign = 64, 1 if name == "fft" else -1
+    turns = np.outer(np.arange(size), np.arange(size)) % size
+    tones = np.exp(sign * 2j * np.pi * turns / size)
+    compiled = native(make_operation(name, tones, axes=(axis,), norm="ortho")[0])
+    assert compiled is not None
+    _, (found,) = compiled(tones)
+    np.testing.assert_allclose(found, np.sqrt(size) * np.eye(size), rtol=0, atol=8 * 2e-15)
+
+
 def require_close(name: str, *operands: Any, **attrs: Any) -> None:
     """The step gives what NumPy gives, beside the largest number."""
     operation, function = make_operation(name, *operands, **attrs)
