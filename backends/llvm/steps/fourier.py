@@ -28,11 +28,14 @@ Complex = tuple[Number, Number]
 
 
 def at_once(w: Body, dtype: DType, size: int, count: int) -> int:
-    """How many of ``count`` columns or rows of so many points are transformed side by side; 0 if they are not."""
+    """How many of ``count`` columns or rows of so many points are transformed side by side; 0 if they are not.
+
+    What is left, as the last column of `np.fft.rfft2`, is NumPy's.
+    """
     if size & (size - 1) or not POINTS[0] <= size <= POINTS[1] or w.results[0].size < LEAST:
         return 0
     lanes = w.lanes_of(real_dtype(dtype))
-    while lanes >= LEAST_LANES and (count % lanes or size % lanes):
+    while lanes >= LEAST_LANES and (count < lanes or size % lanes):
         lanes //= 2
     return lanes if lanes >= LEAST_LANES else 0
 
@@ -55,8 +58,8 @@ class Transforms:
         self.w.e.definitions[name] = f"{name} = internal constant [{len(numbers)} x {element}] [{texts}], align 64"
         return name
 
-    def columns(self, source: str, target: str, inner: int, scale: float) -> None:
-        """The columns of a matrix of ``size`` rows of ``inner`` numbers, times a number."""
+    def columns(self, source: str, target: str, inner: int, count: int, scale: float) -> None:
+        """The first ``count`` columns of a matrix of ``size`` rows of ``inner`` numbers, times a number."""
         w = self.w
 
         def block(first: Number) -> None:
@@ -64,7 +67,7 @@ class Transforms:
             self.transform()
             w.each(self.size, lambda k: self.give(target, w.plus(w.times(k, inner), first), self.result(k, scale)))
 
-        w.each(inner, block, step=self.lanes)
+        w.each(count, block, step=self.lanes)
 
     def rows(self, source: str, target: str, count: int, scale: float) -> None:
         """The rows of a matrix of ``count`` rows of ``size`` numbers, times a number: squares of them are turned."""

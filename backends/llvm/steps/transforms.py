@@ -51,34 +51,33 @@ class _Transform:
         read, write = self.dtype.itemsize, self.result.itemsize
         call = self.call
         assert call is not None
-        lanes = 0 if self.points is not None else at_once(w, self.dtype, size, outer if inner == 1 else inner)
-        if lanes and inner == 1:
-            Transforms(w, self.dtype, size, lanes, self.inverse).rows(pointer, "%out0", outer, known)
-        elif lanes:
-            transforms = Transforms(w, self.dtype, size, lanes, self.inverse)
+        total = outer if inner == 1 else inner
+        lanes = 0 if self.points is not None else at_once(w, self.dtype, size, total)
+        side_by_side = Transforms(w, self.dtype, size, lanes, self.inverse) if lanes else None
+        whole = total - total % lanes if lanes else 0
+        if inner == 1:
+            if side_by_side is not None:
+                side_by_side.rows(pointer, "%out0", whole, known)
+            if whole < outer:
+                places = w.address(pointer, whole * size, read), w.address("%out0", whole * count, write)
+                steps = [size * read, 0, count * write, read, write]
+                call([places[0], scale, places[1]], steps, outer - whole, size, count)
+            return
 
-            def columns(a: Number) -> None:
-                first = w.times(a, size * inner)
-                transforms.columns(w.address(pointer, first, read), w.address("%out0", first, read), inner, known)
+        def columns(a: Number) -> None:
+            first, target = w.times(a, size * inner), w.times(a, count * inner)
+            if side_by_side is not None:
+                places = w.address(pointer, first, read), w.address("%out0", target, write)
+                side_by_side.columns(*places, inner, whole, known)
+            if whole < inner:
+                places = (
+                    w.address(pointer, w.plus(first, whole), read),
+                    w.address("%out0", w.plus(target, whole), write),
+                )
+                steps = [read, 0, write, inner * read, inner * write]
+                call([places[0], scale, places[1]], steps, inner - whole, size, count)
 
-            w.each(outer, columns)
-        elif inner == 1:
-            call([pointer, scale, "%out0"], [size * read, 0, count * write, read, write], outer, size, count)
-        else:
-            self.one_by_one(pointer, scale, outer, size, count, inner)
-
-    def one_by_one(self, pointer: str, scale: str, outer: int, size: int, count: int, inner: int) -> None:
-        w, call, read, write = self.w, self.call, self.dtype.itemsize, self.result.itemsize
-        assert call is not None
-        steps = [read, 0, write, inner * read, inner * write]
-        w.each(
-            outer,
-            lambda a: call(
-                [w.address(pointer, w.times(a, size * inner), read), scale,
-                 w.address("%out0", w.times(a, count * inner), write)],
-                steps, inner, size, count,
-            ),
-        )  # fmt: skip
+        w.each(outer, columns)
 
 
 def complex_transform(operation: Operation, name: str, target: Target) -> Step | None:

@@ -704,9 +704,9 @@ def test_transforms_along_every_axis(size: int) -> None:
                 require_close("irfft", values, axis=1, n=n, norm=norm)
 
 
-@pytest.mark.parametrize(("size", "inner"), [(8, 4), (16, 12), (32, 8), (64, 40), (256, 8), (1024, 16), (512, 6)])
+@pytest.mark.parametrize(("size", "inner"), [(8, 4), (16, 13), (32, 8), (64, 41), (256, 11), (1024, 16), (512, 3)])
 def test_transforms_side_by_side(size: int, inner: int) -> None:
-    """Of columns and rows, powers of two, four points at a time or the last two; of six, one after the other."""
+    """Of columns and rows, powers of two, four points at a time or the last two; what is left one by one."""
     random = np.random.default_rng(size)
     values = random.normal(size=(2, size, inner)) + 1j * random.normal(size=(2, size, inner))
     rows = np.ascontiguousarray(values[0].T)
