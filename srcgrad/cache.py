@@ -14,6 +14,7 @@ import dataclasses
 import enum
 import functools
 import heapq
+import inspect
 import itertools
 import math
 import operator
@@ -116,6 +117,11 @@ DEFINING = frozenset(
     }
 )  # fmt: skip
 """What makes classes and is in them: those that are made in a trace are made again in the next one."""
+MAKING = (functools.partial, functools.reduce, functools.cmp_to_key, super, types.MappingProxyType)
+SIGNATURES = frozenset(
+    {inspect.signature, inspect.getfullargspec, inspect.Signature, inspect.Parameter, inspect.Parameter.empty}
+)
+"""What tells which parameters a function has: in a trace with the defaults that it has there."""
 PURE_FUNCTIONS: set[Any] = set()
 """Functions of srcgrad itself that trace as part of the program."""
 UNWATCHED = frozenset({getattr, hasattr, setattr, vars})
@@ -383,7 +389,8 @@ def is_convertible(thing: object) -> bool:
         or (type(thing) is type(SETTER) and thing == SETTER)
         or is_among(thing, DEFINING)
         or is_typing(thing)
-        or any(thing is known for known in (functools.partial, functools.reduce, functools.cmp_to_key, super))
+        or is_among(thing, SIGNATURES)
+        or any(thing is known for known in MAKING)
     )
 
 

@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import os
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
 
 from srcgrad.tracing.bytecode import Refusal, Scope, Step
-from srcgrad.tracing.class_uses import is_asked_about, is_only_named
+from srcgrad.tracing.class_uses import is_asked_about
 from srcgrad.tracing.floating_errors import STATED
 from srcgrad.tracing.frozen import makes_rotations
 from srcgrad.tracing.guard_lines import GuardFunction
 from srcgrad.tracing.imports import Finder, follow_imports
+from srcgrad.tracing.kept_results import is_asked_by_item
 from srcgrad.tracing.lookups import MISSING, is_unbound_cell, module_attribute, state_of
 from srcgrad.tracing.members import ASKED_FOR
 from srcgrad.tracing.purity import (
@@ -43,6 +43,23 @@ from srcgrad.tracing.ruled_out import Codes, Reader
 from srcgrad.tracing.unasked import attribute, is_special
 
 _MOST_NODES: Final = 512
+
+
+def is_asked_for_item(steps: Sequence[Step], position: int, name: str) -> bool:
+    """Whether the environment, or what has been imported, is loaded to say whether it has a name, or the environment
+    for what is under one: as ``environ``, by which its items are known in the code (`conversion.expressions`).
+    """
+    kinds = [step.kind for step in steps[position : position + 2]]
+    loaded = kinds in (["constant", "subscript"], ["local", "subscript"])
+    return kinds[:1] == ["comparison"] or (loaded and name.rpartition(".")[2] == "environ")
+
+
+def classes_in(asked: Any) -> list[type]:
+    """Those that `isinstance` is asked about: a class, or a tuple of some; none if a metaclass may answer."""
+    if type(asked) is not tuple:
+        return [asked] if type(asked) in METACLASSES else []
+    found = [classes_in(part) for part in asked]
+    return [cls for part in found for cls in part] if all(found) else []
 
 
 class Analysis(GuardFunction):
@@ -327,7 +344,7 @@ class Analysis(GuardFunction):
             position += 1
             self.at = Reader(index, scope.code, step.line, step.name)
             if step.kind == "attribute":
-                if step.name != "__class__" or not self.deep or not is_only_named(scope.steps, position):
+                if step.name != "__class__" or not self.tells_apart(index, scope, position):
                     self._check_attribute(step, scope)
             elif step.kind in ("asking", "asking for any"):
                 self._ask(index, step.name)
@@ -407,11 +424,16 @@ class Analysis(GuardFunction):
         if value is dataclasses.asdict or value is dataclasses.astuple:  # which read all fields by their names
             self.ask_for_any(index, scope, Step("asking for any", value.__name__, read.line))
         step = scope.steps[position] if position < len(scope.steps) else None
-        if value is os.environ and (step is None or step.kind != "attribute"):
+        others = is_asked_by_item(value) and (step is None or step.kind != "attribute")
+        if others and not is_asked_for_item(scope.steps, position, name):
             raise scope.refuse(impurity(value, name), step)
         if value is not MISSING and step is not None and step.kind == "attribute":
             self.check_captured_attribute(value, name, step, scope)
         return position
+
+    def tells_apart(self, index: int, scope: Scope, position: int) -> bool:
+        """Whether of a class that was read by ``x.__class__`` nothing matters but which one it is: `reach`."""
+        return False
 
     def note_use(self, value: Any, scope: Scope, start: int, position: int | None, called: bool) -> None:
         """What code does with a class that these steps load, the last of them to call it or not."""
@@ -421,7 +443,7 @@ class Analysis(GuardFunction):
 
     def _check_trusted(self, value: Any, name: str, scope: Scope, step: Step) -> None:
         home = name.rpartition(".")[0]
-        if value is os.environ and self.deep:
+        if is_asked_by_item(value) and self.deep:
             return  # of which `_follow` knows what is asked
         if hidden_kind(value) in ("float", "complex", "numpy scalar") or static_key(value, self.is_pure) is not None:
             module = sys.modules.get(home)
@@ -456,7 +478,7 @@ class Analysis(GuardFunction):
             raise scope.refuse(f"reads the attribute '{step.name}' of '{name}'", step)
         if constant or other is not None or is_plain_type(value) or value is None or is_ufunc_method(value, step.name):
             return
-        if isinstance(value, type) and value.__module__ in ("builtins", "itertools"):
+        if isinstance(value, type) and value.__module__ in ("builtins", "inspect", "itertools"):
             return
         if makes_rotations(value, step.name) or is_factors(value):
             return
@@ -476,11 +498,12 @@ class Analysis(GuardFunction):
         if value is MISSING and module is not None:
             raise Refusal(f"reads '{module.__name__}.{name}', which does not exist or is made on demand")
         known = self.edge_of.get((namespace, name))
-        if known is None and asked and type(value) in METACLASSES and id(value) not in self.node_of:
+        classes = classes_in(value) if known is None and asked else ()
+        if classes and self.node_of.keys().isdisjoint(map(id, classes)):
             if (namespace, "asked", name) not in self.edge_of:
                 self.edge_of[namespace, "asked", name] = -1
                 self.require(f"g{namespace}[{name!r}] is {self.constant(value)}")
-                self.asked_about.append(value)
+                self.asked_about += classes
             return value
         if known is None and value is not MISSING:
             path = f"global {name}" if module is None else f"{module.__name__}.{name}"

@@ -5,6 +5,7 @@ What they hold is read and written here as Python's own classes do, whatever met
 
 from __future__ import annotations
 
+import gc
 import inspect
 import types
 from typing import TYPE_CHECKING, Any, Final
@@ -59,6 +60,20 @@ def items_in(x: Any) -> Any:
     if base is dict:
         return dict(dict.items(x))
     return x if base is None else list.copy(x)
+
+
+def viewed(view: types.MappingProxyType[Any, Any]) -> Any:
+    """The dict that is read through a view of it."""
+    return gc.get_referents(view)[0]
+
+
+def is_view_of_dict(x: Any) -> bool:
+    """Whether this is a view of a dict, by which nobody changes it.
+
+    >>> is_view_of_dict(types.MappingProxyType({"a": 1.0})), viewed(types.MappingProxyType({"a": 1.0}))
+    (True, {'a': 1.0})
+    """
+    return type(x) is types.MappingProxyType and type(viewed(x)) is dict
 
 
 def own_attributes(x: Any) -> dict[str, Any] | None:

@@ -39,9 +39,11 @@ def is_asked_for_methods(cls: Any, steps: Sequence[Step], start: int, position: 
     return is_asked_about(steps, start, position)
 
 
-def is_asked_about(steps: Sequence[Step], start: int, end: int) -> bool:
-    """Whether a class, loaded by these steps, is one that `isinstance` is asked about, alone or in a tuple."""
-    behind = [*itertools.takewhile(lambda step: step.kind in ("global", "attribute") and not step.called, steps[end:])]
+def is_asked_about(steps: Sequence[Step], start: int, end: int, below: int = 0) -> bool:
+    """Whether a class, loaded by these steps, is one that `isinstance` is asked about, alone or in a tuple; ``below``:
+    how many values there are between the question's first one and these steps.
+    """
+    behind = [*itertools.takewhile(is_loaded, steps[end:])]
     rest, first = list(steps[end + len(behind) :][:2]), 0
     after = sum([step.kind == "global" for step in behind])
     if rest and rest[0].kind == "other" and type(rest[0].name) is int:  # a tuple of classes
@@ -53,9 +55,33 @@ def is_asked_about(steps: Sequence[Step], start: int, end: int) -> bool:
     known = 0
     for step in reversed(steps[:start]):
         if step.called or step.kind not in LOADS:
-            return (step.kind, step.name) == ("global", "isinstance") and step.called and known == 1 + first
+            return (step.kind, step.name) == ("global", "isinstance") and step.called and known == 1 + first + below
         known += LOADS[step.kind]
     return False
+
+
+def is_loaded(step: Step) -> bool:
+    """Whether a step is one of those that load a class by its name, for another thing than to call it."""
+    return step.kind in ("global", "attribute") and not step.called
+
+
+def is_compared(steps: Sequence[Step], start: int, end: int) -> bool:
+    """Whether a class, loaded by these steps, is compared at once, alone or in a tuple, list or set that is written
+    there: ``type(x) is Model``, ``type(x) in (Model, Other)``. In converted code all of its twins are the same.
+    """
+    rest = steps[end + sum(1 for _ in itertools.takewhile(is_loaded, steps[end:])) :][:2]
+    if rest and rest[0].kind == "other" and type(rest[0].name) is int:
+        rest = rest[1:]
+    elif not rest or rest[0] is not steps[end]:
+        return False
+    return bool(rest) and rest[0].kind == "comparison" and not steps[start].joined and not rest[0].joined
+
+
+def is_only_told_apart(steps: Sequence[Step], position: int) -> bool:
+    """Whether the class of an object, by the attribute ``__class__`` that stands before the step, is only compared,
+    with one that is written there too or with that of another one, or is what `isinstance` is asked about.
+    """
+    return is_asked_about(steps, position - 1, position, 1) or ends_in_comparison(steps[position:], 1)
 
 
 def is_only_named(steps: Sequence[Step], position: int) -> bool:
@@ -101,22 +127,40 @@ def is_only_compared(steps: Sequence[Step], position: int) -> bool:
     behind = behind_type(steps, position)
     if behind is None:
         return False
-    count = 1
-    if is_only_named(steps, behind[0]):
-        return True
-    for step in behind[1]:
+    return is_only_named(steps, behind[0]) or ends_in_comparison(behind[1], 1)
+
+
+def ends_in_comparison(steps: Sequence[Step], count: int) -> bool:
+    """Whether the last of so many values, the class of an object, is compared before all else: with the one before it,
+    or with classes that the steps load, those of other objects too (``type(x) is type(y)``).
+    """
+    asked = 0
+    """How many `type` are loaded that are to be called."""
+    for place, step in enumerate(steps):
         if step.joined:
             return False
         if step.kind == "comparison":
-            return count == 2
+            return count <= 2 and not asked
         if (
             step.kind == "other" and type(step.name) is int
         ):  # so many make a list or a tuple, without the class asked for
             if not 0 < step.name < count:
                 return False
             count -= step.name - 1
-        elif step.kind in ("global", "attribute", "constant"):
+        elif (step.kind, step.name, step.called) == ("global", "type", True):
+            asked += 1
+        elif (step.kind, step.name) == ("call", 1) and asked == 1:
+            asked, count = 0, count + 1
+        elif asked and step.kind in LOADS and not step.called:
+            continue
+        elif step.kind in ("global", "attribute", "constant") or is_class_of_local(steps[place : place + 2]):
             count += LOADS[step.kind]
         else:
             return False
     return False
+
+
+def is_class_of_local(steps: Sequence[Step]) -> bool:
+    """Whether two steps read the class of what a variable holds: ``x.__class__``."""
+    kinds = [(step.kind, step.name if step.kind == "attribute" else "") for step in steps]
+    return kinds in ([("local", ""), ("attribute", "__class__")], [("free", ""), ("attribute", "__class__")])

@@ -531,12 +531,13 @@ def stored(x: Tracer, value: Any) -> Tracer:
 
 
 def in_dtype(value: Any, dtype: DType) -> Tracer:
-    """A value that an array of this dtype is to hold; a Python integer as NumPy takes it.
+    """A value that an array of this dtype is to hold; a Python integer as NumPy takes it, and None, which is nan.
 
     Raises:
         OverflowError: the dtype does not hold the integer.
     """
-    return as_tracer(np.asarray(value, dtype)[()] if type(value) is int and dtype.kind in "iu" else value)
+    numpys = value is None or (type(value) is int and dtype.kind in "iu")
+    return as_tracer(np.asarray(value, dtype)[()] if numpys else value)
 
 
 def leading_broadcast(x: Tracer, shape: tuple[int, ...]) -> Tracer:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextvars
 import os
+import sys
 import types
 from collections.abc import Hashable
 from typing import Any, Final, NamedTuple
@@ -90,7 +91,11 @@ class Question(NamedTuple):
     @property
     def label(self) -> str:
         owner = attribute(self.function, "__self__")
-        name = attribute(owner, "name") or type(owner).__name__.strip("_").lower()
+        name = (
+            "sys.modules"
+            if owner is sys.modules
+            else attribute(owner, "name") or type(owner).__name__.strip("_").lower()
+        )
         return f"{name}.{self.function.__name__}({', '.join(map(repr, self.args))})"
 
 
@@ -99,8 +104,8 @@ CHANGING: Final = frozenset({"set", "reset"})
 
 
 def is_asked(thing: Any) -> bool:
-    """Whether this is the environment or a context variable."""
-    return thing is os.environ or type(thing) is contextvars.ContextVar
+    """Whether this is the environment, a context variable, or what has been imported."""
+    return thing is os.environ or thing is sys.modules or type(thing) is contextvars.ContextVar
 
 
 def is_question(function: Any) -> bool:
@@ -108,7 +113,12 @@ def is_question(function: Any) -> bool:
     owner = attribute(function, "__self__")
     if is_logger(owner):
         return function.__name__ in ASKED_OF_LOGGERS
-    return is_asked(owner) and bool(function.__name__ == "get")
+    return is_asked(owner) and bool(function.__name__ == ("__contains__" if owner is sys.modules else "get"))
+
+
+def is_asked_by_item(x: Any) -> bool:
+    """Whether ``k in x`` is a question; so is ``x[k]`` of the environment."""
+    return x is os.environ or x is sys.modules
 
 
 def answer_now(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import itertools
 import operator
+import sys
 import types
 from abc import ABCMeta, get_cache_token
 from collections import defaultdict
@@ -18,10 +19,18 @@ from typing import Any, Final
 
 from srcgrad.tracing.alike import items_of, same_items
 from srcgrad.tracing.analysis import Analysis
-from srcgrad.tracing.built_on import built_on, items_in, own_attributes
+from srcgrad.tracing.built_on import built_on, items_in, own_attributes, viewed
 from srcgrad.tracing.bytecode import Refusal, Scope, Step
 from srcgrad.tracing.caches import keep_caches, read_answers, read_results, require_new_results
-from srcgrad.tracing.class_uses import begins_call, is_asked_for_methods, is_only_called, is_only_compared
+from srcgrad.tracing.class_uses import (
+    begins_call,
+    is_asked_for_methods,
+    is_compared,
+    is_only_called,
+    is_only_compared,
+    is_only_named,
+    is_only_told_apart,
+)
 from srcgrad.tracing.conversion.classes import twin_of
 from srcgrad.tracing.conversion.convert import code_without, convert_code, is_user_function
 from srcgrad.tracing.conversion.scipy_rules import is_distribution, is_joint
@@ -56,6 +65,8 @@ from srcgrad.tracing.users_classes import is_user_class
 
 CACHES_KNOW: Final = frozenset({"cache_clear", "cache_info", "cache_parameters", "__wrapped__"})
 DECIDING: Final = frozenset({bool, int, str})
+BY_METHODS: Final = {"__getattribute__": "getattr", "__setattr__": "setattr"}
+"""The methods that find or change attributes as built-ins do: ``object.__setattr__(self, name, value)``."""
 NAMES_OF_KINDS: Final = {"logger": "logger", "cached": "cache", "asked": "context variable"}
 MOST_ASKED: Final = 128
 """The most names that traces ask for: each is found by a trace of its own."""
@@ -169,6 +180,9 @@ class ObjectAnalysis(NodeAnalysis):
             self.read(index, "jitted", None, made_of(value), place, f"function of {node.label}")
         elif node.kind == "vectorized":
             self.read(index, "pyfunc", None, value.pyfunc, f"{name}.pyfunc", f"function of {node.label}")
+        elif node.kind == "view":
+            place = f"{self.constant(viewed)}({name})"
+            self.read(index, "viewed", None, viewed(value), place, f"dict of {node.label}")
         elif node.kind == "container":
             if type(value) is defaultdict and value.default_factory is not None:
                 place = f"{name}.default_factory"
@@ -192,7 +206,7 @@ class ObjectAnalysis(NodeAnalysis):
                 place = f"{name}.registry[{self.constant(kind)}]"
                 label = f"{node.label} of {kind.__name__}"
                 self.read(index, "registered", kind, value.registry[kind], place, label)
-        elif node.kind not in ("frozen", "logger", "asked", "table"):
+        elif node.kind not in ("frozen", "logger", "asked", "table", "sentinel"):
             super().visit(index)
 
     def read_together(self, index: int, container: Any) -> bool:
@@ -262,6 +276,8 @@ class ObjectAnalysis(NodeAnalysis):
             return
         if position is not None and is_asked_for_methods(value, scope.steps, start, position):
             return
+        if position is not None and is_compared(scope.steps, start, position) and self.is_run_converted(self.at.node):
+            return
         if position is None or hasattr(value, "__class_getitem__") or not begins_call(scope.steps, start, position):
             self.loose.add(self.node_of[id(value)])
 
@@ -312,12 +328,14 @@ class ObjectAnalysis(NodeAnalysis):
             self.ask_for_any(self.at.node, scope, step)
         elif step.name == "__class__" and step.called:
             self.types_called = True
+        elif step.name in BY_METHODS and step.called:
+            self.ask_for_any(self.at.node, scope, step._replace(name=BY_METHODS[step.name]))
         else:
             super()._check_attribute(step, scope)
 
     def ask_for_any(self, index: int, scope: Scope, step: Step) -> None:
         """The trace is told which names are watched, and has others watched before it reads or assigns them."""
-        if not self.is_converted(self.objects[index]) or id(self.objects[index]) in self.unconverted:
+        if not self.is_run_converted(index):
             raise scope.refuse(f"{step.name} reads what the compiled program cannot watch", step)
         if step.name in ("setattr", "vars", "__dict__"):
             self.plan.assigned |= {step.name, *self.asked}
@@ -341,12 +359,21 @@ class ObjectAnalysis(NodeAnalysis):
         if self.node_kind(value) not in ("object", "class") or not self.is_converted(self.objects[index]):
             raise scope.refuse(f"assigns the attribute '{step.name}'", step)
 
+    def is_run_converted(self, index: int) -> bool:
+        """Whether code of a node runs converted wherever it is called."""
+        return self.is_converted(self.objects[index]) and id(self.objects[index]) not in self.unconverted
+
+    def tells_apart(self, index: int, scope: Scope, position: int) -> bool:
+        if is_only_named(scope.steps, position):
+            return True
+        return is_only_told_apart(scope.steps, position) and self.is_run_converted(index)
+
     def is_converted(self, function: Any) -> bool:
         code = function.__code__
         return is_user_function(function) and not isinstance(convert_code(code, code.co_filename), str)
 
     def check_captured_attribute(self, value: Any, name: str, step: Step, scope: Scope) -> None:
-        if self.node_kind(value) in ("object", "container", "class", "method", "constant", "table"):
+        if self.node_kind(value) in ("object", "container", "view", "class", "method", "constant", "table"):
             self.note_attribute(step)
             return
         if isinstance(value, types.FunctionType) and step.name == "__name__" and id(value) in self.node_of:
@@ -359,7 +386,7 @@ class ObjectAnalysis(NodeAnalysis):
         joint = is_joint(value)
         if step.name in (DETERMINED - DRAWING if joint else DETERMINED) and (joint or is_distribution(value)):
             return
-        if is_asked(value) and step.name == "get":
+        if is_asked(value) and step.name == "get" and value is not sys.modules:
             return
         if is_logger(value) and (step.name in LEVELS or step.name in ASKED_OF_LOGGERS):
             return

@@ -62,6 +62,10 @@ IN_C: Final = (
 """The kinds of methods of Python's own classes."""
 
 
+SHARED_KINDS: Final = ("container", "view", "object", "frozen", "table")
+"""The kinds of nodes that may be attributes of an object where its class has them."""
+
+
 class Member(NamedTuple):
     """A function in a class whose node is ``holder``: in which base, under which name."""
 
@@ -306,7 +310,7 @@ class ClassAnalysis(Analysis):
         """Whether this may as well be an attribute of the object itself: it is not bound when it is read."""
         if hasattr(type(value), "__get__") or isinstance(value, type):
             return False
-        return hidden_kind(value) is not None or self.node_kind(value) in ("container", "object", "frozen", "table")
+        return hidden_kind(value) is not None or self.node_kind(value) in SHARED_KINDS
 
     def guard_class_attribute(self, index: int, cls: type, name: str) -> None:
         """A number or text that all objects of a class share, compared at each call; what else its objects may read

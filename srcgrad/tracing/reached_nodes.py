@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from srcgrad.tracing.built_on import built_on, guard_items, items_in
+from srcgrad.tracing.built_on import built_on, guard_items, is_view_of_dict, items_in
 from srcgrad.tracing.bytecode import Refusal
 from srcgrad.tracing.conversion.scipy_rules import is_distribution
 from srcgrad.tracing.conversion.state import slots_of
@@ -29,7 +29,7 @@ from srcgrad.tracing.unasked import attribute
 from srcgrad.tracing.users_classes import is_named_tuple, is_namespace, is_user_class, is_user_enum
 
 CONTAINERS: Final = (list, dict, tuple, set, *COLLECTIONS)
-UNNAMED: Final = frozenset({"asked", "logger", "frozen"})
+UNNAMED: Final = frozenset({"asked", "logger", "frozen", "sentinel"})
 """The kinds whose objects a program tells apart by their constants alone."""
 DETERMINED: Final = frozenset(
     {"pdf", "logpdf", "pmf", "logpmf", "cdf", "logcdf", "sf", "logsf", "ppf", "isf", "entropy"}
@@ -71,6 +71,10 @@ class NodeAnalysis(ClassAnalysis):
             return "asked"
         if type(value) is np.vectorize:
             return "vectorized"
+        if is_view_of_dict(value):
+            return "view"
+        if type(value) is object:  # which only says that nothing was given
+            return "sentinel"
         if is_constant(value):
             return "table"
         if held(value) is not None:
@@ -127,6 +131,9 @@ class NodeAnalysis(ClassAnalysis):
 
     def guard_method(self, index: int, value: Any, name: str, label: str) -> None:
         self.require(f"type({name}) is {self.constant(types.MethodType)}")
+
+    def guard_view(self, index: int, value: Any, name: str, label: str) -> None:
+        self.require(f"type({name}) is {self.constant(types.MappingProxyType)}")
 
     def guard_constant(self, index: int, value: Any, name: str, label: str) -> None:
         self.require(f"{name} is {self.constant(value)}")
@@ -207,6 +214,7 @@ class NodeAnalysis(ClassAnalysis):
 
 GUARDS: Final[dict[str, Callable[[NodeAnalysis, int, Any, str, str], None]]] = {
     "method": NodeAnalysis.guard_method,
+    "view": NodeAnalysis.guard_view,
     "container": NodeAnalysis.guard_container,
     "class": NodeAnalysis.guard_of_class,
     "object": NodeAnalysis.guard_object,
@@ -215,6 +223,7 @@ GUARDS: Final[dict[str, Callable[[NodeAnalysis, int, Any, str, str], None]]] = {
     "asked": NodeAnalysis.guard_asked,
     "cached": NodeAnalysis.guard_cached,
     "constant": NodeAnalysis.guard_constant,
+    "sentinel": NodeAnalysis.guard_constant,
     "vectorized": NodeAnalysis.guard_vectorized,
     "jitted": NodeAnalysis.guard_cached,
     "table": NodeAnalysis.guard_table,

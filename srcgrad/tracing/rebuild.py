@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from srcgrad.boundary import Changed
-from srcgrad.tracing.built_on import bare_like, built_on, filled, items_in, own_attributes
+from srcgrad.tracing.built_on import bare_like, built_on, filled, items_in, own_attributes, viewed
 from srcgrad.tracing.conversion.classes import adopt, twin_with
 from srcgrad.tracing.conversion.state import SHARED
 from srcgrad.tracing.held import hold, holding, is_slotted
@@ -107,6 +107,8 @@ class Plan:
 
 COLLECTIONS: Final = (OrderedDict, defaultdict, Counter, deque)
 """Containers of the standard library's that hold what a list or a dict holds."""
+INNER: Final = ("function", "wrapped", "pyfunc", "jitted", "viewed")
+"""How a node leads to what alone is inside of it."""
 COPIED: Final = ("container", "object", "table")
 """The kinds of nodes of which a trace gets a copy in any case: it must not change the user's own."""
 
@@ -196,6 +198,8 @@ def read_edge(plan: Plan, edge: Edge, objects: list[Any]) -> Any:
             return holder.default_factory
         case "pyfunc":
             return holder.pyfunc
+        case "viewed":
+            return viewed(holder)
         case "jitted":
             return made_of(holder)
         case "self":
@@ -439,7 +443,7 @@ class _Copier:
             if node.kind in (*COPIED, "method"):
                 return self._copy_object(index, node, original)
             edges = [self.plan.edges[edge] for edge in node.edges]
-            inner = [self._value(edge) for edge in edges if edge.source in ("function", "wrapped", "pyfunc", "jitted")]
+            inner = [self._value(edge) for edge in edges if edge.source in INNER]
             if node.kind == "partial":
                 arguments = self._held(index, "argument", original.args, node).values()
                 keywords = self._held(index, "keyword", original.keywords, node)
@@ -452,6 +456,8 @@ class _Copier:
                 results = {edge.key: self._value(edge) for edge in edges if edge.source == "result"}
                 steady = not node.unsteady and not self._replaced(held)
                 self.copies[index] = Kept(original, self._value(held), results, steady)
+            elif node.kind == "view":
+                self.copies[index] = types.MappingProxyType(inner[0])
             elif node.kind == "jitted":
                 self.copies[index] = plain_of(original, inner[0])
             else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import types
 from typing import Any
 
@@ -37,6 +38,35 @@ class Halved:
     @value.setter
     def value(self, value: Any) -> None:
         self.held = value / 2.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Frozen:
+    rate: Any
+    scale: Any = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "twice", 2.0 * self.rate)
+        if self.scale is None:
+            super().__setattr__("scale", SCALES)
+
+    def of(self, x: Any) -> Any:
+        return np.sum(self.twice * x * self.scale)  # type: ignore[attr-defined]
+
+
+SCALES = np.array([1.0, 2.0, 3.0])
+FROZEN = Frozen(3.0)
+
+
+def frozen(x: Any) -> Any:
+    return Frozen(x).of(x) + Frozen(x[0], 2.0).of(x) + FROZEN.of(x) + dataclasses.replace(FROZEN, rate=x[1]).of(x)
+
+
+def by_methods(x: Any) -> Any:
+    p = Parts(a=x[0])
+    for name in ("b", "c"):
+        p.__setattr__(name, p.__getattribute__("a") * x[1])
+    return p.b * p.c
 
 
 def made(x: Any) -> Any:
@@ -78,7 +108,9 @@ def assigned_by_a_property(x: Any) -> Any:
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize("f", [made, looped, shown, chosen, assigned_by_a_property], ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "f", [made, looped, shown, chosen, assigned_by_a_property, frozen, by_methods], ids=lambda f: f.__name__
+)
 def test_objects_that_the_function_makes(f: Any, backend: str) -> None:
     slope = sg.value_and_grad(f, backend=backend)
     for x in (X, -X, X[::-1].copy()):
@@ -157,6 +189,20 @@ class Model:
 
     def __init__(self) -> None:
         self.weight = 1.0
+
+
+class Counted:
+    rate = 1.0
+
+    def of(self, x: Any) -> Any:
+        type.__setattr__(Counted, "rate", Counted.rate + 1.0)
+        return Counted.rate * x
+
+
+def test_what_a_class_is_made_to_hold_by_a_method_is_put_there_at_each_call() -> None:
+    slope = sg.grad(Counted().of)
+    with pytest.warns(sg.RetraceWarning):
+        assert [slope(1.0), slope(1.0), Counted.rate] == [2.0, 3.0, 3.0]
 
 
 def test_what_classes_and_modules_hold_is_not_watched(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import contextvars
 import logging
 import os
+import sys
+import types
+import warnings
 from typing import Any
 
 import numpy as np
@@ -47,6 +50,14 @@ def by_getenv(x: Any) -> Any:
     return np.sum(x) * (1.0 if os.getenv("SRCGRAD_QUESTION") is None else 2.0)
 
 
+def by_an_item(x: Any) -> Any:
+    return np.sum(x) * len(os.environ["SRCGRAD_QUESTION"]) if "SRCGRAD_QUESTION" in os.environ else np.sum(x * x)
+
+
+def by_an_import(x: Any) -> Any:
+    return np.sum(x * x) if "question_of_srcgrad" in sys.modules else np.sum(x)
+
+
 def by_a_context(x: Any) -> Any:
     return np.sum(x * x) if MODE.get() == "plain" else np.sum(x)
 
@@ -58,8 +69,8 @@ def by_a_context_with_an_array(x: Any) -> Any:
 @pytest.mark.parametrize("backend", ["numpy", "llvm"])
 @pytest.mark.parametrize(
     "f",
-    [by_the_level, SOLVER.loss, by_the_environment, by_getenv, by_a_context, by_a_context_with_an_array,
-     SOLVER.weighted],
+    [by_the_level, SOLVER.loss, by_the_environment, by_getenv, by_an_item, by_an_import, by_a_context,
+     by_a_context_with_an_array, SOLVER.weighted],
     ids=lambda f: f.__qualname__,
 )  # fmt: skip
 def test_a_process_is_asked_at_each_call(f: Any, backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,6 +91,7 @@ def test_a_process_is_asked_at_each_call(f: Any, backend: str, monkeypatch: pyte
     LOGGER.manager._clear_cache()  # type: ignore[attr-defined]
     check()
     monkeypatch.setenv("SRCGRAD_QUESTION", "abc")
+    monkeypatch.setitem(sys.modules, "question_of_srcgrad", types.ModuleType("question_of_srcgrad"))
     LOGGER.setLevel(logging.DEBUG)
     MODE.set("other")
     weights *= 5.0
@@ -90,6 +102,38 @@ def test_a_process_is_asked_at_each_call(f: Any, backend: str, monkeypatch: pyte
     check()
     MODE.reset(tokens[0])
     WEIGHTS.reset(tokens[1])
+
+
+@pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
+def test_an_item_of_the_environment_that_is_not_there_is_pythons_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def f(x: Any, name: str = "SRCGRAD_QUESTION") -> Any:
+        return np.sum(x) * float(os.environ[name]) * len(os.environ["SRCGRAD_OTHER"])
+
+    slope = sg.grad(f)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", sg.RetraceWarning)
+        for text, other in (("2.5", "a"), ("4", "a"), ("4", "ab")):
+            monkeypatch.setenv("SRCGRAD_QUESTION", text)
+            monkeypatch.setenv("SRCGRAD_OTHER", other)
+            assert slope(X)[0] == float(text) * len(other)
+    monkeypatch.delenv("SRCGRAD_QUESTION")
+    with pytest.raises(KeyError, match="SRCGRAD_QUESTION"):
+        slope(X)
+
+
+@pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
+@pytest.mark.parametrize(
+    "f",
+    [lambda x: x * len(list(os.environ)), lambda x: x * (sys.modules.get("question") is None),
+     lambda x: x * len(dict(os.environ)["SRCGRAD_QUESTION"])],
+)  # fmt: skip
+def test_all_of_the_environment_or_of_the_modules_is_no_question(f: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    slope = sg.grad(f)
+    for text in ("a", "abc"):
+        monkeypatch.setenv("SRCGRAD_QUESTION", text)
+        monkeypatch.setenv(f"SRCGRAD_{text}", text)
+        monkeypatch.setitem(sys.modules, "question" if text == "abc" else "other_question", types)
+        assert slope(2.0) == f(1.0)
 
 
 @pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")

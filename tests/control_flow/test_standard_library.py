@@ -10,8 +10,9 @@ import itertools
 import math
 import operator
 import statistics
+import types
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -193,7 +194,41 @@ def hands_on_partials(x: Any) -> Any:
             + functools.reduce(functools.partial(term, times=0.5), [x, x * 2.0, x[::-1]]))  # fmt: skip
 
 
+def curve(x: Any, a: Any, b: float = 2.0) -> Any:
+    return a * x[0] + b * x[1] ** 2
+
+
+def by_parameters(x: Any, rate: Any = inspect.Parameter.empty) -> Any:
+    given = inspect.signature(curve).parameters
+    known = {name: p.default for name, p in given.items() if p.default is not inspect.Parameter.empty}
+    count = len(inspect.getfullargspec(curve).args) if rate is inspect.Parameter.empty else rate
+    return curve(x, *[x[1]] * (len(given) - 1 - len(known)), **known) * count
+
+
+RATES: dict[str, Any] = {"scale": 2.0, "parts": np.array([1.0, 3.0]), "order": 2}
+VIEW = types.MappingProxyType(RATES)
+BY_PLACE = types.MappingProxyType({0: 1.5, 1: 4.0})
+
+
+class Viewing:
+    known: ClassVar[Any] = VIEW
+
+    def of(self, x: Any) -> Any:
+        return np.sum(self.known["parts"] * x) * VIEW.get("missing", 2.0)
+
+
+VIEWING = Viewing()
+
+
+def of_views(x: Any) -> Any:
+    made = types.MappingProxyType({"x": x[0], **VIEW})
+    total = sum(np.sum(value * x) for _, value in VIEW.items()) * VIEWING.of(x) * Viewing().of(x)
+    return total + made["x"] ** VIEW["order"] * BY_PLACE[int(np.argmax(x))] * (2.0 if "scale" in VIEW else 1.0)
+
+
 FUNCTIONS = [
+    by_parameters,
+    of_views,
     maps_partials,
     hands_on_partials,
     dispatched,
@@ -239,6 +274,18 @@ def test_implementations_and_what_they_read_may_change(backend: str, monkeypatch
     finally:
         area.register(int)(before)
     np.testing.assert_allclose(run(x), dispatched(x), rtol=1e-12)
+
+
+@pytest.mark.filterwarnings("error::srcgrad.RetraceWarning")
+def test_views_and_signatures_are_those_of_the_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = np.array([1.5, 2.5])
+    run, other = sg.jit(of_views), sg.jit(by_parameters)
+    for name, value in {"scale": 5.0, "parts": np.ones(2), "order": 3, "more": 1.0}.items():
+        monkeypatch.setitem(RATES, name, value)
+        np.testing.assert_allclose(run(x), of_views(x), rtol=1e-12)
+    for curved in ((lambda x, a, b=3.0: a * x[0] + b), (lambda x, a, b=7.0: a * x[0] + b), (lambda x, a, b: a * b)):
+        monkeypatch.setitem(globals(), "curve", curved)
+        np.testing.assert_allclose(other(x), by_parameters(x), rtol=1e-12)
 
 
 def test_too_few_numbers_are_an_error() -> None:

@@ -71,6 +71,9 @@ def test_the_class_of_a_value_that_is_only_compared_or_named() -> None:
     assert compared(lambda x: type(x.a[0]) in [list, tuple, g.ndarray]) == "y"
     assert compared(lambda x: type(x) is not A and x) == "y"
     assert compared(lambda x: type(x).__name__) == "y"
+    assert compared(lambda x: type(x) is type(g)) == "yy"
+    assert compared(lambda x: type(x) is not x.__class__) == "y"
+    assert compared(lambda x: [type(x) is x.step, type(x) is (lambda: x)]) == "nn"
     assert compared(lambda x: type(x)(2)) == "n"
     assert compared(lambda x: type(x).step) == "n"
     assert compared(lambda x: [type(x), A] == x) == "n"
@@ -128,6 +131,87 @@ def test_a_class_that_is_only_asked_about_is_not_read() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error", sg.RetraceWarning)
         assert sg.grad(of_another_class)(3.0) == 6.0
+
+
+SHAPES = (Unreadable, (io.StringIO,))
+
+
+def test_a_tuple_of_classes_that_is_only_asked_about_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    f = sg.grad(lambda x: x**2 if isinstance(FRACTION, SHAPES) else x**3 if isinstance(x, SHAPES) else x**4)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", sg.RetraceWarning)
+        assert f(3.0) == 108.0
+        monkeypatch.setitem(globals(), "SHAPES", (*SHAPES, fractions.Fraction))
+        assert f(3.0) == 6.0
+
+
+RATES = [2.0, 3.0]
+
+
+class Body:
+    def __init__(self, size: Any) -> None:
+        self.size = size
+
+    def of(self, x: Any) -> Any:
+        return self.size * RATES[0] * x
+
+
+class Ball(Body):
+    def is_(self, other: Any) -> Any:
+        return type(other) is Ball
+
+    def is_not(self, other: Any) -> Any:
+        return type(other) is not type(self)
+
+    def equals(self, other: Any) -> Any:
+        return type(other) == Ball  # noqa: E721
+
+    def differs(self, other: Any) -> Any:
+        return other.__class__ != type(self)  # noqa: E721
+
+    def is_one(self, other: Any) -> Any:
+        return isinstance(other, self.__class__)
+
+    def is_among(self, other: Any) -> Any:
+        return type(other) in (int, Ball)
+
+    def is_of(self, other: Any) -> Any:
+        return other.__class__ is Ball
+
+    def is_same(self, other: Any) -> Any:
+        return self.__class__ is other.__class__
+
+    def __add__(self, other: Any) -> Any:
+        if type(other) is not Ball:
+            return NotImplemented
+        return Ball(self.size + other.size if self.size > 0.0 else other.size)
+
+    def summed(self, other: Any) -> Any:
+        if type(other) is not Ball:
+            return False
+        found = self + other
+        return type(found) is Ball
+
+
+@pytest.mark.parametrize(
+    "name", ["is_", "is_not", "equals", "differs", "is_one", "is_among", "is_of", "is_same", "summed"]
+)
+@pytest.mark.parametrize("captured", [True, False], ids=["captured", "made"])
+def test_classes_that_are_told_apart_are_those_of_objects_of_the_trace(
+    name: str, captured: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask, held = getattr(Ball, name), (Ball(2.0), Ball(3.0), Body(5.0))
+
+    def f(x: Any) -> Any:
+        one, same, other = held if captured else (Ball(2.0 * x), Ball(3.0), Body(5.0))
+        return (same.of(x) if ask(one, same) else x * x) + (other.of(x) if ask(one, other) else x**3)
+
+    slope = sg.grad(f)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", sg.RetraceWarning)
+        for rate in (2.0, 4.0):
+            monkeypatch.setitem(globals(), "RATES", [rate, 3.0])
+            assert abs(slope(1.5) - (f(1.5 + 1e-6) - f(1.5 - 1e-6)) / 2e-6) < 1e-6
 
 
 def test_another_class_of_that_name_is_another_program(monkeypatch: pytest.MonkeyPatch) -> None:

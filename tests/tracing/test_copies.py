@@ -40,6 +40,8 @@ MAKERS: dict[str, Callable[[Any], Any]] = {
     "array F": lambda x: np.array(x, copy=None, order="F", ndmin=2),
     "array A": lambda x: np.array(x, copy=None, order="A"),
     "copied A": lambda x: np.array(x, order="A"),
+    "array that may be none": lambda x: np.array(x, copy=np._CopyMode.IF_NEEDED),  # type: ignore[attr-defined]
+    "array in any case": lambda x: np.array(x, copy=np._CopyMode.ALWAYS),  # type: ignore[attr-defined]
     "require": np.require,
     "require C": lambda x: np.require(x, float, "C"),
     "require F": lambda x: np.require(x, None, ["F_CONTIGUOUS", "W"]),

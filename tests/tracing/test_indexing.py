@@ -185,6 +185,7 @@ ASSIGNMENTS: list[Callable[[Any, Any], Any]] = [
     lambda y, x: y.__setitem__(y[:, 0] > -2, x[0]),
     lambda y, x: y.__setitem__(y[0, 0] > -9, x[0]),
     lambda y, x: y.__setitem__(y[0, 0] > 9, x[0]),
+    lambda y, x: (y.__setitem__(0, None), y.__setitem__(y > 0.5, None), y.__setitem__((1, 1), x[0, 0]))[0],
     lambda y, x: y.T.__setitem__(1, 3.0),
     lambda y, x: y.T[::-1].reshape(2, 2, 3)[0].__setitem__(0, 3.0),
     lambda y, x: y.ravel().__setitem__(slice(None, None, 5), 3.0),

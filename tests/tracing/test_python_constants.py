@@ -28,6 +28,7 @@ NAMED = {uuid.UUID(int=1): 2.0, uuid.UUID(int=2): 3.0}
 KEY = uuid.UUID(int=2)
 PATTERN = re.compile("(?x)" + 200 * " " + r"w(\d+)")
 
+NOT_GIVEN = UNSET = object()
 PLACE = pathlib.Path("data") / "rates.csv"
 
 
@@ -60,6 +61,11 @@ def of_a_path(x: Any) -> Any:
     return np.sum(scaled**2) * (2.0 if PLACE.suffix == ".csv" else 1.0) * len((PLACE.parent / "b").parts)
 
 
+def of_what_is_not_given(x: Any, scale: Any = None) -> Any:
+    scale = UNSET if scale is None else scale
+    return np.sum(x**2) * (2.0 if scale is NOT_GIVEN else 3.0)
+
+
 def of_texts(x: Any) -> Any:
     settings = json.loads('{"scale": [1.5, 2]}')
     return np.sum(x**2) * settings["scale"][0] * len(re.findall("a", "banana")) * len(textwrap.dedent("  a"))
@@ -77,6 +83,7 @@ CHANGED: dict[Callable[[Any], Any], tuple[str, Any]] = {
     of_a_decimal: ("FACTOR", decimal.Decimal("2.5")),
     of_a_normal_law: ("NORMAL", statistics.NormalDist(0.1, 2.2)),
     by_a_name: ("KEY", uuid.UUID(int=1)),
+    of_what_is_not_given: ("UNSET", object()),
     of_a_path: ("PLACE", pathlib.Path("data/more/rates.txt")),
     of_a_pattern: ("PATTERN", re.compile("(?x)" + 200 * " " + r"b(\d+)")),
 }

@@ -128,7 +128,7 @@ def array(
     object: Any, dtype: Any = None, *, copy: Any = True, order: str = "K", subok: bool = False, ndmin: int = 0,
     **options: Any,
 ) -> Any:  # fmt: skip
-    object = array_for(object)
+    object, copy = array_for(object), copying(copy)
     if isinstance(object, Deferring) and is_of(object, dtype) and not ndmin:
         return object.copy() if copy else object
     if not contains_tracer(object):
@@ -138,6 +138,11 @@ def array(
     while found.ndim < ndmin:
         found = found[None]
     return found
+
+
+def copying(copy: Any) -> Any:
+    """What ``copy=`` says: by NumPy's enumeration, which has no truth, as the array API's namespaces do."""
+    return {0: False, 1: True}.get(copy.value) if type(copy) is np._CopyMode else copy
 
 
 def is_of(array: Any, dtype: Any) -> bool:
@@ -165,7 +170,7 @@ def as_real_array(x: Any, dtype: Any, order: str | None = "K", copy: bool | None
 
 @call_rule(np.asarray)
 def asarray(a: Any, dtype: Any = None, order: Any = None, *, copy: Any = None, **options: Any) -> Any:
-    a = array_for(a)
+    a, copy = array_for(a), copying(copy)
     if isinstance(a, Deferring) and is_of(a, dtype):
         return a.copy() if copy else a
     if not contains_tracer(a):

@@ -125,11 +125,31 @@ def getattr_(thing: Any, name: str, /, *default: Any) -> Any:
 @call_rule(setattr)
 def setattr_(thing: Any, name: str, value: Any, /) -> None:
     """As the assignment would: to what the trace has made, or to its copy of what is captured."""
+    require_assignable(thing, name)
+    setattr(thing, name, value)
+
+
+def accessed(method: Any, args: tuple[Any, ...]) -> Any:
+    """A call of ``object.__setattr__``, as of a frozen dataclass that puts more into itself, or of the method that
+    objects find.
+    """
+    trace = CURRENT.get()
+    if method.__objclass__ is not object and not (trace is None or trace.concrete):
+        raise Refused(f"{method.__objclass__.__name__}.{method.__name__} is no object's of a plain class")
+    thing, name, *value = args if isinstance(method, types.WrapperDescriptorType) else (method.__self__, *args)
+    if value:
+        require_assignable(thing, name)
+        object.__setattr__(thing, name, *value)
+        return None
+    found = require_watched(thing, name)
+    return object.__getattribute__(thing, name) if found is WATCHED else found
+
+
+def require_assignable(thing: Any, name: str) -> None:
     if is_others(thing):
         raise Refused("setattr changes what is no object of a plain class")
     if not isinstance(thing, Tracer) and (captured(thing) or has_descriptor(type(thing), name)):
         require_watched(thing, name)
-    setattr(thing, name, value)
 
 
 @call_rule(vars)

@@ -10,6 +10,7 @@ import importlib
 import inspect
 import itertools
 import operator
+import os
 import types
 import warnings
 from collections.abc import Callable, Sequence
@@ -20,7 +21,7 @@ import numpy as np
 
 from srcgrad.errors import UnsupportedError
 from srcgrad.tracing.asked import concrete_class
-from srcgrad.tracing.built_on import bare
+from srcgrad.tracing.built_on import bare, is_view_of_dict, viewed
 from srcgrad.tracing.caches import require_keys
 from srcgrad.tracing.conversion.array_likes import as_array, as_given, takes_arrays
 from srcgrad.tracing.conversion.classes import adopt, adopt_records, give_back, original
@@ -85,6 +86,9 @@ CONCATENATORS: Final = (type(np.r_), type(np.c_))
 METHODS: Final = (types.MethodType, types.BuiltinFunctionType)
 DESCRIPTORS: Final = (types.MethodDescriptorType, types.WrapperDescriptorType)
 """The kinds of methods that are read of a class in C: ``np.ndarray.sum``."""
+ACCESSORS: Final = (types.WrapperDescriptorType, types.MethodWrapperType)
+ACCESSING: Final = ("__getattribute__", "__setattr__")
+"""The methods by which objects find or change their attributes, by names that are computed."""
 COMPILED: Final = ("cython_function_or_method", "fused_cython_function")
 """The kinds of functions that Cython makes, which ask no array what it is."""
 PLAIN_KINDS: Final = (types.BuiltinFunctionType, *METACLASSES, np.ufunc, types.FunctionType, type(np.sum))
@@ -194,6 +198,10 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
             return answer_now(function, args, kwargs)
     elif kind in DESCRIPTORS and args and stands_for_one(function, args[0]):
         return call(getattr(args[0], function.__name__), *args[1:], **kwargs)
+    elif kind in ACCESSORS and function.__name__ in ACCESSING:
+        from srcgrad.tracing.conversion.attributes import accessed  # which is written with this module
+
+        return accessed(function, args)
     if kind is type:
         load_scipy_rules(function)
         function = range if is_parallel_range(function) else function
@@ -491,6 +499,10 @@ def getitem(container: Any, index: Any) -> Any:
     filled = filled_of(container)
     if filled is not None:
         return filled[index]
+    if container is os.environ:
+        return of_environment(index)
+    if is_view_of_dict(container):
+        container = viewed(container)
     if type(container) in CONCATENATORS and (contains_tracer(index) or deferring((index,))):
         return joined(container, index)
     if type(container) is np.ndarray and (traced_index(index) or traced_slice(index) or deferring((index,))):
@@ -522,6 +534,14 @@ def getitem(container: Any, index: Any) -> Any:
 
         return chosen(container, index)
     return container[index]
+
+
+def of_environment(name: Any) -> str:
+    """``os.environ[name]``, read at each call."""
+    found: str | None = call(os.environ.get, name)
+    if found is None:
+        raise KeyError(name)
+    return found
 
 
 def joined(builder: Any, key: Any) -> Any:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import os
+import sys
 from collections.abc import Callable, Collection
 from typing import Any, Final
 
@@ -10,9 +12,11 @@ import numpy as np
 
 from srcgrad.boundary import AS_A_KEY
 from srcgrad.ir.types import BOOL
+from srcgrad.tracing.built_on import is_view_of_dict, viewed
 from srcgrad.tracing.conversion.binding import flag_of
 from srcgrad.tracing.conversion.branches import and_, not_, or_
-from srcgrad.tracing.conversion.classes import original
+from srcgrad.tracing.conversion.calls import call
+from srcgrad.tracing.conversion.classes import original, originals
 from srcgrad.tracing.conversion.identity import Picked
 from srcgrad.tracing.conversion.operands import binary
 from srcgrad.tracing.conversion.placed_texts import PlacedText, refuse
@@ -39,6 +43,8 @@ def is_(one: Any, other: Any) -> Any:
     """``one is other``, as the objects that traced values stand for would answer."""
     if one is other:
         return True
+    if isinstance(one, type) and isinstance(other, type):
+        return original(one) is original(other)
     for x, y in ((one, other), (other, one)):
         if y is None and type(x) is PlacedText:
             return x.asked(lambda text: text is None)
@@ -168,6 +174,8 @@ def contains(container: Any, item: Any) -> Any:
     """``item in container``."""
     if isinstance(container, Tracer):
         return np.any(container == item)
+    if is_view_of_dict(container):
+        container = viewed(container)
     if type(item) is PlacedText:
         return item.asked(lambda text: text in container)
     if type(container) in (list, tuple) and (isinstance(item, Tracer) or any(map(unknown, container))):
@@ -179,7 +187,11 @@ def contains(container: Any, item: Any) -> Any:
         return is_key(list(container), item)
     if type(container) is range and isinstance(item, Tracer) and item.scalar:
         return in_range(container, item)
-    return item in container
+    if isinstance(item, type) and type(container) in (list, tuple, set):
+        return original(item) in [originals(other) for other in container]
+    if container is os.environ:
+        return call(os.environ.get, item) is not None
+    return call(sys.modules.__contains__, item) if container is sys.modules else item in container
 
 
 def in_range(numbers: range, item: Tracer) -> Any:

@@ -229,7 +229,11 @@ class ExpressionConverter(ast.NodeTransformer):
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
         self.generic_visit(node)
-        if isinstance(node.slice, ast.Constant) and type(node.slice.value) is not int:
+        if (
+            isinstance(node.slice, ast.Constant)
+            and type(node.slice.value) is not int
+            and not is_environment(node.value)
+        ):
             return node
         if isinstance(node.ctx, ast.Store) and not isinstance(node.slice, (ast.Slice, ast.Tuple)):
             base = node.value
@@ -292,6 +296,13 @@ def between(node: ast.expr, op: ast.AST, left: ast.expr, right: ast.expr) -> ast
     made = operator("binary", ast.Constant(type(op).__name__), left, right)
     placed(made, node)
     return ast.copy_location(made, node)
+
+
+def is_environment(node: ast.expr) -> bool:
+    """Whether this may be ``os.environ``, whose items are asked for at each call."""
+    return (isinstance(node, ast.Attribute) and node.attr == "environ") or (
+        isinstance(node, ast.Name) and node.id == "environ"
+    )
 
 
 def index_of(node: ast.expr) -> ast.expr:

@@ -13,6 +13,7 @@ import numpy as np
 
 from srcgrad.tracing.conversion.array_likes import as_array
 from srcgrad.tracing.conversion.calls import invoke
+from srcgrad.tracing.conversion.classes import original
 from srcgrad.tracing.conversion.scipy_rules import is_own_operator
 from srcgrad.tracing.conversion.texts import percent
 from srcgrad.tracing.frames import as_plain
@@ -67,6 +68,8 @@ def meeting(name: str, left: Any, right: Any) -> tuple[Any, Any]:
 def binary(name: str, left: Any, right: Any) -> Any:
     if name == "Mod" and isinstance(left, str):
         return percent(left, right)
+    if isinstance(left, type) and isinstance(right, type):
+        left, right = original(left), original(right)
     if name in PRODUCTS:
         if isinstance(right, Tracer) and is_sparse(left):  # of which an array multiplies by NumPy's rules
             return of_sparse(PRODUCTS[name], left, right)
