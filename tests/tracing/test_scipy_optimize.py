@@ -285,7 +285,7 @@ def noted(y: Any) -> Any:
 
 def test_what_has_no_theorem_is_refused() -> None:
     with pytest.raises(UnsupportedError, match="constraints"):
-        equation = {"type": "eq", "fun": lambda y: y[0] - 1.0}
+        equation = so.NonlinearConstraint(lambda y: y[0] - 1.0, 0.0, 0.0)
         sg.grad(lambda p: so.minimize(lambda y: bowl(y, p), [0.5, 0.5], constraints=equation).x[0])(P)
     with pytest.raises(UnsupportedError, match="loss="):
         sg.grad(lambda p: so.least_squares(lambda y: y - p, [0.5, 0.5], loss=lambda z: z).x[0])(P)

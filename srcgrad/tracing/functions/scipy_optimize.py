@@ -22,6 +22,7 @@ from srcgrad.tracing.conversion.calls import call, call_rule
 from srcgrad.tracing.conversion.convert import convert
 from srcgrad.tracing.functions.registry import as_array, cast
 from srcgrad.tracing.functions.scipy_asked import fields, is_traced, moving, numbers, solution
+from srcgrad.tracing.functions.scipy_constrained import conditions, constraints_in, edges, functions_in
 from srcgrad.tracing.functions.scipy_ode import held
 from srcgrad.tracing.functions.scipy_roots import solved
 from srcgrad.tracing.hosts import ask
@@ -91,18 +92,12 @@ def slope_of(f: Function, jac: Any) -> Function:
 
 
 def within(slope: Function, low: Any, high: Any, found: Any) -> Function:
-    """What is zero at a minimum between bounds: where one is met, the distance from it stands for the slope.
-
-    A minimum that a bound holds is nearer to it than its slope is to zero: some of SciPy's methods stay inside.
-    """
+    """What is zero at a minimum between bounds: where one is met, the distance from it stands for the slope."""
     place = as_tracer(found)
-    x, steep = place.reshape(-1), held(as_array(slope(place))).reshape(-1)
-    at_low = x - held(low) <= np.maximum(steep, 0.0)
-    at_high = held(high) - x <= np.maximum(-steep, 0.0)
-    edge = np.where(at_low, np.where(at_low, low, 0.0), np.where(at_high, high, 0.0))
+    bound, edge = edges(place.reshape(-1), held(as_array(slope(place))).reshape(-1), low, high)
 
     def equations(x: Any) -> Any:
-        return np.where(at_low | at_high, x.reshape(-1) - edge, as_array(slope(x)).reshape(-1))
+        return np.where(bound, x.reshape(-1) - edge, as_array(slope(x)).reshape(-1))
 
     return equations
 
@@ -230,31 +225,40 @@ def minimize(
 ) -> Any:  # fmt: skip
     """Of a function that is smooth at its minimum."""
     f = with_arguments(fun, args)
-    if not (contains_tracer(x0) or contains_tracer(bounds) or is_traced(f, vector(x0))):
+    given = [] if constraints is None or not np.size(constraints) else constraints
+    traced = contains_tracer(x0) or contains_tracer(bounds) or is_traced(f, vector(x0))
+    if not (traced or any(is_traced(part, vector(x0)) for part in functions_in(given))):
         options = (hess, hessp, bounds, constraints, tol, callback, options)
         return optimize.minimize(fun, x0, args, method, jac, *options)
-    if constraints is not None and np.size(constraints):
-        raise UnsupportedError(
-            "scipy.optimize.minimize with constraints has no derivative rule in srcgrad",
-            hint="put equations into the function that is minimised, or give it a rule with custom_jvp or custom_vjp",
-        )
+    limits = constraints_in(given, with_arguments)
     place, more = place_like(x0, flat=True), [with_arguments(part, args) for part in (jac, hess, hessp)]
     low, high = ends(bounds)
 
-    def run(f: Any, jac: Any, hess: Any, hessp: Any, x0: Any, low: Any, high: Any) -> Any:
+    def run(f: Any, jac: Any, hess: Any, hessp: Any, *rest: Any) -> Any:
+        *parts, x0, low, high = rest
         between = None if bounds is None else optimize.Bounds(*(np.broadcast_to(x, place.shape) for x in (low, high)))
+        within = [
+            one.for_scipy(*pair) for one, pair in zip(limits, zip(parts[::2], parts[1::2], strict=True), strict=True)
+        ]
         return optimize.minimize(
-            f, x0, (), method, jac, hess, hessp, between, (), numbers(tol), callback, numbers(options)
+            f, x0, (), method, jac, hess, hessp, between, within, numbers(tol), callback, numbers(options)
         )
 
     like = {"x": place, "success": True, "message": "", "status": 0, "nit": 0, "nfev": 0}
     by_slopes = method is None or str(method).lower() not in WITHOUT_SLOPES
     like |= {"jac": place, "njev": 0} if by_slopes else {}
+    if str(method).lower() == "cobyla":
+        del like["nit"]
     functions = [(f, [place]), *[(part, [place]) for part in more[:2]], (more[2], [place, place])]
+    functions += [(part, [place]) for one in limits for part in (one.value, one.slopes)]
     known = isinstance(method, (str, type(None))) and not (callback or contains_tracer([tol, options]))
     found = solution("minimize", run, functions, [x0, low, high], like if known else None)
     slope = slope_of(f, jac if jac is True else more[0])
-    found.x = implicit(within(slope, low, high, found.x), found.x)
+    if limits:
+        equations, at = conditions(slope, limits, low, high, found.x)
+        found.x = implicit(equations, at)[: place.size]
+    else:
+        found.x = implicit(within(slope, low, high, found.x), found.x)
     value = f(found.x)
     found.fun = as_array(value[0] if jac is True else value).reshape(())[()]
     if "jac" in fields(found):
