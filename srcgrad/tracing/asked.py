@@ -16,6 +16,7 @@ from srcgrad.ir.source import is_storing
 from srcgrad.tracing.conversion.scipy_rules import load_scipy_rules
 from srcgrad.tracing.conversion.sources import WITHOUT_SOURCE
 from srcgrad.tracing.guards import answer
+from srcgrad.tracing.swallowed import is_caught
 from srcgrad.tracing.trace import CURRENT, NeedsConcrete, asked_by_debugger, leaked
 from srcgrad.tracing.unasked import is_among
 
@@ -226,8 +227,8 @@ class Asked:
             )
         return operator.index(self.concrete("an index")[()])
 
-    def escape(self, message: str, hint: str) -> SrcgradError:
-        """The error of a conversion that would lose the derivative.
+    def escape(self, message: str, hint: str, plainly: bool = False) -> SrcgradError:
+        """The error of a conversion that would lose the derivative. ``plainly``: of the number itself there is none.
 
         In an abstract trace the value may be one that is not differentiated: traced again, it is an ordinary array.
         """
@@ -239,6 +240,8 @@ class Asked:
             return NeedsConcrete(message, hint=hint)
         trace.refused = ConcretizationError(message, hint=hint)
         trace.refused.storing = is_storing(sys._getframe(1))
+        if plainly and is_caught(sys._getframe(1)):
+            trace.swallowed = trace.swallowed or trace.refused
         return trace.refused
 
     def __float__(self) -> float:
@@ -247,10 +250,13 @@ class Asked:
         raise self.escape(
             "float() of a traced value would lose its derivative",
             TO_SCIPY if asked_by_scipy() else "use the value as it is, np functions in place of math ones",
+            self.ndim == 0,
         )
 
     def __complex__(self) -> complex:
-        raise self.escape("complex() of a traced value would lose its derivative", "use the value as it is")
+        raise self.escape(
+            "complex() of a traced value would lose its derivative", "use the value as it is", self.ndim == 0
+        )
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         if left_to_operand():
@@ -271,6 +277,7 @@ class Asked:
             if asked_by_scipy()
             else "join values with np.stack or np.concatenate; make the array to be filled with np.zeros_like(x); "
             "call NumPy and SciPy functions that srcgrad supports",
+            True,
         )
 
     def __reduce_ex__(self, protocol: Any) -> Any:

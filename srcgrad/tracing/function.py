@@ -376,8 +376,9 @@ def call_user(call: Callable[[list[Any]], Any], given: list[Any], trace: Trace) 
         raise
     if trace.unread is not None:
         raise trace.unread
-    if trace.needed is not None:
-        raise trace.needed
+    refused = trace.needed or trace.swallowed
+    if refused is not None:
+        raise refused
     return output
 
 

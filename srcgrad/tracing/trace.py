@@ -247,6 +247,8 @@ class Trace(OfOneProgram):
         self.unread: Unread | None = None
         self.refused: ConcretizationError | None = None
         """The last conversion that was refused: NumPy may raise an error of its own instead of it."""
+        self.swallowed: ConcretizationError | None = None
+        """The first one that code of the user's has caught: what it made of that is not what the function does."""
 
     # --- values ----------------------------------------------------------------------------------
     def param(self, type: ArrayType, name: str | None, number: Any = None) -> Value:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 
 import srcgrad as sg
+from srcgrad.errors import ConcretizationError
 from srcgrad.paths import LIMIT, PATIENCE
 
 pytestmark = pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
@@ -505,3 +507,41 @@ def test_what_is_settled_of_a_call_is_settled_for_what_the_function_reads(monkey
     with pytest.raises(sg.errors.ArgumentError, match="strict"):
         for _ in range(3):
             sg.jit(make(False), strict=True)(x)
+
+
+class Listed:
+    """A class that notes its subclasses: what Python calls of them by itself is not converted."""
+
+    known: ClassVar[dict[str, type]] = {}
+
+    def __init_subclass__(cls) -> None:
+        Listed.known[cls.__name__] = cls
+
+
+class Phase(Listed):
+    def __init__(self, state: Any) -> None:
+        self.state = state
+
+    @property
+    def pressure(self) -> Any:
+        try:
+            return self.state * math.exp(self.state)
+        except:  # noqa: E722
+            return self.state * 1e300
+
+    @property
+    def whole(self) -> Any:
+        try:
+            return float(self.state)
+        except TypeError:
+            return np.sum(self.state**2)
+
+
+@pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
+def test_what_the_users_handler_makes_of_a_refused_number_is_no_derivative() -> None:
+    assert sg.jit(lambda x: Phase(x).pressure)(2.0) == Phase(2.0).pressure
+    for transform in (sg.grad, sg.value_and_grad, sg.jacfwd):
+        with pytest.raises(ConcretizationError, match="would lose its derivative") as caught:
+            transform(lambda x: Phase(x).pressure)(2.0)
+        assert "math.exp(self.state)" in str(caught.value)
+    np.testing.assert_array_equal(sg.grad(lambda x: Phase(x).whole)(np.ones(3)), np.full(3, 2.0))
