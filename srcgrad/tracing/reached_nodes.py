@@ -33,7 +33,7 @@ UNNAMED: Final = frozenset({"asked", "logger", "frozen", "sentinel"})
 """The kinds whose objects a program tells apart by their constants alone."""
 DETERMINED: Final = frozenset(
     {"pdf", "logpdf", "pmf", "logpmf", "cdf", "logcdf", "sf", "logsf", "ppf", "isf", "entropy"}
-    | {"mean", "median", "var", "std", "stats", "moment", "interval", "support"}
+    | {"mean", "median", "var", "std", "stats", "moment", "interval", "support", "fit"}
 )
 """Methods of distributions that give the same for the same arguments: all but draws, and what calls functions."""
 

@@ -762,3 +762,27 @@ def test_a_median_that_is_searched_for_is_one_program_that_maps() -> None:
     slopes = sg.vmap(sg.grad(lambda b: st.rice.median(b)))(np.array([0.4, 1.2, 3.0]))
     np.testing.assert_allclose(slopes, [sg.grad(lambda b: st.rice.median(b))(b) for b in (0.4, 1.2, 3.0)], rtol=1e-12)
     sg.jit(lambda b: st.rice.median(b), strict=True)(1.2)
+
+
+@pytest.mark.filterwarnings("error::srcgrad.RetraceWarning")
+@pytest.mark.parametrize("options", [{}, {"floc": 0.2}, {"fscale": 1.5, "method": "mle"}], ids=str)
+def test_fits_of_formulas(options: dict[str, Any]) -> None:
+    data = np.array([0.3, 1.4, 0.9, 2.5])
+
+    def f(x: Any) -> Any:
+        found = [*norm.fit(x, **options), *st.expon.fit(x, **options)]
+        return sum(k * value for k, value in enumerate(found, 1))
+
+    apart = [(f(data + 1e-6 * e) - f(data - 1e-6 * e)) / 2e-6 for e in np.eye(4)]
+    value, slope = sg.value_and_grad(f)(data)
+    np.testing.assert_allclose(value, f(data), rtol=1e-12)
+    np.testing.assert_allclose(slope, apart, rtol=1e-7)
+    for wrong in (np.array([0.3, np.nan, 1.0, 2.0]), np.array([-1.0, 1.0, 2.0, np.inf])):
+        with pytest.raises(ValueError, match="non-finite"):
+            sg.grad(f)(wrong)
+    with pytest.raises(ValueError, match="nothing to optimize"):
+        sg.grad(lambda x: norm.fit(x, floc=1.0, fscale=2.0)[0])(data)
+    with pytest.raises(UnsupportedError, match="method='MM'"):
+        sg.grad(lambda x: st.expon.fit(x, method="MM")[1])(data)
+    with pytest.raises(ValueError, match="data"):
+        sg.grad(lambda x: st.expon.fit(x, floc=1.0)[1])(data)

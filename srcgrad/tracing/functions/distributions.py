@@ -14,6 +14,7 @@ import scipy.special as sc
 import scipy.stats
 
 from srcgrad.errors import ArgumentError, ConcretizationError, MissingRuleError, UnsupportedError
+from srcgrad.tracing.functions.fits import FITS, fitted
 from srcgrad.tracing.functions.joint_distributions import MULTIVARIATE
 from srcgrad.tracing.functions.laws import (
     FURTHER,
@@ -512,6 +513,8 @@ def rule_of(distribution: Any, kind: str) -> Formula | None:
     name = name_of(distribution)
     if name is None or name in MULTIVARIATE:
         return MULTIVARIATE[name].get(kind) if name is not None else None
+    if kind == "fit" and name in FITS:
+        return functools.partial(fitted, name)
     law = law_by_name(name)
     if law is None or kind in (("pdf", "logpdf") if law.discrete else ("pmf", "logpmf")):
         return None
