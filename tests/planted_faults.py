@@ -127,7 +127,9 @@ class Copy:
     @contextmanager
     def with_fault(self, fault: Fault) -> Iterator[None]:
         text = (self.root / fault.file).read_text(encoding="utf-8")
-        self.write(fault.file, fault.planted(text))
+        planted = fault.planted(text)
+        compile(planted, fault.file, "exec")  # a file that Python does not read would be caught by any test
+        self.write(fault.file, planted)
         try:
             yield
         finally:
