@@ -14,6 +14,7 @@ from srcgrad.ir.registry import Registry
 NAMES = ("first", "second", "third")
 OF_SCIPY = {
     "distributions",
+    "fits",
     "joint_distributions",
     "laws",
     "matrix_functions",

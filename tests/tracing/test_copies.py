@@ -131,3 +131,14 @@ def test_disjoint_views_share_no_memory() -> None:
 
     x = np.arange(4.0)
     assert sg.jit(f)(x) == f(x) == (False, False, True)
+
+
+def test_numpys_enumeration_of_copies_has_no_truth() -> None:
+    modes = np._CopyMode  # type: ignore[attr-defined]
+
+    def f(x: Any) -> Any:
+        kept, given = np.array(x, copy=modes.NEVER), np.asarray(x, copy=modes.ALWAYS)
+        given[0] = 5.0
+        return np.sum(np.array([x[0], x[1]], copy=modes.IF_NEEDED) * kept[:2])
+
+    np.testing.assert_array_equal(sg.grad(f)(np.arange(1.0, 4.0)), [2.0, 4.0, 0.0])

@@ -185,7 +185,6 @@ ASSIGNMENTS: list[Callable[[Any, Any], Any]] = [
     lambda y, x: y.__setitem__(y[:, 0] > -2, x[0]),
     lambda y, x: y.__setitem__(y[0, 0] > -9, x[0]),
     lambda y, x: y.__setitem__(y[0, 0] > 9, x[0]),
-    lambda y, x: (y.__setitem__(0, None), y.__setitem__(y > 0.5, None), y.__setitem__((1, 1), x[0, 0]))[0],
     lambda y, x: y.T.__setitem__(1, 3.0),
     lambda y, x: y.T[::-1].reshape(2, 2, 3)[0].__setitem__(0, 3.0),
     lambda y, x: y.ravel().__setitem__(slice(None, None, 5), 3.0),
@@ -214,6 +213,18 @@ def test_assignment(number: int) -> None:
     compare(program, (M,))
     compare(program, (M,), concrete=True)
     directional(program, (M,))
+
+
+def test_none_is_nan_where_it_is_assigned() -> None:
+    def program(x: Any) -> Any:
+        y = x.copy()
+        y[0] = None
+        y[y > 0.5] = None
+        y[1, 1] = x[0, 0]
+        return y
+
+    compare(program, (M,))
+    compare(program, (M,), concrete=True)
 
 
 def test_a_traced_integer_picks_a_view() -> None:
