@@ -14,6 +14,7 @@ import os
 import re
 import sys
 from collections.abc import Callable
+from dataclasses import is_dataclass
 from types import FrameType, TracebackType
 from typing import Any, Final, ParamSpec, TypeGuard, TypeVar
 
@@ -245,6 +246,12 @@ def own_span(error: Exception) -> Span | None:
     return None if found is None else Span.of(found.tb_frame.f_code, found.tb_lasti)
 
 
+def made_after_fields(instance: Any, name: str | None) -> bool:
+    """Whether the ``__post_init__`` of a dataclass makes an attribute of this name that is no field."""
+    finish = getattr(type(instance), "__post_init__", None) if is_dataclass(instance) else None
+    return name in getattr(getattr(finish, "__code__", None), "co_names", ())
+
+
 def reported(error: Exception, activity: str) -> Exception:
     """The exception to raise in place of one that reached a public function; the same object where it is the user's.
 
@@ -256,6 +263,11 @@ def reported(error: Exception, activity: str) -> Exception:
         span = program_span(error)
         if span is not None:
             error.add_note(render(span))
+        if isinstance(error, AttributeError) and made_after_fields(error.obj, error.name):
+            error.add_note(
+                f"  hint: a {type(error.obj).__name__} that is an argument has its fields alone in the function: make "
+                f"{error.name} one, by `{error.name}: float = field(init=False)`, or a property"
+            )
         return error
     call = user_span(1)
     if found.span is not None and is_installed(found.span.file):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import itertools
 import math
 import os
@@ -258,3 +259,20 @@ def test_a_pullback_is_copied_as_it_was() -> None:
     pullback = sg.vjp(np.sin, X)[1]
     for other in (copy.copy(pullback), copy.deepcopy(pullback)):
         np.testing.assert_array_equal(other(np.ones_like(X))[0], np.cos(X))
+
+
+@dataclasses.dataclass
+class Square:
+    side: float
+
+    def __post_init__(self) -> None:
+        self.area = self.side**2
+
+
+def test_an_attribute_of_a_dataclass_that_is_no_field_is_explained() -> None:
+    with pytest.raises(AttributeError, match="'area'") as caught:
+        sg.grad(lambda square: square.area)(Square(2.0))
+    assert any("make area one" in note and "init=False" in note for note in caught.value.__notes__)
+    with pytest.raises(AttributeError, match="'volume'") as caught:
+        sg.grad(lambda square: square.volume)(Square(2.0))
+    assert not hasattr(caught.value, "__notes__")
