@@ -10,18 +10,17 @@ import importlib
 import inspect
 import itertools
 import operator
-import os
 import types
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
 
-from srcgrad.errors import UnsupportedError
 from srcgrad.tracing.asked import concrete_class
-from srcgrad.tracing.built_on import bare, is_view_of_dict, viewed
+from srcgrad.tracing.built_on import bare
 from srcgrad.tracing.caches import require_keys
 from srcgrad.tracing.conversion.array_likes import as_array, as_given, takes_arrays
 from srcgrad.tracing.conversion.classes import adopt, adopt_records, give_back, original
@@ -34,12 +33,10 @@ from srcgrad.tracing.conversion.convert import (
     reads_frames,
 )
 from srcgrad.tracing.conversion.draws import drawn, is_draw
-from srcgrad.tracing.conversion.entries import EntryTarget, pairs_of
-from srcgrad.tracing.conversion.filled import filled_of, require_fixed
+from srcgrad.tracing.conversion.filled import require_fixed
 from srcgrad.tracing.conversion.fresh_arrays import made_here, may_be_traced
-from srcgrad.tracing.conversion.identity import require_no_pick
 from srcgrad.tracing.conversion.matrices import Matrix, is_of_arrays, of_matrices
-from srcgrad.tracing.conversion.placed_texts import PlacedText, held_for, of_texts, refuse
+from srcgrad.tracing.conversion.placed_texts import PlacedText, of_texts
 from srcgrad.tracing.conversion.scipy_rules import (
     distributions,
     is_distribution,
@@ -55,19 +52,17 @@ from srcgrad.tracing.conversion.vectorized import vectorized
 from srcgrad.tracing.dispatching import BOUND, DISPATCHED, chosen
 from srcgrad.tracing.floating_errors import STATED, in_its_state, judged_function
 from srcgrad.tracing.frozen import given_to
-from srcgrad.tracing.guards import answer
 from srcgrad.tracing.hosts import is_global_cache, is_log_function, is_logger, later, runs_later
-from srcgrad.tracing.indexing import holds_tracer
 from srcgrad.tracing.jitted import is_parallel_range, plain_of, primitive_of, python_of
 from srcgrad.tracing.kept_results import answer_now, is_question, result_of, result_of_method
 from srcgrad.tracing.purity import METACLASSES, is_generated, makes_plain_objects, static_key
 from srcgrad.tracing.refusing import require_told
-from srcgrad.tracing.tables import KINDS
 from srcgrad.tracing.trace import CURRENT, NeedsConcrete
 from srcgrad.tracing.tracer import FUNCTIONS, SEQUENCES, Deferring, Tracer, as_tracer, contains_tracer
 from srcgrad.tracing.unasked import attribute
 
 Rule = Callable[..., Any]
+Instead = Callable[[], Any] | None
 CALLS: Final[dict[Any, Rule]] = {}
 """What stands for a function in converted code, by identity: it is given the call's arguments."""
 HIGHER_ORDER: Final = frozenset(
@@ -82,7 +77,6 @@ DISPATCHING: Final = (types.FunctionType, type(np.sum))
 """The kinds of NumPy's functions that have rules: in a list of traced values those of C find nothing to dispatch on."""
 MANAGING: Final = contextlib.contextmanager(iter).__code__
 """The code of what ``contextlib.contextmanager`` makes of a generator."""
-CONCATENATORS: Final = (type(np.r_), type(np.c_))
 METHODS: Final = (types.MethodType, types.BuiltinFunctionType)
 DESCRIPTORS: Final = (types.MethodDescriptorType, types.WrapperDescriptorType)
 """The kinds of methods that are read of a class in C: ``np.ndarray.sum``."""
@@ -142,66 +136,9 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     if CURRENT.get() is None:  # a converted function that outlived its trace
         return function(*args, **kwargs)
     kind = type(function)
-    if kind is types.FunctionType:
-        load_scipy_rules(function)
-        twin = numpys(function) or primitive_of(function)
-        if twin is not None:
-            return call(twin, *args, **kwargs)
-        if converts(function, args, kwargs):
-            return followed(function)(*args, **kwargs)
-        if is_log_function(function):
-            from srcgrad.tracing.conversion.logs import of_module  # which is written with this module
-
-            return of_module(function, args, kwargs)
-        if function.__code__ is STATED:
-            return in_its_state(function, followed)(*args, **kwargs)
-        if function.__code__ in (DISPATCHED, BOUND) and args:
-            return call(chosen(function, CALLS[type](args[0])), *args, **kwargs)
-        if function.__code__ is MANAGING:
-            return contextlib.contextmanager(followed(generator_of(function)))(*args, **kwargs)
-    elif kind is types.MethodType:
-        if converts(function, args, kwargs):
-            return followed(function.__func__)(function.__self__, *args, **kwargs)
-        if type(function.__func__) is types.FunctionType and function.__func__ in CALLS:
-            return CALLS[function.__func__](function.__self__, *args, **kwargs)
-        if attribute(function.__func__, "__code__") is MANAGING:
-            return call(function.__func__, function.__self__, *args, **kwargs)
-        if isinstance(function.__func__, functools._lru_cache_wrapper):
-            return call_with_cache(function.__func__, (function.__self__, *args), kwargs)
-        if runs_later(function):
-            return later(function, args, kwargs)
-        if is_question(function):
-            return answer_now(function, args, kwargs)
-        if is_logger(function.__self__):
-            from srcgrad.tracing.conversion.logs import logged  # which is written with this module
-
-            return logged(function, args, kwargs)
-        if is_draw(function) and traced_among(args, kwargs):
-            return drawn(function, args, kwargs)
-        rules = rules_of_method(function, traced_among(args, kwargs))
-        if rules is not None:
-            return rules.of_method(function, args, kwargs)
-        if is_distribution(function.__self__) and traced_among(args, kwargs):
-            rule = distributions().rule_of(function.__self__, function.__name__)
-            if rule is not None:
-                return rule(*args, **kwargs)
-    elif kind is functools.partial:
-        options = {**function.keywords, **kwargs}
-        if function.func is call:  # what `called_back` has made of an object that is called
-            return call(*function.args, *args, **options)
-        return call(function.func, *function.args, *args, **options)
-    elif runs_later(function):
-        return later(function, args, kwargs)
-    elif kind is types.BuiltinFunctionType or is_multimethod(function):
-        load_scipy_rules(function)
-        if is_question(function):
-            return answer_now(function, args, kwargs)
-    elif kind in DESCRIPTORS and args and stands_for_one(function, args[0]):
-        return call(getattr(args[0], function.__name__), *args[1:], **kwargs)
-    elif kind in ACCESSORS and function.__name__ in ACCESSING:
-        from srcgrad.tracing.conversion.attributes import accessed  # which is written with this module
-
-        return accessed(function, args)
+    instead = INSTEAD.get(kind, instead_of_another)(function, args, kwargs)
+    if instead is not None:
+        return instead()
     if kind is type:
         load_scipy_rules(function)
         function = range if is_parallel_range(function) else function
@@ -221,6 +158,87 @@ def call(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     if kind in PLAIN_KINDS or is_multimethod(function) or (isinstance(function, type) and makes_plain_objects(kind)):
         return made_here(as_given(function, given, call_plain(function, args, kwargs), call))
     return call_object(function, args, kwargs)
+
+
+def instead_of_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Instead:
+    load_scipy_rules(function)
+    twin = numpys(function) or primitive_of(function)
+    if twin is not None:
+        return partial(call, twin, *args, **kwargs)
+    if converts(function, args, kwargs):
+        return partial(followed(function), *args, **kwargs)
+    if is_log_function(function):
+        from srcgrad.tracing.conversion.logs import of_module  # which is written with this module
+
+        return partial(of_module, function, args, kwargs)
+    if function.__code__ is STATED:
+        return partial(in_its_state(function, followed), *args, **kwargs)
+    if function.__code__ in (DISPATCHED, BOUND) and args:
+        return partial(call, chosen(function, CALLS[type](args[0])), *args, **kwargs)
+    if function.__code__ is MANAGING:
+        return partial(contextlib.contextmanager(followed(generator_of(function))), *args, **kwargs)
+    return None
+
+
+def instead_of_method(method: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Instead:
+    function, instance = method.__func__, method.__self__
+    if converts(method, args, kwargs):
+        return partial(followed(function), instance, *args, **kwargs)
+    if type(function) is types.FunctionType and function in CALLS:
+        return partial(CALLS[function], instance, *args, **kwargs)
+    if attribute(function, "__code__") is MANAGING:
+        return partial(call, function, instance, *args, **kwargs)
+    if isinstance(function, functools._lru_cache_wrapper):
+        return partial(call_with_cache, function, (instance, *args), kwargs)
+    if runs_later(method):
+        return partial(later, method, args, kwargs)
+    if is_question(method):
+        return partial(answer_now, method, args, kwargs)
+    if is_logger(instance):
+        from srcgrad.tracing.conversion.logs import logged  # which is written with this module
+
+        return partial(logged, method, args, kwargs)
+    if is_draw(method) and traced_among(args, kwargs):
+        return partial(drawn, method, args, kwargs)
+    rules = rules_of_method(method, traced_among(args, kwargs))
+    if rules is not None:
+        return partial(rules.of_method, method, args, kwargs)
+    if is_distribution(instance) and traced_among(args, kwargs):
+        rule = distributions().rule_of(instance, method.__name__)
+        return None if rule is None else partial(rule, *args, **kwargs)
+    return None
+
+
+def instead_of_partial(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Instead:
+    options = {**function.keywords, **kwargs}
+    if function.func is call:  # what `called_back` has made of an object that is called
+        return partial(call, *function.args, *args, **options)
+    return partial(call, function.func, *function.args, *args, **options)
+
+
+def instead_of_another(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Instead:
+    kind = type(function)
+    if runs_later(function):
+        return partial(later, function, args, kwargs)
+    if kind is types.BuiltinFunctionType or is_multimethod(function):
+        load_scipy_rules(function)
+        return partial(answer_now, function, args, kwargs) if is_question(function) else None
+    if kind in DESCRIPTORS and args and stands_for_one(function, args[0]):
+        return partial(call, getattr(args[0], function.__name__), *args[1:], **kwargs)
+    if kind in ACCESSORS and function.__name__ in ACCESSING:
+        from srcgrad.tracing.conversion.attributes import accessed  # which is written with this module
+
+        return partial(accessed, function, args)
+    return None
+
+
+INSTEAD: Final[dict[type, Callable[[Any, tuple[Any, ...], dict[str, Any]], Instead]]] = {
+    types.FunctionType: instead_of_function,
+    types.MethodType: instead_of_method,
+    functools.partial: instead_of_partial,
+}
+"""By the kind of what is called, what is called in its place, with its arguments: a `partial`, which has no frame of
+its own, as the user's loggers count frames. None: itself."""
 
 
 def call_plain(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -492,75 +510,6 @@ def constant_array(array: Any) -> Tracer:
     return found
 
 
-def getitem(container: Any, index: Any) -> Any:
-    """``container[index]``: a real array or a list may be indexed by traced integers."""
-    if isinstance(container, Tracer):
-        return container[index]
-    filled = filled_of(container)
-    if filled is not None:
-        return filled[index]
-    if container is os.environ:
-        return of_environment(index)
-    if is_view_of_dict(container):
-        container = viewed(container)
-    if type(container) in CONCATENATORS and (contains_tracer(index) or deferring((index,))):
-        return joined(container, index)
-    if type(container) is np.ndarray and (traced_index(index) or traced_slice(index) or deferring((index,))):
-        if container.dtype.kind in KINDS:
-            from srcgrad.tracing.conversion.labelled import labelled  # which is written with this module
-
-            return labelled(container)[index]
-        return constant_array(container)[index]
-    if type(container) is dict and isinstance(index, Deferring):
-        from srcgrad.tracing.conversion.labelled import Labelled, entry
-
-        if isinstance(index, Labelled):
-            return entry(container, index)
-    if type(index) is PlacedText:
-        return held_for(container, index) if isinstance(container, dict) else refuse()
-    if type(container) is list and isinstance(index, slice) and traced_slice(index):
-        from srcgrad.tracing.conversion.choices import stretch
-
-        return stretch(container, index)
-    if not traced_index(index):
-        return container[index]
-    unknown = isinstance(container, (list, tuple, dict, str)) and unknown_place(index)
-    if unknown and (index.scalar or index.ndim == 0):
-        number = answer(index, "an index")
-        if number is not None:
-            return container[np.asarray(number).item()]
-    if unknown:
-        from srcgrad.tracing.conversion.choices import chosen  # which is written with this module
-
-        return chosen(container, index)
-    return container[index]
-
-
-def of_environment(name: Any) -> str:
-    """``os.environ[name]``, read at each call."""
-    found: str | None = call(os.environ.get, name)
-    if found is None:
-        raise KeyError(name)
-    return found
-
-
-def joined(builder: Any, key: Any) -> Any:
-    """``np.r_[x, 1.0]`` and ``np.c_[x, y]``."""
-    items = list(key) if isinstance(key, tuple) else [key]
-    axis, ndmin, placed = builder.axis, builder.ndmin, builder.trans1d
-    if isinstance(items[0], str):
-        directive = items.pop(0)
-        if directive in ("r", "c"):
-            raise UnsupportedError(f"np.r_[{directive!r}, …] makes a matrix", hint="leave the text out")
-        said = [int(part) for part in directive.split(",")]
-        axis, ndmin, placed = said + [axis, ndmin, placed][len(said) :]
-    plain = [builder[item] if isinstance(item, slice) else as_tracer(item) if listed(item) else item for item in items]
-    if deferring((plain,)) and builder is np.r_ and (axis, ndmin) == (0, 1):
-        return np.concatenate([x if isinstance(x, Deferring) else as_tracer(np.atleast_1d(x)) for x in plain])
-    dtype = np.result_type(*[x.dtype if isinstance(x, Tracer) and not x.weak else zero_like(x) for x in plain])
-    return np.concatenate([raised(as_tracer(as_tracer(x), dtype), ndmin, placed) for x in plain], axis)
-
-
 def listed(x: Any) -> bool:
     """Whether this is a list with traced values."""
     return isinstance(x, SEQUENCES) and contains_tracer(x)
@@ -570,52 +519,3 @@ def with_arrays(method: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
     """Arguments of a method of a ufunc with arrays for lists of traced values, which it would not look into."""
     many = {"reduce": 1, "accumulate": 1, "reduceat": 1, "outer": 2}.get(method.__name__, 0)
     return (*(as_tracer(x) if listed(x) else x for x in args[:many]), *args[many:])
-
-
-def zero_like(x: Any) -> Any:
-    """What a number or an array says of the dtype of a result."""
-    if isinstance(x, Tracer):
-        return {"f": 0.0, "c": 0j, "i": 0, "b": False}[x.dtype.kind]
-    return x if isinstance(x, (int, float, complex)) else np.asarray(x).dtype
-
-
-def raised(x: Any, ndmin: int, placed: int) -> Any:
-    """An operand of ``np.r_`` with at least that many axes, its own at the place that the directive gives."""
-    new = ndmin - x.ndim
-    found = x.reshape((1,) * max(new, 0) + x.shape)
-    if new <= 0 or placed == -1:
-        return found
-    first = placed + (new + 1 if placed < 0 else 0)
-    axes = list(range(ndmin))
-    return found.transpose(axes[:first] + axes[new:] + axes[first:new])
-
-
-def unknown_place(index: Any) -> bool:
-    """Whether this is a traced integer whose number is not known."""
-    return isinstance(index, Tracer) and index.number() is None and index.dtype.kind in "iub"
-
-
-def target(container: Any) -> Any:
-    """What an element is assigned to: a list may be given a traced place, a dict a traced key."""
-    if type(container) not in (list, dict) or CURRENT.get() is None:
-        return container
-    require_no_pick(container)
-    if type(container) is dict:
-        pairs = pairs_of(container)
-        if pairs is not None:
-            return EntryTarget(pairs)
-    from srcgrad.tracing.conversion.choices import DictTarget, ListTarget  # which are written with this module
-
-    return DictTarget(container) if type(container) is dict else ListTarget(container)
-
-
-def traced_index(index: Any) -> bool:
-    if isinstance(index, tuple):
-        return any(isinstance(item, Tracer) for item in index)
-    return isinstance(index, Tracer)
-
-
-def traced_slice(index: Any) -> bool:
-    """Whether a slice among the entries of an index has a traced bound."""
-    entries = index if isinstance(index, tuple) else (index,)
-    return any(isinstance(entry, slice) and holds_tracer(entry) for entry in entries)

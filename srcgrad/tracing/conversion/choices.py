@@ -13,7 +13,7 @@ from srcgrad.ir.opdef import REGISTRY
 from srcgrad.tracing.affine import affine_of
 from srcgrad.tracing.conversion.aliases import link, outlasting, predicate_here, settled
 from srcgrad.tracing.conversion.branches import choose
-from srcgrad.tracing.conversion.calls import call_rule, getitem, unknown_place
+from srcgrad.tracing.conversion.calls import call_rule
 from srcgrad.tracing.conversion.classes import adopt_records
 from srcgrad.tracing.conversion.effects import emit_call, emit_check, fail_if, innermost_attempt
 from srcgrad.tracing.conversion.filled import fill, filled_of, read_beyond
@@ -24,6 +24,7 @@ from srcgrad.tracing.conversion.numbers import itself
 from srcgrad.tracing.conversion.placed import append_in_place, put_in_place, read_in_place
 from srcgrad.tracing.conversion.placed_texts import PlacedText, is_known, refuse, text_at
 from srcgrad.tracing.conversion.state import Kind, join_kinds, kind_of, same_handle, tree_of
+from srcgrad.tracing.conversion.subscripts import getitem, unknown_place
 from srcgrad.tracing.guards import answer
 from srcgrad.tracing.rows import NUMBERS, known, source_of
 from srcgrad.tracing.single import require_index, require_key

@@ -255,7 +255,7 @@ def dynamic_rows(thing: Any) -> Items | None:
 
 
 def constant_item(array: Any, k: Any) -> Any:
-    from srcgrad.tracing.conversion.calls import getitem
+    from srcgrad.tracing.conversion.subscripts import getitem
 
     return getitem(array, k)
 

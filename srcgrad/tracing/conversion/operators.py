@@ -16,7 +16,7 @@ from srcgrad.tracing.conversion import (
 from srcgrad.tracing.conversion.attempts import attempt
 from srcgrad.tracing.conversion.attributes import namespace
 from srcgrad.tracing.conversion.branches import and_, asked, choose, if_, not_, or_
-from srcgrad.tracing.conversion.calls import call, getitem, target
+from srcgrad.tracing.conversion.calls import call
 from srcgrad.tracing.conversion.classes import above
 from srcgrad.tracing.conversion.comparisons import FALSE, TRUE, compare, is_, is_not, matched
 from srcgrad.tracing.conversion.fresh_arrays import fresh, kept, lifted
@@ -30,6 +30,7 @@ from srcgrad.tracing.conversion.recorded import whole
 from srcgrad.tracing.conversion.recording import recording_while_
 from srcgrad.tracing.conversion.reductions import listed, reduced
 from srcgrad.tracing.conversion.state import UNBOUND, UNSET, Passing, read
+from srcgrad.tracing.conversion.subscripts import getitem, target
 from srcgrad.tracing.conversion.texts import percent, text
 from srcgrad.tracing.conversion.varying import spliced, tuple_
 
