@@ -287,8 +287,8 @@ def at_zero(found: Series, base: Term) -> Term:
     place, sign = base, None
     for value, direction in found.scale:
         factor = Term(base.builder, value)
-        square = factor * factor
-        place = place * square if direction > 0 else place / square
+        for _ in range(2):  # not by the square, which may overflow where 0 times the factor is 0
+            place = place * factor if direction > 0 else place / factor
         sign = apply("sign", factor) if sign is None else sign * apply("sign", factor)
     exact = found.exact
     odd = next((k for k in range(3, COUNT, 2) if exact[k]), COUNT)

@@ -117,3 +117,12 @@ def test_what_stays_undefined(f: Any) -> None:
 
 def test_an_infinite_slope_stays_one() -> None:
     assert sg.grad(lambda x: (1 + np.sqrt(x)) * np.exp(-0.5 * np.sqrt(x)))(0.0) == INF
+
+
+@pytest.mark.parametrize("backend", ["numpy", "llvm"])
+@pytest.mark.parametrize("scale", [1e-200, -1e200, 5e-324])
+def test_values_stay_where_the_square_of_a_scale_has_none(scale: float, backend: str) -> None:
+    """0 times an overflowing square, and 0 over one that underflows, is nan."""
+    f = (lambda x, a: np.cos(np.sqrt(x) * a)) if abs(scale) > 1 else (lambda x, a: np.cos(np.sqrt(x) / a))
+    with np.errstate(all="ignore"):
+        assert sg.value_and_grad(f, backend=backend)(0.0, scale)[0] == 1.0
