@@ -54,6 +54,15 @@ def is_asked_for_item(steps: Sequence[Step], position: int, name: str) -> bool:
     return kinds[:1] == ["comparison"] or (loaded and name.rpartition(".")[2] == "environ")
 
 
+def is_elsewhere(value: Any, source: str) -> bool:
+    """Whether a module, or what is asked for items, is where it is not followed: under another name these are not
+    known to be asked for.
+    """
+    if is_asked_by_item(value):
+        return source != "global"
+    return isinstance(value, types.ModuleType) and source not in ("global", "cell", "import")
+
+
 def classes_in(asked: Any) -> list[type]:
     """Those that `isinstance` is asked about: a class, or a tuple of some; none if a metaclass may answer."""
     if type(asked) is not tuple:
@@ -298,7 +307,7 @@ class Analysis(GuardFunction):
                 self.handed_on.setdefault(value, Refusal)
             self.require(f"{expression} is {self.constant(value)}")
             self.report.append(f"{path}: the module {value.__name__}")
-        elif isinstance(value, types.ModuleType) and source not in ("global", "cell", "import"):
+        elif is_elsewhere(value, source):
             raise Refusal(impurity(value, path))
         elif isinstance(value, type):
             node = self.guard_class(value, expression, path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextvars
+import functools
 import logging
 import os
 import sys
@@ -133,6 +134,27 @@ def test_all_of_the_environment_or_of_the_modules_is_no_question(f: Any, monkeyp
         monkeypatch.setenv("SRCGRAD_QUESTION", text)
         monkeypatch.setenv(f"SRCGRAD_{text}", text)
         monkeypatch.setitem(sys.modules, "question" if text == "abc" else "other_question", types)
+        assert slope(2.0) == f(1.0)
+
+
+HELD = types.SimpleNamespace(settings=os.environ)
+
+
+def by_a_default(x: Any, settings: Any = os.environ) -> Any:
+    return x * len(settings["SRCGRAD_QUESTION"])
+
+
+@pytest.mark.filterwarnings("ignore::srcgrad.RetraceWarning")
+@pytest.mark.parametrize(
+    "f",
+    [by_a_default, functools.partial(lambda settings, x: x * len(settings["SRCGRAD_QUESTION"]), os.environ),
+     lambda x: x * len(HELD.settings["SRCGRAD_QUESTION"]),
+     lambda x: by_a_default(x) * len(os.environ["SRCGRAD_QUESTION"])],
+)  # fmt: skip
+def test_the_environment_by_another_name_is_read_at_each_call(f: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    slope = sg.grad(f)
+    for text in ("a", "abc", "ab"):
+        monkeypatch.setenv("SRCGRAD_QUESTION", text)
         assert slope(2.0) == f(1.0)
 
 
