@@ -14,7 +14,6 @@ import dataclasses
 import enum
 import functools
 import heapq
-import inspect
 import itertools
 import math
 import operator
@@ -56,6 +55,7 @@ from srcgrad.tracing.jitted import python_of
 from srcgrad.tracing.purity import is_factors, is_ufunc_method
 from srcgrad.tracing.pytree import TreeDef
 from srcgrad.tracing.reach import ObjectAnalysis
+from srcgrad.tracing.signatures import SIGNATURES
 from srcgrad.tracing.trace import Unread
 from srcgrad.tracing.tracer import FUNCTIONS
 from srcgrad.tracing.ufuncs import has_rule
@@ -118,10 +118,6 @@ DEFINING = frozenset(
 )  # fmt: skip
 """What makes classes and is in them: those that are made in a trace are made again in the next one."""
 MAKING = (functools.partial, functools.reduce, functools.cmp_to_key, super, types.MappingProxyType)
-SIGNATURES = frozenset(
-    {inspect.signature, inspect.getfullargspec, inspect.Signature, inspect.Parameter, inspect.Parameter.empty}
-)
-"""What tells which parameters a function has: in a trace with the defaults that it has there."""
 PURE_FUNCTIONS: set[Any] = set()
 """Functions of srcgrad itself that trace as part of the program."""
 UNWATCHED = frozenset({getattr, hasattr, setattr, vars})

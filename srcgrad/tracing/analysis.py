@@ -40,6 +40,7 @@ from srcgrad.tracing.purity import (
 )
 from srcgrad.tracing.rebuild import COPIED, Edge, Hidden, Node, Plan, wrapped_functions
 from srcgrad.tracing.ruled_out import Codes, Reader
+from srcgrad.tracing.signatures import Told, asks_for_signatures
 from srcgrad.tracing.unasked import attribute, is_special
 
 _MOST_NODES: Final = 512
@@ -95,6 +96,8 @@ class Analysis(GuardFunction):
         self.settled: set[tuple[Any, ...]] = set()
         self.asks = False
         """Whether attributes are read by names that are computed."""
+        self.signatures = False
+        """Whether something asks functions for their signatures."""
         self.at = Reader(0)
         """Where is read what is being looked at."""
         self.origins: list[Reader] = []
@@ -120,6 +123,10 @@ class Analysis(GuardFunction):
             if done == len(self.objects):
                 self.settle()
         self._check_local_attributes()
+        if self.signatures:
+            for index, value in enumerate(self.objects):
+                if isinstance(value, (types.FunctionType, type)):
+                    self.require(f"{self.constant(Told(value))}(n{index})")
         self.finish()
 
     def again(self) -> Analysis | None:
@@ -292,6 +299,7 @@ class Analysis(GuardFunction):
     def read(self, holder: int, source: str, key: Any, value: Any, expression: str, path: str) -> int:
         """Record the edge to `value`, its guard or its node; refuse what can be none of them."""
         edges = self.plan.edges
+        self.signatures |= asks_for_signatures(value)
         kind = hidden_kind(value)
         hidden: int | None = None
         node: int | None = None
@@ -433,6 +441,7 @@ class Analysis(GuardFunction):
         if value is dataclasses.asdict or value is dataclasses.astuple:  # which read all fields by their names
             self.ask_for_any(index, scope, Step("asking for any", value.__name__, read.line))
         step = scope.steps[position] if position < len(scope.steps) else None
+        self.signatures |= asks_for_signatures(value)
         others = is_asked_by_item(value) and (step is None or step.kind != "attribute")
         if others and not is_asked_for_item(scope.steps, position, name):
             raise scope.refuse(impurity(value, name), step)

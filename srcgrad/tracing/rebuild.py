@@ -20,6 +20,7 @@ from srcgrad.tracing.held import hold, holding, is_slotted
 from srcgrad.tracing.jitted import made_of, plain_of
 from srcgrad.tracing.kept_results import Kept, note_owner
 from srcgrad.tracing.refusing import Untold
+from srcgrad.tracing.signatures import with_annotations
 from srcgrad.tracing.storage import ASK, Classed, Watched
 from srcgrad.tracing.tables import copied_table
 from srcgrad.tracing.trace import CURRENT
@@ -337,6 +338,7 @@ class _Copier:
         copy = types.FunctionType(original.__code__, self.globals[node.namespace], original.__name__, None, closure)
         copy.__qualname__, copy.__doc__, copy.__module__ = original.__qualname__, original.__doc__, original.__module__
         copy.__dict__.update(original.__dict__)
+        with_annotations(copy, original)
         return copy
 
     def _twin(self, cls: type, node: Node) -> type:

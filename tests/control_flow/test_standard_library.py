@@ -288,6 +288,27 @@ def test_views_and_signatures_are_those_of_the_call(monkeypatch: pytest.MonkeyPa
         np.testing.assert_allclose(other(x), by_parameters(x), rtol=1e-12)
 
 
+def annotated(x: Any, y: int = 1) -> Any:
+    return x * y
+
+
+def by_annotations(x: Any) -> Any:
+    found = inspect.signature(annotated)
+    return x * len(found.parameters) * (3.0 if found.parameters["y"].annotation in (int, "int") else 5.0)
+
+
+def test_signatures_have_annotations_and_what_overrides_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Copies of functions had no annotations, and programs stayed when a signature was assigned."""
+    slope = sg.grad(by_annotations)
+    assert slope(1.0) == 6.0
+    monkeypatch.setitem(annotated.__annotations__, "y", float)
+    assert slope(1.0) == 10.0
+    monkeypatch.setattr(annotated, "__signature__", inspect.signature(lambda y: y), raising=False)
+    assert slope(1.0) == 5.0
+    monkeypatch.undo()
+    assert slope(1.0) == 6.0
+
+
 def test_too_few_numbers_are_an_error() -> None:
     def f(x: Any) -> Any:
         return statistics.stdev([x[0]])

@@ -24,6 +24,7 @@ from srcgrad.tracing.conversion.blocks import Block, Unreached, without_blocks
 from srcgrad.tracing.conversion.names import OPERATORS, located
 from srcgrad.tracing.conversion.sources import Unconvertible, find_source
 from srcgrad.tracing.members import names_in
+from srcgrad.tracing.signatures import with_annotations
 from srcgrad.tracing.trace import CURRENT
 
 KEPT: Final = 1024
@@ -140,6 +141,7 @@ def convert(function: types.FunctionType) -> Callable[..., Any]:
     twin.__kwdefaults__ = function.__kwdefaults__
     twin.__qualname__, twin.__module__ = function.__qualname__, function.__module__
     twin.__dict__.update(function.__dict__)
+    with_annotations(twin, function)
     return twin
 
 
