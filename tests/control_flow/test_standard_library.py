@@ -288,7 +288,7 @@ def test_views_and_signatures_are_those_of_the_call(monkeypatch: pytest.MonkeyPa
         np.testing.assert_allclose(other(x), by_parameters(x), rtol=1e-12)
 
 
-def annotated(x: Any, y: int = 1) -> Any:
+def annotated(x: Any, y: int = 2.0) -> Any:  # type: ignore[assignment]  # a float, which programs are given
     return x * y
 
 
