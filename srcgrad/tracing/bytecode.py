@@ -150,6 +150,7 @@ _INDICES: Final = ("LOAD_CONST", "LOAD_SMALL_INT", "LOAD_FAST")
 _LOADED: Final = ("local", "free", "global")
 _REWRITTEN: Final = "@"
 SUPER: Final = ("LOAD_SUPER_ATTR", "LOAD_SUPER_METHOD")
+_METHODS: Final = {"LOAD_ATTR": "LOAD_METHOD", "LOAD_SUPER_ATTR": "LOAD_SUPER_METHOD"}
 """How Python since 3.12 reads attributes of ``super()``."""
 
 
@@ -223,8 +224,8 @@ def _named(found: dis.Instruction) -> str:
     """
     if found.opname == "LOAD_GLOBAL" and (found.arg or 0) & 1:
         return _CALLED
-    method = found.opname == "LOAD_ATTR" and sys.version_info >= (3, 12) and (found.arg or 0) & 1
-    return "LOAD_METHOD" if method else found.opname
+    method = found.opname in _METHODS and sys.version_info >= (3, 12) and (found.arg or 0) & 1
+    return _METHODS[found.opname] if method else found.opname
 
 
 @cache
@@ -275,7 +276,7 @@ def _steps(code: types.CodeType, deep: bool, stores: bool) -> Iterator[Step]:
             yield Step("store attribute", argument, line, base=base)
             continue
         if deep and operation in SUPER:
-            yield Step("attribute", argument, line, True)
+            yield Step("attribute", argument, line, True, called=operation == "LOAD_SUPER_METHOD")
             continue
         if stores and operation in ("STORE_ATTR", "DELETE_ATTR"):
             yield Step("other", argument, line)

@@ -19,6 +19,7 @@ import pytest
 from srcgrad.tracing.bytecode import instructions, opnames
 from srcgrad.tracing.conversion.convert import asks_in_vain, needs_conversion
 
+METHODS = {"LOAD_ATTR": "LOAD_METHOD", "LOAD_SUPER_ATTR": "LOAD_SUPER_METHOD"}
 LEFT_OUT = ("EXTENDED_ARG", "CACHE")
 
 
@@ -32,7 +33,7 @@ def codes(code: types.CodeType) -> Iterator[types.CodeType]:
 def by_dis(code: types.CodeType) -> list[tuple[str, Any, int | None, bool]]:
     found = [item for item in dis.get_instructions(code) if item.opname not in LEFT_OUT]
     lines = [item.positions.lineno if item.positions is not None else None for item in found]
-    named = ["LOAD_METHOD" if is_method(item) else item.opname + " called" * is_called(item) for item in found]
+    named = [METHODS[item.opname] if is_method(item) else item.opname + " called" * is_called(item) for item in found]
     targets = [item.is_jump_target for item in found]
     return list(zip(named, [item.argval for item in found], lines, targets, strict=True))
 
@@ -44,7 +45,7 @@ def is_called(item: dis.Instruction) -> bool:
 
 def is_method(item: dis.Instruction) -> bool:
     """Whether an attribute is loaded to be called: since Python 3.12 in an instruction of the same name."""
-    return item.opname == "LOAD_ATTR" and "NULL" in item.argrepr.replace(str(item.argval), "")
+    return item.opname in METHODS and "NULL" in item.argrepr.replace(str(item.argval), "")
 
 
 def check(code: types.CodeType) -> None:
