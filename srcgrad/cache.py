@@ -22,7 +22,7 @@ import typing
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -60,6 +60,7 @@ from srcgrad.tracing.trace import Unread
 from srcgrad.tracing.tracer import FUNCTIONS
 from srcgrad.tracing.ufuncs import has_rule
 from srcgrad.tracing.unasked import attribute, is_among
+from srcgrad.waiting import MUCH, About, Waiting
 
 Found = TypeVar("Found")
 CAPACITY = 1024
@@ -276,27 +277,6 @@ CODES = Table(CAPACITY)
 PROGRAMS = Table(CAPACITY)
 
 
-MUCH: Final = 400
-"""From how many reads on it is not at each call that a function is analysed in vain."""
-LONGEST: Final = 256
-
-
-class Waiting:
-    """That a function of this code reads so much, and something that cannot be watched, that it is not analysed again
-    for some calls, each time for twice as many. Until then it is traced at each call, as if it were analysed.
-    """
-
-    __slots__ = ("calls", "found", "left")
-
-    def __init__(self, found: Uncacheable, calls: int) -> None:
-        self.found = found
-        self.calls = self.left = calls
-
-    def waits(self) -> bool:
-        self.left -= 1
-        return self.left >= 0
-
-
 WAITING = Table(CAPACITY)
 ASKED = Table(CAPACITY)
 """By the code of a function, the attributes that its traces have read by computed names, and what they have asked of
@@ -443,19 +423,39 @@ def find_captures(
     asked: frozenset[Hashable] = asked_of(function) if converted else frozenset()
     key = (code, floats_static, converted, classes, asked)
     variants: tuple[Captures, ...] = CODES.get(key) or ()
+    blocked: list[tuple[Captures, Any]] = []
     for captures in variants:
         bound = captures.bind(function)
+        if bound is not None and not captures.came_to:
+            return captures, bound
         if bound is not None:
+            blocked.append((captures, bound))
+    for captures, bound in blocked:
+        if captures.serves(function):
             return captures, bound
     waiting: Waiting | None = WAITING.get(key)
-    if waiting is not None and waiting.waits():
+    if waiting is not None and waiting.waits(function):
         return waiting.found
     found = analyse(function, floats_static, converted, classes)
     if not isinstance(found, Uncacheable):
+        if found[0].unreached:
+            found[0].about = About(function, in_vain(found[0], [captures for captures, _ in blocked]))
         CODES.put(key, (found[0], *variants[: VARIANTS - 1]))
+        if waiting is not None:
+            waiting.others = 0
     elif found.reads >= MUCH:
-        WAITING.put(key, Waiting(found, 1 if waiting is None else min(2 * waiting.calls, LONGEST)))
+        WAITING.put(key, Waiting(function, found, waiting))
     return found
+
+
+def in_vain(captures: Captures, blocked: list[Captures]) -> int:
+    """How often in a row functions of one code were analysed, since traces came to what others passed over, and found
+    to pass over the same.
+    """
+    alike = [other.about.others + 1 for other in blocked if other.unreached == captures.unreached]
+    for other in [] if alike else blocked:
+        other.about.others = 0
+    return max(alike, default=0)
 
 
 @without_gc()

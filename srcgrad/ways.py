@@ -15,7 +15,7 @@ from srcgrad.cache import Known, Trivial, code_of, find_captures
 from srcgrad.errors import SrcgradError, UnsupportedError
 from srcgrad.signatures import leaf_key
 from srcgrad.tracing.aliasing import AliasPattern
-from srcgrad.tracing.capture import Uncacheable
+from srcgrad.tracing.capture import Captures, Uncacheable
 from srcgrad.tracing.conversion.convert import convert_code, needs_conversion
 from srcgrad.tracing.jitted import python_of
 from srcgrad.tracing.members import asks_for_truths, handles_arithmetic
@@ -74,6 +74,8 @@ class Verdict(NamedTuple):
 
     def holds(self, function: Any) -> bool:
         bound = self.captures.bind(function)
+        if bound is not None and isinstance(self.captures, Captures) and not self.captures.serves(function):
+            return False
         return bound is not None and bound[1] == self.aliases and (*map(leaf_key, bound[0]),) == self.hidden
 
 

@@ -46,8 +46,8 @@ class Captures:
     """
 
     __slots__ = (
-        "_followed", "_plan", "_report", "asks", "bind", "code_key", "copies", "hidden", "local_attributes", "results",
-        "source", "unreached",
+        "_followed", "_plan", "_report", "about", "asks", "bind", "came_to", "code_key", "copies", "hidden",
+        "local_attributes", "results", "source", "unreached",
     )  # fmt: skip
 
     def __init__(self, analysis: Analysis) -> None:
@@ -65,6 +65,10 @@ class Captures:
         """What traces have asked caches for, as far as it is known."""
         self.unreached: Final = analysis.unreached
         """By code and file, the blocks that were not looked at: a trace that comes to one has no program."""
+        self.came_to: Final[set[str]] = set()
+        """Why those are passed over that traces have come to: in another function of this code they may not be."""
+        self.about: Any = None
+        """Which function was analysed, where something is passed over: `waiting.About`."""
         self._followed: Final = frozenset(analysis.followed)
         self.source: Final = analysis.generate()
         names = dict(analysis.constants)
@@ -81,8 +85,14 @@ class Captures:
         if self.asks and trace is not None:
             trace.attributes = self.local_attributes
         if trace is not None:
-            trace.unreached, trace.results = self.unreached, self.results
+            trace.unreached, trace.came_to, trace.results = self.unreached, self.came_to, self.results
         return rebuild(self._plan, function, replacements)
+
+    def serves(self, function: Any) -> bool:
+        """Whether a function that has passed `bind` need not be analysed for itself: of one that reads other objects,
+        what traces have come to may be no reason to pass it over.
+        """
+        return not self.came_to or self.about is None or bool(self.about.is_about(function))
 
     def containers(self, function: Any) -> list[Any]:
         """The captured containers and objects of which a trace gets copies."""

@@ -162,6 +162,8 @@ class OfOneProgram:
         """By identity the copies of captured objects whose methods have caches: `kept_results.Owner`."""
         self.unreached: dict[Any, frozenset[Any]] = {} if parent is None else parent.unreached
         """By code and file, the blocks of functions that the analysis has not looked at: `conversion.blocks`."""
+        self.came_to: set[str] = set() if parent is None else parent.came_to
+        """Why those are passed over that the trace comes to."""
         self.snapshots: weakref.WeakSet[Any] = weakref.WeakSet() if parent is None else parent.snapshots
         """What was noted of variables to be restored: no reference of the program's own."""
         self.states: weakref.WeakSet[Any] = weakref.WeakSet() if parent is None else parent.states

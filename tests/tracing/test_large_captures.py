@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 import srcgrad as sg
-from srcgrad import cache
+from srcgrad import cache, waiting
 
 
 @pytest.fixture
@@ -22,7 +23,7 @@ def analysed(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
 
     def counted(*given: Any) -> Any:
         result = analyse(*given)
-        if isinstance(result, cache.Uncacheable) and result.reads >= cache.MUCH:
+        if isinstance(result, cache.Uncacheable) and result.reads >= waiting.MUCH:
             found.append(result)
         return result
 
@@ -69,7 +70,7 @@ def test_what_becomes_small_is_one_program_again(analysed: list[Any], programs: 
         np.testing.assert_allclose(gradient(x), 2 * x)
     del table[5:]
     table[3] = [1, 2]
-    for _ in range(cache.LONGEST + 1):
+    for _ in range(waiting.LONGEST + 1):
         np.testing.assert_allclose(gradient(x), 4 * x)
     analysed.clear()
     for _ in range(5):
@@ -193,3 +194,97 @@ def test_constants_that_are_replaced_by_equal_ones_are_other_constants() -> None
     for value, factor in ((1, 1.0), (True, 2.0), (1, 1.0), (int("1"), 1.0)):
         flags[5] = value
         assert [run(3.0) for _ in range(4)] == [3.0 * factor] * 4
+
+
+class Sized:
+    """A model whose table is too large to be watched, or is not."""
+
+    def __init__(self, size: int) -> None:
+        self.weights = np.arange(1.0, 4.0)
+        self.table = [[k] for k in range(size)]
+
+    def loss(self, x: Any) -> Any:
+        return np.sum(self.weights * x * x) * len(self.table[2])
+
+
+def bound(model: Any) -> Any:
+    return lambda x: model.loss(x)
+
+
+def read_at_once(model: Any) -> Any:
+    return lambda x: np.sum(model.weights * x * x) * len(model.table[2])
+
+
+def bound_partial(model: Any) -> Any:
+    return functools.partial(weighed, model)
+
+
+def weighed(model: Any, x: Any) -> Any:
+    return np.sum(model.weights * x * x) * len(model.table[2])
+
+
+MODEL: Any = None
+
+
+def of_a_global(x: Any) -> Any:
+    return weighed(MODEL, x)
+
+
+def set_global(model: Any) -> Any:
+    globals()["MODEL"] = model
+    return of_a_global
+
+
+WAYS = [bound, read_at_once, bound_partial, set_global, lambda model: model.loss]
+
+
+@pytest.mark.parametrize("make", WAYS)
+@pytest.mark.parametrize("order", [(3, 600, 4, 5), (600, 4, 5)])
+def test_a_large_model_keeps_no_small_one_of_the_same_code_from_a_program(make: Any, order: tuple[int, ...]) -> None:
+    sg.clear_caches()
+    x = np.ones(3)
+    for size in order:
+        model = Sized(size)
+        gradient = sg.grad(make(model))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore" if size > 500 else "error")
+            for _ in range(8 if size > 500 else 1):  # so that it waits for some calls
+                np.testing.assert_array_equal(gradient(x), 2.0 * model.weights)
+            model.weights[1] = 7.0
+            model.table[2] = [0, 0]
+            np.testing.assert_array_equal(gradient(x), 4.0 * model.weights)
+        said = sg.explain(gradient)(x)["how it runs"]
+        assert ("more than 512" in said) == (size > 500)
+
+
+@pytest.mark.parametrize("make", WAYS)
+def test_many_large_models_of_one_code_are_not_all_analysed_in_vain(monkeypatch: pytest.MonkeyPatch, make: Any) -> None:
+    sg.clear_caches()
+    count, analyse = [0], cache.analyse
+
+    def counted(function: Any, floats_static: bool, converted: bool, classes: Any) -> Any:
+        count[0] += converted
+        return analyse(function, floats_static, converted, classes)
+
+    monkeypatch.setattr(cache, "analyse", counted)
+    models = [Sized(600) for _ in range(12)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for model in models:
+            before = count[0]
+            np.testing.assert_array_equal(sg.grad(make(model))(np.ones(3)), 2.0 * model.weights)
+    assert count[0] == before, "at the last call"
+
+
+@pytest.mark.parametrize("transform", [sg.jit, sg.grad])
+def test_one_object_is_one_program_again_when_a_global_leads_to_a_small_model(transform: Any) -> None:
+    sg.clear_caches()
+    transformed, x = transform(of_a_global), np.ones(3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for size in (600, 3):
+            set_global(Sized(size))
+            for _ in range(3):
+                np.testing.assert_array_equal(transformed(x), 6.0 if transform is sg.jit else 2.0 * MODEL.weights)
+    assert sg.explain(transformed)(x)["how it runs"].startswith("One program")
+    assert not isinstance(cache.find_captures(of_a_global, False, True), cache.Uncacheable)

@@ -56,6 +56,9 @@ def raise_(make: Callable[[], Any], cause: Any) -> BaseException:
 
 def unreached(reason: str) -> NoReturn:
     """A trace comes to a block in which something stands that guards cannot watch."""
+    trace = CURRENT.get()
+    if trace is not None:
+        trace.came_to.add(reason)
     error = Refused(reason)
     error.span = None  # the reason names the place
     raise error
