@@ -67,8 +67,14 @@ def is_loaded(step: Step) -> bool:
 
 def is_compared(steps: Sequence[Step], start: int, end: int) -> bool:
     """Whether a class, loaded by these steps, is compared at once, alone or in a tuple, list or set that is written
-    there: ``type(x) is Model``, ``type(x) in (Model, Other)``. In converted code all of its twins are the same.
+    there, or with the class of one value: ``type(x) is Model``, ``type(x) in (Model, Other)``, ``Model is type(x)``.
+    In converted code all of its twins are the same.
     """
+    if end < len(steps) and (steps[end].kind, steps[end].name) == ("global", "type"):
+        behind = behind_type(steps, end + 1)
+        if behind is None or any(step.joined for step in steps[start : behind[0] + 1]):
+            return False
+        return [step.kind for step in behind[1][:1]] == ["comparison"]
     rest = steps[end + sum(1 for _ in itertools.takewhile(is_loaded, steps[end:])) :][:2]
     if rest and rest[0].kind == "other" and type(rest[0].name) is int:
         rest = rest[1:]

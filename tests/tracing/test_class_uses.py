@@ -11,11 +11,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 import pytest
 
 import srcgrad as sg
 from srcgrad.tracing.bytecode import Scope
-from srcgrad.tracing.class_uses import is_asked_for_methods, is_only_called, is_only_compared
+from srcgrad.tracing.class_uses import is_asked_for_methods, is_compared, is_only_called, is_only_compared
 from srcgrad.tracing.members import is_above, names_its_class
 
 g: Any = None
@@ -285,3 +286,51 @@ def test_a_class_of_a_module_is_called_by_its_path(tmp_path: Path, monkeypatch: 
                 assert slope(1.5) == rate * (3.0 if name == "asked" else 2.0)
     with pytest.warns(sg.RetraceWarning, match="is not only called"):
         assert sg.grad(uses.handed_on)(1.5) == 10.0
+
+
+def test_a_class_that_is_compared_with_that_of_an_object_behind_it() -> None:
+    def told(f: Callable[..., Any]) -> str:
+        return marks(f, "A", lambda steps, position: is_compared(steps, position - 1, position))
+
+    assert told(lambda x: A is type(x)) == "y"
+    assert told(lambda x: type(x.layers[0]) == A or A is not type(g)) == "yy"  # noqa: E721
+    assert told(lambda x: (A, type(x) is int)) == "n"
+    assert told(lambda x: (A if g else int) is type(x)) == "n"
+    assert told(lambda x: g(A, type(x))) == "n"
+    assert told(lambda x: A is type(x)(1)) == "n"
+    assert told(lambda x: A is (type(x) if g else int)) == "n"
+
+
+WEIGHTS = np.arange(1.0, 4.0)
+
+
+class Line:
+    def value(self, x: Any) -> Any:
+        return WEIGHTS * x
+
+
+class Curve(Line):
+    def value(self, x: Any) -> Any:
+        return WEIGHTS * x * x
+
+
+SHAPE: Any = Line()
+
+
+@pytest.mark.parametrize("same", [lambda x: Line is type(x), lambda x: Line == type(x)])  # noqa: E721
+def test_what_is_compared_with_a_class_is_one_program(same: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def loss(x: Any) -> Any:
+        return np.sum(SHAPE.value(x)) * (2.0 if same(SHAPE) else 1.0)
+
+    slope, x = sg.grad(loss), np.ones(3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", sg.RetraceWarning)
+        for _ in range(2):
+            np.testing.assert_array_equal(slope(x), 2.0 * WEIGHTS)
+        monkeypatch.setitem(globals(), "WEIGHTS", np.full(3, 5.0))
+        np.testing.assert_array_equal(slope(x), 2.0 * WEIGHTS)
+        monkeypatch.setitem(globals(), "SHAPE", Curve())
+        np.testing.assert_array_equal(slope(x), 2.0 * WEIGHTS)
+        monkeypatch.setitem(globals(), "SHAPE", Line())
+        monkeypatch.setattr(Line, "value", lambda self, x: 3.0 * x)
+        np.testing.assert_array_equal(slope(x), np.full(3, 6.0))
