@@ -61,7 +61,10 @@ OF_TYPES: Final = (types.UnionType, types.GenericAlias, type(typing.Optional[int
 STATIC_TYPES: Final = (
     *(int, bool, str, bytes),
     *(type(None), type(Ellipsis), type(NotImplemented), type(_PLACEHOLDER)),
+    *(type(np._NoValue), type(dataclasses.MISSING)),
 )
+MISSING_IN_PANDAS: Final = frozenset({("pandas._libs.missing", "NAType"), ("pandas.api.typing", "NAType")})
+"""The class of ``pd.NA``, which is its only object."""
 OF_FILES: Final = frozenset(
     {
         *("absolute", "chmod", "copy", "copy_into", "cwd", "exists", "expanduser", "glob", "group", "hardlink_to"),
@@ -202,6 +205,8 @@ def static_key(value: object, is_pure: IsPure, floats: bool = False) -> Hashable
         return "dtype", value
     if kind in OF_THE_SYSTEM:
         return kind, value
+    if (kind.__module__, kind.__name__) in MISSING_IN_PANDAS:  # of which no == gives a truth value
+        return kind, None
     if kind in OF_TYPES:
         parts = [static_key(None if part is types.NoneType else part, is_pure) for part in typing.get_args(value)]
         return None if None in parts else (kind, typing.get_origin(value), tuple(parts))

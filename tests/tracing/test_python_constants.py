@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import decimal
 import json
@@ -14,6 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import srcgrad as sg
@@ -29,6 +31,9 @@ KEY = uuid.UUID(int=2)
 PATTERN = re.compile("(?x)" + 200 * " " + r"w(\d+)")
 
 NOT_GIVEN = UNSET = object()
+INITIAL: Any = np._NoValue
+FIELD: Any = dataclasses.MISSING
+ABSENT: Any = pd.NA
 PLACE = pathlib.Path("data") / "rates.csv"
 
 
@@ -66,6 +71,19 @@ def of_what_is_not_given(x: Any, scale: Any = None) -> Any:
     return np.sum(x**2) * (2.0 if scale is NOT_GIVEN else 3.0)
 
 
+def of_numpys_no_value(x: Any, initial: Any = np._NoValue) -> Any:
+    scale = 2.0 if INITIAL is initial else 3.0
+    return scale * np.sum(x**2, initial=INITIAL)
+
+
+def of_a_missing_field(x: Any, field: Any = dataclasses.MISSING) -> Any:
+    return np.sum(x**2) * (2.0 if FIELD is field else FIELD)
+
+
+def of_what_is_missing_in_pandas(x: Any, absent: Any = pd.NA) -> Any:
+    return np.sum(x**2) * (2.0 if ABSENT is absent and pd.isna(ABSENT) else 3.0)
+
+
 def of_texts(x: Any) -> Any:
     settings = json.loads('{"scale": [1.5, 2]}')
     return np.sum(x**2) * settings["scale"][0] * len(re.findall("a", "banana")) * len(textwrap.dedent("  a"))
@@ -84,6 +102,9 @@ CHANGED: dict[Callable[[Any], Any], tuple[str, Any]] = {
     of_a_normal_law: ("NORMAL", statistics.NormalDist(0.1, 2.2)),
     by_a_name: ("KEY", uuid.UUID(int=1)),
     of_what_is_not_given: ("UNSET", object()),
+    of_numpys_no_value: ("INITIAL", 4),
+    of_a_missing_field: ("FIELD", 7),
+    of_what_is_missing_in_pandas: ("ABSENT", None),
     of_a_path: ("PLACE", pathlib.Path("data/more/rates.txt")),
     of_a_pattern: ("PATTERN", re.compile("(?x)" + 200 * " " + r"b(\d+)")),
 }
