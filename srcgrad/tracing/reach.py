@@ -187,12 +187,16 @@ class ObjectAnalysis(NodeAnalysis):
             if type(value) is defaultdict and value.default_factory is not None:
                 place = f"{name}.default_factory"
                 self.read(index, "factory", None, value.default_factory, place, f"factory of {node.label}")
+            if isinstance(value, (dict, set)):
+                for key in filter(self.is_followed, tuple(items_in(value))):
+                    self.read(index, "key", key, key, self.constant(key), f"key {key.__name__} of {node.label}")
             if isinstance(value, set) or self.read_together(index, value):
                 return
             items, held = items_in(value), name if built_on(type(value)) is None else f"i{index}"
             for key, element in list(items.items()) if isinstance(value, dict) else enumerate(items):
+                shown = key.__name__ if isinstance(key, type) else repr(key)
                 place = f"{held}[{self.constant(key) if not isinstance(key, (int, str)) else repr(key)}]"
-                self.read(index, "item", key, element, place, f"{node.label}[{key!r}]")
+                self.read(index, "item", key, element, place, f"{node.label}[{shown}]")
             if type(value) not in CONTAINERS and is_user_class(type(value)):
                 self.read(index, "class", None, type(value), f"type({name})", f"class of {node.label}")
         elif node.kind in ("object", "constant"):

@@ -179,7 +179,7 @@ class NodeAnalysis(ClassAnalysis):
         """The same keys of a dict, or elements of a set, in the same order."""
         name, kind, keys = f"n{index}", type(value), tuple(items_in(value))
         label = self.plan.nodes[index].label
-        if any(static_key(key, self.is_pure, True) is None for key in keys):
+        if any(static_key(key, self.is_pure, True) is None and not self.is_followed(key) for key in keys):
             what = "whose keys can change" if isinstance(value, dict) else "whose elements can change"
             raise Refusal(f"reads the {kind.__name__} '{label}', {what}")
         if kind is set:
@@ -195,6 +195,10 @@ class NodeAnalysis(ClassAnalysis):
         if kind is defaultdict:
             self.require(f"({name}.default_factory is None) is {value.default_factory is None}")
         self.report.append(f"{label}: guard, a {kind.__name__} of {len(keys)}")
+
+    def is_followed(self, key: Any) -> bool:
+        """Whether a key of a dict is a class whose methods are looked at, since code may call it."""
+        return isinstance(key, type) and self.node_kind(key) == "class"
 
     def guard_class(self, cls: type, expression: str, path: str) -> int | None:
         followed = is_user_class(cls) or (not is_plain_type(cls) and is_user_enum(cls))

@@ -205,7 +205,7 @@ def read_edge(plan: Plan, edge: Edge, objects: list[Any]) -> Any:
             return made_of(holder)
         case "self":
             return holder.__self__
-        case "argument class":
+        case "argument class" | "key":
             return edge.key
         case "dispatcher":
             number, name = edge.key
